@@ -7,7 +7,7 @@
 
 use crate::pattern::Pattern;
 use gasnet::conduit::credits::policy::{
-    CreditBank, CreditByte, CreditChange, CreditLimits, CreditPolicy, CreditReturn, CreditStore,
+    CreditBank, CreditChange, CreditField, CreditLimits, CreditPolicy, CreditReturn, CreditStore,
     PeerCredits,
 };
 use gasnet::conduit::credits::stats::CreditStats;
@@ -155,14 +155,14 @@ impl CreditStore for SparseCredits {
 }
 
 enum Message {
-    Reply(CreditByte),
+    Reply(CreditField),
     Revoke(bool),
     Return(CreditReturn),
 }
 
 struct SimulatedRank {
     policy: CreditPolicy<SparseCredits>,
-    requests: VecDeque<(u32, CreditByte)>,
+    requests: VecDeque<(u32, CreditField)>,
     others: VecDeque<(u32, Message)>,
     /// Credits of the requests that are on their way or not yet handled.
     used: u64,
@@ -276,7 +276,7 @@ impl SimulatedJob {
         };
         let first = count - pattern.senders(count);
         let mut active: Vec<u32> = (0..count).collect();
-        let mut flying: Vec<(u32, u32, Result<CreditByte, Message>)> = Vec::new();
+        let mut flying: Vec<(u32, u32, Result<CreditField, Message>)> = Vec::new();
         while !active.is_empty() {
             self.outcome.ticks += 1;
             let mut again = Vec::new();
@@ -287,8 +287,8 @@ impl SimulatedJob {
                 policy.store.tick.set(self.outcome.ticks);
                 while let Some((from, message)) = rank.others.pop_front() {
                     match message {
-                        Message::Reply(byte) => {
-                            policy.reply_arrived(from, byte);
+                        Message::Reply(field) => {
+                            policy.reply_arrived(from, field);
                             rank.open -= 1;
                         }
                         Message::Revoke(epoch) => {
@@ -299,11 +299,11 @@ impl SimulatedJob {
                     }
                 }
                 for _ in 0..PACE {
-                    let Some((from, byte)) = rank.requests.pop_front() else { break };
-                    rank.used -= u64::from(byte.used());
+                    let Some((from, field)) = rank.requests.pop_front() else { break };
+                    rank.used -= u64::from(field.used());
                     self.outcome.requests += 1;
-                    policy.request_arrived(from, byte);
-                    let (back, low) = policy.reply_byte(from, byte);
+                    policy.request_arrived(from, field);
+                    let (back, low) = policy.reply_field(from, field);
                     flying.push((me, from, Err(Message::Reply(back))));
                     if low {
                         policy.scavenge(|peer, epoch| {
@@ -333,7 +333,7 @@ impl SimulatedJob {
                     };
                     rank.sent += 1;
                     rank.open += 1;
-                    flying.push((me, to, Ok(CreditByte::new(epoch, short, n))));
+                    flying.push((me, to, Ok(CreditField::new(epoch, short, n))));
                 }
                 if !blocked || !rank.requests.is_empty() {
                     rank.active = true;
@@ -357,10 +357,10 @@ impl SimulatedJob {
             for (from, to, message) in flying.drain(..) {
                 let rank = &mut self.ranks[to as usize];
                 match message {
-                    Ok(byte) => {
-                        rank.used += u64::from(byte.used());
+                    Ok(field) => {
+                        rank.used += u64::from(field.used());
                         self.outcome.most_used = self.outcome.most_used.max(rank.used);
-                        rank.requests.push_back((from, byte));
+                        rank.requests.push_back((from, field));
                     }
                     Err(message) => rank.others.push_back((from, message)),
                 }

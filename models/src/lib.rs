@@ -16,3 +16,5 @@ pub mod report {
 
 pub mod conduit;
 pub mod portals;
+#[path = "../../src/rank.rs"]
+pub mod rank;

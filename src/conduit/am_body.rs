@@ -5,10 +5,12 @@
 //! message, and the next request in a receive buffer is aligned.
 //!
 //! ```text
-//!   Short, Placed, Outbox, Unpacked   arguments
-//!   Medium, Landing                   arguments | payload
-//!   Packed                            arguments | payload | offset in the segment of the target;
-//!                                                         | of an empty payload: its address
+//!   Short, Unpacked   arguments
+//!   Medium, Landing   arguments | payload
+//!   Packed            arguments | payload | offset in the segment of the target;
+//!                                         | of an empty payload: its address
+//!   Placed            arguments | offset in the segment of the target
+//!   Outbox            arguments | offset in the library memory of the sender
 //! ```
 
 use super::am_recv::{bad_message, missing_args};
@@ -20,6 +22,7 @@ use crate::client_memory::{Dst, Src};
 use crate::fault;
 use core::mem::MaybeUninit;
 use core::ptr;
+use sys::peer::Peer;
 
 /// Bytes of the arguments, padded.
 #[inline]
@@ -27,13 +30,19 @@ pub(super) const fn args_bytes(numargs: usize) -> usize {
     (numargs * size_of::<i32>()).next_multiple_of(8)
 }
 
-/// Bytes of the destination that a packed Long carries.
+/// Bytes of the address that ends the body of some forms.
 pub(super) const ADDRESS: usize = size_of::<u64>();
 
 /// Whether the payload travels in the body.
 #[inline(always)]
 pub(super) fn has_payload(form: AmForm) -> bool {
     matches!(form, AmForm::Medium | AmForm::Packed | AmForm::Landing)
+}
+
+/// Whether the body ends with an address.
+#[inline(always)]
+pub(super) fn has_address(form: AmForm) -> bool {
+    matches!(form, AmForm::Packed | AmForm::Placed | AmForm::Outbox)
 }
 
 /// Two arguments, or one and padding, as they stand in memory.
@@ -44,7 +53,7 @@ fn pair(args: &[i32]) -> u64 {
     if cfg!(target_endian = "big") { first << 32 | second } else { second << 32 | first }
 }
 
-/// Arguments as they stand in a body, and a destination after them.
+/// Arguments as they stand in a body, and an address after them.
 pub(super) struct HeadWords {
     words: [MaybeUninit<u64>; MAX_ARGS / 2 + 1],
     /// Words that are initialised.
@@ -82,11 +91,10 @@ impl HeadWords {
     }
 }
 
-/// The arguments, and the payload if that travels with them, as in any body. They stay in
-/// registers: through memory, there and back, they would cost 56 instructions and 8 % of the time
-/// of a Short with 8 arguments (row `short-8`).
+/// A body of at most so many words. They stay in registers: through memory, there and back, they
+/// would cost 56 instructions and 8 % of the time of a Short with 8 arguments (row `short-8`).
 #[inline(always)]
-pub(super) fn inline_body(form: AmForm, m: &Outgoing<'_>) -> InlineBody {
+pub(super) fn inline_body(form: AmForm, address: u64, m: &Outgoing<'_>) -> InlineBody {
     let mut body = InlineBody::default();
     let mut words = body.iter_mut();
     for (args, word) in m.args.chunks(2).zip(&mut words) {
@@ -97,11 +105,17 @@ pub(super) fn inline_body(form: AmForm, m: &Outgoing<'_>) -> InlineBody {
             *word = word_at(m.payload, at);
         }
     }
+    if has_address(form)
+        && let Some(word) = words.next()
+    {
+        *word = address;
+    }
     body
 }
 
 /// Writes a body into a chunk that the caller holds: its bytes; padding is zero.
-pub(super) fn write_body(chunk: Dst<'_>, form: AmForm, m: &Outgoing<'_>) -> usize {
+#[inline(always)]
+pub(super) fn write_body(chunk: Dst<'_>, form: AmForm, address: u64, m: &Outgoing<'_>) -> usize {
     let mut len = 0;
     let mut push = |word| {
         chunk.part(len, 8).copy_from(bytes_of(&[word]));
@@ -111,12 +125,14 @@ pub(super) fn write_body(chunk: Dst<'_>, form: AmForm, m: &Outgoing<'_>) -> usiz
     let n = m.payload.len();
     if has_payload(form) && n != 0 {
         let padded = n.next_multiple_of(8);
-        chunk.part(len + padded - 8, 8).fill(0);
+        if padded != n {
+            chunk.part(len + padded - 8, 8).fill(0);
+        }
         chunk.part(len, n).copy_from(m.payload);
         len += padded;
     }
-    if form == AmForm::Packed {
-        chunk.part(len, ADDRESS).copy_from(bytes_of(&[m.destination()]));
+    if has_address(form) {
+        chunk.part(len, ADDRESS).copy_from(bytes_of(&[address]));
         len += ADDRESS;
     }
     len
@@ -170,28 +186,32 @@ impl<P: Portals> Conduit<P> {
         at: usize,
         data: Option<Dst<'static>>,
     ) -> Option<Dst<'a>> {
-        let n = am.length as usize;
+        let n = Peer::new(am.extent as usize);
+        let segment = |offset: Peer<u64>, n| self.rar().at(offset.map(|at| at as usize), n);
         match am.form {
             AmForm::Short => None,
             AmForm::Medium => body.part(at, n),
             AmForm::Landing => {
-                let (from, to) = (body.part(at, n)?, self.rar().at(am.offset as usize, n)?);
+                let (n, destination) = AmHeader::unpack_landing(am.extent);
+                let n = Peer::new(n);
+                let (from, to) = (body.part(at, n)?, segment(Peer::new(destination), n)?);
                 to.copy_from(from.into());
                 Some(to)
             }
-            AmForm::Packed if n == 0 => {
-                let address = ptr::without_provenance_mut(body.word(at)? as usize);
+            AmForm::Packed if n.equals(0) => {
+                let address = body.word(Peer::new(at))?.data() as usize;
+                let address = ptr::without_provenance_mut(address);
                 // SAFETY: no bytes may be anywhere.
                 Some(unsafe { Dst::new(address, 0) })
             }
             AmForm::Packed => {
-                let (from, offset) =
-                    (body.part(at, n)?, body.word(at + n.next_multiple_of(ADDRESS))?);
-                let to = self.rar().at(offset as usize, n)?;
+                let from = body.part(at, n)?;
+                let offset = body.word(n.map(|n| at + n.next_multiple_of(ADDRESS)))?;
+                let to = segment(offset, n)?;
                 to.copy_from(from.into());
                 Some(to)
             }
-            AmForm::Placed => self.rar().at(am.offset as usize, n),
+            AmForm::Placed => segment(body.word(Peer::new(at))?, n),
             AmForm::Unpacked | AmForm::Outbox => data,
         }
     }

@@ -13,8 +13,9 @@
 //!   RARAM          data of a Long    run, if its header is here
 //! ```
 
+use super::am_body::args_bytes;
 use super::credits;
-use super::match_bits::{AmForm, AmHeader};
+use super::match_bits::{self, AmForm, AmHeader};
 use super::memory::Body;
 use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::prefetch::prefetch_lines;
@@ -22,12 +23,13 @@ use super::sync::ParGuard;
 use super::user::Descriptor;
 use super::{Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
 use crate::client_memory::Dst;
+use crate::rank::JobRank;
 use crate::report;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use core::ptr;
 use core::sync::atomic::Ordering;
 use sys::hint::cold_path;
+use sys::peer::Peer;
 
 /// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment,
 /// in two messages) and a RplSB chunk.
@@ -53,7 +55,7 @@ impl ReplyKit {
 /// Where the body of a request is until its handler has run.
 enum RequestBody {
     /// In a request receive buffer, which it holds: its number, the offset in it, bytes.
-    Buffer(u32, usize, usize),
+    Buffer(u32, Peer<usize>, Peer<usize>),
     /// Copied out, because it has to wait; or it has none.
     Copy(Box<[u64]>),
 }
@@ -158,7 +160,7 @@ impl<P: Portals> Conduit<P> {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, &mut inline)
             }
             Descriptor::ReqHdr => {
-                let am = self.request_outside_buffers(e.match_bits, e.hdr_data);
+                let am = self.request_outside_buffers(e.match_bits, e.hdr_data, Body::of(&mut []));
                 if am.numargs != 0 {
                     malformed(e.match_bits, e.hdr_data);
                 }
@@ -166,7 +168,8 @@ impl<P: Portals> Conduit<P> {
                 drop(taker);
                 // Without arguments; said again for the compiler, which makes code of its own for
                 // this case.
-                self.run_request(up, AmHeader { numargs: 0, ..am }, Body::NONE, None, kit, None);
+                let (am, body) = (AmHeader { numargs: 0, ..am }, Body::of(&mut []));
+                self.run_request(up, am, body, None, kit, None);
             }
             Descriptor::ReqRb(buffer) => {
                 let (am, body, start) = self.request_in_buffer(buffer, &e);
@@ -199,7 +202,7 @@ impl<P: Portals> Conduit<P> {
         inline: &mut InlineBody,
     ) {
         let body = Body::of(inline);
-        let am = self.request_outside_buffers(bits, data);
+        let am = self.request_outside_buffers(bits, data, body);
         let kit = self.take_kit(&mut taker);
         drop(taker);
         self.run_request(up, am, body, None, kit, None);
@@ -221,7 +224,7 @@ impl<P: Portals> Conduit<P> {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, inline);
             }
             (Descriptor::ReqHdr, MdEventKind::PutEnd) => {
-                let am = self.request_outside_buffers(e.match_bits, e.hdr_data);
+                let am = self.request_outside_buffers(e.match_bits, e.hdr_data, Body::of(&mut []));
                 let body = RequestBody::Copy(Box::default());
                 self.run_any(up, taker, ArrivedRequest { am, body, data: None });
             }
@@ -290,12 +293,18 @@ impl<P: Portals> Conduit<P> {
         let Some(body) = body else { bad_message(am.source) };
         self.request_prefetch.expect_at(body.address().wrapping_add(body.len()));
         self.request_prefetch.arrived(&am, body.len());
-        self.prefetch_payload(&am, body.address(), body.len());
+        self.prefetch_payload(&am, body, false);
         (am, body, start)
     }
 
     /// The body of a request in a receive buffer, which it holds.
-    fn body_in_buffer(&self, am: &AmHeader, buffer: u32, offset: usize, len: usize) -> Body<'_> {
+    fn body_in_buffer(
+        &self,
+        am: &AmHeader,
+        buffer: u32,
+        offset: Peer<usize>,
+        len: Peer<usize>,
+    ) -> Body<'_> {
         match self.reqrb.body(buffer, offset, len) {
             Some(body) => body,
             None => bad_message(am.source),
@@ -304,10 +313,10 @@ impl<P: Portals> Conduit<P> {
 
     /// The header of a request has arrived that is in no receive buffer.
     #[inline(always)]
-    fn request_outside_buffers(&self, bits: u64, data: u64) -> AmHeader {
+    fn request_outside_buffers(&self, bits: u64, data: u64, body: Body<'_>) -> AmHeader {
         let am = self.request_arrived(bits, data);
         self.request_prefetch.arrived_empty();
-        self.prefetch_payload(&am, ptr::dangling(), 0);
+        self.prefetch_payload(&am, body, true);
         am
     }
 
@@ -315,29 +324,33 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     fn request_arrived(&self, bits: u64, data: u64) -> AmHeader {
         let am = header(bits, data);
-        if !am.request || am.source >= self.config.nodes {
+        if !am.request || am.source.0 >= self.config.nodes {
             malformed(bits, data);
         }
         self.credits.request_arrived(am.source, am.credit);
         am
     }
 
-    /// A message has arrived, its body at this address: prefetches its payload, if a handler will
-    /// read that where it is.
+    /// A message has arrived with this body, in its event or in a buffer: prefetches its payload,
+    /// if a handler will read that where it is.
     #[inline(always)]
-    pub(super) fn prefetch_payload(&self, am: &AmHeader, body: *const u8, len: usize) {
+    pub(super) fn prefetch_payload(&self, am: &AmHeader, body: Body<'_>, in_event: bool) {
         // A Short has none; tested first, before the jump table.
         if am.form == AmForm::Short {
             return;
         }
         match am.form {
-            AmForm::Medium => prefetch_lines(body, len),
+            AmForm::Medium if !in_event => prefetch_lines(body.address(), body.len()),
             AmForm::Outbox => {
-                let payload = self.in_outbox(am).map_or(body, |payload| payload.as_ptr());
-                prefetch_lines(payload, am.length as usize)
+                if let Some(payload) = self.in_outbox(am, body) {
+                    prefetch_lines(payload.as_ptr(), payload.len());
+                }
             }
             AmForm::Placed => {
-                prefetch_lines(self.rar().address(am.offset as usize), am.length as usize)
+                if let Some(offset) = body.word(Peer::new(args_bytes(am.numargs.into()))) {
+                    let at = self.rar().address(offset.data() as usize);
+                    prefetch_lines(at, am.extent as usize);
+                }
             }
             _ => {}
         }
@@ -361,7 +374,7 @@ impl<P: Portals> Conduit<P> {
         let mut data = None;
         if am.form == AmForm::Unpacked {
             let header = || ArrivedRequest { am, body: copied(), data: None };
-            data = self.request_lids.header(am.source, am.length, header);
+            data = self.request_lids.header(am.source, am.extent as u32, header);
             if data.is_none() {
                 if start {
                     self.reqrb.defer(used);
@@ -382,7 +395,7 @@ impl<P: Portals> Conduit<P> {
     /// The data of a request Long has arrived: the request, if its header is here and it may be
     /// started.
     fn request_data_arrived(&self, taker: &mut AmConsumer, e: MdEvent) -> Option<ArrivedRequest> {
-        let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
+        let (source, id) = match_bits::unpack_lid(e.hdr_data);
         let Some(data) = self.rar().at(e.offset, e.mlength) else { bad_message(source) };
         let mut request = self.request_lids.data(source, id, data)?;
         request.data = Some(data);
@@ -423,7 +436,7 @@ impl<P: Portals> Conduit<P> {
         let mut wrong = [0; MAX_ARGS];
         let data = if am.form == AmForm::Outbox {
             cold_path();
-            self.fetch_payload(thread, &am)
+            self.fetch_payload(thread, &am, body)
         } else {
             data
         };
@@ -520,7 +533,7 @@ pub(super) fn malformed(match_bits: u64, hdr_data: u64) -> ! {
 
 /// Ends the job over a message with more arguments than its body has.
 #[cold]
-pub(super) fn missing_args(source: u32, numargs: usize) -> ! {
+pub(super) fn missing_args(source: JobRank, numargs: usize) -> ! {
     report::fatal(
         format_args!(
             "an active message of process {source} makes no sense: its body is shorter than its {numargs} arguments"
@@ -530,7 +543,7 @@ pub(super) fn missing_args(source: u32, numargs: usize) -> ! {
 }
 
 #[cold]
-pub(super) fn bad_message(source: u32) -> ! {
+pub(super) fn bad_message(source: JobRank) -> ! {
     report::fatal(
         format_args!(
             "an active message of process {source} is longer than its buffer, or aims outside our segment or its own memory"

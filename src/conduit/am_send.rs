@@ -8,9 +8,9 @@
 //! ```text
 //!  plan      choose the form                     Short     arguments
 //!            Long: put the payload ahead of      Medium    arguments, payload
-//!            the header where that is done at    Outbox    arguments; the payload stays here
+//!            the header where that is done at    Outbox    arguments, where the payload stays
 //!            once (Placed); Medium: stash a      Landing   arguments, payload to be copied
-//!            large payload (Outbox)              Placed    arguments; the payload has arrived
+//!            large payload (Outbox)              Placed    arguments, where the payload is now
 //!                                                Packed    arguments, payload, destination
 //!                                                Unpacked  arguments; payload: its own put
 //!  reserve   credits, chunk       full polls: both return with replies, which peers that wait
@@ -27,11 +27,13 @@
 //! Up to 32 bytes of arguments and payload travel in the event, if the network can do that: to
 //! ReqHdr or, for a reply, to a chunk that the header names.
 
-use super::am_body::{ADDRESS, HeadWords, args_bytes, has_payload, inline_body, write_body};
-use super::credits;
-use super::match_bits::{self, AmForm, AmHeader, LENGTHS, OFFSETS, REPLY_LID, TargetMd};
+use super::am_body::{
+    ADDRESS, HeadWords, args_bytes, has_address, has_payload, inline_body, write_body,
+};
+use super::am_plan::{SendPlan, credits_for, extent};
+use super::match_bits::{self, AmForm, AmHeader, REPLY_LID, TargetMd};
 use super::memory::{bytes_of, word_at};
-use super::portals::{Direct, InlineBody, MdPart, Portals, Target};
+use super::portals::{Direct, MdPart, Portals, Target};
 use super::queue::broken;
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, ResourceNeed, Upcall};
 use crate::client_memory::Src;
@@ -43,26 +45,12 @@ use sys::hint::cold_path;
 /// Largest Medium: what a chunk holds besides the most arguments.
 const MAX_MEDIUM: usize = CHUNK - MAX_ARGS * size_of::<i32>();
 
-/// The least payload of a Long, in bytes, for which a put of its own through Portals costs less
-/// than to copy it out of a receive buffer.
-const PUT_APART: usize = 256;
-
-/// How a message travels.
-#[derive(Clone, Copy)]
-struct SendPlan {
-    form: AmForm,
-    /// Bytes of its header message.
-    len: usize,
-    /// [`AmHeader::offset`]
-    offset: u64,
-}
-
 /// What a request holds when it is transmitted.
 struct ReservedSend {
     /// The chunk of ReqSB.
     chunk: u32,
-    /// The credit byte of its header.
-    credit: u8,
+    /// The credit field of its header.
+    credit: u16,
     /// [`AmHeader::may_wait`]
     may_wait: bool,
     /// Of [`AmForm::Unpacked`]: the TMPMD, if the payload is outside the segment.
@@ -90,7 +78,7 @@ impl<P: Portals> Conduit<P> {
     // What goes out of line takes a copy of the message, so that the message itself is never put
     // together in memory.
     #[inline(always)]
-    pub fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+    pub fn request<U: Upcall>(&self, up: U, node: JobRank, m: &Outgoing<'_>) {
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
         check_sizes(m);
         if m.category == Category::Medium && m.payload.len() >= self.outbox.least {
@@ -101,11 +89,11 @@ impl<P: Portals> Conduit<P> {
 
     /// Sends a request whose payload stays in the outbox if it can.
     #[inline(never)]
-    fn request_stashed<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+    fn request_stashed<U: Upcall>(&self, up: U, node: JobRank, m: &Outgoing<'_>) {
         match self.stash(node, m.payload) {
-            Some(offset) => {
-                let len = args_bytes(m.args.len());
-                let plan = SendPlan { form: AmForm::Outbox, len, offset };
+            Some(address) => {
+                let len = args_bytes(m.args.len()) + ADDRESS;
+                let plan = SendPlan::new(AmForm::Outbox, len, address);
                 if let Some(reserved) = self.reserve(up, node, m, plan) {
                     self.transmit_request(up, node, m, plan, reserved);
                 }
@@ -116,17 +104,16 @@ impl<P: Portals> Conduit<P> {
 
     /// Sends a request, the payload of a Medium with it.
     #[inline(always)]
-    fn request_along<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+    fn request_along<U: Upcall>(&self, up: U, node: JobRank, m: &Outgoing<'_>) {
         // To prefetch the line of arguments alone gains nothing, and a Long in one message is
         // rare.
-        if m.category == Category::Medium && !Self::fits_inline(AmForm::Medium, m) {
-            let bytes = args_bytes(m.args.len()) + m.payload.len();
+        let plan = self.plan(node, m);
+        if m.category == Category::Medium && !Self::fits_inline(plan.form, plan.len) {
             let to = self.am_target(node, TargetMd::ReqRb as u64, 0, 0);
             if let Some(direct) = self.portals.direct(to.process) {
-                direct.prefetch_target(&to, bytes);
+                direct.prefetch_target(&to, plan.len);
             }
         }
-        let plan = self.plan(node, m);
         if let Some(reserved) = self.reserve(up, node, m, plan) {
             self.transmit_request(up, node, m, plan, reserved);
         }
@@ -146,71 +133,6 @@ impl<P: Portals> Conduit<P> {
         self.transmit_reply(up, token, m, plan);
     }
 
-    // ---- plan
-
-    /// How a message travels whose payload is not in the outbox. Puts the payload of a Long ahead
-    /// if the network does that at once.
-    #[inline(always)]
-    fn plan(&self, node: u32, m: &Outgoing<'_>) -> SendPlan {
-        let (args, n) = (args_bytes(m.args.len()), m.payload.len());
-        match m.category {
-            Category::Short => SendPlan { form: AmForm::Short, len: args, offset: 0 },
-            Category::Medium => SendPlan { form: AmForm::Medium, len: args + n, offset: 0 },
-            Category::Long => self.plan_long(node, m),
-        }
-    }
-
-    /// How a Long travels. A Long whose payload may land or be put ahead says in its header where
-    /// that belongs, which a header can for payloads below 16 MiB and offsets below 64 GiB.
-    #[inline(always)]
-    fn plan_long(&self, node: u32, m: &Outgoing<'_>) -> SendPlan {
-        let (args, n) = (args_bytes(m.args.len()), m.payload.len());
-        if self.config.at_once {
-            let lands = n != 0
-                && n <= self.config.packed_limit
-                && node != self.me
-                && Self::fits_inline(AmForm::Landing, m);
-            let mapped = m.to.mapped();
-            let least = if mapped.is_some() || lands { 1 } else { PUT_APART };
-            let offset = m.to.offset() as u64;
-            if (least..LENGTHS).contains(&n) && offset < OFFSETS {
-                if lands {
-                    return SendPlan { form: AmForm::Landing, len: args + n, offset };
-                }
-                let put_ahead = match mapped {
-                    Some(to) => {
-                        to.copy_from(m.payload);
-                        true
-                    }
-                    None => self.put_at_once(m.to, m.payload),
-                };
-                // The header is published after the payload.
-                if put_ahead {
-                    return SendPlan { form: AmForm::Placed, len: args, offset };
-                }
-            }
-        }
-        let packed = args + n.next_multiple_of(8) + ADDRESS;
-        // A Long without payload has nothing to send apart.
-        if n == 0 || (n <= self.config.packed_limit && packed <= CHUNK) {
-            SendPlan { form: AmForm::Packed, len: packed, offset: 0 }
-        } else {
-            SendPlan { form: AmForm::Unpacked, len: args, offset: 0 }
-        }
-    }
-
-    /// Whether a message has a body that may travel in its event.
-    #[inline(always)]
-    fn fits_inline(form: AmForm, m: &Outgoing<'_>) -> bool {
-        let (args, space) = (args_bytes(m.args.len()), size_of::<InlineBody>());
-        P::Direct::INLINES
-            && match form {
-                AmForm::Short | AmForm::Placed | AmForm::Outbox => args != 0 && args <= space,
-                AmForm::Medium | AmForm::Landing => args + m.payload.len() <= space,
-                AmForm::Packed | AmForm::Unpacked => false,
-            }
-    }
-
     // ---- reserve
 
     /// Takes what a request needs, waiting for it if it must. `None` if the request has been sent:
@@ -219,12 +141,12 @@ impl<P: Portals> Conduit<P> {
     fn reserve<U: Upcall>(
         &self,
         up: U,
-        node: u32,
+        node: JobRank,
         m: &Outgoing<'_>,
         plan: SendPlan,
     ) -> Option<ReservedSend> {
         let (credit, may_wait) = match self.credits.take(node, credits_for(plan)) {
-            Some(taken) => (taken.byte(0), self.implicit.may_wait(taken.left())),
+            Some(taken) => (taken.field(0), self.implicit.may_wait(taken.left())),
             None => (self.wait_for_credits(up, node, &{ *m }, plan)?, false),
         };
         Some(self.reserve_chunk(up, m, plan.form, credit, may_wait))
@@ -237,7 +159,7 @@ impl<P: Portals> Conduit<P> {
         up: U,
         m: &Outgoing<'_>,
         form: AmForm,
-        credit: u8,
+        credit: u16,
         may_wait: bool,
     ) -> ReservedSend {
         let chunk = self.reqsb.take().unwrap_or_else(|| self.wait_for_chunk(up));
@@ -248,21 +170,21 @@ impl<P: Portals> Conduit<P> {
         ReservedSend { chunk, credit, may_wait, slot }
     }
 
-    /// Waits for the credits of a request: its credit byte. A packed Long that still has too few
-    /// goes as two messages if that needs fewer; then it has been sent, and there is no byte.
+    /// Waits for the credits of a request: its credit field. A packed Long that still has too few
+    /// goes as two messages if that needs fewer; then it has been sent, and there is no field.
     #[cold]
     #[inline(never)]
     fn wait_for_credits<U: Upcall>(
         &self,
         up: U,
-        node: u32,
+        node: JobRank,
         m: &Outgoing<'_>,
         plan: SendPlan,
-    ) -> Option<u8> {
+    ) -> Option<u16> {
         let credits = credits_for(plan);
         let short = self.credits.stall(node, credits);
         self.stats.credit_stalls.fetch_add(1, Ordering::Relaxed);
-        let apart = SendPlan { form: AmForm::Unpacked, len: args_bytes(m.args.len()), offset: 0 };
+        let apart = SendPlan::new(AmForm::Unpacked, args_bytes(m.args.len()), 0);
         let fewer = credits_for(apart);
         let splits = plan.form == AmForm::Packed && m.payload.len() != 0 && fewer < credits;
         let need = ResourceNeed { what: &"a request for credits", peer: Some(node) };
@@ -272,7 +194,7 @@ impl<P: Portals> Conduit<P> {
                 splits.then(|| self.credits.take(node, fewer).map(|taken| (taken, true))).flatten()
             })
         });
-        let credit = taken.byte(short);
+        let credit = taken.field(short);
         if !split {
             return Some(credit);
         }
@@ -308,23 +230,21 @@ impl<P: Portals> Conduit<P> {
     fn transmit_request<U: Upcall>(
         &self,
         up: U,
-        node: u32,
+        node: JobRank,
         m: &Outgoing<'_>,
         plan: SendPlan,
         reserved: ReservedSend,
     ) {
-        let SendPlan { form, offset, .. } = plan;
+        let SendPlan { form, len, address } = plan;
         let ReservedSend { chunk, credit, may_wait, slot } = reserved;
-        let own_offset = chunk * CHUNK as u32;
-        let length = if form == AmForm::Unpacked {
+        let mut extent = extent(form, address, m);
+        if form == AmForm::Unpacked {
             cold_path();
-            self.put_data(up, node, TargetMd::RarAm, &{ *m }, own_offset, slot);
-            own_offset
-        } else {
-            m.payload.len() as u32
-        };
+            self.put_data(up, node, TargetMd::RarAm, &{ *m }, chunk, slot);
+            extent = chunk.into();
+        }
         if form == AmForm::Outbox {
-            self.outbox.note(chunk, offset);
+            self.outbox.note(chunk, address);
         }
         let header = AmHeader {
             form,
@@ -333,11 +253,10 @@ impl<P: Portals> Conduit<P> {
             copy: form == AmForm::Outbox && self.config.par(),
             handler: m.handler,
             numargs: m.args.len() as u8,
-            chunk: own_offset,
+            chunk,
             source: self.me,
-            length,
+            extent,
             credit,
-            offset,
         };
         let (bits, data) = header.pack();
         debug_assert!(plan.len == 0 || bits & !match_bits::IGNORE != TargetMd::ReqHdr as u64);
@@ -345,8 +264,10 @@ impl<P: Portals> Conduit<P> {
         if !(fault::on("drop_am") && every_64th()) {
             let to = self.am_target(node, bits, 0, data);
             let inline = Target { bits: AmHeader::inline_request(bits), ..to };
-            if !(self.send_inline(form, m, &inline) || self.send_at_once(form, m, &to)) {
-                self.send_from_chunk(form, &{ *m }, chunk, &{ to });
+            if !(self.send_inline(form, len, address, m, &inline)
+                || self.send_at_once(form, address, m, &to))
+            {
+                self.send_from_chunk(form, address, &{ *m }, chunk, &{ to });
             }
         }
         if form == AmForm::Unpacked && !m.source_stays {
@@ -363,15 +284,14 @@ impl<P: Portals> Conduit<P> {
         m: &Outgoing<'_>,
         plan: SendPlan,
     ) {
-        let SendPlan { form, offset, .. } = plan;
+        let SendPlan { form, len, address } = plan;
         let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
-        let length = if form == AmForm::Unpacked {
+        let mut extent = extent(form, address, m);
+        if form == AmForm::Unpacked {
             cold_path();
-            self.put_data_of_reply(up, token, &{ *m })
-        } else {
-            m.payload.len() as u32
-        };
-        let (credit, low) = self.credits.reply_byte(token.source, token.credit);
+            extent = self.put_data_of_reply(up, token, &{ *m }).into();
+        }
+        let (credit, low) = self.credits.reply_field(token.source, token.credit);
         let header = AmHeader {
             form,
             request: false,
@@ -379,17 +299,18 @@ impl<P: Portals> Conduit<P> {
             copy: false,
             handler: m.handler,
             numargs: m.args.len() as u8,
-            chunk: chunk * CHUNK as u32,
+            chunk,
             source: self.me,
-            length,
+            extent,
             credit,
-            offset,
         };
         let (bits, data) = header.pack();
-        let to = self.am_target(token.source, bits, token.chunk as usize, data);
+        let to = self.am_target(token.source, bits, token.chunk as usize * CHUNK, data);
         let inline = Target { bits: AmHeader::inline_reply(bits, token.chunk), ..to };
-        if !(self.send_inline(form, m, &inline) || self.send_at_once(form, m, &to)) {
-            self.reply_from_chunk(form, &{ *m }, token, chunk, &{ to });
+        if !(self.send_inline(form, len, address, m, &inline)
+            || self.send_at_once(form, address, m, &to))
+        {
+            self.reply_from_chunk(form, address, &{ *m }, token, chunk, &{ to });
         }
         if low {
             cold_path();
@@ -402,20 +323,33 @@ impl<P: Portals> Conduit<P> {
 
     /// Where an active message to a process goes.
     #[inline(always)]
-    pub(super) fn am_target(&self, node: u32, bits: u64, offset: usize, hdr_data: u64) -> Target {
-        let process = self.peers[node as usize];
+    pub(super) fn am_target(
+        &self,
+        node: JobRank,
+        bits: u64,
+        offset: usize,
+        hdr_data: u64,
+    ) -> Target {
+        let process = self.peers[node.index()];
         Target { process, portal: self.config.pt_am, bits, offset, hdr_data }
     }
 
     /// Sends a message with its body in its event; false, and nothing done, if it has no body, one
     /// that does not fit, or the network cannot.
     #[inline(always)]
-    fn send_inline(&self, form: AmForm, m: &Outgoing<'_>, to: &Target) -> bool {
-        if !Self::fits_inline(form, m) {
+    fn send_inline(
+        &self,
+        form: AmForm,
+        len: usize,
+        address: u64,
+        m: &Outgoing<'_>,
+        to: &Target,
+    ) -> bool {
+        if !Self::fits_inline(form, len) {
             return false;
         }
         match self.direct(to.process) {
-            Some(direct) => direct.put_inline(&inline_body(form, m), to),
+            Some(direct) => direct.put_inline(&inline_body(form, address, m), to),
             None => false,
         }
     }
@@ -423,15 +357,20 @@ impl<P: Portals> Conduit<P> {
     /// Sends a message within the call, from where its parts are; false, and nothing done, if that
     /// is not possible.
     #[inline(always)]
-    pub(super) fn send_at_once(&self, form: AmForm, m: &Outgoing<'_>, to: &Target) -> bool {
+    pub(super) fn send_at_once(
+        &self,
+        form: AmForm,
+        address: u64,
+        m: &Outgoing<'_>,
+        to: &Target,
+    ) -> bool {
         let Some(direct) = self.direct(to.process) else { return false };
         let n = m.payload.len();
-        let packed = form == AmForm::Packed;
         let mut head = HeadWords::new();
         head.push_args(m.args);
         if !has_payload(form) || n == 0 {
-            if packed {
-                head.push(m.destination());
+            if has_address(form) {
+                head.push(address);
             }
             return direct.put_at_once([head.bytes()], to);
         }
@@ -442,8 +381,8 @@ impl<P: Portals> Conduit<P> {
             last[0] = word_at(rest, 0);
             filled = 1;
         }
-        if packed {
-            last[filled] = m.destination();
+        if has_address(form) {
+            last[filled] = address;
             filled += 1;
         }
         direct.put_at_once([head.bytes(), whole, bytes_of(&last[..filled])], to)
@@ -452,10 +391,17 @@ impl<P: Portals> Conduit<P> {
     /// Sends a request from its chunk.
     #[cold]
     #[inline(never)]
-    fn send_from_chunk(&self, form: AmForm, m: &Outgoing<'_>, chunk: u32, to: &Target) {
-        let len = match m.args.is_empty() && !has_payload(form) {
+    fn send_from_chunk(
+        &self,
+        form: AmForm,
+        address: u64,
+        m: &Outgoing<'_>,
+        chunk: u32,
+        to: &Target,
+    ) {
+        let len = match m.args.is_empty() && form == AmForm::Short {
             true => 0,
-            false => write_body(self.reqsb.chunks.part(chunk, CHUNK), form, m),
+            false => write_body(self.reqsb.chunks.part(chunk, CHUNK), form, address, m),
         };
         let from = self.reqsb.silent_part(chunk, len);
         self.portals.put(from, false, to).unwrap_or_else(|e| broken(e));
@@ -467,12 +413,13 @@ impl<P: Portals> Conduit<P> {
     fn reply_from_chunk(
         &self,
         form: AmForm,
+        address: u64,
         m: &Outgoing<'_>,
         token: &mut ReplyToken,
         chunk: u32,
         to: &Target,
     ) {
-        let len = write_body(self.rplsb.chunks.part(chunk, CHUNK), form, m);
+        let len = write_body(self.rplsb.chunks.part(chunk, CHUNK), form, address, m);
         let from = if len == 0 {
             self.reqsb.silent_part(0, 0)
         } else {
@@ -506,7 +453,7 @@ impl<P: Portals> Conduit<P> {
     fn put_data<U: Upcall>(
         &self,
         up: U,
-        node: u32,
+        node: JobRank,
         target: TargetMd,
         m: &Outgoing<'_>,
         lid: u32,
@@ -529,7 +476,7 @@ impl<P: Portals> Conduit<P> {
         let bits = match_bits::am_data(target, local);
         let to = Target {
             hdr_data: match_bits::lid(self.me, lid),
-            ..self.in_segment(JobRank(node), m.to.offset(), bits)
+            ..self.in_segment(node, m.to.offset(), bits)
         };
         self.portals.put(from, false, &to).unwrap_or_else(|e| broken(e));
         if let Some(slot) = slot {
@@ -549,16 +496,6 @@ fn check_sizes(m: &Outgoing<'_>) {
         m.args.len() <= MAX_ARGS
             && (m.category != Category::Medium || m.payload.len() <= MAX_MEDIUM)
     );
-}
-
-/// Credits that a request uses: its header's, and one for the event of a Long's data.
-#[inline(always)]
-fn credits_for(plan: SendPlan) -> u32 {
-    const { assert!(args_bytes(MAX_ARGS) <= credits::CREDIT_BYTES) };
-    match plan.form {
-        AmForm::Short => 1,
-        form => credits::needed(plan.len) + u32::from(form == AmForm::Unpacked),
-    }
 }
 
 /// The clock of a planted fault.

@@ -239,7 +239,7 @@ impl Config {
     /// Bytes that [`super::Conduit::open`] takes from
     /// [`super::portals::SharedHost::alloc_library_memory`].
     pub fn library_bytes(&self) -> usize {
-        let page = super::PAGE;
+        let page = super::message::PAGE;
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
             + (self.outbox_areas as usize * CHUNK).next_multiple_of(page)
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)

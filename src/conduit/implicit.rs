@@ -29,11 +29,13 @@ use super::memory::Body;
 use super::portals::Portals;
 use super::queue::broken;
 use super::sync::ParLock;
-use super::{Conduit, Config, Outgoing, ReplyToken, credits};
+use super::{CHUNK, Conduit, Config, Outgoing, ReplyToken, credits};
+use crate::rank::JobRank;
 use core::sync::atomic::{AtomicU32, Ordering};
+use sys::peer::Peer;
 
-/// Most replies of one message: its credit byte holds no more credits.
-const MOST: usize = credits::MOST_USED as usize;
+/// Most replies of one message.
+const MOST: usize = 15;
 
 /// Polls during which a reply is kept at most.
 pub(super) const PATIENCE: u32 = 32;
@@ -42,11 +44,11 @@ pub(super) const PATIENCE: u32 = 32;
 #[derive(Default)]
 struct Kept {
     /// Rank of the requester.
-    to: u32,
+    to: JobRank,
     /// Credits that the requests used.
     credits: u32,
     count: usize,
-    /// Offsets of their chunks.
+    /// Their chunks.
     chunks: [i32; MOST],
 }
 
@@ -85,8 +87,7 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn keep_reply(&self, token: &mut ReplyToken) -> bool {
         let Some(mut kept) = self.implicit.kept.try_lock() else { return false };
         let used = credits::used(token.credit);
-        if kept.count != 0 && (kept.to != token.source || kept.credits + used > credits::MOST_USED)
-        {
+        if kept.count != 0 && kept.to != token.source {
             self.send_kept(&mut kept);
         }
         if kept.count == 0 {
@@ -106,7 +107,7 @@ impl<P: Portals> Conduit<P> {
 
     /// A request of this process may not wait: sends what is kept for it.
     #[inline(always)]
-    pub(super) fn send_replies_to(&self, node: u32) {
+    pub(super) fn send_replies_to(&self, node: JobRank) {
         if self.keeps_replies()
             && let Some(mut kept) = self.implicit.kept.try_lock()
             && kept.to == node
@@ -143,7 +144,7 @@ impl<P: Portals> Conduit<P> {
         self.implicit.age.store(0, Ordering::Relaxed);
         let (count, used) = (core::mem::take(&mut kept.count), core::mem::take(&mut kept.credits));
         let Some((&first, others)) = kept.chunks[..count].split_first() else { return };
-        let (credit, _) = self.credits.reply_byte(kept.to, used as u8);
+        let (credit, _) = self.credits.reply_field(kept.to, used as u16);
         let header = |args: &[i32], credit| {
             AmHeader {
                 form: AmForm::Short,
@@ -154,16 +155,16 @@ impl<P: Portals> Conduit<P> {
                 numargs: args.len() as u8,
                 chunk: 0,
                 source: self.me,
-                length: 0,
+                extent: 0,
                 credit,
-                offset: 0,
             }
             .pack()
         };
-        let to =
-            |(bits, data), chunk: i32| self.am_target(kept.to, bits, chunk as u32 as usize, data);
+        let to = |(bits, data), chunk: i32| {
+            self.am_target(kept.to, bits, chunk as u32 as usize * CHUNK, data)
+        };
         let m = Outgoing::short(0, others);
-        if self.send_at_once(AmForm::Short, &m, &to(header(others, credit), first)) {
+        if self.send_at_once(AmForm::Short, 0, &m, &to(header(others, credit), first)) {
             return;
         }
         for (i, &chunk) in kept.chunks[..count].iter().enumerate() {
@@ -177,13 +178,13 @@ impl<P: Portals> Conduit<P> {
     /// names. The caller has that of the first one.
     #[cold]
     #[inline(never)]
-    pub(super) fn give_back_others(&self, source: u32, numargs: u8, body: Body<'_>) {
+    pub(super) fn give_back_others(&self, source: JobRank, numargs: u8, body: Body<'_>) {
         let Some(chunks) = body.args(numargs.into()) else {
-            malformed(numargs.into(), source.into())
+            malformed(numargs.into(), source.0.into())
         };
         for &chunk in chunks {
-            let Some(chunk) = self.reqsb.chunk_at(chunk as u32 as usize) else {
-                malformed(chunk as u64, source.into())
+            let Some(chunk) = self.reqsb.chunk_of(Peer::new(chunk as u32)) else {
+                malformed(chunk as u64, source.0.into())
             };
             self.outbox.handled(chunk);
             self.reqsb.give(chunk);
@@ -192,3 +193,4 @@ impl<P: Portals> Conduit<P> {
 }
 
 const _: () = assert!(MOST <= super::MAX_ARGS + 1);
+const _: () = assert!(MOST as u32 * credits::MIN_CREDITS <= credits::MOST_USED);

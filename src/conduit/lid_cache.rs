@@ -2,11 +2,12 @@
 //!
 //! Called for both halves by the takers of AM_EQ (requests) and SAFE_EQ (replies). The half that
 //! comes first waits here; the other one takes it away and runs the handler. The id of a request
-//! is the offset of its chunk in the sender's ReqSB. That of a reply is the offset of the chunk
+//! is the number of its chunk in the sender's ReqSB. That of a reply is the number of the chunk
 //! that it answers, with [`super::match_bits::REPLY_LID`] set. Invariant: a chunk is in use until
 //! both halves have met, so an id and its sender's rank are unique among the Longs under way.
 
 use super::sync::ParLock;
+use crate::rank::JobRank;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -20,7 +21,7 @@ enum LongHalf<H, D> {
 }
 
 struct LidEntry<H, D> {
-    source: u32,
+    source: JobRank,
     id: u32,
     half: LongHalf<H, D>,
 }
@@ -41,7 +42,12 @@ impl<H, D> LidCache<H, D> {
 
     /// The header of a Long has arrived: its data, if that has arrived before; otherwise what
     /// `header` makes waits for it.
-    pub(super) fn header(&self, source: u32, id: u32, header: impl FnOnce() -> H) -> Option<D> {
+    pub(super) fn header(
+        &self,
+        source: JobRank,
+        id: u32,
+        header: impl FnOnce() -> H,
+    ) -> Option<D> {
         match self.meet(source, id, || LongHalf::Header(header()))? {
             LongHalf::Data(data) => Some(data),
             LongHalf::Header(_) => twice(source, id),
@@ -50,7 +56,7 @@ impl<H, D> LidCache<H, D> {
 
     /// The data of a Long has arrived: what its header left, if that has arrived before; otherwise
     /// the data waits for it.
-    pub(super) fn data(&self, source: u32, id: u32, data: D) -> Option<H> {
+    pub(super) fn data(&self, source: JobRank, id: u32, data: D) -> Option<H> {
         match self.meet(source, id, || LongHalf::Data(data))? {
             LongHalf::Header(h) => Some(h),
             LongHalf::Data(_) => twice(source, id),
@@ -59,11 +65,11 @@ impl<H, D> LidCache<H, D> {
 
     fn meet(
         &self,
-        source: u32,
+        source: JobRank,
         id: u32,
         half: impl FnOnce() -> LongHalf<H, D>,
     ) -> Option<LongHalf<H, D>> {
-        let bucket = (id as usize / super::CHUNK).wrapping_add(source as usize * 7) % BUCKETS;
+        let bucket = (id as usize).wrapping_add(source.index() * 7) % BUCKETS;
         let mut bucket = self.buckets[bucket].lock();
         match bucket.iter().position(|e| e.source == source && e.id == id) {
             Some(i) => Some(bucket.swap_remove(i).half),
@@ -76,7 +82,7 @@ impl<H, D> LidCache<H, D> {
 }
 
 #[cold]
-fn twice(source: u32, id: u32) -> ! {
+fn twice(source: JobRank, id: u32) -> ! {
     crate::report::fatal(
         format_args!("two messages of process {source} carry the same long id {id:#x}"),
         format_args!("Make sure that all processes run the same version of this library."),
@@ -90,12 +96,12 @@ mod tests {
     #[test]
     fn either_half_may_be_first() {
         let cache = LidCache::new(false);
-        assert_eq!(cache.header(1, 2048, || 'a'), None);
-        assert_eq!(cache.data(2, 2048, 3), None);
-        assert_eq!(cache.data(1, 4096, 4), None);
-        assert_eq!(cache.data(1, 2048, 5), Some('a'));
-        assert_eq!(cache.header(2, 2048, || 'b'), Some(3));
-        assert_eq!(cache.header(1, 4096, || 'c'), Some(4));
-        assert_eq!(cache.header(1, 2048, || 'd'), None);
+        assert_eq!(cache.header(JobRank(1), 2048, || 'a'), None);
+        assert_eq!(cache.data(JobRank(2), 2048, 3), None);
+        assert_eq!(cache.data(JobRank(1), 4096, 4), None);
+        assert_eq!(cache.data(JobRank(1), 2048, 5), Some('a'));
+        assert_eq!(cache.header(JobRank(2), 2048, || 'b'), Some(3));
+        assert_eq!(cache.header(JobRank(1), 4096, || 'c'), Some(4));
+        assert_eq!(cache.header(JobRank(1), 2048, || 'd'), None);
     }
 }

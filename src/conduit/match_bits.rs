@@ -10,21 +10,25 @@
 //! |---|---|---|---|---|
 //! | 3:0 | target | target | target | target |
 //! | 7:4 | kind | kind | kind | 0 |
-//! | 15:8 | thread | flags | thread | id |
-//! | 16 | a thread waits for departure | handler (23:16) | a thread waits for departure | sender (31:16) |
-//! | 31:20 | chunk | arguments (31:24) | - | |
-//! | 63:32 | operation id | offset (63:44), chunk (43:32) | - | word 0 |
+//! | 15:8 | thread | form (10:8), flags (13:11) | thread | id |
+//! | 16 | a thread waits for departure | arguments (18:14) | a thread waits for departure | |
+//! | 31:20 | chunk | handler (26:19) | - | |
+//! | 63:32 | operation id | chunk (38:27), extent (63:39) | - | word 0 |
 //!
-//! Immediate data of an active message: offset (63:48), sender (47:32), bytes of payload or long
-//! id (31:8), credit byte (7:0). Of the data of a Long: sender (63:32) and long id. Of a system
-//! message: words 1 and 2.
+//! | immediate data | active message | data of a Long | system message |
+//! |---|---|---|---|
+//! | 31:0 | rank of the sender | rank of the sender | rank of the sender |
+//! | 63:32 | extent (50:32), credit field (63:51) | long id | word 1 |
 //!
 //! The chunk is the sender's; of a reply whose body travels in its event it is the requester's.
-//! The offset says where a payload is that does not travel with the header: of a Long in the
-//! receiver's segment, of a Medium in the sender's library memory (the outbox). Its lower 20 bits
-//! are in the match bits, 16 more in the immediate data.
+//! The extent, of 44 bits whose lower 25 are in the match bits, is the length of the payload, with
+//! its destination if the payload travels in the event ([`AmHeader::landing`]). All other
+//! addresses have 64 bits and are the last word of the body (`am_body`).
 
-use super::{CHUNK, Category, MAX_NODES, OpId, SystemMessage};
+use super::credits::policy::CreditField;
+use super::portals::InlineBody;
+use super::{Category, OpId, SystemMessage};
+use crate::rank::JobRank;
 
 /// Match entries compare the low four bits only.
 pub(super) const IGNORE: u64 = !0xf;
@@ -141,9 +145,9 @@ pub(super) enum AmForm {
     Packed,
     /// Arguments; the payload is a message of its own.
     Unpacked,
-    /// Arguments; the payload is at its destination already.
+    /// Arguments, destination; the payload is at its destination already.
     Placed,
-    /// Arguments; the payload is in the sender's [`super::outbox`].
+    /// Arguments, address; the payload is there in the sender's [`super::outbox`].
     Outbox,
     /// Arguments and a payload, so short that both may travel in the message's event; the receiver
     /// writes the payload to its destination.
@@ -186,50 +190,75 @@ pub(super) struct AmHeader {
     pub(super) handler: u8,
     /// Arguments, at most 16.
     pub(super) numargs: u8,
-    /// Offset of the sender's chunk in its ReqSB (a request) or RplSB (a reply), a multiple of
-    /// [`CHUNK`]; of a reply whose body travels in its event, of the receiver's chunk.
+    /// Number of the sender's chunk in its ReqSB (a request) or RplSB (a reply); of a reply whose
+    /// body travels in its event, of the receiver's chunk in its ReqSB. At most [`MOST_CHUNKS`].
     pub(super) chunk: u32,
     /// Rank of the sender.
-    pub(super) source: u32,
-    /// Bytes of payload, or the long id of [`AmForm::Unpacked`]; 24 bits.
-    pub(super) length: u32,
-    /// EXXXNNNN, see [`super::credits`].
-    pub(super) credit: u8,
-    /// Of [`AmForm::Placed`] and [`AmForm::Landing`]: where the payload is, or goes, in the
-    /// receiver's segment. Of [`AmForm::Outbox`]: where it is in the sender's library memory.
-    /// Below [`OFFSETS`]; 0 for other forms.
-    pub(super) offset: u64,
+    pub(super) source: JobRank,
+    /// Bytes of payload; of [`AmForm::Unpacked`] the long id; of [`AmForm::Landing`] what
+    /// [`AmHeader::landing`] makes. Below [`EXTENTS`].
+    pub(super) extent: u64,
+    /// A [`super::credits::policy::CreditField`].
+    pub(super) credit: u16,
 }
 
-/// A header can carry lengths of payloads below this.
-pub(super) const LENGTHS: usize = 1 << 24;
-/// A header can carry offsets below this.
-pub(super) const OFFSETS: u64 = 1 << (OFFSET_BITS + 16);
-/// Bits of an offset that are in the match bits.
-const OFFSET_BITS: u32 = 20;
-/// Where a chunk's offset is in the match bits: its number is at bit 32.
-const CHUNK_SHIFT: u32 = 32 - CHUNK.trailing_zeros();
-/// All bits of a chunk's number: there are no more chunks.
-const CHUNK_NUMBERS: u32 = (1 << (32 - OFFSET_BITS)) - 1;
-const _: () = assert!(CHUNK.is_power_of_two() && MAX_NODES <= 1 << 16);
-const _: () = assert!(CHUNK_NUMBERS as usize * CHUNK < REPLY_LID as usize);
+/// Bounds of what a header can carry: extents, and thereby lengths of payloads,
+pub(super) const EXTENTS: u64 = 1 << (LOWER_BITS + UPPER_BITS);
+/// destinations of Longs that land,
+pub(super) const DESTINATIONS: u64 = EXTENTS >> LANDING_BITS;
+/// and numbers of chunks.
+pub(super) const MOST_CHUNKS: u32 = 1 << CHUNK_BITS;
+
+const ARGS_SHIFT: u32 = 14;
+const ARGS_BITS: u32 = 5;
+const HANDLER_SHIFT: u32 = ARGS_SHIFT + ARGS_BITS;
+const CHUNK_SHIFT: u32 = HANDLER_SHIFT + 8;
+const CHUNK_BITS: u32 = 12;
+/// Where the lower part of the extent is in the match bits.
+const LOWER_SHIFT: u32 = CHUNK_SHIFT + CHUNK_BITS;
+const LOWER_BITS: u32 = 64 - LOWER_SHIFT;
+/// Where the upper part is in the immediate data.
+const UPPER_SHIFT: u32 = 32;
+const UPPER_BITS: u32 = CREDIT_SHIFT - UPPER_SHIFT;
+const CREDIT_SHIFT: u32 = 64 - CreditField::BITS;
+/// Bits of the length of a payload that lands.
+const LANDING_BITS: u32 = 6;
+const _: () = assert!(size_of::<InlineBody>() < 1 << LANDING_BITS);
+
+/// The lowest `n` bits.
+const fn low(n: u32) -> u64 {
+    (1 << n) - 1
+}
 
 impl AmHeader {
+    /// The extent of [`AmForm::Landing`]: bytes of payload, at most an [`InlineBody`], and where
+    /// they go in the receiver's segment, below [`DESTINATIONS`].
+    #[inline(always)]
+    pub(super) fn landing(bytes: usize, destination: u64) -> u64 {
+        destination << LANDING_BITS | bytes as u64
+    }
+
+    /// What [`AmHeader::landing`] was given.
+    #[inline(always)]
+    pub(super) fn unpack_landing(extent: u64) -> (usize, u64) {
+        ((extent & low(LANDING_BITS)) as usize, extent >> LANDING_BITS)
+    }
+
     /// Whether no bytes travel with it and none follow. (A Medium counts as one with bytes, which
     /// it nearly always has.)
     #[inline]
     fn is_all(&self) -> bool {
-        self.numargs == 0 && matches!(self.form, AmForm::Short | AmForm::Placed | AmForm::Outbox)
+        self.numargs == 0 && self.form == AmForm::Short
     }
 
     /// Match bits and immediate data.
     #[inline]
     pub(super) fn pack(&self) -> (u64, u64) {
         debug_assert!(
-            self.chunk.is_multiple_of(CHUNK as u32) && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS
-        );
-        debug_assert!(
-            self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.offset < OFFSETS
+            self.numargs <= 16
+                && self.chunk < MOST_CHUNKS
+                && self.extent < EXTENTS
+                && self.credit >> CreditField::BITS == 0
         );
         let (target, request) = match (self.request, self.is_all()) {
             (true, true) => (TargetMd::ReqHdr, REQUEST),
@@ -241,14 +270,13 @@ impl AmHeader {
         let bits = target as u64
             | AM
             | (self.form as u64 | request | may_wait | copy) << 8
-            | u64::from(self.handler) << 16
-            | u64::from(self.numargs) << 24
+            | u64::from(self.numargs) << ARGS_SHIFT
+            | u64::from(self.handler) << HANDLER_SHIFT
             | u64::from(self.chunk) << CHUNK_SHIFT
-            | self.offset << (64 - OFFSET_BITS);
-        let data = self.offset >> OFFSET_BITS << 48
-            | u64::from(self.source) << 32
-            | u64::from(self.length) << 8
-            | u64::from(self.credit);
+            | self.extent << LOWER_SHIFT;
+        let data = u64::from(self.source.0)
+            | self.extent >> LOWER_BITS << UPPER_SHIFT
+            | u64::from(self.credit) << CREDIT_SHIFT;
         (bits, data)
     }
 
@@ -258,11 +286,10 @@ impl AmHeader {
         bits & IGNORE | TargetMd::ReqHdr as u64
     }
 
-    /// The match bits of a reply whose body travels in its event, to the requester's chunk at
-    /// this offset.
+    /// The match bits of a reply whose body travels in its event, to this chunk of the requester.
     #[inline]
     pub(super) fn inline_reply(bits: u64, chunk: u32) -> u64 {
-        bits & !(u64::from(CHUNK_NUMBERS) << 32) | u64::from(chunk) << CHUNK_SHIFT
+        bits & !(low(CHUNK_BITS) << CHUNK_SHIFT) | u64::from(chunk) << CHUNK_SHIFT
     }
 
     /// `None` for what no [`AmHeader::pack`] makes.
@@ -270,7 +297,7 @@ impl AmHeader {
     pub(super) fn unpack(bits: u64, data: u64) -> Option<AmHeader> {
         let flags = bits >> 8;
         let form = AmForm::of(flags)?;
-        let numargs = (bits >> 24) as u8;
+        let numargs = (bits >> ARGS_SHIFT & low(ARGS_BITS)) as u8;
         if numargs > 16 {
             return None;
         }
@@ -279,26 +306,25 @@ impl AmHeader {
             request: flags & REQUEST != 0,
             may_wait: flags & MAY_WAIT != 0,
             copy: flags & COPY != 0,
-            handler: (bits >> 16) as u8,
+            handler: (bits >> HANDLER_SHIFT) as u8,
             numargs,
             chunk: AmHeader::chunk(bits),
             source: AmHeader::source(data),
-            length: (data >> 8) as u32 & (LENGTHS as u32 - 1),
-            credit: data as u8,
-            offset: data >> 48 << OFFSET_BITS | bits >> (64 - OFFSET_BITS),
+            extent: (data >> UPPER_SHIFT & low(UPPER_BITS)) << LOWER_BITS | bits >> LOWER_SHIFT,
+            credit: (data >> CREDIT_SHIFT) as u16,
         })
     }
 
     /// [`AmHeader::chunk`]; the sender's own events need no more.
     #[inline]
     pub(super) fn chunk(bits: u64) -> u32 {
-        (bits >> CHUNK_SHIFT) as u32 & (CHUNK_NUMBERS * CHUNK as u32)
+        (bits >> CHUNK_SHIFT & low(CHUNK_BITS)) as u32
     }
 
     /// Rank of the sender.
     #[inline]
-    pub(super) fn source(data: u64) -> u32 {
-        (data >> 32) as u32 & 0xffff
+    pub(super) fn source(data: u64) -> JobRank {
+        JobRank(data as u32)
     }
 }
 
@@ -314,36 +340,42 @@ impl AmHeader {
             handler: 200,
             numargs: 0,
             chunk: 0,
-            source: 0,
-            length: 0,
-            credit: u8::from(request),
-            offset: 0,
+            source: JobRank(0),
+            extent: 0,
+            credit: u16::from(request),
         }
     }
 }
 
-/// Distinguishes the long id of a reply from that of a request, which is an offset in the
-/// requester's ReqSB below this.
-pub(super) const REPLY_LID: u32 = 1 << 23;
+/// Distinguishes the long id of a reply from that of a request, which is the number of a chunk in
+/// the requester's ReqSB.
+pub(super) const REPLY_LID: u32 = MOST_CHUNKS;
+const _: () = assert!(2 * (REPLY_LID as u64) <= EXTENTS);
 
 /// Immediate data of the data of a Long.
 #[inline]
-pub(super) fn lid(source: u32, id: u32) -> u64 {
-    u64::from(source) << 32 | u64::from(id)
+pub(super) fn lid(source: JobRank, id: u32) -> u64 {
+    u64::from(source.0) | u64::from(id) << 32
+}
+
+/// The sender and the long id.
+#[inline]
+pub(super) fn unpack_lid(data: u64) -> (JobRank, u32) {
+    (JobRank(data as u32), (data >> 32) as u32)
 }
 
 /// Match bits and immediate data of a system message.
 #[inline]
-pub(super) fn system(source: u16, m: SystemMessage) -> (u64, u64) {
-    let [a, b, c] = m.args.map(u64::from);
-    (TargetMd::Sys as u64 | u64::from(m.id) << 8 | u64::from(source) << 16 | a << 32, b << 32 | c)
+pub(super) fn system(source: JobRank, m: SystemMessage) -> (u64, u64) {
+    let [a, b] = m.args.map(u64::from);
+    (TargetMd::Sys as u64 | u64::from(m.id) << 8 | a << 32, u64::from(source.0) | b << 32)
 }
 
 /// The sender and the message.
 #[inline]
-pub(super) fn unpack_system(bits: u64, data: u64) -> (u16, SystemMessage) {
-    let args = [(bits >> 32) as u32, (data >> 32) as u32, data as u32];
-    ((bits >> 16) as u16, SystemMessage { id: (bits >> 8) as u8, args })
+pub(super) fn unpack_system(bits: u64, data: u64) -> (JobRank, SystemMessage) {
+    let args = [(bits >> 32) as u32, (data >> 32) as u32];
+    (JobRank(data as u32), SystemMessage { id: (bits >> 8) as u8, args })
 }
 
 #[cfg(test)]
@@ -374,15 +406,10 @@ mod tests {
                     copy: !request,
                     handler: 255,
                     numargs: 16,
-                    chunk: REPLY_LID - 2048,
-                    source: 65534,
-                    length: 0xff_ffff,
-                    credit: 0xff,
-                    offset: if matches!(form, Placed | Outbox | Landing) {
-                        OFFSETS - 8
-                    } else {
-                        0
-                    },
+                    chunk: MOST_CHUNKS - 1,
+                    source: JobRank(u32::MAX - 1),
+                    extent: EXTENTS - 1,
+                    credit: CreditField::new(true, 7, CreditField::MOST_USED).0,
                 };
                 let (bits, data) = m.pack();
                 assert_eq!(
@@ -396,22 +423,28 @@ mod tests {
                 assert_eq!(bits & 0xf, if request { 3 } else { 4 });
             }
         }
-        let m = SystemMessage { id: 3, args: [1, u32::MAX, 7] };
-        let (bits, data) = system(65535, m);
-        assert_eq!((unpack_system(bits, data), bits & 0xf), ((65535, m), 5));
+        for (bytes, destination) in [(1, 0), (32, DESTINATIONS - 1)] {
+            let extent = AmHeader::landing(bytes, destination);
+            assert!(extent < EXTENTS);
+            assert_eq!(AmHeader::unpack_landing(extent), (bytes, destination));
+        }
+        let m = SystemMessage { id: 3, args: [u32::MAX, 7] };
+        let (bits, data) = system(JobRank(u32::MAX), m);
+        assert_eq!((unpack_system(bits, data), bits & 0xf), ((JobRank(u32::MAX), m), 5));
+        assert_eq!(unpack_lid(lid(JobRank(u32::MAX), REPLY_LID)), (JobRank(u32::MAX), REPLY_LID));
     }
 
     /// The environment allows no more chunks than a header has numbers for.
     const _: () = {
-        assert!(crate::env::PORTAL_SB_CHUNKS.kind().highest() <= CHUNK_NUMBERS + 1);
-        assert!(crate::env::PORTAL_RPL_CHUNKS.kind().highest() <= CHUNK_NUMBERS + 1);
+        assert!(crate::env::PORTAL_SB_CHUNKS.kind().highest() <= MOST_CHUNKS);
+        assert!(crate::env::PORTAL_RPL_CHUNKS.kind().highest() <= MOST_CHUNKS);
     };
 
     #[test]
     fn nonsense_is_refused() {
         assert_eq!(AmHeader::unpack(0, 0), None);
         assert_eq!(AmHeader::unpack(8 << 8, 0), None);
-        assert_eq!(AmHeader::unpack((AmForm::Short as u64) << 8 | 17 << 24, 0), None);
+        assert_eq!(AmHeader::unpack((AmForm::Short as u64) << 8 | 17 << ARGS_SHIFT, 0), None);
         assert_eq!(kind(0), None);
     }
 }

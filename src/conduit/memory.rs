@@ -4,26 +4,16 @@
 //! buffer is zeroed, page aligned and never freed, since descriptors and messages of peers may
 //! refer to it until the process ends. Its bytes belong to one holder at a time.
 
+use super::message::{CHUNK, PAGE};
 use super::portals::{Portals, PortalsError};
-use super::{CHUNK, PAGE};
 use crate::client_memory::{Dst, Src};
-use alloc::alloc::{Layout, alloc_zeroed};
+use sys::memory::Mapping;
+use sys::peer::Peer;
 
 /// Memory that no peer targets.
 pub(super) fn private(bytes: usize) -> Result<Dst<'static>, PortalsError> {
-    let none = PortalsError { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
-    // Aligned here, since an allocator that must align to more than 16 bytes clears all of the
-    // block by touching it.
-    let layout =
-        bytes.checked_add(PAGE).and_then(|n| Layout::from_size_align(n, 16).ok()).ok_or(none)?;
-    // SAFETY: the layout has a size.
-    let block = unsafe { alloc_zeroed(layout) };
-    if block.is_null() {
-        return Err(none);
-    }
-    let first = block.wrapping_add(block.align_offset(PAGE));
-    // SAFETY: the block is a page longer than what is used of it, and is never freed.
-    Ok(unsafe { Dst::new(first, bytes) })
+    let none = |_| PortalsError { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
+    Mapping::leaked_bytes(bytes).map(Dst::from).map_err(none)
 }
 
 /// Memory that peers target: shared with them if the network shares any, so that they reach it
@@ -73,8 +63,8 @@ impl Chunks {
     /// # Safety
     /// The caller holds the chunk as long as it uses the body.
     #[inline(always)]
-    pub(super) unsafe fn body<'a>(&self, chunk: u32, len: usize) -> Body<'a> {
-        let bytes = self.part(chunk, len.min(CHUNK));
+    pub(super) unsafe fn body<'a>(&self, chunk: u32, len: Peer<usize>) -> Body<'a> {
+        let bytes = self.part(chunk, len.clamped(CHUNK));
         // SAFETY: chunks are aligned; the caller holds this one.
         unsafe { Body::held(bytes) }
     }
@@ -83,8 +73,7 @@ impl Chunks {
 /// The bytes of these words.
 #[inline(always)]
 pub(super) fn bytes_of(words: &[u64]) -> Src<'_> {
-    // SAFETY: the bytes of the words, which are borrowed.
-    unsafe { Src::new(words.as_ptr().cast(), size_of_val(words)) }
+    Src::from(words)
 }
 
 /// Up to eight bytes from `at` on, as they stand in memory; zeroes follow the last one.
@@ -109,13 +98,6 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// That of a message without bytes.
-    pub(super) const NONE: Body<'static> = {
-        let at = core::ptr::dangling_mut::<u64>().cast();
-        // SAFETY: no bytes may be anywhere.
-        Body { bytes: unsafe { Dst::new(at, 0) } }
-    };
-
     /// A message in these bytes.
     ///
     /// # Safety
@@ -129,9 +111,7 @@ impl<'a> Body<'a> {
     /// A message in these words.
     #[inline(always)]
     pub(super) fn of(words: &'a mut [u64]) -> Body<'a> {
-        let (at, len) = (words.as_mut_ptr().cast(), size_of_val(words));
-        // SAFETY: the bytes of the words, which are borrowed until `'a` ends.
-        Body { bytes: unsafe { Dst::new(at, len) } }
+        Body { bytes: Dst::from(words) }
     }
 
     /// Bytes.
@@ -158,14 +138,15 @@ impl<'a> Body<'a> {
 
     /// The `n` bytes from `offset` on, if the body has them.
     #[inline(always)]
-    pub(super) fn part(self, offset: usize, n: usize) -> Option<Dst<'a>> {
-        self.bytes.try_part(offset, n)
+    pub(super) fn part(self, offset: usize, n: Peer<usize>) -> Option<Dst<'a>> {
+        self.bytes.peer_part(Peer::new(offset), n)
     }
 
     /// The word at `offset`, if the body has one there.
     #[inline(always)]
-    pub(super) fn word(self, offset: usize) -> Option<u64> {
-        self.bytes.try_part(offset, 8).map(|word| word_at(word.into(), 0))
+    pub(super) fn word(self, offset: Peer<usize>) -> Option<Peer<u64>> {
+        let word = self.bytes.peer_part(offset, Peer::new(8))?;
+        Some(Peer::new(word_at(word.into(), 0)))
     }
 
     /// A copy that can be kept.
@@ -180,5 +161,5 @@ impl<'a> Body<'a> {
 
 /// A buffer of `bytes` bytes, a multiple of 8, that is never freed.
 pub(super) fn leaked(bytes: usize) -> Dst<'static> {
-    Body::of(alloc::vec![0; bytes / 8].leak()).bytes
+    Dst::from(&mut *alloc::vec![0u64; bytes / 8].leak())
 }

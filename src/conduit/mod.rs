@@ -10,7 +10,8 @@
 //! |---|---|
 //! | `rar`, `reqsb`, `rplsb`, `reqrb`, `tmpmd`, `system` | the descriptors, and the memory behind them |
 //! | `queue`, `safe`, `am_recv`, `reply`, `system` | the event queues, and what each event does |
-//! | `put`, `get`, `am_send`, `am_body` | operations and messages that leave; the bodies of messages |
+//! | `message` | what the conduit carries, as the layers above name it |
+//! | `put`, `get`, `am_plan`, `am_send`, `am_body` | operations and messages that leave; the bodies of messages |
 //! | `match_bits`, `user` | what travels in match bits; which descriptor an event is about |
 //! | `tickets`, `credits`, `lid_cache` | limits of the traffic; halves of Longs |
 //! | `implicit` | replies of handlers that sent none |
@@ -33,6 +34,7 @@
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 mod am_body;
+mod am_plan;
 mod am_recv;
 mod am_send;
 mod config;
@@ -42,6 +44,7 @@ mod implicit;
 mod lid_cache;
 mod match_bits;
 mod memory;
+mod message;
 pub mod network;
 mod outbox;
 pub mod portals;
@@ -66,8 +69,11 @@ mod wait;
 
 pub use config::Config;
 pub use credits::MIN_CREDITS;
+pub use message::{
+    AmMessage, CHUNK, Category, MAX_ARGS, MAX_NODES, OpId, Outgoing, SystemMessage,
+};
 
-use crate::client_memory::{Dst, RemoteRange, Src};
+use crate::client_memory::Dst;
 use crate::rank::JobRank;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -77,141 +83,13 @@ use once_cell::race::OnceBox;
 use portals::{Portals, PortalsError, PortalsId, SharedHost};
 use sys::hint::cold_path;
 
-/// Bytes of a chunk of ReqSB and RplSB, the largest active message.
-pub const CHUNK: usize = 2048;
-/// Most arguments of an active message.
-pub const MAX_ARGS: usize = 16;
-/// Most processes of a job; their ranks travel in 16 bits.
-pub const MAX_NODES: u32 = 65535;
-/// Alignment of buffers.
-const PAGE: usize = 4096;
-
-/// Names an operation of the upper layer. The conduit carries it in the ignored match bits of a
-/// put or get and passes it to [`Upcall::op_done`] when the operation is complete. The upper
-/// layer chooses all 32 bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OpId(pub u32);
-
-/// What an active message carries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Category {
-    /// Arguments only.
-    Short,
-    /// Arguments and a payload in a buffer of the library.
-    Medium,
-    /// Arguments and a payload in the target's segment.
-    Long,
-}
-
-/// An active message for its handler.
-#[derive(Clone, Copy, Debug)]
-pub struct AmMessage<'a> {
-    /// Rank of the sender.
-    pub source: u32,
-    /// Short, Medium or Long.
-    pub category: Category,
-    /// Handler index, 1 to 255.
-    pub handler: u8,
-    /// 0 to 16 arguments.
-    pub args: &'a [i32],
-    /// Medium: in a buffer that lives until the handler returns, 8-byte aligned. Long: in our
-    /// segment. Short: [`AmMessage::NO_PAYLOAD`].
-    pub payload: Dst<'a>,
-}
-
-impl AmMessage<'_> {
-    /// The payload of a Short: null, no bytes.
-    pub const NO_PAYLOAD: Dst<'static> = {
-        // SAFETY: no bytes may be anywhere.
-        unsafe { Dst::new(core::ptr::null_mut(), 0) }
-    };
-}
-
-/// An active message to be sent.
-#[derive(Clone, Copy, Debug)]
-pub struct Outgoing<'a> {
-    category: Category,
-    /// Handler index, 1 to 255; 0 is the reply of a handler that sent none.
-    handler: u8,
-    /// 0 to 16 arguments.
-    args: &'a [i32],
-    /// Within the limits of [`Conduit::max_medium`] and its like, which the caller checks.
-    payload: Src<'a>,
-    /// Long with a payload: its destination.
-    to: RemoteRange,
-    /// Long without payload: its destination address, as the client gave it.
-    address: usize,
-    /// Long: the source need not be reusable when the call returns (`LongAsync`).
-    source_stays: bool,
-}
-
-impl<'a> Outgoing<'a> {
-    /// A Short.
-    #[inline(always)]
-    pub const fn short(handler: u8, args: &'a [i32]) -> Outgoing<'a> {
-        // SAFETY: no bytes may be anywhere.
-        let nothing = unsafe { Src::new(core::ptr::null(), 0) };
-        Outgoing { category: Category::Short, ..Outgoing::medium(handler, args, nothing) }
-    }
-
-    /// A Medium.
-    #[inline(always)]
-    pub const fn medium(handler: u8, args: &'a [i32], payload: Src<'a>) -> Outgoing<'a> {
-        Outgoing {
-            category: Category::Medium,
-            handler,
-            args,
-            payload,
-            to: RemoteRange::unmapped(JobRank(0), usize::MAX, 0),
-            address: 0,
-            source_stays: false,
-        }
-    }
-
-    /// A Long, whose source may be reused when the call returns. `to` has as many bytes as the
-    /// payload; `address` is where it begins in the target.
-    #[inline(always)]
-    pub const fn long(
-        handler: u8,
-        args: &'a [i32],
-        payload: Src<'a>,
-        to: RemoteRange,
-        address: usize,
-    ) -> Outgoing<'a> {
-        Outgoing {
-            category: Category::Long,
-            to,
-            address,
-            ..Outgoing::medium(handler, args, payload)
-        }
-    }
-
-    /// A Long whose source is read until the job knows that the message has been handled.
-    #[inline(always)]
-    pub const fn long_async(
-        handler: u8,
-        args: &'a [i32],
-        payload: Src<'static>,
-        to: RemoteRange,
-        address: usize,
-    ) -> Outgoing<'a> {
-        Outgoing { source_stays: true, ..Outgoing::long(handler, args, payload, to, address) }
-    }
-
-    /// The destination that a packed Long carries.
-    #[inline(always)]
-    fn destination(&self) -> u64 {
-        if self.payload.len() == 0 { self.address as u64 } else { self.to.offset() as u64 }
-    }
-}
-
 /// What a sender waits for, as a report names it.
 #[derive(Clone, Copy, Debug)]
 pub struct ResourceNeed {
     /// What.
     pub what: &'static &'static str,
     /// The rank that must give it back, if it is one.
-    pub peer: Option<u32>,
+    pub peer: Option<JobRank>,
 }
 
 impl ResourceNeed {
@@ -234,7 +112,7 @@ pub trait Upcall: Copy {
     /// One of the [`Conduit::fragments`] of the put or get with this id is complete.
     fn op_done(self, op: OpId);
     /// A system message of process `source` that is not the conduit's own.
-    fn system(self, source: u32, message: SystemMessage) {
+    fn system(self, source: JobRank, message: SystemMessage) {
         let _ = (source, message);
     }
     /// Called between two polls of a wait for resources; `round` counts from 0. Checks whether
@@ -247,11 +125,11 @@ pub trait Upcall: Copy {
 #[derive(Debug)]
 pub struct ReplyToken {
     /// Rank of the requester.
-    pub source: u32,
-    /// Offset of the chunk, in the requester's ReqSB, that the reply goes to.
+    pub source: JobRank,
+    /// The chunk of the requester's ReqSB that the reply goes to.
     chunk: u32,
-    /// The credit byte that the request carried.
-    credit: u8,
+    /// The credit field that the request carried.
+    credit: u16,
     replied: bool,
     kit: am_recv::ReplyKit,
 }
@@ -261,15 +139,6 @@ impl ReplyToken {
     pub fn replied(&self) -> bool {
         self.replied
     }
-}
-
-/// A message of the system queue between the upper layers of two processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SystemMessage {
-    /// What it is about; 0x00 to 0x7f belong to the upper layer.
-    pub id: u8,
-    /// Three words.
-    pub args: [u32; 3],
 }
 
 /// How often things happened that well chosen figures make rare.
@@ -302,7 +171,7 @@ struct StatCounters {
 pub struct Conduit<P: Portals> {
     portals: P,
     config: Config,
-    me: u32,
+    me: JobRank,
     peers: Box<[PortalsId]>,
     threads: Box<[CachePadded<wait::ClientThread>]>,
     tickets: tickets::Tickets,
@@ -345,7 +214,7 @@ impl<P: Portals> Conduit<P> {
     pub fn open(
         portals: P,
         config: Config,
-        me: u32,
+        me: JobRank,
         peers: Vec<PortalsId>,
     ) -> Result<Self, PortalsError> {
         let mut config = config;
@@ -362,15 +231,15 @@ impl<P: Portals> Conduit<P> {
         )?;
         // Order on the list of this portal table entry, most frequent first: ReqSB (replies),
         // ReqHdr, ReqRB, catch basin, SYS. ReqRB inserts itself before the catch basin.
-        let reqsb = reqsb::ReqSb::open(&portals, pt, par, config.sb_chunks, safe.eq)?;
-        let rplsb = rplsb::RplSb::open(&portals, par, config.rpl_chunks, safe.eq)?;
-        let reqrb = reqrb::ReqRb::open(&portals, &config, am.eq)?;
+        let reqsb = reqsb::ReqSb::open(&portals, pt, par, config.sb_chunks, &safe.eq)?;
+        let rplsb = rplsb::RplSb::open(&portals, par, config.rpl_chunks, &safe.eq)?;
+        let reqrb = reqrb::ReqRb::open(&portals, &config, &am.eq)?;
         let sys = system::Sys::open(&portals, pt, par, sys_events)?;
         let outbox = outbox::Outbox::open(&portals, &config, me)?;
         Ok(Conduit {
             tickets: tickets::Tickets::new(par, config.msg_limit),
             credits: credits::Credits::new(&config, me),
-            tmpmd: tmpmd::TmpMd::new(par, config.num_tmpmd, safe.eq),
+            tmpmd: tmpmd::TmpMd::new(par, config.num_tmpmd, &safe.eq),
             threads: (0..config.threads)
                 .map(|_| CachePadded::new(wait::ClientThread::new()))
                 .collect(),
@@ -405,7 +274,7 @@ impl<P: Portals> Conduit<P> {
     /// # Panics
     /// The second time.
     pub fn attach_segment(&self, segment: Dst<'static>) -> Result<(), PortalsError> {
-        let (safe, am) = (self.safe.eq, self.am.eq);
+        let (safe, am) = (&self.safe.eq, &self.am.eq);
         let rar = rar::Rar::attach(&self.portals, self.config.pt_rar, segment, safe, am)?;
         assert!(self.rar.set(Box::new(rar)).is_ok(), "the segment is attached once");
         Ok(())
@@ -432,10 +301,10 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Credits that we have of this process, if they are limited and no thread is changing them.
-    /// Async-signal-safe.
-    pub fn credits(&self, node: u32) -> Option<u32> {
-        self.credits.left(node)
+    /// Credits that this process has lent to us, those in use included, if they are limited and no
+    /// thread is changing them. Async-signal-safe.
+    pub fn credits(&self, node: JobRank) -> Option<u32> {
+        self.credits.lent_by(node)
     }
 
     /// What travelled through our interface.

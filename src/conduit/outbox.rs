@@ -27,17 +27,20 @@
 //! A process whose own handlers run in parallel copies in any case. A process that dies leaves
 //! its areas as they are.
 
-use super::match_bits::{AmHeader, OFFSETS};
-use super::memory;
+use super::am_body::args_bytes;
+use super::match_bits::AmHeader;
+use super::memory::{self, Body};
 use super::portals::{Portals, PortalsError};
 use super::sync::{self, FreeList};
 use super::wait::ClientThread;
 use super::{CHUNK, Conduit, Config};
 use crate::client_memory::{Dst, Src};
+use crate::rank::JobRank;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};
 use once_cell::race::OnceBox;
 use sys::hint::cold_path;
+use sys::peer::Peer;
 
 /// The least payload, in bytes, that is stashed: a shorter one needs little more than the lines of
 /// its event.
@@ -74,10 +77,9 @@ impl Outbox {
     pub(super) fn open<P: Portals>(
         portals: &P,
         config: &Config,
-        me: u32,
+        me: JobRank,
     ) -> Result<Outbox, PortalsError> {
         let own = portals.shared_host().and_then(|host| host.library_memory(portals.id()));
-        let own = own.filter(|memory| memory.len() as u64 <= OFFSETS);
         let areas = if config.at_once && own.is_some() { config.outbox_areas } else { 0 };
         let first = match own {
             Some(own) if areas != 0 => {
@@ -91,7 +93,7 @@ impl Outbox {
         let mapped: Box<[OnceBox<_>]> =
             (0..if own.is_some() { config.nodes } else { 0 }).map(|_| OnceBox::new()).collect();
         // A message to ourselves needs no area: its payload is in our caches.
-        if let Some(own) = mapped.get(me as usize) {
+        if let Some(own) = mapped.get(me.index()) {
             own.get_or_init(|| Box::new(None));
         }
         Ok(Outbox {
@@ -121,7 +123,7 @@ impl Outbox {
     /// A reply of process `source` to the request with this chunk has been taken off the queue;
     /// the order of calls is that of the replies.
     #[inline(always)]
-    pub(super) fn reply_arrived(&self, source: u32, chunk: u32) {
+    pub(super) fn reply_arrived(&self, source: JobRank, chunk: u32) {
         if self.taken.load(Ordering::Relaxed) != 0 {
             cold_path();
             self.one_more_reply(source, chunk);
@@ -129,15 +131,15 @@ impl Outbox {
     }
 
     #[inline(never)]
-    fn one_more_reply(&self, source: u32, chunk: u32) {
+    fn one_more_reply(&self, source: JobRank, chunk: u32) {
         if self.par {
             return self.handled(chunk);
         }
         let relaxed = Ordering::Relaxed;
         let area = self.of_chunk[chunk as usize].load(relaxed);
-        let read = self.read_last[source as usize].load(relaxed);
+        let read = self.read_last[source.index()].load(relaxed);
         self.of_chunk[chunk as usize].store(NONE, relaxed);
-        self.read_last[source as usize].store(area, relaxed);
+        self.read_last[source.index()].store(area, relaxed);
         if read != NONE {
             self.give(read);
         }
@@ -190,8 +192,8 @@ impl Outbox {
 impl<P: Portals> Conduit<P> {
     /// The library memory of another process as mapped here, if it is.
     #[inline(always)]
-    fn memory_of(&self, node: u32) -> Option<Dst<'static>> {
-        let mapped = self.outbox.mapped.get(node as usize)?;
+    fn memory_of(&self, node: JobRank) -> Option<Dst<'static>> {
+        let mapped = self.outbox.mapped.get(node.index())?;
         match mapped.get() {
             Some(memory) => *memory,
             None => *mapped.get_or_init(|| self.look_up(node)),
@@ -200,16 +202,16 @@ impl<P: Portals> Conduit<P> {
 
     #[cold]
     #[inline(never)]
-    fn look_up(&self, node: u32) -> Box<Option<Dst<'static>>> {
+    fn look_up(&self, node: JobRank) -> Box<Option<Dst<'static>>> {
         let host = self.portals.shared_host();
-        Box::new(host.and_then(|host| host.library_memory(self.peers[node as usize])))
+        Box::new(host.and_then(|host| host.library_memory(self.peers[node.index()])))
     }
 
     /// Copies the payload of a request to this process, at most [`CHUNK`] bytes, into the outbox
-    /// and returns its offset for the header. `None`, and nothing done, if the process cannot read
-    /// it there, or no area is free.
+    /// and returns its offset in our library memory. `None`, and nothing done, if the process
+    /// cannot read it there, or no area is free.
     #[inline(always)]
-    pub(super) fn stash(&self, node: u32, payload: Src<'_>) -> Option<u64> {
+    pub(super) fn stash(&self, node: JobRank, payload: Src<'_>) -> Option<u64> {
         let outbox = &self.outbox;
         self.memory_of(node)?;
         let own = outbox.own?;
@@ -219,12 +221,17 @@ impl<P: Portals> Conduit<P> {
         Some(offset as u64)
     }
 
-    /// The payload of a request that stays in its sender's outbox; `None` if it cannot be there.
+    /// The payload of a request that stays in its sender's outbox, where this body says; `None` if
+    /// it cannot be there.
     #[inline(always)]
-    pub(super) fn in_outbox(&self, am: &AmHeader) -> Option<Dst<'static>> {
+    pub(super) fn in_outbox(&self, am: &AmHeader, body: Body<'_>) -> Option<Dst<'static>> {
         let memory = self.memory_of(am.source)?;
-        let (offset, n) = (am.offset as usize, am.length as usize);
-        if offset.is_multiple_of(8) && n <= CHUNK { memory.try_part(offset, n) } else { None }
+        let offset = body.word(Peer::new(args_bytes(am.numargs.into())))?;
+        let n = Peer::new(am.extent as usize);
+        if !offset.data().is_multiple_of(8) || n.at_most(CHUNK).is_none() {
+            return None;
+        }
+        memory.peer_part(offset.map(|offset| offset as usize), n)
     }
 
     /// The payload of a request in its sender's outbox, for the handler that this thread is about
@@ -234,8 +241,9 @@ impl<P: Portals> Conduit<P> {
         &self,
         thread: &ClientThread,
         am: &AmHeader,
+        body: Body<'_>,
     ) -> Option<Dst<'static>> {
-        let payload = self.in_outbox(am)?;
+        let payload = self.in_outbox(am, body)?;
         if !am.copy && !self.config.par() {
             return Some(payload);
         }

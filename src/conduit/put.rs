@@ -144,7 +144,7 @@ pub(super) const NO_OPERATION: RmaBits = RmaBits { op: OpId(0), local: None, chu
 
 /// A copy with one byte wrong, never freed: a planted fault.
 fn flipped(src: Src<'_>) -> Src<'static> {
-    let mut copy = alloc::vec![0; src.len()];
+    let mut copy = alloc::vec![0u8; src.len()];
     Dst::from(&mut copy[..]).copy_from(src);
     copy[src.len() / 2] ^= 1;
     Src::from(&*copy.leak())

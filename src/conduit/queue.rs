@@ -34,7 +34,7 @@ impl<P: Portals, S> EventQueue<P, S> {
     #[inline(always)]
     pub(super) fn is_quiet(&self, portals: &P) -> bool {
         match portals.direct_to_self() {
-            Some(direct) => direct.eq_is_quiet(self.eq),
+            Some(direct) => direct.eq_is_quiet(&self.eq),
             None => false,
         }
     }
@@ -43,7 +43,7 @@ impl<P: Portals, S> EventQueue<P, S> {
     #[inline(always)]
     pub(super) fn look(&self, portals: &P, inline: &mut InlineBody) -> NextEvent {
         match portals.direct_to_self() {
-            Some(direct) => direct.eq_next(self.eq, inline),
+            Some(direct) => direct.eq_next(&self.eq, inline),
             None => NextEvent::Other,
         }
     }
@@ -54,7 +54,7 @@ impl<P: Portals, S> EventQueue<P, S> {
     /// The queues are long enough for everything that tickets, chunks and credits let processes
     /// send, so a lost event is a lost message: fatal.
     pub(super) fn get(&self, portals: &P, inline: &mut InlineBody) -> Option<MdEvent> {
-        match portals.eq_get(self.eq, inline) {
+        match portals.eq_get(&self.eq, inline) {
             Ok(EqResult::Empty) => None,
             Ok(EqResult::Event(e)) => Some(e),
             Ok(EqResult::AfterLoss(_)) => overflow(self.name),

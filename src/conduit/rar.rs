@@ -10,6 +10,7 @@ use super::match_bits::{IGNORE, TargetMd};
 use super::portals::{EntryPosition, MdFlags, MdPart, MdSpec, Portals, PortalsError};
 use super::user::Descriptor;
 use crate::client_memory::{Dst, Src};
+use sys::peer::Peer;
 
 pub(super) struct Rar<P: Portals> {
     /// RARSRC
@@ -22,10 +23,10 @@ impl<P: Portals> Rar<P> {
         portals: &P,
         pt: u32,
         segment: Dst<'static>,
-        safe: P::Eq,
-        am: P::Eq,
+        safe: &P::Eq,
+        am: &P::Eq,
     ) -> Result<Self, PortalsError> {
-        let attach = |target: TargetMd, user: Descriptor, flags: MdFlags, eq: Option<P::Eq>| {
+        let attach = |target: TargetMd, user: Descriptor, flags: MdFlags, eq: Option<&P::Eq>| {
             let position = EntryPosition::Tail(pt);
             let entry = portals.me_attach(position, target as u64, IGNORE, false)?;
             let region = segment.into();
@@ -61,7 +62,7 @@ impl<P: Portals> Rar<P> {
 
     /// The `n` bytes of our segment from `offset` on, if it has them.
     #[inline]
-    pub(super) fn at(&self, offset: usize, n: usize) -> Option<Dst<'static>> {
-        self.segment.try_part(offset, n)
+    pub(super) fn at(&self, offset: Peer<usize>, n: Peer<usize>) -> Option<Dst<'static>> {
+        self.segment.peer_part(offset, n)
     }
 }

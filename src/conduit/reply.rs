@@ -11,15 +11,16 @@
 //! meets, on its own stack, another one that wants it.
 
 use super::am_recv::{header, malformed};
-use super::match_bits::{AmForm, AmHeader};
+use super::match_bits::{self, AmForm, AmHeader};
 use super::memory::bytes_of;
 use super::portals::{InlineBody, MdEvent, Portals};
 use super::wait::ClientThread;
 use super::{Conduit, MAX_ARGS, Upcall};
 use crate::client_memory::Dst;
+use core::mem;
 use core::sync::atomic::Ordering;
-use core::{mem, ptr};
 use sys::hint::cold_path;
+use sys::peer::Peer;
 
 /// A reply that has arrived.
 #[derive(Clone, Copy)]
@@ -28,7 +29,7 @@ pub(super) struct ArrivedReply {
     /// The chunk that it is in.
     chunk: u32,
     /// Bytes of it.
-    len: usize,
+    len: Peer<usize>,
     /// The data of an unpacked Long.
     data: Option<Dst<'static>>,
 }
@@ -45,9 +46,23 @@ impl<P: Portals> Conduit<P> {
         // Both branches do the same; in the first the compiler knows that the reply has no body.
         if am.form == AmForm::Short && am.numargs == 0 {
             let am = AmHeader { form: AmForm::Short, numargs: 0, ..am };
-            self.reply_is_here(up, (bits, data), am, e.offset, e.mlength, None);
+            self.reply_is_here(
+                up,
+                (bits, data),
+                am,
+                self.reqsb.chunk_at(e.offset),
+                e.mlength,
+                None,
+            );
         } else {
-            self.reply_is_here(up, (bits, data), am, e.offset, e.mlength, None);
+            self.reply_is_here(
+                up,
+                (bits, data),
+                am,
+                self.reqsb.chunk_at(e.offset),
+                e.mlength,
+                None,
+            );
         }
     }
 
@@ -55,34 +70,40 @@ impl<P: Portals> Conduit<P> {
     #[inline(never)]
     fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &InlineBody) {
         let am = header(bits, data);
-        let len = size_of::<InlineBody>();
-        self.reply_is_here(up, (bits, data), am, am.chunk as usize, len, Some(inline));
+        let len = Peer::new(size_of::<InlineBody>());
+        let chunk = self.reqsb.chunk_of(Peer::new(am.chunk));
+        self.reply_is_here(up, (bits, data), am, chunk, len, Some(inline));
     }
 
-    /// A reply with this header has arrived to the chunk at this offset. Its body is there; an
-    /// `inline` one is written there.
+    /// A reply with this header has arrived to this chunk. Its body is there; an `inline` one is
+    /// written there.
     #[inline(always)]
     fn reply_is_here<U: Upcall>(
         &self,
         up: U,
         (bits, data): (u64, u64),
         am: AmHeader,
-        offset: usize,
-        len: usize,
+        chunk: Option<u32>,
+        len: Peer<usize>,
         inline: Option<&InlineBody>,
     ) {
-        let Some(chunk) = self.reqsb.chunk_at(offset) else { malformed(bits, data) };
-        if am.source >= self.config.nodes || am.request {
+        let Some(chunk) = chunk else { malformed(bits, data) };
+        if am.source.0 >= self.config.nodes || am.request {
             malformed(bits, data);
         }
         if let Some(inline) = inline {
             // The chunk belongs to this thread from now on.
-            self.reqsb.chunks.part(chunk, len).copy_from(bytes_of(inline));
+            let at = self.reqsb.chunks.part(chunk, size_of_val(inline));
+            at.copy_from(bytes_of(inline));
             self.reply_prefetch.arrived_empty();
-            self.prefetch_payload(&am, ptr::dangling(), 0);
         } else {
-            self.reply_prefetch.arrived(&am, len);
-            self.prefetch_payload(&am, self.reqsb.chunks.address(chunk), len);
+            self.reply_prefetch.arrived(&am, len.data());
+        }
+        // A Short has no payload.
+        if am.form != AmForm::Short {
+            // SAFETY: this thread holds the chunk until `finish_reply` gives it back.
+            let body = unsafe { self.reqsb.chunks.body(chunk, len) };
+            self.prefetch_payload(&am, body, inline.is_some());
         }
         self.credits.reply_arrived(am.source, am.credit);
         self.outbox.reply_arrived(am.source, chunk);
@@ -98,11 +119,11 @@ impl<P: Portals> Conduit<P> {
     /// handler.
     #[cold]
     #[inline(never)]
-    fn reply_in_part<U: Upcall>(&self, up: U, bits: u64, data: u64, chunk: u32, len: usize) {
+    fn reply_in_part<U: Upcall>(&self, up: U, bits: u64, data: u64, chunk: u32, len: Peer<usize>) {
         let reply = ArrivedReply { am: header(bits, data), chunk, len, data: None };
         let mut data = None;
         if reply.am.form == AmForm::Unpacked {
-            data = self.reply_lids.header(reply.am.source, reply.am.length, || reply);
+            data = self.reply_lids.header(reply.am.source, reply.am.extent as u32, || reply);
             if data.is_none() {
                 return;
             }
@@ -112,7 +133,7 @@ impl<P: Portals> Conduit<P> {
 
     /// The data of a reply Long has arrived.
     pub(super) fn reply_data_arrived<U: Upcall>(&self, up: U, e: MdEvent) {
-        let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
+        let (source, id) = match_bits::unpack_lid(e.hdr_data);
         let Some(data) = self.rar().at(e.offset, e.mlength) else {
             malformed(id.into(), e.hdr_data)
         };
@@ -141,22 +162,20 @@ impl<P: Portals> Conduit<P> {
         thread: &ClientThread,
         am: &AmHeader,
         chunk: u32,
-        len: usize,
+        len: Peer<usize>,
         data: Option<Dst<'static>>,
     ) {
+        // SAFETY: this thread holds the chunk until it gives it back below.
+        let body = || unsafe { self.reqsb.chunks.body(chunk, len) };
         // A reply without a handler only gives back what its request holds.
         if am.handler != 0 {
-            // SAFETY: this thread holds the chunk until it gives it back below.
-            let body = unsafe { self.reqsb.chunks.body(chunk, len) };
             thread.in_handler.store(true, Ordering::Relaxed);
             let mut wrong = [0; MAX_ARGS];
-            up.run_reply(self.message(am, body, data, &mut wrong));
+            up.run_reply(self.message(am, body(), data, &mut wrong));
             thread.in_handler.store(false, Ordering::Relaxed);
         } else if am.numargs != 0 {
             cold_path();
-            // SAFETY: as above.
-            let body = unsafe { self.reqsb.chunks.body(chunk, len) };
-            self.give_back_others(am.source, am.numargs, body);
+            self.give_back_others(am.source, am.numargs, body());
         }
         self.reqsb.give(chunk);
     }

@@ -42,6 +42,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
+use sys::peer::Peer;
 
 struct ReceiveBuffer {
     memory: Dst<'static>,
@@ -54,9 +55,9 @@ struct ReceiveBuffer {
 impl ReceiveBuffer {
     /// The message of `len` bytes at `offset`, where an event says that it is.
     #[inline(always)]
-    fn body(&self, offset: usize, len: usize) -> Option<Body<'_>> {
-        let bytes = self.memory.try_part(offset, len)?;
-        if !offset.is_multiple_of(8) {
+    fn body(&self, offset: Peer<usize>, len: Peer<usize>) -> Option<Body<'_>> {
+        let bytes = self.memory.peer_part(offset, len)?;
+        if !offset.data().is_multiple_of(8) {
             return None;
         }
         // SAFETY: the bytes belong to this message, which is complete, until `release`; buffers
@@ -79,7 +80,7 @@ pub(super) struct ReqRb<P: Portals> {
 }
 
 impl<P: Portals> ReqRb<P> {
-    pub(super) fn open(portals: &P, config: &Config, eq: P::Eq) -> Result<Self, PortalsError> {
+    pub(super) fn open(portals: &P, config: &Config, eq: &P::Eq) -> Result<Self, PortalsError> {
         attach_req_hdr(portals, config.pt_am, eq)?;
         let bits = TargetMd::ReqRb as u64;
         let catch_basin =
@@ -109,7 +110,7 @@ impl<P: Portals> ReqRb<P> {
             par: config.par(),
             flow_control: config.flow_control,
             bytes,
-            eq,
+            eq: eq.clone(),
             catch_basin,
             buffers: buffers?.into_boxed_slice(),
             slack: CachePadded::new(AtomicI64::new(
@@ -141,7 +142,7 @@ impl<P: Portals> ReqRb<P> {
             max_size: Some(CHUNK),
             flags: MdFlags { op_put: true, event_start_disable: true, ..MdFlags::default() },
             user: Descriptor::ReqRb(i).pack(),
-            eq: Some(self.eq),
+            eq: Some(&self.eq),
         };
         portals.md_attach(me, &spec, true)?;
         sync::add(self.par, &self.slack, usable);
@@ -149,7 +150,7 @@ impl<P: Portals> ReqRb<P> {
     }
 
     /// The message of `len` bytes at `offset` of buffer `i`, which it holds.
-    pub(super) fn body(&self, i: u32, offset: usize, len: usize) -> Option<Body<'_>> {
+    pub(super) fn body(&self, i: u32, offset: Peer<usize>, len: Peer<usize>) -> Option<Body<'_>> {
         self.buffers[i as usize].body(offset, len)
     }
 
@@ -160,14 +161,14 @@ impl<P: Portals> ReqRb<P> {
     pub(super) fn arrived(
         &self,
         i: u32,
-        offset: usize,
-        len: usize,
+        offset: Peer<usize>,
+        len: Peer<usize>,
         credits: u32,
     ) -> (Option<Body<'_>>, bool) {
         let b = &self.buffers[i as usize];
         sync::count(self.par, &b.refs, 1);
         let room = b.room.load(Ordering::Relaxed);
-        let used = room.min(len as i64);
+        let used = len.map(|len| len as i64).clamped(room);
         b.room.store(room - used, Ordering::Relaxed);
         let start = !self.flow_control || self.slack.load(Ordering::Relaxed) >= used;
         if start {
@@ -222,7 +223,7 @@ impl<P: Portals> ReqRb<P> {
 }
 
 /// Attaches ReqHdr.
-fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: P::Eq) -> Result<(), PortalsError> {
+fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: &P::Eq) -> Result<(), PortalsError> {
     let entry =
         portals.me_attach(EntryPosition::Tail(pt), TargetMd::ReqHdr as u64, IGNORE, false)?;
     let spec = MdSpec {

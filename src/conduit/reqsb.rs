@@ -5,7 +5,7 @@
 //! descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds
 //! its chunk until its reply has been handled, a bounced put until its ACK, a bounced get
 //! until its REPLY. Invariant: only the holder of a chunk touches its bytes and its
-//! [`BouncedGet`]; the event that ends the hold passes it on.
+//! entry of `gets`; the event that ends the hold passes it on.
 //!
 //! Requests leave through a second descriptor of the same memory that has no events, since the
 //! reply says that they have left. A SEND event would only stand in the queue before the reply, in
@@ -20,14 +20,8 @@ use super::sync::FreeList;
 use super::user::Descriptor;
 use crate::client_memory::{Dst, Src};
 use alloc::boxed::Box;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
-
-/// Where the bytes of a bounced get go in the end; kept next to its chunk.
-struct BouncedGet {
-    at: AtomicPtr<u8>,
-    len: AtomicUsize,
-}
+use parking_lot::Mutex;
+use sys::peer::Peer;
 
 pub(super) struct ReqSb<P: Portals> {
     pub(super) chunks: Chunks,
@@ -35,7 +29,9 @@ pub(super) struct ReqSb<P: Portals> {
     /// The same memory as a source that has no events.
     silent: P::Md,
     free: FreeList,
-    gets: Box<[BouncedGet]>,
+    /// Where the bytes of a bounced get go in the end, by chunk. A lock is free whenever it is
+    /// taken.
+    gets: Box<[Mutex<Dst<'static>>]>,
 }
 
 impl<P: Portals> ReqSb<P> {
@@ -44,7 +40,7 @@ impl<P: Portals> ReqSb<P> {
         pt: u32,
         par: bool,
         chunks: u32,
-        eq: P::Eq,
+        eq: &P::Eq,
     ) -> Result<Self, PortalsError> {
         let memory = memory::targeted(portals, chunks as usize * CHUNK)?;
         let position = EntryPosition::Tail(pt);
@@ -63,13 +59,12 @@ impl<P: Portals> ReqSb<P> {
         };
         let md = portals.md_attach(me, &spec, false)?;
         let silent = portals.md_bind(&MdSpec { flags: MdFlags::default(), eq: None, ..spec })?;
-        let get = || BouncedGet { at: AtomicPtr::new(ptr::null_mut()), len: AtomicUsize::new(0) };
         Ok(ReqSb {
             chunks: Chunks::of(memory),
             md,
             silent,
             free: FreeList::new(par, chunks),
-            gets: (0..chunks).map(|_| get()).collect(),
+            gets: (0..chunks).map(|_| Mutex::new(Dst::empty())).collect(),
         })
     }
 
@@ -104,28 +99,28 @@ impl<P: Portals> ReqSb<P> {
 
     /// The chunk that starts at this offset; `None` if none does.
     #[inline]
-    pub(super) fn chunk_at(&self, offset: usize) -> Option<u32> {
-        (offset.is_multiple_of(CHUNK) && offset / CHUNK < self.gets.len())
-            .then_some((offset / CHUNK) as u32)
+    pub(super) fn chunk_at(&self, offset: Peer<usize>) -> Option<u32> {
+        let number = offset.decode(|at| at.is_multiple_of(CHUNK).then_some(at / CHUNK))?;
+        Peer::new(number).below(self.gets.len()).map(|number| number as u32)
+    }
+
+    /// The chunk with this number; `None` if there is none.
+    #[inline]
+    pub(super) fn chunk_of(&self, number: Peer<u32>) -> Option<u32> {
+        number.below(self.gets.len()).map(|number| number as u32)
     }
 
     /// Notes where the bytes of the get go that bounces through this chunk, which the caller
     /// holds.
     #[inline]
     pub(super) fn note_get(&self, chunk: u32, dst: Dst<'static>) {
-        let get = &self.gets[chunk as usize];
-        get.at.store(dst.as_ptr(), Ordering::Relaxed);
-        get.len.store(dst.len(), Ordering::Relaxed);
+        *self.gets[chunk as usize].lock() = dst;
     }
 
     /// The get that bounced through this chunk has arrived: copies its bytes to where they go.
     #[inline]
     pub(super) fn finish_get(&self, chunk: u32) {
-        let get = &self.gets[chunk as usize];
-        let (at, len) = (get.at.load(Ordering::Relaxed), get.len.load(Ordering::Relaxed));
-        // SAFETY: a `Dst<'static>`, which stays until the get is done, was taken apart by
-        // `note_get`; the get holds the chunk since then.
-        let dst = unsafe { Dst::new(at, len) };
-        dst.copy_from(Src::from(self.chunks.part(chunk, len)));
+        let dst = *self.gets[chunk as usize].lock();
+        dst.copy_from(Src::from(self.chunks.part(chunk, dst.len())));
     }
 }

@@ -21,7 +21,7 @@ impl<P: Portals> RplSb<P> {
         portals: &P,
         par: bool,
         chunks: u32,
-        eq: P::Eq,
+        eq: &P::Eq,
     ) -> Result<Self, PortalsError> {
         let memory = memory::private(chunks as usize * CHUNK)?;
         let spec = MdSpec {

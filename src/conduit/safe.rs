@@ -10,6 +10,7 @@ use super::{Conduit, OpId, Upcall};
 use crate::fault;
 use core::sync::atomic::{AtomicU32, Ordering};
 use sys::hint::cold_path;
+use sys::peer::Peer;
 
 impl<P: Portals> Conduit<P> {
     /// Serves the queue of completions and replies only. True if there was any event. Inside a
@@ -67,7 +68,7 @@ impl<P: Portals> Conduit<P> {
             }
             (MdEventKind::PutEnd, MessageKind::AmData) => self.reply_data_arrived(up, e),
             (MdEventKind::SendEnd, MessageKind::AmHeader) => {
-                self.rplsb.give(AmHeader::chunk(bits) / super::CHUNK as u32);
+                self.rplsb.give(AmHeader::chunk(bits));
                 self.tickets.give(1);
             }
             (MdEventKind::SendEnd, MessageKind::Put) => self.has_left(descriptor, bits),
@@ -86,7 +87,7 @@ impl<P: Portals> Conduit<P> {
             }
             (MdEventKind::ReplyEnd, MessageKind::Get) => {
                 let rma = RmaBits::unpack(bits);
-                if fault::on("flip_get") && e.mlength != 0 {
+                if fault::on("flip_get") && !e.mlength.equals(0) {
                     self.flip_arrived(descriptor, &e);
                 }
                 match descriptor {
@@ -107,11 +108,15 @@ impl<P: Portals> Conduit<P> {
     /// Makes one of the bytes that a get has brought wrong: a planted fault.
     #[cold]
     fn flip_arrived(&self, descriptor: Descriptor, e: &MdEvent) {
-        let at = e.offset + e.mlength / 2;
+        let at = e.offset.data() + e.mlength.data() / 2;
         match descriptor {
             Descriptor::ReqSb => self.reqsb.chunks.memory().flip(at),
             Descriptor::TmpMd(slot) => self.tmpmd.flip(slot, at),
-            _ => self.rar().at(at, 1).into_iter().for_each(|byte| byte.flip(0)),
+            _ => self
+                .rar()
+                .at(Peer::new(at), Peer::new(1))
+                .into_iter()
+                .for_each(|byte| byte.flip(0)),
         }
     }
 

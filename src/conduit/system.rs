@@ -20,6 +20,7 @@ use super::portals::{
 use super::queue::{EventQueue, broken};
 use super::user::Descriptor;
 use super::{Conduit, SystemMessage, Upcall};
+use crate::rank::JobRank;
 
 /// Asks a borrower for credits that it does not need.
 const CREDIT_REVOKE: u8 = 0x80;
@@ -54,7 +55,7 @@ impl<P: Portals> Sys<P> {
                 ..MdFlags::default()
             },
             user: Descriptor::Sys.pack(),
-            eq: Some(queue.eq),
+            eq: Some(&queue.eq),
         };
         let flags =
             MdFlags { event_start_disable: true, event_end_disable: true, ..MdFlags::default() };
@@ -63,8 +64,8 @@ impl<P: Portals> Sys<P> {
         Ok(Sys { queue, pt, source })
     }
 
-    fn send(&self, portals: &P, me: u32, to: PortalsId, m: SystemMessage) {
-        let (bits, hdr_data) = match_bits::system(me as u16, m);
+    fn send(&self, portals: &P, me: JobRank, to: PortalsId, m: SystemMessage) {
+        let (bits, hdr_data) = match_bits::system(me, m);
         let from = MdPart { md: self.source, offset: 0, len: 0 };
         let to = Target { process: to, portal: self.pt, bits, offset: 0, hdr_data };
         portals.put(from, false, &to).unwrap_or_else(|e| broken(e));
@@ -77,7 +78,7 @@ impl<P: Portals> Conduit<P> {
     ///
     /// # Panics
     /// If the id is not below 0x80.
-    pub fn send_system(&self, node: u32, m: SystemMessage) {
+    pub fn send_system(&self, node: JobRank, m: SystemMessage) {
         assert!(m.id < 0x80);
         self.send_own(node, m);
     }
@@ -90,7 +91,7 @@ impl<P: Portals> Conduit<P> {
             served += 1;
             if e.kind == MdEventKind::PutEnd {
                 let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
-                self.system_arrived(up, source.into(), message);
+                self.system_arrived(up, source, message);
             }
             if served == self.config.sys_limit {
                 break;
@@ -100,14 +101,14 @@ impl<P: Portals> Conduit<P> {
     }
 
     #[cold]
-    fn system_arrived<U: Upcall>(&self, up: U, source: u32, m: SystemMessage) {
-        if source >= self.config.nodes {
+    fn system_arrived<U: Upcall>(&self, up: U, source: JobRank, m: SystemMessage) {
+        if source.0 >= self.config.nodes {
             return;
         }
         match m.id {
             CREDIT_REVOKE => {
                 let back = self.credits.revoke_arrived(source, m.args[0] != 0);
-                let args = [back.credits.into(), back.epoch.into(), 0];
+                let args = [back.credits.into(), back.epoch.into()];
                 self.send_own(source, SystemMessage { id: CREDIT_RETURN, args });
             }
             CREDIT_RETURN => {
@@ -123,11 +124,14 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     pub(super) fn scavenge(&self) {
         self.credits.scavenge(|node, epoch| {
-            self.send_own(node, SystemMessage { id: CREDIT_REVOKE, args: [epoch.into(), 0, 0] });
+            self.send_own(
+                JobRank(node),
+                SystemMessage { id: CREDIT_REVOKE, args: [epoch.into(), 0] },
+            );
         });
     }
 
-    fn send_own(&self, node: u32, m: SystemMessage) {
-        self.sys.send(&self.portals, self.me, self.peers[node as usize], m);
+    fn send_own(&self, node: JobRank, m: SystemMessage) {
+        self.sys.send(&self.portals, self.me, self.peers[node.index()], m);
     }
 }

@@ -31,14 +31,14 @@ pub(super) struct TmpMd<P: Portals> {
 }
 
 impl<P: Portals> TmpMd<P> {
-    pub(super) fn new(par: bool, count: u32, eq: P::Eq) -> Self {
+    pub(super) fn new(par: bool, count: u32, eq: &P::Eq) -> Self {
         let slot = || TmpMdSlot {
             bound: AtomicCell::new(None),
             holds: AtomicU32::new(0),
             note: AtomicU64::new(0),
         };
         let slots = (0..count).map(|_| slot()).collect();
-        TmpMd { par, eq, free: FreeList::new(par, count), slots }
+        TmpMd { par, eq: eq.clone(), free: FreeList::new(par, count), slots }
     }
 
     /// Takes a slot.
@@ -74,7 +74,7 @@ impl<P: Portals> TmpMd<P> {
             max_size: None,
             flags: MdFlags { event_start_disable: true, ..MdFlags::default() },
             user: Descriptor::TmpMd(slot).pack(),
-            eq: Some(self.eq),
+            eq: Some(&self.eq),
         };
         let md = portals.md_bind(&spec).unwrap_or_else(|e: PortalsError| broken(e));
         s.bound.store(Some((md, region)));

@@ -21,8 +21,6 @@ mod primitive {
     }
 }
 
-const CHUNK: usize = 2048;
-
 #[path = "../../../src/conduit/lid_cache.rs"]
 mod lid_cache;
 #[path = "../../../src/conduit/sync.rs"]

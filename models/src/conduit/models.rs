@@ -5,6 +5,7 @@ use super::lid_cache::LidCache;
 use super::primitive::{AtomicI64, AtomicU32, Ordering};
 use super::sync::{self, FreeList, ParLock};
 use super::tickets::Tickets;
+use crate::rank::JobRank;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
@@ -157,10 +158,10 @@ pub fn halves_meet_once() {
         let shared = (LidCache::new(true), Watched::new(), AtomicU32::new(0));
         let shared = in_threads(shared, 2, |(cache, buffer, met), i| {
             let whole = if i == 0 {
-                cache.header(1, 4096, || ()).is_some()
+                cache.header(JobRank(1), 4096, || ()).is_some()
             } else {
                 buffer.add();
-                cache.data(1, 4096, ()).is_some()
+                cache.data(JobRank(1), 4096, ()).is_some()
             };
             if whole {
                 assert_eq!(buffer.get(), 1);

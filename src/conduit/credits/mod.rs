@@ -18,22 +18,21 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use sizing::CREDIT_BYTES;
+pub use sizing::{CREDIT_BYTES, MIN_CREDITS};
 
 use super::Config;
-use policy::{CreditByte, CreditLimits, CreditPolicy, CreditReturn};
+use crate::rank::JobRank;
+use policy::{CreditField, CreditLimits, CreditPolicy, CreditReturn};
 use sys::hint::cold_path;
 
 use stats::CreditStats;
 use store::CreditTable;
 
-/// Credits of a largest request: a process that holds fewer of a peer could never send it one.
-pub const MIN_CREDITS: u32 = (super::CHUNK / CREDIT_BYTES) as u32;
 /// Bytes of state that a process keeps for each peer.
 pub const STATE_BYTES: usize = store::RECORD_BYTES;
 
 /// Most credits that the header of a request or reply can carry.
-pub(super) const MOST_USED: u32 = 15;
+pub(super) const MOST_USED: u32 = CreditField::MOST_USED as u32;
 
 /// Credits that a request of `len` bytes uses.
 #[inline]
@@ -41,10 +40,10 @@ pub(super) fn needed(len: usize) -> u32 {
     (len.div_ceil(CREDIT_BYTES) as u32).max(1)
 }
 
-/// Credits that the request used which carried this byte.
+/// Credits that the request used which carried this field.
 #[inline]
-pub(super) fn used(byte: u8) -> u32 {
-    u32::from(byte) & MOST_USED
+pub(super) fn used(field: u16) -> u32 {
+    CreditField(field).used().into()
 }
 
 /// Credits taken for a request, whether its header says that an epoch of ours has ended, and how
@@ -63,10 +62,10 @@ impl Taken {
         self.left
     }
 
-    /// The credit byte of the request, which lacked `short` credits at first.
+    /// The credit field of the request, which lacked `short` credits at first.
     #[inline]
-    pub(super) fn byte(self, short: u32) -> u8 {
-        CreditByte::new(self.epoch, short.min(u16::MAX.into()) as u16, self.used as u16).0
+    pub(super) fn field(self, short: u32) -> u16 {
+        CreditField::new(self.epoch, short.min(u16::MAX.into()) as u16, self.used as u16).0
     }
 }
 
@@ -74,7 +73,7 @@ impl Taken {
 pub(super) struct Credits(Option<CreditPolicy<CreditTable>>);
 
 impl Credits {
-    pub(super) fn new(config: &Config, me: u32) -> Self {
+    pub(super) fn new(config: &Config, me: JobRank) -> Self {
         Credits(config.flow_control.then(|| {
             let limits = CreditLimits {
                 dynamic: config.dynamic_credits,
@@ -85,7 +84,7 @@ impl Credits {
                 )
             };
             let (nodes, each, bank) =
-                (config.nodes, config.credits_of(me) as u16, config.banked_credits);
+                (config.nodes, config.credits_of(me.0) as u16, config.banked_credits);
             let store = CreditTable::new(
                 config.par(),
                 nodes as usize,
@@ -93,7 +92,9 @@ impl Credits {
                 |node| config.credits_of(node) as u16,
                 limits.min,
                 bank,
-                config.credit_stats.then(|| CreditStats::new(config.par(), me, nodes, each, bank)),
+                config
+                    .credit_stats
+                    .then(|| CreditStats::new(config.par(), me.0, nodes, each, bank)),
             );
             CreditPolicy { limits, store }
         }))
@@ -101,10 +102,10 @@ impl Credits {
 
     /// Takes `n` credits of this process, or none.
     #[inline(always)]
-    pub(super) fn take(&self, node: u32, n: u32) -> Option<Taken> {
+    pub(super) fn take(&self, node: JobRank, n: u32) -> Option<Taken> {
         match &self.0 {
             Some(policy) => {
-                policy.take(node, n as u16).map(|(epoch, left)| Taken { used: n, epoch, left })
+                policy.take(node.0, n as u16).map(|(epoch, left)| Taken { used: n, epoch, left })
             }
             None => {
                 cold_path();
@@ -114,39 +115,39 @@ impl Credits {
     }
 
     /// A request that needs `n` credits could not take them: how many it lacks.
-    pub(super) fn stall(&self, node: u32, n: u32) -> u32 {
-        self.0.as_ref().map_or(0, |policy| policy.stall(node, n as u16).into())
+    pub(super) fn stall(&self, node: JobRank, n: u32) -> u32 {
+        self.0.as_ref().map_or(0, |policy| policy.stall(node.0, n as u16).into())
     }
 
-    /// A request with this credit byte has been taken off AM_EQ.
+    /// A request with this credit field has been taken off AM_EQ.
     #[inline]
-    pub(super) fn request_arrived(&self, node: u32, byte: u8) {
+    pub(super) fn request_arrived(&self, node: JobRank, field: u16) {
         if let Some(policy) = &self.0 {
-            policy.request_arrived(node, CreditByte(byte));
+            policy.request_arrived(node.0, CreditField(field));
         }
     }
 
-    /// The credit byte of the reply to a request that carried `byte`, and whether to
+    /// The credit field of the reply to a request that carried `field`, and whether to
     /// [`Credits::scavenge`] when it has left.
     #[inline(always)]
-    pub(super) fn reply_byte(&self, node: u32, byte: u8) -> (u8, bool) {
+    pub(super) fn reply_field(&self, node: JobRank, field: u16) -> (u16, bool) {
         match &self.0 {
             Some(policy) => {
-                let (byte, low) = policy.reply_byte(node, CreditByte(byte));
-                (byte.0, low)
+                let (field, low) = policy.reply_field(node.0, CreditField(field));
+                (field.0, low)
             }
             None => {
                 cold_path();
-                (byte & 0xf, false)
+                (CreditField(field).used(), false)
             }
         }
     }
 
-    /// Takes in the credit byte of a reply of this process.
+    /// Takes in the credit field of a reply of this process.
     #[inline]
-    pub(super) fn reply_arrived(&self, node: u32, byte: u8) {
+    pub(super) fn reply_arrived(&self, node: JobRank, field: u16) {
         if let Some(policy) = &self.0 {
-            policy.reply_arrived(node, CreditByte(byte));
+            policy.reply_arrived(node.0, CreditField(field));
         }
     }
 
@@ -158,21 +159,21 @@ impl Credits {
     }
 
     /// The answer to a CREDIT_REVOKE of this process.
-    pub(super) fn revoke_arrived(&self, node: u32, epoch: bool) -> CreditReturn {
+    pub(super) fn revoke_arrived(&self, node: JobRank, epoch: bool) -> CreditReturn {
         let nothing = CreditReturn { credits: 0, epoch: false };
-        self.0.as_ref().map_or(nothing, |policy| policy.revoke_arrived(node, epoch))
+        self.0.as_ref().map_or(nothing, |policy| policy.revoke_arrived(node.0, epoch))
     }
 
     /// A CREDIT_RETURN of this process has arrived.
-    pub(super) fn return_arrived(&self, node: u32, back: CreditReturn) {
+    pub(super) fn return_arrived(&self, node: JobRank, back: CreditReturn) {
         if let Some(policy) = &self.0 {
-            policy.return_arrived(node, back);
+            policy.return_arrived(node.0, back);
         }
     }
 
-    /// Credits that we have of this process, if no thread holds the record.
-    pub(super) fn left(&self, node: u32) -> Option<u32> {
-        self.0.as_ref()?.store.glimpse(node).map(|peer| peer.send_credits.into())
+    /// Credits that this process has lent to us, if no thread holds the record.
+    pub(super) fn lent_by(&self, node: JobRank) -> Option<u32> {
+        self.0.as_ref()?.store.lent_by(node.0).map(u32::from)
     }
 
     /// Writes the movements of credits if [`Config::credit_stats`] is set; neither allocates nor

@@ -253,38 +253,42 @@ pub trait CreditStore {
     }
 }
 
-/// The credit byte EXXXNNNN of an active message.
+/// The credit field of an active message: E (bit 12), XXX (11:9), N (8:0).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CreditByte(pub u8);
+pub struct CreditField(pub u16);
 
-impl CreditByte {
+impl CreditField {
+    /// Bits of the field.
+    pub const BITS: u32 = 13;
     /// Largest value of XXX.
-    pub const MOST: u16 = 7;
+    pub const MOST_EXTRA: u16 = 7;
+    /// Largest value of N.
+    pub const MOST_USED: u16 = 511;
 
     /// E, the sender has ended an epoch; XXX, credits that it lacked (request) or lends (reply),
-    /// 7 for more; NNNN, credits that the request uses.
+    /// 7 for more; N, credits that the request uses.
     #[inline]
-    pub fn new(epoch: bool, extra: u16, used: u16) -> CreditByte {
-        debug_assert!(used <= 15);
-        CreditByte(u8::from(epoch) << 7 | (extra.min(CreditByte::MOST) as u8) << 4 | used as u8)
+    pub fn new(epoch: bool, extra: u16, used: u16) -> CreditField {
+        debug_assert!(used <= Self::MOST_USED);
+        CreditField(u16::from(epoch) << 12 | extra.min(Self::MOST_EXTRA) << 9 | used)
     }
 
     /// E
     #[inline]
     pub fn epoch(self) -> bool {
-        self.0 & 0x80 != 0
+        self.0 & 1 << 12 != 0
     }
 
     /// XXX
     #[inline]
     pub fn extra(self) -> u16 {
-        u16::from(self.0 >> 4 & 7)
+        self.0 >> 9 & Self::MOST_EXTRA
     }
 
-    /// NNNN
+    /// N
     #[inline]
     pub fn used(self) -> u16 {
-        u16::from(self.0 & 0xf)
+        self.0 & Self::MOST_USED
     }
 }
 
@@ -330,40 +334,45 @@ impl<S: CreditStore> CreditPolicy<S> {
         })
     }
 
-    /// A request of this peer with this credit byte has been received. Calls do not overlap.
+    /// A request of this peer with this credit field has been received. Calls do not overlap.
     #[inline]
-    pub fn request_arrived(&self, node: u32, byte: CreditByte) {
+    pub fn request_arrived(&self, node: u32, field: CreditField) {
         if self.limits.dynamic {
             self.store.count_request(self.limits.epoch);
-            if byte.epoch() {
+            if field.epoch() {
                 cold_path();
                 self.store.peer(node, PeerCredits::decay_send);
             }
         }
     }
 
-    /// The credit byte of the reply to a request of this peer that carried `byte`, and whether
+    /// The credit field of the reply to a request of this peer that carried `field`, and whether
     /// the peer asked for more while the bank is low: [`CreditPolicy::scavenge`] then, when the
     /// reply has left.
     #[inline(always)]
-    pub fn reply_byte(&self, node: u32, byte: CreditByte) -> (CreditByte, bool) {
+    pub fn reply_field(&self, node: u32, field: CreditField) -> (CreditField, bool) {
         let epoch = self.store.epoch();
-        if byte.extra() == 0 || !self.limits.dynamic {
+        if field.extra() == 0 || !self.limits.dynamic {
             let ended = self.store.peer(node, |p| p.tell_epoch(epoch));
-            return (CreditByte::new(ended, 0, byte.used()), false);
+            return (CreditField::new(ended, 0, field.used()), false);
         }
-        self.reply_byte_with_more(node, byte, epoch)
+        self.reply_field_with_more(node, field, epoch)
     }
 
     #[cold]
     #[inline(never)]
-    fn reply_byte_with_more(&self, node: u32, byte: CreditByte, epoch: u32) -> (CreditByte, bool) {
+    fn reply_field_with_more(
+        &self,
+        node: u32,
+        field: CreditField,
+        epoch: u32,
+    ) -> (CreditField, bool) {
         let (ended, extra, low) = self.store.peer(node, |p| {
             let ended = p.tell_epoch(epoch);
-            let (extra, low) = self.grant(node, p, byte.extra());
+            let (extra, low) = self.grant(node, p, field.extra());
             (ended, extra, low)
         });
-        (CreditByte::new(ended, extra, byte.used()), low)
+        (CreditField::new(ended, extra, field.used()), low)
     }
 
     /// Lends up to `wanted` more credits; how many, and whether the bank is low.
@@ -391,26 +400,26 @@ impl<S: CreditStore> CreditPolicy<S> {
         (extra, low)
     }
 
-    /// A reply of this peer with this credit byte has been received.
+    /// A reply of this peer with this credit field has been received.
     #[inline]
-    pub fn reply_arrived(&self, node: u32, byte: CreditByte) {
-        self.store.peer(node, |p| p.send_inuse -= byte.used());
+    pub fn reply_arrived(&self, node: u32, field: CreditField) {
+        self.store.peer(node, |p| p.send_inuse -= field.used());
         // E or XXX: rare, so it takes the record again. Until then the credits that come with it
         // count as under way.
-        if byte.0 & 0xf0 != 0 {
-            self.more_of_reply(node, byte);
+        if field.0 & !CreditField::MOST_USED != 0 {
+            self.more_of_reply(node, field);
         }
     }
 
     #[cold]
-    fn more_of_reply(&self, node: u32, byte: CreditByte) {
+    fn more_of_reply(&self, node: u32, field: CreditField) {
         self.store.peer(node, |p| {
-            if byte.epoch() {
+            if field.epoch() {
                 p.decay_send();
             }
-            if byte.extra() != 0 {
-                p.send_credits += byte.extra();
-                self.store.changed(node, p, CreditChange::Borrowed(byte.extra()));
+            if field.extra() != 0 {
+                p.send_credits += field.extra();
+                self.store.changed(node, p, CreditChange::Borrowed(field.extra()));
             }
         });
     }

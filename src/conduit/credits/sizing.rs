@@ -5,8 +5,12 @@
 //! to [`CREDIT_BYTES`] of receive buffer and one slot of the AM event queue. Invariant: the
 //! receive buffers, spare buffers not counted, have space for all credits.
 
+use crate::conduit::CHUNK;
+
 /// Bytes of receive buffer that one credit stands for.
 pub const CREDIT_BYTES: usize = 256;
+/// Credits of a largest request: a process that holds fewer of a peer could never send it one.
+pub const MIN_CREDITS: u32 = (CHUNK / CREDIT_BYTES) as u32;
 /// Bytes of an event: a slot of the AM event queue.
 pub const EVENT_BYTES: usize = 64;
 

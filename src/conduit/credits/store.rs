@@ -3,8 +3,8 @@
 //!
 //! Used by [`super::Credits`] through [`CreditStore`]. Where several threads call, each record
 //! has a lock of its own, held for a few instructions; with one thread nothing is locked.
-//! Invariant: a record is touched only inside [`CreditStore::peer`], the bank only inside
-//! [`CreditStore::bank`].
+//! Invariant: a record is touched only inside [`CreditStore::peer`], but for one number that
+//! [`CreditTable::lent_by`] reads; the bank is touched only inside [`CreditStore::bank`].
 
 use super::policy::{CreditBank, CreditChange, CreditStore, PEER_LIMIT, PeerCredits};
 use super::stats::CreditStats;
@@ -23,8 +23,8 @@ struct Record {
 }
 const _: () = assert!(size_of::<Record>() <= PEER_LIMIT && size_of::<Record>() == 32);
 
-// SAFETY: `peer` is only reached by `CreditTable::peer`: one thread at a time, by the lock or by
-// the client's promise.
+// SAFETY: `peer` is only reached by `CreditTable::peer` and `lent_by`: one thread at a time, by
+// the lock or by the client's promise.
 unsafe impl Sync for Record {}
 
 /// Bytes of state for each peer.
@@ -76,19 +76,21 @@ impl CreditTable {
         table
     }
 
-    /// A copy of a record, if no thread is changing it. For signal handlers, which may have
-    /// interrupted such a change.
-    pub(super) fn glimpse(&self, node: u32) -> Option<PeerCredits> {
+    /// Credits that this peer has lent to us, if no thread is changing its record. For signal
+    /// handlers, which may have interrupted such a change: with one thread nothing says so, and
+    /// the number is the one before or after the change. It is 16 bits, read in one access; the
+    /// whole record might be half changed, so no more of it is read.
+    pub(super) fn lent_by(&self, node: u32) -> Option<u16> {
         let record = self.records.get(node as usize)?;
         // Acquire pairs with the Release of `Held`.
         if record.held.swap(true, Ordering::Acquire) {
             return None;
         }
         let _held = Held(&record.held);
-        // SAFETY: the lock makes this the only access but, in SEQ, that of the code that was
-        // interrupted: then the copy, of plain numbers, may be half old. It is volatile so as not
-        // to be moved into that code.
-        Some(unsafe { record.peer.get().read_volatile() })
+        let peer = record.peer.get();
+        // SAFETY: the lock keeps other threads away; without one, the code that was interrupted
+        // does not run meanwhile. Volatile, so that the read is not moved into that code.
+        Some(unsafe { (&raw const (*peer).send_credits).read_volatile() })
     }
 
     #[cfg(test)]
@@ -123,15 +125,15 @@ impl CreditStore for CreditTable {
     #[inline(always)]
     fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
         let record = &self.records[node as usize];
+        // SAFETY: the only reference: with several threads the lock is held, with one `f` does not
+        // call back for a peer, as `CreditStore` demands.
+        let access = || f(unsafe { &mut *record.peer.get() });
         if self.par {
             cold_path();
             let _held = Held::take(&record.held);
-            // SAFETY: the lock makes this the only reference.
-            return f(unsafe { &mut *record.peer.get() });
+            return access();
         }
-        // SAFETY: only one thread calls, and `f` does not call back for a peer, as `CreditStore`
-        // demands.
-        f(unsafe { &mut *record.peer.get() })
+        access()
     }
 
     #[inline]
@@ -217,6 +219,18 @@ mod tests {
         t.note_spare(63, false);
         assert_eq!(t.next_spare(5), Some(64));
         assert_eq!(CreditTable::new(false, 3, 9, |_| 9, 8, 0, None).next_spare(2), Some(0));
+    }
+
+    /// What a signal handler reads is refused while another thread changes the record.
+    #[test]
+    fn the_credits_of_a_record_that_is_held_are_not_read() {
+        let t = CreditTable::new(true, 2, 7, |_| 0, 0, 0, None);
+        assert_eq!((t.lent_by(0), t.lent_by(2)), (Some(7), None));
+        t.peer(0, |p| {
+            p.send_credits = 9;
+            assert_eq!((t.lent_by(0), t.lent_by(1)), (None, Some(7)));
+        });
+        assert_eq!(t.lent_by(0), Some(9));
     }
 
     #[test]

@@ -6,16 +6,17 @@ use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
 #[test]
-fn bytes() {
+fn fields() {
     assert_eq!((needed(0), needed(256), needed(257), needed(2048)), (1, 1, 2, 8));
-    assert_eq!(Taken { used: 8, epoch: false, left: 0 }.byte(100), 0x78);
-    assert_eq!(Taken { used: 1, epoch: true, left: 0 }.byte(2), 0xa1);
-    assert_eq!(used(0xf5), 5);
-    let b = CreditByte(0xd3);
-    assert_eq!((b.epoch(), b.extra(), b.used()), (true, 5, 3));
+    assert_eq!(Taken { used: 8, epoch: false, left: 0 }.field(100), 7 << 9 | 8);
+    assert_eq!(Taken { used: 1, epoch: true, left: 0 }.field(2), 1 << 12 | 2 << 9 | 1);
+    assert_eq!(used(0xfff5), 0x1f5);
+    let b = CreditField(0x1b03);
+    assert_eq!((b.epoch(), b.extra(), b.used()), (true, 5, 0x103));
+    assert_eq!(CreditField::new(true, 5, 0x103), b);
     let c = Credits(None);
-    assert!(c.take(0, 15).is_some());
-    assert_eq!(c.reply_byte(0, 0x75), (5, false));
+    assert!(c.take(JobRank(0), 15).is_some());
+    assert_eq!(c.reply_field(JobRank(0), 7 << 9 | 5), (5, false));
 }
 
 /// A store for tests.
@@ -79,13 +80,13 @@ fn a_stall_is_answered_with_a_loan() {
     assert_eq!((x.take(1, 8), x.take(1, 1)), (Some((false, 0)), None));
     assert_eq!(x.stall(1, 3), 3);
     // The stalled request leaves after the reply to the first.
-    let first = CreditByte::new(false, 0, 8);
+    let first = CreditField::new(false, 0, 8);
     y.request_arrived(0, first);
-    let (back, low) = y.reply_byte(0, first);
-    assert_eq!((back, low), (CreditByte(8), false));
+    let (back, low) = y.reply_field(0, first);
+    assert_eq!((back, low), (CreditField(8), false));
     x.reply_arrived(1, back);
     assert_eq!(x.take(1, 3), Some((false, 5)));
-    let (back, low) = y.reply_byte(0, CreditByte::new(false, 3, 3));
+    let (back, low) = y.reply_field(0, CreditField::new(false, 3, 3));
     assert_eq!((back.extra(), back.used(), low), (3, 3, false));
     x.reply_arrived(1, back);
     assert_eq!(
@@ -94,9 +95,9 @@ fn a_stall_is_answered_with_a_loan() {
     );
     assert_eq!(y.store.peer(0, |p| (p.loan_credits, p.loan_given, p.loan_requested)), (11, 3, 1));
     // No more than one peer may hold.
-    assert_eq!(y.reply_byte(0, CreditByte::new(false, 7, 1)).0.extra(), 7);
-    assert_eq!(y.reply_byte(0, CreditByte::new(false, 7, 1)).0.extra(), 2);
-    assert_eq!(y.reply_byte(0, CreditByte::new(false, 7, 1)).0.extra(), 0);
+    assert_eq!(y.reply_field(0, CreditField::new(false, 7, 1)).0.extra(), 7);
+    assert_eq!(y.reply_field(0, CreditField::new(false, 7, 1)).0.extra(), 2);
+    assert_eq!(y.reply_field(0, CreditField::new(false, 7, 1)).0.extra(), 0);
     assert_eq!(y.store.bank(|b| b.credits), 88);
 }
 
@@ -104,19 +105,19 @@ fn a_stall_is_answered_with_a_loan() {
 fn lending_keeps_its_pace() {
     let limits = CreditLimits::new(8, 400, 4);
     let y = process(2, 8, 1000, limits);
-    let ask = CreditByte::new(false, 7, 1);
-    let lent: u16 = (0..20).map(|_| y.reply_byte(0, ask).0.extra()).sum();
+    let ask = CreditField::new(false, 7, 1);
+    let lent: u16 = (0..20).map(|_| y.reply_field(0, ask).0.extra()).sum();
     assert_eq!(lent, 32);
     (0..4).for_each(|_| y.request_arrived(1, ask));
     assert_eq!(y.store.epoch(), 1);
     // What was lent counts a quarter now; the borrower hears of the new epoch once.
-    let (first, second) = (y.reply_byte(0, ask).0, y.reply_byte(0, ask).0);
+    let (first, second) = (y.reply_field(0, ask).0, y.reply_field(0, ask).0);
     assert_eq!((first.epoch(), second.epoch()), (true, false));
-    let rest: u16 = (0..20).map(|_| y.reply_byte(0, ask).0.extra()).sum();
+    let rest: u16 = (0..20).map(|_| y.reply_field(0, ask).0.extra()).sum();
     assert_eq!(first.extra() + second.extra() + rest, 24);
     // After eight epochs nothing is left of it.
     (0..32).for_each(|_| y.request_arrived(1, ask));
-    assert_eq!((0..20).map(|_| y.reply_byte(0, ask).0.extra()).sum::<u16>(), 32);
+    assert_eq!((0..20).map(|_| y.reply_field(0, ask).0.extra()).sum::<u16>(), 32);
 }
 
 #[test]
@@ -129,7 +130,7 @@ fn who_is_asked_to_give_back() {
         all
     };
     y.store.peer(2, |p| p.loan_credits = 8);
-    let _ = y.reply_byte(3, CreditByte::new(false, 1, 1));
+    let _ = y.reply_field(3, CreditField::new(false, 1, 1));
     // 2 has the least, 3 asks for more itself; two at a time, and no peer twice at once.
     assert_eq!(asked(), [(1, false), (4, false)]);
     assert_eq!(asked(), []);
@@ -144,7 +145,7 @@ fn who_is_asked_to_give_back() {
     y.return_arrived(4, CreditReturn { credits: 7, epoch: false });
     assert_eq!(asked(), []);
     // In the next epoch they are asked again, from where the search ended; 3's wish has decayed.
-    (0..2).for_each(|_| y.request_arrived(1, CreditByte(1)));
+    (0..2).for_each(|_| y.request_arrived(1, CreditField(1)));
     assert_eq!(asked(), [(1, true), (3, true)]);
     assert_eq!(y.store.bank(|b| b.credits), 12);
     // A bank that is not low revokes nothing.
@@ -175,7 +176,7 @@ fn asking_in_vain_has_an_end() {
     assert_eq!(asked(), 6);
     // Not again in this epoch; in the next one, others first.
     assert_eq!(asked(), 0);
-    (0..4).for_each(|_| y.request_arrived(1, CreditByte(1)));
+    (0..4).for_each(|_| y.request_arrived(1, CreditField(1)));
     let mut next = Vec::new();
     y.scavenge(|node, _| next.push(node));
     assert_eq!(next, [7, 8]);
@@ -196,7 +197,7 @@ fn what_is_given_back() {
     // Revoked counts 8 now, so 24 more; what is in use stays, and the room.
     assert_eq!((give(true), give(true), give(true)), (20, 0, 0));
     assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (48, 40));
-    (0..5).for_each(|_| x.reply_arrived(1, CreditByte(8)));
+    (0..5).for_each(|_| x.reply_arrived(1, CreditField(8)));
     // What was used in this epoch counts in full, in the next one a quarter; then the least stays.
     assert_eq!((give(false), give(false)), (8, 0));
     assert_eq!((give(true), give(true), give(true)), (30, 2, 0));
@@ -210,7 +211,7 @@ fn what_is_given_back() {
     assert_eq!((give(), give(), give()), (0, 0, 0));
     // It waited all the time until now. Having waited counts for this epoch and the next.
     assert!(x.take(1, 8).is_some());
-    x.reply_arrived(1, CreditByte(8));
+    x.reply_arrived(1, CreditField(8));
     assert_eq!((give(), give()), (0, 32));
 }
 
@@ -218,16 +219,17 @@ fn what_is_given_back() {
 fn without_dynamic_credits_nothing_moves() {
     let limits = CreditLimits { dynamic: false, ..CreditLimits::new(8, 400, 1) };
     let y = process(2, 8, 100, limits);
-    y.request_arrived(0, CreditByte(0x7f));
-    assert_eq!(y.reply_byte(0, CreditByte(0x7f)), (CreditByte(0xf), false));
+    let asks = CreditField::new(false, 7, 15);
+    y.request_arrived(0, asks);
+    assert_eq!(y.reply_field(0, asks), (CreditField(15), false));
     assert_eq!((y.store.moved.get(), y.store.epoch()), (0, 0));
 }
 
 /// A message between two processes of the test below.
 #[derive(Clone, Copy)]
 enum Wire {
-    Request(CreditByte),
-    Reply(CreditByte),
+    Request(CreditField),
+    Reply(CreditField),
     Revoke(bool),
     CreditReturn(CreditReturn),
 }
@@ -256,7 +258,7 @@ fn any_order(seed: u64, nodes: usize, limits: CreditLimits, each: u16, bank: u32
             });
             wants[me] = match all[me].take(to as u32, n) {
                 Some((epoch, _)) => {
-                    wire.push((me, to, Wire::Request(CreditByte::new(epoch, short, n))));
+                    wire.push((me, to, Wire::Request(CreditField::new(epoch, short, n))));
                     None
                 }
                 None if short == 0 => Some((to, n, all[me].stall(to as u32, n))),
@@ -266,9 +268,9 @@ fn any_order(seed: u64, nodes: usize, limits: CreditLimits, each: u16, bank: u32
             let (from, to, message) = wire.swap_remove(roll(wire.len()));
             let (p, f) = (&all[to], from as u32);
             match message {
-                Wire::Request(byte) => {
-                    p.request_arrived(f, byte);
-                    let (back, low) = p.reply_byte(f, byte);
+                Wire::Request(field) => {
+                    p.request_arrived(f, field);
+                    let (back, low) = p.reply_field(f, field);
                     wire.push((to, from, Wire::Reply(back)));
                     if low {
                         p.scavenge(|node, epoch| {

@@ -165,7 +165,7 @@ impl JobConduit {
     pub fn open(
         interface: OpenInterface,
         config: Config,
-        me: u32,
+        me: JobRank,
         peers: Vec<PortalsId>,
     ) -> Result<JobConduit, PortalsError> {
         Ok(match interface {
@@ -220,7 +220,7 @@ impl JobConduit {
 
     /// [`Conduit::request`]
     #[inline(always)]
-    pub fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+    pub fn request<U: Upcall>(&self, up: U, node: JobRank, m: &Outgoing<'_>) {
         over!(self, c => c.request(up, node, m))
     }
 
@@ -263,7 +263,7 @@ impl JobConduit {
     }
 
     /// [`Conduit::credits`]
-    pub fn credits(&self, node: u32) -> Option<u32> {
+    pub fn credits(&self, node: JobRank) -> Option<u32> {
         over!(self, c => c.credits(node))
     }
 

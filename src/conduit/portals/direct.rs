@@ -28,8 +28,8 @@ pub enum NextEvent {
 /// `put_inline`, `put_at_once` and `get_at_once` are complete, without an event here, when they
 /// return true; if they return false they have done nothing, and the verb must be used.
 pub trait Direct: Send + Sync {
-    /// `ptl_handle_eq_t`
-    type Eq: Copy;
+    /// [`super::Portals::Eq`]
+    type Eq;
 
     /// Whether [`Direct::put_inline`] may return true.
     const INLINES: bool = true;
@@ -65,14 +65,14 @@ pub trait Direct: Send + Sync {
 
     /// [`super::Portals::eq_get`] for the most frequent event alone.
     #[inline(always)]
-    fn eq_next(&self, eq: Self::Eq, inline: &mut InlineBody) -> NextEvent {
+    fn eq_next(&self, eq: &Self::Eq, inline: &mut InlineBody) -> NextEvent {
         let _ = (eq, inline);
         NextEvent::Other
     }
 
     /// Whether [`super::Portals::eq_get`] would find nothing in this queue.
     #[inline(always)]
-    fn eq_is_quiet(&self, eq: Self::Eq) -> bool {
+    fn eq_is_quiet(&self, eq: &Self::Eq) -> bool {
         let _ = eq;
         false
     }
@@ -92,7 +92,7 @@ pub struct NoDirect<Eq> {
 }
 
 #[cfg(any(feature = "libportals", test))]
-impl<Eq: Copy> Direct for NoDirect<Eq> {
+impl<Eq> Direct for NoDirect<Eq> {
     type Eq = Eq;
     const INLINES: bool = false;
 
@@ -112,13 +112,9 @@ pub trait SharedHost: Send + Sync {
     /// not.
     fn library_memory(&self, of: PortalsId) -> Option<Dst<'static>>;
 
-    /// Says that `len` bytes from `base` are shared with the processes of this host; `peers[pid]`
-    /// is where the same bytes of the segment of process `pid` (on this host) are mapped here,
-    /// null where they are not, and `lens[pid]` their length.
-    ///
-    /// # Safety
-    /// The mappings must stay until the process ends.
-    unsafe fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]);
+    /// Says that the segment `own` is shared with the processes of this host; `peers[pid]` is
+    /// where the segment of process `pid` (on this host) is mapped here, if it is.
+    fn expose_segments(&self, own: Dst<'static>, peers: &[Option<Dst<'static>>]);
 
     /// Where the memory lies that the processes of this host share for the network itself: first
     /// byte, bytes.

@@ -18,6 +18,7 @@ use portals3::{
 };
 use std::os::fd::OwnedFd;
 use sys::memory;
+use sys::peer::Peer;
 
 /// One interface of the emulation.
 pub struct Emulation {
@@ -161,7 +162,7 @@ fn unlink(yes: bool) -> Unlink {
 /// Access control entry 0 admits every process.
 const ANY_PROCESS: u32 = 0;
 
-fn md(spec: &MdSpec<EqWatch>) -> MemoryDescriptor {
+fn md(spec: &MdSpec<'_, EqWatch>) -> MemoryDescriptor {
     use md_options as o;
     let f = spec.flags;
     let options = [
@@ -204,11 +205,8 @@ impl Portals for Emulation {
         self.interface.eq_free(eq.eq()).map_err(|e| error("PtlEQFree", e))
     }
 
-    fn eq_get(&self, eq: EqWatch, inline: &mut InlineBody) -> Result<EqResult, PortalsError> {
-        // SAFETY: handles are used with the interface that gave them.
-        let Some(e) = (unsafe { self.interface.eq_next(eq, inline) }) else {
-            return Ok(EqResult::Empty);
-        };
+    fn eq_get(&self, eq: &EqWatch, inline: &mut InlineBody) -> Result<EqResult, PortalsError> {
+        let Some(e) = self.interface.eq_next(eq, inline) else { return Ok(EqResult::Empty) };
         if e.ni_fail != NiFail::Ok {
             return Err(PortalsError::TRANSFER);
         }
@@ -226,8 +224,8 @@ impl Portals for Emulation {
             match_bits: e.match_bits,
             hdr_data: e.hdr_data,
             start: e.start.addr(),
-            offset: e.offset as usize,
-            mlength: e.mlength as usize,
+            offset: Peer::new(e.offset as usize),
+            mlength: Peer::new(e.mlength as usize),
             inline: e.inline,
         };
         Ok(if e.dropped { EqResult::AfterLoss(event) } else { EqResult::Event(event) })
@@ -265,7 +263,7 @@ impl Portals for Emulation {
     fn md_attach(
         &self,
         me: MeHandle,
-        spec: &MdSpec<EqWatch>,
+        spec: &MdSpec<'_, EqWatch>,
         auto: bool,
     ) -> Result<MdHandle, PortalsError> {
         // What peers target completes without our help.
@@ -279,7 +277,7 @@ impl Portals for Emulation {
             .map_err(|e| error("PtlMDAttach", e))
     }
 
-    fn md_bind(&self, spec: &MdSpec<EqWatch>) -> Result<MdHandle, PortalsError> {
+    fn md_bind(&self, spec: &MdSpec<'_, EqWatch>) -> Result<MdHandle, PortalsError> {
         // SAFETY: the region stays valid until its operations are complete, by the invariant of
         // `MdRegion`.
         unsafe { self.interface.md_bind(&md(spec), Unlink::Retain) }
@@ -409,9 +407,8 @@ impl Direct for Emulation {
     }
 
     #[inline(always)]
-    fn eq_next(&self, eq: EqWatch, inline: &mut InlineBody) -> NextEvent {
-        // SAFETY: handles are used with the interface that gave them.
-        match unsafe { self.interface.eq_next_arrival(eq, inline) } {
+    fn eq_next(&self, eq: &EqWatch, inline: &mut InlineBody) -> NextEvent {
+        match self.interface.eq_next_arrival(eq, inline) {
             portals3::EqNext::Nothing => NextEvent::Nothing,
             portals3::EqNext::Other => NextEvent::Other,
             portals3::EqNext::Arrival(e) => NextEvent::Arrival(MdEvent {
@@ -420,17 +417,16 @@ impl Direct for Emulation {
                 match_bits: e.match_bits,
                 hdr_data: e.hdr_data,
                 start: e.start.addr(),
-                offset: e.offset as usize,
-                mlength: e.mlength as usize,
+                offset: Peer::new(e.offset as usize),
+                mlength: Peer::new(e.mlength as usize),
                 inline: e.inline,
             }),
         }
     }
 
     #[inline(always)]
-    fn eq_is_quiet(&self, eq: EqWatch) -> bool {
-        // SAFETY: handles are used with the interface that gave them.
-        unsafe { self.interface.eq_is_quiet(eq) }
+    fn eq_is_quiet(&self, eq: &EqWatch) -> bool {
+        self.interface.eq_is_quiet(eq)
     }
 
     #[inline(always)]
@@ -441,10 +437,9 @@ impl Direct for Emulation {
 
 impl SharedHost for Emulation {
     fn alloc_library_memory(&self, bytes: usize, align: usize) -> Option<Dst<'static>> {
-        let start = self.interface.alloc(bytes, align)?;
-        // SAFETY: memory of the arena, which stays mapped until the process ends; references to it
-        // do not exist.
-        Some(unsafe { Dst::new(start.as_ptr(), bytes) })
+        let start = self.interface.alloc(bytes, align)?.addr().get();
+        let own = self.library_memory(self.id())?;
+        own.try_part(start.wrapping_sub(own.as_ptr().addr()), bytes)
     }
 
     fn library_memory(&self, of: PortalsId) -> Option<Dst<'static>> {
@@ -454,15 +449,12 @@ impl SharedHost for Emulation {
         Some(unsafe { Dst::new(base.as_ptr(), bytes) })
     }
 
-    unsafe fn expose_segments(
-        &self,
-        base: *mut u8,
-        len: usize,
-        peers: &[*mut u8],
-        lens: &[usize],
-    ) {
-        // SAFETY: the mappings stay, as the caller promises.
-        unsafe { self.interface.expose(base, len, peers, lens) };
+    fn expose_segments(&self, own: Dst<'static>, peers: &[Option<Dst<'static>>]) {
+        let base_of = |peer: &Option<Dst<'_>>| peer.map_or(core::ptr::null_mut(), Dst::as_ptr);
+        let bases: Vec<*mut u8> = peers.iter().map(base_of).collect();
+        let lens: Vec<usize> = peers.iter().map(|peer| peer.map_or(0, Dst::len)).collect();
+        // SAFETY: a `Dst<'static>` is mapped until the process ends.
+        unsafe { self.interface.expose(own.as_ptr(), own.len(), &bases, &lens) };
     }
 
     fn mapped(&self) -> (*mut u8, usize) {

@@ -25,6 +25,7 @@ use crate::client_memory::{Dst, Src};
 #[cfg(any(feature = "libportals", test))]
 pub use direct::NoDirect;
 pub use direct::{Direct, InlineBody, NextEvent, SharedHost};
+use sys::peer::Peer;
 
 /// Address of a process (`ptl_process_id_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -81,58 +82,63 @@ pub struct MdFlags {
     pub event_end_disable: bool,
 }
 
-/// The bytes that a memory descriptor covers.
-///
-/// Invariant: they stay valid until the last operation with the descriptor is complete, which the
-/// types that it is made from promise; if it is made from a [`Src`], nothing writes them: the
-/// descriptor is only the source of puts.
+/// The bytes that a memory descriptor covers. They stay valid until the last operation with the
+/// descriptor is complete, which the types promise.
 #[derive(Clone, Copy, Debug)]
-pub struct MdRegion(Dst<'static>);
+pub enum MdRegion {
+    /// Nothing writes them: the descriptor is only the source of puts.
+    Source(Src<'static>),
+    /// Operations read and write them.
+    Target(Dst<'static>),
+}
 
 impl MdRegion {
     /// No bytes.
-    pub const EMPTY: MdRegion = {
-        // SAFETY: no bytes may be anywhere.
-        MdRegion(unsafe { Dst::new(core::ptr::null_mut(), 0) })
-    };
+    pub const EMPTY: MdRegion = MdRegion::Target(Dst::empty());
 
     /// First byte.
     #[inline]
     pub const fn start(self) -> *mut u8 {
-        self.0.as_ptr()
+        match self {
+            MdRegion::Source(bytes) => bytes.as_ptr().cast_mut(),
+            MdRegion::Target(bytes) => bytes.as_ptr(),
+        }
     }
 
     /// Bytes.
     #[inline]
     pub const fn bytes(self) -> usize {
-        self.0.len()
+        match self {
+            MdRegion::Source(bytes) => bytes.len(),
+            MdRegion::Target(bytes) => bytes.len(),
+        }
     }
 
     /// Inverts a bit of the byte at `offset`, where a get has just written: a planted fault.
     pub(super) fn flip(self, offset: usize) {
-        self.0.flip(offset);
+        if let MdRegion::Target(bytes) = self {
+            bytes.flip(offset);
+        }
     }
 }
 
 impl From<Dst<'static>> for MdRegion {
     #[inline]
     fn from(memory: Dst<'static>) -> MdRegion {
-        MdRegion(memory)
+        MdRegion::Target(memory)
     }
 }
 
 impl From<Src<'static>> for MdRegion {
     #[inline]
     fn from(memory: Src<'static>) -> MdRegion {
-        // SAFETY: readable as long as operations last; the descriptor is only the source of puts,
-        // so nothing writes the bytes.
-        MdRegion(unsafe { Dst::new(memory.as_ptr().cast_mut(), memory.len()) })
+        MdRegion::Source(memory)
     }
 }
 
 /// What a memory descriptor is (`ptl_md_t`); its threshold is always infinite.
 #[derive(Clone, Copy, Debug)]
-pub struct MdSpec<Eq> {
+pub struct MdSpec<'a, Eq> {
     /// What it covers.
     pub region: MdRegion,
     /// `PTL_MD_MAX_SIZE` with this size: less space than this makes the descriptor inactive.
@@ -142,7 +148,7 @@ pub struct MdSpec<Eq> {
     /// Comes back in [`MdEvent::user`]: names the descriptor of an event.
     pub user: usize,
     /// Event queue, if any.
-    pub eq: Option<Eq>,
+    pub eq: Option<&'a Eq>,
 }
 
 /// Where a match entry goes.
@@ -189,10 +195,10 @@ pub struct MdEvent {
     pub hdr_data: u64,
     /// Address of the first byte of the descriptor: to be compared, not to be used.
     pub start: usize,
-    /// Where in the descriptor, in bytes.
-    pub offset: usize,
+    /// Where in the descriptor, in bytes. Other processes can write the events of some networks.
+    pub offset: Peer<usize>,
     /// Bytes accepted.
-    pub mlength: usize,
+    pub mlength: Peer<usize>,
     /// Whether the bytes travelled in the event itself, by [`Direct::put_inline`].
     pub inline: bool,
 }
@@ -246,8 +252,8 @@ impl core::fmt::Display for PortalsError {
 /// All calls may be made from several threads at once. Handles are used with the interface that
 /// gave them, queues until they are freed.
 pub trait Portals: Send + Sync + 'static {
-    /// `ptl_handle_eq_t`
-    type Eq: Copy + Send + Sync + core::fmt::Debug;
+    /// `ptl_handle_eq_t`, and what it takes to look at the queue often.
+    type Eq: Clone + Send + Sync + core::fmt::Debug;
     /// `ptl_handle_me_t`
     type Me: Copy + Send + Sync + core::fmt::Debug;
     /// `ptl_handle_md_t`
@@ -264,7 +270,7 @@ pub trait Portals: Send + Sync + 'static {
     fn eq_free(&self, eq: Self::Eq) -> Result<(), PortalsError>;
     /// `PtlEQGet`. No two threads take from one queue at a time. Bytes that travelled in the event
     /// are written to `inline`.
-    fn eq_get(&self, eq: Self::Eq, inline: &mut InlineBody) -> Result<EqResult, PortalsError>;
+    fn eq_get(&self, eq: &Self::Eq, inline: &mut InlineBody) -> Result<EqResult, PortalsError>;
 
     /// `PtlMEAttach` or `PtlMEInsert` for messages of any process; `PTL_UNLINK` if `unlink`.
     fn me_attach(
@@ -280,11 +286,11 @@ pub trait Portals: Send + Sync + 'static {
     fn md_attach(
         &self,
         me: Self::Me,
-        md: &MdSpec<Self::Eq>,
+        md: &MdSpec<'_, Self::Eq>,
         unlink: bool,
     ) -> Result<Self::Md, PortalsError>;
     /// `PtlMDBind`: a free-floating descriptor, never a target.
-    fn md_bind(&self, md: &MdSpec<Self::Eq>) -> Result<Self::Md, PortalsError>;
+    fn md_bind(&self, md: &MdSpec<'_, Self::Eq>) -> Result<Self::Md, PortalsError>;
     /// `PtlMDUnlink`; a descriptor that no longer exists (`PTL_MD_INVALID`) counts as success.
     fn md_unlink(&self, md: Self::Md) -> Result<(), PortalsError>;
 

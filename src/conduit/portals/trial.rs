@@ -105,7 +105,7 @@ struct Trial<'a, P: Portals> {
 }
 
 fn words() -> Dst<'static> {
-    Dst::from(alloc::vec![0; WORDS * WORD].leak())
+    Dst::from(alloc::vec![0u8; WORDS * WORD].leak())
 }
 
 impl<'a, P: Portals> Trial<'a, P> {
@@ -114,7 +114,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         let flags = MdFlags { event_start_disable: true, ..MdFlags::default() };
         let remote = MdFlags { manage_remote: true, ..flags };
         let (words, user) = (words(), User::Source);
-        let md = portals.md_bind(&spec(words, user, flags, eq))?;
+        let md = portals.md_bind(&spec(words, user, flags, &eq))?;
         let mut this =
             Trial { portals, pt, eq, source: TrialMd { md, user, words }, targets: Vec::new() };
         use EntryPosition::{Before, Head, Tail};
@@ -149,10 +149,10 @@ impl<'a, P: Portals> Trial<'a, P> {
         user: User,
         flags: MdFlags,
         unlink: bool,
-        adapt: impl FnOnce(&mut MdSpec<P::Eq>, Dst<'static>),
+        adapt: impl FnOnce(&mut MdSpec<'_, P::Eq>, Dst<'static>),
     ) -> Result<P::Me, PortalsError> {
         let words = words();
-        let mut spec = spec(words, user, flags, self.eq);
+        let mut spec = spec(words, user, flags, &self.eq);
         adapt(&mut spec, words);
         let me = self.portals.me_attach(position, low_bits, IGNORE, true)?;
         let md = self.portals.md_attach(me, &spec, unlink)?;
@@ -199,7 +199,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         for e in [sent, ack] {
             self.came_of(&e, User::Source, ONE_WAY).map_err(with(puts))?;
         }
-        wants(&ack, "mlength", ack.mlength as u64, WORD as u64).map_err(with(puts))?;
+        wants(&ack, "mlength", ack.mlength.data() as u64, WORD as u64).map_err(with(puts))?;
 
         for (what, user, bits) in [
             ("PTL_MD_EVENT_END_DISABLE", User::Silent, SILENT),
@@ -216,7 +216,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         let [_, arrived] = self.events([SendEnd, PutEnd], None).map_err(with(empty))?;
         self.came_of(&arrived, User::Empty, EMPTY).map_err(with(empty))?;
         wants(&arrived, "hdr_data", arrived.hdr_data, HDR_DATA).map_err(with(empty))?;
-        wants(&arrived, "mlength", arrived.mlength as u64, 0).map_err(with(empty))?;
+        wants(&arrived, "mlength", arrived.mlength.data() as u64, 0).map_err(with(empty))?;
 
         let gets = "PTL_MD_OP_GET";
         self.source.write(SOURCE_WORD, 0);
@@ -228,7 +228,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         self.came_of(&read, User::Gets, ONE_WAY).map_err(with(gets))?;
         wants(&reply, "md.user_ptr", reply.user as u64, User::Source as u64)
             .map_err(with(gets))?;
-        wants(&reply, "mlength", reply.mlength as u64, WORD as u64).map_err(with(gets))?;
+        wants(&reply, "mlength", reply.mlength.data() as u64, WORD as u64).map_err(with(gets))?;
         self.same(&self.source, SOURCE_WORD, "get").map_err(with(gets))?;
         // A SEND event of the get, which the specification does not know, may come at any time or
         // never.
@@ -268,7 +268,7 @@ impl<'a, P: Portals> Trial<'a, P> {
             let missing = seen.iter().position(Option::is_none);
             let e = match (
                 self.portals
-                    .eq_get(self.eq, &mut InlineBody::default())
+                    .eq_get(&self.eq, &mut InlineBody::default())
                     .map_err(|e| format!("{e}"))?,
                 missing,
             ) {
@@ -297,8 +297,8 @@ impl<'a, P: Portals> Trial<'a, P> {
         let to = self.target(user);
         self.came_of(e, user, low_bits)?;
         wants(e, "hdr_data", e.hdr_data, HDR_DATA)?;
-        wants(e, "mlength", e.mlength as u64, WORD as u64)?;
-        wants(e, "offset", e.offset as u64, (at * WORD) as u64)?;
+        wants(e, "mlength", e.mlength.data() as u64, WORD as u64)?;
+        wants(e, "offset", e.offset.data() as u64, (at * WORD) as u64)?;
         wants(e, "md.start", e.start as u64, to.words.as_ptr().addr() as u64)?;
         self.same(to, at, "put")
     }
@@ -324,7 +324,7 @@ impl<'a, P: Portals> Trial<'a, P> {
     }
 }
 
-fn spec<Eq>(words: Dst<'static>, user: User, flags: MdFlags, eq: Eq) -> MdSpec<Eq> {
+fn spec<'a, Eq>(words: Dst<'static>, user: User, flags: MdFlags, eq: &'a Eq) -> MdSpec<'a, Eq> {
     MdSpec { region: words.into(), max_size: None, flags, user: user as usize, eq: Some(eq) }
 }
 

@@ -14,6 +14,7 @@ use crate::conduit::portals::{
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
+use sys::peer::Peer;
 
 /// Handles are numbers that are never used twice.
 type Handle = u32;
@@ -27,11 +28,21 @@ struct Me {
 }
 
 struct Md {
-    spec: MdSpec<Handle>,
+    /// Without its queue, which is `eq`.
+    spec: MdSpec<'static, Handle>,
+    eq: Option<Handle>,
     cursor: usize,
     unlink: bool,
     inactive: bool,
     pending: u32,
+}
+
+impl Md {
+    fn new(spec: &MdSpec<'_, Handle>, unlink: bool) -> Md {
+        let MdSpec { region, max_size, flags, user, eq } = *spec;
+        let spec = MdSpec { region, max_size, flags, user, eq: None };
+        Md { spec, eq: eq.copied(), cursor: 0, unlink, inactive: false, pending: 0 }
+    }
 }
 
 #[derive(Default)]
@@ -154,7 +165,7 @@ impl Net {
             Later::Read { target, md, from, event, reply: (process, own, to, reply) } => {
                 // SAFETY: as above.
                 let bytes =
-                    unsafe { std::slice::from_raw_parts(from as *const u8, event.mlength) }
+                    unsafe { std::slice::from_raw_parts(from as *const u8, event.mlength.data()) }
                         .to_vec();
                 self.finish(target, md, event);
                 self.later.push(Later::Reply { process, md: own, to, bytes, event: reply });
@@ -183,10 +194,10 @@ impl Net {
             .expect("a descriptor with an operation pending has not been unlinked");
         m.pending -= 1;
         if !m.spec.flags.event_end_disable {
-            post(&mut p.eqs, m.spec.eq, (event, inline));
+            post(&mut p.eqs, m.eq, (event, inline));
         }
         if m.inactive && m.unlink && m.pending == 0 {
-            post(&mut p.eqs, m.spec.eq, (MdEvent { kind: MdEventKind::Unlink, ..event }, [0; 4]));
+            post(&mut p.eqs, m.eq, (MdEvent { kind: MdEventKind::Unlink, ..event }, [0; 4]));
             p.mds.remove(&md);
         }
     }
@@ -273,7 +284,7 @@ impl Fake {
 
     fn event(
         kind: MdEventKind,
-        spec: &MdSpec<Handle>,
+        spec: &MdSpec<'_, Handle>,
         offset: usize,
         mlength: usize,
         of: &MdEvent,
@@ -282,8 +293,8 @@ impl Fake {
             kind,
             user: spec.user,
             start: spec.region.start().addr(),
-            offset,
-            mlength,
+            offset: Peer::new(offset),
+            mlength: Peer::new(mlength),
             ..*of
         }
     }
@@ -310,10 +321,10 @@ impl Portals for Fake {
         Ok(())
     }
 
-    fn eq_get(&self, eq: Handle, inline: &mut InlineBody) -> Result<EqResult, PortalsError> {
+    fn eq_get(&self, eq: &Handle, inline: &mut InlineBody) -> Result<EqResult, PortalsError> {
         let mut net = self.net.lock().unwrap();
         net.step();
-        let q = net.processes[self.me].eqs.get_mut(&eq).unwrap();
+        let q = net.processes[self.me].eqs.get_mut(eq).unwrap();
         Ok(match q.events.pop_front() {
             None => EqResult::Empty,
             Some((e, bytes)) => {
@@ -360,23 +371,22 @@ impl Portals for Fake {
     fn md_attach(
         &self,
         me: Handle,
-        spec: &MdSpec<Handle>,
+        spec: &MdSpec<'_, Handle>,
         unlink: bool,
     ) -> Result<Handle, PortalsError> {
         let mut net = self.net.lock().unwrap();
         let h = net.handle();
         let p = &mut net.processes[self.me];
-        p.mds.insert(h, Md { spec: *spec, cursor: 0, unlink, inactive: false, pending: 0 });
+        p.mds.insert(h, Md::new(spec, unlink));
         let me = p.lists.values_mut().flatten().find(|m| m.handle == me).unwrap();
         assert!(me.md.replace(h).is_none());
         Ok(h)
     }
 
-    fn md_bind(&self, spec: &MdSpec<Handle>) -> Result<Handle, PortalsError> {
+    fn md_bind(&self, spec: &MdSpec<'_, Handle>) -> Result<Handle, PortalsError> {
         let mut net = self.net.lock().unwrap();
         let h = net.handle();
-        let md = Md { spec: *spec, cursor: 0, unlink: false, inactive: false, pending: 0 };
-        net.processes[self.me].mds.insert(h, md);
+        net.processes[self.me].mds.insert(h, Md::new(spec, false));
         Ok(h)
     }
 
@@ -404,8 +414,8 @@ impl Portals for Fake {
             match_bits: bits,
             hdr_data,
             start: 0,
-            offset: 0,
-            mlength: length,
+            offset: Peer::new(0),
+            mlength: Peer::new(length),
             inline: false,
         };
         net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
@@ -441,7 +451,7 @@ impl Portals for Fake {
         let MdPart { md, offset: local_offset, len: length } = to;
         let Target { process: target, portal, bits, offset: remote_offset, .. } = *from;
         let mut net = self.net.lock().unwrap();
-        let own = net.processes[self.me].mds[&md].spec;
+        let Md { spec: own, eq: own_eq, .. } = net.processes[self.me].mds[&md];
         assert!(local_offset + length <= own.region.bytes());
         let base = MdEvent {
             kind: MdEventKind::Other,
@@ -449,8 +459,8 @@ impl Portals for Fake {
             match_bits: bits,
             hdr_data: 0,
             start: 0,
-            offset: 0,
-            mlength: length,
+            offset: Peer::new(0),
+            mlength: Peer::new(length),
             inline: false,
         };
         let to = (target.pid - 100) as usize;
@@ -462,7 +472,7 @@ impl Portals for Fake {
             let reply = MdEvent { match_bits, ..reply };
             // As on Cray, a get posts a SEND event too.
             let sent = Self::event(MdEventKind::SendEnd, &own, local_offset, n, &base);
-            post(&mut net.processes[self.me].eqs, own.eq, (sent, [0; 4]));
+            post(&mut net.processes[self.me].eqs, own_eq, (sent, [0; 4]));
             net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
             let into = own.region.start().addr() + local_offset;
             let from = spec.region.start().addr() + offset;
@@ -518,16 +528,16 @@ impl Direct for Fake {
         let process = &mut net.processes[self.me];
         (process.puts, process.inline) =
             (process.puts + 1, process.inline + size_of_val(inline) as u64);
-        let spec = net.processes[target].mds[&md].spec;
-        assert!(spec.flags.manage_remote && spec.eq.is_some());
+        let Md { spec, eq, .. } = net.processes[target].mds[&md];
+        assert!(spec.flags.manage_remote && eq.is_some());
         let event = MdEvent {
             kind: MdEventKind::PutEnd,
             user: spec.user,
             match_bits: to.bits,
             hdr_data: to.hdr_data,
             start: spec.region.start().addr(),
-            offset: 0,
-            mlength: 0,
+            offset: Peer::new(0),
+            mlength: Peer::new(0),
             inline: true,
         };
         net.later.push(Later::Post { process: target, md, event, inline: *inline });

@@ -78,7 +78,7 @@ fn longs_up_to_the_limit_are_one_message() {
         let payload = unsafe { Src::new(world.ranks[0].segment, nbytes) };
         let to = world.range(1, dest, nbytes);
         let m = Outgoing::long_async(200, &[], payload, to, dest.addr());
-        up(world, 0).conduit().request(up(world, 0), 1, &m);
+        up(world, 0).conduit().request(up(world, 0), JobRank(1), &m);
         settle(world);
         world.ranks[0].conduit.counters().puts - before
     };
@@ -99,7 +99,7 @@ fn events_of_a_poll() {
         let (me, other) = (up(&world, 0), up(&world, 1));
         for _ in 0..8 {
             traffic::send_medium(me, 1, &[]);
-            me.conduit().send_system(1, SystemMessage { id: 0x7f, args: [0, 1, u32::MAX] });
+            me.conduit().send_system(JobRank(1), SystemMessage { id: 0x7f, args: [0, 1] });
         }
         other.conduit().poll(other);
         let count = |n: &AtomicU64| n.load(Ordering::Relaxed);

@@ -11,7 +11,7 @@ fn back<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<
         up.error(format_args!("wrong bytes, or in the wrong place: {m:?}"));
     }
     if let Some(token) = token {
-        let reply = long(up.world, m.source, m.payload.as_ptr());
+        let reply = long(up.world, m.source.0, m.payload.as_ptr());
         up.conduit().reply(up, token, &reply);
     }
 }
@@ -50,7 +50,7 @@ fn either_half_may_be_late() {
             unsafe { source.write_bytes(7, BYTES) };
             let net = &world.ranks[0].conduit.portals;
             net.hold_after(late);
-            up(0).conduit().request(up(0), 1, &long(&world, 1, source));
+            up(0).conduit().request(up(0), JobRank(1), &long(&world, 1, source));
             assert_eq!(poll(), if late < 2 { (0, 0) } else { (1, 0) }, "late {late}");
             net.release();
             assert_eq!(poll(), (1, 1), "late {late}");

@@ -1,6 +1,7 @@
 //! Implicit replies that are kept: how many messages they make, when they leave, and that no
 //! process waits for them.
 
+use super::credits::policy::CreditField;
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::Direct;
 use super::*;
@@ -56,26 +57,14 @@ fn fifteen_make_a_message() {
     }
 }
 
+/// However many credits the requests used.
 #[test]
-fn no_message_tells_of_more_credits_than_it_can() {
-    let world = world(2, 100);
-    // Credits: 1, 6, 6, then 3 that there is no room for, then 8 and 4 that fill it to the last,
-    // then 1.
-    for (i, (bytes, messages, used)) in [
-        (8, 0, 1),
-        (1500, 0, 7),
-        (1500, 0, 13),
-        (700, 1, 3),
-        (1900, 1, 11),
-        (900, 1, 15),
-        (8, 2, 1),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        send(&world, 1, bytes);
-        handle(&world, i as u64 + 1);
-        assert_eq!((sent(&world), held(&world, 1).0), (messages, used), "message {i}");
+fn fifteen_of_the_largest_make_a_message() {
+    let world = world(2, 200);
+    for i in 1..=16 {
+        send(&world, 1, 1900);
+        handle(&world, i);
+        assert_eq!((sent(&world), held(&world, 1).0), (i / 15, (i % 15) as u16 * 8));
     }
 }
 
@@ -154,9 +143,13 @@ fn elsewhere_none_waits() {
 
 /// Sends a Medium of so many bytes whose handler replies, or not.
 fn ask<P: Portals>(up: Up<'_, P>, node: u32, bytes: usize, reply: bool) {
-    let payload = [3; 2000];
+    let payload = [3u8; 2000];
     let args = [reply.into()];
-    up.conduit().request(up, node, &Outgoing::medium(200, &args, Src::from(&payload[..bytes])));
+    up.conduit().request(
+        up,
+        JobRank(node),
+        &Outgoing::medium(200, &args, Src::from(&payload[..bytes])),
+    );
 }
 
 /// Replies if the request asks for it.
@@ -225,8 +218,9 @@ fn any_order<P: Portals>(world: &World<P>, seed: u64) {
         }
         if dice.roll(3) == 0 {
             // As if a request of x had asked for more, without the request.
-            let (byte, _) = world.ranks[y].conduit.credits.reply_byte(x as u32, 0x70);
-            c.credits.reply_arrived(y as u32, byte);
+            let asks = CreditField::new(false, 7, 0);
+            let (field, _) = world.ranks[y].conduit.credits.reply_field(JobRank(x as u32), asks.0);
+            c.credits.reply_arrived(JobRank(y as u32), field);
         }
         for _ in 0..dice.roll(4) {
             poll(dice.roll(n));
@@ -386,19 +380,20 @@ fn case() {
     let world = world(2, 100);
     let (asks, c) = (&world.ranks[1].conduit, &world.ranks[0].conduit);
     // Two chunks of two requests.
-    let held =
-        [asks.reqsb.take(), asks.reqsb.take()].map(|chunk| chunk.expect("free") * CHUNK as u32);
+    let held = [asks.reqsb.take(), asks.reqsb.take()].map(|chunk| chunk.expect("free"));
     let (args, bytes) = [
         ([held[1], 0], 8),
         ([held[1], 0], 0),
-        ([held[1] + 8, 0], 8),
-        ([asks.config.sb_chunks * CHUNK as u32, 0], 8),
+        ([u32::MAX, 0], 8),
+        ([asks.config.sb_chunks, 0], 8),
     ][case];
     let plain = AmHeader::plain(AmForm::Short, false);
     let (bits, data) = AmHeader { handler: 0, numargs: 1, ..plain }.pack();
     // SAFETY: a live array.
     let body = unsafe { Src::new(args.as_ptr().cast(), bytes) };
-    let sent = c.portals.put_at_once([body], &c.am_target(1, bits, held[0] as usize, data));
+    let sent = c
+        .portals
+        .put_at_once([body], &c.am_target(JobRank(1), bits, held[0] as usize * CHUNK, data));
     assert!(sent && asks.poll(up(&world, 1)));
     assert_eq!(asks.reqsb.left(), asks.config.sb_chunks);
 }

@@ -1,7 +1,7 @@
 //! Bodies that travel in events: which ones do, that each arrives complete in every form of
 //! message, and which headers are refused.
 
-use super::match_bits::{AmForm, AmHeader, OFFSETS, TargetMd};
+use super::match_bits::{AmForm, AmHeader, DESTINATIONS, TargetMd};
 use super::portals::{Direct, InlineBody};
 use super::*;
 
@@ -71,7 +71,7 @@ fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<
     check(up, &m, category, numargs, nbytes);
     if let Some(token) = token {
         let payload: Vec<u8> = (0..nbytes).map(byte).collect();
-        let reply = message(up.world, m.source, category, &ARGS[..numargs], &payload);
+        let reply = message(up.world, m.source.0, category, &ARGS[..numargs], &payload);
         up.conduit().reply(up, token, &reply);
     }
 }
@@ -86,7 +86,7 @@ fn round<P: Portals>(world: &World<P>, m: &Outgoing<'_>) -> [u64; 2] {
     };
     let (before, (requests, replies)) = (bytes(), handled());
     let asks = up(world, 0, echo);
-    asks.conduit().request(asks, 1, m);
+    asks.conduit().request(asks, JobRank(1), m);
     for _ in 0..100_000 {
         let serves = up(world, 1, echo);
         serves.conduit().poll(serves);
@@ -131,7 +131,7 @@ fn what_fits_an_event_goes_there() {
             let (args, padded) = (numargs.next_multiple_of(2) * 4, nbytes.next_multiple_of(8));
             Some(match category {
                 Category::Short if args == 0 => 0,
-                Category::Long if nbytes == 0 => args as u64 + 8,
+                Category::Long if nbytes == 0 => (args + 8).max(ROOM) as u64,
                 // With the address of its place.
                 Category::Long if args + nbytes > ROOM => (args + padded + 8) as u64,
                 _ if args + nbytes <= ROOM => ROOM as u64,
@@ -142,12 +142,13 @@ fn what_fits_an_event_goes_there() {
 }
 
 /// The payload of a Long that does not fit is put to its place, by a plain copy or through
-/// Portals; its arguments still may fit.
+/// Portals; its arguments and its
+/// destination still may fit.
 #[test]
 fn the_arguments_of_a_longer_long() {
     let world = world(1);
     let payload: Vec<u8> = (0..300).map(byte).collect();
-    for (numargs, body) in [(0, 0), (2, ROOM), (8, ROOM), (9, 40)] {
+    for (numargs, body) in [(0, ROOM), (2, ROOM), (6, ROOM), (8, 40)] {
         for (nbytes, cross_mapped) in [(300, false), (300, true), (33, true)] {
             let dest = world.ranks[1].segment.wrapping_add(9);
             let m = world.long(1, &ARGS[..numargs], &payload[..nbytes], dest, cross_mapped);
@@ -186,7 +187,7 @@ fn where_no_event_can_carry_it() {
         let m = message(&alone, 0, category, &ARGS[..2], &payload[..nbytes]);
         let only = up(&alone, 0, echo);
         let before = only.conduit().counters().bytes;
-        only.conduit().request(only, 0, &m);
+        only.conduit().request(only, JobRank(0), &m);
         while only.conduit().poll(only) {}
         assert_eq!(only.conduit().counters().bytes - before, 2 * bytes);
     }
@@ -197,12 +198,12 @@ fn where_no_event_can_carry_it() {
     );
 
     // The first of them, and another.
-    for earlier in [OFFSETS as usize - 9, OFFSETS as usize] {
+    for earlier in [DESTINATIONS as usize - 9, DESTINATIONS as usize] {
         let config = usual(tiny(2, 1));
         let world = World::open_with(emulation(2, &config), &[&config], SEGMENT, earlier);
         assert_eq!(
             round(&world, &message(&world, 1, Category::Long, &ARGS[..2], &payload)),
-            [24; 2]
+            [ROOM as u64; 2]
         );
         assert_eq!(world.ranks[0].errors.load(Ordering::Relaxed), 0);
     }
@@ -227,10 +228,10 @@ fn a_deferred_reply_keeps_its_body() {
     for category in [Category::Medium, Category::Short, Category::Long] {
         let nbytes = if category == Category::Short { 0 } else { 24 };
         let m = message(&world, 1, category, &ARGS[..2], &payload[..nbytes]);
-        asks.conduit().request(asks, 1, &m);
+        asks.conduit().request(asks, JobRank(1), &m);
     }
     while serves.conduit().poll(serves) {}
-    serves.conduit().request(serves, 0, &Outgoing::short(200, &ARGS[..8]));
+    serves.conduit().request(serves, JobRank(0), &Outgoing::short(200, &ARGS[..8]));
     asks.conduit().serve_am(asks);
     assert_eq!(world.ranks[0].replies.load(Ordering::Relaxed), 3);
     assert_eq!(world.ranks[0].conduit.stats().replies_deferred, 3);
@@ -261,8 +262,8 @@ fn case() {
     let case = this_case();
     let world = world(1);
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
-    let free = gets.reqsb.take().expect("a chunk") * CHUNK as u32;
-    let beyond = gets.config.sb_chunks * CHUNK as u32;
+    let free = gets.reqsb.take().expect("a chunk");
+    let beyond = gets.config.sb_chunks;
     let end = SEGMENT as u64;
     let (request, reply) = (TargetMd::ReqHdr, TargetMd::ReqSb);
     let (form, numargs, length, place, target, chunk) = [
@@ -286,16 +287,19 @@ fn case() {
     ][case];
     let am = AmHeader {
         numargs,
-        length,
-        offset: place,
+        extent: if form == AmForm::Landing {
+            AmHeader::landing(length, place)
+        } else {
+            length as u64
+        },
         chunk,
-        source: if case == 11 { 2 } else { 0 },
-        credit: u8::from(target == request),
+        source: if case == 11 { JobRank(2) } else { JobRank(0) },
+        credit: u16::from(target == request),
         ..AmHeader::plain(form, (target == request) != (case > 11))
     };
     let (bits, data) = am.pack();
     let bits = bits & match_bits::IGNORE | target as u64;
-    assert!(c.portals.put_inline(&[7; 4], &c.am_target(1, bits, 0, data)));
+    assert!(c.portals.put_inline(&[7; 4], &c.am_target(JobRank(1), bits, 0, data)));
     let up = up(&world, 1, traffic::nothing);
     assert!(gets.poll(up));
     // SAFETY: the end of the segment of a process that is at rest.

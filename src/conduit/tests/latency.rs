@@ -89,7 +89,7 @@ fn latency() {
                     }
                 })
             };
-            let (short, own) = (round_trip(1), round_trip(0));
+            let (short, own) = (round_trip(JobRank(1)), round_trip(JobRank(0)));
             let value = &[7u8; 8];
             let there = world.range(1, world.ranks[1].segment, 8);
             let put = best(50, |n| {

@@ -17,8 +17,9 @@ mod traffic;
 mod variables;
 
 use super::config::tests::tiny;
+use super::match_bits::TargetMd;
 use super::portals::emulation::Emulation;
-use super::portals::{Portals, PortalsId};
+use super::portals::{Direct, Portals, PortalsId};
 use super::*;
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::rank::JobRank;
@@ -126,8 +127,8 @@ impl<P: Portals> Upcall for Up<'_, P> {
         assert!(left != 0, "operation {op:?} is done too often");
     }
 
-    fn system(self, source: u32, message: SystemMessage) {
-        assert_eq!(message, SystemMessage { id: 0x7f, args: [source, self.rank, u32::MAX] });
+    fn system(self, source: JobRank, message: SystemMessage) {
+        assert_eq!(message, SystemMessage { id: 0x7f, args: [source.0, self.rank] });
         self.rank().system.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -157,9 +158,12 @@ impl<P: Portals> World<P> {
         cross_mapped: bool,
     ) -> Outgoing<'a> {
         let range = self.range(rank, dest, payload.len());
-        let mapped = if cross_mapped { dest } else { core::ptr::null_mut() };
         // SAFETY: segments are never freed, and all are in this process.
-        let to = unsafe { RemoteRange::new(range.rank(), range.offset(), payload.len(), mapped) };
+        let mapped = unsafe { Dst::new(dest, payload.len()) };
+        let to = match cross_mapped {
+            true => RemoteRange::mapped_at(range.rank(), range.offset(), mapped),
+            false => range,
+        };
         Outgoing::long(200, args, Src::from(payload), to, dest.addr())
     }
 
@@ -179,7 +183,7 @@ impl<P: Portals> World<P> {
                 conduit: Conduit::open(
                     p,
                     configs[me % configs.len()].clone(),
-                    me as u32,
+                    JobRank(me as u32),
                     peers.clone(),
                 )
                 .expect("open"),
@@ -193,16 +197,15 @@ impl<P: Portals> World<P> {
             .collect();
         let mapped: Vec<_> = ranks.iter().map(|r| r.segment.wrapping_sub(earlier)).collect();
         let bytes = bytes + earlier;
-        for (me, r) in ranks.iter().enumerate() {
+        // SAFETY: segments are never freed; tests use none of the bytes that come before them.
+        let segment = |at| unsafe { Dst::new(at, bytes) };
+        let segments: Vec<_> = mapped.into_iter().map(segment).collect();
+        let peers: Vec<_> = segments.iter().copied().map(Some).collect();
+        for (r, own) in ranks.iter().zip(segments) {
             if let Some(x) = r.conduit.shared_host() {
-                // SAFETY: segments are never freed.
-                unsafe {
-                    x.expose_segments(mapped[me], bytes, &mapped, &vec![bytes; mapped.len()])
-                };
+                x.expose_segments(own, &peers);
             }
-            // SAFETY: as above; tests use none of the bytes that come before the memory.
-            let segment = unsafe { Dst::new(mapped[me], bytes) };
-            r.conduit.attach_segment(segment).expect("attach");
+            r.conduit.attach_segment(own).expect("attach");
         }
         World { ranks, threads: configs[0].threads, earlier, arrived: AtomicU32::new(0) }
     }
@@ -377,6 +380,24 @@ fn run_alone(test: &str, settings: &[(&str, &str)]) -> (Option<i32>, String) {
 /// The same for one of several cases, which the test asks [`this_case`] for.
 fn run_case(test: &str, case: usize) -> (Option<i32>, String) {
     run_alone(test, &[("GASNET_TEST_CASE", &case.to_string())])
+}
+
+/// Sends rank 1 a message with this header, whose body, if any, travels in its event: requests to
+/// ReqHdr, replies to the chunk that the header names.
+fn send_header(
+    c: &Conduit<Emulation>,
+    am: &match_bits::AmHeader,
+    body: Option<super::portals::InlineBody>,
+) -> bool {
+    let (bits, data) = am.pack();
+    let target = if am.request { TargetMd::ReqHdr } else { TargetMd::ReqSb };
+    let bits = bits & match_bits::IGNORE | target as u64;
+    let offset = if am.request { 0 } else { am.chunk as usize * CHUNK };
+    let to = c.am_target(JobRank(1), bits, offset, data);
+    match body {
+        Some(body) => c.portals.put_inline(&body, &to),
+        None => c.portals.put_at_once([Src::empty()], &to),
+    }
 }
 
 /// The case of a test that [`run_case`] runs.

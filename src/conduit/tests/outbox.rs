@@ -2,7 +2,7 @@
 //! refused.
 
 use super::match_bits::{AmForm, AmHeader};
-use super::portals::{Direct, InlineBody};
+use super::portals::InlineBody;
 use super::*;
 
 /// A payload that stays at its sender.
@@ -36,7 +36,7 @@ fn send(world: &World<Emulation>, node: u32, byte: u8, nbytes: usize) -> u64 {
     let payload = vec![byte; nbytes];
     let args = [byte.into(), 0];
     let m = Outgoing::medium(200, &args, Src::from(&payload[..]));
-    up.conduit().request(up, node, &m);
+    up.conduit().request(up, JobRank(node), &m);
     up.conduit().counters().bytes - before
 }
 
@@ -233,7 +233,7 @@ fn no_reply_leaves_inside_a_handler() {
 /// that it has one there, and arguments that no body brought.
 #[test]
 fn a_header_that_cannot_be_is_fatal() {
-    for case in 0..7 {
+    for case in 0..8 {
         let (code, text) = run_case("conduit::tests::outbox::case", case);
         let right = case < 2;
         assert_eq!(code, Some(if right { 0 } else { 1 }), "case {case}: {text}");
@@ -251,22 +251,20 @@ fn case() {
     let memory = c.shared_host().and_then(|x| x.library_memory(c.portals.id()));
     let bytes = memory.expect("the emulation").len();
     let (place, length, request) = [
-        (bytes as u64 - 8, 8, true),
-        (bytes as u64 - CHUNK as u64, CHUNK as u32, true),
-        (bytes as u64 - 8, 9, true),
-        (4, 8, true),
-        (0, CHUNK as u32 + 1, true),
-        (0, 8, false),
-        (0, 8, true),
+        (Some(bytes as u64 - 8), 8, true),
+        (Some(bytes as u64 - CHUNK as u64), CHUNK as u64, true),
+        (Some(bytes as u64 - 8), 9, true),
+        (Some(4), 8, true),
+        (Some(0), CHUNK as u64 + 1, true),
+        (Some(0), 8, false),
+        (None, 8, true),
+        (None, 8, true),
     ][case];
-    let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
-    let am = AmHeader { length, offset: place, ..AmHeader::plain(AmForm::Outbox, request) };
-    let (mut bits, data) = am.pack();
-    if case == 6 {
-        bits |= AmHeader { numargs: 1, ..am }.pack().0 & match_bits::IGNORE;
-    }
-    let at = if request { 0 } else { chunk };
-    let sent = c.portals.put_at_once([Src::from(&[][..])], &c.am_target(1, bits, at, data));
+    let chunk = gets.reqsb.take().expect("a chunk");
+    let numargs = u8::from(case == 6);
+    let am =
+        AmHeader { extent: length, chunk, numargs, ..AmHeader::plain(AmForm::Outbox, request) };
+    let sent = send_header(c, &am, place.map(|place| [place, 0, 0, 0]));
     let up = up(&world, 1, traffic::nothing);
     assert!(sent && gets.poll(up));
 }

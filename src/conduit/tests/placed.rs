@@ -1,8 +1,8 @@
 //! Longs whose payload is put to its destination before their message is sent: what their
 //! headers say, and which headers are refused.
 
-use super::match_bits::{AmForm, AmHeader, OFFSETS, TargetMd};
-use super::portals::{Direct, InlineBody};
+use super::match_bits::{AmForm, AmHeader, DESTINATIONS};
+use super::portals::InlineBody;
 use super::*;
 
 /// Accepts a Long that came whole to the begin of our segment.
@@ -23,7 +23,7 @@ fn send(
     let up = |rank| Up { world, rank, thread: 0, handler };
     let handled = || world.ranks[node as usize].requests.load(Ordering::Relaxed);
     let (before, bytes) = (handled(), world.ranks[0].conduit.counters().bytes);
-    up(0).conduit().request(up(0), node, m);
+    up(0).conduit().request(up(0), JobRank(node), m);
     let bytes = world.ranks[0].conduit.counters().bytes - bytes;
     for _ in 0..100 {
         up(1).conduit().poll(up(1));
@@ -40,11 +40,13 @@ fn world(earlier: u64, at_once: bool) -> World<Emulation> {
     World::open_with(emulation(2, &config), &[&config], SEGMENT, earlier as usize)
 }
 
-/// An offset that is too large for the header travels in the body, as does any where puts are not
-/// complete at once.
+/// The payload of a short Long travels in an event, whose header or body says where it goes. That
+/// of a longer one is put ahead if puts are complete at once.
 #[test]
 fn what_goes_to_its_place_and_what_in_a_message() {
-    for (earlier, at_once) in [(0, true), (OFFSETS, true), (OFFSETS + 8, true), (0, false)] {
+    for (earlier, at_once) in
+        [(0, true), (DESTINATIONS - 1, true), (DESTINATIONS, true), (0, false)]
+    {
         let world = world(earlier, at_once);
         let dest = world.ranks[1].segment;
         for (nbytes, cross_mapped) in [(1, true), (300, true), (300, false)] {
@@ -54,38 +56,15 @@ fn what_goes_to_its_place_and_what_in_a_message() {
                 &world.long(1, &[], &[7u8; 300][..nbytes], dest, cross_mapped),
                 check,
             );
-            let expected = match earlier == 0 && at_once {
-                true if nbytes == 1 => size_of::<InlineBody>(),
-                true => nbytes * usize::from(!cross_mapped),
+            let ahead = if cross_mapped { 0 } else { nbytes };
+            let expected = match at_once {
+                true => ahead + size_of::<InlineBody>(),
                 false => nbytes.next_multiple_of(8) + 8,
             };
             assert_eq!(bytes, expected as u64, "{earlier} {at_once} {nbytes} {cross_mapped}");
             // SAFETY: no rank writes there now.
             unsafe { dest.write_bytes(0, nbytes) };
         }
-    }
-}
-
-/// The longest payload that a header can carry, and its neighbours.
-#[test]
-fn the_longest() {
-    const LONGEST: usize = 1 << 24;
-    let config = Config { max_transfer: 2 * LONGEST, ..usual(tiny(2, 1)) };
-    let world = World::open_with(emulation(2, &config), &[&config], 2 * LONGEST, 0);
-    let payload = vec![7u8; LONGEST + 1];
-    for nbytes in [LONGEST - 1, LONGEST, LONGEST + 1] {
-        fn check_all<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
-            assert!(m.payload.len() >= LONGEST - 1);
-            check(up, token, m);
-        }
-        send(
-            &world,
-            1,
-            &world.long(1, &[], &payload[..nbytes], world.ranks[1].segment, true),
-            check_all,
-        );
-        // SAFETY: no rank writes there now.
-        unsafe { world.ranks[1].segment.write_bytes(0, nbytes) };
     }
 }
 
@@ -106,10 +85,10 @@ fn a_long_to_oneself_may_overlap() {
         }
         let to = segment.wrapping_add(to);
         // SAFETY: our own segment.
-        let (src, range) = unsafe {
-            let src = Src::new(segment.wrapping_add(from), 1000);
-            (src, RemoteRange::new(JobRank(0), to.addr() - segment.addr(), 1000, to))
-        };
+        let src = unsafe { Src::new(segment.wrapping_add(from), 1000) };
+        // SAFETY: our own segment.
+        let mapped = unsafe { Dst::new(to, 1000) };
+        let range = RemoteRange::mapped_at(JobRank(0), to.addr() - segment.addr(), mapped);
         send(&world, 0, &Outgoing::long(200, &[], src, range, to.addr()), check_row);
     }
 }
@@ -120,21 +99,24 @@ fn a_long_to_oneself_may_overlap() {
 fn a_place_outside_the_segment_is_fatal() {
     for case in 0..2 * TOLD.len() {
         let (code, text) = run_case("conduit::tests::placed::case", case);
-        let right = case % TOLD.len() < 2;
+        let right = case % TOLD.len() < INSIDE;
         assert_eq!(code, Some(if right { 0 } else { 1 }), "case {case}: {text}");
         assert_eq!(text.contains("aims outside our segment"), !right, "case {case}: {text}");
     }
 }
 
-/// Places and lengths; the first two are inside.
-const TOLD: [(u64, u32); 6] = [
-    (SEGMENT as u64 - 8, 8),
-    (0, SEGMENT as u32),
-    (SEGMENT as u64 - 7, 8),
-    (SEGMENT as u64, 1),
-    (1, SEGMENT as u32),
-    (OFFSETS - 1, 1),
+/// Places, if a body says any, and lengths; the first ones are inside.
+const TOLD: [(Option<u64>, u32); 8] = [
+    (Some(SEGMENT as u64 - 8), 8),
+    (Some(0), SEGMENT as u32),
+    (Some(SEGMENT as u64 - 7), 8),
+    (Some(SEGMENT as u64), 1),
+    (Some(1), SEGMENT as u32),
+    (Some(u64::MAX), 1),
+    (Some(u64::MAX - 7), 8),
+    (None, 8),
 ];
+const INSIDE: usize = 2;
 
 #[test]
 #[ignore = "ends the process; run by a_place_outside_the_segment_is_fatal"]
@@ -144,15 +126,9 @@ fn case() {
     let world = world(0, true);
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
     // The chunk of the request that a reply answers.
-    let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
-    let (bits, data) =
-        AmHeader { length, offset: place, ..AmHeader::plain(AmForm::Placed, request) }.pack();
-    assert_eq!(
-        bits & !match_bits::IGNORE,
-        if request { TargetMd::ReqHdr } else { TargetMd::ReqSb } as u64
-    );
-    let at = if request { 0 } else { chunk };
-    let sent = c.portals.put_at_once([Src::from(&[][..])], &c.am_target(1, bits, at, data));
+    let chunk = gets.reqsb.take().expect("a chunk");
+    let am = AmHeader { extent: length.into(), chunk, ..AmHeader::plain(AmForm::Placed, request) };
+    let sent = send_header(c, &am, place.map(|place| [place, 0, 0, 0]));
     let up = Up { world: &world, rank: 1, thread: 0, handler: traffic::nothing };
     assert!(sent && gets.poll(up));
 }

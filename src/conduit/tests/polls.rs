@@ -22,11 +22,11 @@ fn arrive<'a>(world: &'a World<Emulation>, reply: bool, request: bool) -> Up<'a,
         up(from).conduit().request(up(from), to, &Outgoing::short(200, &[]));
     };
     if reply {
-        send(0, 1);
+        send(0, JobRank(1));
         assert!(up(1).conduit().poll(up(1)));
     }
     if request {
-        send(1, 0);
+        send(1, JobRank(0));
     }
     up(0)
 }

@@ -10,7 +10,7 @@ pub(super) fn nothing<P: Portals>(_: Up<'_, P>, _: Option<&mut ReplyToken>, _: A
 /// Any client thread may call it, outside of handlers.
 pub(super) fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: &[u8]) {
     let m = Outgoing::medium(200, &[7], Src::from(payload));
-    up.conduit().request(up, node, &m);
+    up.conduit().request(up, JobRank(node), &m);
 }
 
 fn wait<P: Portals>(up: Up<'_, P>, op: u32) {
@@ -159,7 +159,7 @@ fn send_random<P: Portals>(up: Up<'_, P>, node: u32, turn: usize, dice: &mut Dic
     // SAFETY: alive, and ours until the call returns.
     let payload = unsafe { Src::new(src, nbytes) };
     let m = outgoing(up.world, node, category, &args[..numargs], payload, dest, dice.roll(2) == 0);
-    up.conduit().request(up, node, &m);
+    up.conduit().request(up, JobRank(node), &m);
     // It may be reused now.
     fill(0, src, nbytes);
 }
@@ -182,9 +182,12 @@ fn outgoing<'a, P: Portals>(
         Category::Long => {
             let n = payload.len();
             let range = world.range(node, dest, n);
-            let mapped = if cross_mapped { dest } else { core::ptr::null_mut() };
             // SAFETY: segments are never freed.
-            let to = unsafe { RemoteRange::new(range.rank(), range.offset(), n, mapped) };
+            let mapped = unsafe { Dst::new(dest, n) };
+            let to = match cross_mapped {
+                true => RemoteRange::mapped_at(range.rank(), range.offset(), mapped),
+                false => range,
+            };
             Outgoing::long(handler, args, payload, to, dest.addr())
         }
     }
@@ -211,7 +214,7 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     check(up, &m);
     let Some(token) = token else { return };
     let long_at =
-        long_place(up.world, up.rank, m.source, m.args[1] as usize, m.args[0] as usize, false);
+        long_place(up.world, up.rank, m.source.0, m.args[1] as usize, m.args[0] as usize, false);
     if m.category == Category::Long && m.payload.as_ptr() != long_at {
         up.error(format_args!("a Long went to {:?} instead of {long_at:?}", m.payload));
     }
@@ -229,11 +232,11 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     let mut src = vec![0; nbytes];
     fill(seed, src.as_mut_ptr(), nbytes);
     let dest =
-        long_place(up.world, m.source, m.source, m.args[1] as usize, m.args[0] as usize, true);
+        long_place(up.world, m.source.0, m.source.0, m.args[1] as usize, m.args[0] as usize, true);
     let args = &args[..4 + dice.roll(13)];
     let cross_mapped = dice.roll(2) == 0;
     let payload = Src::from(&src[..]);
-    let reply = outgoing(up.world, m.source, category, args, payload, dest, cross_mapped);
+    let reply = outgoing(up.world, m.source.0, category, args, payload, dest, cross_mapped);
     up.conduit().reply(up, token, &reply);
     assert!(token.replied());
     if m.category == Category::Medium {
@@ -353,7 +356,7 @@ pub(super) fn headers<P: Portals>(world: World<P>) {
             let node = (up.rank + turn) % ranks;
             match turn % 5 {
                 0 => send_medium(up, node, &[7; 1900]),
-                _ => up.conduit().request(up, node, &Outgoing::short(200, &[])),
+                _ => up.conduit().request(up, JobRank(node), &Outgoing::short(200, &[])),
             }
         }
     });
@@ -386,7 +389,7 @@ pub(super) fn system<P: Portals>(world: World<P>) {
         let n = world.ranks.len() as u32;
         for node in 0..n {
             up.conduit()
-                .send_system(node, SystemMessage { id: 0x7f, args: [up.rank, node, u32::MAX] });
+                .send_system(JobRank(node), SystemMessage { id: 0x7f, args: [up.rank, node] });
         }
         world.serve_until(up, || up.rank().system.load(Ordering::Relaxed) == u64::from(n));
     });

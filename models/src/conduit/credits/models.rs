@@ -1,6 +1,6 @@
 //! The models of the credits: the policy over the store that threads share.
 
-use super::policy::{CreditByte, CreditLimits, CreditPolicy, CreditReturn, CreditStore};
+use super::policy::{CreditField, CreditLimits, CreditPolicy, CreditReturn, CreditStore};
 use super::store::CreditTable;
 use crate::conduit::models::{Watched, check, in_threads};
 use crate::conduit::primitive::{AtomicU32, Ordering};
@@ -39,8 +39,8 @@ pub fn loans_keep_the_sum() {
             assert_eq!(asked, [1, 0]);
             let event = |policy: &CreditPolicy<CreditTable>, i| match i {
                 0 => policy.return_arrived(1, CreditReturn { credits: 1, epoch: false }),
-                1 => assert!(policy.reply_byte(0, CreditByte::new(false, 2, 1)).0.extra() <= 2),
-                _ => assert!(policy.reply_byte(1, CreditByte::new(false, 1, 1)).0.extra() <= 1),
+                1 => assert!(policy.reply_field(0, CreditField::new(false, 2, 1)).0.extra() <= 2),
+                _ => assert!(policy.reply_field(1, CreditField::new(false, 1, 1)).0.extra() <= 1),
             };
             let policy = in_threads(policy, 2, move |p, i| event(p, [first, second][i]));
             event(&policy, last);
@@ -54,7 +54,7 @@ pub fn loans_keep_the_sum() {
 pub fn who_holds_more_is_noted() {
     check(|| {
         let policy = in_threads(lender(8, 4), 2, |policy, i| {
-            assert_eq!(policy.reply_byte(i as u32, CreditByte::new(false, 2, 1)).0.extra(), 2);
+            assert_eq!(policy.reply_field(i as u32, CreditField::new(false, 2, 1)).0.extra(), 2);
         });
         balanced(&policy, 20);
     });
@@ -100,7 +100,7 @@ pub fn credits_are_taken_once() {
             let policy = lender(10, 0);
             assert!(policy.take(0, 2).is_some());
             let event = |(policy, taken): &(CreditPolicy<CreditTable>, AtomicU32), i| match i {
-                0 => policy.reply_arrived(0, CreditByte::new(false, 1, 2)),
+                0 => policy.reply_arrived(0, CreditField::new(false, 1, 2)),
                 1 => drop(policy.revoke_arrived(0, true)),
                 _ => {
                     let n = [5, 5].into_iter().filter(|&n| policy.take(0, n).is_some()).count();
@@ -123,11 +123,11 @@ pub fn credits_are_taken_once() {
 pub fn an_epoch_is_told_once() {
     check(|| {
         let policy = lender(10, 0);
-        policy.request_arrived(0, CreditByte::new(false, 0, 1));
+        policy.request_arrived(0, CreditField::new(false, 0, 1));
         let shared = in_threads((policy, AtomicU32::new(0)), 2, |(policy, told), i| {
             let epoch = match i {
                 0 => policy.take(0, 1).is_some_and(|(epoch, _)| epoch),
-                _ => policy.reply_byte(0, CreditByte::new(false, 0, 1)).0.epoch(),
+                _ => policy.reply_field(0, CreditField::new(false, 0, 1)).0.epoch(),
             };
             told.fetch_add(epoch.into(), Ordering::Relaxed);
         });

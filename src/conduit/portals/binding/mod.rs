@@ -197,7 +197,7 @@ impl Binding {
         }
     }
 
-    fn md(&self, spec: &MdSpec<Eq>, auto_unlink: bool) -> sys::ptl_md_t {
+    fn md(&self, spec: &MdSpec<'_, Eq>, auto_unlink: bool) -> sys::ptl_md_t {
         let f = spec.flags;
         let options = [
             (f.op_put, sys::GASNETI_PTL_MD_OP_PUT),
@@ -219,7 +219,7 @@ impl Binding {
         md.max_size = spec.max_size.unwrap_or(0) as _;
         md.options = options.iter().filter(|o| o.0).fold(0, |all, o| all | o.1) as _;
         md.user_ptr = core::ptr::without_provenance_mut(spec.user);
-        md.eq_handle = spec.eq.unwrap_or(self.eq_none).0;
+        md.eq_handle = spec.eq.unwrap_or(&self.eq_none).0;
         md
     }
 }
@@ -320,7 +320,7 @@ impl Portals for Binding {
     }
 
     #[inline]
-    fn eq_get(&self, eq: Eq, _: &mut InlineBody) -> Result<EqResult, PortalsError> {
+    fn eq_get(&self, eq: &Eq, _: &mut InlineBody) -> Result<EqResult, PortalsError> {
         let mut room = MaybeUninit::<sys::ptl_event_t>::uninit();
         // SAFETY: there is room for an event.
         let rc = unsafe { sys::PtlEQGet(eq.0, room.as_mut_ptr()) } as c_int;
@@ -349,8 +349,8 @@ impl Portals for Binding {
             match_bits: e.match_bits as u64,
             hdr_data: e.hdr_data as u64,
             start: e.md.start.addr(),
-            offset: e.offset as usize,
-            mlength: e.mlength as usize,
+            offset: ::sys::peer::Peer::new(e.offset as usize),
+            mlength: ::sys::peer::Peer::new(e.mlength as usize),
             inline: false,
         };
         Ok(if lost { EqResult::AfterLoss(event) } else { EqResult::Event(event) })
@@ -393,7 +393,7 @@ impl Portals for Binding {
         done("PtlMEUnlink", unsafe { sys::PtlMEUnlink(me.0) } as c_int)
     }
 
-    fn md_attach(&self, me: Me, spec: &MdSpec<Eq>, unlink: bool) -> Result<Md, PortalsError> {
+    fn md_attach(&self, me: Me, spec: &MdSpec<'_, Eq>, unlink: bool) -> Result<Md, PortalsError> {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
         let how = if unlink { sys::GASNETI_PTL_UNLINK } else { sys::GASNETI_PTL_RETAIN } as _;
@@ -402,7 +402,7 @@ impl Portals for Binding {
         done("PtlMDAttach", rc as c_int).map(|()| PtlHandle(made))
     }
 
-    fn md_bind(&self, spec: &MdSpec<Eq>) -> Result<Md, PortalsError> {
+    fn md_bind(&self, spec: &MdSpec<'_, Eq>) -> Result<Md, PortalsError> {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
         let how = sys::GASNETI_PTL_RETAIN as _;

@@ -1,0 +1,122 @@
+//! How an active message travels: its form, and what that needs.
+//!
+//! Called by `am_send`, first of its three steps. Puts the payload of a Long ahead of its header
+//! where the network does that at once. Invariant: a plan needs at most a chunk, and credits that
+//! every sender can have.
+
+use super::am_body::{ADDRESS, args_bytes};
+use super::credits;
+use super::match_bits::{AmForm, AmHeader, DESTINATIONS, EXTENTS};
+use super::portals::{Direct, InlineBody, Portals};
+use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing};
+use crate::rank::JobRank;
+
+/// The least payload of a Long, in bytes, for which a put of its own through Portals costs less
+/// than to copy it out of a receive buffer.
+const PUT_APART: usize = 256;
+
+/// How a message travels.
+#[derive(Clone, Copy)]
+pub(super) struct SendPlan {
+    pub(super) form: AmForm,
+    /// Bytes of its body.
+    pub(super) len: usize,
+    /// Of a Long: where the payload goes or is in the segment of the target, or the address of an
+    /// empty one. Of [`AmForm::Outbox`]: where it is in the library memory of this process.
+    pub(super) address: u64,
+}
+
+impl SendPlan {
+    #[inline(always)]
+    pub(super) fn new(form: AmForm, len: usize, address: u64) -> SendPlan {
+        SendPlan { form, len, address }
+    }
+}
+
+impl<P: Portals> Conduit<P> {
+    /// How a message travels whose payload is not in the outbox. Puts the payload of a Long ahead
+    /// if the network does that at once.
+    #[inline(always)]
+    pub(super) fn plan(&self, node: JobRank, m: &Outgoing<'_>) -> SendPlan {
+        let (args, n) = (args_bytes(m.args.len()), m.payload.len());
+        match m.category {
+            Category::Short => SendPlan::new(AmForm::Short, args, 0),
+            Category::Medium => SendPlan::new(AmForm::Medium, args + n, 0),
+            Category::Long => self.plan_long(node, m),
+        }
+    }
+
+    /// How a Long travels. The header of one that lands has room for destinations below
+    /// [`DESTINATIONS`], that of one whose payload is put ahead for lengths below [`EXTENTS`].
+    #[inline(always)]
+    fn plan_long(&self, node: JobRank, m: &Outgoing<'_>) -> SendPlan {
+        let (args, n) = (args_bytes(m.args.len()), m.payload.len());
+        if n == 0 {
+            // Nothing to send apart.
+            return SendPlan::new(AmForm::Packed, args + ADDRESS, m.address as u64);
+        }
+        let address = m.to.offset() as u64;
+        if self.config.at_once {
+            let landing = SendPlan::new(AmForm::Landing, args + n, address);
+            if n <= self.config.packed_limit
+                && node != self.me
+                && address < DESTINATIONS
+                && Self::fits_inline(landing.form, landing.len)
+            {
+                return landing;
+            }
+            let mapped = m.to.mapped();
+            let least = if mapped.is_some() { 1 } else { PUT_APART };
+            if n >= least && (n as u64) < EXTENTS {
+                let put_ahead = match mapped {
+                    Some(to) => {
+                        to.copy_from(m.payload);
+                        true
+                    }
+                    None => self.put_at_once(m.to, m.payload),
+                };
+                // The header is published after the payload.
+                if put_ahead {
+                    return SendPlan::new(AmForm::Placed, args + ADDRESS, address);
+                }
+            }
+        }
+        let packed = args + n.next_multiple_of(8) + ADDRESS;
+        if n <= self.config.packed_limit && packed <= CHUNK {
+            SendPlan::new(AmForm::Packed, packed, address)
+        } else {
+            SendPlan::new(AmForm::Unpacked, args, address)
+        }
+    }
+
+    /// Whether a message may travel in its event with its body. One that needs no body has none.
+    #[inline(always)]
+    pub(super) fn fits_inline(form: AmForm, len: usize) -> bool {
+        P::Direct::INLINES
+            && len <= size_of::<InlineBody>()
+            && match form {
+                AmForm::Short => len != 0,
+                AmForm::Unpacked => false,
+                _ => true,
+            }
+    }
+}
+
+/// [`AmHeader::extent`] of all forms but [`AmForm::Unpacked`].
+#[inline(always)]
+pub(super) fn extent(form: AmForm, address: u64, m: &Outgoing<'_>) -> u64 {
+    match form {
+        AmForm::Landing => AmHeader::landing(m.payload.len(), address),
+        _ => m.payload.len() as u64,
+    }
+}
+
+/// Credits that a request uses: its header's, and one for the event of a Long's data.
+#[inline(always)]
+pub(super) fn credits_for(plan: SendPlan) -> u32 {
+    const { assert!(args_bytes(MAX_ARGS) <= credits::CREDIT_BYTES) };
+    match plan.form {
+        AmForm::Short => 1,
+        form => credits::needed(plan.len) + u32::from(form == AmForm::Unpacked),
+    }
+}
