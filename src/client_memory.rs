@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!   client's pointer    capi, unsafe -> Src<'static>, Dst<'static>  until the operation is synced
-//!   &[u8], &mut [u8]    From, safe ---> Src<'a>, Dst<'a>            as long as the borrow
+//!   &[u8], &mut [u64]   From, safe ---> Src<'a>, Dst<'a>            as long as the borrow
 //!   rank, address, len  Segments -----> RemoteRange                 as long as the job
 //! ```
 //!
@@ -18,13 +18,35 @@
 //! move in one access, which a reader of an aligned word sees as a whole.
 
 use crate::rank::JobRank;
+use core::ffi::{CStr, c_char};
 use core::marker::PhantomData;
 use core::ptr;
+use core::sync::atomic::AtomicU64;
+use sys::peer::Peer;
+
+/// An address, which alone allows no access: the types below, which have a length, do.
+#[derive(Clone, Copy, Debug)]
+struct Address(*mut u8);
+
+// SAFETY: an address is a number to every thread. `Src::new` and `Dst::new` demand that any
+// thread may access the bytes there.
+unsafe impl Send for Address {}
+// SAFETY: as above; it never changes.
+unsafe impl Sync for Address {}
+
+impl Address {
+    const NULL: Address = Address(ptr::null_mut());
+
+    #[inline(always)]
+    fn add(self, bytes: usize) -> Address {
+        Address(self.0.wrapping_add(bytes))
+    }
+}
 
 /// Bytes of this process to be read: private memory or its segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Src<'a> {
-    at: *const u8,
+    at: Address,
     len: usize,
     lifetime: PhantomData<&'a [u8]>,
 }
@@ -32,21 +54,47 @@ pub struct Src<'a> {
 /// Bytes of this process to be written, and to be read again: private memory or its segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Dst<'a> {
-    at: *mut u8,
+    at: Address,
     len: usize,
     lifetime: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: an address and a length; the bytes may be read from any thread, as `Src::new`
-// demands.
-unsafe impl Send for Src<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Src<'_> {}
-// SAFETY: an address and a length; the bytes may be accessed from any thread, as `Dst::new`
-// demands.
-unsafe impl Send for Dst<'_> {}
-// SAFETY: as above.
-unsafe impl Sync for Dst<'_> {}
+/// A string of the client that lives as long as the process, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientText(*const c_char);
+
+impl ClientText {
+    /// No string.
+    pub const NULL: ClientText = ClientText(ptr::null());
+
+    /// The string at `text`.
+    ///
+    /// # Safety
+    /// `text` must be null or a NUL-terminated string that lives, unchanged, as long as the
+    /// process.
+    #[inline(always)]
+    pub const unsafe fn new(text: *const c_char) -> ClientText {
+        ClientText(text)
+    }
+
+    /// First byte; null for none.
+    #[inline(always)]
+    pub const fn as_ptr(self) -> *const c_char {
+        self.0
+    }
+
+    /// The string; its length is found here.
+    pub fn get(self) -> Option<&'static CStr> {
+        // SAFETY: not null, so a string that lives as long as the process, as `new` demands.
+        (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
+    }
+}
+
+impl From<&'static CStr> for ClientText {
+    fn from(text: &'static CStr) -> ClientText {
+        ClientText(text.as_ptr())
+    }
+}
 
 /// Whether the `len` bytes from `offset` on lie within `all` bytes.
 #[inline(always)]
@@ -69,13 +117,19 @@ impl<'a> Src<'a> {
     /// of it are complete.
     #[inline(always)]
     pub const unsafe fn new(at: *const u8, len: usize) -> Src<'a> {
-        Src { at, len, lifetime: PhantomData }
+        Src { at: Address(at.cast_mut()), len, lifetime: PhantomData }
+    }
+
+    /// No bytes, at null.
+    #[inline(always)]
+    pub const fn empty() -> Src<'a> {
+        Src { at: Address::NULL, len: 0, lifetime: PhantomData }
     }
 
     /// First byte.
     #[inline(always)]
     pub const fn as_ptr(self) -> *const u8 {
-        self.at
+        self.at.0
     }
 
     /// Bytes.
@@ -98,7 +152,7 @@ impl<'a> Src<'a> {
         if !within(offset, len, self.len) {
             out_of_range(offset, len, self.len);
         }
-        Src { at: self.at.wrapping_add(offset), len, lifetime: PhantomData }
+        Src { at: self.at.add(offset), len, lifetime: PhantomData }
     }
 
     /// The first `n` bytes and the others.
@@ -126,7 +180,15 @@ impl Src<'_> {
 impl<'a> From<&'a [u8]> for Src<'a> {
     #[inline(always)]
     fn from(bytes: &'a [u8]) -> Src<'a> {
-        Src { at: bytes.as_ptr(), len: bytes.len(), lifetime: PhantomData }
+        Src { at: Address(bytes.as_ptr().cast_mut()), len: bytes.len(), lifetime: PhantomData }
+    }
+}
+
+impl<'a> From<&'a [u64]> for Src<'a> {
+    #[inline(always)]
+    fn from(words: &'a [u64]) -> Src<'a> {
+        let at = Address(words.as_ptr().cast_mut().cast());
+        Src { at, len: size_of_val(words), lifetime: PhantomData }
     }
 }
 
@@ -145,13 +207,19 @@ impl<'a> Dst<'a> {
     /// value or a part of it are complete, and no Rust reference to them may be used meanwhile.
     #[inline(always)]
     pub const unsafe fn new(at: *mut u8, len: usize) -> Dst<'a> {
-        Dst { at, len, lifetime: PhantomData }
+        Dst { at: Address(at), len, lifetime: PhantomData }
+    }
+
+    /// No bytes, at null.
+    #[inline(always)]
+    pub const fn empty() -> Dst<'a> {
+        Dst { at: Address::NULL, len: 0, lifetime: PhantomData }
     }
 
     /// First byte.
     #[inline(always)]
     pub const fn as_ptr(self) -> *mut u8 {
-        self.at
+        self.at.0
     }
 
     /// Bytes.
@@ -174,13 +242,20 @@ impl<'a> Dst<'a> {
         if !within(offset, len, self.len) {
             out_of_range(offset, len, self.len);
         }
-        Dst { at: self.at.wrapping_add(offset), len, lifetime: PhantomData }
+        Dst { at: self.at.add(offset), len, lifetime: PhantomData }
     }
 
     /// The `len` bytes from `offset` on, if there are as many.
     #[inline(always)]
     pub fn try_part(self, offset: usize, len: usize) -> Option<Dst<'a>> {
         if within(offset, len, self.len) { Some(self.part(offset, len)) } else { None }
+    }
+
+    /// [`Dst::try_part`] of what another process named.
+    #[inline(always)]
+    pub fn peer_part(self, offset: Peer<usize>, len: Peer<usize>) -> Option<Dst<'a>> {
+        // Checked there.
+        self.try_part(offset.data(), len.data())
     }
 
     /// The first `n` bytes and the others.
@@ -214,13 +289,12 @@ impl<'a> Dst<'a> {
             out_of_range(0, src.len, self.len);
         }
         match self.len {
-            // SAFETY: one byte of both, by the invariant of the types.
-            1 => unsafe { self.at.write(src.at.read()) },
+            1 => self.copy_word::<u8>(src),
             2 => self.copy_word::<u16>(src),
             4 => self.copy_word::<u32>(src),
             8 => self.copy_word::<u64>(src),
             // SAFETY: as many bytes as both have.
-            n => unsafe { ptr::copy(src.at, self.at, n) },
+            n => unsafe { ptr::copy(src.as_ptr(), self.as_ptr(), n) },
         }
     }
 
@@ -228,22 +302,25 @@ impl<'a> Dst<'a> {
     #[inline(always)]
     fn copy_word<T: Copy>(self, src: Src<'_>) {
         debug_assert!(self.len == size_of::<T>() && src.len == self.len);
-        // SAFETY: both have the bytes of a `T`, an integer, which every pattern of bits is.
-        unsafe { self.at.cast::<T>().write_unaligned(src.at.cast::<T>().read_unaligned()) }
+        // SAFETY: as many bytes as an integer `T` has, of which every pattern of bits is one.
+        let word = unsafe { src.as_ptr().cast::<T>().read_unaligned() };
+        // SAFETY: as many bytes as a `T` has, writable by the invariant of the type.
+        unsafe { self.as_ptr().cast::<T>().write_unaligned(word) }
     }
 
     /// Sets all bytes to `value`.
     #[inline(always)]
     pub fn fill(self, value: u8) {
         // SAFETY: the bytes are writable, by the invariant of the type.
-        unsafe { self.at.write_bytes(value, self.len) }
+        unsafe { self.as_ptr().write_bytes(value, self.len) }
     }
 
     /// Inverts a bit of the byte at `offset`, if there is one: what planted faults do.
     pub fn flip(self, offset: usize) {
-        if offset < self.len {
-            // SAFETY: this byte is within the range.
-            unsafe { *self.at.add(offset) ^= 1 }
+        if let Some(byte) = self.try_part(offset, 1) {
+            let mut copy = [0];
+            Dst::from(&mut copy[..]).copy_from(byte.into());
+            byte.fill(copy[0] ^ 1);
         }
     }
 }
@@ -251,7 +328,24 @@ impl<'a> Dst<'a> {
 impl<'a> From<&'a mut [u8]> for Dst<'a> {
     #[inline(always)]
     fn from(bytes: &'a mut [u8]) -> Dst<'a> {
-        Dst { at: bytes.as_mut_ptr(), len: bytes.len(), lifetime: PhantomData }
+        Dst { at: Address(bytes.as_mut_ptr()), len: bytes.len(), lifetime: PhantomData }
+    }
+}
+
+impl<'a> From<&'a mut [u64]> for Dst<'a> {
+    #[inline(always)]
+    fn from(words: &'a mut [u64]) -> Dst<'a> {
+        let at = Address(words.as_mut_ptr().cast());
+        Dst { at, len: size_of_val(words), lifetime: PhantomData }
+    }
+}
+
+/// Words that are written behind shared references: memory of the library, shared or not.
+impl<'a> From<&'a [AtomicU64]> for Dst<'a> {
+    #[inline(always)]
+    fn from(words: &'a [AtomicU64]) -> Dst<'a> {
+        let at = Address(words.as_ptr().cast_mut().cast());
+        Dst { at, len: size_of_val(words), lifetime: PhantomData }
     }
 }
 
@@ -266,38 +360,22 @@ pub struct RemoteRange {
     /// Bytes before the first one in the segment of the rank; [`usize::MAX`] outside of it.
     offset: usize,
     /// First byte as this process addresses it; null if only the conduit reaches it.
-    mapped: *mut u8,
+    mapped: Address,
 }
 
-// SAFETY: addresses and a length; the bytes may be accessed from any thread, as
-// `RemoteRange::new` demands.
-unsafe impl Send for RemoteRange {}
-// SAFETY: as above.
-unsafe impl Sync for RemoteRange {}
-
 impl RemoteRange {
-    /// The `len` bytes from `offset` on in the segment of `rank`; `mapped`, if not null, is
-    /// where this process addresses them. Own memory outside the segment has the offset
-    /// [`usize::MAX`].
-    ///
-    /// # Safety
-    /// Where `mapped` is not null, the bytes must be readable and writable there as long as
-    /// operations on them last.
+    /// The bytes from `offset` on in the segment of `rank`, which this process addresses as
+    /// `mapped`. Own memory outside the segment has the offset [`usize::MAX`].
     #[inline(always)]
-    pub const unsafe fn new(
-        rank: JobRank,
-        offset: usize,
-        len: usize,
-        mapped: *mut u8,
-    ) -> RemoteRange {
-        RemoteRange { rank, len, offset, mapped }
+    pub const fn mapped_at(rank: JobRank, offset: usize, mapped: Dst<'static>) -> RemoteRange {
+        RemoteRange { rank, len: mapped.len, offset, mapped: mapped.at }
     }
 
     /// The `len` bytes from `offset` on in the segment of `rank`, which only the conduit
     /// reaches.
     #[inline(always)]
     pub const fn unmapped(rank: JobRank, offset: usize, len: usize) -> RemoteRange {
-        RemoteRange { rank, len, offset, mapped: ptr::null_mut() }
+        RemoteRange { rank, len, offset, mapped: Address::NULL }
     }
 
     /// The rank whose memory it is.
@@ -326,11 +404,10 @@ impl RemoteRange {
     /// for no bytes, too.
     #[inline(always)]
     pub fn mapped(self) -> Option<Dst<'static>> {
-        if self.mapped.is_null() {
+        if self.mapped.0.is_null() {
             return None;
         }
-        // SAFETY: `new` was given an address where these bytes are mapped.
-        Some(unsafe { Dst::new(self.mapped, self.len) })
+        Some(Dst { at: self.mapped, len: self.len, lifetime: PhantomData })
     }
 
     /// The `len` bytes from `offset` on.
@@ -340,12 +417,71 @@ impl RemoteRange {
     #[inline(always)]
     #[track_caller]
     pub fn part(self, offset: usize, len: usize) -> RemoteRange {
-        if !within(offset, len, self.len) {
-            out_of_range(offset, len, self.len);
+        match self.try_part(offset, len) {
+            Some(part) => part,
+            None => out_of_range(offset, len, self.len),
         }
-        let mapped =
-            if self.mapped.is_null() { ptr::null_mut() } else { self.mapped.wrapping_add(offset) };
-        RemoteRange { rank: self.rank, len, offset: self.offset.wrapping_add(offset), mapped }
+    }
+
+    /// The `len` bytes from `offset` on, if there are as many.
+    #[inline(always)]
+    pub fn try_part(self, offset: usize, len: usize) -> Option<RemoteRange> {
+        if !within(offset, len, self.len) {
+            return None;
+        }
+        let mapped = if self.mapped.0.is_null() { self.mapped } else { self.mapped.add(offset) };
+        Some(RemoteRange {
+            rank: self.rank,
+            len,
+            offset: self.offset.wrapping_add(offset),
+            mapped,
+        })
+    }
+}
+
+/// Bytes that a client names by a rank and an address of that rank: not checked yet.
+///
+/// `runtime::address` makes a [`RemoteRange`] of it.
+#[derive(Clone, Copy, Debug)]
+pub struct UncheckedRange {
+    at: Address,
+    len: usize,
+}
+
+impl UncheckedRange {
+    /// The `len` bytes at `at`, an address of the rank that the client names with it.
+    ///
+    /// # Safety
+    /// If the rank is the calling process, and they are outside its segment, they must be
+    /// readable and writable until the operations on them are complete.
+    #[inline(always)]
+    pub const unsafe fn new(at: *mut u8, len: usize) -> UncheckedRange {
+        UncheckedRange { at: Address(at), len }
+    }
+
+    /// First byte, as its owner addresses it.
+    #[inline(always)]
+    pub const fn as_ptr(self) -> *mut u8 {
+        self.at.0
+    }
+
+    /// The bytes as memory of this process.
+    ///
+    /// # Safety
+    /// Unless there are none, the rank that the client names with them must be the calling
+    /// process, and they must be outside its segment.
+    pub const unsafe fn of_this_process(self) -> Dst<'static> {
+        Dst { at: self.at, len: self.len, lifetime: PhantomData }
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "the length decides about many sizes, 0 is one of them"
+    )]
+    pub const fn len(self) -> usize {
+        self.len
     }
 }
 
@@ -379,6 +515,23 @@ mod tests {
     }
 
     #[test]
+    fn words_are_eight_bytes_each() {
+        let mut words = [u64::from_ne_bytes(*b"abcdefgh"), 0];
+        let (first, second) = Dst::from(&mut words[..]).split_at(8);
+        second.copy_from(first.into());
+        let mut bytes = [0; 16];
+        Dst::from(&mut bytes[..]).copy_from(Src::from(&words[..]));
+        assert_eq!(&bytes, b"abcdefghabcdefgh");
+    }
+
+    #[test]
+    fn an_empty_range_is_copied_and_has_no_parts() {
+        let nothing = Dst::empty();
+        nothing.copy_from(Src::empty());
+        assert!(nothing.try_part(0, 0).is_some() && nothing.try_part(0, 1).is_none());
+    }
+
+    #[test]
     fn parts_and_halves_are_where_they_should_be() {
         let mut bytes = *b"0123456789";
         let (head, tail) = Src::from(&bytes[..]).split_at(4);
@@ -391,31 +544,38 @@ mod tests {
         back.flip(0);
         back.flip(1);
         assert_eq!(&bytes, b"01234567x8");
+        let all = Dst::from(&mut bytes[..]);
+        let named = |offset, len| all.peer_part(Peer::new(offset), Peer::new(len));
+        named(7, 3).into_iter().for_each(|part| part.fill(b'y'));
+        assert!(named(10, 0).is_some() && named(8, 3).is_none() && named(11, 0).is_none());
+        assert!(named(1, usize::MAX).is_none());
+        assert_eq!(&bytes, b"0123456yyy");
     }
 
     #[test]
     #[should_panic(expected = "3 bytes from byte 8 on are not within 10 bytes")]
     fn a_part_that_is_not_within_panics() {
-        let _ = Src::from(&[0; 10][..]).part(8, 3);
+        let _ = Src::from(&[0u8; 10][..]).part(8, 3);
     }
 
     #[test]
     #[should_panic(expected = "not within")]
     fn a_part_whose_end_wraps_around_panics() {
-        let _ = Dst::from(&mut [0; 10][..]).part(1, usize::MAX);
+        let _ = Dst::from(&mut [0u8; 10][..]).part(1, usize::MAX);
     }
 
     #[test]
     #[should_panic(expected = "not within")]
     fn a_copy_of_another_length_panics() {
-        Dst::from(&mut [0; 10][..]).copy_from(Src::from(&[0; 11][..]));
+        Dst::from(&mut [0u8; 10][..]).copy_from(Src::from(&[0u8; 11][..]));
     }
 
     #[test]
     fn a_remote_range_keeps_its_mapping_with_its_offset() {
         let mut bytes = [0u8; 16];
         // SAFETY: the bytes outlive the test.
-        let mapped = unsafe { RemoteRange::new(JobRank(3), 4096, 16, bytes.as_mut_ptr()) };
+        let memory = unsafe { Dst::from(&mut bytes[..]).until_complete() };
+        let mapped = RemoteRange::mapped_at(JobRank(3), 4096, memory);
         let part = mapped.part(5, 2);
         assert_eq!((part.rank(), part.offset(), part.len()), (JobRank(3), 4101, 2));
         part.mapped().into_iter().for_each(|dst| dst.fill(7));

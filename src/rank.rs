@@ -1,9 +1,9 @@
 //! Ranks, one type for each numbering: in the job, in a team, on a host.
 //!
-//! Used by every layer. Conversions are in `extended::members` (team and job) and
-//! `boot::placement` (host and job). Invariant: no other code converts a number of one kind to
-//! another, except the supervisor, all of whose ranks are on one host: there both numbers are
-//! equal.
+//! Used by every layer. Conversions are in `extended::members` and `runtime::team` (team and
+//! job) and `boot::placement` (host and job). Invariant: no other code converts a number of one
+//! kind to another, except the supervisor, all of whose ranks are on one host: there both
+//! numbers are equal.
 
 use alloc::boxed::Box;
 use core::fmt;

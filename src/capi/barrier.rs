@@ -102,7 +102,8 @@ pub unsafe extern "C" fn gasnet_barrier_result(id: *mut c_int) -> c_int {
         None => 1,
         Some(name) => {
             if !id.is_null() {
-                // SAFETY: the caller's promise.
+                // SAFETY: not null, so where the specification of the barrier has the name
+                // stored.
                 unsafe { id.write(name) };
             }
             0

@@ -93,8 +93,7 @@ fn refuse(a: Modes, b: Modes) -> ! {
 /// `client` must point to a [`Client`], whose first field is right whatever its interface.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_register_client(client: *const Client) {
-    // SAFETY: the caller's promise; the first field is all that is read before the interface is
-    // known.
+    // SAFETY: the headers of every version pass a record whose first field is this.
     let abi = unsafe { (*client).abi };
     if abi != ABI {
         report::fatal(

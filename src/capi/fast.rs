@@ -4,19 +4,21 @@
 //! only if its segment is mapped here, and checks, tracing and fault injection are off.
 
 use super::abi::{GASNETI_NEAR, gasneti_abi, gasneti_abi_t};
+use crate::rank::JobRank;
 use crate::runtime::GasnetJob;
 use crate::runtime::checks;
 use crate::runtime::segment::Segment;
 use crate::{fault, trace};
 
 /// Opens the path to the process `rank`, if its segment is mapped here.
-fn open_one(record: &mut gasneti_abi_t, rank: usize, s: &Segment) {
+fn open_one(record: &mut gasneti_abi_t, rank: JobRank, s: &Segment) {
+    let rank = rank.index();
     if rank < GASNETI_NEAR
         && let Some(distance) = s.distance()
     {
-        record.base[rank] = s.base as usize;
+        record.base[rank] = s.base().addr();
         record.distance[rank] = distance;
-        record.starts[rank] = s.len.saturating_sub(7);
+        record.starts[rank] = s.len().saturating_sub(7);
     }
 }
 
@@ -28,8 +30,8 @@ pub(super) fn open(job: &'static GasnetJob) {
     // SAFETY: written only here, once, inside gasnet_attach, which no other call may overlap.
     #[allow(clippy::deref_addrof, reason = "a plain borrow of a static is refused")]
     let record = unsafe { &mut *(&raw mut gasneti_abi) };
-    for rank in 0..job.nodes as usize {
-        open_one(record, rank, &job.segments()[rank as u32]);
+    for rank in job.team.ranks() {
+        open_one(record, rank, &job.endpoint.segments()[rank]);
     }
     record.implicit = job.ops.syncs().as_ptr();
 }
@@ -68,12 +70,16 @@ mod tests {
             distance: none,
         };
         let (base, here) = (0x7000_0000, 0x1000_0000);
-        open_one(&mut record, 3, &Segment::for_test(base, 0x1000, here));
+        open_one(&mut record, JobRank(3), &Segment::for_test(base, 0x1000, here));
         assert_eq!((record.base[3], record.starts[3]), (0x7000_0000, 0x0ff9));
         assert_eq!(record.base[3].wrapping_add(record.distance[3]), 0x1000_0000);
-        open_one(&mut record, 4, &Segment::for_test(base, 7, here));
-        open_one(&mut record, 5, &Segment::for_test(base, 0x1000, 0));
-        open_one(&mut record, GASNETI_NEAR, &Segment::for_test(base, 0x1000, here));
+        open_one(&mut record, JobRank(4), &Segment::for_test(base, 7, here));
+        open_one(&mut record, JobRank(5), &Segment::for_test(base, 0x1000, 0));
+        open_one(
+            &mut record,
+            JobRank(GASNETI_NEAR as u32),
+            &Segment::for_test(base, 0x1000, here),
+        );
         assert_eq!(record.starts.iter().filter(|&&n| n != 0).count(), 1);
     }
 }

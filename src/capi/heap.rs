@@ -3,7 +3,7 @@
 //! Called by the macros of gasnet_debugmalloc.h. `place` is where the client calls from, as
 //! `file:line`.
 
-use crate::tools::heap::{self, HeapStats};
+use crate::tools::debug_malloc::{self, HeapStats};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ unsafe fn text<'a>(place: *const c_char) -> Cow<'a, str> {
     if place.is_null() {
         return "an unknown place".into();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: not null, so a string: the macros of gasnet_debugmalloc.h pass a literal.
     unsafe { CStr::from_ptr(place) }.to_string_lossy()
 }
 
@@ -30,9 +30,9 @@ unsafe fn text<'a>(place: *const c_char) -> Cow<'a, str> {
 /// `place` must be null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_debug_malloc(size: usize, place: *const c_char) -> *mut c_void {
-    heap::plan_first_report();
-    // SAFETY: the caller's promise.
-    heap::malloc(size, "gasnett_debug_malloc", &unsafe { text(place) })
+    debug_malloc::plan_first_report();
+    // SAFETY: the macros of gasnet_debugmalloc.h pass a string literal, or null.
+    debug_malloc::malloc(size, "gasnett_debug_malloc", &unsafe { text(place) })
 }
 
 /// Allocates zeroed memory that is checked: `gasnett_debug_calloc`. A failure ends the job.
@@ -50,9 +50,9 @@ pub unsafe extern "C" fn gasneti_debug_calloc(
     size: usize,
     place: *const c_char,
 ) -> *mut c_void {
-    heap::plan_first_report();
-    // SAFETY: the caller's promise.
-    heap::calloc(n, size, "gasnett_debug_calloc", &unsafe { text(place) })
+    debug_malloc::plan_first_report();
+    // SAFETY: the macros of gasnet_debugmalloc.h pass a string literal, or null.
+    debug_malloc::calloc(n, size, "gasnett_debug_calloc", &unsafe { text(place) })
 }
 
 /// Changes the size of memory that is checked: `gasnett_debug_realloc`. A failure, or damage
@@ -72,9 +72,9 @@ pub unsafe extern "C" fn gasneti_debug_realloc(
     size: usize,
     place: *const c_char,
 ) -> *mut c_void {
-    heap::plan_first_report();
-    // SAFETY: the caller's promise.
-    heap::realloc(p, size, "gasnett_debug_realloc", &unsafe { text(place) })
+    debug_malloc::plan_first_report();
+    // SAFETY: the macros of gasnet_debugmalloc.h pass a string literal, or null.
+    debug_malloc::realloc(p, size, "gasnett_debug_realloc", &unsafe { text(place) })
 }
 
 /// Frees memory that is checked: `gasnett_debug_free`. Damage around it ends the job.
@@ -87,8 +87,8 @@ pub unsafe extern "C" fn gasneti_debug_realloc(
 /// `place` must be null or NUL-terminated; the object at `p` may not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_debug_free(p: *mut c_void, place: *const c_char) {
-    // SAFETY: the caller's promise.
-    heap::free(p, "gasnett_debug_free", &unsafe { text(place) });
+    // SAFETY: the macros of gasnet_debugmalloc.h pass a string literal, or null.
+    debug_malloc::free(p, "gasnett_debug_free", &unsafe { text(place) });
 }
 
 /// A copy of the first `most` bytes of a string, or of all if it has fewer.
@@ -101,11 +101,11 @@ unsafe fn copy(
     function: &str,
     place: *const c_char,
 ) -> *mut c_char {
-    heap::plan_first_report();
+    debug_malloc::plan_first_report();
     // SAFETY: the bytes before `i` are not NUL, so the string goes on, within `most` bytes.
     let n = (0..most).take_while(|&i| unsafe { *string.add(i) } != 0).count();
-    // SAFETY: the caller's promise.
-    let new: *mut c_char = heap::malloc(n + 1, function, &unsafe { text(place) }).cast();
+    // SAFETY: the macros of gasnet_debugmalloc.h pass a string literal, or null.
+    let new: *mut c_char = debug_malloc::malloc(n + 1, function, &unsafe { text(place) }).cast();
     // SAFETY: n bytes were counted, and n + 1 allocated.
     unsafe {
         core::ptr::copy_nonoverlapping(string, new, n);
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn gasneti_debug_strdup(
     string: *const c_char,
     place: *const c_char,
 ) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: strdup demands a string, and so does its checked form.
     unsafe { copy(string, usize::MAX, "gasnett_debug_strdup", place) }
 }
 
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn gasneti_debug_strndup(
     n: usize,
     place: *const c_char,
 ) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: strndup demands a string or `n` bytes, and so does its checked form.
     unsafe { copy(string, n, "gasnett_debug_strndup", place) }
 }
 
@@ -162,8 +162,8 @@ pub unsafe extern "C" fn gasneti_debug_strndup(
 /// `place` must be null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_debug_memcheck(p: *mut c_void, place: *const c_char) {
-    // SAFETY: the caller's promise.
-    heap::check(p, &unsafe { text(place) });
+    // SAFETY: the macros of gasnet_debugmalloc.h pass a string literal, or null.
+    debug_malloc::check(p, &unsafe { text(place) });
 }
 
 /// Checks one of the objects that are allocated, another one in each call:
@@ -176,8 +176,8 @@ pub unsafe extern "C" fn gasneti_debug_memcheck(p: *mut c_void, place: *const c_
 /// `place` must be null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_debug_memcheck_one(place: *const c_char) {
-    // SAFETY: the caller's promise.
-    heap::check_one(&unsafe { text(place) });
+    // SAFETY: the macros of gasnet_debugmalloc.h pass a string literal, or null.
+    debug_malloc::check_one(&unsafe { text(place) });
 }
 
 /// Checks all objects that are allocated: `gasnett_debug_memcheck_all`. Damage ends the job.
@@ -189,8 +189,8 @@ pub unsafe extern "C" fn gasneti_debug_memcheck_one(place: *const c_char) {
 /// `place` must be null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_debug_memcheck_all(place: *const c_char) {
-    // SAFETY: the caller's promise.
-    heap::check_all(&unsafe { text(place) });
+    // SAFETY: the macros of gasnet_debugmalloc.h pass a string literal, or null.
+    debug_malloc::check_all(&unsafe { text(place) });
 }
 
 /// Reports the objects of the debug malloc services: live and freed objects, and their bytes.
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn gasneti_debug_memcheck_all(place: *const c_char) {
 /// `stats` must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getheapstats(stats: *mut HeapStats) -> c_int {
-    // SAFETY: the caller's promise.
-    unsafe { stats.write(heap::stats()) };
+    // SAFETY: gasnet_tools.h demands a record that may be written.
+    unsafe { stats.write(debug_malloc::stats()) };
     0
 }

@@ -25,8 +25,8 @@ fn caller() -> Option<Ctx> {
 /// `hsl` must point to a `gasnet_hsl_t` that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_init(hsl: *mut Hsl) {
-    // SAFETY: memory of a lock, as the client promises.
-    unsafe { Hsl::at(hsl) }.init(caller());
+    // SAFETY: the specification demands memory of a lock of its caller.
+    unsafe { &*hsl }.init(caller());
 }
 
 /// Ends the use of a handler-safe lock, which no thread may hold. Its memory may then be freed,
@@ -39,8 +39,8 @@ pub unsafe extern "C" fn gasnet_hsl_init(hsl: *mut Hsl) {
 /// `hsl` must point to an initialised `gasnet_hsl_t` that no thread holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_destroy(hsl: *mut Hsl) {
-    // SAFETY: a lock, as the client promises.
-    unsafe { Hsl::at(hsl) }.destroy(caller());
+    // SAFETY: the specification demands an initialised lock of its caller.
+    unsafe { &*hsl }.destroy(caller());
 }
 
 /// Locks a handler-safe lock; waits while another thread holds it.
@@ -57,8 +57,8 @@ pub unsafe extern "C" fn gasnet_hsl_destroy(hsl: *mut Hsl) {
 /// `hsl` must point to an initialised `gasnet_hsl_t`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
-    // SAFETY: a lock, as the client promises.
-    unsafe { Hsl::at(hsl) }.lock(caller);
+    // SAFETY: the specification demands an initialised lock of its caller.
+    unsafe { &*hsl }.lock(caller);
 }
 
 /// Locks a handler-safe lock if it is open, and returns at once in any case.
@@ -72,8 +72,8 @@ pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
 /// `hsl` must point to an initialised `gasnet_hsl_t`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_trylock(hsl: *mut Hsl) -> c_int {
-    // SAFETY: a lock, as the client promises.
-    code(unsafe { Hsl::at(hsl) }.try_lock(caller))
+    // SAFETY: the specification demands an initialised lock of its caller.
+    code(unsafe { &*hsl }.try_lock(caller))
 }
 
 /// Unlocks a handler-safe lock that the calling thread holds.
@@ -85,8 +85,8 @@ pub unsafe extern "C" fn gasnet_hsl_trylock(hsl: *mut Hsl) -> c_int {
 /// `hsl` must point to a `gasnet_hsl_t` that the calling thread holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_unlock(hsl: *mut Hsl) {
-    // SAFETY: a lock, as the client promises.
-    unsafe { Hsl::at(hsl) }.unlock(caller);
+    // SAFETY: the specification demands an initialised lock of its caller.
+    unsafe { &*hsl }.unlock(caller);
 }
 
 /// Begins a no-interrupt section of the calling thread, in which no handler runs on it.

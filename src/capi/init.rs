@@ -13,7 +13,7 @@ use crate::env::{self, WaitMode};
 use crate::process::exit;
 use crate::rank::JobRank;
 use crate::runtime::am::HandlerEntry;
-use crate::runtime::job::ClientChoice;
+use crate::runtime::client::GasnetClient;
 use crate::runtime::records::record_exit;
 use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, hsl};
 use crate::trace::span;
@@ -26,20 +26,10 @@ const SEGMENT_FAST: u32 = 1;
 /// `GASNET_SEGMENT_LARGE`, served as FAST.
 const SEGMENT_LARGE: u32 = 2;
 
-/// Joins the job: what `gasnet_init` of the headers calls, with what the client was compiled
-/// for. Collective.
+/// What `gasnet_init` of the headers calls: [`gasnet_init`] for what the client was compiled for.
 ///
-/// On return the process has its rank, the environment of the job and handlers for fatal
-/// signals. Of GASNet only `gasnet_mynode`, `gasnet_nodes`, `gasnet_getenv`,
-/// `gasnet_getNodeInfo`, the segment limits, `gasnet_set_waitmode`, `gasnet_exit` and locks may
-/// be used before `gasnet_attach`. A failure to start ends the process with a message.
-///
-/// - `argc`, `argv`: not used; may be null.
 /// - `client`: modes, interface number and segment bound of the client; read before the call
 ///   returns.
-/// - Returns `GASNET_OK`, or `GASNET_ERR_NOT_INIT` the second time, which changes nothing.
-/// - Context: once, before any other function of GASNet; not in a process that a rank has
-///   forked.
 ///
 /// # Safety
 /// `client` must point to a [`Client`], whose first field is right whatever its interface.
@@ -50,8 +40,7 @@ pub unsafe extern "C" fn gasneti_init(
     _argv: *mut *mut *mut c_char,
     client: *const Client,
 ) -> c_int {
-    // SAFETY: the caller's promise; the first field is all that is read before the interface is
-    // known.
+    // SAFETY: the headers of every version pass a record whose first field is this.
     let abi = unsafe { (*client).abi };
     if abi != ABI {
         report::fatal(
@@ -106,7 +95,7 @@ pub unsafe extern "C" fn gasneti_init(
     }));
     THREAD_MODE.store(threads as u8, Ordering::Relaxed);
     env::check_all();
-    let job = GasnetJob::start(ClientChoice { threads, max_segsize: client.max_segsize });
+    let job = GasnetJob::start(GasnetClient { threads, max_segsize: client.max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     sys::process::on_fork(forget_job);
     super::tools::debug::open();
@@ -129,9 +118,21 @@ unsafe extern "C" {
     static gasnet_max_segsize: u64;
 }
 
-/// Joins the job in thread mode PAR and segment mode FAST: the plain symbol, for `dlsym`,
-/// Fortran and ctypes. C and C++ clients that include gasnet.h call `gasneti_init` instead, by
-/// a macro. Otherwise the same.
+/// Joins the job. Collective.
+///
+/// On return the process has its rank, the environment of the job and handlers for fatal
+/// signals. Of GASNet only `gasnet_mynode`, `gasnet_nodes`, `gasnet_getenv`,
+/// `gasnet_getNodeInfo`, the segment limits, `gasnet_set_waitmode`, `gasnet_exit` and locks may
+/// be used before `gasnet_attach`. A failure to start ends the process with a message.
+///
+/// In C and C++, gasnet.h has a macro of this name that passes the modes that the client was
+/// compiled for. The symbol, for `dlsym`, Fortran and ctypes, means thread mode PAR and segment
+/// mode FAST.
+///
+/// - `argc`, `argv`: not used; may be null.
+/// - Returns `GASNET_OK`, or `GASNET_ERR_NOT_INIT` the second time, which changes nothing.
+/// - Context: once, before any other function of GASNet, while no other thread uses the
+///   environment (`getenv`, `setenv`); not in a process that a rank has forked.
 ///
 /// # Safety
 /// As [`gasneti_init`].
@@ -145,7 +146,7 @@ pub unsafe extern "C" fn gasnet_init(argc: *mut c_int, argv: *mut *mut *mut c_ch
         // SAFETY: a word that the client may set before this call, which is the first.
         max_segsize: unsafe { gasnet_max_segsize },
     };
-    // SAFETY: the record is alive; the rest is the caller's promise.
+    // SAFETY: the record is alive, and of our interface.
     unsafe { gasneti_init(argc, argv, &client) }
 }
 
@@ -180,7 +181,8 @@ pub unsafe extern "C" fn gasnet_attach(
     };
     let rows = match usize::try_from(numentries) {
         Ok(0) => &mut [],
-        // SAFETY: the caller's promise.
+        // SAFETY: the specification of gasnet_attach demands a table of `numentries` rows, in
+        // which it writes indices.
         Ok(n) if !table.is_null() => unsafe { core::slice::from_raw_parts_mut(table, n) },
         _ => return GasnetError::BadArg as c_int,
     };
@@ -192,7 +194,7 @@ pub unsafe extern "C" fn gasnet_attach(
         let way = if checks::on() || trace::on() { &WATCHED } else { &ATTACHED };
         way.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
         job.record_segment(rows.len());
-        let own = job.own_segment();
+        let own = job.endpoint.own_segment();
         // SAFETY: the hook of shim.c is called with the segment of this process, as
         // gasnet_client_attach_hook wants.
         unsafe { gasneti_call_attach_hook(own.as_ptr().cast(), own.len()) };
@@ -221,7 +223,7 @@ pub extern "C" fn gasnet_exit(exitcode: c_int) -> ! {
 /// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_mynode() -> u32 {
-    early_job("gasnet_mynode").mynode
+    early_job("gasnet_mynode").endpoint.rank.0
 }
 
 /// Returns the number of ranks of the job.
@@ -229,7 +231,7 @@ pub extern "C" fn gasnet_mynode() -> u32 {
 /// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_nodes() -> u32 {
-    early_job("gasnet_nodes").nodes
+    early_job("gasnet_nodes").team.size()
 }
 
 /// Returns the value that an environment variable had where the job was started.
@@ -246,7 +248,7 @@ pub unsafe extern "C" fn gasnet_getenv(name: *const c_char) -> *mut c_char {
     if fault::on("lose_env") {
         return core::ptr::null_mut();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification of gasnet_getenv demands the name as a string.
     env::raw(unsafe { CStr::from_ptr(name) })
 }
 
@@ -295,10 +297,11 @@ pub unsafe extern "C" fn gasnet_getSegmentInfo(table: *mut SegInfo, numentries: 
     if table.is_null() && n != 0 {
         return GasnetError::BadArg as c_int;
     }
-    for rank in 0..n.min(job.nodes) {
-        let s = job.segments()[rank];
-        // SAFETY: the caller's promise; rank < numentries.
-        unsafe { table.add(rank as usize).write(SegInfo { addr: s.base.cast(), size: s.len }) };
+    for rank in (0..n.min(job.team.size())).map(JobRank) {
+        let s = &job.endpoint.segments()[rank];
+        let row = SegInfo { addr: s.base().cast(), size: s.len() };
+        // SAFETY: the specification demands a table of `numentries` rows.
+        unsafe { table.add(rank.index()).write(row) };
     }
     OK
 }
@@ -336,17 +339,16 @@ pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_
     if table.is_null() && n != 0 {
         return GasnetError::BadArg as c_int;
     }
-    for rank in 0..n.min(job.nodes) {
+    for rank in (0..n.min(job.team.size())).map(JobRank) {
         let placement = job.placement();
-        let local = placement.local_rank_of(JobRank(rank));
+        let local = placement.local_rank_of(rank);
         let supernode = local.map_or(0, |local| placement.supernode(local));
         let mut info = NodeInfo { host: 0, supernode, offset: 0 };
         if attached {
-            let s = job.segments()[rank];
-            info.offset = s.distance().unwrap_or(0);
+            info.offset = job.endpoint.segments()[rank].distance().unwrap_or(0);
         }
-        // SAFETY: the caller's promise; rank < numentries.
-        unsafe { table.add(rank as usize).write(info) };
+        // SAFETY: the specification demands a table of `numentries` rows.
+        unsafe { table.add(rank.index()).write(info) };
     }
     OK
 }

@@ -6,7 +6,7 @@
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
 use super::{ATTACHED, explicit, watched_job};
-use crate::client_memory::{Dst, RemoteRange, Src};
+use crate::client_memory::{Dst, RemoteRange, Src, UncheckedRange};
 use crate::extended::memset;
 use crate::extended::rma;
 use crate::runtime::GasnetJob;
@@ -26,7 +26,7 @@ pub(super) fn job(function: &str) -> &'static GasnetJob {
     }
 }
 
-/// The job and the `n` bytes at `addr` of `node` ([`GasnetJob::remote_range`]).
+/// The job and the `n` bytes at `addr` of `node`, which its endpoint resolves.
 #[inline(always)]
 pub(super) fn remote(
     function: &str,
@@ -35,7 +35,10 @@ pub(super) fn remote(
     n: usize,
 ) -> (&'static GasnetJob, RemoteRange) {
     let job = job(function);
-    (job, job.remote_range(function, node, addr.cast(), n))
+    // SAFETY: the specification demands an address in the segment of the rank; gasnet.h adds
+    // that a rank may name any memory of its own.
+    let bytes = unsafe { UncheckedRange::new(addr.cast(), n) };
+    (job, job.endpoint.remote_range(function, job.team.check_rank(function, node), bytes))
 }
 
 /// Copies memory of the caller to the segment of a rank, and returns when the data are there.
@@ -62,12 +65,12 @@ pub unsafe extern "C" fn gasnet_put(
     watch!(
         P "gasnet_put",
         EventDetail::moved(node, nbytes, dest, src),
-        // SAFETY: the same call again.
-        unsafe { gasnet_put(node, dest, src, nbytes) }
+        gasnet_put(node, dest, src, nbytes)
     );
     let (job, dst) = remote("gasnet_put", node, dest, nbytes);
     check_alignment("gasnet_put", dest.cast(), src.cast(), nbytes);
-    // SAFETY: readable, as the client promises of a source.
+    // SAFETY: the specification demands `nbytes` readable bytes as the source, until the call
+    // returns.
     rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
@@ -94,11 +97,11 @@ pub unsafe extern "C" fn gasnet_put_bulk(
     watch!(
         P "gasnet_put_bulk",
         EventDetail::moved(node, nbytes, dest, src),
-        // SAFETY: the same call again.
-        unsafe { gasnet_put_bulk(node, dest, src, nbytes) }
+        gasnet_put_bulk(node, dest, src, nbytes)
     );
     let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes);
-    // SAFETY: readable, as the client promises of a source.
+    // SAFETY: the specification demands `nbytes` readable bytes as the source, until the call
+    // returns.
     rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
@@ -127,12 +130,11 @@ pub unsafe extern "C" fn gasnet_get(
     watch!(
         G "gasnet_get",
         EventDetail::moved(node, nbytes, src, dest),
-        // SAFETY: the same call again.
-        unsafe { gasnet_get(dest, node, src, nbytes) }
+        gasnet_get(dest, node, src, nbytes)
     );
     let (job, from) = remote("gasnet_get", node, src, nbytes);
     check_alignment("gasnet_get", src.cast(), dest.cast(), nbytes);
-    // SAFETY: writable, as the client promises of a destination.
+    // SAFETY: the specification demands `nbytes` writable bytes as the destination.
     rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
@@ -159,11 +161,10 @@ pub unsafe extern "C" fn gasnet_get_bulk(
     watch!(
         G "gasnet_get_bulk",
         EventDetail::moved(node, nbytes, src, dest),
-        // SAFETY: the same call again.
-        unsafe { gasnet_get_bulk(dest, node, src, nbytes) }
+        gasnet_get_bulk(dest, node, src, nbytes)
     );
     let (job, from) = remote("gasnet_get_bulk", node, src, nbytes);
-    // SAFETY: writable, as the client promises of a destination.
+    // SAFETY: the specification demands `nbytes` writable bytes as the destination.
     rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
@@ -193,12 +194,12 @@ pub unsafe extern "C" fn gasnet_put_nb(
     watch!(
         P "gasnet_put_nb",
         EventDetail::moved(node, nbytes, dest, src),
-        // SAFETY: the same call again.
-        unsafe { gasnet_put_nb(node, dest, src, nbytes) }
+        gasnet_put_nb(node, dest, src, nbytes)
     );
     let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
     check_alignment("gasnet_put_nb", dest.cast(), src.cast(), nbytes);
-    // SAFETY: readable, as the client promises of a source.
+    // SAFETY: the specification demands `nbytes` readable bytes as the source, until the call
+    // returns.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     explicit(job, rma::put_nb(job, dst, src))
 }
@@ -228,11 +229,10 @@ pub unsafe extern "C" fn gasnet_put_nb_bulk(
     watch!(
         P "gasnet_put_nb_bulk",
         EventDetail::moved(node, nbytes, dest, src),
-        // SAFETY: the same call again.
-        unsafe { gasnet_put_nb_bulk(node, dest, src, nbytes) }
+        gasnet_put_nb_bulk(node, dest, src, nbytes)
     );
     let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
-    // SAFETY: readable until the sync, as the client promises of a source.
+    // SAFETY: the specification demands that the source is readable until the sync.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     explicit(job, rma::put_nb_bulk(job, dst, src))
 }
@@ -264,12 +264,11 @@ pub unsafe extern "C" fn gasnet_get_nb(
     watch!(
         G "gasnet_get_nb",
         EventDetail::moved(node, nbytes, src, dest),
-        // SAFETY: the same call again.
-        unsafe { gasnet_get_nb(dest, node, src, nbytes) }
+        gasnet_get_nb(dest, node, src, nbytes)
     );
     let (job, from) = remote("gasnet_get_nb", node, src, nbytes);
     check_alignment("gasnet_get_nb", src.cast(), dest.cast(), nbytes);
-    // SAFETY: writable until the sync, as the client promises of a destination.
+    // SAFETY: the specification demands that the destination stays writable until the sync.
     let dst = unsafe { Dst::new(dest.cast(), nbytes) };
     explicit(job, rma::get_nb(job, dst, from))
 }
@@ -300,11 +299,10 @@ pub unsafe extern "C" fn gasnet_get_nb_bulk(
     watch!(
         G "gasnet_get_nb_bulk",
         EventDetail::moved(node, nbytes, src, dest),
-        // SAFETY: the same call again.
-        unsafe { gasnet_get_nb_bulk(dest, node, src, nbytes) }
+        gasnet_get_nb_bulk(dest, node, src, nbytes)
     );
     let (job, from) = remote("gasnet_get_nb_bulk", node, src, nbytes);
-    // SAFETY: writable until the sync, as the client promises of a destination.
+    // SAFETY: the specification demands that the destination stays writable until the sync.
     let dst = unsafe { Dst::new(dest.cast(), nbytes) };
     explicit(job, rma::get_nb(job, dst, from))
 }
@@ -334,12 +332,12 @@ pub unsafe extern "C" fn gasnet_put_nbi(
     watch!(
         P "gasnet_put_nbi",
         EventDetail::moved(node, nbytes, dest, src),
-        // SAFETY: the same call again.
-        unsafe { gasnet_put_nbi(node, dest, src, nbytes) }
+        gasnet_put_nbi(node, dest, src, nbytes)
     );
     let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
     check_alignment("gasnet_put_nbi", dest.cast(), src.cast(), nbytes);
-    // SAFETY: readable, as the client promises of a source.
+    // SAFETY: the specification demands `nbytes` readable bytes as the source, until the call
+    // returns.
     rma::put_nbi(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
@@ -367,11 +365,10 @@ pub unsafe extern "C" fn gasnet_put_nbi_bulk(
     watch!(
         P "gasnet_put_nbi_bulk",
         EventDetail::moved(node, nbytes, dest, src),
-        // SAFETY: the same call again.
-        unsafe { gasnet_put_nbi_bulk(node, dest, src, nbytes) }
+        gasnet_put_nbi_bulk(node, dest, src, nbytes)
     );
     let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes);
-    // SAFETY: readable until the sync, as the client promises of a source.
+    // SAFETY: the specification demands that the source is readable until the sync.
     rma::put_nbi_bulk(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
@@ -401,12 +398,11 @@ pub unsafe extern "C" fn gasnet_get_nbi(
     watch!(
         G "gasnet_get_nbi",
         EventDetail::moved(node, nbytes, src, dest),
-        // SAFETY: the same call again.
-        unsafe { gasnet_get_nbi(dest, node, src, nbytes) }
+        gasnet_get_nbi(dest, node, src, nbytes)
     );
     let (job, from) = remote("gasnet_get_nbi", node, src, nbytes);
     check_alignment("gasnet_get_nbi", src.cast(), dest.cast(), nbytes);
-    // SAFETY: writable until the sync, as the client promises of a destination.
+    // SAFETY: the specification demands that the destination stays writable until the sync.
     rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
@@ -434,11 +430,10 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
     watch!(
         G "gasnet_get_nbi_bulk",
         EventDetail::moved(node, nbytes, src, dest),
-        // SAFETY: the same call again.
-        unsafe { gasnet_get_nbi_bulk(dest, node, src, nbytes) }
+        gasnet_get_nbi_bulk(dest, node, src, nbytes)
     );
     let (job, from) = remote("gasnet_get_nbi_bulk", node, src, nbytes);
-    // SAFETY: writable until the sync, as the client promises of a destination.
+    // SAFETY: the specification demands that the destination stays writable until the sync.
     rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 

@@ -27,7 +27,7 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [OpHandl
     if n == 0 {
         return &mut [];
     }
-    // SAFETY: the client's promise; an OpHandle is a word of the size of a pointer.
+    // SAFETY: by this function's condition; an OpHandle is a word of the size of a pointer.
     unsafe { core::slice::from_raw_parts_mut(handles.cast(), n) }
 }
 
@@ -97,10 +97,9 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, 
     watch!(
         S "gasnet_wait_syncnb_some",
         EventDetail::Sync(n),
-        // SAFETY: the same call again.
-        unsafe { gasnet_wait_syncnb_some(handles, n) }
+        gasnet_wait_syncnb_some(handles, n)
     );
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification demands an array of `n` handles, in which the call writes.
     let (c, handles) = (ctx("gasnet_wait_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_some", handles);
     c.wait_ops(handles, HandleNeed::Some);
@@ -122,10 +121,9 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n
     watch!(
         S "gasnet_wait_syncnb_all",
         EventDetail::Sync(n),
-        // SAFETY: the same call again.
-        unsafe { gasnet_wait_syncnb_all(handles, n) }
+        gasnet_wait_syncnb_all(handles, n)
     );
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification demands an array of `n` handles, in which the call writes.
     let (c, handles) = (ctx("gasnet_wait_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_all", handles);
     c.wait_ops(handles, HandleNeed::All);
@@ -149,10 +147,9 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n
     watch!(
         S "gasnet_try_syncnb_some",
         EventDetail::Sync(n),
-        // SAFETY: the same call again.
-        unsafe { gasnet_try_syncnb_some(handles, n) }
+        gasnet_try_syncnb_some(handles, n)
     );
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification demands an array of `n` handles, in which the call writes.
     let (c, handles) = (ctx("gasnet_try_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some", handles);
     c.poll();
@@ -176,10 +173,9 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n:
     watch!(
         S "gasnet_try_syncnb_all",
         EventDetail::Sync(n),
-        // SAFETY: the same call again.
-        unsafe { gasnet_try_syncnb_all(handles, n) }
+        gasnet_try_syncnb_all(handles, n)
     );
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification demands an array of `n` handles, in which the call writes.
     let (c, handles) = (ctx("gasnet_try_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all", handles);
     c.poll();
@@ -206,10 +202,9 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(
     watch!(
         S "gasnet_try_syncnb_some_nopoll",
         EventDetail::Sync(n),
-        // SAFETY: the same call again.
-        unsafe { gasnet_try_syncnb_some_nopoll(handles, n) }
+        gasnet_try_syncnb_some_nopoll(handles, n)
     );
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification demands an array of `n` handles, in which the call writes.
     let (c, handles) = (ctx("gasnet_try_syncnb_some_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some_nopoll", handles);
     ready(c.ops_done(handles, HandleNeed::Some))
@@ -234,10 +229,9 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(
     watch!(
         S "gasnet_try_syncnb_all_nopoll",
         EventDetail::Sync(n),
-        // SAFETY: the same call again.
-        unsafe { gasnet_try_syncnb_all_nopoll(handles, n) }
+        gasnet_try_syncnb_all_nopoll(handles, n)
     );
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification demands an array of `n` handles, in which the call writes.
     let (c, handles) = (ctx("gasnet_try_syncnb_all_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all_nopoll", handles);
     ready(c.ops_done(handles, HandleNeed::All))
@@ -264,7 +258,7 @@ fn wait_implicit(probe: &'static Probe, which: ImplicitSet) {
 fn watched_wait(probe: &'static Probe, which: ImplicitSet) -> Option<Ctx> {
     if trace::on() {
         let wait = || wait_implicit(probe, which);
-        if trace::record(probe, || EventDetail::Nothing.unread(), wait).is_some() {
+        if trace::record(probe, || EventDetail::Nothing, wait).is_some() {
             return None;
         }
     }

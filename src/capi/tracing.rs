@@ -4,9 +4,11 @@
 //! Called by clients.
 
 use super::tools::system::gasnett_gettimeofday_us;
+use crate::client_memory::ClientText;
 use crate::report;
 use crate::runtime::GasnetJob;
-use crate::trace::{self, Letter, LetterMask, Probe, TraceFileKind, source};
+use crate::trace::source::{self, SourceLine};
+use crate::trace::{self, Letter, LetterMask, Probe, TraceFileKind};
 use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -30,8 +32,8 @@ pub(super) fn open(job: &GasnetJob) {
 /// `file` must be null or a string that lives as long as the process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_trace_setsourceline(file: *const c_char, line: c_uint) {
-    // SAFETY: the caller's promise.
-    source::set(unsafe { source::SourceLine::new(file, line) });
+    // SAFETY: gasnet_trace.h demands null or a string that lives as long as the process.
+    source::set(SourceLine { file: unsafe { ClientText::new(file) }, line });
 }
 
 /// Sets the place of the next call of the calling thread: the macros of the headers call it, if
@@ -45,8 +47,8 @@ pub unsafe extern "C" fn gasneti_trace_setsourceline(file: *const c_char, line: 
 /// `file` must be a literal.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_trace_from(file: *const c_char, line: c_uint) {
-    // SAFETY: the caller's promise.
-    source::call(unsafe { source::SourceLine::new(file, line) });
+    // SAFETY: a literal, which lives as long as the process.
+    source::call(SourceLine { file: unsafe { ClientText::new(file) }, line });
 }
 
 /// Records the wait of a `GASNET_BLOCKUNTIL`: the macro calls it before and after, if calls are
@@ -74,10 +76,10 @@ pub extern "C" fn gasneti_trace_blockuntil(since: u64) -> u64 {
 /// Both must be writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_trace_getsourceline(file: *mut *const c_char, line: *mut c_uint) {
-    let (name, number) = source::current().raw();
-    // SAFETY: the caller's promise.
+    let SourceLine { file: name, line: number } = source::current();
+    // SAFETY: gasnet_tools.h demands two variables that may be written.
     unsafe {
-        file.write(name);
+        file.write(name.as_ptr());
         line.write(number);
     }
 }
@@ -119,7 +121,7 @@ pub extern "C" fn gasneti_trace_enabled() -> c_int {
 /// `text` must be a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_trace_text(text: *const c_char, force: c_int) {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands a string, which the call only reads.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     let letter = if force != 0 { Letter::U } else { Letter::H };
     for line in text.lines() {
@@ -169,7 +171,7 @@ pub extern "C" fn gasneti_trace_getmask(stats: c_int) -> *const c_char {
 /// `mask` must be a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_trace_setmask(mask: *const c_char, stats: c_int) {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands a string, which the call only reads.
     let text = unsafe { CStr::from_ptr(mask) }.to_string_lossy();
     match LetterMask::parse(&text) {
         Ok(mask) => file_kind(stats).set_mask(mask),
@@ -247,7 +249,7 @@ pub extern "C" fn gasneti_stats_init(callback: Option<StatsCallback>) -> c_int {
 /// `text` must be a string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_stats_text(text: *const c_char) {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands a string, which the call only reads.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     text.lines().for_each(trace::client_statistic);
 }

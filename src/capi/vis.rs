@@ -4,6 +4,7 @@
 //! returns and not kept.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
+use crate::client_memory::Dst;
 use crate::extended::transfers;
 use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
 use crate::extended::vis::pieces::VisShape;
@@ -14,7 +15,7 @@ use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetJob;
 use crate::runtime::ops::OpHandle;
-use crate::tools::pieces as text;
+use crate::tools::list_text as text;
 use crate::trace::{EventDetail, Letter, Probe, Span};
 use core::ffi::{c_char, c_void};
 use core::mem::{offset_of, size_of};
@@ -34,14 +35,14 @@ unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
     if n == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification has the caller pass a list of `n` readable elements.
     unsafe { core::slice::from_raw_parts(list, n) }
 }
 
 /// The job; ends it if there is no such `node`.
 fn target(function: &str, node: gasnet_node_t) -> &'static GasnetJob {
     let job = super::rma::job(function);
-    job.check_rank(function, node);
+    job.team.check_rank(function, node);
     job
 }
 
@@ -96,12 +97,12 @@ unsafe fn vector(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
-    // SAFETY: the lists are readable, as the client promises.
+    // SAFETY: the specification demands lists of as many elements as their counts say.
     let (remote, local) = unsafe { (slice(remote, remote_count), slice(local, local_count)) };
     check_totals(function, direction, vector::total(remote), vector::total(local));
     let bytes = || vector::total(remote);
-    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
-    // SAFETY: the local pieces are accessible until the sync, as the client promises.
+    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() });
+    // SAFETY: the specification demands that local pieces are accessible until the sync.
     let shape = unsafe { VectorTransfer::new(remote, local) };
     start(function, form, direction, job, node, &shape)
 }
@@ -122,13 +123,13 @@ unsafe fn indexed(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
-    // SAFETY: the list is readable, as the client promises.
+    // SAFETY: the specification demands a list of `n` addresses.
     let index = |(n, list, len): List| AddressList { list: unsafe { slice(list.cast(), n) }, len };
     let (remote, local) = (index(remote), index(local));
     check_totals(function, direction, remote.total(), local.total());
     let bytes = || remote.total();
-    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
-    // SAFETY: the local pieces are accessible until the sync, as the client promises.
+    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() });
+    // SAFETY: the specification demands that local pieces are accessible until the sync.
     let shape = unsafe { IndexedTransfer::new(remote, local) };
     start(function, form, direction, job, node, &shape)
 }
@@ -152,16 +153,16 @@ unsafe fn strided(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
-    // SAFETY: the arrays are readable, as the client promises.
+    // SAFETY: the specification demands one stride for each level, and one count more.
     let (count, strides, local_strides) =
         unsafe { (slice(count, levels + 1), slice(remote.1, levels), slice(local.1, levels)) };
-    // SAFETY: the local elements are accessible until the sync, as the client promises.
+    // SAFETY: the specification demands that the local section is accessible until the sync.
     let shape = unsafe {
         StridedTransfer::new(remote.0.cast(), strides, local.0.cast(), local_strides, count)
     };
     let Some(shape) = shape else { too_large(function, levels) };
     let bytes = || count.iter().fold(1, |all: usize, n| all.wrapping_mul(*n));
-    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
+    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() });
     start(function, form, direction, job, node, &shape)
 }
 
@@ -219,7 +220,8 @@ macro_rules! forms {
         /// not overlap.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the specification of vector, indexed and strided transfers demands
+            // readable lists, accessible local pieces until the call returns, and no overlap.
             unsafe { $call(probe!($name), $form) };
         }
     };
@@ -243,7 +245,8 @@ macro_rules! forms {
         /// overlap.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> $result {
-            // SAFETY: the caller's promise.
+            // SAFETY: the specification of vector, indexed and strided transfers demands
+            // readable lists, accessible local pieces until the sync, and no overlap.
             unsafe { $call(probe!($name), $form) }
         }
     };
@@ -392,10 +395,10 @@ pub unsafe extern "C" fn gasnett_format_memveclist(
     count: usize,
     list: *const MemVec,
 ) -> MemvecStats {
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: gasnet_vis.h demands a list of `count` elements.
     let list = unsafe { slice(list, count) };
-    // SAFETY: as above.
-    let mut buffer = unsafe { text::TextBuffer::new(buf, text::room(count)) };
+    // SAFETY: gasnet_vis.h demands a buffer of the size that its bufsz function says.
+    let mut buffer = text::TextBuffer::new(unsafe { Dst::new(buf.cast(), text::room(count)) });
     let s = buffer.list(vector::pieces(list));
     MemvecStats {
         minsz: s.shortest,
@@ -432,11 +435,11 @@ pub unsafe extern "C" fn gasnett_format_putvgetv(
     srccount: usize,
     srclist: *const MemVec,
 ) -> usize {
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: gasnet_vis.h demands lists of as many elements as their counts say.
     let (dst, src) = unsafe { (slice(dstlist, dstcount), slice(srclist, srccount)) };
-    // SAFETY: as above.
-    let mut buffer =
-        unsafe { text::TextBuffer::new(buf, gasnett_format_putvgetv_bufsz(dstcount, srccount)) };
+    let room = gasnett_format_putvgetv_bufsz(dstcount, srccount);
+    // SAFETY: gasnet_vis.h demands a buffer of the size that its bufsz function says.
+    let mut buffer = text::TextBuffer::new(unsafe { Dst::new(buf.cast(), room) });
     buffer.both(node, vector::pieces(dst), vector::pieces(src))
 }
 
@@ -465,10 +468,10 @@ pub unsafe extern "C" fn gasnett_format_addrlist(
     list: *const *mut c_void,
     len: usize,
 ) -> AddrStats {
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: gasnet_vis.h demands a list of `count` addresses.
     let index = AddressList { list: unsafe { slice(list.cast(), count) }, len };
-    // SAFETY: as above.
-    let mut buffer = unsafe { text::TextBuffer::new(buf, text::room(count)) };
+    // SAFETY: gasnet_vis.h demands a buffer of the size that its bufsz function says.
+    let mut buffer = text::TextBuffer::new(unsafe { Dst::new(buf.cast(), text::room(count)) });
     let s = buffer.list(index.pieces());
     AddrStats { minaddr: s.lowest as *mut c_void, maxaddr: s.highest as *mut c_void }
 }
@@ -501,13 +504,13 @@ pub unsafe extern "C" fn gasnett_format_putigeti(
     srclist: *const *mut c_void,
     srclen: usize,
 ) -> usize {
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: gasnet_vis.h demands lists of as many addresses as their counts say.
     let dst = AddressList { list: unsafe { slice(dstlist.cast(), dstcount) }, len: dstlen };
-    // SAFETY: as above.
+    // SAFETY: gasnet_vis.h demands lists of as many addresses as their counts say.
     let src = AddressList { list: unsafe { slice(srclist.cast(), srccount) }, len: srclen };
-    // SAFETY: as above.
-    let mut buffer =
-        unsafe { text::TextBuffer::new(buf, gasnett_format_putigeti_bufsz(dstcount, srccount)) };
+    let room = gasnett_format_putigeti_bufsz(dstcount, srccount);
+    // SAFETY: gasnet_vis.h demands a buffer of the size that its bufsz function says.
+    let mut buffer = text::TextBuffer::new(unsafe { Dst::new(buf.cast(), room) });
     buffer.both(node, dst.pieces(), src.pieces())
 }
 
@@ -534,8 +537,10 @@ pub unsafe extern "C" fn gasnett_format_strides(
     count: usize,
     list: *const usize,
 ) {
-    // SAFETY: the caller's promise.
-    unsafe { text::TextBuffer::new(buf, text::room(count)).numbers(slice(list, count)) };
+    // SAFETY: gasnet_vis.h demands an array of `count` strides.
+    let strides = unsafe { slice(list, count) };
+    // SAFETY: gasnet_vis.h demands a buffer of the size that its bufsz function says.
+    text::TextBuffer::new(unsafe { Dst::new(buf.cast(), text::room(count)) }).numbers(strides);
 }
 
 /// Returns the bytes that [`gasnett_format_putsgets`] may write.
@@ -569,7 +574,7 @@ pub unsafe extern "C" fn gasnett_format_putsgets(
     count: *const usize,
     stridelevels: usize,
 ) -> usize {
-    // SAFETY: the caller's promise, here and below.
+    // SAFETY: gasnet_vis.h demands `stridelevels` strides of each side, and one count more.
     let (dst, src, count) = unsafe {
         (
             slice(dststrides, stridelevels),
@@ -577,8 +582,8 @@ pub unsafe extern "C" fn gasnett_format_putsgets(
             slice(count, stridelevels + 1),
         )
     };
-    // SAFETY: as above.
-    let mut buffer =
-        unsafe { text::TextBuffer::new(buf, gasnett_format_putsgets_bufsz(stridelevels)) };
+    let room = gasnett_format_putsgets_bufsz(stridelevels);
+    // SAFETY: gasnet_vis.h demands a buffer of the size that its bufsz function says.
+    let mut buffer = text::TextBuffer::new(unsafe { Dst::new(buf.cast(), room) });
     buffer.section(node, (dstaddr as usize, dst), (srcaddr as usize, src), count)
 }

@@ -1,21 +1,11 @@
 //! The ranks of a team and the ranks in the job that they stand for.
 //!
-//! Used by teams and their barriers. Invariant: a [`TeamRank`] becomes a [`JobRank`] here and
-//! nowhere else, and the other way round.
+//! Used by teams and their barriers. Invariant: a [`TeamRank`] becomes a [`JobRank`] here, for
+//! the team of all ranks in `runtime::team`, and nowhere else; the other way round too.
 
 use crate::rank::{JobRank, TeamRank};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-
-/// The rank in the team of all processes.
-pub(super) fn team_rank_of_all(rank: JobRank) -> TeamRank {
-    TeamRank(rank.0)
-}
-
-/// The member with this rank of the team of all processes.
-pub(super) fn job_rank_of_all(rank: TeamRank) -> JobRank {
-    JobRank(rank.0)
-}
 
 /// The members of a team, as one of them sees it.
 #[derive(Clone, Debug)]

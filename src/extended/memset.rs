@@ -34,7 +34,7 @@ fn directly(dst: RemoteRange, value: u8) -> bool {
 
 /// Messages, and so completions, of a memset of `n` bytes through the conduit.
 fn fragments(job: &GasnetJob, n: usize) -> u32 {
-    if n <= BY_PUT { job.conduit.fragments(n) } else { n.div_ceil(PIECE) as u32 }
+    if n <= BY_PUT { job.endpoint.conduit.fragments(n) } else { n.div_ceil(PIECE) as u32 }
 }
 
 /// Sends the messages of a memset whose fragments are counted in `op` already.
@@ -42,13 +42,13 @@ fn by_messages(ctx: Ctx, function: &str, dst: RemoteRange, value: u8, op: OpId) 
     let (n, rank) = (dst.len(), dst.rank());
     if n <= BY_PUT {
         let filled = [value; BY_PUT];
-        ctx.job.conduit.put(ctx, dst, Src::from(&filled[..n]), op);
+        ctx.endpoint().conduit.put(ctx, dst, Src::from(&filled[..n]), op);
         return;
     }
     for at in (0..n).step_by(PIECE) {
         let (offset, n) = (dst.offset() + at, PIECE.min(n - at));
         let args = [(offset >> 32) as i32, offset as i32, n as i32, i32::from(value), op.0 as i32];
-        ctx.request(function, rank.0, &Outgoing::short(MEMSET_REQUEST, &args));
+        ctx.request(function, rank, &Outgoing::short(MEMSET_REQUEST, &args));
     }
 }
 
@@ -56,15 +56,11 @@ fn by_messages(ctx: Ctx, function: &str, dst: RemoteRange, value: u8, op: OpId) 
 pub(super) fn on_request(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[high, low, n, value, op] = m.args else { malformed(m) };
     let offset = (high as u32 as usize) << 32 | low as u32 as usize;
-    let Some(dst) = ctx.job.own_segment().try_part(offset, n as u32 as usize) else {
+    let Some(dst) = ctx.endpoint().own_segment().try_part(offset, n as u32 as usize) else {
         malformed(m)
     };
     dst.fill(value as u8);
-    ctx.reply(
-        "gasnet_memset",
-        core::ptr::from_ref(token).cast(),
-        &Outgoing::short(MEMSET_REPLY, &[op]),
-    );
+    ctx.reply_to("gasnet_memset", token, &Outgoing::short(MEMSET_REPLY, &[op]));
 }
 
 /// The handler of the answer, at the initiator.

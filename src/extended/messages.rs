@@ -20,8 +20,8 @@ pub(super) fn request(
 ) {
     // A call for each category: the conduit's code for a constant category is shorter.
     match payload.len() {
-        0 => ctx.request(function, to.0, &Outgoing::short(handler, args)),
-        _ => ctx.request(function, to.0, &Outgoing::medium(handler, args, payload)),
+        0 => ctx.request(function, to, &Outgoing::short(handler, args)),
+        _ => ctx.request(function, to, &Outgoing::medium(handler, args, payload)),
     }
 }
 
@@ -34,9 +34,8 @@ pub(super) fn reply(
     args: &[i32],
     payload: Src<'_>,
 ) {
-    let token = core::ptr::from_ref(token).cast();
     match payload.len() {
-        0 => ctx.reply(function, token, &Outgoing::short(handler, args)),
-        _ => ctx.reply(function, token, &Outgoing::medium(handler, args, payload)),
+        0 => ctx.reply_to(function, token, &Outgoing::short(handler, args)),
+        _ => ctx.reply_to(function, token, &Outgoing::medium(handler, args, payload)),
     }
 }

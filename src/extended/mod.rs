@@ -66,7 +66,7 @@ struct Extended {
     vis: Vis,
 }
 
-impl Subsystem for Extended {
+impl Subsystem<Ctx> for Extended {
     fn progress(&self, ctx: Ctx) {
         self.barrier.progress(ctx);
         self.coll.progress(ctx);

@@ -56,85 +56,89 @@ fn wait(job: &'static GasnetJob, handle: OpHandle) {
 #[inline(always)]
 fn begin(job: &'static GasnetJob, n: usize) -> (Ctx, OpHandle) {
     let ctx = job.ctx();
-    (ctx, job.ops.begin(ctx.thread, job.conduit.fragments(n)))
+    (ctx, job.ops.begin(ctx.thread, job.endpoint.conduit.fragments(n)))
 }
 
 /// Counts an operation with the implicit ones of the calling thread, or with its access region.
 #[inline(always)]
 fn begin_implicit(job: &'static GasnetJob, which: ImplicitKind, n: usize) -> (Ctx, OpId) {
     let ctx = job.ctx();
-    (ctx, job.ops.begin_implicit(ctx.thread, which, job.conduit.fragments(n)))
+    (ctx, job.ops.begin_implicit(ctx.thread, which, job.endpoint.conduit.fragments(n)))
 }
 
 #[inline(never)]
 fn put_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) -> OpHandle {
     let (ctx, handle) = begin(job, dst.len());
-    job.conduit.put(ctx, dst, src, handle.op());
+    job.endpoint.conduit.put(ctx, dst, src, handle.op());
     handle
 }
 
 #[inline(never)]
 fn put_bulk_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) -> OpHandle {
     let (ctx, handle) = begin(job, dst.len());
-    job.conduit.put_bulk(ctx, dst, src, handle.op());
+    job.endpoint.conduit.put_bulk(ctx, dst, src, handle.op());
     handle
 }
 
 #[inline(never)]
 fn get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> OpHandle {
     let (ctx, handle) = begin(job, src.len());
-    job.conduit.get(ctx, dst, src, handle.op());
+    job.endpoint.conduit.get(ctx, dst, src, handle.op());
     handle
 }
 
 #[inline(never)]
 fn implicit_put_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
     let (ctx, op) = begin_implicit(job, ImplicitKind::Puts, dst.len());
-    job.conduit.put(ctx, dst, src, op);
+    job.endpoint.conduit.put(ctx, dst, src, op);
 }
 
 #[inline(never)]
 fn implicit_put_bulk_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
     let (ctx, op) = begin_implicit(job, ImplicitKind::Puts, dst.len());
-    job.conduit.put_bulk(ctx, dst, src, op);
+    job.endpoint.conduit.put_bulk(ctx, dst, src, op);
 }
 
 #[inline(never)]
 fn implicit_get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) {
     let (ctx, op) = begin_implicit(job, ImplicitKind::Gets, src.len());
-    job.conduit.get(ctx, dst, src, op);
+    job.endpoint.conduit.get(ctx, dst, src, op);
 }
 
 /// Whether a put is complete already: to mapped memory, or by a network that puts within the
 /// call.
 #[inline(always)]
 fn put_at_once(job: &GasnetJob, dst: RemoteRange, src: Src<'_>) -> bool {
-    put_directly(dst, src) || job.conduit.put_at_once(dst, src)
+    put_directly(dst, src) || job.endpoint.conduit.put_at_once(dst, src)
 }
 
 /// Whether a get is complete already: from mapped memory, or by a network that gets within the
 /// call.
 #[inline(always)]
-fn get_at_once(job: &GasnetJob, dst: Dst<'_>, src: RemoteRange) -> bool {
-    get_directly(dst, src) || job.conduit.get_at_once(dst, src)
+pub(super) fn get_at_once(job: &GasnetJob, dst: Dst<'_>, src: RemoteRange) -> bool {
+    get_directly(dst, src) || job.endpoint.conduit.get_at_once(dst, src)
 }
 
 /// Puts; the data are at their destination when this returns.
 #[inline(always)]
-pub fn put(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
+pub fn put(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
     if !put_at_once(job, dst, src) {
-        // SAFETY: the operation is complete when `wait` returns.
-        let src = unsafe { src.until_complete() };
         wait(job, put_bulk_by_conduit(job, dst, src));
+    }
+}
+
+/// As [`put`], for a small source that need not outlive the call.
+#[inline(always)]
+pub(super) fn put_small(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
+    if !put_at_once(job, dst, src) {
+        wait(job, put_by_conduit(job, dst, src));
     }
 }
 
 /// Gets; the data have arrived when this returns.
 #[inline(always)]
-pub fn get(job: &'static GasnetJob, dst: Dst<'_>, src: RemoteRange) {
+pub fn get(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) {
     if !get_at_once(job, dst, src) {
-        // SAFETY: the operation is complete when `wait` returns.
-        let dst = unsafe { dst.until_complete() };
         wait(job, get_by_conduit(job, dst, src));
     }
 }
@@ -199,18 +203,19 @@ mod tests {
 
     #[test]
     fn a_mapped_range_is_written_and_read_at_once() {
-        let mut segment = vec![0u8; 32];
+        let segment: &'static mut [u8] = vec![0; 32].leak();
+        let segment = Dst::from(segment);
         let data = [1u8, 2, 3, 4, 5];
         let mut back = [0u8; 5];
-        // SAFETY: the range is within the vector, which outlives it.
-        let mapped =
-            unsafe { RemoteRange::new(JobRank(0), 3, 5, segment.as_mut_ptr().wrapping_add(3)) };
+        let mapped = RemoteRange::mapped_at(JobRank(0), 3, segment.part(3, 5));
         assert!(put_directly(mapped, Src::from(&data[..])));
         assert!(get_directly(Dst::from(&mut back[..]), mapped));
         let unmapped = RemoteRange::unmapped(JobRank(1), 3, 5);
         assert!(!put_directly(unmapped, Src::from(&data[..])));
-        assert!(put_directly(unmapped.part(0, 0), Src::from(&[][..])));
+        assert!(put_directly(unmapped.part(0, 0), Src::empty()));
         assert_eq!(back, data);
-        assert_eq!(segment[..10], [0, 0, 0, 1, 2, 3, 4, 5, 0, 0]);
+        let mut first = [0u8; 10];
+        Dst::from(&mut first[..]).copy_from(segment.part(0, 10).into());
+        assert_eq!(first, [0, 0, 0, 1, 2, 3, 4, 5, 0, 0]);
     }
 }

@@ -11,62 +11,71 @@
 //! ```
 
 use crate::runtime::GasnetJob;
-use crate::runtime::job::SCRATCH_BYTES;
+use crate::runtime::scratch::SCRATCH_WORDS;
 use alloc::boxed::Box;
 use core::sync::atomic::AtomicU64;
 
+/// Words from one line that a rank writes to the next: two cache lines, because these are
+/// prefetched in pairs.
+const STRIDE: usize = 16;
 /// Lines of the barrier.
 pub(super) const BARRIER_LINES: usize = 7;
+/// Words before the rings.
+const BEFORE_RINGS: usize = (BARRIER_LINES + 1) * STRIDE;
 /// Lines of all rings of a page.
-pub(super) const RING_LINES: usize = 48;
-
-/// A line of the barrier: a word for barriers of even and one for barriers of odd number. Lines
-/// that different ranks write are two cache lines apart, because these are prefetched in pairs.
-#[repr(C, align(128))]
-#[derive(Debug)]
-pub(super) struct BarrierLine(pub(super) [AtomicU64; 2]);
-
-/// The line of a rank in a movement of shared memory.
-#[repr(C, align(128))]
-#[derive(Debug)]
-pub(super) struct MovementLine {
-    /// For synchronisations of even and of odd number: the number of the last one entered.
-    pub(super) entered: [AtomicU64; 2],
-    /// Offset of the rank's source in its segment, plus 1; 0 if the source is elsewhere.
-    pub(super) source: AtomicU64,
-}
+pub(super) const RING_LINES: usize = (SCRATCH_WORDS - BEFORE_RINGS) / 8;
 
 /// A cache line of words.
 pub(super) type WordLine = [AtomicU64; 8];
 
-/// The page of one rank.
-#[repr(C)]
-#[derive(Debug)]
-pub(super) struct ScratchPage {
-    pub(super) barrier: [BarrierLine; BARRIER_LINES],
-    pub(super) movement: MovementLine,
-    pub(super) rings: [WordLine; RING_LINES],
+/// The line of a rank in a movement of shared memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MovementLine {
+    /// For synchronisations of even and of odd number: the number of the last one entered.
+    pub(super) entered: [&'static AtomicU64; 2],
+    /// Offset of the rank's source in its segment, plus 1; 0 if the source is elsewhere.
+    pub(super) source: &'static AtomicU64,
 }
 
-const _: () = assert!(size_of::<ScratchPage>() == SCRATCH_BYTES);
+/// The page of one rank.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScratchPage(&'static [AtomicU64; SCRATCH_WORDS]);
+
+impl ScratchPage {
+    /// A word of a line of the barrier: each line has one for barriers of even and one for
+    /// barriers of odd number.
+    #[inline(always)]
+    pub(super) fn barrier(self, line: usize, epoch: u32) -> &'static AtomicU64 {
+        debug_assert!(line < BARRIER_LINES);
+        &self.0[line * STRIDE + (epoch as usize & 1)]
+    }
+
+    /// The line of the movements.
+    #[inline(always)]
+    pub(super) fn movement(self) -> MovementLine {
+        let word = |i: usize| &self.0[BARRIER_LINES * STRIDE + i];
+        MovementLine { entered: [word(0), word(1)], source: word(2) }
+    }
+
+    /// The lines of all rings.
+    #[inline(always)]
+    pub(super) fn rings(self) -> &'static [WordLine] {
+        self.0[BEFORE_RINGS..].as_chunks().0
+    }
+}
 
 /// The pages of all ranks of a job whose processes map each other's memory.
 #[derive(Clone, Debug)]
 pub(super) struct ScratchPages {
-    pages: Box<[&'static ScratchPage]>,
+    pages: Box<[ScratchPage]>,
     me: usize,
 }
 
 impl ScratchPages {
     /// `None` unless all ranks of the job map each other's segments.
     pub(super) fn of(job: &'static GasnetJob) -> Option<ScratchPages> {
-        let page = |page: &*mut u8| {
-            // SAFETY: SCRATCH_BYTES at a page boundary, mapped as long as the job lives, zero at
-            // the start; every process accesses them as this type, whose fields are atomic.
-            unsafe { &*page.cast::<ScratchPage>() }
-        };
-        let pages = job.common_scratch()?.iter().map(page).collect();
-        Some(ScratchPages { pages, me: job.mynode as usize })
+        let pages = job.common_scratch()?.iter().map(|words| ScratchPage(words)).collect();
+        Some(ScratchPages { pages, me: job.endpoint.rank.index() })
     }
 
     /// How many ranks there are.
@@ -81,28 +90,21 @@ impl ScratchPages {
 
     /// The page of a rank.
     #[inline(always)]
-    pub(super) fn page(&self, rank: usize) -> &'static ScratchPage {
+    pub(super) fn page(&self, rank: usize) -> ScratchPage {
         self.pages[rank]
     }
 
     /// The pages of all ranks, in their order.
     #[inline(always)]
-    pub(super) fn all(&self) -> impl Iterator<Item = &'static ScratchPage> {
+    pub(super) fn all(&self) -> impl Iterator<Item = ScratchPage> {
         self.pages.iter().copied()
     }
 
     /// Pages for `n` ranks in this process, as each of them has them; they are never freed.
     #[cfg(test)]
     pub(super) fn for_test(n: usize) -> alloc::vec::Vec<ScratchPages> {
-        let word = || AtomicU64::new(0);
-        let page = |_| {
-            &*Box::leak(Box::new(ScratchPage {
-                barrier: core::array::from_fn(|_| BarrierLine([word(), word()])),
-                movement: MovementLine { entered: [word(), word()], source: word() },
-                rings: core::array::from_fn(|_| core::array::from_fn(|_| word())),
-            }))
-        };
-        let pages: Box<[&'static ScratchPage]> = (0..n).map(page).collect();
+        let words = || Box::new(core::array::from_fn(|_| AtomicU64::new(0)));
+        let pages: Box<[ScratchPage]> = (0..n).map(|_| ScratchPage(Box::leak(words()))).collect();
         (0..n).map(|me| ScratchPages { pages: pages.clone(), me }).collect()
     }
 }

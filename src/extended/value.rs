@@ -30,7 +30,7 @@ fn source(bytes: &[u8; MAX_BYTES], n: usize) -> Src<'_> {
 /// Puts a value; it is at its destination when this returns.
 #[inline]
 pub fn put(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) {
-    rma::put(job, dst, source(&value.to_ne_bytes(), dst.len()));
+    rma::put_small(job, dst, source(&value.to_ne_bytes(), dst.len()));
 }
 
 /// Initiates a put of a value; INVALID if it is complete already.
@@ -50,8 +50,12 @@ pub fn put_nbi(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) 
 pub fn get(job: &'static GasnetJob, src: RemoteRange) -> RegisterValue {
     let mut bytes = [0; MAX_BYTES];
     let n = src.len();
-    rma::get(job, Dst::from(&mut bytes[..]).part(low_bytes(MAX_BYTES, n), n), src);
-    RegisterValue::from_ne_bytes(bytes)
+    let dst = Dst::from(&mut bytes[..]).part(low_bytes(MAX_BYTES, n), n);
+    if rma::get_at_once(job, dst, src) {
+        RegisterValue::from_ne_bytes(bytes)
+    } else {
+        wait(job, get_nb(job, src))
+    }
 }
 
 /// Initiates a get of a value, which stays in the operation until it is waited for. Never
@@ -60,12 +64,12 @@ pub fn get_nb(job: &'static GasnetJob, src: RemoteRange) -> OpHandle {
     let ctx = job.ctx();
     let n = src.len();
     let through_conduit = src.mapped().is_none() && n != 0;
-    let fragments = if through_conduit { job.conduit.fragments(n) } else { 0 };
+    let fragments = if through_conduit { job.endpoint.conduit.fragments(n) } else { 0 };
     let handle = job.ops.begin(ctx.thread, fragments);
     let slot = job.ops.value(handle);
     let dst = slot.part(low_bytes(slot.len(), n), n);
     if through_conduit {
-        job.conduit.get(ctx, dst, src, handle.op());
+        job.endpoint.conduit.get(ctx, dst, src, handle.op());
     } else {
         rma::get(job, dst, src);
     }

@@ -9,11 +9,11 @@
 //! The checks are off unless GASNET_DEBUG_CHECKS=1 or the client was compiled with
 //! GASNET_DEBUG; they cost nothing then (see `capi::ctx`).
 
+use super::held_locks::HeldLocks;
+use super::job::Ctx;
 use super::ops::{HandleState, OpHandle};
-use super::threads::Ctx;
 use crate::report;
 use alloc::vec::Vec;
-use core::cell::{Cell, RefCell};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -33,31 +33,6 @@ pub fn switch_on(single: bool) {
         ONLY_THREAD.store(sys::thread::tid(), Ordering::Relaxed);
     }
     ON.store(true, Ordering::Relaxed);
-}
-
-/// What one thread holds.
-#[derive(Debug, Default)]
-pub struct HeldLocks {
-    /// Addresses of its handler-safe locks, in the order in which it locked them.
-    locks: RefCell<Vec<usize>>,
-    /// Whether it is between `gasnet_hold_interrupts` and `gasnet_resume_interrupts`.
-    section: Cell<bool>,
-}
-
-impl HeldLocks {
-    /// Clears what the previous thread with this index held.
-    pub(super) fn clear(&self) {
-        self.locks.borrow_mut().clear();
-        self.section.set(false);
-    }
-
-    fn last(&self) -> Option<usize> {
-        self.locks.borrow().last().copied()
-    }
-
-    fn has(&self, lock: usize) -> bool {
-        self.locks.borrow().contains(&lock)
-    }
 }
 
 /// How a call of the library is restricted.
@@ -115,7 +90,7 @@ impl Ctx {
                     ),
                 );
             }
-        } else if self.held().section.get() {
+        } else if self.held().in_section() {
             report::fatal(
                 format_args!("{function}() was called in a no-interrupt section"),
                 format_args!("Call gasnet_resume_interrupts first."),
@@ -155,7 +130,7 @@ impl Ctx {
 
     /// Notes that the calling thread has locked this lock.
     pub fn note_lock(self, lock: usize) {
-        self.held().locks.borrow_mut().push(lock);
+        self.held().push(lock);
     }
 
     /// Whether the calling thread holds this lock, which it is about to unlock; it counts as
@@ -165,7 +140,7 @@ impl Ctx {
         let held = self.held();
         match held.last() {
             Some(last) if last == lock => {
-                held.locks.borrow_mut().pop();
+                held.pop();
                 true
             }
             Some(last) if held.has(lock) => report::fatal(
@@ -196,7 +171,7 @@ impl Ctx {
         if self.in_handler() || held.last().is_some() {
             return;
         }
-        if held.section.replace(true) {
+        if held.set_section(true) {
             report::fatal(
                 format_args!(
                     "gasnet_hold_interrupts(): this thread is in a no-interrupt section already"
@@ -215,7 +190,7 @@ impl Ctx {
         if self.in_handler() || held.last().is_some() {
             return;
         }
-        if !held.section.replace(false) {
+        if !held.set_section(false) {
             report::fatal(
                 format_args!(
                     "gasnet_resume_interrupts(): this thread is in no no-interrupt section"
@@ -340,15 +315,5 @@ mod tests {
         assert_eq!(kind("gasnet_try_syncnb_nopoll"), CallKind::Query);
         assert_eq!(kind("gasnet_try_syncnb"), CallKind::Active);
         assert_eq!(kind("GASNET_BLOCKUNTIL"), CallKind::Active);
-    }
-
-    #[test]
-    fn a_new_owner_of_an_index_holds_nothing() {
-        let held = HeldLocks::default();
-        held.locks.borrow_mut().push(8);
-        held.section.set(true);
-        assert!(held.has(8) && held.last() == Some(8));
-        held.clear();
-        assert!(!held.has(8) && !held.section.get());
     }
 }

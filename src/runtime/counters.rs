@@ -1,6 +1,6 @@
 //! The statistics files that a rank writes when it exits.
 //!
-//! Made by `runtime::job`, written through [`process::JobReport`] by a hook of the exit.
+//! Made by `start`, written through [`process::JobReport`] by a hook of the exit.
 //! Invariant: writing is async-signal-safe. Nothing is written unless the user asks for it:
 //!
 //! | asked for by | what is written |
@@ -14,7 +14,8 @@
 //! requests that waited for a receive buffer, receive buffers attached again, and requests in
 //! the catch basin.
 
-use super::GasnetJob;
+use crate::conduit::network::JobConduit;
+use crate::rank::JobRank;
 use crate::trace::{self, Letter};
 use crate::{env, process};
 use alloc::ffi::CString;
@@ -30,7 +31,7 @@ pub(super) struct StatsFiles {
 impl StatsFiles {
     /// The files that the user asks for; `None` for none. They are written when this process
     /// exits.
-    pub(super) fn open(rank: u32, credit_stats: bool) -> Option<StatsFiles> {
+    pub(super) fn open(rank: JobRank, credit_stats: bool) -> Option<StatsFiles> {
         let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{rank}")).ok();
         let counters = env::TEST_COUNTERS.get().and_then(|prefix| path(&prefix));
         let credits = credit_stats.then(|| path("gasnet_credits")).flatten();
@@ -42,12 +43,12 @@ impl StatsFiles {
     }
 
     /// Writes them. Async-signal-safe.
-    pub(super) fn write(&self, job: &GasnetJob) {
+    pub(super) fn write(&self, rank: JobRank, conduit: &JobConduit) {
         let StatsFiles { counters, credits } = self;
         if let Some(path) = credits {
-            let _ = job.conduit.write_credit_stats(&mut sys::file::TextFile::create(path));
+            let _ = conduit.write_credit_stats(&mut sys::file::TextFile::create(path));
         }
-        let (c, s) = (job.conduit.counters(), job.conduit.stats());
+        let (c, s) = (conduit.counters(), conduit.stats());
         trace::note(
             Letter::C,
             format_args!(
@@ -65,11 +66,8 @@ impl StatsFiles {
         );
         let Some(path) = counters else { return };
         let mut line = crate::report::MessageLine::new();
-        let _ = write!(
-            line,
-            "{} {} {} {} {} {}",
-            job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped
-        );
+        let _ =
+            write!(line, "{} {} {} {} {} {}", rank, c.puts, c.gets, c.bytes, c.framed, c.dropped);
         let _ = writeln!(
             line,
             " {} {} {} {}",

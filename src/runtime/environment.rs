@@ -6,14 +6,16 @@
 //! the lowest rank. `gasnet_getenv`, `gasnett_getenv` and the library's own variables read it;
 //! `getenv` does not. Variables by which launchers tell ranks apart are not compared.
 
+use super::scratch;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::rank_id::HostMemory;
 use crate::{env, report};
 use core::hash::{Hash, Hasher};
+use std::fs::File;
 use std::hash::DefaultHasher;
 use std::io;
 use std::os::fd::AsFd;
-use sys::memory::{self, Mapping};
+use std::os::unix::fs::FileExt;
 
 /// Agrees on one environment. Collective.
 pub fn agree(boot: &Bootstrap) {
@@ -62,18 +64,14 @@ fn through_memory(
     given: Option<&[u8]>,
     bytes: usize,
 ) -> io::Result<Vec<u8>> {
-    let begin = (boot.placement.local_size() as usize * super::job::SCRATCH_BYTES)
-        .next_multiple_of(memory::page_size());
-    let map = || Mapping::shared(memory.scratch.as_fd(), begin as u64, bytes.max(1));
+    let begin = scratch::bytes(boot.placement.local_size()) as u64;
+    let file = File::from(memory.scratch.as_fd().try_clone_to_owned()?);
     if let Some(block) = given {
-        memory::reserve(memory.scratch.as_fd(), begin as u64, bytes.max(1) as u64)?;
-        let to = map()?;
-        // SAFETY: the mapping is as long as the block, and no other rank reads it before the
-        // barrier.
-        unsafe { core::ptr::copy_nonoverlapping(block.as_ptr(), to.as_ptr(), block.len()) };
+        sys::memory::reserve(memory.scratch.as_fd(), begin, bytes.max(1) as u64)?;
+        file.write_all_at(block, begin)?;
     }
     boot.barrier.barrier();
-    let there = map()?;
-    // SAFETY: bytes of the mapping, which no rank writes after the barrier.
-    Ok(unsafe { core::slice::from_raw_parts(there.as_ptr(), bytes) }.to_vec())
+    let mut block = vec![0; bytes];
+    file.read_exact_at(&mut block, begin)?;
+    Ok(block)
 }

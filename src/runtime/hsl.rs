@@ -1,8 +1,8 @@
 //! Handler-safe locks: what a lock is in this program, and what the debug checks know of it.
 //!
-//! Called by `capi`, which turns a client's pointer into a [`Hsl`] once ([`Hsl::at`]).
-//! Invariant: the mutex of a lock is only touched through the functions here and through the
-//! client's own `gasnett_cond_t`.
+//! Called by `capi`, which turns a client's pointer into a [`Hsl`] once. Invariant: the mutex of
+//! a lock is only touched through the functions here and through the client's own
+//! `gasnett_cond_t`.
 //!
 //! `gasnet_hsl_t.lock` is a POSIX mutex, so that clients may wait for a `gasnett_cond_t` with
 //! it. In `GASNET_SEQ` there is one thread and a lock does nothing. Before `gasnet_init` locks
@@ -10,22 +10,22 @@
 //! checks keep what a thread holds in [`super::checks`]; the lock says whether it is
 //! initialised, and names its holder for messages.
 
-use super::threads::Ctx;
-use super::{GasnetError, ThreadMode, checks};
+use super::client::ThreadMode;
+use super::job::Ctx;
+use super::{GasnetError, checks};
 use crate::trace::{EventDetail, span};
 use crate::{fault, report, trace};
-use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
-use sys::locks;
+use sys::locks::{self, ClientMutex};
 
-/// `gasnet_hsl_t`
+/// `gasnet_hsl_t`; any bytes make one, if not an initialised one.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Hsl {
     /// The mutex; clients name it.
-    lock: UnsafeCell<locks::Mutex>,
+    lock: ClientMutex,
     /// [`STATIC`], or [`DYNAMIC`] or [`DESTROYED`] mixed with the address of the lock, so that
     /// a copy is no lock.
     state: AtomicUsize,
@@ -112,33 +112,14 @@ fn tried(error: c_int) -> Result<(), GasnetError> {
 }
 
 impl Hsl {
-    /// The lock of a client.
-    ///
-    /// # Safety
-    /// `hsl` must point to memory of a lock that outlives the reference. Unless it is for
-    /// [`Hsl::init`], or uses are checked, the lock must be initialised.
-    #[inline(always)]
-    pub unsafe fn at<'a>(hsl: *mut Hsl) -> &'a Hsl {
-        // SAFETY: the caller's promise; any bytes make a lock, if not an initialised one.
-        unsafe { &*hsl }
-    }
-
     #[inline(always)]
     fn mutex_lock(&self) {
-        // SAFETY: an initialised mutex, see `Hsl::at`.
-        must("gasnet_hsl_lock", unsafe { locks::mutex_lock(self.lock.get()) });
-    }
-
-    #[inline(always)]
-    fn mutex_trylock(&self) -> c_int {
-        // SAFETY: an initialised mutex, see `Hsl::at`.
-        unsafe { locks::mutex_trylock(self.lock.get()) }
+        must("gasnet_hsl_lock", self.lock.lock());
     }
 
     #[inline(always)]
     fn mutex_unlock(&self) {
-        // SAFETY: an initialised mutex, see `Hsl::at`.
-        must("gasnet_hsl_unlock", unsafe { locks::mutex_unlock(self.lock.get()) });
+        must("gasnet_hsl_unlock", self.lock.unlock());
     }
 
     /// `gasnet_hsl_init`. `caller` is the calling thread, if uses are checked; here and below.
@@ -154,8 +135,7 @@ impl Hsl {
                 ),
             );
         }
-        // SAFETY: memory of a mutex that is not in use, as the client promises.
-        must("gasnet_hsl_init", unsafe { locks::mutex_init(self.lock.get()) });
+        must("gasnet_hsl_init", self.lock.init());
         self.state.store(DYNAMIC ^ self.address(), Ordering::Relaxed);
         self.holder.store(0, Ordering::Relaxed);
     }
@@ -165,8 +145,7 @@ impl Hsl {
         if let Some(c) = caller {
             self.check_destroy(c);
         }
-        // SAFETY: an initialised mutex that no thread holds, as the client promises.
-        must("gasnet_hsl_destroy", unsafe { locks::mutex_destroy(self.lock.get()) });
+        must("gasnet_hsl_destroy", self.lock.destroy());
         self.state.store(DESTROYED ^ self.address(), Ordering::Relaxed);
     }
 
@@ -188,7 +167,7 @@ impl Hsl {
     pub fn try_lock(&self, caller: fn() -> Option<Ctx>) -> Result<(), GasnetError> {
         match behaviour() {
             NOTHING => Ok(()),
-            MUTEX => tried(self.mutex_trylock()),
+            MUTEX => tried(self.lock.try_lock()),
             _ => self.try_watched(caller()),
         }
     }
@@ -220,7 +199,7 @@ impl Hsl {
         let mut span = span!(L "gasnet_hsl_trylock", EventDetail::At(self.address()));
         let result = match caller {
             Some(c) => self.try_checked(c),
-            None if is_mutex() => tried(self.mutex_trylock()),
+            None if is_mutex() => tried(self.lock.try_lock()),
             None => Ok(()),
         };
         span.result(result.map_or_else(|e| e as c_int, |()| 0));
@@ -297,7 +276,7 @@ impl Hsl {
         self.check("gasnet_hsl_trylock");
         c.check_lock("gasnet_hsl_trylock", self.address());
         if is_mutex() {
-            tried(self.mutex_trylock())?;
+            tried(self.lock.try_lock())?;
         }
         self.note(c);
         Ok(())
@@ -326,7 +305,7 @@ impl Hsl {
             );
         }
         // The checks have not seen it locked: it may have been before gasnet_init.
-        if self.mutex_trylock() == 0 {
+        if self.lock.try_lock() == 0 {
             report::fatal(
                 format_args!("{NAME}(): the handler-safe lock {here:#x} is not locked"),
                 format_args!("Unlock a lock once after it was locked."),

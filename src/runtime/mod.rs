@@ -4,54 +4,50 @@
 //! Called by `extended` and `capi`; calls the conduit. Invariant: everything that a call needs
 //! is in its [`Ctx`].
 //!
-//! A [`Ctx`] is the context of a call: the job and the index of the calling thread.
+//! A [`Ctx`] is the context of a call: client, thread, endpoint, team and bound segment.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `job` | the job, from `gasnet_init` on |
-//! | `environment` | one environment for all ranks |
-//! | `segment` | the segments, and the addresses in them |
-//! | `threads` | the client threads, and [`Ctx`] |
-//! | `am` | active messages: handler table, token, how a message gets to its handler |
+//! | `job` | the job, and [`Ctx`] |
+//! | `start`, `environment` | `gasnet_init` and `gasnet_attach`; one environment for all ranks |
+//! | `client`, `endpoint`, `team` | what a context names |
+//! | `segment`, `address` | the segments; the addresses in them |
+//! | `scratch` | the memory that the ranks of a host share for small data |
+//! | `threads` | the client threads, and what is kept for each |
+//! | `handlers`, `am` | the handler table and the token; how a message gets to its handler |
 //! | `ops` | the operations in flight |
-//! | `wait`, `activity` | spinning, yielding and sleeping; what each thread waits for |
-//! | `hsl`, `checks` | handler-safe locks; the debug checks |
+//! | `wait`, `waiting`, `activity` | spinning, yielding and sleeping; how soon; what each thread waits for |
+//! | `hsl`, `checks`, `held_locks` | handler-safe locks; the debug checks; what a thread holds |
+//! | `error` | the error codes |
 //! | `subsystem` | the state of the extended layer, and its share in polling |
-//! | `counters`, `records` | the statistics files; records of the trace about the job |
+//! | `status`, `counters`, `records` | what this rank reports; the statistics files; records of the trace about the job |
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 pub mod activity;
+mod address;
 pub mod am;
 pub mod checks;
+pub mod client;
 pub mod counters;
+pub mod endpoint;
 pub mod environment;
+mod error;
+pub mod handlers;
+mod held_locks;
 pub mod hsl;
 pub mod job;
 pub mod ops;
 pub mod records;
+pub mod scratch;
 pub mod segment;
+pub mod start;
+mod status;
 pub mod subsystem;
+pub mod team;
 pub mod threads;
 pub mod wait;
+pub mod waiting;
 
-pub use job::{GasnetJob, ThreadMode};
-pub use threads::Ctx;
-
-/// The error codes of GASNet-1 (specification 1.8, section 2.4.2); zero is success.
-#[repr(i32)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GasnetError {
-    /// `GASNET_ERR_NOT_INIT`
-    NotInit = 10001,
-    /// `GASNET_ERR_RESOURCE`
-    Resource = 10002,
-    /// `GASNET_ERR_BAD_ARG`
-    BadArg = 10003,
-    /// `GASNET_ERR_NOT_READY`
-    NotReady = 10004,
-    /// `GASNET_ERR_BARRIER_MISMATCH`
-    BarrierMismatch = 10005,
-}
-
-/// The result of a call that a client may see fail.
-pub type GasnetResult<T = ()> = core::result::Result<T, GasnetError>;
+pub use client::ThreadMode;
+pub use error::{GasnetError, GasnetResult};
+pub use job::{Ctx, GasnetJob};

@@ -20,10 +20,10 @@ impl GasnetJob {
             Letter::I,
             format_args!(
                 "START: nodes={} mode={:?} pid={} us={realtime} host={} program={}",
-                self.nodes,
-                self.threads,
+                self.team.size(),
+                self.client.threads,
                 sys::process::pid(),
-                tools::process::hostname(),
+                tools::this_process::hostname(),
                 std::env::args().next().unwrap_or_default()
             ),
         );
@@ -36,7 +36,7 @@ impl GasnetJob {
 
     /// Records the segment of this process and how many handlers the client registered.
     pub fn record_segment(&self, handlers: usize) {
-        let own = self.own_segment();
+        let own = self.endpoint.own_segment();
         let (at, bytes) = (own.as_ptr(), own.len());
         let text = format_args!("SEGMENT: at={at:p} bytes={bytes} handlers={handlers}");
         trace::note(Letter::I, text);

@@ -1,11 +1,10 @@
 //! The state that the extended layer keeps for a job, and its share in polling.
 //!
-//! Owned by [`super::GasnetJob`]. The extended layer stores its state here at attach. Every
+//! Owned by the job. The extended layer stores its state here at attach. Every
 //! poll outside a handler calls [`Subsystem::progress`] while [`SubsystemSlot::want`] is on;
 //! it sends the requests that a handler may not send. Invariant: set once, before a client may
 //! call.
 
-use super::threads::Ctx;
 use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt::Debug;
@@ -13,29 +12,35 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use once_cell::race::OnceBox;
 use sys::hint::cold_path;
 
-/// State of the layer above.
-pub trait Subsystem: Send + Sync + Debug {
+/// State of the layer above, which is called in contexts `C`.
+pub trait Subsystem<C>: Send + Sync + Debug {
     /// Called by polls outside handlers while it is wanted ([`SubsystemSlot::want`]); may send
     /// requests.
-    fn progress(&self, ctx: Ctx);
+    fn progress(&self, ctx: C);
     /// Itself, for [`SubsystemSlot::get`].
     fn as_any(&self) -> &dyn Any;
 }
 
 /// Where a job keeps the state of the layer above.
-#[derive(Debug, Default)]
-pub struct SubsystemSlot {
-    upper: OnceBox<Box<dyn Subsystem>>,
+#[derive(Debug)]
+pub struct SubsystemSlot<C: 'static> {
+    upper: OnceBox<Box<dyn Subsystem<C>>>,
     /// How many activities of the layer want calls.
     wanted: AtomicU32,
 }
 
-impl SubsystemSlot {
+impl<C> Default for SubsystemSlot<C> {
+    fn default() -> Self {
+        SubsystemSlot { upper: OnceBox::new(), wanted: AtomicU32::new(0) }
+    }
+}
+
+impl<C> SubsystemSlot<C> {
     /// Stores the state.
     ///
     /// # Panics
     /// The second time.
-    pub fn set(&self, upper: Box<dyn Subsystem>) {
+    pub fn set(&self, upper: Box<dyn Subsystem<C>>) {
         assert!(self.upper.set(Box::new(upper)).is_ok(), "a job is attached once");
     }
 
@@ -59,7 +64,7 @@ impl SubsystemSlot {
 
     /// Calls [`Subsystem::progress`] if that is wanted. One load otherwise.
     #[inline]
-    pub fn progress(&self, ctx: Ctx) {
+    pub fn progress(&self, ctx: C) {
         if self.wanted.load(Ordering::Acquire) != 0 {
             cold_path();
             if let Some(upper) = self.upper.get() {

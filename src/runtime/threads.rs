@@ -1,49 +1,33 @@
 //! The client threads of this process: an index for each, and the words that the library keeps
 //! per thread.
 //!
-//! Owned by [`GasnetJob`]; every call gets its thread's index from here. Invariant: a slot is
-//! written only by the thread that has its index. In SEQ there is one thread, index 0, and no
-//! look-up.
+//! Owned by the job; every call gets its thread's index from here. Invariant: a slot is
+//! written only by the thread that has its index, so its atomics need no order. In SEQ there is
+//! one thread, index 0, and no look-up.
 
-use super::job::GasnetJob;
+use super::activity::Activity;
+use super::handlers::AmToken;
+use super::held_locks::HeldLocks;
 use crate::limits::MAX_THREADS;
-use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
-
-/// The context of a call: job and calling thread. Small and `Copy`; handed down through all
-/// layers.
-#[derive(Clone, Copy, Debug)]
-pub struct Ctx {
-    /// The job.
-    pub job: &'static GasnetJob,
-    /// Index of the calling thread, 0 in SEQ, below [`MAX_THREADS`].
-    pub thread: u16,
-}
 
 /// What the library keeps for a thread.
 #[derive(Debug, Default)]
 pub struct ThreadSlot {
     /// The token of the handler that this thread is running, null outside handlers.
-    pub token: Cell<*const super::am::AmToken>,
+    pub token: AtomicPtr<AmToken<'static>>,
     /// Count of the doorbell before the last poll of a wait (see `wait`).
-    pub doorbell: Cell<u32>,
+    pub doorbell: AtomicU32,
     /// What it waits for; the only part that other threads read.
-    pub activity: super::activity::Activity,
+    pub activity: Activity,
     /// What the debug checks keep of it.
-    pub held: super::checks::HeldLocks,
+    pub(super) held: HeldLocks,
 }
 
 /// All slots of a process.
 #[derive(Debug)]
 pub struct ThreadSlots(alloc::boxed::Box<[CachePadded<ThreadSlot>]>);
-
-// SAFETY: a slot is only touched by the thread that holds its index (`Ctx::slot`), and an index
-// belongs to one live thread at a time; `ThreadSlot::activity`, which others read, consists of
-// atomics.
-unsafe impl Sync for ThreadSlots {}
-// SAFETY: as above; the slots hold no thread-bound resources.
-unsafe impl Send for ThreadSlots {}
 
 impl ThreadSlots {
     /// `n` fresh slots.
@@ -102,18 +86,4 @@ pub(super) fn live(limit: usize) -> impl Iterator<Item = u16> {
 fn release(index: u32) {
     let i = index as usize;
     TAKEN[i / 64].fetch_and(!(1u64 << (i % 64)), Ordering::Release);
-}
-
-impl Ctx {
-    /// The words of this thread.
-    #[inline]
-    pub fn slot(self) -> &'static ThreadSlot {
-        self.job.slots.of(self.thread)
-    }
-
-    /// Whether this thread is running a handler.
-    #[inline]
-    pub fn in_handler(self) -> bool {
-        !self.slot().token.get().is_null()
-    }
 }

@@ -74,7 +74,7 @@ fn message(
 
 /// The rank that a reply goes to; the largest number for an invalid token.
 fn asker(function: &str, token: *const c_void) -> Node {
-    ctx(function).token(token).map_or(Node::MAX, |t| t.source)
+    ctx(function).message_source(token).map_or(Node::MAX, |source| source.0)
 }
 
 // `ANY`, here and below: whether there are arguments. Without, the compiler leaves out all that
@@ -93,10 +93,10 @@ fn request_short<const ANY: bool>(
         request_short::<ANY>(function, node, handler, args)
     );
     let c = ctx(function);
-    c.job.check_rank(function, node);
+    let rank = c.team().check_rank(function, node);
     check_handler(function, handler);
     let m = Outgoing::short(handler, args);
-    c.request(function, node, &m);
+    c.request(function, rank, &m);
     OK
 }
 
@@ -106,7 +106,7 @@ fn request_short<const ANY: bool>(
 /// `n` bytes at `src` must be readable while the result is used.
 #[inline(always)]
 unsafe fn medium_payload<'a>(c: Ctx, function: &str, src: *const c_void, n: usize) -> Src<'a> {
-    let max = c.job.conduit.max_medium();
+    let max = c.endpoint().conduit.max_medium();
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxMedium");
     }
@@ -129,15 +129,14 @@ unsafe fn request_medium<const ANY: bool>(
     watch!(
         A "gasnet_AMRequestMedium",
         message(node, handler, src, n, args),
-        // SAFETY: the same call again.
-        unsafe { request_medium::<ANY>(function, node, handler, src, n, args) }
+        request_medium::<ANY>(function, node, handler, src, n, args)
     );
     let c = ctx(function);
-    c.job.check_rank(function, node);
+    let rank = c.team().check_rank(function, node);
     check_handler(function, handler);
-    // SAFETY: readable, as the caller promises.
+    // SAFETY: a payload, by this function's condition.
     let payload = unsafe { medium_payload(c, function, src, n) };
-    c.request(function, node, &Outgoing::medium(handler, args, payload));
+    c.request(function, rank, &Outgoing::medium(handler, args, payload));
     OK
 }
 
@@ -159,25 +158,24 @@ unsafe fn request_long<const ANY: bool>(
     watch!(
         A "gasnet_AMRequestLong",
         message(node, handler, src, n, args),
-        // SAFETY: the same call again.
-        unsafe { request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args) }
+        request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args)
     );
     let c = ctx(function);
-    c.job.check_rank(function, node);
+    let rank = c.team().check_rank(function, node);
     check_handler(function, handler);
-    let max = c.job.conduit.max_long_request();
+    let max = c.endpoint().conduit.max_long_request();
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxLongRequest");
     }
-    let to = c.job.long_destination(function, node, dest.cast(), n);
-    // SAFETY: readable as long as the function's form demands, as the caller promises.
+    let to = c.endpoint().long_destination(function, rank, dest.cast(), n);
+    // SAFETY: a payload, by this function's condition, which says how long it stays.
     let payload = unsafe { Src::new(src.cast(), n) };
     let m = if source_stays {
         Outgoing::long_async(handler, args, payload, to, dest.addr())
     } else {
         Outgoing::long(handler, args, payload, to, dest.addr())
     };
-    c.request(function, node, &m);
+    c.request(function, rank, &m);
     OK
 }
 
@@ -216,12 +214,11 @@ unsafe fn reply_medium<const ANY: bool>(
     watch!(
         A "gasnet_AMReplyMedium",
         message(asker(function, token), handler, src, n, args),
-        // SAFETY: the same call again.
-        unsafe { reply_medium::<ANY>(function, token, handler, src, n, args) }
+        reply_medium::<ANY>(function, token, handler, src, n, args)
     );
     let c = ctx(function);
     check_handler(function, handler);
-    // SAFETY: readable, as the caller promises.
+    // SAFETY: a payload, by this function's condition.
     let payload = unsafe { medium_payload(c, function, src, n) };
     c.reply(function, token, &Outgoing::medium(handler, args, payload));
     OK
@@ -243,21 +240,20 @@ unsafe fn reply_long<const ANY: bool>(
     watch!(
         A "gasnet_AMReplyLong",
         message(asker(function, token), handler, src, n, args),
-        // SAFETY: the same call again.
-        unsafe { reply_long::<ANY>(function, token, handler, src, n, dest, args) }
+        reply_long::<ANY>(function, token, handler, src, n, dest, args)
     );
     let c = ctx(function);
     check_handler(function, handler);
-    let max = c.job.conduit.max_long_reply();
+    let max = c.endpoint().conduit.max_long_reply();
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxLongReply");
     }
-    let to = c.token(token);
     // A reply with a token that is not valid is refused before its destination matters.
-    let to = to.map_or(RemoteRange::unmapped(JobRank(0), usize::MAX, 0), |t| {
-        c.job.long_destination(function, t.source, dest.cast(), n)
-    });
-    // SAFETY: readable, as the caller promises.
+    let nowhere = RemoteRange::unmapped(JobRank(0), usize::MAX, 0);
+    let to = c
+        .message_source(token)
+        .map_or(nowhere, |source| c.endpoint().long_destination(function, source, dest.cast(), n));
+    // SAFETY: a payload, by this function's condition.
     let payload = unsafe { Src::new(src.cast(), n) };
     c.reply(function, token, &Outgoing::long(handler, args, payload, to, dest.addr()));
     OK
@@ -276,7 +272,7 @@ pub extern "C" fn gasnet_AMMaxArgs() -> usize {
 /// - Context: from `gasnet_init` on, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxMedium() -> usize {
-    early_job("gasnet_AMMaxMedium").conduit.max_medium()
+    early_job("gasnet_AMMaxMedium").endpoint.conduit.max_medium()
 }
 
 /// Returns the most bytes of the payload of a Long request.
@@ -284,7 +280,7 @@ pub extern "C" fn gasnet_AMMaxMedium() -> usize {
 /// - Context: from `gasnet_init` on, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxLongRequest() -> usize {
-    early_job("gasnet_AMMaxLongRequest").conduit.max_long_request()
+    early_job("gasnet_AMMaxLongRequest").endpoint.conduit.max_long_request()
 }
 
 /// Returns the most bytes of the payload of a Long reply.
@@ -292,7 +288,7 @@ pub extern "C" fn gasnet_AMMaxLongRequest() -> usize {
 /// - Context: from `gasnet_init` on, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
-    early_job("gasnet_AMMaxLongReply").conduit.max_long_reply()
+    early_job("gasnet_AMMaxLongReply").endpoint.conduit.max_long_reply()
 }
 
 /// Serves the network and runs the handlers of the messages that have arrived. In a handler it
@@ -338,10 +334,10 @@ pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
 /// `source` must be null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_AMGetMsgSource(token: *mut c_void, source: *mut Node) -> c_int {
-    match ctx("gasnet_AMGetMsgSource").token(token) {
-        Some(t) if !source.is_null() => {
-            // SAFETY: not null, and the caller's promise.
-            unsafe { source.write(t.source) };
+    match ctx("gasnet_AMGetMsgSource").message_source(token) {
+        Some(rank) if !source.is_null() => {
+            // SAFETY: not null, so where the specification has the rank stored.
+            unsafe { source.write(rank.0) };
             OK
         }
         _ => GasnetError::BadArg as c_int,

@@ -55,7 +55,8 @@ macro_rules! families {
         ) -> c_int {
             const ANY: bool = any(&[$(stringify!($a)),*]);
             let (f, args) = (stringify!($rm), &[$($a),*]);
-            // SAFETY: as the client promises of a payload.
+            // SAFETY: the specification demands a payload of `nbytes` readable bytes; that of a
+            // LongAsync stays until the reply handler runs.
             unsafe { request_medium::<ANY>(f, dest, handler, source_addr, nbytes, args) }
         }
 
@@ -83,7 +84,8 @@ macro_rules! families {
         ) -> c_int {
             const ANY: bool = any(&[$(stringify!($a)),*]);
             let (f, args) = (stringify!($rl), &[$($a),*]);
-            // SAFETY: as the client promises of a payload.
+            // SAFETY: the specification demands a payload of `nbytes` readable bytes; that of a
+            // LongAsync stays until the reply handler runs.
             unsafe {
                 request_long::<ANY>(f, dest, handler, source_addr, nbytes, dest_addr, false, args)
             }
@@ -114,7 +116,8 @@ macro_rules! families {
         ) -> c_int {
             const ANY: bool = any(&[$(stringify!($a)),*]);
             let (f, args) = (stringify!($ra), &[$($a),*]);
-            // SAFETY: as the client promises of a payload.
+            // SAFETY: the specification demands a payload of `nbytes` readable bytes; that of a
+            // LongAsync stays until the reply handler runs.
             unsafe {
                 request_long::<ANY>(f, dest, handler, source_addr, nbytes, dest_addr, true, args)
             }
@@ -159,7 +162,8 @@ macro_rules! families {
         ) -> c_int {
             const ANY: bool = any(&[$(stringify!($a)),*]);
             let (f, args) = (stringify!($pm), &[$($a),*]);
-            // SAFETY: as the client promises of a payload.
+            // SAFETY: the specification demands a payload of `nbytes` readable bytes; that of a
+            // LongAsync stays until the reply handler runs.
             unsafe { reply_medium::<ANY>(f, token, handler, source_addr, nbytes, args) }
         }
 
@@ -187,7 +191,8 @@ macro_rules! families {
         ) -> c_int {
             const ANY: bool = any(&[$(stringify!($a)),*]);
             let (f, args) = (stringify!($pl), &[$($a),*]);
-            // SAFETY: as the client promises of a payload.
+            // SAFETY: the specification demands a payload of `nbytes` readable bytes; that of a
+            // LongAsync stays until the reply handler runs.
             unsafe { reply_long::<ANY>(f, token, handler, source_addr, nbytes, dest_addr, args) }
         }
     )*};

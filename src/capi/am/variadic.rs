@@ -28,7 +28,7 @@ fn too_many_args(function: &str, n: c_int) -> ! {
 unsafe fn array<'a>(function: &str, numargs: c_int, args: *const Arg) -> &'a [Arg] {
     match usize::try_from(numargs) {
         Ok(0) => &[],
-        // SAFETY: the caller's promise.
+        // SAFETY: the inline functions of gasnet.h put `numargs` arguments into an array.
         Ok(n) if n <= MAX_ARGS => unsafe { core::slice::from_raw_parts(args, n) },
         _ => too_many_args(function, numargs),
     }
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn gasneti_AMRequestShortV(
     args: *const Arg,
 ) -> c_int {
     let f = "gasnet_AMRequestShort";
-    // SAFETY: the caller's promise.
+    // SAFETY: the inline functions of gasnet.h put `numargs` arguments into an array.
     request_short::<true>(f, dest, handler, unsafe { array(f, numargs, args) })
 }
 
@@ -72,7 +72,8 @@ pub unsafe extern "C" fn gasneti_AMRequestMediumV(
     args: *const Arg,
 ) -> c_int {
     let f = "gasnet_AMRequestMedium";
-    // SAFETY: the caller's promise.
+    // SAFETY: the inline functions of gasnet.h put the arguments into an array; the
+    // specification demands a payload of `nbytes` readable bytes.
     unsafe {
         request_medium::<true>(f, dest, handler, source_addr, nbytes, array(f, numargs, args))
     }
@@ -97,7 +98,8 @@ pub unsafe extern "C" fn gasneti_AMRequestLongV(
     args: *const Arg,
 ) -> c_int {
     let f = "gasnet_AMRequestLong";
-    // SAFETY: the caller's promise.
+    // SAFETY: the inline functions of gasnet.h put the arguments into an array; the
+    // specification demands a payload of `nbytes` readable bytes.
     unsafe {
         request_long::<true>(
             f,
@@ -132,7 +134,8 @@ pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
     args: *const Arg,
 ) -> c_int {
     let f = "gasnet_AMRequestLongAsync";
-    // SAFETY: the caller's promise.
+    // SAFETY: the inline functions of gasnet.h put the arguments into an array; the
+    // specification demands a payload of `nbytes` bytes that stay until the reply handler runs.
     unsafe {
         request_long::<true>(
             f,
@@ -163,7 +166,7 @@ pub unsafe extern "C" fn gasneti_AMReplyShortV(
     args: *const Arg,
 ) -> c_int {
     let f = "gasnet_AMReplyShort";
-    // SAFETY: the caller's promise.
+    // SAFETY: the inline functions of gasnet.h put `numargs` arguments into an array.
     reply_short::<true>(f, token, handler, unsafe { array(f, numargs, args) })
 }
 
@@ -185,7 +188,8 @@ pub unsafe extern "C" fn gasneti_AMReplyMediumV(
     args: *const Arg,
 ) -> c_int {
     let f = "gasnet_AMReplyMedium";
-    // SAFETY: the caller's promise.
+    // SAFETY: the inline functions of gasnet.h put the arguments into an array; the
+    // specification demands a payload of `nbytes` readable bytes.
     unsafe {
         reply_medium::<true>(f, token, handler, source_addr, nbytes, array(f, numargs, args))
     }
@@ -210,7 +214,8 @@ pub unsafe extern "C" fn gasneti_AMReplyLongV(
     args: *const Arg,
 ) -> c_int {
     let f = "gasnet_AMReplyLong";
-    // SAFETY: the caller's promise.
+    // SAFETY: the inline functions of gasnet.h put the arguments into an array; the
+    // specification demands a payload of `nbytes` readable bytes.
     unsafe {
         reply_long::<true>(
             f,

@@ -80,21 +80,23 @@ pub unsafe extern "C" fn gasnet_coll_init(
     let function = "gasnet_coll_init";
     let c = ctx(function);
     let counts = if images.is_null() {
-        vec![1; c.job.nodes as usize]
+        vec![1; c.team().size() as usize]
     } else {
-        // SAFETY: the caller's promise.
-        unsafe { core::slice::from_raw_parts(images, c.job.nodes as usize) }.to_vec()
+        // SAFETY: the specification of gasnet_coll_init demands the number of images of each
+        // process, or null.
+        unsafe { core::slice::from_raw_parts(images, c.team().size() as usize) }.to_vec()
     };
     if let Some(node) = counts.iter().position(|&n| n == 0) {
         report::fatal(
-            format_args!("{function}(): process {node} has no images"),
+            format_args!("{function}(): rank {node} has no images"),
             format_args!("Each process has at least one image."),
         );
     }
     let table = if fn_tbl.is_null() || fn_count == 0 {
         &[]
     } else {
-        // SAFETY: the caller's promise.
+        // SAFETY: the specification of gasnet_coll_init demands `fn_count` rows, unless the
+        // table is null.
         unsafe { core::slice::from_raw_parts(fn_tbl, fn_count) }
     };
     let functions: Vec<(ReduceFn, c_int)> = table
@@ -108,7 +110,7 @@ pub unsafe extern "C" fn gasnet_coll_init(
             ),
         })
         .collect();
-    let mine = if images.is_null() { c.job.mynode } else { my_image };
+    let mine = if images.is_null() { c.endpoint().rank.0 } else { my_image };
     let coll = collectives(c);
     let first = coll.team(0).is_none();
     coll.init(c, &counts, mine, &functions);
@@ -183,7 +185,7 @@ pub extern "C" fn gasnet_coll_team_node2rank(handle: TeamHandle, node: u32) -> u
     team(ctx(function), function, handle).team_rank(JobRank(node)).map(|r| r.0).unwrap_or_else(
         || {
             report::fatal(
-                format_args!("{function}(): node {node} is not in this team"),
+                format_args!("{function}(): rank {node} is not in this team"),
                 format_args!("Ask only for members of the team."),
             )
         },
@@ -282,7 +284,8 @@ pub unsafe extern "C" fn gasnet_coll_barrier_result(handle: TeamHandle, id: *mut
         None => 1,
         Some(name) => {
             if !id.is_null() {
-                // SAFETY: the caller's promise.
+                // SAFETY: not null, so where the specification of the barrier has the name
+                // stored.
                 unsafe { id.write(name) };
             }
             0

@@ -127,7 +127,7 @@ pub(super) unsafe fn call(
         ..CollRequest::new(operation, elements.map_or(nbytes, |e| e.bytes(function)))
     };
     let (dst_bytes, src_bytes) = request.extents(caller.1, images);
-    // SAFETY: the list of an M form is readable, as the client promises.
+    // SAFETY: the specification demands an address for each image in the list of an M form.
     let (dst, src) = unsafe { (dst.of(caller, flags), src.of(caller, flags)) };
     // SAFETY: the client lends as many bytes as the operation writes until it is complete.
     let dst = unsafe { Dst::new(dst, dst_bytes) };
@@ -174,7 +174,8 @@ macro_rules! collective {
         pub unsafe extern "C" fn $name(team: TeamHandle, $($arg: $ty,)* flags: c_int) {
             let (op, function) = (CollOperation::$operation, stringify!($name));
             let _span = span!(W stringify!($name), detail(team, $root, $nbytes, $elements));
-            // SAFETY: lists are readable and blocks accessible, as the client promises.
+            // SAFETY: the specification of the collectives demands readable lists, and blocks of
+            // `nbytes` bytes that are accessible until the operation is complete.
             let (c, call, _) = unsafe {
                 call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags)
             };
@@ -198,8 +199,8 @@ macro_rules! collective {
         pub unsafe extern "C" fn $nb(team: TeamHandle, $($arg: $ty,)* flags: c_int) -> CollHandle {
             let (op, function) = (CollOperation::$operation, stringify!($nb));
             let _span = span!(W stringify!($nb), detail(team, $root, $nbytes, $elements));
-            // SAFETY: lists are readable and blocks accessible until the sync, as the client
-            // promises.
+            // SAFETY: the specification of the collectives demands readable lists, and blocks of
+            // `nbytes` bytes that are accessible until the sync.
             let (c, call, flags) = unsafe {
                 call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags)
             };

@@ -57,7 +57,8 @@ unsafe fn sync_list(c: Ctx, list: *mut CollHandle, n: usize, some: bool) -> bool
         return true;
     }
     let (mut before, mut done) = (0, 0);
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification of the collectives demands an array of `n` handles, in which
+    // the call writes.
     for handle in unsafe { core::slice::from_raw_parts_mut(list, n) }
         .iter_mut()
         .filter(|h| **h != OpHandle::INVALID)
@@ -91,7 +92,8 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_some(
     let mut span = span!(W "gasnet_coll_try_sync_some", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_some");
     c.poll();
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification of the collectives demands an array of `numhandles` handles, in
+    // which the call writes.
     span.result(if unsafe { sync_list(c, phandle, numhandles, true) } { OK } else { NOT_READY })
 }
 
@@ -114,7 +116,8 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_all(
     let mut span = span!(W "gasnet_coll_try_sync_all", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_all");
     c.poll();
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification of the collectives demands an array of `numhandles` handles, in
+    // which the call writes.
     span.result(if unsafe { sync_list(c, phandle, numhandles, false) } { OK } else { NOT_READY })
 }
 
@@ -133,7 +136,8 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_all(
 pub unsafe extern "C" fn gasnet_coll_wait_sync_some(phandle: *mut CollHandle, numhandles: usize) {
     let _span = span!(W "gasnet_coll_wait_sync_some", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_some");
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification of the collectives demands an array of `numhandles` handles, in
+    // which the call writes.
     c.wait_until(&"gasnet_coll_wait_sync_some", || unsafe {
         sync_list(c, phandle, numhandles, true)
     });
@@ -153,7 +157,8 @@ pub unsafe extern "C" fn gasnet_coll_wait_sync_some(phandle: *mut CollHandle, nu
 pub unsafe extern "C" fn gasnet_coll_wait_sync_all(phandle: *mut CollHandle, numhandles: usize) {
     let _span = span!(W "gasnet_coll_wait_sync_all", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_all");
-    // SAFETY: the caller's promise.
+    // SAFETY: the specification of the collectives demands an array of `numhandles` handles, in
+    // which the call writes.
     c.wait_until(&"gasnet_coll_wait_sync_all", || unsafe {
         sync_list(c, phandle, numhandles, false)
     });

@@ -54,7 +54,7 @@ fn operation(function: &str, optype: c_uint) -> CollOperation {
 /// # Safety
 /// `name` must be null or NUL-terminated.
 unsafe fn file_name(name: *const c_char) -> Option<String> {
-    // SAFETY: a string, as the client promises.
+    // SAFETY: not null, so a string, as the headers of the collectives demand.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
 }
 
@@ -72,7 +72,7 @@ unsafe fn file_name(name: *const c_char) -> Option<String> {
 pub unsafe extern "C" fn gasnet_coll_loadTuningState(filename: *const c_char, handle: TeamHandle) {
     let function = "gasnet_coll_loadTuningState";
     let team = team(ctx(function), function, handle);
-    // SAFETY: null or a string, as the client promises.
+    // SAFETY: gasnet_coll.h demands the name of a file as a string, or null.
     team.load_tuning(function, unsafe { file_name(filename) });
 }
 
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn gasnet_coll_dumpTuningState(filename: *const c_char, ha
     let function = "gasnet_coll_dumpTuningState";
     let c = ctx(function);
     let team = team(c, function, handle);
-    // SAFETY: null or a string, as the client promises.
+    // SAFETY: gasnet_coll.h demands the name of a file as a string, or null.
     let name = unsafe { file_name(filename) };
     collectives(c).dump_tuning(c, function, team, name);
 }
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn gasnet_coll_dumpProfile(filename: *const c_char, handle
     let function = "gasnet_coll_dumpProfile";
     let c = ctx(function);
     let team = team(c, function, handle);
-    // SAFETY: null or a string, as the client promises.
+    // SAFETY: gasnet_coll.h demands the name of a file as a string, or null.
     let name = unsafe { file_name(filename) };
     collectives(c).dump_profile(c, function, team, name);
 }
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
         if many || list.is_null() {
             Many(list.cast_const().cast())
         } else {
-            // SAFETY: the caller's promise: a pointer to one address.
+            // SAFETY: the specification of the collectives demands a pointer to an address.
             One(unsafe { *list }.cast())
         }
     };
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     } else {
         coll_args.rootimg
     };
-    // SAFETY: lists are readable and blocks accessible, as the client promises.
+    // SAFETY: gasnet_coll.h demands of the record what the collective that it names demands.
     let (c, call, _) = unsafe {
         call(function, handle, operation, root, dst, src, coll_args.nbytes, elements, flags)
     };
@@ -256,8 +256,8 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
             unsafe { work(sample_work_arg) };
         }
     });
-    // SAFETY: null or writable, as the caller promises; what is returned is the caller's to
-    // free.
+    // SAFETY: gasnet_coll.h demands null or a place for each result; what is returned is the
+    // caller's to free.
     unsafe {
         if !best_algidx.is_null() {
             *best_algidx = best.number();

@@ -7,7 +7,7 @@ use super::text;
 use crate::env::{self, OptionalVariable, Signals};
 use crate::process::{exit, signals};
 use crate::report;
-use crate::tools::{environment, heap, process, stack};
+use crate::tools::{backtrace, client_variables, debug_malloc, this_process};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::ffi::CString;
@@ -21,7 +21,7 @@ pub struct BacktraceType {
     /// Its name in GASNET_BACKTRACE_TYPE, or null.
     name: *const c_char,
     /// Prints the stack to a file; null if the client supplies none.
-    print: Option<unsafe extern "C" fn(c_int) -> c_int>,
+    print: Option<extern "C" fn(c_int) -> c_int>,
     /// Whether it may be called in a program with threads.
     thread_support: c_int,
 }
@@ -36,7 +36,7 @@ unsafe extern "C" {
 }
 
 /// The client's own means to print a stack, if it has one.
-fn user_means() -> Option<stack::ClientBacktrace<'static>> {
+fn user_means() -> Option<backtrace::ClientBacktrace<'static>> {
     // SAFETY: the client's definition, or that of shim.c; both are constants while this runs.
     let user = unsafe { gasnett_backtrace_user };
     let name = match user.name.is_null() {
@@ -44,12 +44,12 @@ fn user_means() -> Option<stack::ClientBacktrace<'static>> {
         // SAFETY: NUL-terminated, as the interface asks, and constant.
         false => unsafe { CStr::from_ptr(user.name) }.to_str().unwrap_or(""),
     };
-    user.print.map(|print| stack::ClientBacktrace { name, print })
+    user.print.map(|print| backtrace::ClientBacktrace { name, print })
 }
 
 /// How stacks are printed where nothing may be allocated to find out; made by `gasnet_init` or
 /// `gasnett_backtrace_init`.
-static PLAN: OnceLock<stack::BacktracePlan> = OnceLock::new();
+static PLAN: OnceLock<backtrace::BacktracePlan> = OnceLock::new();
 
 /// Loads and looks up what printing a stack needs, so that it can be printed where nothing may
 /// be allocated. `gasnet_init` calls it if it may be needed.
@@ -59,7 +59,7 @@ static PLAN: OnceLock<stack::BacktracePlan> = OnceLock::new();
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_backtrace_init(_exename: *const c_char) {
     sys::stack::prepare();
-    PLAN.get_or_init(|| stack::BacktracePlan::new(user_means()));
+    PLAN.get_or_init(|| backtrace::BacktracePlan::new(user_means()));
 }
 
 /// Prints the stack of the calling thread, by the means that GASNET_BACKTRACE_TYPE names.
@@ -69,7 +69,7 @@ pub extern "C" fn gasnett_backtrace_init(_exename: *const c_char) {
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
-    c_int::from(!stack::BacktracePlan::new(user_means()).print(fd))
+    c_int::from(!backtrace::BacktracePlan::new(user_means()).print(fd))
 }
 
 /// As [`gasnett_print_backtrace`], to stderr, by the plan that is made already;
@@ -88,7 +88,7 @@ fn print_by_plan() {
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_backtrace_if_enabled(fd: c_int) -> c_int {
-    if stack::enabled() { gasnett_print_backtrace(fd) } else { 1 }
+    if backtrace::enabled() { gasnett_print_backtrace(fd) } else { 1 }
 }
 
 /// The end of `gasnett_fatalerror` and of lock functions that fail: message, stack, freeze,
@@ -118,7 +118,7 @@ pub(super) fn fatal(message: core::fmt::Arguments<'_>) -> ! {
 /// `message` must be NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_fatal_text(message: *const c_char) -> ! {
-    // SAFETY: the caller's promise.
+    // SAFETY: the macro gasnett_fatalerror passes a string that it has formatted.
     fatal(format_args!("{}", unsafe { text(message) }))
 }
 
@@ -132,10 +132,10 @@ pub unsafe extern "C" fn gasneti_fatal_text(message: *const c_char) -> ! {
 /// `flag` must point to a live int and `flagname` be NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, flagname: *const c_char) {
-    // SAFETY: a live, aligned int, as the caller promises; the debugger writes it from outside.
+    // SAFETY: gasnet_tools.h demands a live int, which the debugger writes from outside.
     let flag = unsafe { AtomicI32::from_ptr(flag) };
-    // SAFETY: the caller's promise.
-    process::freeze(flag, &unsafe { text(flagname) });
+    // SAFETY: gasnet_tools.h demands the name of the flag as a string.
+    this_process::freeze(flag, &unsafe { text(flagname) });
 }
 
 /// Pauses this process as `gasnett_freezeForDebuggerNow` if GASNET_FREEZE_ON_ERROR asks for it.
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, flagname
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_freezeForDebuggerErr() {
-    if process::freeze_on_error() {
+    if this_process::freeze_on_error() {
         freeze();
     }
 }
@@ -158,16 +158,20 @@ static FREEZE: AtomicBool = AtomicBool::new(false);
 /// freezes after a fatal error or signal; and shows the library's variables if
 /// GASNET_VERBOSEENV asks. Called by `gasnet_init` when the rank is known.
 pub(in crate::capi) fn open() {
-    environment::display_all();
-    PRINT_STACK.store(env::BACKTRACE.get() && stack::enabled(), Ordering::Relaxed);
-    FREEZE.store(process::freeze_on_error(), Ordering::Relaxed);
-    if PRINT_STACK.load(Ordering::Relaxed) || env::BACKTRACE_SIGNAL.get().is_some() {
+    client_variables::display_all();
+    PRINT_STACK.store(env::BACKTRACE.get() && backtrace::enabled(), Ordering::Relaxed);
+    FREEZE.store(this_process::freeze_on_error(), Ordering::Relaxed);
+    // The plan also rejects an unknown method, before a stack is needed.
+    if PRINT_STACK.load(Ordering::Relaxed)
+        || env::BACKTRACE_SIGNAL.get().is_some()
+        || env::BACKTRACE_TYPE.get().is_some()
+    {
         gasnett_backtrace_init(core::ptr::null());
     }
     handle_named(&env::BACKTRACE_SIGNAL, on_backtrace_signal);
     handle_named(&env::FREEZE_SIGNAL, on_freeze_signal);
-    heap::plan_report();
-    exit::on_exit(heap::write_report);
+    debug_malloc::plan_report();
+    exit::on_exit(debug_malloc::write_report);
     signals::set_after_fatal(|_| after_fatal());
     report::set_after_fatal(after_fatal);
     if env::FREEZE.get() {
@@ -213,7 +217,7 @@ fn after_fatal() {
 
 fn freeze() {
     // SAFETY: an int of shim.c that lives for ever; only atomic accesses in this program.
-    process::freeze(unsafe { AtomicI32::from_ptr(&raw mut gasnet_frozen) }, "gasnet_frozen");
+    this_process::freeze(unsafe { AtomicI32::from_ptr(&raw mut gasnet_frozen) }, "gasnet_frozen");
 }
 
 /// Ends this process at once, without any clean-up. Does not return.
@@ -253,7 +257,8 @@ pub extern "C" fn gasnett_close_streams() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> usize {
     let signal = Signal::new(signal);
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands what `signal` of C takes: a function of one int, SIG_DFL
+    // or SIG_IGN.
     let old = unsafe { sys::signal::set_plain(signal, handler) };
     old.unwrap_or_else(|| {
         report::fatal(

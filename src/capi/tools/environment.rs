@@ -6,7 +6,7 @@
 use super::text;
 use crate::env::{self, number};
 use crate::report;
-use crate::tools::environment;
+use crate::tools::client_variables;
 use core::ffi::{CStr, c_char, c_int};
 
 /// Writes a number as text that `gasnett_parse_int` reads back exactly.
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn gasnett_format_number(
     let s = number::format(value, is_mem != 0);
     let n = s.len().min(bufsz.saturating_sub(1));
     if bufsz != 0 {
-        // SAFETY: n + 1 <= bufsz, which the caller promises to be writable.
+        // SAFETY: n + 1 <= bufsz, and gasnet_tools.h demands as many writable bytes.
         unsafe {
             core::ptr::copy_nonoverlapping(s.as_ptr(), buf.cast(), n);
             *buf.add(n) = 0;
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn gasnett_format_number(
 /// `string` must be NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_parse_int(string: *const c_char, mult: u64) -> i64 {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands a string.
     let t = unsafe { text(string) };
     number::parse(&t, mult).unwrap_or_else(|| {
         report::fatal(
@@ -75,7 +75,8 @@ pub unsafe extern "C" fn gasnett_parse_int(string: *const c_char, mult: u64) -> 
 /// Both must be NUL-terminated, and no other thread may use the environment.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_setenv(key: *const c_char, value: *const c_char) {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands strings, and that no other thread uses the environment
+    // meanwhile.
     unsafe { sys::environment::set(CStr::from_ptr(key), CStr::from_ptr(value)) };
 }
 
@@ -88,7 +89,8 @@ pub unsafe extern "C" fn gasnett_setenv(key: *const c_char, value: *const c_char
 /// `key` must be NUL-terminated, and no other thread may use the environment.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_unsetenv(key: *const c_char) {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands a string, and that no other thread uses the environment
+    // meanwhile.
     unsafe { sys::environment::unset(CStr::from_ptr(key)) };
 }
 
@@ -103,7 +105,7 @@ pub unsafe extern "C" fn gasnett_unsetenv(key: *const c_char) {
 /// `key` must be NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv(key: *const c_char) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands the name of a variable as a string.
     env::raw(unsafe { CStr::from_ptr(key) })
 }
 
@@ -122,12 +124,12 @@ pub unsafe extern "C" fn gasnett_getenv_withdefault(
     key: *const c_char,
     dflt: *const c_char,
 ) -> *mut c_char {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands the name of a variable as a string.
     let (set, k) = unsafe { (env::raw(CStr::from_ptr(key)), text(key)) };
     let value = if set.is_null() { dflt.cast_mut() } else { set };
     // SAFETY: NUL-terminated, or null, as both are.
     let shown = (!value.is_null()).then(|| unsafe { text(value) });
-    environment::display(&k, shown.as_deref(), set.is_null());
+    client_variables::display(&k, shown.as_deref(), set.is_null());
     value
 }
 
@@ -146,8 +148,8 @@ pub unsafe extern "C" fn gasnett_getenv_yesno_withdefault(
     key: *const c_char,
     dflt: c_int,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    c_int::from(environment::yes(&unsafe { text(key) }, dflt != 0))
+    // SAFETY: gasnet_tools.h demands the name of a variable as a string.
+    c_int::from(client_variables::yes(&unsafe { text(key) }, dflt != 0))
 }
 
 /// Reads an environment variable that is an integer, as `gasnett_parse_int`. A value that is
@@ -167,8 +169,8 @@ pub unsafe extern "C" fn gasnett_getenv_int_withdefault(
     dflt: i64,
     mult: u64,
 ) -> i64 {
-    // SAFETY: the caller's promise.
-    environment::int(&unsafe { text(key) }, dflt, mult)
+    // SAFETY: gasnet_tools.h demands the name of a variable as a string.
+    client_variables::int(&unsafe { text(key) }, dflt, mult)
 }
 
 /// Reads an environment variable that is a number with or without a fraction, or a quotient
@@ -183,8 +185,8 @@ pub unsafe extern "C" fn gasnett_getenv_int_withdefault(
 /// `key` must be NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv_dbl_withdefault(key: *const c_char, dflt: f64) -> f64 {
-    // SAFETY: the caller's promise.
-    environment::float(&unsafe { text(key) }, dflt)
+    // SAFETY: gasnet_tools.h demands the name of a variable as a string.
+    client_variables::float(&unsafe { text(key) }, dflt)
 }
 
 /// Returns 1 if this process prints the variables that are looked up (GASNET_VERBOSEENV), else
@@ -193,7 +195,7 @@ pub unsafe extern "C" fn gasnett_getenv_dbl_withdefault(key: *const c_char, dflt
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_verboseenv() -> c_int {
-    c_int::from(environment::verbose())
+    c_int::from(client_variables::verbose())
 }
 
 /// Prints an integer variable if GASNET_VERBOSEENV asks for that; each variable once.
@@ -213,8 +215,8 @@ pub unsafe extern "C" fn gasnett_envint_display(
     is_dflt: c_int,
     is_mem: c_int,
 ) {
-    // SAFETY: the caller's promise.
-    environment::display(
+    // SAFETY: gasnet_tools.h demands the name of a variable as a string.
+    client_variables::display(
         &unsafe { text(key) },
         Some(&number::format(value, is_mem != 0)),
         is_dflt != 0,
@@ -236,9 +238,9 @@ pub unsafe extern "C" fn gasnett_envstr_display(
     value: *const c_char,
     is_dflt: c_int,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands strings; the value may be null.
     let (key, shown) = unsafe { (text(key), (!value.is_null()).then(|| text(value))) };
-    environment::display(&key, shown.as_deref(), is_dflt != 0);
+    client_variables::display(&key, shown.as_deref(), is_dflt != 0);
 }
 
 /// Prints a variable that is a number if GASNET_VERBOSEENV asks for that; each variable once.
@@ -252,6 +254,6 @@ pub unsafe extern "C" fn gasnett_envstr_display(
 /// `key` must be NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_envdbl_display(key: *const c_char, value: f64, is_dflt: c_int) {
-    // SAFETY: the caller's promise.
-    environment::display(&unsafe { text(key) }, Some(&value.to_string()), is_dflt != 0);
+    // SAFETY: gasnet_tools.h demands the name of a variable as a string.
+    client_variables::display(&unsafe { text(key) }, Some(&value.to_string()), is_dflt != 0);
 }

@@ -17,7 +17,7 @@ use sys::locks;
 /// `call` must be NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_lock_failed(call: *const c_char, error: c_int) -> ! {
-    // SAFETY: the caller's promise.
+    // SAFETY: the macros of gasnet_locks.h pass the name of a function as a literal.
     let call = unsafe { text(call) };
     fatal(format_args!("{call}(): {}", std::io::Error::from_raw_os_error(error)))
 }
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn gasneti_lock_failed(call: *const c_char, error: c_int) 
 /// Both must be NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_lock_assertion(name: *const c_char, place: *const c_char) -> ! {
-    // SAFETY: the caller's promise.
+    // SAFETY: the macros of gasnet_locks.h pass string literals.
     let (name, place) = unsafe { (text(name), text(place)) };
     fatal(format_args!("{name}() at {place}: the lock is not in that state"))
 }
@@ -45,7 +45,7 @@ pub unsafe extern "C" fn gasneti_lock_assertion(name: *const c_char, place: *con
 /// `lock` must point to memory of a `gasnett_mutex_t`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_mutex_init_debug(lock: *mut locks::Mutex) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: POSIX demands memory of a mutex, and so does gasnett_mutex_init.
     unsafe { locks::mutex_init_checking(lock) }
 }
 
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn gasneti_mutex_init_debug(lock: *mut locks::Mutex) -> c_
 /// `lock` must point to an initialised `gasnett_mutex_t`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_mutex_state(lock: *mut locks::Mutex) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: POSIX demands an initialised mutex, and so do the macros that assert its state.
     unsafe { locks::mutex_state(lock) }
 }
 
@@ -69,7 +69,8 @@ macro_rules! rwlock {
         /// `lock` must point to an initialised `gasnett_rwlock_t` (for init: to any).
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(lock: *mut locks::RwLock) -> c_int {
-            // SAFETY: the caller's promise.
+            // SAFETY: POSIX demands a lock in the state that the call needs, and so does
+            // gasnett_rwlock_t.
             unsafe { locks::$call(lock) }
         }
     )*};

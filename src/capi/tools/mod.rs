@@ -17,7 +17,8 @@ unsafe fn text<'a>(text: *const c_char) -> std::borrow::Cow<'a, str> {
     if text.is_null() {
         return "".into();
     }
-    // SAFETY: not null, and the caller's promise.
+    // SAFETY: not null, so a string, as the callers of this function get it by the headers of
+    // GASNet tools.
     unsafe { CStr::from_ptr(text) }.to_string_lossy()
 }
 
@@ -29,6 +30,6 @@ unsafe fn memory<'a>(p: *const c_void, n: usize) -> &'a [u8] {
     if n == 0 {
         return &[];
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands `n` readable bytes.
     unsafe { core::slice::from_raw_parts(p.cast(), n) }
 }

@@ -6,7 +6,7 @@ use super::debug::fatal;
 use super::memory;
 use crate::report;
 use crate::runtime::segment;
-use crate::tools::{bytes, process, timer};
+use crate::tools::{checksum, this_process, timer};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::CString;
@@ -53,7 +53,7 @@ pub extern "C" fn gasnett_gettimeofday_us() -> u64 {
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_maximize_rlimits() -> c_int {
-    c_int::from(process::maximize_limits())
+    c_int::from(this_process::maximize_limits())
 }
 
 /// Raises one limit of this process as far as the system allows.
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn gasnett_diagnostic_gethandlers(
     table: *mut *mut c_void,
     numentries: *mut c_int,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands two variables that may be written.
     unsafe {
         table.write(core::ptr::null_mut());
         numentries.write(0);
@@ -114,7 +114,7 @@ pub extern "C" fn gasnett_run_diagnostics(
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_gethostname() -> *const c_char {
     static NAME: OnceLock<CString> = OnceLock::new();
-    NAME.get_or_init(|| CString::new(process::hostname()).unwrap_or_default()).as_ptr()
+    NAME.get_or_init(|| CString::new(this_process::hostname()).unwrap_or_default()).as_ptr()
 }
 
 /// Returns the number of CPUs that this process may run on.
@@ -170,8 +170,8 @@ pub extern "C" fn gasnett_sched_yield() {
 /// `nbytes` bytes at `p` must be readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_checksum(p: *const c_void, nbytes: c_int) -> u64 {
-    // SAFETY: the caller's promise.
-    bytes::checksum(unsafe { memory(p, usize::try_from(nbytes).unwrap_or(0)) })
+    // SAFETY: gasnet_tools.h demands `nbytes` readable bytes.
+    checksum::checksum(unsafe { memory(p, usize::try_from(nbytes).unwrap_or(0)) })
 }
 
 /// Returns how many of some bytes are zero.
@@ -183,8 +183,8 @@ pub unsafe extern "C" fn gasnett_checksum(p: *const c_void, nbytes: c_int) -> u6
 /// `nbytes` bytes at `src` must be readable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_count0s(src: *const c_void, nbytes: usize) -> usize {
-    // SAFETY: the caller's promise.
-    bytes::zeros(unsafe { memory(src, nbytes) })
+    // SAFETY: gasnet_tools.h demands `nbytes` readable bytes.
+    checksum::zeros(unsafe { memory(src, nbytes) })
 }
 
 /// Copies bytes and returns how many of them are zero.
@@ -201,11 +201,11 @@ pub unsafe extern "C" fn gasnett_count0s_copy(
     src: *const c_void,
     nbytes: usize,
 ) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands `nbytes` readable bytes at the source.
     let from = unsafe { memory(src, nbytes) };
-    // SAFETY: as above.
+    // SAFETY: gasnet_tools.h demands `nbytes` writable bytes that do not overlap the source.
     unsafe { core::ptr::copy_nonoverlapping(from.as_ptr(), dst.cast(), from.len()) };
-    bytes::zeros(from)
+    checksum::zeros(from)
 }
 
 /// Returns lines that say why this build of the library is slower than it could be: a constant
@@ -262,6 +262,6 @@ pub extern "C" fn gasnett_malloc_aligned(align: usize, size: usize) -> *mut c_vo
 /// `p` must be null or what [`gasnett_malloc_aligned`] returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_free_aligned(p: *mut c_void) {
-    // SAFETY: the caller's promise.
+    // SAFETY: gasnet_tools.h demands null or what gasnett_malloc_aligned returned.
     unsafe { sys::heap::free(p.cast()) };
 }

@@ -13,10 +13,10 @@ mod shared;
 mod value;
 
 use super::handler_ids::BARRIER_ARRIVAL;
-use super::members::{self, TeamMembers};
+use super::members::TeamMembers;
 use super::scratch::ScratchPages;
 use crate::conduit::Outgoing;
-use crate::rank::{JobRank, TeamRank};
+use crate::rank::TeamRank;
 use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use crate::{fault, report};
 use alloc::boxed::Box;
@@ -60,7 +60,7 @@ impl Barrier {
     pub(super) fn of_job(job: &GasnetJob, pages: Option<&ScratchPages>) -> Barrier {
         let algorithm = match pages {
             Some(pages) => BarrierAlgorithm::Shared(SharedBarrier::new(pages.clone())),
-            None => by_messages(job.nodes, members::team_rank_of_all(JobRank(job.mynode))),
+            None => by_messages(job.team.size(), job.team.me()),
         };
         Barrier::new(algorithm, 0, None)
     }
@@ -245,10 +245,10 @@ impl BarrierNet for ArrivalSender<'_> {
         let [epoch, round, kind, name] = arrival.to_args();
         let to = match &self.barrier.members {
             Some(members) => members.job_rank(to),
-            None => members::job_rank_of_all(to),
+            None => self.ctx.team().job_rank(to),
         };
         let args = [epoch, round, kind, name, self.barrier.team as i32];
-        self.ctx.request(self.function, to.0, &Outgoing::short(BARRIER_ARRIVAL, &args));
+        self.ctx.request(self.function, to, &Outgoing::short(BARRIER_ARRIVAL, &args));
     }
 
     fn want_progress(&self, wanted: bool) {

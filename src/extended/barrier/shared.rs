@@ -67,8 +67,8 @@ impl SharedBarrier {
     }
 
     #[inline(always)]
-    fn word(&self, rank: u32, line: usize, epoch: u32) -> &AtomicU64 {
-        &self.0.page(rank as usize).barrier[line].0[epoch as usize & 1]
+    fn word(&self, rank: u32, line: usize, epoch: u32) -> &'static AtomicU64 {
+        self.0.page(rank as usize).barrier(line, epoch)
     }
 
     /// Announces that this rank has arrived at barrier `epoch` (from 1, the next is one more).

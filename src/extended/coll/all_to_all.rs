@@ -35,13 +35,13 @@ pub(super) fn gather_all(
     p: LocalBlocks<'_>,
     how: AllToAll,
 ) {
-    let (n, me, dst) = (l.n(), l.me, p.dst[0]);
+    let (n, me, dst) = (l.n(), l.me, p.images[0].dst);
     // The blocks of the ranks from a to b, exclusively.
     let range = |a: usize, b: usize| p.to(dst, l.first(a), l.first(b) - l.first(a));
     let blocks = |rank: usize| range(rank, rank + 1);
     let mut round = PlanRound::default();
-    for (i, &src) in p.src.iter().enumerate() {
-        round.copy(p.to(dst, l.first(me) + i, 1), src);
+    for (i, image) in p.images.iter().enumerate() {
+        round.copy(p.to(dst, l.first(me) + i, 1), image.src);
     }
     match how {
         AllToAll::Direct => {
@@ -83,8 +83,8 @@ pub(super) fn gather_all(
     }
     plan.push(round);
     let mut last = PlanRound::default();
-    for &other in p.dst {
-        last.copy(other, dst.into());
+    for image in p.images {
+        last.copy(image.dst, dst.into());
     }
     plan.push(last);
 }
@@ -98,10 +98,10 @@ fn pack(
     to: usize,
     buffer: Dst<'static>,
 ) {
-    let mine = p.src.len();
+    let mine = p.images.len();
     for j in 0..l.images(to) {
-        for (i, &src) in p.src.iter().enumerate() {
-            round.copy(p.to(buffer, j * mine + i, 1), p.from(src, l.first(to) + j, 1));
+        for (i, image) in p.images.iter().enumerate() {
+            round.copy(p.to(buffer, j * mine + i, 1), p.from(image.src, l.first(to) + j, 1));
         }
     }
 }
@@ -115,8 +115,8 @@ fn unpack(
     buffer: Src<'static>,
 ) {
     let images = l.images(from);
-    for (j, &dst) in p.dst.iter().enumerate() {
-        round.copy(p.to(dst, l.first(from), images), p.from(buffer, j * images, images));
+    for (j, image) in p.images.iter().enumerate() {
+        round.copy(p.to(image.dst, l.first(from), images), p.from(buffer, j * images, images));
     }
 }
 
@@ -130,11 +130,11 @@ pub(super) fn exchange(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_
 
 fn exchange_directly(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>) {
     let (n, me) = (l.n(), l.me);
-    let mine = p.src.len();
+    let mine = p.images.len();
     let (mut round, mut last) = (PlanRound::default(), PlanRound::default());
-    for (i, &src) in p.src.iter().enumerate() {
-        for (j, &dst) in p.dst.iter().enumerate() {
-            round.copy(p.to(dst, l.first(me) + i, 1), p.from(src, l.first(me) + j, 1));
+    for (i, from) in p.images.iter().enumerate() {
+        for (j, to) in p.images.iter().enumerate() {
+            round.copy(p.to(to.dst, l.first(me) + i, 1), p.from(from.src, l.first(me) + j, 1));
         }
     }
     for distance in 1..n {
@@ -142,8 +142,8 @@ fn exchange_directly(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>)
         let size = |other: usize| mine * l.images(other) * p.nbytes;
         // With one image here, its blocks for each process are one piece of memory.
         if mine == 1 {
-            round.receive(from, 0, p.to(p.dst[0], l.first(from), l.images(from)));
-            round.send(to, 0, p.from(p.src[0], l.first(to), l.images(to)));
+            round.receive(from, 0, p.to(p.images[0].dst, l.first(from), l.images(from)));
+            round.send(to, 0, p.from(p.images[0].src, l.first(to), l.images(to)));
             continue;
         }
         let (sent, received) = (plan.scratch(size(to)), plan.scratch(size(from)));
@@ -158,7 +158,7 @@ fn exchange_directly(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>)
 
 fn exchange_by_digits(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>, radix: usize) {
     let n = l.n();
-    let size = p.src.len() * p.src.len() * p.nbytes;
+    let size = p.images.len() * p.images.len() * p.nbytes;
     // Slot k: at first the blocks for the process k ranks ahead, in the end those from the
     // process k ranks behind.
     let slots = plan.scratch(n * size);

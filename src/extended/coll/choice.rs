@@ -11,9 +11,7 @@ use super::tree::Tree;
 use super::tuning::CollTuning;
 use super::view::TeamView;
 use super::{compute, movement};
-use crate::client_memory::{Dst, Src};
 use crate::runtime::Ctx;
-use alloc::vec::Vec;
 
 /// Processes to which a root sends one message each before a tree is worth its copies.
 const FLAT_PROCESSES: usize = 16;
@@ -45,16 +43,14 @@ pub(super) fn plan(
     ctx: Ctx,
     view: &TeamView,
     request: &CollRequest,
-    buffers: &[CollBuffers<'static>],
+    buffers: &[CollBuffers],
 ) -> CollPlan {
     let me = view.members.me().index();
     let l = TeamLayout { me, first: &view.first };
-    let dst: Vec<Dst<'static>> = buffers.iter().map(|b| b.dst).collect();
-    let src: Vec<Src<'static>> = buffers.iter().map(|b| b.src).collect();
-    let p = LocalBlocks { dst: &dst, src: &src, nbytes: request.nbytes };
+    let p = LocalBlocks { images: buffers, nbytes: request.nbytes };
     let t = &*view.tuning.lock();
     // Where all write into mapped memory, a block is copied once.
-    let unmapped = view.members.all().any(|r| !ctx.job.segments()[r.0].is_mapped());
+    let unmapped = view.members.all().any(|r| !ctx.endpoint().segments()[r].is_mapped());
     let large = if unmapped { AllToAll::Ring } else { AllToAll::Direct };
     let mut plan = CollPlan::with(request.reduction);
     if request.in_allsync {

@@ -17,6 +17,7 @@
 
 use super::layout::{LocalBlocks, TeamLayout};
 use super::plan::{CollPlan, LocalStep, PlanRound};
+use super::request::CollBuffers;
 use super::tree::Tree;
 use crate::client_memory::Src;
 
@@ -34,9 +35,9 @@ fn combine(
 
 /// The combination of the operands of this process's images.
 fn total(plan: &mut CollPlan, round: &mut PlanRound, p: LocalBlocks<'_>) -> Src<'static> {
-    let mut acc = p.src[0];
-    for &src in &p.src[1..] {
-        acc = combine(plan, round, acc, src);
+    let mut acc = p.images[0].src;
+    for image in &p.images[1..] {
+        acc = combine(plan, round, acc, image.src);
     }
     acc
 }
@@ -79,7 +80,7 @@ pub(super) fn reduce(
     }
     plan.push(round);
     if l.me == target {
-        let dst = p.dst[root - l.first(target)];
+        let dst = p.images[root - l.first(target)].dst;
         let mut last = PlanRound::default();
         if top == target {
             last.copy(dst, acc);
@@ -119,7 +120,7 @@ pub(super) fn scan(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>, i
         }
         distance *= 2;
     }
-    for (&src, &dst) in p.src.iter().zip(p.dst) {
+    for &CollBuffers { dst, src } in p.images {
         let upto = match before {
             Some(left) => combine(plan, &mut round, left, src),
             None => src,

@@ -15,7 +15,8 @@
 
 use super::request::{CollBuffers, CollOperation, CollRequest};
 use crate::client_memory::Src;
-use crate::extended::scratch::{MovementLine, ScratchPages};
+use crate::extended::scratch::{ScratchPage, ScratchPages};
+use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
 use core::ptr;
@@ -44,32 +45,26 @@ impl DirectMovement {
     /// Carries out a movement of the team of all processes, each with one image; all call this
     /// in the same order. False, after the first synchronisation, if a source that is needed is
     /// outside the segment of its rank.
-    pub(super) fn carry_out(
-        &self,
-        ctx: Ctx,
-        request: &CollRequest,
-        buffers: CollBuffers<'_>,
-    ) -> bool {
+    pub(super) fn carry_out(&self, ctx: Ctx, request: &CollRequest, buffers: CollBuffers) -> bool {
         let (n, me, all) = (request.nbytes, self.pages.me(), self.pages.ranks());
         let root = request.root as usize;
         let rooted =
             matches!(request.operation, CollOperation::Broadcast | CollOperation::Scatter);
-        let many = matches!(request.operation, CollOperation::Scatter | CollOperation::Exchange);
-        let bytes = n.saturating_mul(if many { all } else { 1 });
-        let segment = &ctx.job.segments()[me as u32];
-        let offset = segment.offset(buffers.src.as_ptr(), buffers.src.len());
-        let own = &self.pages.page(me).movement.source;
-        own.store(offset.map_or(0, |o| o as u64 + 1), Ordering::Relaxed);
+        let segment = &ctx.endpoint().segments()[JobRank(me as u32)];
+        let range = segment.resolve(buffers.src.as_ptr(), buffers.src.len());
+        let own = self.pages.page(me).movement().source;
+        own.store(range.map_or(0, |r| r.offset() as u64 + 1), Ordering::Relaxed);
         self.synchronise(ctx);
         let source =
-            |rank| Peer::new(self.pages.page(rank).movement.source.load(Ordering::Relaxed));
+            |rank| Peer::new(self.pages.page(rank).movement().source.load(Ordering::Relaxed));
         let elsewhere = |rank: usize| source(rank).equals(0);
         if if rooted { elsewhere(root) } else { (0..all).any(elsewhere) } {
             return false;
         }
         let fetch = |rank: usize, block: usize, to: usize| {
-            let offset = source(rank).map(|s| s.wrapping_sub(1));
-            let from = source_of(ctx, rank, offset, bytes).part(block * n, n);
+            let offset =
+                source(rank).map(|s| s.wrapping_sub(1).saturating_add((block * n) as u64));
+            let from = block_of(ctx, rank, offset, n);
             let to = buffers.dst.part(to * n, n);
             if !ptr::eq(from.as_ptr(), to.as_ptr()) {
                 to.copy_from(from);
@@ -97,32 +92,37 @@ impl DirectMovement {
     fn synchronise(&self, ctx: Ctx) {
         let number = self.last.load(Ordering::Relaxed).wrapping_add(1);
         self.last.store(number, Ordering::Relaxed);
-        let word = |line: &'static MovementLine| &line.entered[number as usize % 2];
+        let word = |page: ScratchPage| page.movement().entered[number as usize % 2];
         // Acquire pairs with the Release below: what the others wrote, or read, before.
-        let entered =
-            || self.pages.all().all(|p| word(&p.movement).load(Ordering::Acquire) == number);
-        word(&self.pages.page(self.pages.me()).movement).store(number, Ordering::Release);
+        let entered = || self.pages.all().all(|p| word(p).load(Ordering::Acquire) == number);
+        word(self.pages.page(self.pages.me())).store(number, Ordering::Release);
         if !ctx.wrote_words(entered) {
             ctx.wait_for_words(&"a collective", entered);
         }
     }
 }
 
-/// The source of a rank, as it is mapped here.
-fn source_of(ctx: Ctx, rank: usize, offset: Peer<u64>, bytes: usize) -> Src<'static> {
-    let segment = &ctx.job.segments()[rank as u32];
-    let Some(range) = offset.range(Peer::new(bytes), segment.len) else {
-        report::fatal(
-            format_args!(
-                "process {rank} names {bytes} bytes at {} of its segment as a source, which has {}",
-                offset.data(),
-                segment.len
-            ),
-            format_args!(
-                "All processes of a job must call the collectives of a team with the same sizes."
-            ),
-        );
-    };
+/// The `n` bytes at an offset that a rank named, as its segment is mapped here.
+#[inline(always)]
+fn block_of(ctx: Ctx, rank: usize, offset: Peer<u64>, n: usize) -> Src<'static> {
+    let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
     let mapped = segment.mapped().expect("ranks that share pages map each other's segments");
-    mapped.part(range.start, bytes).into()
+    match offset.range(Peer::new(n), mapped.len()) {
+        Some(range) => mapped.part(range.start, n).into(),
+        None => outside(rank, offset, n, mapped.len()),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn outside(rank: usize, offset: Peer<u64>, n: usize, len: usize) -> ! {
+    report::fatal(
+        format_args!(
+            "process {rank} names {n} bytes at {} of its segment as a source, which has {len}",
+            offset.data()
+        ),
+        format_args!(
+            "All processes of a job must call the collectives of a team with the same sizes."
+        ),
+    )
 }

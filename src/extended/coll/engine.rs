@@ -25,6 +25,7 @@ use crate::extended::messages;
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -46,7 +47,7 @@ struct ActiveColl {
     function: &'static str,
     status: Arc<CollStatus>,
     /// By image of this process.
-    buffers: Vec<Option<CollBuffers<'static>>>,
+    buffers: Box<[CollBuffers]>,
     /// Images of this process that have not called.
     missing: usize,
     plan: CollPlan,
@@ -94,7 +95,7 @@ impl CollEngine {
         view: &'static TeamView,
         image: usize,
         request: CollRequest,
-        buffers: CollBuffers<'static>,
+        buffers: CollBuffers,
     ) -> Arc<CollStatus> {
         let id = CollId { context: view.context, number: view.images[image].next() };
         let mut table = self.active.lock();
@@ -103,7 +104,7 @@ impl CollEngine {
             request,
             function,
             status: Arc::default(),
-            buffers: alloc::vec![None; view.images.len()],
+            buffers: view.images.iter().map(|_| CollBuffers::none()).collect(),
             missing: view.images.len(),
             plan: CollPlan::default(),
             round: 0,
@@ -115,12 +116,10 @@ impl CollEngine {
             disagree(function, active.function);
         }
         let status = active.status.clone();
-        active.buffers[image] = Some(buffers);
+        active.buffers[image] = buffers;
         active.missing -= 1;
         if active.missing == 0 {
-            let all: Vec<CollBuffers<'static>> =
-                active.buffers.iter().flatten().copied().collect();
-            active.plan = choice::plan(ctx, view, &active.request, &all);
+            active.plan = choice::plan(ctx, view, &active.request, &active.buffers);
             if let Some(rings) = &self.rings {
                 self.read_rings(rings);
             }
@@ -183,7 +182,7 @@ impl ActiveColl {
         self.status.finish(&ctx.job.ops);
         if self.view.images.len() > 1 {
             // Threads of other images may sleep until this.
-            if let Some(host) = ctx.job.conduit.shared_host() {
+            if let Some(host) = ctx.endpoint().conduit.shared_host() {
                 host.ring_self();
             }
         }
@@ -197,7 +196,7 @@ impl ActiveColl {
     /// Starts the messages of the round: receives first.
     fn begin(&mut self, ctx: Ctx, coll: CollId, engine: &CollEngine) {
         let inbox = &engine.inbox;
-        let small = ctx.job.conduit.max_medium();
+        let small = ctx.endpoint().conduit.max_medium();
         let (context, number) = (coll.context as i32, coll.number as i32);
         let transfers = core::mem::take(&mut self.plan.rounds[self.round].transfers);
         for t in &transfers {
@@ -211,7 +210,7 @@ impl ActiveColl {
             self.receives.push(slot);
             let ([ah, al], [nh, nl]) = (halves(to.as_ptr().addr()), halves(to.len()));
             let args = [context, number, t.tag as i32, slot as i32, ah, al, nh, nl];
-            self.send(ctx, engine, id.peer, COLL_READY, &args, Src::from(&[][..]));
+            self.send(ctx, engine, id.peer, COLL_READY, &args, Src::empty());
         }
         for t in &transfers {
             let TransferMemory::Send(data) = t.memory else { continue };
@@ -236,16 +235,16 @@ impl ActiveColl {
             [ready.slot as i32, high, low]
         };
         let at = core::ptr::without_provenance_mut::<u8>(ready.at);
-        let range = ctx.job.segments().resolve(to, at, data.len());
+        let range = ctx.endpoint().segments()[to].resolve(at, data.len());
         if let Some(mapped) = range.and_then(RemoteRange::mapped) {
             mapped.copy_from(data);
             fence(Ordering::Release);
-            self.send(ctx, engine, to, COLL_PIECE, &args(data.len()), Src::from(&[][..]));
+            self.send(ctx, engine, to, COLL_PIECE, &args(data.len()), Src::empty());
             return;
         }
         let most = match range {
-            Some(_) => ctx.job.conduit.max_long_request(),
-            None => ctx.job.conduit.max_medium(),
+            Some(_) => ctx.endpoint().conduit.max_long_request(),
+            None => ctx.endpoint().conduit.max_medium(),
         };
         for offset in (0..data.len()).step_by(most) {
             let piece = data.part(offset, most.min(data.len() - offset));
@@ -254,7 +253,7 @@ impl ActiveColl {
                 Some(range) => {
                     let destination = range.part(offset, piece.len());
                     let m = Outgoing::long(COLL_PIECE, &args, piece, destination, at.addr());
-                    ctx.request(self.function, to.0, &m);
+                    ctx.request(self.function, to, &m);
                 }
                 // Not through a ring, whose messages count as Shorts.
                 None => messages::request(ctx, self.function, to, COLL_PIECE, &args, piece),
@@ -276,7 +275,7 @@ impl ActiveColl {
         if let Some(rings) = engine.rings.as_ref().filter(|_| fits)
             && rings.write(to, handler, args, payload)
         {
-            if let Some(host) = ctx.job.conduit.shared_host() {
+            if let Some(host) = ctx.endpoint().conduit.shared_host() {
                 host.ring_peers();
             }
             return;

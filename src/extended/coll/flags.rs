@@ -36,9 +36,13 @@ const SCANS: (c_int, &str) =
 
 /// The kind of which these flags do not hold exactly one.
 fn lacking(flags: c_int, operation: CollOperation) -> Option<&'static str> {
-    let scans = (operation == CollOperation::Scan).then_some(SCANS);
-    let mut kinds = KINDS.into_iter().chain(scans);
-    kinds.find(|(bits, _)| (flags & bits).count_ones() != 1).map(|(_, names)| names)
+    let one = |bits: c_int| (flags & bits).count_ones() == 1;
+    let scan = || operation != CollOperation::Scan || one(SCANS.0);
+    match KINDS.iter().find(|(bits, _)| !one(*bits)) {
+        Some((_, names)) => Some(names),
+        None if scan() => None,
+        None => Some(SCANS.1),
+    }
 }
 
 impl CollFlags {

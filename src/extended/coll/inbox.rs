@@ -41,7 +41,7 @@ impl<'a> CollMessage<'a> {
     /// An active message whose handler is running.
     pub(super) fn of(m: &AmMessage<'a>) -> CollMessage<'a> {
         CollMessage {
-            source: JobRank(m.source),
+            source: m.source,
             category: m.category,
             args: m.args,
             payload: m.payload.into(),

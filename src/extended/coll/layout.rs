@@ -4,6 +4,7 @@
 //! image numbers count through the processes in the order of the team; a process is its rank
 //! in the team.
 
+use super::request::CollBuffers;
 use crate::client_memory::{Dst, Src};
 
 /// The processes of a team and their images, as one of them sees them.
@@ -61,9 +62,7 @@ impl TeamLayout<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LocalBlocks<'a> {
     /// By image of this process.
-    pub(super) dst: &'a [Dst<'static>],
-    /// By image of this process.
-    pub(super) src: &'a [Src<'static>],
+    pub(super) images: &'a [CollBuffers],
     /// Bytes of a block.
     pub(super) nbytes: usize,
 }

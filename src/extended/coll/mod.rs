@@ -44,11 +44,12 @@ pub mod tuning;
 mod view;
 
 use super::barrier::Barrier;
-use super::members::{self, TeamMembers};
+use super::members::TeamMembers;
 use super::scratch::ScratchPages;
+use crate::client_memory::{Dst, Src};
 use crate::conduit::AmMessage;
 use crate::limits::MAX_THREADS;
-use crate::rank::{JobRank, TeamRank};
+use crate::rank::TeamRank;
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetResult};
 use crate::{env, fault, report};
@@ -64,6 +65,7 @@ use engine::CollEngine;
 use inbox::CollMessage;
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
+use request::CollMemory;
 pub use request::{CollBuffers, CollOperation, CollRequest, ReduceFn, Reduction};
 use rings::ShortRings;
 pub use team::Team;
@@ -106,7 +108,7 @@ pub struct CollCall {
     /// What to do.
     pub request: CollRequest,
     /// The memory of the image.
-    pub buffers: CollBuffers<'static>,
+    pub buffers: CollBuffers,
 }
 
 impl CollCall {
@@ -162,10 +164,10 @@ impl Coll {
     ///
     /// Ends the job if the numbers do not fit, or if they differ from those of an earlier call.
     pub fn init(&self, ctx: Ctx, counts: &[u32], mine: u32, functions: &[(ReduceFn, c_int)]) {
-        let own = JobRank(ctx.job.mynode);
-        let me = members::team_rank_of_all(own);
+        let own = ctx.endpoint().rank;
+        let me = ctx.team().me();
         let world = self.world.get_or_init(|| {
-            let ranks = (0..ctx.job.nodes).map(JobRank).collect();
+            let ranks = ctx.team().ranks().collect();
             let members = TeamMembers::new(ranks, own);
             let team = Team::new(0, members, counts.to_vec(), Some(self.barrier));
             Box::new(Box::leak(Box::new(team)))
@@ -255,7 +257,7 @@ impl Coll {
         ctx: Ctx,
         view: &TeamView,
         request: &mut CollRequest,
-        buffers: CollBuffers<'_>,
+        buffers: CollBuffers,
     ) -> bool {
         let Some(direct) = self.direct.as_ref().filter(|_| !fault::any()) else { return false };
         // With one image on each process, processes call in the order of the team.
@@ -278,17 +280,12 @@ impl Coll {
         function: &'static str,
         view: &'static TeamView,
         mut request: CollRequest,
-        buffers: CollBuffers<'_>,
+        buffers: CollBuffers,
     ) {
         let image = self.image(ctx, function, view);
         self.enter(ctx, function, view, &request);
-        let status = (!self.at_once(ctx, view, &mut request, buffers)).then(|| {
-            // SAFETY: the collective is done when this function returns.
-            let dst = unsafe { buffers.dst.until_complete() };
-            // SAFETY: as above.
-            let src = unsafe { buffers.src.until_complete() };
-            self.engine.call(ctx, function, view, image, request, CollBuffers { dst, src })
-        });
+        let status = (!self.at_once(ctx, view, &mut request, buffers))
+            .then(|| self.engine.call(ctx, function, view, image, request, buffers));
         let before = core::mem::take(&mut *view.images[image].aggregate.lock());
         if fault::on("skip_sync") {
             return;
@@ -312,24 +309,44 @@ impl Coll {
         let image = self.image(ctx, call.function, view);
         self.enter(ctx, call.function, view, &call.request);
         let status = self.engine.call(ctx, call.function, view, image, call.request, call.buffers);
-        let mut all = view.images[image].aggregate.lock();
-        all.push(status);
+        let mut before = view.images[image].aggregate.lock();
         if aggregate {
+            before.push(status);
             return OpHandle::INVALID;
         }
-        let all = core::mem::take(&mut *all);
-        if all.iter().all(|s| s.done()) {
+        let before = core::mem::take(&mut *before);
+        let all = || before.iter().chain([&status]);
+        if all().all(|s| s.done()) {
             return OpHandle::INVALID;
         }
         let ops = &ctx.job.ops;
-        let handle = ops.begin(ctx.thread, all.len() as u32);
-        all.iter().for_each(|status| status.complete(handle.op(), ops));
+        let handle = ops.begin(ctx.thread, before.len() as u32 + 1);
+        all().for_each(|status| status.complete(handle.op(), ops));
         handle
     }
 
     /// Whether the collectives of a handle are done; the handle is invalid then. Does not poll.
     pub fn sync(&self, ctx: Ctx, handle: OpHandle) -> bool {
         fault::on("skip_sync") || ctx.op_done(handle)
+    }
+
+    /// The record that each image passes, by image. Collective.
+    fn records_of_all<const N: usize>(
+        &self,
+        ctx: Ctx,
+        function: &'static str,
+        view: &'static TeamView,
+        mine: [u32; N],
+    ) -> Vec<[u32; N]> {
+        let all = view.all() as usize;
+        let mut memory = CollMemory::new((all + 1) * size_of_val(&mine));
+        let (src, dst) = memory.bytes().split_at(size_of_val(&mine));
+        src.copy_from(Src::from(mine.map(u32::to_ne_bytes).as_flattened()));
+        let request = CollRequest::new(CollOperation::GatherAll, src.len());
+        self.blocking(ctx, function, view, request, CollBuffers { dst, src: src.into() });
+        let mut words = alloc::vec![[[0; size_of::<u32>()]; N]; all];
+        Dst::from(words.as_flattened_mut().as_flattened_mut()).copy_from(dst.into());
+        words.into_iter().map(|record| record.map(u32::from_ne_bytes)).collect()
     }
 
     /// `gasnet_coll_team_split`: the team of the images that pass the same color, in the order
@@ -345,26 +362,18 @@ impl Coll {
         let view = parent.view(false);
         // Color, rank and the number that this process has for a new team, from each image.
         let mine = [color, relrank, self.next_team.load(Ordering::Relaxed)];
-        let src = mine.map(u32::to_ne_bytes).concat();
-        let mut dst = alloc::vec![0; src.len() * view.all() as usize];
-        let request = CollRequest::new(CollOperation::GatherAll, src.len());
-        let buffers = CollBuffers { dst: dst[..].as_mut().into(), src: src[..].into() };
-        self.blocking(ctx, function, view, request, buffers);
-        let record = |image: u32| {
-            let bytes = dst[image as usize * src.len()..].as_chunks::<4>().0;
-            [0, 1, 2].map(|i: usize| u32::from_ne_bytes(bytes[i]))
-        };
-        let id = (0..view.all()).map(|image| record(image)[2]).max().unwrap_or(1);
+        let records = self.records_of_all(ctx, function, view, mine);
+        let id = records.iter().map(|record| record[2]).max().unwrap_or(1);
         // By rank in the parent: the record of the first image of that process.
         let mut chosen: Vec<(u32, TeamRank)> = (0..view.members.size())
-            .map(|rank| (record(view.first[rank as usize]), TeamRank(rank)))
+            .map(|rank| (records[view.first[rank as usize] as usize], TeamRank(rank)))
             .filter(|(record, _)| record[0] == color)
             .map(|(record, rank)| (record[1], rank))
             .collect();
         chosen.sort_unstable();
         let ranks = chosen.iter().map(|&(_, rank)| view.members.job_rank(rank)).collect();
         let counts = chosen.iter().map(|&(_, rank)| parent.images_of(rank)).collect();
-        let members = TeamMembers::new(ranks, JobRank(ctx.job.mynode));
+        let members = TeamMembers::new(ranks, ctx.endpoint().rank);
         let team = self.add_team(id, members, counts);
         // A message for the new team may arrive as soon as one member has returned, so all of
         // them have made it before.

@@ -33,9 +33,9 @@ pub(super) fn broadcast(
     let absolute = |relative: usize| (relative + top) % n;
     let links = tree.links(n, l.behind(top));
     let (landing, source): (Option<Dst<'static>>, Src<'static>) = if l.me == top {
-        (None, p.src[root - l.first(top)])
+        (None, p.images[root - l.first(top)].src)
     } else {
-        (Some(p.dst[0]), p.dst[0].into())
+        (Some(p.images[0].dst), p.images[0].dst.into())
     };
     let segment = if segment == 0 { p.nbytes.max(1) } else { segment };
     // Offset and bytes of piece i, which is its tag.
@@ -69,8 +69,8 @@ pub(super) fn broadcast(
     }
     plan.push(round);
     let mut last = PlanRound::default();
-    for &dst in p.dst {
-        last.copy(dst, source);
+    for image in p.images {
+        last.copy(image.dst, source);
     }
     plan.push(last);
 }
@@ -104,12 +104,13 @@ pub(super) fn scatter(
     // The blocks of this process, and those of its subtree in the order of the tree. `None`: the
     // source has them in that order.
     let (own, below): (Src<'static>, Option<Src<'static>>) = if l.me != top {
-        let buffer = if rest == mine && p.dst.len() == 1 { p.dst[0] } else { plan.scratch(rest) };
+        let buffer =
+            if rest == mine && p.images.len() == 1 { p.images[0].dst } else { plan.scratch(rest) };
         round.receive(absolute(links.parent.unwrap_or(0)), 0, buffer);
         plan.push(core::mem::take(&mut round));
         (buffer.part(0, mine).into(), Some(buffer.into()))
     } else {
-        let src = p.src[root - l.first(top)];
+        let src = p.images[root - l.first(top)].src;
         if tree.is_flat() || top == 0 {
             (p.from(src, l.first(top), l.images(top)), None)
         } else {
@@ -125,14 +126,16 @@ pub(super) fn scatter(
         let bytes = offsets[end] - offsets[child];
         let from = match below {
             Some(blocks) => blocks.part(offsets[child] - offsets[me], bytes),
-            None => p.src[root - l.first(top)].part(l.first(absolute(child)) * p.nbytes, bytes),
+            None => {
+                p.images[root - l.first(top)].src.part(l.first(absolute(child)) * p.nbytes, bytes)
+            }
         };
         round.send(absolute(child), 0, from);
     }
     plan.push(round);
     let mut last = PlanRound::default();
-    for (i, &dst) in p.dst.iter().enumerate() {
-        last.copy(dst, p.from(own, i, 1));
+    for (i, image) in p.images.iter().enumerate() {
+        last.copy(image.dst, p.from(own, i, 1));
     }
     plan.push(last);
 }
@@ -153,12 +156,12 @@ pub(super) fn gather(
     let rest = offsets[links.end] - offsets[me];
     let mut round = PlanRound::default();
     if l.me != top {
-        let buffer: Src<'static> = if p.src.len() == 1 && links.children.is_empty() {
-            p.src[0]
+        let buffer: Src<'static> = if p.images.len() == 1 && links.children.is_empty() {
+            p.images[0].src
         } else {
             let buffer = plan.scratch(rest);
-            for (i, &src) in p.src.iter().enumerate() {
-                round.copy(p.to(buffer, i, 1), src);
+            for (i, image) in p.images.iter().enumerate() {
+                round.copy(p.to(buffer, i, 1), image.src);
             }
             for &(child, end) in &links.children {
                 let bytes = offsets[end] - offsets[child];
@@ -175,9 +178,9 @@ pub(super) fn gather(
         plan.push(round);
         return;
     }
-    let dst = p.dst[root - l.first(top)];
-    for (i, &src) in p.src.iter().enumerate() {
-        round.copy(p.to(dst, l.first(top) + i, 1), src);
+    let dst = p.images[root - l.first(top)].dst;
+    for (i, image) in p.images.iter().enumerate() {
+        round.copy(p.to(dst, l.first(top) + i, 1), image.src);
     }
     // Blocks that arrive in another order than that of the images pass through scratch memory.
     let buffer = (!tree.is_flat() && top != 0).then(|| plan.scratch(rest));

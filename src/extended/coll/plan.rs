@@ -8,10 +8,9 @@
 //!   round r    local steps, in order  ->  all transfers at once  ->  round r + 1
 //! ```
 
-use super::request::{CollBuffers, Reduction};
+use super::request::{CollBuffers, CollMemory, Reduction};
 use crate::client_memory::{Dst, Src};
 use crate::rank::TeamRank;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// Tags of the messages of the synchronisations before and after; those of data are below.
@@ -77,7 +76,7 @@ impl PlanRound {
 pub(super) struct CollPlan {
     pub(super) rounds: Vec<PlanRound>,
     reduction: Option<Reduction>,
-    scratch: Vec<Box<[u128]>>,
+    scratch: Vec<CollMemory>,
 }
 
 impl CollPlan {
@@ -88,9 +87,8 @@ impl CollPlan {
 
     /// `n` bytes of memory, aligned for any element, that live as long as the plan.
     pub(super) fn scratch(&mut self, n: usize) -> Dst<'static> {
-        let mut memory = alloc::vec![0u128; n.div_ceil(16)].into_boxed_slice();
-        // SAFETY: the plan keeps the memory, and only its own rounds use it.
-        let bytes = unsafe { Dst::new(memory.as_mut_ptr().cast(), n) };
+        let mut memory = CollMemory::new(n);
+        let bytes = memory.bytes();
         self.scratch.push(memory);
         bytes
     }
@@ -124,12 +122,7 @@ impl CollPlan {
                 LocalStep::Copy { to, from } => to.copy_from(from),
                 LocalStep::Combine { to, left, right } => {
                     let f = self.reduction.expect("only plans with a function combine");
-                    let n = f.elem_count;
-                    let (to, left, right) =
-                        (to.as_ptr().cast(), left.as_ptr().cast(), right.as_ptr().cast());
-                    // SAFETY: the client registered a function of this type, and each of the
-                    // three areas has `elem_count` elements.
-                    unsafe { (f.function)(to, n, left, n, right, f.elem_size, f.flags, f.arg) };
+                    f.combine(to, left, right);
                 }
             }
         }

@@ -60,6 +60,18 @@ pub struct Reduction {
     pub elem_count: usize,
 }
 
+impl Reduction {
+    /// `to = left op right`; each has the bytes of all elements, and `to` overlaps neither.
+    pub(super) fn combine(&self, to: Dst<'_>, left: Src<'_>, right: Src<'_>) {
+        let (n, bytes) = (self.elem_count, self.elem_count * self.elem_size);
+        assert!([to.len(), left.len(), right.len()] == [bytes; 3], "areas of other sizes");
+        let (to, left, right) = (to.as_ptr().cast(), left.as_ptr().cast(), right.as_ptr().cast());
+        // SAFETY: a function of the table of `gasnet_coll_init`, whose type says how it is called;
+        // each area has `n` elements, as was checked.
+        unsafe { (self.function)(to, n, left, n, right, self.elem_size, self.flags, self.arg) };
+    }
+}
+
 impl PartialEq for Reduction {
     fn eq(&self, other: &Reduction) -> bool {
         core::ptr::fn_addr_eq(self.function, other.function)
@@ -122,19 +134,39 @@ impl CollRequest {
 
 /// The memory of one image that a collective uses.
 #[derive(Clone, Copy, Debug)]
-pub struct CollBuffers<'a> {
+pub struct CollBuffers {
     /// Where its result goes.
-    pub dst: Dst<'a>,
+    pub dst: Dst<'static>,
     /// Its operand.
-    pub src: Src<'a>,
+    pub src: Src<'static>,
 }
 
-impl CollBuffers<'_> {
+impl CollBuffers {
     /// No memory.
-    pub(super) fn none() -> CollBuffers<'static> {
-        let nothing: &'static mut [u8] = &mut [];
-        let dst = Dst::from(nothing);
-        CollBuffers { dst, src: dst.into() }
+    pub(super) fn none() -> CollBuffers {
+        CollBuffers { dst: Dst::empty(), src: Src::empty() }
+    }
+}
+
+/// Memory of the library that a collective uses, zero at first and aligned for any element. Its
+/// owner keeps it until the collective is done.
+#[derive(Debug)]
+pub(super) struct CollMemory {
+    words: Vec<u128>,
+    bytes: usize,
+}
+
+impl CollMemory {
+    /// `n` bytes.
+    pub(super) fn new(n: usize) -> CollMemory {
+        CollMemory { words: alloc::vec![0; n.div_ceil(size_of::<u128>())], bytes: n }
+    }
+
+    /// The bytes.
+    pub(super) fn bytes(&mut self) -> Dst<'static> {
+        // SAFETY: the words have this many bytes. They are not freed while they are in use: a
+        // plan owns those of its rounds, and `Coll::split` waits for its collective.
+        unsafe { Dst::new(self.words.as_mut_ptr().cast(), self.bytes) }
     }
 }
 

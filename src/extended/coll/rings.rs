@@ -82,8 +82,8 @@ impl ShortRings {
     }
 
     /// A line of the ring from one rank to another.
-    fn line(&self, from: usize, to: usize, number: u32) -> &WordLine {
-        &self.pages.page(to).rings[from * self.lines + number as usize % self.lines]
+    fn line(&self, from: usize, to: usize, number: u32) -> &'static WordLine {
+        &self.pages.page(to).rings()[from * self.lines + number as usize % self.lines]
     }
 
     /// Whether a message of so many arguments and bytes fits into a line.

@@ -5,8 +5,7 @@
 //! image.
 
 use super::tree::Tree;
-use super::{Coll, CollBuffers, CollCall, CollOperation, CollRequest};
-use crate::client_memory::{Dst, Src};
+use super::{Coll, CollCall};
 use crate::runtime::Ctx;
 use sys::clock;
 
@@ -54,10 +53,7 @@ pub fn search(
 
 /// The largest of the times of all images.
 fn slowest(coll: &Coll, ctx: Ctx, call: CollCall, mine: u64) -> u64 {
-    let src = mine.to_ne_bytes();
-    let mut all = alloc::vec![0; src.len() * call.team.images(call.by_process) as usize];
-    let request = CollRequest::new(CollOperation::GatherAll, src.len());
-    let buffers = CollBuffers { dst: Dst::from(&mut all[..]), src: Src::from(&src[..]) };
-    coll.blocking(ctx, call.function, call.view(), request, buffers);
-    all.as_chunks().0.iter().map(|&time| u64::from_ne_bytes(time)).max().unwrap_or(mine)
+    let words = [(mine >> 32) as u32, mine as u32];
+    let times = coll.records_of_all(ctx, call.function, call.view(), words);
+    times.iter().map(|&[high, low]| u64::from(high) << 32 | u64::from(low)).max().unwrap_or(mine)
 }

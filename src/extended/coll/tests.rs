@@ -4,11 +4,11 @@
 use super::all_to_all::{self, AllToAll};
 use super::layout::{LocalBlocks, TeamLayout};
 use super::plan::{CollPlan, TransferMemory};
+use super::request::{CollBuffers, CollMemory};
 use super::tree::Tree;
 use super::{ReduceFn, Reduction, compute, movement};
 use crate::client_memory::{Dst, Src};
 use crate::extended::random::SeededRandom;
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -65,16 +65,17 @@ fn carry_out(plans: &[CollPlan], random: &mut SeededRandom) {
 }
 
 /// Memory of an image, with a margin around it that must stay as it is.
-struct GuardedMemory(Box<[u8]>);
+struct GuardedMemory(CollMemory, usize);
 
 const MARGIN: usize = 32;
 const BLANK: u8 = 0xee;
 
 impl GuardedMemory {
     fn new(data: &[u8]) -> GuardedMemory {
-        let mut all = vec![BLANK; data.len() + 2 * MARGIN];
-        all[MARGIN..MARGIN + data.len()].copy_from_slice(data);
-        GuardedMemory(all.into())
+        let mut memory = GuardedMemory(CollMemory::new(data.len() + 2 * MARGIN), data.len());
+        memory.0.bytes().fill(BLANK);
+        memory.bytes().copy_from(Src::from(data));
+        memory
     }
 
     fn blank(n: usize) -> GuardedMemory {
@@ -83,19 +84,16 @@ impl GuardedMemory {
 
     /// The bytes between the margins.
     fn bytes(&mut self) -> Dst<'static> {
-        let end = self.0.len() - MARGIN;
-        let bytes = Dst::from(&mut self.0[MARGIN..end]);
-        // SAFETY: `run` carries all plans out before it returns, and the memory outlives it.
-        unsafe { bytes.until_complete() }
+        self.0.bytes().part(MARGIN, self.1)
     }
 
-    fn check(&self, data: &[u8], what: &str) {
-        let end = self.0.len() - MARGIN;
-        assert!(
-            self.0[..MARGIN].iter().chain(&self.0[end..]).all(|&b| b == BLANK),
-            "{what}: margin"
-        );
-        assert_eq!(&self.0[MARGIN..end], data, "{what}");
+    fn check(&mut self, data: &[u8], what: &str) {
+        let mut all = vec![0; self.1 + 2 * MARGIN];
+        Dst::from(&mut all[..]).copy_from(self.0.bytes().into());
+        let (before, rest) = all.split_at(MARGIN);
+        let (bytes, after) = rest.split_at(self.1);
+        assert!(before.iter().chain(after).all(|&b| b == BLANK), "{what}: margin");
+        assert_eq!(bytes, data, "{what}");
     }
 }
 
@@ -141,14 +139,17 @@ fn run(
     make: impl Fn(&mut CollPlan, TeamLayout<'_>, LocalBlocks<'_>),
 ) {
     let first = first(counts);
-    let dst: Vec<Dst<'static>> = dst.iter_mut().map(GuardedMemory::bytes).collect();
-    let src: Vec<Src<'static>> = src.iter_mut().map(|m| m.bytes().into()).collect();
+    let buffers: Vec<CollBuffers> = dst
+        .iter_mut()
+        .zip(src)
+        .map(|(dst, src)| CollBuffers { dst: dst.bytes(), src: src.bytes().into() })
+        .collect();
     let mut random = SeededRandom::new(nbytes as u64 * 31 + counts.len() as u64 + 1);
     let plans: Vec<CollPlan> = (0..counts.len())
         .map(|me| {
             let mut plan = CollPlan::with(reduction);
             let images = first[me] as usize..first[me + 1] as usize;
-            let places = LocalBlocks { dst: &dst[images.clone()], src: &src[images], nbytes };
+            let places = LocalBlocks { images: &buffers[images], nbytes };
             plan.barrier(counts.len(), me, false);
             make(&mut plan, TeamLayout { me, first: &first }, places);
             plan.barrier(counts.len(), me, true);
@@ -178,7 +179,7 @@ fn broadcast() {
                 run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                     movement::broadcast(plan, l, p, root, tree, segment);
                 });
-                for d in &dst {
+                for d in &mut dst {
                     d.check(&block(root, 0, n), "broadcast");
                 }
             }
@@ -198,7 +199,7 @@ fn scatter_and_gather() {
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                 movement::scatter(plan, l, p, root, tree)
             });
-            for (i, d) in dst.iter().enumerate() {
+            for (i, d) in dst.iter_mut().enumerate() {
                 d.check(&block(root, i, n), "scatter");
             }
             let mut dst: Vec<GuardedMemory> =
@@ -209,7 +210,7 @@ fn scatter_and_gather() {
                 movement::gather(plan, l, p, root, tree)
             });
             dst[root].check(&blocks(root, all, n), "gather");
-            for (_, d) in dst.iter().enumerate().filter(|(i, _)| *i != root) {
+            for (_, d) in dst.iter_mut().enumerate().filter(|(i, _)| *i != root) {
                 d.check(&vec![BLANK; n * all], "gather, not the root");
             }
         }
@@ -235,7 +236,7 @@ fn all_to_all() {
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                 all_to_all::gather_all(plan, l, p, how)
             });
-            for d in &dst {
+            for d in &mut dst {
                 d.check(&blocks(9, all, n), "gather_all");
             }
             let mut dst: Vec<GuardedMemory> =
@@ -245,7 +246,7 @@ fn all_to_all() {
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                 all_to_all::exchange(plan, l, p, how)
             });
-            for (j, d) in dst.iter().enumerate() {
+            for (j, d) in dst.iter_mut().enumerate() {
                 let want: Vec<u8> = (0..all).flat_map(|i| block(i, j, n)).collect();
                 d.check(&want, "exchange");
             }
@@ -265,10 +266,24 @@ unsafe extern "C" fn compose(
     _arg: c_int,
 ) {
     assert_eq!((left_count, elem_size), (count, 2));
-    let (to, l, r) = (results.cast::<[u8; 2]>(), left.cast::<[u8; 2]>(), right.cast::<[u8; 2]>());
+    each_element(count, [results.cast_const(), left, right], both);
+}
+
+/// `to = f(left, right)` for each of `count` elements of N bytes; the areas are to, left, right.
+fn each_element<const N: usize>(
+    count: usize,
+    areas: [*const c_void; 3],
+    f: impl Fn([u8; N], [u8; N]) -> [u8; N],
+) {
+    // SAFETY: `Reduction::combine` calls with three areas of `count` elements.
+    let [to, left, right] = areas.map(|a| unsafe { Dst::new(a.cast_mut().cast(), count * N) });
     for i in 0..count {
-        // SAFETY: three areas of `count` elements.
-        unsafe { *to.add(i) = both(*l.add(i), *r.add(i)) };
+        let element = |area: Dst<'_>| {
+            let mut bytes = [0; N];
+            Dst::from(&mut bytes[..]).copy_from(area.part(i * N, N).into());
+            bytes
+        };
+        to.part(i * N, N).copy_from(Src::from(&f(element(left), element(right))[..]));
     }
 }
 
@@ -314,7 +329,7 @@ fn reduce_and_scan() {
             run(&counts, n, Some(fold), &mut dst, &mut src, |plan, l, p| {
                 compute::reduce(plan, l, p, root, tree, true);
             });
-            for (i, d) in dst.iter().enumerate() {
+            for (i, d) in dst.iter_mut().enumerate() {
                 let want = if i == root { combined(0..all) } else { vec![BLANK; n] };
                 d.check(&want, "reduce");
             }
@@ -326,7 +341,7 @@ fn reduce_and_scan() {
             run(&counts, n, Some(fold), &mut dst, &mut src, |plan, l, p| {
                 compute::scan(plan, l, p, inclusive);
             });
-            for (i, d) in dst.iter().enumerate() {
+            for (i, d) in dst.iter_mut().enumerate() {
                 d.check(&combined(0..i + usize::from(inclusive)), "scan");
             }
         }
@@ -343,13 +358,7 @@ unsafe extern "C" fn add(
     _flags: c_int,
     _arg: c_int,
 ) {
-    for i in 0..count {
-        // SAFETY: three areas of `count` bytes.
-        unsafe {
-            let sum = (*left.cast::<u8>().add(i)).wrapping_add(*right.cast::<u8>().add(i));
-            *results.cast::<u8>().add(i) = sum;
-        }
-    }
+    each_element(count, [results.cast_const(), left, right], |[a], [b]| [a.wrapping_add(b)]);
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Vis {
         Vis {
             ampipe: env::VIS_AMPIPE.get(),
             remote_contig: env::VIS_REMOTECONTIG.get(),
-            max_chunk: (job.conduit.max_medium() - ROW).min(env::VIS_MAXCHUNK.get()),
+            max_chunk: (job.endpoint.conduit.max_medium() - ROW).min(env::VIS_MAXCHUNK.get()),
             gets: PendingGets::default(),
         }
     }
@@ -114,7 +114,7 @@ impl Vis {
 
     /// Initiates the messages of a transfer.
     fn initiate(&self, operation: &VisOperation, shape: &impl VisShape) {
-        let capacity = operation.ctx.job.conduit.max_medium();
+        let capacity = operation.ctx.endpoint().conduit.max_medium();
         let small = |run: VisRun| run.n <= self.max_chunk;
         match (self.plan(operation.direction, survey(shape)), operation.direction) {
             (VisPlan::Gathered, _) => {
@@ -181,7 +181,7 @@ pub fn copy_mapped(
     rank: JobRank,
     shape: &impl VisShape,
 ) -> bool {
-    let Some(distance) = job.distance(function, rank.0, shape.remote_pieces()) else {
+    let Some(distance) = job.endpoint.distance(function, rank, shape.remote_pieces()) else {
         return false;
     };
     directly(direction, shape, |run| {
@@ -220,7 +220,7 @@ fn directly(
 
 #[cfg(test)]
 mod tests {
-    use super::vector::{MemVec, VectorTransfer};
+    use super::pieces::{VisPiece, each_run};
     use super::*;
 
     #[test]
@@ -254,15 +254,25 @@ mod tests {
         );
     }
 
+    /// Two lists of pieces.
+    struct Lists<'a>(&'a [VisPiece], &'a [VisPiece]);
+
+    impl VisShape for Lists<'_> {
+        fn each(&self, f: impl FnMut(VisRun)) {
+            each_run(self.0.iter().copied(), self.1.iter().copied(), f);
+        }
+
+        fn remote_pieces(&self) -> impl Iterator<Item = VisPiece> {
+            self.0.iter().copied()
+        }
+    }
+
     #[test]
     fn neighbours_there_are_seen() {
-        let v = |addr: usize, len| MemVec { addr: core::ptr::without_provenance_mut(addr), len };
+        let v = |addr: usize, len| (core::ptr::without_provenance_mut(addr), len);
         let (remote, local) = ([v(100, 12), v(200, 4)], [v(10, 4), v(20, 4), v(30, 4), v(40, 4)]);
-        // SAFETY: no memory is accessed.
-        let shape = unsafe { VectorTransfer::new(&remote, &local) };
+        let shape = Lists(&remote, &local);
         assert_eq!(survey(&shape), ShapeSurvey { runs: 4, remote_runs: 2 });
-        // SAFETY: as above.
-        let empty = unsafe { VectorTransfer::new(&[], &[]) };
-        assert_eq!(survey(&empty), ShapeSurvey { runs: 0, remote_runs: 0 });
+        assert_eq!(survey(&Lists(&[], &[])), ShapeSurvey { runs: 0, remote_runs: 0 });
     }
 }

@@ -4,7 +4,7 @@
 //! it is sent.
 
 use super::pieces::VisRun;
-use crate::client_memory::{Dst, RemoteRange, Src};
+use crate::client_memory::{Dst, RemoteRange, Src, UncheckedRange};
 use crate::conduit::{CHUNK, OpId};
 use crate::rank::JobRank;
 use crate::runtime::Ctx;
@@ -49,7 +49,7 @@ impl VisOperation {
 
     /// A put or get for one run.
     pub(super) fn each(&self, run: VisRun) {
-        let conduit = &self.ctx.job.conduit;
+        let conduit = &self.ctx.endpoint().conduit;
         let op = self.count(conduit.fragments(run.n));
         let remote = self.remote(run.remote, run.n);
         match self.direction {
@@ -60,7 +60,9 @@ impl VisOperation {
 
     /// `n` bytes of the remote side.
     fn remote(&self, at: *mut u8, n: usize) -> RemoteRange {
-        self.ctx.job.remote_range(self.function, self.rank.0, at, n)
+        // SAFETY: a piece of a list that `capi` made of the client's, at addresses of the rank.
+        let bytes = unsafe { UncheckedRange::new(at, n) };
+        self.ctx.endpoint().remote_range(self.function, self.rank, bytes)
     }
 }
 
@@ -93,7 +95,7 @@ impl<'a> GatheredPut<'a> {
     pub(super) fn put(&mut self) {
         let (operation, n) = (self.operation, self.used);
         if n != 0 {
-            let conduit = &operation.ctx.job.conduit;
+            let conduit = &operation.ctx.endpoint().conduit;
             let op = operation.count(conduit.fragments(n));
             let remote = operation.remote(self.remote, n);
             conduit.put(operation.ctx, remote, Src::from(&self.data[..n]), op);

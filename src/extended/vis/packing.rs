@@ -12,7 +12,7 @@
 //! The local rows of a get are kept here, under the number that travels.
 
 use super::operation::VisOperation;
-use super::pieces::{PieceRow, PieceRows, ROW, VisRun};
+use super::pieces::{LocalRows, PieceRow, PieceRows, ROW, VisRun};
 use crate::client_memory::{Dst, Src};
 use crate::conduit::{AmMessage, CHUNK, OpId};
 use crate::extended::handler_ids::{
@@ -33,7 +33,7 @@ struct PendingGet {
     op: OpId,
     bytes: usize,
     /// The destination.
-    local: PieceRows,
+    local: LocalRows,
 }
 
 /// The packed gets of a process that have not been answered, by number.
@@ -121,7 +121,7 @@ pub(super) struct GetPacker<'a> {
     capacity: usize,
     bytes: usize,
     remote: PieceRows,
-    local: PieceRows,
+    local: LocalRows,
 }
 
 impl<'a> GetPacker<'a> {
@@ -131,7 +131,7 @@ impl<'a> GetPacker<'a> {
         gets: &'a PendingGets,
         capacity: usize,
     ) -> Self {
-        let (remote, local) = (PieceRows::default(), PieceRows::default());
+        let (remote, local) = (PieceRows::default(), LocalRows::default());
         GetPacker { operation, gets, capacity, bytes: 0, remote, local }
     }
 
@@ -143,7 +143,7 @@ impl<'a> GetPacker<'a> {
             self.send();
         }
         self.remote.extend(run.remote, run.n);
-        self.local.push(run.local().as_ptr(), run.n);
+        self.local.push(run);
         self.bytes += run.n;
     }
 
@@ -166,7 +166,7 @@ impl<'a> GetPacker<'a> {
 /// Calls `f` with the pieces of the own segment that the rows of a message name; they have
 /// `total` bytes together.
 fn named(ctx: Ctx, m: &AmMessage<'_>, rows: Src<'_>, total: usize, mut f: impl FnMut(Dst<'_>)) {
-    let segment = ctx.job.own_segment();
+    let segment = ctx.endpoint().own_segment();
     let mut left = total;
     if !rows.len().is_multiple_of(ROW) {
         malformed(m);
@@ -199,7 +199,7 @@ pub fn on_put(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         piece.copy_from(next);
         from = rest;
     });
-    let nothing = Src::from(&[][..]);
+    let nothing = Src::empty();
     messages::reply(ctx, "gasnet_puts", token, VIS_PUT_REPLY, &[op], nothing);
 }
 
@@ -214,7 +214,7 @@ pub fn on_get(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[number, total] = m.args else { malformed(m) };
     let total = total as u32 as usize;
     let mut data = [0u8; CHUNK];
-    if total > ctx.job.conduit.max_medium() {
+    if total > ctx.endpoint().conduit.max_medium() {
         malformed(m);
     }
     let mut to = Dst::from(&mut data[..total]);
@@ -232,13 +232,9 @@ impl PendingGets {
     pub(super) fn on_reply(&self, ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         let &[number] = m.args else { malformed(m) };
         let mut from = Src::from(m.payload);
-        let source = JobRank(token.source);
-        let Some(get) = self.take(number as u32, source, from.len()) else { malformed(m) };
-        for (addr, n) in get.local.pieces() {
-            // SAFETY: the local side of a run, which stays accessible until the operation is
-            // synced.
-            let to = unsafe { Dst::new(addr, n) };
-            let (next, rest) = from.split_at(n);
+        let Some(get) = self.take(number as u32, token.source, from.len()) else { malformed(m) };
+        for to in get.local.sides() {
+            let (next, rest) = from.split_at(to.len());
             to.copy_from(next);
             from = rest;
         }

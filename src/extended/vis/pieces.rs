@@ -78,9 +78,7 @@ pub(super) fn each_run(
     f(run);
 }
 
-/// `count` pieces of `n` bytes each, `stride` bytes from one to the next (modulo 2^64). As it is
-/// in memory, so it travels.
-#[repr(C)]
+/// `count` pieces of `n` bytes each, `stride` bytes from one to the next (modulo 2^64).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PieceRow {
     /// Address of the first.
@@ -93,26 +91,29 @@ pub(super) struct PieceRow {
     count: u32,
 }
 
+/// A row as it is kept and as it travels: address, distance, bytes and count.
+type RowWords = [u64; 3];
+
 /// Bytes of a row in a message.
-pub(super) const ROW: usize = size_of::<PieceRow>();
+pub(super) const ROW: usize = size_of::<RowWords>();
 
 impl PieceRow {
+    #[inline]
+    fn of([at, stride, last]: RowWords) -> PieceRow {
+        PieceRow { at, stride, n: last as u32, count: (last >> 32) as u32 }
+    }
+
+    #[inline]
+    fn words(self) -> RowWords {
+        [self.at, self.stride, u64::from(self.n) | u64::from(self.count) << 32]
+    }
+
     /// From the [`ROW`] bytes of a message.
     pub(super) fn read(row: Src<'_>) -> PieceRow {
         let mut bytes = [0; ROW];
         Dst::from(&mut bytes[..]).copy_from(row);
-        let [a, b, c] = [0, 8, 16].map(|i: usize| {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(&bytes[i..i + 8]);
-            eight
-        });
-        let ([c0, c1, c2, c3, d0, d1, d2, d3], word) = (c, u64::from_ne_bytes);
-        PieceRow {
-            at: word(a),
-            stride: word(b),
-            n: u32::from_ne_bytes([c0, c1, c2, c3]),
-            count: u32::from_ne_bytes([d0, d1, d2, d3]),
-        }
+        let words = bytes.as_chunks().0;
+        PieceRow::of([0, 1, 2].map(|i: usize| u64::from_ne_bytes(words[i])))
     }
 
     /// Its pieces.
@@ -127,7 +128,7 @@ impl PieceRow {
 /// Pieces of one side, in order, in few words. Pieces of one length at equal distances share a
 /// row, and so do any two of one length.
 #[derive(Debug, Default)]
-pub(super) struct PieceRows(Vec<PieceRow>);
+pub(super) struct PieceRows(Vec<RowWords>);
 
 impl PieceRows {
     /// Bytes of the rows.
@@ -137,8 +138,7 @@ impl PieceRows {
 
     /// The rows as they travel.
     pub(super) fn as_src(&self) -> Src<'_> {
-        // SAFETY: as many bytes as the rows have; a row has no padding.
-        unsafe { Src::new(self.0.as_ptr().cast(), self.bytes()) }
+        Src::from(self.0.as_flattened())
     }
 
     /// No more rows.
@@ -147,26 +147,27 @@ impl PieceRows {
     }
 
     /// The pieces, in order.
-    pub(super) fn pieces(&self) -> impl Iterator<Item = VisPiece> {
-        self.0.iter().flat_map(|row| row.pieces())
+    fn pieces(&self) -> impl Iterator<Item = VisPiece> {
+        self.0.iter().flat_map(|&row| PieceRow::of(row).pieces())
     }
 
     /// Adds a piece of less than 4 GiB.
     #[inline]
     pub(super) fn push(&mut self, at: *mut u8, n: usize) {
         let (at, n) = (at.expose_provenance() as u64, n as u32);
-        if let Some(last) = self.0.last_mut().filter(|last| last.n == n) {
-            if last.count == 1 {
-                last.stride = at.wrapping_sub(last.at);
-                last.count = 2;
-                return;
-            }
-            if at == last.at.wrapping_add(last.stride.wrapping_mul(u64::from(last.count))) {
-                last.count += 1;
+        if let Some(last) = self.0.last_mut() {
+            let mut row = PieceRow::of(*last);
+            let step = row.stride.wrapping_mul(u64::from(row.count));
+            if row.n == n && (row.count == 1 || at == row.at.wrapping_add(step)) {
+                if row.count == 1 {
+                    row.stride = at.wrapping_sub(row.at);
+                }
+                row.count += 1;
+                *last = row.words();
                 return;
             }
         }
-        self.0.push(PieceRow { at, stride: 0, n, count: 1 });
+        self.0.push(PieceRow { at, stride: 0, n, count: 1 }.words());
     }
 
     /// Adds a piece as [`PieceRows::push`]; makes it part of the last row's only piece if it
@@ -174,17 +175,38 @@ impl PieceRows {
     #[inline]
     pub(super) fn extend(&mut self, at: *mut u8, n: usize) {
         let next = at.expose_provenance() as u64;
-        match self.0.last_mut() {
-            Some(r) if r.count == 1 && r.at + u64::from(r.n) == next => r.n += n as u32,
-            _ => self.push(at, n),
+        if let Some(last) = self.0.last_mut() {
+            let mut row = PieceRow::of(*last);
+            if row.count == 1 && row.at + u64::from(row.n) == next {
+                row.n += n as u32;
+                *last = row.words();
+                return;
+            }
         }
+        self.push(at, n);
+    }
+}
+
+/// The local sides of runs, as rows.
+#[derive(Debug, Default)]
+pub(super) struct LocalRows(PieceRows);
+
+impl LocalRows {
+    /// Adds that of a run.
+    #[inline]
+    pub(super) fn push(&mut self, run: VisRun) {
+        self.0.push(run.local, run.n);
+    }
+
+    /// The local sides, in order.
+    pub(super) fn sides(&self) -> impl Iterator<Item = Dst<'static>> {
+        self.0.pieces().map(|(at, n)| VisRun::new(core::ptr::null_mut(), at, n).local())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
 
     fn at(a: usize) -> *mut u8 {
         core::ptr::without_provenance_mut(a)
@@ -243,11 +265,11 @@ mod tests {
             let back: Vec<_> = rows.pieces().map(|p| (p.0 as usize, p.1)).collect();
             assert_eq!(back, list);
             let src = rows.as_src();
-            let read = (0..rows.0.len()).map(|i| PieceRow::read(src.part(i * ROW, ROW)));
+            let read = (0..rows.0.len()).map(|i| PieceRow::read(src.part(i * ROW, ROW)).words());
             assert!(read.eq(rows.0.iter().copied()));
         }
         let mut rows = PieceRows::default();
         (0..1000).for_each(|i| rows.push(at(8 * i), 4));
-        assert_eq!(rows.0, vec![PieceRow { at: 0, stride: 8, n: 4, count: 1000 }]);
+        assert_eq!(rows.0, [PieceRow { at: 0, stride: 8, n: 4, count: 1000 }.words()]);
     }
 }

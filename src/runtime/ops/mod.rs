@@ -217,12 +217,10 @@ impl Ops {
 
     /// Eight zeroed bytes that belong to this operation, which must have been opened by
     /// `thread` and not synced.
-    pub fn value(&self, handle: OpHandle) -> Dst<'static> {
+    pub fn value(&self, handle: OpHandle) -> Dst<'_> {
         let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
         slot.value.store(0, Ordering::Relaxed);
-        // SAFETY: slots are never moved or freed before the registry is, whose job lives until
-        // the process ends.
-        unsafe { Dst::new(slot.value.as_ptr().cast(), size_of::<u64>()) }
+        Dst::from(core::slice::from_ref(&slot.value))
     }
 
     /// Closes the access region that the last thread with this index left open when it ended.

@@ -1,0 +1,128 @@
+//! The one place that resolves an address which a client names.
+//!
+//! Called by `capi` and the extended layer. Invariant: a [`RemoteRange`] that is made here lies
+//! in the segment of its rank, or in memory of this process.
+
+use super::checks;
+use super::endpoint::Endpoint;
+use crate::client_memory::{Dst, RemoteRange, UncheckedRange};
+use crate::rank::JobRank;
+use crate::report;
+
+impl<C> Endpoint<C> {
+    /// These bytes of a rank: in its segment or, for this process, in other memory of its
+    /// own (`Endpoint::is_own_memory`). No bytes may be anywhere. Ends the job if they are
+    /// elsewhere.
+    #[inline(always)]
+    pub fn remote_range(
+        &self,
+        function: &str,
+        rank: JobRank,
+        bytes: UncheckedRange,
+    ) -> RemoteRange {
+        match self.segments()[rank].resolve(bytes.as_ptr(), bytes.len()) {
+            Some(range) => range,
+            None => self.outside_segments(function, rank, bytes),
+        }
+    }
+
+    /// The segment of this process.
+    #[inline]
+    pub fn own_segment(&self) -> Dst<'static> {
+        self.segments().own()
+    }
+
+    /// What [`Endpoint::remote_range`] returns for bytes that are in no segment.
+    #[cold]
+    #[inline(never)]
+    fn outside_segments(
+        &self,
+        function: &str,
+        rank: JobRank,
+        bytes: UncheckedRange,
+    ) -> RemoteRange {
+        let (addr, n) = (bytes.as_ptr(), bytes.len());
+        if n != 0 && !self.is_own_memory(rank, addr, n) {
+            self.outside_segment(function, rank, addr, n);
+        }
+        // SAFETY: no bytes, or `is_own_memory` has compared rank and addresses.
+        let memory = unsafe { bytes.of_this_process() };
+        RemoteRange::mapped_at(rank, usize::MAX, memory)
+    }
+
+    /// The destination of a Long, `n` bytes at `addr` of a rank. Ends the job if they are
+    /// outside its segment; no bytes may be anywhere.
+    #[inline]
+    pub fn long_destination(
+        &self,
+        function: &str,
+        rank: JobRank,
+        addr: *mut u8,
+        n: usize,
+    ) -> RemoteRange {
+        match self.segments()[rank].resolve(addr, n) {
+            Some(range) => range,
+            None if n != 0 => self.outside_segment(function, rank, addr, n),
+            None => RemoteRange::unmapped(rank, usize::MAX, 0),
+        }
+    }
+
+    /// How far from their addresses at a rank this process addresses these pieces
+    /// (address, bytes); `None` if it does not. Ends the job unless all that have any bytes lie
+    /// in its segment, or in other memory of this process.
+    pub fn distance(
+        &self,
+        function: &str,
+        rank: JobRank,
+        pieces: impl Iterator<Item = (*mut u8, usize)>,
+    ) -> Option<usize> {
+        let segment = &self.segments()[rank];
+        let mut distance = segment.distance();
+        for (addr, n) in pieces {
+            if n != 0 && segment.resolve(addr, n).is_none() {
+                if !self.is_own_memory(rank, addr, n) {
+                    self.outside_segment(function, rank, addr, n);
+                }
+                distance = Some(0);
+            }
+        }
+        distance
+    }
+
+    /// Whether `n` bytes at `addr` are memory of this process that needs no segment: `rank` is
+    /// this process, none of them is in a segment of this host, and `addr` is not null. The
+    /// specification leaves puts and gets of such memory undefined and debug checks refuse
+    /// them; other implementations copy, and clients rely on it. The segments of other
+    /// processes lie next to that of this one: an address there is an overrun.
+    fn is_own_memory(&self, rank: JobRank, addr: *const u8, n: usize) -> bool {
+        let (base, len) = self.segments().mapped();
+        let (first, begin) = (addr.addr(), base.addr());
+        let Some(end) = first.checked_add(n) else { return false };
+        rank == self.rank
+            && !addr.is_null()
+            && !checks::on()
+            && (end <= begin || first >= begin + len)
+    }
+
+    /// Ends the job: `n` bytes at `addr` are not in the segment of `rank`.
+    #[cold]
+    fn outside_segment(&self, function: &str, rank: JobRank, addr: *const u8, n: usize) -> ! {
+        let s = &self.segments()[rank];
+        report::fatal(
+            format_args!(
+                "{function}(): {n} bytes at {addr:p} are outside the segment of rank {rank}, which has {} bytes from {:p}",
+                s.len(),
+                s.base()
+            ),
+            if rank == self.rank && checks::on() {
+                format_args!(
+                    "Pass an address inside the segment; without debug checks a put or get takes other memory of one's own too."
+                )
+            } else {
+                format_args!(
+                    "Pass an address inside the segment that gasnet_getSegmentInfo reports for that rank."
+                )
+            },
+        )
+    }
+}

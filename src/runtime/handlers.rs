@@ -1,0 +1,274 @@
+//! The handlers of active messages: the table by index, a client's function, and the token of a
+//! handler that runs.
+//!
+//! Filled by `job` at attach, used by `am` to run handlers. Invariants: clients own the indices
+//! 128 to 255, the extended layer 64 to 127; a [`HandlerEntry`] names a function that takes what
+//! the messages to its index bring.
+
+use super::{GasnetError, GasnetResult};
+use crate::conduit::{AmMessage, Category, ReplyToken};
+use crate::rank::JobRank;
+use crate::report;
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::fmt;
+use core::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::OnceLock;
+
+/// Lowest index that a client may register.
+pub const CLIENT_BASE: u8 = 128;
+/// Lowest index of the extended layer.
+pub const EXTENDED_BASE: u8 = 64;
+/// Most arguments of a message (`gasnet_AMMaxArgs`).
+pub const MAX_ARGS: usize = 16;
+
+/// What `gasnet_token_t` points to; lives on the stack of the thread that runs the handler.
+pub struct AmToken<'a> {
+    /// Rank of the sender.
+    pub source: JobRank,
+    /// With what a reply may be sent, until one was.
+    pub(super) reply: Cell<Option<&'a mut ReplyToken>>,
+    /// Whether the message is a request.
+    pub(super) is_request: bool,
+}
+
+impl fmt::Debug for AmToken<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let AmToken { source, is_request, .. } = self;
+        f.debug_struct("AmToken").field("source", source).field("is_request", is_request).finish()
+    }
+}
+
+/// A handler of the extended layer, which runs in a context `C`.
+pub type ContextHandler<C> = fn(C, &AmToken<'_>, &AmMessage<'_>);
+
+/// The handlers of this process, by index.
+#[derive(Debug)]
+pub struct HandlerTable<C: 'static> {
+    /// Those of clients, functions of a [`HandlerEntry`]; null below [`CLIENT_BASE`].
+    clients: [AtomicPtr<()>; 256],
+    /// Those of the extended layer, from [`EXTENDED_BASE`] on.
+    extended: OnceLock<&'static [ContextHandler<C>]>,
+}
+
+impl<C> Default for HandlerTable<C> {
+    fn default() -> Self {
+        HandlerTable {
+            clients: [const { AtomicPtr::new(core::ptr::null_mut()) }; 256],
+            extended: OnceLock::new(),
+        }
+    }
+}
+
+/// One row of the table that a client hands to `gasnet_attach`: index (0: choose one) and
+/// function.
+///
+/// Rows are made by clients, in C, and enter through `capi`, which owes this: the function
+/// takes the arguments that the specification lists for a handler of each category and number
+/// of arguments with which ranks send messages to its index.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HandlerEntry {
+    /// `gasnet_handler_t`
+    index: u8,
+    /// The function; its shape depends on the category and the number of arguments of the
+    /// message.
+    fnptr: Option<unsafe extern "C" fn()>,
+}
+
+/// The function of a [`HandlerEntry`].
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ClientHandler(*mut ());
+
+impl<C> HandlerTable<C> {
+    /// Registers the handlers of a client: explicit indices first, then each 0 gets the lowest
+    /// free index, written back in table order.
+    ///
+    /// # Errors
+    /// [`GasnetError::BadArg`], after a line that says which row, for an index that is taken or
+    /// below 128, or no free index; no handler is registered then.
+    pub fn register(&self, table: &mut [HandlerEntry]) -> GasnetResult {
+        let result = self.place_all(table);
+        if result.is_err() {
+            for h in &self.clients {
+                h.store(core::ptr::null_mut(), Ordering::Relaxed);
+            }
+        }
+        result
+    }
+
+    fn place_all(&self, table: &mut [HandlerEntry]) -> GasnetResult {
+        for (row, e) in table.iter().enumerate().filter(|(_, e)| e.index != 0) {
+            if e.index < CLIENT_BASE {
+                return refuse(row, e.index, "is reserved; clients have 128 to 255");
+            }
+            self.place(row, e)?;
+        }
+        for (row, e) in table.iter_mut().enumerate().filter(|(_, e)| e.index == 0) {
+            let free = (CLIENT_BASE..=255)
+                .find(|&i| self.clients[i as usize].load(Ordering::Relaxed).is_null());
+            let Some(free) = free else {
+                return refuse(row, 0, "(don't care) cannot be placed: 128 to 255 are all taken");
+            };
+            e.index = free;
+            self.place(row, e)?;
+        }
+        Ok(())
+    }
+
+    fn place(&self, row: usize, e: &HandlerEntry) -> GasnetResult {
+        let Some(f) = e.fnptr else {
+            return refuse(row, e.index, "has a null function");
+        };
+        let free = self.clients[e.index as usize].compare_exchange(
+            core::ptr::null_mut(),
+            f as *mut (),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        match free {
+            Ok(_) => Ok(()),
+            Err(_) => refuse(row, e.index, "is registered twice"),
+        }
+    }
+
+    /// Registers the handlers of the extended layer, from [`EXTENDED_BASE`] upwards.
+    pub fn register_extended(&self, table: &'static [ContextHandler<C>]) {
+        assert!(table.len() <= (CLIENT_BASE - EXTENDED_BASE) as usize);
+        let _ = self.extended.set(table);
+    }
+
+    /// The handler of a client with this index, if there is one.
+    #[inline(always)]
+    pub(super) fn of_client(&self, index: u8) -> Option<ClientHandler> {
+        let f = self.clients[index as usize].load(Ordering::Acquire);
+        if f.is_null() { None } else { Some(ClientHandler(f)) }
+    }
+
+    /// The handler of the extended layer with this index, if there is one.
+    #[cold]
+    pub(super) fn of_extended(&self, index: u8) -> Option<ContextHandler<C>> {
+        self.extended.get()?.get(usize::from(index.checked_sub(EXTENDED_BASE)?)).copied()
+    }
+}
+
+fn refuse(row: usize, index: u8, why: &str) -> GasnetResult {
+    report::warn(
+        format_args!("gasnet_attach(): row {row} of the handler table: index {index} {why}"),
+        format_args!(
+            "Give each handler an index of its own from 128 to 255, or 0 to have one chosen."
+        ),
+    );
+    Err(GasnetError::BadArg)
+}
+
+/// Calls a client's handler with as many arguments as the message has.
+macro_rules! call {
+    (@one $f:expr, $args:expr, ($($lead:expr => $t:ty),*), $($i:literal)*) => {{
+        // SAFETY: a pointer to a function of this shape, by the invariant of `HandlerEntry`;
+        // all function pointers are of one size.
+        let f = unsafe {
+            core::mem::transmute::<*mut (), unsafe extern "C" fn($($t,)* $(call!(@int $i)),*)>($f.0)
+        };
+        // SAFETY: the specification lets a handler use its token, payload and arguments until
+        // it returns, and they stay as long.
+        unsafe { f($($lead,)* $($args[$i]),*) }
+    }};
+    (@int $i:literal) => { i32 };
+    ($f:expr, $args:expr, $lead:tt, $($n:literal: $($i:literal)*;)*) => {
+        match $args.len() {
+            $($n => call!(@one $f, $args, $lead, $($i)*),)*
+            _ => unreachable!("the conduit delivers at most 16 arguments"),
+        }
+    };
+    ($f:expr, $args:expr, $lead:tt) => {
+        call!($f, $args, $lead,
+            0: ; 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 5: 0 1 2 3 4; 6: 0 1 2 3 4 5; 7: 0 1 2 3 4 5 6;
+            8: 0 1 2 3 4 5 6 7; 9: 0 1 2 3 4 5 6 7 8; 10: 0 1 2 3 4 5 6 7 8 9; 11: 0 1 2 3 4 5 6 7 8 9 10;
+            12: 0 1 2 3 4 5 6 7 8 9 10 11; 13: 0 1 2 3 4 5 6 7 8 9 10 11 12; 14: 0 1 2 3 4 5 6 7 8 9 10 11 12 13;
+            15: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14; 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;)
+    };
+}
+
+impl ClientHandler {
+    /// Runs the handler for this message, whose sender it may ask of `token`.
+    #[inline(always)]
+    pub(super) fn call(self, token: &AmToken<'_>, m: &AmMessage<'_>) {
+        let t: *const c_void = core::ptr::from_ref(token).cast();
+        if m.category == Category::Short && m.args.is_empty() {
+            // The most frequent case needs no jump by the number of arguments.
+            call!(@one self, m.args, (t => *const c_void),);
+        } else if m.category == Category::Short {
+            call!(self, m.args, (t => *const c_void));
+        } else {
+            let (at, bytes) = (m.payload.as_ptr(), m.payload.len());
+            call!(self, m.args, (t => *const c_void, at => *mut u8, bytes => usize));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU32;
+
+    static SOURCE: AtomicU32 = AtomicU32::new(0);
+
+    unsafe extern "C" fn f() {}
+
+    fn row(index: u8) -> HandlerEntry {
+        HandlerEntry { index, fnptr: Some(f) }
+    }
+
+    fn register(table: &mut [HandlerEntry]) -> GasnetResult {
+        HandlerTable::<()>::default().register(table)
+    }
+
+    #[test]
+    fn explicit_indices_come_first() {
+        let mut t = [row(0), row(128), row(0), row(130), row(0)];
+        assert_eq!(register(&mut t), Ok(()));
+        assert_eq!(t.map(|e| e.index), [129, 128, 131, 130, 132]);
+    }
+
+    #[test]
+    fn bad_rows_are_refused() {
+        assert_eq!(register(&mut [row(127)]), Err(GasnetError::BadArg));
+        assert_eq!(register(&mut [row(200), row(200)]), Err(GasnetError::BadArg));
+        assert_eq!(
+            register(&mut [HandlerEntry { index: 0, fnptr: None }]),
+            Err(GasnetError::BadArg)
+        );
+        assert_eq!(register(&mut [row(0); 129]), Err(GasnetError::BadArg));
+    }
+
+    #[test]
+    fn a_refused_table_leaves_nothing() {
+        let h = HandlerTable::<()>::default();
+        assert_eq!(h.register(&mut [row(200), row(200)]), Err(GasnetError::BadArg));
+        assert!(h.of_client(200).is_none());
+        assert_eq!(h.register(&mut [row(200)]), Ok(()));
+        assert!(h.of_client(200).is_some());
+    }
+
+    #[test]
+    fn handlers_of_the_library_have_their_own_indices() {
+        let h = HandlerTable::<&'static AtomicU32>::default();
+        assert!(h.of_extended(EXTENDED_BASE).is_none());
+        h.register_extended(&[|source, token, _| source.store(token.source.0, Ordering::Relaxed)]);
+        for index in [0, EXTENDED_BASE - 1, EXTENDED_BASE + 1, 255] {
+            assert!(h.of_extended(index).is_none());
+        }
+        let token = AmToken { source: JobRank(7), reply: Cell::new(None), is_request: false };
+        let message = AmMessage {
+            source: JobRank(7),
+            category: Category::Short,
+            handler: EXTENDED_BASE,
+            args: &[],
+            payload: AmMessage::NO_PAYLOAD,
+        };
+        let handler = h.of_extended(EXTENDED_BASE).unwrap();
+        handler(&SOURCE, &token, &message);
+        assert_eq!(SOURCE.load(Ordering::Relaxed), 7);
+    }
+}

@@ -1,0 +1,74 @@
+//! What one thread holds: its handler-safe locks and its no-interrupt section.
+//!
+//! Kept by debug checks (`checks`), in the slot of each thread. Invariant: only the thread itself
+//! changes its record, or the next one with its index, before it calls anything else.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// What one thread holds.
+#[derive(Debug, Default)]
+pub(super) struct HeldLocks {
+    /// Addresses of its handler-safe locks, in the order in which it locked them.
+    locks: Mutex<Vec<usize>>,
+    /// Whether it is between `gasnet_hold_interrupts` and `gasnet_resume_interrupts`.
+    section: AtomicBool,
+}
+
+impl HeldLocks {
+    fn locks(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Clears what the previous thread with this index held.
+    pub(super) fn clear(&self) {
+        self.locks().clear();
+        self.set_section(false);
+    }
+
+    /// The lock that it locked last.
+    pub(super) fn last(&self) -> Option<usize> {
+        self.locks().last().copied()
+    }
+
+    /// Whether it holds this lock.
+    pub(super) fn has(&self, lock: usize) -> bool {
+        self.locks().contains(&lock)
+    }
+
+    /// Adds a lock.
+    pub(super) fn push(&self, lock: usize) {
+        self.locks().push(lock);
+    }
+
+    /// Removes the lock that it locked last.
+    pub(super) fn pop(&self) {
+        self.locks().pop();
+    }
+
+    /// Whether it is in a no-interrupt section.
+    pub(super) fn in_section(&self) -> bool {
+        self.section.load(Ordering::Relaxed)
+    }
+
+    /// Begins or ends a no-interrupt section; returns whether it was in one.
+    pub(super) fn set_section(&self, inside: bool) -> bool {
+        self.section.swap(inside, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_owner_of_an_index_holds_nothing() {
+        let held = HeldLocks::default();
+        held.push(8);
+        held.set_section(true);
+        assert!(held.has(8) && held.last() == Some(8) && held.in_section());
+        held.clear();
+        assert!(!held.has(8) && !held.in_section());
+    }
+}

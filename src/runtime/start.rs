@@ -1,0 +1,228 @@
+//! The start of a job: `gasnet_init` makes it, `gasnet_attach` completes it.
+//!
+//! Called by `capi`, once each. Invariant: all ranks do the same steps in the same order, as
+//! most of them are collective.
+
+use super::client::{GasnetClient, ThreadMode};
+use super::counters::StatsFiles;
+use super::endpoint::Endpoint;
+use super::handlers::{ContextHandler, HandlerEntry};
+use super::job::{Ctx, GasnetJob};
+use super::ops::Ops;
+use super::scratch::HostScratch;
+use super::segment::{self, SegmentLimits};
+use super::subsystem::SubsystemSlot;
+use super::team::JobTeam;
+use super::threads::ThreadSlots;
+use super::waiting::Waiting;
+use super::{GasnetError, GasnetResult, environment};
+use crate::boot;
+use crate::boot::bootstrap::Bootstrap;
+use crate::boot::options::BootOptions;
+use crate::conduit;
+use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
+use crate::conduit::portals::PortalsId;
+use crate::process::{self, exit, signals};
+use crate::{env, report, trace};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
+use std::os::fd::AsRawFd;
+
+impl GasnetJob {
+    /// Makes this process a rank of the job. Collective; ends the process with a message if
+    /// that is impossible.
+    pub fn start(client: GasnetClient) -> &'static GasnetJob {
+        let boot = boot::start(&BootOptions::from_env()).unwrap_or_else(|e| {
+            report::fatal(format_args!("gasnet_init(): {}", e.cause), format_args!("{}", e.remedy))
+        });
+        GasnetJob::start_from(boot, client)
+    }
+
+    /// As [`GasnetJob::start`], from a process that is a rank already. Without host memory no rank
+    /// maps memory of another, and everything goes through Portals.
+    pub fn start_from(mut boot: Bootstrap, client: GasnetClient) -> &'static GasnetJob {
+        let supernode_size = match boot.host_memory {
+            Some(_) => env::SUPERNODE_MAXSIZE.get(),
+            None => 1,
+        };
+        let (rank, size) = (boot.placement.rank(), boot.placement.size());
+        report::set_rank(rank.0);
+        environment::agree(&boot);
+        trace::open(rank.0);
+        exit::install(&mut boot, env::EXITTIMEOUT.get());
+        let spared = env::NO_CATCH_SIGNAL.get().unwrap_or_default();
+        signals::install(|s| spared.has(s));
+        let max_threads = match client.threads {
+            ThreadMode::Seq => 1,
+            _ => env::MAX_THREADS.get() as usize,
+        };
+        let bound = env::MAX_SEGSIZE
+            .get()
+            .map(|n| n as u64)
+            .or((client.max_segsize != 0).then_some(client.max_segsize));
+        let local_size = boot.placement.local_size();
+        let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable());
+
+        let config = conduit::Config::from_env(size, max_threads);
+        let interface = OpenInterface::open(interface_ranks(&boot), &config)
+            .unwrap_or_else(|e| no_interface(&e));
+        let peers = find_peers(&boot, &interface);
+        let conduit =
+            JobConduit::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
+        let scratch = boot
+            .host_memory
+            .as_ref()
+            .map(|memory| HostScratch::map(memory, local_size).unwrap_or_else(|e| no_network(&e)));
+        // A rank that returns from this exchange can send to this one.
+        let limits = SegmentLimits::find(&boot.placement, boot.exchange, bound);
+        boot.placement = boot.placement.with_supernodes(supernode_size);
+        let stats_files = StatsFiles::open(rank, conduit.config().credit_stats);
+        let job: &'static GasnetJob = Box::leak(Box::new(GasnetJob {
+            client,
+            team: JobTeam::new(size, rank),
+            endpoint: Endpoint::new(rank, conduit),
+            ops: Ops::new(max_threads),
+            subsystem: SubsystemSlot::default(),
+            waiting,
+            limits,
+            slots: ThreadSlots::new(max_threads),
+            boot,
+            stats_files,
+            stopped_peer_reported: AtomicBool::new(false),
+            scratch,
+        }));
+        if let Some(extension) = job.endpoint.conduit.shared_host() {
+            let (base, bytes) = extension.mapped();
+            signals::set_network(base, bytes);
+        }
+        process::set_job(job);
+        job
+    }
+
+    /// `gasnet_attach`: registers the handlers and maps the segments. Collective, a full barrier.
+    ///
+    /// # Errors
+    /// [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`], with a message, for a
+    /// bad table or a segment that is not a multiple of the page size or larger than the limit.
+    pub fn attach(
+        &self,
+        table: &mut [HandlerEntry],
+        extended: &'static [ContextHandler<Ctx>],
+        len: usize,
+    ) -> GasnetResult {
+        let endpoint = &self.endpoint;
+        if endpoint.bound_segment().is_some() {
+            return Err(GasnetError::NotInit);
+        }
+        let page = segment::PAGE;
+        if !len.is_multiple_of(page) {
+            report::warn(
+                format_args!(
+                    "gasnet_attach(): a segment of {len} bytes is not a multiple of the page size, {page}"
+                ),
+                format_args!("Round it with GASNET_PAGESIZE."),
+            );
+            return Err(GasnetError::BadArg);
+        }
+        if len > self.limits.local {
+            report::warn(
+                format_args!(
+                    "gasnet_attach(): a segment of {len} bytes was requested, but the limit of this \
+                     rank is {} bytes",
+                    self.limits.local
+                ),
+                format_args!(
+                    "Request at most what gasnet_getMaxLocalSegmentSize() returns; \
+                     GASNET_MAX_SEGSIZE sets that limit within the memory of this host and its \
+                     processes."
+                ),
+            );
+            return Err(GasnetError::BadArg);
+        }
+        endpoint.handlers.register(table)?;
+        endpoint.handlers.register_extended(extended);
+        let attached = segment::attach(&self.boot, len, env::USE_HUGEPAGES.get()).unwrap_or_else(|e| {
+            report::fatal(
+                format_args!(
+                    "gasnet_attach(): the segments of this host cannot be mapped ({len} bytes of \
+                     this rank, limit {}): {e}",
+                    self.limits.local
+                ),
+                format_args!(
+                    "Request smaller segments in all processes (GASNET_MAX_SEGSIZE bounds them), or \
+                     raise the limits of the process (ulimit -v, ulimit -f)."
+                ),
+            )
+        });
+        let own = attached.segments.own();
+        let (base, bytes) = attached.segments.mapped();
+        signals::set_segments(base, bytes);
+        if let Some(host) = endpoint.conduit.shared_host() {
+            host.expose_segments(own, attached.locals.as_slice());
+        }
+        endpoint.conduit.attach_segment(own).unwrap_or_else(|e| no_network(&e));
+        if !endpoint.bind(attached.segments) {
+            return Err(GasnetError::NotInit);
+        }
+        self.boot.barrier.barrier();
+        Ok(())
+    }
+}
+
+/// What the network interface must know of the job.
+fn interface_ranks(boot: &Bootstrap) -> InterfaceRanks {
+    let arena = boot.host_memory.as_ref().map(|memory| {
+        sys::descriptor::duplicate(memory.arena.as_raw_fd()).unwrap_or_else(|e| no_network(&e))
+    });
+    let placement = &boot.placement;
+    InterfaceRanks {
+        rank: placement.rank(),
+        size: placement.size(),
+        local_rank: placement.local_rank(),
+        local_size: placement.local_size(),
+        arena,
+    }
+}
+
+/// The addresses of all ranks, by rank; every interface is open when it returns. Ends the job if
+/// the ranks are not all on the same network.
+fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
+    let (kind, id) = (interface.kind(), interface.id());
+    let mine = [kind as u32, id.nid, id.pid].map(u32::to_ne_bytes).concat();
+    let mut peers = Vec::new();
+    for (rank, b) in boot.exchange.exchange(&mine).ranked() {
+        let word = |i: usize| u32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
+        if word(0) != kind as u32 {
+            report::fatal(
+                format_args!(
+                    "gasnet_init(): this process runs on the network {}, but process {rank} does \
+                     not",
+                    kind.name()
+                ),
+                format_args!("Give all processes the same GASNET_NETWORK and the same library."),
+            );
+        }
+        peers.push(PortalsId { nid: word(4), pid: word(8) });
+    }
+    match interface.known_peers(boot.placement.rank().0, boot.placement.size()) {
+        Ok(known) => known.unwrap_or(peers),
+        Err(e) => no_interface(&e),
+    }
+}
+
+fn no_interface(e: &dyn core::fmt::Display) -> ! {
+    report::fatal(
+        format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
+        format_args!("{}", conduit::network::chosen().remedy()),
+    )
+}
+
+fn no_network(e: &dyn core::fmt::Display) -> ! {
+    report::fatal(
+        format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
+        format_args!(
+            "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
+        ),
+    )
+}
