@@ -2,10 +2,10 @@
 //! library. A client compiled with GASNET_DEBUG gets the checks without the variable. The cases
 //! of `testbad` show what the checks detect.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::program::{self, TestProgram};
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::time::Duration;
@@ -53,13 +53,18 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn passes(program: &TestProgram, mode: ClientMode, portals: bool) -> Result<(), Failure> {
-    let compiled = layout::compiled(&program.source, mode)?;
+    let compiled = build_trees::compiled(&program.source, mode)?;
     let nodes =
         (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
-    let mut job =
-        TestJob::new(&layout::build(), &compiled, &program.args, JobLauncher::Gasnetrun, nodes)
-            .watchdog(Duration::from_secs(300))
-            .env("GASNET_DEBUG_CHECKS", "1");
+    let mut job = TestJob::new(
+        &build_trees::build(),
+        &compiled,
+        &program.args,
+        JobLauncher::Gasnetrun,
+        nodes,
+    )
+    .watchdog(Duration::from_secs(300))
+    .env("GASNET_DEBUG_CHECKS", "1");
     for (name, value) in &program.env {
         job = job.env(name, value);
     }
@@ -75,21 +80,21 @@ fn passes(program: &TestProgram, mode: ClientMode, portals: bool) -> Result<(), 
 }
 
 fn client(name: &str, define: &str, value: Option<&str>, noticed: bool) -> Result<(), Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/checks");
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/checks");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let (source, program) = (dir.join(format!("{name}.c")), dir.join(name));
     fs::write(&source, MISUSE).map_err(|e| format!("{}: {e}", source.display()))?;
-    let lib = layout::build().join("lib");
-    let mut cc = layout::compiler();
+    let lib = build_trees::build().join("lib");
+    let mut cc = build_trees::compiler();
     cc.args(["-DGASNET_PAR", define, "-I"])
-        .arg(layout::build().join("include"))
+        .arg(build_trees::build().join("include"))
         .arg(&source)
         .arg("-o")
         .arg(&program);
     cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).arg("-lgasnet");
-    layout::succeed(cc)?;
-    let mut job = TestJob::new(&layout::build(), &program, &[], JobLauncher::Gasnetrun, 1)
+    build_trees::succeed(cc)?;
+    let mut job = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::Gasnetrun, 1)
         .watchdog(Duration::from_secs(60));
     if let Some(value) = value {
         job = job.env("GASNET_DEBUG_CHECKS", value);

@@ -3,9 +3,9 @@
 //! library and with the archive. Also the other files that `make install` installs. The sources
 //! of the clients are in `capi-tests/clients`.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode, compiler, root, succeed};
+use crate::build_trees::{self, ClientMode, compiler, root, succeed};
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -34,7 +34,7 @@ pub fn cases() -> Vec<TestCase> {
     let mut add = |name: &str, run: fn() -> Result<(), Failure>| all.push(case(name, run));
     add("make_fragments", make_fragments);
     add("pkg_config", || pkg_config(&prefix()?));
-    add("pkg_config_of_the_build_tree", || pkg_config(&layout::build()));
+    add("pkg_config_of_the_build_tree", || pkg_config(&build_trees::build()));
     add("plain_flags", plain_flags);
     add("static_with_the_documented_line", with_archive);
     add("staged_install", staged_install);
@@ -47,8 +47,8 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn dir(name: &str) -> Result<PathBuf, Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/clients").join(name);
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/clients").join(name);
     if dir.exists() {
         fs::remove_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     }

@@ -1,10 +1,10 @@
 //! The configuration as users see it: strings in objects and libraries, the `ENV parameter:`
 //! lines of GASNET_VERBOSEENV, rejected values, and warnings about names that are probably
 //! misspelt.
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode, compiler, root, succeed};
+use crate::build_trees::{self, ClientMode, compiler, root, succeed};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
@@ -26,8 +26,8 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn dir() -> Result<PathBuf, Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/configuration");
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/configuration");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
@@ -39,11 +39,11 @@ fn program(name: &str, source: &str) -> Result<PathBuf, Failure> {
     let mut cc = compiler();
     cc.args(ClientMode::Par.defines())
         .arg("-I")
-        .arg(layout::build().join("include"))
+        .arg(build_trees::build().join("include"))
         .arg(file)
         .arg("-o")
         .arg(&program);
-    cc.arg("-L").arg(layout::build().join("lib")).arg("-lgasnet");
+    cc.arg("-L").arg(build_trees::build().join("lib")).arg("-lgasnet");
     succeed(cc)?;
     Ok(program)
 }
@@ -71,7 +71,7 @@ fn run(
 ) -> Result<JobOutcome, Failure> {
     let nodes = if launcher == JobLauncher::Alone { 1 } else { 2 };
     let mut job =
-        TestJob::new(&layout::build(), &program(source.0, source.1)?, &[], launcher, nodes);
+        TestJob::new(&build_trees::build(), &program(source.0, source.1)?, &[], launcher, nodes);
     for (name, value) in vars {
         job = job.env(name, value);
     }
@@ -101,7 +101,8 @@ fn strings_in_objects() -> Result<(), Failure> {
         for optimisation in ["-O0", "-O3"] {
             let mut cc = compiler();
             cc.args(mode.defines()).args([segment, optimisation, "-c", "-I"]);
-            cc.arg(layout::build().join("include")).arg(root().join("capi-tests/clients/hello.c"));
+            cc.arg(build_trees::build().join("include"))
+                .arg(root().join("capi-tests/clients/hello.c"));
             cc.arg("-o").arg(&object);
             succeed(cc)?;
             let threads = mode.name().to_uppercase();
@@ -122,14 +123,14 @@ fn strings_in_objects() -> Result<(), Failure> {
 }
 
 fn strings_in_libraries() -> Result<(), Failure> {
-    layout::require(&layout::build())?;
+    build_trees::require(&build_trees::build())?;
     let texts = [
         "$GASNetLibrary: libgasnet ",
         "$GASNetConduitName: PORTALS $",
         "$GASNetToolsConfig: RELEASE=",
     ];
     for file in ["lib/libgasnet.so.0", "lib/libgasnet.a"] {
-        contains(layout::build().join(file), &texts.map(str::to_string))?;
+        contains(build_trees::build().join(file), &texts.map(str::to_string))?;
     }
     Ok(())
 }
@@ -243,6 +244,12 @@ fn values_that_are_refused() -> Result<(), Failure> {
                 ended.trouble("expected exit code 1 and GASNET_PSHM_NODES=two".to_string())
             );
         }
+    }
+    // Whether a method exists depends on the client.
+    let ended =
+        run(("asks", ASKS), JobLauncher::Alone, &[("GASNET_BACKTRACE_TYPE", "GDB,SMOKE")])?;
+    if ended.code != Some(1) || !ended.output.contains("SMOKE is not a method to print a stack") {
+        return Err(ended.trouble("expected exit code 1 and no method SMOKE".to_string()));
     }
     // An empty value counts as unset.
     let ended = run(

@@ -1,8 +1,8 @@
 //! Jobs whose ranks get different environments, by a script in front of the program.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout;
+use crate::build_trees;
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase, refusals};
 use std::path::Path;
 use std::time::Duration;
@@ -66,8 +66,13 @@ pub fn cases() -> Vec<TestCase> {
 fn one(script: &str, supernode: &str, lines: &[&str]) -> Result<(), Failure> {
     let program = refusals::compiled("environments", PROGRAM)?;
     let args = ["-c", script, "sh", &program.display().to_string()].map(str::to_string);
-    let job =
-        TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, JobLauncher::Gasnetrun, 3);
+    let job = TestJob::new(
+        &build_trees::build(),
+        Path::new("/bin/sh"),
+        &args,
+        JobLauncher::Gasnetrun,
+        3,
+    );
     let ended =
         job.env("GASNET_SUPERNODE_MAXSIZE", supernode).watchdog(Duration::from_secs(60)).run()?;
     if ended.code != Some(0) {

@@ -1,6 +1,6 @@
 //! The pipe through which the processes of a job report their exit. Each process opens it by
 //! the name in TESTEXIT_PIPE and keeps it open while it lives. So a hang-up marks the end of
-//! the last process, under every launcher. Used by `job` for `testexit`.
+//! the last process, under every launcher. Used by `test_job` for `testexit`.
 
 use crate::Failure;
 use std::ffi::CString;

@@ -8,12 +8,12 @@
 //! code, milliseconds from the first exit to the end of our last process, milliseconds of the
 //! whole job. `soak exits` prints tables of them.
 
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
-use crate::library::TestLibrary;
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
+use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -191,7 +191,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
                 && s.row.0 <= 13;
             let p = program.clone();
             all.push(TestCase::new(s.name(), plain || taken.contains(&i), move || {
-                right(&TestLibrary::of(layout::build()), &p, s, |ended| {
+                right(&TestLibrary::of(build_trees::build()), &p, s, |ended| {
                     note(ended, s).map_err(|e| format!("{}: {e}", times().display()))
                 })
             }));
@@ -224,7 +224,7 @@ fn run(
     program: &TestProgram,
     s: CaseSetting,
 ) -> Result<JobOutcome, Failure> {
-    let compiled = layout::compiled(&program.source, s.mode)?;
+    let compiled = build_trees::compiled(&program.source, s.mode)?;
     let mut args = vec!["-l".to_string(), s.rank.to_string(), s.row.0.to_string()];
     if s.mode == ClientMode::Par {
         args.push("2".to_string());
@@ -313,7 +313,7 @@ fn noticed(program: &TestProgram, fault: &str) -> Result<(), Failure> {
     for &row in ROWS.iter().filter(|r| [1, 3, 10].contains(&r.0)) {
         let (mode, launcher) = (ClientMode::Seq, JobLauncher::Gasnetrun);
         let s = CaseSetting { mode, portals: false, launcher, nodes: 2, rank: 1, row };
-        let library = TestLibrary::of(layout::build_faults());
+        let library = TestLibrary::of(build_trees::build_faults());
         as_expected(&run(&library, program, s)?, s)
             .map_err(|e| format!("without the fault: {e}"))?;
         let faulty = library.told("GASNET_TEST_FAULT", fault);
@@ -325,14 +325,14 @@ fn noticed(program: &TestProgram, fault: &str) -> Result<(), Failure> {
 }
 
 fn times() -> PathBuf {
-    layout::root().join("soak/exits.tsv")
+    build_trees::root().join("soak/exits.tsv")
 }
 
 /// Records how long it took.
 fn note(ended: &JobOutcome, s: CaseSetting) -> std::io::Result<()> {
     let Some(code) = ended.code else { return Ok(()) };
     let Some(gone) = ended.exit_times.gone else { return Ok(()) };
-    fs::create_dir_all(layout::root().join("soak"))?;
+    fs::create_dir_all(build_trees::root().join("soak"))?;
     let mut file = OpenOptions::new().create(true).append(true).open(times())?;
     let (launcher, mode, path) = (s.launcher.name(), s.mode.name(), s.path());
     let (gone, whole) = (gone.as_millis(), ended.time.as_millis());

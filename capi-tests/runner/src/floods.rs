@@ -3,11 +3,11 @@
 //! never reached, and that requests were held back. Without flow control the same flood
 //! overflows: the library detects it and ends the job.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::sample::{self, SampleRandom};
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase, matrix, program};
 use std::fs;
 use std::process::Command;
@@ -193,9 +193,9 @@ impl Flood {
     }
 
     fn job(self, more: &[&str]) -> Result<TestJob, Failure> {
-        layout::require(&layout::build())?;
+        build_trees::require(&build_trees::build())?;
         let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
-        let compiled = layout::compiled(&program.source, self.mode)?;
+        let compiled = build_trees::compiled(&program.source, self.mode)?;
         let mut args: Vec<String> =
             ["-r", &self.requests().to_string(), "-t", &self.threads().to_string()]
                 .iter()
@@ -206,9 +206,14 @@ impl Flood {
             self.manner.args().iter().chain(self.kinds()).chain(more).map(ToString::to_string),
         );
         args.push(self.pattern.name().to_string());
-        let mut job =
-            TestJob::new(&layout::build(), &compiled, &args, JobLauncher::Gasnetrun, self.nodes)
-                .watchdog(Duration::from_secs(400));
+        let mut job = TestJob::new(
+            &build_trees::build(),
+            &compiled,
+            &args,
+            JobLauncher::Gasnetrun,
+            self.nodes,
+        )
+        .watchdog(Duration::from_secs(400));
         for (name, value) in self.limits.variables(self.nodes) {
             job = job.env(&format!("GASNET_PORTAL_{name}"), value);
         }
@@ -311,7 +316,7 @@ fn credit_stats() -> Result<(), Failure> {
     };
     let ended = flood.job(&[])?.env("GASNET_PORTAL_CREDIT_STATS", "1").in_own_folder().run()?;
     passed(&ended, flood.nodes)?;
-    let dir = layout::build().join("capi-tests/credits");
+    let dir = build_trees::build().join("capi-tests/credits");
     let failed = |e: std::io::Error| format!("{}: {e}", dir.display());
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(failed)?;
@@ -341,7 +346,7 @@ fn credit_stats() -> Result<(), Failure> {
     }
     fs::write(dir.join("other"), "process 0 4 8 40\nnothing\n").map_err(failed)?;
     let trace = |args: &[&str]| {
-        let mut trace = Command::new(layout::build().join("bin/gasnet_trace"));
+        let mut trace = Command::new(build_trees::build().join("bin/gasnet_trace"));
         trace.args(args).current_dir(&dir);
         trace.output().map_err(failed)
     };

@@ -1,6 +1,6 @@
 //! Faults that hit a job from outside at a given moment: a signal to a process, a pause of a
 //! process, a hang-up of the terminal, Ctrl-C typed twice, a debugger that resumes frozen
-//! ranks. Used by `job`.
+//! ranks. Used by `test_job`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

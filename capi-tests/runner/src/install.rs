@@ -2,10 +2,10 @@
 //! archive, dlopen, data that a client may define, and what gasnetrun passes on. `clients`
 //! builds programs against an installed tree.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode, compiler, succeed};
+use crate::build_trees::{self, ClientMode, compiler, succeed};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,8 +41,8 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn dir(name: &str) -> Result<PathBuf, Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/install").join(name);
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/install").join(name);
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
@@ -63,10 +63,10 @@ fn ran(ended: &JobOutcome, word: &str) -> Result<(), Failure> {
 }
 
 fn exported() -> Result<Vec<String>, Failure> {
-    layout::require(&layout::build())?;
+    build_trees::require(&build_trees::build())?;
     let mut nm = Command::new("nm");
     nm.args(["-D", "--defined-only", "--without-symbol-versions"])
-        .arg(layout::build().join("lib/libgasnet.so"));
+        .arg(build_trees::build().join("lib/libgasnet.so"));
     Ok(succeed(nm)?
         .lines()
         .filter_map(|l| l.split_whitespace().last())
@@ -131,9 +131,9 @@ fn exports() -> Result<(), Failure> {
 }
 
 fn soname() -> Result<(), Failure> {
-    layout::require(&layout::build())?;
+    build_trees::require(&build_trees::build())?;
     let mut readelf = Command::new("readelf");
-    readelf.arg("-d").arg(layout::build().join("lib/libgasnet.so"));
+    readelf.arg("-d").arg(build_trees::build().join("lib/libgasnet.so"));
     let dynamic = succeed(readelf)?;
     for wanted in ["[libgasnet.so.0]", "NODELETE"] {
         if !dynamic.contains(wanted) {
@@ -144,15 +144,20 @@ fn soname() -> Result<(), Failure> {
 }
 
 fn archive(cc: &mut Command) {
-    cc.arg(layout::build().join("lib/libgasnet.a")).args(["-lgcc_s", "-lpthread", "-lm", "-ldl"]);
+    cc.arg(build_trees::build().join("lib/libgasnet.a")).args([
+        "-lgcc_s",
+        "-lpthread",
+        "-lm",
+        "-ldl",
+    ]);
 }
 
 /// The archive is small, and its global definitions are exactly the exports of the shared
 /// library.
 fn archive_in_bounds() -> Result<(), Failure> {
     const MOST: u64 = 8 << 20;
-    layout::require(&layout::build())?;
-    let path = layout::build().join("lib/libgasnet.a");
+    build_trees::require(&build_trees::build())?;
+    let path = build_trees::build().join("lib/libgasnet.a");
     let bytes = fs::metadata(&path).map_err(|e| format!("{}: {e}", path.display()))?.len();
     if bytes > MOST {
         return Err(format!("libgasnet.a has {bytes} bytes, more than {MOST}"));
@@ -199,7 +204,7 @@ fn with_another_rust_archive() -> Result<(), Failure> {
     for (name, ours_first) in [("ours_first", true), ("ours_last", false)] {
         let program = dir.join(name);
         let mut cc = compiler();
-        cc.args(ClientMode::Par.defines()).arg("-I").arg(layout::build().join("include"));
+        cc.args(ClientMode::Par.defines()).arg("-I").arg(build_trees::build().join("include"));
         cc.arg(&main).arg("-o").arg(&program);
         if !ours_first {
             cc.arg(dir.join("libother.a"));
@@ -210,7 +215,7 @@ fn with_another_rust_archive() -> Result<(), Failure> {
         }
         cc.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
         succeed(cc)?;
-        let job = TestJob::new(&layout::build(), &program, &[], JobLauncher::PshmNodes, 2);
+        let job = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::PshmNodes, 2);
         ran(&job.watchdog(Duration::from_secs(60)).run()?, "both")?;
     }
     Ok(())
@@ -237,7 +242,7 @@ fn dlopen() -> Result<(), Failure> {
     let mut cc = compiler();
     cc.arg(source(&dir, text)?).arg("-o").arg(&program).arg("-ldl");
     succeed(cc)?;
-    let ended = TestJob::new(&layout::build(), &program, &[], JobLauncher::Gasnetrun, 2)
+    let ended = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::Gasnetrun, 2)
         .watchdog(Duration::from_secs(60));
     ran(&ended.run()?, "loaded")
 }
@@ -280,7 +285,7 @@ const DATA_MAIN: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
 
 /// 77 is the exit code of the function assigned last.
 fn all_data_seen(program: &Path) -> Result<(), Failure> {
-    let job = TestJob::new(&layout::build(), program, &[], JobLauncher::Alone, 1)
+    let job = TestJob::new(&build_trees::build(), program, &[], JobLauncher::Alone, 1)
         .env("GASNET_BACKTRACE", "1");
     let ended = job.watchdog(Duration::from_secs(30)).run()?;
     ended.tidy()?;
@@ -297,12 +302,15 @@ fn client_data(flags: &[&str], with_archive: bool) -> Result<(), Failure> {
     let other = dir.join("data.c");
     fs::write(&other, DATA).map_err(|e| format!("{}: {e}", other.display()))?;
     let mut cc = compiler();
-    cc.args(ClientMode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
+    cc.args(ClientMode::Seq.defines())
+        .args(flags)
+        .arg("-I")
+        .arg(build_trees::build().join("include"));
     cc.arg(source(&dir, DATA_MAIN)?).arg(other).arg("-o").arg(&program);
     if with_archive {
         archive(&mut cc);
     } else {
-        cc.arg("-L").arg(layout::build().join("lib")).arg("-lgasnet");
+        cc.arg("-L").arg(build_trees::build().join("lib")).arg("-lgasnet");
     }
     succeed(cc)?;
     all_data_seen(&program)
@@ -322,12 +330,12 @@ fn client_data_in_a_shared_object() -> Result<(), Failure> {
         cc.args(ClientMode::Seq.defines())
             .args(flags)
             .arg("-I")
-            .arg(layout::build().join("include"));
+            .arg(build_trees::build().join("include"));
         cc.arg(file).arg("-o").arg(to);
         if *to == program {
             cc.arg(&object).arg(format!("-Wl,-rpath,{}", dir.display()));
         }
-        cc.arg("-L").arg(layout::build().join("lib")).arg("-lgasnet");
+        cc.arg("-L").arg(build_trees::build().join("lib")).arg("-lgasnet");
         succeed(cc)?;
     }
     all_data_seen(&program)
@@ -351,16 +359,16 @@ fn gasnetrun_passes_all() -> Result<(), Failure> {
         }\n";
     let program = dir.join("program");
     let mut cc = compiler();
-    cc.args(ClientMode::Seq.defines()).arg("-I").arg(layout::build().join("include"));
+    cc.args(ClientMode::Seq.defines()).arg("-I").arg(build_trees::build().join("include"));
     cc.arg(source(&dir, text)?)
         .arg("-o")
         .arg(&program)
         .arg("-L")
-        .arg(layout::build().join("lib"))
+        .arg(build_trees::build().join("lib"))
         .arg("-lgasnet");
     succeed(cc)?;
     let args = ["a b".to_string(), "\"q\" $x %0hh".to_string()];
-    let job = TestJob::new(&layout::build(), &program, &args, JobLauncher::Gasnetrun, 3)
+    let job = TestJob::new(&build_trees::build(), &program, &args, JobLauncher::Gasnetrun, 3)
         .env("NOT_OURS", "x  y")
         .stdin("from the console\n")
         .watchdog(Duration::from_secs(60));

@@ -7,14 +7,14 @@
 //! `killer::0001` and so on are cases like others, each with its own seed. `soak killer N` runs
 //! N of them and prints a tally.
 
+use crate::build_trees::{self, ClientMode};
 use crate::injector::{FaultKind, InjectedFault};
-use crate::job::TestJob;
+use crate::job_launcher::JobLauncher;
 use crate::kills;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
 use crate::outcome::JobOutcome;
 use crate::program;
 use crate::sample::SampleRandom;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -109,7 +109,7 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     };
     let struck = sums.values().sum::<u64>() - sum(Outcome::Missed);
     let like = like.iter().map(|word| format!(" {word}")).collect::<String>();
-    let again = crate::launcher::started_again();
+    let again = crate::job_launcher::started_again();
     say(format!(
         "random killer{like}, SEED={seed}: {count} runs, {struck} struck, {} hangs, {} orphans, {} leftovers, {} late, {} with a \
          wrong code; the last process was gone at most {:.2} s after the blow{theirs}{again}",
@@ -161,17 +161,18 @@ impl Run {
     }
 
     fn run(&self) -> Result<JobOutcome, Failure> {
-        layout::require(&layout::build())?;
+        build_trees::require(&build_trees::build())?;
         let (name, args, ..) = self.victim;
         let source = match name {
             ENDLESS => kills::traffic_source()?,
             _ => program::named(name).ok_or_else(|| format!("{name} is missing"))?.source,
         };
-        let compiled = layout::compiled(&source, self.mode)?;
+        let compiled = build_trees::compiled(&source, self.mode)?;
         let args: Vec<String> = args.iter().map(|a| (*a).to_string()).collect();
-        let mut job = TestJob::new(&layout::build(), &compiled, &args, self.launcher, self.nodes)
-            .watchdog(Duration::from_secs(30))
-            .blow(self.blow);
+        let mut job =
+            TestJob::new(&build_trees::build(), &compiled, &args, self.launcher, self.nodes)
+                .watchdog(Duration::from_secs(30))
+                .blow(self.blow);
         if self.portals {
             job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
         }

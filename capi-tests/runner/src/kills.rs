@@ -2,10 +2,10 @@
 //! point of a delivery. The rest of the job ends soon, with a non-zero code and a message that
 //! names the rank; also when a process had forked a child that lives on.
 
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
-use crate::library::TestLibrary;
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
+use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
@@ -78,7 +78,7 @@ pub fn cases() -> Vec<TestCase> {
             all.push(TestCase::new(name, true, move || killed_at(point, passage, at_once)));
         }
     }
-    all.extend(over(&TestLibrary::of(layout::build()), ""));
+    all.extend(over(&TestLibrary::of(build_trees::build()), ""));
     all
 }
 
@@ -126,7 +126,7 @@ fn killed(
 fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Failure> {
     const VICTIM: u32 = 1;
     let args = ["fork".to_string(), VICTIM.to_string()];
-    let job = TestLibrary::of(layout::build_faults())
+    let job = TestLibrary::of(build_trees::build_faults())
         .job(&traffic()?, &args, JobLauncher::Gasnetrun, NODES)?
         .env("GASNET_SUPERNODE_MAXSIZE", "1")
         .env("GASNET_PORTAL_AT_ONCE", if at_once { "1" } else { "0" })
@@ -141,13 +141,13 @@ fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Failure> {
 
 /// The program that makes the traffic, in SEQ.
 fn traffic() -> Result<PathBuf, Failure> {
-    layout::compiled(&traffic_source()?, ClientMode::Seq)
+    build_trees::compiled(&traffic_source()?, ClientMode::Seq)
 }
 
 /// The source of the program that makes the traffic.
 pub(crate) fn traffic_source() -> Result<PathBuf, Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/kill");
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/kill");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let source = dir.join("traffic.c");
     if fs::read_to_string(&source).ok().as_deref() != Some(TRAFFIC) {

@@ -2,11 +2,11 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `layout` | the build trees, and how a C program is compiled against one |
+//! | `build_trees` | the build trees, and how a C program is compiled against one |
 //! | `program` | the test programs and the settings in their head lines |
-//! | `job` | one command under a watchdog |
-//! | `launcher` | the launchers that start jobs |
-//! | `library` | a built library and the environment of its jobs |
+//! | `test_job` | one command under a watchdog |
+//! | `job_launcher` | the launchers that start jobs |
+//! | `test_library` | a built library and the environment of its jobs |
 //! | `outcome` | how a job ended, and what its ranks counted |
 //! | `processes` | the processes of a job, and what it may not leave behind |
 //! | `matrix` | programs x modes x paths x launchers x ranks, and planted faults |
@@ -38,6 +38,7 @@
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`.
 //! Every case is one [`TestCase`]. Jobs spin, so no two run at the same time.
 
+pub mod build_trees;
 pub mod checks;
 pub mod clients;
 pub mod configuration;
@@ -47,13 +48,10 @@ pub mod exits;
 pub mod floods;
 pub mod injector;
 pub mod install;
-pub mod job;
+pub mod job_launcher;
 pub mod killer;
 pub mod kills;
-pub mod launcher;
-pub mod layout;
 pub mod libportals;
-pub mod library;
 pub mod matrix;
 pub mod mismatch;
 pub mod misuse;
@@ -66,6 +64,8 @@ pub mod refusals;
 pub mod reports;
 pub mod sample;
 pub mod segments;
+pub mod test_job;
+pub mod test_library;
 pub mod tools;
 pub mod tracing;
 pub mod variables;

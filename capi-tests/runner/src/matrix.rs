@@ -2,13 +2,13 @@
 //! with events only} x thread modes x launchers; and with each of its planted faults, which the
 //! program must detect.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
-use crate::library::TestLibrary;
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::program::{self, PlantedFault, TestProgram};
 use crate::sample::{self, SampleRandom};
+use crate::test_job::TestJob;
+use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
 use std::time::Duration;
 
@@ -86,7 +86,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             let (p, s) = (program.clone(), *s);
             let name = format!("{}::{}", p.name, s.name());
             all.push(TestCase::new(name, taken.contains(&i), move || {
-                sound(&TestLibrary::of(layout::build()), &p, s)
+                sound(&TestLibrary::of(build_trees::build()), &p, s)
             }));
         }
         for fault in &program.faults {
@@ -157,7 +157,7 @@ fn fault_settings(program: &TestProgram, fault: &PlantedFault) -> Vec<CaseSettin
 }
 
 fn job(library: &TestLibrary, program: &TestProgram, s: CaseSetting) -> Result<TestJob, Failure> {
-    let compiled = layout::compiled(&program.source, s.mode)?;
+    let compiled = build_trees::compiled(&program.source, s.mode)?;
     let mut job = library.job(&compiled, &program.args, s.launcher, s.nodes)?;
     for (name, value) in &program.env {
         job = job.env(name, value);
@@ -228,7 +228,7 @@ fn travelled(program: &TestProgram, s: CaseSetting, ended: &JobOutcome) -> Resul
 
 /// A run with a planted fault: the same build must pass without it, and fail with it.
 fn noticed(program: &TestProgram, fault: &str, s: CaseSetting) -> Result<(), Failure> {
-    let library = TestLibrary::of(layout::build_faults());
+    let library = TestLibrary::of(build_trees::build_faults());
     let control = job(&library, program, s)?.watchdog(Duration::from_secs(300)).run()?;
     passed(program, &control).map_err(|e| format!("without the fault: {e}"))?;
     // A lost message ends in the program's own watchdog, whose time follows from the time of a

@@ -2,9 +2,9 @@
 //! fail to link. gasnet_init rejects shared objects of different modes, headers of another
 //! interface, and a segment mode that the library lacks. Each message must name the difference.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -104,8 +104,8 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn dir(name: &str) -> Result<PathBuf, Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/mismatch").join(name);
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/mismatch").join(name);
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
@@ -117,14 +117,14 @@ fn source(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
 }
 
 fn compile(defines: &[&str], flags: &[&str], files: &[&Path], to: &Path) -> Command {
-    let mut cc = layout::compiler();
-    cc.args(defines).args(flags).arg("-I").arg(layout::build().join("include"));
+    let mut cc = build_trees::compiler();
+    cc.args(defines).args(flags).arg("-I").arg(build_trees::build().join("include"));
     cc.args(files).arg("-o").arg(to);
     cc
 }
 
 fn link_with_library(mut cc: Command) -> Command {
-    let lib = layout::build().join("lib");
+    let lib = build_trees::build().join("lib");
     cc.arg("-L")
         .arg(&lib)
         .arg(format!("-Wl,-rpath,{}", lib.display()))
@@ -136,10 +136,14 @@ fn link_with_library(mut cc: Command) -> Command {
 fn link(a: Kind, b: Kind, symbol: &str) -> Result<(), Failure> {
     let dir = dir(&format!("link_{}_{}", a.name, b.name))?;
     let (one, two) = (dir.join("main.o"), dir.join("other.o"));
-    layout::succeed(compile(a.defines, &["-c"], &[&source(&dir, "main.c", MAIN)?], &one))?;
-    layout::succeed(compile(b.defines, &["-c"], &[&source(&dir, "other.c", OTHER)?], &two))?;
-    let linked =
-        layout::succeed(link_with_library(compile(&[], &[], &[&one, &two], &dir.join("program"))));
+    build_trees::succeed(compile(a.defines, &["-c"], &[&source(&dir, "main.c", MAIN)?], &one))?;
+    build_trees::succeed(compile(b.defines, &["-c"], &[&source(&dir, "other.c", OTHER)?], &two))?;
+    let linked = build_trees::succeed(link_with_library(compile(
+        &[],
+        &[],
+        &[&one, &two],
+        &dir.join("program"),
+    )));
     match linked {
         Ok(_) if a == b => Ok(()),
         Err(e) if a == b => Err(e),
@@ -156,7 +160,7 @@ fn load(a: Kind, b: Kind) -> Result<(), Failure> {
     let dir = dir(&format!("load_{}_{}", a.name, b.name))?;
     let (object, program) = (dir.join("libother.so"), dir.join("program"));
     let flags = ["-shared", "-fPIC"];
-    layout::succeed(link_with_library(compile(
+    build_trees::succeed(link_with_library(compile(
         b.defines,
         &flags,
         &[&source(&dir, "other.c", OTHER)?],
@@ -164,8 +168,8 @@ fn load(a: Kind, b: Kind) -> Result<(), Failure> {
     )))?;
     let mut cc = compile(a.defines, &[], &[&source(&dir, "main.c", MAIN)?, &object], &program);
     cc.arg(format!("-Wl,-rpath,{}", dir.display()));
-    layout::succeed(link_with_library(cc))?;
-    let ended = TestJob::new(&layout::build(), &program, &[], JobLauncher::Alone, 1)
+    build_trees::succeed(link_with_library(cc))?;
+    let ended = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::Alone, 1)
         .watchdog(Duration::from_secs(30))
         .run()?;
     ended.tidy()?;
@@ -185,13 +189,13 @@ fn load(a: Kind, b: Kind) -> Result<(), Failure> {
 fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(), Failure> {
     let dir = dir(name)?;
     let program = dir.join("program");
-    layout::succeed(link_with_library(compile(
+    build_trees::succeed(link_with_library(compile(
         ClientMode::Seq.defines(),
         flags,
         &[&source(&dir, "main.c", text)?],
         &program,
     )))?;
-    let ended = TestJob::new(&layout::build(), &program, &[], JobLauncher::Alone, 1)
+    let ended = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::Alone, 1)
         .watchdog(Duration::from_secs(30))
         .run()?;
     ended.tidy()?;
@@ -207,7 +211,7 @@ fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(),
 /// A client that names no thread mode does not compile; the message says why.
 fn no_thread_mode() -> Result<(), Failure> {
     let dir = dir("no_thread_mode")?;
-    match layout::succeed(compile(
+    match build_trees::succeed(compile(
         &[],
         &["-c"],
         &[&source(&dir, "main.c", ALONE)?],

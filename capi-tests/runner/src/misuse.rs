@@ -1,10 +1,10 @@
 //! Wrong calls: the cases that `testbad -list` names, each as a job of two ranks. A case
 //! passes, or ends the job with a fatal message; the message contains the words of the list.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::program::{self, TestProgram};
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::process::Command;
 use std::time::Duration;
@@ -45,10 +45,10 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn list(program: &TestProgram) -> Result<Vec<Row>, Failure> {
-    let compiled = layout::compiled(&program.source, ClientMode::Seq)?;
+    let compiled = build_trees::compiled(&program.source, ClientMode::Seq)?;
     let mut command = Command::new(compiled);
-    command.arg("-list").env("LD_LIBRARY_PATH", layout::build().join("lib"));
-    layout::succeed(command)?.lines().map(row).collect()
+    command.arg("-list").env("LD_LIBRARY_PATH", build_trees::build().join("lib"));
+    build_trees::succeed(command)?.lines().map(row).collect()
 }
 
 fn row(line: &str) -> Result<Row, Failure> {
@@ -76,9 +76,9 @@ fn answered(
     mode: ClientMode,
     portals: bool,
 ) -> Result<(), Failure> {
-    let compiled = layout::compiled(&program.source, mode)?;
+    let compiled = build_trees::compiled(&program.source, mode)?;
     let mut job = TestJob::new(
-        &layout::build(),
+        &build_trees::build(),
         &compiled,
         std::slice::from_ref(&row.name),
         JobLauncher::Gasnetrun,

@@ -2,9 +2,9 @@
 //! launcher, with either of the two initialised first; and started by our launchers, which
 //! start no MPI.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::collections::BTreeSet;
 use std::fs;
@@ -89,23 +89,23 @@ fn compiled((name, compiler, ..): Mpi, mode: ClientMode) -> Result<PathBuf, Fail
     // Overlapping cases may want the same program.
     static COMPILED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/mpi").join(mode.name());
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/mpi").join(mode.name());
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let program = dir.join(format!("testmpi-{name}"));
     if compiled.contains(&program) {
         return Ok(program);
     }
-    let lib = layout::build().join("lib");
+    let lib = build_trees::build().join("lib");
     let mut cc = Command::new(compiler);
     cc.args(["-std=gnu99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"]).args(mode.defines());
-    cc.arg("-I").arg(layout::build().join("include"));
-    cc.arg(layout::root().join("capi-tests/clients/testmpi.c")).arg("-o").arg(&program);
+    cc.arg("-I").arg(build_trees::build().join("include"));
+    cc.arg(build_trees::root().join("capi-tests/clients/testmpi.c")).arg("-o").arg(&program);
     cc.arg("-L")
         .arg(&lib)
         .arg(format!("-Wl,-rpath,{}", lib.display()))
         .args(["-lgasnet", "-lpthread"]);
-    layout::succeed(cc)?;
+    build_trees::succeed(cc)?;
     compiled.insert(program.clone());
     Ok(program)
 }
@@ -115,7 +115,7 @@ fn compiled((name, compiler, ..): Mpi, mode: ClientMode) -> Result<PathBuf, Fail
 fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
     let program = compiled(mpi, ClientMode::Seq)?;
     let args = ["mpi", "0"].map(String::from);
-    let ended = TestJob::new(&layout::build(), &program, &args, launcher, 3).run()?;
+    let ended = TestJob::new(&build_trees::build(), &program, &args, launcher, 3).run()?;
     ended.tidy()?;
     let (code, told) = match (mpi.0, launcher) {
         ("openmpi", JobLauncher::PshmNodes) => (0, "GASNET_PSHM_NODES=3 has no effect"),
@@ -136,7 +136,7 @@ fn together(
     let program = compiled(mpi, mode)?;
     for (nodes, code) in [(2, 0), (3, 6)] {
         let args = [first.to_string(), code.to_string()];
-        let job = TestJob::new(&layout::build(), &program, &args, launcher, nodes);
+        let job = TestJob::new(&build_trees::build(), &program, &args, launcher, nodes);
         let ended = job.watchdog(Duration::from_secs(120)).run()?;
         ended.tidy()?;
         if launcher == JobLauncher::SrunPmi2 && first == "gasnet" {

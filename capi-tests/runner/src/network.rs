@@ -1,8 +1,8 @@
 //! The tests of crate `portals3`, repeated more often than `cargo test` does: for the soak only.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::{Failure, TestCase, layout};
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
+use crate::{Failure, TestCase, build_trees};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub fn cases() -> Vec<TestCase> {
 
 fn repeated(suite: &str, features: &str, variable: &str, value: &str) -> Result<(), Failure> {
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    let manifest = layout::root().join("Cargo.toml").display().to_string();
+    let manifest = build_trees::root().join("Cargo.toml").display().to_string();
     let args = [
         "test",
         "--quiet",
@@ -45,7 +45,7 @@ fn repeated(suite: &str, features: &str, variable: &str, value: &str) -> Result<
         suite,
     ]
     .map(str::to_string);
-    let ended = TestJob::new(&layout::build(), &cargo, &args, JobLauncher::Alone, 1)
+    let ended = TestJob::new(&build_trees::build(), &cargo, &args, JobLauncher::Alone, 1)
         .env(variable, value)
         .watchdog(Duration::from_secs(900))
         .run()?;

@@ -1,4 +1,4 @@
-//! How a job ended, and what its ranks counted. Made by `job`, judged by the cases.
+//! How a job ended, and what its ranks counted. Made by `test_job`, judged by the cases.
 
 use crate::Failure;
 use crate::exit_pipe::ExitTimes;
@@ -14,8 +14,8 @@ pub struct JobOutcome {
     pub output: String,
     /// How long it ran.
     pub time: Duration,
-    /// How long it lived after [`crate::job::TestJob::kill`], or after the death of
-    /// [`crate::job::TestJob::death`]'s process; after an injected fault, until its last
+    /// How long it lived after [`crate::test_job::TestJob::kill`], or after the death of
+    /// [`crate::test_job::TestJob::death`]'s process; after an injected fault, until its last
     /// process had ended.
     pub after_kill: Option<Duration>,
     /// The process that the injected fault hit, and whether it belongs to another launcher.
@@ -34,7 +34,7 @@ pub struct JobOutcome {
     pub outlived: String,
     /// The counters of each rank, if asked for.
     pub counters: Vec<RankCounters>,
-    /// Name and text of each file in the folder of [`crate::job::TestJob::in_own_folder`], by
+    /// Name and text of each file in the folder of [`crate::test_job::TestJob::in_own_folder`], by
     /// name.
     pub files: Vec<(String, String)>,
     pub(crate) shown: String,

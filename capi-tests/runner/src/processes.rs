@@ -1,7 +1,7 @@
 //! The processes of a job, found by the marker in their environment, and what a job may leave
-//! behind. Used by `job`. Only processes that carry the marker of the job are signalled.
+//! behind. Used by `test_job`. Only processes that carry the marker of the job are signalled.
 
-use crate::{have, injector, layout};
+use crate::{build_trees, have, injector};
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -98,7 +98,7 @@ fn stacks(marker: &str, pids: &[i32]) -> Option<PathBuf> {
     if !have("gdb") {
         return None;
     }
-    let dir = layout::build().join("capi-tests/hangs");
+    let dir = build_trees::build().join("capi-tests/hangs");
     fs::create_dir_all(&dir).ok()?;
     let path = dir.join(format!("{}.txt", marker));
     let mut file = File::create(&path).ok()?;

@@ -1,7 +1,7 @@
 //! The C test programs and the settings in their head lines, which `capi-tests/check.h`
 //! describes.
 
-use crate::layout::{ClientMode, root};
+use crate::build_trees::{ClientMode, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 

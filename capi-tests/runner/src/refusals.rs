@@ -2,10 +2,10 @@
 //! access to its processes. Each case prepares its machine, which takes root, and is skipped
 //! where that fails.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -116,13 +116,13 @@ fn runs(program: &str, args: &[&str]) -> bool {
 }
 
 pub(crate) fn compiled(name: &str, source: &str) -> Result<PathBuf, Failure> {
-    let dir = layout::build().join("capi-tests/refusals");
+    let dir = build_trees::build().join("capi-tests/refusals");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let file = dir.join(name).with_extension("c");
     if fs::read_to_string(&file).ok().as_deref() != Some(source) {
         fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
     }
-    layout::compiled(&file, ClientMode::Par)
+    build_trees::compiled(&file, ClientMode::Par)
 }
 
 /// Runs a job of `nodes` ranks; `script` ends with `exec "$@"`.
@@ -134,11 +134,12 @@ fn run(
 ) -> Result<JobOutcome, Failure> {
     let mut args = vec!["-c".to_string(), script.to_string(), "sh".to_string()];
     if launcher == JobLauncher::Gasnetrun {
-        args.push(layout::build().join("bin/gasnetrun").display().to_string());
+        args.push(build_trees::build().join("bin/gasnetrun").display().to_string());
         args.extend(["-n".to_string(), nodes.to_string()]);
     }
     args.push(program.display().to_string());
-    let job = TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, JobLauncher::Alone, 1);
+    let job =
+        TestJob::new(&build_trees::build(), Path::new("/bin/sh"), &args, JobLauncher::Alone, 1);
     let job = if launcher == JobLauncher::PshmNodes {
         job.env("GASNET_PSHM_NODES", nodes.to_string())
     } else {
@@ -151,8 +152,10 @@ fn run(
 
 /// A job uses no name in /dev/shm, so a full /dev/shm has no effect.
 fn full_dev_shm(launcher: JobLauncher) -> Result<(), Failure> {
-    let program =
-        layout::compiled(&layout::root().join("capi-tests/testhello.c"), ClientMode::Par)?;
+    let program = build_trees::compiled(
+        &build_trees::root().join("capi-tests/testhello.c"),
+        ClientMode::Par,
+    )?;
     let script = "exec unshare -m sh -c '
         mount --make-rprivate / && mount -t tmpfs -o size=4k none /dev/shm || exit 9
         echo 1 >/dev/shm/1

@@ -1,9 +1,9 @@
 //! The report that SIGUSR1 to a launcher prints: for each rank, what it waits in; for a rank
 //! that is stopped, spins in its own code or blocks its signals, that state.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::time::Duration;
@@ -48,15 +48,15 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn told(launcher: JobLauncher, mode: ClientMode) -> Result<(), Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/report");
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/report");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let source = dir.join("states.c");
     if fs::read_to_string(&source).ok().as_deref() != Some(STATES) {
         fs::write(&source, STATES).map_err(|e| format!("{}: {e}", source.display()))?;
     }
-    let program = layout::compiled(&source, mode)?;
-    let job = TestJob::new(&layout::build(), &program, &[], launcher, 4)
+    let program = build_trees::compiled(&source, mode)?;
+    let job = TestJob::new(&build_trees::build(), &program, &[], launcher, 4)
         .watchdog(Duration::from_secs(60));
     let ended = job.run()?;
     ended.tidy()?;

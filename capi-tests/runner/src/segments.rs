@@ -3,11 +3,11 @@
 //! with lines that name the rank, the limit and the remedy. Under the limits of a shell
 //! (`ulimit`), the largest segment still fits, or a line that names the limit rejects the job.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::path::Path;
 use std::time::Duration;
@@ -84,9 +84,9 @@ pub fn cases() -> Vec<TestCase> {
 /// `testhello -m`, which attaches the largest segment, in a shell that has set `limit`.
 fn limited(limit: &str, launcher: JobLauncher, nodes: u32) -> Result<JobOutcome, Failure> {
     let hello = program::named("testhello").ok_or("there is no testhello")?;
-    let compiled = layout::compiled(&hello.source, ClientMode::Par)?;
+    let compiled = build_trees::compiled(&hello.source, ClientMode::Par)?;
     let args = ["-c".to_string(), format!("{limit}; exec {} -m", compiled.display())];
-    let ended = TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, launcher, nodes)
+    let ended = TestJob::new(&build_trees::build(), Path::new("/bin/sh"), &args, launcher, nodes)
         .watchdog(Duration::from_secs(60))
         .run()?;
     ended.tidy()?;
@@ -103,9 +103,9 @@ fn run_with(
     args: &[&str],
     env: &[(&str, &str)],
 ) -> Result<JobOutcome, Failure> {
-    let compiled = layout::compiled(&program.source, s.mode)?;
+    let compiled = build_trees::compiled(&program.source, s.mode)?;
     let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
-    let mut job = TestJob::new(&layout::build(), &compiled, &args, s.launcher, s.nodes)
+    let mut job = TestJob::new(&build_trees::build(), &compiled, &args, s.launcher, s.nodes)
         .watchdog(Duration::from_secs(60));
     if s.portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");

@@ -2,11 +2,11 @@
 //! signal and a crash; processes that freeze, and what resumes or ends them; the report of the
 //! debug malloc services. In a job, and with the tools library alone.
 
+use crate::build_trees;
 use crate::injector::{FaultKind, InjectedFault};
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout;
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
@@ -139,7 +139,7 @@ pub fn cases() -> Vec<TestCase> {
     add("signal::backtrace", true, || {
         let program = compiled("stack", STACK, false)?;
         let ended = TestJob::new(
-            &layout::build(),
+            &build_trees::build(),
             &program,
             &["signal".to_string()],
             JobLauncher::Gasnetrun,
@@ -154,7 +154,7 @@ pub fn cases() -> Vec<TestCase> {
     });
     add("signal::freeze", true, || {
         let program = compiled("freeze", FREEZE, false)?;
-        let ended = TestJob::new(&layout::build(), &program, &[], JobLauncher::Gasnetrun, 1)
+        let ended = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::Gasnetrun, 1)
             .watchdog(Duration::from_secs(120))
             .env("GASNET_FREEZE_SIGNAL", "USR2")
             .run()?;
@@ -213,7 +213,7 @@ fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), 
     let args: &[String] = if on_error { &["crash".to_string()] } else { &[] };
     let (variable, are_frozen) =
         if on_error { ("GASNET_FREEZE_ON_ERROR", 1) } else { ("GASNET_FREEZE", 2) };
-    let ended = TestJob::new(&layout::build(), &program, args, launcher, 2)
+    let ended = TestJob::new(&build_trees::build(), &program, args, launcher, 2)
         .watchdog(Duration::from_secs(120))
         .env(variable, "1")
         .once(move |output| output.matches(IS_FROZEN).count() == are_frozen)
@@ -249,7 +249,7 @@ fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), 
 fn crash(asked: bool, means: &str) -> Result<JobOutcome, Failure> {
     let program = compiled("stack", STACK, false)?;
     let mut job = TestJob::new(
-        &layout::build(),
+        &build_trees::build(),
         &program,
         &["crash".to_string()],
         JobLauncher::Gasnetrun,
@@ -270,15 +270,16 @@ fn crash(asked: bool, means: &str) -> Result<JobOutcome, Failure> {
 
 /// A program for a job, or with the tools library alone.
 fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/tools").join(if alone { "alone" } else { "job" });
+    build_trees::require(&build_trees::build())?;
+    let dir =
+        build_trees::build().join("capi-tests/tools").join(if alone { "alone" } else { "job" });
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
     fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
-    let lib = layout::build().join("lib");
-    let mut cc = layout::compiler();
+    let lib = build_trees::build().join("lib");
+    let mut cc = build_trees::compiler();
     cc.args(["-g", "-O0", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE=1", "-I"])
-        .arg(layout::build().join("include"));
+        .arg(build_trees::build().join("include"));
     cc.args(if alone {
         ["-DALONE", "-DGASNETT_THREAD_SAFE"]
     } else {
@@ -291,7 +292,7 @@ fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Failure> {
         .arg(&lib)
         .arg(format!("-Wl,-rpath,{}", lib.display()));
     cc.arg(if alone { "-lgasnet_tools-par" } else { "-lgasnet" }).arg("-lpthread");
-    layout::succeed(cc)?;
+    build_trees::succeed(cc)?;
     Ok(program)
 }
 
@@ -302,7 +303,7 @@ fn stack(
 ) -> Result<JobOutcome, Failure> {
     let program = compiled("stack", STACK, alone)?;
     let launcher = if alone { JobLauncher::Alone } else { JobLauncher::Gasnetrun };
-    let mut job = TestJob::new(&layout::build(), &program, &[], launcher, 1)
+    let mut job = TestJob::new(&build_trees::build(), &program, &[], launcher, 1)
         .watchdog(Duration::from_secs(120));
     for (name, value) in means.map(|m| ("GASNET_BACKTRACE_TYPE", m)).into_iter().chain(env) {
         job = job.env(name, value);
@@ -327,7 +328,7 @@ fn report(alone: bool) -> Result<(), Failure> {
     let launcher = if alone { JobLauncher::Alone } else { JobLauncher::Gasnetrun };
     let file = if alone { "-".to_string() } else { dir.join("report-%").display().to_string() };
     let nodes = if alone { 1 } else { 2 };
-    let ended = TestJob::new(&layout::build(), &program, &[], launcher, nodes)
+    let ended = TestJob::new(&build_trees::build(), &program, &[], launcher, nodes)
         .watchdog(Duration::from_secs(120))
         .env("GASNET_MALLOCFILE", &file)
         .run()?;

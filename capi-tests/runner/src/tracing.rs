@@ -2,10 +2,10 @@
 //! with its source line. Masks, ranks and file names; nothing is recorded unasked; every kind
 //! of exit writes the trace.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout;
+use crate::build_trees;
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::collections::BTreeMap;
 use std::fs;
@@ -107,15 +107,15 @@ pub fn cases() -> Vec<TestCase> {
 
 /// The program, compiled for one thread or many.
 fn compiled(mode: &str) -> Result<PathBuf, Failure> {
-    layout::require(&layout::build())?;
-    let dir = layout::build().join("capi-tests/tracing");
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/tracing");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let (file, program) = (dir.join("known.c"), dir.join(format!("known-{mode}")));
     fs::write(&file, PROGRAM).map_err(|e| format!("{}: {e}", file.display()))?;
-    let lib = layout::build().join("lib");
-    let mut cc = layout::compiler();
+    let lib = build_trees::build().join("lib");
+    let mut cc = build_trees::compiler();
     cc.args(["-g", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE=1", "-I"])
-        .arg(layout::build().join("include"))
+        .arg(build_trees::build().join("include"))
         .arg(format!("-DGASNET_{mode}"))
         .arg(&file)
         .arg("-o")
@@ -124,13 +124,13 @@ fn compiled(mode: &str) -> Result<PathBuf, Failure> {
         .arg(&lib)
         .arg(format!("-Wl,-rpath,{}", lib.display()))
         .args(["-lgasnet", "-lpthread"]);
-    layout::succeed(cc)?;
+    build_trees::succeed(cc)?;
     Ok(program)
 }
 
 /// A directory of its own for the files of a case.
 fn folder(name: &str) -> Result<PathBuf, Failure> {
-    let dir = layout::build().join("capi-tests/tracing").join(name);
+    let dir = build_trees::build().join("capi-tests/tracing").join(name);
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
@@ -139,8 +139,9 @@ fn folder(name: &str) -> Result<PathBuf, Failure> {
 fn run(mode: &str, nodes: u32, way: &str, vars: &[(&str, &str)]) -> Result<JobOutcome, Failure> {
     let program = compiled(mode)?;
     let args = if way.is_empty() { vec![] } else { vec![way.to_string()] };
-    let mut job = TestJob::new(&layout::build(), &program, &args, JobLauncher::Gasnetrun, nodes)
-        .watchdog(Duration::from_secs(120));
+    let mut job =
+        TestJob::new(&build_trees::build(), &program, &args, JobLauncher::Gasnetrun, nodes)
+            .watchdog(Duration::from_secs(120));
     for (name, value) in vars {
         job = job.env(name, value);
     }
@@ -389,7 +390,7 @@ fn off() -> Result<(), Failure> {
 
 /// gasnet_trace with these arguments: its exit code and its output.
 fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Failure> {
-    let tool = layout::build().join("bin/gasnet_trace");
+    let tool = build_trees::build().join("bin/gasnet_trace");
     let out =
         Command::new(&tool).args(args).output().map_err(|e| format!("{}: {e}", tool.display()))?;
     let text = [out.stdout, out.stderr].concat();

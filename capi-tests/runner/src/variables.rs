@@ -3,10 +3,10 @@
 //! value and names the range. It also rejects more memory than exists. The library's own tests
 //! show the effect of each value.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode, root};
+use crate::build_trees::{self, ClientMode, root};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase, matrix, program};
 use std::fs;
 use std::time::Duration;
@@ -144,11 +144,11 @@ impl Range {
 
 /// Few enough concurrent messages for receive buffers without flow control.
 fn flood(vars: &[(&str, &str)], mode: ClientMode) -> Result<JobOutcome, Failure> {
-    layout::require(&layout::build())?;
+    build_trees::require(&build_trees::build())?;
     let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
     let args = ["-r", "150", "random"].map(String::from);
-    let compiled = layout::compiled(&program.source, mode)?;
-    let mut job = TestJob::new(&layout::build(), &compiled, &args, JobLauncher::Gasnetrun, 3)
+    let compiled = build_trees::compiled(&program.source, mode)?;
+    let mut job = TestJob::new(&build_trees::build(), &compiled, &args, JobLauncher::Gasnetrun, 3)
         .watchdog(Duration::from_secs(300))
         .in_own_folder();
     for (name, value) in vars {

@@ -1,9 +1,9 @@
 //! Many more ranks than CPUs: 1,000 barriers of each kind among 64 ranks must end. They take
 //! seconds if waiting ranks yield the CPU, and minutes if they do not.
 
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
-use crate::library::TestLibrary;
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase, program};
 use std::time::Duration;
 
@@ -28,9 +28,13 @@ pub fn cases() -> Vec<TestCase> {
 
 fn ends(launcher: JobLauncher, portals: bool) -> Result<(), Failure> {
     let source = program::named("testbarrier").ok_or("there is no testbarrier")?.source;
-    let compiled = layout::compiled(&source, ClientMode::Seq)?;
-    let mut job =
-        TestLibrary::of(layout::build()).job(&compiled, &["1000".to_string()], launcher, NODES)?;
+    let compiled = build_trees::compiled(&source, ClientMode::Seq)?;
+    let mut job = TestLibrary::of(build_trees::build()).job(
+        &compiled,
+        &["1000".to_string()],
+        launcher,
+        NODES,
+    )?;
     if portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }

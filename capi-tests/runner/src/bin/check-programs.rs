@@ -13,10 +13,10 @@
 //! the watchdog's time. GASNET_* reach the programs.
 
 use capi_tests::Failure;
-use capi_tests::job::TestJob;
-use capi_tests::launcher::JobLauncher;
-use capi_tests::layout::{self, ClientMode, succeed};
+use capi_tests::build_trees::{self, ClientMode, succeed};
+use capi_tests::job_launcher::JobLauncher;
 use capi_tests::program::{self, Nodes, words};
+use capi_tests::test_job::TestJob;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, exit};
@@ -124,7 +124,7 @@ fn plan(source: &Path, text: &str, name: &str) -> Plan {
     {
         return plan;
     }
-    let told = row(&layout::root().join("capi-tests/programs.tsv"), name);
+    let told = row(&build_trees::root().join("capi-tests/programs.tsv"), name);
     if !text.contains("check.h") {
         return told.unwrap_or_else(Plan::new);
     }
@@ -196,7 +196,7 @@ impl Bench {
         let mut objects = Vec::new();
         for source in sources {
             let name = stem(source);
-            let plan = row(&layout::root().join("capi-tests/programs.tsv"), &name)
+            let plan = row(&build_trees::root().join("capi-tests/programs.tsv"), &name)
                 .unwrap_or_else(Plan::new);
             let object = self.out.join(format!("{name}.o"));
             let mut cc = self.compiler(source, &plan)?;
@@ -301,7 +301,7 @@ fn main() -> ExitCode {
     let Ok(seconds) = seconds.parse() else {
         refuse(&format!("SECONDS={seconds} is not a number"))
     };
-    let tree = variable("TREE").map_or_else(layout::build, PathBuf::from);
+    let tree = variable("TREE").map_or_else(build_trees::build, PathBuf::from);
     let only: Vec<String> = words(&variable("ONLY").unwrap_or_default());
     let canonical =
         |p: &Path| p.canonicalize().unwrap_or_else(|e| refuse(&format!("{}: {e}", p.display())));
@@ -310,7 +310,7 @@ fn main() -> ExitCode {
         refuse(&format!("{} is no installed libgasnet", tree.display()));
     }
 
-    let out = layout::build().join("check-programs").join(mode.name());
+    let out = build_trees::build().join("check-programs").join(mode.name());
     if let Err(e) = fs::create_dir_all(&out) {
         refuse(&format!("{}: {e}", out.display()));
     }
@@ -393,7 +393,7 @@ mod tests {
 
     #[test]
     fn the_table_makes_sense() {
-        let table = layout::root().join("capi-tests/programs.tsv");
+        let table = build_trees::root().join("capi-tests/programs.tsv");
         let text = fs::read_to_string(&table).expect("the table is there");
         for line in text.lines().filter(|l| !l.starts_with('#')) {
             let name = line.split('\t').next().unwrap_or_default();

@@ -15,7 +15,7 @@
 //! one each before a second of any: a walk cut off early has seen every case from some rank.
 
 use capi_tests::sample::{self, SampleRandom};
-use capi_tests::{TestCase, cases, exits, job, killer, launcher, layout};
+use capi_tests::{TestCase, build_trees, cases, exits, job_launcher, killer, test_job};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         );
         return ExitCode::from(2);
     }
-    let place = layout::root().join("soak/place.txt");
+    let place = build_trees::root().join("soak/place.txt");
     let mut tally = appended("tally.txt");
     let mut say = |line: String| {
         println!("{line}");
@@ -102,7 +102,7 @@ fn main() -> ExitCode {
         commit(),
         passed + failed,
         start.elapsed().as_secs_f64() / 60.0,
-        launcher::started_again(),
+        job_launcher::started_again(),
     ));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -118,7 +118,8 @@ fn fitting(words: &[String], round: u64) -> Vec<TestCase> {
 /// Visits the cases with these words that were not visited on this commit, some at a time.
 fn walk(at_once: usize, words: &[String]) -> ExitCode {
     let list = format!("walk-{}.txt", commit());
-    let done = fs::read_to_string(layout::root().join("soak").join(&list)).unwrap_or_default();
+    let done =
+        fs::read_to_string(build_trees::root().join("soak").join(&list)).unwrap_or_default();
     let done: BTreeSet<&str> = done.lines().filter_map(|l| l.split(' ').next_back()).collect();
     let mut all = fitting(words, sample::seed());
     let there_are = all.len();
@@ -193,7 +194,7 @@ fn visit(
     note: impl FnMut(&str, &str) + Send,
 ) -> ExitCode {
     if at_once > 1 {
-        job::together();
+        test_job::together();
     }
     let start = Instant::now();
     let cases = Mutex::new(cases);
@@ -225,7 +226,7 @@ fn visit(
         words.join(" "),
         passed + failed,
         start.elapsed().as_secs_f64() / 60.0,
-        launcher::started_again()
+        job_launcher::started_again()
     );
     println!("{sum}");
     writeln!(tally, "{sum}").expect("the tally can be written");
@@ -234,7 +235,7 @@ fn visit(
 
 /// Opens a file of the soak folder for appending.
 fn appended(name: &str) -> File {
-    let dir = layout::root().join("soak");
+    let dir = build_trees::root().join("soak");
     fs::create_dir_all(&dir).expect("the soak directory can be made");
     OpenOptions::new()
         .create(true)
@@ -255,7 +256,7 @@ fn read(text: &str) -> (u64, usize) {
 fn commit() -> String {
     let out = Command::new("git")
         .args(["describe", "--always", "--dirty"])
-        .current_dir(layout::root())
+        .current_dir(build_trees::root())
         .output();
     out.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default()
 }

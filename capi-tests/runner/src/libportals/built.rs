@@ -2,8 +2,8 @@
 //! one program.
 
 use super::{EVERY_HABIT, include, network, passes, place, with_habits, write};
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode, compiler, succeed};
+use crate::build_trees::{self, ClientMode, compiler, succeed};
+use crate::job_launcher::JobLauncher;
 use crate::{Failure, TestCase, program};
 use std::fmt::Write;
 use std::fs;
@@ -17,7 +17,7 @@ pub(super) fn cases() -> Vec<TestCase> {
         all.push(TestCase::new(format!("libportals::{name}"), true, run));
     };
     add("layouts_and_values_that_bindgen_sees", || {
-        bindgen_sees_what_is_there(&layout::build_libportals(), "PTL_NO_ACK_REQ")
+        bindgen_sees_what_is_there(&build_trees::build_libportals(), "PTL_NO_ACK_REQ")
     });
     add("what_is_no_libportals_is_refused", what_is_no_libportals_is_refused);
     add("both_archives_in_one_program", both_archives_in_one_program);
@@ -27,7 +27,7 @@ pub(super) fn cases() -> Vec<TestCase> {
 
 /// Cases of the build over libportals-contrary.
 pub(super) fn cases_of_contrary() -> Vec<TestCase> {
-    let layouts = || bindgen_sees_what_is_there(&layout::build_contrary(), "PTL_NOACK_REQ");
+    let layouts = || bindgen_sees_what_is_there(&build_trees::build_contrary(), "PTL_NOACK_REQ");
     vec![
         TestCase::new("contrary::layouts_and_values_that_bindgen_sees".into(), true, layouts),
         TestCase::new("contrary::both_archives_in_one_program".into(), true, archives_of_contrary),
@@ -100,7 +100,7 @@ fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, F
         .args(ClientMode::Seq.defines())
         .arg("-I")
         .arg(tree.join("include"));
-    cc.arg("-I").arg(layout::root().join("capi-tests")).arg(p.source).arg("-o").arg(&binary);
+    cc.arg("-I").arg(build_trees::root().join("capi-tests")).arg(p.source).arg("-o").arg(&binary);
     cc.arg(tree.join("lib/libgasnet.a")).args(archives);
     cc.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
     succeed(cc)?;
@@ -116,7 +116,7 @@ fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, F
 /// libgasnet.a and libportals3.a each contain a Portals and a Rust runtime, and names that are
 /// equal.
 fn both_archives_in_one_program() -> Result<(), Failure> {
-    let tree = layout::build_libportals();
+    let tree = build_trees::build_libportals();
     let binary = linked_with(&tree, &[&tree.join("portals/lib/libportals3.a")], "archives")?;
     for name in ["libportals", "emulation"] {
         let job = network(name).job(&binary, &["10".into()], JobLauncher::Gasnetrun, 3)?;
@@ -127,8 +127,8 @@ fn both_archives_in_one_program() -> Result<(), Failure> {
 
 /// The same with a libportals only.
 fn archives_of_contrary() -> Result<(), Failure> {
-    let tree = layout::build_contrary();
-    let sources = layout::root().join("capi-tests/contrary");
+    let tree = build_trees::build_contrary();
+    let sources = build_trees::root().join("capi-tests/contrary");
     let mut objects = Vec::new();
     for name in ["contrary", "below"] {
         let object = place()?.join(name).with_extension("o");
@@ -155,10 +155,10 @@ fn an_installed_libportals3_is_whole() -> Result<(), Failure> {
     let stage = place()?.join("stage");
     let _ = fs::remove_dir_all(&stage);
     let mut make = Command::new("make");
-    make.arg("--no-print-directory").arg("-C").arg(layout::root()).arg("install-portals");
+    make.arg("--no-print-directory").arg("-C").arg(build_trees::root()).arg("install-portals");
     make.arg(format!("DESTDIR={}", stage.display())).arg("PREFIX=/opt/portals3");
     // As built by ci/build.sh: nothing is compiled again.
-    make.env("CARGO_TARGET_DIR", layout::root().join("target/libportals"));
+    make.env("CARGO_TARGET_DIR", build_trees::root().join("target/libportals"));
     make.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     make.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
     succeed(make)?;
@@ -178,7 +178,7 @@ fn an_installed_libportals3_is_whole() -> Result<(), Failure> {
     let binary = place()?.join("ring-installed");
     let mut cc = compiler();
     cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L"]).args(ask(&["--cflags"])?);
-    cc.arg(layout::root().join("portals/capi-tests/ring.c"))
+    cc.arg(build_trees::root().join("portals/capi-tests/ring.c"))
         .arg("-o")
         .arg(&binary)
         .args(ask(&["--libs"])?);
@@ -211,7 +211,7 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
         done.map_err(|e| format!("{}: {e}", p.display()))?;
         Ok(p)
     };
-    let ours = layout::root().join("portals/capi/include/portals3.h");
+    let ours = build_trees::root().join("portals/capi/include/portals3.h");
     let header = fs::read_to_string(&ours).map_err(|e| format!("{}: {e}", ours.display()))?;
     let less = header.replace("int PtlMEInsert(", "int PtlMEInsertNot(");
     let no_ack = header.replace("PTL_NO_ACK_REQ", "PTL_ACK_NEVER");
@@ -259,7 +259,7 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
             ));
         }
     }
-    let prefix = layout::build_libportals().join("portals").display().to_string();
+    let prefix = build_trees::build_libportals().join("portals").display().to_string();
     let text = build_script(&[("PORTALS_PREFIX", &prefix), ("LIBCLANG_PATH", "/nowhere")])?;
     if !text.contains("cargo::error=libclang is missing") || !text.contains("libclang-dev") {
         return Err(format!("without libclang: {text}"));
@@ -274,7 +274,7 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
 
 /// By prefix, by flags, by pkg-config.
 fn found_in_three_ways() -> Result<(), Failure> {
-    let prefix = layout::build_libportals().join("portals");
+    let prefix = build_trees::build_libportals().join("portals");
     let (include, lib) =
         (prefix.join("include").display().to_string(), prefix.join("lib").display().to_string());
     let flags = format!("-L{lib} -lportals3");
@@ -295,7 +295,7 @@ fn found_in_three_ways() -> Result<(), Failure> {
 
 /// The output of build.rs with these variables.
 fn build_script(variables: &[(&str, &str)]) -> Result<String, Failure> {
-    let dir = layout::root().join("target/libportals/release/build");
+    let dir = build_trees::root().join("target/libportals/release/build");
     let script = fs::read_dir(&dir)
         .map_err(|e| format!("{}: {e}", dir.display()))?
         .flatten()
@@ -308,7 +308,10 @@ fn build_script(variables: &[(&str, &str)]) -> Result<String, Failure> {
     fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let mut command = Command::new(script);
-    command.current_dir(layout::root()).env_remove("PORTALS_PREFIX").env_remove("PORTALS_INCLUDE");
+    command
+        .current_dir(build_trees::root())
+        .env_remove("PORTALS_PREFIX")
+        .env_remove("PORTALS_INCLUDE");
     command
         .env_remove("PORTALS_LIBS")
         .env("OUT_DIR", out)
@@ -319,7 +322,7 @@ fn build_script(variables: &[(&str, &str)]) -> Result<String, Failure> {
         .env("CARGO_CFG_TARGET_ARCH", std::env::consts::ARCH)
         .env("CARGO_CFG_TARGET_OS", "linux");
     command.env("CARGO_CFG_TARGET_ENV", "gnu").env("CARGO_CFG_TARGET_FEATURE", "");
-    command.env("CARGO_MANIFEST_DIR", layout::root()).envs(variables.iter().copied());
+    command.env("CARGO_MANIFEST_DIR", build_trees::root()).envs(variables.iter().copied());
     let output = command.output().map_err(|e| format!("build script: {e}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr))

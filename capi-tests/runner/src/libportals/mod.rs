@@ -6,22 +6,22 @@
 //! |---|---|
 //! | `built` | how the build finds, binds and rejects a libportals |
 //! | `start` | what `gasnet_init` rejects, and that jobs run on the named library |
-//! | `ranks` | the sources of the ranks' addresses |
+//! | `rank_sources` | the sources of the ranks' addresses |
 //!
 //! The cases exist only where these trees were built, which needs libclang.
 
 mod built;
-mod ranks;
+mod rank_sources;
 mod start;
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode};
-use crate::library::TestLibrary;
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
 use crate::matrix::{self, CaseSetting, SegmentPath};
 use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::sample::SampleRandom;
+use crate::test_job::TestJob;
+use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase, exits, kills};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,18 +50,18 @@ const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,in
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
     let built = |tree: &Path| tree.join("lib/libgasnet.so").exists();
-    if built(&layout::build_libportals()) {
+    if built(&build_trees::build_libportals()) {
         all.extend(chosen(seed, "libportals", SAMPLE));
         all.extend(chosen(seed, "emulation", 2));
         all.extend(built::cases());
         all.extend(start::cases());
-        all.extend(ranks::cases());
+        all.extend(rank_sources::cases());
     }
-    if built(&layout::build_contrary()) {
+    if built(&build_trees::build_contrary()) {
         all.extend(contrary(seed));
         all.extend(built::cases_of_contrary());
         all.extend(start::cases_of_contrary());
-        all.extend(ranks::cases_of_contrary());
+        all.extend(rank_sources::cases_of_contrary());
     }
     all
 }
@@ -76,12 +76,12 @@ fn programs() -> Vec<TestProgram> {
 
 /// The variable that selects a network, where there are two.
 fn network(name: &str) -> TestLibrary {
-    TestLibrary::of(layout::build_libportals()).told("GASNET_NETWORK", name)
+    TestLibrary::of(build_trees::build_libportals()).told("GASNET_NETWORK", name)
 }
 
 /// libportals-contrary with these habits.
 fn with_habits(habits: &str) -> TestLibrary {
-    let library = TestLibrary::of(layout::build_contrary()).told("CONTRARY", habits);
+    let library = TestLibrary::of(build_trees::build_contrary()).told("CONTRARY", habits);
     if habits.contains("in_calls") { library.told("PTL_ATTACH", "0") } else { library }
 }
 
@@ -174,7 +174,7 @@ fn contrary(seed: u64) -> Vec<TestCase> {
 fn hello(library: &TestLibrary, nodes: u32) -> Result<TestJob, Failure> {
     let p = program::named("testhello").ok_or("testhello.c is missing")?;
     library.job(
-        &layout::compiled(&p.source, ClientMode::Seq)?,
+        &build_trees::compiled(&p.source, ClientMode::Seq)?,
         &p.args,
         JobLauncher::Gasnetrun,
         nodes,
@@ -204,7 +204,7 @@ fn fails(ended: &JobOutcome, lines: &[&str]) -> Result<(), Failure> {
 
 /// The folder in which these tests build.
 fn place() -> Result<PathBuf, Failure> {
-    let dir = layout::build_libportals().join("tests");
+    let dir = build_trees::build_libportals().join("tests");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
@@ -219,10 +219,10 @@ fn write(name: &str, text: &str) -> Result<PathBuf, Failure> {
 /// Compiles a C file of that folder into a shared library against the header in this folder.
 fn shared_library(source: &Path, include: &Path, name: &str) -> Result<PathBuf, Failure> {
     let library = place()?.join(name);
-    let mut cc = layout::compiler();
+    let mut cc = build_trees::compiler();
     cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"]).arg(include);
     cc.arg(source).arg("-o").arg(&library).arg("-ldl");
-    layout::succeed(cc)?;
+    build_trees::succeed(cc)?;
     Ok(library)
 }
 

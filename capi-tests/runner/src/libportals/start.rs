@@ -1,10 +1,10 @@
 //! What `gasnet_init` rejects of a libportals, and that jobs run on the named library.
 
 use super::{fails, hello, include, network, passes, place, shared_library, with_habits};
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode, compiler, succeed};
-use crate::library::TestLibrary;
+use crate::build_trees::{self, ClientMode, compiler, succeed};
+use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
+use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase, program};
 use std::fs;
 use std::process::Command;
@@ -164,13 +164,13 @@ const OTHER_HEADERS: &[OtherHeader] = &[
 
 /// Rejected at start, by a line that names the file.
 fn another_header(header: &OtherHeader) -> Result<(), Failure> {
-    let tree = layout::build_contrary();
+    let tree = build_trees::build_contrary();
     let dir = place()?.join("another_header").join(header.name);
     let (include, lib) = (dir.join("portals"), dir.join("lib"));
     let io = |e: std::io::Error| format!("{}: {e}", dir.display());
     fs::create_dir_all(&include).map_err(io)?;
     fs::create_dir_all(&lib).map_err(io)?;
-    let sources = layout::root().join("capi-tests/contrary");
+    let sources = build_trees::root().join("capi-tests/contrary");
     let text = fs::read_to_string(sources.join("include/portals/portals3.h")).map_err(io)?;
     if !text.contains(header.was) {
         return Err(format!("the header of libportals-contrary has no {:?}", header.was));
@@ -196,7 +196,7 @@ fn another_header(header: &OtherHeader) -> Result<(), Failure> {
 /// equal.
 fn table_entries(library: &TestLibrary, pairs: &[(&str, &str)]) -> Result<(), Failure> {
     let p = program::named("testgasnet").ok_or("testgasnet.c is missing")?;
-    let binary = layout::compiled(&p.source, ClientMode::Seq)?;
+    let binary = build_trees::compiled(&p.source, ClientMode::Seq)?;
     for (rar, am) in pairs {
         let ended = library
             .job(&binary, &p.args, JobLauncher::Gasnetrun, 2)?
@@ -212,8 +212,8 @@ fn table_entries(library: &TestLibrary, pairs: &[(&str, &str)]) -> Result<(), Fa
 /// The library's PtlPut and PtlPutRegion, replaced by functions that return PTL_FAIL: a job
 /// fails if it really uses that library.
 fn a_put_that_fails() -> Result<(), Failure> {
-    let source = layout::root().join("portals/capi-tests/plant.c");
-    let plant = shared_library(&source, &include(&layout::build_libportals()), "plant.so")?;
+    let source = build_trees::root().join("portals/capi-tests/plant.c");
+    let plant = shared_library(&source, &include(&build_trees::build_libportals()), "plant.so")?;
     let job = |name: &str, fault: &str| -> Result<JobOutcome, Failure> {
         hello(&network(name), 2)?
             .env("GASNET_SUPERNODE_MAXSIZE", "1")
@@ -227,7 +227,7 @@ fn a_put_that_fails() -> Result<(), Failure> {
 }
 
 fn gasnet_info_names_the_file() -> Result<(), Failure> {
-    let tree = layout::build_libportals();
+    let tree = build_trees::build_libportals();
     let mut info = Command::new(tree.join("bin/gasnet_info"));
     info.arg("-n");
     let text = succeed(info)?;

@@ -4,11 +4,11 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `system` | one side of the comparison: how its programs are built and started |
+//! | `bench_system` | one side of the comparison: how its programs are built and started |
 //! | `columns` | the columns that the programs of `capi-tests/bench` print |
 //! | `aims` | the figures to reach |
-//! | `report` | medians, ratios pair by pair, the table |
-//! | `draw` | the drawings, by gnuplot |
+//! | `ratio_table` | medians, ratios pair by pair, the table |
+//! | `plots` | the drawings, by gnuplot |
 //!
 //! All systems take turns, round after round (A B C A B C), and every ratio is taken within one
 //! round: slow and fast spells of a shared machine affect both sides alike. A host may also
@@ -16,15 +16,15 @@
 //! measured between the systems, and a turn in which it changes is repeated.
 
 mod aims;
+mod bench_system;
 mod columns;
-mod draw;
-mod report;
-mod system;
+mod plots;
+mod ratio_table;
 
+use bench_system::{BenchSystem, LINE, TURNS, Turn};
 use columns::RowFigures;
 use std::fs;
 use std::process::ExitCode;
-use system::{BenchSystem, LINE, TURNS, Turn};
 
 const USAGE: &str =
     "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --starts]
@@ -122,15 +122,15 @@ fn run() -> Result<(), String> {
         );
     }
     let names: Vec<&str> = systems.iter().map(|s| s.name.as_str()).collect();
-    let text = report::table(&names, &rounds);
+    let text = ratio_table::table(&names, &rounds);
     print!("{text}");
     if options.keep {
-        let dir = capi_tests::layout::root().join("docs/bench");
+        let dir = capi_tests::build_trees::root().join("docs/bench");
         fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let page = dir.join("README.md");
-        fs::write(&page, report::page(&text, options.rounds, options.ms, moved))
+        fs::write(&page, ratio_table::page(&text, options.rounds, options.ms, moved))
             .map_err(|e| format!("{}: {e}", page.display()))?;
-        draw::all(&dir, &names, &rounds)?;
+        plots::all(&dir, &names, &rounds)?;
     }
     Ok(())
 }
@@ -183,7 +183,7 @@ fn try_once(
     let steady = lines.first().zip(lines.last()).is_none_or(|(&low, &high)| high <= STEADY * low);
     if let Some(&line) = lines.get(lines.len() / 2) {
         let names: Vec<_> = figures.iter().flat_map(|f| f.units.keys().cloned()).collect();
-        names.iter().for_each(|name| figures[0].put(&report::at(LINE, name), 2, 0, line));
+        names.iter().for_each(|name| figures[0].put(&ratio_table::at(LINE, name), 2, 0, line));
     }
     Ok((figures, steady))
 }

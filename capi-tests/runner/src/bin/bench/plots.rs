@@ -2,7 +2,7 @@
 //! Without gnuplot, data and script are written all the same.
 
 use crate::columns::RowFigures;
-use crate::report::quartiles;
+use crate::ratio_table::quartiles;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;

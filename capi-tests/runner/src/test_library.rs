@@ -1,8 +1,8 @@
 //! A built library, and the environment variables of its jobs.
 
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::{Failure, layout};
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
+use crate::{Failure, build_trees};
 use std::path::{Path, PathBuf};
 
 /// A built library, and the environment variables of its jobs.
@@ -32,7 +32,7 @@ impl TestLibrary {
         launcher: JobLauncher,
         nodes: u32,
     ) -> Result<TestJob, Failure> {
-        layout::require(&self.tree)?;
+        build_trees::require(&self.tree)?;
         let job = TestJob::new(&self.tree, program, args, launcher, nodes);
         Ok(self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
     }

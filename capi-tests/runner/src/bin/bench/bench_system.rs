@@ -3,7 +3,7 @@
 //! and started.
 
 use crate::columns::RowFigures;
-use capi_tests::layout;
+use capi_tests::build_trees;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,7 +109,7 @@ pub(crate) struct BenchSystem {
 impl BenchSystem {
     /// The machine's own limits.
     pub(crate) fn limits() -> Result<BenchSystem, String> {
-        let programs = layout::build().join("bench/limits");
+        let programs = build_trees::build().join("bench/limits");
         compile(&cc(), "limits", &programs, &[])?;
         Ok(BenchSystem {
             name: "machine".to_string(),
@@ -135,7 +135,7 @@ impl BenchSystem {
             }
             _ => return Err(format!("{name} is none of openmpi, mpich, shmem")),
         };
-        let programs = layout::build().join("bench").join(name);
+        let programs = build_trees::build().join("bench").join(name);
         compile(compiler, program, &programs, &[])?;
         let start = Start::JobLauncher(launcher.split(' ').map(str::to_string).collect());
         let launch = (program == "mpi").then(|| (start.clone(), "mpi_startup"));
@@ -149,14 +149,14 @@ impl BenchSystem {
 
     /// This library, with these variables.
     pub(crate) fn ours(name: &str, environment: &[(&str, &str)]) -> Result<BenchSystem, String> {
-        let programs = layout::build().join("bench/ours");
-        let flags = package(&layout::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
+        let programs = build_trees::build().join("bench/ours");
+        let flags = package(&build_trees::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
         for program in PROGRAMS {
             compile(&cc(), program, &programs, &flags)?;
         }
         let environment =
             environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-        let launcher = layout::build().join("bin/gasnetrun").display().to_string();
+        let launcher = build_trees::build().join("bin/gasnetrun").display().to_string();
         Ok(BenchSystem {
             name: name.to_string(),
             start: Start::Fork,
@@ -170,7 +170,7 @@ impl BenchSystem {
     /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says.
     pub(crate) fn peer(text: &str) -> Result<BenchSystem, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
-        let programs = layout::build().join("bench").join(conduit);
+        let programs = build_trees::build().join("bench").join(conduit);
         let package =
             |wish: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wish);
         let flags = package(&["--cflags", "--libs"])?;
@@ -370,7 +370,7 @@ fn cc() -> String {
 /// Compiles `capi-tests/bench/<program>.c` into `to`.
 fn compile(cc: &str, program: &str, to: &Path, flags: &[String]) -> Result<(), String> {
     fs::create_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
-    let source = layout::root().join("capi-tests/bench").join(format!("{program}.c"));
+    let source = build_trees::root().join("capi-tests/bench").join(format!("{program}.c"));
     let out = Command::new(cc)
         .arg("-O2")
         .arg(&source)

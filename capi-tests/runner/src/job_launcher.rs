@@ -1,8 +1,8 @@
 //! The launchers that start jobs in the tests: ours, and those of other job systems. Used by
-//! `job` and by the cases that choose launchers. Another job system's launcher is used only
+//! `test_job` and by the cases that choose launchers. Another job system's launcher is used only
 //! where LAUNCHERS names it.
 
-use crate::layout;
+use crate::build_trees;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -112,7 +112,7 @@ impl JobLauncher {
             return Ok(());
         }
         let launcher = if self == JobLauncher::PshmNodes { JobLauncher::Gasnetrun } else { self };
-        let yardstick = launcher.yardstick(&layout::build(), nodes);
+        let yardstick = launcher.yardstick(&build_trees::build(), nodes);
         if took <= SOON + 3 * yardstick {
             return Ok(());
         }

@@ -3,10 +3,10 @@
 //! launcher. A source that contradicts PtlGetId is rejected.
 
 use super::{fails, hello, include, network, passes, place, with_habits, write};
-use crate::job::TestJob;
-use crate::launcher::JobLauncher;
-use crate::layout::{self, ClientMode, compiler, succeed};
-use crate::library::TestLibrary;
+use crate::build_trees::{self, ClientMode, compiler, succeed};
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
+use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase, program};
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,12 @@ use std::path::{Path, PathBuf};
 pub(super) fn cases() -> Vec<TestCase> {
     vec![
         TestCase::new("libportals::addresses_from_the_system".into(), true, || {
-            from_the_system(&network("libportals"), &layout::build_libportals(), "0, 0", "0, 1")
+            from_the_system(
+                &network("libportals"),
+                &build_trees::build_libportals(),
+                "0, 0",
+                "0, 1",
+            )
         }),
         TestCase::new("libportals::addresses_from_a_rank_map".into(), true, || {
             from_a_rank_map(&network("libportals"))
@@ -29,7 +34,7 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
             let nids = "0xfffffff0, 0xfffffff0";
             from_the_system(
                 &with_habits("high"),
-                &layout::build_contrary(),
+                &build_trees::build_contrary(),
                 nids,
                 "0xfffe, 0xfffd",
             )
@@ -48,7 +53,7 @@ fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<Pat
     cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(include(tree));
     cc.args(functions).arg(format!("-DNIDS={nids}")).arg(format!("-DPIDS={pids}"));
-    cc.arg(layout::root().join("capi-tests/contrary/system.c")).arg("-o").arg(&library);
+    cc.arg(build_trees::root().join("capi-tests/contrary/system.c")).arg("-o").arg(&library);
     succeed(cc)?;
     Ok(library)
 }
@@ -96,7 +101,7 @@ const LAUNCHER: &str = "\
 fn from_a_rank_map(library: &TestLibrary) -> Result<(), Failure> {
     let script = write("launcher.sh", LAUNCHER)?;
     let p = program::named("testhello").ok_or("testhello.c is missing")?;
-    let binary = layout::compiled(&p.source, ClientMode::Seq)?;
+    let binary = build_trees::compiled(&p.source, ClientMode::Seq)?;
     let arguments = [script, binary].map(|path| path.display().to_string());
     let job = |nodes: u32, nids: &str, pids: &str| -> Result<TestJob, Failure> {
         Ok(library

@@ -6,10 +6,10 @@
 
 use crate::exit_pipe::{self, ExitPipe, ExitTimes};
 use crate::injector::{FaultInjector, InjectedFault};
-use crate::launcher::{self, JobLauncher};
+use crate::job_launcher::{self, JobLauncher};
 use crate::outcome::{JobOutcome, counters};
 use crate::processes::{self, MARKER, described, is_theirs, marked, names_of_shared_memory};
-use crate::{Failure, layout};
+use crate::{Failure, build_trees};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -177,10 +177,10 @@ impl TestJob {
         let _one_at_a_time = lock()?;
         for start in 1..=STARTS {
             let ended = self.attempt()?;
-            if !launcher::not_launched(&ended.output) {
+            if !job_launcher::not_launched(&ended.output) {
                 return Ok(ended);
             }
-            launcher::count_failed_start();
+            job_launcher::count_failed_start();
             eprintln!(
                 "srun did not launch the processes ({start} of {STARTS} starts): {}",
                 ended.shown
@@ -426,7 +426,7 @@ pub fn together() {
 
 /// While it lives, other jobs of this checkout wait, except those that may overlap with it.
 fn lock() -> Result<File, Failure> {
-    let path = layout::build().join("capi-tests");
+    let path = build_trees::build().join("capi-tests");
     fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let file = File::create(path.join("lock")).map_err(|e| format!("{}: {e}", path.display()))?;
     let locked = if TOGETHER.load(Ordering::Relaxed) { file.lock_shared() } else { file.lock() };
@@ -440,7 +440,7 @@ mod tests {
 
     fn sh(script: &str) -> TestJob {
         let args = vec!["-c".to_string(), script.to_string()];
-        TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, JobLauncher::Alone, 1)
+        TestJob::new(&build_trees::build(), Path::new("/bin/sh"), &args, JobLauncher::Alone, 1)
     }
 
     #[test]
@@ -462,7 +462,7 @@ mod tests {
         let once = sh(&format!("[ -f {path} ] && exit 3; touch {path}; {says}")).run().unwrap();
         fs::remove_file(&file).unwrap();
         assert_eq!((once.code, once.output.as_str()), (Some(3), ""));
-        assert!(launcher::started_again().contains("were repeated"));
+        assert!(job_launcher::started_again().contains("were repeated"));
         let failed = "echo 'srun: error: vm: task 1: Exited with exit code 5'; exit 5";
         assert_eq!(sh(failed).run().unwrap().code, Some(5));
     }

@@ -1,8 +1,8 @@
 //! Medians over the rounds, ratios taken round by round, and the table that shows them.
 
 use crate::aims::{BenchRow, ROWS, RowAim, RowSizes};
+use crate::bench_system::LINE;
 use crate::columns::RowFigures;
-use crate::system::LINE;
 use std::fmt::Write;
 use std::fs;
 use std::process::Command;
@@ -140,7 +140,7 @@ pub(crate) fn page(table: &str, rounds: usize, ms: f64, moved: usize) -> String 
     format!(
         "# Measurements\n\n`make bench PEER=<prefix>[,conduit]` writes this page and its drawings.\n\n\
          - Two ranks are pinned to one CPU each; more ranks than CPUs share them.\n\
-         - {rounds} rounds. In each round all systems take turns, {ms} ms per figure.\n\
+         - {rounds} rounds. In each round all systems take turns, {ms} ms per value.\n\
          - A ratio is ours to the other's within one turn (within one round for libraries other\n  \
            than GASNet). The table has the median over the rounds and the quartiles.\n\
          - The round trip of a cache line is measured between the systems. A turn of two ranks in\n  \
