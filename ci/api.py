@@ -77,7 +77,9 @@ def functions():
     found = []
     for item in index.values():
         name, function = item["name"] or "", item["inner"].get("function")
-        if not function or "no_mangle" not in item["attrs"] or not re.match(r"gasnett?_", name):
+        # Some versions of rustdoc give an attribute as its source text.
+        exported = any("no_mangle" in str(attribute) for attribute in item["attrs"])
+        if not function or not exported or not re.match(r"gasnett?_", name):
             continue
         file = Path(item["span"]["filename"])
         family = file.relative_to("src/capi").parts[0].removesuffix(".rs")

@@ -102,7 +102,7 @@ if [ "$(cat "$tree/lib/.released" 2>/dev/null)" != "$released" ]; then
     echo "$released" >"$tree/lib/.released"
 fi
 # shellcheck disable=SC2086 # nothing or a flag
-$cargo build --release -p gasnet --features "$features" $defaults --target-dir $target \
+$cargo build --release -p gasnet --lib --bin gasnetrun --bin gasnet_info --bin gasnet_trace --features "$features" $defaults --target-dir $target \
     --message-format=json-render-diagnostics >"$target/build.json"
 
 # The build script that made the binding to a libportals also wrote the flags that link it.
