@@ -7,6 +7,8 @@
 
 use core::ffi::c_void;
 
+use sys::peer::Peer;
+
 /// `ptl_size_t`: a length or an offset in bytes.
 pub type Size = u64;
 /// `ptl_match_bits_t`.
@@ -308,6 +310,72 @@ pub enum StatusRegister {
     DropCount,
 }
 
+/// What is wrong with words that the processes of a host share: one of them has written what no
+/// correct process writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Damage {
+    /// The match list leads a message of this process, or a framed one, to a descriptor that is
+    /// no target of it, or beyond the end of the descriptor.
+    Descriptor {
+        /// Index of the descriptor.
+        md: u32,
+    },
+    /// An event of a queue names a descriptor that does not exist here. `initiator` is the
+    /// process that the event names.
+    Event {
+        /// Index of the queue.
+        queue: u32,
+        /// Number of the event.
+        ticket: u64,
+        /// Index of a process, as a peer wrote it.
+        initiator: u32,
+    },
+    /// The slot of a queue's next event is neither free, nor claimed by a process that is
+    /// delivering, nor holds that event.
+    Slot {
+        /// Index of the queue.
+        queue: u32,
+        /// Number of the event that is due.
+        ticket: u64,
+        /// What the control word of the slot holds.
+        control: u64,
+    },
+    /// As [`Damage::Slot`], of the ring that frames arrive in.
+    Frame {
+        /// Number of the frame that is due.
+        ticket: u64,
+        /// What the control word of the slot holds.
+        control: u64,
+    },
+}
+
+impl core::fmt::Display for Damage {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match *self {
+            Damage::Descriptor { md } => write!(
+                f,
+                "descriptor {md} of this process accepted a message that it has no place for"
+            ),
+            Damage::Event { queue, ticket, initiator } => write!(
+                f,
+                "event {ticket} of event queue {queue}, from process {initiator}, names a descriptor that does not exist"
+            ),
+            Damage::Slot { queue, ticket, control } => write!(
+                f,
+                "the slot of event {ticket} of event queue {queue} holds the control word {control:#018x}, which no delivery leaves there"
+            ),
+            Damage::Frame { ticket, control } => write!(
+                f,
+                "the slot of frame {ticket} holds the control word {control:#018x}, which no sender leaves there"
+            ),
+        }
+    }
+}
+
+/// What to do about [`Damage`] that was found: report it and end the job. If it returns, the
+/// damaged event is skipped.
+pub type DamageHandler = fn(&Damage);
+
 /// An event without what can be looked up again: the result of
 /// [`crate::NetworkInterface::eq_next`].
 #[derive(Clone, Copy, Debug)]
@@ -331,9 +399,9 @@ pub struct BriefEvent {
     /// Immediate data of a put.
     pub hdr_data: HdrData,
     /// Offset in the memory descriptor, in bytes.
-    pub offset: Size,
+    pub offset: Peer<Size>,
     /// Accepted length, in bytes.
-    pub mlength: Size,
+    pub mlength: Peer<Size>,
     /// Whether the event has an inline payload, of [`crate::NetworkInterface::put_inline`].
     pub inline: bool,
 }
@@ -350,8 +418,8 @@ pub struct PutArrival {
     pub start: *mut c_void,
     pub match_bits: MatchBits,
     pub hdr_data: HdrData,
-    pub offset: Size,
-    pub mlength: Size,
+    pub offset: Peer<Size>,
+    pub mlength: Peer<Size>,
     pub inline: bool,
 }
 

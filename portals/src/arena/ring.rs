@@ -86,6 +86,44 @@ pub(crate) fn reserved_by(control: u64, ticket: u64, size: u64) -> Option<u32> {
     (control == reserved(ticket, size, producer)).then_some(producer)
 }
 
+/// The slot of the consumer's next ticket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextSlot {
+    /// The event is published.
+    Published,
+    /// No producer has claimed it.
+    Free,
+    /// This producer has claimed it.
+    Reserved(u32),
+    /// It holds this control, which no producer stores while the consumer is at this ticket; or
+    /// the slot is free although a later ticket was claimed.
+    Damaged(u64),
+}
+
+/// What the consumer, which is at `ticket`, finds there. If another thread has advanced the
+/// consumer meanwhile, the result means nothing.
+pub(crate) fn next_slot<'a>(
+    control_of: impl Fn(u64) -> &'a AtomicU64,
+    size: u64,
+    ticket: u64,
+) -> NextSlot {
+    // Tickets are claimed without gaps, and a claim makes those before it visible (Acquire): so
+    // the later slot is read first.
+    let after = ticket.wrapping_add(1);
+    let later = control_of(after).load(Ordering::Acquire);
+    let claimed_later = size > 1 && ahead(later, after, size) >= 0;
+    let now = control_of(ticket).load(Ordering::Acquire);
+    if now == published(ticket, size) {
+        NextSlot::Published
+    } else if let Some(producer) = reserved_by(now, ticket, size) {
+        NextSlot::Reserved(producer)
+    } else if now == free(ticket, size) && !claimed_later {
+        NextSlot::Free
+    } else {
+        NextSlot::Damaged(now)
+    }
+}
+
 /// How far the ticket in a control is ahead of `ticket`, which has the same slot.
 #[inline(always)]
 fn ahead(control: u64, ticket: u64, size: u64) -> i64 {
@@ -361,6 +399,41 @@ mod tests {
         assert!(!claim_hinted(&word, 8, 4, &memo, 1));
         memo.restart(5);
         assert!(claim_hinted(&word, 8, 4, &memo, 1));
+    }
+
+    /// The consumer tells a slot that no producer has left so from one that it waits for.
+    #[test]
+    fn a_damaged_slot_is_neither_free_nor_claimed() {
+        let size = 4u64;
+        let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
+        let of = |t: u64| &slots[(t & (size - 1)) as usize];
+        let (head, memo) = (AtomicU64::new(size), Memo::default());
+        memo.restart(size);
+        let next = |ticket| next_slot(of, size, ticket);
+        assert_eq!(next(4), NextSlot::Free);
+        assert_eq!(claim(of, size, &memo, &head, 7), Ok(4));
+        assert_eq!((next(4), next(5)), (NextSlot::Reserved(7), NextSlot::Free));
+        of(4).store(published(4, size), Ordering::Release);
+        assert_eq!((next(4), next(5)), (NextSlot::Published, NextSlot::Free));
+        assert_eq!(claim(of, size, &memo, &head, 7), Ok(5));
+        // The event of ticket 4 was published, then its slot was overwritten.
+        for word in [0, published(8, size), 0xdead_beef, u64::MAX] {
+            of(4).store(word, Ordering::Relaxed);
+            assert_eq!(next(4), NextSlot::Damaged(word));
+        }
+        // In a full ring the slot after the last ticket is that of the first one.
+        for ticket in 4..8 {
+            of(ticket).store(published(ticket, size), Ordering::Relaxed);
+        }
+        assert_eq!(
+            (next(4), next(7), next(8)),
+            (NextSlot::Published, NextSlot::Published, NextSlot::Free)
+        );
+        // Rings of one slot.
+        let one = AtomicU64::new(0);
+        assert_eq!(next_slot(|_| &one, 1, 1), NextSlot::Free);
+        one.store(published(1, 1), Ordering::Relaxed);
+        assert_eq!(next_slot(|_| &one, 1, 1), NextSlot::Published);
     }
 
     /// Tickets are compared correctly when their 40 bits wrap.

@@ -9,10 +9,11 @@ use core::sync::atomic::{AtomicUsize, Ordering, fence};
 use super::NetworkInterface;
 use crate::arena::{EventSlot, LINE, doorbell};
 use crate::descriptor::record::MdRecord;
-use crate::event::record::{EqWatch, TakenEvent, pass, take_slot};
+use crate::event::record::{EqWatch, TakenEvent, event_md, pass, take_slot};
 use crate::event::ring::INLINE;
 use crate::types::*;
 use sys::hint::cold_path;
+use sys::peer::Peer;
 
 impl NetworkInterface {
     /// What it takes to look at a queue often.
@@ -150,16 +151,30 @@ impl NetworkInterface {
     fn eq_take<R>(
         &self,
         eq: EqHandle,
-        read: impl FnOnce(&TakenEvent, Option<&MdRecord>) -> R,
+        read: impl Fn(&TakenEvent, &MdRecord) -> R,
     ) -> Result<Option<(u32, TakenEvent, R)>, PtlError> {
         let index = self.state.eq_index(eq)?;
         self.progress();
-        let record = |taken: &TakenEvent| self.state.mds.get((taken.md().0 & 0xffff) as usize);
-        let taken = self.take(index, |taken| read(taken, record(taken)));
-        if taken.is_none() {
-            self.burst_ends();
+        loop {
+            let record = |taken: &TakenEvent| self.state.named(taken.md());
+            match self.take(index, |taken| record(taken).map(|record| read(taken, record))) {
+                Some((taken, Some(read))) => return Ok(Some((index, taken, read))),
+                Some((taken, None)) => self.event_is_damaged(index, &taken),
+                None => break,
+            }
         }
-        Ok(taken.map(|(taken, read)| (index, taken, read)))
+        self.burst_ends();
+        Ok(None)
+    }
+
+    /// Reports an event that names no descriptor.
+    #[cold]
+    fn event_is_damaged(&self, queue: u32, taken: &TakenEvent) {
+        self.state.report(&Damage::Event {
+            queue,
+            ticket: taken.ticket,
+            initiator: taken.initiator(),
+        });
     }
 
     /// `PtlEQGet` without the descriptor's snapshot and the rarely used fields; runs no handler.
@@ -168,16 +183,19 @@ impl NetworkInterface {
     pub fn eq_next(&self, watch: &EqWatch, inline: &mut InlineWords) -> Option<BriefEvent> {
         self.progress();
         let (record, cell) = (watch.record(), watch.cell());
-        // Acquire: see [`crate::arena::ring`].
-        let slot = record.look(Ordering::Acquire)?;
-        let places = |taken: &TakenEvent| {
-            let record = self.state.mds.get((taken.md().0 & 0xffff) as usize);
-            let word = |field: fn(&MdRecord) -> &AtomicUsize| {
-                record.map_or(0, |record| field(record).load(Ordering::Relaxed))
-            };
-            (word(|record| &record.user_ptr), word(|record| &record.start))
+        let words = |taken: &TakenEvent| {
+            let record = self.state.named(taken.md())?;
+            let word = |word: &AtomicUsize| word.load(Ordering::Relaxed);
+            Some((word(&record.user_ptr), word(&record.start)))
         };
-        let (taken, (user_ptr, start)) = take_slot(record, cell, slot, inline, places);
+        let (taken, (user_ptr, start)) = loop {
+            // Acquire: see [`crate::arena::ring`].
+            let slot = record.look(Ordering::Acquire)?;
+            match take_slot(record, cell, slot, inline, words) {
+                (taken, Some(words)) => break (taken, words),
+                (taken, None) => self.event_is_damaged(watch.eq().0 & 0xffff, &taken),
+            }
+        };
         let md = taken.md();
         let event = BriefEvent {
             kind: taken.kind(),
@@ -216,7 +234,8 @@ impl NetworkInterface {
             cold_path();
             return EqNext::Other;
         }
-        let Some(md) = self.state.mds.get((what >> 32 & 0xffff) as usize) else {
+        let Some(md) = self.state.named(event_md(what)) else {
+            cold_path();
             return EqNext::Other;
         };
         let (offset, mlength) = if kind & INLINE == 0 {
@@ -230,8 +249,8 @@ impl NetworkInterface {
             start: md.start.load(relaxed) as *mut _,
             match_bits: slot.match_bits.load(relaxed),
             hdr_data: slot.hdr_data.load(relaxed),
-            offset,
-            mlength,
+            offset: Peer::new(offset),
+            mlength: Peer::new(mlength),
             inline: kind & INLINE != 0,
         };
         pass(record, cell, record.next.load(relaxed).wrapping_add(1));
@@ -240,9 +259,8 @@ impl NetworkInterface {
 
     /// `PtlEQGet`: `None` is `PTL_EQ_EMPTY`.
     pub fn eq_get(&self, eq: EqHandle) -> Result<Option<FetchedEvent>, PtlError> {
-        let snapshot = |taken: &TakenEvent, record: Option<&MdRecord>| {
-            let nothing = MdRecord::default();
-            self.state.snapshot(record.unwrap_or(&nothing), taken.link as u32 as i32)
+        let snapshot = |taken: &TakenEvent, record: &MdRecord| {
+            self.state.snapshot(record, taken.link as u32 as i32)
         };
         let Some((index, taken, md)) = self.eq_take(eq, snapshot)? else { return Ok(None) };
         let md_handle = taken.md();
@@ -254,9 +272,10 @@ impl NetworkInterface {
             jid: self.state.jid,
             pt_index: (taken.what >> 8 & 0xff) as u32,
             match_bits: taken.match_bits,
-            rlength: taken.rlength,
-            mlength: taken.mlength,
-            offset: taken.offset,
+            // The specification's event is plain numbers, which its user compares with `md`.
+            rlength: taken.rlength.data(),
+            mlength: taken.mlength.data(),
+            offset: taken.offset.data(),
             md_handle,
             md,
             hdr_data: taken.hdr_data,

@@ -106,8 +106,12 @@ impl NiState {
         let old_eq = local.traits().eq();
         let old_pieces = record.pieces.load(Ordering::Relaxed);
         let old_iov = local.cell.iov.load(Ordering::Relaxed);
+        let old_queue = EqHandle(record.eq.load(Ordering::Relaxed));
         let fresh = examined.state;
         self.write(owner, local.index, new, examined)?;
+        if old_eq.is_some() && old_queue != new.eq {
+            owner.earlier_queues.push((local.index, old_queue));
+        }
         // Framed messages go on using the old pieces and the old queue, which stay until the
         // interface is closed.
         let in_use = record.pending.load(Ordering::Acquire) != 0;

@@ -9,6 +9,8 @@
 mod ac;
 mod at_once;
 mod cached;
+#[cfg(test)]
+mod damage_tests;
 mod eq;
 mod eq_poll;
 mod get_put;
@@ -267,6 +269,21 @@ impl NetworkInterface {
         // A peer wrote the number: it may name no process.
         let held = held.into_iter().flatten().find(|&peer| peer < state.peers.size);
         held.or_else(|| state.peers.waited_for())
+    }
+
+    /// What is to be called with damage that is found. Without a handler, events that
+    /// are damaged are skipped.
+    pub fn set_damage_handler(&mut self, handler: DamageHandler) {
+        self.state.on_damage = Some(handler);
+    }
+
+    /// Looks for damage of the slots that the next events and the next frame of this process are
+    /// due in, and reports it. For a thread that has waited for long.
+    pub fn check_queues(&self) {
+        let state = &self.state;
+        if let Some(damage) = state.queue_damage().or_else(|| state.peers.nal.damage()) {
+            state.report(&damage);
+        }
     }
 
     /// What the operating system reports of the process with this index; a number without a

@@ -17,6 +17,7 @@ use crate::event::ring::{EventSlots, INLINE};
 use crate::nal::Nal;
 use crate::types::*;
 use sys::hint::cold_path;
+use sys::peer::Peer;
 use sys::thread;
 
 /// What this process keeps of one of its queues.
@@ -177,7 +178,8 @@ impl EqWatch {
     }
 }
 
-/// The content of a slot.
+/// The content of a slot. Lengths and offset are bounded by their user: the descriptor
+/// may have been updated since.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TakenEvent {
     pub(crate) ticket: u64,
@@ -185,9 +187,9 @@ pub(crate) struct TakenEvent {
     pub(crate) what: u64,
     pub(crate) match_bits: u64,
     pub(crate) hdr_data: u64,
-    pub(crate) rlength: u64,
-    pub(crate) mlength: u64,
-    pub(crate) offset: u64,
+    pub(crate) rlength: Peer<u64>,
+    pub(crate) mlength: Peer<u64>,
+    pub(crate) offset: Peer<u64>,
     pub(crate) link: u64,
 }
 
@@ -219,8 +221,14 @@ impl TakenEvent {
         (self.what >> 16 & 0xffff) as u32
     }
     pub(crate) fn md(&self) -> MdHandle {
-        MdHandle((self.what >> 48 << 16 | self.what >> 32 & 0xffff) as u32)
+        event_md(self.what)
     }
+}
+
+/// The descriptor in the word `what` of an event, as a peer wrote it.
+#[inline(always)]
+pub(crate) fn event_md(what: u64) -> MdHandle {
+    MdHandle((what >> 48 << 16 | what >> 32 & 0xffff) as u32)
 }
 
 /// Advances to the event with this ticket: all before it have been read.
@@ -260,9 +268,9 @@ pub(crate) fn take_slot<R>(
         what,
         match_bits: slot.match_bits.load(relaxed),
         hdr_data: slot.hdr_data.load(relaxed),
-        rlength,
-        mlength,
-        offset,
+        rlength: Peer::new(rlength),
+        mlength: Peer::new(mlength),
+        offset: Peer::new(offset),
         link,
     };
     // Once the event counts as consumed, its descriptor's record may be reused (see

@@ -16,6 +16,8 @@ pub mod shm;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
+use crate::types::Damage;
+
 /// How messages to a peer travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
@@ -65,6 +67,11 @@ pub unsafe trait Nal: Send + Sync {
     /// The number of a process that has begun to hand us a frame and has not finished, if frames
     /// of other processes wait behind it.
     fn blocked_by(&self) -> Option<u32> {
+        None
+    }
+
+    /// Damage of the memory that the next frame is due in.
+    fn damage(&self) -> Option<Damage> {
         None
     }
 

@@ -23,8 +23,9 @@ use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
 
 use super::{Nal, PeerState, Route};
-use crate::arena::ring::{self, Memo, published, reserved_by};
+use crate::arena::ring::{self, Memo, NextSlot, published, reserved_by};
 use crate::arena::{ArenaHeader, MAGIC, OwnLine};
+use crate::types::Damage;
 
 /// Frames that an inbox has room for.
 const FRAMES: u64 = 32;
@@ -240,6 +241,15 @@ unsafe impl Nal for Fabric {
         let next = self.next.load(Ordering::Relaxed);
         let now = self.control_of(self.index, next).load(Ordering::Relaxed);
         reserved_by(now, next, FRAMES)
+    }
+
+    fn damage(&self) -> Option<Damage> {
+        let ticket = self.next.load(Ordering::Acquire);
+        let look = || ring::next_slot(|t| self.control_of(self.index, t), FRAMES, ticket);
+        let NextSlot::Damaged(control) = look() else { return None };
+        let still =
+            look() == NextSlot::Damaged(control) && self.next.load(Ordering::Acquire) == ticket;
+        still.then_some(Damage::Frame { ticket, control })
     }
 
     fn max_frame(&self) -> usize {

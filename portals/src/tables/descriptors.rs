@@ -10,7 +10,8 @@ use core::sync::atomic::Ordering;
 
 use super::{NiState, OwnerTables};
 use crate::arena::{IOVECS, IovTable, LINE, MdCell};
-use crate::descriptor::record::{LocalMd, MdRecord, Pieces, control};
+use crate::deliver::Matched;
+use crate::descriptor::record::{LocalMd, MdMemory, MdRecord, Pieces, control};
 use crate::descriptor::state;
 use crate::descriptor::traits::{MemoryKind, Traits};
 use crate::types::md_options::*;
@@ -65,6 +66,40 @@ impl NiState {
             return Err(PtlError::MdInvalid);
         }
         Ok(LocalMd { index, control, record, cell })
+    }
+
+    /// The record of the descriptor that an event names, if it exists or rests until its events
+    /// are read: index and generation as a peer wrote them.
+    #[inline(always)]
+    pub(crate) fn named(&self, md: MdHandle) -> Option<&MdRecord> {
+        let record = self.mds.get((md.0 & 0xffff) as usize)?;
+        let generation = control::generation(record.control.load(Ordering::Relaxed));
+        (generation == md.0 >> 16).then_some(record)
+    }
+
+    /// The memory of a descriptor of ours that a message has matched. Peers can write the cell
+    /// that decided, so the private record is what counts. `None`, and a report of the damage,
+    /// unless the descriptor exists, is attached, has the options that the operation `needs`, and
+    /// contains all bytes accepted. A hazard names the descriptor.
+    pub(crate) fn own_target(&self, matched: &Matched<'_>, needs: u32) -> Option<MdMemory> {
+        let memory = self.target_by_record(matched, needs);
+        if memory.is_none() {
+            self.report(&Damage::Descriptor { md: matched.md });
+        }
+        memory
+    }
+
+    fn target_by_record(&self, matched: &Matched<'_>, needs: u32) -> Option<MdMemory> {
+        let record = self.mds.get(matched.md as usize)?;
+        let end = matched.accepted.offset.checked_add(matched.accepted.mlength)?;
+        let traits = record.traits.load(Ordering::Relaxed);
+        // SeqCst: after the hazard, as in `LocalMd::unchanged`. A descriptor that is being
+        // removed exists until the owner has found no hazard.
+        let exists = record.control.load(Ordering::SeqCst) & control::PHASE != control::FREE;
+        let attached = record.me.load(Ordering::Relaxed) != 0;
+        let allowed = traits & u64::from(needs) == u64::from(needs);
+        let whole = end <= record.length.load(Ordering::Relaxed);
+        (exists && attached && allowed && whole).then(|| record.memory())
     }
 
     /// Whether a delivery made the descriptor unlink itself.

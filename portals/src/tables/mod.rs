@@ -51,6 +51,7 @@ pub(crate) struct NiState {
     /// Index + 1 of the descriptor that was last found to be in use.
     found_busy: AtomicU32,
     pub(crate) owner: SpinLock<OwnerTables>,
+    pub(crate) on_damage: Option<DamageHandler>,
 }
 
 impl NiState {
@@ -66,7 +67,16 @@ impl NiState {
             counts: Box::new(core::array::from_fn(|_| SlotCounts::default())),
             found_busy: AtomicU32::new(0),
             owner: SpinLock::new(owner),
+            on_damage: None,
             peers,
+        }
+    }
+
+    /// Calls the handler of damage.
+    #[cold]
+    pub(crate) fn report(&self, damage: &Damage) {
+        if let Some(handler) = self.on_damage {
+            handler(damage);
         }
     }
 

@@ -23,6 +23,9 @@ pub(crate) struct OwnerTables {
     pub(crate) free_mds: Vec<u32>,
     /// Removed descriptors that an event or a hazard may still name.
     pub(crate) resting: VecDeque<Resting>,
+    /// Descriptors whose queue an update has replaced, and the old queue: it may still hold
+    /// their events.
+    pub(crate) earlier_queues: Vec<(u32, EqHandle)>,
     /// Pieces that were replaced while they were in use; freed when the interface is closed.
     pub(crate) old_pieces: Vec<OldPieces>,
     pub(crate) free_iovs: Vec<u64>,
@@ -46,6 +49,7 @@ impl OwnerTables {
             pt_used: vec![false; limits.max_pt_index as usize + 1],
             free_mds: (0..limits.max_mds).rev().collect(),
             resting: VecDeque::new(),
+            earlier_queues: Vec::new(),
             old_pieces: Vec::new(),
             free_iovs: Vec::new(),
             free_eqs: (0..limits.max_eqs).rev().collect(),
@@ -75,8 +79,9 @@ pub(crate) struct Resting {
     pub(crate) index: u32,
     /// Deliverers may still use it and post its last event.
     pub(crate) hazards: bool,
-    /// Once they do not: its event queue and the first ticket that cannot be one of its events.
-    pub(crate) events: Option<(EqHandle, u64)>,
+    /// Once they do not: its event queues, and of each the first ticket that cannot be one of its
+    /// events.
+    pub(crate) events: Vec<(EqHandle, u64)>,
 }
 
 /// Pieces that outlive their descriptor.

@@ -7,7 +7,8 @@ use core::sync::atomic::Ordering;
 
 use super::{NiState, OwnerTables};
 use crate::arena::EqCell;
-use crate::arena::ring::reserved_by;
+use crate::arena::hazard;
+use crate::arena::ring::{NextSlot, next_slot, reserved_by};
 use crate::types::*;
 
 impl NiState {
@@ -85,6 +86,44 @@ impl NiState {
             let slots = ring.slots();
             let now = slots.at(ticket).control.load(Ordering::Relaxed);
             reserved_by(now, ticket, slots.size)
+        })
+    }
+
+    /// Damage of the slot that a live queue's next event is due in. A slot that a process has
+    /// claimed is damaged if that process is not delivering: a claim is made and published while
+    /// a hazard names a descriptor of the queue.
+    pub(crate) fn queue_damage(&self) -> Option<Damage> {
+        let peers = &self.peers;
+        (0..).zip(self.eqs.iter().zip(&peers.own.rings)).find_map(|(queue, (record, ring))| {
+            if record.handle.load(Ordering::Acquire) & 1 == 0 {
+                return None;
+            }
+            let ticket = record.next.load(Ordering::Acquire);
+            let slots = ring.slots();
+            let look = || next_slot(|ticket| &slots.at(ticket).control, slots.size, ticket);
+            let first = look();
+            let control = match first {
+                NextSlot::Published | NextSlot::Free => return None,
+                NextSlot::Damaged(control) => control,
+                NextSlot::Reserved(producer) if self.delivers(producer) => return None,
+                NextSlot::Reserved(_) => slots.at(ticket).control.load(Ordering::Acquire),
+            };
+            // The same at the second look, and no other thread has taken the event meanwhile.
+            let still = look() == first && record.next.load(Ordering::Acquire) == ticket;
+            still.then_some(Damage::Slot { queue, ticket, control })
+        })
+    }
+
+    /// Whether the process with this number, which a peer wrote, may be delivering to us.
+    fn delivers(&self, producer: u32) -> bool {
+        let peers = &self.peers;
+        if producer == peers.index {
+            return hazard::names(&peers.own.view.header().hazards, |_| true);
+        }
+        let mut headers = peers.peer_headers();
+        headers.any(|(peer, header)| {
+            let to_us = |word: hazard::HazardWord| word.target_md(peers.index).is_some();
+            peer == producer && hazard::names(&header.hazards, to_us)
         })
     }
 }

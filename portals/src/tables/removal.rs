@@ -8,6 +8,7 @@
 //! way. Invariant: a record is reused only when no hazard names it and every event that names
 //! it has been consumed.
 
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use super::owner::Resting;
@@ -114,7 +115,7 @@ impl NiState {
 
     /// Frees a record if it has rested, otherwise keeps it resting.
     fn rest(&self, owner: &mut OwnerTables, mut resting: Resting, first: bool) {
-        if self.rested(&mut resting) {
+        if self.rested(owner, &mut resting) {
             self.unwrite(owner, resting.index);
             owner.free_mds.push(resting.index);
         } else if first {
@@ -125,26 +126,32 @@ impl NiState {
     }
 
     /// Whether no hazard and no event can name this removed descriptor any more.
-    fn rested(&self, resting: &mut Resting) -> bool {
+    fn rested(&self, owner: &mut OwnerTables, resting: &mut Resting) -> bool {
         if resting.hazards {
             if self.holder(resting.index, true).is_some() {
                 return false;
             }
             // Only now have all of its events been posted.
             resting.hazards = false;
-            resting.events = self.last_events(resting.index);
+            resting.events = self.last_events(owner, resting.index);
         }
-        match resting.events {
-            Some((eq, ticket)) => self.eq_passed(eq, ticket),
-            None => true,
-        }
+        resting.events.iter().all(|&(eq, ticket)| self.eq_passed(eq, ticket))
     }
 
-    /// The queue of a removed descriptor that is no longer in use, and the first ticket that
-    /// cannot be one of its events.
-    fn last_events(&self, index: u32) -> Option<(EqHandle, u64)> {
+    /// The queues of a removed descriptor that is no longer in use, and of each the first ticket
+    /// that cannot be one of its events.
+    fn last_events(&self, owner: &mut OwnerTables, index: u32) -> Vec<(EqHandle, u64)> {
         let eq = EqHandle(self.mds[index as usize].eq.load(Ordering::Relaxed));
-        self.eq_index(eq).ok().map(|i| (eq, self.eq_tail(i)))
+        let mut queues = Vec::new();
+        let mut note = |eq| queues.extend(self.eq_index(eq).ok().map(|i| (eq, self.eq_tail(i))));
+        note(eq);
+        owner.earlier_queues.retain(|&(md, eq)| {
+            if md == index {
+                note(eq);
+            }
+            md != index
+        });
+        queues
     }
 
     /// Puts a record to rest. New messages can no longer reach the descriptor.
@@ -154,7 +161,7 @@ impl NiState {
         // SeqCst: threads of this process read it after they have published their hazard; the
         // hazards are read next.
         record.control.swap(control & !control::PHASE | control::FREE, Ordering::SeqCst);
-        let events = if hazards { None } else { self.last_events(index) };
+        let events = if hazards { Vec::new() } else { self.last_events(owner, index) };
         if !hazards {
             self.unwrite(owner, index);
         }

@@ -68,12 +68,18 @@ impl ByteRanges {
 }
 
 impl NiState {
-    /// The memory of a matched descriptor, a peer's or our own. `None`: a peer's words lead
-    /// outside of what is shared.
-    fn target_ranges(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<ByteRanges> {
+    /// The memory of a matched descriptor, a peer's or our own, for operations that need these
+    /// options. `None`: a peer's words lead outside of what is shared, or of the descriptor.
+    fn target_ranges(
+        &self,
+        peer: &MappedPeer,
+        matched: &Matched<'_>,
+        needs: u32,
+    ) -> Option<ByteRanges> {
         let Accepted { offset, mlength, .. } = matched.accepted;
         if peer.index == self.peers.index {
-            return Some(own_ranges(self.mds[matched.md as usize].memory(), offset, mlength));
+            let memory = self.own_target(matched, needs)?;
+            return Some(own_ranges(memory, offset, mlength));
         }
         let (cell, kind) = (matched.cell, matched.traits.kind());
         if kind != MemoryKind::Scattered {
@@ -194,7 +200,8 @@ impl NiState {
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
-        let Some(remote) = self.target_ranges(peer, matched) else { return false };
+        let needs = if to_target { md_options::OP_PUT } else { md_options::OP_GET };
+        let Some(remote) = self.target_ranges(peer, matched, needs) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
         let (from, to) = if to_target { (local, &remote) } else { (&remote, local) };
         let moved = copy_all(from, to, pid);
@@ -210,7 +217,8 @@ impl NiState {
         matched: &Matched<'_>,
         bytes: &mut [u8],
     ) -> bool {
-        let Some(remote) = self.target_ranges(peer, matched) else { return false };
+        let needs = md_options::OP_PUT | md_options::OP_GET;
+        let Some(remote) = self.target_ranges(peer, matched, needs) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
         let mut before = [0u8; 64];
         let length = bytes.len().min(before.len());

@@ -104,7 +104,7 @@ impl NiState {
     }
 
     /// The target's side of a framed message: matches it, claims its descriptor, posts START.
-    /// `None`: dropped and counted.
+    /// `None`: dropped and counted, or a peer has damaged the words that led to the descriptor.
     pub(crate) fn arrival_begin(&self, header: &MessageHeader) -> Option<FramedTransfer> {
         let own_mds = [NO_MD; 2];
         let find = self.peers.find(&self.peers.own, header);
@@ -116,7 +116,9 @@ impl NiState {
         });
         let transfer = match self.peers.claim_found(&self.peers.own, header, find, &hold, own_mds)
         {
-            ClaimResult::Matched(matched) => {
+            ClaimResult::Matched(matched)
+                if self.own_target(&matched, header.kind.needs()).is_some() =>
+            {
                 Some(self.transfer_begin(&matched, header, OpHalf::Arrival(header.kind)))
             }
             _ => {

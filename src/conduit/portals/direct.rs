@@ -139,4 +139,8 @@ pub trait SharedHost: Send + Sync {
     /// The rank on this host of a process that holds something we wait for (an unpublished slot, a
     /// lock word), if there is one now.
     fn blocked_by(&self) -> Option<u32>;
+
+    /// Ends the job if the next slot of a queue of ours is damaged: a peer has overwritten it, and
+    /// its event will never come.
+    fn check_queues(&self);
 }

@@ -11,14 +11,14 @@ use super::{
 };
 use crate::client_memory::{Dst, Src};
 use crate::conduit::Config;
+use crate::report;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
-    AckReq, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, MemoryDescriptor,
+    AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, MemoryDescriptor,
     NetworkInterface, NiFail, NiLimits, THRESH_INF, Unlink, md_options,
 };
 use std::os::fd::OwnedFd;
 use sys::memory;
-use sys::peer::Peer;
 
 /// One interface of the emulation.
 pub struct Emulation {
@@ -79,6 +79,7 @@ impl Emulation {
         config: &Config,
     ) -> Result<Emulation, PortalsError> {
         let mut interface = interface.map_err(|e| error("PtlNIInit", e))?;
+        interface.set_damage_handler(damaged);
         if config.threads == 1 {
             // SAFETY: a conduit that is configured for one thread is never called by two at once.
             unsafe { interface.set_single_threaded() };
@@ -90,6 +91,19 @@ impl Emulation {
     pub fn interface(&self) -> &NetworkInterface {
         &self.interface
     }
+}
+
+/// Ends the job: memory that the ranks of this host share was overwritten.
+#[cold]
+fn damaged(damage: &Damage) {
+    report::fatal(
+        format_args!(
+            "the memory that this rank shares with the ranks of its host is damaged: {damage}"
+        ),
+        format_args!(
+            "A rank of this host has overwritten it, with a wild pointer perhaps: any of them can. GASNET_PORTAL_* limits and message sizes are not the cause."
+        ),
+    )
 }
 
 /// What the conduit uses; entries and descriptors of refreshed buffers may be given back late.
@@ -224,8 +238,8 @@ impl Portals for Emulation {
             match_bits: e.match_bits,
             hdr_data: e.hdr_data,
             start: e.start.addr(),
-            offset: Peer::new(e.offset as usize),
-            mlength: Peer::new(e.mlength as usize),
+            offset: e.offset.map(|offset| offset as usize),
+            mlength: e.mlength.map(|length| length as usize),
             inline: e.inline,
         };
         Ok(if e.dropped { EqResult::AfterLoss(event) } else { EqResult::Event(event) })
@@ -417,8 +431,8 @@ impl Direct for Emulation {
                 match_bits: e.match_bits,
                 hdr_data: e.hdr_data,
                 start: e.start.addr(),
-                offset: Peer::new(e.offset as usize),
-                mlength: Peer::new(e.mlength as usize),
+                offset: e.offset.map(|offset| offset as usize),
+                mlength: e.mlength.map(|length| length as usize),
                 inline: e.inline,
             }),
         }
@@ -482,5 +496,9 @@ impl SharedHost for Emulation {
 
     fn blocked_by(&self) -> Option<u32> {
         self.interface.blocked_by()
+    }
+
+    fn check_queues(&self) {
+        self.interface.check_queues();
     }
 }

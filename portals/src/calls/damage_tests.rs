@@ -1,0 +1,199 @@
+//! Words of the shared memory that a peer has damaged: they are found, and what they say is not
+//! done.
+
+use core::cell::Cell;
+use core::sync::atomic::Ordering::Relaxed;
+
+use super::NetworkInterface;
+use crate::arena::hazard::{HazardWord, NO_MD};
+use crate::arena::ring::{published, reserved};
+use crate::md_options::*;
+use crate::nal::shm::AttachPolicy;
+use crate::nal::shm::tests::fabric;
+use crate::types::*;
+
+const PT: u32 = 4;
+const BITS: u64 = 7;
+
+thread_local! {
+    static FOUND: Cell<Option<Damage>> = const { Cell::new(None) };
+}
+
+fn found(damage: &Damage) {
+    FOUND.set(Some(*damage));
+}
+
+/// The damage that was reported since the last call.
+fn taken() -> Option<Damage> {
+    FOUND.take()
+}
+
+fn interface() -> NetworkInterface {
+    let mut ni = NetworkInterface::loopback(None).unwrap();
+    ni.set_damage_handler(found);
+    ni
+}
+
+fn md(memory: &mut [u8], options: u32, eq: EqHandle) -> MemoryDescriptor {
+    MemoryDescriptor {
+        start: memory.as_mut_ptr().cast(),
+        length: memory.len() as u64,
+        threshold: THRESH_INF,
+        max_size: 0,
+        options,
+        user_ptr: core::ptr::null_mut(),
+        eq,
+    }
+}
+
+/// Attaches `memory` as the target of puts and gets.
+fn attach(ni: &NetworkInterface, memory: &mut [u8], options: u32) -> MdHandle {
+    let me = ni.me_attach(PT, PtlProcessId::ANY, BITS, 0, Unlink::Retain, InsPos::After).unwrap();
+    let options = options | MANAGE_REMOTE;
+    // SAFETY: the memory outlives the interface's use of it.
+    unsafe { ni.md_attach(me, &md(memory, options, EqHandle::NONE), Unlink::Retain) }.unwrap()
+}
+
+/// Puts all of `source` to offset `at` of what is attached: whether it arrived.
+fn put(ni: &NetworkInterface, source: &mut [u8], at: u64) -> bool {
+    let eq = ni.eq_alloc(8, None).unwrap();
+    // SAFETY: as in `attach`.
+    let from = unsafe { ni.md_bind(&md(source, 0, eq), Unlink::Retain) }.unwrap();
+    ni.put(from, AckReq::Ack, ni.id(), PT, 0, BITS, at, 0).unwrap();
+    let mut arrived = false;
+    while let Some(FetchedEvent { event, .. }) = ni.eq_get(eq).unwrap() {
+        arrived |= event.kind == PtlEventKind::Ack && event.ni_fail == NiFail::Ok;
+    }
+    ni.md_unlink(from).unwrap();
+    ni.eq_free(eq).unwrap();
+    arrived
+}
+
+/// A message of a process to itself is bounded by the private record of the descriptor, whatever
+/// a peer has written to the cell.
+#[test]
+fn a_message_to_oneself_stays_within_the_private_record() {
+    let ni = interface();
+    let mut memory = [1u8; 64];
+    let (target, _beyond) = memory.split_at_mut(32);
+    let handle = attach(&ni, target, OP_PUT | OP_GET);
+    let cell = ni.state.own_cell(handle.0 & 0xffff);
+    assert!(put(&ni, &mut [2; 8], 24));
+    assert_eq!(taken(), None);
+    cell.length.store(64, Relaxed);
+    for at in [25, 32, 56] {
+        assert!(!put(&ni, &mut [3; 8], at), "{at}");
+        assert_eq!(taken(), Some(Damage::Descriptor { md: handle.0 & 0xffff }));
+    }
+    assert_eq!((&memory[24..32], &memory[32..]), (&[2u8; 8][..], &[1u8; 32][..]));
+}
+
+/// A descriptor that is no target, or no target of puts, or gone, does not become one because a
+/// peer links its cell to a match entry or grants options there.
+#[test]
+fn a_message_to_oneself_reaches_targets_only() {
+    let ni = interface();
+    let (mut target, mut readable, mut source) = ([1u8; 16], [1u8; 16], [1u8; 16]);
+    attach(&ni, &mut target, OP_PUT);
+    // SAFETY: the memory outlives the interface's use of it.
+    let bound = unsafe {
+        ni.md_bind(&md(&mut source, OP_PUT | MANAGE_REMOTE, EqHandle::NONE), Unlink::Retain)
+    };
+    let bound = bound.unwrap();
+    let view = &ni.state.peers.own.view;
+    let entry = (0..ni.limits().max_mes)
+        .filter_map(|me| view.me(me))
+        .find(|me| me.match_bits.load(Relaxed) == BITS && me.md.load(Relaxed) != 0)
+        .unwrap();
+    let aimed_at = |md: MdHandle| entry.md.store((md.0 & 0xffff) + 1, Relaxed);
+    aimed_at(bound);
+    assert!(!put(&ni, &mut [2; 8], 0) && taken().is_some());
+    ni.md_unlink(bound).unwrap();
+    assert!(!put(&ni, &mut [2; 8], 0) && taken().is_some());
+    let other = NetworkInterface::loopback(None).unwrap();
+    let handle = attach(&other, &mut readable, OP_GET);
+    let traits = &other.state.own_cell(handle.0 & 0xffff).traits;
+    traits.store(traits.load(Relaxed) | u64::from(OP_PUT), Relaxed);
+    assert!(!put(&other, &mut [2; 8], 0));
+    assert_eq!((target, readable, source), ([1; 16], [1; 16], [1; 16]));
+}
+
+/// An event that names a descriptor which does not exist is reported and skipped.
+#[test]
+fn an_event_of_no_descriptor_is_reported() {
+    let ni = interface();
+    let eq = ni.eq_alloc(8, None).unwrap();
+    let watch = ni.eq_watch(eq).unwrap();
+    let mut memory = [0u8; 8];
+    let me = ni.me_attach(PT, PtlProcessId::ANY, BITS, 0, Unlink::Retain, InsPos::After).unwrap();
+    let target = md(&mut memory, OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, eq);
+    // SAFETY: the memory outlives the interface's use of it.
+    unsafe { ni.md_attach(me, &target, Unlink::Retain) }.unwrap();
+    let slots = ni.state.peers.own.rings[ni.state.eq_index(eq).unwrap() as usize].slots();
+    // Another generation, another index, an index beyond the table.
+    for flipped in [1u64 << 48, 1 << 32, 0x8000 << 32] {
+        for take in 0..3 {
+            put(&ni, &mut [1; 8], 0);
+            let ticket = ni.state.eqs[ni.state.eq_index(eq).unwrap() as usize].next.load(Relaxed);
+            slots.at(ticket).what.fetch_xor(flipped, Relaxed);
+            put(&ni, &mut [1; 8], 0);
+            let inline = &mut InlineWords::default();
+            let intact = match take {
+                0 => ni.eq_get(eq).unwrap().unwrap().event.sequence == (ticket + 1) as Seq,
+                1 => ni.eq_next(&watch, inline).is_some(),
+                _ => {
+                    matches!(ni.eq_next_arrival(&watch, inline), EqNext::Other)
+                        && ni.eq_next(&watch, inline).is_some()
+                }
+            };
+            assert!(intact && ni.eq_is_quiet(&watch));
+            let expected = Damage::Event { queue: eq.0 & 0xffff, ticket, initiator: 0 };
+            assert_eq!(taken(), Some(expected));
+        }
+    }
+}
+
+/// A control word that no producer stores is reported when the consumer is at it, and so is a
+/// claim of a process that delivers nothing.
+#[test]
+fn a_slot_that_no_producer_left_so_is_reported() {
+    let mut nis = fabric(2, AttachPolicy::Denied);
+    nis[0].set_damage_handler(found);
+    let (ni, peer) = (&nis[0], &nis[1]);
+    let eq = ni.eq_alloc(4, None).unwrap();
+    let queue = eq.0 & 0xffff;
+    let (ticket, size) = (4, 4);
+    let slots = ni.state.peers.own.rings[queue as usize].slots();
+    let control = |ticket| &slots.at(ticket).control;
+    let damage = |control| Some(Damage::Slot { queue, ticket, control });
+    let check = || {
+        ni.check_queues();
+        taken()
+    };
+    assert_eq!(check(), None);
+    for word in [1, 0xdead_beef, published(8, size), reserved(ticket, size, 9)] {
+        control(ticket).store(word, Relaxed);
+        assert_eq!(check(), damage(word), "{word:#x}");
+    }
+    // Claimed by a process that delivers to us; by one that delivers elsewhere or nothing.
+    let claimed = reserved(ticket, size, 1);
+    control(ticket).store(claimed, Relaxed);
+    assert_eq!(check(), damage(claimed));
+    let hold = peer.state.peers.hold(HazardWord::new(0, 3, NO_MD, NO_MD));
+    assert_eq!(check(), None);
+    hold.change(HazardWord::own(3, 4));
+    assert_eq!(check(), damage(claimed));
+    hold.clear(false);
+    // Claimed by this process itself.
+    control(ticket).store(reserved(ticket, size, 0), Relaxed);
+    assert_eq!(check(), damage(reserved(ticket, size, 0)));
+    let hold = ni.state.peers.hold(HazardWord::own(3, 4));
+    assert_eq!(check(), None);
+    hold.clear(false);
+    // Free, although the next ticket has been claimed.
+    control(ticket).store(0, Relaxed);
+    control(ticket + 1).store(published(ticket + 1, size), Relaxed);
+    assert_eq!(check(), damage(0));
+    control(ticket).store(published(ticket, size), Relaxed);
+    assert_eq!(check(), None);
+}
