@@ -45,6 +45,8 @@ pub(crate) struct Pieces {
 pub(crate) struct MdRecord {
     /// See [`control`].
     pub(crate) control: AtomicU32,
+    /// Its handle, which its events name. Stays until the record is reused.
+    pub(crate) handle: AtomicU32,
     /// Framed messages that use it.
     pub(crate) pending: AtomicU32,
     /// [`Traits`].

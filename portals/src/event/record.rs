@@ -228,7 +228,7 @@ impl TakenEvent {
 /// The descriptor in the word `what` of an event, as a peer wrote it.
 #[inline(always)]
 pub(crate) fn event_md(what: u64) -> MdHandle {
-    MdHandle((what >> 48 << 16 | what >> 32 & 0xffff) as u32)
+    MdHandle((what >> 32) as u32)
 }
 
 /// Advances to the event with this ticket: all before it have been read.

@@ -73,8 +73,7 @@ impl NiState {
     #[inline(always)]
     pub(crate) fn named(&self, md: MdHandle) -> Option<&MdRecord> {
         let record = self.mds.get((md.0 & 0xffff) as usize)?;
-        let generation = control::generation(record.control.load(Ordering::Relaxed));
-        (generation == md.0 >> 16).then_some(record)
+        (record.handle.load(Ordering::Relaxed) == md.0).then_some(record)
     }
 
     /// The memory of a descriptor of ours that a message has matched. Peers can write the cell

@@ -176,6 +176,7 @@ impl NiState {
         cell.generation.store(generation, Ordering::Relaxed);
         cell.state.0.store(state, Ordering::Relaxed);
         record.pending.store(0, Ordering::Relaxed);
+        record.handle.store(generation << 16 | index, Ordering::Relaxed);
         record.control.store(generation << 16 | control::LIVE, Ordering::Release);
         MdHandle(generation << 16 | index)
     }
