@@ -3,8 +3,9 @@
 usage: ci/imports.sh [--write] [--arrows] [FOLDER...]
 Without a FOLDER: those that ARCHITECTURE.md has pictures of.
 
-An arrow A -> B means that A names something that B defines: by a `use`, by a path, or by calling a
-method that is visible in the crate, whose name has two words or more, and that only B defines. A
+An arrow A -> B means that A names something that B defines: by a `use`, by a path, by calling a
+method that is visible in the crate, whose name has two words or more, and that only B defines, or
+by calling a method of `self` in an `impl` of a type, where only B has that method of that type. A
 re-export is followed to the file that defines the name and is no arrow. Tests are left out.
 
 Without --write, fails if files of a folder import each other in a circle, or if a picture in
@@ -19,6 +20,8 @@ import sys
 
 ARCHITECTURE = "ARCHITECTURE.md"
 PICTURE = re.compile(r"<!-- imports (\S+) -->\n.*?<!-- end -->", re.S)
+IMPL = re.compile(r"^(?:unsafe )?impl\b([^{;]*)\{(.*?)^\}", re.M | re.S)
+SELF_CALL = re.compile(r"\b(?:self\.|Self::)(\w+)(?:::<[^>]*>)?\(")
 # Methods whose names may as well be those of the standard library: one word, or a conversion.
 COMMON = re.compile(r"[^_]*|(?:as|to|into|from|with|try)_.*|read_exact|write_all|get_mut|is_empty|new_unchecked|set_len")
 
@@ -70,6 +73,15 @@ def leaves(tree):
     return found
 
 
+def implemented(head):
+    """The name of the type that an `impl` is of, without its parameters."""
+    text, depth = "", 0
+    for letter in head.replace("->", "").split(" where ")[0]:
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        text += letter if depth == 0 else ""
+    return (re.findall(r"\w+", text.split(" for ")[-1]) or [""])[-1]
+
+
 class File:
     def __init__(self, path, module):
         with open(path) as source:
@@ -86,6 +98,12 @@ class File:
         self.visible = set(re.findall(r"\bpub(?:\([^)]*\))? (?:const )?(?:unsafe )?fn (\w+)", self.body))
         for trait in re.findall(r"^(?:pub(?:\([^)]*\))? )?(?:unsafe )?trait .*?^}", self.body, re.M | re.S):
             self.visible |= set(re.findall(r"\bfn (\w+)", trait))
+        # By type: the methods that are defined here, and those that they call of `self`.
+        self.methods, self.calls = {}, {}
+        for head, body in IMPL.findall(self.body):
+            kind = implemented(head)
+            self.methods.setdefault(kind, set()).update(re.findall(r"\bfn (\w+)", body))
+            self.calls.setdefault(kind, set()).update(SELF_CALL.findall(body))
 
 
 class Folder:
@@ -109,10 +127,13 @@ class Folder:
         for module in sorted(self.files, key=len):
             if module and (module[:-1] not in self.files or module[-1] not in self.files[module[:-1]].children):
                 del self.files[module]
-        self.owner = {}
+        self.owner, self.method_owner = {}, {}
         for file in self.files.values():
             for name in file.visible:
                 self.owner.setdefault(name, set()).add(file)
+            for kind, names in file.methods.items():
+                for name in names:
+                    self.method_owner.setdefault((kind, name), set()).add(file)
         inside = os.path.relpath(self.folder, root).split(os.sep)
         self.inside = () if inside == ["."] else tuple(inside)
         self.arrows = {}
@@ -175,6 +196,11 @@ class Folder:
             owners = self.owner.get(name, set())
             if not COMMON.fullmatch(name) and len(owners) == 1 and name not in file.defines:
                 self.draw(file, *owners, name + "()")
+        for kind, calls in file.calls.items():
+            for name in calls - file.methods[kind]:
+                owners = self.method_owner.get((kind, name), set())
+                if len(owners) == 1:
+                    self.draw(file, *owners, name + "()")
 
     def names(self, file, seen=()):
         """What a glob import of a file brings: (name, file that defines it)."""
