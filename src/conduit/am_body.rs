@@ -1,6 +1,6 @@
-//! The body of an active message: how it is written and read.
+//! The body of an active message: its layout, and how it is written.
 //!
-//! Used by `am_send` (write), `am_recv` and `reply` (read). Invariant: arguments, payload and
+//! Written by the files that send, read by `am_recv`. Invariant: arguments, payload and
 //! destination follow each other, each padded to 8 bytes. So a payload is as much aligned as its
 //! message, and the next request in a receive buffer is aligned.
 //!
@@ -13,16 +13,12 @@
 //!   Outbox            arguments | offset in the library memory of the sender
 //! ```
 
-use super::am_recv::{bad_message, missing_args};
-use super::match_bits::{AmForm, AmHeader};
-use super::memory::{Body, bytes_of, word_at};
-use super::portals::{InlineBody, Portals};
-use super::{AmMessage, Conduit, MAX_ARGS, Outgoing};
+use super::match_bits::AmForm;
+use super::memory::{bytes_of, word_at};
+use super::message::{MAX_ARGS, Outgoing};
+use super::portals::InlineBody;
 use crate::client_memory::{Dst, Src};
-use crate::fault;
 use core::mem::MaybeUninit;
-use core::ptr;
-use sys::peer::Peer;
 
 /// Bytes of the arguments, padded.
 #[inline]
@@ -136,83 +132,4 @@ pub(super) fn write_body(chunk: Dst<'_>, form: AmForm, address: u64, m: &Outgoin
         len += ADDRESS;
     }
     len
-}
-
-impl<P: Portals> Conduit<P> {
-    /// Unpacks a message for its handler; `data` is a payload that is not in the body. The payload
-    /// of a Long that came in the body goes to its destination. `wrong` is space for a planted
-    /// fault.
-    #[inline(always)]
-    pub(super) fn message<'a>(
-        &self,
-        am: &AmHeader,
-        body: Body<'a>,
-        data: Option<Dst<'static>>,
-        wrong: &'a mut [i32; MAX_ARGS],
-    ) -> AmMessage<'a> {
-        let numargs = usize::from(am.numargs);
-        let Some(mut args) = body.args(numargs) else { missing_args(am.source, numargs) };
-        let payload = match am.form {
-            AmForm::Short => AmMessage::NO_PAYLOAD,
-            _ => match self.payload(am, body, args_bytes(numargs), data) {
-                Some(payload) => payload,
-                None => bad_message(am.source),
-            },
-        };
-        if fault::on("flip_arg") && numargs != 0 {
-            wrong[..numargs].copy_from_slice(args);
-            wrong[numargs / 2] ^= 1;
-            args = &wrong[..numargs];
-        }
-        if fault::on("flip_am") {
-            payload.flip(payload.len() / 2);
-        }
-        AmMessage {
-            source: am.source,
-            category: am.form.category(),
-            handler: am.handler,
-            args,
-            payload,
-        }
-    }
-
-    /// The payload of a message that is no Short; `at` is how many bytes of the body come before
-    /// it. `None` if it is not within the memory that it should be in.
-    #[inline(always)]
-    fn payload<'a>(
-        &self,
-        am: &AmHeader,
-        body: Body<'a>,
-        at: usize,
-        data: Option<Dst<'static>>,
-    ) -> Option<Dst<'a>> {
-        let n = Peer::new(am.extent as usize);
-        let segment = |offset: Peer<u64>, n| self.rar().at(offset.map(|at| at as usize), n);
-        match am.form {
-            AmForm::Short => None,
-            AmForm::Medium => body.part(at, n),
-            AmForm::Landing => {
-                let (n, destination) = AmHeader::unpack_landing(am.extent);
-                let n = Peer::new(n);
-                let (from, to) = (body.part(at, n)?, segment(Peer::new(destination), n)?);
-                to.copy_from(from.into());
-                Some(to)
-            }
-            AmForm::Packed if n.equals(0) => {
-                let address = body.word(Peer::new(at))?.data() as usize;
-                let address = ptr::without_provenance_mut(address);
-                // SAFETY: no bytes may be anywhere.
-                Some(unsafe { Dst::new(address, 0) })
-            }
-            AmForm::Packed => {
-                let from = body.part(at, n)?;
-                let offset = body.word(n.map(|n| at + n.next_multiple_of(ADDRESS)))?;
-                let to = segment(offset, n)?;
-                to.copy_from(from.into());
-                Some(to)
-            }
-            AmForm::Placed => segment(body.word(Peer::new(at))?, n),
-            AmForm::Unpacked | AmForm::Outbox => data,
-        }
-    }
 }

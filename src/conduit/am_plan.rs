@@ -1,8 +1,8 @@
 //! How an active message travels: its form, and what that needs.
 //!
-//! Called by `am_send`, first of its three steps. Puts the payload of a Long ahead of its header
-//! where the network does that at once. Invariant: a plan needs at most a chunk, and credits that
-//! every sender can have.
+//! Called by `request_send` and `reply_send`, before all else. Puts the payload of a Long ahead of
+//! its header where the network does that at once. Invariant: a plan needs at most a chunk, and
+//! credits that every sender can have.
 
 use super::am_body::{ADDRESS, args_bytes};
 use super::credits;
@@ -37,19 +37,19 @@ impl<P: Portals> Conduit<P> {
     /// How a message travels whose payload is not in the outbox. Puts the payload of a Long ahead
     /// if the network does that at once.
     #[inline(always)]
-    pub(super) fn plan(&self, node: JobRank, m: &Outgoing<'_>) -> SendPlan {
+    pub(super) fn plan(&self, rank: JobRank, m: &Outgoing<'_>) -> SendPlan {
         let (args, n) = (args_bytes(m.args.len()), m.payload.len());
         match m.category {
             Category::Short => SendPlan::new(AmForm::Short, args, 0),
             Category::Medium => SendPlan::new(AmForm::Medium, args + n, 0),
-            Category::Long => self.plan_long(node, m),
+            Category::Long => self.plan_long(rank, m),
         }
     }
 
     /// How a Long travels. The header of one that lands has room for destinations below
     /// [`DESTINATIONS`], that of one whose payload is put ahead for lengths below [`EXTENTS`].
     #[inline(always)]
-    fn plan_long(&self, node: JobRank, m: &Outgoing<'_>) -> SendPlan {
+    fn plan_long(&self, rank: JobRank, m: &Outgoing<'_>) -> SendPlan {
         let (args, n) = (args_bytes(m.args.len()), m.payload.len());
         if n == 0 {
             // Nothing to send apart.
@@ -59,7 +59,7 @@ impl<P: Portals> Conduit<P> {
         if self.config.at_once {
             let landing = SendPlan::new(AmForm::Landing, args + n, address);
             if n <= self.config.packed_limit
-                && node != self.me
+                && rank != self.me
                 && address < DESTINATIONS
                 && Self::fits_inline(landing.form, landing.len)
             {

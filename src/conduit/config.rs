@@ -5,7 +5,8 @@
 //! by every file of the conduit. Invariant: all processes of a job compute the same
 //! parameters, since what one may send is what the other has space for.
 
-use super::credits::{self, sizing};
+use super::credits::policy::CreditLimits;
+use super::credits::{self, CreditSetup, sizing};
 use super::{CHUNK, MAX_NODES};
 use crate::{env, report};
 
@@ -208,9 +209,21 @@ impl Config {
         self.reqrb_chunks as usize * CHUNK
     }
 
-    /// Credits that the process with this rank holds of each process.
-    pub(super) fn credits_of(&self, rank: u32) -> u32 {
-        self.credits_each + u32::from(rank < self.credits_extra)
+    /// What credits start from, with flow control.
+    pub(super) fn credit_setup(&self) -> Option<CreditSetup> {
+        let least = credits::MIN_CREDITS as u16;
+        self.flow_control.then(|| CreditSetup {
+            par: self.par(),
+            nodes: self.nodes,
+            limits: CreditLimits {
+                dynamic: self.dynamic_credits,
+                ..CreditLimits::new(least, self.max_cred_per_node, self.epoch_duration)
+            },
+            each: self.credits_each,
+            extra: self.credits_extra,
+            bank: self.banked_credits,
+            stats: self.credit_stats,
+        })
     }
 
     /// All credits of a process: those that it has given away, itself included, and those in its
@@ -261,6 +274,7 @@ impl Config {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::rank::JobRank;
 
     /// Figures for tests: everything as small as it can be.
     pub(in crate::conduit) fn tiny(nodes: u32, threads: usize) -> Config {
@@ -313,7 +327,9 @@ pub(super) mod tests {
         c.threads = 4;
         c.share_credits(None, None, None);
         assert_eq!((c.credits_each, c.credits_extra, c.reqrb_buffers), (1636, 4, 3));
-        assert_eq!((c.credits_of(3), c.credits_of(4), c.total_credits()), (1637, 1636, 8184));
+        let setup = c.credit_setup().expect("flow control");
+        let held = [3, 4].map(|rank| setup.held_by(JobRank(rank)));
+        assert_eq!((held, c.total_credits()), ([1637, 1636], 8184));
         c.share_credits(Some(10), Some(10), Some(8 << 20));
         assert_eq!((c.credits_each, c.reqrb_buffers), (10, 3));
     }

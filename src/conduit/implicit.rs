@@ -2,12 +2,13 @@
 //! request holds, its chunk and its credits, and only a requester that runs short waits for
 //! that.
 //!
-//! Called by `am_send` (what a request says), `am_recv` (a handler sent no reply), `reply`
-//! (what such a message returns) and `wait` (polls). Invariant: exactly one message returns
-//! the chunk of each such request, and exactly one returns its credits.
+//! Called by `request_send` (what a request says), `request_recv` (a handler sent no reply) and
+//! `poll`. They hand in how the replies are sent (`reply_send`); what such a message returns is
+//! taken in by `reply_recv`. Invariant: exactly one message returns the chunk of each such
+//! request, and exactly one returns its credits.
 //!
 //! If the sender still has credits for a request of maximum size after it has sent one, that
-//! request is marked [`AmHeader::may_wait`]: its implicit reply may be kept. The receiver then
+//! request is marked `AmHeader::may_wait`: its implicit reply may be kept. The receiver then
 //! sends all replies that it keeps for one requester as one message, whose arguments name the
 //! further chunks. It does so when
 //!
@@ -23,16 +24,13 @@
 //! ([`ImplicitReplies::may_wait`]). Nothing that is kept leaves while a handler runs, which
 //! `outbox` relies on.
 
-use super::am_recv::malformed;
-use super::match_bits::{AmForm, AmHeader};
-use super::memory::Body;
-use super::portals::Portals;
-use super::queue::broken;
+use super::config::Config;
+use super::credits;
+use super::message::MAX_ARGS;
+use super::reply_token::ReplyToken;
 use super::sync::ParLock;
-use super::{CHUNK, Conduit, Config, Outgoing, ReplyToken, credits};
 use crate::rank::JobRank;
 use core::sync::atomic::{AtomicU32, Ordering};
-use sys::peer::Peer;
 
 /// Most replies of one message.
 const MOST: usize = 15;
@@ -42,21 +40,29 @@ pub(super) const PATIENCE: u32 = 32;
 
 /// The replies that are kept, all to one process.
 #[derive(Default)]
-struct Kept {
+pub(super) struct KeptReplies {
     /// Rank of the requester.
-    to: JobRank,
+    pub(super) to: JobRank,
     /// Credits that the requests used.
-    credits: u32,
+    pub(super) credits: u32,
     count: usize,
     /// Their chunks.
     chunks: [i32; MOST],
+}
+
+impl KeptReplies {
+    /// The chunks of the requests.
+    #[inline(always)]
+    pub(super) fn chunks(&self) -> &[i32] {
+        &self.chunks[..self.count]
+    }
 }
 
 pub(super) struct ImplicitReplies {
     /// Credits that must be left for a request of ours whose reply may wait; more than exist if
     /// none may.
     least_left: u32,
-    kept: ParLock<Kept>,
+    kept: ParLock<KeptReplies>,
     /// Polls since the first kept reply, that one counted; 0 if none is kept. A hint for all but
     /// the holder of the lock.
     age: AtomicU32,
@@ -68,7 +74,7 @@ impl ImplicitReplies {
         let waits = config.at_once && 2 * kept <= u64::from(config.sb_chunks);
         ImplicitReplies {
             least_left: if waits { credits::MIN_CREDITS } else { u32::MAX },
-            kept: ParLock::new(config.par(), Kept::default()),
+            kept: ParLock::new(config.par(), KeptReplies::default()),
             age: AtomicU32::new(0),
         }
     }
@@ -78,21 +84,19 @@ impl ImplicitReplies {
     pub(super) fn may_wait(&self, left: u16) -> bool {
         u32::from(left) >= self.least_left
     }
-}
 
-impl<P: Portals> Conduit<P> {
     /// Keeps the reply to the request of this token. False if another thread uses the kept
-    /// replies.
-    #[inline]
-    pub(super) fn keep_reply(&self, token: &mut ReplyToken) -> bool {
-        let Some(mut kept) = self.implicit.kept.try_lock() else { return false };
+    /// replies. `send` sends all that are kept as one message.
+    #[inline(always)]
+    pub(super) fn keep(&self, token: &mut ReplyToken, send: impl Fn(&KeptReplies) + Copy) -> bool {
+        let Some(mut kept) = self.kept.try_lock() else { return false };
         let used = credits::used(token.credit);
         if kept.count != 0 && kept.to != token.source {
-            self.send_kept(&mut kept);
+            self.release(&mut kept, send);
         }
         if kept.count == 0 {
             kept.to = token.source;
-            self.implicit.age.store(1, Ordering::Relaxed);
+            self.age.store(1, Ordering::Relaxed);
         }
         let count = kept.count;
         kept.chunks[count] = token.chunk as i32;
@@ -100,97 +104,53 @@ impl<P: Portals> Conduit<P> {
         kept.credits += used;
         token.replied = true;
         if kept.count == MOST {
-            self.send_kept(&mut kept);
+            self.release(&mut kept, send);
         }
         true
     }
 
-    /// A request of this process may not wait: sends what is kept for it.
+    /// A request of this rank may not wait: sends what is kept for it.
     #[inline(always)]
-    pub(super) fn send_replies_to(&self, node: JobRank) {
-        if self.keeps_replies()
-            && let Some(mut kept) = self.implicit.kept.try_lock()
-            && kept.to == node
+    pub(super) fn send_to(&self, rank: JobRank, send: impl Fn(&KeptReplies) + Copy) {
+        if self.keeps_any()
+            && let Some(mut kept) = self.kept.try_lock()
+            && kept.to == rank
         {
-            self.send_kept(&mut kept);
+            self.release(&mut kept, send);
         }
     }
 
     /// Whether any reply is kept.
     #[inline(always)]
-    pub(super) fn keeps_replies(&self) -> bool {
-        self.implicit.age.load(Ordering::Relaxed) != 0
+    pub(super) fn keeps_any(&self) -> bool {
+        self.age.load(Ordering::Relaxed) != 0
     }
 
     /// To be called by every poll.
     #[inline]
-    pub(super) fn replies_age(&self) {
-        let age = self.implicit.age.load(Ordering::Relaxed);
+    pub(super) fn poll(&self, send: impl Fn(&KeptReplies) + Copy) {
+        let age = self.age.load(Ordering::Relaxed);
         if age == 0 {
             return;
         }
-        self.implicit.age.store(age + 1, Ordering::Relaxed);
+        self.age.store(age + 1, Ordering::Relaxed);
         if age >= PATIENCE
-            && let Some(mut kept) = self.implicit.kept.try_lock()
+            && let Some(mut kept) = self.kept.try_lock()
         {
-            self.send_kept(&mut kept);
+            self.release(&mut kept, send);
         }
     }
 
-    /// Sends the kept replies, if there are any: as one message if the network takes it within the
-    /// call.
+    /// Sends the kept replies, if there are any.
     #[inline(never)]
-    fn send_kept(&self, kept: &mut Kept) {
-        self.implicit.age.store(0, Ordering::Relaxed);
-        let (count, used) = (core::mem::take(&mut kept.count), core::mem::take(&mut kept.credits));
-        let Some((&first, others)) = kept.chunks[..count].split_first() else { return };
-        let (credit, _) = self.credits.reply_field(kept.to, used as u16);
-        let header = |args: &[i32], credit| {
-            AmHeader {
-                form: AmForm::Short,
-                request: false,
-                may_wait: false,
-                copy: false,
-                handler: 0,
-                numargs: args.len() as u8,
-                chunk: 0,
-                source: self.me,
-                extent: 0,
-                credit,
-            }
-            .pack()
-        };
-        let to = |(bits, data), chunk: i32| {
-            self.am_target(kept.to, bits, chunk as u32 as usize * CHUNK, data)
-        };
-        let m = Outgoing::short(0, others);
-        if self.send_at_once(AmForm::Short, 0, &m, &to(header(others, credit), first)) {
-            return;
-        }
-        for (i, &chunk) in kept.chunks[..count].iter().enumerate() {
-            let to = to(header(&[], if i == 0 { credit } else { 0 }), chunk);
-            let nothing = self.reqsb.silent_part(0, 0);
-            self.portals.put(nothing, false, &to).unwrap_or_else(|e| broken(e));
-        }
-    }
-
-    /// Implicit replies have arrived together: gives back the chunks that the first of them
-    /// names. The caller has that of the first one.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn give_back_others(&self, source: JobRank, numargs: u8, body: Body<'_>) {
-        let Some(chunks) = body.args(numargs.into()) else {
-            malformed(numargs.into(), source.0.into())
-        };
-        for &chunk in chunks {
-            let Some(chunk) = self.reqsb.chunk_of(Peer::new(chunk as u32)) else {
-                malformed(chunk as u64, source.0.into())
-            };
-            self.outbox.handled(chunk);
-            self.reqsb.give(chunk);
+    fn release(&self, kept: &mut KeptReplies, send: impl Fn(&KeptReplies) + Copy) {
+        self.age.store(0, Ordering::Relaxed);
+        if kept.count != 0 {
+            send(kept);
+            (kept.count, kept.credits) = (0, 0);
         }
     }
 }
 
-const _: () = assert!(MOST <= super::MAX_ARGS + 1);
+const _: () = assert!(MOST <= MAX_ARGS + 1);
 const _: () = assert!(MOST as u32 * credits::MIN_CREDITS <= credits::MOST_USED);

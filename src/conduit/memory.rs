@@ -1,8 +1,8 @@
 //! Memory of the library's own buffers, and the bodies of messages in it.
 //!
-//! Used by the files that own buffers (`reqsb`, `rplsb`, `reqrb`, `outbox`, `wait`). Invariant: a
-//! buffer is zeroed, page aligned and never freed, since descriptors and messages of peers may
-//! refer to it until the process ends. Its bytes belong to one holder at a time.
+//! Used by the files that own buffers (`reqsb`, `rplsb`, `reqrb`, `outbox`, `client_thread`).
+//! Invariant: a buffer is zeroed, page aligned and never freed, since descriptors and messages of
+//! peers may refer to it until the process ends. Its bytes belong to one holder at a time.
 
 use super::message::{CHUNK, PAGE};
 use super::portals::{Portals, PortalsError};

@@ -1,8 +1,8 @@
 //! The outbox: payloads of Medium requests that stay at their sender, where the receiver's handler
 //! reads them.
 //!
-//! Used by `am_send` (stash), `am_recv` (read) and `reply` (free). Invariant: the sender
-//! writes an area before its request leaves. From then until the area is free, only the
+//! Used by `request_send` (stash), `request_recv` (read) and `reply_recv` (free). Invariant: the
+//! sender writes an area before its request leaves. From then until the area is free, only the
 //! receiver's handler accesses it, since it may modify its payload in place. With several
 //! threads on either side the receiver first copies the payload to its own memory.
 //!
@@ -27,20 +27,17 @@
 //! A process whose own handlers run in parallel copies in any case. A process that dies leaves
 //! its areas as they are.
 
-use super::am_body::args_bytes;
-use super::match_bits::AmHeader;
-use super::memory::{self, Body};
+use super::config::Config;
+use super::memory;
+use super::message::CHUNK;
 use super::portals::{Portals, PortalsError};
 use super::sync::{self, FreeList};
-use super::wait::ClientThread;
-use super::{CHUNK, Conduit, Config};
 use crate::client_memory::{Dst, Src};
 use crate::rank::JobRank;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};
 use once_cell::race::OnceBox;
 use sys::hint::cold_path;
-use sys::peer::Peer;
 
 /// The least payload, in bytes, that is stashed: a shorter one needs little more than the lines of
 /// its event.
@@ -113,6 +110,31 @@ impl Outbox {
         })
     }
 
+    /// The library memory of a rank as mapped here, if it is; `look_up` finds it the first time.
+    #[inline(always)]
+    pub(super) fn memory_of(
+        &self,
+        rank: JobRank,
+        look_up: impl FnOnce() -> Option<Dst<'static>>,
+    ) -> Option<Dst<'static>> {
+        let mapped = self.mapped.get(rank.index())?;
+        match mapped.get() {
+            Some(memory) => *memory,
+            None => look_up_once(mapped, look_up),
+        }
+    }
+
+    /// Copies a payload of at most [`CHUNK`] bytes into an area and returns its offset in our
+    /// library memory. `None`, and nothing done, if no area is free.
+    #[inline(always)]
+    pub(super) fn stash(&self, payload: Src<'_>) -> Option<u64> {
+        let own = self.own?;
+        let area = self.take()?;
+        let offset = self.first + area as usize * CHUNK;
+        own.part(offset, payload.len()).copy_from(payload);
+        Some(offset as u64)
+    }
+
     /// Notes which area goes with this chunk; the caller has just taken both.
     #[inline(always)]
     pub(super) fn note(&self, chunk: u32, offset: u64) {
@@ -170,6 +192,15 @@ impl Outbox {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn look_up_once(
+    mapped: &OnceBox<Option<Dst<'static>>>,
+    look_up: impl FnOnce() -> Option<Dst<'static>>,
+) -> Option<Dst<'static>> {
+    *mapped.get_or_init(|| Box::new(look_up()))
+}
+
 #[cfg(test)]
 impl Outbox {
     /// Areas that are free.
@@ -186,69 +217,5 @@ impl Outbox {
         };
         let read = with(&self.read_last);
         with(&self.of_chunk) == 0 && read <= nodes && self.left() + read == self.free.count()
-    }
-}
-
-impl<P: Portals> Conduit<P> {
-    /// The library memory of another process as mapped here, if it is.
-    #[inline(always)]
-    fn memory_of(&self, node: JobRank) -> Option<Dst<'static>> {
-        let mapped = self.outbox.mapped.get(node.index())?;
-        match mapped.get() {
-            Some(memory) => *memory,
-            None => *mapped.get_or_init(|| self.look_up(node)),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_up(&self, node: JobRank) -> Box<Option<Dst<'static>>> {
-        let host = self.portals.shared_host();
-        Box::new(host.and_then(|host| host.library_memory(self.peers[node.index()])))
-    }
-
-    /// Copies the payload of a request to this process, at most [`CHUNK`] bytes, into the outbox
-    /// and returns its offset in our library memory. `None`, and nothing done, if the process
-    /// cannot read it there, or no area is free.
-    #[inline(always)]
-    pub(super) fn stash(&self, node: JobRank, payload: Src<'_>) -> Option<u64> {
-        let outbox = &self.outbox;
-        self.memory_of(node)?;
-        let own = outbox.own?;
-        let area = outbox.take()?;
-        let offset = outbox.first + area as usize * CHUNK;
-        own.part(offset, payload.len()).copy_from(payload);
-        Some(offset as u64)
-    }
-
-    /// The payload of a request that stays in its sender's outbox, where this body says; `None` if
-    /// it cannot be there.
-    #[inline(always)]
-    pub(super) fn in_outbox(&self, am: &AmHeader, body: Body<'_>) -> Option<Dst<'static>> {
-        let memory = self.memory_of(am.source)?;
-        let offset = body.word(Peer::new(args_bytes(am.numargs.into())))?;
-        let n = Peer::new(am.extent as usize);
-        if !offset.data().is_multiple_of(8) || n.at_most(CHUNK).is_none() {
-            return None;
-        }
-        memory.peer_part(offset.map(|offset| offset as usize), n)
-    }
-
-    /// The payload of a request in its sender's outbox, for the handler that this thread is about
-    /// to run; `None` if it cannot be there.
-    #[inline(always)]
-    pub(super) fn fetch_payload(
-        &self,
-        thread: &ClientThread,
-        am: &AmHeader,
-        body: Body<'_>,
-    ) -> Option<Dst<'static>> {
-        let payload = self.in_outbox(am, body)?;
-        if !am.copy && !self.config.par() {
-            return Some(payload);
-        }
-        let copy = thread.payload().part(0, payload.len());
-        copy.copy_from(payload.into());
-        Some(copy)
     }
 }

@@ -1,7 +1,7 @@
 //! Prefetching the lines of a message's body before they are read.
 //!
-//! Used by `am_send` (a reply will come), `am_recv`, `reply` (what came) and `wait` (idle polls).
-//! Invariant: a guess only; any address may be prefetched.
+//! Used by `request_send` (a reply will come), the files that receive (what came) and `poll` (idle
+//! polls). Invariant: a guess only; any address may be prefetched.
 //!
 //! Arguments that do not fit in an event, and all of a Long in one message, are read as soon as
 //! the event is. An idle poll prefetches them where the next body is expected, so that they

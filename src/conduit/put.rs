@@ -7,7 +7,7 @@
 //! polls only; it never waits for a chunk.
 
 use super::match_bits::{MessageKind, RmaBits};
-use super::portals::{Direct, Portals, Target};
+use super::portals::{Direct, Portals};
 use super::queue::broken;
 use super::{Conduit, OpId, ResourceNeed, Upcall};
 use crate::client_memory::{Dst, RemoteRange, Src};
@@ -15,28 +15,6 @@ use crate::fault;
 use crate::rank::JobRank;
 
 impl<P: Portals> Conduit<P> {
-    /// How many messages, and so completions, a put or get of `n` bytes takes; 0 for none.
-    #[inline]
-    pub fn fragments(&self, n: usize) -> u32 {
-        if n <= self.config.max_transfer {
-            u32::from(n != 0)
-        } else {
-            n.div_ceil(self.config.max_transfer) as u32
-        }
-    }
-
-    /// The segment of a rank, from `offset` on, as the target of a put or get.
-    #[inline]
-    pub(super) fn in_segment(&self, rank: JobRank, offset: usize, bits: u64) -> Target {
-        Target {
-            process: self.peers[rank.index()],
-            portal: self.config.pt_rar,
-            bits,
-            offset,
-            hdr_data: 0,
-        }
-    }
-
     /// Puts to a segment, to be there when this returns; false, and nothing done, where the
     /// network cannot do that within the call.
     #[inline]
@@ -128,7 +106,7 @@ impl<P: Portals> Conduit<P> {
         };
         self.wait_safe(up, ResourceNeed::of(&"a put for a send ticket"), || self.tickets.take(1));
         if rma.local.is_some() {
-            self.expect_local(up);
+            self.thread(up).expect_local(self.config.par());
         }
         let to = self.in_segment(rank, remote, rma.pack(MessageKind::Put));
         self.portals.put(from, true, &to).unwrap_or_else(|e| broken(e));

@@ -2,9 +2,9 @@
 //! may run request handlers and so need a reply's resources in hand; SYS_EQ, for messages between
 //! the libraries.
 //!
-//! Used by `safe`, `am_recv` and `system`. Invariant: at most one thread takes events off a queue
-//! at a time, and it unlocks the queue before it handles the event. A thread that finds the queue
-//! locked returns: the holder will see every event.
+//! Used by `safe`, `request_recv` and `system_messages`. Invariant: at most one thread takes
+//! events off a queue at a time, and it unlocks the queue before it handles the event. A thread
+//! that finds the queue locked returns: the holder will see every event.
 
 use super::portals::{
     Direct, EqResult, InlineBody, MdEvent, NI_FAIL, NextEvent, Portals, PortalsError,

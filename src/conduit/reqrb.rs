@@ -1,8 +1,8 @@
 //! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin after
 //! them; and ReqHdr, a descriptor without bytes.
 //!
-//! Called by `am_recv`. `arrived`, `unlinked` and the decision to start a handler happen under
-//! AM_EQ's lock. Invariant: the attached buffers have space for all requests that peers have
+//! Called by `request_recv`. `arrived`, `unlinked` and the decision to start a handler happen
+//! under AM_EQ's lock. Invariant: the attached buffers have space for all requests that peers have
 //! credits to send.
 //!
 //! ```text
@@ -23,8 +23,8 @@
 //! `slack` = F - (T - M) stays at zero or above. A message that was delivered but not yet taken
 //! lowers F and the credits of its sender alike. Starting a handler lowers M, since it may reply
 //! at any moment, which gives the credits back; so it is started only while `slack` stays at zero
-//! or above. A message that must wait is copied out (by `am_recv`). So it does not keep its own
-//! buffer from being refreshed, which raises F again. A request to ReqHdr uses credits and no
+//! or above. A message that must wait is copied out (by `request_recv`). So it does not keep its
+//! own buffer from being refreshed, which raises F again. A request to ReqHdr uses credits and no
 //! space, so it changes none of these. With one thread and one buffer more than the credits fill
 //! nothing waits, except behind a peer that was stopped in the middle of a delivery.
 

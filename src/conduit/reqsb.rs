@@ -1,7 +1,7 @@
 //! ReqSB: the chunks that requests leave from and their replies arrive in. Small puts and gets
 //! whose local side lies outside the segment bounce through them.
 //!
-//! Taken by `am_send`, `put` and `get`, given back by `reply`, `implicit` and `safe`. The
+//! Taken by `request_send`, `put` and `get`, given back by `reply_recv` and `safe`. The
 //! descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds
 //! its chunk until its reply has been handled, a bounced put until its ACK, a bounced get
 //! until its REPLY. Invariant: only the holder of a chunk touches its bytes and its

@@ -127,7 +127,8 @@ impl<P: Portals> Conduit<P> {
             self.tmpmd.release(&self.portals, slot);
         }
         if let Some(thread) = match_bits::local(bits) {
-            self.local_done(thread.into());
+            let thread = self.threads.get(usize::from(thread));
+            thread.into_iter().for_each(|thread| thread.local_done(self.config.par()));
         }
     }
 

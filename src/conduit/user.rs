@@ -1,7 +1,7 @@
 //! Which descriptor an event is about: the user word of each descriptor, which its events
 //! return.
 //!
-//! Packed by the files that attach or bind descriptors, unpacked by `safe` and `am_recv`.
+//! Packed by the files that attach or bind descriptors, unpacked by `safe` and `request_recv`.
 //! Invariant: each descriptor of the conduit that has events has its own word.
 
 /// A descriptor of the conduit that has events.

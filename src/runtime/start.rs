@@ -205,7 +205,7 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
         }
         peers.push(PortalsId { nid: word(4), pid: word(8) });
     }
-    match interface.known_peers(boot.placement.rank().0, boot.placement.size()) {
+    match interface.known_peers(boot.placement.rank(), boot.placement.size()) {
         Ok(known) => known.unwrap_or(peers),
         Err(e) => no_interface(&e),
     }

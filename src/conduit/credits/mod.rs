@@ -1,7 +1,7 @@
 //! Flow control of requests: a credit is the right to 256 bytes of a peer's request receive
 //! buffers and one slot of its AM event queue.
 //!
-//! Used by `am_send` (take, stall), `am_recv` (what arrives), `reply` and `system`. A
+//! Used by the files that send and receive active messages, and by `system_messages`. A
 //! process's *bank* holds the credits that it has not lent. Invariant: its receive buffers
 //! have space for all credits that it has lent, plus its bank.
 //!
@@ -20,7 +20,6 @@ mod tests;
 
 pub use sizing::{CREDIT_BYTES, MIN_CREDITS};
 
-use super::Config;
 use crate::rank::JobRank;
 use policy::{CreditField, CreditLimits, CreditPolicy, CreditReturn};
 use sys::hint::cold_path;
@@ -69,32 +68,48 @@ impl Taken {
     }
 }
 
+/// What all processes of a job start from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CreditSetup {
+    /// Several threads call.
+    pub(super) par: bool,
+    /// Processes of the job.
+    pub(super) nodes: u32,
+    pub(super) limits: CreditLimits,
+    /// Credits that each process holds of each process.
+    pub(super) each: u32,
+    /// How many processes, from rank 0, hold one credit more.
+    pub(super) extra: u32,
+    /// Credits in the bank of each process.
+    pub(super) bank: u32,
+    /// Whether movements of credits are kept.
+    pub(super) stats: bool,
+}
+
+impl CreditSetup {
+    /// Credits that the process with this rank holds of each process.
+    pub(super) fn held_by(&self, rank: JobRank) -> u32 {
+        self.each + u32::from(rank.0 < self.extra)
+    }
+}
+
 /// Our credits of every process, and those that we have lent; `None` without flow control.
 pub(super) struct Credits(Option<CreditPolicy<CreditTable>>);
 
 impl Credits {
-    pub(super) fn new(config: &Config, me: JobRank) -> Self {
-        Credits(config.flow_control.then(|| {
-            let limits = CreditLimits {
-                dynamic: config.dynamic_credits,
-                ..CreditLimits::new(
-                    MIN_CREDITS as u16,
-                    config.max_cred_per_node,
-                    config.epoch_duration,
-                )
-            };
-            let (nodes, each, bank) =
-                (config.nodes, config.credits_of(me.0) as u16, config.banked_credits);
+    /// Those of this process, `me`; without flow control there is no `setup`.
+    pub(super) fn new(setup: Option<CreditSetup>, me: JobRank) -> Self {
+        Credits(setup.map(|setup| {
+            let CreditSetup { par, nodes, limits, bank, .. } = setup;
+            let each = setup.held_by(me) as u16;
             let store = CreditTable::new(
-                config.par(),
+                par,
                 nodes as usize,
                 each,
-                |node| config.credits_of(node) as u16,
+                |node| setup.held_by(JobRank(node)) as u16,
                 limits.min,
                 bank,
-                config
-                    .credit_stats
-                    .then(|| CreditStats::new(config.par(), me.0, nodes, each, bank)),
+                setup.stats.then(|| CreditStats::new(par, me.0, nodes, each, bank)),
             );
             CreditPolicy { limits, store }
         }))
@@ -176,7 +191,7 @@ impl Credits {
         self.0.as_ref()?.store.lent_by(node.0).map(u32::from)
     }
 
-    /// Writes the movements of credits if [`Config::credit_stats`] is set; neither allocates nor
+    /// Writes the movements of credits if [`CreditSetup::stats`] is set; neither allocates nor
     /// waits.
     pub(super) fn write_stats(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         match self.0.as_ref().and_then(|policy| policy.store.stats.as_ref()) {

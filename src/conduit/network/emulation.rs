@@ -4,7 +4,7 @@
 //! Used by [`super`]. The implementation of the network is `conduit::portals::emulation`.
 
 #[cfg(feature = "emulation")]
-use super::{NetworkInfo, NetworkKind};
+use super::info::NetworkInfo;
 
 /// Its value of `GASNET_NETWORK`, in lower case.
 pub(super) const NAME: &str = "emulation";
@@ -28,7 +28,7 @@ pub(super) fn info(chosen: bool, may_attach: bool) -> NetworkInfo {
         "at the target's next call, since the system does not let processes copy from each other's memory"
     };
     NetworkInfo {
-        name: NetworkKind::Emulation.name(),
+        name: NAME,
         what: "Portals 3.3 in user space, in memory that the processes of a host share",
         chosen,
         facts: alloc::vec![

@@ -1,11 +1,13 @@
-//! Which Portals a job runs on: the user's choice by `GASNET_NETWORK`.
+//! Which Portals there are, and which one a job runs on: the user's choice by `GASNET_NETWORK`.
 //!
-//! Called by [`super`] when the interface is opened, and by `runtime::job` for a message.
-//! Invariant: a network that the build lacks is never chosen.
+//! Called by [`super`] when the interface is opened, by `runtime::start` for a message, and by the
+//! program `gasnet_info`. Invariant: a network that the build lacks is never chosen.
 
+use super::info::NetworkInfo;
 use super::{emulation, libportals};
 use crate::env::{self, NetworkKind};
 use crate::report;
+use alloc::vec::Vec;
 
 impl NetworkKind {
     /// The one that is used if the user names none.
@@ -47,4 +49,19 @@ pub fn chosen() -> NetworkKind {
         );
     }
     kind
+}
+
+/// All networks of this library, the preferred one first. `may_attach`: whether processes of one
+/// user may copy from and to each other's memory (`process_vm_readv`).
+pub fn networks(may_attach: bool) -> Vec<NetworkInfo> {
+    let wish = env::NETWORK.read().map(|kind| kind.unwrap_or(NetworkKind::DEFAULT));
+    let chosen = |kind: NetworkKind| wish.as_ref() == Ok(&kind);
+    #[cfg(not(feature = "emulation"))]
+    let _ = may_attach;
+    Vec::from([
+        #[cfg(feature = "libportals")]
+        libportals::info(chosen(NetworkKind::Libportals)),
+        #[cfg(feature = "emulation")]
+        emulation::info(chosen(NetworkKind::Emulation), may_attach),
+    ])
 }

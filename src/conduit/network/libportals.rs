@@ -4,7 +4,7 @@
 //! Used by [`super`]. The implementation of the network is `conduit::portals::binding`.
 
 #[cfg(feature = "libportals")]
-use super::{NetworkInfo, NetworkKind};
+use super::info::NetworkInfo;
 #[cfg(feature = "libportals")]
 use crate::conduit::portals::binding;
 
@@ -30,7 +30,7 @@ pub(super) const BUILT: bool = cfg!(feature = "libportals");
 #[cfg(feature = "libportals")]
 pub(super) fn info(chosen: bool) -> NetworkInfo {
     NetworkInfo {
-        name: NetworkKind::Libportals.name(),
+        name: NAME,
         what: "a libportals that was found when this library was built",
         chosen,
         facts: alloc::vec![

@@ -10,8 +10,8 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `kind` | the choice of the user |
-//! | `info` | what `gasnet_info` prints |
+//! | `kind` | the networks of the build, the choice of the user |
+//! | `info` | a network as `gasnet_info` prints it |
 //! | `emulation`, `libportals` | name, remedies and description of each network |
 
 #[cfg(feature = "libportals")]
@@ -36,8 +36,8 @@ mod kind;
 mod libportals;
 
 pub use crate::env::NetworkKind;
-pub use info::{NetworkInfo, networks};
-pub use kind::chosen;
+pub use info::NetworkInfo;
+pub use kind::{chosen, networks};
 
 /// What an interface must know of the job to be opened.
 #[derive(Debug)]
@@ -76,9 +76,7 @@ impl OpenInterface {
         match chosen() {
             #[cfg(feature = "emulation")]
             NetworkKind::Emulation => match ranks.arena {
-                Some(arena) => {
-                    Emulation::open(arena, ranks.local_rank.0, ranks.local_size, config)
-                }
+                Some(arena) => Emulation::open(arena, ranks.local_rank, ranks.local_size, config),
                 None if ranks.size == 1 => Emulation::loopback(config),
                 None => Err(OpenError("the ranks of this host share no memory".into())),
             }
@@ -90,8 +88,7 @@ impl OpenInterface {
                     Ok,
                 );
                 let arena = arena.map_err(|e| OpenError(alloc::format!("no memory file: {e}")))?;
-                Binding::open(arena, ranks.rank.0, ranks.size, config)
-                    .map(OpenInterface::Libportals)
+                Binding::open(arena, ranks.rank, ranks.size, config).map(OpenInterface::Libportals)
             }
             #[allow(unreachable_patterns)]
             kind => unreachable!("{} is not part of the build", kind.name()),
@@ -112,7 +109,11 @@ impl OpenInterface {
     ///
     /// # Errors
     /// They are not those of a job of `size` in which we have this rank.
-    pub fn known_peers(&self, rank: u32, size: u32) -> Result<Option<Vec<PortalsId>>, OpenError> {
+    pub fn known_peers(
+        &self,
+        rank: JobRank,
+        size: u32,
+    ) -> Result<Option<Vec<PortalsId>>, OpenError> {
         let _ = (rank, size);
         match self {
             #[cfg(feature = "emulation")]
@@ -220,8 +221,8 @@ impl JobConduit {
 
     /// [`Conduit::request`]
     #[inline(always)]
-    pub fn request<U: Upcall>(&self, up: U, node: JobRank, m: &Outgoing<'_>) {
-        over!(self, c => c.request(up, node, m))
+    pub fn request<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
+        over!(self, c => c.request(up, rank, m))
     }
 
     /// [`Conduit::reply`]
@@ -263,8 +264,8 @@ impl JobConduit {
     }
 
     /// [`Conduit::credits`]
-    pub fn credits(&self, node: JobRank) -> Option<u32> {
-        over!(self, c => c.credits(node))
+    pub fn credits(&self, rank: JobRank) -> Option<u32> {
+        over!(self, c => c.credits(rank))
     }
 
     /// [`Conduit::counters`]

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::client_memory::{Dst, Src};
 use crate::conduit::Config;
+use crate::rank::LocalRank;
 use crate::report;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
@@ -32,14 +33,14 @@ impl core::fmt::Debug for Emulation {
 }
 
 impl Emulation {
-    /// The interface of process `index` of the `size` on this host, whose arenas share the file
-    /// `arena`. Peers can be addressed once they have returned from this too.
+    /// The interface of the process with this rank among the `size` on this host, whose arenas
+    /// share the file `arena`. Peers can be addressed once they have returned from this too.
     ///
     /// # Errors
     /// There is no memory for the arena.
     pub fn open(
         arena: OwnedFd,
-        index: u32,
+        rank: LocalRank,
         size: u32,
         config: &Config,
     ) -> Result<Emulation, OpenError> {
@@ -47,12 +48,12 @@ impl Emulation {
         let no_arena = |e| OpenError(format!("no arena for Portals: {e}"));
         // Arenas get their pages when they are first touched, and then the kernel would kill for
         // want of some.
-        if index == 0 {
+        if rank == LocalRank(0) {
             memory::check_available(bytes as u64 * u64::from(size)).map_err(no_arena)?;
         }
         let spec = FabricSpec {
             arena,
-            index,
+            index: rank.0,
             size,
             bytes,
             nid: 0,

@@ -2,6 +2,7 @@
 //! latency -- --ignored --nocapture`.
 
 use super::*;
+use crossbeam_utils::CachePadded;
 use std::time::Instant;
 
 /// Pins the calling thread to the CPU with this number, if there is one.

@@ -22,8 +22,8 @@ use super::portals::emulation::Emulation;
 use super::portals::{Direct, Portals, PortalsId};
 use super::*;
 use crate::client_memory::{Dst, RemoteRange, Src};
-use crate::rank::JobRank;
-use core::sync::atomic::{AtomicBool, AtomicU32};
+use crate::rank::{JobRank, LocalRank};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 
 /// Bytes of each segment.
@@ -361,7 +361,8 @@ fn emulation(processes: u32, config: &Config) -> Vec<Emulation> {
     let arena = std::os::fd::OwnedFd::from(::sys::memory::MemFd::create(c"arena").unwrap());
     (0..processes)
         .map(|i| {
-            Emulation::open(arena.try_clone().expect("dup"), i, processes, config).expect("open")
+            Emulation::open(arena.try_clone().expect("dup"), LocalRank(i), processes, config)
+                .expect("open")
         })
         .collect()
 }

@@ -25,6 +25,7 @@ use super::{
     OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters, trial,
 };
 use crate::conduit::Config;
+use crate::rank::JobRank;
 use crate::report::CrashHint;
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -33,6 +34,7 @@ use core::ffi::{CStr, c_char, c_int};
 use core::mem::{MaybeUninit, zeroed};
 use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
+use ranks::peer;
 use std::os::fd::OwnedFd;
 
 /// Error codes, without their sign.
@@ -118,7 +120,7 @@ impl Binding {
     /// What the library lacks or does wrong, with its file.
     pub fn open(
         shared: OwnedFd,
-        rank: u32,
+        rank: JobRank,
         size: u32,
         config: &Config,
     ) -> Result<Binding, OpenError> {
@@ -134,7 +136,7 @@ impl Binding {
 
     fn open_any(
         shared: OwnedFd,
-        rank: u32,
+        rank: JobRank,
         size: u32,
         config: &Config,
     ) -> Result<Binding, OpenError> {
@@ -184,7 +186,11 @@ impl Binding {
     ///
     /// # Errors
     /// They are not those of a job of `size`, or not ours at `rank`.
-    pub fn known_peers(&self, rank: u32, size: u32) -> Result<Option<Vec<PortalsId>>, OpenError> {
+    pub fn known_peers(
+        &self,
+        rank: JobRank,
+        size: u32,
+    ) -> Result<Option<Vec<PortalsId>>, OpenError> {
         ranks::known(rank, size, self.id, self.ni.0)
     }
 
@@ -222,16 +228,6 @@ impl Binding {
         md.eq_handle = spec.eq.unwrap_or(&self.eq_none).0;
         md
     }
-}
-
-/// The process with this address, in the header's types.
-#[inline]
-fn peer(id: PortalsId) -> sys::ptl_process_id_t {
-    // SAFETY: plain data, for which zero is a value.
-    let mut to: sys::ptl_process_id_t = unsafe { zeroed() };
-    to.nid = id.nid as _;
-    to.pid = id.pid as _;
-    to
 }
 
 #[inline]
@@ -503,12 +499,4 @@ impl Portals for Binding {
     fn shared_host(&self) -> Option<&dyn SharedHost> {
         None
     }
-}
-
-/// The fabric variable's name, if the library has such a variable.
-fn fabric_variable() -> Option<&'static CStr> {
-    // SAFETY: takes nothing, returns null or a string constant.
-    let name = unsafe { sys::gasneti_ptl_fabric_variable() };
-    // SAFETY: as above.
-    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
 }

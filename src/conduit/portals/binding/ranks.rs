@@ -11,14 +11,15 @@
 //! launcher. Where neither exists, the processes exchange their addresses (`runtime::job`).
 
 use super::super::{OpenError, PortalsId};
-use super::{fabric_variable, sys};
+use super::sys;
 use crate::env;
+use crate::rank::JobRank;
 use alloc::ffi::CString;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_int, c_void};
-use core::mem::transmute;
+use core::mem::{transmute, zeroed};
 use core::ptr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -41,6 +42,24 @@ impl Drop for FabricVariables {
     }
 }
 
+/// The fabric variable's name, if the library has such a variable.
+fn fabric_variable() -> Option<&'static CStr> {
+    // SAFETY: takes nothing, returns null or a string constant.
+    let name = unsafe { sys::gasneti_ptl_fabric_variable() };
+    // SAFETY: as above.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+}
+
+/// The process with this address, in the header's types.
+#[inline]
+pub(super) fn peer(id: PortalsId) -> sys::ptl_process_id_t {
+    // SAFETY: plain data, for which zero is a value.
+    let mut to: sys::ptl_process_id_t = unsafe { zeroed() };
+    to.nid = id.nid as _;
+    to.pid = id.pid as _;
+    to
+}
+
 fn value(name: &CStr) -> Option<String> {
     env::lookup(name.to_str().unwrap_or_default())
 }
@@ -49,10 +68,14 @@ fn value(name: &CStr) -> Option<String> {
 ///
 /// # Errors
 /// A launcher has set another rank.
-pub(super) fn tell(shared: OwnedFd, rank: u32, size: u32) -> Result<FabricVariables, OpenError> {
+pub(super) fn tell(
+    shared: OwnedFd,
+    rank: JobRank,
+    size: u32,
+) -> Result<FabricVariables, OpenError> {
     let mut told = FabricVariables { names: Vec::new(), _shared: shared };
     let Some(fabric) = fabric_variable() else { return Ok(told) };
-    if let Some(other) = value(RANK).filter(|other| other.trim().parse() != Ok(rank)) {
+    if let Some(other) = value(RANK).filter(|other| other.trim().parse() != Ok(rank.0)) {
         return Err(OpenError(format!(
             "PTL_MY_RID={other}, but this process has rank {rank} of {size}; start the job with gasnetrun alone"
         )));
@@ -86,7 +109,7 @@ type Map = (Vec<PortalsId>, &'static str);
 /// # Errors
 /// They are not those of a job of `size` processes in which we, `id`, have this rank.
 pub(super) fn known(
-    rank: u32,
+    rank: JobRank,
     size: u32,
     id: PortalsId,
     ni: sys::ptl_handle_ni_t,
@@ -96,10 +119,10 @@ pub(super) fn known(
         None => of_launcher(size)?,
     };
     let Some((map, source)) = found else { return Ok(None) };
-    if map[rank as usize] != id {
+    if map[rank.index()] != id {
         return Err(OpenError(format!(
             "{source}: rank {rank} is {:?}, but PtlGetId says {id:?}",
-            map[rank as usize]
+            map[rank.index()]
         )));
     }
     Ok(Some(map))
@@ -147,7 +170,7 @@ fn of_system(
         }
         if let Some(f) = function(c"cnos_register_ptlid") {
             // SAFETY: as above.
-            unsafe { transmute::<*mut c_void, Register>(f)(super::peer(id)) };
+            unsafe { transmute::<*mut c_void, Register>(f)(peer(id)) };
         }
         // SAFETY: as above; `map` is live.
         let n = unsafe { transmute::<*mut c_void, GetMap>(f)(&mut map) };

@@ -1,6 +1,6 @@
 //! Replies that arrive: in the chunk that their request left from, which they free.
 //!
-//! Called by `safe` for events of ReqSB and RARSRC, and by `am_recv` after a handler. A reply
+//! Called by `safe` for events of ReqSB and RARSRC, and by `request_recv` after a handler. A reply
 //! brings the credits back that its request used, and runs its handler. Invariant: handlers never
 //! nest.
 //!
@@ -11,28 +11,18 @@
 //! meets, on its own stack, another one that wants it.
 
 use super::am_recv::{header, malformed};
+use super::arrived::ArrivedReply;
+use super::client_thread::ClientThread;
 use super::match_bits::{self, AmForm, AmHeader};
-use super::memory::bytes_of;
+use super::memory::{Body, bytes_of};
 use super::portals::{InlineBody, MdEvent, Portals};
-use super::wait::ClientThread;
 use super::{Conduit, MAX_ARGS, Upcall};
 use crate::client_memory::Dst;
+use crate::rank::JobRank;
 use core::mem;
 use core::sync::atomic::Ordering;
 use sys::hint::cold_path;
 use sys::peer::Peer;
-
-/// A reply that has arrived.
-#[derive(Clone, Copy)]
-pub(super) struct ArrivedReply {
-    am: AmHeader,
-    /// The chunk that it is in.
-    chunk: u32,
-    /// Bytes of it.
-    len: Peer<usize>,
-    /// The data of an unpacked Long.
-    data: Option<Dst<'static>>,
-}
 
 impl<P: Portals> Conduit<P> {
     /// The header of a reply has arrived, perhaps with its body.
@@ -107,7 +97,7 @@ impl<P: Portals> Conduit<P> {
         }
         self.credits.reply_arrived(am.source, am.credit);
         self.outbox.reply_arrived(am.source, chunk);
-        let thread = &self.threads[up.thread()];
+        let thread = self.thread(up);
         if am.form == AmForm::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
             cold_path();
             return self.reply_in_part(up, bits, data, chunk, len);
@@ -145,7 +135,7 @@ impl<P: Portals> Conduit<P> {
     /// Runs the handler of a complete reply, or defers it if this thread is inside one.
     #[inline(never)]
     fn run_reply<U: Upcall>(&self, up: U, reply: ArrivedReply) {
-        let thread = &self.threads[up.thread()];
+        let thread = self.thread(up);
         if thread.in_handler.load(Ordering::Relaxed) {
             self.defer(thread, reply);
         } else {
@@ -180,6 +170,22 @@ impl<P: Portals> Conduit<P> {
         self.reqsb.give(chunk);
     }
 
+    /// Implicit replies have arrived together: gives back the chunks that the first of them
+    /// names. The caller has that of the first one.
+    #[cold]
+    #[inline(never)]
+    fn give_back_others(&self, source: JobRank, numargs: u8, body: Body<'_>) {
+        let Some(chunks) = body.args(numargs.into()) else {
+            malformed(numargs.into(), source.0.into())
+        };
+        for &chunk in chunks {
+            let Some(chunk) = self.reqsb.chunk_of(Peer::new(chunk as u32)) else {
+                malformed(chunk as u64, source.0.into())
+            };
+            self.outbox.handled(chunk);
+            self.reqsb.give(chunk);
+        }
+    }
     #[cold]
     #[inline(never)]
     fn defer(&self, thread: &ClientThread, reply: ArrivedReply) {

@@ -1,0 +1,65 @@
+//! What the conduit knows of each calling thread.
+//!
+//! One for each [`super::Upcall::thread`], owned by [`super::Conduit`]. Invariant: but for the
+//! count of departures, only the thread itself touches its record.
+
+use super::arrived::ArrivedReply;
+use super::memory;
+use super::message::CHUNK;
+use super::sync;
+use crate::client_memory::Dst;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use once_cell::race::OnceBox;
+use parking_lot::Mutex;
+
+/// A calling thread.
+pub(super) struct ClientThread {
+    /// Puts and Longs of this thread whose source is not yet reusable; any thread may take one
+    /// off.
+    local: AtomicU32,
+    /// Whether it is inside a handler.
+    pub(super) in_handler: AtomicBool,
+    /// Whether `deferred` has any.
+    pub(super) has_deferred: AtomicBool,
+    /// The replies that it has deferred.
+    pub(super) deferred: Mutex<Vec<ArrivedReply>>,
+    /// [`CHUNK`] bytes for the payload of the request whose handler it runs.
+    payload: OnceBox<Dst<'static>>,
+}
+
+impl ClientThread {
+    pub(super) fn new() -> Self {
+        ClientThread {
+            local: AtomicU32::new(0),
+            in_handler: AtomicBool::new(false),
+            has_deferred: AtomicBool::new(false),
+            deferred: Mutex::new(Vec::new()),
+            payload: OnceBox::new(),
+        }
+    }
+
+    /// [`CHUNK`] bytes, aligned to 8, for this thread alone.
+    pub(super) fn payload(&self) -> Dst<'static> {
+        *self.payload.get_or_init(|| Box::new(memory::leaked(CHUNK)))
+    }
+
+    /// It has sent something whose departure it will wait for. `par`: several threads call.
+    #[inline]
+    pub(super) fn expect_local(&self, par: bool) {
+        sync::count(par, &self.local, 1);
+    }
+
+    /// Something has left whose departure it waits for.
+    #[inline]
+    pub(super) fn local_done(&self, par: bool) {
+        sync::count(par, &self.local, -1);
+    }
+
+    /// Whether all that [`ClientThread::expect_local`] has counted has left.
+    #[inline]
+    pub(super) fn all_left(&self) -> bool {
+        self.local.load(Ordering::Acquire) == 0
+    }
+}

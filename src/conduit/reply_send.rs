@@ -1,0 +1,158 @@
+//! Sending replies: those of handlers, and implicit ones.
+//!
+//! Called by the upper layers through `JobConduit`, and by `request_recv` and `poll` for replies
+//! that handlers did not send. Invariant: a reply acquires nothing, since its token holds all
+//! that it needs. The steps are drawn in `am_send`.
+
+use super::am_body::write_body;
+use super::am_plan::{SendPlan, extent};
+use super::am_send::check_sizes;
+use super::implicit::KeptReplies;
+use super::match_bits::{AmForm, AmHeader, REPLY_LID, TargetMd};
+use super::portals::{Portals, Target};
+use super::queue::broken;
+use super::{CHUNK, Conduit, Outgoing, ReplyToken, Upcall};
+use sys::hint::cold_path;
+
+impl<P: Portals> Conduit<P> {
+    /// Sends the reply of the request handler that holds `token`. Waits for nothing but, without
+    /// `source_stays`, the departure of a Long's data, and runs no handler meanwhile.
+    ///
+    /// # Panics
+    /// The second time with the same token.
+    #[inline(always)]
+    pub fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
+        check_sizes(m);
+        assert!(!token.replied, "a request handler replies once");
+        token.replied = true;
+        let plan = self.plan(token.source, m);
+        self.transmit_reply(up, token, m, plan);
+    }
+
+    /// Sends a reply with what its token holds.
+    #[inline(always)]
+    fn transmit_reply<U: Upcall>(
+        &self,
+        up: U,
+        token: &mut ReplyToken,
+        m: &Outgoing<'_>,
+        plan: SendPlan,
+    ) {
+        let SendPlan { form, len, address } = plan;
+        let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
+        let mut extent = extent(form, address, m);
+        if form == AmForm::Unpacked {
+            cold_path();
+            extent = self.put_data_of_reply(up, token, &{ *m }).into();
+        }
+        let (credit, low) = self.credits.reply_field(token.source, token.credit);
+        let header = AmHeader {
+            form,
+            request: false,
+            may_wait: false,
+            copy: false,
+            handler: m.handler,
+            numargs: m.args.len() as u8,
+            chunk,
+            source: self.me,
+            extent,
+            credit,
+        };
+        let (bits, data) = header.pack();
+        let to = self.am_target(token.source, bits, token.chunk as usize * CHUNK, data);
+        let inline = Target { bits: AmHeader::inline_reply(bits, token.chunk), ..to };
+        if !(self.send_inline(form, len, address, m, &inline)
+            || self.send_at_once(form, address, m, &to))
+        {
+            self.reply_from_chunk(form, address, &{ *m }, token, chunk, &{ to });
+        }
+        if low {
+            cold_path();
+            self.scavenge();
+        }
+        if form == AmForm::Unpacked && !m.source_stays {
+            self.wait_local(up);
+        }
+    }
+
+    /// Sends a reply from its chunk, which goes with a ticket until the SEND event.
+    #[cold]
+    #[inline(never)]
+    fn reply_from_chunk(
+        &self,
+        form: AmForm,
+        address: u64,
+        m: &Outgoing<'_>,
+        token: &mut ReplyToken,
+        chunk: u32,
+        to: &Target,
+    ) {
+        let len = write_body(self.rplsb.chunks.part(chunk, CHUNK), form, address, m);
+        let from = if len == 0 {
+            self.reqsb.silent_part(0, 0)
+        } else {
+            token.kit.chunk = None;
+            token.kit.tickets -= 1;
+            self.rplsb.part(chunk, len)
+        };
+        self.portals.put(from, false, to).unwrap_or_else(|e| broken(e));
+    }
+
+    /// Sends the data of a reply Long: its long id.
+    #[cold]
+    #[inline(never)]
+    fn put_data_of_reply<U: Upcall>(
+        &self,
+        up: U,
+        token: &mut ReplyToken,
+        m: &Outgoing<'_>,
+    ) -> u32 {
+        let lid = token.chunk | REPLY_LID;
+        let outside = self.rar().local(m.payload).is_none();
+        let slot = if outside { token.kit.tmpmd.take() } else { None };
+        token.kit.tickets -= 1;
+        self.put_data(up, token.source, TargetMd::RarSrc, m, lid, slot);
+        lid
+    }
+
+    /// What sends the implicit replies that were kept.
+    #[inline(always)]
+    pub(super) fn kept_sender(&self) -> impl Fn(&KeptReplies) + Copy {
+        |kept| self.send_kept(kept)
+    }
+
+    /// Sends implicit replies that were kept: as one message if the network takes it within the
+    /// call.
+    #[inline(always)]
+    fn send_kept(&self, kept: &KeptReplies) {
+        let Some((&first, others)) = kept.chunks().split_first() else { return };
+        let (credit, _) = self.credits.reply_field(kept.to, kept.credits as u16);
+        let header = |args: &[i32], credit| {
+            AmHeader {
+                form: AmForm::Short,
+                request: false,
+                may_wait: false,
+                copy: false,
+                handler: 0,
+                numargs: args.len() as u8,
+                chunk: 0,
+                source: self.me,
+                extent: 0,
+                credit,
+            }
+            .pack()
+        };
+        let to = |(bits, data), chunk: i32| {
+            self.am_target(kept.to, bits, chunk as u32 as usize * CHUNK, data)
+        };
+        let m = Outgoing::short(0, others);
+        if self.send_at_once(AmForm::Short, 0, &m, &to(header(others, credit), first)) {
+            return;
+        }
+        for (i, &chunk) in kept.chunks().iter().enumerate() {
+            let to = to(header(&[], if i == 0 { credit } else { 0 }), chunk);
+            let nothing = self.reqsb.silent_part(0, 0);
+            self.portals.put(nothing, false, &to).unwrap_or_else(|e| broken(e));
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What a reply needs: the kit that is taken before any request, and the token of one request.
+//!
+//! A kit is filled and handed over by `request_recv`; a token is made there, used by `reply_send`
+//! and `implicit`. Invariant: a request handler runs only with a complete kit, so its reply waits
+//! for no resource.
+
+use crate::rank::JobRank;
+
+/// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment,
+/// in two messages) and a RplSB chunk.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ReplyKit {
+    pub(super) tickets: u32,
+    pub(super) tmpmd: Option<u32>,
+    pub(super) chunk: Option<u32>,
+}
+
+impl ReplyKit {
+    #[inline(always)]
+    pub(super) fn is_complete(&self) -> bool {
+        self.tickets == 2 && self.tmpmd.is_some() && self.chunk.is_some()
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.tickets == 0 && self.tmpmd.is_none() && self.chunk.is_none()
+    }
+}
+
+/// What a request handler needs to send its reply; made by the conduit, one per request.
+#[derive(Debug)]
+pub struct ReplyToken {
+    /// Rank of the requester.
+    pub source: JobRank,
+    /// The chunk of the requester's ReqSB that the reply goes to.
+    pub(super) chunk: u32,
+    /// The credit field that the request carried.
+    pub(super) credit: u16,
+    pub(super) replied: bool,
+    pub(super) kit: ReplyKit,
+}
+
+impl ReplyToken {
+    /// Whether a reply has been sent with this token.
+    pub fn replied(&self) -> bool {
+        self.replied
+    }
+}

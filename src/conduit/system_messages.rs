@@ -1,0 +1,86 @@
+//! The messages between the libraries of two processes, which go through SYS.
+//!
+//! Served by `poll` first and completely; sent by `reply_send` (scavenge) and the upper layer.
+//! Invariant: a process sends a peer another message of a kind only after the answer to the last
+//! one. Ids below 0x80 belong to the upper layer and go to [`Upcall::system`]; the others are the
+//! conduit's own:
+//!
+//! | message | words | answer |
+//! |---|---|---|
+//! | CREDIT_REVOKE | epoch has ended | CREDIT_RETURN |
+//! | CREDIT_RETURN | credits, epoch has ended | |
+
+use super::credits::policy::CreditReturn;
+use super::match_bits;
+use super::portals::{InlineBody, MdEventKind, Portals};
+use super::{Conduit, SystemMessage, Upcall};
+use crate::rank::JobRank;
+
+/// Asks a borrower for credits that it does not need.
+const CREDIT_REVOKE: u8 = 0x80;
+/// Its answer.
+const CREDIT_RETURN: u8 = 0x81;
+
+impl<P: Portals> Conduit<P> {
+    /// Sends a system message; arrives at [`Upcall::system`]. At most one to a process may be
+    /// unanswered.
+    ///
+    /// # Panics
+    /// If the id is not below 0x80.
+    pub fn send_system(&self, rank: JobRank, m: SystemMessage) {
+        assert!(m.id < 0x80);
+        self.send_own(rank, m);
+    }
+
+    /// Serves SYS_EQ.
+    #[cold]
+    pub(super) fn serve_sys<U: Upcall>(&self, up: U) -> bool {
+        let mut served = 0;
+        while let Some(e) = self.sys.queue.take(&self.portals, &mut InlineBody::default()) {
+            served += 1;
+            if e.kind == MdEventKind::PutEnd {
+                let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
+                self.system_arrived(up, source, message);
+            }
+            if served == self.config.sys_limit {
+                break;
+            }
+        }
+        served != 0
+    }
+
+    #[cold]
+    fn system_arrived<U: Upcall>(&self, up: U, source: JobRank, m: SystemMessage) {
+        if source.0 >= self.config.nodes {
+            return;
+        }
+        match m.id {
+            CREDIT_REVOKE => {
+                let back = self.credits.revoke_arrived(source, m.args[0] != 0);
+                let args = [back.credits.into(), back.epoch.into()];
+                self.send_own(source, SystemMessage { id: CREDIT_RETURN, args });
+            }
+            CREDIT_RETURN => {
+                let back = CreditReturn { credits: m.args[0] as u16, epoch: m.args[1] != 0 };
+                self.credits.return_arrived(source, back);
+            }
+            id if id < 0x80 => up.system(source, m),
+            _ => {}
+        }
+    }
+
+    /// Asks borrowers for credits that they do not need.
+    #[cold]
+    pub(super) fn scavenge(&self) {
+        self.credits.scavenge(|rank, epoch| {
+            self.send_own(
+                JobRank(rank),
+                SystemMessage { id: CREDIT_REVOKE, args: [epoch.into(), 0] },
+            );
+        });
+    }
+
+    fn send_own(&self, rank: JobRank, m: SystemMessage) {
+        self.sys.send(&self.portals, self.me, self.peers[rank.index()], m);
+    }
+}
