@@ -177,11 +177,8 @@ impl NetworkInterface {
         if done {
             return Ok(true);
         }
-        // Built here and not earlier, so that the fast path does not store it to memory.
-        let (pieces, to) = (
-            { pieces },
-            TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },
-        );
+        let to =
+            TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
         // SAFETY: the caller's promise about the pieces is the same.
         unsafe { self.at_once_by_walk(kind, &pieces, length, &to) }
     }
