@@ -112,8 +112,7 @@ impl Ctx {
 
     #[inline(always)]
     fn run(self, token: &AmToken<'_>, m: &AmMessage<'_>) {
-        // Cold functions take a copy of the message: so the message itself stays in registers.
-        if trace::on() && self.run_watched(token, &{ *m }) {
+        if trace::on() && self.run_watched(token, m) {
             return;
         }
         let link = &self.slot().token;
@@ -125,7 +124,7 @@ impl Ctx {
                 no_handler(token.source, m.handler)
             };
             link.store(here, Ordering::Relaxed);
-            f(self, token, &{ *m });
+            f(self, token, m);
         } else {
             let Some(f) = self.endpoint().handlers.of_client(m.handler) else {
                 no_handler(token.source, m.handler)
