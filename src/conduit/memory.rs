@@ -52,12 +52,6 @@ impl Chunks {
         self.0.part(chunk as usize * CHUNK, len)
     }
 
-    /// Address of a chunk, to prefetch it.
-    #[inline(always)]
-    pub(super) fn address(&self, chunk: u32) -> *const u8 {
-        self.0.as_ptr().wrapping_add(chunk as usize * CHUNK)
-    }
-
     /// The message of `len` bytes that a chunk holds; at most all of the chunk.
     ///
     /// # Safety

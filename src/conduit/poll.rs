@@ -33,9 +33,7 @@ impl<P: Portals> Conduit<P> {
         }
         let served = match (self.safe.is_quiet(&self.portals), self.am.is_quiet(&self.portals)) {
             (true, true) => {
-                if !(self.request_prefetch.prefetch() | self.reply_prefetch.prefetch()) {
-                    cache::wait_for_loads();
-                }
+                cache::wait_for_loads();
                 return false;
             }
             (false, true) => self.serve_safe(up),

@@ -85,9 +85,6 @@ impl<P: Portals> Conduit<P> {
             // The chunk belongs to this thread from now on.
             let at = self.reqsb.chunks.part(chunk, size_of_val(inline));
             at.copy_from(bytes_of(inline));
-            self.reply_prefetch.arrived_empty();
-        } else {
-            self.reply_prefetch.arrived(&am, len.data());
         }
         // A Short has no payload.
         if am.form != AmForm::Short {

@@ -243,8 +243,6 @@ impl<P: Portals> Conduit<P> {
         let used = credits::used(am.credit);
         let (body, start) = self.reqrb.arrived(buffer, e.offset, e.mlength, used);
         let Some(body) = body else { bad_message(am.source) };
-        self.request_prefetch.expect_at(body.address().wrapping_add(body.len()));
-        self.request_prefetch.arrived(&am, body.len());
         self.prefetch_payload(&am, body, false);
         (am, body, start)
     }
@@ -267,7 +265,6 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     fn request_outside_buffers(&self, bits: u64, data: u64, body: Body<'_>) -> AmHeader {
         let am = self.request_arrived(bits, data);
-        self.request_prefetch.arrived_empty();
         self.prefetch_payload(&am, body, true);
         am
     }

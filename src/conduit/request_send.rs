@@ -204,7 +204,6 @@ impl<P: Portals> Conduit<P> {
         };
         let (bits, data) = header.pack();
         debug_assert!(plan.len == 0 || bits & !match_bits::IGNORE != TargetMd::ReqHdr as u64);
-        self.reply_prefetch.expect_at(self.reqsb.chunks.address(chunk));
         if !(fault::on("drop_am") && every_64th()) {
             let to = self.am_target(rank, bits, 0, data);
             let inline = Target { bits: AmHeader::inline_request(bits), ..to };

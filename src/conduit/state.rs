@@ -11,7 +11,6 @@ use super::implicit::ImplicitReplies;
 use super::lid_cache::LidCache;
 use super::outbox::Outbox;
 use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
-use super::prefetch::PayloadPrefetch;
 use super::queue::EventQueue;
 use super::rar::Rar;
 use super::reqrb::ReqRb;
@@ -70,8 +69,6 @@ pub struct Conduit<P: Portals> {
     pub(super) am: EventQueue<P, AmConsumer>,
     /// How many requests wait in the taker of `am`.
     pub(super) waiting: AtomicU32,
-    pub(super) request_prefetch: PayloadPrefetch,
-    pub(super) reply_prefetch: PayloadPrefetch,
     pub(super) sys: Sys<P>,
     pub(super) outbox: Outbox,
     pub(super) reqsb: ReqSb<P>,
@@ -131,8 +128,6 @@ impl<P: Portals> Conduit<P> {
             rar: OnceBox::new(),
             stats: StatCounters::default(),
             waiting: AtomicU32::new(0),
-            request_prefetch: PayloadPrefetch::new(),
-            reply_prefetch: PayloadPrefetch::new(),
             peers: peers.into_boxed_slice(),
             portals,
             config,
