@@ -78,7 +78,7 @@ impl<P: Portals> Conduit<P> {
         inline: Option<&InlineBody>,
     ) {
         let Some(chunk) = chunk else { malformed(bits, data) };
-        if am.source.0 >= self.config.nodes || am.request {
+        if am.request || am.source.0 >= self.config.nodes {
             malformed(bits, data);
         }
         if let Some(inline) = inline {

@@ -91,7 +91,7 @@ impl<T> DerefMut for ParGuard<'_, T> {
 impl<T> Drop for ParGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.0.held.store(false, if self.0.par { Ordering::Release } else { Ordering::Relaxed });
+        self.0.held.store(false, Ordering::Release);
     }
 }
 
