@@ -118,10 +118,7 @@ impl<P: Portals> Conduit<P> {
                 }
                 let kit = self.take_kit(&mut taker);
                 drop(taker);
-                // Without arguments; said again for the compiler, which makes code of its own for
-                // this case.
-                let (am, body) = (AmHeader { numargs: 0, ..am }, Body::of(&mut []));
-                self.run_request(up, am, body, None, kit, None);
+                self.run_request(up, am, Body::of(&mut []), None, kit, None);
             }
             Descriptor::ReqRb(buffer) => {
                 let (am, body, start) = self.request_in_buffer(buffer, &e);
