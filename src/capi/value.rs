@@ -32,7 +32,6 @@ fn remote_value(
     remote(function, node, addr, n)
 }
 
-#[cold]
 fn no_width(function: &str, n: usize) -> ! {
     report::fatal(
         format_args!("{function}(): a value has 1 to {} bytes, not {n}", value::MAX_BYTES),

@@ -55,7 +55,6 @@ fn check_totals(function: &str, direction: VisDirection, remote: usize, local: u
     }
 }
 
-#[cold]
 fn unequal(function: &str, dst: usize, src: usize) -> ! {
     report::fatal(
         format_args!("{function}(): the destination has {dst} bytes in all, the source {src}"),
@@ -166,7 +165,6 @@ unsafe fn strided(
     start(function, form, direction, job, node, &shape)
 }
 
-#[cold]
 fn too_large(function: &str, levels: usize) -> ! {
     report::fatal(
         format_args!(

@@ -144,7 +144,6 @@ pub(super) fn header(bits: u64, data: u64) -> AmHeader {
 }
 
 /// Ends the job over a message that this library does not send.
-#[cold]
 pub(super) fn malformed(match_bits: u64, hdr_data: u64) -> ! {
     report::fatal(
         format_args!(
@@ -155,7 +154,6 @@ pub(super) fn malformed(match_bits: u64, hdr_data: u64) -> ! {
 }
 
 /// Ends the job over a message with more arguments than its body has.
-#[cold]
 pub(super) fn missing_args(source: JobRank, numargs: usize) -> ! {
     report::fatal(
         format_args!(
@@ -165,7 +163,6 @@ pub(super) fn missing_args(source: JobRank, numargs: usize) -> ! {
     )
 }
 
-#[cold]
 pub(super) fn bad_message(source: JobRank) -> ! {
     report::fatal(
         format_args!(

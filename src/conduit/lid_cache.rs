@@ -81,7 +81,6 @@ impl<H, D> LidCache<H, D> {
     }
 }
 
-#[cold]
 fn twice(source: JobRank, id: u32) -> ! {
     crate::report::fatal(
         format_args!("two messages of process {source} carry the same long id {id:#x}"),

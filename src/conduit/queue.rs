@@ -80,7 +80,6 @@ impl<P: Portals> EventQueue<P, ()> {
     }
 }
 
-#[cold]
 fn overflow(name: &str) -> ! {
     report::fatal(
         format_args!("the event queue {name} has overflowed: messages were lost"),
@@ -90,7 +89,6 @@ fn overflow(name: &str) -> ! {
 
 /// Ends the job after a Portals call or a transfer that fails only if a peer has died or a
 /// library is broken.
-#[cold]
 pub(super) fn broken(e: PortalsError) -> ! {
     report::fatal_unless_ending(
         format_args!("the Portals network failed: {e}"),

@@ -445,7 +445,6 @@ impl<P: Portals> Conduit<P> {
 }
 
 /// A message that reached the catch basin: its body is lost.
-#[cold]
 fn overflow(hdr_data: u64) -> ! {
     let source = AmHeader::source(hdr_data);
     report::fatal(

@@ -69,7 +69,6 @@ pub(super) fn on_reply(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
     ctx.job.ops.complete(OpId(op as u32));
 }
 
-#[cold]
 fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
         format_args!("a memset message of process {} is malformed: {:?}", m.source, m.args),

@@ -105,7 +105,6 @@ impl<C> Endpoint<C> {
     }
 
     /// Ends the job: `n` bytes at `addr` are not in the segment of `rank`.
-    #[cold]
     fn outside_segment(&self, function: &str, rank: JobRank, addr: *const u8, n: usize) -> ! {
         let s = &self.segments()[rank];
         report::fatal(

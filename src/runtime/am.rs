@@ -21,8 +21,6 @@ pub use super::handlers::{AmToken, CLIENT_BASE, EXTENDED_BASE, HandlerEntry, MAX
 pub type InternalHandler = ContextHandler<Ctx>;
 
 /// Ends the job: no handler is registered for a message.
-#[cold]
-#[inline(never)]
 fn no_handler(source: JobRank, handler: u8) -> ! {
     report::fatal(
         format_args!(
@@ -33,8 +31,6 @@ fn no_handler(source: JobRank, handler: u8) -> ! {
 }
 
 /// Ends the job: a handler sends a request.
-#[cold]
-#[inline(never)]
 fn request_in_handler(function: &str) -> ! {
     report::fatal(
         format_args!(
@@ -47,8 +43,6 @@ fn request_in_handler(function: &str) -> ! {
 }
 
 /// Ends the job: a reply without the token of a handler that is running.
-#[cold]
-#[inline(never)]
 fn foreign_token(function: &str) -> ! {
     report::fatal(
         format_args!(
@@ -59,8 +53,6 @@ fn foreign_token(function: &str) -> ! {
 }
 
 /// Ends the job: a handler replies that may not reply, or has replied.
-#[cold]
-#[inline(never)]
 fn no_reply(function: &str, token: &AmToken<'_>) -> ! {
     if !token.is_request {
         report::fatal(

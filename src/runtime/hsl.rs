@@ -86,7 +86,6 @@ pub fn checked() -> bool {
     behaviour() == WATCHED && checks::on()
 }
 
-#[cold]
 fn failed(function: &str, error: c_int) -> ! {
     let e = std::io::Error::from_raw_os_error(error);
     report::fatal(

@@ -52,7 +52,6 @@ impl JobTeam {
     }
 
     /// Ends the job: it has no rank `node`.
-    #[cold]
     pub fn no_such_rank(&self, function: &str, node: u32) -> ! {
         report::fatal(
             format_args!(

@@ -55,8 +55,6 @@ fn polls_in_handler() {
     }
 }
 
-#[cold]
-#[inline(never)]
 fn waits_in_handler() -> ! {
     report::fatal(
         format_args!(

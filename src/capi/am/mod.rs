@@ -27,7 +27,6 @@ type Handler = u8;
 type Arg = i32;
 
 /// Ends the job: a payload is too long.
-#[cold]
 fn too_long(function: &str, n: usize, max: usize, limit: &str) -> ! {
     report::fatal(
         format_args!("{function}(): a payload of {n} bytes is too long; the limit is {max}"),
@@ -36,7 +35,6 @@ fn too_long(function: &str, n: usize, max: usize, limit: &str) -> ! {
 }
 
 /// Ends the job: the handler belongs to the library.
-#[cold]
 fn reserved_handler(function: &str, handler: Handler) -> ! {
     report::fatal(
         format_args!(

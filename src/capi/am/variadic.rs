@@ -11,7 +11,6 @@ use crate::report;
 use crate::runtime::am::MAX_ARGS;
 use core::ffi::{c_int, c_void};
 
-#[cold]
 fn too_many_args(function: &str, n: c_int) -> ! {
     report::fatal(
         format_args!(

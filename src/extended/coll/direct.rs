@@ -113,8 +113,6 @@ fn block_of(ctx: Ctx, rank: usize, offset: Peer<u64>, n: usize) -> Src<'static> 
     }
 }
 
-#[cold]
-#[inline(never)]
 fn outside(rank: usize, offset: Peer<u64>, n: usize, len: usize) -> ! {
     report::fatal(
         format_args!(

@@ -284,7 +284,6 @@ impl ActiveColl {
     }
 }
 
-#[cold]
 fn disagree(function: &str, first: &str) -> ! {
     report::fatal(
         format_args!(

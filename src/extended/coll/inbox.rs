@@ -90,7 +90,6 @@ pub(super) struct CollInbox {
     any: AtomicBool,
 }
 
-#[cold]
 fn malformed(m: &CollMessage<'_>) -> ! {
     report::fatal(
         format_args!(
@@ -278,7 +277,6 @@ impl CollInbox {
 }
 
 /// Ends the job: sender and receiver disagree about a size.
-#[cold]
 pub(super) fn sizes_differ(id: MessageId, theirs: usize, ours: usize) -> ! {
     report::fatal(
         format_args!(

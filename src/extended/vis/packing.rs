@@ -242,7 +242,6 @@ impl PendingGets {
     }
 }
 
-#[cold]
 fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
         format_args!(
