@@ -19,7 +19,7 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     pub fn poll<U: Upcall>(&self, up: U) -> bool {
         // Most polls find nothing: three looks and no call. Most others find one queue with
-        // events.
+        // events, and call its function at once: 0.90 of row `short_take`.
         if let Some(direct) = self.portals.direct_to_self() {
             direct.progress();
             direct.burst_ends();

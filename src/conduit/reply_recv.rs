@@ -33,7 +33,8 @@ impl<P: Portals> Conduit<P> {
             return self.inline_reply_arrived(up, bits, data, inline);
         }
         let am = header(bits, data);
-        // Both branches do the same; in the first the compiler knows that the reply has no body.
+        // Both branches do the same; in the first the compiler knows that the reply has no body:
+        // 0.93 of row `short_take`.
         if am.form == AmForm::Short && am.numargs == 0 {
             let am = AmHeader { form: AmForm::Short, numargs: 0, ..am };
             self.reply_is_here(

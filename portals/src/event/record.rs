@@ -32,6 +32,7 @@ pub(crate) struct EqRecord {
     /// Ticket of the next event.
     pub(crate) next: AtomicU64,
     /// Its slot, and the control of that slot once the event is published (see [`published`]).
+    /// Computed once an event, not at every look: 0.83 of row `poll_idle`.
     look_at: AtomicPtr<EventSlot>,
     look_for: AtomicU64,
     /// The slots of the ring, and one less than their number.

@@ -85,7 +85,7 @@ pub(crate) struct Peers {
     /// Index + 1 of the process that a call is waiting for, and when the call last recorded it.
     waiting_for: AtomicU32,
     waiting_since: AtomicU64,
-    /// [`Nal::frames_flag`]
+    /// [`Nal::frames_flag`], read without a call: 0.89 of row `poll_idle`.
     frames_flag: Option<NonNull<AtomicU32>>,
     /// Shared with the watches of queues.
     pub(crate) nal: Arc<dyn Nal>,
