@@ -8,7 +8,6 @@ use crate::runtime::hsl::{self, Hsl};
 use core::ffi::c_int;
 
 /// The calling thread, where the use of locks is checked.
-#[inline]
 fn caller() -> Option<Ctx> {
     if hsl::checked() { initialized().map(|job| job.ctx()) } else { None }
 }

@@ -87,7 +87,6 @@ pub fn early_job(function: &str) -> &'static GasnetJob {
 }
 
 /// The context of a call that is legal from `gasnet_attach` on; ends the program before.
-#[inline]
 pub fn ctx(function: &str) -> Ctx {
     let job = ATTACHED.load(Ordering::Acquire);
     // SAFETY: null, or the leaked GasnetJob that gasnet_attach stored.

@@ -13,7 +13,6 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
 /// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
-#[inline]
 fn ready(done: bool) -> c_int {
     if done { OK } else { GasnetError::NotReady as c_int }
 }

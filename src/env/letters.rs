@@ -86,7 +86,6 @@ impl LetterMask {
     }
 
     /// Whether the set contains this letter.
-    #[inline]
     pub fn has(self, letter: Letter) -> bool {
         self.0 & 1 << letter as u32 != 0
     }

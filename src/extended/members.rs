@@ -41,7 +41,6 @@ impl TeamMembers {
     }
 
     /// The member with this rank, which exists.
-    #[inline]
     pub(super) fn job_rank(&self, rank: TeamRank) -> JobRank {
         self.ranks[rank.index()]
     }

@@ -91,7 +91,6 @@ fn state(job: &'static GasnetJob) -> &'static Extended {
 }
 
 /// The barrier of the job.
-#[inline]
 pub fn barrier(ctx: Ctx) -> &'static Barrier {
     state(ctx.job).barrier
 }

@@ -30,13 +30,11 @@ pub enum ImplicitSet {
 
 impl Ctx {
     /// Whether an operation is complete; does not poll. The handle is dead afterwards if so.
-    #[inline]
     pub fn op_done(self, handle: OpHandle) -> bool {
         handle == OpHandle::INVALID || self.job.ops.sync(self.thread, handle)
     }
 
     /// Waits for an operation that no client knows of: the blocking forms.
-    #[inline]
     pub fn wait_op(self, handle: OpHandle) {
         if !self.op_done(handle) {
             self.wait_until(&"a sync of a put or get", || self.op_done(handle));
@@ -45,7 +43,6 @@ impl Ctx {
 
     /// Looks at all handles of an array once, makes the complete ones INVALID, and says whether
     /// the need is met. Does not poll.
-    #[inline]
     pub fn ops_done(self, handles: &mut [OpHandle], need: HandleNeed) -> bool {
         let (mut valid, mut done) = (0usize, 0usize);
         for h in handles.iter_mut().filter(|h| **h != OpHandle::INVALID) {
@@ -62,7 +59,6 @@ impl Ctx {
     }
 
     /// Waits until the need is met; the complete handles of the array are INVALID then.
-    #[inline]
     pub fn wait_ops(self, handles: &mut [OpHandle], need: HandleNeed) {
         if !self.ops_done(handles, need) {
             self.wait_until(&"a sync of several puts or gets", || self.ops_done(handles, need));
@@ -70,7 +66,6 @@ impl Ctx {
     }
 
     /// Whether the implicit operations of this thread are complete; does not poll.
-    #[inline]
     pub fn implicit_done(self, which: ImplicitSet) -> bool {
         let ops = &self.job.ops;
         let puts =
@@ -81,7 +76,6 @@ impl Ctx {
     }
 
     /// Waits for the implicit operations of this thread.
-    #[inline]
     pub fn wait_implicit(self, which: ImplicitSet) {
         if !self.implicit_done(which) {
             self.wait_until(&"a sync of implicit puts or gets", || self.implicit_done(which));
@@ -90,7 +84,6 @@ impl Ctx {
 
     /// Ends the job if this thread has an access region open, in which implicit operations
     /// cannot be synced.
-    #[inline]
     pub fn check_outside_region(self, function: &str) {
         if self.job.ops.in_region(self.thread) {
             report::fatal(

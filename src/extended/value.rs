@@ -28,25 +28,21 @@ fn source(bytes: &[u8; MAX_BYTES], n: usize) -> Src<'_> {
 }
 
 /// Puts a value; it is at its destination when this returns.
-#[inline]
 pub fn put(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) {
     rma::put_small(job, dst, source(&value.to_ne_bytes(), dst.len()));
 }
 
 /// Initiates a put of a value; INVALID if it is complete already.
-#[inline]
 pub fn put_nb(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) -> OpHandle {
     rma::put_nb(job, dst, source(&value.to_ne_bytes(), dst.len()))
 }
 
 /// Initiates an implicit put of a value.
-#[inline]
 pub fn put_nbi(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) {
     rma::put_nbi(job, dst, source(&value.to_ne_bytes(), dst.len()));
 }
 
 /// Gets a value.
-#[inline]
 pub fn get(job: &'static GasnetJob, src: RemoteRange) -> RegisterValue {
     let mut bytes = [0; MAX_BYTES];
     let n = src.len();

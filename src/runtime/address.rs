@@ -27,7 +27,6 @@ impl<C> Endpoint<C> {
     }
 
     /// The segment of this process.
-    #[inline]
     pub fn own_segment(&self) -> Dst<'static> {
         self.segments().own()
     }
@@ -52,7 +51,6 @@ impl<C> Endpoint<C> {
 
     /// The destination of a Long, `n` bytes at `addr` of a rank. Ends the job if they are
     /// outside its segment; no bytes may be anywhere.
-    #[inline]
     pub fn long_destination(
         &self,
         function: &str,

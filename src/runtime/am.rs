@@ -168,7 +168,6 @@ impl Ctx {
 
     /// The rank that sent the message, if `token` is that of the handler which this thread is
     /// running.
-    #[inline]
     pub fn message_source(self, token: *const c_void) -> Option<JobRank> {
         self.with_token(token, |token| token.source)
     }
@@ -200,7 +199,6 @@ impl Ctx {
 }
 
 impl Upcall for Ctx {
-    #[inline]
     fn thread(self) -> usize {
         self.thread as usize
     }
@@ -219,12 +217,10 @@ impl Upcall for Ctx {
         self.run(&token, &message);
     }
 
-    #[inline]
     fn op_done(self, op: OpId) {
         self.job.ops.complete(op);
     }
 
-    #[inline]
     fn pause(self, round: u32, need: ResourceNeed) {
         self.relax(round, need.what, need.peer);
     }

@@ -218,7 +218,6 @@ impl Ctx {
     /// Ends the job unless each of these handles is INVALID or that of an operation of the
     /// calling thread that has not been synced, and no two are the same. Does nothing if checks
     /// are off.
-    #[inline]
     pub fn check_handles(self, function: &str, handles: &[OpHandle]) {
         if on() {
             self.check_each_handle(function, handles);
@@ -261,7 +260,6 @@ impl Ctx {
     /// The handle that a client gets where calls are checked or traced: a valid one even if the
     /// operation is complete already, so that a misuse of the handle is found whether or not
     /// the segment is mapped.
-    #[inline]
     pub fn real_handle(self, handle: OpHandle) -> OpHandle {
         if handle == OpHandle::INVALID { self.job.ops.begin(self.thread, 0) } else { handle }
     }
@@ -278,7 +276,6 @@ fn already_synced(function: &str, h: OpHandle) -> ! {
 
 /// Ends the job unless both addresses of a transfer of `n` bytes are aligned as forms that are
 /// not bulk require. Does nothing if checks are off.
-#[inline]
 pub fn check_alignment(function: &str, remote: *const u8, local: *const u8, n: usize) {
     if on() {
         check_both(function, remote, local, n);

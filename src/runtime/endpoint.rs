@@ -35,7 +35,6 @@ impl<C> Endpoint<C> {
     }
 
     /// The segment that is bound to it; `None` before `gasnet_attach`.
-    #[inline]
     pub fn bound_segment(&self) -> Option<Dst<'static>> {
         self.bound.get().map(Segments::own)
     }
@@ -44,7 +43,6 @@ impl<C> Endpoint<C> {
     ///
     /// # Panics
     /// Before `gasnet_attach`; `capi` rejects calls before.
-    #[inline]
     pub fn segments(&self) -> &Segments {
         self.bound.get().expect("attached")
     }

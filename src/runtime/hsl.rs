@@ -94,7 +94,6 @@ fn failed(function: &str, error: c_int) -> ! {
     )
 }
 
-#[inline]
 fn must(function: &str, error: c_int) {
     if error != 0 {
         failed(function, error);

@@ -63,7 +63,6 @@ pub struct Ctx {
 
 impl GasnetJob {
     /// The context of the calling thread.
-    #[inline]
     pub fn ctx(&'static self) -> Ctx {
         let thread = match self.client.threads {
             ThreadMode::Seq => 0,
@@ -75,7 +74,6 @@ impl GasnetJob {
         Ctx { job: self, thread }
     }
 
-    #[inline]
     fn thread_index(&self) -> u16 {
         threads::index().unwrap_or_else(|| self.new_thread())
     }
@@ -116,7 +114,6 @@ impl GasnetJob {
     }
 
     /// Exits if the job has ended. One load.
-    #[inline]
     pub fn leave_if_ending(&self) {
         if self.boot.exit.poll_exit().is_some() {
             exit::follow();
@@ -144,19 +141,16 @@ impl Ctx {
     }
 
     /// The segment that is bound to the endpoint; `None` before `gasnet_attach`.
-    #[inline]
     pub fn segment(self) -> Option<Dst<'static>> {
         self.job.endpoint.bound_segment()
     }
 
     /// The words of this thread.
-    #[inline]
     pub fn slot(self) -> &'static ThreadSlot {
         self.job.slots.of(self.thread)
     }
 
     /// Whether this thread is running a handler.
-    #[inline]
     pub fn in_handler(self) -> bool {
         !self.slot().token.load(Ordering::Relaxed).is_null()
     }

@@ -48,13 +48,11 @@ impl Segment {
     }
 
     /// Address of the first byte, of its owner.
-    #[inline]
     pub fn base(&self) -> *mut u8 {
         core::ptr::with_exposed_provenance_mut(self.base)
     }
 
     /// Bytes.
-    #[inline]
     #[allow(clippy::len_without_is_empty, reason = "a segment may have no bytes")]
     pub fn len(&self) -> usize {
         self.range.len()
@@ -67,20 +65,17 @@ impl Segment {
     }
 
     /// Whether this process may use plain memory operations on the segment.
-    #[inline]
     pub fn is_mapped(&self) -> bool {
         self.mapped().is_some()
     }
 
     /// What leads from an address of the owner to the same byte here, by wrapping addition, if
     /// the segment is mapped.
-    #[inline]
     pub fn distance(&self) -> Option<usize> {
         self.mapped().map(|here| here.as_ptr().addr().wrapping_sub(self.base))
     }
 
     /// The segment as this process addresses it, if it is mapped.
-    #[inline]
     pub fn mapped(&self) -> Option<Dst<'static>> {
         self.range.mapped()
     }
@@ -98,7 +93,6 @@ pub struct Segments {
 
 impl Segments {
     /// The segment of this process.
-    #[inline]
     pub fn own(&self) -> Dst<'static> {
         self.own
     }

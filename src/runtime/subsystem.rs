@@ -63,7 +63,6 @@ impl<C> SubsystemSlot<C> {
     }
 
     /// Calls [`Subsystem::progress`] if that is wanted. One load otherwise.
-    #[inline]
     pub fn progress(&self, ctx: C) {
         if self.wanted.load(Ordering::Acquire) != 0 {
             cold_path();

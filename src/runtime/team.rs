@@ -20,19 +20,16 @@ impl JobTeam {
     }
 
     /// How many ranks it has.
-    #[inline]
     pub fn size(&self) -> u32 {
         self.size
     }
 
     /// The rank of this process.
-    #[inline]
     pub fn me(&self) -> TeamRank {
         self.me
     }
 
     /// The rank in the job of a member.
-    #[inline]
     pub fn job_rank(&self, member: TeamRank) -> JobRank {
         JobRank(member.0)
     }

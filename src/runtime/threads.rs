@@ -36,7 +36,6 @@ impl ThreadSlots {
     }
 
     /// The slot of the calling thread, whose index this is.
-    #[inline]
     pub(super) fn of(&self, thread: u16) -> &ThreadSlot {
         &self.0[thread as usize]
     }
@@ -53,7 +52,6 @@ impl ThreadSlots {
 static TAKEN: [AtomicU64; MAX_THREADS / 64] = [const { AtomicU64::new(0) }; MAX_THREADS / 64];
 
 /// Index of the calling thread, if it has one.
-#[inline]
 pub(super) fn index() -> Option<u16> {
     match sys::thread::index() {
         sys::thread::NONE => None,

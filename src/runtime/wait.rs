@@ -84,7 +84,6 @@ impl Ctx {
 
     /// Polls until `done`; `what` names the wait in a report. Ends the job if this thread is
     /// inside a handler, which cannot poll.
-    #[inline]
     pub fn wait_until(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
         let mut round = 0;
@@ -107,7 +106,6 @@ impl Ctx {
     /// one (`complete`), wakes the processes that sleep. Of two processes that write at the
     /// same time at least one sees that the words are complete: store, fence, load on both
     /// sides. Returns `complete`.
-    #[inline]
     pub fn wrote_words(self, complete: impl FnOnce() -> bool) -> bool {
         fence(Ordering::SeqCst);
         let complete = complete();
@@ -120,7 +118,6 @@ impl Ctx {
     /// As [`Ctx::wait_until`], for words that others write without a message: reads them for a
     /// while before the first poll. Not on a crowded host, where the process that is missing
     /// may be waiting for this CPU.
-    #[inline]
     pub fn wait_for_words(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
         let looks = if self.job.waiting.crowded { 0 } else { LOOKS };
@@ -135,7 +132,6 @@ impl Ctx {
 
     /// Ends the job if this thread is inside a handler: it would wait forever, since handlers
     /// do not poll.
-    #[inline]
     pub fn check_may_wait(self) {
         if self.in_handler() {
             waits_in_handler();
@@ -144,7 +140,6 @@ impl Ctx {
 
     /// One round of a wait, between two polls; `round` counts from 0. `what` and `peer` name
     /// the wait and the rank that it depends on in a report.
-    #[inline]
     pub fn relax(self, round: u32, what: WaitReason, peer: Option<JobRank>) {
         // Most waits end in the first rounds, each of which takes as long as a pause
         // instruction.

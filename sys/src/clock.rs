@@ -1,7 +1,6 @@
 //! Clocks and sleeping. Called by every part that waits or measures; async-signal-safe.
 
 /// Nanoseconds of the monotonic clock, which does not run while the machine is suspended.
-#[inline]
 pub fn now_ns() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `t` is a live timespec; CLOCK_MONOTONIC always exists.
@@ -11,7 +10,6 @@ pub fn now_ns() -> u64 {
 
 /// A counter that runs at a constant, unspecified rate and costs a few cycles to read. It serves
 /// pacing loops and seeds, not measurements.
-#[inline]
 pub fn tick() -> u64 {
     #[cfg(target_arch = "x86_64")]
     {

@@ -69,14 +69,12 @@ pub fn exit_now(code: i32) -> ! {
 }
 
 /// The address of this thread's error number.
-#[inline]
 fn errno_location() -> *mut i32 {
     // SAFETY: no arguments; never fails.
     unsafe { libc::__errno_location() }
 }
 
 /// The error number of the last failed call of this thread. Async-signal-safe.
-#[inline]
 pub fn errno() -> i32 {
     // SAFETY: the location belongs to this thread and is always valid.
     unsafe { *errno_location() }
@@ -84,7 +82,6 @@ pub fn errno() -> i32 {
 
 /// Sets the error number of this thread. Async-signal-safe: a signal handler puts back what it
 /// found.
-#[inline]
 pub fn set_errno(value: i32) {
     // SAFETY: the location belongs to this thread and is always valid.
     unsafe { *errno_location() = value }

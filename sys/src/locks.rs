@@ -20,7 +20,6 @@ macro_rules! calls {
         /// # Safety
         /// `lock` must point to memory of this type that holds an initialised lock (for `init`:
         /// any memory of it).
-        #[inline]
         pub unsafe fn $name(lock: *mut $type) -> c_int {
             // SAFETY: the caller gives memory of the type of the lock, in the state that C
             // requires.
@@ -73,21 +72,18 @@ impl ClientMutex {
     }
 
     /// Waits for it and takes it.
-    #[inline]
     pub fn lock(&self) -> c_int {
         // SAFETY: an initialised mutex.
         unsafe { libc::pthread_mutex_lock(self.0.get()) }
     }
 
     /// Takes it if it is open; [`BUSY`] if it is held.
-    #[inline]
     pub fn try_lock(&self) -> c_int {
         // SAFETY: an initialised mutex.
         unsafe { libc::pthread_mutex_trylock(self.0.get()) }
     }
 
     /// Opens it, which this thread holds.
-    #[inline]
     pub fn unlock(&self) -> c_int {
         // SAFETY: an initialised mutex.
         unsafe { libc::pthread_mutex_unlock(self.0.get()) }

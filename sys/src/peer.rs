@@ -17,27 +17,23 @@ pub struct Peer<T>(T);
 
 impl<T: Copy> Peer<T> {
     /// Marks a value that was just read.
-    #[inline]
     pub const fn new(value: T) -> Peer<T> {
         Peer(value)
     }
 
     /// A part or a conversion of the value, which is as little trusted as the whole: a bit
     /// field, a wider type.
-    #[inline]
     pub fn map<U: Copy>(self, part: impl FnOnce(T) -> U) -> Peer<U> {
         Peer(part(self.0))
     }
 
     /// What `known` makes of the value: for enumerations and sets of flags. `known` returns
     /// `None` for a value that it does not know.
-    #[inline]
     pub fn decode<U>(self, known: impl FnOnce(T) -> Option<U>) -> Option<U> {
         known(self.0)
     }
 
     /// Whether it is exactly this value.
-    #[inline]
     pub fn equals(self, value: T) -> bool
     where
         T: PartialEq,
@@ -46,7 +42,6 @@ impl<T: Copy> Peer<T> {
     }
 
     /// The value, if it is at most `limit`: for lengths and counts.
-    #[inline]
     pub fn at_most(self, limit: T) -> Option<T>
     where
         T: PartialOrd,
@@ -55,7 +50,6 @@ impl<T: Copy> Peer<T> {
     }
 
     /// The value, or `limit` if it is more: for lengths of what is cut off there.
-    #[inline]
     pub fn clamped(self, limit: T) -> T
     where
         T: Ord,
@@ -64,7 +58,6 @@ impl<T: Copy> Peer<T> {
     }
 
     /// The value as an index into `bound` elements, if it is one.
-    #[inline]
     pub fn below(self, bound: usize) -> Option<usize>
     where
         T: TryInto<usize>,
@@ -74,7 +67,6 @@ impl<T: Copy> Peer<T> {
 
     /// The `length` elements that begin at this offset, if all of them are among the first
     /// `bound`.
-    #[inline]
     pub fn range<L>(self, length: Peer<L>, bound: usize) -> Option<Range<usize>>
     where
         T: TryInto<usize>,
@@ -87,7 +79,6 @@ impl<T: Copy> Peer<T> {
 
     /// The value as it is, for what this process only hands on, compares or prints: user data,
     /// match bits, statistics. It must not become an index, a length or an address.
-    #[inline]
     pub const fn data(self) -> T {
         self.0
     }

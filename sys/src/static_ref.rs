@@ -16,7 +16,6 @@ impl<T: Sync + 'static> StaticRef<T> {
     }
 
     /// Replaces the reference. Release: a thread that gets it sees what was written before.
-    #[inline]
     pub fn set(&self, to: Option<&'static T>) {
         let word = to.map_or(core::ptr::null_mut(), |to| core::ptr::from_ref(to).cast_mut());
         self.0.store(word, Ordering::Release);

@@ -58,7 +58,6 @@ pub fn claim(index: u32, release: fn(u32)) -> bool {
 }
 
 /// Lets another thread run on this CPU, if one is ready.
-#[inline]
 pub fn yield_now() {
     // SAFETY: no arguments.
     unsafe { libc::sched_yield() };
@@ -66,7 +65,6 @@ pub fn yield_now() {
 
 /// Passes the time in round `round` of a wait: the first 100 rounds spin, later ones give up
 /// the CPU.
-#[inline]
 pub fn relax(round: u32) {
     if round < 100 {
         core::hint::spin_loop();

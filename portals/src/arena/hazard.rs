@@ -121,7 +121,6 @@ pub(crate) struct HazardHold<'a> {
 
 impl HazardHold<'_> {
     /// Replaces the word, as strongly ordered as the first one.
-    #[inline]
     pub(crate) fn change(&self, word: HazardWord) {
         self.slot.swap(word.0, Ordering::SeqCst);
     }

@@ -202,7 +202,6 @@ impl NetworkInterface {
     /// taken an event that one of them may be waiting for. A thread that is just falling asleep
     /// may be missed, so its sleep must be bounded; in return this costs one load while no
     /// thread sleeps.
-    #[inline]
     pub fn ring_self(&self) {
         self.state.peers.wake_own();
     }

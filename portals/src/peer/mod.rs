@@ -369,7 +369,6 @@ impl Peers {
 
     /// Wakes the threads of this process that sleep on its doorbell; see
     /// [`crate::NetworkInterface::ring_self`].
-    #[inline]
     pub(crate) fn wake_own(&self) {
         let header = self.own.view.header();
         if doorbell::someone_asleep(header) {

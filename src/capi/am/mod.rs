@@ -45,7 +45,6 @@ fn reserved_handler(function: &str, handler: Handler) -> ! {
     )
 }
 
-#[inline]
 fn check_handler(function: &str, handler: Handler) {
     if handler < CLIENT_BASE {
         reserved_handler(function, handler);

@@ -162,7 +162,6 @@ impl Barrier {
     }
 
     /// `gasnet_barrier_notify`
-    #[inline]
     pub fn notify(&self, ctx: Ctx, id: i32, flags: i32) {
         self.enter(ctx, "gasnet_barrier_notify", BarrierValue::of(id, flags));
     }
@@ -171,7 +170,6 @@ impl Barrier {
     ///
     /// # Errors
     /// [`GasnetError::BarrierMismatch`]
-    #[inline]
     pub fn wait(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
         self.check_notified("gasnet_barrier_wait");
         self.finish(ctx, id, flags)
@@ -194,7 +192,6 @@ impl Barrier {
     ///
     /// # Errors
     /// [`GasnetError::BarrierMismatch`]
-    #[inline]
     pub fn both(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
         self.enter(ctx, "gasnet_barrier", BarrierValue::of(id, flags));
         self.finish(ctx, id, flags)

@@ -187,7 +187,6 @@ pub(super) struct CollStatus {
 impl CollStatus {
     /// Whether it is; what it wrote is visible afterwards. Acquire, pairs with the Release of
     /// `finish`.
-    #[inline]
     pub(super) fn done(&self) -> bool {
         self.done.load(Ordering::Acquire)
     }

@@ -121,7 +121,6 @@ impl ShortRings {
     }
 
     /// Whether a message has arrived.
-    #[inline]
     pub(super) fn any(&self) -> bool {
         let me = self.pages.me();
         (0..self.pages.ranks()).any(|peer| {

@@ -44,7 +44,6 @@ impl<'a> IndexedTransfer<'a> {
 }
 
 impl VisShape for IndexedTransfer<'_> {
-    #[inline]
     fn each(&self, f: impl FnMut(VisRun)) {
         each_run(self.remote.pieces(), self.local.pieces(), f);
     }

@@ -88,7 +88,6 @@ impl<'a> PutPacker<'a> {
 
     /// Adds a piece that fits with one row into an empty message; sends the pieces before if it
     /// does not fit with them.
-    #[inline]
     pub(super) fn push(&mut self, run: VisRun) {
         if self.used + run.n + self.remote.bytes() + ROW > self.capacity {
             self.send();
@@ -137,7 +136,6 @@ impl<'a> GetPacker<'a> {
 
     /// Adds a piece that fits into an empty message; sends the pieces before if it does not fit
     /// with them. Remote pieces that are neighbours travel as one.
-    #[inline]
     pub(super) fn push(&mut self, run: VisRun) {
         if self.bytes + run.n > self.capacity || self.remote.bytes() + ROW > self.capacity {
             self.send();

@@ -46,7 +46,6 @@ pub trait VisShape {
 pub type VisPiece = (*mut u8, usize);
 
 /// Calls `f` with the runs of two lists of pieces of the same total; neighbours are one run.
-#[inline]
 pub(super) fn each_run(
     remote: impl Iterator<Item = VisPiece>,
     local: impl Iterator<Item = VisPiece>,
@@ -98,12 +97,10 @@ type RowWords = [u64; 3];
 pub(super) const ROW: usize = size_of::<RowWords>();
 
 impl PieceRow {
-    #[inline]
     fn of([at, stride, last]: RowWords) -> PieceRow {
         PieceRow { at, stride, n: last as u32, count: (last >> 32) as u32 }
     }
 
-    #[inline]
     fn words(self) -> RowWords {
         [self.at, self.stride, u64::from(self.n) | u64::from(self.count) << 32]
     }
@@ -152,7 +149,6 @@ impl PieceRows {
     }
 
     /// Adds a piece of less than 4 GiB.
-    #[inline]
     pub(super) fn push(&mut self, at: *mut u8, n: usize) {
         let (at, n) = (at.expose_provenance() as u64, n as u32);
         if let Some(last) = self.0.last_mut() {
@@ -172,7 +168,6 @@ impl PieceRows {
 
     /// Adds a piece as [`PieceRows::push`]; makes it part of the last row's only piece if it
     /// follows that.
-    #[inline]
     pub(super) fn extend(&mut self, at: *mut u8, n: usize) {
         let next = at.expose_provenance() as u64;
         if let Some(last) = self.0.last_mut() {
@@ -193,7 +188,6 @@ pub(super) struct LocalRows(PieceRows);
 
 impl LocalRows {
     /// Adds that of a run.
-    #[inline]
     pub(super) fn push(&mut self, run: VisRun) {
         self.0.push(run.local, run.n);
     }

@@ -105,7 +105,6 @@ impl StridedTransfer {
 }
 
 impl VisShape for StridedTransfer {
-    #[inline]
     fn each(&self, mut f: impl FnMut(VisRun)) {
         let n = self.n;
         if n == 0 {

@@ -43,7 +43,6 @@ pub fn total(list: &[MemVec]) -> usize {
 }
 
 impl VisShape for VectorTransfer<'_> {
-    #[inline]
     fn each(&self, f: impl FnMut(VisRun)) {
         each_run(pieces(self.remote), pieces(self.local), f);
     }
