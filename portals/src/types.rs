@@ -410,7 +410,8 @@ pub struct BriefEvent {
 pub type InlineWords = [u64; 4];
 
 /// A put that has arrived: the result of [`crate::NetworkInterface::eq_next_arrival`]. The
-/// fields are those of [`BriefEvent`].
+/// fields are those of [`BriefEvent`]. A peer that has damaged the event may have made it name
+/// another descriptor of this process.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct PutArrival {

@@ -26,6 +26,7 @@
 //! ReqHdr or, for a reply, to a chunk that the header names.
 
 use super::am_body::{HeadWords, has_address, has_payload, inline_body};
+use super::hold::Hold;
 use super::match_bits::{self, AmForm, TargetMd};
 use super::memory::{bytes_of, word_at};
 use super::portals::{Direct, MdPart, Portals, Target};
@@ -129,7 +130,7 @@ impl<P: Portals> Conduit<P> {
                 // waits for SEND, after which the payload is not read.
                 let region = unsafe { m.payload.until_complete() }.into();
                 // Its event is SEND.
-                self.tmpmd.bind(&self.portals, slot, region, 1)
+                self.tmpmd.bind(&self.portals, slot, region, Hold::DATA, 1)
             }
             None => self.in_own_segment(m.payload),
         };

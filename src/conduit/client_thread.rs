@@ -51,10 +51,10 @@ impl ClientThread {
         sync::count(par, &self.local, 1);
     }
 
-    /// Something has left whose departure it waits for.
+    /// Something has left whose departure it waits for. False if there was nothing.
     #[inline]
-    pub(super) fn local_done(&self, par: bool) {
-        sync::count(par, &self.local, -1);
+    pub(super) fn local_done(&self, par: bool) -> bool {
+        sync::take(par, &self.local, 1)
     }
 
     /// Whether all that [`ClientThread::expect_local`] has counted has left.

@@ -7,6 +7,7 @@
 //! a temporary descriptor, which tells the operation. Invariant: as in `put`, the send ticket
 //! is acquired last, and only SAFE polls wait.
 
+use super::hold::Hold;
 use super::match_bits::{MessageKind, RmaBits};
 use super::portals::{Direct, Portals};
 use super::put::NO_OPERATION;
@@ -53,9 +54,10 @@ impl<P: Portals> Conduit<P> {
         let n = dst.len();
         let mut rma = RmaBits { op, local: None, chunk: 0 };
         let mut slot = None;
+        let hold = Hold::get(op);
         let echoes = self.portals.echoes_match_bits();
         let bounce =
-            || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take()).flatten();
+            || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take(hold)).flatten();
         let to = if let (true, Some(part)) = (echoes, self.rar().local(dst.into())) {
             part
         } else if let Some(chunk) = bounce() {
@@ -70,7 +72,7 @@ impl<P: Portals> Conduit<P> {
             }
             slot = Some(taken);
             // Its event is REPLY.
-            self.tmpmd.bind(&self.portals, taken, dst.into(), 1)
+            self.tmpmd.bind(&self.portals, taken, dst.into(), hold, 1)
         };
         self.wait_safe(up, ResourceNeed::of(&"a get for a send ticket"), || self.tickets.take(1));
         let from = self.in_segment(rank, remote, rma.pack(MessageKind::Get));

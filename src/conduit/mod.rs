@@ -67,6 +67,7 @@ mod client_thread;
 mod config;
 pub mod credits;
 mod get;
+mod hold;
 mod implicit;
 mod lid_cache;
 mod match_bits;

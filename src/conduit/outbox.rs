@@ -28,6 +28,7 @@
 //! its areas as they are.
 
 use super::config::Config;
+use super::hold::Hold;
 use super::memory;
 use super::message::CHUNK;
 use super::portals::{Portals, PortalsError};
@@ -180,7 +181,7 @@ impl Outbox {
 
     #[inline(always)]
     fn take(&self) -> Option<u32> {
-        let area = self.free.take()?;
+        let area = self.free.take(Hold::HERE)?;
         sync::count(self.par, &self.taken, 1);
         Some(area)
     }

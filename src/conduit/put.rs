@@ -6,6 +6,7 @@
 //! put acquires its chunk or descriptor first and its send ticket last, and waits with SAFE
 //! polls only; it never waits for a chunk.
 
+use super::hold::Hold;
 use super::match_bits::{MessageKind, RmaBits};
 use super::portals::{Direct, Portals};
 use super::queue::broken;
@@ -86,8 +87,9 @@ impl<P: Portals> Conduit<P> {
         // A short copy is cheaper than waiting for the source to be reusable.
         let bounce = n <= self.config.put_bounce && (local.is_none() || !bulk);
         let mut rma = RmaBits { op, local: None, chunk: 0 };
+        let hold = Hold::put(op);
         let mut slot = None;
-        let from = if let Some(chunk) = bounce.then(|| self.reqsb.take()).flatten() {
+        let from = if let Some(chunk) = bounce.then(|| self.reqsb.take(hold)).flatten() {
             self.reqsb.chunks.part(chunk, n).copy_from(src);
             rma.chunk = chunk;
             self.reqsb.part(chunk, n)
@@ -101,7 +103,7 @@ impl<P: Portals> Conduit<P> {
                 // for SEND, after which it is not read.
                 let region = unsafe { src.until_complete() }.into();
                 // Its events are SEND and ACK.
-                self.tmpmd.bind(&self.portals, taken, region, 2)
+                self.tmpmd.bind(&self.portals, taken, region, hold, 2)
             })
         };
         self.wait_safe(up, ResourceNeed::of(&"a put for a send ticket"), || self.tickets.take(1));

@@ -13,9 +13,11 @@
 use super::am_recv::{header, malformed};
 use super::arrived::ArrivedReply;
 use super::client_thread::ClientThread;
+use super::hold::Hold;
 use super::match_bits::{self, AmForm, AmHeader};
 use super::memory::{Body, bytes_of};
 use super::portals::{InlineBody, MdEvent, Portals};
+use super::reqsb::chunk_at;
 use super::{Conduit, MAX_ARGS, Upcall};
 use crate::client_memory::Dst;
 use crate::rank::JobRank;
@@ -37,23 +39,9 @@ impl<P: Portals> Conduit<P> {
         // 0.93 of row `short_take`.
         if am.form == AmForm::Short && am.numargs == 0 {
             let am = AmHeader { form: AmForm::Short, numargs: 0, ..am };
-            self.reply_is_here(
-                up,
-                (bits, data),
-                am,
-                self.reqsb.chunk_at(e.offset),
-                e.mlength,
-                None,
-            );
+            self.reply_is_here(up, (bits, data), am, chunk_at(e.offset), e.mlength, None);
         } else {
-            self.reply_is_here(
-                up,
-                (bits, data),
-                am,
-                self.reqsb.chunk_at(e.offset),
-                e.mlength,
-                None,
-            );
+            self.reply_is_here(up, (bits, data), am, chunk_at(e.offset), e.mlength, None);
         }
     }
 
@@ -62,7 +50,7 @@ impl<P: Portals> Conduit<P> {
     fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &InlineBody) {
         let am = header(bits, data);
         let len = Peer::new(size_of::<InlineBody>());
-        let chunk = self.reqsb.chunk_of(Peer::new(am.chunk));
+        let chunk = Some(Peer::new(am.chunk as usize));
         self.reply_is_here(up, (bits, data), am, chunk, len, Some(inline));
     }
 
@@ -74,16 +62,16 @@ impl<P: Portals> Conduit<P> {
         up: U,
         (bits, data): (u64, u64),
         am: AmHeader,
-        chunk: Option<u32>,
+        chunk: Option<Peer<usize>>,
         len: Peer<usize>,
         inline: Option<&InlineBody>,
     ) {
-        let Some(chunk) = chunk else { malformed(bits, data) };
         if am.request || am.source.0 >= self.config.nodes {
             malformed(bits, data);
         }
+        let held = chunk.and_then(|chunk| self.reqsb.end_hold(chunk, Hold::REQUEST));
+        let Some(chunk) = held else { malformed(bits, data) };
         if let Some(inline) = inline {
-            // The chunk belongs to this thread from now on.
             let at = self.reqsb.chunks.part(chunk, size_of_val(inline));
             at.copy_from(bytes_of(inline));
         }
@@ -108,6 +96,7 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn reply_in_part<U: Upcall>(&self, up: U, bits: u64, data: u64, chunk: u32, len: Peer<usize>) {
+        self.reqsb.keep(chunk);
         let reply = ArrivedReply { am: header(bits, data), chunk, len, data: None };
         let mut data = None;
         if reply.am.form == AmForm::Unpacked {
@@ -163,6 +152,7 @@ impl<P: Portals> Conduit<P> {
             thread.in_handler.store(false, Ordering::Relaxed);
         } else if am.numargs != 0 {
             cold_path();
+            self.reqsb.keep(chunk);
             self.give_back_others(am.source, am.numargs, body());
         }
         self.reqsb.give(chunk);
@@ -177,7 +167,8 @@ impl<P: Portals> Conduit<P> {
             malformed(numargs.into(), source.0.into())
         };
         for &chunk in chunks {
-            let Some(chunk) = self.reqsb.chunk_of(Peer::new(chunk as u32)) else {
+            let number = Peer::new(chunk as u32 as usize);
+            let Some(chunk) = self.reqsb.end_hold(number, Hold::REQUEST) else {
                 malformed(chunk as u64, source.0.into())
             };
             self.outbox.handled(chunk);

@@ -93,6 +93,7 @@ impl<P: Portals> Conduit<P> {
         } else {
             token.kit.chunk = None;
             token.kit.tickets -= 1;
+            self.rplsb.leaves(chunk);
             self.rplsb.part(chunk, len)
         };
         self.portals.put(from, false, to).unwrap_or_else(|e| broken(e));

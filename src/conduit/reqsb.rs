@@ -13,6 +13,7 @@
 //! not write its chunk at all; the chunk then only waits for the reply.
 
 use super::CHUNK;
+use super::hold::Hold;
 use super::match_bits::{IGNORE, TargetMd};
 use super::memory::{self, Chunks};
 use super::portals::{EntryPosition, MdFlags, MdPart, MdSpec, Portals, PortalsError};
@@ -68,15 +69,27 @@ impl<P: Portals> ReqSb<P> {
         })
     }
 
-    /// Takes a chunk.
+    /// Takes a chunk, for `hold`.
     #[inline]
-    pub(super) fn take(&self) -> Option<u32> {
-        self.free.take()
+    pub(super) fn take(&self, hold: Hold) -> Option<u32> {
+        self.free.take(hold)
+    }
+
+    /// The event that `hold` waits for names this chunk: the chunk, once, if it is held for that.
+    /// The caller has it then, and before it takes another event gives it back or keeps it.
+    #[inline(always)]
+    pub(super) fn end_hold(&self, number: Peer<usize>, hold: Hold) -> Option<u32> {
+        self.free.end_hold(number, hold)
     }
 
     #[cfg(test)]
     pub(super) fn left(&self) -> u32 {
         self.free.left()
+    }
+
+    /// Keeps a chunk whose hold an event has ended: no further event ends it.
+    pub(super) fn keep(&self, chunk: u32) {
+        self.free.set_hold(chunk, Hold::HERE);
     }
 
     /// Gives a chunk back.
@@ -97,19 +110,6 @@ impl<P: Portals> ReqSb<P> {
         MdPart { md: self.silent, offset: chunk as usize * CHUNK, len }
     }
 
-    /// The chunk that starts at this offset; `None` if none does.
-    #[inline]
-    pub(super) fn chunk_at(&self, offset: Peer<usize>) -> Option<u32> {
-        let number = offset.decode(|at| at.is_multiple_of(CHUNK).then_some(at / CHUNK))?;
-        Peer::new(number).below(self.gets.len()).map(|number| number as u32)
-    }
-
-    /// The chunk with this number; `None` if there is none.
-    #[inline]
-    pub(super) fn chunk_of(&self, number: Peer<u32>) -> Option<u32> {
-        number.below(self.gets.len()).map(|number| number as u32)
-    }
-
     /// Notes where the bytes of the get go that bounces through this chunk, which the caller
     /// holds.
     #[inline]
@@ -123,4 +123,10 @@ impl<P: Portals> ReqSb<P> {
         let dst = *self.gets[chunk as usize].lock();
         dst.copy_from(Src::from(self.chunks.part(chunk, dst.len())));
     }
+}
+
+/// The number of the chunk that starts at this offset, if one does; `None` if none can.
+#[inline(always)]
+pub(super) fn chunk_at(offset: Peer<usize>) -> Option<Peer<usize>> {
+    offset.decode(|at| at.is_multiple_of(CHUNK).then_some(Peer::new(at / CHUNK)))
 }

@@ -7,6 +7,7 @@
 use super::am_body::{ADDRESS, args_bytes, write_body};
 use super::am_plan::{SendPlan, credits_for, extent};
 use super::am_send::check_sizes;
+use super::hold::Hold;
 use super::match_bits::{self, AmForm, AmHeader, TargetMd};
 use super::portals::{Direct, Portals, Target};
 use super::queue::broken;
@@ -106,7 +107,8 @@ impl<P: Portals> Conduit<P> {
         credit: u16,
         may_wait: bool,
     ) -> ReservedSend {
-        let chunk = self.reqsb.take().unwrap_or_else(|| self.wait_for_chunk(up));
+        let taken = self.reqsb.take(Hold::REQUEST);
+        let chunk = taken.unwrap_or_else(|| self.wait_for_chunk(up));
         let slot = match form {
             AmForm::Unpacked => self.reserve_data(up, &{ *m }),
             _ => None,
@@ -150,7 +152,9 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn wait_for_chunk<U: Upcall>(&self, up: U) -> u32 {
-        self.wait_full(up, ResourceNeed::of(&"a request for a send buffer"), || self.reqsb.take())
+        self.wait_full(up, ResourceNeed::of(&"a request for a send buffer"), || {
+            self.reqsb.take(Hold::REQUEST)
+        })
     }
 
     /// A ticket for the data of a request Long, and a TMPMD if they lie outside the segment.

@@ -5,10 +5,12 @@
 //! the holder touches the bytes of a chunk.
 
 use super::CHUNK;
+use super::hold::Hold;
 use super::memory::{self, Chunks};
 use super::portals::{MdFlags, MdPart, MdSpec, Portals, PortalsError};
 use super::sync::FreeList;
 use super::user::Descriptor;
+use sys::peer::Peer;
 
 pub(super) struct RplSb<P: Portals> {
     pub(super) chunks: Chunks,
@@ -37,7 +39,21 @@ impl<P: Portals> RplSb<P> {
 
     #[inline]
     pub(super) fn take(&self) -> Option<u32> {
-        self.free.take()
+        self.free.take(Hold::HERE)
+    }
+
+    /// A reply is about to leave from a chunk, with a SEND event.
+    #[inline]
+    pub(super) fn leaves(&self, chunk: u32) {
+        self.free.set_hold(chunk, Hold::REPLY);
+    }
+
+    /// A SEND event says that a reply has left from this chunk: gives it back. False if none was
+    /// to leave from it.
+    #[inline]
+    pub(super) fn has_left(&self, chunk: Peer<usize>) -> bool {
+        let left = self.free.end_hold(chunk, Hold::REPLY);
+        left.map(|chunk| self.free.give(chunk)).is_some()
     }
 
     #[cfg(test)]

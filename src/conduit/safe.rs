@@ -3,11 +3,12 @@
 //! Called by polls and by every wait. Invariant: its events need no further resource, so it may be
 //! polled at any time; they give back tickets, chunks, temporary descriptors and credits.
 
+use super::hold::Hold;
 use super::match_bits::{self, AmHeader, MessageKind, RmaBits};
 use super::portals::{Direct, InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::user::Descriptor;
 use super::{Conduit, OpId, Upcall};
-use crate::fault;
+use crate::{fault, report};
 use core::sync::atomic::{AtomicU32, Ordering};
 use sys::hint::cold_path;
 use sys::peer::Peer;
@@ -53,7 +54,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     #[inline(never)]
-    fn safe_event<U: Upcall>(&self, up: U, e: MdEvent, inline: &InlineBody) {
+    pub(super) fn safe_event<U: Upcall>(&self, up: U, e: MdEvent, inline: &InlineBody) {
         let descriptor = Descriptor::unpack(e.user);
         let bits = match e.kind {
             MdEventKind::ReplyEnd if !self.portals.echoes_match_bits() => {
@@ -61,47 +62,72 @@ impl<P: Portals> Conduit<P> {
             }
             _ => e.match_bits,
         };
-        let Some(kind) = match_bits::kind(bits) else { return };
-        match (e.kind, kind) {
+        let Some(kind) = match_bits::kind(bits) else { return self.no_message(&e) };
+        let awaited = match (e.kind, kind) {
             (MdEventKind::PutEnd, MessageKind::AmHeader) if descriptor == Descriptor::ReqSb => {
-                self.reply_arrived(up, &e, inline)
+                return self.reply_arrived(up, &e, inline);
             }
-            (MdEventKind::PutEnd, MessageKind::AmData) => self.reply_data_arrived(up, e),
+            (MdEventKind::PutEnd, MessageKind::AmData) if descriptor == Descriptor::RarSrc => {
+                return self.reply_data_arrived(up, e);
+            }
             (MdEventKind::SendEnd, MessageKind::AmHeader) => {
-                self.rplsb.give(AmHeader::chunk(bits));
-                self.tickets.give(1);
+                self.rplsb.has_left(Peer::new(AmHeader::chunk(bits) as usize))
+                    && self.tickets.give_for_event()
             }
-            (MdEventKind::SendEnd, MessageKind::Put) => self.has_left(descriptor, bits),
+            (MdEventKind::SendEnd, MessageKind::Put) => {
+                let op = RmaBits::unpack(bits).op;
+                self.has_left(descriptor, Hold::put(op), bits)
+            }
             (MdEventKind::SendEnd, MessageKind::AmData) => {
-                self.has_left(descriptor, bits);
-                self.tickets.give(1);
+                self.has_left(descriptor, Hold::DATA, bits) && self.tickets.give_for_event()
             }
             (MdEventKind::Ack, MessageKind::Put) => {
                 let rma = RmaBits::unpack(bits);
-                match descriptor {
-                    Descriptor::ReqSb => self.reqsb.give(rma.chunk),
-                    Descriptor::TmpMd(slot) => self.tmpmd.release(&self.portals, slot),
-                    _ => {}
-                }
-                self.complete(up, rma.op);
+                let hold = Hold::put(rma.op);
+                let chunk = Peer::new(rma.chunk as usize);
+                let awaited = match descriptor {
+                    Descriptor::ReqSb => {
+                        let ended = self.reqsb.end_hold(chunk, hold);
+                        ended.map(|chunk| self.reqsb.give(chunk)).is_some()
+                    }
+                    Descriptor::TmpMd(slot) => self.tmpmd.event(&self.portals, slot, hold),
+                    other => other == Descriptor::RarSrc,
+                };
+                awaited && self.complete(up, rma.op)
             }
             (MdEventKind::ReplyEnd, MessageKind::Get) => {
                 let rma = RmaBits::unpack(bits);
                 if fault::on("flip_get") && !e.mlength.equals(0) {
                     self.flip_arrived(descriptor, &e);
                 }
-                match descriptor {
-                    Descriptor::ReqSb => {
-                        self.reqsb.finish_get(rma.chunk);
-                        self.reqsb.give(rma.chunk);
-                    }
-                    Descriptor::TmpMd(slot) => self.tmpmd.release(&self.portals, slot),
-                    _ => {}
-                }
-                self.complete(up, rma.op);
+                let hold = Hold::get(rma.op);
+                let chunk = Peer::new(rma.chunk as usize);
+                let finish = |chunk| {
+                    self.reqsb.finish_get(chunk);
+                    self.reqsb.give(chunk);
+                };
+                let awaited = match descriptor {
+                    Descriptor::ReqSb => self.reqsb.end_hold(chunk, hold).map(finish).is_some(),
+                    Descriptor::TmpMd(slot) => self.tmpmd.event(&self.portals, slot, hold),
+                    other => other == Descriptor::RarSrc,
+                };
+                awaited && self.complete(up, rma.op)
             }
             // Some Portals post a SEND event for a get.
-            _ => {}
+            (MdEventKind::SendEnd, MessageKind::Get) => true,
+            _ => return self.no_message(&e),
+        };
+        if !awaited {
+            not_awaited(&e);
+        }
+    }
+
+    /// An event that is of no message of this library: some Portals post further kinds, which
+    /// count as nothing. One of the other kinds is damaged.
+    #[cold]
+    fn no_message(&self, e: &MdEvent) {
+        if !matches!(e.kind, MdEventKind::Other | MdEventKind::Unlink) {
+            not_awaited(e);
         }
     }
 
@@ -120,26 +146,48 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// The source of a put, or of the data of a Long, may be reused.
+    /// The source of a put, or of the data of a Long, may be reused. False if this is not
+    /// awaited.
     #[inline]
-    fn has_left(&self, descriptor: Descriptor, bits: u64) {
-        if let Descriptor::TmpMd(slot) = descriptor {
-            self.tmpmd.release(&self.portals, slot);
+    fn has_left(&self, descriptor: Descriptor, hold: Hold, bits: u64) -> bool {
+        if let Descriptor::TmpMd(slot) = descriptor
+            && !self.tmpmd.event(&self.portals, slot, hold)
+        {
+            return false;
         }
-        if let Some(thread) = match_bits::local(bits) {
-            let thread = self.threads.get(usize::from(thread));
-            thread.into_iter().for_each(|thread| thread.local_done(self.config.par()));
+        match match_bits::local(bits).map(usize::from) {
+            Some(thread) => {
+                self.threads.get(thread).is_some_and(|t| t.local_done(self.config.par()))
+            }
+            None => true,
         }
     }
 
+    /// A fragment of this operation is complete. False if no ticket was out for it.
     #[inline]
-    fn complete<U: Upcall>(&self, up: U, op: OpId) {
-        self.tickets.give(1);
-        if fault::on("drop_op") && every_64th() {
-            return;
+    fn complete<U: Upcall>(&self, up: U, op: OpId) -> bool {
+        if !self.tickets.give_for_event() {
+            return false;
         }
-        up.op_done(op);
+        if !(fault::on("drop_op") && every_64th()) {
+            up.op_done(op);
+        }
+        true
     }
+}
+
+/// Ends the job over an event that ends nothing which this process has begun.
+#[cold]
+fn not_awaited(e: &MdEvent) -> ! {
+    report::fatal(
+        format_args!(
+            "an event with match bits {:#018x} ({:?}) completes nothing that this process has started",
+            e.match_bits, e.kind
+        ),
+        format_args!(
+            "A rank of this host has overwritten memory that the ranks share, with a wild pointer perhaps."
+        ),
+    )
 }
 
 /// A planted fault's clock.

@@ -5,12 +5,14 @@
 //! is `false` only where the client has promised that no two threads are inside the library at
 //! once (`GASNET_SEQ`).
 
+use super::hold::Hold;
 use super::primitive::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Backoff, Ordering};
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use crossbeam_utils::CachePadded;
 use sys::hint::cold_path;
+use sys::peer::Peer;
 
 /// A value behind a lock that is held for a few instructions only, never while a handler runs.
 pub(super) struct ParLock<T> {
@@ -132,7 +134,7 @@ pub(super) fn take(par: bool, counter: &AtomicU32, n: u32) -> bool {
         return true;
     }
     while now >= n {
-        match counter.compare_exchange_weak(now, now - n, Ordering::Acquire, Ordering::Relaxed) {
+        match counter.compare_exchange_weak(now, now - n, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return true,
             Err(v) => now = v,
         }
@@ -153,13 +155,15 @@ pub(super) fn give(par: bool, counter: &AtomicU32, n: u32) {
 /// The end of a [`FreeList`].
 const NONE: u32 = u32::MAX;
 
-/// The free numbers below a limit: a stack, so that the number used last is used next.
+/// The free numbers below a limit: a stack, so that the number used last is used next. It also
+/// records what each number that is not free is held for.
 ///
 /// Treiber's stack (IBM RJ 5118, 1986) of indices. The upper half of the head counts changes, so
 /// that a head which was taken and put back meanwhile differs from the old one.
 pub(super) struct FreeList {
     par: bool,
     head: CachePadded<AtomicU64>,
+    /// Of a free number, the next free one or [`NONE`]; of another, its [`Hold`].
     next: Box<[AtomicU32]>,
 }
 
@@ -172,8 +176,9 @@ impl FreeList {
         FreeList { par, head: CachePadded::new(AtomicU64::new(u64::from(first))), next }
     }
 
+    /// Takes a number, for `hold`.
     #[inline]
-    pub(super) fn take(&self) -> Option<u32> {
+    pub(super) fn take(&self, hold: Hold) -> Option<u32> {
         // Acquire pairs with the Release in `give`: the link below the head is seen as stored.
         let mut head = self.head.load(Ordering::Acquire);
         loop {
@@ -182,19 +187,47 @@ impl FreeList {
                 cold_path();
                 return None;
             }
-            let next = u64::from(self.next[index as usize].load(Ordering::Relaxed));
+            let link = &self.next[index as usize];
+            let next = u64::from(link.load(Ordering::Relaxed));
             if !self.par {
                 self.head.store(next, Ordering::Relaxed);
+                link.store(hold.word(), Ordering::Relaxed);
                 return Some(index);
             }
             cold_path();
             let new = (head >> 32).wrapping_add(1) << 32 | next;
             match self.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire)
             {
-                Ok(_) => return Some(index),
+                Ok(_) => {
+                    link.store(hold.word(), Ordering::Relaxed);
+                    return Some(index);
+                }
                 Err(h) => head = h,
             }
         }
+    }
+
+    /// Says what a number, which the caller has, is held for from now on.
+    #[inline]
+    pub(super) fn set_hold(&self, index: u32, hold: Hold) {
+        self.next[index as usize].store(hold.word(), Ordering::Relaxed);
+    }
+
+    /// The event that `hold` waits for has arrived and names this number: the number, once, if it
+    /// is held for that. The caller has it then; before it takes another event it gives the
+    /// number back or calls [`FreeList::set_hold`].
+    #[inline(always)]
+    pub(super) fn end_hold(&self, number: Peer<usize>, hold: Hold) -> Option<u32> {
+        let index = number.below(self.next.len())?;
+        let word = &self.next[index];
+        if self.par {
+            cold_path();
+            let (relaxed, here) = (Ordering::Relaxed, Hold::HERE.word());
+            // Events of one queue are taken by one thread at a time, so nothing is ordered here.
+            let ended = word.compare_exchange(hold.word(), here, relaxed, relaxed);
+            return ended.ok().map(|_| index as u32);
+        }
+        (word.load(Ordering::Relaxed) == hold.word()).then_some(index as u32)
     }
 
     #[inline]
@@ -238,6 +271,7 @@ impl FreeList {
 
 #[cfg(test)]
 mod tests {
+    use super::super::message::OpId;
     use super::*;
     use std::thread;
 
@@ -246,14 +280,42 @@ mod tests {
         for par in [false, true] {
             let list = FreeList::new(par, 3);
             assert_eq!(
-                [list.take(), list.take(), list.take(), list.take()],
+                [
+                    list.take(Hold::HERE),
+                    list.take(Hold::HERE),
+                    list.take(Hold::HERE),
+                    list.take(Hold::HERE)
+                ],
                 [Some(0), Some(1), Some(2), None]
             );
             list.give(1);
             list.give(2);
-            assert_eq!([list.take(), list.take(), list.take()], [Some(2), Some(1), None]);
+            assert_eq!(
+                [list.take(Hold::HERE), list.take(Hold::HERE), list.take(Hold::HERE)],
+                [Some(2), Some(1), None]
+            );
         }
-        assert_eq!(FreeList::new(true, 0).take(), None);
+        assert_eq!(FreeList::new(true, 0).take(Hold::HERE), None);
+    }
+
+    #[test]
+    fn an_event_ends_the_hold_that_it_is_for_and_once() {
+        let (put, get) = (Hold::put(OpId(5)), Hold::get(OpId(5)));
+        for par in [false, true] {
+            let list = FreeList::new(par, 2);
+            let ends = |number, hold| list.end_hold(Peer::new(number), hold).is_some();
+            assert!(!ends(0, put) && !ends(7, put));
+            assert_eq!(list.take(put), Some(0));
+            assert!(!ends(0, get) && !ends(1, put));
+            assert!(ends(0, put));
+            list.set_hold(0, Hold::HERE);
+            assert!(!ends(0, put));
+            list.set_hold(0, get);
+            assert!(ends(0, get));
+            list.give(0);
+            assert!(!ends(0, get) && !ends(0, Hold::HERE));
+            assert_eq!([list.take(put), list.take(put), list.take(put)], [Some(0), Some(1), None]);
+        }
     }
 
     #[test]
@@ -264,7 +326,7 @@ mod tests {
             for _ in 0..3 {
                 s.spawn(|| {
                     for _ in 0..20_000 {
-                        if let Some(i) = list.take() {
+                        if let Some(i) = list.take(Hold::HERE) {
                             assert!(!held[i as usize].swap(true, Ordering::AcqRel));
                             held[i as usize].store(false, Ordering::Release);
                             list.give(i);
@@ -273,7 +335,9 @@ mod tests {
                 });
             }
         });
-        assert!((0..3).all(|_| list.take().is_some()) && list.take().is_none());
+        assert!(
+            (0..3).all(|_| list.take(Hold::HERE).is_some()) && list.take(Hold::HERE).is_none()
+        );
     }
 
     #[test]

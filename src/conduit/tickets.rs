@@ -6,18 +6,20 @@
 //! its holder waits for nothing more; so tickets always come back, through events of SAFE_EQ
 //! alone.
 
-use super::primitive::AtomicU32;
+use super::primitive::{AtomicU32, Ordering};
 use super::sync;
 use crossbeam_utils::CachePadded;
 
 pub(super) struct Tickets {
     par: bool,
     free: CachePadded<AtomicU32>,
+    /// How many there are.
+    count: u32,
 }
 
 impl Tickets {
     pub(super) fn new(par: bool, count: u32) -> Self {
-        Tickets { par, free: CachePadded::new(AtomicU32::new(count)) }
+        Tickets { par, free: CachePadded::new(AtomicU32::new(count)), count }
     }
 
     /// Takes `n` or none.
@@ -34,5 +36,15 @@ impl Tickets {
     #[inline]
     pub(super) fn give(&self, n: u32) {
         sync::give(self.par, &self.free, n);
+    }
+
+    /// An event gives one back. False, and nothing done, if all tickets are here already.
+    #[inline]
+    pub(super) fn give_for_event(&self) -> bool {
+        let missing = self.free.load(Ordering::Relaxed) < self.count;
+        if missing {
+            self.give(1);
+        }
+        missing
     }
 }

@@ -7,6 +7,7 @@
 //! events. So an event of an old descriptor is never taken for one of a new one in the same slot,
 //! and Portals never finds it in use.
 
+use super::hold::Hold;
 use super::portals::{MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError};
 use super::queue::broken;
 use super::sync::{self, FreeList};
@@ -15,10 +16,15 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::atomic::AtomicCell;
 
+/// The owner among the holders of a slot; more than its events.
+const OWNER: u32 = 1 << 16;
+
 struct TmpMdSlot<Md> {
     bound: AtomicCell<Option<(Md, MdRegion)>>,
-    /// Holders: the owner and the events to come.
-    holds: AtomicU32,
+    /// Holders: the owner, which counts as [`OWNER`], and the events to come.
+    holders: AtomicU32,
+    /// Which events these are.
+    hold: AtomicU32,
     /// The match bits of the get, for networks whose REPLY events lack them.
     note: AtomicU64,
 }
@@ -34,7 +40,8 @@ impl<P: Portals> TmpMd<P> {
     pub(super) fn new(par: bool, count: u32, eq: &P::Eq) -> Self {
         let slot = || TmpMdSlot {
             bound: AtomicCell::new(None),
-            holds: AtomicU32::new(0),
+            holders: AtomicU32::new(0),
+            hold: AtomicU32::new(0),
             note: AtomicU64::new(0),
         };
         let slots = (0..count).map(|_| slot()).collect();
@@ -44,7 +51,7 @@ impl<P: Portals> TmpMd<P> {
     /// Takes a slot.
     #[inline]
     pub(super) fn take(&self) -> Option<u32> {
-        self.free.take()
+        self.free.take(Hold::HERE)
     }
 
     #[cfg(test)]
@@ -58,17 +65,19 @@ impl<P: Portals> TmpMd<P> {
         self.free.give(slot);
     }
 
-    /// Binds a descriptor that will have `events` events. The caller, its owner, lets go of it
-    /// with [`TmpMd::release`], as each event does.
+    /// Binds a descriptor that will have `events` events, those of `hold`. The caller, its owner,
+    /// lets go of it with [`TmpMd::release`], each event with [`TmpMd::event`].
     pub(super) fn bind(
         &self,
         portals: &P,
         slot: u32,
         region: MdRegion,
+        hold: Hold,
         events: u32,
     ) -> MdPart<P::Md> {
         let s = &self.slots[slot as usize];
-        s.holds.store(events + 1, Ordering::Relaxed);
+        s.hold.store(hold.word(), Ordering::Relaxed);
+        s.holders.store(OWNER + events, Ordering::Relaxed);
         let spec = MdSpec {
             region,
             max_size: None,
@@ -103,13 +112,33 @@ impl<P: Portals> TmpMd<P> {
         }
     }
 
-    /// A holder of a bound descriptor lets go of it.
+    /// The owner of a bound descriptor lets go of it.
     pub(super) fn release(&self, portals: &P, slot: u32) {
         let s = &self.slots[slot as usize];
-        if sync::count(self.par, &s.holds, -1) != 0 {
-            return;
+        if sync::count(self.par, &s.holders, -(OWNER as i32)) == 0 {
+            self.unbind(portals, slot);
         }
-        if let Some((md, _)) = s.bound.take() {
+    }
+
+    /// An event names the descriptor in this slot, as one of `hold`. False if that descriptor
+    /// expects no such event.
+    pub(super) fn event(&self, portals: &P, slot: u32, hold: Hold) -> bool {
+        let Some(s) = self.slots.get(slot as usize) else { return false };
+        if s.hold.load(Ordering::Relaxed) != hold.word() {
+            return false;
+        }
+        let one_less = |holders: u32| (holders % OWNER != 0).then(|| holders - 1);
+        // AcqRel: the last holder sees what the others did with the descriptor.
+        match s.holders.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less) {
+            Ok(1) => self.unbind(portals, slot),
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+        true
+    }
+
+    fn unbind(&self, portals: &P, slot: u32) {
+        if let Some((md, _)) = self.slots[slot as usize].bound.take() {
             portals.md_unlink(md).unwrap_or_else(|e| broken(e));
         }
         self.free.give(slot);

@@ -222,14 +222,8 @@ impl TakenEvent {
         (self.what >> 16 & 0xffff) as u32
     }
     pub(crate) fn md(&self) -> MdHandle {
-        event_md(self.what)
+        MdHandle((self.what >> 32) as u32)
     }
-}
-
-/// The descriptor in the word `what` of an event, as a peer wrote it.
-#[inline(always)]
-pub(crate) fn event_md(what: u64) -> MdHandle {
-    MdHandle((what >> 32) as u32)
 }
 
 /// Advances to the event with this ticket: all before it have been read.

@@ -2,6 +2,7 @@
 //! process waits for them.
 
 use super::credits::policy::CreditField;
+use super::hold::Hold;
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::Direct;
 use super::*;
@@ -362,10 +363,10 @@ fn a_thread_each() {
 }
 
 /// What no library of ours sends ends the job: fewer bytes than arguments, a chunk that begins
-/// nowhere, one that is not there.
+/// nowhere, one that is not there or not held for this reply.
 #[test]
 fn what_makes_no_sense_is_fatal() {
-    for case in 0..4 {
+    for case in 0..6 {
         let (code, text) = run_case("conduit::tests::implicit::case", case);
         let right = case == 0;
         assert_eq!(code, Some(if right { 0 } else { 1 }), "case {case}: {text}");
@@ -380,12 +381,17 @@ fn case() {
     let world = world(2, 100);
     let (asks, c) = (&world.ranks[1].conduit, &world.ranks[0].conduit);
     // Two chunks of two requests.
-    let held = [asks.reqsb.take(), asks.reqsb.take()].map(|chunk| chunk.expect("free"));
+    let held = [asks.reqsb.take(Hold::REQUEST), asks.reqsb.take(Hold::REQUEST)]
+        .map(|chunk| chunk.expect("free"));
+    let put = asks.reqsb.take(Hold::put(OpId(1))).expect("free");
     let (args, bytes) = [
         ([held[1], 0], 8),
         ([held[1], 0], 0),
         ([u32::MAX, 0], 8),
         ([asks.config.sb_chunks, 0], 8),
+        // The chunk of the first reply once more, and one that a put holds.
+        ([held[0], 0], 8),
+        ([put, 0], 8),
     ][case];
     let plain = AmHeader::plain(AmForm::Short, false);
     let (bits, data) = AmHeader { handler: 0, numargs: 1, ..plain }.pack();
@@ -395,5 +401,5 @@ fn case() {
         .portals
         .put_at_once([body], &c.am_target(JobRank(1), bits, held[0] as usize * CHUNK, data));
     assert!(sent && asks.poll(up(&world, 1)));
-    assert_eq!(asks.reqsb.left(), asks.config.sb_chunks);
+    assert_eq!(asks.reqsb.left(), asks.config.sb_chunks - 1);
 }

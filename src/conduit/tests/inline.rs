@@ -1,6 +1,7 @@
 //! Bodies that travel in events: which ones do, that each arrives complete in every form of
 //! message, and which headers are refused.
 
+use super::hold::Hold;
 use super::match_bits::{AmForm, AmHeader, DESTINATIONS, TargetMd};
 use super::portals::{Direct, InlineBody};
 use super::*;
@@ -245,7 +246,7 @@ fn a_header_that_cannot_be_is_fatal() {
         (None, Some("makes no sense"), Some("aims outside our segment"));
     for (case, says) in [
         whole, whole, whole, whole, senseless, senseless, outside, outside, outside, outside,
-        senseless, senseless, senseless, senseless,
+        senseless, senseless, senseless, senseless, senseless,
     ]
     .into_iter()
     .enumerate()
@@ -262,7 +263,7 @@ fn case() {
     let case = this_case();
     let world = world(1);
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
-    let free = gets.reqsb.take().expect("a chunk");
+    let free = gets.reqsb.take(Hold::REQUEST).expect("a chunk");
     let beyond = gets.config.sb_chunks;
     let end = SEGMENT as u64;
     let (request, reply) = (TargetMd::ReqHdr, TargetMd::ReqSb);
@@ -284,6 +285,8 @@ fn case() {
         (AmForm::Short, 3, 0, 0, request, 0),
         (AmForm::Short, 4, 0, 0, reply, free),
         (AmForm::Short, 5, 0, 0, request, 0),
+        // To a chunk that no request holds.
+        (AmForm::Short, 2, 0, 0, reply, free + 1),
     ][case];
     let am = AmHeader {
         numargs,
@@ -295,7 +298,7 @@ fn case() {
         chunk,
         source: if case == 11 { JobRank(2) } else { JobRank(0) },
         credit: u16::from(target == request),
-        ..AmHeader::plain(form, (target == request) != (case > 11))
+        ..AmHeader::plain(form, (target == request) != (12..14).contains(&case))
     };
     let (bits, data) = am.pack();
     let bits = bits & match_bits::IGNORE | target as u64;

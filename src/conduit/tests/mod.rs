@@ -7,6 +7,7 @@
 pub(super) mod fake;
 mod figures;
 mod halves;
+mod holds;
 mod implicit;
 mod inline;
 mod latency;

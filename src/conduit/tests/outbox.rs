@@ -1,6 +1,7 @@
 //! Payloads that stay at their sender: which ones do, for how long, and which headers are
 //! refused.
 
+use super::hold::Hold;
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::InlineBody;
 use super::*;
@@ -260,7 +261,7 @@ fn case() {
         (None, 8, true),
         (None, 8, true),
     ][case];
-    let chunk = gets.reqsb.take().expect("a chunk");
+    let chunk = gets.reqsb.take(Hold::REQUEST).expect("a chunk");
     let numargs = u8::from(case == 6);
     let am =
         AmHeader { extent: length, chunk, numargs, ..AmHeader::plain(AmForm::Outbox, request) };

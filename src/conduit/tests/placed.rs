@@ -1,6 +1,7 @@
 //! Longs whose payload is put to its destination before their message is sent: what their
 //! headers say, and which headers are refused.
 
+use super::hold::Hold;
 use super::match_bits::{AmForm, AmHeader, DESTINATIONS};
 use super::portals::InlineBody;
 use super::*;
@@ -126,7 +127,7 @@ fn case() {
     let world = world(0, true);
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
     // The chunk of the request that a reply answers.
-    let chunk = gets.reqsb.take().expect("a chunk");
+    let chunk = gets.reqsb.take(Hold::REQUEST).expect("a chunk");
     let am = AmHeader { extent: length.into(), chunk, ..AmHeader::plain(AmForm::Placed, request) };
     let sent = send_header(c, &am, place.map(|place| [place, 0, 0, 0]));
     let up = Up { world: &world, rank: 1, thread: 0, handler: traffic::nothing };

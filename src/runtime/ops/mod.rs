@@ -37,6 +37,17 @@ pub struct Ops {
     syncs: AtomicUsize,
 }
 
+/// The network has completed a fragment that this process did not start.
+#[cold]
+fn never_initiated(op: OpId) -> ! {
+    report::fatal(
+        format_args!("the network completed operation {:#x}, of which nothing is in flight", op.0),
+        format_args!(
+            "A rank of this host has overwritten memory that the ranks share, with a wild pointer perhaps."
+        ),
+    )
+}
+
 impl Ops {
     /// An empty registry for up to `threads` threads, at most [`MAX_THREADS`].
     pub fn new(threads: usize) -> Ops {
@@ -142,25 +153,26 @@ impl Ops {
     }
 
     /// Counts a fragment of `op` as complete; from any thread. The thread that syncs sees what
-    /// it wrote.
+    /// it wrote. Ends the job if no fragment of `op` is in flight: the id came from the network.
     pub fn complete(&self, op: OpId) {
-        let count = self.lane_of(thread_of(op)).and_then(|lane| match kind_of(op)? {
-            OpIdKind::Explicit => lane.slot(index_of(op)).map(|slot| &slot.done),
-            OpIdKind::Implicit(kind) => Some(&lane.shared.done[kind as usize]),
+        let counts = self.lane_of(thread_of(op)).and_then(|lane| match kind_of(op)? {
+            OpIdKind::Explicit => lane.slot(index_of(op)).map(|slot| (&slot.issued, &slot.done)),
+            OpIdKind::Implicit(kind) => {
+                let kind = kind as usize;
+                Some((&lane.owner.issued[kind], &lane.shared.done[kind]))
+            }
         });
-        let Some(count) = count else {
-            report::fatal(
-                format_args!(
-                    "the network completed operation {:#x}, which was never initiated",
-                    op.0
-                ),
-                format_args!("This is a mistake in the library; please report it."),
-            );
-        };
-        if self.concurrent {
-            count.fetch_add(1, Ordering::Release);
+        let Some((issued, done)) = counts else { never_initiated(op) };
+        let before = if self.concurrent {
+            done.fetch_add(1, Ordering::Release)
         } else {
-            count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+            let before = done.load(Ordering::Relaxed);
+            done.store(before.wrapping_add(1), Ordering::Release);
+            before
+        };
+        // The fragments were counted before the first was sent.
+        if issued.load(Ordering::Relaxed) == before {
+            never_initiated(op);
         }
     }
 

@@ -1,0 +1,65 @@
+//! What a chunk or a temporary descriptor is held for, in one word: which event ends the hold.
+//!
+//! Written by the file that takes the resource, compared by the file that receives the event.
+//! Invariant: an event that a peer has damaged ends no hold but one of its own kind or
+//! operation, and ends it once; what it may return twice is refused.
+
+use super::message::OpId;
+
+/// What ends the hold of a resource. Never a number below 2^31, never [`u32::MAX`]: the list of
+/// free numbers keeps it where a free number has its link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct Hold(u32);
+
+const HELD: u32 = 1 << 31;
+const KIND_SHIFT: u32 = 28;
+/// Bits of an operation that are compared.
+const NAME: u32 = (1 << KIND_SHIFT) - 1;
+
+impl Hold {
+    /// No event: code of this process has it.
+    pub(super) const HERE: Hold = Hold(HELD);
+    /// The SEND event of a reply that leaves the chunk.
+    pub(super) const REPLY: Hold = Hold(HELD | 1 << KIND_SHIFT);
+    /// The SEND event of the data of a Long.
+    pub(super) const DATA: Hold = Hold(HELD | 2 << KIND_SHIFT);
+    /// The reply to the request that left from the chunk. Which rank replies is not compared: that
+    /// costs 1 % of `one_way_request`.
+    pub(super) const REQUEST: Hold = Hold(HELD | 3 << KIND_SHIFT);
+
+    /// The events of a put of this operation.
+    #[inline(always)]
+    pub(super) const fn put(op: OpId) -> Hold {
+        Hold(HELD | 4 << KIND_SHIFT | op.0 & NAME)
+    }
+
+    /// The REPLY event of a get of this operation.
+    #[inline(always)]
+    pub(super) const fn get(op: OpId) -> Hold {
+        Hold(HELD | 5 << KIND_SHIFT | op.0 & NAME)
+    }
+
+    /// The word.
+    #[inline(always)]
+    pub(super) const fn word(self) -> u32 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holds_differ_from_each_other_and_from_links() {
+        let op = OpId(7);
+        let all =
+            [Hold::HERE, Hold::REPLY, Hold::DATA, Hold::REQUEST, Hold::put(op), Hold::get(op)];
+        for (i, a) in all.iter().enumerate() {
+            assert!(all[i + 1..].iter().all(|b| a != b) && a.word() >= HELD);
+        }
+        assert_ne!(Hold::get(OpId(u32::MAX)).word(), u32::MAX);
+        assert_ne!(Hold::put(op), Hold::put(OpId(8)));
+    }
+}
