@@ -2,6 +2,8 @@
 # The layers hold. Prints what is wrong. Arguments choose checks; without any, all run:
 #   libc    only crate sys names libc
 #   lines   no Rust file has more than 600 lines
+#   opened  what opens a descriptor moves it above the standard ones: one file makes owned
+#           descriptors of numbers
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,6 +22,11 @@ check_lines() {
     git ls-files '*.rs' | xargs wc -l | awk '$1 > 600 && $2 != "total" { print "more than 600 lines: " $2 " has " $1 }'
 }
 
-[ $# -gt 0 ] || set -- libc lines
+check_opened() {
+    git grep -n 'from_raw_fd' -- 'sys/src/*.rs' 'src/*.rs' 'portals/src/*.rs' 'portals/capi/src/*.rs' \
+        ':!sys/src/descriptor.rs' | sed 's/^/a descriptor that may be 0, 1 or 2: /'
+}
+
+[ $# -gt 0 ] || set -- libc lines opened
 wrong=$(for check in "$@"; do "check_$check" || true; done)
 [ -z "$wrong" ] || { echo "$wrong"; exit 1; }

@@ -370,14 +370,21 @@ fn bad_usage_is_told() {
         .gives(127)
         .says("cannot be started: No such file");
     std::fs::remove_file(&plain).unwrap();
-    // The variable of a job without the job.
-    let o = Command::new(probe())
-        .args(["all", "return:0", "-"])
-        .env("GASNET_SPAWN_FDS", "0,2,5,50,51,52,53,54")
-        .output()
-        .unwrap();
-    assert_eq!(o.status.code(), Some(9));
-    assert!(String::from_utf8_lossy(&o.stderr).contains("Unset GASNET_SPAWN_FDS"));
+    // The variable of a job without the job: descriptors that are closed, standard, or equal.
+    for fds in ["50,51,52,53,54", "0,1,2,1,2", "0,0,0,0,0", "0,1,2,3,4,5,6", "5"] {
+        let o = Command::new("sh")
+            .args(["-c", "exec \"$0\" \"$@\" 3<&0 4<&0 5<&0 6<&0 7<&0"])
+            .arg(probe())
+            .args(["all", "return:0", "-"])
+            .env("GASNET_SPAWN_FDS", format!("0,2,5,{fds}"))
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&o.stderr);
+        assert_eq!(o.status.code(), Some(9), "{fds}: {err}");
+        let five = "five different descriptors, open and not 0, 1 or 2";
+        assert!(err.contains(five), "{fds}: {err}");
+        assert!(err.contains("Unset GASNET_SPAWN_FDS"), "{fds}: {err}");
+    }
 }
 
 /// A job of gasnetrun with options.

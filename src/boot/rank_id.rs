@@ -100,7 +100,10 @@ impl RankId {
         let Some(text) = launcher_variables::variable(&name) else { return Ok(None) };
         let bad = || {
             BootError::new(
-                format!("{name}={text} is invalid, or its descriptors are closed"),
+                format!(
+                    "{name}={text} is invalid: it names a rank, the ranks of the job, a cookie and \
+                     five different descriptors, open and not 0, 1 or 2"
+                ),
                 format!(
                     "Unset {name}; start ranks only by gasnetrun, and close no inherited \
                      descriptor before gasnet_init."
@@ -112,24 +115,48 @@ impl RankId {
         let (Ok(rank), Ok(size)) = (u32::try_from(*rank), u32::try_from(*size)) else {
             return Err(bad());
         };
-        let mut fds = fds.iter().map(|&n| {
-            let n = i32::try_from(n).map_err(|_| bad())?;
-            // SAFETY: gasnetrun opened these descriptors for this process, which has not used
-            // them.
-            unsafe { sys::descriptor::inherited(n) }.ok_or_else(bad)
-        });
-        let mut next = || fds.next().unwrap_or_else(|| Err(bad()));
+        let fds: Vec<i32> = fds.iter().filter_map(|&n| i32::try_from(n).ok()).collect();
+        let fds: [i32; 5] = fds.try_into().map_err(|_| bad())?;
+        if !are_inherited(&fds) {
+            return Err(bad());
+        }
+        // SAFETY: gasnetrun opened these descriptors for this process, which has not used them;
+        // they are distinct.
+        let [control, arena, segments, scratch, socket] =
+            fds.map(|n| unsafe { sys::descriptor::inherited(n) }.ok_or_else(bad));
         let id = RankId {
             rank: JobRank(rank),
             size,
             cookie: *cookie,
-            control: next()?,
-            memory: HostMemory { arena: next()?, segments: next()?, scratch: next()? },
-            socket: next()?,
+            control: control?,
+            memory: HostMemory { arena: arena?, segments: segments?, scratch: scratch? },
+            socket: socket?,
         };
         // SAFETY: no other thread uses the environment during gasnet_init, as its description
         // demands.
         unsafe { sys::environment::unset(SPAWN_FDS) };
         Ok(Some(id))
+    }
+}
+
+/// Whether these can be the descriptors of a rank: none is a standard one, which belongs to the
+/// program, and all are open and distinct. Otherwise none of them may be taken over, or closed.
+fn are_inherited(fds: &[i32]) -> bool {
+    fds.iter().enumerate().all(|(i, &fd)| {
+        fd >= sys::descriptor::FIRST_OWN && sys::descriptor::is_open(fd) && !fds[..i].contains(&fd)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_of_a_rank_are_distinct_and_not_standard() {
+        let (a, b) = sys::descriptor::pipe().unwrap();
+        let (a, b) = (a.as_raw_fd(), b.as_raw_fd());
+        assert!(are_inherited(&[a, b]));
+        assert!(!are_inherited(&[a, a]) && !are_inherited(&[a, -1]));
+        assert!((0..3).all(|standard| !are_inherited(&[a, standard])));
     }
 }

@@ -8,7 +8,7 @@ use crate::process::{self, Liveness, parse_state};
 use crate::signal::Signal;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 /// Which of the two processes returns from [`fork`].
@@ -158,11 +158,8 @@ pub fn await_any() -> io::Result<(u32, Ended)> {
 pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
     // SAFETY: the descriptor was just opened, so nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    unsafe { crate::descriptor::opened(fd as i32) }
 }
 
 /// How the process ended that `pidfd` names, which need not be a child of this one. `None` if

@@ -1,10 +1,64 @@
 //! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot`,
 //! for `gasnetrun` among others, by `runtime::job`, `ptlrun` and the C interface of `portals3`.
 //!
-//! Invariant: a descriptor that is made here is closed on exec, except by [`redirect`].
+//! Invariants: a descriptor that is made here is closed on exec, except by [`redirect`]. A
+//! descriptor that this crate makes and keeps is none of 0 to 2, even where the program was
+//! started with one of those closed: each system call that opens one is followed by [`opened`] or
+//! [`above_standard`]. Otherwise the next message on standard error would go to a memory file.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// The first number that is no standard descriptor.
+pub const FIRST_OWN: RawFd = 3;
+
+/// Moves a descriptor, which is to be closed on exec, above the standard ones. Returns its number
+/// afterwards, negative if it was so before or if the system has no other. Async-signal-safe.
+///
+/// # Safety
+/// Nothing else in this process may own the number.
+pub(crate) unsafe fn above_standard(fd: RawFd) -> RawFd {
+    if !(0..FIRST_OWN).contains(&fd) {
+        return fd;
+    }
+    // SAFETY: touches no memory.
+    let moved = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, FIRST_OWN) };
+    let errno = crate::errno();
+    // SAFETY: the caller gives the number up.
+    unsafe { libc::close(fd) };
+    crate::set_errno(errno);
+    moved
+}
+
+/// Takes over what a system call has returned that opens a descriptor, to be closed on exec, and
+/// moves it above the standard ones.
+///
+/// # Errors
+/// That of the system call, if the number is negative; that of moving.
+///
+/// # Safety
+/// Nothing else in this process may own the number.
+pub(crate) unsafe fn opened(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: as the caller says.
+    match unsafe { above_standard(fd) } {
+        ..0 => Err(io::Error::last_os_error()),
+        // SAFETY: it is open, and the caller knows that nothing else owns it.
+        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+    }
+}
+
+/// [`opened`] for a call that opens two.
+///
+/// # Errors
+/// As there.
+///
+/// # Safety
+/// As there.
+pub(crate) unsafe fn opened_pair(fds: [RawFd; 2]) -> io::Result<(OwnedFd, OwnedFd)> {
+    // SAFETY: as the caller says.
+    let [a, b] = fds.map(|fd| unsafe { opened(fd) });
+    Ok((a?, b?))
+}
 
 /// Whether a descriptor has this number.
 pub fn is_open(fd: RawFd) -> bool {
@@ -39,7 +93,7 @@ pub unsafe fn inherited(fd: RawFd) -> Option<OwnedFd> {
 /// That of the system; `fd` may not be open.
 pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: touches no memory; a number that is not open is an error.
-    match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) } {
+    match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, FIRST_OWN) } {
         -1 => Err(io::Error::last_os_error()),
         // SAFETY: the descriptor was just opened, so nothing else owns it.
         new => Ok(unsafe { OwnedFd::from_raw_fd(new) }),
@@ -100,8 +154,7 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptors were just opened, so nothing else owns them.
-    let [from, to] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    Ok((from, to))
+    unsafe { opened_pair(fds) }
 }
 
 /// Reads what has arrived, waiting for the first of it, and returns how many bytes; 0 at the
@@ -133,6 +186,58 @@ pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
+
+    /// In a child whose standard descriptors are closed.
+    #[test]
+    fn nothing_becomes_a_standard_descriptor() {
+        // SAFETY: the child makes descriptors and ends.
+        let crate::child::Forked::Parent(child) = unsafe { crate::child::fork() }.unwrap() else {
+            crate::exit_now(opened_without_standard_ones());
+        };
+        assert_eq!(crate::child::await_child(child), crate::child::Ended::Exited(0));
+    }
+
+    /// 0, or which way to open a descriptor has given a standard one.
+    fn opened_without_standard_ones() -> i32 {
+        for standard in 0..FIRST_OWN {
+            // SAFETY: nothing in this process uses them any more.
+            unsafe { libc::close(standard) };
+        }
+        let me = crate::process::pid();
+        let name = format!("gasnet-standard-{me}");
+        let set = crate::signal::SignalSet::of(&[crate::signal::Signal::USR2]);
+        let all = || -> io::Result<Vec<OwnedFd>> {
+            let (a, b) = pipe()?;
+            let (c, d) = crate::socket::pair()?;
+            let listener = crate::socket::listen(&name, 1)?;
+            let connected = crate::socket::connect(&name)?;
+            let accepted = crate::socket::accept(listener.as_fd())?;
+            crate::socket::send_fds(c.as_fd(), b"x", &[a.as_fd()])?;
+            let (_, received) = crate::socket::receive_fds(d.as_fd(), &mut [0; 8])?;
+            let file = crate::memory::MemFd::create(c"gasnet-standard")?.into();
+            let copy = duplicate(b.as_raw_fd())?;
+            let pid = crate::child::pidfd(me)?;
+            let queue = crate::signal::SignalQueue::new(&set)?;
+            let lines = crate::file::open_for_lines(c"/dev/null")?;
+            // SAFETY: just opened.
+            let lines = unsafe { OwnedFd::from_raw_fd(lines) };
+            let queue = duplicate(queue.as_fd().as_raw_fd())?;
+            let made = [a, b, c, d, listener, connected, accepted, file, copy, pid, queue, lines];
+            Ok(made.into_iter().chain(received).collect())
+        };
+        let Ok(all) = all() else { return 100 };
+        let standard = all.iter().position(|fd| fd.as_raw_fd() < FIRST_OWN);
+        let inherited = all.iter().any(|fd| {
+            // SAFETY: touches no memory.
+            unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFD) & libc::FD_CLOEXEC == 0 }
+        });
+        match standard {
+            Some(i) => i as i32 + 1,
+            None if all.len() != 13 || inherited || (0..FIRST_OWN).any(is_open) => 101,
+            None => 0,
+        }
+    }
 
     #[test]
     fn a_duplicate_leads_to_the_same() {

@@ -3,17 +3,20 @@
 //!
 //! The async-signal-safe functions ignore failures, because no caller could report them.
 
+use crate::descriptor;
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU8;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 /// Opens the file at `path` for writing and makes it empty; `more` are flags of `open`. A
 /// negative number on failure. Async-signal-safe.
 fn create(path: &CStr, more: i32) -> i32 {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | more;
     // SAFETY: the path is NUL-terminated.
-    unsafe { libc::open(path.as_ptr(), flags, 0o644) }
+    let fd = unsafe { libc::open(path.as_ptr(), flags, 0o644) };
+    // SAFETY: the descriptor was just opened, so nothing else owns it.
+    unsafe { descriptor::above_standard(fd) }
 }
 
 /// Writes all of `bytes` to a descriptor, ignoring failures. Async-signal-safe.
@@ -74,11 +77,9 @@ pub fn read_new_pipe(path: &CStr) -> io::Result<OwnedFd> {
     }
     let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
     // SAFETY: the path is NUL-terminated.
-    match unsafe { libc::open(path.as_ptr(), flags) } {
-        -1 => Err(io::Error::last_os_error()),
-        // SAFETY: the descriptor was just opened, so nothing else owns it.
-        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
-    }
+    let fd = unsafe { libc::open(path.as_ptr(), flags) };
+    // SAFETY: the descriptor was just opened, so nothing else owns it.
+    unsafe { descriptor::opened(fd) }
 }
 
 /// A file that text is written to piece by piece, ignoring failures. Async-signal-safe: it

@@ -59,6 +59,8 @@ pub(crate) unsafe fn run(
         crate::signal::set_mask(&crate::signal::SignalSet::of(&[]));
         // SAFETY: the path is NUL-terminated.
         let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+        // SAFETY: the descriptor was just opened, so nothing else owns it.
+        let null = unsafe { crate::descriptor::above_standard(null) };
         for (from, to) in [(fd, 1), (null, 0), (null, 2)] {
             // SAFETY: touches no memory; the descriptors are those of this copy of the process.
             unsafe { libc::dup2(from, to) };

@@ -53,11 +53,8 @@ impl MemFd {
     pub fn create(name: &CStr) -> io::Result<MemFd> {
         // SAFETY: the name is NUL-terminated.
         let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
         // SAFETY: the descriptor was just opened, so nothing else owns it.
-        Ok(MemFd(unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) }))
+        unsafe { crate::descriptor::opened(fd) }.map(MemFd)
     }
 
     /// Its length in bytes.

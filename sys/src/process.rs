@@ -123,6 +123,8 @@ pub fn liveness(pid: u32) -> Liveness {
     let mut text = [0u8; 128];
     // SAFETY: the path is NUL-terminated, since its last byte is never written.
     let fd = unsafe { libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    // SAFETY: the descriptor was just opened, so nothing else owns it.
+    let fd = unsafe { crate::descriptor::above_standard(fd) };
     if fd < 0 {
         // Without /proc, or where it is hidden, the null signal finds out at least whether the
         // process exists. SAFETY: signal 0 is not delivered.

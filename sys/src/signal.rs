@@ -4,7 +4,7 @@
 
 use core::ffi::c_void;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// A signal, by its number.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -344,11 +344,8 @@ impl SignalQueue {
     pub fn new(set: &SignalSet) -> io::Result<SignalQueue> {
         // SAFETY: the set is live.
         let fd = unsafe { libc::signalfd(-1, &set.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
         // SAFETY: the descriptor was just opened, so nothing else owns it.
-        Ok(SignalQueue(unsafe { OwnedFd::from_raw_fd(fd) }))
+        unsafe { crate::descriptor::opened(fd) }.map(SignalQueue)
     }
 
     /// The next signal; `None` if none has arrived. Does not wait.

@@ -5,9 +5,10 @@
 //! vanishes with the socket. Any process that knows the name can connect, so each side checks
 //! the other's [`PeerCredentials`].
 
+use crate::descriptor;
 use crate::signal::Signal;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Two connected sockets, both closed on exec.
 ///
@@ -21,8 +22,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptors were just opened, so nothing else owns them.
-    let [a, b] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    Ok((a, b))
+    unsafe { descriptor::opened_pair(fds) }
 }
 
 /// The address of this name in the abstract namespace, and its length.
@@ -48,11 +48,8 @@ fn unconnected(flags: i32) -> io::Result<OwnedFd> {
     let fd = unsafe {
         libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0)
     };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
     // SAFETY: the descriptor was just opened, so nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    unsafe { descriptor::opened(fd) }
 }
 
 /// A socket that listens under this name, closed on exec, for at most `backlog` connections
@@ -81,11 +78,8 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let (fd, null) = (listener.as_raw_fd(), core::ptr::null_mut());
     // SAFETY: null says that the address of the other side is not wanted.
     let fd = unsafe { libc::accept4(fd, null, core::ptr::null_mut(), libc::SOCK_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
     // SAFETY: the descriptor was just opened, so nothing else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    unsafe { descriptor::opened(fd) }
 }
 
 /// Connects to the process that listens under this name. The socket is closed on exec.
@@ -225,8 +219,8 @@ pub fn receive_fds(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
     let numbers = rights.fds.iter().take(data / size_of::<RawFd>());
     // SAFETY: the kernel has just opened these descriptors for this message, so nothing else
     // owns them.
-    let fds = numbers.map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
-    Ok((n, fds))
+    let fds: Vec<_> = numbers.map(|&fd| unsafe { descriptor::opened(fd) }).collect();
+    Ok((n, fds.into_iter().collect::<io::Result<_>>()?))
 }
 
 /// Sends one message. With `wait`, waits while the peer's buffer is full. Async-signal-safe.
@@ -288,7 +282,7 @@ const F_SETSIG: i32 = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{descriptor, poll};
+    use crate::poll;
     use std::os::fd::AsFd;
 
     #[test]

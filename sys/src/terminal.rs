@@ -4,7 +4,7 @@
 //! made.
 
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{OwnedFd, RawFd};
 
 /// A new pseudo-terminal: the end of the user, and the end of the programs.
 ///
@@ -18,8 +18,7 @@ pub fn open() -> io::Result<(OwnedFd, OwnedFd)> {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptors were just opened, so nothing else owns them.
-    let [user, programs] = [user, programs].map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
-    Ok((user, programs))
+    unsafe { crate::descriptor::opened_pair([user, programs]) }
 }
 
 /// Makes this process the leader of a new session that `programs`, an end of a terminal,
