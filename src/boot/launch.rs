@@ -8,7 +8,7 @@ use super::control_message::{ControlHead, ControlKind};
 use super::error::BootError;
 use super::options::BootOptions;
 use super::rank_id::RankId;
-use super::supervisor::{ProcessRole, Supervisor};
+use super::supervisor::{ProcessRole, SignalSource, Supervisor};
 use crate::report;
 use std::ffi::{CString, OsString};
 use std::os::fd::AsFd;
@@ -71,7 +71,7 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
     signal::set_default(Signal::SEGV);
     signal::set_default(Signal::BUS);
     let masks = cpu_masks(plan);
-    let supervisor = Supervisor::new(plan.size, options)?;
+    let supervisor = Supervisor::new(plan.size, SignalSource::Own, options)?;
     let began = clock::now_ns();
     match if plan.prefix { supervisor.prefix() } else { supervisor }.start()? {
         ProcessRole::Supervisor(supervisor) => {

@@ -1,14 +1,12 @@
 //! Child processes: how they start, and how they end. Called by `boot`, for `gasnetrun`
 //! among others, and by `ptlrun`.
 //!
-//! A process id is valid until the child is reaped ([`reap`], [`await_child`]); a [`pidfd`] is
-//! never reused for another process.
+//! A process id is valid until the child is reaped ([`reap`], [`await_child`]).
 
-use crate::process::{self, Liveness, parse_state};
+use crate::process;
 use crate::signal::Signal;
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 /// Which of the two processes returns from [`fork`].
@@ -103,7 +101,7 @@ pub enum Ended {
 }
 
 /// How a process ended that has this status of the wait functions.
-fn decode(status: i32) -> Ended {
+pub(crate) fn decode(status: i32) -> Ended {
     if libc::WIFSIGNALED(status) {
         Ended::Killed(Signal::new(libc::WTERMSIG(status)))
     } else {
@@ -137,6 +135,20 @@ pub fn reap(child: u32) -> Option<Ended> {
     }
 }
 
+/// Whether [`reap`] may find that a child of this process has ended: one has, or all were
+/// collected.
+pub fn any_ended() -> bool {
+    // SAFETY: all-zero is a valid value, that of no child.
+    let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: a live structure to fill.
+    if unsafe { libc::waitid(libc::P_ALL, 0, &mut info, flags) } != 0 {
+        return true;
+    }
+    // SAFETY: the call has filled the number of a child, or it is still 0.
+    unsafe { info.si_pid() != 0 }
+}
+
 /// Waits for the end of a child. A child that another part of the process has collected counts
 /// as `Exited(0)`.
 pub fn await_child(child: u32) -> Ended {
@@ -151,70 +163,10 @@ pub fn await_any() -> io::Result<(u32, Ended)> {
     wait_for(-1, 0).map(|(pid, status)| (pid, decode(status)))
 }
 
-/// A descriptor that polls readable when the process ends.
-///
-/// # Errors
-/// That of the system; there may be no such process.
-pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: touches no memory.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    // SAFETY: the descriptor was just opened, so nothing else owns it.
-    unsafe { crate::descriptor::opened(fd as i32) }
-}
-
-/// How the process ended that `pidfd` names, which need not be a child of this one. `None` if
-/// it runs, or if the system does not say. `pid` is its number.
-pub fn ended(pidfd: &OwnedFd, pid: u32) -> Option<Ended> {
-    /// The first version of the kernel's `struct pidfd_info`.
-    #[repr(C)]
-    struct Info {
-        mask: u64,
-        cgroup: u64,
-        numbers: [u32; 11],
-        status: i32,
-    }
-    const GET_INFO: libc::c_ulong = 0xC040_FF0B;
-    const EXIT: u64 = 1 << 3;
-    let mut info = Info { mask: EXIT, cgroup: 0, numbers: [0; 11], status: 0 };
-    // SAFETY: the request says that the structure has 64 bytes, which it has; it is live.
-    let r = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO as _, &mut info) };
-    if r == 0 && info.mask & EXIT != 0 {
-        return Some(decode(info.status));
-    }
-    // Older kernels, and processes that their parent has not collected yet.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    if parse_state(&stat) != Liveness::Dead {
-        return None;
-    }
-    let end = stat.iter().rposition(|&c| c == b')')?;
-    let last = stat[end..].split(|&c| c == b' ').next_back()?;
-    std::str::from_utf8(last).ok()?.trim().parse().ok().map(decode)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn how_others_ended() {
-        for (code, expected) in [(7, Ended::Exited(7)), (-1, Ended::Killed(Signal::KILL))] {
-            // SAFETY: the child does nothing but end.
-            let Forked::Parent(pid) = unsafe { fork() }.unwrap() else {
-                if code < 0 {
-                    process::kill(process::pid(), Signal::KILL);
-                }
-                crate::exit_now(code)
-            };
-            let fd = pidfd(pid).unwrap();
-            while process::liveness(pid) != Liveness::Dead {
-                crate::clock::sleep_ns(1_000_000);
-            }
-            assert_eq!(ended(&fd, pid), Some(expected));
-            assert_eq!(await_child(pid), expected);
-        }
-        let me = process::pid();
-        assert_eq!(ended(&pidfd(me).unwrap(), me), None);
-    }
+    use std::os::fd::AsRawFd;
 
     #[test]
     fn a_detached_process_is_no_child() {

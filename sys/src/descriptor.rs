@@ -217,13 +217,12 @@ mod tests {
             let (_, received) = crate::socket::receive_fds(d.as_fd(), &mut [0; 8])?;
             let file = crate::memory::MemFd::create(c"gasnet-standard")?.into();
             let copy = duplicate(b.as_raw_fd())?;
-            let pid = crate::child::pidfd(me)?;
             let queue = crate::signal::SignalQueue::new(&set)?;
             let lines = crate::file::open_for_lines(c"/dev/null")?;
             // SAFETY: just opened.
             let lines = unsafe { OwnedFd::from_raw_fd(lines) };
             let queue = duplicate(queue.as_fd().as_raw_fd())?;
-            let made = [a, b, c, d, listener, connected, accepted, file, copy, pid, queue, lines];
+            let made = [a, b, c, d, listener, connected, accepted, file, copy, queue, lines];
             Ok(made.into_iter().chain(received).collect())
         };
         let Ok(all) = all() else { return 100 };
@@ -234,7 +233,7 @@ mod tests {
         });
         match standard {
             Some(i) => i as i32 + 1,
-            None if all.len() != 13 || inherited || (0..FIRST_OWN).any(is_open) => 101,
+            None if all.len() != 12 || inherited || (0..FIRST_OWN).any(is_open) => 101,
             None => 0,
         }
     }

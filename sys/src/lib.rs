@@ -25,13 +25,13 @@
 //! | `poll`, `POLLRDHUP` | 2.6.17 | 2.6 | [`poll::hung_up`] |
 //! | `signalfd4` | 2.6.27 | 2.9 | [`signal::SignalQueue::new`] |
 //! | `getrandom` | 3.17 | 2.25 | [`random::number`] |
-//! | `pidfd_open` | 5.3 | - | [`child::pidfd`] |
+//! | `pidfd_open` | 5.3 | - | [`watch::ProcessWatch`], which has a fallback |
 //! | `execvpe` | any | 2.11 | [`child::exec`] |
 //! | `process_vm_readv`, `process_vm_writev` | 3.2 | 2.15 | [`attach::read`], [`attach::write`], [`attach::peek`] |
 //!
 //! These need none: `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore; `prctl` with
 //! `PR_SET_PTRACER` (3.4) and `madvise` with `MADV_HUGEPAGE` (2.6.38), whose failure changes
-//! nothing; `ioctl` with `PIDFD_GET_INFO` (6.13), after which [`child::ended`] reads /proc. The
+//! nothing; `ioctl` with `PIDFD_GET_INFO` (6.13), after which [`watch::ProcessWatch::how_ended`] reads /proc. The
 //! standard library has fallbacks of its own.
 
 pub mod attach;
@@ -42,6 +42,7 @@ pub mod cpu;
 pub mod descriptor;
 pub mod environment;
 pub mod file;
+pub mod front;
 pub mod futex;
 pub mod heap;
 pub mod helper;
@@ -53,6 +54,7 @@ pub mod memory;
 pub mod peer;
 pub mod poll;
 pub mod process;
+pub mod python;
 pub mod random;
 pub mod signal;
 pub mod socket;
@@ -61,6 +63,7 @@ pub mod static_ref;
 pub mod stdio;
 pub mod terminal;
 pub mod thread;
+pub mod watch;
 
 /// Ends this process at once with this exit code; exit handlers do not run. Async-signal-safe.
 pub fn exit_now(code: i32) -> ! {

@@ -4,11 +4,9 @@
 //! The system gives the number of a process that has ended to a new one: [`ProcessIdentity`]
 //! tells them apart.
 
-use crate::child;
 use crate::signal::Signal;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::OwnedFd;
 
 /// Number of this process. Async-signal-safe.
 pub fn pid() -> u32 {
@@ -49,20 +47,14 @@ impl ProcessIdentity {
         Some(ProcessIdentity { pid, start: stat_field(pid, 22)? })
     }
 
+    /// The same, where the system may not show when it started, which is then 0.
+    pub(crate) fn now(pid: u32) -> ProcessIdentity {
+        ProcessIdentity::of(pid).unwrap_or(ProcessIdentity { pid, start: 0 })
+    }
+
     /// Whether it exists, if only as a zombie.
     pub fn exists(self) -> bool {
         ProcessIdentity::of(self.pid) == Some(self)
-    }
-
-    /// A descriptor that polls readable when it ends.
-    ///
-    /// # Errors
-    /// That of the system; `ESRCH` if it has exited and was collected.
-    pub fn watch(self) -> io::Result<OwnedFd> {
-        let fd = child::pidfd(self.pid)?;
-        // The descriptor names one process. If the number is still ours now, that process is
-        // this one.
-        if self.exists() { Ok(fd) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     }
 }
 
@@ -173,9 +165,10 @@ pub(crate) fn parse_state(stat: &[u8]) -> Liveness {
     }
 }
 
-/// Threads of this process.
-pub fn thread_count() -> usize {
-    std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+/// The threads of a process, by the kernel's numbers; `None` if the system does not show them.
+pub fn threads(pid: u32) -> Option<Vec<u32>> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).ok()?;
+    Some(tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse().ok()).collect())
 }
 
 /// Sends a signal to a process; false if there is no such process. Async-signal-safe.
@@ -241,6 +234,8 @@ pub fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::child;
+    use crate::watch::ProcessWatch;
 
     #[test]
     fn time_with_a_cpu_grows() {
@@ -288,9 +283,9 @@ mod tests {
     #[test]
     fn children_that_live() {
         let me = ProcessIdentity::of(pid()).unwrap();
-        assert!(me.exists() && me.watch().is_ok());
+        assert!(me.exists() && ProcessWatch::of(me).is_ok());
         let other = ProcessIdentity { start: me.start + 1, ..me };
-        assert!(!other.exists() && other.watch().is_err());
+        assert!(!other.exists() && ProcessWatch::of(other).is_err());
         // SAFETY: the child does nothing but wait to be killed.
         let child::Forked::Parent(child) = unsafe { child::fork() }.unwrap() else {
             loop {
@@ -298,15 +293,15 @@ mod tests {
             }
         };
         let id = ProcessIdentity::of(child).unwrap();
-        let watch = id.watch().unwrap();
+        let watch = ProcessWatch::of(id).unwrap();
         assert!(children(pid()).contains(&child));
         kill(child, Signal::KILL);
-        while !crate::poll::readable(std::os::fd::AsFd::as_fd(&watch)) {
+        while !watch.has_ended() {
             crate::clock::sleep_ns(1_000_000);
         }
         assert!(id.exists(), "a zombie");
         assert!(!children(pid()).contains(&child));
         child::await_child(child);
-        assert!(!id.exists() && id.watch().is_err());
+        assert!(!id.exists() && ProcessWatch::of(id).is_err());
     }
 }

@@ -105,6 +105,12 @@ impl core::fmt::Debug for SignalInfo {
 }
 
 impl SignalInfo {
+    /// Whether a process sent it. Otherwise the kernel did, as for the whole foreground group of
+    /// a terminal.
+    pub fn is_sent(&self) -> bool {
+        self.0.si_code <= 0
+    }
+
     /// The address whose access raised the signal, 0 if the kernel names none. `None` if no
     /// fault of this thread raised it: then it does not come again when the handler returns.
     pub fn fault(&self) -> Option<usize> {
@@ -224,7 +230,11 @@ pub fn ignore(signal: Signal) {
 
 /// Sends a signal to the calling thread.
 pub fn raise(signal: Signal) {
-    let (pid, tid) = (crate::process::pid(), crate::thread::tid());
+    send_to_thread(crate::process::pid(), crate::thread::tid(), signal);
+}
+
+/// Sends a signal to the thread `tid` of the process `pid`.
+pub fn send_to_thread(pid: u32, tid: u32, signal: Signal) {
     // SAFETY: touches no memory.
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.0) };
 }
@@ -240,6 +250,14 @@ impl core::fmt::Debug for SignalSet {
 }
 
 impl SignalSet {
+    /// All signals, without those that the C library keeps for itself.
+    pub fn all() -> SignalSet {
+        let mut set = SignalSet::of(&[]);
+        // SAFETY: the set is live.
+        unsafe { libc::sigfillset(&mut set.0) };
+        set
+    }
+
     /// These signals. Numbers that no signal has are left out.
     pub fn of(signals: &[Signal]) -> SignalSet {
         // SAFETY: all-zero is a valid value, which sigemptyset overwrites.

@@ -1,10 +1,13 @@
-//! The signals that a supervisor receives instead of the program whose process it is.
+//! The signals of a supervisor: those that ask the job to end, that ask for its status, and that
+//! tell of the end of a child.
 //!
-//! Owned by [`super::Supervisor`]. Invariant: the ranks start with the signal mask and actions
-//! that the process had before.
+//! Owned by [`super::Supervisor`]. Invariants: the process has one thread, so a signal that is
+//! blocked here runs no handler and ends nothing; the ranks start with the signal mask and
+//! actions that the process had before.
 
 use crate::boot::error::BootError;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use sys::front::FrontLink;
 use sys::signal::{
     self, Disposition, ReceivedSignal, Signal, SignalAction, SignalQueue, SignalSet,
 };
@@ -12,41 +15,66 @@ use sys::signal::{
 /// Signals that ask the job to end.
 pub(super) const END_REQUESTS: [Signal; 4] =
     [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
-/// The signal that is passed on to the ranks unchanged.
-const PASSED_ON: Signal = Signal::USR2;
 /// The signal that requests the status of the ranks.
 pub(super) const STATUS_REQUEST: Signal = Signal::USR1;
+/// The signal that is passed on to the ranks unchanged.
+const PASSED_ON: Signal = Signal::USR2;
+
+/// What a front process passes on to the supervisor behind it.
+pub(in crate::boot) const OF_FRONT: [Signal; 6] =
+    [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT, PASSED_ON, STATUS_REQUEST];
+
+/// Where the signals come from that ask the job to end. They are passed on to the ranks.
+#[derive(Debug)]
+pub enum SignalSource {
+    /// Users and terminals send them to this process.
+    Own,
+    /// They are sent to the process in front of this one.
+    Front(FrontLink),
+    /// None come: a launcher sends them to the ranks.
+    Launcher,
+}
 
 /// The signals of a supervisor, and what they did before.
 #[derive(Debug)]
 pub(super) struct JobSignals {
     queue: SignalQueue,
+    front: Option<FrontLink>,
     old_mask: SignalSet,
     old_actions: [(Signal, SignalAction); 2],
 }
 
 impl JobSignals {
-    /// Takes over the signals of this process. With `pass_on`, signals that ask the job to end are
-    /// passed on to the ranks; without, they are ignored, because a launcher passes them on.
-    pub(super) fn take_over(pass_on: bool) -> Result<JobSignals, BootError> {
+    /// Takes over the signals of this process.
+    pub(super) fn take_over(source: SignalSource) -> Result<JobSignals, BootError> {
         let mut received = vec![Signal::CHLD];
-        if pass_on {
-            // Ignored signals stay ignored, as nohup requires.
-            let all = END_REQUESTS.into_iter().chain([PASSED_ON, STATUS_REQUEST]);
-            received.extend(all.filter(|&s| signal::disposition(s) != Disposition::Ignore));
-        } else {
-            END_REQUESTS.into_iter().chain([PASSED_ON]).for_each(signal::ignore);
-            received.push(STATUS_REQUEST);
+        let mut blocked = Vec::new();
+        let mut front = None;
+        // Ignored signals stay ignored, as nohup requires.
+        let heeded = |s: &Signal| signal::disposition(*s) != Disposition::Ignore;
+        match source {
+            SignalSource::Own => received.extend(OF_FRONT.into_iter().filter(heeded)),
+            SignalSource::Front(link) => {
+                // A terminal sends them to this process as well.
+                blocked.extend(OF_FRONT);
+                received.extend([STATUS_REQUEST].into_iter().filter(heeded));
+                front = Some(link);
+            }
+            SignalSource::Launcher => {
+                END_REQUESTS.into_iter().chain([PASSED_ON]).for_each(signal::ignore);
+                received.push(STATUS_REQUEST);
+            }
         }
+        blocked.extend(&received);
         let received = SignalSet::of(&received);
         let old_actions = [Signal::CHLD, Signal::PIPE].map(|s| (s, signal::action(s)));
         // With SIGCHLD ignored the system would reap the children.
         signal::set_default(Signal::CHLD);
         signal::ignore(Signal::PIPE);
-        let old_mask = signal::block(&received);
+        let old_mask = signal::block(&SignalSet::of(&blocked));
         let queue = SignalQueue::new(&received)
             .map_err(|e| BootError::system("cannot create a descriptor for signals", &e))?;
-        Ok(JobSignals { queue, old_mask, old_actions })
+        Ok(JobSignals { queue, front, old_mask, old_actions })
     }
 
     /// In a new rank: gives the signals back.
@@ -64,11 +92,18 @@ impl JobSignals {
 
     /// The next signal that has arrived.
     pub(super) fn next(&self) -> Option<ReceivedSignal> {
-        self.queue.next()
+        self.queue.next().or_else(|| self.front.as_ref()?.next())
     }
 
     /// Readable when a signal has arrived.
-    pub(super) fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.queue.as_fd()
+    pub(super) fn fds(&self) -> [Option<BorrowedFd<'_>>; 2] {
+        [Some(self.queue.as_fd()), self.front.as_ref().map(AsFd::as_fd)]
+    }
+
+    /// Has the front process, if there is one, end with this code.
+    pub(super) fn end_front(&self, code: i32) {
+        if let Some(front) = &self.front {
+            front.end(code);
+        }
     }
 }

@@ -41,6 +41,8 @@ use crate::report;
 use barrier_exchange::InvalidMessage;
 use connections::{Connections, JoinRequest};
 use exit_progress::ExitProgress;
+pub(super) use job_signals::OF_FRONT;
+pub use job_signals::SignalSource;
 use job_signals::JobSignals;
 use late_ranks::LateRanks;
 use prefix::PrefixedStream;
@@ -53,6 +55,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use sys::child::Forked;
 use sys::poll::PollEntry;
 use sys::signal::{ReceivedSignal, Signal};
+use sys::watch::{self, ProcessWatch};
 use sys::{clock, process, socket};
 
 /// The process that returns from [`Supervisor::start`].
@@ -88,21 +91,25 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Prepares a job of `size` ranks, and takes over the signals of this process.
+    /// Prepares a job of `size` ranks, and takes over the signals of this process, which has one
+    /// thread.
     ///
     /// # Errors
     /// The system lacks a resource.
-    pub fn new(size: u32, options: &BootOptions) -> Result<Supervisor, BootError> {
+    pub fn new(
+        size: u32,
+        signals: SignalSource,
+        options: &BootOptions,
+    ) -> Result<Supervisor, BootError> {
         let cookie = sys::random::number()
             .map_err(|e| BootError::system("cannot get a random number", &e))?;
-        Supervisor::with(size, cookie, true, options)
+        Supervisor::with(size, cookie, signals, options)
     }
 
-    /// `pass_on`: signals that ask the job to end are passed on to the ranks.
     fn with(
         size: u32,
         cookie: u64,
-        pass_on: bool,
+        signals: SignalSource,
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
         sys::limits::maximize_descriptors();
@@ -114,7 +121,7 @@ impl Supervisor {
             memory: HostMemory::create()?,
             ranks: Vec::new(),
             size,
-            signals: JobSignals::take_over(pass_on)?,
+            signals: JobSignals::take_over(signals)?,
             exit: ExitProgress::new(options.exit_timeout(size)),
             ends: RankEnds::new(control),
             connections: Connections::default(),
@@ -141,17 +148,17 @@ impl Supervisor {
         members: &[Option<Member>],
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
-        let mut s = Supervisor::with(members.len() as u32, cookie, false, options)?;
+        let mut s = Supervisor::with(members.len() as u32, cookie, SignalSource::Launcher, options)?;
         s.ranks = (0..s.size).map(|r| RankProcess::expected(JobRank(r), s.control)).collect();
         for (i, member) in members.iter().enumerate() {
             let Some(Member { process, launcher }) = member else { continue };
-            s.ranks[i].watch(process.pid, process.watch().ok());
+            s.ranks[i].watch(process.pid, ProcessWatch::of(*process).ok());
             let Some(launcher) = launcher else { continue };
             s.ranks[i].launcher = Some(launcher.pid);
             if s.launchers.has(launcher.pid) {
                 continue;
             }
-            match launcher.watch() {
+            match ProcessWatch::of(*launcher) {
                 Ok(watch) => s.launchers.add(launcher.pid, watch),
                 Err(_) => s.end_without_launcher(launcher.pid),
             }
@@ -175,8 +182,7 @@ impl Supervisor {
                 Ok(pipes) => pipes,
                 Err(e) => return Err(self.give_up(rank, &e)),
             };
-            // SAFETY: the child needs no lock of another thread; `boot::fork` warns of programs
-            // that have other threads.
+            // SAFETY: this process has one thread.
             match unsafe { sys::child::fork() } {
                 Err(e) => return Err(self.give_up(rank, &e)),
                 Ok(Forked::Parent(child)) => {
@@ -244,7 +250,9 @@ impl Supervisor {
     pub fn watch(mut self) -> i32 {
         let mut polled = Vec::new();
         self.ends.begin();
+        self.ranks.iter_mut().for_each(RankProcess::watch_child);
         loop {
+            self.reap();
             let now = clock::now_ns();
             self.advance(now);
             if self.ranks.iter().all(RankProcess::is_gone)
@@ -275,31 +283,37 @@ impl Supervisor {
             self.status.check(self.control, &self.ranks);
         }
         self.streams.iter_mut().flatten().for_each(PrefixedStream::finish);
-        let code = self.control.decision().map_or(0, |d| d.code);
-        match self.ends.late_crash {
-            Some(crash) if code == 0 => crash,
-            _ => code,
-        }
+        let code = match (self.control.decision().map_or(0, |d| d.code), self.ends.late_crash) {
+            (0, Some(crash)) => crash,
+            (code, _) => code,
+        };
+        self.signals.end_front(code);
+        code
     }
 
     /// Sleeps until a signal, a message, the exit of a watched process, or the next deadline.
     fn wait(&self, polled: &mut Vec<PollEntry>, now: u64) {
         let entry = |fd: Option<&OwnedFd>| PollEntry::reading(fd.map(AsFd::as_fd));
         polled.clear();
-        polled.push(PollEntry::reading(Some(self.signals.fd())));
+        polled.extend(self.signals.fds().map(PollEntry::reading));
         for r in &self.ranks {
             polled.push(entry(r.socket.as_ref()).or_writing(!r.outgoing.is_empty()));
-            polled.push(entry(r.watched()));
         }
         polled.extend(self.connections.descriptors().map(|fd| entry(Some(fd))));
         polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd())));
         let mut deadlines =
             vec![self.exit.deadline(), self.status.deadline(now), self.connections.deadline()];
         if self.exit.is_running() {
-            polled.extend(self.launchers.descriptors().map(|fd| entry(Some(fd))));
             deadlines.push(self.late.deadline());
             let exited = self.ranks.iter().filter_map(|r| Some(r.query_at(r.exited_at?, now)));
             deadlines.push(exited.min());
+        }
+        let launchers = self.launchers.watches().filter(|_| self.exit.is_running());
+        for watch in self.ranks.iter().flat_map(RankProcess::watches).chain(launchers) {
+            match watch.fd() {
+                Some(fd) => polled.push(entry(Some(fd))),
+                None => deadlines.push(Some(now + watch::LOOK_NS)),
+            }
         }
         let until = deadlines.into_iter().flatten().min();
         let ms = until.map(|t| t.saturating_sub(now).div_ceil(1_000_000).min(60_000) as u32);
@@ -345,7 +359,7 @@ impl Supervisor {
             return;
         }
         if r.process != pid || r.watch.is_none() {
-            r.watch(pid, sys::child::pidfd(pid).ok());
+            r.watch(pid, ProcessWatch::new(pid).ok());
             if r.exited_at.is_some() {
                 return;
             }
@@ -361,7 +375,7 @@ impl Supervisor {
             // Process 1 is the parent of processes whose own has exited.
             r.launcher = process::parent_of(pid).filter(|&p| p > 1);
             if let Some(pid) = r.launcher.filter(|&pid| !self.launchers.has(pid))
-                && let Ok(watch) = sys::child::pidfd(pid)
+                && let Ok(watch) = ProcessWatch::new(pid)
             {
                 self.launchers.add(pid, watch);
             }
@@ -371,9 +385,7 @@ impl Supervisor {
 
     fn on_signal(&mut self, ReceivedSignal { signal, sent }: ReceivedSignal) {
         if signal == Signal::CHLD {
-            for i in 0..self.ranks.len() {
-                self.reap(i);
-            }
+            // Each round looks for ended children.
             return;
         }
         if signal == job_signals::STATUS_REQUEST {
@@ -397,14 +409,20 @@ impl Supervisor {
         }
     }
 
-    fn reap(&mut self, i: usize) {
-        if !self.ranks[i].is_child || self.ranks[i].ended.is_some() {
+    /// Collects the children that have ended.
+    fn reap(&mut self) {
+        if !self.ranks.iter().any(RankProcess::has_running_child) || !sys::child::any_ended() {
             return;
         }
-        let Some(ended) = sys::child::reap(self.ranks[i].process) else { return };
-        // Its last messages come before its end.
-        self.receive(i);
-        self.ends.child_ended(&mut self.ranks, i, ended);
+        for i in 0..self.ranks.len() {
+            if self.ranks[i].has_running_child()
+                && let Some(ended) = sys::child::reap(self.ranks[i].process)
+            {
+                // Its last messages come before its end.
+                self.receive(i);
+                self.ends.child_ended(&mut self.ranks, i, ended);
+            }
+        }
     }
 
     /// Receives all messages that rank `i` has sent.
@@ -446,7 +464,7 @@ impl Supervisor {
             ControlKind::Joined => {
                 r.joined = Some(head.a);
                 if head.a != r.process {
-                    r.watch = sys::child::pidfd(head.a).ok();
+                    r.watch = ProcessWatch::new(head.a).ok();
                 }
                 self.late.joined(clock::now_ns());
                 self.ends.check_missing(&self.ranks);

@@ -1,15 +1,14 @@
-//! The parent processes of connected ranks, such as mpiexec's proxy or slurmstepd, watched by
-//! pidfd.
+//! The parent processes of connected ranks, such as mpiexec's proxy or slurmstepd.
 //!
 //! Owned by [`super::Supervisor`]. Invariant: if a parent exits before one of its ranks, the job
 //! ends.
 
 use super::rank_process::RankProcess;
-use std::os::fd::{AsFd, OwnedFd};
+use sys::watch::ProcessWatch;
 
-/// The launcher's processes, each with the descriptor that watches it.
+/// The launcher's processes, each with its watch.
 #[derive(Debug, Default)]
-pub(super) struct Launchers(Vec<(u32, OwnedFd)>);
+pub(super) struct Launchers(Vec<(u32, ProcessWatch)>);
 
 impl Launchers {
     /// Whether this process is watched.
@@ -17,12 +16,12 @@ impl Launchers {
         self.0.iter().any(|(known, _)| *known == pid)
     }
 
-    pub(super) fn add(&mut self, pid: u32, watch: OwnedFd) {
+    pub(super) fn add(&mut self, pid: u32, watch: ProcessWatch) {
         self.0.push((pid, watch));
     }
 
-    /// The descriptors to poll.
-    pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
+    /// What is watched.
+    pub(super) fn watches(&self) -> impl Iterator<Item = &ProcessWatch> {
         self.0.iter().map(|(_, watch)| watch)
     }
 
@@ -30,7 +29,7 @@ impl Launchers {
     pub(super) fn exited_early(&mut self, ranks: &mut [RankProcess]) -> Option<u32> {
         let mut exited = None;
         self.0.retain(|(pid, watch)| {
-            let has_exited = sys::poll::readable(watch.as_fd());
+            let has_exited = watch.has_ended();
             if has_exited {
                 exited = Some(*pid);
             }

@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use sys::child::Ended;
 use sys::process::{self, CpuTime};
+use sys::watch::ProcessWatch;
 use sys::{clock, socket};
 
 /// Nanoseconds in which the system must tell how a rank ended that is not a child.
@@ -31,12 +32,14 @@ pub(super) struct RankProcess {
     pub(super) is_child: bool,
     /// The process that started it, if that is not the supervisor.
     pub(super) launcher: Option<u32>,
+    /// Watches the child.
+    child_watch: Option<ProcessWatch>,
     /// How the child ended, if it has.
     pub(super) ended: Option<Ended>,
     /// The process that called `gasnet_init`: usually `process`, sometimes one that it started.
     pub(super) joined: Option<u32>,
     /// Watches `joined` or `process` if that is not a child.
-    pub(super) watch: Option<OwnedFd>,
+    pub(super) watch: Option<ProcessWatch>,
     /// When the watched process was found to have exited.
     pub(super) exited_at: Option<u64>,
     pub(super) socket: Option<OwnedFd>,
@@ -73,6 +76,7 @@ impl RankProcess {
             control,
             process: 0,
             is_child: false,
+            child_watch: None,
             launcher: None,
             ended: None,
             joined: None,
@@ -96,8 +100,26 @@ impl RankProcess {
         }
     }
 
+    /// Whether its child has not been collected.
+    pub(super) fn has_running_child(&self) -> bool {
+        self.is_child && self.ended.is_none()
+    }
+
+    /// Has the system wake the supervisor when the child ends.
+    pub(super) fn watch_child(&mut self) {
+        if self.has_running_child() {
+            self.child_watch = ProcessWatch::new(self.process).ok();
+        }
+    }
+
+    /// What is watched now: the child, and the process that is none.
+    pub(super) fn watches(&self) -> impl Iterator<Item = &ProcessWatch> {
+        let child = self.child_watch.as_ref().filter(|_| self.has_running_child());
+        child.into_iter().chain(self.watched())
+    }
+
     /// Watches a process that is not a child; records its exit if it has exited already.
-    pub(super) fn watch(&mut self, pid: u32, watch: Option<OwnedFd>) {
+    pub(super) fn watch(&mut self, pid: u32, watch: Option<ProcessWatch>) {
         (self.process, self.watch) = (pid, watch);
         if self.watch.is_none() {
             self.exited_at = Some(clock::now_ns());
@@ -131,8 +153,7 @@ impl RankProcess {
         self.joined.unwrap_or(self.process)
     }
 
-    /// The descriptor to poll for the exit of a process that is not a child.
-    pub(super) fn watched(&self) -> Option<&OwnedFd> {
+    fn watched(&self) -> Option<&ProcessWatch> {
         self.watch.as_ref().filter(|_| self.exited_at.is_none())
     }
 
@@ -145,7 +166,7 @@ impl RankProcess {
 
     /// Records the exit of the watched process.
     pub(super) fn check_watch(&mut self) {
-        if self.watched().is_some_and(|w| sys::poll::readable(w.as_fd())) {
+        if self.watched().is_some_and(ProcessWatch::has_ended) {
             self.exited_at = Some(clock::now_ns());
         }
     }
@@ -161,6 +182,6 @@ impl RankProcess {
         self.watch
             .as_ref()
             .filter(|_| self.exited_at.is_some())
-            .and_then(|w| sys::child::ended(w, self.pid()))
+            .and_then(|w| w.how_ended(self.pid()))
     }
 }
