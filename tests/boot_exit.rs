@@ -157,7 +157,16 @@ fn a_killed_supervisor_takes_the_ranks_along() {
     sys::process::kill(job.pid(), Signal::KILL);
     job.finish()
         .gives(137)
-        .says("the launcher or supervisor of the job has exited, so the job ends");
+        .says("gasnetrun has exited, so the job ends");
+}
+
+/// A debugger that a rank has started to print its stack stops the rank while the job ends.
+#[test]
+fn a_rank_may_finish_its_own_stack() {
+    if !sys::helper::may_run(c"/usr/bin/gdb") {
+        return println!("skipped: gdb is missing");
+    }
+    run(Run, 3, &["2", "delayed:5", "traced"]).gives(5).never_says("killed");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::control_message::{ControlHead, ControlKind};
 use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
 use crate::rank::{JobRank, LocalRank};
-use crate::report::MessageLine;
+use crate::report::{self, MessageLine};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
@@ -30,6 +30,10 @@ pub struct ExitNotice {
     pid: u32,
     /// The control socket; `None` without a supervisor.
     socket: Option<OwnedFd>,
+    /// How messages call the supervisor.
+    supervisor: &'static str,
+    /// Its end was reported.
+    loss_reported: AtomicBool,
     /// How this process exits when it finds the job ending; set by [`ExitNotice::arm`].
     on_exit: OnceLock<fn() -> !>,
     /// A thread is writing an answer.
@@ -43,9 +47,13 @@ impl ExitNotice {
         rank: JobRank,
         local_rank: LocalRank,
         size: u32,
-        socket: Option<OwnedFd>,
+        supervisor: Option<(OwnedFd, &'static str)>,
     ) -> Result<&'static ExitNotice, BootError> {
         let pid = process::pid();
+        let (socket, supervisor) = match supervisor {
+            Some((socket, name)) => (Some(socket), name),
+            None => (None, ""),
+        };
         memory.claim(local_rank, pid).map_err(|other| {
             BootError::new(
                 match other {
@@ -63,6 +71,8 @@ impl ExitNotice {
             size,
             pid,
             socket,
+            supervisor,
+            loss_reported: AtomicBool::new(false),
             on_exit: OnceLock::new(),
             answering: AtomicBool::new(false),
         })))
@@ -175,12 +185,18 @@ impl ExitNotice {
         result
     }
 
-    /// Whether this rank had a supervisor that has exited. The job then ends.
-    /// Async-signal-safe.
+    /// Whether this rank had a supervisor that has exited. The job then ends, and the first call
+    /// that detects it says why. Async-signal-safe.
     pub fn is_supervisor_lost(&self) -> bool {
         let Some(fd) = &self.socket else { return false };
         if !sys::poll::hung_up(fd.as_fd()) {
             return false;
+        }
+        if self.decision().is_none() && !self.loss_reported.swap(true, Ordering::Relaxed) {
+            report::line(format_args!(
+                "rank {}: {} has exited, so the job ends",
+                self.rank, self.supervisor
+            ));
         }
         self.decide(1, ExitCause::Supervisor);
         self.memory.order_exit();

@@ -95,7 +95,7 @@ pub(super) fn join(
         l.start_supervisor(&members, options)?;
     }
     let id = connect(JobRank(rank), size, &word)?;
-    Ok(Bootstrap { release, ..supervisor_link::join(id)? })
+    Ok(Bootstrap { release, ..supervisor_link::join(id, "the supervisor (process gasnet-job)")? })
 }
 
 /// The socket to which the ranks connect.

@@ -49,7 +49,7 @@ pub(super) fn start(size: u32, options: &BootOptions) -> Result<Bootstrap, BootE
             if let Some(lock) = python {
                 lock.give_up();
             }
-            let bootstrap = supervisor_link::join(id)?;
+            let bootstrap = supervisor_link::join(id, "the supervisor of GASNET_PSHM_NODES")?;
             Ok(Bootstrap { one_environment: true, ..bootstrap })
         }
         ProcessRole::Supervisor(supervisor) => sys::exit_now(supervisor.watch()),

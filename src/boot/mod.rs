@@ -73,7 +73,7 @@ pub fn start(options: &BootOptions) -> Result<Bootstrap, BootError> {
 
 fn join(options: &BootOptions) -> Result<Bootstrap, BootError> {
     if let Some(id) = RankId::inherited()? {
-        let job = supervisor_link::join(id)?;
+        let job = supervisor_link::join(id, "gasnetrun")?;
         warn_of_unconnected_mpi(&job, "gasnetrun starts", options);
         return Ok(job);
     }

@@ -35,13 +35,14 @@ struct Conversation {
     received: u64,
 }
 
-/// Makes this process the rank, and tells the supervisor.
-pub(super) fn join(id: RankId) -> Result<Bootstrap, BootError> {
+/// Makes this process the rank, and tells the supervisor, which messages call `supervisor`.
+pub(super) fn join(id: RankId, supervisor: &'static str) -> Result<Bootstrap, BootError> {
     id.close_on_exec(true)?;
     let RankId { rank, size, cookie, control, memory: host_memory, socket } = id;
     let memory = ControlMemory::open(control.as_fd(), size, cookie)?;
     let placement = Placement::one_host(rank, size);
-    let exit = ExitNotice::join(memory, rank, placement.local_rank(), size, Some(socket))?;
+    let link = Some((socket, supervisor));
+    let exit = ExitNotice::join(memory, rank, placement.local_rank(), size, link)?;
     let socket = exit.socket().expect("a rank with a supervisor has a socket");
     let conversation = Conversation {
         buffer: vec![0; control_message::HEAD_BYTES + control_message::DATA_BYTES],

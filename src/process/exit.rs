@@ -241,10 +241,6 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
         follow();
     }
     if notice.is_supervisor_lost() {
-        report::line(format_args!(
-            "rank {}: the launcher or supervisor of the job has exited, so the job ends",
-            notice.rank()
-        ));
         follow();
     }
     sys::set_errno(errno);

@@ -133,6 +133,26 @@ pub fn liveness(pid: u32) -> Liveness {
     parse_state(&text[..n as usize])
 }
 
+/// The process that traces another one, as a debugger does; `None` if there is none.
+pub fn tracer_of(pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let tracer = status.lines().find_map(|l| l.strip_prefix("TracerPid:"))?;
+    tracer.trim().parse().ok().filter(|&tracer| tracer != 0)
+}
+
+/// Whether `ancestor` has started a process, or one of its ancestors has that it has started.
+pub fn descends_from(mut pid: u32, ancestor: u32) -> bool {
+    const GENERATIONS: u32 = 16;
+    for _ in 0..GENERATIONS {
+        match parent_of(pid) {
+            Some(parent) if parent == ancestor => return true,
+            Some(parent) if parent > 1 => pid = parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// Times of the living threads of a process, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
@@ -269,6 +289,8 @@ mod tests {
     fn parents() {
         assert_eq!(parent_of(pid()), Some(parent()));
         assert_eq!(parent_of(u32::MAX), None);
+        assert!(descends_from(pid(), parent()) && !descends_from(pid(), pid()));
+        assert!(!descends_from(u32::MAX, pid()) && tracer_of(u32::MAX).is_none());
         assert_eq!(name_of(u32::MAX), "");
         assert_eq!(name_of(pid()), std::fs::read_to_string("/proc/self/comm").unwrap().trim_end());
     }

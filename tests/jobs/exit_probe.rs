@@ -7,6 +7,7 @@
 //! | end | what that rank does |
 //! |---|---|
 //! | `return:N`, `exit:N`, `gasnet_exit:N`, `_exit:N` | ends with N |
+//! | `delayed:N` | gasnet_exit(N) after two seconds |
 //! | `kill:SIGNAL`, `null` | dies of a signal, of a null pointer |
 //! | `thread:N` | gasnet_exit from a second thread while the first spins |
 //! | `alarm:N` | gasnet_exit in a SIGALRM handler that interrupts printing |
@@ -22,6 +23,7 @@
 //! | `barrier`, `poll`, `spin`, `sleep` | as they say |
 //! | `masked` | spin with all signals blocked |
 //! | `stop` | stop themselves (SIGSTOP) |
+//! | `traced` | have a debugger stop them for five seconds, then spin |
 //! | `finish` | print another line 50 ms after the first exit, then return 0 |
 //!
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
@@ -96,6 +98,14 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
             process::kill(process::pid(), Signal::STOP);
             0
         }
+        "traced" => {
+            let pid = process::pid().to_string();
+            let args = ["gdb", "-nx", "-batch", "-p", &pid, "-ex", "shell sleep 5"];
+            let args = args.map(|a| std::ffi::CString::new(a).unwrap()).to_vec();
+            let gdb = sys::helper::HelperProgram::new(c"/usr/bin/gdb".into(), args);
+            assert!(gdb.run(1, 30_000_000_000), "the debugger has not finished");
+            spin(boot, false)
+        }
         "finish" => {
             while boot.exit.decision().is_none() {
                 clock::sleep_ns(1_000_000);
@@ -128,6 +138,10 @@ fn end(boot: &'static Bootstrap, way: &str) -> i32 {
         "return" => code(),
         "exit" => std::process::exit(code()),
         "gasnet_exit" => exit::exit(code()),
+        "delayed" => {
+            clock::sleep_ns(2_000_000_000);
+            exit::exit(code())
+        }
         "_exit" => sys::exit_now(code()),
         "kill" => {
             process::kill(process::pid(), Signal::new(code()));

@@ -7,13 +7,15 @@
 //! Running --decision--> Grace --order to exit--> Exiting --deadline--> Killed --> given up
 //!                                                   |        ^
 //!                                     a rank lacks  v        | until the limit
-//!                                     a CPU:      Starved ---'
+//!                                     a CPU:     Extended ---'
 //! ```
 //!
 //! The grace period lets ranks finish that are about to. Then the order to exit is given in the
 //! control memory, where a rank that polls sees it; a message on the control socket interrupts
-//! one that does not. Ranks that still run after the timeout are killed, unless a rank waits
-//! longer for a CPU than it has one: that extends the timeout in small steps up to a limit.
+//! one that does not. Ranks that still run after the timeout are killed. Two things extend the
+//! timeout in small steps, each up to a limit: a rank waits longer for a CPU than it has one; a rank
+//! is stopped by a program that it has started, such as a debugger that prints its stack. The other
+//! ranks are not spared with that one.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
@@ -32,6 +34,9 @@ const GRACE_AFTER_FAILURE: u64 = 250 * MS;
 /// Extension of the timeout while a rank lacks a CPU, and the limit of all extensions.
 const EXTENSION: u64 = 100 * MS;
 const EXTENSIONS: u64 = 1000 * MS;
+/// The limit while a program that a rank has started keeps it stopped. Such a program is ended
+/// after 30 s (`tools::backtrace`).
+const TRACED: u64 = 31_000 * MS;
 /// How long a killed process may take to disappear.
 const KILLED: u64 = 5000 * MS;
 
@@ -44,8 +49,8 @@ enum ExitStage {
     Grace(u64),
     /// The order was given; ranks that run at this time are killed, unless one lacks a CPU.
     Exiting(u64),
-    /// The same, extended; there is no extension beyond the second time.
-    Starved(u64, u64),
+    /// The same, extended; the timeout was over at the second time.
+    Extended(u64, u64),
     /// All ranks were killed; they are given up at this time.
     Killed(u64),
 }
@@ -75,7 +80,7 @@ impl ExitProgress {
             ExitStage::Running => None,
             ExitStage::Grace(t)
             | ExitStage::Exiting(t)
-            | ExitStage::Starved(t, _)
+            | ExitStage::Extended(t, _)
             | ExitStage::Killed(t) => Some(t),
         }
     }
@@ -102,41 +107,54 @@ impl ExitProgress {
         control: ControlMemory,
         ranks: &mut [RankProcess],
     ) -> bool {
-        let limit = match self.stage {
+        let began = match self.stage {
             ExitStage::Grace(t) if now >= t => {
                 control.order_exit();
                 order_exit(ranks);
                 self.stage = ExitStage::Exiting(now.saturating_add(self.timeout));
                 return true;
             }
-            ExitStage::Exiting(t) if now >= t => now + EXTENSIONS,
-            ExitStage::Starved(t, limit) if now >= t => limit,
+            ExitStage::Exiting(t) if now >= t => now,
+            ExitStage::Extended(t, began) if now >= t => began,
             _ => return false,
         };
-        if now < limit && is_any_starved(ranks) {
-            self.stage = ExitStage::Starved(now + EXTENSION, limit);
+        let extended = now - began;
+        self.stage = if extended < EXTENSIONS && is_any_starved(ranks)
+            || self.kill_rest(ranks, extended < TRACED)
+        {
+            ExitStage::Extended(now + EXTENSION, began)
         } else {
-            self.kill_rest(ranks);
-            self.stage = ExitStage::Killed(now + KILLED);
-        }
+            ExitStage::Killed(now + KILLED)
+        };
         false
     }
 
-    fn kill_rest(&self, ranks: &mut [RankProcess]) {
+    /// Kills the ranks that are left; if `spare`, all but those that are stopped by themselves.
+    /// Returns whether there are any such.
+    fn kill_rest(&self, ranks: &mut [RankProcess], spare: bool) -> bool {
         let ms = self.timeout / MS;
-        for r in ranks.iter_mut().filter(|r| !r.is_gone()) {
+        let mut spared = false;
+        for r in ranks.iter_mut().filter(|r| !r.is_gone() && !r.is_killed_late) {
+            if spare && r.is_stopped_by_itself() {
+                spared = true;
+                continue;
+            }
             let pid = r.pid();
             let what = match process::liveness(pid) {
-                Liveness::Stopped => "is stopped and cannot exit".to_string(),
+                Liveness::Stopped => match process::tracer_of(pid) {
+                    Some(tracer) => format!("is stopped by process {tracer} and cannot exit"),
+                    None => "is stopped and cannot exit".to_string(),
+                },
                 _ => format!("did not exit within {ms} ms"),
             };
             report::line(format_args!("rank {} (pid {pid}) {what}; it is killed", r.rank));
-            r.killed_by_us = true;
+            (r.killed_by_us, r.is_killed_late) = (true, true);
             process::kill(r.process, Signal::KILL);
             if pid != r.process {
                 process::kill(pid, Signal::KILL);
             }
         }
+        spared
     }
 }
 

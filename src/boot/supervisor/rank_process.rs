@@ -51,6 +51,8 @@ pub(super) struct RankProcess {
     /// Its complete contribution.
     pub(super) contribution: Option<Vec<u8>>,
     pub(super) killed_by_us: bool,
+    /// It was sent SIGKILL for being late.
+    pub(super) is_killed_late: bool,
     /// CPU time of its threads at the last look.
     cpu_time: Option<CpuTime>,
 }
@@ -88,6 +90,7 @@ impl RankProcess {
             arriving: Assembly::default(),
             contribution: None,
             killed_by_us: false,
+            is_killed_late: false,
             cpu_time: None,
         }
     }
@@ -162,6 +165,13 @@ impl RankProcess {
         let now = process::cpu_time(self.pid());
         let before = self.cpu_time.replace(now).unwrap_or_default();
         now.waited.saturating_sub(before.waited) > now.ran.saturating_sub(before.ran)
+    }
+
+    /// Whether a program that it has started keeps it stopped, such as a debugger that prints its
+    /// stack.
+    pub(super) fn is_stopped_by_itself(&self) -> bool {
+        let pid = self.pid();
+        process::tracer_of(pid).is_some_and(|tracer| process::descends_from(tracer, pid))
     }
 
     /// Records the exit of the watched process.

@@ -56,9 +56,10 @@ impl StatusRequest {
             let answer = control.answer_of(r.local_rank, request);
             let what = match (r.is_gone(), process::liveness(pid), answer) {
                 (true, ..) => "has ended".to_string(),
-                (_, Liveness::Stopped, _) => {
-                    format!("is stopped; kill -CONT {pid} continues it")
-                }
+                (_, Liveness::Stopped, _) => match process::tracer_of(pid) {
+                    Some(tracer) => format!("is stopped by process {tracer}, which traces it"),
+                    None => format!("is stopped; kill -CONT {pid} continues it"),
+                },
                 (.., Some(answer)) => answer,
                 _ if !control.is_armed(r.local_rank) => {
                     "has not called gasnet_init, or is in it".to_string()
