@@ -148,23 +148,28 @@ struct Rights {
 /// Where the descriptors begin in [`Rights`], in bytes; C's `CMSG_LEN(0)`.
 const RIGHTS_HEAD: usize = core::mem::offset_of!(Rights, fds);
 
-impl Rights {
-    /// Calls `call` with the header of a message that has these bytes and, as its control
-    /// message, the first `control` bytes of this.
-    fn with_header<R>(
-        &mut self,
-        bytes: &mut libc::iovec,
-        control: usize,
-        call: impl FnOnce(&mut libc::msghdr) -> R,
-    ) -> R {
-        // SAFETY: all-zero is a valid header.
-        let mut header: libc::msghdr = unsafe { core::mem::zeroed() };
-        header.msg_iov = bytes;
-        header.msg_iovlen = 1;
-        header.msg_control = (&raw mut *self).cast();
-        header.msg_controllen = control as _;
-        call(&mut header)
-    }
+/// The control message that says who sent a message.
+#[repr(C)]
+struct Sender {
+    head: libc::cmsghdr,
+    credentials: libc::ucred,
+}
+
+/// Calls `call` with the header of a message that has these bytes and, as its control message,
+/// the first `length` bytes of `control`.
+fn with_header<C, R>(
+    control: &mut C,
+    bytes: &mut libc::iovec,
+    length: usize,
+    call: impl FnOnce(&mut libc::msghdr) -> R,
+) -> R {
+    // SAFETY: all-zero is a valid header.
+    let mut header: libc::msghdr = unsafe { core::mem::zeroed() };
+    header.msg_iov = bytes;
+    header.msg_iovlen = 1;
+    header.msg_control = (&raw mut *control).cast();
+    header.msg_controllen = length as _;
+    call(&mut header)
 }
 
 /// Sends one message together with descriptors, at most 4, without waiting.
@@ -187,7 +192,7 @@ pub fn send_fds(fd: BorrowedFd<'_>, message: &[u8], fds: &[BorrowedFd<'_>]) -> i
     let base = message.as_ptr().cast_mut().cast();
     let mut bytes = libc::iovec { iov_base: base, iov_len: message.len() };
     let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-    let sent = rights.with_header(&mut bytes, length, |header| {
+    let sent = with_header(&mut rights, &mut bytes, length, |header| {
         // SAFETY: the header names live buffers and their lengths; they are only read.
         unsafe { libc::sendmsg(fd.as_raw_fd(), header, flags) }
     });
@@ -204,7 +209,7 @@ pub fn receive_fds(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
     let mut rights: Rights = unsafe { core::mem::zeroed() };
     let base = buffer.as_mut_ptr().cast();
     let mut bytes = libc::iovec { iov_base: base, iov_len: buffer.len() };
-    let (n, control) = rights.with_header(&mut bytes, size_of::<Rights>(), |header| {
+    let (n, control) = with_header(&mut rights, &mut bytes, size_of::<Rights>(), |header| {
         // SAFETY: the header names live, writable buffers and their lengths.
         let n = unsafe { libc::recvmsg(fd.as_raw_fd(), header, libc::MSG_CMSG_CLOEXEC) };
         #[allow(clippy::unnecessary_cast, reason = "another type in other C libraries")]
@@ -249,6 +254,45 @@ pub fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], wait: bool) -> io::Result<
         -1 => Err(io::Error::last_os_error()),
         n => Ok(n as usize),
     }
+}
+
+/// Has the kernel note the sender of each message that this socket receives.
+///
+/// # Errors
+/// That of the system.
+pub fn note_senders(fd: BorrowedFd<'_>) -> io::Result<()> {
+    let on: i32 = 1;
+    // SAFETY: a live int and its size.
+    let r = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PASSCRED,
+            (&raw const on).cast(),
+            size_of::<i32>() as libc::socklen_t,
+        )
+    };
+    if r != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Receives one message without waiting: its length, 0 if the peer has hung up, and the process
+/// that sent it, by the number that it has for this process. The number is 0 after no
+/// [`note_senders`], and for a process that this one cannot see.
+///
+/// # Errors
+/// That of the system; `WouldBlock` if there is no message.
+pub fn receive_from(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, u32)> {
+    // SAFETY: all-zero is valid: integers.
+    let mut sender: Sender = unsafe { core::mem::zeroed() };
+    let mut bytes = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let n = with_header(&mut sender, &mut bytes, size_of::<Sender>(), |header| {
+        // SAFETY: the header names live, writable buffers and their lengths.
+        unsafe { libc::recvmsg(fd.as_raw_fd(), header, libc::MSG_DONTWAIT) }
+    });
+    let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+    let kind = (sender.head.cmsg_level, sender.head.cmsg_type);
+    let is_known = kind == (libc::SOL_SOCKET, libc::SCM_CREDENTIALS);
+    Ok((n, if is_known { sender.credentials.pid as u32 } else { 0 }))
 }
 
 /// Makes the kernel send a signal to this process whenever something happens on the socket;
@@ -308,6 +352,24 @@ mod tests {
         assert!(poll::hung_up(b.as_fd()));
         assert_eq!(receive(b.as_fd(), &mut buffer, true).unwrap(), 0);
         assert!(send(b.as_fd(), b"x", true).is_err());
+    }
+
+    #[test]
+    fn a_message_has_a_sender() {
+        let (a, b) = pair().unwrap();
+        let mut buffer = [0; 8];
+        send(a.as_fd(), b"one", true).unwrap();
+        assert_eq!(receive_from(b.as_fd(), &mut buffer).unwrap(), (3, 0));
+        note_senders(b.as_fd()).unwrap();
+        // SAFETY: the child makes system calls only.
+        let crate::child::Forked::Parent(child) = unsafe { crate::child::fork() }.unwrap() else {
+            let sent = send(a.as_fd(), b"four", true);
+            crate::exit_now(i32::from(sent.is_err()))
+        };
+        crate::child::await_child(child);
+        assert_eq!(receive_from(b.as_fd(), &mut buffer).unwrap(), (4, child));
+        drop(a);
+        assert_eq!(receive_from(b.as_fd(), &mut buffer).unwrap().0, 0);
     }
 
     #[test]

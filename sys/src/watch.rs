@@ -57,6 +57,8 @@ impl ProcessWatch {
         match fd {
             Ok(fd) => Ok(ProcessWatch::Descriptor(fd)),
             Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Err(e),
+            // A process that this one cannot see.
+            Err(_) if process.pid == 0 => Err(io::Error::from_raw_os_error(libc::ESRCH)),
             Err(_) => Ok(ProcessWatch::Looks(process)),
         }
     }
@@ -151,7 +153,7 @@ mod tests {
             }
             assert_eq!(await_child(pid), expected);
             assert!(watches.iter().all(ProcessWatch::has_ended));
-            assert!(ProcessWatch::new(pid).is_err());
+            assert!(ProcessWatch::new(pid).is_err() && ProcessWatch::new(0).is_err());
         }
     }
 }

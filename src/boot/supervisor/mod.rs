@@ -41,9 +41,9 @@ use crate::report;
 use barrier_exchange::InvalidMessage;
 use connections::{Connections, JoinRequest};
 use exit_progress::ExitProgress;
+use job_signals::JobSignals;
 pub(super) use job_signals::OF_FRONT;
 pub use job_signals::SignalSource;
-use job_signals::JobSignals;
 use late_ranks::LateRanks;
 use prefix::PrefixedStream;
 use rank_ends::RankEnds;
@@ -148,7 +148,8 @@ impl Supervisor {
         members: &[Option<Member>],
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
-        let mut s = Supervisor::with(members.len() as u32, cookie, SignalSource::Launcher, options)?;
+        let mut s =
+            Supervisor::with(members.len() as u32, cookie, SignalSource::Launcher, options)?;
         s.ranks = (0..s.size).map(|r| RankProcess::expected(JobRank(r), s.control)).collect();
         for (i, member) in members.iter().enumerate() {
             let Some(Member { process, launcher }) = member else { continue };
@@ -174,7 +175,9 @@ impl Supervisor {
     pub fn start(mut self) -> Result<ProcessRole, BootError> {
         let own = process::pid();
         for rank in (0..self.size).map(JobRank) {
-            let (here, there) = match socket::pair() {
+            let pair = socket::pair()
+                .and_then(|pair| socket::note_senders(pair.0.as_fd()).map(|()| pair));
+            let (here, there) = match pair {
                 Ok(pair) => pair,
                 Err(e) => return Err(self.give_up(rank, &e)),
             };
@@ -367,7 +370,9 @@ impl Supervisor {
         let HostMemory { arena, segments, scratch } = &self.memory;
         let files = [&self.control_file, arena, segments, scratch].map(AsFd::as_fd);
         let answer = ControlHead { kind: ControlKind::JoinReply, a: self.size, b: 0 }.bytes();
-        if socket::send_fds(new.as_fd(), &answer, &files).is_err() {
+        if socket::note_senders(new.as_fd()).is_err()
+            || socket::send_fds(new.as_fd(), &answer, &files).is_err()
+        {
             return;
         }
         (r.joined, r.socket) = (Some(pid), Some(new));
@@ -430,11 +435,12 @@ impl Supervisor {
         let mut buffer = [0; control_message::HEAD_BYTES + control_message::DATA_BYTES];
         loop {
             let Some(fd) = self.ranks[i].socket.as_ref().map(AsFd::as_fd) else { return };
-            match socket::receive(fd, &mut buffer, false) {
-                Ok(0) => self.ranks[i].socket = None,
-                Ok(n) => {
+            match socket::receive_from(fd, &mut buffer) {
+                Ok((0, _)) => self.ranks[i].socket = None,
+                Ok((n, sender)) => {
                     let message = ControlHead::parse(&buffer[..n]).ok_or(InvalidMessage(i));
-                    let done = message.and_then(|(head, data)| self.on_message(i, head, data));
+                    let done =
+                        message.and_then(|(head, data)| self.on_message(i, sender, head, data));
                     if let Err(InvalidMessage(i)) = done {
                         report::line(format_args!(
                             "rank {} (pid {}) sent an invalid message; the job ends",
@@ -451,14 +457,28 @@ impl Supervisor {
         }
     }
 
+    /// `sender`: the process that sent it, as the kernel says.
     fn on_message(
         &mut self,
         i: usize,
+        sender: u32,
         head: ControlHead,
         data: &[u8],
     ) -> Result<(), InvalidMessage> {
         let r = &mut self.ranks[i];
         match head.kind {
+            // The ranks know each other by these numbers, and so does this process.
+            ControlKind::Joined if head.a != sender => {
+                report::line(format_args!(
+                    "rank {} is process {} for itself and {sender} for its supervisor: they have \
+                     different process-id namespaces, and the job ends",
+                    r.rank, head.a
+                ));
+                report::line(format_args!(
+                    "  Start the launcher and all ranks in one namespace (container)."
+                ));
+                self.control.decide_failure(1);
+            }
             // A rank that connected was recorded then.
             ControlKind::Joined if !r.is_child => {}
             ControlKind::Joined => {
