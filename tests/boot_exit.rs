@@ -155,9 +155,7 @@ fn a_killed_supervisor_takes_the_ranks_along() {
     let job = spawn(c, mark, "wrapped ranks".into());
     job.wait_for_ranks(4);
     sys::process::kill(job.pid(), Signal::KILL);
-    job.finish()
-        .gives(137)
-        .says("gasnetrun has exited, so the job ends");
+    job.finish().gives(137).says("gasnetrun has exited, so the job ends");
 }
 
 /// A debugger that a rank has started to print its stack stops the rank while the job ends.

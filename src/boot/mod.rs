@@ -6,7 +6,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | [`launch`] | the launcher: starts a program as the ranks of a job |
-//! | `fork` | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor |
+//! | `fork` | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor, or stands in front of it |
 //! | `foreign` | mpiexec, mpirun, srun: the ranks find each other by PMI or PMIx, then get a supervisor |
 //! | [`single`] | a job of one rank |
 //! | `detect` | which of those launchers started this process |
@@ -58,10 +58,10 @@ use rank_id::RankId;
 
 /// Makes this process part of a job: a rank of the launcher that started it, ours or another; or,
 /// with GASNET_PSHM_NODES, one of the ranks that it forks, while the calling process becomes their
-/// supervisor and never returns; or else a job of one rank.
+/// supervisor, or the front of it, and never returns; or else a job of one rank.
 ///
 /// Afterwards `process::exit::install` connects the exit of this process with that of the job.
-/// Called once per process, before it has other threads.
+/// Called once per process.
 ///
 /// # Errors
 /// The job cannot be formed.

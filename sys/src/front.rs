@@ -118,8 +118,8 @@ impl FrontProcess {
         CHANNEL.store(self.channel.as_raw_fd(), Ordering::Release);
         // The program's handler would run here; with the signal ignored, no end is reported.
         signal::set_default(Signal::CHLD);
-        let heeded = |s: &Signal| signal::disposition(*s) != Disposition::Ignore;
-        for s in passed_on.iter().copied().filter(heeded) {
+        let is_handled = |s: &Signal| signal::disposition(*s) != Disposition::Ignore;
+        for s in passed_on.iter().copied().filter(is_handled) {
             signal::handle(s, pass_on, false);
             signal::unblock(&SignalSet::of(&[s]));
         }
@@ -182,7 +182,7 @@ extern "C" fn pass_on(s: Signal, info: &SignalInfo, _: *mut c_void) {
     crate::set_errno(errno);
 }
 
-/// Stops the calling thread for good.
+/// Keeps the calling thread here until the process ends.
 fn rest() -> ! {
     signal::block(&SignalSet::all());
     loop {

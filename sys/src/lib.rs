@@ -31,8 +31,8 @@
 //!
 //! These need none: `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore; `prctl` with
 //! `PR_SET_PTRACER` (3.4) and `madvise` with `MADV_HUGEPAGE` (2.6.38), whose failure changes
-//! nothing; `ioctl` with `PIDFD_GET_INFO` (6.13), after which [`watch::ProcessWatch::how_ended`] reads /proc. The
-//! standard library has fallbacks of its own.
+//! nothing; `ioctl` with `PIDFD_GET_INFO` (6.13), after which
+//! [`watch::ProcessWatch::how_ended`] reads /proc. The standard library has fallbacks of its own.
 
 pub mod attach;
 pub mod cache;

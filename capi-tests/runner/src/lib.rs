@@ -33,6 +33,7 @@
 //! | `configuration` | strings in objects, shown and rejected environment variables |
 //! | `variables` | variables of the portals-conduit at and beyond the ends of their ranges |
 //! | `waits` | many more ranks than CPUs |
+//! | `starts` | odd starts: closed descriptors, threads, signals, limits, namespaces |
 //! | `sample` | which of all cases a short run takes |
 //!
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`.
@@ -64,6 +65,7 @@ pub mod refusals;
 pub mod reports;
 pub mod sample;
 pub mod segments;
+pub mod starts;
 pub mod test_job;
 pub mod test_library;
 pub mod tools;
@@ -125,6 +127,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(tools::cases());
     all.extend(tracing::cases());
     all.extend(segments::cases());
+    all.extend(starts::cases(seed));
     all.extend(mismatch::cases());
     all.extend(install::cases());
     all.extend(network::cases());

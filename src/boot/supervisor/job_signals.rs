@@ -51,13 +51,13 @@ impl JobSignals {
         let mut blocked = Vec::new();
         let mut front = None;
         // Ignored signals stay ignored, as nohup requires.
-        let heeded = |s: &Signal| signal::disposition(*s) != Disposition::Ignore;
+        let is_handled = |s: &Signal| signal::disposition(*s) != Disposition::Ignore;
         match source {
-            SignalSource::Own => received.extend(OF_FRONT.into_iter().filter(heeded)),
+            SignalSource::Own => received.extend(OF_FRONT.into_iter().filter(is_handled)),
             SignalSource::Front(link) => {
                 // A terminal sends them to this process as well.
                 blocked.extend(OF_FRONT);
-                received.extend([STATUS_REQUEST].into_iter().filter(heeded));
+                received.extend([STATUS_REQUEST].into_iter().filter(is_handled));
                 front = Some(link);
             }
             SignalSource::Launcher => {
