@@ -3,8 +3,8 @@
 //!
 //! Invariants: a descriptor that is made here is closed on exec, except by [`redirect`]. A
 //! descriptor that this crate makes and keeps is none of 0 to 2, even where the program was
-//! started with one of those closed: each system call that opens one is followed by [`opened`] or
-//! [`above_standard`]. Otherwise the next message on standard error would go to a memory file.
+//! started with one of those closed: each system call that opens one is followed by `opened` or
+//! `above_standard`. Otherwise the next message on standard error would go to a memory file.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
