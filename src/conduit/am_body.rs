@@ -5,12 +5,12 @@
 //! message, and the next request in a receive buffer is aligned.
 //!
 //! ```text
-//!   Short, Unpacked   arguments
+//!   Short, Unpacked,
+//!   Outbox            arguments
 //!   Medium, Landing   arguments | payload
 //!   Packed            arguments | payload | offset in the segment of the target;
 //!                                         | of an empty payload: its address
 //!   Placed            arguments | offset in the segment of the target
-//!   Outbox            arguments | offset in the library memory of the sender
 //! ```
 
 use super::match_bits::AmForm;
@@ -38,7 +38,7 @@ pub(super) fn has_payload(form: AmForm) -> bool {
 /// Whether the body ends with an address.
 #[inline(always)]
 pub(super) fn has_address(form: AmForm) -> bool {
-    matches!(form, AmForm::Packed | AmForm::Placed | AmForm::Outbox)
+    matches!(form, AmForm::Packed | AmForm::Placed)
 }
 
 /// Two arguments, or one and padding, as they stand in memory.

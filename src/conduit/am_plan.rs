@@ -95,7 +95,7 @@ impl<P: Portals> Conduit<P> {
         P::Direct::INLINES
             && len <= size_of::<InlineBody>()
             && match form {
-                AmForm::Short => len != 0,
+                AmForm::Short | AmForm::Outbox => len != 0,
                 AmForm::Unpacked => false,
                 _ => true,
             }
@@ -107,6 +107,7 @@ impl<P: Portals> Conduit<P> {
 pub(super) fn extent(form: AmForm, address: u64, m: &Outgoing<'_>) -> u64 {
     match form {
         AmForm::Landing => AmHeader::landing(m.payload.len(), address),
+        AmForm::Outbox => AmHeader::stashed(m.payload.len(), address),
         _ => m.payload.len() as u64,
     }
 }

@@ -29,7 +29,7 @@ impl<P: Portals> Conduit<P> {
         match am.form {
             AmForm::Medium if !in_event => prefetch_lines(body.address(), body.len()),
             AmForm::Outbox => {
-                if let Some(payload) = self.in_outbox(am, body) {
+                if let Some(payload) = self.in_outbox(am) {
                     prefetch_lines(payload.as_ptr(), payload.len());
                 }
             }
@@ -43,17 +43,13 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// The payload of a request that stays in its sender's outbox, where this body says; `None` if
-    /// it cannot be there.
+    /// The payload of a request that stays in its sender's outbox; `None` if it cannot be there.
     #[inline(always)]
-    pub(super) fn in_outbox(&self, am: &AmHeader, body: Body<'_>) -> Option<Dst<'static>> {
+    pub(super) fn in_outbox(&self, am: &AmHeader) -> Option<Dst<'static>> {
         let memory = self.library_memory(am.source)?;
-        let offset = body.word(Peer::new(args_bytes(am.numargs.into())))?;
-        let n = Peer::new(am.extent as usize);
-        if !offset.data().is_multiple_of(8) || n.at_most(CHUNK).is_none() {
-            return None;
-        }
-        memory.peer_part(offset.map(|offset| offset as usize), n)
+        let (n, place) = AmHeader::unpack_stashed(am.extent);
+        let n = Peer::new(n).at_most(CHUNK)?;
+        memory.peer_part(Peer::new(place as usize), Peer::new(n))
     }
 
     /// Unpacks a message for its handler; `data` is a payload that is not in the body. The payload

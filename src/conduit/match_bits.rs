@@ -22,12 +22,13 @@
 //!
 //! The chunk is the sender's; of a reply whose body travels in its event it is the requester's.
 //! The extent, of 44 bits whose lower 25 are in the match bits, is the length of the payload, with
-//! its destination if the payload travels in the event ([`AmHeader::landing`]). All other
-//! addresses have 64 bits and are the last word of the body (`am_body`).
+//! its destination if the payload travels in the event ([`AmHeader::landing`]), with its place if
+//! it stays in the sender's outbox ([`AmHeader::stashed`]). All other addresses have 64 bits and
+//! are the last word of the body (`am_body`).
 
 use super::credits::policy::CreditField;
 use super::portals::InlineBody;
-use super::{Category, OpId, SystemMessage};
+use super::{CHUNK, Category, OpId, SystemMessage};
 use crate::rank::JobRank;
 
 /// Match entries compare the low four bits only.
@@ -147,7 +148,7 @@ pub(super) enum AmForm {
     Unpacked,
     /// Arguments, destination; the payload is at its destination already.
     Placed,
-    /// Arguments, address; the payload is there in the sender's [`super::outbox`].
+    /// Arguments; the payload is in the sender's [`super::outbox`].
     Outbox,
     /// Arguments and a payload, so short that both may travel in the message's event; the receiver
     /// writes the payload to its destination.
@@ -196,7 +197,8 @@ pub(super) struct AmHeader {
     /// Rank of the sender.
     pub(super) source: JobRank,
     /// Bytes of payload; of [`AmForm::Unpacked`] the long id; of [`AmForm::Landing`] what
-    /// [`AmHeader::landing`] makes. Below [`EXTENTS`].
+    /// [`AmHeader::landing`] makes, of [`AmForm::Outbox`] [`AmHeader::stashed`]. Below
+    /// [`EXTENTS`].
     pub(super) extent: u64,
     /// A [`super::credits::policy::CreditField`].
     pub(super) credit: u16,
@@ -206,6 +208,8 @@ pub(super) struct AmHeader {
 pub(super) const EXTENTS: u64 = 1 << (LOWER_BITS + UPPER_BITS);
 /// destinations of Longs that land,
 pub(super) const DESTINATIONS: u64 = EXTENTS >> LANDING_BITS;
+/// bytes of library memory in which a payload may be stashed,
+pub(super) const STASHES: u64 = (EXTENTS >> STASHED_BITS) * STASH_UNIT;
 /// and numbers of chunks.
 pub(super) const MOST_CHUNKS: u32 = 1 << CHUNK_BITS;
 
@@ -224,6 +228,11 @@ const CREDIT_SHIFT: u32 = 64 - CreditField::BITS;
 /// Bits of the length of a payload that lands.
 const LANDING_BITS: u32 = 6;
 const _: () = assert!(size_of::<InlineBody>() < 1 << LANDING_BITS);
+/// Bits of the length of a payload in the outbox.
+const STASHED_BITS: u32 = 17;
+const _: () = assert!(CHUNK < 1 << STASHED_BITS);
+/// The place of such a payload is a multiple of so many bytes.
+pub(super) const STASH_UNIT: u64 = 64;
 
 /// The lowest `n` bits.
 const fn low(n: u32) -> u64 {
@@ -244,11 +253,24 @@ impl AmHeader {
         ((extent & low(LANDING_BITS)) as usize, extent >> LANDING_BITS)
     }
 
+    /// The extent of [`AmForm::Outbox`]: bytes of payload, and where they are in the sender's
+    /// library memory, a multiple of [`STASH_UNIT`] below [`STASHES`].
+    #[inline(always)]
+    pub(super) fn stashed(bytes: usize, place: u64) -> u64 {
+        (place / STASH_UNIT) << STASHED_BITS | bytes as u64
+    }
+
+    /// What [`AmHeader::stashed`] was given.
+    #[inline(always)]
+    pub(super) fn unpack_stashed(extent: u64) -> (usize, u64) {
+        ((extent & low(STASHED_BITS)) as usize, (extent >> STASHED_BITS) * STASH_UNIT)
+    }
+
     /// Whether no bytes travel with it and none follow. (A Medium counts as one with bytes, which
     /// it nearly always has.)
     #[inline]
     fn is_all(&self) -> bool {
-        self.numargs == 0 && self.form == AmForm::Short
+        self.numargs == 0 && matches!(self.form, AmForm::Short | AmForm::Outbox)
     }
 
     /// Match bits and immediate data.
@@ -427,6 +449,15 @@ mod tests {
             let extent = AmHeader::landing(bytes, destination);
             assert!(extent < EXTENTS);
             assert_eq!(AmHeader::unpack_landing(extent), (bytes, destination));
+        }
+        for (bytes, place) in [(320, 0), (CHUNK, STASHES - STASH_UNIT)] {
+            let extent = AmHeader::stashed(bytes, place);
+            assert!(extent < EXTENTS);
+            assert_eq!(AmHeader::unpack_stashed(extent), (bytes, place));
+            let am = AmHeader { extent, ..AmHeader::plain(Outbox, true) };
+            let (bits, data) = am.pack();
+            assert_eq!(bits & 0xf, TargetMd::ReqHdr as u64);
+            assert_eq!(AmHeader::unpack(bits, data), Some(am));
         }
         let m = SystemMessage { id: 3, args: [u32::MAX, 7] };
         let (bits, data) = system(JobRank(u32::MAX), m);

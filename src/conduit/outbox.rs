@@ -29,6 +29,7 @@
 
 use super::config::Config;
 use super::hold::Hold;
+use super::match_bits::{STASH_UNIT, STASHES};
 use super::memory;
 use super::message::CHUNK;
 use super::portals::{Portals, PortalsError};
@@ -86,6 +87,10 @@ impl Outbox {
             }
             _ => 0,
         };
+        // What the header cannot say where it is stays in no outbox.
+        let said = (first as u64).is_multiple_of(STASH_UNIT)
+            && first as u64 + u64::from(areas) * CHUNK as u64 <= STASHES;
+        let areas = if said { areas } else { 0 };
         let par = config.par();
         let none = |count: u32| (0..count).map(|_| AtomicU32::new(NONE)).collect();
         let mapped: Box<[OnceBox<_>]> =

@@ -357,7 +357,7 @@ impl<P: Portals> Conduit<P> {
         let mut wrong = [0; MAX_ARGS];
         let data = if am.form == AmForm::Outbox {
             cold_path();
-            self.fetch_payload(thread, &am, body)
+            self.fetch_payload(thread, &am)
         } else {
             data
         };
@@ -385,13 +385,8 @@ impl<P: Portals> Conduit<P> {
     /// The payload of a request in its sender's outbox, for the handler that this thread is about
     /// to run; `None` if it cannot be there.
     #[inline(always)]
-    fn fetch_payload(
-        &self,
-        thread: &ClientThread,
-        am: &AmHeader,
-        body: Body<'_>,
-    ) -> Option<Dst<'static>> {
-        let payload = self.in_outbox(am, body)?;
+    fn fetch_payload(&self, thread: &ClientThread, am: &AmHeader) -> Option<Dst<'static>> {
+        let payload = self.in_outbox(am)?;
         if !am.copy && !self.config.par() {
             return Some(payload);
         }

@@ -4,7 +4,7 @@
 //! order credits, chunk, TMPMD, ticket. A thread that holds a later one never waits for an
 //! earlier one, so there is no deadlock. The steps are drawn in `am_send`.
 
-use super::am_body::{ADDRESS, args_bytes, write_body};
+use super::am_body::{args_bytes, write_body};
 use super::am_plan::{SendPlan, credits_for, extent};
 use super::am_send::check_sizes;
 use super::hold::Hold;
@@ -51,8 +51,7 @@ impl<P: Portals> Conduit<P> {
         let stashed = self.library_memory(rank).and_then(|_| self.outbox.stash(m.payload));
         match stashed {
             Some(address) => {
-                let len = args_bytes(m.args.len()) + ADDRESS;
-                let plan = SendPlan::new(AmForm::Outbox, len, address);
+                let plan = SendPlan::new(AmForm::Outbox, args_bytes(m.args.len()), address);
                 if let Some(reserved) = self.reserve(up, rank, m, plan) {
                     self.transmit_request(up, rank, m, plan, reserved);
                 }
@@ -233,7 +232,7 @@ impl<P: Portals> Conduit<P> {
         chunk: u32,
         to: &Target,
     ) {
-        let len = match m.args.is_empty() && form == AmForm::Short {
+        let len = match m.args.is_empty() && matches!(form, AmForm::Short | AmForm::Outbox) {
             true => 0,
             false => write_body(self.reqsb.chunks.part(chunk, CHUNK), form, address, m),
         };
