@@ -448,7 +448,7 @@ fn check_programs() -> Result<(), Failure> {
         )
     };
     let files = [
-        ("helper.c", "int helper(void) { return 0; }\n".to_string()),
+        ("helper.c", "int helper(void) { return HELPED; }\n".to_string()),
         ("good.c", main("gasnet_exit(helper());")),
         (
             "good2.cc",
@@ -465,7 +465,9 @@ fn check_programs() -> Result<(), Failure> {
         ("left_out.c", main("gasnet_exit(7);")),
         (
             "table",
-            "argued\t-\t\"a b\" c\nfor_seq\tmodes=seq\t\nleft_out\tskip\tplanned\n".to_string(),
+            "argued\t-\t\"a b\" c\nfor_seq\tmodes=seq\t\nleft_out\tskip\tplanned\n\
+             helper\tflags=-DHELPED=0\t\n"
+                .to_string(),
         ),
     ];
     for (name, text) in &files {

@@ -192,12 +192,11 @@ impl Bench {
 
     /// An archive of the sources without a `main`. Sources that do not compile are left out;
     /// the link of a program that needs them reports it.
-    fn collect(&mut self, sources: &[PathBuf]) -> Result<(), Failure> {
+    fn collect(&mut self, sources: &[(String, PathBuf)]) -> Result<(), Failure> {
         let mut objects = Vec::new();
-        for source in sources {
+        for (text, source) in sources {
             let name = stem(source);
-            let plan = row(&build_trees::root().join("capi-tests/programs.tsv"), &name)
-                .unwrap_or_else(Plan::new);
+            let plan = plan(source, text, &name);
             let object = self.out.join(format!("{name}.o"));
             let mut cc = self.compiler(source, &plan)?;
             cc.arg("-c").arg(source).arg("-o").arg(&object);
@@ -339,11 +338,8 @@ fn main() -> ExitCode {
 
     let watchdog = Duration::from_secs(seconds);
     let mut bench = Bench { tree, dir, out, mode, np, watchdog, helpers: None };
-    let helpers: Vec<PathBuf> = helpers
-        .into_iter()
-        .map(|(_, p)| p)
-        .filter(|p| p.extension().is_some_and(|e| e == "c"))
-        .collect();
+    let helpers: Vec<_> =
+        helpers.into_iter().filter(|(_, p)| p.extension().is_some_and(|e| e == "c")).collect();
     if let Err(e) = bench.collect(&helpers) {
         refuse(&e);
     }
