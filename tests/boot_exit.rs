@@ -490,6 +490,6 @@ fn late_ranks_are_named_and_not_waited_for_for_ever() {
     spawn(c, mark, "late".into())
         .finish()
         .gives(1)
-        .says("1 s after the first, gasnet_init has not been called by 1 of 3 processes: rank 1 (pid ")
+        .says("1 s after the first, gasnet_init has not been called by 1 of 3 ranks: rank 1 (pid ")
         .says("raise GASNET_SPAWN_TIMEOUT");
 }

@@ -20,7 +20,8 @@ usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]
       --json          print JSON
   -h, --help          show this text
 
-Without a section, all are printed. The exit code is 1 if gasnet_init would reject a variable.
+Without a section, all are printed. The exit code is 1 if the environment is printed and gasnet_init
+would reject the value of a variable.
 ";
 
 /// A value that is printed as text or as JSON.

@@ -21,7 +21,7 @@ impl BootError {
         BootError::new(
             format!("{what}: {e}"),
             "Free the resource that the system names (memory, processes, descriptors: see \
-             ulimit -a), or start fewer processes.",
+             ulimit -a), or start fewer ranks.",
         )
     }
 }

@@ -65,7 +65,7 @@ pub(super) fn join(
     if rank >= size {
         space.finish();
         return Err(BootError::new(
-            format!("the launcher says that this is process {rank} of {size}"),
+            format!("the launcher says that this is rank {rank} of {size}"),
             "Start the job with gasnetrun -n N, or select another kind of PMI.",
         ));
     }

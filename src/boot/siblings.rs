@@ -199,7 +199,7 @@ impl Siblings {
         if self.timeout.is_some_and(|timeout| waited > timeout) {
             return Err(BootError::new(
                 format!(
-                    "rank {rank} has waited for {seconds} s, but not all processes have called \
+                    "rank {rank} has waited for {seconds} s, but not all ranks have called \
                      gasnet_init"
                 ),
                 "See what they do, or raise GASNET_SPAWN_TIMEOUT (seconds; 0 for no limit).",
@@ -235,7 +235,7 @@ impl Siblings {
             let stopped =
                 stopped.map_or(String::new(), |pid| format!("; process {pid} is stopped"));
             report::line(format_args!(
-                "{seconds} s after rank 0, not all processes have called gasnet_init{stopped}"
+                "{seconds} s after rank 0, not all ranks have called gasnet_init{stopped}"
             ));
         }
         Ok(())

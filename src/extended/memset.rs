@@ -71,8 +71,8 @@ pub(super) fn on_reply(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
 
 fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
-        format_args!("a memset message of process {} is malformed: {:?}", m.source, m.args),
-        format_args!("All processes of a job must use the same version of the library."),
+        format_args!("a memset message of rank {} is malformed: {:?}", m.source, m.args),
+        format_args!("All ranks of a job must use the same version of the library."),
     )
 }
 

@@ -116,9 +116,9 @@ fn on_barrier_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
     });
     if noted.is_none() {
         report::fatal(
-            format_args!("a barrier message of process {} is malformed: {:?}", m.source, m.args),
+            format_args!("a barrier message of rank {} is malformed: {:?}", m.source, m.args),
             format_args!(
-                "All processes of a job must use the same version of the library and GASNET_SUPERNODE_MAXSIZE."
+                "All ranks of a job must use the same version of the library and GASNET_SUPERNODE_MAXSIZE."
             ),
         )
     }

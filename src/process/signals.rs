@@ -109,13 +109,13 @@ fn report_lack(rank: u32, address: usize) {
     let (what, remedy) = if SEGMENTS.has(address) {
         (
             "a segment",
-            "Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer processes, or raise \
+            "Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer ranks, or raise \
              the memory limit.",
         )
     } else if NETWORK.has(address) {
         (
             "the network's buffers",
-            "Use fewer processes, lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE, or \
+            "Use fewer ranks, lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE, or \
              raise the memory limit.",
         )
     } else {

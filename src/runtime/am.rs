@@ -24,9 +24,9 @@ pub type InternalHandler = ContextHandler<Ctx>;
 fn no_handler(source: JobRank, handler: u8) -> ! {
     report::fatal(
         format_args!(
-            "an active message of process {source} names handler {handler}, which is not registered here"
+            "an active message of rank {source} names handler {handler}, which is not registered here"
         ),
-        format_args!("Register it with gasnet_attach in every process before it is used."),
+        format_args!("Register it with gasnet_attach in every rank before it is used."),
     )
 }
 

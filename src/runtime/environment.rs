@@ -49,9 +49,9 @@ pub fn agree(boot: &Bootstrap) {
         Ok(block) => env::adopt(block),
         Err(e) => report::fatal(
             format_args!(
-                "gasnet_init(): the environment of process {giver} cannot be handed over: {e}"
+                "gasnet_init(): the environment of rank {giver} cannot be handed over: {e}"
             ),
-            format_args!("Free memory, or give all processes the same environment."),
+            format_args!("Free memory, or give all ranks the same environment."),
         ),
     }
 }

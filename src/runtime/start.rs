@@ -150,7 +150,7 @@ impl GasnetJob {
                     self.limits.local
                 ),
                 format_args!(
-                    "Request smaller segments in all processes (GASNET_MAX_SEGSIZE bounds them), or \
+                    "Request smaller segments in all ranks (GASNET_MAX_SEGSIZE bounds them), or \
                      raise the limits of the process (ulimit -v, ulimit -f)."
                 ),
             )
@@ -196,11 +196,10 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
         if word(0) != kind as u32 {
             report::fatal(
                 format_args!(
-                    "gasnet_init(): this process runs on the network {}, but process {rank} does \
-                     not",
+                    "gasnet_init(): this rank runs on the network {}, but rank {rank} does not",
                     kind.name()
                 ),
-                format_args!("Give all processes the same GASNET_NETWORK and the same library."),
+                format_args!("Give all ranks the same GASNET_NETWORK and the same library."),
             );
         }
         peers.push(PortalsId { nid: word(4), pid: word(8) });
@@ -222,7 +221,7 @@ fn no_network(e: &dyn core::fmt::Display) -> ! {
     report::fatal(
         format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
         format_args!(
-            "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
+            "Free memory, start fewer ranks, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
         ),
     )
 }

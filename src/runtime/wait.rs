@@ -226,7 +226,7 @@ impl GasnetJob {
                 if !self.stopped_peer_reported.swap(true, Ordering::Relaxed) {
                     report::warn(
                         format_args!(
-                            "process {rank} (pid {pid}) is stopped in the middle of a delivery to this process"
+                            "rank {rank} (pid {pid}) is stopped in the middle of a delivery to this rank"
                         ),
                         format_args!(
                             "Continue it with kill -CONT {pid}, or end the job with kill {pid}."
@@ -237,7 +237,7 @@ impl GasnetJob {
             Liveness::Dead => {
                 if !exit::is_ending() {
                     report::note(format_args!(
-                        "process {rank} (pid {pid}) died in the middle of a delivery to this process"
+                        "rank {rank} (pid {pid}) died in the middle of a delivery to this rank"
                     ));
                 }
                 exit::peer_died()

@@ -261,6 +261,7 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     let (mut files, mut out): (Vec<PathBuf>, Option<PathBuf>) = (Vec::new(), None);
     while let Some(arg) = args.next()? {
         match arg {
+            Arg::Short('h') | Arg::Long("help") => return Err(Failure::Help),
             Arg::Short('o') | Arg::Long("output") => out = Some(args.value()?.into()),
             Arg::Value(file) => files.push(file.into()),
             other => return Err(other.unexpected().into()),

@@ -171,9 +171,10 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
             } else {
                 return Err(Failure::Work(
                     format!(
-                        "{}:{}: this is no line of a trace or of statistics: {line:?}",
+                        "{}:{}: this is no line of a trace or of statistics: {:.80}",
                         file.display(),
-                        i + 1
+                        i + 1,
+                        line.escape_debug().to_string()
                     ),
                     "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
                 ));

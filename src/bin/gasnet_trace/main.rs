@@ -23,8 +23,10 @@ struct Subcommand {
 const SUBCOMMANDS: &[Subcommand] =
     &[summary::SUBCOMMAND, perfetto::SUBCOMMAND, credits::SUBCOMMAND];
 
-/// Why a subcommand failed.
+/// Why a subcommand did not do its work.
 enum Failure {
+    /// The user wants to read the usage.
+    Help,
     /// The command line is wrong.
     Usage(String),
     /// Cause and remedy.
@@ -42,13 +44,14 @@ fn usage() -> String {
     for s in SUBCOMMANDS {
         text += &format!("  {} {}\n", s.name, s.usage);
     }
-    text + "\n  -h, --help  show this text\n"
+    text + "\n  -h, --help  show this text\n  --version   print the version\n"
 }
 
 fn chosen(args: &mut Parser) -> Result<(), Failure> {
     let name = match args.next()? {
-        Some(Arg::Short('h') | Arg::Long("help")) => {
-            stdio::write("gasnet_trace", &usage());
+        Some(Arg::Short('h') | Arg::Long("help")) => return Err(Failure::Help),
+        Some(Arg::Long("version")) => {
+            stdio::write("gasnet_trace", concat!("gasnet_trace ", env!("CARGO_PKG_VERSION"), "\n"));
             return Ok(());
         }
         Some(Arg::Value(name)) => name,
@@ -65,6 +68,7 @@ fn main() {
     stdio::end_on_closed_pipe();
     match chosen(&mut Parser::from_env()) {
         Ok(()) => {}
+        Err(Failure::Help) => stdio::write("gasnet_trace", &usage()),
         Err(Failure::Usage(why)) => {
             eprint!("*** gasnet_trace: {why}\n{}", usage());
             exit(2)

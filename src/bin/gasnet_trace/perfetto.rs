@@ -23,6 +23,7 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     let (mut files, mut out) = (Vec::new(), None);
     while let Some(arg) = args.next()? {
         match arg {
+            Arg::Short('h') | Arg::Long("help") => return Err(Failure::Help),
             Arg::Value(file) => files.push(PathBuf::from(file)),
             Arg::Short('o') | Arg::Long("output") => out = Some(PathBuf::from(args.value()?)),
             other => return Err(other.unexpected().into()),

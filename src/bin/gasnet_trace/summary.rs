@@ -25,6 +25,7 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     let (mut files, mut by) = (Vec::new(), By::Line);
     while let Some(arg) = args.next()? {
         match arg {
+            Arg::Short('h') | Arg::Long("help") => return Err(Failure::Help),
             Arg::Value(file) => files.push(PathBuf::from(file)),
             Arg::Long("by") => {
                 by = match &*args.value()?.to_string_lossy() {

@@ -51,7 +51,7 @@ impl LateRanks {
         let seconds = (now - first) / SECOND;
         let named: Vec<String> = late.iter().take(NAMED).map(|r| description(r)).collect();
         report::line(format_args!(
-            "{seconds} s after the first, gasnet_init has not been called by {} of {} processes: \
+            "{seconds} s after the first, gasnet_init has not been called by {} of {} ranks: \
              rank {}{}{}",
             late.len(),
             ranks.len(),

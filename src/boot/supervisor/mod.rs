@@ -246,7 +246,7 @@ impl Supervisor {
             process::kill(r.process, Signal::KILL);
         }
         self.signals.restore_mask();
-        BootError::system(&format!("cannot start process {rank} of {}", self.size), e)
+        BootError::system(&format!("cannot start rank {rank} of {}", self.size), e)
     }
 
     /// Watches the job until all ranks have exited; returns its exit code.

@@ -50,7 +50,7 @@ impl StatusRequest {
         if clock::now_ns() < until && ranks.iter().any(is_silent) {
             return;
         }
-        report::line(format_args!("what the {} processes of the job do:", ranks.len()));
+        report::line(format_args!("what the {} ranks of the job do:", ranks.len()));
         for r in ranks {
             let pid = r.pid();
             let answer = control.answer_of(r.local_rank, request);

@@ -116,11 +116,11 @@ fn block_of(ctx: Ctx, rank: usize, offset: Peer<u64>, n: usize) -> Src<'static> 
 fn outside(rank: usize, offset: Peer<u64>, n: usize, len: usize) -> ! {
     report::fatal(
         format_args!(
-            "process {rank} names {n} bytes at {} of its segment as a source, which has {len}",
+            "rank {rank} names {n} bytes at {} of its segment as a source, which has {len}",
             offset.data()
         ),
         format_args!(
-            "All processes of a job must call the collectives of a team with the same sizes."
+            "All ranks of a job must call the collectives of a team with the same sizes."
         ),
     )
 }

@@ -93,7 +93,7 @@ pub(super) struct CollInbox {
 fn malformed(m: &CollMessage<'_>) -> ! {
     report::fatal(
         format_args!(
-            "a message of a collective, of process {}, does not fit: {:?}, {} bytes",
+            "a message of a collective, of rank {}, does not fit: {:?}, {} bytes",
             m.source,
             m.args,
             m.payload.len()
@@ -280,7 +280,7 @@ impl CollInbox {
 pub(super) fn sizes_differ(id: MessageId, theirs: usize, ours: usize) -> ! {
     report::fatal(
         format_args!(
-            "process {} has {theirs} bytes where this process has {ours} in the same collective of a team",
+            "rank {} has {theirs} bytes where this rank has {ours} in the same collective of a team",
             id.peer
         ),
         format_args!(

@@ -180,10 +180,10 @@ impl Coll {
         if !same || local >= images {
             report::fatal(
                 format_args!(
-                    "gasnet_coll_init(): image {mine} is none of the {images} images of process {own}, which begin at {first}"
+                    "gasnet_coll_init(): image {mine} is none of the {images} images of rank {own}, which begin at {first}"
                 ),
                 format_args!(
-                    "Every thread passes the same numbers of images, and as my_image a number of its own among those of its process."
+                    "Every thread passes the same numbers of images, and as my_image a number of its own among those of its rank."
                 ),
             );
         }

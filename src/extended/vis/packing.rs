@@ -243,11 +243,11 @@ impl PendingGets {
 fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
         format_args!(
-            "a message of process {} with packed pieces is malformed: {:?}, {} bytes",
+            "a message of rank {} with packed pieces is malformed: {:?}, {} bytes",
             m.source,
             m.args,
             m.payload.len()
         ),
-        format_args!("All processes of a job must use the same version of the library."),
+        format_args!("All ranks of a job must use the same version of the library."),
     )
 }
