@@ -176,7 +176,7 @@ static inline void pairs_table(const struct pairs_op *ops, int n, size_t first, 
     size_t size = first;
     int i, last = 0, printer = gasnet_mynode() == 0;
     if (printer) {
-        printf("%s: %s per operation, %d processes, process 0 with %d, %d iterations, local memory %s the segment\n",
+        printf("%s: %s per operation, %d ranks, rank 0 with %d, %d iterations, local memory %s the segment\n",
                check_name, pairs.megabytes ? "MB/s" : "us", (int)gasnet_nodes(), (int)pairs.peer, pairs.iters,
                pairs.in ? "in" : "outside");
         printf("%9s", "bytes");

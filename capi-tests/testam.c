@@ -222,7 +222,7 @@ int main(int argc, char **argv) {
     }
     source = in ? check_at(me, 2 * max) : (char *)malloc(max);
     if (me == 0)
-        printf("testam: us, %d processes, process 0 with %d, %d iterations, source %s the segment\n"
+        printf("testam: us, %d ranks, rank 0 with %d, %d iterations, source %s the segment\n"
                "%-10s %9s %11s %11s %11s %11s %11s\n",
                (int)n, (int)peer, iters, in ? "in" : "outside", "kind", "bytes", "round trip", "short reply", "one way",
                "flood", "flood MB/s");

@@ -19,13 +19,13 @@ for name in testsmall testexit; do
     $cc -O2 -Icapi-tests "capi-tests/$name.c" -o "build/demo/$name" $flags
 done
 
-echo "== testsmall, 2 processes, segments mapped into each other"
+echo "== testsmall, 2 ranks, cross-mapped"
 timeout 120 $run -n 2 build/demo/testsmall 10000 2048
 echo
-echo "== testsmall, 2 processes, everything through Portals (GASNET_SUPERNODE_MAXSIZE=1)"
+echo "== testsmall, 2 ranks, everything through Portals (GASNET_SUPERNODE_MAXSIZE=1)"
 GASNET_SUPERNODE_MAXSIZE=1 timeout 120 $run -n 2 build/demo/testsmall 10000 2048
 echo
-echo "== testexit, 2 processes: exit code of each case, which is its number"
+echo "== testexit, 2 ranks: exit code of each case, which is its number"
 wrong=0
 for number in 1 2 3 4 5 6 7 8 9 10 11 12 13; do
     code=0

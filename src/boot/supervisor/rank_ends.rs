@@ -118,8 +118,8 @@ impl RankEnds {
                 .cgroup
                 .map_or(String::new(), |c| format!(" (its control group allows {c} bytes)"));
             report::line(format_args!(
-                "  The kernel found no memory for it{group}: raise the limit, or start fewer \
-                 processes with smaller segments (GASNET_MAX_SEGSIZE)."
+                "  The kernel found no memory for it{group}: raise the limit, or start fewer ranks \
+                 with smaller segments (GASNET_MAX_SEGSIZE)."
             ));
         }
         self.decide(r, code, ExitCause::Killed);
