@@ -3,7 +3,8 @@
 
 The prototypes come from the headers. The texts are the doc comments of the exported functions in
 src/capi, as rustdoc sees them; a file or folder of src/capi is a family. Without arguments, fails if
-a function has no text, or if a page differs from the committed one. With --write, writes the pages:
+a function has no text, if a text describes a parameter that the prototype does not name, or if a page
+differs from the committed one. With --write, writes the pages:
   docs/reference/FAMILY.md   a chapter of the book
   docs/man/gasnet_FAMILY.3   a manual page
 """
@@ -147,8 +148,15 @@ def manual(family, title, header, entries):
     return "\n".join(lines) + "\n"
 
 
+def unknown_parameters(declaration, doc):
+    """The parameters that a text describes and the declaration does not name."""
+    heads = (re.match(r"[-*] ((?:`\w+`(?:, )?)+):", line) for line in doc)
+    described = [name for head in heads if head for name in re.findall(r"\w+", head.group(1))]
+    return [name for name in described if not re.search(rf"\b{name}\b", declaration)]
+
+
 def pages():
-    declared, exported, missing = prototypes(), functions(), []
+    declared, exported, missing, unnamed = prototypes(), functions(), [], []
     unknown = {family for family, *_ in exported} - {f for _, files, *_ in FAMILIES for f in files}
     if unknown:
         fail(f"FAMILIES has no place for {', '.join(sorted(unknown))} of src/capi")
@@ -165,9 +173,12 @@ def pages():
             text = sections(doc)
             if not text or re.fullmatch(r"`?\w+`?\.?", text[0]):
                 missing.append(name)
+            unnamed += [f"{name}: {parameter}" for parameter in unknown_parameters(declaration, text)]
             entries.append((name, declaration, text))
         yield BOOK / f"{family}.md", markdown(title, header, entries)
         yield MAN / f"gasnet_{family}.3", manual(family, title, header, entries)
+    if unnamed:
+        fail(f"parameters that are not in the prototype: {', '.join(unnamed)}")
     if missing:
         fail(f"{len(missing)} functions of src/capi have no text: {', '.join(missing)}")
 

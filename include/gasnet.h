@@ -264,14 +264,14 @@ gasnet_handle_t gasnet_get_nb_bulk(void *dest, gasnet_node_t node, const void *s
 gasnet_handle_t gasnet_memset_nb(gasnet_node_t node, void *dest, int val, size_t nbytes) GASNETI_MUST_SYNC;
 
 void gasnet_wait_syncnb(gasnet_handle_t handle);
-void gasnet_wait_syncnb_some(gasnet_handle_t *handles, size_t numhandles);
-void gasnet_wait_syncnb_all(gasnet_handle_t *handles, size_t numhandles);
+void gasnet_wait_syncnb_some(gasnet_handle_t *handles, size_t n);
+void gasnet_wait_syncnb_all(gasnet_handle_t *handles, size_t n);
 int gasnet_try_syncnb(gasnet_handle_t handle);
-int gasnet_try_syncnb_some(gasnet_handle_t *handles, size_t numhandles);
-int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t numhandles);
+int gasnet_try_syncnb_some(gasnet_handle_t *handles, size_t n);
+int gasnet_try_syncnb_all(gasnet_handle_t *handles, size_t n);
 int gasnet_try_syncnb_nopoll(gasnet_handle_t handle);
-int gasnet_try_syncnb_some_nopoll(gasnet_handle_t *handles, size_t numhandles);
-int gasnet_try_syncnb_all_nopoll(gasnet_handle_t *handles, size_t numhandles);
+int gasnet_try_syncnb_some_nopoll(gasnet_handle_t *handles, size_t n);
+int gasnet_try_syncnb_all_nopoll(gasnet_handle_t *handles, size_t n);
 
 void gasnet_put_nbi(gasnet_node_t node, void *dest, const void *src, size_t nbytes);
 void gasnet_put_nbi_bulk(gasnet_node_t node, void *dest, const void *src, size_t nbytes);

@@ -251,7 +251,7 @@ GASNETI_BEGIN_EXTERNC
 /* Numbers. With is_mem a number is a size in bytes, with a suffix B, KB, MB, GB or TB. parse_int
    multiplies a number without suffix by mult; mult 0 forbids suffixes. */
 char *gasnett_format_number(int64_t value, char *buf, size_t bufsz, int is_mem);
-int64_t gasnett_parse_int(const char *text, uint64_t mult);
+int64_t gasnett_parse_int(const char *string, uint64_t mult);
 
 /* Environment. A value that cannot be parsed is a fatal error. */
 void gasnett_setenv(const char *key, const char *value);
@@ -290,11 +290,11 @@ typedef void (*gasnett_sighandlerfn_t)(int);
 gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t fp);
 const char *gasnett_signame_fromval(int sigval);
 int gasnett_maximize_rlimits(void);
-int gasnett_maximize_rlimit(int res, const char *lim_desc);
+int gasnett_maximize_rlimit(int resource, const char *description);
 
 /* System */
 int gasnett_cpu_count(void);
-uint64_t gasnett_getPhysMemSz(int failureIsFatal);
+uint64_t gasnett_getPhysMemSz(int failure_is_fatal);
 void gasnett_set_affinity(int rank);
 void gasnett_sched_yield(void);
 uint64_t gasnett_checksum(const void *p, int nbytes);

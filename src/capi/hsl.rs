@@ -12,7 +12,7 @@ fn caller() -> Option<Ctx> {
     if hsl::checked() { initialized().map(|job| job.ctx()) } else { None }
 }
 
-/// Initialises a handler-safe lock; it is open afterwards.
+/// Initialises a handler-safe lock; it is unlocked afterwards.
 ///
 /// A lock has to be initialised exactly once before it is used, by this function or statically
 /// by `GASNET_HSL_INITIALIZER`.
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
     unsafe { &*hsl }.lock(caller);
 }
 
-/// Locks a handler-safe lock if it is open, and returns at once in any case.
+/// Locks a handler-safe lock if no thread holds it, and returns at once in any case.
 ///
 /// - `hsl`: an initialised lock.
 /// - Returns `GASNET_OK` if the calling thread holds the lock now, `GASNET_ERR_NOT_READY` if

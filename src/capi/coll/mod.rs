@@ -37,7 +37,7 @@ pub struct FnEntry {
     flags: c_uint,
 }
 
-fn team(c: Ctx, function: &str, handle: TeamHandle) -> &'static Team {
+fn team_of(c: Ctx, function: &str, handle: TeamHandle) -> &'static Team {
     let number = (handle as usize).wrapping_sub(1);
     match u32::try_from(number).ok().and_then(|id| collectives(c).team(id)) {
         Some(team) => team,
@@ -139,30 +139,30 @@ pub extern "C" fn gasnet_coll_team_split(
     let _span = span!(W "gasnet_coll_team_split");
     let function = "gasnet_coll_team_split";
     let c = ctx(function);
-    (collectives(c).split(c, function, team(c, function, parent_team), color, relrank).id()
+    (collectives(c).split(c, function, team_of(c, function, parent_team), color, relrank).id()
         as usize
         + 1) as TeamHandle
 }
 
 /// Returns the number of processes of a team.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - Context: after `gasnet_coll_init`, in handlers too.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_team_size(handle: TeamHandle) -> u32 {
+pub extern "C" fn gasnet_coll_team_size(team: TeamHandle) -> u32 {
     let function = "gasnet_coll_team_size";
-    team(ctx(function), function, handle).size()
+    team_of(ctx(function), function, team).size()
 }
 
-/// Returns the rank in the job of a member of a team.
+/// Returns the rank of a team member in the job.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `rank`: its rank in the team; one that the team does not have ends the job.
 /// - Context: after `gasnet_coll_init`, in handlers too.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_team_rank2node(handle: TeamHandle, rank: c_int) -> u32 {
+pub extern "C" fn gasnet_coll_team_rank2node(team: TeamHandle, rank: c_int) -> u32 {
     let function = "gasnet_coll_team_rank2node";
-    let team = team(ctx(function), function, handle);
+    let team = team_of(ctx(function), function, team);
     team.job_rank(TeamRank(rank as u32)).map(|r| r.0).unwrap_or_else(|| {
         report::fatal(
             format_args!(
@@ -174,15 +174,15 @@ pub extern "C" fn gasnet_coll_team_rank2node(handle: TeamHandle, rank: c_int) ->
     })
 }
 
-/// Returns the rank in a team of a process.
+/// Returns the rank of a process in a team.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `node`: its rank in the job; one that is not in the team ends the job.
 /// - Context: after `gasnet_coll_init`, in handlers too.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_team_node2rank(handle: TeamHandle, node: u32) -> u32 {
+pub extern "C" fn gasnet_coll_team_node2rank(team: TeamHandle, node: u32) -> u32 {
     let function = "gasnet_coll_team_node2rank";
-    team(ctx(function), function, handle).team_rank(JobRank(node)).map(|r| r.0).unwrap_or_else(
+    team_of(ctx(function), function, team).team_rank(JobRank(node)).map(|r| r.0).unwrap_or_else(
         || {
             report::fatal(
                 format_args!("{function}(): rank {node} is not in this team"),
@@ -194,23 +194,23 @@ pub extern "C" fn gasnet_coll_team_node2rank(handle: TeamHandle, node: u32) -> u
 
 /// Notifies the barrier of a team.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `id`, `flags`: as of `gasnet_barrier_notify`; with `GASNET_BARRIERFLAG_IMAGES` every image
 ///   calls, otherwise one per process.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_barrier_notify(handle: TeamHandle, id: c_int, flags: c_int) {
+pub extern "C" fn gasnet_coll_barrier_notify(team: TeamHandle, id: c_int, flags: c_int) {
     let _span = span!(B "gasnet_coll_barrier_notify", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_notify";
     let c = ctx(function);
-    let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
+    let (team, images) = (team_of(c, function, team), flags & BARRIER_IMAGES != 0);
     collectives(c).barrier_notify(c, function, team, (id, flags), images);
 }
 
 /// Waits until all members have notified the barrier that the caller notified.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `id`, `flags`: as of `gasnet_barrier_notify`; with `GASNET_BARRIERFLAG_IMAGES` every image
 ///   calls, otherwise one per process.
 /// - Returns `GASNET_OK`, or `GASNET_ERR_BARRIER_MISMATCH` if the names do not match; the
@@ -218,18 +218,18 @@ pub extern "C" fn gasnet_coll_barrier_notify(handle: TeamHandle, id: c_int, flag
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_barrier_wait(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
+pub extern "C" fn gasnet_coll_barrier_wait(team: TeamHandle, id: c_int, flags: c_int) -> c_int {
     let mut span = span!(B "gasnet_coll_barrier_wait", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_wait";
     let c = ctx(function);
-    let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
+    let (team, images) = (team_of(c, function, team), flags & BARRIER_IMAGES != 0);
     let result = collectives(c).barrier_wait(c, function, team, (id, flags), images);
     span.result(code(result))
 }
 
 /// Polls once and reports whether the barrier that the caller notified is over.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `id`, `flags`: as of `gasnet_barrier_notify`; with `GASNET_BARRIERFLAG_IMAGES` every image
 ///   calls, otherwise one per process.
 /// - Returns `GASNET_OK` or `GASNET_ERR_BARRIER_MISMATCH` if it is over, `GASNET_ERR_NOT_READY`
@@ -237,18 +237,18 @@ pub extern "C" fn gasnet_coll_barrier_wait(handle: TeamHandle, id: c_int, flags:
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_barrier_try(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
+pub extern "C" fn gasnet_coll_barrier_try(team: TeamHandle, id: c_int, flags: c_int) -> c_int {
     let mut span = span!(B "gasnet_coll_barrier_try", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_try";
     let c = ctx(function);
-    let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
+    let (team, images) = (team_of(c, function, team), flags & BARRIER_IMAGES != 0);
     let result = collectives(c).barrier_try(c, function, team, (id, flags), images);
     span.result(code(result))
 }
 
 /// Notifies the barrier of a team and waits for it.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `id`, `flags`: as of `gasnet_barrier_notify`; with `GASNET_BARRIERFLAG_IMAGES` every image
 ///   calls, otherwise one per process.
 /// - Returns `GASNET_OK`, or `GASNET_ERR_BARRIER_MISMATCH` if the names do not match; the
@@ -256,11 +256,11 @@ pub extern "C" fn gasnet_coll_barrier_try(handle: TeamHandle, id: c_int, flags: 
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_barrier(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
+pub extern "C" fn gasnet_coll_barrier(team: TeamHandle, id: c_int, flags: c_int) -> c_int {
     let mut span = span!(B "gasnet_coll_barrier", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier";
     let c = ctx(function);
-    let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
+    let (team, images) = (team_of(c, function, team), flags & BARRIER_IMAGES != 0);
     let coll = collectives(c);
     coll.barrier_notify(c, function, team, (id, flags), images);
     span.result(code(coll.barrier_wait(c, function, team, (id, flags), images)))
@@ -268,7 +268,7 @@ pub extern "C" fn gasnet_coll_barrier(handle: TeamHandle, id: c_int, flags: c_in
 
 /// Reports the name of the last barrier of a team that the caller completed.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `id`: where the name is stored if the barrier had one; null if it is not wanted.
 /// - Returns 1 if the barrier was anonymous for all members, else 0.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
@@ -277,10 +277,10 @@ pub extern "C" fn gasnet_coll_barrier(handle: TeamHandle, id: c_int, flags: c_in
 /// # Safety
 /// `id` must be null or writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_coll_barrier_result(handle: TeamHandle, id: *mut c_int) -> c_int {
+pub unsafe extern "C" fn gasnet_coll_barrier_result(team: TeamHandle, id: *mut c_int) -> c_int {
     let function = "gasnet_coll_barrier_result";
     let c = ctx(function);
-    match team(c, function, handle).result() {
+    match team_of(c, function, team).result() {
         None => 1,
         Some(name) => {
             if !id.is_null() {

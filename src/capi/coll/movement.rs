@@ -4,7 +4,7 @@
 //! Called by clients; `tuning` makes calls as they do. Invariant: flags, root and function are
 //! checked before the extended layer is called.
 
-use super::{BlockList, CollHandle, TeamHandle, team};
+use super::{BlockList, CollHandle, TeamHandle, team_of};
 use crate::capi::ctx;
 use crate::client_memory::{Dst, Src};
 use crate::extended::coll::flags::CollFlags;
@@ -105,7 +105,7 @@ pub(super) unsafe fn call(
     flags: c_int,
 ) -> (Ctx, CollCall, CollFlags) {
     let c = ctx(function);
-    let team = team(c, function, handle);
+    let team = team_of(c, function, handle);
     let flags = CollFlags::check(function, flags, operation);
     let by_process = flags.by_process();
     let images = team.images(by_process);
@@ -161,7 +161,7 @@ macro_rules! collective {
         /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
         /// - `flags`: one of `GASNET_COLL_IN_NOSYNC`, `_IN_MYSYNC` and `_IN_ALLSYNC`, one of
         ///   `GASNET_COLL_OUT_NOSYNC`, `_OUT_MYSYNC` and `_OUT_ALLSYNC`, one of
-        ///   `GASNET_COLL_SINGLE` and `_LOCAL`; `GASNET_COLL_NO_IMAGES` if a call stands for
+        ///   `GASNET_COLL_SINGLE` and `_LOCAL`; `GASNET_COLL_NO_IMAGES` if a call covers
         ///   all images of its process.
         /// - Context: by every image of the team, in the same order; not in a handler or a
         ///   no-interrupt section, and not while a handler-safe lock is held.
@@ -187,7 +187,7 @@ macro_rules! collective {
         /// Initiates the operation: as the function without `_nb`, but the memory is in use
         /// until the handle is synced. With the flag `GASNET_COLL_AGGREGATE` the operation is
         /// collected: the handle of the next call without the flag, by the same image in the
-        /// same team, stands for it too.
+        /// same team, covers it too.
         ///
         /// - Returns a handle for `gasnet_coll_wait_sync` and its like, or
         ///   `GASNET_COLL_INVALID_HANDLE` if the operation is complete or collected.
@@ -233,14 +233,14 @@ movement!(
 movement!(
     /// Copies the block at `src` of one image to `dst` of all images.
     ///
-    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    /// - `dstlist`: addresses of the destinations: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
     /// - `srcimage`: number of the image in the team whose `src` is used.
     /// - `src`: source.
     /// - `nbytes`: bytes of a block.
     gasnet_coll_broadcastM, gasnet_coll_broadcastM_nb, Broadcast,
-    (dst: BlockList, srcimage: u32, src: *mut c_void),
-    root: srcimage, dst: Many(dst), src: One(src));
+    (dstlist: BlockList, srcimage: u32, src: *mut c_void),
+    root: srcimage, dst: Many(dstlist), src: One(src));
 movement!(
     /// Copies block i of the blocks at `src` of one image to `dst` of image i.
     ///
@@ -254,14 +254,14 @@ movement!(
 movement!(
     /// Copies block i of the blocks at `src` of one image to `dst` of image i.
     ///
-    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    /// - `dstlist`: addresses of the destinations: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
     /// - `srcimage`: number of the image in the team whose `src` is used.
     /// - `src`: source.
     /// - `nbytes`: bytes of a block.
     gasnet_coll_scatterM, gasnet_coll_scatterM_nb, Scatter,
-    (dst: BlockList, srcimage: u32, src: *mut c_void),
-    root: srcimage, dst: Many(dst), src: One(src));
+    (dstlist: BlockList, srcimage: u32, src: *mut c_void),
+    root: srcimage, dst: Many(dstlist), src: One(src));
 movement!(
     /// Copies the block at `src` of image i to block i at `dst` of one image.
     ///
@@ -277,12 +277,12 @@ movement!(
     ///
     /// - `dst`: destination.
     /// - `dstimage`: number of the image in the team whose `dst` is used.
-    /// - `src`: addresses of the sources: an array with an entry per image of the team
+    /// - `srclist`: addresses of the sources: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
     /// - `nbytes`: bytes of a block.
     gasnet_coll_gatherM, gasnet_coll_gatherM_nb, Gather,
-    (dstimage: u32, dst: *mut c_void, src: BlockList),
-    root: dstimage, dst: One(dst), src: Many(src));
+    (dstimage: u32, dst: *mut c_void, srclist: BlockList),
+    root: dstimage, dst: One(dst), src: Many(srclist));
 movement!(
     /// Copies the block at `src` of image i to block i at `dst` of all images.
     ///
@@ -295,14 +295,14 @@ movement!(
 movement!(
     /// Copies the block at `src` of image i to block i at `dst` of all images.
     ///
-    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    /// - `dstlist`: addresses of the destinations: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
-    /// - `src`: addresses of the sources: an array with an entry per image of the team
+    /// - `srclist`: addresses of the sources: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
     /// - `nbytes`: bytes of a block.
     gasnet_coll_gather_allM, gasnet_coll_gather_allM_nb, GatherAll,
-    (dst: BlockList, src: BlockList),
-    root: 0, dst: Many(dst), src: Many(src));
+    (dstlist: BlockList, srclist: BlockList),
+    root: 0, dst: Many(dstlist), src: Many(srclist));
 movement!(
     /// Copies block j at `src` of image i to block i at `dst` of image j.
     ///
@@ -315,14 +315,14 @@ movement!(
 movement!(
     /// Copies block j at `src` of image i to block i at `dst` of image j.
     ///
-    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    /// - `dstlist`: addresses of the destinations: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
-    /// - `src`: addresses of the sources: an array with an entry per image of the team
+    /// - `srclist`: addresses of the sources: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
     /// - `nbytes`: bytes of a block.
     gasnet_coll_exchangeM, gasnet_coll_exchangeM_nb, Exchange,
-    (dst: BlockList, src: BlockList),
-    root: 0, dst: Many(dst), src: Many(src));
+    (dstlist: BlockList, srclist: BlockList),
+    root: 0, dst: Many(dstlist), src: Many(srclist));
 
 /// A reduction.
 macro_rules! reduce {
@@ -361,7 +361,7 @@ reduce!(
     ///
     /// - `dstimage`: number of the image in the team whose `dst` is used.
     /// - `dst`: destination.
-    /// - `src`: addresses of the sources: an array with an entry per image of the team
+    /// - `srclist`: addresses of the sources: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
     /// - `src_blksz`, `src_offset`: 0; other values are not supported and end the job.
     /// - `elem_size`: bytes of an element.
@@ -408,9 +408,9 @@ scan!(
     /// those at its `dst`: with `GASNET_COLL_INCLUSIVE_SCAN` its own included, with
     /// `GASNET_COLL_EXCLUSIVE_SCAN` not. One of these two flags has to be passed.
     ///
-    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    /// - `dstlist`: addresses of the destinations: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
-    /// - `src`: addresses of the sources: as `dst`.
+    /// - `srclist`: addresses of the sources: as `dstlist`.
     /// - `dst_blksz`, `dst_offset`, `src_blksz`, `src_offset`: 0; other values are not
     ///   supported and end the job.
     /// - `elem_size`: bytes of an element.

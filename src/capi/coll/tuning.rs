@@ -5,7 +5,7 @@
 
 use super::movement::Address::{Many, One};
 use super::movement::{Elements, call};
-use super::{TeamHandle, team};
+use super::{TeamHandle, team_of};
 use crate::capi::ctx;
 use crate::extended::coll::tree::Tree;
 use crate::extended::coll::{CollOperation, search};
@@ -62,16 +62,16 @@ unsafe fn file_name(name: *const c_char) -> Option<String> {
 ///
 /// - `filename`: name of the file, NUL-terminated; null for that of the variable
 ///   `GASNET_COLL_TUNING_FILE`, without which nothing happens.
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `filename` must be null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_coll_loadTuningState(filename: *const c_char, handle: TeamHandle) {
+pub unsafe extern "C" fn gasnet_coll_loadTuningState(filename: *const c_char, team: TeamHandle) {
     let function = "gasnet_coll_loadTuningState";
-    let team = team(ctx(function), function, handle);
+    let team = team_of(ctx(function), function, team);
     // SAFETY: gasnet_coll.h demands the name of a file as a string, or null.
     team.load_tuning(function, unsafe { file_name(filename) });
 }
@@ -81,17 +81,17 @@ pub unsafe extern "C" fn gasnet_coll_loadTuningState(filename: *const c_char, ha
 ///
 /// - `filename`: name of the file, NUL-terminated; null for that of the variable
 ///   `GASNET_COLL_TUNING_FILE`, without which nothing happens.
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `filename` must be null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_coll_dumpTuningState(filename: *const c_char, handle: TeamHandle) {
+pub unsafe extern "C" fn gasnet_coll_dumpTuningState(filename: *const c_char, team: TeamHandle) {
     let function = "gasnet_coll_dumpTuningState";
     let c = ctx(function);
-    let team = team(c, function, handle);
+    let team = team_of(c, function, team);
     // SAFETY: gasnet_coll.h demands the name of a file as a string, or null.
     let name = unsafe { file_name(filename) };
     collectives(c).dump_tuning(c, function, team, name);
@@ -101,17 +101,17 @@ pub unsafe extern "C" fn gasnet_coll_dumpTuningState(filename: *const c_char, ha
 /// Every image may call; only the first one of the team writes.
 ///
 /// - `filename`: name of the file, NUL-terminated; null for stdout.
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `filename` must be null or a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_coll_dumpProfile(filename: *const c_char, handle: TeamHandle) {
+pub unsafe extern "C" fn gasnet_coll_dumpProfile(filename: *const c_char, team: TeamHandle) {
     let function = "gasnet_coll_dumpProfile";
     let c = ctx(function);
-    let team = team(c, function, handle);
+    let team = team_of(c, function, team);
     // SAFETY: gasnet_coll.h demands the name of a file as a string, or null.
     let name = unsafe { file_name(filename) };
     collectives(c).dump_profile(c, function, team, name);
@@ -119,21 +119,21 @@ pub unsafe extern "C" fn gasnet_coll_dumpProfile(filename: *const c_char, handle
 
 /// Returns the number of kinds of trees.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `optype`: the operation, a `gasnet_coll_optype_t`; the M forms count as the others.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_get_num_tree_classes(handle: TeamHandle, optype: c_uint) -> c_int {
+pub extern "C" fn gasnet_coll_get_num_tree_classes(team: TeamHandle, optype: c_uint) -> c_int {
     let function = "gasnet_coll_get_num_tree_classes";
-    team(ctx(function), function, handle);
+    team_of(ctx(function), function, team);
     operation(function, optype);
     Tree::KINDS as c_int
 }
 
 /// Chooses the tree of an operation in a team. All members choose the same.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `tree_type`: 0 (flat), 1 (n-ary) or 2 (k-nomial); another one ends the job.
 /// - `fanout`: its fan-out: from 1 for n-ary, from 2 for k-nomial trees.
 /// - `optype`: the operation, a `gasnet_coll_optype_t`; the M forms count as the others.
@@ -141,13 +141,13 @@ pub extern "C" fn gasnet_coll_get_num_tree_classes(handle: TeamHandle, optype: c
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_set_tree_kind(
-    handle: TeamHandle,
+    team: TeamHandle,
     tree_type: c_int,
     fanout: c_int,
     optype: c_uint,
 ) {
     let function = "gasnet_coll_set_tree_kind";
-    let team = team(ctx(function), function, handle);
+    let team = team_of(ctx(function), function, team);
     let tree = Tree::new(tree_type as u32, usize::try_from(fanout).unwrap_or(0));
     if tree.is_none() {
         report::fatal(
@@ -165,26 +165,26 @@ pub extern "C" fn gasnet_coll_set_tree_kind(
 /// Sets up to how many bytes an operation of a team uses dissemination. All members choose the
 /// same.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `dissemlimit`: bytes.
 /// - `optype`: the operation, a `gasnet_coll_optype_t`; the M forms count as the others.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_set_dissem_limit(
-    handle: TeamHandle,
+    team: TeamHandle,
     dissemlimit: usize,
     optype: c_uint,
 ) {
     let function = "gasnet_coll_set_dissem_limit";
-    let team = team(ctx(function), function, handle);
+    let team = team_of(ctx(function), function, team);
     team.tuning().lock().set_limit(operation(function, optype), dissemlimit);
 }
 
 /// Measures the algorithms for a collective and keeps the fastest for the team. Collective over
 /// the images of the team.
 ///
-/// - `handle`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+/// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `op`: the operation, a `gasnet_coll_optype_t`.
 /// - `coll_args`: its arguments; `dst` and `src` point to lists of addresses, of one entry
 ///   where the form takes one address.
@@ -203,7 +203,7 @@ pub extern "C" fn gasnet_coll_set_dissem_limit(
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
-    handle: TeamHandle,
+    team: TeamHandle,
     op: c_uint,
     coll_args: CollArgs,
     flags: c_int,
@@ -246,7 +246,7 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     };
     // SAFETY: gasnet_coll.h demands of the record what the collective that it names demands.
     let (c, call, _) = unsafe {
-        call(function, handle, operation, root, dst, src, coll_args.nbytes, elements, flags)
+        call(function, team, operation, root, dst, src, coll_args.nbytes, elements, flags)
     };
     let warm = env::COLL_AUTOTUNE_WARM_ITERS.get().into();
     let times = env::COLL_AUTOTUNE_PERF_ITERS.get().into();

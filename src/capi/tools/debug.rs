@@ -247,19 +247,19 @@ pub extern "C" fn gasnett_close_streams() {
 
 /// Sets the handler of a signal. A signal that cannot be handled ends the job.
 ///
-/// - `signal`: its number.
-/// - `handler`: a function of one `int`, `SIG_DFL` or `SIG_IGN`.
-/// - Returns the handler before.
+/// - `sigtocatch`: its number.
+/// - `fp`: a function of one `int`, `SIG_DFL` or `SIG_IGN`.
+/// - Returns the previous handler.
 /// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
-/// `handler` must be a function of one int, or `SIG_DFL` or `SIG_IGN`.
+/// `fp` must be a function of one int, or `SIG_DFL` or `SIG_IGN`.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> usize {
-    let signal = Signal::new(signal);
+pub unsafe extern "C" fn gasnett_reghandler(sigtocatch: c_int, fp: usize) -> usize {
+    let signal = Signal::new(sigtocatch);
     // SAFETY: gasnet_tools.h demands what `signal` of C takes: a function of one int, SIG_DFL
     // or SIG_IGN.
-    let old = unsafe { sys::signal::set_plain(signal, handler) };
+    let old = unsafe { sys::signal::set_plain(signal, fp) };
     old.unwrap_or_else(|| {
         report::fatal(
             format_args!(
@@ -274,15 +274,15 @@ pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> us
 
 /// Returns the name of a signal, such as `SIGINT`.
 ///
-/// - `signal`: its number.
+/// - `sigval`: its number.
 /// - Returns a string of the library; `*unknown*` for other numbers. Never null.
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
+pub extern "C" fn gasnett_signame_fromval(sigval: c_int) -> *const c_char {
     static NAMES: [OnceLock<CString>; 65] = [const { OnceLock::new() }; 65];
-    match usize::try_from(signal).ok().and_then(|i| NAMES.get(i)) {
+    match usize::try_from(sigval).ok().and_then(|i| NAMES.get(i)) {
         Some(slot) => slot
-            .get_or_init(|| CString::new(Signal::new(signal).name()).unwrap_or_default())
+            .get_or_init(|| CString::new(Signal::new(sigval).name()).unwrap_or_default())
             .as_ptr(),
         None => c"*unknown*".as_ptr(),
     }

@@ -20,7 +20,7 @@ pub extern "C" fn gasnett_ticks_now() -> u64 {
     sys::clock::now_ns()
 }
 
-/// Returns the time between two ticks that can be told apart, in microseconds.
+/// Returns the least difference between two different ticks, in microseconds.
 ///
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
