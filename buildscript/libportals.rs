@@ -72,7 +72,7 @@ const CONSTANTS: &[&str] = &[
     "PTL_SR_DROP_COUNT",
 ];
 
-/// Errors that are told by name where the header has them.
+/// Errors that are reported by name where the header has them.
 const ERRORS: &[&str] = &[
     "PTL_OK",
     "PTL_AC_INDEX_INVALID",
@@ -441,7 +441,7 @@ impl Probe {
         Err(format!("{libs}: a program with PtlInit does not link: {first}"))
     }
 
-    /// The file of the library, as far as its flags tell; else the flags.
+    /// The file of the library, if its flags name it; else the flags.
     fn library(&self) -> String {
         let libs = &self.place.libs;
         let dirs = libs.iter().filter_map(|w| w.strip_prefix("-L"));

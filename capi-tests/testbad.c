@@ -234,7 +234,7 @@ static void long_node(void) { gasnet_AMRequestLong0(NO_NODE, H_NOTHING, buffer, 
 
 /* ---- addresses outside the segment ---- */
 
-/* A rank's own variables: the specification does not promise it, but clients do it. */
+/* A rank's own variables: the specification does not allow it, but clients do it. */
 static void own_memory(void) {
     static char mine[64];
     char back[8];

@@ -126,7 +126,7 @@ printf '#include <gasnet_tools.h>\nuint64_t f(void); uint64_t f(void) { gasnett_
     >"$work/lite.c"
 try "$work/lite.c" gcc -fsyntax-only -DGASNETT_LITE_MODE
 
-# Names with a reason for their absence that exist all the same: they cause no error, or are
+# Names with a reason for their absence that exist nevertheless: they cause no error, or are
 # exported.
 pending=$(awk -F '\t' '!/^#/ && $5 != "" { n++ } END { print n + 0 }' "$table")
 program gasnet pending >"$work/pending.c"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What people read is plain English on short lines:
+# Texts are plain English on short lines:
 # - comments and Markdown end before column 100 (tables, links and code blocks of output excepted);
 # - no text contains a word or phrase of ci/words.txt.
 # Every violation is one line `file:line: text`.

@@ -20,7 +20,7 @@ __asm__(".globl gasneti_thread_mode_differs\n\t.hidden gasneti_thread_mode_diffe
         ".set gasneti_header_abi_differs, " _STRINGIFY(GASNETI_ABI));
 #endif
 
-/* For launchers and for people who search a program for strings. */
+/* For launchers and users that search a program for strings. */
 GASNETI_IDENT_LOCAL(gasneti_ident_config, "$GASNetConfig: (client) " GASNET_CONFIG_STRING " $");
 GASNETI_IDENT_LOCAL(gasneti_ident_conduit, "$GASNetConduitName: " GASNET_CONDUIT_NAME_STR " $");
 GASNETI_IDENT_LOCAL(gasneti_ident_threads, "$GASNetThreadModel: GASNET_" _STRINGIFY(GASNETI_THREAD_MODE_NAME) " $");

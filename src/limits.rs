@@ -1,4 +1,4 @@
-//! Limits that the C headers promise to clients. Imports nothing; every layer may read them.
+//! Limits that the C headers state to clients. Imports nothing; every layer may read them.
 
 /// Largest number of ranks of a job (GASNET_MAXNODES).
 pub const MAX_RANKS: u32 = 4096;

@@ -43,7 +43,7 @@ struct Told {
     kept: u32,
     asked: bool,
     keep: Keep,
-    /// The other ranks are told that this one, or the process that started it, has exited.
+    /// The other ranks learn that this one, or the process that started it, has exited.
     ended: Option<(u32, Ended)>,
 }
 
@@ -179,7 +179,7 @@ impl Played {
         if !there(&t) {
             drop(t);
             self.kill_all();
-            panic!("in vain: {what}");
+            panic!("never happened: {what}");
         }
     }
 

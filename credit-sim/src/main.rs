@@ -187,7 +187,7 @@ fn main() {
     let buffers = share.buffers * wish.buffer_bytes();
     if table {
         println!(
-            "| ranks | pattern | requests | stalled | lent | returned | CREDIT_REVOKEs | in vain | steady after | most turns of a pair |"
+            "| ranks | pattern | requests | stalled | lent | returned | CREDIT_REVOKEs | without result | steady after | most turns of a pair |"
         );
         println!("|---|---|---|---|---|---|---|---|---|---|");
     } else {
@@ -244,7 +244,7 @@ fn main() {
                 o.total
             );
             println!(
-                "credits lent {}, returned {}, CREDIT_REVOKE messages {}, in vain {}, last movement after {steady} of the requests",
+                "credits lent {}, returned {}, CREDIT_REVOKE messages {}, without result {}, last movement after {steady} of the requests",
                 o.lent, o.returned, o.messages, o.vain
             );
             println!(

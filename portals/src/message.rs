@@ -1,4 +1,4 @@
-//! A message: what it asks for, where it goes, and which events its two sides log.
+//! A message: its operation, where it goes, and which events its two sides log.
 //!
 //! Made by the calls and by received frames, read by everything between. Plain values; no
 //! invariant.

@@ -210,7 +210,7 @@ impl ControlMemory {
         }
     }
 
-    /// Whether a rank handles [`sys::signal::notice`], by which it is asked for its status.
+    /// Whether a rank handles [`sys::signal::notice`], which requests its status.
     pub fn is_armed(&self, rank: LocalRank) -> bool {
         self.record(rank).is_some_and(|r| r.armed.load(Ordering::Acquire) != 0)
     }

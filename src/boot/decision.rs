@@ -14,7 +14,7 @@ pub enum ExitCause {
     Vanished,
     /// A rank was killed by a signal.
     Killed,
-    /// The supervisor failed, was told to stop, or has exited.
+    /// The supervisor failed, received a signal to stop, or has exited.
     Supervisor,
 }
 

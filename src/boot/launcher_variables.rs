@@ -1,4 +1,4 @@
-//! What other launchers (mpiexec, mpirun, srun) tell a process in environment variables.
+//! What other launchers (mpiexec, mpirun, srun) pass to a process in environment variables.
 //!
 //! Read by every file of `boot` that deals with such a launcher. These variables are not in the
 //! library's table: they belong to the launchers.

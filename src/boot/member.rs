@@ -15,7 +15,7 @@ pub(super) struct Member {
 }
 
 impl Member {
-    /// This process; `None` if the system does not tell.
+    /// This process; `None` if the system does not report it.
     pub(super) fn this_process() -> Option<Member> {
         let launcher = ProcessIdentity::of(process::parent()).filter(|l| l.pid > 1);
         Some(Member { process: ProcessIdentity::of(process::pid())?, launcher })

@@ -42,7 +42,7 @@ impl BootOptions {
         }
     }
 
-    /// Nanoseconds that the ranks of a job of this size may take to exit after they were told to.
+    /// Nanoseconds that the ranks of a job of this size may take to exit after the order to exit.
     pub(super) fn exit_timeout(&self, size: u32) -> u64 {
         let by_size = self.exit_timeout_min + f64::from(size) * self.exit_timeout_factor;
         let seconds = self.exit_timeout.unwrap_or_else(|| by_size.min(self.exit_timeout_max));

@@ -27,7 +27,7 @@ MUST_HOLD(size_of_nodeinfo, sizeof(gasnet_nodeinfo_t) == 8 + sizeof(void *));
 MUST_HOLD(lock_is_first, offsetof(gasnet_hsl_t, lock) == 0);
 MUST_HOLD(rwlock_fits, sizeof(gasnett_rwlock_t) >= sizeof(pthread_rwlock_t));
 
-/* What the library is, for people and launchers that look for strings in it. What a client was
+/* What the library is, for users and launchers that search it for strings. What a client was
    compiled for is in the client (gasnet_client.h). Exported, so that no linker drops it. */
 #define IDENT(name, text) "$GASNet" name ": " text " $"
 EXPORTED extern const char gasneti_idents[];

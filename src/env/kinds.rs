@@ -17,7 +17,7 @@ pub trait ValueKind {
 
     /// The value that a text stands for; `None` if the kind has no such value.
     fn parse(&self, text: &str) -> Option<Self::Value>;
-    /// The accepted values, for a user who gave another one.
+    /// The accepted values, for a user that gave another one.
     fn accepted(&self) -> String;
     /// The accepted values, in a few words for a table.
     fn values(&self) -> String;

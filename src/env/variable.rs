@@ -127,7 +127,7 @@ impl<K: ValueKind> OptionalVariable<K> {
         self.0.name
     }
 
-    /// Whether it is set, be it to an empty value.
+    /// Whether it is set, even to an empty value.
     pub fn is_present(&self) -> bool {
         lookup(self.0.name).is_some()
     }

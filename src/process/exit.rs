@@ -9,7 +9,7 @@
 //!
 //! [`exit`] decides the end of the job (the first exit wins), sends one message to the
 //! supervisor, flushes the C streams under an alarm, and ends the process with the agreed code.
-//! `boot::supervisor` tells the other ranks.
+//! `boot::supervisor` notifies the other ranks.
 
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::decision::ExitCause;

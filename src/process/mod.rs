@@ -43,7 +43,7 @@ use std::sync::OnceLock;
 pub trait JobReport: Sync {
     /// Writes what the threads of this rank wait for.
     fn write_activity(&self, line: &mut MessageLine);
-    /// Writes the statistics that the user asked for to their files.
+    /// Writes the statistics that the user requested to their files.
     fn write_stats(&self);
 }
 

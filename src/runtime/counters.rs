@@ -1,9 +1,9 @@
 //! The statistics files that a rank writes when it exits.
 //!
 //! Made by `start`, written through [`process::JobReport`] by a hook of the exit.
-//! Invariant: writing is async-signal-safe. Nothing is written unless the user asks for it:
+//! Invariant: writing is async-signal-safe. Nothing is written unless the user requests it:
 //!
-//! | asked for by | what is written |
+//! | requested by | what is written |
 //! |---|---|
 //! | `GASNET_TEST_COUNTERS` | one line, for tests that claim a path of traffic |
 //! | `GASNET_PORTAL_CREDIT_STATS` | how the credits of this rank moved |
@@ -29,7 +29,7 @@ pub(super) struct StatsFiles {
 }
 
 impl StatsFiles {
-    /// The files that the user asks for; `None` for none. They are written when this process
+    /// The files that the user requests; `None` for none. They are written when this process
     /// exits.
     pub(super) fn open(rank: JobRank, credit_stats: bool) -> Option<StatsFiles> {
         let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{rank}")).ok();

@@ -1,6 +1,6 @@
 //! The wait mode of a process: for how long a waiter spins, yields and sleeps.
 //!
-//! Made by `start`, asked by `wait`. Invariant: a host counts as crowded while its processes, or
+//! Made by `start`, read by `wait`. Invariant: a host counts as crowded while its processes, or
 //! the waiting threads of this one, outnumber the CPUs, or yields take long.
 //!
 //! A yield is cheap while the other threads that want the CPU wait too. If one of them

@@ -32,7 +32,7 @@ pub struct JobOutcome {
     /// The processes that existed when its launcher had ended, and how much later the last of
     /// them ended, in words.
     pub outlived: String,
-    /// The counters of each rank, if asked for.
+    /// The counters of each rank, if requested.
     pub counters: Vec<RankCounters>,
     /// Name and text of each file in the folder of [`crate::test_job::TestJob::in_own_folder`], by
     /// name.

@@ -60,7 +60,7 @@ impl Watched {
     }
 }
 
-/// A chunk has one holder at a time, who sees what the last one wrote; none is lost.
+/// A chunk has one holder at a time, which sees what the last one wrote; none is lost.
 pub fn chunks_have_one_holder() {
     check(|| {
         let chunks = [Watched::new(), Watched::new()];

@@ -119,7 +119,7 @@ typedef struct {
     void *start;               /* first byte; with PTL_MD_IOVEC an array of ptl_md_iovec_t */
     ptl_size_t length;         /* bytes; with PTL_MD_IOVEC entries */
     int threshold;             /* operations until it is inactive, or PTL_MD_THRESH_INF */
-    ptl_size_t max_size;       /* with PTL_MD_MAX_SIZE: less room than this makes it inactive */
+    ptl_size_t max_size;       /* with PTL_MD_MAX_SIZE: less space than this makes it inactive */
     unsigned int options;      /* PTL_MD_* */
     void *user_ptr;            /* comes back in its events */
     ptl_handle_eq_t eq_handle; /* where its events go, or PTL_EQ_NONE */
@@ -132,7 +132,7 @@ typedef struct {
     ptl_jid_t jid;
     ptl_pt_index_t pt_index;
     ptl_match_bits_t match_bits;
-    ptl_size_t rlength; /* bytes asked for */
+    ptl_size_t rlength; /* requested bytes */
     ptl_size_t mlength; /* bytes accepted */
     ptl_size_t offset;  /* where in the descriptor */
     ptl_handle_md_t md_handle;

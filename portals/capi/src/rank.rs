@@ -60,7 +60,7 @@ unsafe fn told_map(
     if size != job.size() {
         return Err(Code(PTL_FAIL));
     }
-    // SAFETY: not null, so it points to `size` numbers, as the caller promises.
+    // SAFETY: not null, so it points to `size` numbers (the crate's safety section).
     Ok((job, unsafe { core::slice::from_raw_parts(map, size as usize) }.to_vec()))
 }
 

@@ -39,7 +39,7 @@
 //! ring has advanced, and since there are no gaps, all tickets before it are claimed. A hint
 //! that is so old that it seems to lie ahead restarts at the consumer's head. Where other
 //! processes post too, hints are always stale; there the control is read before the
-//! compare-and-swap, which would otherwise take the line from its reader in vain. The control
+//! compare-and-swap, which would otherwise take the line from its reader and fail. The control
 //! holds the lap, so a compare-and-swap with an old value cannot succeed a lap later (its
 //! producer would have to stand still through 2^40 tickets).
 //!

@@ -91,7 +91,7 @@ fn puts_and_gets_match_in_order(kind: RigKind) {
 
 fn order_holds_across_kinds_of_memory(kind: RigKind) {
     // Where the target has both, some messages can be delivered at once and others not; the
-    // order is kept all the same.
+    // order still holds.
     for rig in rigs(kind) {
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");

@@ -149,7 +149,7 @@ pub extern "C" fn gasnett_freezeForDebuggerErr() {
     }
 }
 
-/// Whether GASNET_BACKTRACE asked for stacks of this process, and GASNET_FREEZE_ON_ERROR for a
+/// Whether GASNET_BACKTRACE requests stacks of this process, and GASNET_FREEZE_ON_ERROR a
 /// pause, at `gasnet_init`; fatal signals may come when nothing can be allocated to find out.
 static PRINT_STACK: AtomicBool = AtomicBool::new(false);
 static FREEZE: AtomicBool = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! The flags of a collective: which are legal together, and what they ask for.
+//! The flags of a collective: which are legal together, and what they mean.
 //!
 //! Called by `capi` with what the client passed. Invariant: a [`CollFlags`] has exactly one
 //! flag of each kind that its operation needs.

@@ -1,4 +1,4 @@
-//! What a client asks of a collective: the operation, its sizes, the buffers of an image.
+//! What a client requests of a collective: the operation, its sizes, the buffers of an image.
 //!
 //! Built by `capi` and by this module's own collectives; read by all of `coll`. Invariant: a
 //! [`CollBuffers`] holds as many bytes as [`CollRequest::extents`] says.

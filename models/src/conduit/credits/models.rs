@@ -5,7 +5,7 @@ use super::store::CreditTable;
 use crate::conduit::models::{Watched, check, in_threads};
 use crate::conduit::primitive::{AtomicU32, Ordering};
 
-/// A process with two peers, who hold `each` of its credits, and this bank.
+/// A process with this bank, and two peers that hold `each` of its credits.
 fn lender(each: u16, bank: u32) -> CreditPolicy<CreditTable> {
     let limits = CreditLimits::new(8, 20, 1);
     CreditPolicy {
@@ -119,7 +119,7 @@ pub fn credits_are_taken_once() {
     }
 }
 
-/// The epoch's flag is told to a peer once, by whichever message leaves first.
+/// A peer receives the epoch's flag once, with whichever message leaves first.
 pub fn an_epoch_is_told_once() {
     check(|| {
         let policy = lender(10, 0);

@@ -1,5 +1,5 @@
 //! The drawings: a data file per measurement and system, one script; SVG and PNG by gnuplot.
-//! Without gnuplot, data and script are written all the same.
+//! Without gnuplot, data and script are still written.
 
 use crate::columns::RowFigures;
 use crate::ratio_table::quartiles;
