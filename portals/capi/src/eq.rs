@@ -110,7 +110,7 @@ unsafe fn hand_over(
     fetched: &FetchedEvent,
     event: NonNull<abi::CEvent>,
 ) -> Result<(), Code> {
-    // SAFETY: `event` is not null, so it points to a writable event (the crate's safety section).
+    // SAFETY: `event` is writable (the section Safety of this function).
     unsafe { event.write(event_out(fetched)) };
     let handler =
         ni.handlers.get(eq.0 as usize & 0xffff).map_or(0, |slot| slot.load(Ordering::Relaxed));

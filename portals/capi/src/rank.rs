@@ -67,14 +67,14 @@ unsafe fn told_map(
 /// Copies a map to the caller's memory.
 ///
 /// # Safety
-/// `to` is null or has room for `size` numbers.
+/// `to` is null or has space for `size` numbers.
 unsafe fn give_map(map: &[u32], to: *mut u32, size: c_uint) -> Result<(), Code> {
     let to = out(to)?;
     if size as usize != map.len() {
         return Err(Code(PTL_FAIL));
     }
-    // SAFETY: the caller promises room for as many numbers as the map has; the map is a slice of
-    // ours.
+    // SAFETY: `to` has space for `size` numbers, as many as the map has; the map is a slice of
+    // this library.
     unsafe { to.copy_from_nonoverlapping(core::ptr::NonNull::from(map).cast(), map.len()) };
     Ok(())
 }

@@ -129,7 +129,7 @@ impl ArenaView {
             max_pt_index: ident.max_pt_index.load(Ordering::Relaxed),
             ..NiLimits::DEFAULT
         };
-        // SAFETY: the caller's promise about `base` and `bytes` is that of `new`.
+        // SAFETY: `# Safety` of this function requires of `base` and `bytes` what `new` requires.
         unsafe { ArenaView::new(base, bytes, &limits) }
     }
 

@@ -35,7 +35,7 @@ impl NetworkInterface {
     ) -> Result<bool, PtlError> {
         const { assert!(N <= IOVECS, "more pieces than a message can have") };
         let (bits, offset) = (match_bits, remote_offset);
-        // SAFETY: the caller promises readable pieces; a put only reads them.
+        // SAFETY: the pieces are readable (`# Safety` above); a put only reads them.
         unsafe {
             self.at_once(OpKind::Put, from, target, pt_index, ac_index, bits, offset, hdr_data)
         }
@@ -135,7 +135,7 @@ impl NetworkInterface {
         remote_offset: Size,
     ) -> Result<bool, PtlError> {
         let to = [MdIovec { base: to.cast(), len: length }];
-        // SAFETY: the caller promises a writable range, which is the only piece.
+        // SAFETY: the range is writable (`# Safety` above); it is the only piece.
         unsafe {
             self.at_once(OpKind::Get, to, target, pt_index, ac_index, match_bits, remote_offset, 0)
         }
@@ -159,7 +159,7 @@ impl NetworkInterface {
         hdr_data: HdrData,
     ) -> Result<bool, PtlError> {
         let length = pieces.iter().map(|piece| piece.len).sum();
-        // SAFETY: the caller's promise about the pieces is the same.
+        // SAFETY: the pieces are valid (`# Safety` above), as the called function requires.
         let done = unsafe {
             self.by_cached_match(
                 kind,
@@ -183,7 +183,7 @@ impl NetworkInterface {
             { pieces },
             TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },
         );
-        // SAFETY: the caller's promise about the pieces is the same.
+        // SAFETY: the pieces are valid (`# Safety` above), as the called function requires.
         unsafe { self.at_once_by_walk(kind, &pieces, length, &to) }
     }
 
@@ -229,7 +229,8 @@ impl NetworkInterface {
         self.state.count(&hold, kind, length);
         let half = OpHalf::Arrival(kind);
         let link = self.state.peers.post_start(peer, &matched, &header, half);
-        // SAFETY: the caller promises valid pieces; no more bytes are accepted than they have.
+        // SAFETY: the pieces are valid (`# Safety` above); no more bytes are accepted than they
+        // have.
         let ok = unsafe { self.state.move_pieces(pieces, peer, &matched, kind == OpKind::Put) };
         order(kind);
         self.state.peers.post_end(peer, &matched, &header, half, link, ok);

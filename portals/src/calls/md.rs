@@ -22,7 +22,7 @@ impl NetworkInterface {
         unlink: Unlink,
     ) -> Result<MdHandle, PtlError> {
         let owner = &mut *self.state.owner.lock();
-        // SAFETY: with IOVEC, `md` has readable entries, by the caller's promise.
+        // SAFETY: with IOVEC, the entries of `md` are readable during this call (`# Safety`).
         let examined = unsafe { self.state.examine(md, unlink == Unlink::Unlink)? };
         self.state.create(owner, md, examined, 0, unlink)
     }
@@ -39,7 +39,7 @@ impl NetworkInterface {
         unlink: Unlink,
     ) -> Result<MdHandle, PtlError> {
         let owner = &mut *self.state.owner.lock();
-        // SAFETY: with IOVEC, `md` has readable entries, by the caller's promise.
+        // SAFETY: with IOVEC, the entries of `md` are readable during this call (`# Safety`).
         let examined = unsafe { self.state.examine(md, unlink == Unlink::Unlink)? };
         let me_index = self.state.me_lookup(owner, me)?;
         if owner.mes[me_index as usize].md.is_some() {

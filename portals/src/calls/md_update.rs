@@ -40,7 +40,7 @@ impl NetworkInterface {
             eq => Some(self.state.eq_index(eq)?),
         };
         let examined = match new {
-            // SAFETY: with IOVEC, `new` has readable entries, by the caller's promise.
+            // SAFETY: with IOVEC, the entries of `new` are readable during this call (`# Safety`).
             Some(new) => Some(unsafe {
                 self.state.examine(new, local.record.unlink.load(Ordering::Relaxed))?
             }),

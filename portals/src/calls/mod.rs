@@ -125,11 +125,11 @@ impl NetworkInterface {
         Ok(())
     }
 
-    /// Promises that only one thread at a time calls the interface; from then on locks between
-    /// threads are skipped.
+    /// Skips the locks between threads from now on: only one thread at a time calls the
+    /// interface.
     ///
     /// # Safety
-    /// The promise must be kept for as long as the interface lives.
+    /// No two threads may call the interface at once, for as long as it exists.
     pub unsafe fn set_single_threaded(&mut self) {
         self.state.peers.single = true;
         self.state.peers.own.view.header().hazards.use_only_slot();

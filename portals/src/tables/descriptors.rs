@@ -149,7 +149,7 @@ impl NiState {
                 Pieces { count: md.length as usize, list: [(core::ptr::null_mut(), 0); IOVECS] };
             length = 0;
             for (i, piece) in copy.list.iter_mut().take(md.length as usize).enumerate() {
-                // SAFETY: the caller promises `md.length` entries; `take` stays below it.
+                // SAFETY: `md.start` has `md.length` entries (`# Safety`); `take` stays below it.
                 let entry = unsafe { md.start.cast::<MdIovec>().add(i).read() };
                 check_range(entry.base, entry.len)?;
                 *piece = (entry.base.cast(), entry.len);

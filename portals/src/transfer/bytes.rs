@@ -120,8 +120,8 @@ impl NiState {
             let start = record.start.load(Ordering::Relaxed) as *mut u8;
             let local = start.wrapping_add(local_offset as usize);
             let local = [MdIovec { base: local.cast(), len: matched.accepted.mlength }];
-            // SAFETY: memory of a descriptor that a hazard names, which its user promised to
-            // keep valid; the range was checked against its length.
+            // SAFETY: memory of a descriptor, valid until the unlink (`md_attach`), which a hazard
+            // prevents; the range was checked against its length.
             return unsafe { self.move_pieces(&local, peer, matched, to_target) };
         }
         self.move_ranges(record, local_offset, peer, matched, to_target)
@@ -153,7 +153,7 @@ impl NiState {
                 let n = piece.len.min(left) as usize;
                 let local = piece.base.cast();
                 let (from, to) = if to_target { (local, remote) } else { (remote, local) };
-                // SAFETY: `local` is valid by the caller's promise; `remote` lies in an arena or
+                // SAFETY: `local` is a part of a valid piece (`# Safety`); `remote` lies in an arena or
                 // a segment, checked against its length, which all pieces together do not
                 // exceed.
                 unsafe { copy(from, to, n) };

@@ -11,8 +11,8 @@
 /// Both pointers are valid for `length` bytes.
 #[inline(always)]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: every access lies within `length` bytes, for which the caller promises both
-    // pointers valid.
+    // SAFETY: every access lies within `length` bytes, for which both pointers are valid
+    // (`# Safety`).
     unsafe {
         match length {
             0 => {}
@@ -43,8 +43,8 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
 /// As [`copy`].
 #[inline(never)]
 unsafe fn copy_less_than_a_word(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: every access lies within `length` bytes, for which the caller promises both
-    // pointers valid.
+    // SAFETY: every access lies within `length` bytes, for which both pointers are valid
+    // (`# Safety`).
     unsafe {
         match length {
             4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
