@@ -42,8 +42,8 @@ fn one_leaves(launcher: ProbeLauncher) {
     let rests: &[&str] =
         if all() { &["barrier", "spin", "poll", "sleep"] } else { &["barrier", "spin"] };
     for rest in rests {
-        for (n, who) in [(2, "0"), (3, "2")] {
-            let o = run(launcher, n, &[who, "gasnet_exit:5", rest]);
+        for (n, rank) in [(2, "0"), (3, "2")] {
+            let o = run(launcher, n, &[rank, "gasnet_exit:5", rest]);
             o.gives(5);
             // Longer on a busy machine, where the launcher is slower too.
             let own = o.took.saturating_sub(bare.took);

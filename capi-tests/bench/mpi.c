@@ -33,7 +33,7 @@ static void send_window(size_t n, long times) {
     }
 }
 
-/* Rank 1 meanwhile: receives `count` messages and answers them, until it receives the order to end. */
+/* Rank 1 meanwhile: receives `count` messages and answers them, until the order to end arrives. */
 static void serve(int count) {
     for (;;) {
         MPI_Status status;

@@ -8,8 +8,8 @@ static void pair(ptl_handle_eq_t eq, ptl_event_kind_t first, ptl_event_kind_t la
     CHECK(begin.match_bits == end->match_bits && begin.md_handle == end->md_handle);
 }
 
-static void tells(const ptl_event_t *event, ptl_process_id_t who, ptl_size_t rlength, ptl_size_t mlength, ptl_size_t offset) {
-    CHECK(event->initiator.nid == who.nid && event->initiator.pid == who.pid);
+static void tells(const ptl_event_t *event, ptl_process_id_t initiator, ptl_size_t rlength, ptl_size_t mlength, ptl_size_t offset) {
+    CHECK(event->initiator.nid == initiator.nid && event->initiator.pid == initiator.pid);
     CHECK(event->rlength == rlength && event->mlength == mlength);
     CHECK(event->offset == offset);
     CHECK(event->match_bits == 0xabcd);

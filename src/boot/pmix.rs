@@ -225,11 +225,11 @@ impl Pmix {
 
     /// The value of a rank under this key.
     fn value(&mut self, rank: u32, key: &CStr) -> Result<Content, BootError> {
-        let who = Process { rank, ..self.me.clone() };
+        let process = Process { rank, ..self.me.clone() };
         let value = self.answer("PMIx_Get_nb", |f, answer| {
             // SAFETY: a live structure and a NUL-terminated key, both of which PMIx copies; the
             // call back gets what it expects.
-            unsafe { (f.get)(&who, key.as_ptr(), core::ptr::null(), 0, on_value, answer) }
+            unsafe { (f.get)(&process, key.as_ptr(), core::ptr::null(), 0, on_value, answer) }
         })?;
         value.ok_or_else(unexpected)
     }

@@ -46,7 +46,7 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// How a Long travels. The header of one that lands has room for destinations below
+    /// How a Long travels. The header of one that lands has space for destinations below
     /// [`DESTINATIONS`], that of one whose payload is put ahead for lengths below [`EXTENTS`].
     #[inline(always)]
     fn plan_long(&self, rank: JobRank, m: &Outgoing<'_>) -> SendPlan {

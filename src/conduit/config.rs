@@ -10,7 +10,7 @@ use super::credits::{self, CreditSetup, sizing};
 use super::{CHUNK, MAX_NODES};
 use crate::{env, report};
 
-/// Figures of the conduit; see `GASNET_PORTAL_*` in `src/env/table/portals.rs`.
+/// Parameters of the conduit; see `GASNET_PORTAL_*` in `src/env/table/portals.rs`.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Processes of the job.
@@ -77,8 +77,8 @@ const MIN_MSG_LIMIT: u32 = 12;
 const MAX_GET_BOUNCE: usize = CHUNK - 8;
 
 impl Config {
-    /// The figures for a job of `nodes` processes with up to `threads` calling threads each, from
-    /// the environment. Ends the process with a line that says why if they cannot work.
+    /// The parameters for a job of `nodes` processes with up to `threads` calling threads each,
+    /// from the environment. Ends the process with a line that says why if they cannot work.
     pub fn from_env(nodes: u32, threads: usize) -> Config {
         if nodes > MAX_NODES {
             report::fatal(
@@ -131,11 +131,11 @@ impl Config {
         config
     }
 
-    /// Decides how many request receive buffers there are, and who may fill how much of them; see
-    /// [`sizing`].
+    /// Decides how many request receive buffers there are, and how much of them each peer may
+    /// fill; see [`sizing`].
     ///
-    /// `space` overrides the number of buffers unless both credit figures are given too. Ends the
-    /// process with a line that says why if the figures do not go together.
+    /// `space` overrides the number of buffers unless both numbers of credits are given too. Ends
+    /// the process with a line that says why if the parameters contradict each other.
     pub fn share_credits(&mut self, each: Option<u32>, bank: Option<u32>, space: Option<u64>) {
         let dynamic = self.flow_control && self.dynamic_credits;
         let most = u64::from(self.max_cred_per_node);
@@ -199,7 +199,7 @@ impl Config {
 
     /// Buffers beyond those that the credits fill: one whose last message a handler is busy with,
     /// and in a process with threads another, so that one slow handler does not stop the rest, if
-    /// GASNET_PORTAL_AMRECV_SPACE has room for it.
+    /// GASNET_PORTAL_AMRECV_SPACE has space for it.
     fn spare_buffers(&self) -> u64 {
         if self.par() { 2 } else { 1 }
     }
@@ -245,7 +245,7 @@ impl Config {
             true => self.total_credits() + buffers,
             false => 500 + buffers * (self.wish().credits_per_buffer() + 1),
         };
-        // A CREDIT_REVOKE and a CREDIT_RETURN of each process, and one message of its upper room.
+        // A CREDIT_REVOKE and a CREDIT_RETURN of each process, and one message of its upper layer.
         [safe as usize, am as usize, 3 * self.nodes as usize + 10]
     }
 
@@ -276,7 +276,7 @@ pub(super) mod tests {
     use super::*;
     use crate::rank::JobRank;
 
-    /// Figures for tests: everything as small as it can be.
+    /// Parameters for tests: everything as small as it can be.
     pub(in crate::conduit) fn tiny(nodes: u32, threads: usize) -> Config {
         let mut config = Config {
             nodes,

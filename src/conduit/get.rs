@@ -4,7 +4,7 @@
 //! Called by the extended layer through `JobConduit`. The destination is the segment itself
 //! (RARSRC), a bounce buffer (a ReqSB chunk, whose record says where the bytes go in the end)
 //! or a temporary descriptor (TMPMD). Where REPLY events come without match bits each get has
-//! a temporary descriptor, which tells the operation. Invariant: as in `put`, the send ticket
+//! a temporary descriptor, which identifies the operation. Invariant: as in `put`, the send ticket
 //! is acquired last, and only SAFE polls wait.
 
 use super::hold::Hold;

@@ -8,21 +8,20 @@
 //! request, and exactly one returns its credits.
 //!
 //! If the sender still has credits for a request of maximum size after it has sent one, that
-//! request is marked `AmHeader::may_wait`: its implicit reply may be kept. The receiver then
-//! sends all replies that it keeps for one requester as one message, whose arguments name the
-//! further chunks. It does so when
+//! request is marked `AmHeader::may_wait`: its implicit reply may be batched. The receiver then
+//! collects such replies to one requester in a batch, which leaves as one message, whose arguments
+//! name the further chunks. The batch leaves when
 //!
-//! - the message is full,
-//! - a reply to another process is to be kept,
+//! - it is full,
+//! - a reply to another rank starts the next batch,
 //! - a request of the requester arrives that may not wait,
 //! - [`PATIENCE`] polls have passed.
 //!
-//! No process waits for a kept reply. Credits: when the last request was sent that may wait,
-//! those of a request of maximum size were left, and no CREDIT_REVOKE takes them; so a process
-//! that is short has an unanswered request that may not wait. Chunks: requests may wait only
-//! where all that can be kept everywhere is at most half of them
-//! ([`ImplicitReplies::may_wait`]). Nothing that is kept leaves while a handler runs, which
-//! `outbox` relies on.
+//! No rank waits for a batched reply. Credits: when the last request was sent that may wait,
+//! those of a request of maximum size were left, and no CREDIT_REVOKE takes them; so a rank that
+//! is short has an unanswered request that may not wait. Chunks: requests may wait only where all
+//! batches of the job can hold at most half of them ([`ImplicitReplies::may_wait`]). No batch
+//! leaves while a handler runs, which `outbox` relies on.
 
 use super::config::Config;
 use super::credits;
@@ -32,13 +31,13 @@ use super::sync::ParLock;
 use crate::rank::JobRank;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Most replies of one message.
+/// Most replies of a batch.
 const MOST: usize = 15;
 
-/// Polls during which a reply is kept at most.
+/// Most polls that a batch waits for.
 pub(super) const PATIENCE: u32 = 32;
 
-/// The replies that are kept, all to one process.
+/// The batch of implicit replies, all to one rank.
 #[derive(Default)]
 pub(super) struct KeptReplies {
     /// Rank of the requester.
@@ -63,8 +62,8 @@ pub(super) struct ImplicitReplies {
     /// none may.
     least_left: u32,
     kept: ParLock<KeptReplies>,
-    /// Polls since the first kept reply, that one counted; 0 if none is kept. A hint for all but
-    /// the holder of the lock.
+    /// Polls since the first reply of the batch, that one counted; 0 if the batch is empty. A hint
+    /// for all but the holder of the lock.
     age: AtomicU32,
 }
 
@@ -85,8 +84,8 @@ impl ImplicitReplies {
         u32::from(left) >= self.least_left
     }
 
-    /// Keeps the reply to the request of this token. False if another thread uses the kept
-    /// replies. `send` sends all that are kept as one message.
+    /// Adds the reply to the request of this token to the batch. False if another thread uses the
+    /// batch. `send` sends the batch as one message.
     #[inline(always)]
     pub(super) fn keep(&self, token: &mut ReplyToken, send: impl Fn(&KeptReplies) + Copy) -> bool {
         let Some(mut kept) = self.kept.try_lock() else { return false };
@@ -109,7 +108,7 @@ impl ImplicitReplies {
         true
     }
 
-    /// A request of this rank may not wait: sends what is kept for it.
+    /// A request of this rank may not wait: sends the batch if it is for it.
     #[inline(always)]
     pub(super) fn send_to(&self, rank: JobRank, send: impl Fn(&KeptReplies) + Copy) {
         if self.keeps_any()
@@ -120,7 +119,7 @@ impl ImplicitReplies {
         }
     }
 
-    /// Whether any reply is kept.
+    /// Whether the batch has any reply.
     #[inline(always)]
     pub(super) fn keeps_any(&self) -> bool {
         self.age.load(Ordering::Relaxed) != 0
@@ -141,7 +140,7 @@ impl ImplicitReplies {
         }
     }
 
-    /// Sends the kept replies, if there are any.
+    /// Sends the batch, if it has any reply.
     #[inline(never)]
     fn release(&self, kept: &mut KeptReplies, send: impl Fn(&KeptReplies) + Copy) {
         self.age.store(0, Ordering::Relaxed);

@@ -50,7 +50,7 @@
 //! # Polling
 //!
 //! A poll serves SYS_EQ completely, then SAFE_EQ up to a limit, then AM_EQ up to a limit. AM_EQ is
-//! served only with everything in hand that a handler's reply may need. SAFE_EQ may be served at
+//! served only after reserving all that a handler's reply may need. SAFE_EQ may be served at
 //! any time: its events only give resources back. A thread waits with SAFE polls for what its own
 //! events give back (tickets, temporary descriptors, departure of data). It waits with full polls
 //! for what replies give back (credits, ReqSB chunks), since peers that wait for us in the same

@@ -49,7 +49,7 @@ impl<P: Portals> Conduit<P> {
         served
     }
 
-    /// Serves the queues that may have events, and the replies that are kept.
+    /// Serves the queues that may have events, and the batch of implicit replies.
     #[inline(never)]
     fn serve<U: Upcall>(&self, up: U) -> bool {
         let outside = !self.in_handler(up);

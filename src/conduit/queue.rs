@@ -1,6 +1,6 @@
 //! The three event queues: SAFE_EQ, whose events may be handled at any time; AM_EQ, whose events
-//! may run request handlers and so need a reply's resources in hand; SYS_EQ, for messages between
-//! the libraries.
+//! may run request handlers and so need reserved resources for a reply; SYS_EQ, for messages
+//! between the libraries.
 //!
 //! Used by `safe`, `request_recv` and `system_messages`. Invariant: at most one thread takes
 //! events off a queue at a time, and it unlocks the queue before it handles the event. A thread
@@ -64,7 +64,7 @@ impl<P: Portals, S> EventQueue<P, S> {
 }
 
 impl<P: Portals> EventQueue<P, ()> {
-    /// The next event, if that can be told cheaply; nothing if another thread is taking.
+    /// The next event, if that can be determined cheaply; nothing if another thread is taking.
     #[inline(always)]
     pub(super) fn next(&self, portals: &P, inline: &mut InlineBody) -> NextEvent {
         match self.taker.try_lock() {

@@ -116,13 +116,13 @@ impl<P: Portals> Conduit<P> {
         lid
     }
 
-    /// What sends the implicit replies that were kept.
+    /// What sends a batch of implicit replies.
     #[inline(always)]
     pub(super) fn kept_sender(&self) -> impl Fn(&KeptReplies) + Copy {
         |kept| self.send_kept(kept)
     }
 
-    /// Sends implicit replies that were kept: as one message if the network takes it within the
+    /// Sends a batch of implicit replies: as one message if the network takes it within the
     /// call.
     #[inline(always)]
     fn send_kept(&self, kept: &KeptReplies) {

@@ -1,7 +1,7 @@
 //! Requests that arrive: from AM_EQ to their handlers, and the resources that a handler's reply
 //! needs.
 //!
-//! Called by `poll`. AM_EQ is polled only with a [`ReplyKit`] in hand: what any reply may need.
+//! Called by `poll`. AM_EQ is polled only after a [`ReplyKit`] is reserved: what any reply may need.
 //! The thread that takes events off the queue holds the kit of the next request; a handler takes
 //! it over, and what its reply leaves goes back. Invariant: handlers run with no lock held and
 //! never inside another handler of the same thread.
@@ -376,7 +376,7 @@ impl<P: Portals> Conduit<P> {
         self.run_deferred(up, thread);
     }
 
-    /// Keeps the reply that a handler did not send. False if another thread uses the kept replies.
+    /// Batches the reply that a handler did not send. False if another thread uses the batch.
     #[inline]
     fn keep_reply(&self, token: &mut ReplyToken) -> bool {
         self.implicit.keep(token, self.kept_sender())

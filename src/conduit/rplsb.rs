@@ -1,7 +1,7 @@
 //! RplSB: the chunks that replies leave from.
 //!
 //! The descriptor is free-floating with its events on SAFE_EQ. A chunk is in use from the moment
-//! when AM_EQ may be polled with it in hand until its reply has left (SEND event). Invariant: only
+//! when it is reserved for a poll of AM_EQ until its reply has left (SEND event). Invariant: only
 //! the holder touches the bytes of a chunk.
 
 use super::CHUNK;

@@ -30,7 +30,7 @@ use crossbeam_utils::CachePadded;
 use once_cell::race::OnceBox;
 use sys::hint::cold_path;
 
-/// How often things happened that well chosen figures make rare.
+/// How often things happened that well chosen parameters make rare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConduitStats {
     /// Request receive buffers that were attached again.
@@ -244,7 +244,7 @@ impl<P: Portals> Conduit<P> {
         self.portals.shared_host()
     }
 
-    /// How often things happened that well chosen figures make rare.
+    /// How often things happened that well chosen parameters make rare.
     pub fn stats(&self) -> ConduitStats {
         ConduitStats {
             refreshes: self.reqrb.refreshes(),
@@ -255,7 +255,7 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Writes the movements of credits as text, if [`Config::credit_stats`] asks for them.
+    /// Writes the movements of credits as text, if [`Config::credit_stats`] requests them.
     /// Async-signal-safe as far as `out` is.
     ///
     /// # Errors
@@ -264,7 +264,7 @@ impl<P: Portals> Conduit<P> {
         self.credits.write_stats(out)
     }
 
-    /// The figures of this conduit.
+    /// The parameters of this conduit.
     pub fn config(&self) -> &Config {
         &self.config
     }

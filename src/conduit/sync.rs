@@ -2,7 +2,7 @@
 //! plain loads and stores.
 //!
 //! Used by every file of the conduit. Invariant: `par` is the same in all calls on one object. It
-//! is `false` only where the client has promised that no two threads are inside the library at
+//! is `false` only where the client's mode rules out that two threads are inside the library at
 //! once (`GASNET_SEQ`).
 
 use super::hold::Hold;

@@ -227,7 +227,7 @@ fn main() {
         signal::set_default(s);
     }
     let args: Vec<String> = std::env::args().collect();
-    let [_, who, way, rest] = &args[..] else { panic!("exit_probe <rank|all> <way> <others>") };
+    let [_, ranks, way, rest] = &args[..] else { panic!("exit_probe <rank|all> <way> <others>") };
     if let Some(code) = way.strip_prefix("late:") {
         std::process::exit(code.parse().unwrap());
     }
@@ -250,7 +250,7 @@ fn main() {
     }
     print(rank(boot), c"runs");
     boot.barrier.barrier();
-    let code = match who.as_str() {
+    let code = match ranks.as_str() {
         "all" => end(boot, way),
         r if r.parse() == Ok(rank(boot)) => end(boot, way),
         _ => others(boot, rest),

@@ -153,9 +153,9 @@ impl NiState {
                 let n = piece.len.min(left) as usize;
                 let local = piece.base.cast();
                 let (from, to) = if to_target { (local, remote) } else { (remote, local) };
-                // SAFETY: `local` is a part of a valid piece (`# Safety`); `remote` lies in an arena or
-                // a segment, checked against its length, which all pieces together do not
-                // exceed.
+                // SAFETY: `local` is a part of a valid piece (`# Safety`); `remote` lies in an
+                // arena or a segment, checked against its length, which all pieces together do
+                // not exceed.
                 unsafe { copy(from, to, n) };
                 remote = remote.wrapping_add(n);
                 left -= n as u64;

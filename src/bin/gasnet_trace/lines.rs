@@ -82,8 +82,8 @@ impl TraceEvent {
 
     fn parse(line: &str) -> Option<TraceEvent> {
         let (head, rest) = line.split_once("> ")?;
-        let (who, when) = head.split_once(' ')?;
-        let (rank, thread) = who.strip_suffix(')')?.split_once('(')?;
+        let (source, when) = head.split_once(' ')?;
+        let (rank, thread) = source.strip_suffix(')')?.split_once('(')?;
         let (seconds, rest_of_second) = when.split_once('.')?;
         let start =
             seconds.parse::<u64>().ok()? * 1_000_000_000 + rest_of_second.parse::<u64>().ok()?;

@@ -51,7 +51,10 @@ fn chosen(args: &mut Parser) -> Result<(), Failure> {
     let name = match args.next()? {
         Some(Arg::Short('h') | Arg::Long("help")) => return Err(Failure::Help),
         Some(Arg::Long("version")) => {
-            stdio::write("gasnet_trace", concat!("gasnet_trace ", env!("CARGO_PKG_VERSION"), "\n"));
+            stdio::write(
+                "gasnet_trace",
+                concat!("gasnet_trace ", env!("CARGO_PKG_VERSION"), "\n"),
+            );
             return Ok(());
         }
         Some(Arg::Value(name)) => name,

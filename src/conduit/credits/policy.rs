@@ -16,7 +16,7 @@
 
 use sys::hint::cold_path;
 
-/// The figures of the scheme.
+/// The parameters of the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditLimits {
     /// Whether credits move at all.
@@ -41,7 +41,7 @@ pub struct CreditLimits {
 }
 
 impl CreditLimits {
-    /// The scheme's own figures where the environment has no say.
+    /// The scheme's own parameters, which no variable sets.
     pub const fn new(min: u16, max_per_node: u16, epoch: u32) -> CreditLimits {
         CreditLimits {
             dynamic: true,
@@ -73,7 +73,7 @@ pub struct PeerCredits {
     pub send_revoked: u16,
     /// Credits that we have lent to the peer.
     pub loan_credits: u16,
-    /// How often the peer asked for more lately. Decays.
+    /// How often the peer requested more lately. Decays.
     pub loan_requested: u16,
     /// Credits that we lent to it beyond the first ones lately. Decays.
     pub loan_given: u16,
@@ -86,7 +86,7 @@ pub struct PeerCredits {
 const REVOKING: u8 = 1;
 /// The peer gave nothing back in this epoch.
 const ZERO_REPLY: u8 = 2;
-/// An epoch of ours has ended, and the peer has not been told.
+/// An epoch of ours has ended, and the peer has not been notified.
 const REACHED_EPOCH: u8 = 4;
 /// A request of ours to the peer waits for credits.
 const WAITING: u8 = 8;
@@ -304,7 +304,7 @@ pub struct CreditReturn {
 /// The scheme over what one process knows.
 #[derive(Debug)]
 pub struct CreditPolicy<S> {
-    /// Its figures.
+    /// Its parameters.
     pub limits: CreditLimits,
     /// What the process knows.
     pub store: S,
@@ -347,7 +347,7 @@ impl<S: CreditStore> CreditPolicy<S> {
     }
 
     /// The credit field of the reply to a request of this peer that carried `field`, and whether
-    /// the peer asked for more while the bank is low: [`CreditPolicy::scavenge`] then, when the
+    /// the peer requested more while the bank is low: [`CreditPolicy::scavenge`] then, when the
     /// reply has left.
     #[inline(always)]
     pub fn reply_field(&self, node: u32, field: CreditField) -> (CreditField, bool) {

@@ -7,7 +7,7 @@
 
 use crate::conduit::CHUNK;
 
-/// Bytes of receive buffer that one credit stands for.
+/// Bytes of receive buffer for one credit.
 pub const CREDIT_BYTES: usize = 256;
 /// Credits of a largest request: a process that holds fewer of a peer could never send it one.
 pub const MIN_CREDITS: u32 = (CHUNK / CREDIT_BYTES) as u32;
@@ -63,7 +63,7 @@ pub fn initial(nodes: u64, chunk: usize) -> (u64, u64) {
     (between(c0, c1), between(b0, b1))
 }
 
-/// The figures that credits are shared out by.
+/// The parameters that credits are shared out by.
 #[derive(Clone, Copy, Debug)]
 pub struct CreditDemand {
     /// Processes of the job.
@@ -78,7 +78,8 @@ pub struct CreditDemand {
     pub each: Option<u64>,
     /// Credits in the bank, if the user sets them.
     pub bank: Option<u64>,
-    /// Bytes of receive buffers, if the user sets them; both credit figures together override it.
+    /// Bytes of receive buffers, if the user sets them; both numbers of credits together override
+    /// it.
     pub space: Option<u64>,
     /// Most credits of each process.
     pub most_each: u64,
@@ -185,7 +186,7 @@ impl CreditShare {
     }
 }
 
-/// Bytes that this many credits stand for, in receive buffers and in the AM event queue.
+/// Bytes for this many credits, in receive buffers and in the AM event queue.
 pub fn credit_space(credits: u64) -> u64 {
     credits * (CREDIT_BYTES + EVENT_BYTES) as u64
 }
@@ -230,7 +231,7 @@ mod tests {
         // The least space has one spare, however many are wanted.
         let least = CreditDemand { space: Some(4 << 20), ..fixed };
         assert_eq!(least.share().map(|s| (s.buffers, s.total(5))), Ok((2, 8184)));
-        // Both credit figures win over the space, and are kept to.
+        // Both numbers of credits take precedence over the space.
         let both = CreditDemand { each: Some(10), bank: Some(10), space: Some(8 << 20), ..WISH };
         assert_eq!(both.share(), Ok(CreditShare { each: 10, extra: 0, bank: 10, buffers: 2 }));
     }

@@ -24,7 +24,7 @@ struct Record {
 const _: () = assert!(size_of::<Record>() <= PEER_LIMIT && size_of::<Record>() == 32);
 
 // SAFETY: `peer` is only reached by `CreditTable::peer` and `lent_by`: one thread at a time, by
-// the lock or by the client's promise.
+// the lock, or because the client has one thread (`GASNET_SEQ`).
 unsafe impl Sync for Record {}
 
 /// Bytes of state for each peer.

@@ -1,6 +1,6 @@
 //! A network for a reader: what `gasnet_info -n` prints of it.
 //!
-//! Filled by `emulation` and `libportals`. Invariant: plain text, made when it is asked for.
+//! Filled by `emulation` and `libportals`. Invariant: plain text, made on request.
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -105,7 +105,7 @@ impl OpenInterface {
         }
     }
 
-    /// The addresses of all processes, by rank, where the network's own launcher has told them.
+    /// The addresses of all processes, by rank, where the network's own launcher has set them.
     ///
     /// # Errors
     /// They are not those of a job of `size` in which we have this rank.

@@ -2,7 +2,7 @@
 //! it, and one implementation for each network.
 //!
 //! The conduit is generic over [`Portals`], the verbs of the specification. What a network does
-//! beyond them for a peer whose memory it has mapped is [`Direct`]; the conduit asks for it per
+//! beyond them for a peer whose memory it has mapped is [`Direct`]; the conduit requests it per
 //! peer. What it shares with the processes of this host (memory, a doorbell) is [`SharedHost`],
 //! which the upper layers use too. Over a real libportals both are absent and everything works.
 //!
@@ -83,7 +83,7 @@ pub struct MdFlags {
 }
 
 /// The bytes that a memory descriptor covers. They stay valid until the last operation with the
-/// descriptor is complete, which the types promise.
+/// descriptor is complete, which the types ensure.
 #[derive(Clone, Copy, Debug)]
 pub enum MdRegion {
     /// Nothing writes them: the descriptor is only the source of puts.

@@ -1,9 +1,9 @@
-//! Each figure does what `src/env/table/portals.rs` says of it: the smallest case that tells a
+//! Each parameter does what `src/env/table/portals.rs` says of it: the smallest case that tells a
 //! value from the next.
 
 use super::*;
 
-/// Two ranks over the fake network, where all happens at the next look, with figures that
+/// Two ranks over the fake network, where all happens at the next look, with parameters that
 /// `change` makes of the tiny ones.
 fn pair(change: impl Fn(&mut Config)) -> World<fake::Fake> {
     let mut config = tiny(2, 1);
@@ -197,7 +197,7 @@ fn portal_table_entries() {
     settle(&world);
 }
 
-/// Each variable of the conduit reaches the figure that it is meant for.
+/// Each variable of the conduit reaches its parameter.
 #[test]
 fn figures_from_variables() {
     let variables: &[(&str, &str, &str)] = &[

@@ -1,5 +1,5 @@
-//! Implicit replies that are kept: how many messages they make, when they leave, and that no
-//! process waits for them.
+//! Batches of implicit replies: how many messages they make, when they leave, and that no process
+//! waits for them.
 
 use super::credits::policy::CreditField;
 use super::hold::Hold;
@@ -84,7 +84,7 @@ fn they_leave_after_so_many_polls() {
         world.ranks[0].conduit.poll(up(&world, 0));
         assert_eq!((sent(&world), held(&world, 1)), (turn, (0, 0)));
     }
-    // With nothing kept polls send nothing.
+    // With an empty batch polls send nothing.
     (0..100).for_each(|_| _ = world.ranks[0].conduit.poll(up(&world, 0)));
     assert_eq!(sent(&world), 3);
 }

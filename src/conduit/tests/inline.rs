@@ -167,7 +167,7 @@ fn the_arguments_of_a_longer_long() {
 #[test]
 fn all_shapes_come_whole_by_every_way() {
     // Where nothing may be used that is beyond the standard; over a network that refuses, and one
-    // that tells of what travels in events as of any other event.
+    // that says what travels in events as of any other event.
     let config = Config { at_once: false, ..usual(tiny(2, 1)) };
     shapes(&World::open(emulation(2, &config), &config), |_, _, _| None);
     for seed in [0, 1] {
@@ -178,7 +178,7 @@ fn all_shapes_come_whole_by_every_way() {
     }
 }
 
-/// To oneself, where no event carries anything, and to a place that no header tells of.
+/// To oneself, where no event carries anything, and to a place that no header can name.
 #[test]
 fn where_no_event_can_carry_it() {
     let payload: Vec<u8> = (0..8).map(byte).collect();

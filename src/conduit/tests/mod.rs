@@ -1,5 +1,5 @@
 //! The conduit under test: several processes of a job in one process, over the fake network and
-//! over the emulation, with figures so small that everything runs out all the time.
+//! over the emulation, with limits so small that everything runs out all the time.
 //!
 //! Each process is a [`Rank`] with a segment on the heap; its client threads are threads of the
 //! test. Every test runs under a watchdog that ends the test program with the state of all ranks.
@@ -44,7 +44,7 @@ struct Rank<P: Portals> {
     errors: AtomicU64,
 }
 
-// SAFETY: tests agree on who writes which part of a segment when, as clients of GASNet do.
+// SAFETY: in a test one thread at a time writes a part of a segment, as clients of GASNet agree.
 unsafe impl<P: Portals> Sync for Rank<P> {}
 // SAFETY: as above.
 unsafe impl<P: Portals> Send for Rank<P> {}
@@ -439,7 +439,7 @@ macro_rules! over_all {
     };
 }
 
-/// The figures of everyday use.
+/// The parameters of everyday use.
 fn usual(mut c: Config) -> Config {
     (c.msg_limit, c.num_tmpmd, c.sb_chunks, c.rpl_chunks) = (250, 64, 256, 32);
     c.reqrb_chunks = 64;

@@ -93,7 +93,7 @@ fn which_stay_and_which_go_along() {
         if (nbytes, along) == (320, 0) {
             serve(&world, 1, check_and_reply);
             serve(&world, 0, traffic::nothing);
-            // That of the last reply is kept: the next reply frees it.
+            // That of the last reply stays in use: the next reply frees it.
             assert_eq!(left(&world), 0);
             send(&world, 1, 5, 0);
             serve(&world, 1, check_and_reply);
@@ -206,8 +206,8 @@ fn what_frees_areas_at_once() {
     }
 }
 
-/// A poll inside a handler sends nothing that is kept: the next reply would free the area that
-/// the handler reads.
+/// A poll inside a handler sends no batch of implicit replies: the next reply would free the area
+/// that the handler reads.
 #[test]
 fn no_reply_leaves_inside_a_handler() {
     fn reply_and_poll(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
@@ -230,7 +230,7 @@ fn no_reply_leaves_inside_a_handler() {
     no_errors(&world);
 }
 
-/// A header that tells of a payload where none can be ends the job, and so do a reply that says
+/// A header that names a payload where none can be ends the job, and so do a reply that says
 /// that it has one there, and arguments that no body brought.
 #[test]
 fn a_header_that_cannot_be_is_fatal() {

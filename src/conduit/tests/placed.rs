@@ -94,7 +94,7 @@ fn a_long_to_oneself_may_overlap() {
     }
 }
 
-/// A header that tells of a place outside our segment ends the job, that of a request as that of
+/// A header that names a place outside our segment ends the job, that of a request as that of
 /// a reply.
 #[test]
 fn a_place_outside_the_segment_is_fatal() {

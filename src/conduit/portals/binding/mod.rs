@@ -12,7 +12,7 @@
 //! |---|---|
 //! | `shim.h`, `shim.c` | what only C can say of any vendor's header |
 //! | `sys` | what bindgen made of it |
-//! | `ranks` | which processes are where: what the library is told, and what the system tells |
+//! | `ranks` | which processes are where: what the library receives, and what the system knows |
 
 // How wide a type is, the header says.
 #![allow(clippy::unnecessary_cast)]

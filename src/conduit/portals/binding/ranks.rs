@@ -1,4 +1,4 @@
-//! Which process of the job is where on a libportals: what the library is told before its
+//! Which process of the job is where on a libportals: what the library receives before its
 //! interface is opened, and what the system knows.
 //!
 //! Called by [`super::Binding`]. Invariant: variables that are set here exist only while the
@@ -104,7 +104,7 @@ pub(super) fn tell(
 /// A map of ids by rank, and where it comes from.
 type Map = (Vec<PortalsId>, &'static str);
 
-/// The addresses of all processes by rank, if the system or a launcher has told them.
+/// The addresses of all processes by rank, if the system or a launcher knows them.
 ///
 /// # Errors
 /// They are not those of a job of `size` processes in which we, `id`, have this rank.

@@ -41,10 +41,10 @@ const fn peer(
     name: &'static str,
     n: u32,
     sizes: RowSizes,
-    who: &'static str,
+    system: &'static str,
     aim: RowAim,
 ) -> BenchRow {
-    BenchRow { ours: (ours, name, n), other: (who, name, n), sizes, aim }
+    BenchRow { ours: (ours, name, n), other: (system, name, n), sizes, aim }
 }
 
 /// Another measurement of another library, both with two ranks.

@@ -51,13 +51,13 @@ fn measured(
     size: u64,
     other_size: u64,
 ) -> Option<Measured> {
-    let values = |(who, name, n): (&str, &str, u32), size| {
-        let all = side(names, who, rounds)?;
+    let values = |(system, name, n): (&str, &str, u32), size| {
+        let all = side(names, system, rounds)?;
         all.iter().map(|f| f.get(name, n, size)).collect::<Option<Vec<f64>>>()
     };
-    let (who, name, n) = row.other;
+    let (system, name, n) = row.other;
     let line = at(LINE, row.ours.1);
-    let theirs = if name == LINE { (who, line.as_str(), n) } else { row.other };
+    let theirs = if name == LINE { (system, line.as_str(), n) } else { row.other };
     let (mut ours, mut theirs) = (values(row.ours, size)?, values(theirs, other_size)?);
     let mut ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(a, b)| a / b).collect();
     Some(Measured {
