@@ -2,8 +2,7 @@
 //! read from shared memory or from a message in it.
 //!
 //! Such a word is no index, length, offset or pointer before a check that names its bound. The
-//! checks are here, so that a reader who looks for an unchecked use has one word to search for:
-//! [`Peer::data`].
+//! checks are here, so that one word finds all unchecked uses: [`Peer::data`].
 
 use core::ops::Range;
 

@@ -138,7 +138,7 @@ pub fn started_again() -> String {
 }
 
 /// Whether srun reports in this output that it could not start the processes. Its exit code may
-/// be 0 all the same.
+/// still be 0.
 pub(crate) fn not_launched(output: &str) -> bool {
     output.lines().any(|l| {
         l.starts_with("srun: error: ")

@@ -108,7 +108,7 @@ fn an_overflow_is_told_once_with_the_next_event(kind: RigKind) {
     let mut lost = read_with_gaps(&rig, side.eq, &mut due);
     put(&rig, from, to(&rig), 7);
     lost += read_with_gaps(&rig, side.eq, &mut due);
-    assert_eq!((due, lost), (8, 3), "a queue that asked for 4 has room for 4 here");
+    assert_eq!((due, lost), (8, 3), "a queue of 4 requested events has space for 4 here");
 }
 
 fn a_queue_works_on_after_an_overflow(kind: RigKind) {

@@ -218,7 +218,7 @@ fn any_order<P: Portals>(world: &World<P>, seed: u64) {
             revokes += c.counters().puts - before;
         }
         if dice.roll(3) == 0 {
-            // As if a request of x had asked for more, without the request.
+            // As if a request of x had requested more, without the request.
             let asks = CreditField::new(false, 7, 0);
             let (field, _) = world.ranks[y].conduit.credits.reply_field(JobRank(x as u32), asks.0);
             c.credits.reply_arrived(JobRank(y as u32), field);

@@ -30,10 +30,10 @@ variables! {
     /// Send small Longs as one message.
     PORTAL_PACKED_LONG: YesNo = true;
 
-    /// Largest payload of a Long that is sent as one message. 0 sends every Long that has a
-    /// payload as two. While GASNET_PORTAL_AT_ONCE is on, the payload is put to its destination
-    /// instead if it has 256 B or more, or if the two ranks map each other's segments. Payloads
-    /// inside the event (up to 32 B together with the arguments) are not affected.
+    /// Largest payload of a Long that travels in the same message. 0 sends each payload as a
+    /// message of its own. While GASNET_PORTAL_AT_ONCE is on, a payload that does not fit into the
+    /// event (32 B with the arguments) is put to its destination first if it has 256 B or more, or
+    /// if the two ranks map each other's segments.
     PACKEDLONG_LIMIT: Bytes(0..=CHUNK) = CHUNK;
 
     /// Flow control of active messages. Without it, the job ends if a rank receives more

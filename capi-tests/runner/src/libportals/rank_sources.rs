@@ -80,8 +80,8 @@ fn from_the_system(
     passes(&job(both, 2, "cnos_lies")?.run()?, "testhello")?;
     let refused: [(&[&str], u32, &str, &[&str]); 5] = [
         (cnos, 2, "cnos_lies", &["cnos_get_nidpid_map: rank", "but PtlGetId says"]),
-        (cnos, 3, "", &["cnos_get_nidpid_map tells of 2 processes, but the job has 3"]),
-        (cnos, 2, "cnos_fails", &["cnos_get_nidpid_map tells of -1 processes"]),
+        (cnos, 3, "", &["cnos_get_nidpid_map names 2 processes, but the job has 3"]),
+        (cnos, 2, "cnos_fails", &["cnos_get_nidpid_map names -1 processes"]),
         (both, 2, "pmi_lies", &["PMI_CNOS_Get_nidpid_map: rank", "but PtlGetId says"]),
         (pmi, 2, "pmi_fails", &["PMI_CNOS_Get_nidpid_map failed: 1"]),
     ];
@@ -113,7 +113,7 @@ fn from_a_rank_map(library: &TestLibrary) -> Result<(), Failure> {
     passes(&job(3, "0:0:0", "0:1:2")?.run()?, "testhello")?;
     fails(
         &job(2, "0:0:0", "0:1:2")?.run()?,
-        &["PTL_NIDMAP tells of 3 processes, but the job has 2"],
+        &["PTL_NIDMAP names 3 processes, but the job has 2"],
     )?;
     // A rank that differs from the launcher's.
     fails(

@@ -176,7 +176,7 @@ fn of_system(
         let n = unsafe { transmute::<*mut c_void, GetMap>(f)(&mut map) };
         if u32::try_from(n) != Ok(size) || map.is_null() {
             return Err(OpenError(format!(
-                "{source} tells of {n} processes, but the job has {size}"
+                "{source} names {n} processes, but the job has {size}"
             )));
         }
     } else {
@@ -198,7 +198,7 @@ fn of_launcher(size: u32) -> Result<Option<Map>, OpenError> {
         match list {
             Ok(list) if list.len() == size as usize => Ok(list),
             Ok(list) => Err(OpenError(format!(
-                "{} tells of {} processes, but the job has {size}",
+                "{} names {} processes, but the job has {size}",
                 name.to_string_lossy(),
                 list.len()
             ))),
