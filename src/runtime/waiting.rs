@@ -1,13 +1,12 @@
 //! The wait mode of a process: for how long a waiter spins, yields and sleeps.
 //!
 //! Made by `start`, read by `wait`. Invariant: a host counts as crowded while its processes, or
-//! the waiting threads of this one, outnumber the CPUs, or yields take long.
+//! the waiting threads of this one, outnumber the CPUs.
 //!
 //! A yield is cheap while the other threads that want the CPU wait too. If one of them
 //! computes, each yield costs a time slice, and dozens of such waiters starve their job. So
-//! after a yield that took `LONG_YIELD_NS` the host counts as crowded, and the threads of this
-//! process sleep instead of yielding: first for twice as long as the yield took, then for
-//! longer each time.
+//! after a yield that took `LONG_YIELD_NS` the threads of this process sleep instead of
+//! yielding: first for twice as long as the yield took, then for longer each time.
 
 use crate::env::WaitMode;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

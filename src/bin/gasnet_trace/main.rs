@@ -1,5 +1,7 @@
-//! Summarises or draws the files that the ranks of a job wrote. Each subcommand has its own
-//! file next to this one, which selects one of them.
+//! Summarises or draws the files that the ranks of a job wrote.
+//!
+//! `credits`, `perfetto` and `summary` hold a subcommand each; this file runs the one that the
+//! user names.
 
 mod credits;
 mod lines;
