@@ -1,8 +1,8 @@
 //! Reading the environment: that of this process, or the one that all ranks of the job agreed on.
 //! Called by the declarations, and directly for variables of launchers and clients.
 //!
-//! Invariant: [`adopt`] is called at most once, by `runtime::environment`, before the job is
-//! visible to the client. Variables that launchers set per process are always read from the
+//! Invariant: [`adopt`] is called at most once, by `runtime::agreed_environment`, before the job
+//! is visible to the client. Variables that launchers set per process are always read from the
 //! process's own.
 
 use core::ffi::c_char;

@@ -14,7 +14,7 @@ use super::segment::SegmentLimits;
 use super::subsystem::SubsystemSlot;
 use super::team::JobTeam;
 use super::threads::{self, ThreadSlot, ThreadSlots};
-use super::waiting::Waiting;
+use super::wait_mode::Waiting;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::placement::Placement;
 use crate::client_memory::Dst;

@@ -9,14 +9,14 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `job` | the job, and [`Ctx`] |
-//! | `start`, `environment` | `gasnet_init` and `gasnet_attach`; one environment for all ranks |
+//! | `start`, `agreed_environment` | `gasnet_init` and `gasnet_attach`; one environment for all ranks |
 //! | `client`, `endpoint`, `team` | what a context names |
 //! | `segment`, `address` | the segments; the addresses in them |
 //! | `scratch` | the memory that the ranks of a host share for small data |
 //! | `threads` | the client threads, and what is kept for each |
 //! | `handlers`, `am` | the handler table and the token; how a message gets to its handler |
 //! | `ops` | the operations in flight |
-//! | `wait`, `waiting`, `activity` | spinning, yielding and sleeping; how soon; what each thread waits for |
+//! | `wait`, `wait_mode`, `activity` | spinning, yielding and sleeping; how soon; what each thread waits for |
 //! | `hsl`, `checks`, `held_locks` | handler-safe locks; the debug checks; what a thread holds |
 //! | `error` | the error codes |
 //! | `subsystem` | the state of the extended layer, and its share in polling |
@@ -25,12 +25,12 @@
 
 pub mod activity;
 mod address;
+pub mod agreed_environment;
 pub mod am;
 pub mod checks;
 pub mod client;
 pub mod counters;
 pub mod endpoint;
-pub mod environment;
 mod error;
 pub mod handlers;
 mod held_locks;
@@ -46,7 +46,7 @@ pub mod subsystem;
 pub mod team;
 pub mod threads;
 pub mod wait;
-pub mod waiting;
+pub mod wait_mode;
 
 pub use client::ThreadMode;
 pub use error::{GasnetError, GasnetResult};

@@ -1,7 +1,7 @@
 //! The scratch memory of a host: a part for each of its ranks, which all of them map.
 //!
-//! Mapped by `gasnet_init`, used by the extended layer for flags and small data; `environment`
-//! uses the file behind the parts. Invariant: a part is zero at start.
+//! Mapped by `gasnet_init`, used by the extended layer for flags and small data;
+//! `agreed_environment` uses the file behind the parts. Invariant: a part is zero at start.
 
 use crate::boot::rank_id::HostMemory;
 use crate::rank::LocalRank;
