@@ -1,10 +1,10 @@
 //! Requests that arrive: from AM_EQ to their handlers, and the resources that a handler's reply
 //! needs.
 //!
-//! Called by `poll`. AM_EQ is polled only after a [`ReplyKit`] is reserved: what any reply may need.
-//! The thread that takes events off the queue holds the kit of the next request; a handler takes
-//! it over, and what its reply leaves goes back. Invariant: handlers run with no lock held and
-//! never inside another handler of the same thread.
+//! Called by `poll`. AM_EQ is polled only after a [`ReplyKit`] is reserved: what any reply may
+//! need. The thread that takes events off the queue holds the kit of the next request; a handler
+//! takes it over, and what its reply leaves goes back. Invariant: handlers run with no lock held
+//! and never inside another handler of the same thread.
 //!
 //! ```text
 //!   event of       body              then
