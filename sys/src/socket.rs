@@ -148,7 +148,7 @@ struct Rights {
 /// Where the descriptors begin in [`Rights`], in bytes; C's `CMSG_LEN(0)`.
 const RIGHTS_HEAD: usize = core::mem::offset_of!(Rights, fds);
 
-/// The control message that says who sent a message.
+/// The control message that names the sender of a message.
 #[repr(C)]
 struct Sender {
     head: libc::cmsghdr,

@@ -1,5 +1,5 @@
 //! The signals of a supervisor: those that ask the job to end, that ask for its status, and that
-//! tell of the end of a child.
+//! report the end of a child.
 //!
 //! Owned by [`super::Supervisor`]. Invariants: the process has one thread, so a signal that is
 //! blocked here runs no handler and ends nothing; the ranks start with the signal mask and
