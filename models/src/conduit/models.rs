@@ -1,6 +1,7 @@
 //! What the models share, and the models of `sync`, `tickets` and `lid_cache`. Each is a few
 //! steps of two or three threads, and what must hold however they interleave.
 
+use super::hold::Hold;
 use super::lid_cache::LidCache;
 use super::primitive::{AtomicI64, AtomicU32, Ordering};
 use super::sync::{self, FreeList, ParLock};
@@ -65,17 +66,21 @@ pub fn chunks_have_one_holder() {
     check(|| {
         let chunks = [Watched::new(), Watched::new()];
         let shared = in_threads((FreeList::new(true, 2), chunks), 2, |(list, chunks), _| {
-            let held = [list.take(), list.take()];
+            let held = [list.take(Hold::HERE), list.take(Hold::HERE)];
             held.iter().flatten().for_each(|&i| chunks[i as usize].add());
             // The other way round, so that the head may be an old one with another successor.
             held.iter().flatten().for_each(|&i| list.give(i));
-            if let Some(i) = list.take() {
+            if let Some(i) = list.take(Hold::HERE) {
                 chunks[i as usize].add();
                 list.give(i);
             }
         });
         let (list, chunks) = &*shared;
-        assert!(list.take().is_some() && list.take().is_some() && list.take().is_none());
+        assert!(
+            list.take(Hold::HERE).is_some()
+                && list.take(Hold::HERE).is_some()
+                && list.take(Hold::HERE).is_none()
+        );
         assert!(chunks.iter().map(Watched::get).sum::<u32>() >= 3);
     });
 }
@@ -176,7 +181,7 @@ pub fn halves_meet_once() {
 pub fn a_planted_race() {
     check(|| {
         in_threads((FreeList::new(true, 1), Watched::new()), 2, |(list, chunk), _| {
-            if let Some(i) = list.take() {
+            if let Some(i) = list.take(Hold::HERE) {
                 list.give(i);
                 chunk.add();
             }
