@@ -34,7 +34,8 @@ impl HelperProgram {
     }
 
     /// Runs the program, whose output goes to `fd`, and waits for its end for at most `longest_ns`
-    /// nanoseconds. True if it exited with 0. It may trace this process. Async-signal-safe.
+    /// nanoseconds. True if it exited with 0. It may trace this process, and ends with it.
+    /// Async-signal-safe.
     pub fn run(&self, fd: c_int, longest_ns: u64) -> bool {
         // SAFETY: strings that the value owns, and a null at the end.
         unsafe { run(&self.path, &self.pointers, fd, longest_ns) }
@@ -52,10 +53,15 @@ pub(crate) unsafe fn run(
     fd: c_int,
     longest_ns: u64,
 ) -> bool {
+    let parent = crate::process::pid();
     // SAFETY: fork without what the C library does in one, which locks; no signal reports the
     // child's end.
     let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as libc::pid_t;
     if pid == 0 {
+        // A rank may leave without waiting for it.
+        if !crate::child::die_with_parent(parent) {
+            crate::exit_now(127);
+        }
         crate::signal::set_mask(&crate::signal::SignalSet::of(&[]));
         // SAFETY: the path is NUL-terminated.
         let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
