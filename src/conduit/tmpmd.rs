@@ -127,7 +127,7 @@ impl<P: Portals> TmpMd<P> {
         if s.hold.load(Ordering::Relaxed) != hold.word() {
             return false;
         }
-        let one_less = |holders: u32| (holders % OWNER != 0).then(|| holders - 1);
+        let one_less = |holders: u32| (!holders.is_multiple_of(OWNER)).then(|| holders - 1);
         // AcqRel: the last holder sees what the others did with the descriptor.
         match s.holders.fetch_update(Ordering::AcqRel, Ordering::Relaxed, one_less) {
             Ok(1) => self.unbind(portals, slot),
