@@ -261,8 +261,11 @@ impl FreeList {
     pub(super) fn left(&self) -> u32 {
         let mut index = self.head.load(Ordering::Acquire) as u32;
         let mut n = 0;
-        while index != NONE && n < self.next.len() as u32 {
-            index = self.next[index as usize].load(Ordering::Relaxed);
+        // The word of a number that a thread takes meanwhile is no number: it ends the list, too.
+        while n < self.count()
+            && let Some(next) = self.next.get(index as usize)
+        {
+            index = next.load(Ordering::Relaxed);
             n += 1;
         }
         n
