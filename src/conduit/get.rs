@@ -54,7 +54,7 @@ impl<P: Portals> Conduit<P> {
         let n = dst.len();
         let mut rma = RmaBits { op, local: None, chunk: 0 };
         let mut slot = None;
-        let hold = Hold::get(op);
+        let hold = Hold::get(op.0);
         let echoes = self.portals.echoes_match_bits();
         let bounce =
             || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take(hold)).flatten();

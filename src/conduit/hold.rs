@@ -4,8 +4,6 @@
 //! Invariant: an event that a peer has damaged ends no hold but one of its own kind or
 //! operation, and ends it once; what it may return twice is refused.
 
-use super::message::OpId;
-
 /// What ends the hold of a resource. Never a number below 2^31, never [`u32::MAX`]: the list of
 /// free numbers keeps it where a free number has its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,16 +26,16 @@ impl Hold {
     /// costs 1 % of `one_way_request`.
     pub(super) const REQUEST: Hold = Hold(HELD | 3 << KIND_SHIFT);
 
-    /// The events of a put of this operation.
+    /// The events of a put of the operation with this id.
     #[inline(always)]
-    pub(super) const fn put(op: OpId) -> Hold {
-        Hold(HELD | 4 << KIND_SHIFT | op.0 & NAME)
+    pub(super) const fn put(op: u32) -> Hold {
+        Hold(HELD | 4 << KIND_SHIFT | op & NAME)
     }
 
-    /// The REPLY event of a get of this operation.
+    /// The REPLY event of a get of the operation with this id.
     #[inline(always)]
-    pub(super) const fn get(op: OpId) -> Hold {
-        Hold(HELD | 5 << KIND_SHIFT | op.0 & NAME)
+    pub(super) const fn get(op: u32) -> Hold {
+        Hold(HELD | 5 << KIND_SHIFT | op & NAME)
     }
 
     /// The word.
@@ -53,13 +51,13 @@ mod tests {
 
     #[test]
     fn holds_differ_from_each_other_and_from_links() {
-        let op = OpId(7);
+        let op = 7;
         let all =
             [Hold::HERE, Hold::REPLY, Hold::DATA, Hold::REQUEST, Hold::put(op), Hold::get(op)];
         for (i, a) in all.iter().enumerate() {
             assert!(all[i + 1..].iter().all(|b| a != b) && a.word() >= HELD);
         }
-        assert_ne!(Hold::get(OpId(u32::MAX)).word(), u32::MAX);
-        assert_ne!(Hold::put(op), Hold::put(OpId(8)));
+        assert_ne!(Hold::get(u32::MAX).word(), u32::MAX);
+        assert_ne!(Hold::put(op), Hold::put(8));
     }
 }

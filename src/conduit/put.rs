@@ -87,7 +87,7 @@ impl<P: Portals> Conduit<P> {
         // A short copy is cheaper than waiting for the source to be reusable.
         let bounce = n <= self.config.put_bounce && (local.is_none() || !bulk);
         let mut rma = RmaBits { op, local: None, chunk: 0 };
-        let hold = Hold::put(op);
+        let hold = Hold::put(op.0);
         let mut slot = None;
         let from = if let Some(chunk) = bounce.then(|| self.reqsb.take(hold)).flatten() {
             self.reqsb.chunks.part(chunk, n).copy_from(src);

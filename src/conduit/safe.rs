@@ -76,14 +76,14 @@ impl<P: Portals> Conduit<P> {
             }
             (MdEventKind::SendEnd, MessageKind::Put) => {
                 let op = RmaBits::unpack(bits).op;
-                self.has_left(descriptor, Hold::put(op), bits)
+                self.has_left(descriptor, Hold::put(op.0), bits)
             }
             (MdEventKind::SendEnd, MessageKind::AmData) => {
                 self.has_left(descriptor, Hold::DATA, bits) && self.tickets.give_for_event()
             }
             (MdEventKind::Ack, MessageKind::Put) => {
                 let rma = RmaBits::unpack(bits);
-                let hold = Hold::put(rma.op);
+                let hold = Hold::put(rma.op.0);
                 let chunk = Peer::new(rma.chunk as usize);
                 let awaited = match descriptor {
                     Descriptor::ReqSb => {
@@ -100,7 +100,7 @@ impl<P: Portals> Conduit<P> {
                 if fault::on("flip_get") && !e.mlength.equals(0) {
                     self.flip_arrived(descriptor, &e);
                 }
-                let hold = Hold::get(rma.op);
+                let hold = Hold::get(rma.op.0);
                 let chunk = Peer::new(rma.chunk as usize);
                 let finish = |chunk| {
                     self.reqsb.finish_get(chunk);

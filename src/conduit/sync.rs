@@ -274,7 +274,6 @@ impl FreeList {
 
 #[cfg(test)]
 mod tests {
-    use super::super::message::OpId;
     use super::*;
     use std::thread;
 
@@ -303,7 +302,7 @@ mod tests {
 
     #[test]
     fn an_event_ends_the_hold_that_it_is_for_and_once() {
-        let (put, get) = (Hold::put(OpId(5)), Hold::get(OpId(5)));
+        let (put, get) = (Hold::put(5), Hold::get(5));
         for par in [false, true] {
             let list = FreeList::new(par, 2);
             let ends = |number, hold| list.end_hold(Peer::new(number), hold).is_some();

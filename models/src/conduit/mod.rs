@@ -21,12 +21,6 @@ mod primitive {
     }
 }
 
-/// Stands in for the library's `conduit/message.rs`.
-mod message {
-    #[derive(Clone, Copy)]
-    pub(crate) struct OpId(pub(crate) u32);
-}
-
 #[path = "../../../src/conduit/hold.rs"]
 mod hold;
 #[path = "../../../src/conduit/lid_cache.rs"]

@@ -29,7 +29,7 @@ fn case() {
     let c = &world.ranks[1].conduit;
     let (get, other) = (OpId(3), OpId(4));
     world.ranks[1].ops[get.0 as usize].store(1, Ordering::Relaxed);
-    let chunk = c.reqsb.take(Hold::get(get)).expect("a chunk");
+    let chunk = c.reqsb.take(Hold::get(get.0)).expect("a chunk");
     let mut memory = [1u8; 8];
     // SAFETY: the memory lives until the end of this function, and nothing else uses it.
     let dst = unsafe { Dst::new(memory.as_mut_ptr(), 8) };

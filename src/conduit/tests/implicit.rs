@@ -383,7 +383,7 @@ fn case() {
     // Two chunks of two requests.
     let held = [asks.reqsb.take(Hold::REQUEST), asks.reqsb.take(Hold::REQUEST)]
         .map(|chunk| chunk.expect("free"));
-    let put = asks.reqsb.take(Hold::put(OpId(1))).expect("free");
+    let put = asks.reqsb.take(Hold::put(1)).expect("free");
     let (args, bytes) = [
         ([held[1], 0], 8),
         ([held[1], 0], 0),
