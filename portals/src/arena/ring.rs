@@ -88,7 +88,7 @@ pub(crate) fn reserved_by(control: u64, ticket: u64, size: u64) -> Option<u32> {
 
 /// The slot of the consumer's next ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NextSlot {
+enum NextSlot {
     /// The event is published.
     Published,
     /// No producer has claimed it.
@@ -102,11 +102,7 @@ pub(crate) enum NextSlot {
 
 /// What the consumer, which is at `ticket`, finds there. If another thread has advanced the
 /// consumer meanwhile, the result means nothing.
-pub(crate) fn next_slot<'a>(
-    control_of: impl Fn(u64) -> &'a AtomicU64,
-    size: u64,
-    ticket: u64,
-) -> NextSlot {
+fn next_slot<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) -> NextSlot {
     // Tickets are claimed without gaps, and a claim makes those before it visible (Acquire): so
     // the later slot is read first.
     let after = ticket.wrapping_add(1);
@@ -122,6 +118,27 @@ pub(crate) fn next_slot<'a>(
     } else {
         NextSlot::Damaged(now)
     }
+}
+
+/// Damage of the slot that the consumer is at, if its ticket is `next`: that ticket and the
+/// control. `delivers` tells whether a producer may be between its claim and its publication now.
+pub(crate) fn damage<'a>(
+    control_of: impl Fn(u64) -> &'a AtomicU64,
+    size: u64,
+    next: &AtomicU64,
+    delivers: impl Fn(u32) -> bool,
+) -> Option<(u64, u64)> {
+    let ticket = next.load(Ordering::Acquire);
+    let look = || next_slot(&control_of, size, ticket);
+    let first = look();
+    let control = match first {
+        NextSlot::Published | NextSlot::Free => return None,
+        NextSlot::Damaged(control) => control,
+        NextSlot::Reserved(producer) if delivers(producer) => return None,
+        NextSlot::Reserved(producer) => reserved(ticket, size, producer),
+    };
+    // The same at the second look, and no other thread has advanced the consumer meanwhile.
+    (look() == first && next.load(Ordering::Acquire) == ticket).then_some((ticket, control))
 }
 
 /// How far the ticket in a control is ahead of `ticket`, which has the same slot.

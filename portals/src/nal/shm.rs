@@ -23,7 +23,7 @@ use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
 
 use super::{Nal, PeerState, Route};
-use crate::arena::ring::{self, Memo, NextSlot, published, reserved_by};
+use crate::arena::ring::{self, Memo, published, reserved_by};
 use crate::arena::{ArenaHeader, MAGIC, OwnLine};
 use crate::types::Damage;
 
@@ -244,12 +244,10 @@ unsafe impl Nal for Fabric {
     }
 
     fn damage(&self) -> Option<Damage> {
-        let ticket = self.next.load(Ordering::Acquire);
-        let look = || ring::next_slot(|t| self.control_of(self.index, t), FRAMES, ticket);
-        let NextSlot::Damaged(control) = look() else { return None };
-        let still =
-            look() == NextSlot::Damaged(control) && self.next.load(Ordering::Acquire) == ticket;
-        still.then_some(Damage::Frame { ticket, control })
+        // A sender publishes no hazard, so a claim alone is no damage.
+        let control_of = |ticket| self.control_of(self.index, ticket);
+        let damage = ring::damage(control_of, FRAMES, &self.next, |_| true);
+        damage.map(|(ticket, control)| Damage::Frame { ticket, control })
     }
 
     fn max_frame(&self) -> usize {

@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use super::{NiState, OwnerTables};
 use crate::arena::EqCell;
 use crate::arena::hazard;
-use crate::arena::ring::{NextSlot, next_slot, reserved_by};
+use crate::arena::ring::{self, reserved_by};
 use crate::types::*;
 
 impl NiState {
@@ -93,25 +93,18 @@ impl NiState {
     /// claimed is damaged if that process is not delivering: a claim is made and published while
     /// a hazard names a descriptor of the queue.
     pub(crate) fn queue_damage(&self) -> Option<Damage> {
-        let peers = &self.peers;
-        (0..).zip(self.eqs.iter().zip(&peers.own.rings)).find_map(|(queue, (record, ring))| {
-            if record.handle.load(Ordering::Acquire) & 1 == 0 {
-                return None;
-            }
-            let ticket = record.next.load(Ordering::Acquire);
-            let slots = ring.slots();
-            let look = || next_slot(|ticket| &slots.at(ticket).control, slots.size, ticket);
-            let first = look();
-            let control = match first {
-                NextSlot::Published | NextSlot::Free => return None,
-                NextSlot::Damaged(control) => control,
-                NextSlot::Reserved(producer) if self.delivers(producer) => return None,
-                NextSlot::Reserved(_) => slots.at(ticket).control.load(Ordering::Acquire),
-            };
-            // The same at the second look, and no other thread has taken the event meanwhile.
-            let still = look() == first && record.next.load(Ordering::Acquire) == ticket;
-            still.then_some(Damage::Slot { queue, ticket, control })
-        })
+        (0..).zip(self.eqs.iter().zip(&self.peers.own.rings)).find_map(
+            |(queue, (record, ring))| {
+                if record.handle.load(Ordering::Acquire) & 1 == 0 {
+                    return None;
+                }
+                let slots = ring.slots();
+                let control_of = |ticket| &slots.at(ticket).control;
+                let delivers = |producer| self.delivers(producer);
+                let damage = ring::damage(control_of, slots.size, &record.next, delivers);
+                damage.map(|(ticket, control)| Damage::Slot { queue, ticket, control })
+            },
+        )
     }
 
     /// Whether the process with this number, which a peer wrote, may be delivering to us.
