@@ -109,8 +109,9 @@ impl NiState {
         let old_queue = EqHandle(record.eq.load(Ordering::Relaxed));
         let fresh = examined.state;
         self.write(owner, local.index, new, examined)?;
-        if old_eq.is_some() && old_queue != new.eq {
-            owner.earlier_queues.push((local.index, old_queue));
+        let earlier = (local.index, old_queue);
+        if old_eq.is_some() && old_queue != new.eq && !owner.earlier_queues.contains(&earlier) {
+            owner.earlier_queues.push(earlier);
         }
         // Framed messages go on using the old pieces and the old queue, which stay until the
         // interface is closed.
@@ -142,5 +143,37 @@ impl NiState {
             now = other;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Updates that go from queue to queue keep one entry of each, until the descriptor is
+    /// unlinked.
+    #[test]
+    fn earlier_queues_are_kept_once() {
+        let ni = NetworkInterface::loopback(None).unwrap();
+        let queues = [(); 2].map(|()| ni.eq_alloc(4, None).unwrap());
+        let md = |eq| MemoryDescriptor {
+            start: core::ptr::null_mut(),
+            length: 0,
+            threshold: THRESH_INF,
+            max_size: 0,
+            options: 0,
+            user_ptr: core::ptr::null_mut(),
+            eq,
+        };
+        // SAFETY: descriptors without bytes, here and below.
+        let handle = unsafe { ni.md_bind(&md(queues[0]), Unlink::Retain) }.unwrap();
+        for i in 1..20 {
+            let new = md(queues[i % 2]);
+            // SAFETY: as above.
+            unsafe { ni.md_update(handle, None, Some(&new), EqHandle::NONE) }.unwrap();
+        }
+        assert_eq!(ni.state.owner.lock().earlier_queues.len(), 2);
+        ni.md_unlink(handle).unwrap();
+        assert!(ni.state.owner.lock().earlier_queues.is_empty());
     }
 }
