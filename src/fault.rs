@@ -4,6 +4,8 @@
 //! Called where a fault is planted. Invariant: without the feature every function is a constant
 //! `false`, and the planted code is not compiled in.
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
 /// Whether this fault is switched on.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
@@ -16,6 +18,12 @@ pub const fn on(_name: &str) -> bool {
 pub fn on(name: &str) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     CHOSEN.get_or_init(|| crate::env::TEST_FAULT.get()).as_deref() == Some(name)
+}
+
+/// Whether this fault is switched on and, by `calls`, this is the 64th call, or a multiple of it.
+#[inline(always)]
+pub fn on_every_64th(name: &str, calls: &AtomicU32) -> bool {
+    on(name) && calls.fetch_add(1, Ordering::Relaxed) % 64 == 63
 }
 
 /// Whether any fault is switched on, which closes the inline paths of the headers.

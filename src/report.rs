@@ -152,6 +152,17 @@ pub fn fatal_unless_ending(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>
     fatal(cause, remedy)
 }
 
+/// As [`fatal`], for what no correct process writes to memory that the ranks of a host share.
+#[cold]
+pub fn damaged(cause: fmt::Arguments<'_>) -> ! {
+    fatal(
+        cause,
+        format_args!(
+            "A rank of this host has overwritten memory that the ranks share, with a wild pointer perhaps: any of them can."
+        ),
+    )
+}
+
 /// Prints the cause and the remedy, and ends the job with exit code 1.
 pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
     emit("FATAL ERROR", cause, Some(remedy));

@@ -207,7 +207,7 @@ impl<P: Portals> Conduit<P> {
         };
         let (bits, data) = header.pack();
         debug_assert!(plan.len == 0 || bits & !match_bits::IGNORE != TargetMd::ReqHdr as u64);
-        if !(fault::on("drop_am") && every_64th()) {
+        if !(fault::on_every_64th("drop_am", &REQUESTS_SENT)) {
             let to = self.am_target(rank, bits, 0, data);
             let inline = Target { bits: AmHeader::inline_request(bits), ..to };
             if !(self.send_inline(form, len, address, m, &inline)
@@ -241,8 +241,5 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
-/// The clock of a planted fault.
-fn every_64th() -> bool {
-    static SENT: AtomicU32 = AtomicU32::new(0);
-    SENT.fetch_add(1, Ordering::Relaxed) % 64 == 63
-}
+/// Requests sent, for a planted fault.
+static REQUESTS_SENT: AtomicU32 = AtomicU32::new(0);

@@ -9,7 +9,7 @@ use super::portals::{Direct, InlineBody, MdEvent, MdEventKind, NextEvent, Portal
 use super::user::Descriptor;
 use super::{Conduit, OpId, Upcall};
 use crate::{fault, report};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::AtomicU32;
 use sys::hint::cold_path;
 use sys::peer::Peer;
 
@@ -82,36 +82,14 @@ impl<P: Portals> Conduit<P> {
                 self.has_left(descriptor, Hold::DATA, bits) && self.tickets.give_for_event()
             }
             (MdEventKind::Ack, MessageKind::Put) => {
-                let rma = RmaBits::unpack(bits);
-                let hold = Hold::put(rma.op.0);
-                let chunk = Peer::new(rma.chunk as usize);
-                let awaited = match descriptor {
-                    Descriptor::ReqSb => {
-                        let ended = self.reqsb.end_hold(chunk, hold);
-                        ended.map(|chunk| self.reqsb.give(chunk)).is_some()
-                    }
-                    Descriptor::TmpMd(slot) => self.tmpmd.event(&self.portals, slot, hold),
-                    other => other == Descriptor::RarSrc,
-                };
-                awaited && self.complete(up, rma.op)
+                self.rma_ended(up, descriptor, bits, Hold::put, |_| {})
             }
             (MdEventKind::ReplyEnd, MessageKind::Get) => {
-                let rma = RmaBits::unpack(bits);
                 if fault::on("flip_get") && !e.mlength.equals(0) {
                     self.flip_arrived(descriptor, &e);
                 }
-                let hold = Hold::get(rma.op.0);
-                let chunk = Peer::new(rma.chunk as usize);
-                let finish = |chunk| {
-                    self.reqsb.finish_get(chunk);
-                    self.reqsb.give(chunk);
-                };
-                let awaited = match descriptor {
-                    Descriptor::ReqSb => self.reqsb.end_hold(chunk, hold).map(finish).is_some(),
-                    Descriptor::TmpMd(slot) => self.tmpmd.event(&self.portals, slot, hold),
-                    other => other == Descriptor::RarSrc,
-                };
-                awaited && self.complete(up, rma.op)
+                let finish = |chunk| self.reqsb.finish_get(chunk);
+                self.rma_ended(up, descriptor, bits, Hold::get, finish)
             }
             // Some Portals post a SEND event for a get.
             (MdEventKind::SendEnd, MessageKind::Get) => true,
@@ -163,35 +141,51 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// The last event of a fragment of a put or get: gives back what it is held for by `hold`, a
+    /// chunk after `finish` with it. False if this is not awaited.
+    #[inline]
+    fn rma_ended<U: Upcall>(
+        &self,
+        up: U,
+        descriptor: Descriptor,
+        bits: u64,
+        hold: impl FnOnce(u32) -> Hold,
+        finish: impl FnOnce(u32),
+    ) -> bool {
+        let rma = RmaBits::unpack(bits);
+        let hold = hold(rma.op.0);
+        let awaited = match descriptor {
+            Descriptor::ReqSb => {
+                let chunk = self.reqsb.end_hold(Peer::new(rma.chunk as usize), hold);
+                chunk.map(|chunk| (finish(chunk), self.reqsb.give(chunk))).is_some()
+            }
+            Descriptor::TmpMd(slot) => self.tmpmd.event(&self.portals, slot, hold),
+            other => other == Descriptor::RarSrc,
+        };
+        awaited && self.complete(up, rma.op)
+    }
+
     /// A fragment of this operation is complete. False if no ticket was out for it.
     #[inline]
     fn complete<U: Upcall>(&self, up: U, op: OpId) -> bool {
         if !self.tickets.give_for_event() {
             return false;
         }
-        if !(fault::on("drop_op") && every_64th()) {
+        if !(fault::on_every_64th("drop_op", &OPS_DONE)) {
             up.op_done(op);
         }
         true
     }
 }
 
+/// Fragments completed, for a planted fault.
+static OPS_DONE: AtomicU32 = AtomicU32::new(0);
+
 /// Ends the job over an event that ends nothing which this process has begun.
 #[cold]
 fn not_awaited(e: &MdEvent) -> ! {
-    report::fatal(
-        format_args!(
-            "an event with match bits {:#018x} ({:?}) completes nothing that this process has started",
-            e.match_bits, e.kind
-        ),
-        format_args!(
-            "A rank of this host has overwritten memory that the ranks share, with a wild pointer perhaps."
-        ),
-    )
-}
-
-/// A planted fault's clock.
-fn every_64th() -> bool {
-    static DONE: AtomicU32 = AtomicU32::new(0);
-    DONE.fetch_add(1, Ordering::Relaxed) % 64 == 63
+    report::damaged(format_args!(
+        "an event with match bits {:#018x} ({:?}) completes nothing that this process has started",
+        e.match_bits, e.kind
+    ))
 }

@@ -97,14 +97,9 @@ impl Emulation {
 /// Ends the job: memory that the ranks of this host share was overwritten.
 #[cold]
 fn damaged(damage: &Damage) {
-    report::fatal(
-        format_args!(
-            "the memory that this rank shares with the ranks of its host is damaged: {damage}"
-        ),
-        format_args!(
-            "A rank of this host has overwritten it, with a wild pointer perhaps: any of them can. GASNET_PORTAL_* limits and message sizes are not the cause."
-        ),
-    )
+    report::damaged(format_args!(
+        "the memory that this rank shares with the ranks of its host is damaged: {damage}"
+    ))
 }
 
 /// What the conduit uses; entries and descriptors of refreshed buffers may be given back late.

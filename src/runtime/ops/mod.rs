@@ -40,12 +40,10 @@ pub struct Ops {
 /// The network has completed a fragment that this process did not start.
 #[cold]
 fn never_initiated(op: OpId) -> ! {
-    report::fatal(
-        format_args!("the network completed operation {:#x}, of which nothing is in flight", op.0),
-        format_args!(
-            "A rank of this host has overwritten memory that the ranks share, with a wild pointer perhaps."
-        ),
-    )
+    report::damaged(format_args!(
+        "the network completed operation {:#x}, of which nothing is in flight",
+        op.0
+    ))
 }
 
 impl Ops {
