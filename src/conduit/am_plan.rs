@@ -11,10 +11,6 @@ use super::portals::{Direct, InlineBody, Portals};
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing};
 use crate::rank::JobRank;
 
-/// The least payload of a Long, in bytes, for which a put of its own through Portals costs less
-/// than to copy it out of a receive buffer.
-const PUT_APART: usize = 256;
-
 /// How a message travels.
 #[derive(Clone, Copy)]
 pub(super) struct SendPlan {
@@ -65,10 +61,8 @@ impl<P: Portals> Conduit<P> {
             {
                 return landing;
             }
-            let mapped = m.to.mapped();
-            let least = if mapped.is_some() { 1 } else { PUT_APART };
-            if n >= least && (n as u64) < EXTENTS {
-                let put_ahead = match mapped {
+            if (n as u64) < EXTENTS {
+                let put_ahead = match m.to.mapped() {
                     Some(to) => {
                         to.copy_from(m.payload);
                         true

@@ -133,8 +133,8 @@ fn what_fits_an_event_goes_there() {
             Some(match category {
                 Category::Short if args == 0 => 0,
                 Category::Long if nbytes == 0 => (args + 8).max(ROOM) as u64,
-                // With the address of its place.
-                Category::Long if args + nbytes > ROOM => (args + padded + 8) as u64,
+                // The payload goes ahead; its address follows the arguments.
+                Category::Long if args + nbytes > ROOM => (nbytes + (args + 8).max(ROOM)) as u64,
                 _ if args + nbytes <= ROOM => ROOM as u64,
                 _ => (args + padded) as u64,
             })
@@ -143,14 +143,13 @@ fn what_fits_an_event_goes_there() {
 }
 
 /// The payload of a Long that does not fit is put to its place, by a plain copy or through
-/// Portals; its arguments and its
-/// destination still may fit.
+/// Portals; its arguments and its destination still may fit.
 #[test]
 fn the_arguments_of_a_longer_long() {
     let world = world(1);
     let payload: Vec<u8> = (0..300).map(byte).collect();
     for (numargs, body) in [(0, ROOM), (2, ROOM), (6, ROOM), (8, 40)] {
-        for (nbytes, cross_mapped) in [(300, false), (300, true), (33, true)] {
+        for (nbytes, cross_mapped) in [(300, false), (33, false), (300, true), (33, true)] {
             let dest = world.ranks[1].segment.wrapping_add(9);
             let m = world.long(1, &ARGS[..numargs], &payload[..nbytes], dest, cross_mapped);
             let through = if cross_mapped { 0 } else { nbytes };
@@ -204,7 +203,7 @@ fn where_no_event_can_carry_it() {
         let world = World::open_with(emulation(2, &config), &[&config], SEGMENT, earlier);
         assert_eq!(
             round(&world, &message(&world, 1, Category::Long, &ARGS[..2], &payload)),
-            [ROOM as u64; 2]
+            [(payload.len() + ROOM) as u64; 2]
         );
         assert_eq!(world.ranks[0].errors.load(Ordering::Relaxed), 0);
     }

@@ -50,7 +50,7 @@ fn what_goes_to_its_place_and_what_in_a_message() {
     {
         let world = world(earlier, at_once);
         let dest = world.ranks[1].segment;
-        for (nbytes, cross_mapped) in [(1, true), (300, true), (300, false)] {
+        for (nbytes, cross_mapped) in [(1, true), (33, false), (300, true), (300, false)] {
             let bytes = send(
                 &world,
                 1,

@@ -32,8 +32,7 @@ variables! {
 
     /// Largest payload of a Long that travels in the same message. 0 sends each payload as a
     /// message of its own. While GASNET_PORTAL_AT_ONCE is on, a payload that does not fit into the
-    /// event (32 B with the arguments) is put to its destination first if it has 256 B or more, or
-    /// if the two ranks map each other's segments.
+    /// event (32 B with the arguments) is put to its destination first.
     PACKEDLONG_LIMIT: Bytes(0..=CHUNK) = CHUNK;
 
     /// Flow control of active messages. Without it, the job ends if a rank receives more
