@@ -11,6 +11,7 @@ use gasnet::conduit::credits::policy::{
     PeerCredits,
 };
 use gasnet::conduit::credits::stats::CreditStats;
+use gasnet::rank::JobRank;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -72,7 +73,7 @@ struct Sums {
 }
 
 impl CreditStore for SparseCredits {
-    fn peer<R>(&self, rank: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
+    fn peer<R>(&self, JobRank(rank): JobRank, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
         // `changed` needs the map too, so the record is put back before and after.
         let mut peer =
             self.peers.borrow().get(&rank).map_or(PeerCredits::initial(self.each), |e| e.peer);
@@ -89,7 +90,7 @@ impl CreditStore for SparseCredits {
         result
     }
 
-    fn note_spare(&self, rank: u32, spare: bool) {
+    fn note_spare(&self, JobRank(rank): JobRank, spare: bool) {
         let odd = spare == (self.each <= self.min);
         if odd {
             self.odd.borrow_mut().insert(rank);
@@ -98,12 +99,17 @@ impl CreditStore for SparseCredits {
         }
     }
 
-    fn next_spare(&self, after: u32) -> Option<u32> {
+    fn next_spare(&self, JobRank(after): JobRank) -> Option<JobRank> {
         let odd = self.odd.borrow();
         if self.each <= self.min {
-            return odd.range(after + 1..).next().or_else(|| odd.iter().next()).copied();
+            return odd
+                .range(after + 1..)
+                .next()
+                .or_else(|| odd.iter().next())
+                .copied()
+                .map(JobRank);
         }
-        (after + 1..self.ranks).chain(0..=after).find(|n| !odd.contains(n))
+        (after + 1..self.ranks).chain(0..=after).find(|n| !odd.contains(n)).map(JobRank)
     }
 
     fn epoch(&self) -> u32 {
@@ -118,7 +124,7 @@ impl CreditStore for SparseCredits {
         }
     }
 
-    fn changed(&self, rank: u32, peer: &PeerCredits, change: CreditChange) {
+    fn changed(&self, rank: JobRank, peer: &PeerCredits, change: CreditChange) {
         if let Some(stats) = &self.stats {
             stats.note(self.tick.get() * TICK_NS, rank, self.epoch(), peer, change);
         }
@@ -146,7 +152,7 @@ impl CreditStore for SparseCredits {
             s.moved_now = true;
             let mut peers = self.peers.borrow_mut();
             let new = || PeerEntry { peer: PeerCredits::initial(self.each), turns: 0, shrank };
-            let e = peers.entry(rank).or_insert_with(new);
+            let e = peers.entry(rank.0).or_insert_with(new);
             e.turns += u16::from(e.shrank != shrank);
             e.shrank = shrank;
         }
@@ -237,7 +243,7 @@ impl SimulatedJob {
                 sums: Cell::default(),
                 stats: watched
                     .contains(&me)
-                    .then(|| CreditStats::new(false, me, ranks, each, bank)),
+                    .then(|| CreditStats::new(false, JobRank(me), ranks, each, bank)),
                 tick: Cell::new(0),
             };
             SimulatedRank {
@@ -288,25 +294,25 @@ impl SimulatedJob {
                 while let Some((from, message)) = rank.others.pop_front() {
                     match message {
                         Message::Reply(field) => {
-                            policy.reply_arrived(from, field);
+                            policy.reply_arrived(JobRank(from), field);
                             rank.open -= 1;
                         }
                         Message::Revoke(epoch) => {
-                            let back = policy.revoke_arrived(from, epoch);
+                            let back = policy.revoke_arrived(JobRank(from), epoch);
                             flying.push((me, from, Err(Message::Return(back))));
                         }
-                        Message::Return(back) => policy.return_arrived(from, back),
+                        Message::Return(back) => policy.return_arrived(JobRank(from), back),
                     }
                 }
                 for _ in 0..PACE {
                     let Some((from, field)) = rank.requests.pop_front() else { break };
                     rank.used -= u64::from(field.used());
                     self.outcome.requests += 1;
-                    policy.request_arrived(from, field);
-                    let (back, low) = policy.reply_field(from, field);
+                    policy.request_arrived(JobRank(from), field);
+                    let (back, low) = policy.reply_field(JobRank(from), field);
                     flying.push((me, from, Err(Message::Reply(back))));
                     if low {
-                        policy.scavenge(|peer, epoch| {
+                        policy.scavenge(|JobRank(peer), epoch| {
                             self.outcome.messages += 1;
                             flying.push((me, peer, Err(Message::Revoke(epoch))));
                         });
@@ -325,8 +331,8 @@ impl SimulatedJob {
                         let (to, n) = pattern.step(me, count, rank.sent, requests, &mut roll);
                         (to, n, 0)
                     });
-                    let Some((epoch, _)) = policy.take(to, n) else {
-                        let short = if short == 0 { policy.stall(to, n) } else { short };
+                    let Some((epoch, _)) = policy.take(JobRank(to), n) else {
+                        let short = if short == 0 { policy.stall(JobRank(to), n) } else { short };
                         rank.waiting = Some((to, n, short));
                         blocked = true;
                         break;

@@ -214,7 +214,7 @@ impl Config {
         let least = credits::MIN_CREDITS as u16;
         self.flow_control.then(|| CreditSetup {
             par: self.par(),
-            nodes: self.nodes,
+            ranks: self.nodes,
             limits: CreditLimits {
                 dynamic: self.dynamic_credits,
                 ..CreditLimits::new(least, self.max_cred_per_node, self.epoch_duration)

@@ -73,10 +73,7 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     pub(super) fn scavenge(&self) {
         self.credits.scavenge(|rank, epoch| {
-            self.send_own(
-                JobRank(rank),
-                SystemMessage { id: CREDIT_REVOKE, args: [epoch.into(), 0] },
-            );
+            self.send_own(rank, SystemMessage { id: CREDIT_REVOKE, args: [epoch.into(), 0] });
         });
     }
 

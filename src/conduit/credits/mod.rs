@@ -74,7 +74,7 @@ pub(super) struct CreditSetup {
     /// Several threads call.
     pub(super) par: bool,
     /// Processes of the job.
-    pub(super) nodes: u32,
+    pub(super) ranks: u32,
     pub(super) limits: CreditLimits,
     /// Credits that each process holds of each process.
     pub(super) each: u32,
@@ -100,16 +100,16 @@ impl Credits {
     /// Those of this process, `me`; without flow control there is no `setup`.
     pub(super) fn new(setup: Option<CreditSetup>, me: JobRank) -> Self {
         Credits(setup.map(|setup| {
-            let CreditSetup { par, nodes, limits, bank, .. } = setup;
+            let CreditSetup { par, ranks, limits, bank, .. } = setup;
             let each = setup.held_by(me) as u16;
             let store = CreditTable::new(
                 par,
-                nodes as usize,
+                ranks as usize,
                 each,
-                |node| setup.held_by(JobRank(node)) as u16,
+                |rank| setup.held_by(rank) as u16,
                 limits.min,
                 bank,
-                setup.stats.then(|| CreditStats::new(par, me.0, nodes, each, bank)),
+                setup.stats.then(|| CreditStats::new(par, me, ranks, each, bank)),
             );
             CreditPolicy { limits, store }
         }))
@@ -117,10 +117,10 @@ impl Credits {
 
     /// Takes `n` credits of this process, or none.
     #[inline(always)]
-    pub(super) fn take(&self, node: JobRank, n: u32) -> Option<Taken> {
+    pub(super) fn take(&self, rank: JobRank, n: u32) -> Option<Taken> {
         match &self.0 {
             Some(policy) => {
-                policy.take(node.0, n as u16).map(|(epoch, left)| Taken { used: n, epoch, left })
+                policy.take(rank, n as u16).map(|(epoch, left)| Taken { used: n, epoch, left })
             }
             None => {
                 cold_path();
@@ -130,25 +130,25 @@ impl Credits {
     }
 
     /// A request that needs `n` credits could not take them: how many it lacks.
-    pub(super) fn stall(&self, node: JobRank, n: u32) -> u32 {
-        self.0.as_ref().map_or(0, |policy| policy.stall(node.0, n as u16).into())
+    pub(super) fn stall(&self, rank: JobRank, n: u32) -> u32 {
+        self.0.as_ref().map_or(0, |policy| policy.stall(rank, n as u16).into())
     }
 
     /// A request with this credit field has been taken off AM_EQ.
     #[inline]
-    pub(super) fn request_arrived(&self, node: JobRank, field: u16) {
+    pub(super) fn request_arrived(&self, rank: JobRank, field: u16) {
         if let Some(policy) = &self.0 {
-            policy.request_arrived(node.0, CreditField(field));
+            policy.request_arrived(rank, CreditField(field));
         }
     }
 
     /// The credit field of the reply to a request that carried `field`, and whether to
     /// [`Credits::scavenge`] when it has left.
     #[inline(always)]
-    pub(super) fn reply_field(&self, node: JobRank, field: u16) -> (u16, bool) {
+    pub(super) fn reply_field(&self, rank: JobRank, field: u16) -> (u16, bool) {
         match &self.0 {
             Some(policy) => {
-                let (field, low) = policy.reply_field(node.0, CreditField(field));
+                let (field, low) = policy.reply_field(rank, CreditField(field));
                 (field.0, low)
             }
             None => {
@@ -160,35 +160,35 @@ impl Credits {
 
     /// Takes in the credit field of a reply of this process.
     #[inline]
-    pub(super) fn reply_arrived(&self, node: JobRank, field: u16) {
+    pub(super) fn reply_arrived(&self, rank: JobRank, field: u16) {
         if let Some(policy) = &self.0 {
-            policy.reply_arrived(node.0, CreditField(field));
+            policy.reply_arrived(rank, CreditField(field));
         }
     }
 
     /// Picks peers to send a CREDIT_REVOKE to, with the flag that an epoch has ended.
-    pub(super) fn scavenge(&self, revoke: impl FnMut(u32, bool)) {
+    pub(super) fn scavenge(&self, revoke: impl FnMut(JobRank, bool)) {
         if let Some(policy) = &self.0 {
             policy.scavenge(revoke);
         }
     }
 
     /// The answer to a CREDIT_REVOKE of this process.
-    pub(super) fn revoke_arrived(&self, node: JobRank, epoch: bool) -> CreditReturn {
+    pub(super) fn revoke_arrived(&self, rank: JobRank, epoch: bool) -> CreditReturn {
         let nothing = CreditReturn { credits: 0, epoch: false };
-        self.0.as_ref().map_or(nothing, |policy| policy.revoke_arrived(node.0, epoch))
+        self.0.as_ref().map_or(nothing, |policy| policy.revoke_arrived(rank, epoch))
     }
 
     /// A CREDIT_RETURN of this process has arrived.
-    pub(super) fn return_arrived(&self, node: JobRank, back: CreditReturn) {
+    pub(super) fn return_arrived(&self, rank: JobRank, back: CreditReturn) {
         if let Some(policy) = &self.0 {
-            policy.return_arrived(node.0, back);
+            policy.return_arrived(rank, back);
         }
     }
 
     /// Credits that this process has lent to us, if no thread holds the record.
-    pub(super) fn lent_by(&self, node: JobRank) -> Option<u32> {
-        self.0.as_ref()?.store.lent_by(node.0).map(u32::from)
+    pub(super) fn lent_by(&self, rank: JobRank) -> Option<u32> {
+        self.0.as_ref()?.store.lent_by(rank).map(u32::from)
     }
 
     /// Writes the movements of credits if [`CreditSetup::stats`] is set; neither allocates nor
@@ -209,7 +209,9 @@ impl Credits {
     /// What we know of each process; empty without flow control.
     pub(super) fn peers(&self) -> alloc::vec::Vec<policy::PeerCredits> {
         let each = |p: &CreditPolicy<CreditTable>| {
-            (0..p.store.nodes() as u32).map(|node| p.store.peer(node, |peer| *peer)).collect()
+            (0..p.store.ranks() as u32)
+                .map(|rank| p.store.peer(JobRank(rank), |peer| *peer))
+                .collect()
         };
         self.0.as_ref().map(each).unwrap_or_default()
     }

@@ -14,6 +14,7 @@
 //! simulator only records that differ from the initial one. So the state of a peer is brought up
 //! to the present epoch when it is used, never that of all peers at once.
 
+use crate::rank::JobRank;
 use sys::hint::cold_path;
 
 /// The parameters of the scheme.
@@ -202,13 +203,13 @@ pub struct CreditBank {
     vain: u16,
     vain_in: u32,
     /// The peer after which the next search begins.
-    cursor: u32,
+    cursor: JobRank,
 }
 
 impl CreditBank {
     /// A bank with these credits.
     pub const fn new(credits: u32) -> CreditBank {
-        CreditBank { credits, revoking: 0, vain: 0, vain_in: 0, cursor: 0 }
+        CreditBank { credits, revoking: 0, vain: 0, vain_in: 0, cursor: JobRank(0) }
     }
 }
 
@@ -234,22 +235,22 @@ pub enum CreditChange {
 /// way round, and neither is called from inside itself.
 pub trait CreditStore {
     /// Reads and changes the record of one peer.
-    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R;
+    fn peer<R>(&self, rank: JobRank, f: impl FnOnce(&mut PeerCredits) -> R) -> R;
     /// Reads and changes the bank.
     fn bank<R>(&self, f: impl FnOnce(&mut CreditBank) -> R) -> R;
     /// Notes whether a peer holds more than the least that every peer keeps.
-    fn note_spare(&self, node: u32, spare: bool);
+    fn note_spare(&self, rank: JobRank, spare: bool);
     /// The first peer after this one, in the order of ranks and round the end, that holds more
     /// than the least; the peer itself if there is no other.
-    fn next_spare(&self, after: u32) -> Option<u32>;
+    fn next_spare(&self, after: JobRank) -> Option<JobRank>;
     /// The epochs that have ended.
     fn epoch(&self) -> u32;
     /// Counts a request that was received; `length` of them make an epoch. Calls do not overlap.
     fn count_request(&self, length: u32);
     /// Called for each movement, under the lock of the peer's record; for statistics.
     #[inline]
-    fn changed(&self, node: u32, peer: &PeerCredits, change: CreditChange) {
-        let _ = (node, peer, change);
+    fn changed(&self, rank: JobRank, peer: &PeerCredits, change: CreditChange) {
+        let _ = (rank, peer, change);
     }
 }
 
@@ -314,9 +315,9 @@ impl<S: CreditStore> CreditPolicy<S> {
     /// Takes `n` credits for a request to this peer, or none: whether the request says that an
     /// epoch of ours has ended, and how many credits are left.
     #[inline(always)]
-    pub fn take(&self, node: u32, n: u16) -> Option<(bool, u16)> {
+    pub fn take(&self, rank: JobRank, n: u16) -> Option<(bool, u16)> {
         let epoch = self.store.epoch();
-        self.store.peer(node, |p| {
+        self.store.peer(rank, |p| {
             p.take(n).then(|| (p.tell_epoch(epoch), p.send_credits - p.send_inuse))
         })
     }
@@ -324,24 +325,24 @@ impl<S: CreditStore> CreditPolicy<S> {
     /// A request that needs `n` credits could not take them: how many it lacks. Called once for
     /// each such request.
     #[cold]
-    pub fn stall(&self, node: u32, n: u16) -> u16 {
-        self.store.peer(node, |p| {
+    pub fn stall(&self, rank: JobRank, n: u16) -> u16 {
+        self.store.peer(rank, |p| {
             p.send_stalls = p.send_stalls.saturating_add(1);
             p.flags |= WAITING;
             let lacks = n.saturating_sub(p.send_credits - p.send_inuse);
-            self.store.changed(node, p, CreditChange::Stalled(lacks));
+            self.store.changed(rank, p, CreditChange::Stalled(lacks));
             lacks
         })
     }
 
     /// A request of this peer with this credit field has been received. Calls do not overlap.
     #[inline]
-    pub fn request_arrived(&self, node: u32, field: CreditField) {
+    pub fn request_arrived(&self, rank: JobRank, field: CreditField) {
         if self.limits.dynamic {
             self.store.count_request(self.limits.epoch);
             if field.epoch() {
                 cold_path();
-                self.store.peer(node, PeerCredits::decay_send);
+                self.store.peer(rank, PeerCredits::decay_send);
             }
         }
     }
@@ -350,26 +351,26 @@ impl<S: CreditStore> CreditPolicy<S> {
     /// the peer requested more while the bank is low: [`CreditPolicy::scavenge`] then, when the
     /// reply has left.
     #[inline(always)]
-    pub fn reply_field(&self, node: u32, field: CreditField) -> (CreditField, bool) {
+    pub fn reply_field(&self, rank: JobRank, field: CreditField) -> (CreditField, bool) {
         let epoch = self.store.epoch();
         if field.extra() == 0 || !self.limits.dynamic {
-            let ended = self.store.peer(node, |p| p.tell_epoch(epoch));
+            let ended = self.store.peer(rank, |p| p.tell_epoch(epoch));
             return (CreditField::new(ended, 0, field.used()), false);
         }
-        self.reply_field_with_more(node, field, epoch)
+        self.reply_field_with_more(rank, field, epoch)
     }
 
     #[cold]
     #[inline(never)]
     fn reply_field_with_more(
         &self,
-        node: u32,
+        rank: JobRank,
         field: CreditField,
         epoch: u32,
     ) -> (CreditField, bool) {
-        let (ended, extra, low) = self.store.peer(node, |p| {
+        let (ended, extra, low) = self.store.peer(rank, |p| {
             let ended = p.tell_epoch(epoch);
-            let (extra, low) = self.grant(node, p, field.extra());
+            let (extra, low) = self.grant(rank, p, field.extra());
             (ended, extra, low)
         });
         (CreditField::new(ended, extra, field.used()), low)
@@ -377,7 +378,7 @@ impl<S: CreditStore> CreditPolicy<S> {
 
     /// Lends up to `wanted` more credits; how many, and whether the bank is low.
     #[cold]
-    fn grant(&self, node: u32, p: &mut PeerCredits, wanted: u16) -> (u16, bool) {
+    fn grant(&self, rank: JobRank, p: &mut PeerCredits, wanted: u16) -> (u16, bool) {
         p.loan_requested = p.loan_requested.saturating_add(1);
         let room = self.limits.max_per_node.saturating_sub(p.loan_credits);
         if room == 0 {
@@ -394,32 +395,32 @@ impl<S: CreditStore> CreditPolicy<S> {
         if extra != 0 {
             p.loan_credits += extra;
             p.loan_given += extra;
-            self.store.note_spare(node, p.loan_credits > self.limits.min);
-            self.store.changed(node, p, CreditChange::Lent(extra));
+            self.store.note_spare(rank, p.loan_credits > self.limits.min);
+            self.store.changed(rank, p, CreditChange::Lent(extra));
         }
         (extra, low)
     }
 
     /// A reply of this peer with this credit field has been received.
     #[inline]
-    pub fn reply_arrived(&self, node: u32, field: CreditField) {
-        self.store.peer(node, |p| p.send_inuse -= field.used());
+    pub fn reply_arrived(&self, rank: JobRank, field: CreditField) {
+        self.store.peer(rank, |p| p.send_inuse -= field.used());
         // E or XXX: rare, so it takes the record again. Until then the credits that come with it
         // count as under way.
         if field.0 & !CreditField::MOST_USED != 0 {
-            self.more_of_reply(node, field);
+            self.more_of_reply(rank, field);
         }
     }
 
     #[cold]
-    fn more_of_reply(&self, node: u32, field: CreditField) {
-        self.store.peer(node, |p| {
+    fn more_of_reply(&self, rank: JobRank, field: CreditField) {
+        self.store.peer(rank, |p| {
             if field.epoch() {
                 p.decay_send();
             }
             if field.extra() != 0 {
                 p.send_credits += field.extra();
-                self.store.changed(node, p, CreditChange::Borrowed(field.extra()));
+                self.store.changed(rank, p, CreditChange::Borrowed(field.extra()));
             }
         });
     }
@@ -431,14 +432,14 @@ impl<S: CreditStore> CreditPolicy<S> {
     /// without anything to spare when last asked in this epoch, or asking for more themselves
     /// lately. The search goes once round at most and goes on, the next time, where it left off.
     #[cold]
-    pub fn scavenge(&self, mut revoke: impl FnMut(u32, bool)) {
+    pub fn scavenge(&self, mut revoke: impl FnMut(JobRank, bool)) {
         let epoch = self.store.epoch();
         let start = self.store.bank(|b| b.cursor);
-        let mut node = start;
+        let mut rank = start;
         // Place in a round that begins behind `start` and ends with it.
-        let place = |n: u32| (n <= start, n);
+        let place = |n: JobRank| (n <= start, n);
         let mut last = None;
-        while let Some(next) = self.store.next_spare(node) {
+        while let Some(next) = self.store.next_spare(rank) {
             let here = Some(place(next));
             if here <= last {
                 break;
@@ -461,7 +462,7 @@ impl<S: CreditStore> CreditPolicy<S> {
                 Some(ended) => revoke(next, ended),
                 None => self.store.bank(|b| b.revoking -= 1),
             }
-            node = next;
+            rank = next;
         }
     }
 
@@ -479,9 +480,9 @@ impl<S: CreditStore> CreditPolicy<S> {
     }
 
     /// A CREDIT_REVOKE of this peer has arrived: the CREDIT_RETURN to send.
-    pub fn revoke_arrived(&self, node: u32, ended: bool) -> CreditReturn {
+    pub fn revoke_arrived(&self, rank: JobRank, ended: bool) -> CreditReturn {
         let epoch = self.store.epoch();
-        self.store.peer(node, |p| {
+        self.store.peer(rank, |p| {
             if ended {
                 p.decay_send();
             }
@@ -489,15 +490,15 @@ impl<S: CreditStore> CreditPolicy<S> {
             let credits = p.spare(self.limits.min).min(pace);
             p.send_credits -= credits;
             p.send_revoked += credits;
-            self.store.changed(node, p, CreditChange::GaveBack(credits));
+            self.store.changed(rank, p, CreditChange::GaveBack(credits));
             CreditReturn { credits, epoch: p.tell_epoch(epoch) }
         })
     }
 
     /// A CREDIT_RETURN of this peer has arrived.
-    pub fn return_arrived(&self, node: u32, back: CreditReturn) {
+    pub fn return_arrived(&self, rank: JobRank, back: CreditReturn) {
         let epoch = self.store.epoch();
-        self.store.peer(node, |p| {
+        self.store.peer(rank, |p| {
             p.catch_up(epoch);
             p.flags &= !REVOKING;
             if back.epoch {
@@ -507,7 +508,7 @@ impl<S: CreditStore> CreditPolicy<S> {
                 p.flags |= ZERO_REPLY;
             }
             p.loan_credits -= back.credits;
-            self.store.note_spare(node, p.loan_credits > self.limits.min);
+            self.store.note_spare(rank, p.loan_credits > self.limits.min);
             self.store.bank(|b| {
                 b.revoking -= 1;
                 b.credits += u32::from(back.credits);
@@ -516,7 +517,7 @@ impl<S: CreditStore> CreditPolicy<S> {
                     b.vain_in = epoch;
                 }
             });
-            self.store.changed(node, p, CreditChange::Returned(back.credits));
+            self.store.changed(rank, p, CreditChange::Returned(back.credits));
         });
     }
 }

@@ -7,6 +7,7 @@
 
 use super::policy::{CreditChange, PeerCredits};
 use crate::conduit::sync::ParLock;
+use crate::rank::JobRank;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -18,7 +19,7 @@ const MOST: usize = 1 << 18;
 struct Movement {
     at_ns: u64,
     epoch: u32,
-    node: u32,
+    rank: JobRank,
     loan: u16,
     send: u16,
     change: CreditChange,
@@ -48,7 +49,7 @@ struct Kept {
 
 /// The movements of one process, and where they began.
 pub struct CreditStats {
-    rank: u32,
+    rank: JobRank,
     each: u16,
     bank: u32,
     kept: ParLock<Kept>,
@@ -61,20 +62,27 @@ impl core::fmt::Debug for CreditStats {
 }
 
 impl CreditStats {
-    /// Of the process with this rank, one of `nodes`, which hold `each` credits of each other at
+    /// Of the process with this rank, one of `ranks`, which hold `each` credits of each other at
     /// first, with `bank` in the bank; `par` where several threads call.
-    pub fn new(par: bool, rank: u32, nodes: u32, each: u16, bank: u32) -> CreditStats {
+    pub fn new(par: bool, rank: JobRank, ranks: u32, each: u16, bank: u32) -> CreditStats {
         let first = Sums { high_loan: each, high_send: each, ..Sums::default() };
-        let sums = (0..nodes).map(|_| first).collect();
+        let sums = (0..ranks).map(|_| first).collect();
         let kept = Kept { movements: Vec::new(), left_out: 0, sums };
         CreditStats { rank, each, bank, kept: ParLock::new(par, kept) }
     }
 
     /// Keeps a movement, `at_ns` nanoseconds after the first could have been.
     #[cold]
-    pub fn note(&self, at_ns: u64, node: u32, epoch: u32, p: &PeerCredits, change: CreditChange) {
+    pub fn note(
+        &self,
+        at_ns: u64,
+        rank: JobRank,
+        epoch: u32,
+        p: &PeerCredits,
+        change: CreditChange,
+    ) {
         let mut kept = self.kept.lock();
-        let s = &mut kept.sums[node as usize];
+        let s = &mut kept.sums[rank.index()];
         match change {
             CreditChange::Lent(n) => s.lent += u64::from(n),
             CreditChange::Returned(0) => s.empty += 1,
@@ -91,7 +99,7 @@ impl CreditStats {
             return;
         }
         let (loan, send) = (p.loan_credits, p.send_credits);
-        kept.movements.push(Movement { at_ns, epoch, node, loan, send, change });
+        kept.movements.push(Movement { at_ns, epoch, rank, loan, send, change });
     }
 
     /// Writes all as text; nothing if a thread is just adding to it.
@@ -113,10 +121,10 @@ impl CreditStats {
             out,
             "# most of ours that it held, most of its that we held, most of its that were in use"
         )?;
-        for (node, s) in kept.sums.iter().enumerate() {
+        for (rank, s) in kept.sums.iter().enumerate() {
             writeln!(
                 out,
-                "peer {node} {} {} {} {} {} {} {} {} {}",
+                "peer {rank} {} {} {} {} {} {} {} {} {}",
                 s.stalls,
                 s.lent,
                 s.returned,
@@ -141,7 +149,7 @@ impl CreditStats {
                 CreditChange::Stalled(n) => ("stalled", n),
             };
             let (s, us) = (m.at_ns / 1_000_000_000, m.at_ns / 1000 % 1_000_000);
-            writeln!(out, "{s}.{us:06} {} {what} {} {n} {} {}", m.epoch, m.node, m.loan, m.send)?;
+            writeln!(out, "{s}.{us:06} {} {what} {} {n} {} {}", m.epoch, m.rank, m.loan, m.send)?;
         }
         writeln!(out, "# {} movements left out", kept.left_out)
     }

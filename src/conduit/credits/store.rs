@@ -10,6 +10,7 @@ use super::policy::{CreditBank, CreditChange, CreditStore, PEER_LIMIT, PeerCredi
 use super::stats::CreditStats;
 use crate::conduit::primitive::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
 use crate::conduit::sync::ParLock;
+use crate::rank::JobRank;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use crossbeam_utils::CachePadded;
@@ -45,34 +46,35 @@ pub(super) struct CreditTable {
 }
 
 impl CreditTable {
-    /// Records of `nodes` peers that lend us `each` credits at start and hold `loan` of ours,
+    /// Records of `ranks` peers that lend us `each` credits at start and hold `loan` of ours,
     /// `min` of them permanently.
     pub(super) fn new(
         par: bool,
-        nodes: usize,
+        ranks: usize,
         each: u16,
-        loan: impl Fn(u32) -> u16,
+        loan: impl Fn(JobRank) -> u16,
         min: u16,
         bank: u32,
         stats: Option<CreditStats>,
     ) -> CreditTable {
-        let record = |node| {
+        let record = |rank| {
             let mut peer = PeerCredits::initial(each);
-            peer.loan_credits = loan(node as u32);
+            peer.loan_credits = loan(JobRank(rank as u32));
             Record { held: AtomicBool::new(false), peer: UnsafeCell::new(peer) }
         };
         let table = CreditTable {
             par,
-            records: (0..nodes).map(record).collect(),
-            spare: (0..nodes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            records: (0..ranks).map(record).collect(),
+            spare: (0..ranks.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
             bank: ParLock::new(par, CreditBank::new(bank)),
             epoch: CachePadded::new(AtomicU32::new(0)),
             received: AtomicU32::new(0),
             stats: stats.map(|s| (Box::new(s), clock::now_ns())),
         };
-        (0..nodes as u32)
-            .filter(|&node| loan(node) > min)
-            .for_each(|node| table.note_spare(node, true));
+        (0..ranks as u32)
+            .map(JobRank)
+            .filter(|&rank| loan(rank) > min)
+            .for_each(|rank| table.note_spare(rank, true));
         table
     }
 
@@ -80,8 +82,8 @@ impl CreditTable {
     /// handlers, which may have interrupted such a change: with one thread nothing says so, and
     /// the number is the one before or after the change. It is 16 bits, read in one access; the
     /// whole record might be half changed, so no more of it is read.
-    pub(super) fn lent_by(&self, node: u32) -> Option<u16> {
-        let record = self.records.get(node as usize)?;
+    pub(super) fn lent_by(&self, rank: JobRank) -> Option<u16> {
+        let record = self.records.get(rank.index())?;
         // Acquire pairs with the Release of `Held`.
         if record.held.swap(true, Ordering::Acquire) {
             return None;
@@ -94,7 +96,7 @@ impl CreditTable {
     }
 
     #[cfg(test)]
-    pub(super) fn nodes(&self) -> usize {
+    pub(super) fn ranks(&self) -> usize {
         self.records.len()
     }
 }
@@ -123,8 +125,8 @@ impl Drop for Held<'_> {
 
 impl CreditStore for CreditTable {
     #[inline(always)]
-    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
-        let record = &self.records[node as usize];
+    fn peer<R>(&self, rank: JobRank, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
+        let record = &self.records[rank.index()];
         // SAFETY: the only reference: with several threads the lock is held, with one `f` does not
         // call back for a peer, as `CreditStore` demands.
         let access = || f(unsafe { &mut *record.peer.get() });
@@ -141,8 +143,8 @@ impl CreditStore for CreditTable {
         f(&mut self.bank.lock())
     }
 
-    fn note_spare(&self, node: u32, spare: bool) {
-        let (word, bit) = (&self.spare[node as usize / 64], 1 << (node % 64));
+    fn note_spare(&self, rank: JobRank, spare: bool) {
+        let (word, bit) = (&self.spare[rank.index() / 64], 1 << (rank.0 % 64));
         if spare {
             word.fetch_or(bit, Ordering::Relaxed);
         } else {
@@ -150,9 +152,9 @@ impl CreditStore for CreditTable {
         }
     }
 
-    fn next_spare(&self, after: u32) -> Option<u32> {
+    fn next_spare(&self, after: JobRank) -> Option<JobRank> {
         let words = self.spare.len();
-        let (first, above) = (after as usize / 64, !0u64 << (after % 64) << 1);
+        let (first, above) = (after.index() / 64, !0u64 << (after.0 % 64) << 1);
         // The word of `after` comes twice: what is above it first, the rest last.
         (0..=words).find_map(|i| {
             let at = (first + i) % words;
@@ -162,7 +164,7 @@ impl CreditStore for CreditTable {
                 i if i == words => seen & !above,
                 _ => seen,
             };
-            (bits != 0).then(|| (at * 64) as u32 + bits.trailing_zeros())
+            (bits != 0).then(|| JobRank((at * 64) as u32 + bits.trailing_zeros()))
         })
     }
 
@@ -186,9 +188,9 @@ impl CreditStore for CreditTable {
     }
 
     #[inline]
-    fn changed(&self, node: u32, peer: &PeerCredits, change: CreditChange) {
+    fn changed(&self, rank: JobRank, peer: &PeerCredits, change: CreditChange) {
         if let Some((stats, opened_ns)) = &self.stats {
-            stats.note(clock::now_ns() - opened_ns, node, self.epoch(), peer, change);
+            stats.note(clock::now_ns() - opened_ns, rank, self.epoch(), peer, change);
         }
     }
 }
@@ -200,37 +202,35 @@ mod tests {
     #[test]
     fn the_next_peer_with_credits_to_spare() {
         let t = CreditTable::new(false, 130, 8, |_| 8, 8, 0, None);
-        assert_eq!(t.next_spare(5), None);
-        t.note_spare(5, true);
-        assert_eq!(
-            (t.next_spare(5), t.next_spare(6), t.next_spare(129)),
-            (Some(5), Some(5), Some(5))
-        );
-        for node in [0, 63, 64, 129] {
-            t.note_spare(node, true);
+        let next = |t: &CreditTable, after| t.next_spare(JobRank(after)).map(|rank| rank.0);
+        assert_eq!(next(&t, 5), None);
+        t.note_spare(JobRank(5), true);
+        assert_eq!((next(&t, 5), next(&t, 6), next(&t, 129)), (Some(5), Some(5), Some(5)));
+        for rank in [0, 63, 64, 129] {
+            t.note_spare(JobRank(rank), true);
         }
         let mut round = alloc::vec::Vec::new();
         let mut at = 5;
         for _ in 0..6 {
-            at = t.next_spare(at).expect("there are some");
+            at = next(&t, at).expect("there are some");
             round.push(at);
         }
         assert_eq!(round, [63, 64, 129, 0, 5, 63]);
-        t.note_spare(63, false);
-        assert_eq!(t.next_spare(5), Some(64));
-        assert_eq!(CreditTable::new(false, 3, 9, |_| 9, 8, 0, None).next_spare(2), Some(0));
+        t.note_spare(JobRank(63), false);
+        assert_eq!(next(&t, 5), Some(64));
+        assert_eq!(next(&CreditTable::new(false, 3, 9, |_| 9, 8, 0, None), 2), Some(0));
     }
 
     /// What a signal handler reads is refused while another thread changes the record.
     #[test]
     fn the_credits_of_a_record_that_is_held_are_not_read() {
         let t = CreditTable::new(true, 2, 7, |_| 0, 0, 0, None);
-        assert_eq!((t.lent_by(0), t.lent_by(2)), (Some(7), None));
-        t.peer(0, |p| {
+        assert_eq!((t.lent_by(JobRank(0)), t.lent_by(JobRank(2))), (Some(7), None));
+        t.peer(JobRank(0), |p| {
             p.send_credits = 9;
-            assert_eq!((t.lent_by(0), t.lent_by(1)), (None, Some(7)));
+            assert_eq!((t.lent_by(JobRank(0)), t.lent_by(JobRank(1))), (None, Some(7)));
         });
-        assert_eq!(t.lent_by(0), Some(9));
+        assert_eq!(t.lent_by(JobRank(0)), Some(9));
     }
 
     #[test]
@@ -240,12 +240,15 @@ mod tests {
             for _ in 0..3 {
                 s.spawn(|| {
                     for _ in 0..10_000 {
-                        t.peer(0, |p| p.send_credits += 1);
+                        t.peer(JobRank(0), |p| p.send_credits += 1);
                         t.bank(|b| b.credits += 1);
                     }
                 });
             }
         });
-        assert_eq!((t.peer(0, |p| p.send_credits), t.bank(|b| b.credits)), (30_000, 30_000));
+        assert_eq!(
+            (t.peer(JobRank(0), |p| p.send_credits), t.bank(|b| b.credits)),
+            (30_000, 30_000)
+        );
     }
 }

@@ -30,19 +30,19 @@ struct Plain {
 }
 
 impl CreditStore for Plain {
-    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
-        f(&mut self.peers[node as usize].borrow_mut())
+    fn peer<R>(&self, rank: JobRank, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
+        f(&mut self.peers[rank.index()].borrow_mut())
     }
     fn bank<R>(&self, f: impl FnOnce(&mut CreditBank) -> R) -> R {
         f(&mut self.bank.borrow_mut())
     }
-    fn note_spare(&self, _: u32, _: bool) {}
-    fn next_spare(&self, after: u32) -> Option<u32> {
+    fn note_spare(&self, _: JobRank, _: bool) {}
+    fn next_spare(&self, after: JobRank) -> Option<JobRank> {
         let n = self.peers.len() as u32;
         // The record that is being changed is not looked at.
         (1..=n)
-            .map(|i| (after + i) % n)
-            .find(|&x| self.peers[x as usize].borrow().loan_credits > self.min)
+            .map(|i| JobRank((after.0 + i) % n))
+            .find(|rank| self.peers[rank.index()].borrow().loan_credits > self.min)
     }
     fn epoch(&self) -> u32 {
         self.epoch.get()
@@ -54,16 +54,16 @@ impl CreditStore for Plain {
             self.epoch.set(self.epoch.get() + 1);
         }
     }
-    fn changed(&self, _: u32, _: &PeerCredits, change: CreditChange) {
+    fn changed(&self, _: JobRank, _: &PeerCredits, change: CreditChange) {
         if let CreditChange::Lent(n) | CreditChange::Returned(n) = change {
             self.moved.set(self.moved.get() + u64::from(n));
         }
     }
 }
 
-fn process(nodes: usize, each: u16, bank: u32, limits: CreditLimits) -> CreditPolicy<Plain> {
+fn process(ranks: usize, each: u16, bank: u32, limits: CreditLimits) -> CreditPolicy<Plain> {
     let store = Plain {
-        peers: (0..nodes).map(|_| RefCell::new(PeerCredits::initial(each))).collect(),
+        peers: (0..ranks).map(|_| RefCell::new(PeerCredits::initial(each))).collect(),
         bank: RefCell::new(CreditBank::new(bank)),
         epoch: Cell::new(0),
         received: Cell::new(0),
@@ -77,27 +77,30 @@ fn process(nodes: usize, each: u16, bank: u32, limits: CreditLimits) -> CreditPo
 fn a_stall_is_answered_with_a_loan() {
     let limits = CreditLimits::new(8, 20, 1024);
     let (x, y) = (process(2, 8, 100, limits), process(2, 8, 100, limits));
-    assert_eq!((x.take(1, 8), x.take(1, 1)), (Some((false, 0)), None));
-    assert_eq!(x.stall(1, 3), 3);
+    assert_eq!((x.take(JobRank(1), 8), x.take(JobRank(1), 1)), (Some((false, 0)), None));
+    assert_eq!(x.stall(JobRank(1), 3), 3);
     // The stalled request leaves after the reply to the first.
     let first = CreditField::new(false, 0, 8);
-    y.request_arrived(0, first);
-    let (back, low) = y.reply_field(0, first);
+    y.request_arrived(JobRank(0), first);
+    let (back, low) = y.reply_field(JobRank(0), first);
     assert_eq!((back, low), (CreditField(8), false));
-    x.reply_arrived(1, back);
-    assert_eq!(x.take(1, 3), Some((false, 5)));
-    let (back, low) = y.reply_field(0, CreditField::new(false, 3, 3));
+    x.reply_arrived(JobRank(1), back);
+    assert_eq!(x.take(JobRank(1), 3), Some((false, 5)));
+    let (back, low) = y.reply_field(JobRank(0), CreditField::new(false, 3, 3));
     assert_eq!((back.extra(), back.used(), low), (3, 3, false));
-    x.reply_arrived(1, back);
+    x.reply_arrived(JobRank(1), back);
     assert_eq!(
-        x.store.peer(1, |p| (p.send_credits, p.send_inuse, p.send_max, p.send_stalls)),
+        x.store.peer(JobRank(1), |p| (p.send_credits, p.send_inuse, p.send_max, p.send_stalls)),
         (11, 0, 8, 1)
     );
-    assert_eq!(y.store.peer(0, |p| (p.loan_credits, p.loan_given, p.loan_requested)), (11, 3, 1));
+    assert_eq!(
+        y.store.peer(JobRank(0), |p| (p.loan_credits, p.loan_given, p.loan_requested)),
+        (11, 3, 1)
+    );
     // No more than one peer may hold.
-    assert_eq!(y.reply_field(0, CreditField::new(false, 7, 1)).0.extra(), 7);
-    assert_eq!(y.reply_field(0, CreditField::new(false, 7, 1)).0.extra(), 2);
-    assert_eq!(y.reply_field(0, CreditField::new(false, 7, 1)).0.extra(), 0);
+    assert_eq!(y.reply_field(JobRank(0), CreditField::new(false, 7, 1)).0.extra(), 7);
+    assert_eq!(y.reply_field(JobRank(0), CreditField::new(false, 7, 1)).0.extra(), 2);
+    assert_eq!(y.reply_field(JobRank(0), CreditField::new(false, 7, 1)).0.extra(), 0);
     assert_eq!(y.store.bank(|b| b.credits), 88);
 }
 
@@ -106,18 +109,18 @@ fn lending_keeps_its_pace() {
     let limits = CreditLimits::new(8, 400, 4);
     let y = process(2, 8, 1000, limits);
     let ask = CreditField::new(false, 7, 1);
-    let lent: u16 = (0..20).map(|_| y.reply_field(0, ask).0.extra()).sum();
+    let lent: u16 = (0..20).map(|_| y.reply_field(JobRank(0), ask).0.extra()).sum();
     assert_eq!(lent, 32);
-    (0..4).for_each(|_| y.request_arrived(1, ask));
+    (0..4).for_each(|_| y.request_arrived(JobRank(1), ask));
     assert_eq!(y.store.epoch(), 1);
     // What was lent counts a quarter now; the borrower hears of the new epoch once.
-    let (first, second) = (y.reply_field(0, ask).0, y.reply_field(0, ask).0);
+    let (first, second) = (y.reply_field(JobRank(0), ask).0, y.reply_field(JobRank(0), ask).0);
     assert_eq!((first.epoch(), second.epoch()), (true, false));
-    let rest: u16 = (0..20).map(|_| y.reply_field(0, ask).0.extra()).sum();
+    let rest: u16 = (0..20).map(|_| y.reply_field(JobRank(0), ask).0.extra()).sum();
     assert_eq!(first.extra() + second.extra() + rest, 24);
     // After eight epochs nothing is left of it.
-    (0..32).for_each(|_| y.request_arrived(1, ask));
-    assert_eq!((0..20).map(|_| y.reply_field(0, ask).0.extra()).sum::<u16>(), 32);
+    (0..32).for_each(|_| y.request_arrived(JobRank(1), ask));
+    assert_eq!((0..20).map(|_| y.reply_field(JobRank(0), ask).0.extra()).sum::<u16>(), 32);
 }
 
 #[test]
@@ -126,30 +129,30 @@ fn who_is_asked_to_give_back() {
     let y = process(6, 20, 0, limits);
     let asked = || {
         let mut all = Vec::new();
-        y.scavenge(|node, epoch| all.push((node, epoch)));
+        y.scavenge(|rank, epoch| all.push((rank.0, epoch)));
         all
     };
-    y.store.peer(2, |p| p.loan_credits = 8);
-    let _ = y.reply_field(3, CreditField::new(false, 1, 1));
+    y.store.peer(JobRank(2), |p| p.loan_credits = 8);
+    let _ = y.reply_field(JobRank(3), CreditField::new(false, 1, 1));
     // 2 has the least, 3 asks for more itself; two at a time, and no peer twice at once.
     assert_eq!(asked(), [(1, false), (4, false)]);
     assert_eq!(asked(), []);
-    y.return_arrived(1, CreditReturn { credits: 0, epoch: false });
+    y.return_arrived(JobRank(1), CreditReturn { credits: 0, epoch: false });
     assert_eq!(asked(), [(5, false)]);
-    y.return_arrived(4, CreditReturn { credits: 5, epoch: false });
+    y.return_arrived(JobRank(4), CreditReturn { credits: 5, epoch: false });
     assert_eq!(asked(), [(0, false)]);
-    y.return_arrived(5, CreditReturn { credits: 0, epoch: false });
-    y.return_arrived(0, CreditReturn { credits: 0, epoch: false });
+    y.return_arrived(JobRank(5), CreditReturn { credits: 0, epoch: false });
+    y.return_arrived(JobRank(0), CreditReturn { credits: 0, epoch: false });
     // 1, 5 and 0 had nothing to spare in this epoch.
     assert_eq!(asked(), [(4, false)]);
-    y.return_arrived(4, CreditReturn { credits: 7, epoch: false });
+    y.return_arrived(JobRank(4), CreditReturn { credits: 7, epoch: false });
     assert_eq!(asked(), []);
     // In the next epoch they are asked again, from where the search ended; 3's wish has decayed.
-    (0..2).for_each(|_| y.request_arrived(1, CreditField(1)));
+    (0..2).for_each(|_| y.request_arrived(JobRank(1), CreditField(1)));
     assert_eq!(asked(), [(1, true), (3, true)]);
     assert_eq!(y.store.bank(|b| b.credits), 12);
     // A bank that is not low revokes nothing.
-    y.return_arrived(3, CreditReturn { credits: 12, epoch: false });
+    y.return_arrived(JobRank(3), CreditReturn { credits: 12, epoch: false });
     y.store.bank(|b| b.credits = 1000);
     assert_eq!(asked(), []);
 }
@@ -163,25 +166,25 @@ fn asking_in_vain_has_an_end() {
         let mut vain = 0;
         loop {
             let mut all = Vec::new();
-            y.scavenge(|node, _| all.push(node));
+            y.scavenge(|rank, _| all.push(rank));
             if all.is_empty() {
                 return vain;
             }
             vain += all.len();
-            all.iter().for_each(|&node| {
-                y.return_arrived(node, CreditReturn { credits: 0, epoch: false })
+            all.iter().for_each(|&rank| {
+                y.return_arrived(rank, CreditReturn { credits: 0, epoch: false })
             });
         }
     };
     assert_eq!(asked(), 6);
     // Not again in this epoch; in the next one, others first.
     assert_eq!(asked(), 0);
-    (0..4).for_each(|_| y.request_arrived(1, CreditField(1)));
+    (0..4).for_each(|_| y.request_arrived(JobRank(1), CreditField(1)));
     let mut next = Vec::new();
-    y.scavenge(|node, _| next.push(node));
-    assert_eq!(next, [7, 8]);
+    y.scavenge(|rank, _| next.push(rank));
+    assert_eq!(next, [7, 8].map(JobRank));
     next.iter()
-        .for_each(|&node| y.return_arrived(node, CreditReturn { credits: 3, epoch: false }));
+        .for_each(|&rank| y.return_arrived(rank, CreditReturn { credits: 3, epoch: false }));
     // What gives something does not count.
     assert_eq!(asked(), 6);
 }
@@ -190,28 +193,28 @@ fn asking_in_vain_has_an_end() {
 fn what_is_given_back() {
     let limits = CreditLimits::new(8, 400, 1024);
     let x = process(2, 100, 0, limits);
-    let give = |epoch| x.revoke_arrived(1, epoch).credits;
-    (0..5).for_each(|_| assert!(x.take(1, 8).is_some()));
+    let give = |epoch| x.revoke_arrived(JobRank(1), epoch).credits;
+    (0..5).for_each(|_| assert!(x.take(JobRank(1), 8).is_some()));
     // 40 in use and room for a largest request, 52 to spare, 32 of them in an epoch.
     assert_eq!((give(false), give(false)), (32, 0));
     // Revoked counts 8 now, so 24 more; what is in use stays, and the room.
     assert_eq!((give(true), give(true), give(true)), (20, 0, 0));
-    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (48, 40));
-    (0..5).for_each(|_| x.reply_arrived(1, CreditField(8)));
+    assert_eq!(x.store.peer(JobRank(1), |p| (p.send_credits, p.send_max)), (48, 40));
+    (0..5).for_each(|_| x.reply_arrived(JobRank(1), CreditField(8)));
     // What was used in this epoch counts in full, in the next one a quarter; then the least stays.
     assert_eq!((give(false), give(false)), (8, 0));
     assert_eq!((give(true), give(true), give(true)), (30, 2, 0));
-    assert_eq!(x.store.peer(1, |p| p.send_credits), 8);
+    assert_eq!(x.store.peer(JobRank(1), |p| p.send_credits), 8);
     // A process that was short lately gives nothing.
     let x = process(2, 100, 0, limits);
     (0..4).for_each(|_| {
-        let _ = x.stall(1, 101);
+        let _ = x.stall(JobRank(1), 101);
     });
-    let give = || x.revoke_arrived(1, true).credits;
+    let give = || x.revoke_arrived(JobRank(1), true).credits;
     assert_eq!((give(), give(), give()), (0, 0, 0));
     // It waited all the time until now. Having waited counts for this epoch and the next.
-    assert!(x.take(1, 8).is_some());
-    x.reply_arrived(1, CreditField(8));
+    assert!(x.take(JobRank(1), 8).is_some());
+    x.reply_arrived(JobRank(1), CreditField(8));
     assert_eq!((give(), give()), (0, 32));
 }
 
@@ -220,8 +223,8 @@ fn without_dynamic_credits_nothing_moves() {
     let limits = CreditLimits { dynamic: false, ..CreditLimits::new(8, 400, 1) };
     let y = process(2, 8, 100, limits);
     let asks = CreditField::new(false, 7, 15);
-    y.request_arrived(0, asks);
-    assert_eq!(y.reply_field(0, asks), (CreditField(15), false));
+    y.request_arrived(JobRank(0), asks);
+    assert_eq!(y.reply_field(JobRank(0), asks), (CreditField(15), false));
     assert_eq!((y.store.moved.get(), y.store.epoch()), (0, 0));
 }
 
@@ -236,7 +239,7 @@ enum Wire {
 
 /// Processes that send as they like over a network that delivers in any order; after each step
 /// what X has lent to Y must be what Y may send X and what is under way.
-fn any_order(seed: u64, nodes: usize, limits: CreditLimits, each: u16, bank: u32) -> u64 {
+fn any_order(seed: u64, ranks: usize, limits: CreditLimits, each: u16, bank: u32) -> u64 {
     let mut dice = seed | 1;
     let mut roll = |n: usize| {
         dice ^= dice << 13;
@@ -244,37 +247,37 @@ fn any_order(seed: u64, nodes: usize, limits: CreditLimits, each: u16, bank: u32
         dice ^= dice << 17;
         (dice % n as u64) as usize
     };
-    let all: Vec<_> = (0..nodes).map(|_| process(nodes, each, bank, limits)).collect();
+    let all: Vec<_> = (0..ranks).map(|_| process(ranks, each, bank, limits)).collect();
     let mut wire: Vec<(usize, usize, Wire)> = Vec::new();
-    let mut wants: Vec<Option<(usize, u16, u16)>> = alloc::vec![None; nodes];
-    let total = u64::from(each) * nodes as u64 + u64::from(bank);
+    let mut wants: Vec<Option<(usize, u16, u16)>> = alloc::vec![None; ranks];
+    let total = u64::from(each) * ranks as u64 + u64::from(bank);
     for step in 0..6000 {
-        let me = roll(nodes);
+        let me = roll(ranks);
         if roll(2) == 0 && step < 5000 {
             // Mostly to a favourite, which changes.
             let (to, n, short) = wants[me].unwrap_or_else(|| {
-                let to = if roll(4) == 0 { roll(nodes) } else { (me + 1 + step / 2000) % nodes };
+                let to = if roll(4) == 0 { roll(ranks) } else { (me + 1 + step / 2000) % ranks };
                 (to, 1 + roll(8) as u16, 0)
             });
-            wants[me] = match all[me].take(to as u32, n) {
+            wants[me] = match all[me].take(JobRank(to as u32), n) {
                 Some((epoch, _)) => {
                     wire.push((me, to, Wire::Request(CreditField::new(epoch, short, n))));
                     None
                 }
-                None if short == 0 => Some((to, n, all[me].stall(to as u32, n))),
+                None if short == 0 => Some((to, n, all[me].stall(JobRank(to as u32), n))),
                 None => Some((to, n, short)),
             };
         } else if !wire.is_empty() {
             let (from, to, message) = wire.swap_remove(roll(wire.len()));
-            let (p, f) = (&all[to], from as u32);
+            let (p, f) = (&all[to], JobRank(from as u32));
             match message {
                 Wire::Request(field) => {
                     p.request_arrived(f, field);
                     let (back, low) = p.reply_field(f, field);
                     wire.push((to, from, Wire::Reply(back)));
                     if low {
-                        p.scavenge(|node, epoch| {
-                            wire.push((to, node as usize, Wire::Revoke(epoch)))
+                        p.scavenge(|rank, epoch| {
+                            wire.push((to, rank.index(), Wire::Revoke(epoch)))
                         });
                     }
                 }
@@ -285,9 +288,9 @@ fn any_order(seed: u64, nodes: usize, limits: CreditLimits, each: u16, bank: u32
                 Wire::CreditReturn(back) => p.return_arrived(f, back),
             }
         }
-        for x in 0..nodes {
+        for x in 0..ranks {
             let mut lent = 0;
-            for y in 0..nodes {
+            for y in 0..ranks {
                 let (on_loan, held) =
                     (*all[x].store.peers[y].borrow(), *all[y].store.peers[x].borrow());
                 let under_way: u16 = wire

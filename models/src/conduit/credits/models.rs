@@ -4,6 +4,7 @@ use super::policy::{CreditField, CreditLimits, CreditPolicy, CreditReturn, Credi
 use super::store::CreditTable;
 use crate::conduit::models::{Watched, check, in_threads};
 use crate::conduit::primitive::{AtomicU32, Ordering};
+use crate::rank::JobRank;
 
 /// A process with this bank, and two peers that hold `each` of its credits.
 fn lender(each: u16, bank: u32) -> CreditPolicy<CreditTable> {
@@ -17,11 +18,11 @@ fn lender(each: u16, bank: u32) -> CreditPolicy<CreditTable> {
 /// The sum of what is lent and what is in the bank stays constant, and the peers that hold more
 /// than the least are noted.
 fn balanced(policy: &CreditPolicy<CreditTable>, total: u32) {
-    let lent = |node| policy.store.peer(node, |p| p.loan_credits);
+    let lent = |rank| policy.store.peer(JobRank(rank), |p| p.loan_credits);
     assert_eq!(u32::from(lent(0) + lent(1)) + policy.store.bank(|b| b.credits), total);
-    let noted = |node: u32| policy.store.next_spare(1 - node) == Some(node);
-    for node in [0, 1] {
-        assert_eq!(noted(node), lent(node) > policy.limits.min, "{node} holds {}", lent(node));
+    let noted = |rank: u32| policy.store.next_spare(JobRank(1 - rank)) == Some(JobRank(rank));
+    for rank in [0, 1] {
+        assert_eq!(noted(rank), lent(rank) > policy.limits.min, "{rank} holds {}", lent(rank));
     }
 }
 
@@ -35,16 +36,20 @@ pub fn loans_keep_the_sum() {
         check(move || {
             let policy = lender(9, 2);
             let mut asked = Vec::new();
-            policy.scavenge(|node, _| asked.push(node));
+            policy.scavenge(|JobRank(rank), _| asked.push(rank));
             assert_eq!(asked, [1, 0]);
             let event = |policy: &CreditPolicy<CreditTable>, i| match i {
-                0 => policy.return_arrived(1, CreditReturn { credits: 1, epoch: false }),
-                1 => assert!(policy.reply_field(0, CreditField::new(false, 2, 1)).0.extra() <= 2),
-                _ => assert!(policy.reply_field(1, CreditField::new(false, 1, 1)).0.extra() <= 1),
+                0 => policy.return_arrived(JobRank(1), CreditReturn { credits: 1, epoch: false }),
+                1 => assert!(
+                    policy.reply_field(JobRank(0), CreditField::new(false, 2, 1)).0.extra() <= 2
+                ),
+                _ => assert!(
+                    policy.reply_field(JobRank(1), CreditField::new(false, 1, 1)).0.extra() <= 1
+                ),
             };
             let policy = in_threads(policy, 2, move |p, i| event(p, [first, second][i]));
             event(&policy, last);
-            policy.return_arrived(0, CreditReturn { credits: 0, epoch: false });
+            policy.return_arrived(JobRank(0), CreditReturn { credits: 0, epoch: false });
             balanced(&policy, 20);
         });
     }
@@ -54,7 +59,10 @@ pub fn loans_keep_the_sum() {
 pub fn who_holds_more_is_noted() {
     check(|| {
         let policy = in_threads(lender(8, 4), 2, |policy, i| {
-            assert_eq!(policy.reply_field(i as u32, CreditField::new(false, 2, 1)).0.extra(), 2);
+            assert_eq!(
+                policy.reply_field(JobRank(i as u32), CreditField::new(false, 2, 1)).0.extra(),
+                2
+            );
         });
         balanced(&policy, 20);
     });
@@ -64,9 +72,9 @@ pub fn who_holds_more_is_noted() {
 pub fn records_exclude() {
     check(|| {
         let shared = in_threads((lender(8, 0), Watched::new()), 2, |(policy, record), _| {
-            policy.store.peer(0, |_| record.add());
+            policy.store.peer(JobRank(0), |_| record.add());
         });
-        shared.0.store.peer(0, |_| assert_eq!(shared.1.get(), 2));
+        shared.0.store.peer(JobRank(0), |_| assert_eq!(shared.1.get(), 2));
     });
 }
 
@@ -76,17 +84,17 @@ pub fn one_revoke_at_a_time() {
     check(|| {
         let shared = (lender(9, 0), AtomicU32::new(0));
         let shared = in_threads(shared, 2, |(policy, asked), _| {
-            policy.scavenge(|node, _| {
-                let before = asked.fetch_add(1 << (8 * node), Ordering::Relaxed);
-                assert_eq!(before >> (8 * node) & 0xff, 0, "{node} is asked twice");
+            policy.scavenge(|JobRank(rank), _| {
+                let before = asked.fetch_add(1 << (8 * rank), Ordering::Relaxed);
+                assert_eq!(before >> (8 * rank) & 0xff, 0, "{rank} is asked twice");
             });
         });
         let (policy, asked) = &*shared;
-        for node in [0, 1] {
-            let expected = asked.load(Ordering::Relaxed) >> (8 * node) & 0xff == 1;
-            assert_eq!(policy.store.peer(node, |p| p.is_revoking()), expected);
+        for rank in [0, 1] {
+            let expected = asked.load(Ordering::Relaxed) >> (8 * rank) & 0xff == 1;
+            assert_eq!(policy.store.peer(JobRank(rank), |p| p.is_revoking()), expected);
             if expected {
-                policy.return_arrived(node, CreditReturn { credits: 1, epoch: false });
+                policy.return_arrived(JobRank(rank), CreditReturn { credits: 1, epoch: false });
             }
         }
         balanced(policy, 18);
@@ -98,12 +106,15 @@ pub fn credits_are_taken_once() {
     for [first, second, last] in PAIRS {
         check(move || {
             let policy = lender(10, 0);
-            assert!(policy.take(0, 2).is_some());
+            assert!(policy.take(JobRank(0), 2).is_some());
             let event = |(policy, taken): &(CreditPolicy<CreditTable>, AtomicU32), i| match i {
-                0 => policy.reply_arrived(0, CreditField::new(false, 1, 2)),
-                1 => drop(policy.revoke_arrived(0, true)),
+                0 => policy.reply_arrived(JobRank(0), CreditField::new(false, 1, 2)),
+                1 => drop(policy.revoke_arrived(JobRank(0), true)),
                 _ => {
-                    let n = [5, 5].into_iter().filter(|&n| policy.take(0, n).is_some()).count();
+                    let n = [5, 5]
+                        .into_iter()
+                        .filter(|&n| policy.take(JobRank(0), n).is_some())
+                        .count();
                     taken.fetch_add(5 * n as u32, Ordering::Relaxed);
                 }
             };
@@ -111,7 +122,7 @@ pub fn credits_are_taken_once() {
                 event(s, [first, second][i])
             });
             event(&shared, last);
-            shared.0.store.peer(0, |p| {
+            shared.0.store.peer(JobRank(0), |p| {
                 assert_eq!(u32::from(p.send_inuse), shared.1.load(Ordering::Relaxed));
                 assert!(p.send_inuse <= p.send_max && p.send_max <= p.send_credits, "{p:?}");
             });
@@ -123,11 +134,11 @@ pub fn credits_are_taken_once() {
 pub fn an_epoch_is_told_once() {
     check(|| {
         let policy = lender(10, 0);
-        policy.request_arrived(0, CreditField::new(false, 0, 1));
+        policy.request_arrived(JobRank(0), CreditField::new(false, 0, 1));
         let shared = in_threads((policy, AtomicU32::new(0)), 2, |(policy, told), i| {
             let epoch = match i {
-                0 => policy.take(0, 1).is_some_and(|(epoch, _)| epoch),
-                _ => policy.reply_field(0, CreditField::new(false, 0, 1)).0.epoch(),
+                0 => policy.take(JobRank(0), 1).is_some_and(|(epoch, _)| epoch),
+                _ => policy.reply_field(JobRank(0), CreditField::new(false, 0, 1)).0.epoch(),
             };
             told.fetch_add(epoch.into(), Ordering::Relaxed);
         });
