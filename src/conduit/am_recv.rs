@@ -33,12 +33,6 @@ impl<P: Portals> Conduit<P> {
                     prefetch_lines(payload.as_ptr(), payload.len());
                 }
             }
-            AmForm::Placed => {
-                if let Some(offset) = body.word(Peer::new(args_bytes(am.numargs.into()))) {
-                    let at = self.rar().address(offset.data() as usize);
-                    prefetch_lines(at, am.extent as usize);
-                }
-            }
             _ => {}
         }
     }

@@ -54,12 +54,6 @@ impl<P: Portals> Rar<P> {
         self.segment.try_part(offset, len).map(|_| MdPart { md: self.src, offset, len })
     }
 
-    /// The address that is `offset` bytes after the start of our segment, to prefetch it.
-    #[inline]
-    pub(super) fn address(&self, offset: usize) -> *const u8 {
-        self.segment.as_ptr().wrapping_add(offset)
-    }
-
     /// The `n` bytes of our segment from `offset` on, if it has them.
     #[inline]
     pub(super) fn at(&self, offset: Peer<usize>, n: Peer<usize>) -> Option<Dst<'static>> {
