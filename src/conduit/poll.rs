@@ -6,6 +6,7 @@
 use super::portals::{Direct, Portals};
 use super::{Conduit, ResourceNeed, Upcall};
 use core::sync::atomic::Ordering;
+use sys::cache;
 use sys::hint::cold_path;
 
 /// Most polls of SAFE_EQ after a wait. The peer works off what it still has of ours meanwhile, so
@@ -31,7 +32,10 @@ impl<P: Portals> Conduit<P> {
             return self.serve(up);
         }
         let served = match (self.safe.is_quiet(&self.portals), self.am.is_quiet(&self.portals)) {
-            (true, true) => return false,
+            (true, true) => {
+                cache::wait_for_loads();
+                return false;
+            }
             (false, true) => self.serve_safe(up),
             (true, false) => self.serve_am(up),
             (false, false) => {

@@ -1,4 +1,4 @@
-//! A prefetch for reading.
+//! A prefetch for reading, and a fence that completes earlier loads.
 //!
 //! Called by the conduit's receive path; the counterpart for writing is `base::prefetch` of
 //! `portals3`. Invariant: nothing here accesses memory, so any address may be passed.
@@ -19,4 +19,16 @@ pub fn prefetch(at: *const u8) {
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = at;
+}
+
+/// Waits until earlier loads have read. Without it the processor would begin the loads of a next
+/// poll meanwhile, which fetch a line again that a peer is about to write. Nothing where the
+/// processor has no cheap instruction for it.
+#[inline(always)]
+pub fn wait_for_loads() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: x86-64 has it; it touches no memory.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
 }
