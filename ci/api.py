@@ -34,6 +34,20 @@ FAMILIES = [
     ("tools", ["tools", "heap"], "gasnet_tools.h", "Portable tools"),
 ]
 
+# What a reader of a family must know before its functions: paragraphs of lines.
+INTRODUCTIONS = {
+    "am": [[
+        "`M` in a name is the number of arguments, 0 to 16: `gasnet_AMRequestShort2(dest, handler, a, b)`.",
+        "An argument is a `gasnet_handlerarg_t`, an integer of 32 bits. Handlers are registered with",
+        "`gasnet_attach`. The handler of a Short is `void f(gasnet_token_t token, ...)` with the `M`",
+        "arguments in place of the dots, that of a Medium or Long is",
+        "`void f(gasnet_token_t token, void *payload, size_t nbytes, ...)`.",
+    ], [
+        "A handler runs on a thread that polls, in any call that does so. It may reply once, to the rank",
+        "that sent the request; it must not send requests, wait or poll.",
+    ]],
+}
+
 # What C sees of functions that the headers have as macros, or declare only for some clients.
 MACROS = {
     "gasnet_init": "int gasnet_init(int *argc, char ***argv)",
@@ -112,8 +126,10 @@ def sections(doc):
     return out
 
 
-def markdown(title, header, entries):
+def markdown(family, title, header, entries):
     lines = [f"# {title}", "", f"`#include <{header}>`", ""]
+    for paragraph in INTRODUCTIONS.get(family, []):
+        lines += [*paragraph, ""]
     for name, declaration, doc in entries:
         lines += [f"## {name}", "", "```c", declaration + ";", "```", "", *doc, ""]
     return "\n".join(lines)
@@ -134,6 +150,8 @@ def manual(family, title, header, entries):
     ]
     lines += [f'.B "{roff(declaration)};"' for _, declaration, _ in entries]
     lines += [".fi", ".SH DESCRIPTION"]
+    for paragraph in INTRODUCTIONS.get(family, []):
+        lines += [*map(roff, paragraph), ".PP"]
     for name, _, doc in entries:
         lines.append(f".SS {name}")
         for line in doc:
@@ -175,7 +193,7 @@ def pages():
                 missing.append(name)
             unnamed += [f"{name}: {parameter}" for parameter in unknown_parameters(declaration, text)]
             entries.append((name, declaration, text))
-        yield BOOK / f"{family}.md", markdown(title, header, entries)
+        yield BOOK / f"{family}.md", markdown(family, title, header, entries)
         yield MAN / f"gasnet_{family}.3", manual(family, title, header, entries)
     if unnamed:
         fail(f"parameters that are not in the prototype: {', '.join(unnamed)}")
