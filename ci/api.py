@@ -43,8 +43,8 @@ INTRODUCTIONS = {
         "arguments in place of the dots, that of a Medium or Long is",
         "`void f(gasnet_token_t token, void *payload, size_t nbytes, ...)`.",
     ], [
-        "A handler runs on a thread that polls, in any call that does so. It may reply once, to the rank",
-        "that sent the request; it must not send requests, wait or poll.",
+        "A handler runs on a thread that polls, in any call that does so. That of a request may reply once,",
+        "to the rank that sent the request. No handler may send requests, wait or poll.",
     ]],
 }
 
