@@ -71,7 +71,7 @@ GASNETT_FORMAT_PRINTF(check_error, 1, 2, static void check_error(const char *for
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    printf("%s: ERROR on node %d: %s\n", check_name, (int)gasnet_mynode(), text);
+    printf("%s: ERROR on rank %d: %s\n", check_name, (int)gasnet_mynode(), text);
     fflush(stdout);
 }
 

@@ -40,7 +40,7 @@ static void rounds(int n, int flags) {
         for (i = 0; i < gasnet_nodes(); i++) gasnet_put_val(i, check_at(i, 8 * gasnet_mynode()), (uint64_t)r, 8);
         barrier(r, flags);
         for (i = 0; i < gasnet_nodes(); i++)
-            CHECK(seen[i] == (uint64_t)r, "round %d: node %d is in round %lu", r, (int)i, (unsigned long)seen[i]);
+            CHECK(seen[i] == (uint64_t)r, "round %d: rank %d is in round %lu", r, (int)i, (unsigned long)seen[i]);
         barrier(-r, flags);
     }
 }

@@ -44,7 +44,7 @@ static void hello_h(gasnet_token_t token) { CHECK_OK(gasnet_AMReplyShort0(token,
 static void hello_back_h(gasnet_token_t token) {
     gasnet_node_t from = (gasnet_node_t)-1;
     CHECK_OK(gasnet_AMGetMsgSource(token, &from));
-    CHECK(from == check_peer(), "a reply comes from node %d instead of %d", (int)from, (int)check_peer());
+    CHECK(from == check_peer(), "a reply comes from rank %d instead of %d", (int)from, (int)check_peer());
     greeted = 1;
 }
 

@@ -47,7 +47,7 @@ static void verify(gasnet_node_t sender, int round, int slot, const void *buf, s
 static gasnet_node_t source(gasnet_token_t token) {
     gasnet_node_t from = (gasnet_node_t)-1;
     CHECK_OK(gasnet_AMGetMsgSource(token, &from));
-    CHECK(from == peer, "a message from node %d instead of %d", (int)from, (int)peer);
+    CHECK(from == peer, "a message from rank %d instead of %d", (int)from, (int)peer);
     return from;
 }
 

@@ -76,7 +76,7 @@ static void on_request(enum kind kind, gasnet_token_t token, void *buf, size_t n
     size_t most = kind == SHORT ? 0 : kind == MEDIUM ? gasnet_AMMaxMedium() : gasnet_AMMaxLongRequest();
     int number = ++received_number;
     CHECK_OK(gasnet_AMGetMsgSource(token, &from));
-    CHECK(from == peer, "a request from node %d instead of %d", (int)from, (int)peer);
+    CHECK(from == peer, "a request from rank %d instead of %d", (int)from, (int)peer);
     if (kind == LONG) CHECK(buf == check_at(gasnet_mynode(), 0), "a Long came to %p", buf);
     arrived(kinds[kind], peer, number, got, arity, buf, n, length(peer, number, most));
     reply(kind, arity, token, number);
@@ -88,7 +88,7 @@ static void on_reply(enum kind kind, gasnet_token_t token, void *buf, size_t n, 
     int number = sent_number;
     gasnet_node_t from = (gasnet_node_t)-1;
     CHECK_OK(gasnet_AMGetMsgSource(token, &from));
-    CHECK(from == peer, "a reply from node %d instead of %d", (int)from, (int)peer);
+    CHECK(from == peer, "a reply from rank %d instead of %d", (int)from, (int)peer);
     if (kind == LONG) CHECK(buf == check_at(gasnet_mynode(), max), "a Long reply came to %p", buf);
     arrived("reply", peer, -number, got, arity, buf, n, length(peer, -number, most));
     gasnett_local_wmb();

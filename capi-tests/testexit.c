@@ -15,9 +15,9 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define USAGE "[-r] [-l node] case [threads 4]\n" \
-    "  -r  nodes numbered from the other end\n" \
-    "  -l  this node counts as the last\n" \
+#define USAGE "[-r] [-l rank] case [threads 4]\n" \
+    "  -r  ranks numbered from the other end\n" \
+    "  -l  this rank counts as the last\n" \
     "   1  all exit\n" \
     "   2  all return from main\n" \
     "   3  the last exits, the others are in a barrier\n" \
@@ -32,12 +32,12 @@
     "  12  the last exits in a handler, at its own request\n" \
     "  13  the last exits in handlers, at the request of all\n" \
     " PAR only:\n" \
-    "  14  all threads of all nodes exit\n" \
+    "  14  all threads of all ranks exit\n" \
     "  15  one thread exits, the others are in a barrier, poll or spin\n" \
     "  16  one thread exits, the others spin without calls\n" \
     "  17  one thread exits, the others poll\n" \
     "  18  one thread exits, the others send messages, put and get\n" \
-    " Crashes and signals of the last node:\n" \
+    " Crashes and signals of the last rank:\n" \
     " 100  none: a backtrace, then all exit with 0\n" \
     " 101  SIGQUIT, whose handler prints a backtrace and returns\n" \
     " 102  gasnett_fatalerror\n" \
@@ -89,7 +89,7 @@ GASNETT_NORETURN static void leave(int code) {
 
 static void say(const char *text) {
     char line[120];
-    int n = snprintf(line, sizeof line, "testexit %d: node %d %s\n", number, me, text);
+    int n = snprintf(line, sizeof line, "testexit %d: rank %d %s\n", number, me, text);
     if (n > 0 && write(1, line, (size_t)n) < 0) _exit(98);
 }
 
@@ -226,7 +226,7 @@ static void crash(int kind) {
     }
     tell("leaves");
     switch (kind) {
-        case 2: gasnett_fatalerror("testexit case %d on node %d", number, me);
+        case 2: gasnett_fatalerror("testexit case %d on rank %d", number, me);
         case 3: abort();
         case 4: *nowhere = 1; break;
         case 5: raise(SIGBUS); break;

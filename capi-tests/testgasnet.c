@@ -20,7 +20,7 @@ static void before_attach(void) {
     gasnet_nodeinfo_t *info;
     gasnet_node_t i;
 
-    CHECK(gasnet_nodes() > 0 && gasnet_mynode() < gasnet_nodes(), "node %d of %d", (int)gasnet_mynode(),
+    CHECK(gasnet_nodes() > 0 && gasnet_mynode() < gasnet_nodes(), "rank %d of %d", (int)gasnet_mynode(),
           (int)gasnet_nodes());
     CHECK(local % GASNET_PAGESIZE == 0 && global % GASNET_PAGESIZE == 0 && local >= global && global > 0,
           "largest segments are 0x%lx here and 0x%lx everywhere", (unsigned long)local, (unsigned long)global);
@@ -28,7 +28,7 @@ static void before_attach(void) {
     info = (gasnet_nodeinfo_t *)calloc(gasnet_nodes(), sizeof *info);
     CHECK_OK(gasnet_getNodeInfo(info, (int)gasnet_nodes()));
     for (i = 0; i < gasnet_nodes(); i++)
-        CHECK(info[i].host < gasnet_nodes() && info[i].supernode < gasnet_nodes(), "node %d: host %u, supernode %u",
+        CHECK(info[i].host < gasnet_nodes() && info[i].supernode < gasnet_nodes(), "rank %d: host %u, supernode %u",
               (int)i, (unsigned)info[i].host, (unsigned)info[i].supernode);
     free(info);
 }
@@ -60,7 +60,7 @@ static void after_attach(void) {
     CHECK(gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_NOT_INIT, "a second gasnet_attach is accepted");
     for (i = 0; i < gasnet_nodes(); i++)
         CHECK(check_seg[i].size == check_round(SEGMENT) && (uintptr_t)check_seg[i].addr % GASNET_PAGESIZE == 0,
-              "segment of node %d: %p, %lu bytes", (int)i, check_seg[i].addr, (unsigned long)check_seg[i].size);
+              "segment of rank %d: %p, %lu bytes", (int)i, check_seg[i].addr, (unsigned long)check_seg[i].size);
     check_constant(check_at(me, 0), SEGMENT, 0, "a fresh segment");
     twice[1].addr = &twice;
     CHECK_OK(gasnet_getSegmentInfo(twice, 1)); /* fills no more than requested */
@@ -74,7 +74,7 @@ static void after_attach(void) {
     for (i = 0; i < gasnet_nodes(); i++) {
         if (info[i].supernode != info[me].supernode) continue;
         CHECK(*(volatile uint32_t *)(check_at(i, 64) + info[i].offset) == 1000 + i,
-              "node %d: the mapped segment differs", (int)i);
+              "rank %d: the mapped segment differs", (int)i);
     }
     CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_SPIN));
     CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_BLOCK));

@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
     if (bytes < gasnet_nodes()) bytes = gasnet_nodes();
     check_attach(NULL, 0, bytes);
 
-    printf("Hello from node %d of %d\n", (int)gasnet_mynode(), (int)gasnet_nodes());
+    printf("Hello from rank %d of %d\n", (int)gasnet_mynode(), (int)gasnet_nodes());
     fflush(stdout);
     CHECK(check_seg[gasnet_mynode()].size == check_round(bytes), "segment of %lu bytes instead of %lu",
           (unsigned long)check_seg[gasnet_mynode()].size, (unsigned long)check_round(bytes));
@@ -33,6 +33,6 @@ int main(int argc, char **argv) {
     for (i = 0; i < gasnet_nodes(); i++) gasnet_put_val(i, check_at(i, gasnet_mynode()), 0xa5, 1);
     check_barrier();
     for (i = 0; i < gasnet_nodes(); i++)
-        CHECK(arrived[i] == 0xa5, "nothing came from node %d before the barrier (0x%02x)", (int)i, arrived[i]);
+        CHECK(arrived[i] == 0xa5, "nothing came from rank %d before the barrier (0x%02x)", (int)i, arrived[i]);
     check_done();
 }

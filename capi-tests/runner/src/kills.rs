@@ -181,7 +181,7 @@ fn soon_over(
     launcher
         .soon(NODES, after)
         .map_err(|why| ended.trouble(format!("the job lived on for {why}")))?;
-    let told = ["rank", "node", "process"]
+    let told = ["rank", "process"]
         .iter()
         .any(|w| ended.output.contains(&format!("{w} {victim} ")))
         && ended.output.to_lowercase().contains("killed");

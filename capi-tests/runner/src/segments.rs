@@ -124,7 +124,7 @@ fn touch(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     if ended.code != Some(1) || !ended.says("testsegment: FAIL") {
         return Err(ended.trouble("it did not fail, though it touched pages"));
     }
-    for told in ["node 0: RssShmem grew", "node 0: the memory file of the segments has"] {
+    for told in ["rank 0: RssShmem grew", "rank 0: the memory file of the segments has"] {
         if !ended.output.contains(told) {
             return Err(ended.trouble(format!("it does not say {told:?}")));
         }
