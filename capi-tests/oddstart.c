@@ -14,6 +14,7 @@
  *   childbefore   a child was forked before gasnet_init, and exits while the job runs
  *   childafter    a child is forked after gasnet_init, and exits
  *   sigchld       a handler of SIGCHLD that collects every child
+ *   brokenpipe    nothing reads stderr, to which the rank writes, and a handler of SIGQUIT returns
  *
  * Run by capi-tests/runner/src/starts.rs. Each rank puts its number into the segment of the next
  * one, sends it a Short, and checks what arrived. */
@@ -41,7 +42,7 @@
 #define HANDLER 200
 
 static volatile int arrived = -1;
-static int child_after;
+static int child_after, broken_pipe;
 
 static void short_handler(gasnet_token_t token, gasnet_handlerarg_t from) {
     (void)token;
@@ -68,6 +69,14 @@ static void collect(int sig) {
     errno = saved;
 }
 
+static void ignore(int sig) { (void)sig; }
+
+/* Makes stderr a pipe without a reader. */
+static int break_pipe(void) {
+    int ends[2];
+    return !pipe(ends) && dup2(ends[1], 2) == 2 && !close(ends[0]) && !close(ends[1]) && signal(SIGQUIT, ignore) != SIG_ERR;
+}
+
 static int without_pidfd(void) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -88,6 +97,7 @@ static int make(const char *word) {
     if (!strcmp(word, "nopidfd")) return !without_pidfd();
     if (!strcmp(word, "sigchld")) return signal(SIGCHLD, collect) != SIG_ERR;
     if (!strcmp(word, "childafter")) return child_after = 1;
+    if (!strcmp(word, "brokenpipe")) return broken_pipe = break_pipe();
     if (!strcmp(word, "childbefore")) {
         pid_t child = fork();
         if (child == 0) {
@@ -142,6 +152,7 @@ int main(int argc, char **argv) {
         if (child == 0) exit(9);
         if (waitpid(child, &status, 0) != child || WEXITSTATUS(status) != 9) return end(2);
     }
+    if (broken_pipe && write(2, ".", 1) != -1) return end(2);
     gasnet_put(next, seg[next].addr, &me, sizeof me);
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     if (gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS)) return end(2);

@@ -167,6 +167,10 @@ extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
         s.name(),
         s.number()
     ));
+    if s == Signal::PIPE {
+        // The line may have gone to the same pipe: its signal would run this handler for ever.
+        signal::discard(s);
+    }
     // Shells let background jobs ignore QUIT, which must not make them unstoppable.
     if signal::disposition(Signal::QUIT) == Disposition::Ignore {
         super::exit::exit(1);

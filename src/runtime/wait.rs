@@ -66,6 +66,24 @@ fn waits_in_handler() -> ! {
     )
 }
 
+/// Warns that a peer is stopped while this process waits for the end of its delivery.
+#[cold]
+fn report_stopped(rank: JobRank, pid: u32) {
+    let cause = format_args!(
+        "rank {rank} (pid {pid}) is stopped in the middle of a delivery to this rank"
+    );
+    match sys::process::tracer_of(pid) {
+        Some(tracer) => report::warn(
+            cause,
+            format_args!("Continue it in process {tracer}, which traces it, or end the job."),
+        ),
+        None => report::warn(
+            cause,
+            format_args!("Continue it with kill -CONT {pid}, or end the job with kill {pid}."),
+        ),
+    }
+}
+
 impl Ctx {
     /// Serves the network once; true if anything had arrived. In a handler it does nothing and
     /// warns once. Ends this process if the job is ending.
@@ -224,14 +242,7 @@ impl GasnetJob {
             Liveness::Alive => {}
             Liveness::Stopped => {
                 if !self.stopped_peer_reported.swap(true, Ordering::Relaxed) {
-                    report::warn(
-                        format_args!(
-                            "rank {rank} (pid {pid}) is stopped in the middle of a delivery to this rank"
-                        ),
-                        format_args!(
-                            "Continue it with kill -CONT {pid}, or end the job with kill {pid}."
-                        ),
-                    );
+                    report_stopped(rank, pid);
                 }
             }
             Liveness::Dead => {

@@ -294,6 +294,14 @@ pub fn set_mask(set: &SignalSet) {
     mask(libc::SIG_SETMASK, set);
 }
 
+/// Discards this signal if it is blocked and pending for the calling thread or its process.
+pub fn discard(signal: Signal) {
+    let set = SignalSet::of(&[signal]);
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: set and time are live; no information on the signal is asked for.
+    unsafe { libc::sigtimedwait(&set.0, core::ptr::null_mut(), &now) };
+}
+
 /// Sleeps until a signal handler has run.
 pub fn pause() {
     // SAFETY: no arguments.

@@ -181,10 +181,9 @@ fn soon_over(
     launcher
         .soon(NODES, after)
         .map_err(|why| ended.trouble(format!("the job lived on for {why}")))?;
-    let told = ["rank", "process"]
-        .iter()
-        .any(|w| ended.output.contains(&format!("{w} {victim} ")))
-        && ended.output.to_lowercase().contains("killed");
+    let told =
+        ["rank", "process"].iter().any(|w| ended.output.contains(&format!("{w} {victim} ")))
+            && ended.output.to_lowercase().contains("killed");
     if !told {
         return Err(ended.trouble(format!("no message says that rank {victim} was killed")));
     }

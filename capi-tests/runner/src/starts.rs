@@ -134,6 +134,7 @@ const STARTS: &[OddStart] = &[
     inside("child_before", "childbefore"),
     inside("child_after", "childafter"),
     inside("blocked", "block"),
+    inside("broken_pipe", "brokenpipe"),
 ];
 
 /// Where a condition holds.
