@@ -298,7 +298,7 @@ pub fn set_mask(set: &SignalSet) {
 pub fn discard(signal: Signal) {
     let set = SignalSet::of(&[signal]);
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: set and time are live; no information on the signal is asked for.
+    // SAFETY: set and time are live; no information on the signal is requested.
     unsafe { libc::sigtimedwait(&set.0, core::ptr::null_mut(), &now) };
 }
 
