@@ -34,6 +34,8 @@
 //! | `variables` | variables of the portals-conduit at and beyond the ends of their ranges |
 //! | `waits` | many more ranks than CPUs |
 //! | `starts` | odd starts: closed descriptors, threads, signals, limits, namespaces |
+//! | `scribbles` | jobs whose shared memory is overwritten: `testscribble` |
+//! | `scribbled_words` | the words that are, and their names |
 //! | `sample` | which of all cases a short run takes |
 //!
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`.
@@ -64,6 +66,8 @@ pub mod program;
 pub mod refusals;
 pub mod reports;
 pub mod sample;
+pub mod scribbled_words;
+pub mod scribbles;
 pub mod segments;
 pub mod starts;
 pub mod test_job;
@@ -128,6 +132,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(tracing::cases());
     all.extend(segments::cases());
     all.extend(starts::cases(seed));
+    all.extend(scribbles::cases(seed));
     all.extend(mismatch::cases());
     all.extend(install::cases());
     all.extend(network::cases());

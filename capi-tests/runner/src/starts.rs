@@ -254,7 +254,7 @@ fn judge(ended: &JobOutcome, start: &OddStart, code: i32, foreign: bool) -> Resu
 }
 
 /// Whether a line of the library that names a cause is followed by one that says what to do.
-fn is_refusal(output: &str) -> bool {
+pub(crate) fn is_refusal(output: &str) -> bool {
     let lines: Vec<&str> = output.lines().collect();
     lines.windows(2).any(|two| {
         two[0].starts_with("*** ") && two[0].as_bytes()[4] != b' ' && two[1].starts_with("***   ")

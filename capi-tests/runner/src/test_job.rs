@@ -30,6 +30,9 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// Finds in the output so far the process to be killed.
 type Victim = Box<dyn Fn(&str) -> Option<i32>>;
 
+/// Acts on the job, once the output so far shows that it is time; whether it has.
+type Act = Box<dyn Fn(&str) -> bool>;
+
 /// Whether the output so far shows that an event has happened.
 type Ready = Box<dyn Fn(&str) -> bool>;
 
@@ -49,6 +52,7 @@ pub struct TestJob {
     watchdog: Duration,
     input: Option<&'static str>,
     victim: Option<Victim>,
+    act: Option<Act>,
     /// The victim dies without being killed.
     by_itself: bool,
     /// The fault to inject.
@@ -95,6 +99,7 @@ impl TestJob {
             watchdog,
             input,
             victim,
+            act: None,
             by_itself: false,
             blow: None,
             ready: None,
@@ -132,6 +137,13 @@ impl TestJob {
     pub fn death(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> TestJob {
         self.by_itself = true;
         self.kill(victim)
+    }
+
+    /// Calls `act` with the output so far until it returns true: then it has done something to
+    /// the job, as of when [`JobOutcome::after_kill`] counts.
+    pub fn act(mut self, act: impl Fn(&str) -> bool + 'static) -> TestJob {
+        self.act = Some(Box::new(act));
+        self
     }
 
     /// Injects this fault.
@@ -390,8 +402,12 @@ impl TestJob {
         }
     }
 
-    /// Kills the victim if it is known, or detects its death; returns when.
+    /// Acts on the job if it is time, kills the victim if it is known, or detects its death;
+    /// returns when.
     fn strike(&self, output: &Path) -> Option<Instant> {
+        if let Some(act) = &self.act {
+            return act(&fs::read_to_string(output).ok()?).then(Instant::now);
+        }
         let victim = self.victim.as_ref()?;
         let pid = victim(&fs::read_to_string(output).ok()?)?;
         if self.by_itself {

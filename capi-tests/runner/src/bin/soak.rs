@@ -6,6 +6,7 @@
 //! | `soak MINUTES WORD` | visits only cases with that word in their names; leaves the round's position alone |
 //! | `soak exits` | prints the tables of how jobs ended |
 //! | `soak killer N [WORD...]` | runs the random killer N times; with words, only runs that match them |
+//! | `soak scribbles N [WORD...]` | overwrites shared memory of N jobs; with words, only runs that match them |
 //! | `soak walk N WORD...` | visits, N at a time, every case with all the words that was not visited on this commit |
 //! | `soak repeat COUNT N WORD...` | repeats those cases, COUNT times in all, N at a time |
 //!
@@ -15,7 +16,7 @@
 //! one each before a second of any: a walk cut off early has seen every case from some rank.
 
 use capi_tests::sample::{self, SampleRandom};
-use capi_tests::{TestCase, build_trees, cases, exits, job_launcher, killer, test_job};
+use capi_tests::{TestCase, build_trees, cases, exits, job_launcher, killer, scribbles, test_job};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -38,12 +39,13 @@ fn main() -> ExitCode {
         let at_once = number(args.next());
         return repeat(number(word), at_once, &args.collect::<Vec<_>>());
     }
-    let times = word.as_ref().and_then(|w| w.parse::<usize>().ok()).filter(|_| first == "killer");
+    let random = ["killer", "scribbles"].contains(&first.as_str());
+    let times = word.as_ref().and_then(|w| w.parse::<usize>().ok()).filter(|_| random);
     let minutes = first.parse::<f64>().ok();
     if minutes.or(times.map(|t| t as f64)).is_none() {
         eprintln!(
-            "usage: soak MINUTES [WORD] | soak exits | soak killer N [WORD...] | soak walk N WORD... | \
-             soak repeat COUNT N WORD..."
+            "usage: soak MINUTES [WORD] | soak exits | soak killer N [WORD...] | \
+             soak scribbles N [WORD...] | soak walk N WORD... | soak repeat COUNT N WORD..."
         );
         return ExitCode::from(2);
     }
@@ -55,9 +57,11 @@ fn main() -> ExitCode {
     };
     if let Some(times) = times {
         let like: Vec<String> = args.collect();
-        let right = killer::tally(sample::seed(), times, &like, |line| {
-            say(format!("{} commit {} {line}", now(), commit()))
-        });
+        let say = |line| say(format!("{} commit {} {line}", now(), commit()));
+        let right = match first.as_str() {
+            "killer" => killer::tally(sample::seed(), times, &like, say),
+            _ => scribbles::tally(sample::seed(), times, &like, say),
+        };
         return if right { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let (mut round, mut done) = match word {

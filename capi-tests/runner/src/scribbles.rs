@@ -1,0 +1,316 @@
+//! Jobs whose shared memory is overwritten: while the ranks of `testscribble` exchange traffic of
+//! every kind, a random word that any of them can write, segments excepted, gets another value.
+//!
+//! Allowed: the job is unharmed; a payload in shared memory is wrong; or the job ends within
+//! [`SOON`] with a line that says what happened and one that says what to do. Not allowed: a
+//! signal, changed private memory, a lost operation, a hang.
+//!
+//! `scribbles::000` and so on are cases of [`RUNS`] runs; all together are 10,000. `soak scribbles
+//! N [WORD...]` runs N that match the words, and prints a tally.
+
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::outcome::JobOutcome;
+use crate::program;
+use crate::sample::SampleRandom;
+use crate::scribbled_words::{CLASSES, JobMemory, WordClass};
+use crate::starts;
+use crate::test_job::TestJob;
+use crate::{Failure, TestCase};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// Runs of a case, and cases.
+const RUNS: u64 = 100;
+const CASES: u64 = 100;
+/// A job that ends because of a write does so within this time after it.
+const SOON: Duration = Duration::from_secs(5);
+/// Time from the start within which the watchdog ends the job: the traffic runs after a moment.
+const WATCHDOG: Duration = Duration::from_millis(6500);
+/// Microseconds from the start of the traffic within which the write comes.
+const WITHIN: u64 = 20_000;
+/// Steps of the traffic.
+const STEPS: &str = "200";
+
+/// The path that the traffic takes: its name, and the variables that lead there.
+type TrafficPath = (&'static str, &'static [(&'static str, &'static str)]);
+
+const PATHS: [TrafficPath; 4] = [
+    ("mapped", &[]),
+    ("at_once", &[("GASNET_SUPERNODE_MAXSIZE", "1")]),
+    ("events", &[("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")]),
+    ("no_outbox", &[("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_OUTBOX_AREAS", "0")]),
+];
+/// Writes of one run, all of one class.
+const WRITES: [u32; 4] = [1, 4, 16, 64];
+/// Classes whose words are checked: a case draws from these.
+const SOUND: [WordClass; 5] = [
+    WordClass::ControlHead,
+    WordClass::ControlRank,
+    WordClass::Ident,
+    WordClass::Counter,
+    WordClass::Hazard,
+];
+/// Microseconds between two writes, at most.
+const APART: u64 = 400;
+const NODES: [u32; 6] = [2, 2, 2, 3, 3, 9];
+
+/// What the new value of a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum WordChange {
+    FlippedBit,
+    Zero,
+    Ones,
+    Random,
+    Small,
+    /// The value of another word of the same class.
+    Copy,
+}
+
+const CHANGES: [WordChange; 6] = [
+    WordChange::FlippedBit,
+    WordChange::Zero,
+    WordChange::Ones,
+    WordChange::Random,
+    WordChange::Small,
+    WordChange::Copy,
+];
+
+/// What a write led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum ScribbleEffect {
+    /// The job ended before the write, or the class has no word.
+    Missed,
+    /// The job passed.
+    Unharmed,
+    /// The traffic found a payload that no rank sent.
+    WrongPayload,
+    /// The library ended the job with its two lines.
+    Reported,
+    /// The traffic found an operation lost.
+    Lost,
+    /// Private memory changed.
+    Canary,
+    /// A signal killed a process.
+    Signal,
+    /// The watchdog ended it.
+    Hang,
+    /// It ended more than [`SOON`] after the write.
+    Late,
+    /// It ended in another manner, or left something behind.
+    Other,
+}
+use ScribbleEffect::{
+    Canary, Hang, Late, Lost, Missed, Other, Reported, Signal, Unharmed, WrongPayload,
+};
+
+impl ScribbleEffect {
+    fn is_allowed(self) -> bool {
+        matches!(self, Missed | Unharmed | WrongPayload | Reported)
+    }
+}
+
+/// One run, drawn but not yet executed.
+#[derive(Clone, Copy, Debug)]
+struct ScribbleRun {
+    number: u64,
+    seed: u64,
+    class: WordClass,
+    writes: u32,
+    path: TrafficPath,
+    mode: ClientMode,
+    launcher: JobLauncher,
+    nodes: u32,
+    scribbler: u32,
+    after: Duration,
+}
+
+/// The cases; the first is the sample.
+pub fn cases(seed: u64) -> Vec<TestCase> {
+    let case = |n: u64| {
+        TestCase::new(format!("scribbles::{n:03}"), n == 0, move || {
+            let mut troubles = String::new();
+            let numbers = n * 1000 * RUNS..(n + 1) * 1000 * RUNS;
+            let runs = numbers.map(|number| ScribbleRun::draw(seed, number));
+            let sound = runs.filter(|run| SOUND.contains(&run.class)).take(RUNS as usize);
+            let sum = run_all(sound, |trouble| troubles += &format!("{trouble}\n"));
+            if troubles.is_empty() { Ok(()) } else { Err(format!("{troubles}{sum}")) }
+        })
+    };
+    (0..CASES).map(case).collect()
+}
+
+/// Runs the first `count` runs that match these words (`EventSlot` or `events`, for example; a
+/// number of a run with `#`), prints what went wrong and the sum; returns whether all ended as
+/// they may.
+pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(String)) -> bool {
+    let drawn = (0..1000 * count as u64).map(|number| ScribbleRun::draw(seed, number));
+    let fitting = drawn.filter(|run| like.iter().all(|word| run.matches(word))).take(count);
+    let mut all_right = true;
+    let sum = run_all(fitting, |trouble| {
+        all_right = false;
+        say(trouble);
+    });
+    let like = like.iter().map(|word| format!(" {word}")).collect::<String>();
+    say(format!("scribbles{like}, SEED={seed}: {sum}"));
+    all_right
+}
+
+/// Runs them; passes on each trouble, returns the sum in words.
+fn run_all(runs: impl Iterator<Item = ScribbleRun>, mut trouble: impl FnMut(String)) -> String {
+    let mut sums: BTreeMap<ScribbleEffect, u64> = BTreeMap::new();
+    for run in runs {
+        let (effect, text) = run.done();
+        *sums.entry(effect).or_default() += 1;
+        if !effect.is_allowed() {
+            trouble(format!(
+                "{effect:?}: {text}\n  again: SEED={} cargo run -p capi-tests --bin soak -- scribbles 1 '#{}'",
+                run.seed, run.number
+            ));
+        }
+    }
+    let runs: u64 = sums.values().sum();
+    let parts: Vec<String> = sums.iter().map(|(effect, n)| format!("{n} {effect:?}")).collect();
+    format!("{runs} runs: {}", parts.join(", "))
+}
+
+impl ScribbleRun {
+    fn draw(seed: u64, number: u64) -> ScribbleRun {
+        let mut random = SampleRandom::new(seed, &format!("scribble {number}"));
+        let nodes = *random.pick(&NODES);
+        let class = *random.pick(&CLASSES);
+        let path = *random.pick(if class.is_of_mapped() { &PATHS[..1] } else { &PATHS });
+        ScribbleRun {
+            number,
+            seed,
+            class,
+            writes: *random.pick(&WRITES),
+            path,
+            mode: *random.pick(&[ClientMode::Seq, ClientMode::Par]),
+            launcher: *random.pick(&[JobLauncher::Gasnetrun, JobLauncher::PshmNodes]),
+            nodes,
+            scribbler: random.below(nodes.into()) as u32,
+            after: Duration::from_micros(random.below(WITHIN)),
+        }
+    }
+
+    fn matches(&self, word: &str) -> bool {
+        match word.strip_prefix('#') {
+            Some(number) => number.parse() == Ok(self.number),
+            None => format!("{self:?}").contains(word),
+        }
+    }
+
+    /// Overwrites words through the process `pid` until the process ends or all are written;
+    /// returns them and their values.
+    fn scribble(&self, pid: u32) -> Vec<String> {
+        let random = &mut SampleRandom::new(self.seed, &format!("writes {}", self.number));
+        let mut written = Vec::new();
+        sleep(self.after);
+        let Ok(memory) = JobMemory::open(pid, self.nodes) else { return written };
+        for _ in 0..self.writes {
+            match self.scribble_once(&memory, random) {
+                Ok(Some(text)) => written.push(text),
+                Ok(None) => {}
+                Err(_) => break,
+            }
+            sleep(Duration::from_micros(random.below(APART)));
+        }
+        written
+    }
+
+    /// Changes one word, unless the new value is the old one.
+    fn scribble_once(
+        &self,
+        memory: &JobMemory,
+        random: &mut SampleRandom,
+    ) -> Result<Option<String>, Failure> {
+        let Some(word) = memory.pick(self.class, random)? else { return Ok(None) };
+        let other = memory.pick(self.class, random)?;
+        let old = memory.value(&word)?;
+        let new = match *random.pick(&CHANGES) {
+            WordChange::FlippedBit => old ^ 1 << random.below(8 * word.bytes as u64),
+            WordChange::Zero => 0,
+            WordChange::Ones => u64::MAX,
+            WordChange::Random => random.below(u64::MAX),
+            WordChange::Small => random.below(64),
+            WordChange::Copy => other.map_or(Ok(0), |other| memory.value(&other))?,
+        };
+        if new == old {
+            return Ok(None);
+        }
+        memory.overwrite(&word, new)?;
+        Ok(Some(format!("{}: {old:#x} -> {new:#x}", word.name)))
+    }
+
+    fn run(&self) -> Result<(JobOutcome, Vec<String>), Failure> {
+        build_trees::require(&build_trees::build())?;
+        let source = program::named("testscribble").ok_or("testscribble is missing")?.source;
+        let compiled = build_trees::compiled(&source, self.mode)?;
+        let args = [STEPS.to_string()];
+        let tree = build_trees::build();
+        let written: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (run, note) = (*self, written.clone());
+        let mut job = TestJob::new(&tree, &compiled, &args, self.launcher, self.nodes)
+            .watchdog(WATCHDOG)
+            .act(move |output| {
+                let Some(pid) = process_of(output, run.scribbler, run.nodes) else { return false };
+                *note.lock().unwrap_or_else(PoisonError::into_inner) = run.scribble(pid);
+                true
+            });
+        for (name, value) in self.path.1 {
+            job = job.env(name, value);
+        }
+        let ended = job.run()?;
+        let written = written.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Ok((ended, written))
+    }
+
+    fn done(&self) -> (ScribbleEffect, String) {
+        match self.run() {
+            Ok((ended, written)) => {
+                let effect = effect(&ended, !written.is_empty());
+                (effect, ended.trouble(format!("{self:?}\n  wrote: {}", written.join("; "))))
+            }
+            Err(failure) => (Other, failure),
+        }
+    }
+}
+
+/// The process of a rank, once all ranks have said which one they are.
+fn process_of(output: &str, rank: u32, nodes: u32) -> Option<u32> {
+    let named = |rank: u32| {
+        let start = format!("rank {rank} is process ");
+        output.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok())
+    };
+    (0..nodes).map(named).collect::<Option<Vec<u32>>>().map(|all| all[rank as usize])
+}
+
+fn effect(ended: &JobOutcome, written: bool) -> ScribbleEffect {
+    let says = |word: &str| ended.output.contains(&format!("testscribble: {word}"));
+    let Some(code) = ended.code else { return Hang };
+    if says("CANARY") || code == 12 {
+        return Canary;
+    }
+    if code > 128 || ended.output.contains("killed by signal") {
+        return Signal;
+    }
+    if !ended.left.is_empty() {
+        return Other;
+    }
+    if ended.after_kill.is_some_and(|time| time > SOON) {
+        return Late;
+    }
+    match code {
+        0 if says("PASS") => match written {
+            true => Unharmed,
+            false => Missed,
+        },
+        10 if says("WRONG") => WrongPayload,
+        11 => Lost,
+        _ if code != 0 && starts::is_refusal(&ended.output) => Reported,
+        _ => Other,
+    }
+}
