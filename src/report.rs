@@ -152,15 +152,18 @@ pub fn fatal_unless_ending(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>
     fatal(cause, remedy)
 }
 
+const OVERWRITTEN: &str = "A rank of this host has overwritten memory that the ranks share, with a wild pointer perhaps: any of them can.";
+
 /// As [`fatal`], for what no correct process writes to memory that the ranks of a host share.
 #[cold]
 pub fn damaged(cause: fmt::Arguments<'_>) -> ! {
-    fatal(
-        cause,
-        format_args!(
-            "A rank of this host has overwritten memory that the ranks share, with a wild pointer perhaps: any of them can."
-        ),
-    )
+    fatal(cause, format_args!("{OVERWRITTEN}"))
+}
+
+/// Prints what [`damaged`] prints; the caller ends the job. Async-signal-safe.
+#[cold]
+pub fn damage_line(cause: fmt::Arguments<'_>) {
+    emit("FATAL ERROR", cause, Some(format_args!("{OVERWRITTEN}")));
 }
 
 /// Prints the cause and the remedy, and ends the job with exit code 1.

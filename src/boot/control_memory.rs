@@ -5,7 +5,8 @@
 //! word goes from 0 to a decision once and never changes again, so the first exit wins. The order
 //! word is 0 until the supervisor copies the decision there after a grace period. Ranks exit on
 //! the order only, so that a rank about to finish (to print results after the last barrier, say)
-//! is not interrupted by a peer that finished first.
+//! is not interrupted by a peer that finished first. If either word is overwritten with what is
+//! no decision, the process that finds it decides that the job fails, and reports it.
 //!
 //! ```text
 //! line 0   magic, cookie, ranks
@@ -15,17 +16,18 @@
 //! line 4+  per rank: pid, messages sent, armed, answered request, answer's length, answer
 //! ```
 //!
-//! All words are 64-bit atomics, so that no process can leave a value that is invalid here; the
-//! text of an answer is checked when it is read.
+//! All words are 64-bit atomics. Decision and order have a check; the text of an answer is checked
+//! when it is read.
 
-use super::decision::{ExitCause, ExitDecision};
+use super::decision::{DamagedDecision, ExitCause, ExitDecision};
 use super::error::BootError;
 use crate::rank::LocalRank;
+use crate::report;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 use sys::memory::{self, Mapping, MemFd};
 
-const MAGIC: u64 = 0x6761_736e_6574_0003;
+const MAGIC: u64 = 0x6761_736e_6574_0004;
 
 /// Words of a cache line.
 const LINE: usize = 8;
@@ -71,6 +73,25 @@ struct RankRecord {
 pub struct ControlMemory {
     words: &'static [AtomicU64],
     size: u32,
+}
+
+/// What holds if a decision was overwritten.
+const FAILURE: ExitDecision = ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: None };
+
+/// The decision in a word that goes from 0 to one. If the word is damaged, that is a failure, which
+/// one process reports. Async-signal-safe.
+fn valid(word: &AtomicU64, name: &str) -> Option<ExitDecision> {
+    loop {
+        let DamagedDecision(now) = match ExitDecision::unpack(word.load(Ordering::Acquire)) {
+            Ok(decision) => return decision,
+            Err(damaged) => damaged,
+        };
+        let failure = FAILURE.pack();
+        if word.compare_exchange(now, failure, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            report::damage_line(format_args!("the word of {name} was overwritten with {now:#x}"));
+            return Some(FAILURE);
+        }
+    }
 }
 
 impl ControlMemory {
@@ -142,9 +163,15 @@ impl ControlMemory {
         Some(RankRecord { pid, sent, armed, answered, length, answer })
     }
 
-    /// The order to exit: 0, or a decision whose low half is the exit code.
+    /// The order to exit: 0, or a decision.
     pub(super) fn order(&self) -> &'static AtomicU64 {
         &self.words[ORDER_WORD]
+    }
+
+    /// Whether the ranks were ordered to exit. Async-signal-safe.
+    #[cold]
+    pub(super) fn is_exit_ordered(&self) -> bool {
+        valid(&self.words[ORDER_WORD], "the order to exit").is_some()
     }
 
     /// Makes this process the rank; fails with the process that was faster.
@@ -161,8 +188,9 @@ impl ControlMemory {
     }
 
     /// The decision to end the job, if it was made; ranks may have exited or still be working.
+    /// Async-signal-safe.
     pub fn decision(&self) -> Option<ExitDecision> {
-        ExitDecision::unpack(self.words[DECISION_WORD].load(Ordering::Acquire))
+        valid(&self.words[DECISION_WORD], "the decision to end the job")
     }
 
     /// Decides that the job ends, unless that was decided before; returns the decision that holds.
@@ -175,18 +203,18 @@ impl ControlMemory {
             Ordering::AcqRel,
             Ordering::Acquire,
         );
-        old.err().and_then(ExitDecision::unpack).unwrap_or(new)
+        old.err().and_then(|_| self.decision()).unwrap_or(new)
     }
 
     /// Decides on behalf of the supervisor.
     pub(super) fn decide_failure(&self, code: i32) {
-        self.decide(ExitDecision { code, cause: ExitCause::Supervisor, rank: None });
+        self.decide(ExitDecision { code, ..FAILURE });
     }
 
     /// Orders the ranks to exit, if it was decided that the job ends. Called by the supervisor;
     /// without a supervisor, by the rank.
     pub fn order_exit(&self) {
-        let decision = self.words[DECISION_WORD].load(Ordering::Acquire);
+        let decision = self.decision().map_or(0, ExitDecision::pack);
         self.order().store(decision, Ordering::Release);
     }
 
@@ -276,7 +304,22 @@ mod tests {
         assert_eq!(c.decide(ExitDecision { code: 4, ..first }), first);
         assert_eq!(c.order().load(Ordering::Relaxed), 0);
         c.order_exit();
-        assert_eq!(c.order().load(Ordering::Relaxed) as u32, 3);
+        assert!(c.is_exit_ordered());
+        assert_eq!(ExitDecision::unpack(c.order().load(Ordering::Relaxed)), Ok(Some(first)));
+    }
+
+    #[test]
+    fn an_overwritten_decision_is_a_failure() {
+        for value in [1, 0x2d, u64::MAX] {
+            let (_file, c) = ControlMemory::create(2, 5).unwrap();
+            c.words[DECISION_WORD].store(value, Ordering::Relaxed);
+            let success = ExitDecision { code: 0, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
+            assert_eq!(c.decide(success), FAILURE);
+            assert_eq!(c.decision(), Some(FAILURE));
+            c.order().store(value, Ordering::Relaxed);
+            assert!(c.is_exit_ordered());
+            assert_eq!(c.order().load(Ordering::Relaxed), FAILURE.pack());
+        }
     }
 
     #[test]

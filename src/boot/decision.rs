@@ -1,7 +1,12 @@
 //! The decision to end the job, and how it fits in the word that all processes share.
 //!
-//! Used by the supervisor and the ranks. Invariant: the word of a decision is never 0;
-//! 0 means that there is no decision yet. Every other word decodes to a decision.
+//! Used by the supervisor and the ranks. Invariant: the word of a decision is never 0; 0 means
+//! that there is no decision yet. Any other word that no decision makes is found by its check.
+//!
+//! ```text
+//! 63     39 38   37 36     16 15   0
+//! check     cause   rank      code
+//! ```
 
 use crate::rank::JobRank;
 
@@ -29,33 +34,53 @@ pub struct ExitDecision {
     pub rank: Option<JobRank>,
 }
 
-const SET: u64 = 1 << 63;
-const NO_RANK: u64 = 0x0fff_ffff;
+/// Bits of code, of code and rank, and of these and the cause: all that the check covers.
+const CODE_BITS: u32 = 16;
+const CAUSE_SHIFT: u32 = 37;
+const CHECKED_BITS: u32 = 39;
+const NO_RANK: u64 = (1 << (CAUSE_SHIFT - CODE_BITS)) - 1;
+
+/// A word that is neither 0 nor made by [`ExitDecision::pack`]: memory was overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct DamagedDecision(pub(super) u64);
+
+/// The check of the other bits: the upper bits of a product, which depend on all of them.
+const fn check(checked: u64) -> u64 {
+    (checked ^ 0x5a).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> CHECKED_BITS
+}
 
 impl ExitDecision {
-    /// As a word other than 0, whose low half is the exit code.
+    /// As a word other than 0, whose low bits are the exit code. A code of more than 16 bits
+    /// loses all but the 8 that the system passes on.
     pub(super) fn pack(self) -> u64 {
+        let code = i16::try_from(self.code).unwrap_or((self.code & 0xff) as i16);
         let rank = self.rank.map_or(NO_RANK, |r| u64::from(r.0).min(NO_RANK - 1));
-        SET | (self.cause as u64) << 60 | rank << 32 | u64::from(self.code as u32)
+        let checked =
+            (self.cause as u64) << CAUSE_SHIFT | rank << CODE_BITS | u64::from(code as u16);
+        check(checked) << CHECKED_BITS | checked
     }
 
     /// The decision in a word; `None` for 0.
-    pub(super) fn unpack(word: u64) -> Option<ExitDecision> {
+    pub(super) fn unpack(word: u64) -> Result<Option<ExitDecision>, DamagedDecision> {
         if word == 0 {
-            return None;
+            return Ok(None);
         }
-        let cause = match (word >> 60) & 7 {
+        let checked = word & ((1 << CHECKED_BITS) - 1);
+        if word >> CHECKED_BITS != check(checked) {
+            return Err(DamagedDecision(word));
+        }
+        let cause = match checked >> CAUSE_SHIFT {
             0 => ExitCause::Exit,
             1 => ExitCause::Vanished,
             2 => ExitCause::Killed,
             _ => ExitCause::Supervisor,
         };
-        let rank = (word >> 32) & NO_RANK;
-        Some(ExitDecision {
-            code: word as u32 as i32,
+        let rank = checked >> CODE_BITS & NO_RANK;
+        Ok(Some(ExitDecision {
+            code: (checked as u16 as i16).into(),
             cause,
             rank: (rank != NO_RANK).then_some(JobRank(rank as u32)),
-        })
+        }))
     }
 }
 
@@ -66,14 +91,36 @@ mod tests {
     #[test]
     fn decisions_survive_packing() {
         use ExitCause::{Exit, Killed, Supervisor, Vanished};
-        for code in [0, 1, 139, -1, i32::MIN] {
+        for code in [0, 1, 139, -1, 0x1234, i16::MIN.into()] {
             for cause in [Exit, Vanished, Killed, Supervisor] {
                 for rank in [None, Some(JobRank(0)), Some(JobRank(4095))] {
                     let d = ExitDecision { code, cause, rank };
-                    assert_eq!(ExitDecision::unpack(d.pack()), Some(d));
+                    assert_ne!(d.pack(), 0);
+                    assert_eq!(ExitDecision::unpack(d.pack()), Ok(Some(d)));
                 }
             }
         }
-        assert_eq!(ExitDecision::unpack(0), None);
+        assert_eq!(ExitDecision::unpack(0), Ok(None));
+    }
+
+    #[test]
+    fn of_a_long_code_the_system_gets_the_same() {
+        for code in [i32::MAX, i32::MIN, 0x1_0005, 40_000] {
+            let d = ExitDecision { code, cause: ExitCause::Exit, rank: None };
+            let unpacked = ExitDecision::unpack(d.pack()).unwrap().unwrap();
+            assert_eq!(unpacked.code & 0xff, code & 0xff);
+        }
+    }
+
+    #[test]
+    fn other_words_are_no_decisions() {
+        let d = ExitDecision { code: 0, cause: ExitCause::Exit, rank: Some(JobRank(0)) };
+        for bit in 0..64 {
+            let word = d.pack() ^ 1 << bit;
+            assert_eq!(ExitDecision::unpack(word), Err(DamagedDecision(word)));
+        }
+        for word in [1, 45, u64::MAX, 0xb000_0001_0000_0001, u64::from_ne_bytes([0x55; 8])] {
+            assert_eq!(ExitDecision::unpack(word), Err(DamagedDecision(word)));
+        }
     }
 }

@@ -20,7 +20,7 @@ use sys::{process, signal, socket};
 #[derive(Debug)]
 pub struct ExitNotice {
     memory: ControlMemory,
-    /// The word of `memory` that [`ExitNotice::poll_exit`] reads.
+    /// The word of `memory` that [`ExitNotice::must_exit`] reads.
     order: &'static AtomicU64,
     rank: JobRank,
     local_rank: LocalRank,
@@ -78,14 +78,11 @@ impl ExitNotice {
         })))
     }
 
-    /// The exit code, if this process must exit because the job ends; the caller then calls
+    /// Whether this process must exit because the job ends; the caller then calls
     /// `process::exit::follow`. One relaxed load, for hot loops.
     #[inline(always)]
-    pub fn poll_exit(&self) -> Option<i32> {
-        match self.order.load(Ordering::Relaxed) {
-            0 => None,
-            word => Some(word as u32 as i32),
-        }
+    pub fn must_exit(&self) -> bool {
+        self.order.load(Ordering::Relaxed) != 0 && self.memory.is_exit_ordered()
     }
 
     /// See [`ControlMemory::decision`].
@@ -159,9 +156,7 @@ impl ExitNotice {
         let mut rounds = 0u32;
         while self.memory.sent_to(self.local_rank) < received {
             rounds += 1;
-            if rounds.is_multiple_of(1024)
-                && (self.poll_exit().is_some() || self.is_supervisor_lost())
-            {
+            if rounds.is_multiple_of(1024) && (self.must_exit() || self.is_supervisor_lost()) {
                 return;
             }
             sys::thread::yield_now();
@@ -177,7 +172,7 @@ impl ExitNotice {
         let off = self.set_notices(false);
         let result = conversation();
         if off.and_then(|()| self.set_notices(true)).is_err()
-            || self.poll_exit().is_some()
+            || self.must_exit()
             || self.is_supervisor_lost()
         {
             self.exit_now();
@@ -255,9 +250,10 @@ mod tests {
     #[test]
     fn a_decision_without_a_supervisor_is_an_order() {
         let rank = join(ControlMemory::private().unwrap(), 0).unwrap();
-        assert_eq!(rank.poll_exit(), None);
+        assert!(!rank.must_exit());
         rank.decide(3, ExitCause::Exit);
-        assert_eq!(rank.poll_exit(), Some(3));
+        assert!(rank.must_exit());
+        assert_eq!(rank.decision().map(|d| d.code), Some(3));
     }
 
     #[test]

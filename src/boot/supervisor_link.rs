@@ -99,7 +99,7 @@ impl SupervisorLink {
     }
 
     fn exit_if_ending(&self) {
-        if self.exit.poll_exit().is_some() {
+        if self.exit.must_exit() {
             self.exit.exit_now();
         }
     }

@@ -70,7 +70,7 @@ pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
     }
     process::on_exit(at_exit);
     // Messages that came before the socket was armed have raised no signal.
-    if notice.poll_exit().is_some() || notice.is_supervisor_lost() {
+    if notice.must_exit() || notice.is_supervisor_lost() {
         follow();
     }
 }
@@ -103,7 +103,7 @@ fn decide_exit_code(notice: &ExitNotice, code: i32) -> i32 {
     decision.code
 }
 
-/// Exits because [`ExitNotice::poll_exit`] returned a code. A SIGQUIT handler that the client
+/// Exits because [`ExitNotice::must_exit`]. A SIGQUIT handler that the client
 /// installed runs first; a code that it passes to `gasnet_exit` comes too late.
 pub fn follow() -> ! {
     let Some(notice) = notice() else { sys::exit_now(1) };
@@ -129,7 +129,7 @@ pub fn peer_died() -> ! {
 fn wait_for_exit() {
     const TRIES: u32 = 1000;
     for _ in 0..TRIES {
-        if notice().is_none_or(|n| n.poll_exit().is_some()) {
+        if notice().is_none_or(|n| n.must_exit()) {
             follow();
         }
         sys::clock::sleep_ns(1_000_000);
@@ -237,7 +237,7 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
     }
     let errno = sys::errno();
     notice.answer_status(super::write_activity);
-    if notice.poll_exit().is_some() {
+    if notice.must_exit() {
         follow();
     }
     if notice.is_supervisor_lost() {

@@ -115,7 +115,7 @@ impl GasnetJob {
 
     /// Exits if the job has ended. One load.
     pub fn leave_if_ending(&self) {
-        if self.boot.exit.poll_exit().is_some() {
+        if self.boot.exit.must_exit() {
             exit::follow();
         }
     }

@@ -68,7 +68,7 @@ fn spin(boot: &Bootstrap, polling: bool) -> ! {
     let mut rounds = 0u64;
     loop {
         rounds += 1;
-        if polling && boot.exit.poll_exit().is_some() {
+        if polling && boot.exit.must_exit() {
             exit::follow();
         }
         // Two ranks that never yield would make a small machine wait for its time slices.

@@ -59,6 +59,9 @@ enum ExitStage {
 #[derive(Debug)]
 pub(super) struct ExitProgress {
     stage: ExitStage,
+    /// The decision that was noticed. Later changes of the word in the control memory do not
+    /// count: a rank may have overwritten it.
+    decision: Option<ExitDecision>,
     /// Nanoseconds that ranks may take to exit after the order.
     timeout: u64,
 }
@@ -66,7 +69,7 @@ pub(super) struct ExitProgress {
 impl ExitProgress {
     /// A job that runs.
     pub(super) fn new(timeout: u64) -> ExitProgress {
-        ExitProgress { stage: ExitStage::Running, timeout }
+        ExitProgress { stage: ExitStage::Running, decision: None, timeout }
     }
 
     /// Whether no decision has been noticed yet.
@@ -98,6 +101,12 @@ impl ExitProgress {
             _ => GRACE_AFTER_FAILURE,
         };
         self.stage = ExitStage::Grace(now.saturating_add(grace));
+        self.decision = Some(decision);
+    }
+
+    /// The exit code of the decision that was noticed; 0 if none was.
+    pub(super) fn code(&self) -> i32 {
+        self.decision.map_or(0, |d| d.code)
     }
 
     /// Goes on to the next step if it is due; returns whether it was the order to exit.

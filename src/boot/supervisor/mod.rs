@@ -286,8 +286,10 @@ impl Supervisor {
             self.status.check(self.control, &self.ranks);
         }
         self.streams.iter_mut().flatten().for_each(PrefixedStream::finish);
-        let code = match (self.control.decision().map_or(0, |d| d.code), self.ends.late_crash) {
+        let decided = || self.control.decision().map_or(0, |d| d.code);
+        let code = match (self.exit.code(), self.ends.late_crash) {
             (0, Some(crash)) => crash,
+            (0, None) => decided(),
             (code, _) => code,
         };
         self.signals.end_front(code);
