@@ -30,9 +30,7 @@ const SOON: Duration = Duration::from_secs(5);
 /// Time from the start within which the watchdog ends the job: the traffic runs after a moment.
 const WATCHDOG: Duration = Duration::from_millis(6500);
 /// Microseconds from the start of the traffic within which the write comes.
-const WITHIN: u64 = 20_000;
-/// Steps of the traffic.
-const STEPS: &str = "200";
+const WITHIN: u64 = 10_000;
 
 /// The path that the traffic takes: its name, and the variables that lead there.
 type TrafficPath = (&'static str, &'static [(&'static str, &'static str)]);
@@ -55,7 +53,10 @@ const SOUND: [WordClass; 5] = [
 ];
 /// Microseconds between two writes, at most.
 const APART: u64 = 400;
-const NODES: [u32; 6] = [2, 2, 2, 3, 3, 9];
+/// Ranks, and the steps of their traffic: a tenth of a second on 2 CPUs.
+const SIZES: [(u32, u32); 3] = [(2, 60), (3, 100), (9, 12)];
+/// Of so many runs one is of the last size, the first with a tree of barriers.
+const LARGE: u64 = 12;
 
 /// What the new value of a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -123,6 +124,7 @@ struct ScribbleRun {
     mode: ClientMode,
     launcher: JobLauncher,
     nodes: u32,
+    steps: u32,
     scribbler: u32,
     after: Duration,
 }
@@ -179,7 +181,8 @@ fn run_all(runs: impl Iterator<Item = ScribbleRun>, mut trouble: impl FnMut(Stri
 impl ScribbleRun {
     fn draw(seed: u64, number: u64) -> ScribbleRun {
         let mut random = SampleRandom::new(seed, &format!("scribble {number}"));
-        let nodes = *random.pick(&NODES);
+        let large = random.below(LARGE) == 0;
+        let (nodes, steps) = if large { SIZES[2] } else { *random.pick(&SIZES[..2]) };
         let class = *random.pick(&CLASSES);
         let path = *random.pick(if class.is_of_mapped() { &PATHS[..1] } else { &PATHS });
         ScribbleRun {
@@ -191,6 +194,7 @@ impl ScribbleRun {
             mode: *random.pick(&[ClientMode::Seq, ClientMode::Par]),
             launcher: *random.pick(&[JobLauncher::Gasnetrun, JobLauncher::PshmNodes]),
             nodes,
+            steps,
             scribbler: random.below(nodes.into()) as u32,
             after: Duration::from_micros(random.below(WITHIN)),
         }
@@ -249,7 +253,7 @@ impl ScribbleRun {
         build_trees::require(&build_trees::build())?;
         let source = program::named("testscribble").ok_or("testscribble is missing")?.source;
         let compiled = build_trees::compiled(&source, self.mode)?;
-        let args = [STEPS.to_string()];
+        let args = [self.steps.to_string()];
         let tree = build_trees::build();
         let written: Arc<Mutex<Vec<String>>> = Arc::default();
         let (run, note) = (*self, written.clone());
@@ -300,7 +304,7 @@ fn effect(ended: &JobOutcome, written: bool) -> ScribbleEffect {
     if !ended.left.is_empty() {
         return Other;
     }
-    if ended.after_kill.is_some_and(|time| time > SOON) {
+    if code != 0 && ended.after_kill.is_some_and(|time| time > SOON) {
         return Late;
     }
     match code {
