@@ -72,6 +72,11 @@ impl Subsystem<Ctx> for Extended {
         self.coll.progress(ctx);
     }
 
+    fn check_words(&self) {
+        self.barrier.check_words();
+        self.coll.check_words();
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

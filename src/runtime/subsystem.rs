@@ -17,6 +17,9 @@ pub trait Subsystem<C>: Send + Sync + Debug {
     /// Called by polls outside handlers while it is wanted ([`SubsystemSlot::want`]); may send
     /// requests.
     fn progress(&self, ctx: C);
+    /// Called by a thread that has waited for long: ends the job if shared words of the layer were
+    /// overwritten.
+    fn check_words(&self);
     /// Itself, for [`SubsystemSlot::get`].
     fn as_any(&self) -> &dyn Any;
 }
@@ -50,6 +53,13 @@ impl<C> SubsystemSlot<C> {
             .get()
             .and_then(|u| u.as_any().downcast_ref())
             .expect("set when the job was attached")
+    }
+
+    /// Calls [`Subsystem::check_words`], if the job is attached.
+    pub fn check_words(&self) {
+        if let Some(upper) = self.upper.get() {
+            upper.check_words();
+        }
     }
 
     /// Switches the calls of [`Subsystem::progress`] on, until this function was called with

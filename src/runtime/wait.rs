@@ -230,11 +230,13 @@ impl Ctx {
 }
 
 impl GasnetJob {
-    /// Checks the queues, and the process that holds what this thread waits for, if there is one:
-    /// ends the job if a queue is damaged or that process is dead, reports once if it is stopped.
+    /// Checks the queues, the shared words of the extended layer, and the process that holds what
+    /// this thread waits for, if there is one: ends the job if words are damaged or that process
+    /// is dead, reports once if it is stopped.
     #[cold]
     fn look_at_holder(&self, host: &dyn SharedHost) {
         host.check_queues();
+        self.subsystem.check_words();
         let Some(rank) = host.blocked_by().map(LocalRank) else { return };
         let Some(pid) = self.boot.exit.pid_of(rank) else { return };
         let Some(rank) = self.placement().job_rank(rank) else { return };

@@ -131,6 +131,22 @@ impl Barrier {
         }
     }
 
+    /// Ends the job if a word of the barrier was overwritten. Called by threads that have waited
+    /// for long, whatever for: a rank that has passed a barrier may have left others there.
+    pub(super) fn check_words(&self) {
+        let BarrierAlgorithm::Shared(shared) = &self.algorithm else { return };
+        let now = || (self.state.load(Ordering::Acquire), self.epoch.load(Ordering::Acquire));
+        let (state, epoch) = now();
+        if state == ENTERING || fault::on("skip_barrier") {
+            return;
+        }
+        let damage = shared.damage(epoch);
+        // The words were read with Acquire: if they are of a later barrier, so is the epoch now.
+        if let Some(damage) = damage.filter(|_| now() == (state, epoch)) {
+            report::damaged(format_args!("the shared memory of the barrier is damaged: {damage}"));
+        }
+    }
+
     /// Whether this process is between its notify and its wait.
     pub(super) fn is_notified(&self) -> bool {
         self.state.load(Ordering::Acquire) == NOTIFIED

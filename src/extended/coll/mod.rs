@@ -133,6 +133,11 @@ impl Coll {
         }
     }
 
+    /// Ends the job if shared words were overwritten.
+    pub(super) fn check_words(&self) {
+        self.direct.iter().for_each(DirectMovement::check_words);
+    }
+
     /// Advances collectives and the barriers of teams; called by polls while any is in progress.
     pub(super) fn progress(&self, ctx: Ctx) {
         self.engine.progress(ctx);

@@ -4,12 +4,14 @@
 //! Used by `engine` under its lock, so the ring between two ranks has one writer and one reader.
 //! Invariant: nothing that a peer wrote is used as a length before it was checked.
 //!
-//! A ring is a row of cache lines in the page of its reader. A line is free (its first word is
-//! 0) or holds one message; a writer that finds the next line taken sends an active message
-//! instead, since the messages of collectives may arrive in any order.
+//! A ring is a row of cache lines in the page of its reader. A line is free or holds one message;
+//! a writer that finds the next line taken sends an active message instead, since the messages
+//! of collectives may arrive in any order. The first word names the lap, and a message has a
+//! check, so that an overwritten line is found: it ends the job.
 //!
 //! ```text
-//!   word 0   taken (bit 63), handler (bits 16..24), arguments (8..16), bytes of payload (0..8)
+//!   word 0   taken (bit 63), lap (48..63), check (24..48), handler (16..24), arguments (8..16),
+//!            bytes of payload (0..8); only the lap if the line is free
 //!   word 1   payload, 8 bytes a word, then arguments, 2 a word
 //!   ...
 //! ```
@@ -17,6 +19,7 @@
 use crate::client_memory::{Dst, Src};
 use crate::extended::scratch::{RING_LINES, ScratchPages, WordLine};
 use crate::rank::JobRank;
+use crate::report;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};
 use sys::peer::Peer;
@@ -32,6 +35,74 @@ const MIN_LINES: usize = 2;
 
 /// In the first word of a line that is not free.
 const TAKEN: u64 = 1 << 63;
+/// Where the check is in it, and the bits that the check covers besides the used words.
+const CHECK_SHIFT: u32 = 24;
+const HEAD_BITS: u64 = (1 << CHECK_SHIFT) - 1;
+const CHECK_BITS: u64 = HEAD_BITS << CHECK_SHIFT;
+
+/// The next line that a rank writes or reads, and the lap it is in: what it takes in one word.
+#[derive(Clone, Copy, Debug)]
+struct RingTurn(u32);
+
+impl RingTurn {
+    const LINE_BITS: u32 = 8;
+
+    fn line(self) -> usize {
+        (self.0 & ((1 << RingTurn::LINE_BITS) - 1)) as usize
+    }
+
+    /// The first word of its line when that is free. Memory that is zero is free for the first
+    /// lap.
+    fn free(self) -> u64 {
+        u64::from(self.0 >> RingTurn::LINE_BITS & 0x7fff) << 48
+    }
+
+    /// The same line in the lap before.
+    fn last_lap(self) -> RingTurn {
+        RingTurn(self.0.wrapping_sub(1 << RingTurn::LINE_BITS))
+    }
+
+    /// The same line in the next lap.
+    fn next_lap(self) -> RingTurn {
+        RingTurn(self.0.wrapping_add(1 << RingTurn::LINE_BITS))
+    }
+
+    /// The line after it, in a ring of so many lines.
+    fn next(self, lines: usize) -> RingTurn {
+        if self.line() + 1 == lines {
+            RingTurn(self.next_lap().0 - self.line() as u32)
+        } else {
+            RingTurn(self.0 + 1)
+        }
+    }
+
+    /// The first word of its line when that holds this message.
+    fn taken(self, head: u64, words: impl Iterator<Item = u64>) -> u64 {
+        TAKEN | self.free() | check(head, words) << CHECK_SHIFT | head
+    }
+}
+
+const _: () = assert!(RING_LINES < 1 << RingTurn::LINE_BITS);
+
+/// The check of a message: the low bits of its first word, and the words in use.
+fn check(head: u64, words: impl Iterator<Item = u64>) -> u64 {
+    let mix =
+        |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    words.fold(mix(0, head & HEAD_BITS), mix) >> 40
+}
+
+/// Words that a message uses after the first.
+fn words_of(numargs: usize, nbytes: usize) -> usize {
+    numargs.div_ceil(2) + nbytes.div_ceil(8)
+}
+
+#[cold]
+fn overwritten(from: usize, to: usize, head: u64) -> ! {
+    report::damaged(format_args!(
+        "the shared memory of the collectives is damaged: a message from rank {from} to rank {to} \
+         begins with {head:#x}"
+    ))
+}
 
 /// A message that was read.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +133,7 @@ pub(super) struct ShortRings {
     pages: ScratchPages,
     /// Lines of a ring.
     lines: usize,
-    /// By peer: lines written, and lines read.
+    /// By peer: the [`RingTurn`] of the next line to write, and to read.
     written: Box<[AtomicU32]>,
     read: Box<[AtomicU32]>,
 }
@@ -82,21 +153,29 @@ impl ShortRings {
     }
 
     /// A line of the ring from one rank to another.
-    fn line(&self, from: usize, to: usize, number: u32) -> &'static WordLine {
-        &self.pages.page(to).rings()[from * self.lines + number as usize % self.lines]
+    fn line(&self, from: usize, to: usize, turn: RingTurn) -> &'static WordLine {
+        &self.pages.page(to).rings()[from * self.lines + turn.line()]
     }
 
     /// Whether a message of so many arguments and bytes fits into a line.
     pub(super) fn fits(numargs: usize, nbytes: usize) -> bool {
-        numargs <= ARGS && numargs.div_ceil(2) + nbytes.div_ceil(8) <= WORDS
+        numargs <= ARGS && words_of(numargs, nbytes) <= WORDS
     }
 
     /// Writes a message that fits; false if no line is free.
     pub(super) fn write(&self, to: JobRank, handler: u8, args: &[i32], payload: Src<'_>) -> bool {
-        let number = self.written[to.index()].load(Ordering::Relaxed);
-        let [first, words @ ..] = self.line(self.pages.me(), to.index(), number);
+        let (me, to) = (self.pages.me(), to.index());
+        let turn = RingTurn(self.written[to].load(Ordering::Relaxed));
+        let [first, words @ ..] = self.line(me, to, turn);
         // Acquire pairs with the Release of the reader that freed the line.
-        if first.load(Ordering::Acquire) != 0 {
+        let now = first.load(Ordering::Acquire);
+        if now != turn.free() {
+            // A message of the lap before.
+            if now & TAKEN == 0
+                || (now ^ TAKEN) & !(CHECK_BITS | HEAD_BITS) != turn.last_lap().free()
+            {
+                overwritten(me, to, now);
+            }
             return false;
         }
         let eight = |i: usize| {
@@ -109,69 +188,71 @@ impl ShortRings {
             u64::from(p[0] as u32) | u64::from(p.get(1).map_or(0, |&a| a as u32)) << 32
         };
         let values = (0..payload.len().div_ceil(8)).map(eight).chain(args.chunks(2).map(pair));
-        for (word, value) in words.iter().zip(values) {
+        let head = u64::from(handler) << 16 | (args.len() as u64) << 8 | payload.len() as u64;
+        let stored = words.iter().zip(values).map(|(word, value)| {
             word.store(value, Ordering::Relaxed);
-        }
-        let head =
-            TAKEN | u64::from(handler) << 16 | (args.len() as u64) << 8 | payload.len() as u64;
+            value
+        });
         // Release pairs with the Acquire in `read`; it publishes earlier writes elsewhere, too.
-        first.store(head, Ordering::Release);
-        self.written[to.index()].store(number.wrapping_add(1), Ordering::Relaxed);
+        first.store(turn.taken(head, stored), Ordering::Release);
+        self.written[to].store(turn.next(self.lines).0, Ordering::Relaxed);
         true
     }
 
-    /// Whether a message has arrived.
+    /// Whether [`ShortRings::read`] would find something.
     pub(super) fn any(&self) -> bool {
         let me = self.pages.me();
         (0..self.pages.ranks()).any(|peer| {
-            let number = self.read[peer].load(Ordering::Relaxed);
-            peer != me && self.line(peer, me, number)[0].load(Ordering::Relaxed) != 0
+            let turn = RingTurn(self.read[peer].load(Ordering::Relaxed));
+            peer != me && self.line(peer, me, turn)[0].load(Ordering::Relaxed) != turn.free()
         })
     }
 
-    /// Calls `f` with all messages that have arrived, and their senders. A count that is out of
-    /// range is read as 0.
+    /// Calls `f` with all messages that have arrived, and their senders. Ends the job if one was
+    /// overwritten.
     pub(super) fn read(&self, mut f: impl FnMut(JobRank, ShortMessage)) {
         let me = self.pages.me();
         for peer in (0..self.pages.ranks()).filter(|&p| p != me) {
             loop {
-                let number = self.read[peer].load(Ordering::Relaxed);
-                let [first, words @ ..] = self.line(peer, me, number);
+                let turn = RingTurn(self.read[peer].load(Ordering::Relaxed));
+                let [first, words @ ..] = self.line(peer, me, turn);
                 let head = Peer::new(first.load(Ordering::Acquire));
-                if head.equals(0) {
+                if head.equals(turn.free()) {
                     break;
                 }
-                let count = |shift: u32, most: usize| {
-                    head.map(|h| h >> shift & 0xff).below(most + 1).unwrap_or(0)
+                let values = words.each_ref().map(|word| word.load(Ordering::Relaxed));
+                let Some(message) = message_of(turn, head, values) else {
+                    overwritten(peer, me, head.data())
                 };
-                let mut message = ShortMessage {
-                    handler: head.map(|h| (h >> 16) as u8).data(),
-                    args: [0; ARGS],
-                    numargs: count(8, ARGS),
-                    bytes: [0; BYTES],
-                    nbytes: count(0, BYTES),
-                };
-                let mut values = [0; WORDS];
-                for ((value, word), bytes) in
-                    values.iter_mut().zip(words).zip(message.bytes.chunks_exact_mut(8))
-                {
-                    *value = word.load(Ordering::Relaxed);
-                    bytes.copy_from_slice(&value.to_ne_bytes());
-                }
-                let pairs = values
-                    .iter()
-                    .skip(message.nbytes.div_ceil(8))
-                    .flat_map(|w| [*w as i32, (*w >> 32) as i32]);
-                for (arg, value) in message.args.iter_mut().zip(pairs) {
-                    *arg = value;
-                }
                 // Release pairs with the Acquire in `write`.
-                first.store(0, Ordering::Release);
-                self.read[peer].store(number.wrapping_add(1), Ordering::Relaxed);
+                first.store(turn.next_lap().free(), Ordering::Release);
+                self.read[peer].store(turn.next(self.lines).0, Ordering::Relaxed);
                 f(JobRank(peer as u32), message);
             }
         }
     }
+}
+
+/// The message in a line; `None` if it is not one of this turn.
+fn message_of(turn: RingTurn, head: Peer<u64>, values: [u64; WORDS]) -> Option<ShortMessage> {
+    let count = |shift: u32, most: usize| head.map(|h| h >> shift & 0xff).below(most + 1);
+    let (numargs, nbytes) = (count(8, ARGS)?, count(0, BYTES)?);
+    let used = values.get(..words_of(numargs, nbytes))?;
+    let low = head.map(|h| h & HEAD_BITS).data();
+    if !head.equals(turn.taken(low, used.iter().copied())) {
+        return None;
+    }
+    let mut bytes = [0; BYTES];
+    for (eight, value) in bytes.chunks_exact_mut(8).zip(values) {
+        eight.copy_from_slice(&value.to_ne_bytes());
+    }
+    let mut args = [0; ARGS];
+    let pairs = values[nbytes.div_ceil(8)..].iter().flat_map(|w| [*w as i32, (*w >> 32) as i32]);
+    for (arg, value) in args.iter_mut().zip(pairs) {
+        *arg = value;
+    }
+    let handler = head.map(|h| (h >> 16) as u8).data();
+    Some(ShortMessage { handler, args, numargs, bytes, nbytes })
 }
 
 #[cfg(test)]
@@ -215,6 +296,33 @@ mod tests {
                     assert!(seen.iter().all(|&s| s == ring.lines));
                 }
             }
+        }
+    }
+
+    /// The words of a message, and the first of a free line, in the second lap.
+    #[test]
+    fn overwritten_lines_are_no_messages() {
+        let lines = 24;
+        let (mut turn, mut turns) = (RingTurn(0), 0);
+        while turn.free() == 0 || turn.line() != 5 {
+            turn = turn.next(lines);
+            turns += 1;
+        }
+        assert_eq!((turns, turn.free()), (lines + 5, 1 << 48));
+        let (mut values, low) = ([3, 5, 7, 11, 13, 17, 19], 67 << 16 | 3 << 8 | 20);
+        let head = turn.taken(low, values[..5].iter().copied());
+        let read = |head, values| message_of(turn, Peer::new(head), values);
+        assert_eq!(read(head, values).unwrap().args(), [11, 0, 13]);
+        for bit in 0..64 {
+            assert!(read(head ^ 1 << bit, values).is_none());
+            for word in 0..5 {
+                values[word] ^= 1 << bit;
+                assert!(read(head, values).is_none());
+                values[word] ^= 1 << bit;
+            }
+        }
+        for other in [0, u64::MAX, TAKEN, turn.next_lap().taken(low, values.into_iter())] {
+            assert!(read(other, values).is_none());
         }
     }
 
