@@ -133,7 +133,8 @@ static int is_constant(const char *p, size_t n, char value) {
     return 1;
 }
 
-/* Compares with the pattern of this step; that of the step before, or no data at all, is a loss. */
+/* Compares with the pattern of this step. That of the step before, or no data at all, is a
+ * loss. */
 static void expect(const void *p, size_t n, int what, gasnet_node_t source, const char *name) {
     if (is_pattern(p, n, pattern(what, source, step))) return;
     if (is_pattern(p, n, pattern(what, source, step - 1)) || is_constant((const char *)p, n, 0x55))

@@ -78,8 +78,8 @@ pub struct ControlMemory {
 /// What holds if a decision was overwritten.
 const FAILURE: ExitDecision = ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: None };
 
-/// The decision in a word that goes from 0 to one. If the word is damaged, that is a failure, which
-/// one process reports. Async-signal-safe.
+/// The decision in a word that goes from 0 to one. If the word is damaged, that is a failure,
+/// which one process reports. Async-signal-safe.
 fn valid(word: &AtomicU64, name: &str) -> Option<ExitDecision> {
     loop {
         let DamagedDecision(now) = match ExitDecision::unpack(word.load(Ordering::Acquire)) {

@@ -163,9 +163,13 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
 /// Runs them; passes on each trouble, returns the sum in words.
 fn run_all(runs: impl Iterator<Item = ScribbleRun>, mut trouble: impl FnMut(String)) -> String {
     let mut sums: BTreeMap<ScribbleEffect, u64> = BTreeMap::new();
+    let mut longest = Duration::ZERO;
     for run in runs {
-        let (effect, text) = run.done();
+        let (effect, text, time) = run.done();
         *sums.entry(effect).or_default() += 1;
+        if effect == Reported {
+            longest = longest.max(time.unwrap_or_default());
+        }
         if !effect.is_allowed() {
             trouble(format!(
                 "{effect:?}: {text}\n  again: SEED={} cargo run -p capi-tests --bin soak -- scribbles 1 '#{}'",
@@ -175,7 +179,8 @@ fn run_all(runs: impl Iterator<Item = ScribbleRun>, mut trouble: impl FnMut(Stri
     }
     let runs: u64 = sums.values().sum();
     let parts: Vec<String> = sums.iter().map(|(effect, n)| format!("{n} {effect:?}")).collect();
-    format!("{runs} runs: {}", parts.join(", "))
+    let longest = longest.as_secs_f64();
+    format!("{runs} runs: {}; reported within {longest:.2} s", parts.join(", "))
 }
 
 impl ScribbleRun {
@@ -272,13 +277,16 @@ impl ScribbleRun {
         Ok((ended, written))
     }
 
-    fn done(&self) -> (ScribbleEffect, String) {
+    /// Runs it: the effect, what there is to say of it, and how long the job lived after the
+    /// writes.
+    fn done(&self) -> (ScribbleEffect, String, Option<Duration>) {
         match self.run() {
             Ok((ended, written)) => {
                 let effect = effect(&ended, !written.is_empty());
-                (effect, ended.trouble(format!("{self:?}\n  wrote: {}", written.join("; "))))
+                let text = format!("{self:?}\n  wrote: {}", written.join("; "));
+                (effect, ended.trouble(text), ended.after_kill)
             }
-            Err(failure) => (Other, failure),
+            Err(failure) => (Other, failure, None),
         }
     }
 }
