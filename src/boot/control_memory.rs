@@ -168,10 +168,9 @@ impl ControlMemory {
         &self.words[ORDER_WORD]
     }
 
-    /// Whether the ranks were ordered to exit. Async-signal-safe.
-    #[cold]
-    pub(super) fn is_exit_ordered(&self) -> bool {
-        valid(&self.words[ORDER_WORD], "the order to exit").is_some()
+    /// Reports an order that is none, and makes it one. Async-signal-safe.
+    pub(super) fn check_order(&self) {
+        valid(&self.words[ORDER_WORD], "the order to exit");
     }
 
     /// Makes this process the rank; fails with the process that was faster.
@@ -304,7 +303,7 @@ mod tests {
         assert_eq!(c.decide(ExitDecision { code: 4, ..first }), first);
         assert_eq!(c.order().load(Ordering::Relaxed), 0);
         c.order_exit();
-        assert!(c.is_exit_ordered());
+        c.check_order();
         assert_eq!(ExitDecision::unpack(c.order().load(Ordering::Relaxed)), Ok(Some(first)));
     }
 
@@ -317,7 +316,7 @@ mod tests {
             assert_eq!(c.decide(success), FAILURE);
             assert_eq!(c.decision(), Some(FAILURE));
             c.order().store(value, Ordering::Relaxed);
-            assert!(c.is_exit_ordered());
+            c.check_order();
             assert_eq!(c.order().load(Ordering::Relaxed), FAILURE.pack());
         }
     }

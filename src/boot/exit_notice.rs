@@ -82,7 +82,12 @@ impl ExitNotice {
     /// `process::exit::follow`. One relaxed load, for hot loops.
     #[inline(always)]
     pub fn must_exit(&self) -> bool {
-        self.order.load(Ordering::Relaxed) != 0 && self.memory.is_exit_ordered()
+        self.order.load(Ordering::Relaxed) != 0
+    }
+
+    /// Reports an order to exit that was overwritten. Async-signal-safe.
+    pub fn check_order(&self) {
+        self.memory.check_order();
     }
 
     /// See [`ControlMemory::decision`].

@@ -103,7 +103,7 @@ fn decide_exit_code(notice: &ExitNotice, code: i32) -> i32 {
     decision.code
 }
 
-/// Exits because [`ExitNotice::must_exit`]. A SIGQUIT handler that the client
+/// Exits because the job ends ([`ExitNotice::must_exit`]). A SIGQUIT handler that the client
 /// installed runs first; a code that it passes to `gasnet_exit` comes too late.
 pub fn follow() -> ! {
     let Some(notice) = notice() else { sys::exit_now(1) };
@@ -111,6 +111,7 @@ pub fn follow() -> ! {
         sys::exit_now(1);
     }
     let first = claim_exit();
+    notice.check_order();
     let code = notice.decide(1, ExitCause::Supervisor).code;
     if first && is_client_handler(signal::disposition(Signal::QUIT)) {
         signal::unblock(&SignalSet::of(&[Signal::QUIT]));
