@@ -23,6 +23,8 @@ use sys::library::Library;
 const SUCCESS: c_int = 0;
 /// It completed at once, without a call back.
 const DONE: c_int = -157;
+/// Code of a client that cannot connect to its server, or that the server rejects.
+const UNREACHABLE: c_int = -25;
 const STRING: u16 = 3;
 const UINT32: u16 = 14;
 const GLOBAL: u8 = 3;
@@ -147,6 +149,15 @@ fn failure(what: &str) -> BootError {
     )
 }
 
+/// The launcher's server refuses this process, or there is none.
+fn unreachable() -> BootError {
+    BootError::new(
+        "the launcher's PMIx server does not accept this process",
+        "Run the ranks as the user of the launcher and in its user namespace, or start the job with \
+         gasnetrun -n N.",
+    )
+}
+
 impl Functions {
     fn load() -> Result<Functions, BootError> {
         let library = Library::load(c"libpmix.so.2").map_err(|e| failure(&e))?;
@@ -183,7 +194,10 @@ impl Pmix {
         let f = Functions::load()?;
         let mut me = Process { job: [0; NAME], rank: 0 };
         // SAFETY: a live structure to fill; no further information.
-        good("PMIx_Init", unsafe { (f.init)(&mut me, core::ptr::null_mut(), 0) })?;
+        match unsafe { (f.init)(&mut me, core::ptr::null_mut(), 0) } {
+            UNREACHABLE => return Err(unreachable()),
+            code => good("PMIx_Init", code)?,
+        }
         let mut p = Pmix { f, me, size: 0, siblings: Siblings::find(options.spawn_timeout) };
         match p.value(WILDCARD, JOB_SIZE)? {
             Content::Number(size) => p.size = size,
