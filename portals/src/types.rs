@@ -347,6 +347,80 @@ pub enum Damage {
         /// What the control word of the slot holds.
         control: u64,
     },
+    /// A word of the arena of this process does not hold what this process wrote, or holds what
+    /// no correct process writes.
+    Word {
+        /// What the word is part of.
+        table: ArenaTable,
+        /// Index in the table.
+        index: u32,
+        /// Name of the word.
+        word: &'static str,
+        /// The value that this process wrote, if only this process writes the word.
+        expected: Option<u64>,
+        /// The value that was found.
+        found: u64,
+    },
+    /// A queue has lost events, or a peer has overwritten the count; reported after
+    /// [`crate::NetworkInterface::expect_no_loss`] only.
+    Lost {
+        /// Index of the queue.
+        queue: u32,
+        /// The count.
+        lost: u64,
+    },
+    /// A process has no descriptor for a message of this process, or this process none for what
+    /// has arrived; reported after [`crate::NetworkInterface::expect_no_loss`] only.
+    Dropped {
+        /// Index of the process that has dropped it.
+        process: u32,
+        /// The portal table entry that the message names.
+        pt_index: PtIndex,
+        /// The match bits of the message.
+        match_bits: MatchBits,
+    },
+}
+
+/// A table of the arena.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArenaTable {
+    /// The owner and the layout.
+    Ident,
+    /// Other words at the start.
+    Header,
+    /// The descriptors that threads are using.
+    Hazards,
+    /// Portal table.
+    Pt,
+    /// Access control.
+    Ac,
+    /// Match entries.
+    Me,
+    /// Descriptors.
+    Md,
+    /// Pieces of a scattered descriptor; the index is that of the descriptor.
+    Iov,
+    /// Event queues.
+    Eq,
+    /// The ring of frames behind the arena.
+    Frames,
+}
+
+impl ArenaTable {
+    fn name(self) -> &'static str {
+        match self {
+            ArenaTable::Ident => "ident",
+            ArenaTable::Header => "header",
+            ArenaTable::Hazards => "hazard slot",
+            ArenaTable::Pt => "portal table entry",
+            ArenaTable::Ac => "access control entry",
+            ArenaTable::Me => "match entry",
+            ArenaTable::Md => "descriptor",
+            ArenaTable::Iov => "vector of descriptor",
+            ArenaTable::Eq => "event queue",
+            ArenaTable::Frames => "ring of frames",
+        }
+    }
 }
 
 impl core::fmt::Display for Damage {
@@ -367,6 +441,23 @@ impl core::fmt::Display for Damage {
             Damage::Frame { ticket, control } => write!(
                 f,
                 "the slot of frame {ticket} holds the control word {control:#018x}, which no sender leaves there"
+            ),
+            Damage::Word { table, index, word, expected: Some(expected), found } => write!(
+                f,
+                "word `{word}` of {} {index} of this process holds {found:#x}, not {expected:#x}",
+                table.name()
+            ),
+            Damage::Word { table, index, word, expected: None, found } => write!(
+                f,
+                "word `{word}` of {} {index} of this process holds {found:#x}, which no correct process leaves there",
+                table.name()
+            ),
+            Damage::Lost { queue, lost } => {
+                write!(f, "event queue {queue} of this process counts {lost} lost events")
+            }
+            Damage::Dropped { process, pt_index, match_bits } => write!(
+                f,
+                "process {process} of this host has no descriptor for a message with match bits {match_bits:#018x} to portal table entry {pt_index}"
             ),
         }
     }

@@ -26,7 +26,7 @@ use crate::process::{self, exit, signals};
 use crate::{env, report, trace};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::AtomicBool;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 use std::os::fd::AsRawFd;
 
 impl GasnetJob {
@@ -90,6 +90,7 @@ impl GasnetJob {
             boot,
             stats_files,
             stopped_peer_reported: AtomicBool::new(false),
+            memory_checked: AtomicU64::new(0),
             scratch,
         }));
         if let Some(extension) = job.endpoint.conduit.shared_host() {

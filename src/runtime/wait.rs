@@ -34,6 +34,10 @@ const DEAF_PART: u64 = 16;
 const RECENTLY_NS: u64 = 20_000_000;
 /// The waiting threads are counted once in this many rounds of a wait.
 const LOOK_ROUND: u32 = 256;
+/// A thread that waits while it serves others looks for what blocks it once in this many polls.
+const BUSY_ROUNDS: u32 = 4096;
+/// The shared memory is checked once in this time.
+const CHECK_EVERY_NS: u64 = 100_000_000;
 /// Reads of shared words before the first poll of a wait for them, about a microsecond.
 const LOOKS: u32 = 64;
 
@@ -104,7 +108,7 @@ impl Ctx {
     /// inside a handler, which cannot poll.
     pub fn wait_until(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
-        let mut round = 0;
+        let (mut round, mut busy) = (0, 0u32);
         loop {
             let served = self.poll();
             if done() {
@@ -113,6 +117,10 @@ impl Ctx {
             if served {
                 // A poll serves a limited number of events: there may be more.
                 round = 0;
+                busy = busy.wrapping_add(1);
+                if busy.is_multiple_of(BUSY_ROUNDS) {
+                    self.look_while_busy();
+                }
             } else {
                 self.relax(round, what, None);
                 round = round.saturating_add(1);
@@ -218,6 +226,14 @@ impl Ctx {
         slot.doorbell.store(extension.doorbell(), Ordering::Relaxed);
     }
 
+    /// [`GasnetJob::look_at_holder`], for a thread that still serves others.
+    #[cold]
+    fn look_while_busy(self) {
+        if let Some(extension) = self.endpoint().conduit.shared_host() {
+            self.job.look_at_holder(extension);
+        }
+    }
+
     /// Checks whether more threads of this process wait than it has CPUs, and whether yields
     /// may be tried again.
     fn look_around(self) {
@@ -230,13 +246,17 @@ impl Ctx {
 }
 
 impl GasnetJob {
-    /// Checks the queues, the shared words of the extended layer, and the process that holds what
-    /// this thread waits for, if there is one: ends the job if words are damaged or that process
-    /// is dead, reports once if it is stopped.
+    /// Checks the shared memory, and the process that holds what this thread waits for, if there
+    /// is one: ends the job if the memory is damaged or that process is dead, reports once if it
+    /// is stopped.
     #[cold]
     fn look_at_holder(&self, host: &dyn SharedHost) {
-        host.check_queues();
-        self.subsystem.check_words();
+        let (now, last) = (sys::clock::now_ns(), self.memory_checked.load(Ordering::Relaxed));
+        if now.saturating_sub(last) >= CHECK_EVERY_NS {
+            self.memory_checked.store(now, Ordering::Relaxed);
+            host.check_memory();
+            self.subsystem.check_words();
+        }
         let Some(rank) = host.blocked_by().map(LocalRank) else { return };
         let Some(pid) = self.boot.exit.pid_of(rank) else { return };
         let Some(rank) = self.placement().job_rank(rank) else { return };

@@ -5,23 +5,30 @@
 //! opens, entry 0 admits the processes of the same user and job to every portal table entry; the
 //! other entries admit no process.
 
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
-use super::{AcEntry, pack_id};
+use super::{AcEntry, AcWords, pack_id};
 use crate::message::MessageHeader;
 use crate::types::*;
 
-/// Writes an entry. The caller is the owner and holds the owner lock.
-pub(crate) fn write(entry: &AcEntry, match_id: PtlProcessId, uid: Uid, jid: Jid, pt: PtIndex) {
-    let even = entry.version.load(Ordering::Relaxed) & !1;
-    entry.version.store(even + 1, Ordering::Relaxed);
+/// The words of an entry that admits such processes.
+pub(crate) fn admission(match_id: PtlProcessId, uid: Uid, jid: Jid, pt_index: PtIndex) -> AcWords {
+    let ids = u64::from(uid) << 32 | u64::from(jid);
+    AcWords { process: pack_id(match_id), ids, pt_index, valid: 1 }
+}
+
+/// Writes an entry. The caller is the owner and holds the owner lock; `version` is its private
+/// copy of the entry's version.
+pub(crate) fn write(entry: &AcEntry, version: &AtomicU64, words: &AcWords) {
+    let odd = version.load(Ordering::Relaxed) + 1;
+    // See `peer::versions`.
+    version.store(odd, Ordering::Relaxed);
+    entry.version.store(odd, Ordering::Release);
     // A reader that sees any store below sees the odd version at its second look.
     fence(Ordering::Release);
-    entry.process.store(pack_id(match_id), Ordering::Relaxed);
-    entry.ids.store(u64::from(uid) << 32 | u64::from(jid), Ordering::Relaxed);
-    entry.pt_index.store(pt, Ordering::Relaxed);
-    entry.valid.store(1, Ordering::Relaxed);
-    entry.version.store(even + 2, Ordering::Release);
+    words.store(entry);
+    entry.version.store(odd + 1, Ordering::Release);
+    version.store(odd + 1, Ordering::Release);
 }
 
 /// Whether an entry admits a message. `None` if its owner is changing it right now.

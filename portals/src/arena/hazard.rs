@@ -90,6 +90,16 @@ impl HazardWord {
         (self.0 >> 48 & 0x7fff == u64::from(target)).then_some((self.0 >> 32 & 0xffff) as u32)
     }
 
+    /// The process whose descriptor the word names.
+    pub(crate) fn target(self) -> u32 {
+        (self.0 >> 48 & 0x7fff) as u32
+    }
+
+    /// Whether this is the value of a slot in use.
+    pub(crate) fn is_set(self) -> bool {
+        self.0 >> 63 == 1
+    }
+
     /// The initiator's own two descriptors.
     pub(crate) fn own_mds(self) -> [u32; 2] {
         [(self.0 >> 16 & 0xffff) as u32, (self.0 & 0xffff) as u32]

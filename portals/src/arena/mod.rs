@@ -16,7 +16,9 @@
 //! | [`Hazards`] | owner, as an initiator | every process that removes a descriptor |
 //! | [`ArenaHeader::drops`], [`ArenaHeader::doorbell`], [`ArenaHeader::swap_lock`] | deliverers and owner | all |
 //!
-//! Invariant: nothing that a peer wrote is used as a pointer or as an unchecked index.
+//! Invariant: nothing that a peer wrote is used as a pointer or as an unchecked index. Any process
+//! of the fabric can write any word, so the owner keeps private copies of what only it writes
+//! ([`words`]); the table above says what correct processes do.
 
 pub(crate) mod access;
 mod cells;
@@ -25,6 +27,8 @@ pub(crate) mod hazard;
 mod primitive;
 pub(crate) mod ring;
 mod view;
+mod words;
 
 pub(crate) use cells::*;
 pub(crate) use view::*;
+pub(crate) use words::*;

@@ -17,12 +17,13 @@ impl NetworkInterface {
         jid: Jid,
         pt_index: PtIndex,
     ) -> Result<(), PtlError> {
-        let _owner = self.state.owner.lock();
-        let entry = self.state.peers.own.view.ac(ac_index).ok_or(PtlError::AcIndexInvalid)?;
+        if ac_index > self.state.limits.max_ac_index {
+            return Err(PtlError::AcIndexInvalid);
+        }
         if pt_index != PT_INDEX_ANY && pt_index > self.state.limits.max_pt_index {
             return Err(PtlError::PtIndexInvalid);
         }
-        access::write(entry, match_id, uid, jid, pt_index);
-        Ok(())
+        let words = access::admission(match_id, uid, jid, pt_index);
+        self.state.admit(&mut self.state.owner.lock(), ac_index, words)
     }
 }

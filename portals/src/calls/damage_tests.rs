@@ -163,7 +163,7 @@ fn a_slot_that_no_producer_left_so_is_reported() {
     let control = |ticket| &slots.at(ticket).control;
     let damage = |control| Some(Damage::Slot { queue, ticket, control });
     let check = || {
-        ni.check_queues();
+        ni.check_arena();
         taken()
     };
     assert_eq!(check(), None);

@@ -7,7 +7,7 @@ use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::NetworkInterface;
-use crate::arena::{EventSlot, LINE, doorbell};
+use crate::arena::{EventSlot, LINE, ShapeWords, doorbell};
 use crate::descriptor::record::MdRecord;
 use crate::event::record::{EqWatch, TakenEvent, pass, take_slot};
 use crate::event::ring::INLINE;
@@ -68,20 +68,21 @@ impl NetworkInterface {
                 }
             },
         };
-        owner.rings[index as usize] = (size, offset);
         owner.next_eq_key += 1;
+        let shape = ShapeWords { ring: offset, size, key: owner.next_eq_key };
+        owner.rings[index as usize] = shape;
         let (record, cell, ring) = (
             &self.state.eqs[index as usize],
             self.state.eq_cell(index),
             &self.state.peers.own.rings[index as usize],
         );
         let relaxed = Ordering::Relaxed;
-        cell.shape.ring.store(offset, relaxed);
-        cell.shape.size.store(size, relaxed);
         cell.head.0.store(size, relaxed);
         cell.losses.count.store(0, relaxed);
         cell.losses.last.store(0, relaxed);
-        cell.shape.key.store(owner.next_eq_key, Ordering::Release);
+        // A producer that sees the key sees the rest.
+        fence(Ordering::Release);
+        shape.store(&cell.shape);
         record.losses.store(0, relaxed);
         record.report_at.store(u64::MAX, relaxed);
         record.descriptors.store(0, relaxed);

@@ -75,7 +75,7 @@ impl NetworkInterface {
                     let ok = ok && copy_own(get.record.memory(), 0, swapped, false);
                     self.state.peers.post_end(own, &reply, &answer, OpHalf::Reply, link, ok);
                 } else {
-                    self.state.peers.drop_at(own);
+                    self.state.dropped(own, header.pt_index, header.match_bits);
                 }
             }
             self.state.peers.finish(hold, peer, rings, true);

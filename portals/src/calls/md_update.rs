@@ -105,7 +105,7 @@ impl NiState {
         let record = local.record;
         let old_eq = local.traits().eq();
         let old_pieces = record.pieces.load(Ordering::Relaxed);
-        let old_iov = local.cell.iov.load(Ordering::Relaxed);
+        let old_iov = owner.written[local.index as usize].words.iov;
         let old_queue = EqHandle(record.eq.load(Ordering::Relaxed));
         let fresh = examined.state;
         self.write(owner, local.index, new, examined)?;

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use super::NetworkInterface;
-use crate::arena::pack_id;
+use crate::arena::{MeWords, pack_id};
 use crate::descriptor::record::control;
 use crate::tables::{NiState, OwnerTables};
 use crate::types::*;
@@ -94,12 +94,12 @@ impl NetworkInterface {
         record.pt = pt;
         record.unlink = unlink == Unlink::Unlink;
         record.md = None;
+        record.words = MeWords { match_bits, ignore_bits, match_id: pack_id(match_id) };
+        let words = record.words;
         let handle = MeHandle(u32::from(record.generation) << 16 | u32::from(index));
 
         let change = self.state.pt_begin_change(pt);
-        cell.match_bits.store(match_bits, Ordering::Relaxed);
-        cell.ignore_bits.store(ignore_bits, Ordering::Relaxed);
-        cell.match_id.store(pack_id(match_id), Ordering::Relaxed);
+        words.store(cell);
         cell.md.store(0, Ordering::Relaxed);
         owner.lists[pt as usize].insert(at, index);
         owner.pt_used[pt as usize] = true;

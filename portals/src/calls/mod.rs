@@ -10,6 +10,8 @@ mod ac;
 mod at_once;
 mod cached;
 #[cfg(test)]
+mod check_tests;
+#[cfg(test)]
 mod damage_tests;
 mod eq;
 mod eq_poll;
@@ -25,7 +27,9 @@ use core::mem::size_of;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::arena::{self, ArenaHeader, ArenaView, MAGIC, PROCESSES, access, doorbell, hazard};
+use crate::arena::{
+    self, ArenaHeader, ArenaView, IdentWords, MAGIC, PROCESSES, access, doorbell, hazard,
+};
 use crate::descriptor::traits::MemoryKind;
 use crate::nal::loopback::Loopback;
 use crate::nal::shm::Fabric;
@@ -108,18 +112,23 @@ impl NetworkInterface {
 
     /// Publishes the arena to the peers.
     fn open(&self) -> Result<(), PtlError> {
-        let (any, state) = (PtlProcessId::ANY, &self.state);
-        let admitted = state.peers.own.view.ac(0).ok_or(PtlError::Fail)?;
-        access::write(admitted, any, state.uid, state.jid, PT_INDEX_ANY);
-        let ident = &self.state.peers.own.view.header().ident;
-        let relaxed = Ordering::Relaxed;
-        ident.own_base.store(self.state.peers.own.view.base().as_ptr() as u64, relaxed);
-        ident.os_pid.store(sys::process::pid(), relaxed);
-        ident.max_mes.store(self.state.limits.max_mes, relaxed);
-        ident.max_mds.store(self.state.limits.max_mds, relaxed);
-        ident.max_eqs.store(self.state.limits.max_eqs, relaxed);
-        ident.max_ac_index.store(self.state.limits.max_ac_index, relaxed);
-        ident.max_pt_index.store(self.state.limits.max_pt_index, relaxed);
+        let state = &self.state;
+        let admission = access::admission(PtlProcessId::ANY, state.uid, state.jid, PT_INDEX_ANY);
+        let owner = &mut *state.owner.lock();
+        state.admit(owner, 0, admission)?;
+        let (view, limits) = (&state.peers.own.view, &state.limits);
+        let words = IdentWords {
+            own_base: view.base().as_ptr() as u64,
+            os_pid: sys::process::pid(),
+            max_mes: limits.max_mes,
+            max_mds: limits.max_mds,
+            max_eqs: limits.max_eqs,
+            max_ac_index: limits.max_ac_index,
+            max_pt_index: limits.max_pt_index,
+        };
+        owner.ident = words;
+        let ident = &view.header().ident;
+        words.store(ident);
         // Release pairs with the Acquire in `ArenaView::of_peer`.
         ident.magic.store(MAGIC, Ordering::Release);
         Ok(())
@@ -275,14 +284,23 @@ impl NetworkInterface {
     /// What is to be called with damage that is found. Without a handler, events that
     /// are damaged are skipped.
     pub fn set_damage_handler(&mut self, handler: DamageHandler) {
-        self.state.on_damage = Some(handler);
+        self.state.peers.on_damage = Some(handler);
     }
 
-    /// Looks for damage of the slots that the next events and the next frame of this process are
-    /// due in, and reports it. For a thread that has waited for long.
-    pub fn check_queues(&self) {
+    /// Declares that no message is dropped and no event lost where all processes are correct:
+    /// descriptors accept all messages and queues have room for all events. A drop or loss that is
+    /// seen counts as damage from now on.
+    pub fn expect_no_loss(&mut self) {
+        self.state.loses_nothing = true;
+    }
+
+    /// Looks for damage of the memory that this process shares, and reports it: words that only
+    /// this process writes, and the slots that its next events and its next frame are due in. For
+    /// a thread that has waited for long.
+    pub fn check_arena(&self) {
         let state = &self.state;
-        if let Some(damage) = state.queue_damage().or_else(|| state.peers.nal.damage()) {
+        let slots = || state.queue_damage().or_else(|| state.peers.nal.damage());
+        if let Some(damage) = state.arena_damage().or_else(slots) {
             state.report(&damage);
         }
     }

@@ -189,7 +189,7 @@ impl NetworkInterface {
         match self.state.peers.claim_found(peer, header, find, hold, own_mds) {
             ClaimResult::Matched(matched) => TargetClaim::At(peer, matched),
             ClaimResult::Missed => {
-                self.state.peers.drop_at(peer);
+                self.state.dropped(peer, header.pt_index, header.match_bits);
                 TargetClaim::Nowhere
             }
             ClaimResult::Dead => TargetClaim::Nowhere,
@@ -260,7 +260,7 @@ impl NetworkInterface {
         if let Some((Accepted { offset, mlength, .. }, ok)) = accepted {
             let header = MessageHeader { initiator: index, ..header };
             if !self.state.peers.post_ack(&local, offset, mlength, &header, ok) {
-                self.state.peers.drop_at(own);
+                self.state.dropped(own, header.pt_index, header.match_bits);
             }
         }
         self.state.peers.finish(hold, peer, rings, send.traits.eq().is_some());
@@ -291,7 +291,7 @@ impl NetworkInterface {
                     self.state.peers.post_end(own, &reply, &answer, OpHalf::Reply, reply_link, ok);
                 } else {
                     self.state.peers.post_end(peer, &matched, &header, half, link, true);
-                    self.state.peers.drop_at(own);
+                    self.state.dropped(own, header.pt_index, header.match_bits);
                 }
                 let rings = matched.traits.eq().is_some();
                 self.state.peers.finish(hold, Some(peer), rings, local.traits().eq().is_some());

@@ -5,7 +5,7 @@
 //! only if the list's version is even and unchanged after the hazard was published.
 
 use core::mem::MaybeUninit;
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::Matched;
 use super::post::ring_of;
@@ -18,7 +18,7 @@ use crate::descriptor::traits::{MemoryKind, Traits};
 use crate::event::ring::Posting;
 use crate::message::{MessageHeader, OpHalf};
 use crate::peer::match_cache::{self, CachedMatch, PreparedDelivery};
-use crate::peer::{MappedPeer, Peers};
+use crate::peer::{MappedPeer, Peers, falsely_odd};
 use crate::types::md_options::*;
 use crate::types::*;
 
@@ -272,10 +272,23 @@ impl Peers {
                 Some(false) => return FindResult::Missed,
                 _ => {}
             }
+            if peer.index == self.index && self.own_list_is_stuck(header, pt, ac) {
+                return FindResult::Missed;
+            }
             if !self.wait_for(peer.index, &mut round) {
                 return FindResult::Dead;
             }
         }
+    }
+
+    /// Whether a peer has overwritten a version of ours, so that a walk would wait forever.
+    fn own_list_is_stuck(&self, header: &MessageHeader, pt: &PtEntry, ac: &AcEntry) -> bool {
+        let (lists, entries) = (&self.own_versions.lists, &self.own_versions.entries);
+        let odd = |version: &AtomicU64, copy: Option<&AtomicU64>| {
+            copy.is_some_and(|copy| falsely_odd(version, copy).is_some())
+        };
+        odd(&pt.version, lists.get(header.pt_index as usize))
+            || odd(&ac.version, entries.get(header.ac_index as usize))
     }
 
     fn walk<'a>(
@@ -297,16 +310,17 @@ impl Peers {
         let mut constant = true;
         while next != 0 {
             steps += 1;
-            let Some(me) = view.me(next - 1) else { return Walk::Again };
-            if steps > view.max_mes {
-                return Walk::Again; // links of different times can form a ring
-            }
+            // Links of different times can form a ring. If the version is the same, a peer has
+            // overwritten one, and the list accepts no message. The same holds for indices.
+            let Some(me) = view.me(next - 1).filter(|_| steps <= view.max_mes) else {
+                return Walk::End;
+            };
             next = me.next.load(relaxed);
             if !access::fits_id(me.match_id.load(relaxed), initiator) {
                 continue;
             }
             let Some(md) = me.md.load(relaxed).checked_sub(1) else { continue };
-            let Some(cell) = view.md(md) else { return Walk::Again };
+            let Some(cell) = view.md(md) else { return Walk::End };
             let traits = Traits(cell.traits.load(relaxed));
             if traits.0 & needs != needs {
                 continue;
@@ -393,12 +407,6 @@ impl Peers {
             };
             return;
         }
-    }
-
-    /// Counts a dropped message at its target.
-    #[cold]
-    pub(crate) fn drop_at(&self, peer: &MappedPeer) {
-        peer.view.header().drops.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Prefetches the line of a descriptor's next event.

@@ -187,6 +187,32 @@ fn last_given_back(cell: &MdCell, last: bool) -> bool {
     cell.state.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, through).is_ok()
 }
 
+/// Whether a descriptor that counts can be in this state: no claim, return or update leaves it in
+/// another. `threshold` is the one it was attached or updated with.
+pub(crate) fn is_possible(
+    traits: Traits,
+    length: u64,
+    max_size: u64,
+    threshold: i32,
+    state: u64,
+) -> bool {
+    let (inactive, unlinked) = (state & INACTIVE != 0, state & UNLINKED != 0);
+    let flights = state & FLIGHTS != 0;
+    let cursor = state & traits.cursor_mask();
+    let left = threshold_of(traits, state);
+    let rest = state & (FLIGHT - 1) & !traits.cursor_mask();
+    let finite = traits.threshold_mask() != 0;
+    let used_up = finite && left == 0;
+    let Some(room) = length.checked_sub(cursor) else { return false };
+    let too_small = traits.has(MAX_SIZE) && !traits.has(MANAGE_REMOTE) && room < max_size;
+    rest & !(traits.threshold_mask() << traits.threshold_shift()) == 0
+        && (!finite || left <= threshold)
+        // A descriptor that was too small from the start accepts one message.
+        && if inactive { used_up || too_small } else { !(used_up || too_small && cursor != 0) }
+        && (traits.unlinks() || !unlinked && !flights)
+        && (!unlinked || inactive && !flights)
+}
+
 /// The threshold in a state word.
 pub(crate) fn threshold_of(traits: Traits, state: u64) -> i32 {
     if traits.threshold_mask() == 0 {

@@ -70,7 +70,7 @@ pub unsafe trait Nal: Send + Sync {
         None
     }
 
-    /// Damage of the memory that the next frame is due in.
+    /// Damage of the memory that the next frame is due in. Repairs what can be repaired.
     fn damage(&self) -> Option<Damage> {
         None
     }

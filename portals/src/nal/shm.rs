@@ -25,7 +25,7 @@ use sys::process::{self, Liveness};
 use super::{Nal, PeerState, Route};
 use crate::arena::ring::{self, Memo, published, reserved_by};
 use crate::arena::{ArenaHeader, MAGIC, OwnLine};
-use crate::types::Damage;
+use crate::types::{ArenaTable, Damage};
 
 /// Frames that an inbox has room for.
 const FRAMES: u64 = 32;
@@ -244,6 +244,18 @@ unsafe impl Nal for Fabric {
     }
 
     fn damage(&self) -> Option<Damage> {
+        // The receiver stores `next`, then the head; both only grow.
+        let next = self.next.load(Ordering::Acquire);
+        let head = self.head_of(self.index).load(Ordering::Acquire);
+        let same = self.next.load(Ordering::Acquire) == next;
+        if same && next.wrapping_sub(head) > 1 {
+            let (table, expected) = (ArenaTable::Frames, Some(next));
+            return Some(Damage::Word { table, index: 0, word: "head", expected, found: head });
+        }
+        // A flag that was cleared by mistake hides frames; one that is set costs a look.
+        if self.control_of(self.index, next).load(Ordering::Relaxed) == published(next, FRAMES) {
+            self.flag_of(self.index).store(1, Ordering::Relaxed);
+        }
         // A sender publishes no hazard, so a claim alone is no damage.
         let control_of = |ticket| self.control_of(self.index, ticket);
         let damage = ring::damage(control_of, FRAMES, &self.next, |_| true);
@@ -314,7 +326,7 @@ unsafe impl Nal for Fabric {
                     length,
                 )
             };
-            self.next.store(next.wrapping_add(1), Ordering::Relaxed);
+            self.next.store(next.wrapping_add(1), Ordering::Release);
             // Release: see `ring`.
             self.head_of(self.index).store(next.wrapping_add(1), Ordering::Release);
             sink(sender, &copy[..length]);

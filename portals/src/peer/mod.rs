@@ -7,8 +7,10 @@
 
 pub(crate) mod match_cache;
 mod reach;
+mod versions;
 
 pub(crate) use reach::Location;
+pub(crate) use versions::{OwnVersions, falsely_odd};
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -77,6 +79,7 @@ pub(crate) struct Peers {
     pub(crate) own_mapped: bool,
     /// Our own arena.
     pub(crate) own: MappedPeer,
+    pub(crate) own_versions: OwnVersions,
     /// Peers that have been addressed; null before, and for those that are reached by frames only.
     mapped: Box<[AtomicPtr<MappedPeer>]>,
     /// Headers of all mapped arenas but our own.
@@ -89,6 +92,7 @@ pub(crate) struct Peers {
     frames_flag: Option<NonNull<AtomicU32>>,
     /// Shared with the watches of queues.
     pub(crate) nal: Arc<dyn Nal>,
+    pub(crate) on_damage: Option<DamageHandler>,
 }
 
 // SAFETY: its pointers lead to arenas and segments, which are accessed through atomics (or
@@ -111,6 +115,7 @@ impl Peers {
             size,
             single: false,
             own_mapped: nal.route(index) != Route::Wire,
+            own_versions: OwnVersions::new(&view),
             own: MappedPeer::new(index, view),
             mapped: (0..size).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
             headers: (0..size).map(header_of).collect(),
@@ -119,6 +124,15 @@ impl Peers {
             waiting_since: AtomicU64::new(0),
             frames_flag: nal.frames_flag().map(NonNull::from),
             nal,
+            on_damage: None,
+        }
+    }
+
+    /// Calls the handler of damage.
+    #[cold]
+    pub(crate) fn report(&self, damage: &Damage) {
+        if let Some(handler) = self.on_damage {
+            handler(damage);
         }
     }
 
@@ -281,6 +295,10 @@ impl Peers {
         thread::relax(*round);
         if !(*round).is_multiple_of(1024) {
             return true;
+        }
+        // The processes may wait for each other's lists, and so none of them looks otherwise.
+        if let Some(damage) = self.own_versions.damage(&self.own.view) {
+            self.report(&damage);
         }
         self.waiting_for.store(peer + 1, Ordering::Relaxed);
         self.waiting_since.store(clock::now_ns(), Ordering::Relaxed);

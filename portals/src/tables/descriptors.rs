@@ -5,11 +5,14 @@
 //! use it: before it is attached, or while its list's version is odd.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::ffi::c_void;
+use core::mem;
 use core::sync::atomic::Ordering;
 
+use super::owner::WrittenMd;
 use super::{NiState, OwnerTables};
-use crate::arena::{IOVECS, IovTable, LINE, MdCell};
+use crate::arena::{IOVECS, IovPiece, IovTable, LINE, MdCell, MdWords, PieceWords};
 use crate::deliver::Matched;
 use crate::descriptor::record::{LocalMd, MdMemory, MdRecord, Pieces, control};
 use crate::descriptor::state;
@@ -203,9 +206,9 @@ impl NiState {
         examined: Examined,
     ) -> Result<(), PtlError> {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
-        let iov = match &examined.pieces {
+        let (iov, pieces) = match &examined.pieces {
             Some(pieces) => self.write_iov(owner, pieces)?,
-            None => 0,
+            None => (0, Vec::new()),
         };
         let traits = examined.traits;
         let relaxed = Ordering::Relaxed;
@@ -219,18 +222,28 @@ impl NiState {
         record.options.store(md.options, relaxed);
         record.eq.store(md.eq.0, relaxed);
         record.threshold.store(md.threshold, relaxed);
-        let key = examined.eq.map_or(0, |eq| {
+        let eq_key = examined.eq.map_or(0, |eq| {
             self.eqs[eq as usize].descriptors.fetch_add(1, relaxed);
-            self.eq_key(eq)
+            owner.rings[eq as usize].key
         });
         let start = self.place(md.start.cast(), examined.length).1;
-        cell.length.store(examined.length, relaxed);
-        cell.max_size.store(md.max_size, relaxed);
-        cell.start.store(start, relaxed);
-        cell.address.store(md.start as u64, relaxed);
-        cell.iov.store(iov, relaxed);
-        cell.eq_key.store(key, relaxed);
-        cell.traits.store(traits.0, relaxed);
+        if owner.written.len() <= index as usize {
+            owner.written.resize_with(index as usize + 1, WrittenMd::default);
+        }
+        let written = &mut owner.written[index as usize];
+        written.words = MdWords {
+            traits: traits.0,
+            length: examined.length,
+            max_size: md.max_size,
+            start,
+            address: md.start as u64,
+            iov,
+            eq_key,
+            // An update does not change it.
+            generation: written.words.generation,
+        };
+        written.pieces = pieces;
+        written.words.store(cell);
         Ok(())
     }
 
@@ -243,7 +256,8 @@ impl NiState {
             // descriptor, or the caller waited until none did.
             drop(unsafe { Box::from_raw(pieces) });
         }
-        let iov = cell.iov.swap(0, Ordering::Relaxed);
+        cell.iov.store(0, Ordering::Relaxed);
+        let iov = mem::take(&mut owner.written[index as usize].words.iov);
         if iov != 0 {
             owner.free_iovs.push(iov);
         }
@@ -254,22 +268,26 @@ impl NiState {
     }
 
     /// Copies the pieces of a scattered descriptor to the arena, where deliverers read them: the
-    /// offset.
-    fn write_iov(&self, owner: &mut OwnerTables, pieces: &Pieces) -> Result<u64, PtlError> {
+    /// offset, and what was written.
+    fn write_iov(
+        &self,
+        owner: &mut OwnerTables,
+        pieces: &Pieces,
+    ) -> Result<(u64, Vec<PieceWords>), PtlError> {
         let offset = match owner.free_iovs.pop() {
             Some(offset) => offset,
             None => self.bump(owner, size_of::<IovTable>(), LINE).ok_or(PtlError::NoSpace)?,
         };
         let table = self.peers.own.view.iov(Peer::new(offset)).ok_or(PtlError::NoSpace)?;
         table.count.store(pieces.count as u64, Ordering::Relaxed);
-        for (to, &(base, length)) in table.pieces.iter().zip(&pieces.list[..pieces.count]) {
+        let write = |(to, &(base, length)): (&IovPiece, &(*mut u8, u64))| {
             let (kind, start) = self.place(base, length);
-            to.kind.store(kind as u64, Ordering::Relaxed);
-            to.start.store(start, Ordering::Relaxed);
-            to.address.store(base as u64, Ordering::Relaxed);
-            to.length.store(length, Ordering::Relaxed);
-        }
-        Ok(offset)
+            let words = PieceWords { kind: kind as u64, start, address: base as u64, length };
+            words.store(to);
+            words
+        };
+        let list = &pieces.list[..pieces.count];
+        Ok((offset, table.pieces.iter().zip(list).map(write).collect()))
     }
 
     /// The kind of this memory, and its offset there. An empty range counts as reachable

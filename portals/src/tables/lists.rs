@@ -20,7 +20,7 @@ use crate::base::fault;
 #[must_use]
 pub(crate) struct ListChange {
     pt: u32,
-    even: u64,
+    odd: u64,
 }
 
 impl NiState {
@@ -33,19 +33,23 @@ impl NiState {
 
     /// Makes a list's version odd. The caller holds the owner lock.
     pub(crate) fn pt_begin_change(&self, pt: u32) -> ListChange {
-        let version = &self.own_pt(pt).version;
-        let even = version.load(Ordering::Relaxed) & !1;
+        let copy = &self.peers.own_versions.lists[pt as usize];
+        let odd = copy.load(Ordering::Relaxed) + 1;
+        // The copy first: see `peer::versions`.
+        copy.store(odd, Ordering::Relaxed);
         // SeqCst: before the hazards are read (see [`crate::arena::hazard`]).
-        version.swap(even + 1, Ordering::SeqCst);
+        self.own_pt(pt).version.swap(odd, Ordering::SeqCst);
         // A walker that sees any change below sees the odd version at its second look.
         fence(Ordering::Release);
         fault::point("list.odd");
-        ListChange { pt, even }
+        ListChange { pt, odd }
     }
 
     /// Makes the version even again.
     pub(crate) fn pt_end_change(&self, change: ListChange) {
-        self.own_pt(change.pt).version.store(change.even + 2, Ordering::Release);
+        let even = change.odd + 1;
+        self.own_pt(change.pt).version.store(even, Ordering::Release);
+        self.peers.own_versions.lists[change.pt as usize].store(even, Ordering::Release);
     }
 
     /// Writes a list as links, which walkers read. Its version is odd.

@@ -3,9 +3,10 @@
 //! Used by `transfer` and `calls` as [`NiState`]. Its methods are in the file of their table:
 //! [`owner`] (data under the owner lock), [`queues`] (event queues), [`lists`] (portal table and
 //! match lists), [`descriptors`] (look-up, checks, contents), [`removal`] (operations that use a
-//! descriptor, and its removal). Invariant: a file uses the tables of the files named before it,
-//! never of those after.
+//! descriptor, and its removal), [`check`] (damage of the arena). Invariant: a file uses the
+//! tables of the files named before it, never of those after.
 
+mod check;
 mod descriptors;
 mod lists;
 mod owner;
@@ -16,14 +17,14 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::arena::HAZARDS;
 use crate::arena::hazard::HazardHold;
+use crate::arena::{AcWords, HAZARDS, MAGIC, access};
 use crate::base::lock::SpinLock;
 use crate::base::zeroed::Zeroed;
 use crate::descriptor::record::MdRecord;
 use crate::event::record::EqRecord;
 use crate::message::{MessageHeader, OpKind, TargetAddress};
-use crate::peer::Peers;
+use crate::peer::{MappedPeer, Peers};
 use crate::types::*;
 
 pub(crate) use descriptors::Examined;
@@ -51,7 +52,8 @@ pub(crate) struct NiState {
     /// Index + 1 of the descriptor that was last found to be in use.
     found_busy: AtomicU32,
     pub(crate) owner: SpinLock<OwnerTables>,
-    pub(crate) on_damage: Option<DamageHandler>,
+    /// See [`crate::NetworkInterface::expect_no_loss`].
+    pub(crate) loses_nothing: bool,
 }
 
 impl NiState {
@@ -67,7 +69,7 @@ impl NiState {
             counts: Box::new(core::array::from_fn(|_| SlotCounts::default())),
             found_busy: AtomicU32::new(0),
             owner: SpinLock::new(owner),
-            on_damage: None,
+            loses_nothing: false,
             peers,
         }
     }
@@ -75,8 +77,18 @@ impl NiState {
     /// Calls the handler of damage.
     #[cold]
     pub(crate) fn report(&self, damage: &Damage) {
-        if let Some(handler) = self.on_damage {
-            handler(damage);
+        self.peers.report(damage);
+    }
+
+    /// Counts a dropped message at the process that drops it, and reports it if none may be.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn dropped(&self, at: &MappedPeer, pt_index: PtIndex, match_bits: MatchBits) {
+        at.view.header().drops.0.fetch_add(1, Ordering::Relaxed);
+        // A process that closes its interface drops what arrives later.
+        let open = at.view.header().ident.magic.load(Ordering::Relaxed) == MAGIC;
+        if self.loses_nothing && open {
+            self.report(&Damage::Dropped { process: at.index, pt_index, match_bits });
         }
     }
 
@@ -120,6 +132,19 @@ impl NiState {
             self.counts.iter().map(|c| which(c).load(Ordering::Relaxed)).sum()
         };
         (sum(|c| &c.puts), sum(|c| &c.gets), sum(|c| &c.bytes))
+    }
+
+    /// Writes our access control entry with this index.
+    pub(crate) fn admit(
+        &self,
+        owner: &mut OwnerTables,
+        index: AcIndex,
+        words: AcWords,
+    ) -> Result<(), PtlError> {
+        let entry = self.peers.own.view.ac(index).ok_or(PtlError::AcIndexInvalid)?;
+        owner.admissions[index as usize] = words;
+        access::write(entry, &self.peers.own_versions.entries[index as usize], &words);
+        Ok(())
     }
 
     /// Takes bytes of the arena permanently: their offset.

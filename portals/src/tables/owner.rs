@@ -8,6 +8,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::arena::{AcWords, IdentWords, MdWords, MeWords, PieceWords, ShapeWords};
 use crate::descriptor::record::Pieces;
 use crate::types::*;
 
@@ -30,13 +31,16 @@ pub(crate) struct OwnerTables {
     pub(crate) old_pieces: Vec<OldPieces>,
     pub(crate) free_iovs: Vec<u64>,
     pub(crate) free_eqs: Vec<u32>,
-    /// Size and offset of the ring of each queue.
-    pub(crate) rings: Vec<(u64, u64)>,
+    pub(crate) rings: Vec<ShapeWords>,
     /// Size and offset of rings that can be reused.
     pub(crate) free_rings: Vec<(u64, u64)>,
     pub(crate) next_eq_key: u64,
     /// First free byte of the arena.
     pub(crate) next_byte: usize,
+    pub(crate) ident: IdentWords,
+    pub(crate) admissions: Vec<AcWords>,
+    /// What was written into the cells of descriptors; as long as the highest index in use needs.
+    pub(crate) written: Vec<WrittenMd>,
 }
 
 impl OwnerTables {
@@ -53,10 +57,13 @@ impl OwnerTables {
             old_pieces: Vec::new(),
             free_iovs: Vec::new(),
             free_eqs: (0..limits.max_eqs).rev().collect(),
-            rings: vec![(0, 0); limits.max_eqs as usize],
+            rings: vec![ShapeWords::default(); limits.max_eqs as usize],
             free_rings: Vec::new(),
             next_eq_key: 0,
             next_byte,
+            ident: IdentWords::default(),
+            admissions: vec![AcWords::default(); limits.max_ac_index as usize + 1],
+            written: Vec::new(),
         }
     }
 }
@@ -71,6 +78,15 @@ pub(crate) struct MeRecord {
     pub(crate) unlink: bool,
     /// Index of its descriptor.
     pub(crate) md: Option<u16>,
+    pub(crate) words: MeWords,
+}
+
+/// What was written into the arena for a descriptor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WrittenMd {
+    pub(crate) words: MdWords,
+    /// Of a scattered descriptor.
+    pub(crate) pieces: Vec<PieceWords>,
 }
 
 /// A removed descriptor whose record and cell must not be reused yet.

@@ -6,9 +6,9 @@
 use core::sync::atomic::Ordering;
 
 use super::{NiState, OwnerTables};
-use crate::arena::EqCell;
 use crate::arena::hazard;
 use crate::arena::ring::{self, reserved_by};
+use crate::arena::{EqCell, ShapeWords};
 use crate::types::*;
 
 impl NiState {
@@ -32,11 +32,6 @@ impl NiState {
         }
     }
 
-    /// The key that descriptors store for this queue.
-    pub(crate) fn eq_key(&self, index: u32) -> u64 {
-        self.eq_cell(index).shape.key.load(Ordering::Relaxed)
-    }
-
     /// Records that a descriptor no longer logs to the queue.
     pub(crate) fn eq_release(&self, owner: &mut OwnerTables, index: u32) {
         self.eqs[index as usize].descriptors.fetch_sub(1, Ordering::Relaxed);
@@ -51,7 +46,8 @@ impl NiState {
         {
             return;
         }
-        owner.free_rings.push(owner.rings[index as usize]);
+        let ShapeWords { ring, size, .. } = owner.rings[index as usize];
+        owner.free_rings.push((size, ring));
         owner.free_eqs.push(index);
     }
 

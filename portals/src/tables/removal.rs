@@ -25,7 +25,7 @@ const UNUSED_WITHIN_NS: u64 = 1_000_000_000;
 
 impl NiState {
     /// A process that uses one of our descriptors now; `anywhere` includes peers.
-    fn holder(&self, index: u32, anywhere: bool) -> Option<u32> {
+    pub(crate) fn holder(&self, index: u32, anywhere: bool) -> Option<u32> {
         let own = &self.peers.own.view.header().hazards;
         if hazard::names(own, |word| word.names(self.peers.index, index)) {
             return Some(self.peers.index);
@@ -128,7 +128,10 @@ impl NiState {
     /// Whether no hazard and no event can name this removed descriptor any more.
     fn rested(&self, owner: &mut OwnerTables, resting: &mut Resting) -> bool {
         if resting.hazards {
-            if self.holder(resting.index, true).is_some() {
+            let pending = &self.mds[resting.index as usize].pending;
+            // Acquire pairs with the Release in `transfer_end`. A framed message ends before the
+            // descriptor unlinks itself; a peer can write otherwise.
+            if self.holder(resting.index, true).is_some() || pending.load(Ordering::Acquire) != 0 {
                 return false;
             }
             // Only now have all of its events been posted.
@@ -169,11 +172,12 @@ impl NiState {
     }
 
     /// Makes a record live.
-    fn publish(&self, index: u32, state: u64) -> MdHandle {
+    fn publish(&self, owner: &mut OwnerTables, index: u32, state: u64) -> MdHandle {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
         let generation =
             control::generation(record.control.load(Ordering::Relaxed)).wrapping_add(1) & 0xffff;
         cell.generation.store(generation, Ordering::Relaxed);
+        owner.written[index as usize].words.generation = generation;
         cell.state.0.store(state, Ordering::Relaxed);
         record.pending.store(0, Ordering::Relaxed);
         record.handle.store(generation << 16 | index, Ordering::Relaxed);
@@ -198,7 +202,7 @@ impl NiState {
         }
         self.mds[index as usize].me.store(me, Ordering::Relaxed);
         self.mds[index as usize].unlink.store(unlink == Unlink::Unlink, Ordering::Relaxed);
-        Ok(self.publish(index, state))
+        Ok(self.publish(owner, index, state))
     }
 
     /// Removes a descriptor unless it is in use; `with_me`: its match entry is being removed

@@ -122,7 +122,7 @@ impl NiState {
                 Some(self.transfer_begin(&matched, header, OpHalf::Arrival(header.kind)))
             }
             _ => {
-                self.peers.drop_at(&self.peers.own);
+                self.dropped(&self.peers.own, header.pt_index, header.match_bits);
                 None
             }
         };
@@ -149,7 +149,7 @@ impl NiState {
             Some(self.transfer_begin(&matched, header, OpHalf::Reply))
         });
         if transfer.is_none() {
-            self.peers.drop_at(&self.peers.own);
+            self.dropped(&self.peers.own, header.pt_index, header.match_bits);
         }
         transfer
     }
@@ -167,7 +167,7 @@ impl NiState {
             self.peers.post_ack(local, remote_offset, mlength, header, true).then_some(())
         };
         if self.with_local(md, post).is_none() {
-            self.peers.drop_at(&self.peers.own);
+            self.dropped(&self.peers.own, header.pt_index, header.match_bits);
         }
     }
 

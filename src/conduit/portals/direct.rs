@@ -140,7 +140,7 @@ pub trait SharedHost: Send + Sync {
     /// lock word), if there is one now.
     fn blocked_by(&self) -> Option<u32>;
 
-    /// Ends the job if the next slot of a queue of ours is damaged: a peer has overwritten it, and
-    /// its event will never come.
-    fn check_queues(&self);
+    /// Ends the job if a peer has overwritten words of the network that this process alone writes,
+    /// or a slot that its next event is due in: what it waits for may never come.
+    fn check_memory(&self);
 }

@@ -81,6 +81,8 @@ impl Emulation {
     ) -> Result<Emulation, PortalsError> {
         let mut interface = interface.map_err(|e| error("PtlNIInit", e))?;
         interface.set_damage_handler(damaged);
+        // Credits and tickets bound what is sent to each descriptor and queue.
+        interface.expect_no_loss();
         if config.threads == 1 {
             // SAFETY: a conduit that is configured for one thread is never called by two at once.
             unsafe { interface.set_single_threaded() };
@@ -494,7 +496,7 @@ impl SharedHost for Emulation {
         self.interface.blocked_by()
     }
 
-    fn check_queues(&self) {
-        self.interface.check_queues();
+    fn check_memory(&self) {
+        self.interface.check_arena();
     }
 }
