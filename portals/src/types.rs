@@ -361,6 +361,14 @@ pub enum Damage {
         /// The value that was found.
         found: u64,
     },
+    /// The addresses of a peer's descriptor, which lie in private memory of that peer, are not the
+    /// ones that it wrote: no byte was moved.
+    Address {
+        /// Index of the process.
+        process: u32,
+        /// Index of its descriptor.
+        md: u32,
+    },
     /// A queue has lost events, or a peer has overwritten the count; reported after
     /// [`crate::NetworkInterface::expect_no_loss`] only.
     Lost {
@@ -451,6 +459,10 @@ impl core::fmt::Display for Damage {
                 f,
                 "word `{word}` of {} {index} of this process holds {found:#x}, which no correct process leaves there",
                 table.name()
+            ),
+            Damage::Address { process, md } => write!(
+                f,
+                "the addresses of descriptor {md} of process {process} of this host are not the ones that it wrote"
             ),
             Damage::Lost { queue, lost } => {
                 write!(f, "event queue {queue} of this process counts {lost} lost events")

@@ -41,6 +41,19 @@ pub(crate) struct Ident {
     pub(crate) max_pt_index: AtomicU32,
 }
 
+/// The check of an address in the owner's address space, which deliverers cannot bound: they
+/// refuse an address that does not have its seal.
+pub(crate) fn seal(address: u64, length: u64) -> u32 {
+    let mix = |word: u64, factor: u64| (word ^ word >> 32).wrapping_mul(factor);
+    let mixed = mix(mix(address ^ MAGIC, 0x9e37_79b9_7f4a_7c15) ^ length, 0xd6e8_feb8_6659_fd93);
+    (mixed >> 32) as u32
+}
+
+/// Whether these words have the seal that was written with them.
+pub(crate) fn is_sealed(address: Peer<u64>, length: Peer<u64>, with: &AtomicU32) -> bool {
+    Peer::new(with.load(Ordering::Relaxed)).equals(seal(address.data(), length.data()))
+}
+
 /// Reads a word of another process's arena.
 #[inline(always)]
 pub(crate) fn peer_word(word: &AtomicU64) -> Peer<u64> {
@@ -134,6 +147,9 @@ pub(crate) struct MdCell {
     /// queue.
     pub(crate) eq_key: AtomicU64,
     pub(crate) generation: AtomicU32,
+    /// [`seal`] of the address and the length; of a scattered descriptor, of the offset and the
+    /// length.
+    pub(crate) seal: AtomicU32,
     /// See [`state`](crate::descriptor::state).
     pub(crate) state: OwnLine<AtomicU64>,
 }
@@ -158,7 +174,8 @@ impl IovTable {
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct IovPiece {
-    pub(crate) kind: AtomicU64,
+    pub(crate) kind: AtomicU32,
+    pub(crate) seal: AtomicU32,
     pub(crate) start: AtomicU64,
     pub(crate) address: AtomicU64,
     pub(crate) length: AtomicU64,

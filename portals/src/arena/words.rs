@@ -91,13 +91,15 @@ owner_words! {
         iov: u64,
         eq_key: u64,
         generation: u32,
+        seal: u32,
     }
 }
 
 owner_words! {
     /// Of [`IovPiece`].
     PieceWords, IovPiece {
-        kind: u64,
+        kind: u32,
+        seal: u32,
         start: u64,
         address: u64,
         length: u64,

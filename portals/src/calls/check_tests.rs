@@ -195,6 +195,7 @@ fn each_word_of_the_owner_is_compared() {
             scene.finds_any(ArenaTable::Md, md, word, at);
         }
         scene.finds_any(ArenaTable::Md, md, "generation", &cell.generation);
+        scene.finds_any(ArenaTable::Md, md, "seal", &cell.seal);
     }
     let scattered = scene.mds[1];
     let offset = view.md(scattered).unwrap().iov.load(Relaxed);
@@ -202,6 +203,7 @@ fn each_word_of_the_owner_is_compared() {
     scene.finds_any(ArenaTable::Iov, scattered, "count", &table.count);
     for piece in &table.pieces[..2] {
         scene.finds_any(ArenaTable::Iov, scattered, "kind", &piece.kind);
+        scene.finds_any(ArenaTable::Iov, scattered, "seal", &piece.seal);
         scene.finds_any(ArenaTable::Iov, scattered, "start", &piece.start);
         scene.finds_any(ArenaTable::Iov, scattered, "address", &piece.address);
         scene.finds_any(ArenaTable::Iov, scattered, "length", &piece.length);

@@ -118,6 +118,60 @@ fn a_message_to_oneself_reaches_targets_only() {
     assert_eq!((target, readable, source), ([1; 16], [1; 16], [1; 16]));
 }
 
+/// What a peer says of its private memory, where deliverers cannot bound it, is used only if no
+/// process has changed it.
+#[test]
+fn bytes_go_to_no_other_address_than_the_owner_wrote() {
+    let mut nis = fabric(2, AttachPolicy::Allowed);
+    nis[0].set_damage_handler(found);
+    let (a, b) = (&nis[0], &nis[1]);
+    let (mut target, mut other, mut source) = ([1u8; 64], [1u8; 64], [2u8; 8]);
+    let one = attach(b, &mut target[..32], OP_PUT);
+    let mut piece = [MdIovec { base: target[32..].as_mut_ptr().cast(), len: 32 }];
+    let me = b.me_attach(PT + 1, PtlProcessId::ANY, BITS, 0, Unlink::Retain, InsPos::After);
+    let scattered = MemoryDescriptor {
+        start: piece.as_mut_ptr().cast(),
+        length: 1,
+        ..md(&mut [], OP_PUT | IOVEC | MANAGE_REMOTE, EqHandle::NONE)
+    };
+    // SAFETY: as in `attach`.
+    let two = unsafe { b.md_attach(me.unwrap(), &scattered, Unlink::Retain) }.unwrap();
+    // SAFETY: as above.
+    let from = unsafe { a.md_bind(&md(&mut source, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
+    let put = |pt, at| {
+        a.put(from, AckReq::NoAck, b.id(), pt, 0, BITS, at, 0).unwrap();
+        taken()
+    };
+    assert_eq!((put(PT, 0), put(PT + 1, 0)), (None, None));
+    // A process that exists would be written to.
+    b.state.peers.own.view.header().ident.os_pid.store(0x3fff_ffff, Relaxed);
+    assert_eq!((put(PT, 8), put(PT + 1, 8)), (None, None));
+    let written = [[2; 16], [1; 16], [2; 16], [1; 16]].concat();
+    assert_eq!(target[..], written);
+    let elsewhere = other.as_mut_ptr().addr() as u64;
+    let (cell, vector) = (b.state.own_cell(one.0 & 0xffff), b.state.own_cell(two.0 & 0xffff));
+    let view = &b.state.peers.own.view;
+    let table = view.iov(sys::peer::Peer::new(vector.iov.load(Relaxed))).unwrap();
+    for (pt, md, word, value) in [
+        (PT, one, &cell.address, elsewhere),
+        (PT, one, &cell.length, 64),
+        (PT + 1, two, &vector.iov, 0),
+        (PT + 1, two, &vector.length, 64),
+        (PT + 1, two, &table.pieces[0].address, elsewhere),
+        (PT + 1, two, &table.pieces[0].length, 64),
+    ] {
+        let before = word.swap(value, Relaxed);
+        let damage = Damage::Address { process: 1, md: md.0 & 0xffff };
+        let found = put(pt, 16);
+        // Where no table is, nothing is said about its seals.
+        assert!(found == Some(damage) || value == 0 && found.is_none(), "{value:#x}");
+        word.store(before, Relaxed);
+    }
+    assert_eq!(target[..], written);
+    assert_eq!(other, [1; 64]);
+    assert_eq!((put(PT, 16), put(PT + 1, 16)), (None, None));
+}
+
 /// An event that names a descriptor which does not exist is reported and skipped.
 #[test]
 fn an_event_of_no_descriptor_is_reported() {

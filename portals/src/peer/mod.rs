@@ -38,6 +38,19 @@ pub(crate) struct MappedPeer {
     pub(crate) shortcuts: MatchCache,
     /// Cross-memory attach: one of the states below.
     attach: AtomicU8,
+    /// The process id with which it works. Private: in the arena, any process can change it.
+    attached: AtomicU32,
+}
+
+impl MappedPeer {
+    /// The process id to reach private memory with; no process has the id that this returns if
+    /// cross-memory attach does not work.
+    pub(crate) fn attached_pid(&self) -> u32 {
+        match self.attach.load(Ordering::Acquire) {
+            WORKS => self.attached.load(Ordering::Relaxed),
+            _ => 0,
+        }
+    }
 }
 
 const UNTRIED: u8 = 0;
@@ -54,6 +67,7 @@ impl MappedPeer {
             rings,
             shortcuts: MatchCache::default(),
             attach: AtomicU8::new(UNTRIED),
+            attached: AtomicU32::new(0),
         }
     }
 }
@@ -250,7 +264,11 @@ impl Peers {
         // SAFETY: the buffer is a writable word.
         let read = self.nal.may_attach() && unsafe { attach::read(pid, address, buffer, 8) };
         let works = read && word == MAGIC;
-        peer.attach.store(if works { WORKS } else { FAILS }, Ordering::Relaxed);
+        if works {
+            peer.attached.store(pid, Ordering::Relaxed);
+        }
+        // Release pairs with the Acquire in `attached_pid`.
+        peer.attach.store(if works { WORKS } else { FAILS }, Ordering::Release);
         works
     }
 

@@ -76,7 +76,7 @@ impl Peers {
     fn reaches_pieces(&self, peer: &MappedPeer, cell: &MdCell) -> bool {
         let Some(table) = peer.view.iov(peer_word(&cell.iov)) else { return false };
         table.used().iter().all(|piece| {
-            let kind = MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed));
+            let kind = MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed).into());
             self.shares(peer, kind)
         })
     }

@@ -7,7 +7,7 @@
 use core::sync::atomic::Ordering;
 
 use super::copy::copy;
-use crate::arena::{IOVECS, peer_word};
+use crate::arena::{IOVECS, is_sealed, peer_word};
 use crate::base::fault;
 use crate::deliver::Matched;
 use crate::descriptor::record::{MdMemory, MdRecord};
@@ -86,23 +86,45 @@ impl NiState {
             let (start, address) = (peer_word(&cell.start), peer_word(&cell.address));
             let length = Peer::new(mlength);
             let location = self.peers.locate(peer, kind, start, address, offset, length)?;
+            if let Location::Remote(_) = location {
+                let whole = peer_word(&cell.length);
+                let inside = length.map(|length| offset.saturating_add(length));
+                if !is_sealed(address, whole, &cell.seal) || inside.at_most(whole.data()).is_none()
+                {
+                    return self.address_is_damaged(peer, matched);
+                }
+            }
             let mut out = ByteRanges::new();
             out.push(location, mlength);
             return Some(out);
         }
-        let table = peer.view.iov(peer_word(&cell.iov))?;
+        let iov = peer_word(&cell.iov);
+        let table = peer.view.iov(iov)?;
+        let mut sealed = is_sealed(iov, peer_word(&cell.length), &cell.seal);
         let mut whole = true;
         let pieces = table.used().iter().map(|piece| {
             let size = peer_word(&piece.length);
-            let kind = MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed));
+            let kind = MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed).into());
             let (start, address) = (peer_word(&piece.start), peer_word(&piece.address));
             let location = self.peers.locate(peer, kind, start, address, 0, size);
             whole &= location.is_some();
+            sealed &= is_sealed(address, size, &piece.seal);
             // A location was checked for this size, or the kernel checks what it is used for.
             (location.unwrap_or(NOWHERE), size.data())
         });
         let out = ByteRanges::cut(offset, mlength, pieces);
+        if !sealed {
+            return self.address_is_damaged(peer, matched);
+        }
         whole.then_some(out)
+    }
+
+    /// Reports that the addresses of a peer's descriptor were overwritten: its owner does not
+    /// change them while a hazard names it.
+    #[cold]
+    fn address_is_damaged(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<ByteRanges> {
+        self.report(&Damage::Address { process: peer.index, md: matched.md });
+        None
     }
 
     /// Moves the bytes of a matched message between a descriptor of ours and the target. Hazards
@@ -202,7 +224,7 @@ impl NiState {
     ) -> bool {
         let needs = if to_target { md_options::OP_PUT } else { md_options::OP_GET };
         let Some(remote) = self.target_ranges(peer, matched, needs) else { return false };
-        let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
+        let pid = peer.attached_pid();
         let (from, to) = if to_target { (local, &remote) } else { (&remote, local) };
         let moved = copy_all(from, to, pid);
         fault::point("put.copied");
@@ -219,7 +241,7 @@ impl NiState {
     ) -> bool {
         let needs = md_options::OP_PUT | md_options::OP_GET;
         let Some(remote) = self.target_ranges(peer, matched, needs) else { return false };
-        let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
+        let pid = peer.attached_pid();
         let mut before = [0u8; 64];
         let length = bytes.len().min(before.len());
         let old = ByteRanges::one(before.as_mut_ptr(), length as u64);
