@@ -193,7 +193,7 @@ impl<P: Portals> Conduit<P> {
                 self.stats.caught.fetch_add(1, Ordering::Relaxed);
                 overflow(e.hdr_data)
             }
-            _ => {}
+            _ => self.further_kind(&e),
         }
         true
     }

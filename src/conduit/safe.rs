@@ -92,7 +92,7 @@ impl<P: Portals> Conduit<P> {
                 self.rma_ended(up, descriptor, bits, Hold::get, finish)
             }
             // Some Portals post a SEND event for a get.
-            (MdEventKind::SendEnd, MessageKind::Get) => true,
+            (MdEventKind::SendEnd, MessageKind::Get) => self.portals.posts_further_kinds(),
             _ => return self.no_message(&e),
         };
         if !awaited {
@@ -100,12 +100,24 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// An event that is of no message of this library: some Portals post further kinds, which
-    /// count as nothing. One of the other kinds is damaged.
+    /// An event that is of no message of this library.
     #[cold]
     fn no_message(&self, e: &MdEvent) {
         if !matches!(e.kind, MdEventKind::Other | MdEventKind::Unlink) {
             not_awaited(e);
+        }
+        self.further_kind(e);
+    }
+
+    /// An event of a kind that counts as nothing. It is damaged if this network posts no such
+    /// event: what it stood for would never end.
+    #[cold]
+    pub(super) fn further_kind(&self, e: &MdEvent) {
+        if !self.portals.posts_further_kinds() {
+            report::damaged(format_args!(
+                "an event with match bits {:#018x} has the kind {:?}, which no event of its queue has",
+                e.match_bits, e.kind
+            ))
         }
     }
 

@@ -41,6 +41,8 @@ impl<P: Portals> Conduit<P> {
             if e.kind == MdEventKind::PutEnd {
                 let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
                 self.system_arrived(up, source, message);
+            } else {
+                self.further_kind(&e);
             }
             if served == self.config.sys_limit {
                 break;

@@ -208,6 +208,10 @@ impl Portals for Emulation {
         from_ptl(self.interface.id())
     }
 
+    fn posts_further_kinds(&self) -> bool {
+        false
+    }
+
     fn eq_alloc(&self, count: usize) -> Result<EqWatch, PortalsError> {
         let eq = self.interface.eq_alloc(count as u64, None);
         eq.and_then(|eq| self.interface.eq_watch(eq)).map_err(|e| error("PtlEQAlloc", e))

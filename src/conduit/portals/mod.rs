@@ -304,6 +304,11 @@ pub trait Portals: Send + Sync + 'static {
     fn echoes_match_bits(&self) -> bool {
         true
     }
+    /// Whether queues may hold events of kinds that the specification does not name for a
+    /// descriptor, or that its flags disable: some Portals post such, and they count as nothing.
+    fn posts_further_kinds(&self) -> bool {
+        true
+    }
     /// Largest message in bytes.
     fn max_transfer(&self) -> usize {
         usize::MAX
