@@ -193,7 +193,8 @@ pub(crate) struct EqShape {
     pub(crate) size: AtomicU64,
 }
 
-/// What producers record of events that found no room.
+/// What producers record besides events: those that found no room, and how far the queue is
+/// claimed.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct EqLosses {
@@ -201,6 +202,38 @@ pub(crate) struct EqLosses {
     pub(crate) count: AtomicU64,
     /// The ticket that the last of them would have had.
     pub(crate) last: AtomicU64,
+    /// What producers that wait for long know: a [`ClaimedBelow`].
+    pub(crate) claimed: AtomicU64,
+}
+
+/// A ticket of a queue below which all are claimed: the key of the queue 40-63, the ticket 0-39.
+/// Of two of one queue the greater number is the later.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClaimedBelow(u64);
+
+impl ClaimedBelow {
+    const TICKET_BITS: u32 = 40;
+
+    pub(crate) fn new(key: u64, ticket: u64) -> ClaimedBelow {
+        let above = u64::BITS - Self::TICKET_BITS;
+        ClaimedBelow(key << Self::TICKET_BITS | ticket << above >> above)
+    }
+
+    /// Records this in the words of its queue, which producers share.
+    pub(crate) fn store(self, word: &AtomicU64) {
+        if word.load(Ordering::Relaxed) < self.0 {
+            // Release pairs with the Acquire in `covers`: the claims are visible.
+            word.fetch_max(self.0, Ordering::Release);
+        }
+    }
+
+    /// Whether such a word says of the queue with `key` that `ticket` is claimed.
+    pub(crate) fn covers(word: &AtomicU64, key: u64, ticket: u64) -> bool {
+        let (known, ticket) = (word.load(Ordering::Acquire), ClaimedBelow::new(key, ticket).0);
+        let same_queue = (known ^ ticket) >> Self::TICKET_BITS == 0;
+        // The difference is in the top bits, where its sign is right.
+        same_queue && (known.wrapping_sub(ticket) << (u64::BITS - Self::TICKET_BITS)) as i64 > 0
+    }
 }
 
 /// An event queue.

@@ -121,17 +121,22 @@ fn next_slot<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u
 }
 
 /// Damage of the slot that the consumer is at, if its ticket is `next`: that ticket and the
-/// control. `delivers` tells whether a producer may be between its claim and its publication now.
+/// control. `delivers` tells whether a producer may be between its claim and its publication now,
+/// `claimed` whether it is known that a producer has claimed a ticket.
 pub(crate) fn damage<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
     size: u64,
     next: &AtomicU64,
     delivers: impl Fn(u32) -> bool,
+    claimed: impl Fn(u64) -> bool,
 ) -> Option<(u64, u64)> {
     let ticket = next.load(Ordering::Acquire);
+    // Before the looks: they find a claim that is known.
+    let claimed = claimed(ticket);
     let look = || next_slot(&control_of, size, ticket);
     let first = look();
     let control = match first {
+        NextSlot::Free if claimed => free(ticket, size),
         NextSlot::Published | NextSlot::Free => return None,
         NextSlot::Damaged(control) => control,
         NextSlot::Reserved(producer) if delivers(producer) => return None,

@@ -486,6 +486,9 @@ fn deliver(ni: &NetworkInterface, to: &NetworkInterface, number: usize, over: &A
         let source = unsafe { ni.md_bind(&source, Unlink::Unlink) }.unwrap();
         let (ac, bits) = (at.is_multiple_of(5).into(), ((at % 2) as u64) << 8);
         let _ = ni.put(source, AckReq::Ack, to.id(), PT, ac, bits, 0, 0);
+        if at.is_multiple_of(16) {
+            ni.check_arena();
+        }
         while ni.eq_get(eq).unwrap().is_some() {}
         while ni.md_unlink(source) == Err(PtlError::MdInUse) {}
         while ni.eq_get(eq).unwrap().is_some() {}

@@ -247,3 +247,54 @@ fn a_slot_that_no_producer_left_so_is_reported() {
     control(ticket).store(published(ticket, size), Relaxed);
     assert_eq!(check(), None);
 }
+
+/// An event that was destroyed after it was posted is missed, even if it was the last one: its
+/// producer knows that it has claimed the slot.
+#[test]
+fn the_last_event_is_missed_if_it_was_destroyed() {
+    let mut nis = fabric(3, AttachPolicy::Denied);
+    nis[0].set_damage_handler(found);
+    let (owner, peer) = (&nis[0], &nis[1]);
+    let eq = owner.eq_alloc(4, None).unwrap();
+    let mut memory = [0u8; 8];
+    let me = owner.me_attach(PT, PtlProcessId::ANY, BITS, 0, Unlink::Retain, InsPos::After);
+    let target = md(&mut memory[..0], OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, eq);
+    // SAFETY: no bytes, here and below.
+    unsafe { owner.md_attach(me.unwrap(), &target, Unlink::Retain) }.unwrap();
+    let queue = eq.0 & 0xffff;
+    let slots = owner.state.peers.own.rings[queue as usize].slots();
+    let check = || {
+        owner.check_arena();
+        taken()
+    };
+    let send = |from: &NetworkInterface| {
+        // SAFETY: as above.
+        let source = unsafe { from.md_bind(&md(&mut [], 0, EqHandle::NONE), Unlink::Retain) };
+        from.put(source.unwrap(), AckReq::NoAck, owner.id(), PT, 0, BITS, 0, 0).unwrap();
+    };
+    for (round, (from, tells)) in [(peer, true), (owner, false)].into_iter().enumerate() {
+        let ticket = 4 + round as u64;
+        send(from);
+        let control = &slots.at(ticket).control;
+        let posted = control.swap(published(ticket.wrapping_sub(4), 4), Relaxed);
+        // Of another process, nothing shows that there was an event until it tells.
+        if tells {
+            assert_eq!(check(), None);
+            nis[2].check_arena();
+            from.check_arena();
+        }
+        let damage = Damage::Slot { queue, ticket, control: published(ticket - 4, 4) };
+        assert_eq!(check(), Some(damage));
+        control.store(posted, Relaxed);
+        assert_eq!(check(), None);
+        assert!(owner.eq_get(eq).unwrap().is_some());
+        from.check_arena();
+        assert_eq!(check(), None);
+    }
+    // What is told of another queue with this index counts for nothing.
+    let cell = owner.state.eq_cell(queue);
+    cell.losses.claimed.fetch_add(1 << 40 | 100, Relaxed);
+    assert_eq!(check(), None);
+    cell.losses.claimed.fetch_sub(1 << 40, Relaxed);
+    assert!(check().is_some());
+}

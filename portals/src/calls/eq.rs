@@ -80,6 +80,7 @@ impl NetworkInterface {
         cell.head.0.store(size, relaxed);
         cell.losses.count.store(0, relaxed);
         cell.losses.last.store(0, relaxed);
+        cell.losses.claimed.store(0, relaxed);
         // A producer that sees the key sees the rest.
         fence(Ordering::Release);
         shape.store(&cell.shape);

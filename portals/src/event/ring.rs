@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::arena::ring::{self, Memo, published};
-use crate::arena::{ArenaView, EqCell, EventSlot, LINE, peer_word};
+use crate::arena::{ArenaView, ClaimedBelow, EqCell, EventSlot, LINE, peer_word};
 use crate::base::{fault, prefetch};
 use crate::types::*;
 
@@ -91,6 +91,26 @@ impl EventRing {
         self.memo.restart(head);
         self.key.store(key, Ordering::Release);
         true
+    }
+
+    /// Records in the queue how far this process knows it to be claimed. For a thread that waits
+    /// for long: its last event may have been destroyed after it was posted.
+    pub(crate) fn tell_claimed(&self, cell: &EqCell) {
+        // Acquire: the hint is that of this queue or of a later one, whose key differs.
+        let key = self.key();
+        if key != 0 {
+            ClaimedBelow::new(key, self.memo.hint()).store(&cell.losses.claimed);
+        }
+    }
+
+    /// The key of the queue; 0: not set up.
+    pub(crate) fn key(&self) -> u64 {
+        self.key.load(Ordering::Acquire)
+    }
+
+    /// Whether this process has claimed the ticket, or one after it.
+    pub(crate) fn has_claimed(&self, ticket: u64) -> bool {
+        self.memo.hint().wrapping_sub(ticket) as i64 > 0
     }
 
     /// Whether this is the ring of the queue with `key`, which a peer wrote; no queue has key 0.

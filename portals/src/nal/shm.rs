@@ -258,7 +258,7 @@ unsafe impl Nal for Fabric {
         }
         // A sender publishes no hazard, so a claim alone is no damage.
         let control_of = |ticket| self.control_of(self.index, ticket);
-        let damage = ring::damage(control_of, FRAMES, &self.next, |_| true);
+        let damage = ring::damage(control_of, FRAMES, &self.next, |_| true, |_| false);
         damage.map(|(ticket, control)| Damage::Frame { ticket, control })
     }
 

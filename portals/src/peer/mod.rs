@@ -219,6 +219,20 @@ impl Peers {
         Some((peer, peer.shortcuts.of(kind, pt_index, match_bits)))
     }
 
+    /// Tells the peers that this process has addressed how far it knows their queues to be
+    /// claimed.
+    pub(crate) fn tell_claimed(&self) {
+        for peer in &self.mapped {
+            // SAFETY: as in `cached`.
+            let Some(peer) = (unsafe { peer.load(Ordering::Acquire).as_ref() }) else { continue };
+            for (index, ring) in (0..).zip(&peer.rings) {
+                if let Some(cell) = peer.view.eq(index) {
+                    ring.tell_claimed(cell);
+                }
+            }
+        }
+    }
+
     /// The peers whose arenas are mapped, with their headers.
     pub(crate) fn peer_headers(&self) -> impl Iterator<Item = (u32, &ArenaHeader)> {
         (0..self.size).filter_map(|peer| Some((peer, self.header_of(peer)?)))

@@ -27,6 +27,7 @@ impl NiState {
             .or_else(|| self.admission_damage(owner))
             .or_else(|| self.descriptor_damage(owner))
             .or_else(|| self.eq_damage(owner))
+            .or_else(|| self.queue_damage(owner))
             .or_else(|| self.header_damage())
     }
 

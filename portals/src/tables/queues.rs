@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use super::{NiState, OwnerTables};
 use crate::arena::hazard;
 use crate::arena::ring::{self, reserved_by};
-use crate::arena::{EqCell, ShapeWords};
+use crate::arena::{ClaimedBelow, EqCell, ShapeWords};
 use crate::types::*;
 
 impl NiState {
@@ -87,8 +87,8 @@ impl NiState {
 
     /// Damage of the slot that a live queue's next event is due in. A slot that a process has
     /// claimed is damaged if that process is not delivering: a claim is made and published while
-    /// a hazard names a descriptor of the queue.
-    pub(crate) fn queue_damage(&self) -> Option<Damage> {
+    /// a hazard names a descriptor of the queue. A free slot is damaged if it was claimed.
+    pub(super) fn queue_damage(&self, _no_queue_changes: &OwnerTables) -> Option<Damage> {
         (0..).zip(self.eqs.iter().zip(&self.peers.own.rings)).find_map(
             |(queue, (record, ring))| {
                 if record.handle.load(Ordering::Acquire) & 1 == 0 {
@@ -97,7 +97,12 @@ impl NiState {
                 let slots = ring.slots();
                 let control_of = |ticket| &slots.at(ticket).control;
                 let delivers = |producer| self.delivers(producer);
-                let damage = ring::damage(control_of, slots.size, &record.next, delivers);
+                let told = &self.eq_cell(queue).losses.claimed;
+                let claimed = |ticket| {
+                    ring.has_claimed(ticket) || ClaimedBelow::covers(told, ring.key(), ticket)
+                };
+                let next = &record.next;
+                let damage = ring::damage(control_of, slots.size, next, delivers, claimed);
                 damage.map(|(ticket, control)| Damage::Slot { queue, ticket, control })
             },
         )
