@@ -291,7 +291,7 @@ fn the_last_event_is_missed_if_it_was_destroyed() {
         from.check_arena();
         assert_eq!(check(), None);
     }
-    // What is told of another queue with this index counts for nothing.
+    // A ticket of another queue with this index counts for nothing.
     let cell = owner.state.eq_cell(queue);
     cell.losses.claimed.fetch_add(1 << 40 | 100, Relaxed);
     assert_eq!(check(), None);
