@@ -46,8 +46,8 @@ pub struct GasnetJob {
     pub(super) boot: Bootstrap,
     pub(super) stats_files: Option<StatsFiles>,
     pub(super) stopped_peer_reported: AtomicBool,
-    /// When a thread last checked the shared memory.
-    pub(super) memory_checked: AtomicU64,
+    /// When a thread last looked for what blocks it.
+    pub(super) looked: AtomicU64,
     /// That of the host, if its ranks share memory.
     pub(super) scratch: Option<HostScratch>,
 }

@@ -90,7 +90,7 @@ impl GasnetJob {
             boot,
             stats_files,
             stopped_peer_reported: AtomicBool::new(false),
-            memory_checked: AtomicU64::new(0),
+            looked: AtomicU64::new(0),
             scratch,
         }));
         if let Some(extension) = job.endpoint.conduit.shared_host() {

@@ -36,8 +36,8 @@ const RECENTLY_NS: u64 = 20_000_000;
 const LOOK_ROUND: u32 = 256;
 /// A thread that waits while it serves others looks for what blocks it once in this many polls.
 const BUSY_ROUNDS: u32 = 4096;
-/// The shared memory is checked once in this time.
-const CHECK_EVERY_NS: u64 = 100_000_000;
+/// A thread that has waited for so long looks for what blocks it, and looks again after this time.
+const LOOK_EVERY_NS: u64 = 100_000_000;
 /// Reads of shared words before the first poll of a wait for them, about a microsecond.
 const LOOKS: u32 = 64;
 
@@ -198,8 +198,8 @@ impl Ctx {
         {
             sys::thread::yield_now();
             waiting.yielded(now, sys::clock::now_ns());
-            if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
-                self.job.look_at_holder(extension);
+            if let Some(extension) = extension {
+                self.job.look_if_due(extension, now, since);
             }
             return;
         }
@@ -220,17 +220,15 @@ impl Ctx {
         if seen != 0 {
             extension.sleep(seen, nap);
         }
-        if round % 64 == 63 {
-            self.job.look_at_holder(extension);
-        }
+        self.job.look_if_due(extension, now, since);
         slot.doorbell.store(extension.doorbell(), Ordering::Relaxed);
     }
 
-    /// [`GasnetJob::look_at_holder`], for a thread that still serves others.
+    /// [`GasnetJob::look_if_due`], for a thread that still serves others.
     #[cold]
     fn look_while_busy(self) {
         if let Some(extension) = self.endpoint().conduit.shared_host() {
-            self.job.look_at_holder(extension);
+            self.job.look_if_due(extension, sys::clock::now_ns(), 0);
         }
     }
 
@@ -246,17 +244,24 @@ impl Ctx {
 }
 
 impl GasnetJob {
+    /// [`GasnetJob::look_at_holder`], if the thread has waited for long, since the time `since`,
+    /// and no thread has looked for long.
+    fn look_if_due(&self, host: &dyn SharedHost, now: u64, since: u64) {
+        let last = self.looked.load(Ordering::Relaxed).max(since);
+        if now.saturating_sub(last) >= LOOK_EVERY_NS {
+            self.looked.store(now, Ordering::Relaxed);
+            self.look_at_holder(host);
+        }
+    }
+
     /// Checks the shared memory, and the process that holds what this thread waits for, if there
     /// is one: ends the job if the memory is damaged or that process is dead, reports once if it
     /// is stopped.
     #[cold]
+    #[inline(never)]
     fn look_at_holder(&self, host: &dyn SharedHost) {
-        let (now, last) = (sys::clock::now_ns(), self.memory_checked.load(Ordering::Relaxed));
-        if now.saturating_sub(last) >= CHECK_EVERY_NS {
-            self.memory_checked.store(now, Ordering::Relaxed);
-            host.check_memory();
-            self.subsystem.check_words();
-        }
+        host.check_memory();
+        self.subsystem.check_words();
         let Some(rank) = host.blocked_by().map(LocalRank) else { return };
         let Some(pid) = self.boot.exit.pid_of(rank) else { return };
         let Some(rank) = self.placement().job_rank(rank) else { return };
