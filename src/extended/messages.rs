@@ -2,6 +2,9 @@
 //!
 //! Called by the collectives and the vector transfers. Invariant: the payload is
 //! read before the call returns.
+//!
+//! An event with arguments lies in memory that any rank of the host can overwrite. Where a wrong
+//! argument would leave a rank waiting, the last argument is a check of the others.
 
 use crate::client_memory::Src;
 use crate::conduit::Outgoing;
@@ -37,5 +40,39 @@ pub(super) fn reply(
     match payload.len() {
         0 => ctx.reply_to(function, token, &Outgoing::short(handler, args)),
         _ => ctx.reply_to(function, token, &Outgoing::medium(handler, args, payload)),
+    }
+}
+
+/// The check of these arguments.
+pub(super) fn check_of(args: &[i32]) -> i32 {
+    let mix = |sum: u64, arg: &i32| {
+        (sum.rotate_left(23) ^ u64::from(*arg as u32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    };
+    (args.iter().fold(args.len() as u64, mix) >> 32) as i32
+}
+
+/// The arguments before the last, if that is their check.
+pub(super) fn checked(args: &[i32]) -> Option<&[i32]> {
+    let (&check, checked) = args.split_last()?;
+    (check == check_of(checked)).then_some(checked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_arguments_are_found() {
+        let mut args = [5, 0, 1, -7, 0, 0];
+        args[5] = check_of(&args[..5]);
+        assert_eq!(checked(&args), Some(&args[..5]));
+        for (i, bit) in (0..6).flat_map(|i| (0..32).map(move |bit| (i, bit))) {
+            let mut changed = args;
+            changed[i] ^= 1 << bit;
+            assert_eq!(checked(&changed), None);
+        }
+        assert_eq!(checked(&args[..5]), None);
+        assert_eq!(checked(&[0; 6]), None);
+        assert_eq!(checked(&[]), None);
     }
 }

@@ -110,9 +110,15 @@ pub fn transfers(job: &'static GasnetJob) -> &'static Vis {
     &state(job).vis
 }
 
-/// The handler of a barrier's message: an arrival, then the number of the team.
+/// The handler of a barrier's message: an arrival, the number of the team, a check.
 fn on_barrier_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
-    let noted = m.args.split_last().and_then(|(&id, arrival)| {
+    let Some(args) = messages::checked(m.args) else {
+        report::damaged(format_args!(
+            "a barrier message of rank {} was overwritten: {:?}",
+            m.source, m.args
+        ))
+    };
+    let noted = args.split_last().and_then(|(&id, arrival)| {
         let barrier = match id {
             0 => barrier(ctx),
             id => collectives(ctx).team(id as u32)?.barrier(),

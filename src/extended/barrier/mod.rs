@@ -14,6 +14,7 @@ mod value;
 
 use super::handler_ids::BARRIER_ARRIVAL;
 use super::members::TeamMembers;
+use super::messages;
 use super::scratch::ScratchPages;
 use crate::conduit::Outgoing;
 use crate::rank::TeamRank;
@@ -260,7 +261,8 @@ impl BarrierNet for ArrivalSender<'_> {
             Some(members) => members.job_rank(to),
             None => self.ctx.team().job_rank(to),
         };
-        let args = [epoch, round, kind, name, self.barrier.team as i32];
+        let mut args = [epoch, round, kind, name, self.barrier.team as i32, 0];
+        args[5] = messages::check_of(&args[..5]);
         self.ctx.request(self.function, to, &Outgoing::short(BARRIER_ARRIVAL, &args));
     }
 

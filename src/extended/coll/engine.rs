@@ -13,7 +13,9 @@
 //! ```
 
 use super::choice;
-use super::inbox::{CollInbox, CollMessage, MessageId, ReadyNotice, halves, sizes_differ};
+use super::inbox::{
+    CollInbox, CollMessage, MessageId, ReadyNotice, halves, ready_args, sizes_differ, with_check,
+};
 use super::plan::{CollPlan, CollTransfer, TransferMemory};
 use super::request::{CollBuffers, CollId, CollRequest, CollStatus};
 use super::rings::ShortRings;
@@ -210,6 +212,7 @@ impl ActiveColl {
             self.receives.push(slot);
             let ([ah, al], [nh, nl]) = (halves(to.as_ptr().addr()), halves(to.len()));
             let args = [context, number, t.tag as i32, slot as i32, ah, al, nh, nl];
+            let args = ready_args(args);
             self.send(ctx, engine, id.peer, COLL_READY, &args, Src::empty());
         }
         for t in &transfers {
@@ -219,7 +222,7 @@ impl ActiveColl {
                 self.sends.push(LargeSend { id, data });
                 continue;
             }
-            let args = [context, number, t.tag as i32];
+            let args = with_check([context, number, t.tag as i32]);
             self.send(ctx, engine, id.peer, COLL_SMALL, &args, data);
         }
     }
@@ -232,7 +235,7 @@ impl ActiveColl {
         }
         let args = |word: usize| {
             let [high, low] = halves(word);
-            [ready.slot as i32, high, low]
+            with_check([ready.slot as i32, high, low])
         };
         let at = core::ptr::without_provenance_mut::<u8>(ready.at);
         let range = ctx.endpoint().segments()[to].resolve(at, data.len());

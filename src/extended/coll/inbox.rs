@@ -12,6 +12,7 @@
 use super::request::CollId;
 use crate::client_memory::{Dst, Src};
 use crate::conduit::{AmMessage, Category};
+use crate::extended::messages::{self, check_of};
 use crate::rank::JobRank;
 use crate::{fault, report};
 use alloc::boxed::Box;
@@ -113,6 +114,40 @@ pub(super) fn halves(word: usize) -> [i32; 2] {
     [(word >> 32) as i32, word as i32]
 }
 
+/// The arguments of a small message or of a piece: three, and their check.
+pub(super) fn with_check([a, b, c]: [i32; 3]) -> [i32; 4] {
+    [a, b, c, check_of(&[a, b, c])]
+}
+
+/// The three arguments of [`with_check`]. Ends the job if they were overwritten.
+fn three_of(m: &CollMessage<'_>) -> [i32; 3] {
+    match messages::checked(m.args) {
+        Some(&[a, b, c]) => [a, b, c],
+        Some(_) => malformed(m),
+        None => overwritten(m),
+    }
+}
+
+/// Bits of the upper half of a size that hold a check instead. No message is that long.
+const SIZE_CHECK: i32 = !0xffff;
+
+/// The eight arguments of the notice that a receiver expects a large message, of which the seventh
+/// is the upper half of the size: with a check there, since no more than eight fit into a line.
+pub(super) fn ready_args(mut args: [i32; 8]) -> [i32; 8] {
+    args[6] &= !SIZE_CHECK;
+    args[6] |= check_of(&args) & SIZE_CHECK;
+    args
+}
+
+/// A message that no rank has sent so.
+#[cold]
+fn overwritten(m: &CollMessage<'_>) -> ! {
+    report::damaged(format_args!(
+        "a message of a collective, of rank {}, was overwritten: {:?}",
+        m.source, m.args
+    ))
+}
+
 /// The name of a message that begins with context, number and tag.
 fn id_of(m: &CollMessage<'_>, [context, number, tag]: [i32; 3]) -> MessageId {
     let coll = CollId { context: context as u32, number: number as u32 };
@@ -205,10 +240,9 @@ impl CollInbox {
         self.any.store(true, Ordering::Release);
     }
 
-    /// A small message: context, number, tag; the payload is the data.
+    /// A small message: context, number, tag, check; the payload is the data.
     pub(super) fn on_small(&self, m: &CollMessage<'_>) {
-        let &[context, number, tag] = m.args else { malformed(m) };
-        let id = id_of(m, [context, number, tag]);
+        let id = id_of(m, three_of(m));
         let mut tables = self.tables.lock();
         match tables.wanted.remove(&id) {
             Some(i) => {
@@ -234,9 +268,12 @@ impl CollInbox {
     /// The notice that a receiver expects a large message: context, number, tag, slot, address,
     /// size.
     pub(super) fn on_ready(&self, m: &CollMessage<'_>) {
-        let &[context, number, tag, slot, at_high, at_low, n_high, n_low] = m.args else {
-            malformed(m)
-        };
+        let Ok(args) = <[i32; 8]>::try_from(m.args) else { malformed(m) };
+        if ready_args(args) != args {
+            overwritten(m);
+        }
+        let [context, number, tag, slot, at_high, at_low, n_high, n_low] = args;
+        let n_high = n_high & !SIZE_CHECK;
         let id = id_of(m, [context, number, tag]);
         let (at, n) = (word(at_high, at_low), word(n_high, n_low));
         let mut tables = self.tables.lock();
@@ -248,10 +285,10 @@ impl CollInbox {
         self.announce();
     }
 
-    /// A piece of a large message: slot, offset. As a Short: slot, and the size of what the
-    /// sender copied to its destination.
+    /// A piece of a large message: slot, offset, check. As a Short, it has the size of what the
+    /// sender copied to its destination in place of the offset.
     pub(super) fn on_piece(&self, m: &CollMessage<'_>) {
-        let &[number, high, low] = m.args else { malformed(m) };
+        let [number, high, low] = three_of(m);
         let (number, word) = (number as u32, word(high, low));
         let mut tables = self.tables.lock();
         let Some(Some(slot)) = tables.slots.get_mut(number as usize) else { malformed(m) };
