@@ -43,13 +43,14 @@ const PATHS: [TrafficPath; 4] = [
 ];
 /// Writes of one run, all of one class.
 const WRITES: [u32; 4] = [1, 4, 16, 64];
-/// Classes whose words have no check yet: a case draws from the others.
-const UNCHECKED: [WordClass; 5] = [
+/// Classes of words without a check that finds all damage: a case draws from the others.
+const UNCHECKED: [WordClass; 6] = [
     WordClass::PtEntry,
     WordClass::AcEntry,
     WordClass::MeCell,
     WordClass::MdCell,
     WordClass::EqShape,
+    WordClass::EventSlot,
 ];
 /// Microseconds between two writes, at most.
 const APART: u64 = 400;
