@@ -26,6 +26,7 @@
 //! | `mismatch` | thread modes, segment modes and header versions that must not be combined |
 //! | `libportals` | the programs over a libportals that is bound by its header |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
+//! | `sanitizers` | fuzzing; tests under sanitizers and valgrind |
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
 //! | `install` | what the libraries of a tree export |
 //! | `clients` | programs built against an installed tree, by each build system and in each language |
@@ -68,6 +69,7 @@ pub mod reports;
 pub mod sample;
 pub mod scribbled_words;
 pub mod scribbles;
+pub mod sanitizers;
 pub mod segments;
 pub mod starts;
 pub mod test_job;
@@ -136,6 +138,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(mismatch::cases());
     all.extend(install::cases());
     all.extend(network::cases());
+    all.extend(sanitizers::cases());
     all.extend(clients::cases());
     all.extend(mpi::cases());
     all.extend(configuration::cases());

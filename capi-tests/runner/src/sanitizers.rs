@@ -1,0 +1,42 @@
+//! Fuzzing, and tests under the sanitizers and valgrind: scripts of `ci`, for the soak only.
+//!
+//! Invariant: a script ends with 0, or with 77 where its tools are not installed.
+
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
+use crate::{Failure, TestCase, build_trees};
+use std::time::Duration;
+
+/// Seconds of a target under libFuzzer.
+const SECONDS: &str = "120";
+
+/// One case for each target that has a corpus.
+pub fn cases() -> Vec<TestCase> {
+    let corpus = std::fs::read_dir(build_trees::root().join("fuzz/corpus"));
+    let mut targets: Vec<String> = corpus
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|folder| folder.file_name().to_string_lossy().into_owned())
+        .collect();
+    targets.sort();
+    let fuzz = |target: String| {
+        TestCase::new(format!("fuzz::{target}"), false, move || {
+            script("fuzz.sh", &[SECONDS, &target])
+        })
+    };
+    targets.into_iter().map(fuzz).collect()
+}
+
+fn script(name: &str, args: &[&str]) -> Result<(), Failure> {
+    let script = build_trees::root().join("ci").join(name);
+    let args: Vec<String> = args.iter().map(|arg| arg.to_string()).collect();
+    // The first run of a script builds.
+    let ended = TestJob::new(&build_trees::build(), &script, &args, JobLauncher::Alone, 1)
+        .watchdog(Duration::from_secs(2700))
+        .run()?;
+    match ended.code {
+        Some(0 | 77) => Ok(()),
+        _ => Err(ended.trouble("the script failed")),
+    }
+}
