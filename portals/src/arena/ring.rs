@@ -297,9 +297,13 @@ pub(crate) fn search<'a>(
 /// claimed a few since the hint: steps that double, then a binary search.
 #[inline(never)]
 fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) -> u64 {
-    let claimed = |t: u64| ahead(control_of(t).load(Ordering::Acquire), t, size) >= 0;
+    // Counted from `ticket`, so that no sum overflows where a peer has written nonsense.
+    let claimed = |n: u64| {
+        let t = ticket.wrapping_add(n);
+        ahead(control_of(t).load(Ordering::Acquire), t, size) >= 0
+    };
     // Everything below `low` is claimed.
-    let mut low = ticket;
+    let mut low = 0;
     let mut step = 1;
     while step < size && claimed(low + step - 1) {
         low += step;
@@ -315,7 +319,7 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) 
             high = middle;
         }
     }
-    low
+    ticket.wrapping_add(low)
 }
 
 /// A ticket that no claim made before this call has reached; all before `from` are claimed.
@@ -477,5 +481,47 @@ mod tests {
             head.store(first + n + 1, Ordering::Release);
         }
         assert_eq!(claim(of, size, &stale, &head, 1), Ok(first + 10));
+    }
+
+    /// Whatever peers have written to the controls and to the head, a producer's search ends, and
+    /// what it claims is its own; what the consumer finds is one thing.
+    fn any_controls(input: &[u8]) {
+        let mut input = fuzz::InputReader::new(input);
+        let size = 1u64 << (input.byte() % 5);
+        let (at, hint) = (input.number(), input.number());
+        let slots: Vec<AtomicU64> = (0..size)
+            .map(|slot| {
+                let ticket = (at & size.wrapping_neg() | slot).wrapping_add(input.number());
+                AtomicU64::new(match input.byte() % 4 {
+                    0 => input.number(),
+                    1 => published(ticket, size),
+                    2 => reserved(ticket, size, input.byte().into()),
+                    _ => free(ticket, size),
+                })
+            })
+            .collect();
+        let of = |t: u64| &slots[(t & (size - 1)) as usize];
+        let control = |t| of(t).load(Ordering::Relaxed);
+        let (head, memo) = (AtomicU64::new(at), Memo::default());
+        let next = next_slot(of, size, at);
+        assert_eq!(next == NextSlot::Published, control(at) == published(at, size));
+        if let NextSlot::Reserved(producer) = next {
+            assert_eq!(control(at), reserved(at, size, producer));
+        }
+        let damaged = damage(of, size, &head, |_| false);
+        assert_eq!(damaged.is_none(), matches!(next, NextSlot::Published | NextSlot::Free));
+        tail(of, size, hint);
+        memo.restart(hint);
+        head.store(input.number(), Ordering::Relaxed);
+        for _ in 0..3 {
+            if let Ok(ticket) = claim(of, size, &memo, &head, 0xabcd) {
+                assert_eq!(control(ticket), reserved(ticket, size, 0xabcd));
+            }
+        }
+    }
+
+    #[test]
+    fn fuzz_ring() {
+        fuzz::check("ring", 5_000, any_controls);
     }
 }

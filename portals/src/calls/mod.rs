@@ -15,6 +15,8 @@ mod check_tests;
 mod damage_tests;
 mod eq;
 mod eq_poll;
+#[cfg(test)]
+mod event_tests;
 mod get_put;
 mod md;
 mod md_update;

@@ -424,4 +424,28 @@ mod tests {
             assert_eq!(FrameHeader::decode(&bytes), None, "{role:?} {op:?}");
         }
     }
+
+    /// Any bytes are a frame, which is written as it was read, or no frame; and no part of a
+    /// header is one.
+    fn any_bytes(input: &[u8]) {
+        let read = FrameHeader::decode(input);
+        assert_eq!(FrameTag::of(input).is_some(), read.is_some());
+        let Some((frame, payload)) = read else { return };
+        let (head, rest) = input.split_at(input.len() - payload.len());
+        assert_eq!(rest, payload);
+        let mut again = Vec::new();
+        frame.encode(&mut again);
+        let mut carried = head.to_vec();
+        carried[0] &= 0x7f; // A bit without meaning.
+        assert_eq!(again, carried);
+        assert!(head.len() <= FrameHeader::MOST_BYTES);
+        for cut in 0..head.len() {
+            assert_eq!(FrameHeader::decode(&head[..cut]), None, "{cut}");
+        }
+    }
+
+    #[test]
+    fn fuzz_frame() {
+        fuzz::check("frame", 20_000, any_bytes);
+    }
 }

@@ -380,4 +380,42 @@ pub(crate) mod tests {
         assert_eq!((taken, owner.has_frames()), (2, false));
         assert_eq!(last, [(1, b"fast".to_vec())]);
     }
+
+    /// Whatever senders have written to the slots of an inbox, each frame is taken once and is
+    /// not longer than a slot.
+    fn any_slots(input: &[u8]) {
+        let mut input = fuzz::InputReader::new(input);
+        let owner = join_all(1, 1 << 16, AttachPolicy::Denied).next().unwrap();
+        while !input.is_empty() {
+            let ticket = owner.next.load(Ordering::Relaxed);
+            let control = match input.byte() % 4 {
+                0 => published(ticket, FRAMES).wrapping_add(input.number()),
+                1 => ring::reserved(ticket, FRAMES, input.byte().into()),
+                _ => published(ticket, FRAMES),
+            };
+            owner.control_of(0, ticket).store(control, Ordering::Relaxed);
+            let sender = input.number() as u32;
+            owner.sender_of(0, ticket).store(sender, Ordering::Relaxed);
+            let length = input.number() as u32;
+            owner.length_of(0, ticket).store(length, Ordering::Relaxed);
+            let head = input.number();
+            owner.head_of(0).store(head, Ordering::Relaxed);
+            let mut taken = 0;
+            owner.receive(1, &mut |from, bytes| {
+                assert_eq!((from, bytes.len()), (sender, FRAME.min(length as usize)));
+                taken += 1;
+            });
+            let whole = control == published(ticket, FRAMES);
+            assert_eq!(taken, u64::from(whole));
+            assert_eq!(owner.next.load(Ordering::Relaxed), ticket + taken);
+            let (blocked, damage) = (owner.blocked_by(), owner.damage());
+            assert!(whole || blocked.is_none() || damage.is_none());
+            owner.control_of(0, ticket).store(published(ticket, FRAMES), Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn fuzz_inbox() {
+        fuzz::check("inbox", 500, any_slots);
+    }
 }

@@ -7,3 +7,5 @@ pub(crate) mod bytes;
 pub(crate) mod copy;
 pub(crate) mod framed;
 pub(crate) mod framer;
+#[cfg(test)]
+mod framer_tests;
