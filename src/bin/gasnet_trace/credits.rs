@@ -27,7 +27,8 @@ enum MovementKind {
     Stalled,
 }
 
-/// A line of a file about a movement.
+/// A line of a file about a movement. Its numbers of credits have 32 bits in the file, so that
+/// no sum of them overflows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Movement {
     seconds: f64,
@@ -61,6 +62,17 @@ fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
     word.parse().map_err(|_| format!("{word:?} is not a valid number"))
 }
 
+/// A number of credits.
+fn credit(word: &str) -> Result<i64, String> {
+    number::<i32>(word).map(i64::from)
+}
+
+/// Seconds since the start.
+fn time(word: &str) -> Result<f64, String> {
+    let seconds = number::<f64>(word)?;
+    if (0.0..1e12).contains(&seconds) { Ok(seconds) } else { Err(format!("{word:?} is no time")) }
+}
+
 impl CreditFile {
     fn read(text: &str) -> Result<CreditFile, String> {
         let mut p = CreditFile::default();
@@ -79,13 +91,13 @@ impl CreditFile {
         match words[..] {
             ["process", rank, ranks, each, bank] => {
                 (self.rank, self.ranks) = (number(rank)?, number(ranks)?);
-                (self.each, self.bank) = (number(each)?, number(bank)?);
+                (self.each, self.bank) = (credit(each)?, credit(bank)?);
             }
             ["peer", _, stalls, lent, returned, empty, _, _, high_loan, _, _] => {
-                self.stalls += number::<u64>(stalls)?;
-                self.lent += number::<u64>(lent)?;
-                self.returned += number::<u64>(returned)?;
-                self.empty += number::<u64>(empty)?;
+                self.stalls = self.stalls.saturating_add(number(stalls)?);
+                self.lent = self.lent.saturating_add(number(lent)?);
+                self.returned = self.returned.saturating_add(number(returned)?);
+                self.empty = self.empty.saturating_add(number(empty)?);
                 self.high_loan = self.high_loan.max(number(high_loan)?);
             }
             [seconds, _epoch, what, peer, credits, loan, held] => {
@@ -98,12 +110,12 @@ impl CreditFile {
                     _ => return Err(format!("{what:?} is not a movement of credits")),
                 };
                 self.movements.push(Movement {
-                    seconds: number(seconds)?,
+                    seconds: time(seconds)?,
                     what,
                     peer: number(peer)?,
-                    credits: number(credits)?,
-                    loan: number(loan)?,
-                    held: number(held)?,
+                    credits: credit(credits)?,
+                    loan: credit(loan)?,
+                    held: credit(held)?,
                 });
             }
             _ => return Err("it is none of the lines of such a file".to_string()),
@@ -222,7 +234,7 @@ fn draw(all: &[CreditFile]) -> String {
         let still = |curves: usize| {
             format!(
                 "{} of {} never changed ({} at first)",
-                p.ranks as usize - curves,
+                (p.ranks as usize).saturating_sub(curves),
                 p.ranks,
                 p.each
             )
@@ -324,5 +336,17 @@ mod tests {
             let e = CreditFile::read(text).unwrap_err();
             assert!(e.contains(why), "{e}");
         }
+    }
+
+    /// Any file is drawn or refused, and a drawing has numbers only.
+    fn any_file(input: &[u8]) {
+        let Ok(file) = CreditFile::read(&String::from_utf8_lossy(input)) else { return };
+        let svg = draw(&[file]);
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+    }
+
+    #[test]
+    fn fuzz_credits() {
+        fuzz::check("credits", 5_000, any_file);
     }
 }

@@ -50,13 +50,15 @@ pub(crate) struct OperationSums {
 impl OperationSums {
     /// The figures of both together.
     pub(crate) fn and(self, other: OperationSums) -> OperationSums {
-        let join =
-            |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2));
+        let join = |a: (u64, u64, u64), b: (u64, u64, u64)| {
+            (a.0.saturating_add(b.0), a.1.min(b.1), a.2.max(b.2))
+        };
         let bytes = match (self.bytes, other.bytes) {
             (Some(a), Some(b)) => Some(join(a, b)),
             (a, b) => a.or(b),
         };
-        OperationSums { count: self.count + other.count, bytes, ns: join(self.ns, other.ns) }
+        let count = self.count.saturating_add(other.count);
+        OperationSums { count, bytes, ns: join(self.ns, other.ns) }
     }
 }
 
@@ -85,8 +87,8 @@ impl TraceEvent {
         let (source, when) = head.split_once(' ')?;
         let (rank, thread) = source.strip_suffix(')')?.split_once('(')?;
         let (seconds, rest_of_second) = when.split_once('.')?;
-        let start =
-            seconds.parse::<u64>().ok()? * 1_000_000_000 + rest_of_second.parse::<u64>().ok()?;
+        let start = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
+        let start = start.checked_add(rest_of_second.parse::<u64>().ok()?)?;
         let (place, rest) = match rest.strip_prefix('[').and_then(|r| r.split_once("] ")) {
             Some((place, rest)) => (Some(place.to_string()), rest),
             None => (None, rest),
@@ -117,7 +119,10 @@ impl TraceEvent {
 fn parse_letter(text: &str) -> Option<(char, &str)> {
     let (letter, rest) = text.strip_prefix('(')?.split_once(')')?;
     let mut chars = letter.chars();
-    let letter = chars.next().filter(|_| chars.next().is_none())?;
+    let letter = chars.next().filter(char::is_ascii_uppercase)?;
+    if chars.next().is_some() {
+        return None;
+    }
     Some((letter, rest.strip_prefix(' ').unwrap_or(rest)))
 }
 
@@ -163,32 +168,39 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
                 "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
             )
         })?;
-        for (i, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
-            if let Some(event) = TraceEvent::parse(line) {
-                records.events.push(event);
-            } else if let Some(statistic) = TraceStatistic::parse(line) {
-                records.statistics.push(statistic);
-            } else {
-                return Err(Failure::Work(
-                    format!(
-                        "{}:{}: this is no line of a trace or of statistics: {:.80}",
-                        file.display(),
-                        i + 1,
-                        line.escape_debug().to_string()
-                    ),
-                    "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
-                ));
-            }
-        }
+        records.add(&bytes).map_err(|(number, line)| {
+            Failure::Work(
+                format!(
+                    "{}:{number}: this is no line of a trace or of statistics: {:.80}",
+                    file.display(),
+                    line.escape_debug().to_string()
+                ),
+                "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
+            )
+        })?;
     }
     records.align();
     Ok(records)
 }
 
 impl TraceRecords {
+    /// Adds the lines of a file; `Err` returns the number and the text of one that is none.
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<(), (usize, String)> {
+        for (i, line) in String::from_utf8_lossy(bytes).lines().enumerate() {
+            if let Some(event) = TraceEvent::parse(line) {
+                self.events.push(event);
+            } else if let Some(statistic) = TraceStatistic::parse(line) {
+                self.statistics.push(statistic);
+            } else {
+                return Err((i + 1, line.to_string()));
+            }
+        }
+        Ok(())
+    }
+
     /// Converts the clocks of all hosts to that of the first, by the time of day that the START
     /// line of each rank contains. The first event begins at 0.
-    fn align(&mut self) {
+    pub(crate) fn align(&mut self) {
         let mut hosts: BTreeMap<String, i128> = BTreeMap::new();
         let mut shifts: BTreeMap<u32, i128> = BTreeMap::new();
         let mut first = None;
@@ -224,6 +236,8 @@ mod tests {
         let h = TraceEvent::parse("0(0) 1.5> (H) step: took=3ns").unwrap();
         assert_eq!((&*h.name, &*h.text, h.took), ("", "step: took=3ns", None));
         assert_eq!(TraceEvent::parse("Segmentation fault"), None);
+        assert_eq!(TraceEvent::parse("0(0) 18446744074.0> (P) PUT: took=1ns"), None);
+        assert_eq!(TraceEvent::parse("0(0) 1.0> (\") PUT: took=1ns"), None);
         assert_eq!(TraceEvent::parse("0> (P) PUT: count=1 ns=1 min=1 avg=1 max=1"), None);
     }
 

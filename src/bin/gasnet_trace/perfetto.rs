@@ -82,7 +82,8 @@ fn route(e: &TraceEvent) -> Option<(bool, MessageRoute)> {
     Some((sends, (from, to, handler, category)))
 }
 
-fn json(events: &[TraceEvent]) -> String {
+/// The file.
+pub(crate) fn json(events: &[TraceEvent]) -> String {
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
     for &(rank, thread) in &events.iter().map(|e| (e.rank, e.thread)).collect::<BTreeSet<_>>() {
         for (what, name) in

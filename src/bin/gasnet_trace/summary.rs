@@ -120,7 +120,8 @@ fn traced(events: &[TraceEvent], by: By) -> String {
         );
     }
     let ranks: std::collections::BTreeSet<u32> = events.iter().map(|e| e.rank).collect();
-    let end = events.iter().map(|e| e.start + e.took.unwrap_or(0)).max().unwrap_or(0);
+    let end =
+        events.iter().map(|e| e.start.saturating_add(e.took.unwrap_or(0))).max().unwrap_or(0);
     table(&format!("{} events of {} ranks in {} us", events.len(), ranks.len(), end / 1000), rows)
 }
 
@@ -137,4 +138,56 @@ fn counted(statistics: &[TraceStatistic], by: By) -> String {
         }
     }
     table("statistics", rows) + &own
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lines::TraceRecords;
+    use crate::perfetto;
+
+    /// Whether strings end, and what is opened is closed.
+    fn is_balanced(json: &str) -> bool {
+        let (mut open, mut chars) = (Vec::new(), json.chars());
+        while let Some(c) = chars.next() {
+            match c {
+                '"' => loop {
+                    match chars.next() {
+                        Some('\\') => drop(chars.next()),
+                        Some('"') => break,
+                        Some(c) if c >= ' ' => {}
+                        _ => return false,
+                    }
+                },
+                '{' => open.push('}'),
+                '[' => open.push(']'),
+                '}' | ']' if open.pop() != Some(c) => return false,
+                _ => {}
+            }
+        }
+        open.is_empty()
+    }
+
+    /// Any file is summarised and converted, or a line of it is refused.
+    fn any_file(input: &[u8]) {
+        let mut records = TraceRecords::default();
+        let lines = String::from_utf8_lossy(input).lines().count();
+        if let Err((number, _)) = records.add(input) {
+            assert!((1..=lines).contains(&number));
+        } else {
+            assert_eq!(records.events.len() + records.statistics.len(), lines);
+        }
+        records.align();
+        assert!(records.events.first().is_none_or(|e| e.start == 0));
+        for by in [By::Line, By::Operation, By::Rank] {
+            traced(&records.events, by);
+            counted(&records.statistics, by);
+        }
+        assert!(is_balanced(&perfetto::json(&records.events)));
+    }
+
+    #[test]
+    fn fuzz_trace() {
+        fuzz::check("trace", 5_000, any_file);
+    }
 }
