@@ -1,0 +1,168 @@
+//! The launcher: `gasnetrun -n N [options] [--] program [arguments]` starts a program as a job
+//! of N ranks on this host, and exits with the job's exit code. `gasnetrun_portals` is the same
+//! program.
+//!
+//! The ranks inherit the environment and the output streams; rank 0 inherits standard input, the
+//! others read an empty one. With `-spawner=mpi` or `-spawner=pmi` another launcher replaces this
+//! process and starts the ranks.
+
+mod options;
+
+use gasnet::boot::launch::{LaunchPlan, run};
+use gasnet::boot::options::BootOptions;
+use gasnet::env;
+use lexopt::Parser;
+use options::{Refusal, StartMethod, Wish};
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, exit};
+use sys::signal;
+use sys::signal::Signal;
+
+const USAGE: &str = "\
+usage: gasnetrun -n N [options] [--] program [arguments]
+
+Starts the program as a job of N ranks on this host.
+
+  -n N, -np N   number of ranks
+  -N N          number of hosts (all ranks run on this host)
+  -c N          CPUs per rank: cores of each rank with --bind core
+  -E A,B,...    variables to pass on besides GASNET_* (ranks inherit all variables)
+  -v            print what is run, the process of each rank, and how the job ended
+  -t            print what would be run, and run nothing
+  -k            keep temporary files (there are none)
+  -spawner=S    what starts the ranks: fork (gasnetrun itself, the default), mpi, pmi
+  --bind B      bind each rank to CPUs: none (the default), core, numa
+  --prefix      print [rank] in front of each line of output
+  --no-aslr     load all ranks at the same addresses
+  -h, --help    print this text
+  --version     print the version
+
+SIGUSR1 to gasnetrun prints what each rank is waiting for.
+
+Environment: GASNET_SPAWN_TIMEOUT, GASNET_EXITTIMEOUT; for -spawner=mpi and pmi the command
+templates MPIRUN_CMD (default: mpirun -np %N %C) and PMIRUN_CMD (default: srun --mpi=pmi2 -n %N %C),
+where %N is the number of ranks, %M of hosts, %P the program, %A its arguments, %C both, %D the
+current directory.
+";
+
+/// Prints a text and exits; silently if the reader has closed the pipe.
+fn print_and_exit(text: &str) -> ! {
+    signal::set_default(Signal::PIPE);
+    sys::stdio::write("gasnetrun", text);
+    exit(0)
+}
+
+/// Prints what is wrong and what to do, and exits with the code for wrong usage.
+fn refuse(cause: &str, remedy: &str) -> ! {
+    signal::set_default(Signal::PIPE);
+    eprintln!("*** gasnetrun: {cause}\n***   {remedy}");
+    exit(2)
+}
+
+/// Warns of variables that should be passed on but are not set.
+fn look_for(names: &[String]) {
+    for name in names.iter().filter(|n| std::env::var_os(n).is_none()) {
+        eprintln!("*** gasnetrun: -E {name}: the variable is not set");
+    }
+}
+
+/// A word quoted for a shell.
+fn quoted(word: &OsString) -> String {
+    let text = word.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        return text.into_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+fn shown(words: &[OsString]) -> String {
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of another launcher's command, from the template in a variable.
+fn command(
+    variable: &str,
+    default: &str,
+    plan: &LaunchPlan,
+    hosts: u32,
+) -> Result<Vec<OsString>, Refusal> {
+    let template = std::env::var(variable).ok().filter(|t| !t.trim().is_empty());
+    options::command(variable, template.as_deref().unwrap_or(default), plan, hosts)
+}
+
+/// Replaces this process by another launcher.
+fn become_launcher(words: &[OsString]) -> ! {
+    let e = Command::new(&words[0]).args(&words[1..]).exec();
+    refuse(
+        &format!("{} cannot be run: {e}", words[0].to_string_lossy()),
+        "Install that launcher, name another in MPIRUN_CMD or PMIRUN_CMD, or omit -spawner.",
+    )
+}
+
+fn main() {
+    match run_command() {
+        Ok(code) => exit(code),
+        Err(Refusal { cause, remedy }) => refuse(&cause, &remedy),
+    }
+}
+
+/// The exit code of the job.
+fn run_command() -> Result<i32, Refusal> {
+    let o = match options::parse(Parser::from_env())? {
+        Wish::Run(options) => options,
+        Wish::Usage => print_and_exit(USAGE),
+        Wish::Version => print_and_exit(concat!("gasnetrun ", env!("CARGO_PKG_VERSION"), "\n")),
+    };
+    look_for(&o.pass_on);
+    let size = o.ranks.ok_or_else(|| {
+        Refusal::new("the number of ranks is missing", "Give it: gasnetrun -n N program")
+    })?;
+    let program = o.program.ok_or_else(|| {
+        Refusal::new("the program is missing", "Give it: gasnetrun -n N program [arguments]")
+    })?;
+    let plan = LaunchPlan {
+        size,
+        program,
+        args: o.args,
+        bind: o.bind,
+        cores: o.cores,
+        prefix: o.prefix,
+        fixed_addresses: o.fixed_addresses,
+        verbose: o.verbose,
+    };
+    let hosts = o.hosts.unwrap_or(1);
+    let foreign = match o.spawner {
+        StartMethod::Fork => None,
+        StartMethod::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, hosts)?),
+        StartMethod::Pmi => Some(command("PMIRUN_CMD", "srun --mpi=pmi2 -n %N %C", &plan, hosts)?),
+    };
+    if hosts > 1 && foreign.is_none() {
+        eprintln!("*** gasnetrun: -N {hosts}: all ranks run on this host");
+    }
+    if o.verbose || o.dry {
+        match &foreign {
+            Some(words) => eprintln!("gasnetrun: {}", shown(words)),
+            None => {
+                let words: Vec<OsString> =
+                    std::iter::once(&plan.program).chain(&plan.args).cloned().collect();
+                eprintln!("gasnetrun: {size} ranks on this host: {}", shown(&words));
+            }
+        }
+    }
+    if o.dry {
+        return Ok(0);
+    }
+    if let Some(words) = foreign {
+        become_launcher(&words);
+    }
+    env::check_all();
+    match run(&plan, &BootOptions::from_env()) {
+        Ok(code) => Ok(code),
+        Err(e) => {
+            eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);
+            exit(1)
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The words of gasnetrun's command line, and those of another launcher's command.
+//!
+//! Called by `main`. Invariant: nothing is printed here and no process ends; words that make no
+//! sense are a [`Refusal`].
+
+use gasnet::boot::launch::{CpuBinding, LaunchPlan};
+use gasnet::limits::MAX_RANKS;
+use lexopt::{Arg, Parser, ValueExt};
+use std::ffi::{OsStr, OsString};
+
+/// What starts the ranks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StartMethod {
+    Fork,
+    Mpi,
+    Pmi,
+}
+
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) ranks: Option<u32>,
+    pub(crate) hosts: Option<u32>,
+    pub(crate) cores: u32,
+    /// Names of variables to pass on.
+    pub(crate) pass_on: Vec<String>,
+    pub(crate) verbose: bool,
+    pub(crate) dry: bool,
+    pub(crate) spawner: StartMethod,
+    pub(crate) bind: CpuBinding,
+    pub(crate) prefix: bool,
+    pub(crate) fixed_addresses: bool,
+    pub(crate) program: Option<OsString>,
+    pub(crate) args: Vec<OsString>,
+}
+
+/// What the user wants.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    Run(Options),
+    Usage,
+    Version,
+}
+
+/// What is wrong, and what to do.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    pub(crate) cause: String,
+    pub(crate) remedy: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Refusal {
+        Refusal { cause: cause.into(), remedy: remedy.into() }
+    }
+}
+
+impl From<lexopt::Error> for Refusal {
+    fn from(e: lexopt::Error) -> Refusal {
+        Refusal::new(e.to_string(), "Try gasnetrun --help.")
+    }
+}
+
+fn number(what: &str, value: &OsString, most: u32) -> Result<u32, Refusal> {
+    let n = value.to_str().and_then(|v| v.parse::<u32>().ok());
+    n.filter(|n| (1..=most).contains(n)).ok_or_else(|| {
+        Refusal::new(
+            format!("{what} {} is not a number from 1 to {most}", value.to_string_lossy()),
+            match what {
+                "-N" => "Give the number of hosts, or omit it: all ranks run on this host.",
+                "-c" => "Give the number of cores of each rank with --bind core.",
+                _ => "Give the number of ranks, at most GASNET_MAXNODES.",
+            },
+        )
+    })
+}
+
+fn spawner(value: &OsStr) -> Result<StartMethod, Refusal> {
+    match value.to_string_lossy().to_ascii_lowercase().as_str() {
+        "fork" | "local" => Ok(StartMethod::Fork),
+        "mpi" => Ok(StartMethod::Mpi),
+        "pmi" => Ok(StartMethod::Pmi),
+        "ssh" => Err(Refusal::new(
+            "-spawner=ssh: gasnetrun starts processes on this host only",
+            "Omit it.",
+        )),
+        other => {
+            Err(Refusal::new(format!("-spawner={other} is not known"), "Give fork, mpi or pmi."))
+        }
+    }
+}
+
+fn bind(value: &OsStr) -> Result<CpuBinding, Refusal> {
+    match value.to_string_lossy().to_ascii_lowercase().as_str() {
+        "none" => Ok(CpuBinding::None),
+        "core" => Ok(CpuBinding::Core),
+        "numa" => Ok(CpuBinding::Numa),
+        other => {
+            Err(Refusal::new(format!("--bind {other} is not known"), "Give none, core or numa."))
+        }
+    }
+}
+
+/// The value of the long option `-name`, if it is the next word: after `=`, or in the word after.
+fn single_dash(parser: &mut Parser, name: &str) -> Result<Option<OsString>, lexopt::Error> {
+    let Some(mut raw) = parser.try_raw_args() else { return Ok(None) };
+    let Some(word) = raw.peek().and_then(OsStr::to_str).and_then(|w| w.strip_prefix(name)) else {
+        return Ok(None);
+    };
+    let after = match word.strip_prefix('=') {
+        Some(value) => Some(OsString::from(value)),
+        None if word.is_empty() => None,
+        None => return Ok(None),
+    };
+    raw.next();
+    match after.or_else(|| raw.next()) {
+        Some(value) => Ok(Some(value)),
+        None => Err(lexopt::Error::MissingValue { option: Some(name.to_string()) }),
+    }
+}
+
+/// Reads a command line.
+pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
+    let mut o = Options {
+        ranks: None,
+        hosts: None,
+        cores: 1,
+        pass_on: Vec::new(),
+        verbose: false,
+        dry: false,
+        spawner: StartMethod::Fork,
+        bind: CpuBinding::None,
+        prefix: false,
+        fixed_addresses: false,
+        program: None,
+        args: Vec::new(),
+    };
+    let mut word = OsString::new();
+    loop {
+        if let Some(value) = single_dash(&mut parser, "-spawner")? {
+            o.spawner = spawner(&value)?;
+            continue;
+        }
+        if let Some(value) = single_dash(&mut parser, "-np")? {
+            o.ranks = Some(number("-np", &value, MAX_RANKS)?);
+            continue;
+        }
+        // The word of the next option; a word of several letters is read in several steps.
+        if let Some(next) =
+            parser.try_raw_args().and_then(|words| words.peek().map(OsStr::to_os_string))
+        {
+            word = next;
+        }
+        let Some(arg) = parser.next()? else { break };
+        match arg {
+            Arg::Short('n') => o.ranks = Some(number("-n", &parser.value()?, MAX_RANKS)?),
+            Arg::Short('N') => o.hosts = Some(number("-N", &parser.value()?, MAX_RANKS)?),
+            Arg::Short('c') => o.cores = number("-c", &parser.value()?, MAX_RANKS)?,
+            Arg::Short('E') => {
+                let names = parser.value()?.string()?;
+                o.pass_on.extend(names.split(',').filter(|n| !n.is_empty()).map(String::from));
+            }
+            Arg::Short('v') => o.verbose = true,
+            Arg::Short('t') => o.dry = true,
+            Arg::Short('k') => {}
+            Arg::Long("bind") => o.bind = bind(&parser.value()?)?,
+            Arg::Long("prefix") => o.prefix = true,
+            Arg::Long("no-aslr") => o.fixed_addresses = true,
+            Arg::Short('h') if word != "-h" => return Err(unknown(&word)),
+            Arg::Short('h') | Arg::Long("help") => return Ok(Wish::Usage),
+            Arg::Long("version") => return Ok(Wish::Version),
+            Arg::Value(program) => {
+                o.program = Some(program);
+                o.args = parser.raw_args()?.collect();
+            }
+            Arg::Short(_) | Arg::Long(_) => return Err(unknown(&word)),
+        }
+    }
+    Ok(Wish::Run(o))
+}
+
+/// Rejects an option.
+fn unknown(word: &OsStr) -> Refusal {
+    let word = word.to_string_lossy();
+    let name = word.trim_start_matches('-');
+    let long = ["bind", "prefix", "no-aslr", "version", "help"];
+    let remedy = match name.split('=').next().unwrap_or_default() {
+        "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
+            "Omit it: gasnetrun starts all processes on this host.".to_string()
+        }
+        name if long.contains(&name) => format!("Write two dashes: --{name}"),
+        _ => "Try gasnetrun --help.".to_string(),
+    };
+    Refusal::new(format!("the option {word} is not known"), remedy)
+}
+
+/// The words of another launcher's command, from the template in a variable.
+pub(crate) fn command(
+    variable: &str,
+    template: &str,
+    plan: &LaunchPlan,
+    hosts: u32,
+) -> Result<Vec<OsString>, Refusal> {
+    let mut words: Vec<OsString> = Vec::new();
+    for word in template.split_ascii_whitespace() {
+        let program = std::iter::once(&plan.program);
+        match word {
+            "%C" => words.extend(program.chain(&plan.args).cloned()),
+            "%A" => words.extend(plan.args.iter().cloned()),
+            "%P" => words.extend(program.cloned()),
+            "%D" => words.extend(std::env::current_dir().map(OsString::from)),
+            _ => {
+                let word =
+                    word.replace("%N", &plan.size.to_string()).replace("%M", &hosts.to_string());
+                if let Some(at) = word.find('%').filter(|_| !word.contains("%%")) {
+                    return Err(Refusal::new(
+                        format!(
+                            "{variable}: {} cannot be filled in",
+                            word[at..].chars().take(2).collect::<String>()
+                        ),
+                        "Use %N, %M, %P, %A, %C and %D, the last four as words of their own.",
+                    ));
+                }
+                words.push(word.replace("%%", "%").into());
+            }
+        }
+    }
+    if words.is_empty() {
+        return Err(Refusal::new(
+            format!("{variable}: the command has no words"),
+            "Name the program of the launcher first.",
+        ));
+    }
+    Ok(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStringExt;
+
+    /// An input is a template of a command, a NUL, and the words of a command line, each before
+    /// a NUL.
+    fn any_words(input: &[u8]) {
+        let mut words = input.split(|&c| c == 0).map(|w| OsString::from_vec(w.to_vec()));
+        let template = words.next().unwrap_or_default();
+        let wish = match parse(Parser::from_args(words)) {
+            Ok(wish) => wish,
+            Err(Refusal { cause, remedy }) => {
+                assert!(!cause.is_empty() && !remedy.is_empty());
+                return;
+            }
+        };
+        let Wish::Run(o) = wish else { return };
+        assert!(o.ranks.is_none_or(|n| (1..=MAX_RANKS).contains(&n)));
+        assert!(o.hosts.is_none_or(|n| (1..=MAX_RANKS).contains(&n)));
+        assert!(o.cores >= 1 && (o.program.is_some() || o.args.is_empty()));
+        let (Some(size), Some(program)) = (o.ranks, o.program) else { return };
+        let plan = LaunchPlan {
+            size,
+            program,
+            args: o.args,
+            bind: o.bind,
+            cores: o.cores,
+            prefix: o.prefix,
+            fixed_addresses: o.fixed_addresses,
+            verbose: o.verbose,
+        };
+        if let Ok(words) = command("MPIRUN_CMD", &template.to_string_lossy(), &plan, 1) {
+            assert!(!words.is_empty(), "a command has a program");
+        }
+    }
+
+    #[test]
+    fn fuzz_options() {
+        fuzz::check("options", 20_000, any_words);
+    }
+}
