@@ -108,4 +108,21 @@ mod tests {
         assert!(is_launcher_entry(b"PMI_RANK=3") && is_launcher_entry(b"_=/bin/true"));
         assert!(!is_launcher_entry(b"GASNET_QUIET=1") && !is_launcher_entry(b"PATH=/bin"));
     }
+
+    /// Any bytes are a snapshot; a value is what stands between its name and the next NUL.
+    fn any_snapshot(block: &[u8]) {
+        let mut reader = fuzz::InputReader::new(block);
+        let length = usize::from(reader.byte() % 8);
+        let name = reader.bytes(length);
+        if let Some(value) = find(block, name) {
+            let entry = [name, b"=", value.to_bytes_with_nul()].concat();
+            assert!(block.windows(entry.len()).any(|part| part == entry));
+        }
+        is_launcher_entry(block);
+    }
+
+    #[test]
+    fn fuzz_snapshot() {
+        fuzz::check("snapshot", 10_000, any_snapshot);
+    }
 }

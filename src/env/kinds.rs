@@ -516,4 +516,42 @@ mod tests {
         assert_eq!(FreeText.parse("a").as_deref(), Some("a"));
         assert_eq!(FillPattern.default_value("255"), 255);
     }
+
+    /// The value of a text is one that the kind has, and reads the same when it is written.
+    fn any_value(input: &[u8]) {
+        let (&which, text) = input.split_first().unwrap_or((&0, &[]));
+        let text = &*String::from_utf8_lossy(text);
+        fn again<K: ValueKind>(kind: K, text: &str, same: impl Fn(&K::Value, &K::Value) -> bool) {
+            let Some(value) = kind.parse(text) else { return };
+            assert!(!kind.shown(text, &value).is_empty() || text.is_empty());
+            let Some(written) = kind.understood(&value) else { return };
+            assert!(kind.parse(&written).is_some_and(|n| same(&n, &value)), "{text} {written}");
+        }
+        match which % 10 {
+            0 => again(YesNo, text, bool::eq),
+            1 => again(Integer(2..=99), text, |a, b| a == b && (2..=99).contains(a)),
+            2 => again(Integer(0..=u32::MAX), text, u32::eq),
+            3 => again(Bytes(64..=1 << 40), text, |a, b| a == b && (64..=1 << 40).contains(a)),
+            4 => again(Seconds, text, |a, b| a == b && *a >= 0.0 && a.is_finite()),
+            5 => again(OneOf(&[("SPIN", 1), ("BLOCK", 2)]), text, i32::eq),
+            6 => {
+                let set = RankSet::parse(text);
+                assert!(set.is_none_or(|set| !set.0.is_empty() && set.has(*set.0[0].start())));
+            }
+            7 => {
+                let list = Signals.parse(text).unwrap_or_default();
+                assert!(list.named().iter().all(|s| (1..=64).contains(&s.number())));
+            }
+            8 => {
+                let mask = LetterMask::parse(text);
+                assert_eq!(mask.map(|m| LetterMask::parse(&m.to_string())), mask.map(|_| mask));
+            }
+            _ => again(FillPattern, text, u64::eq),
+        }
+    }
+
+    #[test]
+    fn fuzz_environment() {
+        fuzz::check("environment", 20_000, any_value);
+    }
 }

@@ -55,8 +55,7 @@ pub fn parse(text: &str, mult: u64) -> Option<i64> {
             }
         }
     };
-    let value = i64::try_from(magnitude).ok()?;
-    Some(if negative { -value } else { value })
+    if negative { 0i64.checked_sub_unsigned(magnitude) } else { magnitude.try_into().ok() }
 }
 
 /// Bytes of a suffix; `Some(None)` for no suffix, `None` for one that is not allowed.
@@ -78,10 +77,11 @@ fn scale(suffix: &str, mult: u64) -> Option<Option<u64>> {
 /// A decimal number, or a fraction a/b of two.
 pub fn parse_fraction(text: &str) -> Option<f64> {
     let one = |t: &str| t.trim().parse::<f64>().ok().filter(|x| x.is_finite());
-    match text.split_once('/') {
-        Some((a, b)) => Some(one(a)? / one(b).filter(|b| *b != 0.0)?),
-        None => one(text),
-    }
+    let number = match text.split_once('/') {
+        Some((a, b)) => one(a)? / one(b).filter(|b| *b != 0.0)?,
+        None => one(text)?,
+    };
+    number.is_finite().then_some(number)
 }
 
 /// Y, YES, 1 or N, NO, 0, in either case.
@@ -126,7 +126,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(parse(&format(i64::MAX, true), 1), Some(i64::MAX));
+        for v in [i64::MAX, i64::MIN] {
+            assert_eq!(parse(&format(v, true), 1), Some(v));
+        }
     }
 
     #[test]
@@ -167,8 +169,34 @@ mod tests {
         assert_eq!(parse_fraction("1/4"), Some(0.25));
         assert_eq!(parse_fraction("2.5"), Some(2.5));
         assert_eq!(parse_fraction("1/0"), None);
+        assert_eq!(parse_fraction("1e308/1e-308"), None);
         assert_eq!(parse_yes("yEs"), Some(true));
         assert_eq!(parse_yes("0"), Some(false));
         assert_eq!(parse_yes("maybe"), None);
+    }
+
+    /// A number is written so that it is read again; what a text is read as has the same text.
+    fn any_number(input: &[u8]) {
+        let n = fuzz::InputReader::new(input).number() as i64;
+        for n in [n, n.wrapping_neg(), n.wrapping_mul(1 << 10), n.wrapping_mul(1 << 40)] {
+            assert_eq!(parse(&format(n, true), 1), Some(n), "{}", format(n, true));
+            assert_eq!(parse(&format(n, false), 0), Some(n), "{}", format(n, false));
+        }
+        let text = String::from_utf8_lossy(input);
+        for mult in [0, 1, 1 << 20, u64::MAX] {
+            if let Some(n) = parse(&text, mult) {
+                assert_eq!(parse(&format(n, true), 1), Some(n), "{text}");
+            }
+        }
+        assert!(parse_fraction(&text).is_none_or(f64::is_finite), "{text}");
+        if let Some(n) = parse_fill(&text) {
+            assert_eq!(parse_fill(&std::format!("{n:#x}")), Some(n));
+        }
+        assert!(parse_yes(&text).is_none() || text.trim().len() <= 3);
+    }
+
+    #[test]
+    fn fuzz_number() {
+        fuzz::check("number", 20_000, any_number);
     }
 }
