@@ -101,24 +101,23 @@ pub fn parts(data: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 #[derive(Debug, Default)]
 pub struct Assembly {
     data: Vec<u8>,
-    have: usize,
-    begun: bool,
+    /// Bytes of all parts, as the first one says.
+    total: Option<usize>,
 }
 
 impl Assembly {
     /// Adds a part; true when the data is complete; `None` if the part is not the next one.
     pub fn add(&mut self, head: ControlHead, piece: &[u8]) -> Option<bool> {
         let (total, at) = (head.a as usize, head.b as usize);
-        if !self.begun {
-            self.begun = true;
-            self.data = vec![0; total];
-        }
-        if self.data.len() != total || at != self.have {
+        let fits = *self.total.get_or_insert(total) == total
+            && at == self.data.len()
+            && piece.len() <= total - at.min(total);
+        if !fits {
             return None;
         }
-        self.data.get_mut(at..at.checked_add(piece.len())?)?.copy_from_slice(piece);
-        self.have += piece.len();
-        Some(self.have == total)
+        // Memory only for what has arrived, whatever the head says.
+        self.data.extend_from_slice(piece);
+        Some(self.data.len() == total)
     }
 
     /// Takes the data; the next part begins new data.
@@ -165,5 +164,44 @@ mod tests {
             a.add(ControlHead { kind: ControlKind::ExchangePart, a: 4, b: 2 }, &[1, 2, 3]),
             None
         );
+    }
+
+    /// Any packets are messages, which are written as they were read, or none; and data comes out
+    /// as it went in.
+    fn any_packets(input: &[u8]) {
+        let mut packets = fuzz::InputReader::new(input);
+        let (mut whole, mut parts_of_it) = (Assembly::default(), Vec::new());
+        while !packets.is_empty() {
+            let length = packets.byte();
+            let packet = packets.bytes(length.into());
+            let Some((head, data)) = ControlHead::parse(packet) else { continue };
+            assert_eq!(head.bytes()[..12], packet[..12]);
+            assert_eq!(data, &packet[HEAD_BYTES..]);
+            match whole.add(head, data) {
+                Some(complete) => {
+                    parts_of_it.extend_from_slice(data);
+                    assert_eq!(complete, parts_of_it.len() == head.a as usize);
+                    if complete {
+                        assert_eq!(whole.take(), parts_of_it);
+                        parts_of_it.clear();
+                    }
+                }
+                None => {
+                    whole.take();
+                    parts_of_it.clear();
+                }
+            }
+        }
+        let mut again = Assembly::default();
+        for message in parts(input) {
+            let (head, data) = ControlHead::parse(&message).expect("a message");
+            assert!(again.add(head, data).is_some());
+        }
+        assert_eq!(again.take(), input);
+    }
+
+    #[test]
+    fn fuzz_control_message() {
+        fuzz::check("control_message", 20_000, any_packets);
     }
 }

@@ -107,4 +107,23 @@ mod tests {
         assert!(!is_this_host("192.0.2.1").unwrap());
         assert!(is_this_host("no host name has blanks").is_err());
     }
+
+    /// A host is a word of its line or list, and no comment is one.
+    fn any_list(input: &[u8]) {
+        let text = String::from_utf8_lossy(input);
+        for line in text.lines() {
+            let host = in_line(line);
+            let before = line.split('#').next().unwrap_or_default();
+            assert_eq!(host.is_none(), before.bytes().all(|c| c.is_ascii_whitespace()));
+            assert!(host.is_none_or(|h| before.contains(h) && !h.contains([' ', '\t', '#'])));
+        }
+        let hosts = in_list(&text);
+        assert!(hosts.iter().all(|h| !h.is_empty() && !h.contains([' ', '\t', '\n', ','])));
+        assert_eq!(in_list(&hosts.join(",")), hosts);
+    }
+
+    #[test]
+    fn fuzz_hosts() {
+        fuzz::check("hosts", 20_000, any_list);
+    }
 }

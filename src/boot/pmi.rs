@@ -87,9 +87,7 @@ impl Pmi {
     fn ask(&mut self, question: &str, kind: &str) -> Result<String, BootError> {
         self.send(question.as_bytes()).map_err(|e| failure(&e.to_string()))?;
         let answer = self.line()?;
-        let good =
-            value(&answer, "cmd") == Some(kind) && value(&answer, "rc").is_none_or(|rc| rc == "0");
-        if good {
+        if is_success(&answer, kind) {
             Ok(answer)
         } else {
             Err(failure(&format!("it answers {:?} to {:?}", answer, question.trim())))
@@ -111,9 +109,8 @@ impl Pmi {
     /// live.
     fn line(&mut self) -> Result<String, BootError> {
         loop {
-            if let Some(end) = self.read.iter().position(|&c| c == b'\n') {
-                let line = self.read.drain(..=end).collect::<Vec<u8>>();
-                return Ok(String::from_utf8_lossy(&line).trim_end().to_string());
+            if let Some(line) = take_line(&mut self.read) {
+                return Ok(line);
             }
             let mut wanted = [sys::poll::PollEntry::reading_number(self.fd)];
             sys::poll::wait(&mut wanted, Some(self.siblings.pause()));
@@ -130,6 +127,18 @@ impl Pmi {
             }
         }
     }
+}
+
+/// Takes the first line off what was read, if it is complete.
+fn take_line(read: &mut Vec<u8>) -> Option<String> {
+    let end = read.iter().position(|&c| c == b'\n')?;
+    let line = read.drain(..=end).collect::<Vec<u8>>();
+    Some(String::from_utf8_lossy(&line).trim_end().to_string())
+}
+
+/// Whether an answer is of this kind and reports success.
+fn is_success(answer: &str, kind: &str) -> bool {
+    value(answer, "cmd") == Some(kind) && value(answer, "rc").is_none_or(|rc| rc == "0")
 }
 
 /// The value of a name in a line.
@@ -211,5 +220,30 @@ mod tests {
         assert!(p.get(0, "k").unwrap_err().cause.contains("rc=-1"));
         drop(theirs);
         assert!(p.fence().is_err());
+    }
+
+    /// Whatever the launcher writes is taken line by line, and a value is a word of its line.
+    fn any_lines(input: &[u8]) {
+        let mut read = input.to_vec();
+        let mut lines = 0;
+        while let Some(line) = take_line(&mut read) {
+            assert!(!line.contains('\n'));
+            lines += 1;
+            for name in ["cmd", "rc", "kvsname", "value"] {
+                let Some(value) = value(&line, name) else { continue };
+                assert!(!value.contains(|c: char| c.is_ascii_whitespace()));
+                assert!(line.contains(&format!("{name}={value}")));
+            }
+            let kind = value(&line, "cmd").unwrap_or_default();
+            let is_failure = value(&line, "rc").is_some_and(|rc| rc != "0");
+            assert_eq!(is_success(&line, kind), value(&line, "cmd").is_some() && !is_failure);
+        }
+        assert_eq!(lines, input.iter().filter(|&&c| c == b'\n').count());
+        assert!(!read.contains(&b'\n') && input.ends_with(&read));
+    }
+
+    #[test]
+    fn fuzz_pmi() {
+        fuzz::check("pmi", 20_000, any_lines);
     }
 }

@@ -245,6 +245,7 @@ impl Siblings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::member::Member;
 
     #[test]
     fn counts() {
@@ -281,5 +282,29 @@ mod tests {
         assert!(missing.cause.contains("before the processes had found each other"), "{missing}");
         let exited = ProcessIdentity { start: me.start + 1, ..me };
         assert!(siblings(0, exited).check(1).unwrap_err().cause.contains("has exited"));
+    }
+
+    /// What launchers say in variables, and a process in a word, is read as it was written or
+    /// refused.
+    fn any_word(input: &[u8]) {
+        let text = String::from_utf8_lossy(input);
+        if let Some(list) = numbers(&text) {
+            assert_eq!(count(LIST, &text), Some(list.len()));
+            assert_eq!(count("MPI_LOCALNRANKS", &text), Some(list[0] as usize));
+            let again: Vec<String> = list.iter().map(u32::to_string).collect();
+            assert_eq!(numbers(&again.join(",")), Some(list));
+        }
+        let namespace = crate::boot::member::namespace("pid");
+        let member = Member::read(&format!("{namespace}.{text}"));
+        if let Some(member) = member {
+            let again = Member::read(&member.word());
+            assert_eq!(again.map(Member::word), Some(member.word()));
+        }
+        assert!(Member::read(&format!("{namespace}0.{text}")).is_none());
+    }
+
+    #[test]
+    fn fuzz_launcher_words() {
+        fuzz::check("launcher_words", 3_000, any_word);
     }
 }
