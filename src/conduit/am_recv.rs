@@ -86,7 +86,7 @@ impl<P: Portals> Conduit<P> {
     /// The payload of a message that is no Short; `at` is how many bytes of the body come before
     /// it. `None` if it is not within the memory that it should be in.
     #[inline(always)]
-    fn payload<'a>(
+    pub(super) fn payload<'a>(
         &self,
         am: &AmHeader,
         body: Body<'a>,

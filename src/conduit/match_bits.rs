@@ -478,4 +478,38 @@ mod tests {
         assert_eq!(AmHeader::unpack((AmForm::Short as u64) << 8 | 17 << ARGS_SHIFT, 0), None);
         assert_eq!(kind(0), None);
     }
+
+    /// What two words are unpacked to is within its bounds, and packs to the same words but for
+    /// the descriptor.
+    fn any_words(input: &[u8]) {
+        let mut input = fuzz::InputReader::new(input);
+        let (bits, data) = (input.number(), input.number());
+        let carried = bits & !0xff;
+        if let Some(am) = AmHeader::unpack(bits, data) {
+            assert!(am.numargs <= 16 && am.chunk < MOST_CHUNKS && am.extent < EXTENTS);
+            let (packed, immediate) = am.pack();
+            assert_eq!((packed & !0xff, immediate), (carried, data));
+            assert_eq!(AmHeader::unpack(packed, immediate), Some(am));
+            let (n, destination) = AmHeader::unpack_landing(am.extent);
+            assert!(destination < DESTINATIONS);
+            assert_eq!(AmHeader::landing(n, destination), am.extent);
+            let (n, place) = AmHeader::unpack_stashed(am.extent);
+            assert!(place < STASHES);
+            assert_eq!(AmHeader::stashed(n, place), am.extent);
+            let chunk = data as u32 % MOST_CHUNKS;
+            assert_eq!(AmHeader::chunk(AmHeader::inline_reply(bits, chunk)), chunk);
+        }
+        let rma = RmaBits::unpack(bits);
+        assert_eq!(RmaBits::unpack(rma.pack(MessageKind::Put)), rma);
+        assert_eq!(kind(rma.pack(MessageKind::Get)), Some(MessageKind::Get));
+        let (source, message) = unpack_system(bits, data);
+        assert_eq!(unpack_system(system(source, message).0, system(source, message).1).1, message);
+        let (source, id) = unpack_lid(data);
+        assert_eq!(lid(source, id), data);
+    }
+
+    #[test]
+    fn fuzz_match_bits() {
+        fuzz::check("match_bits", 20_000, any_words);
+    }
 }

@@ -4,6 +4,7 @@
 //! Each process is a [`Rank`] with a segment on the heap; its client threads are threads of the
 //! test. Every test runs under a watchdog that ends the test program with the state of all ranks.
 
+mod bodies;
 pub(super) mod fake;
 mod figures;
 mod halves;

@@ -196,4 +196,29 @@ mod tests {
             assert_eq!((*operation as usize, operation.name()), (i, *name));
         }
     }
+
+    /// Any text is read or refused; what was read is written so that it is read again.
+    fn any_text(input: &[u8]) {
+        let text = String::from_utf8_lossy(input);
+        let default = || CollTuning {
+            trees: [None; OPERATIONS],
+            limits: [DISSEMINATE; OPERATIONS],
+            radix: 2,
+            segment: 1024,
+            scratch: 1 << 20,
+        };
+        let mut tuning = default();
+        if let Err(line) = tuning.take_text(&text) {
+            assert!(text.lines().any(|l| l == line));
+            return;
+        }
+        let mut again = default();
+        assert_eq!(again.take_text(&tuning.to_text()), Ok(()));
+        assert_eq!((again.trees, again.limits), (tuning.trees, tuning.limits));
+    }
+
+    #[test]
+    fn fuzz_coll_tuning() {
+        fuzz::check("coll_tuning", 5_000, any_text);
+    }
 }
