@@ -508,7 +508,7 @@ mod tests {
         if let NextSlot::Reserved(producer) = next {
             assert_eq!(control(at), reserved(at, size, producer));
         }
-        let damaged = damage(of, size, &head, |_| false);
+        let damaged = damage(of, size, &head, |_| false, |_| false);
         assert_eq!(damaged.is_none(), matches!(next, NextSlot::Published | NextSlot::Free));
         tail(of, size, hint);
         memo.restart(hint);
