@@ -82,7 +82,7 @@ fn any_events(input: &[u8]) {
         assert!(taken.is_some() || !is_published || !is_ours);
         // Later slots still say that they are free.
         assert_eq!(record.next.load(Relaxed), ticket + u64::from(is_published));
-        ni.check_queues();
+        ni.check_arena();
         ni.blocked_by();
         slot.control.store(published(ticket, SLOTS), Relaxed);
         if !is_published {
