@@ -10,6 +10,7 @@
 use crate::Failure;
 use crate::sample::SampleRandom;
 use std::fs::{self, File, OpenOptions};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 /// What a word belongs to.
@@ -381,23 +382,29 @@ impl JobMemory {
     ) -> Result<Option<SharedWord>, Failure> {
         let (table, count) = self.tables(arena)?.eq;
         let queue = random.below(count.min(3));
-        let cell = arena + table + queue * 3 * LINE;
-        let (ring, size) = (self.read(cell + 8, 8)?, self.read(cell + 16, 8)?);
-        if size == 0 || ring + size * LINE > self.arena_bytes() {
+        let Range { start, end } = self.rings(arena)?[queue as usize];
+        let size = (end - start) / LINE;
+        if size == 0 || end > self.arena_bytes() {
             return Ok(None);
         }
-        let near = self.read(cell + LINE, 8)?.wrapping_add(random.below(8)).wrapping_sub(3);
+        let head = self.read(arena + table + queue * 3 * LINE + LINE, 8)?;
+        let near = head.wrapping_add(random.below(8)).wrapping_sub(3);
         let i = if random.below(4) == 0 { random.below(size) } else { near % size };
         let name = format!("EventSlot[{i}] of queue {queue}");
-        Ok(Some(field(arena + ring + i * LINE, SLOT, &name, random)))
+        Ok(Some(field(arena + start + i * LINE, SLOT, &name, random)))
     }
 
-    /// Mostly of a page that something was written to.
+    /// Mostly one that something was written to; none of an event slot.
     fn buffer(&self, arena: u64, random: &mut SampleRandom) -> Result<SharedWord, Failure> {
         let (first, end) = (self.tables(arena)?.end.next_multiple_of(LINE), self.arena_bytes());
-        let mut offset = 0;
+        let rings = self.rings(arena)?;
+        let mut offset = end - 8;
         for _ in 0..200 {
-            offset = first + random.below((end - first) / 8) * 8;
+            let at = first + random.below((end - first) / 8) * 8;
+            if rings.iter().any(|ring| ring.contains(&at)) {
+                continue;
+            }
+            offset = at;
             if self.read(arena + offset, 8)? != 0 {
                 break;
             }
@@ -407,6 +414,17 @@ impl JobMemory {
             bytes: 8,
             name: format!("arena byte {offset:#x}"),
         })
+    }
+
+    /// Where the slots of each event queue are in its arena.
+    fn rings(&self, arena: u64) -> Result<Vec<Range<u64>>, Failure> {
+        let (table, count) = self.tables(arena)?.eq;
+        let ring = |queue: u64| {
+            let cell = arena + table + queue * 3 * LINE;
+            let (ring, size) = (self.read(cell + 8, 8)?, self.read(cell + 16, 8)?);
+            Ok(ring..ring.saturating_add(size.saturating_mul(LINE)))
+        };
+        (0..count).map(ring).collect()
     }
 
     fn inbox(&self, rank: u64, random: &mut SampleRandom) -> SharedWord {
