@@ -10,11 +10,13 @@ instrumented() {
     shift
     export RUSTC_BOOTSTRAP=1
     RUSTFLAGS="-Zsanitizer=$sanitizer -Cforce-frame-pointers=yes $*"
-    if echo 'fn main() {}' | ${RUSTC:-rustc} -Cunsafe-allow-abi-mismatch=sanitizer --emit metadata -o /dev/null - 2>/dev/null; then
+    mkdir -p target
+    # Into a file: as root, rustc would replace /dev/null by its output.
+    if echo 'fn main() {}' | ${RUSTC:-rustc} -Cunsafe-allow-abi-mismatch=sanitizer --emit metadata \
+        -o target/sanitizer-probe.rmeta - 2>/dev/null; then
         RUSTFLAGS="$RUSTFLAGS -Cunsafe-allow-abi-mismatch=sanitizer"
     fi
     export RUSTFLAGS
-    mkdir -p target
     # shellcheck disable=SC2086 # words
     echo 'fn main() {}' | ${RUSTC:-rustc} $RUSTFLAGS -o target/sanitizer-probe - >target/sanitizer-probe.log 2>&1 || {
         sed 's/^/    /' target/sanitizer-probe.log
