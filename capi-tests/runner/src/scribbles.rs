@@ -2,10 +2,10 @@
 //! every kind, a random word that any of them can write, segments excepted, gets another value.
 //!
 //! Allowed: the job is unharmed; a payload in shared memory is wrong; or the job ends within
-//! [`SOON`] with a line that says what happened and one that says what to do. Not allowed: a
+//! 5 s with a line that says what happened and one that says what to do. Not allowed: a
 //! signal, changed private memory, a lost operation, a hang.
 //!
-//! `scribbles::000` and so on are cases of [`RUNS`] runs; all together are 10,000. `soak scribbles
+//! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. `soak scribbles
 //! N [WORD...]` runs N that match the words, and prints a tally.
 
 use crate::build_trees::{self, ClientMode};
