@@ -89,5 +89,5 @@ help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
 clean:
-	rm -rf build build-faults build-libportals build-contrary
+	rm -rf build build-faults build-address build-libportals build-contrary
 	$(CARGO) clean

@@ -3,6 +3,7 @@
 #   ci/build.sh build             what users get
 #   ci/build.sh build-faults      the same with planted faults, for the tests
 #   ci/build.sh build-libportals  over libportals3 in build-libportals/portals, and the emulation
+#   ci/build.sh build-address     with AddressSanitizer, for ci/sanitize.sh, which sets the flags
 #   ci/build.sh build-contrary    over libportals-contrary only, an imitation of other vendors'
 # The networks of `build` follow from PORTALS:
 #   emulation   our own Portals only
@@ -30,6 +31,7 @@ if [ -z "$networks" ]; then
 fi
 features=
 defaults=
+defs=-Wl,-z,defs
 
 case $tree in
 build)
@@ -39,6 +41,12 @@ build-faults)
     target=target/faults
     networks=emulation
     features=faults
+    ;;
+build-address)
+    target=target/address
+    networks=emulation
+    # The program that loads the library has the sanitizer's functions.
+    defs=
     ;;
 build-libportals)
     target=target/libportals
@@ -52,7 +60,7 @@ build-contrary)
     export PORTALS_PREFIX="$PWD/$tree/portals" PORTALS_INCLUDE= PORTALS_LIBS=
     ;;
 *)
-    echo "usage: $0 build | build-faults | build-libportals | build-contrary" >&2
+    echo "usage: $0 build | build-faults | build-address | build-libportals | build-contrary" >&2
     exit 2
     ;;
 esac
@@ -133,7 +141,7 @@ if [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.
     # shellcheck disable=SC2086 # these are flags
     $cc -shared -fPIC -o "$tree/lib/libgasnet.so.0.new" \
         -Wl,-soname,libgasnet.so.0 -Wl,--version-script=src/exports.map \
-        -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed \
+        -Wl,-z,nodelete $defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed \
         -Wl,--whole-archive "$archive" -Wl,--no-whole-archive $portals_libs \
         -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc
     mv "$tree/lib/libgasnet.so.0.new" "$tree/lib/libgasnet.so.0"

@@ -10,7 +10,16 @@ use std::time::Duration;
 /// Seconds of a target under libFuzzer.
 const SECONDS: &str = "120";
 
-/// One case for each target that has a corpus.
+/// The tools of `ci/sanitize.sh`, and a part of what each runs over.
+const TOOLS: &[(&str, Option<&str>)] = &[
+    ("address", Some("portals3")),
+    ("address", Some("conduit")),
+    ("address", Some("programs")),
+    ("thread", Some("portals3")),
+    ("valgrind", None),
+];
+
+/// One case for each target that has a corpus, and for each tool and part.
 pub fn cases() -> Vec<TestCase> {
     let corpus = std::fs::read_dir(build_trees::root().join("fuzz/corpus"));
     let mut targets: Vec<String> = corpus
@@ -25,7 +34,14 @@ pub fn cases() -> Vec<TestCase> {
             script("fuzz.sh", &[SECONDS, &target])
         })
     };
-    targets.into_iter().map(fuzz).collect()
+    let tools = TOOLS.iter().map(|&(tool, part)| {
+        let name = format!("sanitize::{tool}::{}", part.unwrap_or("programs"));
+        TestCase::new(name, false, move || {
+            let args: Vec<&str> = [tool].into_iter().chain(part).collect();
+            script("sanitize.sh", &args)
+        })
+    });
+    targets.into_iter().map(fuzz).chain(tools).collect()
 }
 
 fn script(name: &str, args: &[&str]) -> Result<(), Failure> {

@@ -1,0 +1,135 @@
+#!/bin/sh
+# Runs tests under a sanitizer of the stable toolchain, or under valgrind.
+#   ci/sanitize.sh address [PART...]   AddressSanitizer over portals3, conduit, programs
+#   ci/sanitize.sh thread              ThreadSanitizer over portals3
+#   ci/sanitize.sh valgrind            memcheck over C programs
+# The programs of C run as jobs of two ranks on two paths: mapped, and Portals with events. The
+# sanitizers need RUSTC_BOOTSTRAP; ends with 77 where the tools are not installed. TREE is the
+# build tree for valgrind (build). Logs are in soak/sanitize.
+#
+# Leaks are not reported: the library never frees buffers that peers may still write.
+# ThreadSanitizer does not see fences; models/ checks the files that have them over loom (rings of
+# events in models/src/portals, locks, lists and credits in models/src/conduit). ci/tsan.supp gives
+# the reason of each race that is not reported. Not run under it: `framed`, whose network in the
+# tests has a lock of the standard library, the conduit's tests, whose threads end in scopes of
+# the standard library (it is compiled without the sanitizer), and the random inputs.
+set -eu
+cd "$(dirname "$0")/.."
+what=${1-}
+[ -n "$what" ] && shift
+cargo=${CARGO:-cargo}
+. ci/sanitizer-build.sh
+logs=$PWD/soak/sanitize
+mkdir -p "$logs"
+failed=
+# How the first line of a report looks.
+reports='WARNING: ThreadSanitizer|ERROR: AddressSanitizer|^==[0-9]+== [A-Z]'
+
+# chosen PART [WORD...]: whether the words name the part, or there are none.
+chosen() {
+    part=$1
+    shift
+    [ $# = 0 ] && return
+    case " $* " in *" $part "*) ;; *) return 1 ;; esac
+}
+
+# checked NAME COMMAND...: one run. A report of the tool fails it: by the exit code, and by the
+# report itself, since a rank ends with the code of its job.
+checked() {
+    log=$logs/$what-$1.log
+    run=$1
+    shift
+    if "$@" >"$log" 2>&1 && ! grep -qE "$reports" "$log"; then
+        echo "$what: $run: $(grep -E '^test result|: PASS$' "$log" | tail -n 1)"
+    else
+        failed="$failed $run"
+        echo "$what: $run FAILED:"
+        grep -E -A 25 "$reports|panicked at|FAILED" "$log" | head -n 80
+    fi
+}
+
+# rust_tests SKIP PART...: the tests of portals3 and of the conduit, of the parts that are chosen.
+rust_tests() {
+    skip=$1
+    shift
+    if chosen portals3 "$@"; then
+        for program in $(test_programs "target/$what" -p portals3 --lib --test interface --test stress); do
+            # shellcheck disable=SC2086 # words
+            checked "$(basename "$program" | sed 's/-[0-9a-f]*$//')" in_folder portals timeout 900 "$program" $skip
+        done
+    fi
+    if chosen conduit "$@"; then
+        for program in $(test_programs "target/$what" -p gasnet --lib); do
+            # shellcheck disable=SC2086 # words
+            checked conduit timeout 1800 "$program" conduit $skip
+        done
+    fi
+}
+
+in_folder() {
+    (cd "$1" && shift && exec "$@")
+}
+
+# c_program TREE NAME COMPILER...: compiles a program of capi-tests against a tree.
+c_program() {
+    tree=$1
+    name=$2
+    shift 2
+    mkdir -p "$tree/programs"
+    # shellcheck disable=SC2046 # words
+    "$@" -g -O1 -o "$tree/programs/$name" "capi-tests/$name.c" \
+        $(PKG_CONFIG_PATH=$tree/lib/pkgconfig ${PKG_CONFIG:-pkg-config} --cflags --libs gasnet-portals-par) -lpthread
+}
+
+case $what in
+address)
+    instrumented address
+    export ASAN_OPTIONS=detect_leaks=0
+    rust_tests "--skip fuzz_" "$@"
+    if chosen programs "$@"; then
+        command -v clang >/dev/null || {
+            echo "clang is not installed"
+            exit 77
+        }
+        CARGO_BUILD_TARGET=$host ci/build.sh build-address >"$logs/build-address.log" 2>&1 || {
+            tail -n 30 "$logs/build-address.log"
+            exit 1
+        }
+        for name in testsmall testam testvis testcoll testhsl testthreads testqueue testbarrier; do
+            c_program build-address $name clang -fsanitize=address
+            checked $name-mapped timeout 300 build-address/bin/gasnetrun -n 2 build-address/programs/$name
+            checked $name-events env GASNET_SUPERNODE_MAXSIZE=1 GASNET_PORTAL_AT_ONCE=0 \
+                timeout 300 build-address/bin/gasnetrun -n 2 build-address/programs/$name
+        done
+    fi
+    ;;
+thread)
+    instrumented thread
+    export TSAN_OPTIONS="suppressions=$PWD/ci/tsan.supp history_size=4"
+    rust_tests "--skip fuzz_ --skip framed" portals3
+    ;;
+valgrind)
+    command -v valgrind >/dev/null || {
+        echo "valgrind is not installed"
+        exit 77
+    }
+    tree=${TREE:-build}
+    for name in testsmall testam testhsl testvis testcoll; do
+        c_program "$tree" $name "${CC:-cc}"
+        for path in mapped events; do
+            settings="GASNET_PSHM_NODES=2"
+            [ $path = mapped ] || settings="$settings GASNET_SUPERNODE_MAXSIZE=1 GASNET_PORTAL_AT_ONCE=0"
+            # shellcheck disable=SC2086 # words
+            checked $name-$path env $settings timeout 900 valgrind -q --error-exitcode=99 "$tree/programs/$name"
+        done
+    done
+    ;;
+*)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
+[ -z "$failed" ] || {
+    echo "failed:$failed"
+    exit 1
+}
