@@ -294,7 +294,10 @@ impl SimulatedJob {
                 while let Some((from, message)) = rank.others.pop_front() {
                     match message {
                         Message::Reply(field) => {
-                            policy.reply_arrived(JobRank(from), field);
+                            assert!(
+                                policy.reply_arrived(JobRank(from), field),
+                                "{from} returns too many"
+                            );
                             rank.open -= 1;
                         }
                         Message::Revoke(epoch) => {

@@ -4,7 +4,7 @@
 //! Called by the tests whose names begin with `fuzz_`; each stands next to the code that it
 //! checks. Under `cargo test` a target runs on its corpus, `fuzz/corpus/NAME/*`, and on inputs
 //! changed by chance (SEED repeats them). Under `ci/fuzz.sh` libFuzzer runs it. Invariant: a
-//! target returns for every input; it panics where the code under test is wrong.
+//! target returns for every input, unless the code under test is wrong: then it panics.
 
 #[cfg(fuzzing)]
 mod guided;

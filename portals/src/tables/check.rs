@@ -1,17 +1,17 @@
-//! The check of our own arena: the words that only this process writes, against its private
-//! records; of the other words, what holds of them whatever peers do.
+//! The check of our own arena: the words that only this process writes are compared with its
+//! private records, the others with the values that correct processes store.
 //!
-//! Called by a thread that has waited for long. A peer that has overwritten such a word makes
-//! later messages miss their descriptor, and what waits for them waits forever. Invariant: damage
-//! is found only where no order of correct steps leaves the words so, however slow a process is.
-//! The owner lock excludes the changes of this process; deliveries go on meanwhile.
+//! Called by a thread that waits, at most every tenth of a second. A peer that has overwritten
+//! such a word makes later messages miss their descriptor, and what waits for them waits forever.
+//! Invariant: only what no interleaving of correct processes leaves, however slow they are, is
+//! reported. The owner lock excludes the changes of this process; deliveries go on, except that a
+//! descriptor that seems to count too many operations is closed for the moment of a look.
 
 use core::sync::atomic::Ordering;
 
 use super::{NiState, OwnerTables};
 use crate::arena::hazard::{HazardWord, NO_MD, NO_PROCESS};
 use crate::arena::{ChangedWord, MAGIC};
-use crate::base::fault;
 use crate::descriptor::record::{LocalMd, control};
 use crate::descriptor::state::{self, FLIGHTS};
 use crate::types::*;
@@ -140,7 +140,6 @@ impl NiState {
         let change = me.map(|me| self.pt_begin_change(owner.mes[me as usize].pt));
         let control = &local.record.control;
         control.swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
-        fault::point("check.closing");
         let false_flights = idle() && state.load(Ordering::Acquire) & FLIGHTS != 0;
         control.store(local.control, Ordering::Release);
         if let Some(change) = change {

@@ -21,6 +21,7 @@ mod tests;
 pub use sizing::{CREDIT_BYTES, MIN_CREDITS};
 
 use crate::rank::JobRank;
+use crate::report;
 use policy::{CreditField, CreditLimits, CreditPolicy, CreditReturn};
 use sys::hint::cold_path;
 
@@ -96,6 +97,15 @@ impl CreditSetup {
 /// Our credits of every process, and those that we have lent; `None` without flow control.
 pub(super) struct Credits(Option<CreditPolicy<CreditTable>>);
 
+/// Ends the job: memory that carries the credits of replies was overwritten.
+#[cold]
+fn too_many_credits(rank: JobRank, field: CreditField) -> ! {
+    report::damaged(format_args!(
+        "a reply of rank {rank} returns {} credits, more than are in use there",
+        field.used()
+    ))
+}
+
 impl Credits {
     /// Those of this process, `me`; without flow control there is no `setup`.
     pub(super) fn new(setup: Option<CreditSetup>, me: JobRank) -> Self {
@@ -161,8 +171,10 @@ impl Credits {
     /// Takes in the credit field of a reply of this process.
     #[inline]
     pub(super) fn reply_arrived(&self, rank: JobRank, field: u16) {
-        if let Some(policy) = &self.0 {
-            policy.reply_arrived(rank, CreditField(field));
+        if let Some(policy) = &self.0
+            && !policy.reply_arrived(rank, CreditField(field))
+        {
+            too_many_credits(rank, CreditField(field));
         }
     }
 

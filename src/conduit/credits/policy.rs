@@ -401,15 +401,27 @@ impl<S: CreditStore> CreditPolicy<S> {
         (extra, low)
     }
 
-    /// A reply of this peer with this credit field has been received.
+    /// A reply of this peer with this credit field has been received. False, and nothing is
+    /// changed, if it returns more credits than are in use: no correct peer sends that.
     #[inline]
-    pub fn reply_arrived(&self, rank: JobRank, field: CreditField) {
-        self.store.peer(rank, |p| p.send_inuse -= field.used());
+    #[must_use]
+    pub fn reply_arrived(&self, rank: JobRank, field: CreditField) -> bool {
+        let are_in_use = self.store.peer(rank, |p| match p.send_inuse.checked_sub(field.used()) {
+            Some(left) => {
+                p.send_inuse = left;
+                true
+            }
+            None => false,
+        });
+        if !are_in_use {
+            return false;
+        }
         // E or XXX: rare, so it takes the record again. Until then the credits that come with it
         // count as under way.
         if field.0 & !CreditField::MOST_USED != 0 {
             self.more_of_reply(rank, field);
         }
+        true
     }
 
     #[cold]

@@ -84,11 +84,11 @@ fn a_stall_is_answered_with_a_loan() {
     y.request_arrived(JobRank(0), first);
     let (back, low) = y.reply_field(JobRank(0), first);
     assert_eq!((back, low), (CreditField(8), false));
-    x.reply_arrived(JobRank(1), back);
+    assert!(x.reply_arrived(JobRank(1), back));
     assert_eq!(x.take(JobRank(1), 3), Some((false, 5)));
     let (back, low) = y.reply_field(JobRank(0), CreditField::new(false, 3, 3));
     assert_eq!((back.extra(), back.used(), low), (3, 3, false));
-    x.reply_arrived(JobRank(1), back);
+    assert!(x.reply_arrived(JobRank(1), back));
     assert_eq!(
         x.store.peer(JobRank(1), |p| (p.send_credits, p.send_inuse, p.send_max, p.send_stalls)),
         (11, 0, 8, 1)
@@ -200,7 +200,7 @@ fn what_is_given_back() {
     // Revoked counts 8 now, so 24 more; what is in use stays, and the room.
     assert_eq!((give(true), give(true), give(true)), (20, 0, 0));
     assert_eq!(x.store.peer(JobRank(1), |p| (p.send_credits, p.send_max)), (48, 40));
-    (0..5).for_each(|_| x.reply_arrived(JobRank(1), CreditField(8)));
+    assert!((0..5).all(|_| x.reply_arrived(JobRank(1), CreditField(8))));
     // What was used in this epoch counts in full, in the next one a quarter; then the least stays.
     assert_eq!((give(false), give(false)), (8, 0));
     assert_eq!((give(true), give(true), give(true)), (30, 2, 0));
@@ -214,8 +214,20 @@ fn what_is_given_back() {
     assert_eq!((give(), give(), give()), (0, 0, 0));
     // It waited all the time until now. Having waited counts for this epoch and the next.
     assert!(x.take(JobRank(1), 8).is_some());
-    x.reply_arrived(JobRank(1), CreditField(8));
+    assert!(x.reply_arrived(JobRank(1), CreditField(8)));
     assert_eq!((give(), give()), (0, 32));
+}
+
+#[test]
+fn no_more_credits_return_than_are_in_use() {
+    let x = process(2, 8, 0, CreditLimits::new(8, 20, 1024));
+    assert!(x.take(JobRank(1), 5).is_some());
+    let before = x.store.peer(JobRank(1), |p| *p);
+    for field in [CreditField(6), CreditField::new(true, 3, 500)] {
+        assert!(!x.reply_arrived(JobRank(1), field));
+        assert_eq!(x.store.peer(JobRank(1), |p| *p), before);
+    }
+    assert!(x.reply_arrived(JobRank(1), CreditField(5)));
 }
 
 #[test]
@@ -281,7 +293,7 @@ fn any_order(seed: u64, ranks: usize, limits: CreditLimits, each: u16, bank: u32
                         });
                     }
                 }
-                Wire::Reply(byte) => p.reply_arrived(f, byte),
+                Wire::Reply(byte) => assert!(p.reply_arrived(f, byte)),
                 Wire::Revoke(epoch) => {
                     wire.push((to, from, Wire::CreditReturn(p.revoke_arrived(f, epoch))))
                 }

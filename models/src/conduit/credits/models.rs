@@ -108,7 +108,7 @@ pub fn credits_are_taken_once() {
             let policy = lender(10, 0);
             assert!(policy.take(JobRank(0), 2).is_some());
             let event = |(policy, taken): &(CreditPolicy<CreditTable>, AtomicU32), i| match i {
-                0 => policy.reply_arrived(JobRank(0), CreditField::new(false, 1, 2)),
+                0 => assert!(policy.reply_arrived(JobRank(0), CreditField::new(false, 1, 2))),
                 1 => drop(policy.revoke_arrived(JobRank(0), true)),
                 _ => {
                     let n = [5, 5]
