@@ -146,6 +146,15 @@ pub(crate) fn damage<'a>(
     (look() == first && next.load(Ordering::Acquire) == ticket).then_some((ticket, control))
 }
 
+/// The consumer's ticket and the head that it publishes, if a peer has overwritten the head. The
+/// consumer stores `next`, then the head; both only grow.
+pub(crate) fn head_damage(next: &AtomicU64, head: &AtomicU64) -> Option<(u64, u64)> {
+    let expected = next.load(Ordering::Acquire);
+    let found = head.load(Ordering::Acquire);
+    let same = next.load(Ordering::Acquire) == expected;
+    (same && expected.wrapping_sub(found) > 1).then_some((expected, found))
+}
+
 /// How far the ticket in a control is ahead of `ticket`, which has the same slot.
 #[inline(always)]
 fn ahead(control: u64, ticket: u64, size: u64) -> i64 {

@@ -244,14 +244,11 @@ unsafe impl Nal for Fabric {
     }
 
     fn damage(&self) -> Option<Damage> {
-        // The receiver stores `next`, then the head; both only grow.
-        let next = self.next.load(Ordering::Acquire);
-        let head = self.head_of(self.index).load(Ordering::Acquire);
-        let same = self.next.load(Ordering::Acquire) == next;
-        if same && next.wrapping_sub(head) > 1 {
+        if let Some((next, found)) = ring::head_damage(&self.next, self.head_of(self.index)) {
             let (table, expected) = (ArenaTable::Frames, Some(next));
-            return Some(Damage::Word { table, index: 0, word: "head", expected, found: head });
+            return Some(Damage::Word { table, index: 0, word: "head", expected, found });
         }
+        let next = self.next.load(Ordering::Acquire);
         // A flag that was cleared by mistake hides frames; one that is set costs a look.
         if self.control_of(self.index, next).load(Ordering::Relaxed) == published(next, FRAMES) {
             self.flag_of(self.index).store(1, Ordering::Relaxed);

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering;
 
 use super::{NiState, OwnerTables};
 use crate::arena::hazard::{HazardWord, NO_MD, NO_PROCESS};
-use crate::arena::{ChangedWord, MAGIC};
+use crate::arena::{ChangedWord, MAGIC, ring};
 use crate::descriptor::record::{LocalMd, control};
 use crate::descriptor::state::{self, FLIGHTS};
 use crate::types::*;
@@ -157,12 +157,8 @@ impl NiState {
             if let Some(changed) = shape.changed(&cell.shape) {
                 return Some(damage(ArenaTable::Eq, queue, changed));
             }
-            // The consumer stores `next`, then `head`; both only grow.
-            let next = record.next.load(Ordering::Acquire);
-            let head = cell.head.0.load(Ordering::Acquire);
-            let same = record.next.load(Ordering::Acquire) == next;
-            if same && next.wrapping_sub(head) > 1 {
-                let head = ChangedWord { word: "head", expected: next, found: head };
+            if let Some((expected, found)) = ring::head_damage(&record.next, &cell.head.0) {
+                let head = ChangedWord { word: "head", expected, found };
                 return Some(damage(ArenaTable::Eq, queue, head));
             }
             let lost = cell.losses.count.load(Ordering::Acquire);
