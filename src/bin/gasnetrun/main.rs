@@ -119,19 +119,10 @@ fn run_command() -> Result<i32, Refusal> {
     let size = o.ranks.ok_or_else(|| {
         Refusal::new("the number of ranks is missing", "Give it: gasnetrun -n N program")
     })?;
-    let program = o.program.ok_or_else(|| {
+    let program = o.program.clone().ok_or_else(|| {
         Refusal::new("the program is missing", "Give it: gasnetrun -n N program [arguments]")
     })?;
-    let plan = LaunchPlan {
-        size,
-        program,
-        args: o.args,
-        bind: o.bind,
-        cores: o.cores,
-        prefix: o.prefix,
-        fixed_addresses: o.fixed_addresses,
-        verbose: o.verbose,
-    };
+    let plan = o.plan(size, program);
     let hosts = o.hosts.unwrap_or(1);
     let foreign = match o.spawner {
         StartMethod::Fork => None,

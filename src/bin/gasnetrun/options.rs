@@ -33,6 +33,22 @@ pub(crate) struct Options {
     pub(crate) args: Vec<OsString>,
 }
 
+impl Options {
+    /// How to start `size` ranks of this program.
+    pub(crate) fn plan(&self, size: u32, program: OsString) -> LaunchPlan {
+        LaunchPlan {
+            size,
+            program,
+            args: self.args.clone(),
+            bind: self.bind,
+            cores: self.cores,
+            prefix: self.prefix,
+            fixed_addresses: self.fixed_addresses,
+            verbose: self.verbose,
+        }
+    }
+}
+
 /// What the user wants.
 #[derive(Debug)]
 pub(crate) enum Wish {
@@ -254,17 +270,8 @@ mod tests {
         assert!(o.ranks.is_none_or(|n| (1..=MAX_RANKS).contains(&n)));
         assert!(o.hosts.is_none_or(|n| (1..=MAX_RANKS).contains(&n)));
         assert!(o.cores >= 1 && (o.program.is_some() || o.args.is_empty()));
-        let (Some(size), Some(program)) = (o.ranks, o.program) else { return };
-        let plan = LaunchPlan {
-            size,
-            program,
-            args: o.args,
-            bind: o.bind,
-            cores: o.cores,
-            prefix: o.prefix,
-            fixed_addresses: o.fixed_addresses,
-            verbose: o.verbose,
-        };
+        let (Some(size), Some(program)) = (o.ranks, o.program.clone()) else { return };
+        let plan = o.plan(size, program);
         if let Ok(words) = command("MPIRUN_CMD", &template.to_string_lossy(), &plan, 1) {
             assert!(!words.is_empty(), "a command has a program");
         }
