@@ -1,4 +1,4 @@
-# Written by `make bench`; the pages of data lie beside it.
+# Written by `make bench`; the data files are in the same folder.
 set logscale xy
 set key left top
 set grid
