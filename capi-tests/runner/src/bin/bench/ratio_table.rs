@@ -175,7 +175,7 @@ fn machine() -> String {
         .unwrap_or("unknown")
         .to_string();
     format!(
-        "Machine: {model}, {cpus} CPUs usable, memory {memory}, Linux {}. Commit {}.\n",
+        "Machine: {model}, {cpus} CPUs usable, memory {memory}, Linux {}.\nCommit {}.\n",
         kernel.trim(),
         commit()
     )
