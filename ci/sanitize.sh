@@ -1,18 +1,20 @@
 #!/bin/sh
 # Runs tests under a sanitizer of the stable toolchain, or under valgrind.
 #   ci/sanitize.sh address [PART...]   AddressSanitizer over portals3, conduit, programs
-#   ci/sanitize.sh thread              ThreadSanitizer over portals3
+#   ci/sanitize.sh thread [PART...]    ThreadSanitizer over portals3, conduit
 #   ci/sanitize.sh valgrind            memcheck over C programs
 # The programs of C run as jobs of two ranks on two paths: mapped, and Portals with events. The
 # sanitizers need RUSTC_BOOTSTRAP; ends with 77 where the tools are not installed. TREE is the
 # build tree for valgrind (build). Logs are in soak/sanitize.
 #
 # Leaks are not reported: the library never frees buffers that peers may still write.
+#
+# ThreadSanitizer needs a standard library that is built with it, from the sources
+# (rustup component add rust-src). Ranks of the tests are threads. It takes a word by its address,
+# so `--cfg tsan` maps each memory file once (sys/src/one_mapping.rs). No race is suppressed.
 # ThreadSanitizer does not see fences; models/ checks the files that have them over loom (rings of
-# events in models/src/portals, locks, lists and credits in models/src/conduit). ci/tsan.supp gives
-# the reason of each race that is not reported. Not run under it: `framed`, whose network in the
-# tests has a lock of the standard library, the conduit's tests, whose threads end in scopes of
-# the standard library (it is compiled without the sanitizer), and the random inputs.
+# events in models/src/portals, locks, lists and credits in models/src/conduit). The random inputs
+# are left out.
 set -eu
 cd "$(dirname "$0")/.."
 what=${1-}
@@ -48,18 +50,24 @@ checked() {
     fi
 }
 
+# How cargo builds the standard library, and further tests of portals3.
+std=
+more=
+
 # rust_tests SKIP PART...: the tests of portals3 and of the conduit, of the parts that are chosen.
 rust_tests() {
     skip=$1
     shift
     if chosen portals3 "$@"; then
-        for program in $(test_programs "target/$what" -p portals3 --lib --test interface --test stress); do
+        # shellcheck disable=SC2086 # words
+        for program in $(test_programs "target/$what" $std -p portals3 --lib --test interface --test stress $more); do
             # shellcheck disable=SC2086 # words
             checked "$(basename "$program" | sed 's/-[0-9a-f]*$//')" in_folder portals timeout 900 "$program" $skip
         done
     fi
     if chosen conduit "$@"; then
-        for program in $(test_programs "target/$what" -p gasnet --lib); do
+        # shellcheck disable=SC2086 # words
+        for program in $(test_programs "target/$what" $std -p gasnet --lib); do
             # shellcheck disable=SC2086 # words
             checked conduit timeout 1800 "$program" conduit $skip
         done
@@ -104,9 +112,16 @@ address)
     fi
     ;;
 thread)
-    instrumented thread
-    export TSAN_OPTIONS="suppressions=$PWD/ci/tsan.supp history_size=4"
-    rust_tests "--skip fuzz_ --skip framed" portals3
+    [ -d "$(${RUSTC:-rustc} --print sysroot)/lib/rustlib/src/rust/library" ] || {
+        echo "the sources of the standard library are not installed"
+        exit 77
+    }
+    instrumented thread --cfg tsan
+    # cargo would build a standard library of each kind of panic, and link both.
+    export CARGO_PROFILE_DEV_PANIC=unwind TSAN_OPTIONS=history_size=4
+    std=-Zbuild-std
+    more="--test conformance"
+    rust_tests "--skip fuzz_" "$@"
     ;;
 valgrind)
     command -v valgrind >/dev/null || {

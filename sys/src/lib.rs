@@ -51,6 +51,8 @@ pub mod library;
 pub mod limits;
 pub mod locks;
 pub mod memory;
+#[cfg(tsan)]
+mod one_mapping;
 pub mod peer;
 pub mod poll;
 pub mod process;

@@ -281,13 +281,18 @@ impl Mapping {
         bytes: usize,
         align: usize,
     ) -> io::Result<Mapping> {
-        Mapping::map_aligned(
-            file.as_raw_fd(),
-            offset,
-            bytes,
-            libc::MAP_SHARED | libc::MAP_NORESERVE,
-            align,
-        )
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+        let map = || Mapping::map_aligned(file.as_raw_fd(), offset, bytes, flags, align);
+        #[cfg(tsan)]
+        return super::one_mapping::of(file, offset, bytes, map);
+        #[cfg(not(tsan))]
+        map()
+    }
+
+    /// The same range again; under ThreadSanitizer none is unmapped.
+    #[cfg(tsan)]
+    pub(super) fn alias(&self) -> Mapping {
+        Mapping { base: self.base, len: self.len }
     }
 
     /// Requests huge pages, where the kernel gives them on request (Linux: `shmem_enabled` of
@@ -369,6 +374,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
+        if cfg!(tsan) {
+            return; // see `one_mapping`
+        }
         // SAFETY: this value owns the mapping, and what borrowed from it has ended.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }

@@ -16,6 +16,7 @@ const TOOLS: &[(&str, Option<&str>, &str)] = &[
     ("address", Some("conduit"), "cargo"),
     ("address", Some("programs"), "clang"),
     ("thread", Some("portals3"), "cargo"),
+    ("thread", Some("conduit"), "cargo"),
     ("valgrind", None, "valgrind"),
 ];
 

@@ -46,8 +46,9 @@ impl<'a> Fire<'a> {
         Fire { rig, sources }
     }
 
-    fn to(&self) -> To {
-        To { id: self.rig.nodes()[0].id(), pt: PT, ac: 0, bits: 0, offset: 0 }
+    /// Each sender has a word of its own, where it says the offset.
+    fn to(&self, sender: usize) -> To {
+        To { id: self.rig.nodes()[0].id(), pt: PT, ac: 0, bits: 0, offset: 8 * sender as u64 }
     }
 
     /// Starts `count` puts of every sender. Header data count from `first`, with the sender
@@ -55,7 +56,7 @@ impl<'a> Fire<'a> {
     fn open(&self, first: u64, count: u64) -> Vec<Running<'a>> {
         let start = |(number, &(node, md, at_once))| {
             let node: &'a RigNode = node;
-            let (to, hdr) = (self.to(), (number as u64) << 32 | first);
+            let (to, hdr) = (self.to(number), (number as u64) << 32 | first);
             node.begin(AgentCall::PutMany { md, at_once, ack: AckReq::NoAck, to, hdr, count })
         };
         self.sources.iter().enumerate().map(start).collect()
@@ -83,7 +84,10 @@ fn watch(name: &str, kind: RigKind) -> Watchdog {
     Watchdog::new(format!("{name} on {kind:?}"), 200)
 }
 
-/// Processes where the kind has them, otherwise threads of one.
+/// The most that [`build`] says.
+const MOST_SENDERS: usize = 4;
+
+/// Processes where the kind has them, otherwise threads of one, and how many senders.
 fn build(kind: RigKind) -> (Rig, usize) {
     (
         kind.build(if kind.has_processes() { 3 } else { 2 }, None, 7),
@@ -102,7 +106,8 @@ fn many_senders_to_one_queue(kind: RigKind) {
         .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
-    node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
+    node.md_attach(me, md(node.memory(8 * MOST_SENDERS), options, eq), Unlink::Retain)
+        .expect("PtlMDAttach");
     let fire = Fire::new(&rig, senders);
     let mut next = vec![0; senders];
     for round in 0..rounds {
@@ -136,7 +141,8 @@ fn overflow_under_fire_is_always_told(kind: RigKind) {
         .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
-    node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
+    node.md_attach(me, md(node.memory(8 * MOST_SENDERS), options, eq), Unlink::Retain)
+        .expect("PtlMDAttach");
     let fire = Fire::new(&rig, senders);
     let mut next = vec![0; senders];
     let mut taken = 0;
@@ -172,22 +178,24 @@ struct Graveyard<'a>(&'a RigNode, Vec<NodeBuffer>);
 
 impl Graveyard<'_> {
     fn bury(&mut self, buffer: NodeBuffer) {
-        self.0.write(buffer, &[0xaa; 8]);
+        self.0.write(buffer, &[0xaa; 8 * MOST_SENDERS]);
         self.1.push(buffer);
     }
 
     fn verify(&self) {
         assert!(
-            self.1.iter().all(|buffer| self.0.read(*buffer) == [0xaa; 8]),
+            self.1.iter().all(|buffer| self.0.read(*buffer) == [0xaa; 8 * MOST_SENDERS]),
             "written after it was unlinked"
         );
     }
 }
 
-/// The content of a buffer after puts: nothing, or the value of one sender.
-fn whole(node: &RigNode, buffer: NodeBuffer, senders: usize) {
-    let value = u64::from_ne_bytes(node.read(buffer).try_into().expect("8 bytes"));
-    assert!(value & 0xffff_ffff == 0 && value >> 32 <= senders as u64, "{value:x}");
+/// The content of a buffer after puts: in the word of each sender nothing, or its value.
+fn whole(node: &RigNode, buffer: NodeBuffer) {
+    for (number, word) in (1..).zip(node.read(buffer).chunks_exact(8)) {
+        let value = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
+        assert!(value == 0 || value == number << 32, "{value:x}");
+    }
 }
 
 fn unlink_under_fire(kind: RigKind) {
@@ -196,7 +204,7 @@ fn unlink_under_fire(kind: RigKind) {
     let (node, ni) = owner(&rig);
     let count = 2000;
     let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
-    let pool: Vec<_> = (0..64).map(|_| node.memory(8)).collect();
+    let pool: Vec<_> = (0..64).map(|_| node.memory(8 * MOST_SENDERS)).collect();
     let mut graves = Graveyard(node, Vec::new());
     let fire = Fire::new(&rig, senders);
     let (mut ended, mut refused) = (0, 0_u64);
@@ -228,7 +236,7 @@ fn unlink_under_fire(kind: RigKind) {
             std::thread::yield_now();
             ni.progress();
         }
-        whole(node, buffer, senders);
+        whole(node, buffer);
     };
     join(&rig, fire.open(0, count), || {
         if let Some(buffer) = pool.next() {
@@ -267,16 +275,16 @@ fn used_up_under_fire(kind: RigKind, bounded: fn(MemoryDescriptor, i32) -> Memor
     let (count, threshold) = (2000, 7);
     let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
     let fire = Fire::new(&rig, senders);
-    let buffer = node.memory(8 * threshold as usize);
-    let attach = || {
+    let buffers: Vec<_> = (0..4).map(|_| node.memory(8 * threshold as usize)).collect();
+    let attach = |at: usize| {
         let me = node
             .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
             .expect("PtlMEAttach");
-        let wanted = bounded(md(buffer, OP_PUT | EVENT_START_DISABLE, eq), threshold);
+        let wanted = bounded(md(buffers[at], OP_PUT | EVENT_START_DISABLE, eq), threshold);
         node.md_attach(me, wanted, Unlink::Unlink).expect("PtlMDAttach")
     };
     // A few at once, each used up and replaced; their number is what the UNLINK events say.
-    let mut live: Vec<(MdHandle, i32)> = (0..4).map(|_| (attach(), 0)).collect();
+    let mut live: Vec<(MdHandle, i32)> = (0..4).map(|at| (attach(at), 0)).collect();
     let (mut ended, mut unlinked) = (0_u64, 0_u64);
     let mut take = || {
         while let Some(FetchedEvent { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
@@ -290,7 +298,7 @@ fn used_up_under_fire(kind: RigKind, bounded: fn(MemoryDescriptor, i32) -> Memor
                 }
                 PtlEventKind::Unlink => {
                     assert_eq!(live[at].1, threshold, "UNLINK comes after the last END");
-                    live[at] = (attach(), 0);
+                    live[at] = (attach(at), 0);
                     unlinked += 1;
                 }
                 other => panic!("{other:?}"),
@@ -317,7 +325,7 @@ fn update_under_fire(kind: RigKind) {
         .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
-    let pool: Vec<_> = (0..100).map(|_| node.memory(8)).collect();
+    let pool: Vec<_> = (0..100).map(|_| node.memory(8 * MOST_SENDERS)).collect();
     let mut pool = pool.into_iter();
     let mut current = pool.next().expect("a buffer");
     let handle =
@@ -339,7 +347,7 @@ fn update_under_fire(kind: RigKind) {
         // stay untouched.
         match node.md_update(handle, None, Some(md(new, options, eq)), eq) {
             Ok(()) => {
-                whole(node, current, senders);
+                whole(node, current);
                 graves.bury(current);
                 current = new;
                 next = pool.next();

@@ -27,6 +27,7 @@ use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::rank::{JobRank, LocalRank};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
+use std::sync::Mutex;
 
 /// Bytes of each segment.
 const SEGMENT: usize = 1 << 20;
@@ -43,6 +44,9 @@ struct Rank<P: Portals> {
     replies: AtomicU64,
     system: AtomicU64,
     errors: AtomicU64,
+    /// Whether all of its resources were back when one of its threads last looked: only these
+    /// may read its records.
+    quiet: Mutex<bool>,
 }
 
 // SAFETY: in a test one thread at a time writes a part of a segment, as clients of GASNet agree.
@@ -94,6 +98,11 @@ impl<P: Portals> Up<'_, P> {
 
     fn conduit(&self) -> &Conduit<P> {
         &self.rank().conduit
+    }
+
+    fn look_whether_quiet(&self) {
+        let quiet = &mut *self.rank().quiet.lock().unwrap();
+        *quiet = self.conduit().is_quiet();
     }
 
     fn error(&self, what: core::fmt::Arguments<'_>) {
@@ -195,6 +204,7 @@ impl<P: Portals> World<P> {
                 replies: AtomicU64::new(0),
                 system: AtomicU64::new(0),
                 errors: AtomicU64::new(0),
+                quiet: Mutex::new(false),
             })
             .collect();
         let mapped: Vec<_> = ranks.iter().map(|r| r.segment.wrapping_sub(earlier)).collect();
@@ -226,9 +236,10 @@ impl<P: Portals> World<P> {
                         s.spawn(move || {
                             let up = Up { world: self, rank, thread, handler };
                             client(up);
+                            up.look_whether_quiet();
                             busy.fetch_sub(1, Ordering::AcqRel);
                             self.serve_until(up, || {
-                                busy.load(Ordering::Acquire) == 0 && self.is_quiet()
+                                busy.load(Ordering::Acquire) == 0 && self.all_are_quiet(up)
                             });
                         });
                     }
@@ -260,12 +271,20 @@ impl<P: Portals> World<P> {
 
     /// Waits until every client is here, serving the network meanwhile.
     fn meet(&self, up: Up<'_, P>) {
+        up.look_whether_quiet();
         let clients = (self.ranks.len() * self.threads) as u32;
         let all = (self.arrived.fetch_add(1, Ordering::AcqRel) / clients + 1) * clients;
         self.serve_until(up, || self.arrived.load(Ordering::Acquire) >= all);
     }
 
-    /// Whether all resources of all ranks are back where they belong.
+    /// Whether all resources of all ranks are back where they belong, for clients that run at
+    /// the same time and have looked ([`Up::look_whether_quiet`]) since they last sent.
+    fn all_are_quiet(&self, up: Up<'_, P>) -> bool {
+        up.look_whether_quiet();
+        self.ranks.iter().all(|r| *r.quiet.lock().unwrap())
+    }
+
+    /// The same for a test whose ranks have one thread in common.
     fn is_quiet(&self) -> bool {
         self.ranks.iter().all(|r| r.conduit.is_quiet())
     }

@@ -294,7 +294,7 @@ pub(super) fn flood<P: Portals>(world: World<P>) {
             if turn % SLOTS == SLOTS - 1 {
                 // All of ours have been handled when all of our credits are back.
                 world.meet(up);
-                world.serve_until(up, || world.is_quiet());
+                world.serve_until(up, || world.all_are_quiet(up));
                 world.meet(up);
             }
         }
