@@ -6,7 +6,8 @@
 //! word is 0 until the supervisor copies the decision there after a grace period. Ranks exit on
 //! the order only, so that a rank about to finish (to print results after the last barrier, say)
 //! is not interrupted by a peer that finished first. If either word is overwritten with what is
-//! no decision, the process that finds it decides that the job fails, and reports it.
+//! no decision, the process that finds it decides that the job fails, and reports it. A process
+//! that has seen a decision keeps it, and restores it when the word reads as 0.
 //!
 //! ```text
 //! line 0   magic, cookie, ranks
@@ -73,6 +74,8 @@ struct RankRecord {
 pub struct ControlMemory {
     words: &'static [AtomicU64],
     size: u32,
+    /// The first decision that this process has seen, in memory of its own; 0 before.
+    seen: &'static AtomicU64,
 }
 
 /// What holds if a decision was overwritten.
@@ -96,7 +99,8 @@ fn valid(word: &AtomicU64, name: &str) -> Option<ExitDecision> {
 
 impl ControlMemory {
     fn over(mapping: Mapping, size: u32) -> ControlMemory {
-        ControlMemory { words: mapping.leak_words(), size }
+        let seen = Box::leak(Box::new(AtomicU64::new(0)));
+        ControlMemory { words: mapping.leak_words(), size, seen }
     }
 
     /// New control memory, for a supervisor; `cookie` tells jobs apart.
@@ -168,9 +172,18 @@ impl ControlMemory {
         &self.words[ORDER_WORD]
     }
 
-    /// Reports an order that is none, and makes it one. Async-signal-safe.
+    /// Reports an order that is none, and makes it one; keeps the decision in it.
+    /// Async-signal-safe.
     pub(super) fn check_order(&self) {
-        valid(&self.words[ORDER_WORD], "the order to exit");
+        if let Some(decision) = valid(self.order(), "the order to exit") {
+            self.keep(decision);
+        }
+    }
+
+    /// Keeps the first decision that this process has seen.
+    fn keep(&self, decision: ExitDecision) {
+        let (new, relaxed) = (decision.pack(), Ordering::Relaxed);
+        let _ = self.seen.compare_exchange(0, new, relaxed, relaxed);
     }
 
     /// Makes this process the rank; fails with the process that was faster.
@@ -189,12 +202,22 @@ impl ControlMemory {
     /// The decision to end the job, if it was made; ranks may have exited or still be working.
     /// Async-signal-safe.
     pub fn decision(&self) -> Option<ExitDecision> {
-        valid(&self.words[DECISION_WORD], "the decision to end the job")
+        let word = &self.words[DECISION_WORD];
+        let seen = self.seen.load(Ordering::Relaxed);
+        if seen != 0 {
+            // The word is 0 only if it was overwritten.
+            let _ = word.compare_exchange(0, seen, Ordering::AcqRel, Ordering::Acquire);
+        }
+        let decision = valid(word, "the decision to end the job");
+        decision.inspect(|&d| self.keep(d))
     }
 
     /// Decides that the job ends, unless that was decided before; returns the decision that holds.
     /// Async-signal-safe.
     pub fn decide(&self, new: ExitDecision) -> ExitDecision {
+        if let Some(held) = self.decision() {
+            return held;
+        }
         // AcqRel: a process that sees the decision also sees what was written before it.
         let old = self.words[DECISION_WORD].compare_exchange(
             0,
@@ -202,7 +225,9 @@ impl ControlMemory {
             Ordering::AcqRel,
             Ordering::Acquire,
         );
-        old.err().and_then(|_| self.decision()).unwrap_or(new)
+        let held = old.err().and_then(|_| self.decision()).unwrap_or(new);
+        self.keep(held);
+        held
     }
 
     /// Decides on behalf of the supervisor.
@@ -217,11 +242,20 @@ impl ControlMemory {
         self.order().store(decision, Ordering::Release);
     }
 
-    /// Counts a message to this rank, after the supervisor's call that sent it has returned.
-    pub fn count_sent(&self, rank: LocalRank) {
+    /// Gives the order again if it was given and the word was overwritten since; returns whether
+    /// it was. Called by the supervisor.
+    pub(super) fn restore_order(&self) -> bool {
+        let decision = self.decision().map_or(0, ExitDecision::pack);
+        self.order().swap(decision, Ordering::AcqRel) != decision
+    }
+
+    /// Says how many messages were sent to this rank, after the supervisor's call that sent the
+    /// last of them has returned. The supervisor counts, so that one that was overwritten is right
+    /// again after the next message.
+    pub fn set_sent(&self, rank: LocalRank, messages: u64) {
         if let Some(record) = self.record(rank) {
             // Release pairs with the Acquire in `sent_to`.
-            record.sent.fetch_add(1, Ordering::Release);
+            record.sent.store(messages, Ordering::Release);
         }
     }
 
@@ -319,6 +353,41 @@ mod tests {
             c.check_order();
             assert_eq!(c.order().load(Ordering::Relaxed), FAILURE.pack());
         }
+    }
+
+    /// A decision and an order that are set back to 0 hold for a process that has seen them.
+    #[test]
+    fn a_decision_that_was_seen_is_restored() {
+        let (file, supervisor) = ControlMemory::create(2, 5).unwrap();
+        let rank = ControlMemory::open(file.as_fd(), 2, 5).unwrap();
+        let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
+        let other = ExitDecision { code: 4, ..first };
+        let decision = &supervisor.words[DECISION_WORD];
+        rank.decide(first);
+        decision.store(0, Ordering::Relaxed);
+        assert_eq!(rank.decide(other), first);
+        assert_eq!(supervisor.decision(), Some(first));
+        supervisor.order_exit();
+        assert!(!supervisor.restore_order());
+        supervisor.order().store(0, Ordering::Relaxed);
+        decision.store(0, Ordering::Relaxed);
+        assert!(supervisor.restore_order());
+        assert_eq!(decision.load(Ordering::Relaxed), first.pack());
+        assert_eq!(supervisor.order().load(Ordering::Relaxed), first.pack());
+    }
+
+    /// A process that has seen the order alone follows it.
+    #[test]
+    fn an_order_that_was_seen_is_a_decision() {
+        let (file, supervisor) = ControlMemory::create(2, 5).unwrap();
+        let rank = ControlMemory::open(file.as_fd(), 2, 5).unwrap();
+        let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
+        supervisor.decide(first);
+        supervisor.order_exit();
+        rank.check_order();
+        rank.words[DECISION_WORD].store(0, Ordering::Relaxed);
+        rank.order().store(0, Ordering::Relaxed);
+        assert_eq!(rank.decide(FAILURE), first);
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! Used by the supervisor and the ranks. Invariant: one message is one packet of the control
 //! socket, so neither side receives a part of one.
 
+use super::decision::ExitDecision;
+
 /// Largest number of data bytes in one message.
 pub const DATA_BYTES: usize = 32 << 10;
 
@@ -20,7 +22,8 @@ pub enum ControlKind {
     /// A part of `a` bytes, beginning at byte `b`. To the supervisor: the rank's contribution
     /// to an exchange. To the rank: all contributions, by rank.
     ExchangePart,
-    /// Rank to supervisor: a decision to end the job was made.
+    /// Rank to supervisor: the decision to end the job was made; `a` and `b` are the lower and
+    /// the upper half of its word.
     ExitDecided,
     /// Supervisor to rank: the order to exit was given.
     ExitNow,
@@ -51,6 +54,17 @@ impl ControlHead {
     /// A message without numbers.
     pub fn new(kind: ControlKind) -> ControlHead {
         ControlHead { kind, a: 0, b: 0 }
+    }
+
+    /// [`ControlKind::ExitDecided`]
+    pub(super) fn decided(decision: ExitDecision) -> ControlHead {
+        let word = decision.pack();
+        ControlHead { kind: ControlKind::ExitDecided, a: word as u32, b: (word >> 32) as u32 }
+    }
+
+    /// The decision of a [`ControlKind::ExitDecided`]; `None` if it is none.
+    pub(super) fn decision(self) -> Option<ExitDecision> {
+        ExitDecision::unpack(u64::from(self.b) << 32 | u64::from(self.a)).ok().flatten()
     }
 
     /// As sent.
@@ -129,6 +143,16 @@ impl Assembly {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::decision::ExitCause;
+
+    #[test]
+    fn a_decision_survives_its_message() {
+        let rank = Some(crate::rank::JobRank(4));
+        let decision = ExitDecision { code: 139, cause: ExitCause::Exit, rank };
+        let bytes = ControlHead::decided(decision).bytes();
+        assert_eq!(ControlHead::parse(&bytes).unwrap().0.decision(), Some(decision));
+        assert_eq!(ControlHead::new(ControlKind::ExitDecided).decision(), None);
+    }
 
     #[test]
     fn heads() {

@@ -6,7 +6,7 @@
 //! only the process that joined acts; its forked children are not part of the job.
 
 use super::control_memory::ControlMemory;
-use super::control_message::{ControlHead, ControlKind};
+use super::control_message::ControlHead;
 use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
 use crate::rank::{JobRank, LocalRank};
@@ -105,11 +105,11 @@ impl ExitNotice {
         held
     }
 
-    /// Has the supervisor look for a decision: one message, without waiting. Async-signal-safe.
-    pub fn notify(&self) {
+    /// Sends the supervisor the decision: one message, without waiting. Async-signal-safe.
+    pub fn notify(&self, decision: ExitDecision) {
         if let Some(fd) = &self.socket {
             // If it cannot be sent, the supervisor notices the end of this process.
-            let message = ControlHead::new(ControlKind::ExitDecided).bytes();
+            let message = ControlHead::decided(decision).bytes();
             let _ = socket::send(fd.as_fd(), &message, false);
         }
     }
@@ -156,13 +156,19 @@ impl ExitNotice {
 
     /// Waits until the supervisor's calls that sent the first `received` messages to this rank
     /// have returned: the kernel delivers a message before it decides on the signal, so the
-    /// signal can come later than the message.
+    /// signal can come later than the message. Gives up after a second, which is longer than a
+    /// supervisor is kept from a CPU: the count was overwritten, or the signal comes late.
     pub(super) fn await_sent(&self, received: u64) {
-        let mut rounds = 0u32;
+        const LONGEST: u64 = 1_000_000_000;
+        let (mut rounds, mut end) = (0u32, None);
         while self.memory.sent_to(self.local_rank) < received {
             rounds += 1;
-            if rounds.is_multiple_of(1024) && (self.must_exit() || self.is_supervisor_lost()) {
-                return;
+            if rounds.is_multiple_of(1024) {
+                let now = sys::clock::now_ns();
+                let is_late = now > *end.get_or_insert(now + LONGEST);
+                if is_late || self.must_exit() || self.is_supervisor_lost() {
+                    return;
+                }
             }
             sys::thread::yield_now();
         }
@@ -259,6 +265,20 @@ mod tests {
         rank.decide(3, ExitCause::Exit);
         assert!(rank.must_exit());
         assert_eq!(rank.decision().map(|d| d.code), Some(3));
+    }
+
+    /// The count of messages sent was overwritten with a lower one.
+    #[test]
+    fn a_wait_for_messages_sent_ends() {
+        let (_file, memory) = ControlMemory::create(1, 7).unwrap();
+        let rank = join(memory, 0).unwrap();
+        memory.set_sent(LocalRank(0), 1);
+        let (done, ends) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            rank.await_sent(2);
+            done.send(()).unwrap();
+        });
+        ends.recv_timeout(core::time::Duration::from_secs(30)).expect("the wait ends");
     }
 
     #[test]

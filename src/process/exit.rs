@@ -99,7 +99,7 @@ pub fn exit(code: i32) -> ! {
 fn decide_exit_code(notice: &ExitNotice, code: i32) -> i32 {
     let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
     let decision = notice.decide(code, ExitCause::Exit);
-    notice.notify();
+    notice.notify(decision);
     decision.code
 }
 

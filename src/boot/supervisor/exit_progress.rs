@@ -37,6 +37,8 @@ const EXTENSIONS: u64 = 1000 * MS;
 /// The limit while a program that a rank has started keeps it stopped. Such a program is ended
 /// after 30 s (`tools::backtrace`).
 const TRACED: u64 = 31_000 * MS;
+/// Between two looks whether the order was overwritten.
+const LOOK: u64 = 20 * MS;
 /// How long a killed process may take to disappear.
 const KILLED: u64 = 5000 * MS;
 
@@ -77,14 +79,12 @@ impl ExitProgress {
         self.stage == ExitStage::Running
     }
 
-    /// When the next step is due.
-    pub(super) fn deadline(&self) -> Option<u64> {
+    /// When the next step is due, or the next look at the order.
+    pub(super) fn deadline(&self, now: u64) -> Option<u64> {
         match self.stage {
             ExitStage::Running => None,
-            ExitStage::Grace(t)
-            | ExitStage::Exiting(t)
-            | ExitStage::Extended(t, _)
-            | ExitStage::Killed(t) => Some(t),
+            ExitStage::Grace(t) | ExitStage::Killed(t) => Some(t),
+            ExitStage::Exiting(t) | ExitStage::Extended(t, _) => Some(t.min(now + LOOK)),
         }
     }
 
@@ -125,6 +125,12 @@ impl ExitProgress {
             }
             ExitStage::Exiting(t) if now >= t => now,
             ExitStage::Extended(t, began) if now >= t => began,
+            ExitStage::Exiting(_) | ExitStage::Extended(..) => {
+                if control.restore_order() {
+                    order_exit(ranks);
+                }
+                return false;
+            }
             _ => return false,
         };
         let extended = now - began;
@@ -196,5 +202,26 @@ pub(super) fn report_unkillable(ranks: &[RankProcess]) {
             r.rank,
             r.pid()
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::Ordering;
+
+    /// The order to exit is given again while ranks run that may not have seen it.
+    #[test]
+    fn an_order_that_was_overwritten_is_given_again() {
+        let (_file, control) = ControlMemory::create(1, 5).unwrap();
+        let mut exit = ExitProgress::new(1000 * MS);
+        control.decide_failure(3);
+        exit.begin(control.decision().unwrap(), 0);
+        assert!(exit.advance(0, control, &mut []));
+        let given = control.order().swap(0, Ordering::Relaxed);
+        assert_ne!(given, 0);
+        assert_eq!(exit.deadline(MS), Some(MS + LOOK));
+        assert!(!exit.advance(MS + LOOK, control, &mut []));
+        assert_eq!(control.order().load(Ordering::Relaxed), given);
     }
 }

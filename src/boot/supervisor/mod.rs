@@ -307,7 +307,7 @@ impl Supervisor {
         polled.extend(self.connections.descriptors().map(|fd| entry(Some(fd))));
         polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd())));
         let mut deadlines =
-            vec![self.exit.deadline(), self.status.deadline(now), self.connections.deadline()];
+            vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
         if self.exit.is_running() {
             deadlines.push(self.late.deadline());
             let exited = self.ranks.iter().filter_map(|r| Some(r.query_at(r.exited_at?, now)));
@@ -495,8 +495,12 @@ impl Supervisor {
             ControlKind::ExchangePart => {
                 barrier_exchange::contribute(&mut self.ranks, i, head, data)?
             }
-            // The decision is looked for in every round.
-            ControlKind::ExitDecided => {}
+            // Usually in the control memory already, where every round looks for it.
+            ControlKind::ExitDecided => {
+                if let Some(decision) = head.decision() {
+                    self.control.decide(decision);
+                }
+            }
             ControlKind::ExecFailed => {
                 let e = std::io::Error::from_raw_os_error(head.a as i32);
                 if self.control.decision().is_none() {

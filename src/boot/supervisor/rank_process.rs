@@ -45,6 +45,8 @@ pub(super) struct RankProcess {
     pub(super) socket: Option<OwnedFd>,
     /// Messages that the socket had no space for.
     pub(super) outgoing: VecDeque<Rc<Vec<u8>>>,
+    /// Messages sent so far.
+    sent: u64,
     pub(super) in_barrier: bool,
     /// What has arrived of its contribution to an exchange.
     pub(super) arriving: Assembly,
@@ -86,6 +88,7 @@ impl RankProcess {
             exited_at: None,
             socket: None,
             outgoing: VecDeque::new(),
+            sent: 0,
             in_barrier: false,
             arriving: Assembly::default(),
             contribution: None,
@@ -141,7 +144,8 @@ impl RankProcess {
         while let Some(message) = self.outgoing.front() {
             match socket::send(fd.as_fd(), message, false) {
                 Ok(()) => {
-                    self.control.count_sent(self.local_rank);
+                    self.sent += 1;
+                    self.control.set_sent(self.local_rank, self.sent);
                     self.outgoing.pop_front();
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
