@@ -10,14 +10,16 @@
 //! dies or stops while it holds a slot blocks the frames of the others; [`Nal::blocked_by`]
 //! names it.
 //!
-//! Invariant: a frame is copied out of the inbox before it is read, since its sender could still
-//! write to it.
+//! Invariants: a frame is copied out of the inbox before it is read, since its sender could still
+//! write to it. The copy is read only if it has the check that the sender has stored: a slot that
+//! was overwritten ends the job ([`Nal::damage`]).
 
 use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::OnceLock;
 
 use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
@@ -39,6 +41,8 @@ struct FrameSlot {
     /// The sender of the frame, and its length.
     sender: AtomicU32,
     length: AtomicU32,
+    /// See [`check`].
+    check: AtomicU64,
     bytes: OwnLine<[u8; FRAME]>,
 }
 
@@ -53,6 +57,31 @@ struct FrameInbox {
 }
 
 const _: () = assert!(size_of::<FrameSlot>() == 4096 && FRAMES.is_power_of_two());
+
+/// The check of a frame: changes with any word of it.
+fn check(sender: u32, frame: &[u8]) -> u64 {
+    const BLOCK: usize = 32;
+    let add =
+        |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    let word = |bytes: &[u8]| {
+        let mut eight = [0; 8];
+        eight[..bytes.len()].copy_from_slice(bytes);
+        u64::from_le_bytes(eight)
+    };
+    // Sums that do not wait for each other.
+    let mut sums = [1, 2, 3, u64::from(sender) << 32 | frame.len() as u64];
+    let blocks = frame.chunks_exact(BLOCK);
+    let rest = blocks.remainder();
+    for block in blocks {
+        for (sum, bytes) in sums.iter_mut().zip(block.chunks_exact(8)) {
+            *sum = add(*sum, word(bytes));
+        }
+    }
+    for (sum, bytes) in sums.iter_mut().zip(rest.chunks(8)) {
+        *sum = add(*sum, word(bytes));
+    }
+    sums.into_iter().fold(0, add)
+}
 
 /// Whether memory outside of arenas and segments may be reached by `process_vm_readv` and
 /// `process_vm_writev`.
@@ -94,6 +123,8 @@ pub struct Fabric {
     next: AtomicU64,
     /// What we remember of the inboxes of peers.
     memos: Box<[Memo]>,
+    /// The first frame that was found overwritten.
+    broken: OnceLock<Damage>,
     index: u32,
     size: u32,
     nid: u32,
@@ -130,7 +161,8 @@ impl Fabric {
             memo.restart(FRAMES);
         }
         let next = AtomicU64::new(FRAMES);
-        let fabric = Fabric { mapping, bytes, next, memos, index, size, nid, jid, attach };
+        let broken = OnceLock::new();
+        let fabric = Fabric { mapping, bytes, next, memos, broken, index, size, nid, jid, attach };
         // Peers read it only after our interface is open.
         fabric.head_of(index).store(FRAMES, Ordering::Relaxed);
         Ok(fabric)
@@ -186,6 +218,11 @@ impl Fabric {
     fn length_of(&self, index: u32, ticket: u64) -> &AtomicU32 {
         // SAFETY: as above.
         unsafe { &(*self.slot(index, ticket)).length }
+    }
+
+    fn check_of(&self, index: u32, ticket: u64) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { &(*self.slot(index, ticket)).check }
     }
 
     fn bytes_of(&self, index: u32, ticket: u64) -> *mut u8 {
@@ -244,6 +281,9 @@ unsafe impl Nal for Fabric {
     }
 
     fn damage(&self) -> Option<Damage> {
+        if let Some(&broken) = self.broken.get() {
+            return Some(broken);
+        }
         if let Some((next, found)) = ring::head_damage(&self.next, self.head_of(self.index)) {
             let (table, expected) = (ArenaTable::Frames, Some(next));
             return Some(Damage::Word { table, index: 0, word: "head", expected, found });
@@ -276,6 +316,7 @@ unsafe impl Nal for Fabric {
         crate::base::fault::point("frame.reserved");
         self.sender_of(peer, ticket).store(self.index, Ordering::Relaxed);
         self.length_of(peer, ticket).store(frame.len() as u32, Ordering::Relaxed);
+        self.check_of(peer, ticket).store(check(self.index, frame), Ordering::Relaxed);
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its
         // bytes.
         unsafe {
@@ -323,10 +364,20 @@ unsafe impl Nal for Fabric {
                     length,
                 )
             };
+            let found = self.check_of(self.index, next).load(Ordering::Relaxed);
             self.next.store(next.wrapping_add(1), Ordering::Release);
             // Release: see `ring`.
             self.head_of(self.index).store(next.wrapping_add(1), Ordering::Release);
-            sink(sender, &copy[..length]);
+            let frame = &copy[..length];
+            let right = check(sender, frame);
+            if found == right {
+                sink(sender, frame);
+            } else {
+                let (table, index) = (ArenaTable::Frames, (next % FRAMES) as u32);
+                let expected = Some(right);
+                let damage = Damage::Word { table, index, word: "check", expected, found };
+                let _ = self.broken.set(damage);
+            }
         }
         self.flag_of(self.index).store(1, Ordering::Relaxed); // there may be more
     }
@@ -336,6 +387,7 @@ unsafe impl Nal for Fabric {
 pub(crate) mod tests {
     use super::*;
     use crate::NetworkInterface;
+    use core::slice;
     use std::os::fd::AsFd;
     use sys::memory::MemFd;
 
@@ -366,6 +418,7 @@ pub(crate) mod tests {
         assert!(owner.has_frames());
         owner.receive(9, &mut |_, _| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
+        owner.check_of(0, FRAMES).store(check(0, b""), Ordering::Relaxed);
         slow.store(published(FRAMES, FRAMES), Ordering::Release);
         assert!(owner.has_frames());
         let mut taken = 0;
@@ -376,6 +429,28 @@ pub(crate) mod tests {
         });
         assert_eq!((taken, owner.has_frames()), (2, false));
         assert_eq!(last, [(1, b"fast".to_vec())]);
+    }
+
+    /// A frame that was overwritten after it was published is damage, whichever word it was.
+    #[test]
+    fn a_frame_that_was_overwritten_is_damage() {
+        for word in 1..8 {
+            let mut fabrics = join_all(2, 1 << 16, AttachPolicy::Denied);
+            let (owner, sender) = (fabrics.next().unwrap(), fabrics.next().unwrap());
+            owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
+            assert!(sender.send(0, &[7; 40]));
+            assert!(owner.damage().is_none());
+            // SAFETY: words of the slot, of which the first is the control; then come sender and
+            // length, the check, and from the second line on the bytes.
+            let word = unsafe {
+                let first = owner.slot(0, FRAMES).cast::<AtomicU64>();
+                &*first.add(if word < 3 { word } else { word + 5 })
+            };
+            word.fetch_xor(1 << 33, Ordering::Relaxed);
+            owner.receive(9, &mut |_, _| panic!("the frame was overwritten"));
+            let damage = owner.damage();
+            assert!(matches!(damage, Some(Damage::Word { word: "check", .. })), "{damage:?}");
+        }
     }
 
     /// Whatever senders have written to the slots of an inbox, each frame is taken once and is
@@ -395,16 +470,23 @@ pub(crate) mod tests {
             owner.sender_of(0, ticket).store(sender, Ordering::Relaxed);
             let length = input.number() as u32;
             owner.length_of(0, ticket).store(length, Ordering::Relaxed);
+            let taken_bytes = FRAME.min(length as usize);
+            // SAFETY: the bytes of a slot, to which nothing writes now.
+            let bytes = unsafe { slice::from_raw_parts(owner.bytes_of(0, ticket), taken_bytes) };
+            let wrong = u64::from(input.byte() % 4 == 0);
+            let check = check(sender, bytes).wrapping_add(wrong);
+            owner.check_of(0, ticket).store(check, Ordering::Relaxed);
             let head = input.number();
             owner.head_of(0).store(head, Ordering::Relaxed);
             let mut taken = 0;
             owner.receive(1, &mut |from, bytes| {
-                assert_eq!((from, bytes.len()), (sender, FRAME.min(length as usize)));
+                assert_eq!((from, bytes.len()), (sender, taken_bytes));
                 taken += 1;
             });
             let whole = control == published(ticket, FRAMES);
-            assert_eq!(taken, u64::from(whole));
-            assert_eq!(owner.next.load(Ordering::Relaxed), ticket + taken);
+            assert_eq!(taken, u64::from(whole && wrong == 0));
+            assert!(!whole || wrong == 0 || owner.broken.get().is_some());
+            assert_eq!(owner.next.load(Ordering::Relaxed), ticket + u64::from(whole));
             let (blocked, damage) = (owner.blocked_by(), owner.damage());
             // The head, which any process may have changed, may be found too.
             let damaged = matches!(damage, Some(Damage::Frame { .. }));
