@@ -163,8 +163,14 @@ const SLOT: Fields = &[
     (48, 8, "offset"),
     (56, 8, "link"),
 ];
-const FRAME_SLOT: Fields =
-    &[(0, 8, "control"), (8, 4, "sender"), (12, 4, "length"), (64, 8, "bytes"), (72, 8, "bytes")];
+const FRAME_SLOT: Fields = &[
+    (0, 8, "control"),
+    (8, 4, "sender"),
+    (12, 4, "length"),
+    (16, 8, "check"),
+    (64, 8, "bytes"),
+    (72, 8, "bytes"),
+];
 
 /// A mapped memory file.
 #[derive(Clone, Copy, Debug)]

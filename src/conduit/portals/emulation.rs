@@ -12,7 +12,7 @@ use super::{
 use crate::client_memory::{Dst, Src};
 use crate::conduit::Config;
 use crate::rank::LocalRank;
-use crate::report;
+use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
     AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, MemoryDescriptor,
@@ -58,7 +58,10 @@ impl Emulation {
             bytes,
             nid: 0,
             jid: 0,
-            attach: AttachPolicy::Allowed,
+            attach: match fault::on("frames") {
+                true => AttachPolicy::Denied,
+                false => AttachPolicy::Allowed,
+            },
         };
         let fabric = Fabric::join(spec).map_err(no_arena)?;
         Self::over(NetworkInterface::shm(fabric, Some(limits(config))), config)
@@ -466,7 +469,10 @@ impl SharedHost for Emulation {
     }
 
     fn expose_segments(&self, own: Dst<'static>, peers: &[Option<Dst<'static>>]) {
-        let base_of = |peer: &Option<Dst<'_>>| peer.map_or(core::ptr::null_mut(), Dst::as_ptr);
+        let base_of = |peer: &Option<Dst<'_>>| match peer {
+            Some(segment) if !fault::on("frames") => segment.as_ptr(),
+            _ => core::ptr::null_mut(),
+        };
         let bases: Vec<*mut u8> = peers.iter().map(base_of).collect();
         let lens: Vec<usize> = peers.iter().map(|peer| peer.map_or(0, Dst::len)).collect();
         // SAFETY: a `Dst<'static>` is mapped until the process ends.
