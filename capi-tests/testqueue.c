@@ -185,7 +185,7 @@ static void bystander(int id) {
     pthread_mutex_unlock(&door);
 }
 
-static void crowd(void) {
+static void most_threads(void) {
     struct check_thread *others = check_start(THREAD_NUMBER - 1, 1, bystander), *last;
     check_alive("starting threads");
     GASNET_BLOCKUNTIL(gasnett_atomic_read(&present, 0) == THREAD_NUMBER - 1);
@@ -244,7 +244,7 @@ int main(int argc, char **argv) {
         }
     }
 #if CHECK_PAR
-    crowd();
+    most_threads();
 #else
     all_in_flight(0);
 #endif

@@ -3,7 +3,7 @@
 #   ci/sanitize.sh address [PART...]   AddressSanitizer over portals3, conduit, programs
 #   ci/sanitize.sh thread [PART...]    ThreadSanitizer over portals3, conduit
 #   ci/sanitize.sh valgrind            memcheck over C programs
-# The programs of C run as jobs of two ranks on two paths: mapped, and Portals with events. The
+# The programs of C run as jobs of two ranks on two paths, `cross-mapped` and `events`. The
 # sanitizers need RUSTC_BOOTSTRAP; ends with 77 where the tools are not installed. TREE is the
 # build tree for valgrind (build). Logs are in soak/sanitize.
 #
@@ -105,7 +105,7 @@ address)
         }
         for name in testsmall testam testvis testcoll testhsl testthreads testqueue testbarrier; do
             c_program build-address $name clang -fsanitize=address
-            checked $name-mapped timeout 300 build-address/bin/gasnetrun -n 2 build-address/programs/$name
+            checked $name-cross-mapped timeout 300 build-address/bin/gasnetrun -n 2 build-address/programs/$name
             checked $name-events env GASNET_SUPERNODE_MAXSIZE=1 GASNET_PORTAL_AT_ONCE=0 \
                 timeout 300 build-address/bin/gasnetrun -n 2 build-address/programs/$name
         done
@@ -131,9 +131,9 @@ valgrind)
     tree=${TREE:-build}
     for name in testsmall testam testhsl testvis testcoll; do
         c_program "$tree" $name "${CC:-cc}"
-        for path in mapped events; do
+        for path in cross-mapped events; do
             settings="GASNET_PSHM_NODES=2"
-            [ $path = mapped ] || settings="$settings GASNET_SUPERNODE_MAXSIZE=1 GASNET_PORTAL_AT_ONCE=0"
+            [ $path = cross-mapped ] || settings="$settings GASNET_SUPERNODE_MAXSIZE=1 GASNET_PORTAL_AT_ONCE=0"
             # shellcheck disable=SC2086 # words
             checked $name-$path env $settings timeout 900 valgrind -q --error-exitcode=99 "$tree/programs/$name"
         done

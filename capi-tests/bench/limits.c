@@ -15,7 +15,7 @@
 #define COPY_TRIPS 4000
 #define LONGEST 65536
 /* Processes that share the CPUs, and how often each yields. */
-#define CROWD 8
+#define PROCESSES 8
 #define YIELDS 5000
 
 struct lines {
@@ -90,7 +90,7 @@ static double yield_round(void) {
     double *took = (double *)shared;
     volatile uint64_t *here = &lines->ask, *through = &lines->answer;
     int me, t;
-    for (me = 0; me < CROWD; me++) {
+    for (me = 0; me < PROCESSES; me++) {
         pid_t child = fork();
         if (child < 0) {
             perror("limits: fork");
@@ -100,22 +100,22 @@ static double yield_round(void) {
         double began;
         if (bench_pinned) bench_pin(me);
         __atomic_add_fetch(here, 1, __ATOMIC_ACQ_REL);
-        while (*here != CROWD) sched_yield();
+        while (*here != PROCESSES) sched_yield();
         began = bench_now();
         for (t = 0; t < YIELDS; t++) sched_yield();
         took[me] = (bench_now() - began) / YIELDS / 1000;
         __atomic_add_fetch(through, 1, __ATOMIC_ACQ_REL);
-        while (*through != CROWD) sched_yield(); /* until then the others run too */
+        while (*through != PROCESSES) sched_yield(); /* until then the others run too */
         _exit(0);
     }
-    for (me = 0; me < CROWD; me++) wait(NULL);
+    for (me = 0; me < PROCESSES; me++) wait(NULL);
     lines->ask = lines->answer = 0;
-    qsort(took, CROWD, sizeof *took, bench_by_value);
-    return took[CROWD / 2];
+    qsort(took, PROCESSES, sizeof *took, bench_by_value);
+    return took[PROCESSES / 2];
 }
 
 int main(int argc, char **argv) {
-    double crowd = 0, line_trip;
+    double yields = 0, line_trip;
     uint64_t i = 1;
     pid_t child;
     size_t n;
@@ -134,7 +134,7 @@ int main(int argc, char **argv) {
     shared = back + LONGEST;
     memset(own, 1, bench_max);
     memset(source, 2, bench_max);
-    if (bench_asked("yield_round")) crowd = yield_round();
+    if (bench_asked("yield_round")) yields = yield_round();
     child = fork();
     if (child < 0) {
         perror("limits: fork");
@@ -151,7 +151,7 @@ int main(int argc, char **argv) {
     bench_nodes = 1;
     table("memcpy_latency", "memcpy_bandwidth", own);
     table("memcpy_shared_latency", "memcpy_shared_bandwidth", shared);
-    bench_nodes = CROWD;
-    if (bench_wants("yield_round", "Time (us)")) bench_row(0, crowd);
+    bench_nodes = PROCESSES;
+    if (bench_wants("yield_round", "Time (us)")) bench_row(0, yields);
     return 0;
 }

@@ -1,11 +1,11 @@
 //! The decision to end the job, and how it fits in the word that all processes share.
 //!
 //! Used by the supervisor and the ranks. Invariant: the word of a decision is never 0; 0 means
-//! that there is no decision yet. Any other word that no decision makes is found by its check.
+//! that there is no decision yet. Any other value that no decision makes is found by its checksum.
 //!
 //! ```text
 //! 63     39 38   37 36     16 15   0
-//! check     cause   rank      code
+//! checksum  cause   rank      code
 //! ```
 
 use crate::rank::JobRank;
@@ -34,19 +34,19 @@ pub struct ExitDecision {
     pub rank: Option<JobRank>,
 }
 
-/// Bits of code, of code and rank, and of these and the cause: all that the check covers.
+/// Bits of code, of code and rank, and of these and the cause: all that the checksum covers.
 const CODE_BITS: u32 = 16;
 const CAUSE_SHIFT: u32 = 37;
-const CHECKED_BITS: u32 = 39;
+const COVERED_BITS: u32 = 39;
 const NO_RANK: u64 = (1 << (CAUSE_SHIFT - CODE_BITS)) - 1;
 
 /// A word that is neither 0 nor made by [`ExitDecision::pack`]: memory was overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DamagedDecision(pub(super) u64);
 
-/// The check of the other bits: the upper bits of a product, which depend on all of them.
-const fn check(checked: u64) -> u64 {
-    (checked ^ 0x5a).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> CHECKED_BITS
+/// The checksum of the other bits: the upper bits of a product, which depend on all of them.
+const fn checksum(covered: u64) -> u64 {
+    (covered ^ 0x5a).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> COVERED_BITS
 }
 
 impl ExitDecision {
@@ -55,9 +55,9 @@ impl ExitDecision {
     pub(super) fn pack(self) -> u64 {
         let code = i16::try_from(self.code).unwrap_or((self.code & 0xff) as i16);
         let rank = self.rank.map_or(NO_RANK, |r| u64::from(r.0).min(NO_RANK - 1));
-        let checked =
+        let covered =
             (self.cause as u64) << CAUSE_SHIFT | rank << CODE_BITS | u64::from(code as u16);
-        check(checked) << CHECKED_BITS | checked
+        checksum(covered) << COVERED_BITS | covered
     }
 
     /// The decision in a word; `None` for 0.
@@ -65,19 +65,19 @@ impl ExitDecision {
         if word == 0 {
             return Ok(None);
         }
-        let checked = word & ((1 << CHECKED_BITS) - 1);
-        if word >> CHECKED_BITS != check(checked) {
+        let covered = word & ((1 << COVERED_BITS) - 1);
+        if word >> COVERED_BITS != checksum(covered) {
             return Err(DamagedDecision(word));
         }
-        let cause = match checked >> CAUSE_SHIFT {
+        let cause = match covered >> CAUSE_SHIFT {
             0 => ExitCause::Exit,
             1 => ExitCause::Vanished,
             2 => ExitCause::Killed,
             _ => ExitCause::Supervisor,
         };
-        let rank = checked >> CODE_BITS & NO_RANK;
+        let rank = covered >> CODE_BITS & NO_RANK;
         Ok(Some(ExitDecision {
-            code: (checked as u16 as i16).into(),
+            code: (covered as u16 as i16).into(),
             cause,
             rank: (rank != NO_RANK).then_some(JobRank(rank as u32)),
         }))

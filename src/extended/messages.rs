@@ -4,7 +4,7 @@
 //! read before the call returns.
 //!
 //! An event with arguments lies in memory that any rank of the host can overwrite. Where a wrong
-//! argument would leave a rank waiting, the last argument is a check of the others.
+//! argument would leave a rank waiting, the last argument is a checksum of the others.
 
 use crate::client_memory::Src;
 use crate::conduit::Outgoing;
@@ -43,18 +43,18 @@ pub(super) fn reply(
     }
 }
 
-/// The check of these arguments.
-pub(super) fn check_of(args: &[i32]) -> i32 {
+/// The checksum of these arguments.
+pub(super) fn checksum(args: &[i32]) -> i32 {
     let mix = |sum: u64, arg: &i32| {
         (sum.rotate_left(23) ^ u64::from(*arg as u32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
     };
     (args.iter().fold(args.len() as u64, mix) >> 32) as i32
 }
 
-/// The arguments before the last, if that is their check.
-pub(super) fn checked(args: &[i32]) -> Option<&[i32]> {
-    let (&check, checked) = args.split_last()?;
-    (check == check_of(checked)).then_some(checked)
+/// The arguments before the last, if that one is their checksum.
+pub(super) fn without_checksum(args: &[i32]) -> Option<&[i32]> {
+    let (&last, others) = args.split_last()?;
+    (last == checksum(others)).then_some(others)
 }
 
 #[cfg(test)]
@@ -64,15 +64,15 @@ mod tests {
     #[test]
     fn changed_arguments_are_found() {
         let mut args = [5, 0, 1, -7, 0, 0];
-        args[5] = check_of(&args[..5]);
-        assert_eq!(checked(&args), Some(&args[..5]));
+        args[5] = checksum(&args[..5]);
+        assert_eq!(without_checksum(&args), Some(&args[..5]));
         for (i, bit) in (0..6).flat_map(|i| (0..32).map(move |bit| (i, bit))) {
             let mut changed = args;
             changed[i] ^= 1 << bit;
-            assert_eq!(checked(&changed), None);
+            assert_eq!(without_checksum(&changed), None);
         }
-        assert_eq!(checked(&args[..5]), None);
-        assert_eq!(checked(&[0; 6]), None);
-        assert_eq!(checked(&[]), None);
+        assert_eq!(without_checksum(&args[..5]), None);
+        assert_eq!(without_checksum(&[0; 6]), None);
+        assert_eq!(without_checksum(&[]), None);
     }
 }

@@ -110,9 +110,9 @@ pub fn transfers(job: &'static GasnetJob) -> &'static Vis {
     &state(job).vis
 }
 
-/// The handler of a barrier's message: an arrival, the number of the team, a check.
+/// The handler of a barrier's message: an arrival, the number of the team, a checksum.
 fn on_barrier_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
-    let Some(args) = messages::checked(m.args) else {
+    let Some(args) = messages::without_checksum(m.args) else {
         report::damaged(format_args!(
             "a barrier message of rank {} was overwritten: {:?}",
             m.source, m.args

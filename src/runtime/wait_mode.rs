@@ -1,7 +1,7 @@
 //! The wait mode of a process: for how long a waiter spins, yields and sleeps.
 //!
-//! Made by `start`, read by `wait`. Invariant: a host counts as crowded while its processes, or
-//! the waiting threads of this one, outnumber the CPUs.
+//! Made by `start`, read by `wait`. Invariant: a host counts as oversubscribed while its
+//! processes, or the waiting threads of this one, outnumber the CPUs.
 //!
 //! A yield is cheap while the other threads that want the CPU wait too. If one of them
 //! computes, each yield costs a time slice, and dozens of such waiters starve their job. So
@@ -19,7 +19,7 @@ const LONG_YIELD_NS: u64 = 500_000;
 /// yields take long again soon after.
 const DEAR_AT_FIRST: u64 = 2;
 const DEAR_AT_MOST: u64 = 20;
-/// The first rounds of a wait only poll, about a microsecond in all. On a crowded host it is
+/// The first rounds of a wait only poll, about a microsecond in all. On a oversubscribed host it is
 /// only one: the sender may be waiting for this CPU.
 const EAGER_ROUNDS: u32 = 64;
 
@@ -30,11 +30,11 @@ pub struct Waiting {
     /// The user has asked to spin, which overrides everything else.
     insists: bool,
     /// The processes of this host outnumber its usable CPUs.
-    pub(super) crowded: bool,
+    pub(super) oversubscribed: bool,
     /// CPUs for each process of this host, at least one.
     share: usize,
     /// More threads of this process waited than that when they were last counted.
-    threads_crowd: AtomicBool,
+    threads_outnumber: AtomicBool,
     /// Yields take long.
     dear: AtomicBool,
     /// Until when that counts, and the length of that period.
@@ -56,26 +56,27 @@ impl Waiting {
     /// the user's choice.
     pub fn new(mode: Option<WaitMode>, processes: usize, cpus: usize) -> Waiting {
         let insists = mode == Some(WaitMode::Spin);
-        let crowded = processes > cpus;
-        let mode = mode.unwrap_or(if crowded { WaitMode::SpinBlock } else { WaitMode::Spin });
+        let oversubscribed = processes > cpus;
+        let mode =
+            mode.unwrap_or(if oversubscribed { WaitMode::SpinBlock } else { WaitMode::Spin });
         Waiting {
             mode: AtomicU8::new(mode as u8),
             insists,
-            crowded,
+            oversubscribed,
             share: (cpus / processes.max(1)).max(1),
-            threads_crowd: AtomicBool::new(false),
+            threads_outnumber: AtomicBool::new(false),
             dear: AtomicBool::new(false),
             dear_until: AtomicU64::new(0),
             dear_for: AtomicU64::new(0),
-            eager: if crowded { 1 } else { EAGER_ROUNDS },
+            eager: if oversubscribed { 1 } else { EAGER_ROUNDS },
         }
     }
 
-    /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` counts as
+    /// Changes the mode. On a oversubscribed host `GASNET_WAIT_SPIN` counts as
     /// `GASNET_WAIT_SPINBLOCK`: a spinning process would take the CPU from the one that it
     /// waits for.
     pub fn set(&self, mode: WaitMode) {
-        let mode = if self.crowded && mode == WaitMode::Spin && !self.insists {
+        let mode = if self.oversubscribed && mode == WaitMode::Spin && !self.insists {
             WaitMode::SpinBlock
         } else {
             mode
@@ -97,7 +98,7 @@ impl Waiting {
         if mode == WaitMode::Block as u8 {
             return RelaxPlan { spin: 4, then_yield: 1, then_sleep: true };
         }
-        match self.crowded || self.threads_crowd.load(Ordering::Relaxed) {
+        match self.oversubscribed || self.threads_outnumber.load(Ordering::Relaxed) {
             true => RelaxPlan { spin: 1, then_yield: 32, then_sleep: true },
             false if spin => CONTEND,
             false => RelaxPlan { spin: 4096, then_yield: 32, then_sleep: true },
@@ -106,12 +107,12 @@ impl Waiting {
 
     /// Whether more threads waited than this process has CPUs, or yields took long.
     pub(super) fn is_flagged(&self) -> bool {
-        self.threads_crowd.load(Ordering::Relaxed) || self.dear.load(Ordering::Relaxed)
+        self.threads_outnumber.load(Ordering::Relaxed) || self.dear.load(Ordering::Relaxed)
     }
 
     /// Notes how many threads of this process wait at the time `now`.
     pub(super) fn look(&self, now: u64, threads: usize) {
-        self.threads_crowd.store(threads > self.share, Ordering::Relaxed);
+        self.threads_outnumber.store(threads > self.share, Ordering::Relaxed);
         if now >= self.dear_until.load(Ordering::Relaxed) {
             self.dear.store(false, Ordering::Relaxed);
         }
@@ -143,10 +144,10 @@ mod tests {
     #[test]
     fn processes_that_outnumber_the_cpus_sleep() {
         assert!(!sleeps(&Waiting::new(None, 2, 2)));
-        let crowded = Waiting::new(None, 3, 2);
-        assert!(sleeps(&crowded));
-        crowded.set(WaitMode::Spin);
-        assert!(sleeps(&crowded));
+        let oversubscribed = Waiting::new(None, 3, 2);
+        assert!(sleeps(&oversubscribed));
+        oversubscribed.set(WaitMode::Spin);
+        assert!(sleeps(&oversubscribed));
         let insists = Waiting::new(Some(WaitMode::Spin), 3, 2);
         insists.yielded(0, LONG_YIELD_NS + 1);
         assert!(!sleeps(&insists));

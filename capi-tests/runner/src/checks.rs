@@ -30,7 +30,7 @@ pub fn cases() -> Vec<TestCase> {
     for program in program::all().into_iter().filter(|p| !ELSEWHERE.contains(&p.name.as_str())) {
         for &mode in &program.modes {
             for portals in [false, true] {
-                let path = if portals { "portals" } else { "cross" };
+                let path = if portals { "portals" } else { "cross-mapped" };
                 let sampled = SAMPLED.contains(&program.name.as_str())
                     && (mode == ClientMode::Par) != portals;
                 let p = program.clone();

@@ -54,7 +54,7 @@ pub fn cases() -> Vec<TestCase> {
     let even = vec!["own for all, all for all, chunks 512"; 3];
     let mut all = Vec::new();
     for (name, script, lines) in [("differing", ODD, odd), ("equal", EVEN, even)] {
-        for (path, size) in [("cross", "0"), ("portals", "1")] {
+        for (path, size) in [("cross-mapped", "0"), ("portals", "1")] {
             let lines = lines.clone();
             let run = move || one(script, size, &lines);
             all.push(TestCase::new(format!("environments::{name}::{path}"), true, run));

@@ -116,7 +116,7 @@ struct CaseSetting {
 
 impl CaseSetting {
     fn path(self) -> &'static str {
-        if self.portals { "portals" } else { "cross" }
+        if self.portals { "portals" } else { "cross-mapped" }
     }
 
     fn name(self) -> String {

@@ -74,7 +74,8 @@ pub fn cases() -> Vec<TestCase> {
         for at_once in
             [false, true].into_iter().take(1 + usize::from(!WITH_EVENTS.contains(&point)))
         {
-            let name = format!("kill::point::{point}{}", if at_once { "::at_once" } else { "" });
+            let path = if at_once { "portals" } else { "events" };
+            let name = format!("kill::point::{point}::{path}");
             all.push(TestCase::new(name, true, move || killed_at(point, passage, at_once)));
         }
     }
@@ -91,7 +92,7 @@ pub(crate) fn over(library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
                 for children in [false, true] {
                     let name = format!(
                         "{prefix}kill::{}::{}::rank{victim}{}",
-                        if portals { "portals" } else { "cross" },
+                        if portals { "portals" } else { "cross-mapped" },
                         launcher.name(),
                         if children { "::with_children" } else { "" }
                     );

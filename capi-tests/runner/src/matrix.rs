@@ -1,5 +1,5 @@
-//! Every program over {1, 2, 3, 4, 8 ranks} x {cross-mapped, through Portals, through Portals
-//! with events only} x thread modes x launchers; and with each of its planted faults, which the
+//! Every program over {1, 2, 3, 4, 8 ranks} x {paths `cross-mapped`, `portals`, `events`} x thread
+//! modes x launchers; and with each of its planted faults, which the
 //! program must detect.
 
 use crate::build_trees::{self, ClientMode};
@@ -18,11 +18,12 @@ const IN_CASES: &[&str] = &["testexit", "testbad"];
 const PARSYNC: &[&str] = &["testam", "testgasnet", "testhello", "testhsl"];
 const PROCESSES: &[u32] = &[1, 2, 3, 4, 8];
 
-/// How the ranks of a host reach each other's segments.
+/// How the ranks of a host reach each other's segments (the glossary of ARCHITECTURE.md has
+/// these names).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPath {
     /// By plain memory operations.
-    Cross,
+    CrossMapped,
     /// By messages only (GASNET_SUPERNODE_MAXSIZE=1).
     Portals,
     /// By messages only, whose completions events report, as over any Portals
@@ -33,7 +34,7 @@ pub enum SegmentPath {
 impl SegmentPath {
     fn name(self) -> &'static str {
         match self {
-            SegmentPath::Cross => "cross",
+            SegmentPath::CrossMapped => "cross-mapped",
             SegmentPath::Portals => "portals",
             SegmentPath::Events => "events",
         }
@@ -42,7 +43,7 @@ impl SegmentPath {
     /// The variables that select it.
     fn env(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            SegmentPath::Cross => &[],
+            SegmentPath::CrossMapped => &[],
             SegmentPath::Portals => &[("GASNET_SUPERNODE_MAXSIZE", "1")],
             SegmentPath::Events => {
                 &[("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")]
@@ -76,8 +77,10 @@ impl CaseSetting {
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
     for program in program::all().into_iter().filter(has_settings) {
-        let settings =
-            settings(&program, &[SegmentPath::Cross, SegmentPath::Portals, SegmentPath::Events]);
+        let settings = settings(
+            &program,
+            &[SegmentPath::CrossMapped, SegmentPath::Portals, SegmentPath::Events],
+        );
         let mut random = SampleRandom::new(seed, &program.name);
         let taken = sample::cover(&settings, &mut random, |s| {
             [s.mode as u64, s.path as u64, s.launcher as u64, u64::from(s.nodes)]
@@ -128,10 +131,10 @@ pub(crate) fn settings(program: &TestProgram, ways: &[SegmentPath]) -> Vec<CaseS
 }
 
 /// Many more ranks than CPUs, if the program allows as many.
-pub(crate) fn crowded(program: &TestProgram) -> Vec<CaseSetting> {
+pub(crate) fn oversubscribed(program: &TestProgram) -> Vec<CaseSetting> {
     const PROCESSES: u32 = 16;
     let (mode, launcher) = (program.modes[0], JobLauncher::Gasnetrun);
-    let both = [SegmentPath::Cross, SegmentPath::Portals].map(|path| CaseSetting {
+    let both = [SegmentPath::CrossMapped, SegmentPath::Portals].map(|path| CaseSetting {
         mode,
         path,
         launcher,
@@ -147,7 +150,7 @@ fn fault_settings(program: &TestProgram, fault: &PlantedFault) -> Vec<CaseSettin
         (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
     let mut all = Vec::new();
     for &mode in program.modes.iter().filter(|&&m| !fault.par || m == ClientMode::Par) {
-        for path in [SegmentPath::Cross, SegmentPath::Portals] {
+        for path in [SegmentPath::CrossMapped, SegmentPath::Portals] {
             if path == SegmentPath::Portals || !fault.portals {
                 all.push(CaseSetting { mode, path, launcher: JobLauncher::Gasnetrun, nodes });
             }
@@ -219,7 +222,7 @@ fn travelled(program: &TestProgram, s: CaseSetting, ended: &JobOutcome) -> Resul
         SegmentPath::Portals | SegmentPath::Events if program.gets && gets == 0 => {
             Err(ended.trouble("no get went through Portals, though the program gets"))
         }
-        SegmentPath::Cross if gets != 0 => {
+        SegmentPath::CrossMapped if gets != 0 => {
             Err(ended.trouble(format!("{gets} gets of mapped segments went through Portals")))
         }
         _ => Ok(()),

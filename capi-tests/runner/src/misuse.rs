@@ -32,7 +32,7 @@ pub fn cases() -> Vec<TestCase> {
     for row in rows {
         for (i, &mode) in row.modes.iter().enumerate() {
             for portals in [false, true] {
-                let path = if portals { "portals" } else { "cross" };
+                let path = if portals { "portals" } else { "cross-mapped" };
                 let name = format!("testbad::{}::{path}::{}", mode.name(), row.name);
                 let (p, r) = (program.clone(), row.clone());
                 all.push(TestCase::new(name, i == 0 && !portals, move || {

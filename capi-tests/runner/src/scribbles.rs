@@ -38,8 +38,8 @@ const WITHIN: u64 = 10_000;
 type TrafficPath = (&'static str, &'static [(&'static str, &'static str)]);
 
 const PATHS: [TrafficPath; 5] = [
-    ("mapped", &[]),
-    ("at_once", &[("GASNET_SUPERNODE_MAXSIZE", "1")]),
+    ("cross-mapped", &[]),
+    ("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")]),
     ("events", &[("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")]),
     ("no_outbox", &[("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_OUTBOX_AREAS", "0")]),
     FRAMES,

@@ -38,7 +38,7 @@ pub fn cases() -> Vec<TestCase> {
             ] {
                 let s = CaseSetting { mode, portals, launcher, nodes };
                 let sampled = mode == ClientMode::Seq && nodes <= 2 && (nodes == 2 || !portals);
-                let path = if portals { "portals" } else { "cross" };
+                let path = if portals { "portals" } else { "cross-mapped" };
                 let place = format!("{}::{path}::{}::n{nodes}", mode.name(), launcher.name());
                 let mut add =
                     |case: &str, run: fn(&TestProgram, CaseSetting) -> Result<(), Failure>| {

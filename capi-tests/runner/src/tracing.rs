@@ -92,7 +92,7 @@ pub fn cases() -> Vec<TestCase> {
     let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
         all.push(TestCase::new(format!("tracing::{name}"), true, run));
     };
-    add("counts::cross", || counts(2, "cross", &[]));
+    add("counts::cross-mapped", || counts(2, "cross-mapped", &[]));
     add("counts::portals", || counts(3, "portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")]));
     add("counts::checked", || counts(2, "checked", &[("GASNET_DEBUG_CHECKS", "1")]));
     add("ways_out", ways_out);

@@ -16,7 +16,7 @@ pub fn cases() -> Vec<TestCase> {
         for portals in [false, true] {
             let name = format!(
                 "wait::n{NODES}::{}::{}",
-                if portals { "portals" } else { "cross" },
+                if portals { "portals" } else { "cross-mapped" },
                 launcher.name()
             );
             let sampled = portals == (launcher == JobLauncher::Gasnetrun);

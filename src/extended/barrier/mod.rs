@@ -262,7 +262,7 @@ impl BarrierNet for ArrivalSender<'_> {
             None => self.ctx.team().job_rank(to),
         };
         let mut args = [epoch, round, kind, name, self.barrier.team as i32, 0];
-        args[5] = messages::check_of(&args[..5]);
+        args[5] = messages::checksum(&args[..5]);
         self.ctx.request(self.function, to, &Outgoing::short(BARRIER_ARRIVAL, &args));
     }
 

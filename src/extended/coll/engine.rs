@@ -14,7 +14,8 @@
 
 use super::choice;
 use super::inbox::{
-    CollInbox, CollMessage, MessageId, ReadyNotice, halves, ready_args, sizes_differ, with_check,
+    CollInbox, CollMessage, MessageId, ReadyNotice, halves, ready_args, sizes_differ,
+    with_checksum,
 };
 use super::plan::{CollPlan, CollTransfer, TransferMemory};
 use super::request::{CollBuffers, CollId, CollRequest, CollStatus};
@@ -222,7 +223,7 @@ impl ActiveColl {
                 self.sends.push(LargeSend { id, data });
                 continue;
             }
-            let args = with_check([context, number, t.tag as i32]);
+            let args = with_checksum([context, number, t.tag as i32]);
             self.send(ctx, engine, id.peer, COLL_SMALL, &args, data);
         }
     }
@@ -235,7 +236,7 @@ impl ActiveColl {
         }
         let args = |word: usize| {
             let [high, low] = halves(word);
-            with_check([ready.slot as i32, high, low])
+            with_checksum([ready.slot as i32, high, low])
         };
         let at = core::ptr::without_provenance_mut::<u8>(ready.at);
         let range = ctx.endpoint().segments()[to].resolve(at, data.len());

@@ -12,7 +12,7 @@
 use super::request::CollId;
 use crate::client_memory::{Dst, Src};
 use crate::conduit::{AmMessage, Category};
-use crate::extended::messages::{self, check_of};
+use crate::extended::messages::{self, checksum};
 use crate::rank::JobRank;
 use crate::{fault, report};
 use alloc::boxed::Box;
@@ -114,28 +114,29 @@ pub(super) fn halves(word: usize) -> [i32; 2] {
     [(word >> 32) as i32, word as i32]
 }
 
-/// The arguments of a small message or of a piece: three, and their check.
-pub(super) fn with_check([a, b, c]: [i32; 3]) -> [i32; 4] {
-    [a, b, c, check_of(&[a, b, c])]
+/// The arguments of a small message or of a piece: three, and their checksum.
+pub(super) fn with_checksum([a, b, c]: [i32; 3]) -> [i32; 4] {
+    [a, b, c, checksum(&[a, b, c])]
 }
 
-/// The three arguments of [`with_check`]. Ends the job if they were overwritten.
+/// The three arguments of [`with_checksum`]. Ends the job if they were overwritten.
 fn three_of(m: &CollMessage<'_>) -> [i32; 3] {
-    match messages::checked(m.args) {
+    match messages::without_checksum(m.args) {
         Some(&[a, b, c]) => [a, b, c],
         Some(_) => malformed(m),
         None => overwritten(m),
     }
 }
 
-/// Bits of the upper half of a size that hold a check instead. No message is that long.
-const SIZE_CHECK: i32 = !0xffff;
+/// Bits of the upper half of a size that hold a checksum instead. No message is that long.
+const SIZE_CHECKSUM: i32 = !0xffff;
 
 /// The eight arguments of the notice that a receiver expects a large message, of which the seventh
-/// is the upper half of the size: with a check there, since no more than eight fit into a line.
+/// is the upper half of the size: with a checksum there, since no more than eight fit into a
+/// cache line.
 pub(super) fn ready_args(mut args: [i32; 8]) -> [i32; 8] {
-    args[6] &= !SIZE_CHECK;
-    args[6] |= check_of(&args) & SIZE_CHECK;
+    args[6] &= !SIZE_CHECKSUM;
+    args[6] |= checksum(&args) & SIZE_CHECKSUM;
     args
 }
 
@@ -240,7 +241,7 @@ impl CollInbox {
         self.any.store(true, Ordering::Release);
     }
 
-    /// A small message: context, number, tag, check; the payload is the data.
+    /// A small message: context, number, tag, checksum; the payload is the data.
     pub(super) fn on_small(&self, m: &CollMessage<'_>) {
         let id = id_of(m, three_of(m));
         let mut tables = self.tables.lock();
@@ -273,7 +274,7 @@ impl CollInbox {
             overwritten(m);
         }
         let [context, number, tag, slot, at_high, at_low, n_high, n_low] = args;
-        let n_high = n_high & !SIZE_CHECK;
+        let n_high = n_high & !SIZE_CHECKSUM;
         let id = id_of(m, [context, number, tag]);
         let (at, n) = (word(at_high, at_low), word(n_high, n_low));
         let mut tables = self.tables.lock();
@@ -285,7 +286,7 @@ impl CollInbox {
         self.announce();
     }
 
-    /// A piece of a large message: slot, offset, check. As a Short, it has the size of what the
+    /// A piece of a large message: slot, offset, checksum. As a Short, it has the size of what the
     /// sender copied to its destination in place of the offset.
     pub(super) fn on_piece(&self, m: &CollMessage<'_>) {
         let [number, high, low] = three_of(m);

@@ -4,14 +4,15 @@
 //! Used by `engine` under its lock, so the ring between two ranks has one writer and one reader.
 //! Invariant: nothing that a peer wrote is used as a length before it was checked.
 //!
-//! A ring is a row of cache lines in the page of its reader. A line is free or holds one message;
-//! a writer that finds the next line taken sends an active message instead, since the messages
-//! of collectives may arrive in any order. The first word names the lap, and a message has a
-//! check, so that an overwritten line is found: it ends the job.
+//! A ring is a row of cache lines in the page of its reader. A cache line is free or holds one
+//! message. A writer that finds the next cache line taken sends an active message instead, since
+//! the messages of collectives may arrive in any order. The first 8-byte word names the lap, the
+//! number of passes over the ring, and a message has a checksum. So an overwritten cache line is
+//! found; it ends the job.
 //!
 //! ```text
-//!   word 0   taken (bit 63), lap (48..63), check (24..48), handler (16..24), arguments (8..16),
-//!            bytes of payload (0..8); only the lap if the line is free
+//!   word 0   taken (bit 63), lap (48..63), checksum (24..48), handler (16..24),
+//!            number of arguments (8..16), bytes of payload (0..8); only the lap if it is free
 //!   word 1   payload, 8 bytes a word, then arguments, 2 a word
 //!   ...
 //! ```
@@ -24,23 +25,23 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};
 use sys::peer::Peer;
 
-/// Words of a line after the first.
+/// 8-byte words of a cache line after the first.
 const WORDS: usize = 7;
 /// Most bytes of payload.
 const BYTES: usize = 8 * WORDS;
 /// Most arguments of a message.
 const ARGS: usize = 8;
-/// Fewest lines of a ring: a message may be written while another is read.
+/// Fewest cache lines of a ring: a message may be written while another is read.
 const MIN_LINES: usize = 2;
 
-/// In the first word of a line that is not free.
+/// In the first word of a cache line that is not free.
 const TAKEN: u64 = 1 << 63;
-/// Where the check is in it, and the bits that the check covers besides the used words.
-const CHECK_SHIFT: u32 = 24;
-const HEAD_BITS: u64 = (1 << CHECK_SHIFT) - 1;
-const CHECK_BITS: u64 = HEAD_BITS << CHECK_SHIFT;
+/// Where the checksum is in it, and the bits that it covers in addition to the used words.
+const CHECKSUM_SHIFT: u32 = 24;
+const HEAD_BITS: u64 = (1 << CHECKSUM_SHIFT) - 1;
+const CHECKSUM_BITS: u64 = HEAD_BITS << CHECKSUM_SHIFT;
 
-/// The next line that a rank writes or reads, and the lap it is in: what it takes in one word.
+/// The next cache line that a rank writes or reads, and its lap, in one word.
 #[derive(Clone, Copy, Debug)]
 struct RingTurn(u32);
 
@@ -51,23 +52,23 @@ impl RingTurn {
         (self.0 & ((1 << RingTurn::LINE_BITS) - 1)) as usize
     }
 
-    /// The first word of its line when that is free. Memory that is zero is free for the first
-    /// lap.
+    /// The first word of its cache line when that is free. Memory that is zero is free for the
+    /// first lap.
     fn free(self) -> u64 {
         u64::from(self.0 >> RingTurn::LINE_BITS & 0x7fff) << 48
     }
 
-    /// The same line in the lap before.
+    /// The same cache line in the lap before.
     fn last_lap(self) -> RingTurn {
         RingTurn(self.0.wrapping_sub(1 << RingTurn::LINE_BITS))
     }
 
-    /// The same line in the next lap.
+    /// The same cache line in the next lap.
     fn next_lap(self) -> RingTurn {
         RingTurn(self.0.wrapping_add(1 << RingTurn::LINE_BITS))
     }
 
-    /// The line after it, in a ring of so many lines.
+    /// The cache line after it, in a ring of `lines` cache lines.
     fn next(self, lines: usize) -> RingTurn {
         if self.line() + 1 == lines {
             RingTurn(self.next_lap().0 - self.line() as u32)
@@ -76,16 +77,16 @@ impl RingTurn {
         }
     }
 
-    /// The first word of its line when that holds this message.
+    /// The first word of its cache line when that holds this message.
     fn taken(self, head: u64, words: impl Iterator<Item = u64>) -> u64 {
-        TAKEN | self.free() | check(head, words) << CHECK_SHIFT | head
+        TAKEN | self.free() | checksum(head, words) << CHECKSUM_SHIFT | head
     }
 }
 
 const _: () = assert!(RING_LINES < 1 << RingTurn::LINE_BITS);
 
-/// The check of a message: the low bits of its first word, and the words in use.
-fn check(head: u64, words: impl Iterator<Item = u64>) -> u64 {
+/// The checksum of a message: the low bits of its first word, and the words in use.
+fn checksum(head: u64, words: impl Iterator<Item = u64>) -> u64 {
     let mix =
         |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     words.fold(mix(0, head & HEAD_BITS), mix) >> 40
@@ -133,7 +134,7 @@ pub(super) struct ShortRings {
     pages: ScratchPages,
     /// Lines of a ring.
     lines: usize,
-    /// By peer: the [`RingTurn`] of the next line to write, and to read.
+    /// By peer: the [`RingTurn`] of the next cache line to write, and to read.
     written: Box<[AtomicU32]>,
     read: Box<[AtomicU32]>,
 }
@@ -152,27 +153,27 @@ impl ShortRings {
         })
     }
 
-    /// A line of the ring from one rank to another.
+    /// A cache line of the ring from one rank to another.
     fn line(&self, from: usize, to: usize, turn: RingTurn) -> &'static WordLine {
         &self.pages.page(to).rings()[from * self.lines + turn.line()]
     }
 
-    /// Whether a message of so many arguments and bytes fits into a line.
+    /// Whether a message of so many arguments and bytes fits into a cache line.
     pub(super) fn fits(numargs: usize, nbytes: usize) -> bool {
         numargs <= ARGS && words_of(numargs, nbytes) <= WORDS
     }
 
-    /// Writes a message that fits; false if no line is free.
+    /// Writes a message that fits; false if no cache line is free.
     pub(super) fn write(&self, to: JobRank, handler: u8, args: &[i32], payload: Src<'_>) -> bool {
         let (me, to) = (self.pages.me(), to.index());
         let turn = RingTurn(self.written[to].load(Ordering::Relaxed));
         let [first, words @ ..] = self.line(me, to, turn);
-        // Acquire pairs with the Release of the reader that freed the line.
+        // Acquire pairs with the Release of the reader that freed the cache line.
         let now = first.load(Ordering::Acquire);
         if now != turn.free() {
             // A message of the lap before.
             if now & TAKEN == 0
-                || (now ^ TAKEN) & !(CHECK_BITS | HEAD_BITS) != turn.last_lap().free()
+                || (now ^ TAKEN) & !(CHECKSUM_BITS | HEAD_BITS) != turn.last_lap().free()
             {
                 overwritten(me, to, now);
             }
@@ -233,7 +234,7 @@ impl ShortRings {
     }
 }
 
-/// The message in a line; `None` if it is not one of this turn.
+/// The message in a cache line; `None` if it is not one of this turn.
 fn message_of(turn: RingTurn, head: Peer<u64>, values: [u64; WORDS]) -> Option<ShortMessage> {
     let count = |shift: u32, most: usize| head.map(|h| h >> shift & 0xff).below(most + 1);
     let (numargs, nbytes) = (count(8, ARGS)?, count(0, BYTES)?);
@@ -299,7 +300,7 @@ mod tests {
         }
     }
 
-    /// The words of a message, and the first of a free line, in the second lap.
+    /// The words of a message, and the first of a free cache line, in the second lap.
     #[test]
     fn overwritten_lines_are_no_messages() {
         let lines = 24;

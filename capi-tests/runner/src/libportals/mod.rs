@@ -67,7 +67,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
 }
 
 /// A libportals reports every completion by an event, so only two paths differ.
-const PATHS: [SegmentPath; 2] = [SegmentPath::Cross, SegmentPath::Portals];
+const PATHS: [SegmentPath; 2] = [SegmentPath::CrossMapped, SegmentPath::Portals];
 
 /// The programs that run in settings of their own.
 fn programs() -> Vec<TestProgram> {
@@ -127,7 +127,7 @@ fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<TestCase> {
 fn ends(seed: u64, library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
     let mut crowds = Vec::new();
     for p in programs() {
-        for s in matrix::crowded(&p) {
+        for s in matrix::oversubscribed(&p) {
             let (p, library) = (p.clone(), library.clone());
             let name = format!("{prefix}{}::{}", p.name, s.name());
             crowds.push(TestCase::new(name, false, move || matrix::sound(&library, &p, s)));
