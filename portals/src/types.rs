@@ -326,7 +326,7 @@ pub enum Damage {
         /// Index of the queue.
         queue: u32,
         /// Number of the event.
-        ticket: u64,
+        position: u64,
         /// Index of a process, as a peer wrote it.
         initiator: u32,
     },
@@ -336,14 +336,14 @@ pub enum Damage {
         /// Index of the queue.
         queue: u32,
         /// Number of the event that is due.
-        ticket: u64,
+        position: u64,
         /// What the control word of the slot holds.
         control: u64,
     },
     /// As [`Damage::Slot`], of the ring that frames arrive in.
     Frame {
         /// Number of the frame that is due.
-        ticket: u64,
+        position: u64,
         /// What the control word of the slot holds.
         control: u64,
     },
@@ -438,17 +438,17 @@ impl core::fmt::Display for Damage {
                 f,
                 "descriptor {md} of this process accepted a message that it has no place for"
             ),
-            Damage::Event { queue, ticket, initiator } => write!(
+            Damage::Event { queue, position, initiator } => write!(
                 f,
-                "event {ticket} of event queue {queue}, from process {initiator}, names a descriptor that does not exist"
+                "event {position} of event queue {queue}, from process {initiator}, names a descriptor that does not exist"
             ),
-            Damage::Slot { queue, ticket, control } => write!(
+            Damage::Slot { queue, position, control } => write!(
                 f,
-                "the slot of event {ticket} of event queue {queue} holds the control word {control:#018x}, which no delivery leaves there"
+                "the slot of event {position} of event queue {queue} holds the control word {control:#018x}, which no delivery leaves there"
             ),
-            Damage::Frame { ticket, control } => write!(
+            Damage::Frame { position, control } => write!(
                 f,
-                "the slot of frame {ticket} holds the control word {control:#018x}, which no sender leaves there"
+                "the slot of frame {position} holds the control word {control:#018x}, which no sender leaves there"
             ),
             Damage::Word { table, index, word, expected: Some(expected), found } => write!(
                 f,

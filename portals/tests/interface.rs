@@ -372,7 +372,7 @@ fn overflow_reports_once() {
     }
 }
 
-/// The lines of an interface's arena that differ from `before`.
+/// The cache lines of an interface's arena that differ from `before`.
 fn changed_lines(ni: &NetworkInterface, before: &[u8]) -> Vec<usize> {
     let now = lines_of(ni);
     (0..now.len() / 64)
@@ -387,7 +387,7 @@ fn lines_of(ni: &NetworkInterface) -> Vec<u8> {
 }
 
 /// A put to a descriptor that counts and logs nothing writes nothing but the data; an event
-/// costs one line.
+/// costs one cache line.
 #[test]
 fn a_put_writes_no_line_of_the_target_but_the_data() {
     let nis = fabric(2, AttachPolicy::Allowed);

@@ -18,25 +18,25 @@ impl Ring {
         Ring { controls: [AtomicU64::new(0), AtomicU64::new(0)], head: AtomicU64::new(SIZE) }
     }
 
-    fn control(&self, ticket: u64) -> &AtomicU64 {
-        &self.controls[(ticket % SIZE) as usize]
+    fn control(&self, position: u64) -> &AtomicU64 {
+        &self.controls[(position % SIZE) as usize]
     }
 
-    /// Posts as `producer`; the ticket.
+    /// Posts as `producer`; the position.
     fn post(&self, memo: &Memo, producer: u32) -> u64 {
         let claimed = ring::claim(|t| self.control(t), SIZE, memo, &self.head, producer);
-        let ticket = claimed.expect("a ring with room is told to be full");
-        self.control(ticket).store(ring::published(ticket, SIZE), Ordering::Release);
-        ticket
+        let position = claimed.expect("a ring with room is told to be full");
+        self.control(position).store(ring::published(position, SIZE), Ordering::Release);
+        position
     }
 
-    /// Takes what has been published from this ticket on; the first that has not.
-    fn take(&self, mut ticket: u64) -> u64 {
-        while self.control(ticket).load(Ordering::Acquire) == ring::published(ticket, SIZE) {
-            ticket += 1;
-            self.head.store(ticket, Ordering::Release);
+    /// Takes what has been published from this position on; the first that has not.
+    fn take(&self, mut position: u64) -> u64 {
+        while self.control(position).load(Ordering::Acquire) == ring::published(position, SIZE) {
+            position += 1;
+            self.head.store(position, Ordering::Release);
         }
-        ticket
+        position
     }
 }
 

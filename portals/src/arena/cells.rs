@@ -127,7 +127,7 @@ pub(crate) struct MeCell {
     pub(crate) md: AtomicU32,
 }
 
-/// A memory descriptor: one line that only the owner writes, one for the state that deliveries
+/// A memory descriptor: one cache line that only the owner writes, one for the state that deliveries
 /// change.
 #[repr(C, align(64))]
 #[derive(Debug)]
@@ -200,23 +200,24 @@ pub(crate) struct EqShape {
 pub(crate) struct EqLosses {
     /// Events lost so far.
     pub(crate) count: AtomicU64,
-    /// The ticket that the last of them would have had.
+    /// The position that the last of them would have had.
     pub(crate) last: AtomicU64,
     /// What producers that wait for long know: a [`ClaimedBelow`].
     pub(crate) claimed: AtomicU64,
 }
 
-/// A ticket of a queue below which all are claimed: the key of the queue 40-63, the ticket 0-39.
+/// A position of a queue below which all are claimed. Bits 40 to 63 hold the key of the queue,
+/// bits 0 to 39 the position.
 /// Of two of one queue the greater number is the later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimedBelow(u64);
 
 impl ClaimedBelow {
-    const TICKET_BITS: u32 = 40;
+    const POSITION_BITS: u32 = 40;
 
-    pub(crate) fn new(key: u64, ticket: u64) -> ClaimedBelow {
-        let above = u64::BITS - Self::TICKET_BITS;
-        ClaimedBelow(key << Self::TICKET_BITS | ticket << above >> above)
+    pub(crate) fn new(key: u64, position: u64) -> ClaimedBelow {
+        let above = u64::BITS - Self::POSITION_BITS;
+        ClaimedBelow(key << Self::POSITION_BITS | position << above >> above)
     }
 
     /// Records this in the words of its queue, which producers share.
@@ -227,12 +228,13 @@ impl ClaimedBelow {
         }
     }
 
-    /// Whether such a word says of the queue with `key` that `ticket` is claimed.
-    pub(crate) fn covers(word: &AtomicU64, key: u64, ticket: u64) -> bool {
-        let (known, ticket) = (word.load(Ordering::Acquire), ClaimedBelow::new(key, ticket).0);
-        let same_queue = (known ^ ticket) >> Self::TICKET_BITS == 0;
+    /// Whether such a word says of the queue with `key` that `position` is claimed.
+    pub(crate) fn covers(word: &AtomicU64, key: u64, position: u64) -> bool {
+        let (known, position) = (word.load(Ordering::Acquire), ClaimedBelow::new(key, position).0);
+        let same_queue = (known ^ position) >> Self::POSITION_BITS == 0;
         // The difference is in the top bits, where its sign is right.
-        same_queue && (known.wrapping_sub(ticket) << (u64::BITS - Self::TICKET_BITS)) as i64 > 0
+        same_queue
+            && (known.wrapping_sub(position) << (u64::BITS - Self::POSITION_BITS)) as i64 > 0
     }
 }
 
@@ -241,7 +243,7 @@ impl ClaimedBelow {
 #[derive(Debug)]
 pub(crate) struct EqCell {
     pub(crate) shape: EqShape,
-    /// Ticket of the next event to be consumed.
+    /// Position of the next event to be consumed.
     pub(crate) head: OwnLine<AtomicU64>,
     pub(crate) losses: EqLosses,
 }

@@ -12,7 +12,7 @@
 //! sleeps while the word is unchanged   reads the word; bit 0 set: clears it, counts, wakes
 //! ```
 //!
-//! While no thread sleeps, a producer only reads a line that is not being written. A producer
+//! While no thread sleeps, a producer only reads a cache line that no thread writes. A producer
 //! that dies after it has changed the word and before it wakes leaves the sleepers asleep until
 //! their timeout, or until the death ends the job.
 

@@ -17,8 +17,8 @@
 //! ```
 //!
 //! All four accesses are sequentially consistent, so at least one side sees the other.
-//! Operations in flight are counted where they are initiated: an operation writes no line of its
-//! target to be counted.
+//! Operations in flight are counted where they are initiated: an operation writes no cache line of
+//! its target to be counted.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -2,46 +2,51 @@
 //! inboxes of frames.
 //!
 //! Producers [`claim`] a slot, fill it, and publish it; the consumer reads the slots in order.
-//! Invariants: tickets are claimed without gaps; a producer dirties nothing but its slot; the
+//! Invariants: positions are claimed without gaps; a producer writes only to its slot; the
 //! consumer writes nothing that producers write, only its own head.
 //!
-//! Each entry has a ticket. Ticket `t` is in slot `t mod size`. The first word of a slot, its
-//! control, holds the lap, so that it identifies the ticket:
+//! A *position* counts the entries since the ring was made. It begins at `size`, the number of
+//! slots (a power of two). The entry at position `p` is in slot `p mod size`. A *lap* is one pass
+//! over the ring. The first 8 bytes of a slot are its *control*:
 //!
 //! ```text
-//! 63                  24 23          4 3     0
-//! t - t mod size (2^40)  producer      phase     producer: only while the slot is reserved
+//! bits      63 ........... 24   23 ......... 4   3 ..... 0
+//! control   lap                 producer         phase
+//!
+//! lap        the first position of the lap, p - p mod size, without its bits above 2^40
+//! producer   in phase 1 the process that has reserved the slot, else 0
+//! phase      0 published, 1 reserved
 //! ```
 //!
-//! A ticket is claimed once its slot is reserved or published. A lap is one pass over the ring.
+//! Lap and slot together identify the position. A position is *claimed* once its slot is reserved
+//! or published. A slot is *free* for position `p` while its control says "published `p - size`",
+//! the entry of the lap before. Since positions begin at `size`, a control of zero means free: a
+//! ring in zeroed memory needs no set-up.
 //!
-//! The first ticket is `size`. A control of zero therefore says "published `t - size`" and
-//! counts as consumed: a ring in zeroed memory needs no set-up.
-//!
-//! 1. A producer starts from a private hint (a ticket below which all are claimed) and moves up
+//! 1. A producer starts from a private hint (a position below which all are claimed) and moves up
 //!    while slots are claimed.
-//! 2. It may claim `t` if the consumer has passed `t - size` and the control says "published `t
-//!    - size`": one compare-and-swap to "reserved `t` by me".
+//! 2. It may claim `p` if the consumer has passed `p - size` and the slot is free for `p`. One
+//!    compare-and-swap changes the control to "reserved `p` by me".
 //! 3. It fills the slot and publishes it with a Release store.
 //!
-//! The expected control follows from the ticket, so the compare-and-swap can be the producer's
-//! first access to the line. A load before it would fetch the line twice: once to read, once to
-//! write.
+//! The expected control follows from the position, so the compare-and-swap can be the producer's
+//! first access to the cache line. A load before it would fetch the cache line twice: once to
+//! read, once to write.
 //!
 //! | access | pairs with |
 //! |---|---|
 //! | consumer's Acquire load of a control that says "published" | the producer's Release store: the slot is filled |
 //! | producer's Acquire load of the head | the consumer's Release store: it has read the slot |
-//! | producer's Acquire load of a control that says "claimed", or of its hint | the Release of that claim, or of the hint by a sibling thread: the head that made room for the claim is then visible. Without it, a producer that looks at later tickets could report a full ring |
+//! | producer's Acquire load of a control that says "claimed", or of its hint | the Release of that claim, or of the hint by a sibling thread: the head that made room for the claim is then visible. Without it, a producer that looks at later positions could report a full ring |
 //! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
 //!
-//! A stale hint is harmless. A control with a later ticket of the same slot tells how far the
-//! ring has advanced, and since there are no gaps, all tickets before it are claimed. A hint
-//! that is so old that it seems to lie ahead restarts at the consumer's head. Where other
-//! processes post too, hints are always stale; there the control is read before the
-//! compare-and-swap, which would otherwise take the line from its reader and fail. The control
-//! holds the lap, so a compare-and-swap with an old value cannot succeed a lap later (its
-//! producer would have to stand still through 2^40 tickets).
+//! A stale hint is harmless. A control with a later position of the same slot shows how far the
+//! ring has advanced. Since there are no gaps, all positions before it are claimed. A hint so old
+//! that it seems to lie ahead restarts at the consumer's head. Where other processes post too,
+//! hints are always stale. There the control is read before the compare-and-swap, which would
+//! otherwise take the cache line from its reader and fail. The control holds the lap, so a
+//! compare-and-swap with an old value cannot succeed a lap later: its producer would have to stand
+//! still through 2^40 positions.
 //!
 //! A producer that dies or stops between claim and publication leaves a reserved slot. The
 //! consumer stops there, and `blocked_by` names the producer. Before the claim and after the
@@ -53,40 +58,40 @@ use sys::hint::cold_path;
 const PUBLISHED: u64 = 0;
 const RESERVED: u64 = 1;
 
-/// The lap of a ticket, at its position in a control. The shift drops what is beyond 2^40.
+/// The lap of a position, in the bits of a control. The shift drops the bits above 2^40.
 #[inline(always)]
-fn lap(ticket: u64, size: u64) -> u64 {
-    (ticket & size.wrapping_neg()) << 24
+fn lap(position: u64, size: u64) -> u64 {
+    (position & size.wrapping_neg()) << 24
 }
 
-/// The control of a ticket's slot when the slot is published. `size` is a power of two, here and
+/// The control of a position's slot when the slot is published. `size` is a power of two, here and
 /// below.
 #[inline(always)]
-pub(crate) fn published(ticket: u64, size: u64) -> u64 {
-    lap(ticket, size) | PUBLISHED
+pub(crate) fn published(position: u64, size: u64) -> u64 {
+    lap(position, size) | PUBLISHED
 }
 
-/// The control of a ticket's slot when it is free for that ticket: "published `ticket - size`".
+/// The control of a position's slot when it is free for that position: published in the lap before.
 /// Computed as one lap less, so that the lap is computed once for this and the others.
 #[inline(always)]
-fn free(ticket: u64, size: u64) -> u64 {
-    published(ticket, size).wrapping_sub(size << 24)
+fn free(position: u64, size: u64) -> u64 {
+    published(position, size).wrapping_sub(size << 24)
 }
 
-/// The control of a ticket's slot when `producer` has reserved it.
+/// The control of a position's slot when `producer` has reserved it.
 #[inline(always)]
-pub(crate) fn reserved(ticket: u64, size: u64, producer: u32) -> u64 {
-    lap(ticket, size) | u64::from(producer & 0xfffff) << 4 | RESERVED
+pub(crate) fn reserved(position: u64, size: u64, producer: u32) -> u64 {
+    lap(position, size) | u64::from(producer & 0xfffff) << 4 | RESERVED
 }
 
-/// The producer that has reserved a ticket's slot, if the control says so.
+/// The producer that has reserved a position's slot, if the control says so.
 #[inline(always)]
-pub(crate) fn reserved_by(control: u64, ticket: u64, size: u64) -> Option<u32> {
+pub(crate) fn reserved_by(control: u64, position: u64, size: u64) -> Option<u32> {
     let producer = (control >> 4 & 0xfffff) as u32;
-    (control == reserved(ticket, size, producer)).then_some(producer)
+    (control == reserved(position, size, producer)).then_some(producer)
 }
 
-/// The slot of the consumer's next ticket.
+/// The slot of the consumer's next position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NextSlot {
     /// The event is published.
@@ -95,34 +100,34 @@ enum NextSlot {
     Free,
     /// This producer has claimed it.
     Reserved(u32),
-    /// It holds this control, which no producer stores while the consumer is at this ticket; or
-    /// the slot is free although a later ticket was claimed.
+    /// It holds this control, which no producer stores while the consumer is at this position; or
+    /// the slot is free although a later position was claimed.
     Damaged(u64),
 }
 
-/// What the consumer, which is at `ticket`, finds there. If another thread has advanced the
+/// What the consumer, which is at `position`, finds there. If another thread has advanced the
 /// consumer meanwhile, the result means nothing.
-fn next_slot<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) -> NextSlot {
-    // Tickets are claimed without gaps, and a claim makes those before it visible (Acquire): so
+fn next_slot<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, position: u64) -> NextSlot {
+    // Positions are claimed without gaps, and a claim makes those before it visible (Acquire): so
     // the later slot is read first.
-    let after = ticket.wrapping_add(1);
+    let after = position.wrapping_add(1);
     let later = control_of(after).load(Ordering::Acquire);
     let claimed_later = size > 1 && ahead(later, after, size) >= 0;
-    let now = control_of(ticket).load(Ordering::Acquire);
-    if now == published(ticket, size) {
+    let now = control_of(position).load(Ordering::Acquire);
+    if now == published(position, size) {
         NextSlot::Published
-    } else if let Some(producer) = reserved_by(now, ticket, size) {
+    } else if let Some(producer) = reserved_by(now, position, size) {
         NextSlot::Reserved(producer)
-    } else if now == free(ticket, size) && !claimed_later {
+    } else if now == free(position, size) && !claimed_later {
         NextSlot::Free
     } else {
         NextSlot::Damaged(now)
     }
 }
 
-/// Damage of the slot that the consumer is at, if its ticket is `next`: that ticket and the
+/// Damage of the slot that the consumer is at, if its position is `next`: that position and the
 /// control. `delivers` tells whether a producer may be between its claim and its publication now,
-/// `claimed` whether it is known that a producer has claimed a ticket.
+/// `claimed` whether it is known that a producer has claimed a position.
 pub(crate) fn damage<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
     size: u64,
@@ -130,23 +135,23 @@ pub(crate) fn damage<'a>(
     delivers: impl Fn(u32) -> bool,
     claimed: impl Fn(u64) -> bool,
 ) -> Option<(u64, u64)> {
-    let ticket = next.load(Ordering::Acquire);
+    let position = next.load(Ordering::Acquire);
     // Before the looks: they find a claim that is known.
-    let claimed = claimed(ticket);
-    let look = || next_slot(&control_of, size, ticket);
+    let claimed = claimed(position);
+    let look = || next_slot(&control_of, size, position);
     let first = look();
     let control = match first {
-        NextSlot::Free if claimed => free(ticket, size),
+        NextSlot::Free if claimed => free(position, size),
         NextSlot::Published | NextSlot::Free => return None,
         NextSlot::Damaged(control) => control,
         NextSlot::Reserved(producer) if delivers(producer) => return None,
-        NextSlot::Reserved(producer) => reserved(ticket, size, producer),
+        NextSlot::Reserved(producer) => reserved(position, size, producer),
     };
     // The same at the second look, and no other thread has advanced the consumer meanwhile.
-    (look() == first && next.load(Ordering::Acquire) == ticket).then_some((ticket, control))
+    (look() == first && next.load(Ordering::Acquire) == position).then_some((position, control))
 }
 
-/// The consumer's ticket and the head that it publishes, if a peer has overwritten the head. The
+/// The consumer's position and the head that it publishes, if a peer has overwritten the head. The
 /// consumer stores `next`, then the head; both only grow.
 pub(crate) fn head_damage(next: &AtomicU64, head: &AtomicU64) -> Option<(u64, u64)> {
     let expected = next.load(Ordering::Acquire);
@@ -155,27 +160,27 @@ pub(crate) fn head_damage(next: &AtomicU64, head: &AtomicU64) -> Option<(u64, u6
     (same && expected.wrapping_sub(found) > 1).then_some((expected, found))
 }
 
-/// How far the ticket in a control is ahead of `ticket`, which has the same slot.
+/// How far the position in a control is ahead of `position`, which has the same slot.
 #[inline(always)]
-fn ahead(control: u64, ticket: u64, size: u64) -> i64 {
+fn ahead(control: u64, position: u64, size: u64) -> i64 {
     // The difference is in the top bits, where its sign is right.
-    (control & !0xff_ffff).wrapping_sub(lap(ticket, size)) as i64 >> 24
+    (control & !0xff_ffff).wrapping_sub(lap(position, size)) as i64 >> 24
 }
 
 /// What a process remembers of a ring that it produces into. Private; any of its threads may use
 /// it.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
-    /// All tickets below are claimed.
+    /// All positions below are claimed.
     hint: AtomicU64,
     /// The consumer had come at least this far.
     head: AtomicU64,
-    /// Other producers had claimed tickets since our last.
+    /// Other producers had claimed positions since our last.
     others: AtomicBool,
 }
 
 impl Memo {
-    /// A ticket below which all are claimed.
+    /// A position below which all are claimed.
     #[inline(always)]
     pub(crate) fn hint(&self) -> u64 {
         self.hint.load(Ordering::Acquire)
@@ -188,49 +193,49 @@ impl Memo {
     }
 }
 
-/// Claims the ticket of the hint, if it is the first free one and the ring had room for it at
-/// the last look. `word` is the control of its slot. Usually it succeeds: the ticket follows our
+/// Claims the position of the hint, if it is the first free one and the ring had room for it at
+/// the last look. `word` is the control of its slot. Usually it succeeds: the position follows our
 /// last one, and the consumer was not far behind.
 #[inline(always)]
 pub(crate) fn claim_hinted(
     word: &AtomicU64,
-    ticket: u64,
+    position: u64,
     size: u64,
     memo: &Memo,
     producer: u32,
 ) -> bool {
     // Acquire: see the table above.
-    if (ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) >= size as i64 {
+    if (position.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) >= size as i64 {
         return false;
     }
     let others = memo.others.load(Ordering::Relaxed);
     if others {
         cold_path();
-        if word.load(Ordering::Relaxed) != free(ticket, size) {
+        if word.load(Ordering::Relaxed) != free(position, size) {
             return false;
         }
     }
-    let claimed = try_claim(word, ticket, size, memo, producer);
+    let claimed = try_claim(word, position, size, memo, producer);
     if claimed && others {
         memo.others.store(false, Ordering::Relaxed);
     }
     claimed
 }
 
-/// Claims this ticket, if its slot is free and no other producer is faster.
+/// Claims this position, if its slot is free and no other producer is faster.
 #[inline(always)]
-fn try_claim(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo, producer: u32) -> bool {
-    let (before, mine) = (free(ticket, size), reserved(ticket, size, producer));
+fn try_claim(word: &AtomicU64, position: u64, size: u64, memo: &Memo, producer: u32) -> bool {
+    let (before, mine) = (free(position, size), reserved(position, size, producer));
     // Acquire keeps the filling of the slot after the claim; for Release see the table above.
     let claimed = word.compare_exchange(before, mine, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     if claimed {
-        memo.hint.store(ticket.wrapping_add(1), Ordering::Release);
+        memo.hint.store(position.wrapping_add(1), Ordering::Release);
     }
     claimed
 }
 
-/// Claims the first free ticket; `Err` returns the ticket that would have been it if the ring is
-/// full. `control_of` gives the control of a ticket's slot; `head` is the consumer's.
+/// Claims the first free position. If the ring is full, `Err` returns the position that would have
+/// been claimed. `control_of` gives the control of a position's slot; `head` is the consumer's.
 #[inline(always)]
 pub(crate) fn claim<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
@@ -239,14 +244,14 @@ pub(crate) fn claim<'a>(
     head: &AtomicU64,
     producer: u32,
 ) -> Result<u64, u64> {
-    let ticket = memo.hint();
-    match claim_hinted(control_of(ticket), ticket, size, memo, producer) {
-        true => Ok(ticket),
+    let position = memo.hint();
+    match claim_hinted(control_of(position), position, size, memo, producer) {
+        true => Ok(position),
         false => search(control_of, size, memo, head, producer),
     }
 }
 
-/// [`claim`] where the hint does not lead to the first free ticket.
+/// [`claim`] where the hint does not lead to the first free position.
 #[cold]
 #[inline(never)]
 pub(crate) fn search<'a>(
@@ -256,59 +261,59 @@ pub(crate) fn search<'a>(
     head: &AtomicU64,
     producer: u32,
 ) -> Result<u64, u64> {
-    let mut ticket = memo.hint();
+    let mut position = memo.hint();
     let mut moves = 0u32;
     loop {
-        let word = control_of(ticket);
+        let word = control_of(position);
         let now = word.load(Ordering::Acquire);
-        if now == free(ticket, size) {
+        if now == free(position, size) {
             // Acquire, both: see the table above.
-            if ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64 >= size as i64 {
+            if position.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64 >= size as i64 {
                 let head = head.load(Ordering::Acquire);
                 memo.head.store(head, Ordering::Release);
-                if ticket.wrapping_sub(head) as i64 >= size as i64 {
-                    return Err(ticket);
+                if position.wrapping_sub(head) as i64 >= size as i64 {
+                    return Err(position);
                 }
             }
-            if try_claim(word, ticket, size, memo, producer) {
+            if try_claim(word, position, size, memo, producer) {
                 memo.others.store(moves != 0, Ordering::Relaxed);
-                return Ok(ticket);
+                return Ok(position);
             }
             continue;
         }
         // Only nonsense that a peer wrote makes a producer move on so often.
         if moves > 1 << 20 {
-            return Err(ticket);
+            return Err(position);
         }
-        let lead = ahead(now, ticket, size);
+        let lead = ahead(now, position, size);
         // Behind: reserved a lap ago and not published yet, so the ring is full, unless our
-        // ticket is behind by half of all that a control can distinguish.
+        // position is behind by half of all that a control can distinguish.
         if lead < 0 {
             // Acquire: see the table above.
             let head = head.load(Ordering::Acquire);
-            if head.wrapping_sub(ticket) as i64 <= 0 {
-                return Err(ticket);
+            if head.wrapping_sub(position) as i64 <= 0 {
+                return Err(position);
             }
-            ticket = head;
+            position = head;
             moves += 1;
             continue;
         }
-        // Claimed in this lap or a later one: so are all tickets before it.
-        ticket = ticket.wrapping_add(lead as u64 + 1);
+        // Claimed in this lap or a later one: so are all positions before it.
+        position = position.wrapping_add(lead as u64 + 1);
         if lead == 0 {
-            ticket = skip(&control_of, size, ticket);
+            position = skip(&control_of, size, position);
         }
         moves += 1;
     }
 }
 
-/// A ticket at or after `ticket`, not after the first free one, when other producers have
+/// A position at or after `position`, not after the first free one, when other producers have
 /// claimed a few since the hint: steps that double, then a binary search.
 #[inline(never)]
-fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) -> u64 {
-    // Counted from `ticket`, so that no sum overflows where a peer has written nonsense.
+fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, position: u64) -> u64 {
+    // Counted from `position`, so that no sum overflows where a peer has overwritten a control.
     let claimed = |n: u64| {
-        let t = ticket.wrapping_add(n);
+        let t = position.wrapping_add(n);
         ahead(control_of(t).load(Ordering::Acquire), t, size) >= 0
     };
     // Everything below `low` is claimed.
@@ -318,7 +323,7 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) 
         low += step;
         step *= 2;
     }
-    // Below `low + step - 1` a ticket may be free: binary search.
+    // Below `low + step - 1` a position may be free: binary search.
     let mut high = low + step - 1;
     while low < high {
         let middle = low + (high - low) / 2;
@@ -328,21 +333,21 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) 
             high = middle;
         }
     }
-    ticket.wrapping_add(low)
+    position.wrapping_add(low)
 }
 
-/// A ticket that no claim made before this call has reached; all before `from` are claimed.
+/// A position that no claim made before this call has reached; all before `from` are claimed.
 pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, from: u64) -> u64 {
-    let mut ticket = from;
+    let mut position = from;
     // No more can be claimed, unless a peer wrote nonsense.
     for _ in 0..size {
-        let lead = ahead(control_of(ticket).load(Ordering::Acquire), ticket, size);
+        let lead = ahead(control_of(position).load(Ordering::Acquire), position, size);
         if lead < 0 {
             break;
         }
-        ticket = ticket.wrapping_add(lead as u64 + 1);
+        position = position.wrapping_add(lead as u64 + 1);
     }
-    ticket
+    position
 }
 
 #[cfg(test)]
@@ -350,9 +355,9 @@ mod tests {
     use super::*;
 
     /// Another producer's `others` events were claimed and consumed meanwhile: a stale hint
-    /// finds the first free ticket.
+    /// finds the first free position.
     #[test]
-    fn stale_hints_find_the_first_free_ticket() {
+    fn stale_hints_find_the_first_free_position() {
         for size in [1u64, 2, 4, 64] {
             for others in 0..300u64 {
                 let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
@@ -362,11 +367,11 @@ mod tests {
                 theirs.restart(size);
                 ours.restart(size);
                 for n in 0..others {
-                    let ticket = claim(of, size, &theirs, &head, 1).unwrap();
-                    assert_eq!((ticket, theirs.hint()), (size + n, size + n + 1));
-                    of(ticket).store(published(ticket, size), Ordering::Release);
+                    let position = claim(of, size, &theirs, &head, 1).unwrap();
+                    assert_eq!((position, theirs.hint()), (size + n, size + n + 1));
+                    of(position).store(published(position, size), Ordering::Release);
                     // The consumer lags by half a ring.
-                    head.store((ticket + 1 - size / 2).max(size), Ordering::Release);
+                    head.store((position + 1 - size / 2).max(size), Ordering::Release);
                 }
                 let consumed = head.load(Ordering::Relaxed);
                 assert_eq!(tail(of, size, consumed), size + others);
@@ -375,7 +380,7 @@ mod tests {
         }
     }
 
-    /// A producer that has stood still for most of the tickets that a control can distinguish
+    /// A producer that has stood still for most of the positions that a control can distinguish
     /// finds the first free one.
     #[test]
     fn very_old_hints_find_it_too() {
@@ -412,12 +417,12 @@ mod tests {
         assert!(theirs.others.load(Ordering::Relaxed));
         assert_eq!(claim(of, size, &ours, &head, 1), Ok(10));
         assert!(ours.others.load(Ordering::Relaxed));
-        // The next is free and is the ticket of the hint: no other producer since.
+        // The next is free and is the position of the hint: no other producer since.
         assert_eq!(claim(of, size, &ours, &head, 1), Ok(11));
         assert!(!ours.others.load(Ordering::Relaxed));
     }
 
-    /// The producer is named while the slot is reserved, and only by the control of that ticket.
+    /// The producer is named while the slot is reserved, and only by the control of that position.
     #[test]
     fn a_reserved_slot_names_its_producer() {
         let (word, memo) = (AtomicU64::new(0), Memo::default());
@@ -444,21 +449,21 @@ mod tests {
         let of = |t: u64| &slots[(t & (size - 1)) as usize];
         let (head, memo) = (AtomicU64::new(size), Memo::default());
         memo.restart(size);
-        let next = |ticket| next_slot(of, size, ticket);
+        let next = |position| next_slot(of, size, position);
         assert_eq!(next(4), NextSlot::Free);
         assert_eq!(claim(of, size, &memo, &head, 7), Ok(4));
         assert_eq!((next(4), next(5)), (NextSlot::Reserved(7), NextSlot::Free));
         of(4).store(published(4, size), Ordering::Release);
         assert_eq!((next(4), next(5)), (NextSlot::Published, NextSlot::Free));
         assert_eq!(claim(of, size, &memo, &head, 7), Ok(5));
-        // The event of ticket 4 was published, then its slot was overwritten.
+        // The event of position 4 was published, then its slot was overwritten.
         for word in [0, published(8, size), 0xdead_beef, u64::MAX] {
             of(4).store(word, Ordering::Relaxed);
             assert_eq!(next(4), NextSlot::Damaged(word));
         }
-        // In a full ring the slot after the last ticket is that of the first one.
-        for ticket in 4..8 {
-            of(ticket).store(published(ticket, size), Ordering::Relaxed);
+        // In a full ring the slot after the last position is that of the first one.
+        for position in 4..8 {
+            of(position).store(published(position, size), Ordering::Relaxed);
         }
         assert_eq!(
             (next(4), next(7), next(8)),
@@ -471,9 +476,9 @@ mod tests {
         assert_eq!(next_slot(|_| &one, 1, 1), NextSlot::Published);
     }
 
-    /// Tickets are compared correctly when their 40 bits wrap.
+    /// Positions are compared correctly when their 40 bits wrap.
     #[test]
-    fn tickets_wrap() {
+    fn positions_wrap() {
         let size = 4u64;
         let first = (1u64 << 40) - 2;
         let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
@@ -500,12 +505,12 @@ mod tests {
         let (at, hint) = (input.number(), input.number());
         let slots: Vec<AtomicU64> = (0..size)
             .map(|slot| {
-                let ticket = (at & size.wrapping_neg() | slot).wrapping_add(input.number());
+                let position = (at & size.wrapping_neg() | slot).wrapping_add(input.number());
                 AtomicU64::new(match input.byte() % 4 {
                     0 => input.number(),
-                    1 => published(ticket, size),
-                    2 => reserved(ticket, size, input.byte().into()),
-                    _ => free(ticket, size),
+                    1 => published(position, size),
+                    2 => reserved(position, size, input.byte().into()),
+                    _ => free(position, size),
                 })
             })
             .collect();
@@ -523,8 +528,8 @@ mod tests {
         memo.restart(hint);
         head.store(input.number(), Ordering::Relaxed);
         for _ in 0..3 {
-            if let Ok(ticket) = claim(of, size, &memo, &head, 0xabcd) {
-                assert_eq!(control(ticket), reserved(ticket, size, 0xabcd));
+            if let Ok(position) = claim(of, size, &memo, &head, 0xabcd) {
+                assert_eq!(control(position), reserved(position, size, 0xabcd));
             }
         }
     }

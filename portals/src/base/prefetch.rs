@@ -1,11 +1,11 @@
-//! Prefetches for writing: lines are fetched while the processor does other work.
+//! Prefetches for writing: cache lines are fetched while the processor does other work.
 //!
 //! Called before a payload or an event is stored. Hints only; without effect on processors that
 //! lack them.
 
 use super::LINE;
 
-/// Prefetches the lines of `bytes` bytes from `at` on; `at` may be any address.
+/// Prefetches the cache lines of `bytes` bytes from `at` on; `at` may be any address.
 #[inline(always)]
 pub(crate) fn to_write(at: *const u8, bytes: usize) {
     let mut line = at.map_addr(|address| address & !(LINE - 1));
@@ -16,7 +16,7 @@ pub(crate) fn to_write(at: *const u8, bytes: usize) {
     }
 }
 
-/// Prefetches the line of `at`.
+/// Prefetches the cache line of `at`.
 #[inline(always)]
 pub(crate) fn line_to_write(at: *const u8) {
     #[cfg(target_arch = "x86_64")]

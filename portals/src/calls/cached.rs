@@ -25,7 +25,7 @@ use crate::types::*;
 use sys::hint::cold_path;
 
 impl NetworkInterface {
-    /// A hint: a put of `bytes` bytes to this entry will follow soon. Prefetches the lines of
+    /// A hint: a put of `bytes` bytes to this entry will follow soon. Prefetches the cache lines of
     /// its destination, if a cached match tells them and the target manages the offset. The line
     /// of the event is not prefetched: its consumer, which polls it, would take it back before
     /// the event is written.
@@ -133,7 +133,7 @@ impl NetworkInterface {
             };
             posted = ring.post_words(slots, eq, self.state.peers.index, words);
             // A process that posts without waiting in between will post again: prefetch its next
-            // slot. Otherwise the line is left to the peer, which polls it.
+            // slot. Otherwise the cache line is left to the peer, which polls it.
             if self.in_a_row.load(Ordering::Relaxed) {
                 ring.prefetch(slots);
             } else {

@@ -188,16 +188,17 @@ fn an_event_of_no_descriptor_is_reported() {
     for flipped in [1u64 << 48, 1 << 32, 0x8000 << 32] {
         for take in 0..2 {
             put(&ni, &mut [1; 8], 0);
-            let ticket = ni.state.eqs[ni.state.eq_index(eq).unwrap() as usize].next.load(Relaxed);
-            slots.at(ticket).what.fetch_xor(flipped, Relaxed);
+            let position =
+                ni.state.eqs[ni.state.eq_index(eq).unwrap() as usize].next.load(Relaxed);
+            slots.at(position).what.fetch_xor(flipped, Relaxed);
             put(&ni, &mut [1; 8], 0);
             let inline = &mut InlineWords::default();
             let intact = match take {
-                0 => ni.eq_get(eq).unwrap().unwrap().event.sequence == (ticket + 1) as Seq,
+                0 => ni.eq_get(eq).unwrap().unwrap().event.sequence == (position + 1) as Seq,
                 _ => ni.eq_next(&watch, inline).is_some(),
             };
             assert!(intact && ni.eq_is_quiet(&watch));
-            let expected = Damage::Event { queue: eq.0 & 0xffff, ticket, initiator: 0 };
+            let expected = Damage::Event { queue: eq.0 & 0xffff, position, initiator: 0 };
             assert_eq!(taken(), Some(expected));
         }
     }
@@ -212,22 +213,22 @@ fn a_slot_that_no_producer_left_so_is_reported() {
     let (ni, peer) = (&nis[0], &nis[1]);
     let eq = ni.eq_alloc(4, None).unwrap();
     let queue = eq.0 & 0xffff;
-    let (ticket, size) = (4, 4);
+    let (position, size) = (4, 4);
     let slots = ni.state.peers.own.rings[queue as usize].slots();
-    let control = |ticket| &slots.at(ticket).control;
-    let damage = |control| Some(Damage::Slot { queue, ticket, control });
+    let control = |position| &slots.at(position).control;
+    let damage = |control| Some(Damage::Slot { queue, position, control });
     let check = || {
         ni.check_arena();
         taken()
     };
     assert_eq!(check(), None);
-    for word in [1, 0xdead_beef, published(8, size), reserved(ticket, size, 9)] {
-        control(ticket).store(word, Relaxed);
+    for word in [1, 0xdead_beef, published(8, size), reserved(position, size, 9)] {
+        control(position).store(word, Relaxed);
         assert_eq!(check(), damage(word), "{word:#x}");
     }
     // Claimed by a process that delivers to us; by one that delivers elsewhere or nothing.
-    let claimed = reserved(ticket, size, 1);
-    control(ticket).store(claimed, Relaxed);
+    let claimed = reserved(position, size, 1);
+    control(position).store(claimed, Relaxed);
     assert_eq!(check(), damage(claimed));
     let hold = peer.state.peers.hold(HazardWord::new(0, 3, NO_MD, NO_MD));
     assert_eq!(check(), None);
@@ -235,16 +236,16 @@ fn a_slot_that_no_producer_left_so_is_reported() {
     assert_eq!(check(), damage(claimed));
     hold.clear(false);
     // Claimed by this process itself.
-    control(ticket).store(reserved(ticket, size, 0), Relaxed);
-    assert_eq!(check(), damage(reserved(ticket, size, 0)));
+    control(position).store(reserved(position, size, 0), Relaxed);
+    assert_eq!(check(), damage(reserved(position, size, 0)));
     let hold = ni.state.peers.hold(HazardWord::own(3, 4));
     assert_eq!(check(), None);
     hold.clear(false);
-    // Free, although the next ticket has been claimed.
-    control(ticket).store(0, Relaxed);
-    control(ticket + 1).store(published(ticket + 1, size), Relaxed);
+    // Free, although the next position has been claimed.
+    control(position).store(0, Relaxed);
+    control(position + 1).store(published(position + 1, size), Relaxed);
     assert_eq!(check(), damage(0));
-    control(ticket).store(published(ticket, size), Relaxed);
+    control(position).store(published(position, size), Relaxed);
     assert_eq!(check(), None);
 }
 
@@ -273,17 +274,17 @@ fn the_last_event_is_missed_if_it_was_destroyed() {
         from.put(source.unwrap(), AckReq::NoAck, owner.id(), PT, 0, BITS, 0, 0).unwrap();
     };
     for (round, (from, tells)) in [(peer, true), (owner, false)].into_iter().enumerate() {
-        let ticket = 4 + round as u64;
+        let position = 4 + round as u64;
         send(from);
-        let control = &slots.at(ticket).control;
-        let posted = control.swap(published(ticket.wrapping_sub(4), 4), Relaxed);
+        let control = &slots.at(position).control;
+        let posted = control.swap(published(position.wrapping_sub(4), 4), Relaxed);
         // Of another process, nothing shows that there was an event until it tells.
         if tells {
             assert_eq!(check(), None);
             nis[2].check_arena();
             from.check_arena();
         }
-        let damage = Damage::Slot { queue, ticket, control: published(ticket - 4, 4) };
+        let damage = Damage::Slot { queue, position, control: published(position - 4, 4) };
         assert_eq!(check(), Some(damage));
         control.store(posted, Relaxed);
         assert_eq!(check(), None);
@@ -291,7 +292,7 @@ fn the_last_event_is_missed_if_it_was_destroyed() {
         from.check_arena();
         assert_eq!(check(), None);
     }
-    // A ticket of another queue with this index counts for nothing.
+    // A position of another queue with this index counts for nothing.
     let cell = owner.state.eq_cell(queue);
     cell.losses.claimed.fetch_add(1 << 40 | 100, Relaxed);
     assert_eq!(check(), None);

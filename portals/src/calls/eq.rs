@@ -1,7 +1,7 @@
 //! Event queues: allocate, free, and take the next event.
 //!
 //! An interface's owner calls these; producers never do. Invariant: an event is taken once, in
-//! the order of its tickets.
+//! the order of its positions.
 
 use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -93,8 +93,8 @@ impl NetworkInterface {
         }
         // A ring that was never used is zeros, as a new ring must be.
         if free.is_some() {
-            for ticket in 0..size {
-                ring.slots().at(ticket).control.store(0, relaxed);
+            for position in 0..size {
+                ring.slots().at(position).control.store(0, relaxed);
             }
         }
         record.slots.store(ring.slots().first.cast_mut(), relaxed);
@@ -174,7 +174,7 @@ impl NetworkInterface {
     fn event_is_damaged(&self, queue: u32, taken: &TakenEvent) {
         self.state.report(&Damage::Event {
             queue,
-            ticket: taken.ticket,
+            position: taken.position,
             initiator: taken.initiator(),
         });
     }
@@ -284,7 +284,7 @@ impl NetworkInterface {
             hdr_data: taken.hdr_data,
             link: (taken.link >> 32) as Seq,
             ni_fail: taken.fail(),
-            sequence: taken.ticket as Seq,
+            sequence: taken.position as Seq,
         };
         if event.kind == PtlEventKind::Unlink {
             self.state.reap_handle(md_handle);
@@ -315,8 +315,8 @@ mod tests {
         let index = ni.state.eq_index(eq).unwrap();
         let (record, ring) =
             (&ni.state.eqs[index as usize], &ni.state.peers.own.rings[index as usize]);
-        for ticket in [4, 5] {
-            ring.slots().at(ticket).control.store(published(ticket, 4), Ordering::Release);
+        for position in [4, 5] {
+            ring.slots().at(position).control.store(published(position, 4), Ordering::Release);
         }
         record.consuming.store(true, Ordering::Relaxed);
         let seen = ni.doorbell();

@@ -38,8 +38,8 @@ fn any_events(input: &[u8]) {
     let inline = &mut InlineWords::default();
     while !input.is_empty() {
         let how = input.byte();
-        let ticket = record.next.load(Relaxed);
-        let slot = slots.at(ticket);
+        let position = record.next.load(Relaxed);
+        let slot = slots.at(position);
         let mut what = input.number();
         if how & 4 != 0 {
             what = what & 0xffff_ffff | u64::from(md.0) << 32;
@@ -55,11 +55,11 @@ fn any_events(input: &[u8]) {
         }
         let control = match how >> 4 & 3 {
             0 => input.number(),
-            1 => reserved(ticket, SLOTS, input.byte().into()),
-            _ => published(ticket, SLOTS),
+            1 => reserved(position, SLOTS, input.byte().into()),
+            _ => published(position, SLOTS),
         };
         slot.control.store(control, Relaxed);
-        let is_published = control == published(ticket, SLOTS);
+        let is_published = control == published(position, SLOTS);
         let is_ours = what >> 32 == u64::from(md.0);
         let taken = match how & 3 {
             0 | 1 => ni.eq_get(eq).unwrap().map(|fetched| {
@@ -81,10 +81,10 @@ fn any_events(input: &[u8]) {
         assert!(taken.is_none_or(|named| is_published && named == md));
         assert!(taken.is_some() || !is_published || !is_ours);
         // Later slots still say that they are free.
-        assert_eq!(record.next.load(Relaxed), ticket + u64::from(is_published));
+        assert_eq!(record.next.load(Relaxed), position + u64::from(is_published));
         ni.check_arena();
         ni.blocked_by();
-        slot.control.store(published(ticket, SLOTS), Relaxed);
+        slot.control.store(published(position, SLOTS), Relaxed);
         if !is_published {
             slot.what.store(0, Relaxed);
             assert!(ni.eq_get(eq).unwrap().is_none());

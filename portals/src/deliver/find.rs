@@ -409,7 +409,7 @@ impl Peers {
         }
     }
 
-    /// Prefetches the line of a descriptor's next event.
+    /// Prefetches the cache line of a descriptor's next event.
     #[inline(always)]
     pub(crate) fn prefetch(&self, peer: &MappedPeer, found: &Found<'_>) {
         if let Some(eq) = found.traits.eq()

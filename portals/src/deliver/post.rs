@@ -18,7 +18,7 @@ use crate::types::md_options::*;
 use crate::types::*;
 
 impl Peers {
-    /// Posts to a queue of `peer`, which may be this process: the ticket, if there was room. The
+    /// Posts to a queue of `peer`, which may be this process: the position, if there was room. The
     /// caller's hazard names the descriptor.
     #[inline(always)]
     pub(crate) fn post(

@@ -29,7 +29,7 @@ pub(crate) struct EqRecord {
     pub(crate) consuming: AtomicBool,
     /// Another thread found the queue taken and returned without looking.
     pub(crate) missed: AtomicBool,
-    /// Ticket of the next event.
+    /// Position of the next event.
     pub(crate) next: AtomicU64,
     /// Its slot, and the control of that slot once the event is published (see [`published`]).
     /// Computed once an event, not at every look: 0.83 of row `poll_idle`.
@@ -40,7 +40,7 @@ pub(crate) struct EqRecord {
     pub(crate) mask: AtomicU64,
     /// Losses that have been reported or are about to be.
     pub(crate) losses: AtomicU64,
-    /// The event with this ticket, or the next after it, follows a loss; `u64::MAX`: no loss to
+    /// The event with this position, or the next after it, follows a loss; `u64::MAX`: no loss to
     /// report.
     pub(crate) report_at: AtomicU64,
     /// [`EqHandler`], or 0.
@@ -71,21 +71,21 @@ impl EqRecord {
         }
     }
 
-    /// Advances to the event with this ticket. Another thread that looks meanwhile may see half
+    /// Advances to the event with this position. Another thread that looks meanwhile may see half
     /// of the change; that is no worse than looking before the thread that takes events has
     /// handled its event.
     #[inline(always)]
-    pub(crate) fn go_on(&self, ticket: u64) {
+    pub(crate) fn go_on(&self, position: u64) {
         let slots = self.slots();
         self.look_at
-            .store(slots.at(ticket) as *const EventSlot as *mut EventSlot, Ordering::Relaxed);
+            .store(slots.at(position) as *const EventSlot as *mut EventSlot, Ordering::Relaxed);
         // The lap changes only where the ring wraps.
-        if ticket & (slots.size - 1) == 0 {
+        if position & (slots.size - 1) == 0 {
             cold_path();
-            self.look_for.store(published(ticket, slots.size), Ordering::Relaxed);
+            self.look_for.store(published(position, slots.size), Ordering::Relaxed);
         }
         // Release pairs with the Acquire in `eq_passed`.
-        self.next.store(ticket, Ordering::Release);
+        self.next.store(position, Ordering::Release);
     }
 
     /// Takes the turn. The thread that has it gives it back within nanoseconds, unless the
@@ -183,7 +183,7 @@ impl EqWatch {
 /// may have been updated since.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TakenEvent {
-    pub(crate) ticket: u64,
+    pub(crate) position: u64,
     pub(crate) dropped: bool,
     pub(crate) what: u64,
     pub(crate) match_bits: u64,
@@ -226,12 +226,12 @@ impl TakenEvent {
     }
 }
 
-/// Advances to the event with this ticket: all before it have been read.
+/// Advances to the event with this position: all before it have been read.
 #[inline(always)]
-pub(crate) fn pass(record: &EqRecord, cell: &EqCell, ticket: u64) {
-    record.go_on(ticket);
+pub(crate) fn pass(record: &EqRecord, cell: &EqCell, position: u64) {
+    record.go_on(position);
     // Release pairs with the producers' Acquire: the slot has been read.
-    cell.head.0.store(ticket, Ordering::Release);
+    cell.head.0.store(position, Ordering::Release);
 }
 
 /// Reads the event in `slot`, which is published, and its inline payload, and advances to the
@@ -245,7 +245,7 @@ pub(crate) fn take_slot<R>(
     read: impl FnOnce(&TakenEvent) -> R,
 ) -> (TakenEvent, R) {
     let relaxed = Ordering::Relaxed;
-    let ticket = record.next.load(relaxed);
+    let position = record.next.load(relaxed);
     let what = slot.what.load(relaxed);
     let [rlength, mlength, offset, link] = match what & INLINE {
         0 => slot.inline(),
@@ -256,7 +256,7 @@ pub(crate) fn take_slot<R>(
         }
     };
     let taken = TakenEvent {
-        ticket,
+        position,
         // Acquire pairs with the Release in `lose`.
         dropped: cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
             || record.report_at.load(relaxed) != u64::MAX,
@@ -271,16 +271,16 @@ pub(crate) fn take_slot<R>(
     // Once the event counts as consumed, its descriptor's record may be reused (see
     // [`crate::tables`]).
     let read = read(&taken);
-    pass(record, cell, ticket.wrapping_add(1));
+    pass(record, cell, position.wrapping_add(1));
     if taken.dropped {
-        return (TakenEvent { dropped: lost_before(record, cell, ticket), ..taken }, read);
+        return (TakenEvent { dropped: lost_before(record, cell, position), ..taken }, read);
     }
     (taken, read)
 }
 
-/// Whether to report a loss with the event of this ticket.
+/// Whether to report a loss with the event of this position.
 #[cold]
-fn lost_before(record: &EqRecord, cell: &EqCell, ticket: u64) -> bool {
+fn lost_before(record: &EqRecord, cell: &EqCell, position: u64) -> bool {
     let count = cell.losses.count.load(Ordering::Acquire);
     let last = cell.losses.last.load(Ordering::Relaxed);
     let mut at = record.report_at.load(Ordering::Relaxed);
@@ -288,9 +288,9 @@ fn lost_before(record: &EqRecord, cell: &EqCell, ticket: u64) -> bool {
         record.losses.store(count, Ordering::Relaxed);
         at = at.min(last);
     }
-    let report = ticket >= at;
+    let report = position >= at;
     if report {
-        at = if last > ticket { last } else { u64::MAX };
+        at = if last > position { last } else { u64::MAX };
     }
     record.report_at.store(at, Ordering::Relaxed);
     report

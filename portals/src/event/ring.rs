@@ -1,8 +1,8 @@
-//! The producer's side of an event queue: a [`ring`] of one-line slots in
-//! the owner's arena.
+//! The producer's side of an event queue: a [`ring`] in the owner's arena, whose slots are
+//! one cache line each.
 //!
-//! Every process that delivers posts here, the owner's own events included. Posting dirties one
-//! line of the target. Invariants: a full ring loses the event and records the ticket that it
+//! Every process that delivers posts here, the owner's own events included. Posting writes one
+//! cache line of the target. Invariants: a full ring loses the event and records the position that it
 //! would have had; a producer that dies or stops between claim and publication leaves a reserved
 //! slot. The consumer stops there, and `blocked_by` names the producer.
 
@@ -20,7 +20,7 @@ pub(crate) struct EventRing {
     /// The key of the queue ([`MdCell::eq_key`](crate::arena::MdCell)); 0: not set up. Stored
     /// last (Release), read first (Acquire).
     key: AtomicU64,
-    /// The first slot; the low bits, which are 0 in the address of a line, hold the logarithm of
+    /// The first slot; the low bits, which are 0 in the address of a cache line, hold the logarithm of
     /// the number of slots. One word, so that a reader, however late, reads a ring that exists.
     slots: AtomicPtr<EventSlot>,
     memo: Memo,
@@ -108,9 +108,9 @@ impl EventRing {
         self.key.load(Ordering::Acquire)
     }
 
-    /// Whether this process has claimed the ticket, or one after it.
-    pub(crate) fn has_claimed(&self, ticket: u64) -> bool {
-        self.memo.hint().wrapping_sub(ticket) as i64 > 0
+    /// Whether this process has claimed the position, or one after it.
+    pub(crate) fn has_claimed(&self, position: u64) -> bool {
+        self.memo.hint().wrapping_sub(position) as i64 > 0
     }
 
     /// Whether this is the ring of the queue with `key`, which a peer wrote; no queue has key 0.
@@ -135,21 +135,21 @@ impl EventRing {
         EventSlots { first, size, ring: PhantomData }
     }
 
-    /// Whether the event with this ticket, which the consumer has reached, is published.
+    /// Whether the event with this position, which the consumer has reached, is published.
     #[inline(always)]
-    pub(crate) fn holds(&self, ticket: u64) -> bool {
+    pub(crate) fn holds(&self, position: u64) -> bool {
         let slots = self.slots();
         // Acquire: see [`ring`].
-        slots.at(ticket).control.load(Ordering::Acquire) == published(ticket, slots.size)
+        slots.at(position).control.load(Ordering::Acquire) == published(position, slots.size)
     }
 
-    /// Prefetches the line of the next slot for writing.
+    /// Prefetches the cache line of the next slot for writing.
     #[inline(always)]
     pub(crate) fn prefetch(&self, slots: EventSlots<'_>) {
         prefetch::line_to_write((&raw const *slots.at(self.memo.hint())).cast());
     }
 
-    /// Posts an event: its ticket, or `None` if the ring was full.
+    /// Posts an event: its position, or `None` if the ring was full.
     #[inline(always)]
     pub(crate) fn post(&self, cell: &EqCell, own_index: u32, event: &Posting) -> Option<u64> {
         let what = Posting::what(
@@ -176,13 +176,13 @@ impl EventRing {
         own_index: u32,
         words: [u64; 7],
     ) -> Option<u64> {
-        let ticket = self.memo.hint();
-        let slot = slots.at(ticket);
-        if !ring::claim_hinted(&slot.control, ticket, slots.size, &self.memo, own_index) {
+        let position = self.memo.hint();
+        let slot = slots.at(position);
+        if !ring::claim_hinted(&slot.control, position, slots.size, &self.memo, own_index) {
             return self.post_elsewhere(slots, cell, own_index, words);
         }
-        fill(slot, &words, published(ticket, slots.size));
-        Some(ticket)
+        fill(slot, &words, published(position, slots.size));
+        Some(position)
     }
 
     /// [`EventRing::post_words`] where the hint does not lead to a free slot.
@@ -195,24 +195,24 @@ impl EventRing {
         own_index: u32,
         words: [u64; 7],
     ) -> Option<u64> {
-        let control_of = |ticket| &slots.at(ticket).control;
+        let control_of = |position| &slots.at(position).control;
         match ring::search(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
-            Ok(ticket) => {
-                fill(slots.at(ticket), &words, published(ticket, slots.size));
-                Some(ticket)
+            Ok(position) => {
+                fill(slots.at(position), &words, published(position, slots.size));
+                Some(position)
             }
-            Err(ticket) => {
-                lose(cell, ticket);
+            Err(position) => {
+                lose(cell, position);
                 None
             }
         }
     }
 
-    /// A ticket that no event posted before this call has reached; all before `from` are
+    /// A position that no event posted before this call has reached; all before `from` are
     /// claimed.
     pub(crate) fn tail(&self, from: u64) -> u64 {
         let slots = self.slots();
-        ring::tail(|ticket| &slots.at(ticket).control, slots.size, from)
+        ring::tail(|position| &slots.at(position).control, slots.size, from)
     }
 }
 
@@ -235,10 +235,10 @@ impl<'a> EventSlots<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn at(self, ticket: u64) -> &'a EventSlot {
+    pub(crate) fn at(self, position: u64) -> &'a EventSlot {
         // SAFETY: `first` points to `size` slots inside an arena (checked by `ArenaView::ring`)
         // that stays mapped as long as the interface; slots consist of atomics.
-        unsafe { &*self.first.add((ticket & (self.size - 1)) as usize) }
+        unsafe { &*self.first.add((position & (self.size - 1)) as usize) }
     }
 }
 
@@ -260,8 +260,8 @@ fn fill(slot: &EventSlot, words: &[u64; 7], published: u64) {
 }
 
 #[cold]
-fn lose(cell: &EqCell, ticket: u64) {
-    cell.losses.last.fetch_max(ticket, Ordering::Relaxed);
-    // Release pairs with the consumer's Acquire: it finds the ticket.
+fn lose(cell: &EqCell, position: u64) {
+    cell.losses.last.fetch_max(position, Ordering::Relaxed);
+    // Release pairs with the consumer's Acquire: it finds the position.
     cell.losses.count.fetch_add(1, Ordering::Release);
 }

@@ -49,7 +49,7 @@ struct FrameSlot {
 /// The frames for one process.
 #[repr(C, align(4096))]
 struct FrameInbox {
-    /// Ticket of the next frame to be taken; written by the owner of the inbox.
+    /// Position of the next frame to be taken; written by the owner of the inbox.
     head: OwnLine<AtomicU64>,
     /// Set by senders after they have published a frame; cleared by the owner before it reads.
     flag: OwnLine<AtomicU32>,
@@ -119,7 +119,7 @@ pub struct Fabric {
     mapping: Mapping,
     /// Bytes of one arena.
     bytes: usize,
-    /// Ticket of the next frame for us; [`FrameInbox::head`] is the copy that peers read.
+    /// Position of the next frame for us; [`FrameInbox::head`] is the copy that peers read.
     next: AtomicU64,
     /// What we remember of the inboxes of peers.
     memos: Box<[Memo]>,
@@ -198,35 +198,35 @@ impl Fabric {
         unsafe { &(*self.inbox(index)).flag.0 }
     }
 
-    fn slot(&self, index: u32, ticket: u64) -> *mut FrameSlot {
+    fn slot(&self, index: u32, position: u64) -> *mut FrameSlot {
         const { assert!(offset_of!(FrameInbox, slots) % 64 == 0) };
         let first =
             self.inbox(index).wrapping_byte_add(offset_of!(FrameInbox, slots)).cast::<FrameSlot>();
-        first.wrapping_add((ticket % FRAMES) as usize)
+        first.wrapping_add((position % FRAMES) as usize)
     }
 
-    fn control_of(&self, index: u32, ticket: u64) -> &AtomicU64 {
+    fn control_of(&self, index: u32, position: u64) -> &AtomicU64 {
         // SAFETY: inside the part of a process, aligned, an atomic.
-        unsafe { &(*self.slot(index, ticket)).control }
+        unsafe { &(*self.slot(index, position)).control }
     }
 
-    fn sender_of(&self, index: u32, ticket: u64) -> &AtomicU32 {
+    fn sender_of(&self, index: u32, position: u64) -> &AtomicU32 {
         // SAFETY: as above.
-        unsafe { &(*self.slot(index, ticket)).sender }
+        unsafe { &(*self.slot(index, position)).sender }
     }
 
-    fn length_of(&self, index: u32, ticket: u64) -> &AtomicU32 {
+    fn length_of(&self, index: u32, position: u64) -> &AtomicU32 {
         // SAFETY: as above.
-        unsafe { &(*self.slot(index, ticket)).length }
+        unsafe { &(*self.slot(index, position)).length }
     }
 
-    fn check_of(&self, index: u32, ticket: u64) -> &AtomicU64 {
+    fn check_of(&self, index: u32, position: u64) -> &AtomicU64 {
         // SAFETY: as above.
-        unsafe { &(*self.slot(index, ticket)).check }
+        unsafe { &(*self.slot(index, position)).check }
     }
 
-    fn bytes_of(&self, index: u32, ticket: u64) -> *mut u8 {
-        self.slot(index, ticket).wrapping_byte_add(offset_of!(FrameSlot, bytes)).cast()
+    fn bytes_of(&self, index: u32, position: u64) -> *mut u8 {
+        self.slot(index, position).wrapping_byte_add(offset_of!(FrameSlot, bytes)).cast()
     }
 }
 
@@ -294,9 +294,9 @@ unsafe impl Nal for Fabric {
             self.flag_of(self.index).store(1, Ordering::Relaxed);
         }
         // A sender publishes no hazard, so a claim alone is no damage.
-        let control_of = |ticket| self.control_of(self.index, ticket);
+        let control_of = |position| self.control_of(self.index, position);
         let damage = ring::damage(control_of, FRAMES, &self.next, |_| true, |_| false);
-        damage.map(|(ticket, control)| Damage::Frame { ticket, control })
+        damage.map(|(position, control)| Damage::Frame { position, control })
     }
 
     fn max_frame(&self) -> usize {
@@ -308,21 +308,21 @@ unsafe impl Nal for Fabric {
         if !open || frame.len() > FRAME {
             return false;
         }
-        let control_of = |ticket| self.control_of(peer, ticket);
+        let control_of = |position| self.control_of(peer, position);
         let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
-        let Ok(ticket) = ring::claim(control_of, FRAMES, memo, head, self.index) else {
+        let Ok(position) = ring::claim(control_of, FRAMES, memo, head, self.index) else {
             return false;
         };
         crate::base::fault::point("frame.reserved");
-        self.sender_of(peer, ticket).store(self.index, Ordering::Relaxed);
-        self.length_of(peer, ticket).store(frame.len() as u32, Ordering::Relaxed);
-        self.check_of(peer, ticket).store(check(self.index, frame), Ordering::Relaxed);
+        self.sender_of(peer, position).store(self.index, Ordering::Relaxed);
+        self.length_of(peer, position).store(frame.len() as u32, Ordering::Relaxed);
+        self.check_of(peer, position).store(check(self.index, frame), Ordering::Relaxed);
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its
         // bytes.
         unsafe {
-            ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len())
+            ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, position), frame.len())
         };
-        self.control_of(peer, ticket).store(published(ticket, FRAMES), Ordering::Release);
+        self.control_of(peer, position).store(published(position, FRAMES), Ordering::Release);
         // Release: an owner that sees the flag sees the frame.
         self.flag_of(peer).store(1, Ordering::Release);
         true
@@ -459,23 +459,23 @@ pub(crate) mod tests {
         let mut input = fuzz::InputReader::new(input);
         let owner = join_all(1, 1 << 16, AttachPolicy::Denied).next().unwrap();
         while !input.is_empty() {
-            let ticket = owner.next.load(Ordering::Relaxed);
+            let position = owner.next.load(Ordering::Relaxed);
             let control = match input.byte() % 4 {
-                0 => published(ticket, FRAMES).wrapping_add(input.number()),
-                1 => ring::reserved(ticket, FRAMES, input.byte().into()),
-                _ => published(ticket, FRAMES),
+                0 => published(position, FRAMES).wrapping_add(input.number()),
+                1 => ring::reserved(position, FRAMES, input.byte().into()),
+                _ => published(position, FRAMES),
             };
-            owner.control_of(0, ticket).store(control, Ordering::Relaxed);
+            owner.control_of(0, position).store(control, Ordering::Relaxed);
             let sender = input.number() as u32;
-            owner.sender_of(0, ticket).store(sender, Ordering::Relaxed);
+            owner.sender_of(0, position).store(sender, Ordering::Relaxed);
             let length = input.number() as u32;
-            owner.length_of(0, ticket).store(length, Ordering::Relaxed);
+            owner.length_of(0, position).store(length, Ordering::Relaxed);
             let taken_bytes = FRAME.min(length as usize);
             // SAFETY: the bytes of a slot, to which nothing writes now.
-            let bytes = unsafe { slice::from_raw_parts(owner.bytes_of(0, ticket), taken_bytes) };
+            let bytes = unsafe { slice::from_raw_parts(owner.bytes_of(0, position), taken_bytes) };
             let wrong = u64::from(input.byte() % 4 == 0);
             let check = check(sender, bytes).wrapping_add(wrong);
-            owner.check_of(0, ticket).store(check, Ordering::Relaxed);
+            owner.check_of(0, position).store(check, Ordering::Relaxed);
             let head = input.number();
             owner.head_of(0).store(head, Ordering::Relaxed);
             let mut taken = 0;
@@ -483,15 +483,15 @@ pub(crate) mod tests {
                 assert_eq!((from, bytes.len()), (sender, taken_bytes));
                 taken += 1;
             });
-            let whole = control == published(ticket, FRAMES);
+            let whole = control == published(position, FRAMES);
             assert_eq!(taken, u64::from(whole && wrong == 0));
             assert!(!whole || wrong == 0 || owner.broken.get().is_some());
-            assert_eq!(owner.next.load(Ordering::Relaxed), ticket + u64::from(whole));
+            assert_eq!(owner.next.load(Ordering::Relaxed), position + u64::from(whole));
             let (blocked, damage) = (owner.blocked_by(), owner.damage());
             // The head, which any process may have changed, may be found too.
             let damaged = matches!(damage, Some(Damage::Frame { .. }));
             assert!(whole || blocked.is_none() || !damaged);
-            owner.control_of(0, ticket).store(published(ticket, FRAMES), Ordering::Relaxed);
+            owner.control_of(0, position).store(published(position, FRAMES), Ordering::Relaxed);
         }
     }
 

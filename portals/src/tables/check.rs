@@ -169,7 +169,7 @@ impl NiState {
     /// Of the words at the start of the arena that several threads or processes write.
     fn header_damage(&self) -> Option<Damage> {
         let header = self.peers.own.view.header();
-        let nonsense = |table, index: u32, word, found| Damage::Word {
+        let impossible = |table, index: u32, word, found| Damage::Word {
             table,
             index,
             word,
@@ -178,11 +178,11 @@ impl NiState {
         };
         let holder = header.swap_lock.0.load(Ordering::Relaxed);
         if holder > self.peers.size {
-            return Some(nonsense(ArenaTable::Header, 0, "swap_lock", holder.into()));
+            return Some(impossible(ArenaTable::Header, 0, "swap_lock", holder.into()));
         }
         let used = |index: u32| {
             let used = header.hazards.used.0.load(Ordering::SeqCst);
-            (used >> index & 1 == 0).then(|| nonsense(ArenaTable::Hazards, 0, "used", used))
+            (used >> index & 1 == 0).then(|| impossible(ArenaTable::Hazards, 0, "used", used))
         };
         if self.peers.single
             && let Some(damage) = used(0)
@@ -202,7 +202,7 @@ impl NiState {
                 true => found != 0,
                 false => found != 0 && !self.may_hold(HazardWord::from_bits(found)),
             };
-            none.then(|| nonsense(ArenaTable::Hazards, index, "slot", found))
+            none.then(|| impossible(ArenaTable::Hazards, index, "slot", found))
         })
     }
 

@@ -51,18 +51,18 @@ impl NiState {
         owner.free_eqs.push(index);
     }
 
-    /// A ticket of one of our queues that no event posted before this call has reached.
+    /// A position of one of our queues that no event posted before this call has reached.
     pub(crate) fn eq_tail(&self, index: u32) -> u64 {
-        // All tickets before `next` are claimed.
+        // All positions before `next` are claimed.
         self.peers.own.rings[index as usize]
             .tail(self.eqs[index as usize].next.load(Ordering::Acquire))
     }
 
-    /// Whether all events with tickets below `ticket` have been consumed, or the queue has been
+    /// Whether all events with positions below `position` have been consumed, or the queue has been
     /// freed.
-    pub(crate) fn eq_passed(&self, eq: EqHandle, ticket: u64) -> bool {
+    pub(crate) fn eq_passed(&self, eq: EqHandle, position: u64) -> bool {
         match self.eq_index(eq) {
-            Ok(index) => self.eqs[index as usize].next.load(Ordering::Acquire) >= ticket,
+            Ok(index) => self.eqs[index as usize].next.load(Ordering::Acquire) >= position,
             Err(_) => true,
         }
     }
@@ -78,10 +78,10 @@ impl NiState {
             if record.handle.load(Ordering::Acquire) & 1 == 0 {
                 return None;
             }
-            let ticket = record.next.load(Ordering::Relaxed);
+            let position = record.next.load(Ordering::Relaxed);
             let slots = ring.slots();
-            let now = slots.at(ticket).control.load(Ordering::Relaxed);
-            reserved_by(now, ticket, slots.size)
+            let now = slots.at(position).control.load(Ordering::Relaxed);
+            reserved_by(now, position, slots.size)
         })
     }
 
@@ -95,15 +95,15 @@ impl NiState {
                     return None;
                 }
                 let slots = ring.slots();
-                let control_of = |ticket| &slots.at(ticket).control;
+                let control_of = |position| &slots.at(position).control;
                 let delivers = |producer| self.delivers(producer);
                 let told = &self.eq_cell(queue).losses.claimed;
-                let claimed = |ticket| {
-                    ring.has_claimed(ticket) || ClaimedBelow::covers(told, ring.key(), ticket)
+                let claimed = |position| {
+                    ring.has_claimed(position) || ClaimedBelow::covers(told, ring.key(), position)
                 };
                 let next = &record.next;
                 let damage = ring::damage(control_of, slots.size, next, delivers, claimed);
-                damage.map(|(ticket, control)| Damage::Slot { queue, ticket, control })
+                damage.map(|(position, control)| Damage::Slot { queue, position, control })
             },
         )
     }

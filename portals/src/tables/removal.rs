@@ -138,10 +138,10 @@ impl NiState {
             resting.hazards = false;
             resting.events = self.last_events(owner, resting.index);
         }
-        resting.events.iter().all(|&(eq, ticket)| self.eq_passed(eq, ticket))
+        resting.events.iter().all(|&(eq, position)| self.eq_passed(eq, position))
     }
 
-    /// The queues of a removed descriptor that is no longer in use, and of each the first ticket
+    /// The queues of a removed descriptor that is no longer in use, and of each the first position
     /// that cannot be one of its events.
     fn last_events(&self, owner: &mut OwnerTables, index: u32) -> Vec<(EqHandle, u64)> {
         let eq = EqHandle(self.mds[index as usize].eq.load(Ordering::Relaxed));
