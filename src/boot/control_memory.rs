@@ -17,8 +17,8 @@
 //! line 4+  per rank: pid, messages sent, armed, answered request, answer's length, answer
 //! ```
 //!
-//! All words are 64-bit atomics. Decision and order have a checksum; the text of an answer is checked
-//! when it is read.
+//! All words are 64-bit atomics. Decision and order have a checksum; the text of an answer is
+//! checked when it is read.
 
 use super::decision::{DamagedDecision, ExitCause, ExitDecision};
 use super::error::BootError;

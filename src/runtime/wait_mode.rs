@@ -19,8 +19,8 @@ const LONG_YIELD_NS: u64 = 500_000;
 /// yields take long again soon after.
 const DEAR_AT_FIRST: u64 = 2;
 const DEAR_AT_MOST: u64 = 20;
-/// The first rounds of a wait only poll, about a microsecond in all. On a oversubscribed host it is
-/// only one: the sender may be waiting for this CPU.
+/// The first rounds of a wait only poll, about a microsecond in all. On a oversubscribed host it
+/// is only one: the sender may be waiting for this CPU.
 const EAGER_ROUNDS: u32 = 64;
 
 /// The wait mode of a process.

@@ -127,8 +127,8 @@ pub(crate) struct MeCell {
     pub(crate) md: AtomicU32,
 }
 
-/// A memory descriptor: one cache line that only the owner writes, one for the state that deliveries
-/// change.
+/// A memory descriptor: one cache line that only the owner writes, one for the state that
+/// deliveries change.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct MdCell {

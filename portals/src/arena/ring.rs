@@ -71,8 +71,8 @@ pub(crate) fn published(position: u64, size: u64) -> u64 {
     lap(position, size) | PUBLISHED
 }
 
-/// The control of a position's slot when it is free for that position: published in the lap before.
-/// Computed as one lap less, so that the lap is computed once for this and the others.
+/// The control of a position's slot when it is free for that position: published in the lap
+/// before. Computed as one lap less, so that the lap is computed once for this and the others.
 #[inline(always)]
 fn free(position: u64, size: u64) -> u64 {
     published(position, size).wrapping_sub(size << 24)

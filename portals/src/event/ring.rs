@@ -2,9 +2,9 @@
 //! one cache line each.
 //!
 //! Every process that delivers posts here, the owner's own events included. Posting writes one
-//! cache line of the target. Invariants: a full ring loses the event and records the position that it
-//! would have had; a producer that dies or stops between claim and publication leaves a reserved
-//! slot. The consumer stops there, and `blocked_by` names the producer.
+//! cache line of the target. Invariants: a full ring loses the event and records the position that
+//! it would have had; a producer that dies or stops between claim and publication leaves a
+//! reserved slot. The consumer stops there, and `blocked_by` names the producer.
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -20,8 +20,9 @@ pub(crate) struct EventRing {
     /// The key of the queue ([`MdCell::eq_key`](crate::arena::MdCell)); 0: not set up. Stored
     /// last (Release), read first (Acquire).
     key: AtomicU64,
-    /// The first slot; the low bits, which are 0 in the address of a cache line, hold the logarithm of
-    /// the number of slots. One word, so that a reader, however late, reads a ring that exists.
+    /// The first slot; the low bits, which are 0 in the address of a cache line, hold the
+    /// logarithm of the number of slots. One word, so that a reader, however late, reads a ring
+    /// that exists.
     slots: AtomicPtr<EventSlot>,
     memo: Memo,
 }

@@ -95,8 +95,8 @@ pub(crate) struct Resting {
     pub(crate) index: u32,
     /// Deliverers may still use it and post its last event.
     pub(crate) hazards: bool,
-    /// Once they do not: its event queues, and of each the first position that cannot be one of its
-    /// events.
+    /// Once they do not: its event queues, and of each the first position that cannot be one of
+    /// its events.
     pub(crate) events: Vec<(EqHandle, u64)>,
 }
 

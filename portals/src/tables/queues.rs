@@ -58,8 +58,8 @@ impl NiState {
             .tail(self.eqs[index as usize].next.load(Ordering::Acquire))
     }
 
-    /// Whether all events with positions below `position` have been consumed, or the queue has been
-    /// freed.
+    /// Whether all events with positions below `position` have been consumed, or the queue has
+    /// been freed.
     pub(crate) fn eq_passed(&self, eq: EqHandle, position: u64) -> bool {
         match self.eq_index(eq) {
             Ok(index) => self.eqs[index as usize].next.load(Ordering::Acquire) >= position,
