@@ -5,19 +5,19 @@
 //! word goes from 0 to a decision once and never changes again, so the first exit wins. The order
 //! word is 0 until the supervisor copies the decision there after a grace period. Ranks exit on
 //! the order only, so that a rank about to finish (to print results after the last barrier, say)
-//! is not interrupted by a peer that finished first. If either word is overwritten with what is
+//! is not interrupted by a peer that finished first. If either word is overwritten with a value that is
 //! no decision, the process that finds it decides that the job fails, and reports it. A process
 //! that has seen a decision keeps it, and restores it when the word reads as 0.
 //!
 //! ```text
-//! line 0   magic, cookie, ranks
-//! line 1   decision          set once by compare-and-swap
-//! line 2   order to exit     polled by every rank
-//! line 3   status request, requests made so far
-//! line 4+  per rank: pid, messages sent, armed, answered request, answer's length, answer
+//! cache line 0   magic, cookie, ranks
+//! cache line 1   decision          set once by compare-and-swap
+//! cache line 2   order to exit     polled by every rank
+//! cache line 3   status request, requests made so far
+//! cache line 4+  per rank: pid, messages sent, armed, answered request, answer's length, answer
 //! ```
 //!
-//! All words are 64-bit atomics. Decision and order have a checksum; the text of an answer is
+//! All words are atomics of 8 bytes. Decision and order have a checksum; the text of an answer is
 //! checked when it is read.
 
 use super::decision::{DamagedDecision, ExitCause, ExitDecision};
@@ -35,7 +35,7 @@ const LINE: usize = 8;
 const HEADER: usize = 4 * LINE;
 /// Bytes of an answer.
 const ANSWER_BYTES: usize = 320;
-/// Words of a record: one line, then the answer.
+/// Words of a record: one cache line, then the answer.
 const RECORD: usize = LINE + ANSWER_BYTES / 8;
 
 /// Indices of the header's words.

@@ -38,9 +38,9 @@ use sys::child::Forked;
 use sys::process;
 use sys::socket;
 
-/// Key of the word of rank 0: where to connect.
+/// Key of the text of rank 0: where to connect.
 const KEY: &str = "gasnet-job";
-/// Key of the word of each rank: its process.
+/// Key of the text of each rank: its process.
 const PROCESS: &str = "gasnet-process";
 
 /// Joins the job of the key-value space.
@@ -78,12 +78,12 @@ pub(super) fn join(
     if rank == 0 {
         let l = Listener::new(size)
             .map_err(|e| BootError::system("cannot listen for the other processes", &e))?;
-        space.put(KEY, &l.word())?;
+        space.put(KEY, &l.text())?;
         listener = Some(l);
     }
-    space.put(PROCESS, &Member::this_process().map_or("-".to_string(), Member::word))?;
+    space.put(PROCESS, &Member::this_process().map_or("-".to_string(), Member::text))?;
     space.fence()?;
-    let word = space.get(0, KEY)?;
+    let address = space.get(0, KEY)?;
     let mut members = Vec::new();
     if listener.is_some() {
         for rank in 0..size {
@@ -94,7 +94,7 @@ pub(super) fn join(
     if let Some(l) = listener {
         l.start_supervisor(&members, options)?;
     }
-    let id = connect(JobRank(rank), size, &word)?;
+    let id = connect(JobRank(rank), size, &address)?;
     Ok(Bootstrap { release, ..supervisor_link::join(id, "the supervisor (process gasnet-job)")? })
 }
 
@@ -114,7 +114,7 @@ impl Listener {
     }
 
     /// What the other ranks must know: the host, the name, the cookie.
-    fn word(&self) -> String {
+    fn text(&self) -> String {
         format!("{}:{}:{:016x}", host(), self.name, self.cookie)
     }
 
@@ -153,11 +153,11 @@ fn host() -> String {
     format!("{}/{}", boot.trim(), namespace("net"))
 }
 
-/// Becomes `rank` of the supervisor that the word of rank 0 names.
-fn connect(rank: JobRank, size: u32, word: &str) -> Result<RankId, BootError> {
-    let parts: Vec<&str> = word.split(':').collect();
+/// Becomes `rank` of the supervisor that the text of rank 0 names.
+fn connect(rank: JobRank, size: u32, address: &str) -> Result<RankId, BootError> {
+    let parts: Vec<&str> = address.split(':').collect();
     let [host_of_0, name, cookie] = parts[..] else {
-        return Err(unreachable_supervisor("the word of rank 0 is invalid"));
+        return Err(unreachable_supervisor("what rank 0 published is invalid"));
     };
     if host_of_0 != host() {
         return Err(BootError::new(

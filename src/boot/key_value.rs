@@ -8,17 +8,17 @@ use super::error::BootError;
 /// Ends the use of a launcher's service at the very end of the process.
 pub type LauncherRelease = Box<dyn Fn() + Send + Sync>;
 
-/// Where each process of a launcher can store words that all can read.
+/// Where each process of a launcher can store texts that all can read.
 pub(super) trait KeyValueSpace {
     /// Rank of this process.
     fn rank(&self) -> u32;
     /// Processes that the launcher started.
     fn size(&self) -> u32;
-    /// Stores a word without blanks under a key of this rank.
+    /// Stores a text without blanks under a key of this rank.
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootError>;
-    /// Waits until all processes call it; words stored before can then be read.
+    /// Waits until all processes call it; texts stored before can then be read.
     fn fence(&mut self) -> Result<(), BootError>;
-    /// The word that a rank stored under this key.
+    /// The text that a rank stored under this key.
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError>;
     /// Ends the use of the service, or returns what ends it when the process exits.
     fn finish(self: Box<Self>) -> Option<LauncherRelease>;

@@ -21,16 +21,16 @@ impl Member {
         Some(Member { process: ProcessIdentity::of(process::pid())?, launcher })
     }
 
-    /// The word for the other processes.
-    pub(super) fn word(self) -> String {
+    /// The text for the other processes.
+    pub(super) fn text(self) -> String {
         let p = self.process;
         let l = self.launcher.unwrap_or(ProcessIdentity { pid: 0, start: 0 });
         format!("{}.{}.{}.{}.{}", pid_namespace(), p.pid, p.start, l.pid, l.start)
     }
 
-    /// The process of a word; `None` if it is of another namespace.
-    pub(super) fn read(word: &str) -> Option<Member> {
-        let mut parts = word.split('.');
+    /// The process of a text; `None` if it is of another namespace.
+    pub(super) fn read(text: &str) -> Option<Member> {
+        let mut parts = text.split('.');
         (parts.next()? == pid_namespace()).then_some(())?;
         let mut identity = || {
             Some(ProcessIdentity {
@@ -58,14 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_members() {
+    fn texts_of_members() {
         let here = Member::this_process().unwrap();
         assert_eq!(here.process.pid, process::pid());
-        assert_eq!(Member::read(&here.word()), Some(here));
+        assert_eq!(Member::read(&here.text()), Some(here));
         let alone = Member { launcher: None, ..here };
-        assert_eq!(Member::read(&alone.word()), Some(alone));
-        let elsewhere = here.word().replacen('.', "0.", 1);
-        for bad in ["", "-", elsewhere.as_str(), &here.word()[..here.word().rfind('.').unwrap()]] {
+        assert_eq!(Member::read(&alone.text()), Some(alone));
+        let elsewhere = here.text().replacen('.', "0.", 1);
+        for bad in ["", "-", elsewhere.as_str(), &here.text()[..here.text().rfind('.').unwrap()]] {
             assert_eq!(Member::read(bad), None, "{bad}");
         }
     }

@@ -222,7 +222,8 @@ mod tests {
         assert!(p.fence().is_err());
     }
 
-    /// Whatever the launcher writes is taken line by line, and a value is a word of its line.
+    /// Whatever the launcher writes is taken line by line, and a value is a part of its text line
+    /// without blanks.
     fn any_lines(input: &[u8]) {
         let mut read = input.to_vec();
         let mut lines = 0;

@@ -258,7 +258,7 @@ fn good(what: &str, code: c_int) -> Result<(), BootError> {
 }
 
 fn text(s: &str) -> Result<CString, BootError> {
-    CString::new(s).map_err(|_| failure("a word contains a zero byte"))
+    CString::new(s).map_err(|_| failure("a text contains a zero byte"))
 }
 
 impl KeyValueSpace for Pmix {
@@ -290,7 +290,7 @@ impl KeyValueSpace for Pmix {
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError> {
         match self.value(rank, &text(key)?)? {
-            Content::Text(word) => Ok(word),
+            Content::Text(text) => Ok(text),
             Content::Number(_) => Err(unexpected()),
         }
     }

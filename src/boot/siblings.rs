@@ -284,7 +284,7 @@ mod tests {
         assert!(siblings(0, exited).check(1).unwrap_err().cause.contains("has exited"));
     }
 
-    /// What launchers say in variables, and a process in a word, is read as it was written or
+    /// What launchers say in variables, and a process as text, is read as it was written or
     /// refused.
     fn any_word(input: &[u8]) {
         let text = String::from_utf8_lossy(input);
@@ -297,8 +297,8 @@ mod tests {
         let namespace = crate::boot::member::namespace("pid");
         let member = Member::read(&format!("{namespace}.{text}"));
         if let Some(member) = member {
-            let again = Member::read(&member.word());
-            assert_eq!(again.map(Member::word), Some(member.word()));
+            let again = Member::read(&member.text());
+            assert_eq!(again.map(Member::text), Some(member.text()));
         }
         assert!(Member::read(&format!("{namespace}0.{text}")).is_none());
     }

@@ -1,8 +1,9 @@
 //! How an active message travels: its form, and what that needs.
 //!
 //! Called by `reply_send`, and by `request_send` unless the payload is in the outbox. Puts the
-//! payload of a Long ahead of its header where the network does that at once. Invariant: the body
-//! of a plan fits one chunk, and its credits are no more than any sender can have.
+//! payload of a Long ahead of its header if the network completes that put within the call.
+//! Invariant: the body of a plan fits one chunk, and its credits are no more than any sender can
+//! have.
 
 use super::am_body::{ADDRESS, args_bytes};
 use super::credits;
@@ -31,7 +32,7 @@ impl SendPlan {
 
 impl<P: Portals> Conduit<P> {
     /// How a message travels whose payload is not in the outbox. Puts the payload of a Long ahead
-    /// if the network does that at once.
+    /// if the network completes that put within the call.
     #[inline(always)]
     pub(super) fn plan(&self, rank: JobRank, m: &Outgoing<'_>) -> SendPlan {
         let (args, n) = (args_bytes(m.args.len()), m.payload.len());

@@ -6,16 +6,17 @@
 //! ```text
 //!  plan      choose the form                     Short     arguments
 //!            Long: put the payload ahead of      Medium    arguments, payload
-//!            the header where that is done at    Outbox    arguments, where the payload stays
-//!            once (Placed); Medium: stash a      Landing   arguments, payload to be copied
-//!            large payload (Outbox)              Placed    arguments, where the payload is now
+//!            the header if the put completes     Outbox    arguments, where the payload stays
+//!            within the call (Placed); Medium:   Landing   arguments, payload to be copied
+//!            stash a large payload (Outbox)      Placed    arguments, where the payload is now
 //!                                                Packed    arguments, payload, destination
 //!                                                Unpacked  arguments; payload: its own put
 //!  reserve   credits, chunk       full polls: both return with replies, which peers that wait
 //!                                 like us send from their full polls
 //!            TMPMD, ticket        for Unpacked; SAFE polls: both return with our own events
 //!  transmit  Unpacked: the data, to RARAM or RARSRC
-//!            the message: in its event, else at once from plain memory, else from its chunk
+//!            the message: in its event, else from plain memory within the call, else from
+//!            its chunk
 //! ```
 //!
 //! An event at the sender exists only where something must report its departure: the data of a

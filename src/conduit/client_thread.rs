@@ -1,7 +1,7 @@
-//! What the conduit knows of each calling thread.
+//! The conduit's record of each calling thread.
 //!
-//! One for each [`super::Upcall::thread`], owned by [`super::Conduit`]. Invariant: but for the
-//! count of departures, only the thread itself touches its record.
+//! One for each [`super::Upcall::thread`], owned by [`super::Conduit`]. Invariant: only
+//! the thread itself accesses its record, except the count of departures.
 
 use super::arrived::ArrivedReply;
 use super::memory;

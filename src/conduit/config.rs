@@ -1,7 +1,7 @@
 //! The parameters of the conduit, from the environment, and what follows from them: how much
 //! memory peers must reach and how long the event queues are.
 //!
-//! Made by `runtime::job` before the Portals interface is opened, which is sized by them; read
+//! Made by `runtime::job` before the Portals interface is opened, whose size they determine; read
 //! by every file of the conduit. Invariant: all processes of a job compute the same
 //! parameters, since what one may send is what the other has space for.
 

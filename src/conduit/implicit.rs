@@ -3,8 +3,8 @@
 //! that.
 //!
 //! Called by `request_send` (what a request says), `request_recv` (a handler sent no reply) and
-//! `poll`. They hand in how the replies are sent (`reply_send`); what such a message returns is
-//! taken in by `reply_recv`. Invariant: exactly one message returns the chunk of each such
+//! `poll`. They hand in how the replies are sent (`reply_send`); `reply_recv` receives what
+//! such a message returns. Invariant: exactly one message returns the chunk of each such
 //! request, and exactly one returns its credits.
 //!
 //! If the sender still has credits for a request of maximum size after it has sent one, that

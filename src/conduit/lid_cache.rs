@@ -1,10 +1,11 @@
-//! Long ids: brings the header and the data of a two-message Long together, in either order.
+//! Long ids: a long id joins the header and the data of a two-message Long, in either order.
 //!
-//! Called for both halves by the takers of AM_EQ (requests) and SAFE_EQ (replies). The half that
-//! comes first waits here; the other one takes it away and runs the handler. The id of a request
-//! is the number of its chunk in the sender's ReqSB. That of a reply is the number of the chunk
-//! that it answers, with [`super::match_bits::REPLY_LID`] set. Invariant: a chunk is in use until
-//! both halves have met, so an id and its sender's rank are unique among the Longs under way.
+//! Called for both halves where an event of AM_EQ (requests) or SAFE_EQ (replies) is taken. The
+//! half that arrives first waits here; the arrival of the other one runs the handler. The id of a
+//! request is the number of its chunk in the sender's ReqSB. That of a reply is the number of the
+//! chunk that it answers, with [`super::match_bits::REPLY_LID`] set. Invariant: a chunk is in use
+//! until both halves have met, so an id and its sender's rank are unique among the Longs under
+//! way.
 
 use super::sync::ParLock;
 use crate::rank::JobRank;

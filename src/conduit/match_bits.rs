@@ -22,7 +22,7 @@
 //!
 //! The chunk is the sender's; of a reply whose body travels in its event it is the requester's.
 //! The extent, of 44 bits whose lower 25 are in the match bits, is the length of the payload, with
-//! its destination if the payload travels in the event ([`AmHeader::landing`]), with its place if
+//! its destination if the payload travels in the event ([`AmHeader::landing`]), with its offset if
 //! it stays in the sender's outbox ([`AmHeader::stashed`]). All other addresses have 64 bits and
 //! are the last word of the body (`am_body`).
 

@@ -18,7 +18,7 @@
 //! | `implicit` | replies of handlers that sent none |
 //! | `outbox` | payloads that stay at their sender |
 //! | `arrived`, `client_thread` | messages that wait for their handlers; the calling threads |
-//! | `prefetch` | the lines of a payload that has arrived |
+//! | `prefetch` | the cache lines of a payload that has arrived |
 //! | `config`, `memory`, `sync`, `primitive` | parameters; buffers; locks and lists; atomics, which models replace |
 //! | `upcall` | what the conduit asks of the layer above |
 //! | `portals` | the Portals calls that the conduit makes, and their implementations |

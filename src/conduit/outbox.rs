@@ -12,10 +12,11 @@
 //!   sender   area free: with that reply (several threads), or with the next one (one thread)
 //! ```
 //!
-//! A receive buffer is filled from its start to its end, so the lines of a payload of several
-//! cache lines are in no cache when they are written, and not in the receiver's when they are
-//! read. An area was used a moment ago. So between processes that map each other's library memory
-//! such a payload stays in an area, and the header says where. A request takes its payload along
+//! A receive buffer is filled from its start to its end. So the cache lines of a payload are in no
+//! cache when they are written, and not in the receiver's cache when they are read. An area was
+//! used a moment ago, so its cache lines are still cached. Between processes that map each other's
+//! library memory, a payload of several cache lines therefore stays in an area, and the header
+//! says where. A request takes its payload along
 //! if no area is free or its target is elsewhere.
 //!
 //! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but
@@ -41,8 +42,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use once_cell::race::OnceBox;
 use sys::hint::cold_path;
 
-/// The least payload, in bytes, that is stashed: a shorter one needs little more than the lines of
-/// its event.
+/// The least payload, in bytes, that is stashed: a shorter one needs little more than the cache
+/// line of its event.
 const LEAST: usize = 320;
 /// The same where the receiver makes a copy.
 const LEAST_COPIED: usize = 512;

@@ -8,9 +8,9 @@
 //! entry of `gets`; the event that ends the hold passes it on.
 //!
 //! Requests leave through a second descriptor of the same memory that has no events, since the
-//! reply says that they have left. A SEND event would only stand in the queue before the reply, in
-//! a line that the peer is about to write. A request that the network sends within the call does
-//! not write its chunk at all; the chunk then only waits for the reply.
+//! reply says that they have left. A SEND event would only occupy the slot before the reply's, in
+//! a cache line that the peer is about to write. A request that the network sends within the call
+//! does not write its chunk at all; the chunk then only waits for the reply.
 
 use super::CHUNK;
 use super::hold::Hold;

@@ -63,8 +63,8 @@ impl<P: Portals> Conduit<P> {
     /// Sends a request, the payload of a Medium with it.
     #[inline(always)]
     fn request_along<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
-        // To prefetch the line of arguments alone gains nothing, and a Long in one message is
-        // rare.
+        // To prefetch the cache line of arguments alone gains nothing, and a Long in one message
+        // is rare.
         let plan = self.plan(rank, m);
         if m.category == Category::Medium && !Self::fits_inline(plan.form, plan.len) {
             let to = self.am_target(rank, TargetMd::ReqRb as u64, 0, 0);

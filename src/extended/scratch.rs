@@ -1,13 +1,13 @@
 //! The page of shared memory that each rank of a job on one host has: which part serves what.
 //!
 //! Made once, when the job is attached; used by the shared-memory barrier and by the
-//! collectives. Invariant: a page is zero at the start, and all ranks access it as atomic words
-//! only.
+//! collectives. Invariant: a page is zero at the start, and all ranks access it as atomic 8-byte
+//! words only.
 //!
 //! ```text
-//!   bytes    0 ..  896   barrier    a line for each level     barrier/shared.rs
-//!          896 .. 1024   movement   one line                  coll/direct.rs
-//!         1024 .. 4096   rings      lines of short messages   coll/rings.rs
+//!   bytes    0 ..  896   barrier    a cache line for each level     barrier/shared.rs
+//!          896 .. 1024   movement   one cache line                  coll/direct.rs
+//!         1024 .. 4096   rings      cache lines of short messages   coll/rings.rs
 //! ```
 
 use crate::runtime::GasnetJob;
@@ -15,20 +15,20 @@ use crate::runtime::scratch::SCRATCH_WORDS;
 use alloc::boxed::Box;
 use core::sync::atomic::AtomicU64;
 
-/// Words from one line that a rank writes to the next: two cache lines, because these are
-/// prefetched in pairs.
+/// Words from one cache line that a rank writes to the next: two cache lines, because the
+/// processor prefetches them in pairs.
 const STRIDE: usize = 16;
-/// Lines of the barrier.
+/// Cache lines of the barrier.
 pub(super) const BARRIER_LINES: usize = 7;
 /// Words before the rings.
 const BEFORE_RINGS: usize = (BARRIER_LINES + 1) * STRIDE;
-/// Lines of all rings of a page.
+/// Cache lines of all rings of a page.
 pub(super) const RING_LINES: usize = (SCRATCH_WORDS - BEFORE_RINGS) / 8;
 
 /// A cache line of words.
 pub(super) type WordLine = [AtomicU64; 8];
 
-/// The line of a rank in a movement of shared memory.
+/// The cache line of a rank in a movement of shared memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MovementLine {
     /// For synchronisations of even and of odd number: the number of the last one entered.
@@ -42,22 +42,22 @@ pub(super) struct MovementLine {
 pub(super) struct ScratchPage(&'static [AtomicU64; SCRATCH_WORDS]);
 
 impl ScratchPage {
-    /// A word of a line of the barrier: each line has one for barriers of even and one for
-    /// barriers of odd number.
+    /// A word of a cache line of the barrier: each cache line has one for barriers of even and one
+    /// for barriers of odd number.
     #[inline(always)]
     pub(super) fn barrier(self, line: usize, epoch: u32) -> &'static AtomicU64 {
         debug_assert!(line < BARRIER_LINES);
         &self.0[line * STRIDE + (epoch as usize & 1)]
     }
 
-    /// The line of the movements.
+    /// The cache line of the movements.
     #[inline(always)]
     pub(super) fn movement(self) -> MovementLine {
         let word = |i: usize| &self.0[BARRIER_LINES * STRIDE + i];
         MovementLine { entered: [word(0), word(1)], source: word(2) }
     }
 
-    /// The lines of all rings.
+    /// The cache lines of all rings.
     #[inline(always)]
     pub(super) fn rings(self) -> &'static [WordLine] {
         self.0[BEFORE_RINGS..].as_chunks().0

@@ -168,7 +168,7 @@ extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
         s.number()
     ));
     if s == Signal::PIPE {
-        // The line may have gone to the same pipe: its signal would run this handler for ever.
+        // The line may have gone to the same pipe: its signal would run this handler without end.
         signal::discard(s);
     }
     // Shells let background jobs ignore QUIT, which must not make them unstoppable.

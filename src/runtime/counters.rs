@@ -5,11 +5,11 @@
 //!
 //! | requested by | what is written |
 //! |---|---|
-//! | `GASNET_TEST_COUNTERS` | one line, for tests that claim a path of traffic |
+//! | `GASNET_TEST_COUNTERS` | one text line, for tests that assert which path the traffic took |
 //! | `GASNET_PORTAL_CREDIT_STATS` | how the credits of this rank moved |
 //! | the trace | the counters of the network |
 //!
-//! The line of `GASNET_TEST_COUNTERS` holds the rank; puts, gets, bytes of both, framed
+//! The text line of `GASNET_TEST_COUNTERS` holds the rank; puts, gets, bytes of both, framed
 //! messages and messages without a match entry of the interface; requests that lacked credits,
 //! requests that waited for a receive buffer, receive buffers attached again, and requests in
 //! the catch basin.

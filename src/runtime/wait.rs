@@ -1,17 +1,20 @@
-//! Waiting: the one place that spins, yields or sleeps.
+//! Waiting for other ranks: a waiter spins, yields and sleeps between two polls.
 //!
-//! Called by every layer that waits, the conduit included ([`crate::conduit::Upcall::pause`]).
+//! Called by every layer that waits for the network or for words of other ranks, the conduit
+//! included ([`crate::conduit::Upcall::pause`]). What must not poll waits by loops of its own:
+//! locks, the trace, the start and the exit of a job, and the calls of `portals3`.
 //! Invariant: a condition is checked again after at most [`LONGEST_SLEEP_NS`], because clients
 //! also wait for words that a plain put changes.
 //!
 //! ```text
-//!   poll, check the condition --not yet--> relax: spin -> yield -> sleep     and again
+//!   poll, test the condition --not yet--> relax: spin, later yield, later sleep --> poll again
 //! ```
 //!
 //! How soon `relax` yields and sleeps depends on the wait mode (`gasnet_set_waitmode`,
-//! `GASNET_WAITMODE`) and on whether the host is crowded: its processes outnumber the CPUs that
-//! they may use, or the waiting threads of this process outnumber its share of them. A sleeper
-//! waits on the doorbell of its interface, or naps where the network has none.
+//! `GASNET_WAITMODE`) and on whether the host is oversubscribed: its processes outnumber the CPUs
+//! that they may use, or the waiting threads of this process outnumber its share of them. A
+//! sleeper waits on the doorbell of its interface. Where the network has none, it sleeps for a
+//! fixed time.
 
 use super::activity::WaitReason;
 use super::job::{Ctx, GasnetJob};
@@ -46,8 +49,8 @@ const LOOKS: u32 = 64;
 #[cold]
 #[inline(never)]
 fn polls_in_handler() {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if !TOLD.swap(true, Ordering::Relaxed) {
+    static WARNED: AtomicBool = AtomicBool::new(false);
+    if !WARNED.swap(true, Ordering::Relaxed) {
         report::warn(
             format_args!(
                 "an active message handler polls (gasnet_AMPoll, or a gasnet_try_sync function): in a handler that serves nothing"
@@ -142,11 +145,11 @@ impl Ctx {
     }
 
     /// As [`Ctx::wait_until`], for words that others write without a message: reads them for a
-    /// while before the first poll. Not on a crowded host, where the process that is missing
-    /// may be waiting for this CPU.
+    /// while before the first poll. Not on an oversubscribed host, where the process that is
+    /// missing may be waiting for this CPU.
     pub fn wait_for_words(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
-        let looks = if self.job.waiting.crowded { 0 } else { LOOKS };
+        let looks = if self.job.waiting.oversubscribed { 0 } else { LOOKS };
         for _ in 0..looks {
             core::hint::spin_loop();
             if done() {

@@ -67,9 +67,9 @@ fn look_for(names: &[String]) {
     }
 }
 
-/// A word quoted for a shell.
-fn quoted(word: &OsString) -> String {
-    let text = word.to_string_lossy();
+/// An argument quoted for a shell.
+fn quoted(argument: &OsString) -> String {
+    let text = argument.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         return text.into_owned();
@@ -77,11 +77,11 @@ fn quoted(word: &OsString) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-fn shown(words: &[OsString]) -> String {
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+fn shown(arguments: &[OsString]) -> String {
+    arguments.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// The words of another launcher's command, from the template in a variable.
+/// The arguments of another launcher's command, from the template in a variable.
 fn command(
     variable: &str,
     default: &str,
@@ -93,10 +93,10 @@ fn command(
 }
 
 /// Replaces this process by another launcher.
-fn become_launcher(words: &[OsString]) -> ! {
-    let e = Command::new(&words[0]).args(&words[1..]).exec();
+fn become_launcher(arguments: &[OsString]) -> ! {
+    let e = Command::new(&arguments[0]).args(&arguments[1..]).exec();
     refuse(
-        &format!("{} cannot be run: {e}", words[0].to_string_lossy()),
+        &format!("{} cannot be run: {e}", arguments[0].to_string_lossy()),
         "Install that launcher, name another in MPIRUN_CMD or PMIRUN_CMD, or omit -spawner.",
     )
 }
@@ -134,19 +134,19 @@ fn run_command() -> Result<i32, Refusal> {
     }
     if o.verbose || o.dry {
         match &foreign {
-            Some(words) => eprintln!("gasnetrun: {}", shown(words)),
+            Some(arguments) => eprintln!("gasnetrun: {}", shown(arguments)),
             None => {
-                let words: Vec<OsString> =
+                let arguments: Vec<OsString> =
                     std::iter::once(&plan.program).chain(&plan.args).cloned().collect();
-                eprintln!("gasnetrun: {size} ranks on this host: {}", shown(&words));
+                eprintln!("gasnetrun: {size} ranks on this host: {}", shown(&arguments));
             }
         }
     }
     if o.dry {
         return Ok(0);
     }
-    if let Some(words) = foreign {
-        become_launcher(&words);
+    if let Some(arguments) = foreign {
+        become_launcher(&arguments);
     }
     env::check_all();
     match run(&plan, &BootOptions::from_env()) {

@@ -1,7 +1,7 @@
-//! The words of gasnetrun's command line, and those of another launcher's command.
+//! The arguments of gasnetrun's command line, and those of another launcher's command.
 //!
-//! Called by `main`. Invariant: nothing is printed here and no process ends; words that make no
-//! sense are a [`Refusal`].
+//! Called by `main`. Invariant: nothing is printed here and no process ends; invalid arguments are
+//! a [`Refusal`].
 
 use gasnet::boot::launch::{CpuBinding, LaunchPlan};
 use gasnet::limits::MAX_RANKS;
@@ -116,15 +116,17 @@ fn bind(value: &OsStr) -> Result<CpuBinding, Refusal> {
     }
 }
 
-/// The value of the long option `-name`, if it is the next word: after `=`, or in the word after.
+/// The value of the long option `-name`, if it is the next argument: after `=`, or in the argument
+/// after.
 fn single_dash(parser: &mut Parser, name: &str) -> Result<Option<OsString>, lexopt::Error> {
     let Some(mut raw) = parser.try_raw_args() else { return Ok(None) };
-    let Some(word) = raw.peek().and_then(OsStr::to_str).and_then(|w| w.strip_prefix(name)) else {
+    let Some(argument) = raw.peek().and_then(OsStr::to_str).and_then(|w| w.strip_prefix(name))
+    else {
         return Ok(None);
     };
-    let after = match word.strip_prefix('=') {
+    let after = match argument.strip_prefix('=') {
         Some(value) => Some(OsString::from(value)),
-        None if word.is_empty() => None,
+        None if argument.is_empty() => None,
         None => return Ok(None),
     };
     raw.next();
@@ -150,7 +152,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
         program: None,
         args: Vec::new(),
     };
-    let mut word = OsString::new();
+    let mut argument = OsString::new();
     loop {
         if let Some(value) = single_dash(&mut parser, "-spawner")? {
             o.spawner = spawner(&value)?;
@@ -160,11 +162,11 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             o.ranks = Some(number("-np", &value, MAX_RANKS)?);
             continue;
         }
-        // The word of the next option; a word of several letters is read in several steps.
+        // The argument of the next option; one of several letters is read in several steps.
         if let Some(next) =
-            parser.try_raw_args().and_then(|words| words.peek().map(OsStr::to_os_string))
+            parser.try_raw_args().and_then(|arguments| arguments.peek().map(OsStr::to_os_string))
         {
-            word = next;
+            argument = next;
         }
         let Some(arg) = parser.next()? else { break };
         match arg {
@@ -181,23 +183,23 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             Arg::Long("bind") => o.bind = bind(&parser.value()?)?,
             Arg::Long("prefix") => o.prefix = true,
             Arg::Long("no-aslr") => o.fixed_addresses = true,
-            Arg::Short('h') if word != "-h" => return Err(unknown(&word)),
+            Arg::Short('h') if argument != "-h" => return Err(unknown(&argument)),
             Arg::Short('h') | Arg::Long("help") => return Ok(Wish::Usage),
             Arg::Long("version") => return Ok(Wish::Version),
             Arg::Value(program) => {
                 o.program = Some(program);
                 o.args = parser.raw_args()?.collect();
             }
-            Arg::Short(_) | Arg::Long(_) => return Err(unknown(&word)),
+            Arg::Short(_) | Arg::Long(_) => return Err(unknown(&argument)),
         }
     }
     Ok(Wish::Run(o))
 }
 
 /// Rejects an option.
-fn unknown(word: &OsStr) -> Refusal {
-    let word = word.to_string_lossy();
-    let name = word.trim_start_matches('-');
+fn unknown(argument: &OsStr) -> Refusal {
+    let argument = argument.to_string_lossy();
+    let name = argument.trim_start_matches('-');
     let long = ["bind", "prefix", "no-aslr", "version", "help"];
     let remedy = match name.split('=').next().unwrap_or_default() {
         "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
@@ -206,47 +208,48 @@ fn unknown(word: &OsStr) -> Refusal {
         name if long.contains(&name) => format!("Write two dashes: --{name}"),
         _ => "Try gasnetrun --help.".to_string(),
     };
-    Refusal::new(format!("the option {word} is not known"), remedy)
+    Refusal::new(format!("the option {argument} is not known"), remedy)
 }
 
-/// The words of another launcher's command, from the template in a variable.
+/// The arguments of another launcher's command, from the template in a variable.
 pub(crate) fn command(
     variable: &str,
     template: &str,
     plan: &LaunchPlan,
     hosts: u32,
 ) -> Result<Vec<OsString>, Refusal> {
-    let mut words: Vec<OsString> = Vec::new();
-    for word in template.split_ascii_whitespace() {
+    let mut arguments: Vec<OsString> = Vec::new();
+    for argument in template.split_ascii_whitespace() {
         let program = std::iter::once(&plan.program);
-        match word {
-            "%C" => words.extend(program.chain(&plan.args).cloned()),
-            "%A" => words.extend(plan.args.iter().cloned()),
-            "%P" => words.extend(program.cloned()),
-            "%D" => words.extend(std::env::current_dir().map(OsString::from)),
+        match argument {
+            "%C" => arguments.extend(program.chain(&plan.args).cloned()),
+            "%A" => arguments.extend(plan.args.iter().cloned()),
+            "%P" => arguments.extend(program.cloned()),
+            "%D" => arguments.extend(std::env::current_dir().map(OsString::from)),
             _ => {
-                let word =
-                    word.replace("%N", &plan.size.to_string()).replace("%M", &hosts.to_string());
-                if let Some(at) = word.find('%').filter(|_| !word.contains("%%")) {
+                let argument = argument
+                    .replace("%N", &plan.size.to_string())
+                    .replace("%M", &hosts.to_string());
+                if let Some(at) = argument.find('%').filter(|_| !argument.contains("%%")) {
                     return Err(Refusal::new(
                         format!(
                             "{variable}: {} cannot be filled in",
-                            word[at..].chars().take(2).collect::<String>()
+                            argument[at..].chars().take(2).collect::<String>()
                         ),
-                        "Use %N, %M, %P, %A, %C and %D, the last four as words of their own.",
+                        "Use %N, %M, %P, %A, %C and %D, the last four as arguments of their own.",
                     ));
                 }
-                words.push(word.replace("%%", "%").into());
+                arguments.push(argument.replace("%%", "%").into());
             }
         }
     }
-    if words.is_empty() {
+    if arguments.is_empty() {
         return Err(Refusal::new(
-            format!("{variable}: the command has no words"),
+            format!("{variable}: the command is empty"),
             "Name the program of the launcher first.",
         ));
     }
-    Ok(words)
+    Ok(arguments)
 }
 
 #[cfg(test)]
@@ -254,12 +257,12 @@ mod tests {
     use super::*;
     use std::os::unix::ffi::OsStringExt;
 
-    /// An input is a template of a command, a NUL, and the words of a command line, each before
-    /// a NUL.
+    /// An input is a template of a command, a NUL, and the arguments of a command line, each
+    /// before a NUL.
     fn any_words(input: &[u8]) {
-        let mut words = input.split(|&c| c == 0).map(|w| OsString::from_vec(w.to_vec()));
-        let template = words.next().unwrap_or_default();
-        let wish = match parse(Parser::from_args(words)) {
+        let mut arguments = input.split(|&c| c == 0).map(|w| OsString::from_vec(w.to_vec()));
+        let template = arguments.next().unwrap_or_default();
+        let wish = match parse(Parser::from_args(arguments)) {
             Ok(wish) => wish,
             Err(Refusal { cause, remedy }) => {
                 assert!(!cause.is_empty() && !remedy.is_empty());
@@ -272,8 +275,8 @@ mod tests {
         assert!(o.cores >= 1 && (o.program.is_some() || o.args.is_empty()));
         let (Some(size), Some(program)) = (o.ranks, o.program.clone()) else { return };
         let plan = o.plan(size, program);
-        if let Ok(words) = command("MPIRUN_CMD", &template.to_string_lossy(), &plan, 1) {
-            assert!(!words.is_empty(), "a command has a program");
+        if let Ok(arguments) = command("MPIRUN_CMD", &template.to_string_lossy(), &plan, 1) {
+            assert!(!arguments.is_empty(), "a command has a program");
         }
     }
 

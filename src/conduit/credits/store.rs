@@ -3,8 +3,8 @@
 //!
 //! Used by [`super::Credits`] through [`CreditStore`]. Where several threads call, each record
 //! has a lock of its own, held for a few instructions; with one thread nothing is locked.
-//! Invariant: a record is touched only inside [`CreditStore::peer`], but for one number that
-//! [`CreditTable::lent_by`] reads; the bank is touched only inside [`CreditStore::bank`].
+//! Invariant: a record is accessed only inside [`CreditStore::peer`], except one number that
+//! [`CreditTable::lent_by`] reads; the bank is accessed only inside [`CreditStore::bank`].
 
 use super::policy::{CreditBank, CreditChange, CreditStore, PEER_LIMIT, PeerCredits};
 use super::stats::CreditStats;

@@ -1,4 +1,5 @@
-//! Which Portals there are, and which one a job runs on: the user's choice by `GASNET_NETWORK`.
+//! The networks of the build, and the one that a job runs on: the user's choice by
+//! `GASNET_NETWORK`.
 //!
 //! Called by [`super`] when the interface is opened, by `runtime::start` for a message, and by the
 //! program `gasnet_info`. Invariant: a network that the build lacks is never chosen.

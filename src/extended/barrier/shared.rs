@@ -1,7 +1,7 @@
-//! The barrier of ranks that share memory, in lines of their scratch pages.
+//! The barrier of ranks that share memory, in cache lines of their scratch pages.
 //!
-//! Used by [`super::Barrier`] when all ranks of the job map each other's memory. Invariant: a
-//! word carries the number of its barrier, so no word is ever reset.
+//! Used by [`super::Barrier`] when all ranks of the job map each other's memory. Invariant: an
+//! 8-byte word carries the number of its barrier, so no word is ever reset.
 //!
 //! Up to [`FAN`] ranks: each stores one word and loads those of all others, one round trip of a
 //! cache line. More ranks: a combining tree (Yew, Tzeng, Lawrie 1987). The last rank to arrive
@@ -53,7 +53,7 @@ pub(super) struct SharedBarrier {
 pub(super) struct BarrierDamage {
     /// The rank that has the word in its page.
     pub(super) rank: u32,
-    /// The line of the page.
+    /// The cache line of the page.
     pub(super) line: usize,
     /// What it holds.
     pub(super) word: u64,
@@ -224,7 +224,10 @@ impl SharedBarrier {
 impl core::fmt::Display for BarrierDamage {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let BarrierDamage { rank, line, word, epoch } = self;
-        write!(f, "line {line} of rank {rank} holds {word:#x} in barrier {epoch}")
+        write!(
+            f,
+            "cache line {line} of the scratch page of rank {rank} holds {word:#x} in barrier {epoch}"
+        )
     }
 }
 

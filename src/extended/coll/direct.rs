@@ -26,7 +26,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering};
 use sys::peer::Peer;
 
-/// Largest job: each rank reads the lines of all others.
+/// Largest job: each rank reads the cache lines of all others.
 const MAX_RANKS: usize = 8;
 
 /// See the module.
@@ -157,7 +157,7 @@ impl DirectMovement {
     }
 }
 
-/// A word of a rank's line that was overwritten.
+/// A word of a rank's cache line that was overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MovementDamage {
     rank: usize,

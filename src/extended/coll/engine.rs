@@ -7,7 +7,7 @@
 //! under it.
 //!
 //! ```text
-//!   small message    ring line if it fits and one is free, else Short or Medium
+//!   small message    a cache line of the ring if it fits and one is free, else Short or Medium
 //!   large message    after the notice of its receiver: a copy if the destination is mapped,
 //!                    else Longs if it lies in the segment, else Mediums
 //! ```
