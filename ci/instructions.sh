@@ -18,23 +18,24 @@ mkdir -p $dir
 ${CC:-cc} -O2 -std=gnu99 -D_GNU_SOURCE=1 -DGASNET_SEQ -Ibuild/include capi-tests/bench/paths.c -o $dir/paths \
     -Lbuild/lib -Wl,-rpath,"$PWD/build/lib" -lgasnet
 
-# counts MODE NAME=VALUE...: a line per path: its name, the mode, the instructions of one pass.
+# counts PATH NAME=VALUE...: a text line per function path_*: its name, the path, the instructions
+# of one pass.
 counts() {
-    mode=$1
+    path=$1
     shift
-    env GASNET_PSHM_NODES=2 "$@" timeout 300 valgrind --tool=callgrind --callgrind-out-file="$dir/$mode.%p" \
-        --toggle-collect='path_*' $dir/paths $times >$dir/$mode.log 2>&1 || {
-        cat $dir/$mode.log >&2
+    env GASNET_PSHM_NODES=2 "$@" timeout 300 valgrind --tool=callgrind --callgrind-out-file="$dir/$path.%p" \
+        --toggle-collect='path_*' $dir/paths $times >$dir/$path.log 2>&1 || {
+        cat $dir/$path.log >&2
         exit 1
     }
-    for file in "$dir/$mode".[0-9]*; do
+    for file in "$dir/$path".[0-9]*; do
         callgrind_annotate --inclusive=yes --threshold=100 "$file" 2>/dev/null |
-            sed -n "s/^ *\([0-9,]*\) .*:path_\([a-z0-9_]*\) \[.*/\2 $mode \1/p" | tr -d ,
+            sed -n "s/^ *\([0-9,]*\) .*:path_\([a-z0-9_]*\) \[.*/\2 $path \1/p" | tr -d ,
     done | awk -v n=$times '{ printf "%s\t%s\t%d\n", $1, $2, $3 / n + 0.5 }'
 }
 
-# Active messages take the same path whether segments are cross-mapped or not. Mode `events` is
-# that of a Portals which reports every completion by an event.
+# The names of the paths are those of the glossary in ARCHITECTURE.md. Active messages always go
+# through the conduit, so they are not counted for `cross-mapped`.
 {
     counts cross-mapped GASNET_SUPERNODE_MAXSIZE=0 | grep -E '^(put|get)'
     counts portals GASNET_SUPERNODE_MAXSIZE=1
@@ -44,7 +45,7 @@ if [ "${1:-}" = --write ]; then
     cp $dir/now.tsv $table
     exec ci/speed-table.sh --write
 fi
-# Each path of the table must have been counted.
+# Each row of the table must have been counted.
 join -t "$(printf '\t')" -a 1 -e 0 -o 0,1.2,2.2 \
     $(awk -F'\t' -v OFS='\t' '{ print $1 "/" $2, $3 > ("'$dir'/was") } END { print "'$dir'/was" }' $table) \
     $(awk -F'\t' -v OFS='\t' '{ print $1 "/" $2, $3 > ("'$dir'/is") } END { print "'$dir'/is" }' $dir/now.tsv) |

@@ -8,15 +8,15 @@ page=docs/internals/speed.md
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 
-# Operation | its paths in ci/instructions.tsv, in the order of the sum | atomic operations | lines
-# Active messages take the same path whether segments are cross-mapped or not.
+# Operation | its rows in ci/instructions.tsv, in the order of the sum | atomic operations | cache
+# lines. Active messages always go through the conduit, whether segments are cross-mapped or not.
 awk -F'\t' '
     function thousands(n) { return n < 1000 ? n : int(n / 1000) "," sprintf("%03d", n % 1000) }
     function sum(paths, mode, list, i, n, text) {
         n = split(paths, list, " ")
         for (i = 1; i <= n; i++) {
             if (!((list[i], mode) in count)) {
-                if (mode == "cross-mapped") return ""
+                if (mode == "cross-mapped") return "as `portals`"
                 print "ci/instructions.tsv has no " list[i] " " mode > "/dev/stderr"
                 exit bad = 1
             }
@@ -30,7 +30,7 @@ awk -F'\t' '
     !inside
     /^<!-- instructions -->$/ {
         inside = found = 1
-        print "| operation | instructions, cross-mapped | through Portals | Portals, ended by events | " \
+        print "| operation | instructions on path `cross-mapped` | `portals` | `events` | " \
             "atomic operations | cache lines moved between cores |"
         print "|---|---|---|---|---|---|"
         for (r = 1; r <= nrows; r++) {
@@ -50,14 +50,14 @@ awk -F'\t' '
         exit bad
     }
 ' ci/instructions.tsv - $page >"$new" <<'ROWS'
-blocking put of 8 B | put_8 | 0; through Portals 1 | the data
-blocking get of 8 B | get_8 | 0; through Portals 1 | the data
-put_nb of 8 B and its sync | put_nb_8 | 0; through Portals 1 | the data
-put_nbi of 8 B and its sync | put_nbi_8 | 0; through Portals 1 | the data
-blocking put of 4 KiB | put_4096 | 0; through Portals 1 | the data
-Short: request + serve and reply + take the reply | short_request short_serve short_take | 3 + 3 + 0 | event slot; both slots; slot
-the same with 4 arguments, there and back | short_4_request short_4_serve short_4_take | 3 + 3 + 0 | the same
-Medium of 64 B, no reply of its own: request + serve + poll of the sender | medium_64_request medium_64_serve medium_64_take | 5 for the request | the slot, and one line per 64 B
+blocking put of 8 B | put_8 | `cross-mapped` 0, `portals` 1 | the data
+blocking get of 8 B | get_8 | `cross-mapped` 0, `portals` 1 | the data
+put_nb of 8 B and its sync | put_nb_8 | `cross-mapped` 0, `portals` 1 | the data
+put_nbi of 8 B and its sync | put_nbi_8 | `cross-mapped` 0, `portals` 1 | the data
+blocking put of 4 KiB | put_4096 | `cross-mapped` 0, `portals` 1 | the data
+Short: send the request + serve it and reply + take the reply | short_request short_serve short_take | 3 + 3 + 0 | event slot; both slots; event slot
+the same with 4 arguments in request and reply | short_4_request short_4_serve short_4_take | 3 + 3 + 0 | the same
+Medium of 64 B whose handler sends no reply: send the request + serve it + poll of the sender | medium_64_request medium_64_serve medium_64_take | 5 for the request | the event slot, and one cache line per 64 B
 idle poll | poll_idle | 0 |
 ROWS
 if [ "${1:-}" = --write ]; then
