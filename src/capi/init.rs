@@ -107,7 +107,7 @@ pub unsafe extern "C" fn gasneti_init(
     OK
 }
 
-/// Whether GASNET_DEBUG_CHECKS asks for debug checks, or, where it is not set, a client that
+/// Whether GASNET_DEBUG_CHECKS requests debug checks, or, where it is not set, a client that
 /// was compiled for them.
 fn checks_wanted(debug_client: bool) -> bool {
     env::DEBUG_CHECKS.get().unwrap_or(debug_client)

@@ -2,7 +2,7 @@
 //!
 //! Python code that calls the library by `ctypes` gives up the interpreter's lock meanwhile, and
 //! another thread takes it. A fork in that moment copies a lock whose owner the copy does not
-//! have: the copy would wait for it for ever. So the process that forks takes the lock before and
+//! have: the copy would wait for it forever. So the process that forks takes the lock before and
 //! gives it up afterwards, by the functions that Python (3.7 and later) has for this. They are
 //! looked up by name: a process without an interpreter has none.
 

@@ -260,7 +260,7 @@ fn killed(kind: RigKind, point: &str, work: Work) {
     assert!(victim <= if work == Work::FillAtOnce { 5 } else { 3 });
     assert!(!holds_the_queue(point) || holder == Some(VICTIM));
     if point == "getput.locked" {
-        // The lock went with its holder; a process that wants it does not wait for ever.
+        // The lock went with its holder; a process that wants it does not wait forever.
         let node = scene.bystander();
         let (from, into) = (node.memory(8), node.memory(8));
         let bind = |buffer| {
@@ -268,7 +268,7 @@ fn killed(kind: RigKind, point: &str, work: Work) {
         };
         let _ = node.get_put(bind(into), bind(from), scene.to(scene.target()), 0);
     }
-    // What the dead process was using may stay in use for ever; the call returns.
+    // What the dead process was using may stay in use forever; the call returns.
     let unlinked = scene.target().md_unlink(scene.md);
     assert!(matches!(unlinked, Ok(()) | Err(PtlError::MdInUse)), "{unlinked:?}");
 }

@@ -97,7 +97,7 @@ pub unsafe extern "C" fn gasnet_coll_dumpTuningState(filename: *const c_char, te
     collectives(c).dump_tuning(c, function, team, name);
 }
 
-/// Writes how often a team moved which blocks, if GASNET_COLL_ENABLE_PROFILE asks for that.
+/// Writes how often a team moved which blocks, if GASNET_COLL_ENABLE_PROFILE requests it.
 /// Every image may call; only the first one of the team writes.
 ///
 /// - `filename`: name of the file, NUL-terminated; null for stdout.

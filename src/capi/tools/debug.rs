@@ -80,7 +80,7 @@ fn print_by_plan() {
     }
 }
 
-/// Prints the stack if GASNET_BACKTRACE asks for it: what `gasnett_print_backtrace_ifenabled`
+/// Prints the stack if GASNET_BACKTRACE requests it: what `gasnett_print_backtrace_ifenabled`
 /// is unless the client assigns it.
 ///
 /// - `fd`: where to print, a file descriptor.
@@ -109,7 +109,7 @@ pub(super) fn fatal(message: core::fmt::Arguments<'_>) -> ! {
 }
 
 /// Ends the job with a message: what `gasnett_fatalerror` calls with its text. Prints the stack
-/// and pauses first if the environment asks for it. Does not return.
+/// and pauses first if the environment requests it. Does not return.
 ///
 /// - `message`: the text, NUL-terminated.
 /// - Context: anywhere, before `gasnet_init` too.
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, flagname
     this_process::freeze(flag, &unsafe { text(flagname) });
 }
 
-/// Pauses this process as `gasnett_freezeForDebuggerNow` if GASNET_FREEZE_ON_ERROR asks for it.
+/// Pauses this process as `gasnett_freezeForDebuggerNow` if GASNET_FREEZE_ON_ERROR requests it.
 /// The flag is `gasnet_frozen`.
 ///
 /// - Context: anywhere, before `gasnet_init` too.
@@ -154,7 +154,7 @@ pub extern "C" fn gasnett_freezeForDebuggerErr() {
 static PRINT_STACK: AtomicBool = AtomicBool::new(false);
 static FREEZE: AtomicBool = AtomicBool::new(false);
 
-/// Prepares for debuggers what the environment asks for: freezes now, or prints the stack and
+/// Prepares for debuggers what the environment requests: freezes now, or prints the stack and
 /// freezes after a fatal error or signal; and shows the library's variables if
 /// GASNET_VERBOSEENV asks. Called by `gasnet_init` when the rank is known.
 pub(in crate::capi) fn open() {
@@ -216,7 +216,7 @@ fn after_fatal() {
 }
 
 fn freeze() {
-    // SAFETY: an int of shim.c that lives for ever; only atomic accesses in this program.
+    // SAFETY: an int of shim.c that lives forever; only atomic accesses in this program.
     this_process::freeze(unsafe { AtomicI32::from_ptr(&raw mut gasnet_frozen) }, "gasnet_frozen");
 }
 

@@ -1,7 +1,7 @@
 //! Numbers as text, and environment variables.
 //!
 //! Called by clients. Invariant: a variable that is looked up with a default is printed once if
-//! GASNET_VERBOSEENV asks for that.
+//! GASNET_VERBOSEENV requests it.
 
 use super::text;
 use crate::env::{self, number};
@@ -110,7 +110,7 @@ pub unsafe extern "C" fn gasnett_getenv(key: *const c_char) -> *mut c_char {
 }
 
 /// Returns the value of an environment variable, or a default. Prints it if GASNET_VERBOSEENV
-/// asks for that.
+/// requests it.
 ///
 /// - `key`: name of the variable, NUL-terminated.
 /// - `dflt`: the default, NUL-terminated or null.
@@ -198,7 +198,7 @@ pub extern "C" fn gasnett_verboseenv() -> c_int {
     c_int::from(client_variables::verbose())
 }
 
-/// Prints an integer variable if GASNET_VERBOSEENV asks for that; each variable once.
+/// Prints an integer variable if GASNET_VERBOSEENV requests it; each variable once.
 ///
 /// - `key`: name of the variable, NUL-terminated.
 /// - `value`: its value.
@@ -223,7 +223,7 @@ pub unsafe extern "C" fn gasnett_envint_display(
     );
 }
 
-/// Prints a variable if GASNET_VERBOSEENV asks for that; each variable once.
+/// Prints a variable if GASNET_VERBOSEENV requests it; each variable once.
 ///
 /// - `key`: name of the variable, NUL-terminated.
 /// - `value`: its value, NUL-terminated; null if it has none.
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn gasnett_envstr_display(
     client_variables::display(&key, shown.as_deref(), is_dflt != 0);
 }
 
-/// Prints a variable that is a number if GASNET_VERBOSEENV asks for that; each variable once.
+/// Prints a variable that is a number if GASNET_VERBOSEENV requests it; each variable once.
 ///
 /// - `key`: name of the variable, NUL-terminated.
 /// - `value`: its value.

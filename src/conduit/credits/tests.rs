@@ -134,7 +134,7 @@ fn who_is_asked_to_give_back() {
     };
     y.store.peer(JobRank(2), |p| p.loan_credits = 8);
     let _ = y.reply_field(JobRank(3), CreditField::new(false, 1, 1));
-    // 2 has the least, 3 asks for more itself; two at a time, and no peer twice at once.
+    // 2 has the least, 3 requests more itself; two at a time, and no peer twice at once.
     assert_eq!(asked(), [(1, false), (4, false)]);
     assert_eq!(asked(), []);
     y.return_arrived(JobRank(1), CreditReturn { credits: 0, epoch: false });
