@@ -5,9 +5,9 @@
 //! word goes from 0 to a decision once and never changes again, so the first exit wins. The order
 //! word is 0 until the supervisor copies the decision there after a grace period. Ranks exit on
 //! the order only, so that a rank about to finish (to print results after the last barrier, say)
-//! is not interrupted by a peer that finished first. If either word is overwritten with a value that is
-//! no decision, the process that finds it decides that the job fails, and reports it. A process
-//! that has seen a decision keeps it, and restores it when the word reads as 0.
+//! is not interrupted by a peer that finished first. If either word is overwritten with a value
+//! that is no decision, the process that finds it decides that the job fails, and reports it. A
+//! process that has seen a decision keeps it, and restores it when the word reads as 0.
 //!
 //! ```text
 //! cache line 0   magic, cookie, ranks

@@ -167,7 +167,7 @@ const FRAME_SLOT: Fields = &[
     (0, 8, "control"),
     (8, 4, "sender"),
     (12, 4, "length"),
-    (16, 8, "check"),
+    (16, 8, "checksum"),
     (64, 8, "bytes"),
     (72, 8, "bytes"),
 ];

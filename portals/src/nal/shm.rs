@@ -11,8 +11,8 @@
 //! names it.
 //!
 //! Invariants: a frame is copied out of the inbox before it is read, since its sender could still
-//! write to it. The copy is read only if it has the check that the sender has stored: a slot that
-//! was overwritten ends the job ([`Nal::damage`]).
+//! write to it. The copy is read only if it has the checksum that the sender has stored: a slot
+//! that was overwritten ends the job ([`Nal::damage`]).
 
 use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
@@ -41,8 +41,8 @@ struct FrameSlot {
     /// The sender of the frame, and its length.
     sender: AtomicU32,
     length: AtomicU32,
-    /// See [`check`].
-    check: AtomicU64,
+    /// See [`checksum`].
+    checksum: AtomicU64,
     bytes: OwnLine<[u8; FRAME]>,
 }
 
@@ -58,8 +58,8 @@ struct FrameInbox {
 
 const _: () = assert!(size_of::<FrameSlot>() == 4096 && FRAMES.is_power_of_two());
 
-/// The check of a frame: changes with any word of it.
-fn check(sender: u32, frame: &[u8]) -> u64 {
+/// The checksum of a frame: changes with any word of it.
+fn checksum(sender: u32, frame: &[u8]) -> u64 {
     const BLOCK: usize = 32;
     let add =
         |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
@@ -220,9 +220,9 @@ impl Fabric {
         unsafe { &(*self.slot(index, position)).length }
     }
 
-    fn check_of(&self, index: u32, position: u64) -> &AtomicU64 {
+    fn checksum_of(&self, index: u32, position: u64) -> &AtomicU64 {
         // SAFETY: as above.
-        unsafe { &(*self.slot(index, position)).check }
+        unsafe { &(*self.slot(index, position)).checksum }
     }
 
     fn bytes_of(&self, index: u32, position: u64) -> *mut u8 {
@@ -316,7 +316,7 @@ unsafe impl Nal for Fabric {
         crate::base::fault::point("frame.reserved");
         self.sender_of(peer, position).store(self.index, Ordering::Relaxed);
         self.length_of(peer, position).store(frame.len() as u32, Ordering::Relaxed);
-        self.check_of(peer, position).store(check(self.index, frame), Ordering::Relaxed);
+        self.checksum_of(peer, position).store(checksum(self.index, frame), Ordering::Relaxed);
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its
         // bytes.
         unsafe {
@@ -364,18 +364,18 @@ unsafe impl Nal for Fabric {
                     length,
                 )
             };
-            let found = self.check_of(self.index, next).load(Ordering::Relaxed);
+            let found = self.checksum_of(self.index, next).load(Ordering::Relaxed);
             self.next.store(next.wrapping_add(1), Ordering::Release);
             // Release: see `ring`.
             self.head_of(self.index).store(next.wrapping_add(1), Ordering::Release);
             let frame = &copy[..length];
-            let right = check(sender, frame);
+            let right = checksum(sender, frame);
             if found == right {
                 sink(sender, frame);
             } else {
                 let (table, index) = (ArenaTable::Frames, (next % FRAMES) as u32);
                 let expected = Some(right);
-                let damage = Damage::Word { table, index, word: "check", expected, found };
+                let damage = Damage::Word { table, index, word: "checksum", expected, found };
                 let _ = self.broken.set(damage);
             }
         }
@@ -418,7 +418,7 @@ pub(crate) mod tests {
         assert!(owner.has_frames());
         owner.receive(9, &mut |_, _| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
-        owner.check_of(0, FRAMES).store(check(0, b""), Ordering::Relaxed);
+        owner.checksum_of(0, FRAMES).store(checksum(0, b""), Ordering::Relaxed);
         slow.store(published(FRAMES, FRAMES), Ordering::Release);
         assert!(owner.has_frames());
         let mut taken = 0;
@@ -441,7 +441,7 @@ pub(crate) mod tests {
             assert!(sender.send(0, &[7; 40]));
             assert!(owner.damage().is_none());
             // SAFETY: words of the slot, of which the first is the control; then come sender and
-            // length, the check, and from the second line on the bytes.
+            // length, the checksum, and from the second line on the bytes.
             let word = unsafe {
                 let first = owner.slot(0, FRAMES).cast::<AtomicU64>();
                 &*first.add(if word < 3 { word } else { word + 5 })
@@ -449,7 +449,7 @@ pub(crate) mod tests {
             word.fetch_xor(1 << 33, Ordering::Relaxed);
             owner.receive(9, &mut |_, _| panic!("the frame was overwritten"));
             let damage = owner.damage();
-            assert!(matches!(damage, Some(Damage::Word { word: "check", .. })), "{damage:?}");
+            assert!(matches!(damage, Some(Damage::Word { word: "checksum", .. })), "{damage:?}");
         }
     }
 
@@ -474,8 +474,8 @@ pub(crate) mod tests {
             // SAFETY: the bytes of a slot, to which nothing writes now.
             let bytes = unsafe { slice::from_raw_parts(owner.bytes_of(0, position), taken_bytes) };
             let wrong = u64::from(input.byte() % 4 == 0);
-            let check = check(sender, bytes).wrapping_add(wrong);
-            owner.check_of(0, position).store(check, Ordering::Relaxed);
+            let checksum = checksum(sender, bytes).wrapping_add(wrong);
+            owner.checksum_of(0, position).store(checksum, Ordering::Relaxed);
             let head = input.number();
             owner.head_of(0).store(head, Ordering::Relaxed);
             let mut taken = 0;
