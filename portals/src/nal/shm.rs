@@ -473,7 +473,7 @@ pub(crate) mod tests {
             let taken_bytes = FRAME.min(length as usize);
             // SAFETY: the bytes of a slot, to which nothing writes now.
             let bytes = unsafe { slice::from_raw_parts(owner.bytes_of(0, position), taken_bytes) };
-            let wrong = u64::from(input.byte() % 4 == 0);
+            let wrong = u64::from(input.byte().is_multiple_of(4));
             let checksum = checksum(sender, bytes).wrapping_add(wrong);
             owner.checksum_of(0, position).store(checksum, Ordering::Relaxed);
             let head = input.number();
