@@ -145,6 +145,10 @@ static void expect(const void *p, size_t n, int what, gasnet_node_t source, cons
 
 /* ---- messages ---- */
 
+/* The last argument of a message. A message whose source was overwritten is not one that was lost. */
+static gasnet_handlerarg_t checksum_of(gasnet_handlerarg_t number, gasnet_handlerarg_t kind, gasnet_node_t source) {
+    return ~(number + kind + 0x10000 * (gasnet_handlerarg_t)source);
+}
 
 /* A message that is whole and not the next of its source is one that was lost or doubled. */
 static void count(volatile uint32_t counts[4][MAX_RANKS], gasnet_token_t token, gasnet_handlerarg_t number,
@@ -152,7 +156,7 @@ static void count(volatile uint32_t counts[4][MAX_RANKS], gasnet_token_t token, 
                   gasnet_handlerarg_t most, const char *name) {
     gasnet_node_t source;
     if (gasnet_AMGetMsgSource(token, &source) != GASNET_OK || source >= ranks || kind < least || kind > most ||
-        check != ~(number + kind)) {
+        check != checksum_of(number, kind, source)) {
         verdict(WRONG, "arguments of a %s: %d %d %d", name, number, kind, check);
         return;
     }
@@ -180,7 +184,7 @@ static size_t medium_bytes(gasnet_handlerarg_t kind) { return kind == 1 ? 20 : 1
 
 static void short_h(gasnet_token_t t, gasnet_handlerarg_t a, gasnet_handlerarg_t b, gasnet_handlerarg_t c) {
     count(requests, t, a, b, c, 0, 0, "Short");
-    gasnet_AMReplyShort3(t, SHORT_REPLY_H, a, b, c);
+    gasnet_AMReplyShort3(t, SHORT_REPLY_H, a, b, checksum_of(a, b, me));
 }
 
 static void medium_h(gasnet_token_t t, void *p, size_t n, gasnet_handlerarg_t a, gasnet_handlerarg_t b,
@@ -189,7 +193,7 @@ static void medium_h(gasnet_token_t t, void *p, size_t n, gasnet_handlerarg_t a,
     count(requests, t, a, b, c, 1, 2, "Medium");
     payload(t, p, n, a, b == 1 ? OF_MEDIUM : OF_STASH, medium_bytes(b), "Medium");
     check_fill(data, medium_bytes(b), pattern(OF_REPLY, me, (uint32_t)a));
-    gasnet_AMReplyMedium3(t, MEDIUM_REPLY_H, data, medium_bytes(b), a, b, c);
+    gasnet_AMReplyMedium3(t, MEDIUM_REPLY_H, data, medium_bytes(b), a, b, checksum_of(a, b, me));
 }
 
 static void long_h(gasnet_token_t t, void *p, size_t n, gasnet_handlerarg_t a, gasnet_handlerarg_t b,
@@ -200,7 +204,7 @@ static void long_h(gasnet_token_t t, void *p, size_t n, gasnet_handlerarg_t a, g
     count(requests, t, a, b, c, 3, 3, "Long");
     payload(t, p, n, a, OF_LONG, 2048, "Long");
     check_fill(data, sizeof data, pattern(OF_REPLY, me, (uint32_t)a));
-    gasnet_AMReplyLong3(t, LONG_REPLY_H, data, sizeof data, there->from[me].reply, a, b, c);
+    gasnet_AMReplyLong3(t, LONG_REPLY_H, data, sizeof data, there->from[me].reply, a, b, checksum_of(a, b, me));
 }
 
 static void short_reply_h(gasnet_token_t t, gasnet_handlerarg_t a, gasnet_handlerarg_t b, gasnet_handlerarg_t c) {
@@ -233,13 +237,13 @@ static int all_replied(void) {
 static void messages(gasnet_node_t peer, struct slot *there) {
     char *data = BUFFER(3);
     gasnet_handlerarg_t now = (gasnet_handlerarg_t)step;
-    CHECK_OK(gasnet_AMRequestShort3(peer, SHORT_H, now, 0, ~(now + 0)));
+    CHECK_OK(gasnet_AMRequestShort3(peer, SHORT_H, now, 0, checksum_of(now, 0, me)));
     check_fill(data, 20, pattern(OF_MEDIUM, me, step));
-    CHECK_OK(gasnet_AMRequestMedium3(peer, MEDIUM_H, data, 20, now, 1, ~(now + 1)));
+    CHECK_OK(gasnet_AMRequestMedium3(peer, MEDIUM_H, data, 20, now, 1, checksum_of(now, 1, me)));
     check_fill(data, 1200, pattern(OF_STASH, me, step));
-    CHECK_OK(gasnet_AMRequestMedium3(peer, MEDIUM_H, data, 1200, now, 2, ~(now + 2)));
+    CHECK_OK(gasnet_AMRequestMedium3(peer, MEDIUM_H, data, 1200, now, 2, checksum_of(now, 2, me)));
     check_fill(data, 2048, pattern(OF_LONG, me, step));
-    CHECK_OK(gasnet_AMRequestLong3(peer, LONG_H, data, 2048, there->pieces, now, 3, ~(now + 3)));
+    CHECK_OK(gasnet_AMRequestLong3(peer, LONG_H, data, 2048, there->pieces, now, 3, checksum_of(now, 3, me)));
 }
 
 static void barrier(int id, int flags) {

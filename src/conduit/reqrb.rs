@@ -195,6 +195,12 @@ impl<P: Portals> ReqRb<P> {
         sync::add(self.par, &self.slack, credit_bytes(credits));
     }
 
+    /// Whether the events that have been taken leave room in buffer `i` for a largest message. It
+    /// is not unlinked before it is full.
+    pub(super) fn has_room(&self, i: u32) -> bool {
+        self.buffers[i as usize].room.load(Ordering::Relaxed) != 0
+    }
+
     /// The UNLINK event of buffer `i` has been taken.
     pub(super) fn unlinked(&self, portals: &P, i: u32) {
         let b = &self.buffers[i as usize];

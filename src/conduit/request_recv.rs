@@ -160,7 +160,7 @@ impl<P: Portals> Conduit<P> {
     /// Handles an event of AM_EQ that the fast path does not handle; `None`: the next one. False
     /// if there is none.
     #[inline(never)]
-    fn other_event<U: Upcall>(
+    pub(super) fn other_event<U: Upcall>(
         &self,
         up: U,
         mut taker: ParGuard<'_, AmConsumer>,
@@ -182,6 +182,11 @@ impl<P: Portals> Conduit<P> {
                 self.arrived_in_part(up, taker, buffer, &e, start);
             }
             (Descriptor::ReqRb(buffer), MdEventKind::Unlink) => {
+                // UNLINK follows the events of all messages in the buffer. It could be one of
+                // them that a peer has changed.
+                if self.reqrb.has_room(buffer) {
+                    self.further_kind(&e);
+                }
                 self.reqrb.unlinked(&self.portals, buffer)
             }
             (Descriptor::RarAm, MdEventKind::PutEnd) => {

@@ -115,7 +115,7 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn further_kind(&self, e: &MdEvent) {
         if !self.portals.posts_further_kinds() {
             report::damaged(format_args!(
-                "an event with match bits {:#018x} has the kind {:?}, which no event of its queue has",
+                "an event with match bits {:#018x} has the kind {:?}, which it cannot have",
                 e.match_bits, e.kind
             ))
         }

@@ -9,7 +9,7 @@ use super::*;
 use sys::peer::Peer;
 
 /// The first case is an event that is awaited.
-const CASES: usize = 13;
+const CASES: usize = 14;
 
 #[test]
 fn an_event_that_nothing_awaits_is_fatal() {
@@ -74,6 +74,12 @@ fn case() {
         9 => take(event(MdEventKind::Other, Get, ReqSb, get, chunk)),
         10 => take(event(MdEventKind::Unlink, Get, ReqSb, get, chunk)),
         11 => take(event(SendEnd, Get, ReqSb, get, chunk)),
+        // A receive buffer that has room is not unlinked.
+        12 => {
+            let unlink = event(MdEventKind::Unlink, Get, Descriptor::ReqRb(0), get, 0);
+            let taker = c.am.taker.lock();
+            c.other_event(up, taker, Some(unlink), &mut InlineBody::default());
+        }
         // Match bits of nothing.
         _ => take(MdEvent { match_bits: 0, ..event(ReplyEnd, Get, ReqSb, get, chunk) }),
     }
