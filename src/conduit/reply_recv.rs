@@ -14,7 +14,7 @@ use super::am_recv::{header, malformed};
 use super::arrived::ArrivedReply;
 use super::client_thread::ClientThread;
 use super::hold::Hold;
-use super::match_bits::{self, AmForm, AmHeader};
+use super::match_bits::{self, AmForm, AmHeader, REPLY_LID};
 use super::memory::{Body, bytes_of};
 use super::portals::{InlineBody, MdEvent, Portals};
 use super::reqsb::chunk_at;
@@ -100,6 +100,9 @@ impl<P: Portals> Conduit<P> {
         let reply = ArrivedReply { am: header(bits, data), chunk, len, data: None };
         let mut data = None;
         if reply.am.form == AmForm::Unpacked {
+            if reply.am.extent != u64::from(chunk | REPLY_LID) {
+                malformed(reply.am.extent, chunk.into());
+            }
             data = self.reply_lids.header(reply.am.source, reply.am.extent as u32, || reply);
             if data.is_none() {
                 return;
@@ -111,9 +114,12 @@ impl<P: Portals> Conduit<P> {
     /// The data of a reply Long has arrived.
     pub(super) fn reply_data_arrived<U: Upcall>(&self, up: U, e: MdEvent) {
         let (source, id) = match_bits::unpack_lid(e.hdr_data);
-        let Some(data) = self.rar().at(e.offset, e.mlength) else {
-            malformed(id.into(), e.hdr_data)
-        };
+        // The chunk that it answers is in use until both halves have met. There are less than
+        // REPLY_LID.
+        let awaited = source.0 < self.config.nodes
+            && self.reqsb.is_held(Peer::new((id ^ REPLY_LID) as usize));
+        let data = self.rar().at(e.offset, e.mlength).filter(|_| awaited);
+        let Some(data) = data else { malformed(e.match_bits, e.hdr_data) };
         if let Some(reply) = self.reply_lids.data(source, id, data) {
             self.run_reply(up, ArrivedReply { data: Some(data), ..reply });
         }

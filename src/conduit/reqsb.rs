@@ -82,6 +82,11 @@ impl<P: Portals> ReqSb<P> {
         self.free.end_hold(number, hold)
     }
 
+    /// Whether this is the number of a chunk that is not free.
+    pub(super) fn is_held(&self, number: Peer<usize>) -> bool {
+        self.free.is_held(number)
+    }
+
     #[cfg(test)]
     pub(super) fn left(&self) -> u32 {
         self.free.left()

@@ -17,7 +17,7 @@ use super::am_recv::{bad_message, header, malformed};
 use super::arrived::{AmConsumer, ArrivedRequest, RequestBody};
 use super::client_thread::ClientThread;
 use super::credits;
-use super::match_bits::{self, AmForm, AmHeader};
+use super::match_bits::{self, AmForm, AmHeader, MessageKind, REPLY_LID};
 use super::memory::Body;
 use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::reply_token::ReplyKit;
@@ -299,6 +299,9 @@ impl<P: Portals> Conduit<P> {
             || RequestBody::Copy(self.body_in_buffer(&am, buffer, e.offset, e.mlength).copied());
         let mut data = None;
         if am.form == AmForm::Unpacked {
+            if am.extent != am.chunk.into() {
+                malformed(e.match_bits, e.hdr_data);
+            }
             let header = || ArrivedRequest { am, body: copied(), data: None };
             data = self.request_lids.header(am.source, am.extent as u32, header);
             if data.is_none() {
@@ -322,7 +325,11 @@ impl<P: Portals> Conduit<P> {
     /// started.
     fn request_data_arrived(&self, taker: &mut AmConsumer, e: MdEvent) -> Option<ArrivedRequest> {
         let (source, id) = match_bits::unpack_lid(e.hdr_data);
-        let Some(data) = self.rar().at(e.offset, e.mlength) else { bad_message(source) };
+        let is_data = match_bits::kind(e.match_bits) == Some(MessageKind::AmData)
+            && source.0 < self.config.nodes
+            && id < REPLY_LID;
+        let data = self.rar().at(e.offset, e.mlength).filter(|_| is_data);
+        let Some(data) = data else { malformed(e.match_bits, e.hdr_data) };
         let mut request = self.request_lids.data(source, id, data)?;
         request.data = Some(data);
         if self.reqrb.may_start(credits::used(request.am.credit)) {

@@ -230,6 +230,12 @@ impl FreeList {
         (word.load(Ordering::Relaxed) == hold.word()).then_some(index as u32)
     }
 
+    /// Whether this is a number that is not free.
+    pub(super) fn is_held(&self, number: Peer<usize>) -> bool {
+        let word = number.below(self.next.len()).map(|i| self.next[i].load(Ordering::Relaxed));
+        word.is_some_and(|word| word != NONE && word & Hold::HERE.word() != 0)
+    }
+
     #[inline]
     pub(super) fn give(&self, index: u32) {
         let mut head = self.head.load(Ordering::Relaxed);
@@ -307,7 +313,10 @@ mod tests {
             let list = FreeList::new(par, 2);
             let ends = |number, hold| list.end_hold(Peer::new(number), hold).is_some();
             assert!(!ends(0, put) && !ends(7, put));
+            let held = |number| list.is_held(Peer::new(number));
+            assert!(!held(0) && !held(1) && !held(7));
             assert_eq!(list.take(put), Some(0));
+            assert!(held(0) && !held(1));
             assert!(!ends(0, get) && !ends(1, put));
             assert!(ends(0, put));
             list.set_hold(0, Hold::HERE);
