@@ -145,7 +145,8 @@ static void expect(const void *p, size_t n, int what, gasnet_node_t source, cons
 
 /* ---- messages ---- */
 
-/* The last argument of a message. A message whose source was overwritten is not one that was lost. */
+/* The last argument of a message. It covers the source: a message with an overwritten source is
+ * wrong, not lost. */
 static gasnet_handlerarg_t checksum_of(gasnet_handlerarg_t number, gasnet_handlerarg_t kind, gasnet_node_t source) {
     return ~(number + kind + 0x10000 * (gasnet_handlerarg_t)source);
 }
