@@ -46,6 +46,28 @@ fn never_initiated(op: OpId) -> ! {
     ))
 }
 
+/// A fragment that has just been counted as complete.
+struct CountedFragment<'a> {
+    issued: &'a AtomicU32,
+    /// Fragments that were complete before it.
+    before: u32,
+    /// Of an explicit operation: that of its slot, and its value before.
+    generation: Option<(&'a AtomicU32, u32)>,
+}
+
+impl CountedFragment<'_> {
+    /// Whether it was in flight: its operation had counted it before it was sent.
+    ///
+    /// Another thread may have synced the operation since, and begun one with fewer fragments in
+    /// its slot; then the generation has changed. Acquire pairs with the Release of
+    /// [`Ops::begin`]: a count of the new operation is not seen with the old generation.
+    #[inline]
+    fn was_in_flight(&self) -> bool {
+        self.issued.load(Ordering::Acquire) != self.before
+            || self.generation.is_some_and(|(now, used)| now.load(Ordering::Relaxed) != used)
+    }
+}
+
 impl Ops {
     /// An empty registry for up to `threads` threads, at most [`MAX_THREADS`].
     pub fn new(threads: usize) -> Ops {
@@ -116,7 +138,8 @@ impl Ops {
     /// any of them is initiated.
     pub fn begin(&self, thread: u16, fragments: u32) -> OpHandle {
         let (index, slot) = self.mine(thread).alloc();
-        slot.issued.store(fragments, Ordering::Relaxed);
+        // Release pairs with the Acquire of `complete`.
+        slot.issued.store(fragments, Ordering::Release);
         slot.done.store(0, Ordering::Relaxed);
         OpHandle::new(
             slot.generation.load(Ordering::Relaxed),
@@ -152,15 +175,29 @@ impl Ops {
 
     /// Counts a fragment of `op` as complete; from any thread. The thread that syncs sees what
     /// it wrote. Ends the job if no fragment of `op` is in flight: the id came from the network.
+    #[inline]
     pub fn complete(&self, op: OpId) {
-        let counts = self.lane_of(thread_of(op)).and_then(|lane| match kind_of(op)? {
-            OpIdKind::Explicit => lane.slot(index_of(op)).map(|slot| (&slot.issued, &slot.done)),
+        if !self.count(op).is_some_and(|counted| counted.was_in_flight()) {
+            never_initiated(op);
+        }
+    }
+
+    /// The counting of [`Ops::complete`]; `None` if there is no such operation.
+    #[inline]
+    fn count(&self, op: OpId) -> Option<CountedFragment<'_>> {
+        let lane = self.lane_of(thread_of(op))?;
+        let (issued, done, generation) = match kind_of(op)? {
+            OpIdKind::Explicit => {
+                let slot = lane.slot(index_of(op))?;
+                // Until this fragment is counted, its slot cannot be synced.
+                let used = slot.generation.load(Ordering::Relaxed);
+                (&slot.issued, &slot.done, Some((&slot.generation, used)))
+            }
             OpIdKind::Implicit(kind) => {
                 let kind = kind as usize;
-                Some((&lane.owner.issued[kind], &lane.shared.done[kind]))
+                (&lane.owner.issued[kind], &lane.shared.done[kind], None)
             }
-        });
-        let Some((issued, done)) = counts else { never_initiated(op) };
+        };
         let before = if self.concurrent {
             done.fetch_add(1, Ordering::Release)
         } else {
@@ -168,10 +205,7 @@ impl Ops {
             done.store(before.wrapping_add(1), Ordering::Release);
             before
         };
-        // The fragments were counted before the first was sent.
-        if issued.load(Ordering::Relaxed) == before {
-            never_initiated(op);
-        }
+        Some(CountedFragment { issued, before, generation })
     }
 
     /// Whether an explicit operation is complete; if so, the handle counts as synced and its

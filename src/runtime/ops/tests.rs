@@ -45,6 +45,21 @@ fn a_new_owner_of_an_index_inherits_no_region() {
     ops.abandon_region(0);
 }
 
+/// Another thread may sync an operation between the two looks of `complete`, and begin one without
+/// fragments in its slot: that is no damage.
+#[test]
+fn a_slot_may_be_used_again_once_its_last_fragment_is_counted() {
+    let ops = Ops::new(2);
+    let h = ops.begin(0, 1);
+    let counted = ops.count(h.op()).unwrap();
+    assert!(ops.sync(0, h));
+    let empty = ops.begin(0, 0);
+    assert_eq!(empty.op(), h.op());
+    assert!(counted.was_in_flight());
+    // Of the new one nothing is in flight.
+    assert!(!ops.count(empty.op()).unwrap().was_in_flight());
+}
+
 #[test]
 fn an_operation_is_complete_after_its_last_fragment() {
     let ops = Ops::new(1);
