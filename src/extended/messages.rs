@@ -45,10 +45,8 @@ pub(super) fn reply(
 
 /// The checksum of these arguments.
 pub(super) fn checksum(args: &[i32]) -> i32 {
-    let mix = |sum: u64, arg: &i32| {
-        (sum.rotate_left(23) ^ u64::from(*arg as u32)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-    };
-    (args.iter().fold(args.len() as u64, mix) >> 32) as i32
+    let add = |sum, arg: &i32| sys::checksum::add(sum, u64::from(*arg as u32));
+    (args.iter().fold(args.len() as u64, add) >> 32) as i32
 }
 
 /// The arguments before the last, if that one is their checksum.

@@ -21,6 +21,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::OnceLock;
 
+use sys::checksum::add;
 use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
 
@@ -61,8 +62,6 @@ const _: () = assert!(size_of::<FrameSlot>() == 4096 && FRAMES.is_power_of_two()
 /// The checksum of a frame: changes with any word of it.
 fn checksum(sender: u32, frame: &[u8]) -> u64 {
     const BLOCK: usize = 32;
-    let add =
-        |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
     let word = |bytes: &[u8]| {
         let mut eight = [0; 8];
         eight[..bytes.len()].copy_from_slice(bytes);

@@ -87,9 +87,7 @@ const _: () = assert!(RING_LINES < 1 << RingTurn::LINE_BITS);
 
 /// The checksum of a message: the low bits of its first word, and the words in use.
 fn checksum(head: u64, words: impl Iterator<Item = u64>) -> u64 {
-    let mix =
-        |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    words.fold(mix(0, head & HEAD_BITS), mix) >> 40
+    words.fold(sys::checksum::add(0, head & HEAD_BITS), sys::checksum::add) >> 40
 }
 
 /// Words that a message uses after the first.
