@@ -46,9 +46,10 @@ impl<'a> Fire<'a> {
         Fire { rig, sources }
     }
 
-    /// Each sender has a word of its own, where it says the offset.
+    /// All senders put to one word, or each to its own ([`OWN_WORDS`]).
     fn to(&self, sender: usize) -> To {
-        To { id: self.rig.nodes()[0].id(), pt: PT, ac: 0, bits: 0, offset: 8 * sender as u64 }
+        let offset = if OWN_WORDS { 8 * sender as u64 } else { 0 };
+        To { id: self.rig.nodes()[0].id(), pt: PT, ac: 0, bits: 0, offset }
     }
 
     /// Starts `count` puts of every sender. Header data count from `first`, with the sender
@@ -83,6 +84,9 @@ fn owner(rig: &Rig) -> (&RigNode, &NetworkInterface) {
 fn watch(name: &str, kind: RigKind) -> Watchdog {
     Watchdog::new(format!("{name} on {kind:?}"), 200)
 }
+
+/// Whether no two senders write to one word, which ThreadSanitizer reports.
+const OWN_WORDS: bool = cfg!(tsan);
 
 /// The most that [`build`] says.
 const MOST_SENDERS: usize = 4;
@@ -190,11 +194,15 @@ impl Graveyard<'_> {
     }
 }
 
-/// The content of a buffer after puts: in the word of each sender nothing, or its value.
-fn whole(node: &RigNode, buffer: NodeBuffer) {
+/// The content of a buffer after puts: in each word nothing, or the value of one sender that
+/// writes there.
+fn whole(node: &RigNode, buffer: NodeBuffer, senders: usize) {
     for (number, word) in (1..).zip(node.read(buffer).chunks_exact(8)) {
         let value = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
-        assert!(value == 0 || value == number << 32, "{value:x}");
+        let sender = value >> 32;
+        let writes_here = if OWN_WORDS { sender == number } else { number == 1 };
+        let is_value = value & 0xffff_ffff == 0 && sender <= senders as u64 && writes_here;
+        assert!(value == 0 || is_value, "{value:x}");
     }
 }
 
@@ -236,7 +244,7 @@ fn unlink_under_fire(kind: RigKind) {
             std::thread::yield_now();
             ni.progress();
         }
-        whole(node, buffer);
+        whole(node, buffer, senders);
     };
     join(&rig, fire.open(0, count), || {
         if let Some(buffer) = pool.next() {
@@ -347,7 +355,7 @@ fn update_under_fire(kind: RigKind) {
         // stay untouched.
         match node.md_update(handle, None, Some(md(new, options, eq)), eq) {
             Ok(()) => {
-                whole(node, current);
+                whole(node, current, senders);
                 graves.bury(current);
                 current = new;
                 next = pool.next();
