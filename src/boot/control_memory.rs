@@ -355,11 +355,16 @@ mod tests {
         }
     }
 
+    /// The same control memory for the supervisor and for a rank.
+    fn supervisor_and_rank() -> (ControlMemory, ControlMemory) {
+        let (file, supervisor) = ControlMemory::create(2, 5).unwrap();
+        (supervisor, ControlMemory::open(file.as_fd(), 2, 5).unwrap())
+    }
+
     /// A decision and an order that are set back to 0 hold for a process that has seen them.
     #[test]
     fn a_decision_that_was_seen_is_restored() {
-        let (file, supervisor) = ControlMemory::create(2, 5).unwrap();
-        let rank = ControlMemory::open(file.as_fd(), 2, 5).unwrap();
+        let (supervisor, rank) = supervisor_and_rank();
         let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
         let other = ExitDecision { code: 4, ..first };
         let decision = &supervisor.words[DECISION_WORD];
@@ -379,8 +384,7 @@ mod tests {
     /// A process that has seen the order alone follows it.
     #[test]
     fn an_order_that_was_seen_is_a_decision() {
-        let (file, supervisor) = ControlMemory::create(2, 5).unwrap();
-        let rank = ControlMemory::open(file.as_fd(), 2, 5).unwrap();
+        let (supervisor, rank) = supervisor_and_rank();
         let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
         supervisor.decide(first);
         supervisor.order_exit();

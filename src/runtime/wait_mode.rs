@@ -19,7 +19,7 @@ const LONG_YIELD_NS: u64 = 500_000;
 /// yields take long again soon after.
 const DEAR_AT_FIRST: u64 = 2;
 const DEAR_AT_MOST: u64 = 20;
-/// The first rounds of a wait only poll, about a microsecond in all. On a oversubscribed host it
+/// The first rounds of a wait only poll, about a microsecond in all. On an oversubscribed host it
 /// is only one: the sender may be waiting for this CPU.
 const EAGER_ROUNDS: u32 = 64;
 
@@ -72,7 +72,7 @@ impl Waiting {
         }
     }
 
-    /// Changes the mode. On a oversubscribed host `GASNET_WAIT_SPIN` counts as
+    /// Changes the mode. On an oversubscribed host `GASNET_WAIT_SPIN` counts as
     /// `GASNET_WAIT_SPINBLOCK`: a spinning process would take the CPU from the one that it
     /// waits for.
     pub fn set(&self, mode: WaitMode) {

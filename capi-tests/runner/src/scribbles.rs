@@ -6,6 +6,9 @@
 //! 5 s with a line that says what happened and one that says what to do. Not allowed: a
 //! signal, changed private memory, a lost operation, a hang.
 //!
+//! The traffic takes one of five paths, one of them a planted fault of the library that frames it;
+//! the rings of frames are overwritten on that path.
+//!
 //! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. They leave out event
 //! slots, whose damage can still make a job hang. `soak scribbles N [FILTER...]` makes N runs that
 //! match the filters, event slots included, and prints a tally.

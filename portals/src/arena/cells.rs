@@ -207,8 +207,7 @@ pub(crate) struct EqLosses {
 }
 
 /// A position of a queue below which all are claimed. Bits 40 to 63 hold the key of the queue,
-/// bits 0 to 39 the position.
-/// Of two of one queue the greater number is the later.
+/// bits 0 to 39 the position. Of two of one queue the greater number is the later.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimedBelow(u64);
 

@@ -153,7 +153,7 @@ fn ask<P: Portals>(up: Up<'_, P>, node: u32, bytes: usize, reply: bool) {
     );
 }
 
-/// Replies if the request requests it.
+/// Replies if the first argument is 1.
 fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     if let (Some(token), 1) = (token, m.args[0]) {
         up.conduit().reply(up, token, &Outgoing::short(201, &[2, 3, 4]));
