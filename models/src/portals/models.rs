@@ -15,7 +15,10 @@ struct Ring {
 
 impl Ring {
     fn new() -> Ring {
-        Ring { controls: [AtomicU64::new(0), AtomicU64::new(0)], head: AtomicU64::new(SIZE) }
+        Ring {
+            controls: [AtomicU64::new(0), AtomicU64::new(0)],
+            head: AtomicU64::new(ring::first(SIZE)),
+        }
     }
 
     fn control(&self, position: u64) -> &AtomicU64 {
@@ -24,15 +27,15 @@ impl Ring {
 
     /// Posts as `producer`; the position.
     fn post(&self, memo: &Memo, producer: u32) -> u64 {
-        let claimed = ring::claim(|t| self.control(t), SIZE, memo, &self.head, producer);
+        let claimed = ring::claim(|t| self.control(t), SIZE, 2, memo, &self.head, producer);
         let position = claimed.expect("a ring with room is told to be full");
-        self.control(position).store(ring::published(position, SIZE), Ordering::Release);
+        self.control(position).store(ring::published(position), Ordering::Release);
         position
     }
 
     /// Takes what has been published from this position on; the first that has not.
     fn take(&self, mut position: u64) -> u64 {
-        while self.control(position).load(Ordering::Acquire) == ring::published(position, SIZE) {
+        while self.control(position).load(Ordering::Acquire) == ring::published(position) {
             position += 1;
             self.head.store(position, Ordering::Release);
         }
@@ -42,7 +45,7 @@ impl Ring {
 
 fn memo() -> Memo {
     let memo = Memo::default();
-    memo.restart(SIZE);
+    memo.restart(ring::first(SIZE));
     memo
 }
 

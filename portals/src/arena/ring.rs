@@ -5,23 +5,28 @@
 //! Invariants: positions are claimed without gaps; a producer writes only to its slot; the
 //! consumer writes nothing that producers write, only its own head.
 //!
-//! A *position* counts the entries since the ring was made. It begins at `size`, the number of
-//! slots (a power of two). The entry at position `p` is in slot `p mod size`. A *lap* is one pass
-//! over the ring. The first 8 bytes of a slot are its *control*:
+//! A *position* counts the entries since the ring was made. It begins at `2 size`, where `size` is
+//! the number of slots (a power of two). The entry at position `p` is in slot `p mod size`. A *lap*
+//! is one pass over the ring. The first 8 bytes of a slot are its *control*:
 //!
 //! ```text
 //! bits      63 ........... 24   23 ......... 4   3 ..... 0
-//! control   lap                 producer         phase
+//! control   code                producer         phase
 //!
-//! lap        the first position of the lap, p - p mod size, without its bits above 2^40
+//! code       107 p, without its bits above 2^40
 //! producer   in phase 1 the process that has reserved the slot, else 0
 //! phase      0 published, 1 reserved
 //! ```
 //!
-//! Lap and slot together identify the position. A position is *claimed* once its slot is reserved
-//! or published. A slot is *free* for position `p` while its control says "published `p - size`",
-//! the entry of the lap before. Since positions begin at `size`, a control of zero means free: a
-//! ring in zeroed memory needs no set-up.
+//! A position is *claimed* once its slot is reserved or published. A slot is *free* for position
+//! `p` while its control says "published `p - size`", the entry of the lap before. The code shows
+//! a control that was overwritten: the control of another slot has another code, and the codes of
+//! two entries of a slot differ by a multiple of `107 size`, in two bits at least.
+//!
+//! A ring begins as zeros, and its memory is touched only where it is used. In the first lap a
+//! control of zero means free as well, if the consumer has not passed its position. The producer
+//! that finds it sets up a block of slots: their controls become those of free slots. So the slots
+//! of the first lap that are in use have controls other than zero.
 //!
 //! 1. A producer starts from a private hint (a position below which all are claimed) and moves up
 //!    while slots are claimed.
@@ -55,40 +60,56 @@
 use super::primitive::{AtomicBool, AtomicU64, Ordering};
 use sys::hint::cold_path;
 
-const PUBLISHED: u64 = 0;
 const RESERVED: u64 = 1;
 
-/// The lap of a position, in the bits of a control. The shift drops the bits above 2^40.
-#[inline(always)]
-fn lap(position: u64, size: u64) -> u64 {
-    (position & size.wrapping_neg()) << 24
+/// The factor of a position in its code: a prime, so that codes are unique and no single changed
+/// bit leads from a code to that of another entry of the slot. For this one compilers multiply;
+/// smaller ones become sums, which cost more instructions.
+const CODE: u64 = 107;
+/// `CODE * CODE_INVERSE` is 1 modulo 2^40.
+const CODE_INVERSE: u64 = 0x8f_8d28_ac43;
+
+/// The first position of a ring: no control of a slot is zero, that of the lap before included.
+pub(crate) const fn first(size: u64) -> u64 {
+    2 * size
 }
 
-/// The control of a position's slot when the slot is published. `size` is a power of two, here and
-/// below.
+/// The control of a position's slot when the slot is published.
 #[inline(always)]
-pub(crate) fn published(position: u64, size: u64) -> u64 {
-    lap(position, size) | PUBLISHED
+pub(crate) fn published(position: u64) -> u64 {
+    // Drops the bits above 2^40.
+    position.wrapping_mul(CODE << 24)
 }
 
 /// The control of a position's slot when it is free for that position: published in the lap
-/// before. Computed as one lap less, so that the lap is computed once for this and the others.
+/// before. `size` is a power of two, here and below.
 #[inline(always)]
 fn free(position: u64, size: u64) -> u64 {
-    published(position, size).wrapping_sub(size << 24)
+    published(position.wrapping_sub(size))
+}
+
+/// Whether this control says that the slot of the position is free. It does so in the first lap
+/// also where it is zero, provided that the consumer has not passed the position.
+fn is_free(control: u64, position: u64, size: u64) -> bool {
+    control == free(position, size) || is_unused(control, position, size)
+}
+
+/// Whether this control is that of a slot that no producer has set up.
+fn is_unused(control: u64, position: u64, size: u64) -> bool {
+    control == 0 && position.wrapping_sub(first(size)) < size
 }
 
 /// The control of a position's slot when `producer` has reserved it.
 #[inline(always)]
-pub(crate) fn reserved(position: u64, size: u64, producer: u32) -> u64 {
-    lap(position, size) | u64::from(producer & 0xfffff) << 4 | RESERVED
+pub(crate) fn reserved(position: u64, producer: u32) -> u64 {
+    published(position) | u64::from(producer & 0xfffff) << 4 | RESERVED
 }
 
 /// The producer that has reserved a position's slot, if the control says so.
 #[inline(always)]
-pub(crate) fn reserved_by(control: u64, position: u64, size: u64) -> Option<u32> {
+pub(crate) fn reserved_by(control: u64, position: u64) -> Option<u32> {
     let producer = (control >> 4 & 0xfffff) as u32;
-    (control == reserved(position, size, producer)).then_some(producer)
+    (control == reserved(position, producer)).then_some(producer)
 }
 
 /// The slot of the consumer's next position.
@@ -112,13 +133,13 @@ fn next_slot<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, position:
     // the later slot is read first.
     let after = position.wrapping_add(1);
     let later = control_of(after).load(Ordering::Acquire);
-    let claimed_later = size > 1 && ahead(later, after, size) >= 0;
+    let claimed_later = size > 1 && ahead(later, after) >= 0;
     let now = control_of(position).load(Ordering::Acquire);
-    if now == published(position, size) {
+    if now == published(position) {
         NextSlot::Published
-    } else if let Some(producer) = reserved_by(now, position, size) {
+    } else if let Some(producer) = reserved_by(now, position) {
         NextSlot::Reserved(producer)
-    } else if now == free(position, size) && !claimed_later {
+    } else if is_free(now, position, size) && !claimed_later {
         NextSlot::Free
     } else {
         NextSlot::Damaged(now)
@@ -141,11 +162,11 @@ pub(crate) fn damage<'a>(
     let look = || next_slot(&control_of, size, position);
     let first = look();
     let control = match first {
-        NextSlot::Free if claimed => free(position, size),
+        NextSlot::Free if claimed => control_of(position).load(Ordering::Relaxed),
         NextSlot::Published | NextSlot::Free => return None,
         NextSlot::Damaged(control) => control,
         NextSlot::Reserved(producer) if delivers(producer) => return None,
-        NextSlot::Reserved(producer) => reserved(position, size, producer),
+        NextSlot::Reserved(producer) => reserved(position, producer),
     };
     // The same at the second look, and no other thread has advanced the consumer meanwhile.
     (look() == first && next.load(Ordering::Acquire) == position).then_some((position, control))
@@ -160,11 +181,11 @@ pub(crate) fn head_damage(next: &AtomicU64, head: &AtomicU64) -> Option<(u64, u6
     (same && expected.wrapping_sub(found) > 1).then_some((expected, found))
 }
 
-/// How far the position in a control is ahead of `position`, which has the same slot.
+/// How far the position in a control is ahead of `position`.
 #[inline(always)]
-fn ahead(control: u64, position: u64, size: u64) -> i64 {
+fn ahead(control: u64, position: u64) -> i64 {
     // The difference is in the top bits, where its sign is right.
-    (control & !0xff_ffff).wrapping_sub(lap(position, size)) as i64 >> 24
+    (control >> 24).wrapping_mul(CODE_INVERSE).wrapping_sub(position).wrapping_shl(24) as i64 >> 24
 }
 
 /// What a process remembers of a ring that it produces into. Private; any of its threads may use
@@ -225,7 +246,7 @@ pub(crate) fn claim_hinted(
 /// Claims this position, if its slot is free and no other producer is faster.
 #[inline(always)]
 fn try_claim(word: &AtomicU64, position: u64, size: u64, memo: &Memo, producer: u32) -> bool {
-    let (before, mine) = (free(position, size), reserved(position, size, producer));
+    let (before, mine) = (free(position, size), reserved(position, producer));
     // Acquire keeps the filling of the slot after the claim; for Release see the table above.
     let claimed = word.compare_exchange(before, mine, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     if claimed {
@@ -236,10 +257,12 @@ fn try_claim(word: &AtomicU64, position: u64, size: u64, memo: &Memo, producer: 
 
 /// Claims the first free position. If the ring is full, `Err` returns the position that would have
 /// been claimed. `control_of` gives the control of a position's slot; `head` is the consumer's.
+/// `block` slots are set up at once: a power of two.
 #[inline(always)]
 pub(crate) fn claim<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
     size: u64,
+    block: u64,
     memo: &Memo,
     head: &AtomicU64,
     producer: u32,
@@ -247,7 +270,7 @@ pub(crate) fn claim<'a>(
     let position = memo.hint();
     match claim_hinted(control_of(position), position, size, memo, producer) {
         true => Ok(position),
-        false => search(control_of, size, memo, head, producer),
+        false => search(control_of, size, block, memo, head, producer),
     }
 }
 
@@ -257,15 +280,28 @@ pub(crate) fn claim<'a>(
 pub(crate) fn search<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
     size: u64,
+    block: u64,
     memo: &Memo,
     head: &AtomicU64,
     producer: u32,
 ) -> Result<u64, u64> {
     let mut position = memo.hint();
-    let mut moves = 0u32;
-    loop {
+    let mut moved = false;
+    // Only nonsense that a peer wrote makes a producer look so often.
+    for _ in 0..1 << 20 {
         let word = control_of(position);
         let now = word.load(Ordering::Acquire);
+        if is_unused(now, position, size) {
+            let passed = head.load(Ordering::Acquire).wrapping_sub(position);
+            if passed as i64 > 0 {
+                // Zero is no control of a slot that the consumer has passed: a peer wrote it.
+                position = position.wrapping_add(passed);
+                moved = true;
+            } else {
+                set_up(&control_of, size, block, position);
+            }
+            continue;
+        }
         if now == free(position, size) {
             // Acquire, both: see the table above.
             if position.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64 >= size as i64 {
@@ -276,16 +312,13 @@ pub(crate) fn search<'a>(
                 }
             }
             if try_claim(word, position, size, memo, producer) {
-                memo.others.store(moves != 0, Ordering::Relaxed);
+                memo.others.store(moved, Ordering::Relaxed);
                 return Ok(position);
             }
             continue;
         }
-        // Only nonsense that a peer wrote makes a producer move on so often.
-        if moves > 1 << 20 {
-            return Err(position);
-        }
-        let lead = ahead(now, position, size);
+        moved = true;
+        let lead = ahead(now, position);
         // Behind: reserved a lap ago and not published yet, so the ring is full, unless our
         // position is behind by half of all that a control can distinguish.
         if lead < 0 {
@@ -295,7 +328,6 @@ pub(crate) fn search<'a>(
                 return Err(position);
             }
             position = head;
-            moves += 1;
             continue;
         }
         // Claimed in this lap or a later one: so are all positions before it.
@@ -303,7 +335,22 @@ pub(crate) fn search<'a>(
         if lead == 0 {
             position = skip(&control_of, size, position);
         }
-        moves += 1;
+    }
+    Err(position)
+}
+
+/// Sets up the slots of the first lap from `position` to the end of its block.
+pub(crate) fn set_up<'a>(
+    control_of: &impl Fn(u64) -> &'a AtomicU64,
+    size: u64,
+    block: u64,
+    position: u64,
+) {
+    let end = (position | (block - 1)).min(first(size) + size - 1);
+    for next in position..=end {
+        // Fails if another producer has set the slot up, or claimed it.
+        let (word, relaxed) = (control_of(next), Ordering::Relaxed);
+        let _ = word.compare_exchange(0, free(next, size), relaxed, relaxed);
     }
 }
 
@@ -314,7 +361,7 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, position: u64
     // Counted from `position`, so that no sum overflows where a peer has overwritten a control.
     let claimed = |n: u64| {
         let t = position.wrapping_add(n);
-        ahead(control_of(t).load(Ordering::Acquire), t, size) >= 0
+        ahead(control_of(t).load(Ordering::Acquire), t) >= 0
     };
     // Everything below `low` is claimed.
     let mut low = 0;
@@ -341,7 +388,7 @@ pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, fro
     let mut position = from;
     // No more can be claimed, unless a peer wrote nonsense.
     for _ in 0..size {
-        let lead = ahead(control_of(position).load(Ordering::Acquire), position, size);
+        let lead = ahead(control_of(position).load(Ordering::Acquire), position);
         if lead < 0 {
             break;
         }
@@ -363,19 +410,24 @@ mod tests {
                 let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
                 let of = |t: u64| &slots[(t & (size - 1)) as usize];
                 let (head, theirs, ours) =
-                    (AtomicU64::new(size), Memo::default(), Memo::default());
-                theirs.restart(size);
-                ours.restart(size);
+                    (AtomicU64::new(first(size)), Memo::default(), Memo::default());
+                theirs.restart(first(size));
+                ours.restart(first(size));
                 for n in 0..others {
-                    let position = claim(of, size, &theirs, &head, 1).unwrap();
-                    assert_eq!((position, theirs.hint()), (size + n, size + n + 1));
-                    of(position).store(published(position, size), Ordering::Release);
+                    let position = claim(of, size, 4, &theirs, &head, 1).unwrap();
+                    let due = first(size) + n;
+                    assert_eq!((position, theirs.hint()), (due, due + 1));
+                    of(position).store(published(position), Ordering::Release);
                     // The consumer lags by half a ring.
-                    head.store((position + 1 - size / 2).max(size), Ordering::Release);
+                    head.store((position + 1 - size / 2).max(first(size)), Ordering::Release);
                 }
                 let consumed = head.load(Ordering::Relaxed);
-                assert_eq!(tail(of, size, consumed), size + others);
-                assert_eq!(claim(of, size, &ours, &head, 2), Ok(size + others), "{size} {others}");
+                assert_eq!(tail(of, size, consumed), first(size) + others);
+                assert_eq!(
+                    claim(of, size, 4, &ours, &head, 2),
+                    Ok(first(size) + others),
+                    "{size} {others}"
+                );
             }
         }
     }
@@ -386,18 +438,18 @@ mod tests {
     fn very_old_hints_find_it_too() {
         let size = 4u64;
         for passed in [1u64 << 38, (1 << 39) - 8, (1 << 39) + 8, (1 << 40) - 8] {
-            let first = passed + size;
+            let due = passed + size;
             let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
             let of = |t: u64| &slots[(t & (size - 1)) as usize];
-            for t in first - size..first {
-                of(t).store(published(t, size), Ordering::Relaxed);
+            for t in due - size..due {
+                of(t).store(published(t), Ordering::Relaxed);
             }
-            let (head, memo) = (AtomicU64::new(first), Memo::default());
-            memo.restart(size);
+            let (head, memo) = (AtomicU64::new(due), Memo::default());
+            memo.restart(first(size));
             for n in 0..6 {
-                assert_eq!(claim(of, size, &memo, &head, 1), Ok(first + n), "{passed:#x}");
-                of(first + n).store(published(first + n, size), Ordering::Release);
-                head.store(first + n + 1, Ordering::Release);
+                assert_eq!(claim(of, size, 4, &memo, &head, 1), Ok(due + n), "{passed:#x}");
+                of(due + n).store(published(due + n), Ordering::Release);
+                head.store(due + n + 1, Ordering::Release);
             }
         }
     }
@@ -408,37 +460,37 @@ mod tests {
         let size = 8u64;
         let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
         let of = |t: u64| &slots[(t & (size - 1)) as usize];
-        let (head, ours, theirs) = (AtomicU64::new(size), Memo::default(), Memo::default());
-        ours.restart(size);
-        theirs.restart(size);
-        assert_eq!(claim(of, size, &ours, &head, 1), Ok(8));
+        let (head, ours, theirs) = (AtomicU64::new(first(size)), Memo::default(), Memo::default());
+        ours.restart(first(size));
+        theirs.restart(first(size));
+        assert_eq!(claim(of, size, 4, &ours, &head, 1), Ok(16));
         assert!(!ours.others.load(Ordering::Relaxed));
-        assert_eq!(claim(of, size, &theirs, &head, 2), Ok(9));
+        assert_eq!(claim(of, size, 4, &theirs, &head, 2), Ok(17));
         assert!(theirs.others.load(Ordering::Relaxed));
-        assert_eq!(claim(of, size, &ours, &head, 1), Ok(10));
+        assert_eq!(claim(of, size, 4, &ours, &head, 1), Ok(18));
         assert!(ours.others.load(Ordering::Relaxed));
         // The next is free and is the position of the hint: no other producer since.
-        assert_eq!(claim(of, size, &ours, &head, 1), Ok(11));
+        assert_eq!(claim(of, size, 4, &ours, &head, 1), Ok(19));
         assert!(!ours.others.load(Ordering::Relaxed));
     }
 
     /// The producer is named while the slot is reserved, and only by the control of that position.
     #[test]
     fn a_reserved_slot_names_its_producer() {
-        let (word, memo) = (AtomicU64::new(0), Memo::default());
-        memo.restart(4);
-        assert_eq!(reserved_by(0, 4, 4), None);
-        assert!(claim_hinted(&word, 4, 4, &memo, 0xfffff));
+        let (word, memo) = (AtomicU64::new(published(4)), Memo::default());
+        memo.restart(8);
+        assert_eq!(reserved_by(0, 8), None);
+        assert!(claim_hinted(&word, 8, 4, &memo, 0xfffff));
         let now = word.load(Ordering::Relaxed);
-        assert_eq!((reserved_by(now, 4, 4), reserved_by(now, 8, 4)), (Some(0xfffff), None));
-        assert!(!claim_hinted(&word, 4, 4, &memo, 1) && !claim_hinted(&word, 8, 4, &memo, 1));
-        word.store(published(4, 4), Ordering::Release);
-        assert_eq!(reserved_by(published(4, 4), 4, 4), None);
+        assert_eq!((reserved_by(now, 8), reserved_by(now, 12)), (Some(0xfffff), None));
+        assert!(!claim_hinted(&word, 8, 4, &memo, 1) && !claim_hinted(&word, 12, 4, &memo, 1));
+        word.store(published(8), Ordering::Release);
+        assert_eq!(reserved_by(published(8), 8), None);
         // A lap later the slot is free, but the ring has room only after the consumer has passed
         // it.
-        assert!(!claim_hinted(&word, 8, 4, &memo, 1));
-        memo.restart(5);
-        assert!(claim_hinted(&word, 8, 4, &memo, 1));
+        assert!(!claim_hinted(&word, 12, 4, &memo, 1));
+        memo.restart(9);
+        assert!(claim_hinted(&word, 12, 4, &memo, 1));
     }
 
     /// The consumer tells a slot that no producer has left so from one that it waits for.
@@ -447,33 +499,96 @@ mod tests {
         let size = 4u64;
         let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
         let of = |t: u64| &slots[(t & (size - 1)) as usize];
-        let (head, memo) = (AtomicU64::new(size), Memo::default());
-        memo.restart(size);
+        let (head, memo) = (AtomicU64::new(first(size)), Memo::default());
+        memo.restart(first(size));
         let next = |position| next_slot(of, size, position);
-        assert_eq!(next(4), NextSlot::Free);
-        assert_eq!(claim(of, size, &memo, &head, 7), Ok(4));
-        assert_eq!((next(4), next(5)), (NextSlot::Reserved(7), NextSlot::Free));
-        of(4).store(published(4, size), Ordering::Release);
-        assert_eq!((next(4), next(5)), (NextSlot::Published, NextSlot::Free));
-        assert_eq!(claim(of, size, &memo, &head, 7), Ok(5));
-        // The event of position 4 was published, then its slot was overwritten.
-        for word in [0, published(8, size), 0xdead_beef, u64::MAX] {
-            of(4).store(word, Ordering::Relaxed);
-            assert_eq!(next(4), NextSlot::Damaged(word));
+        assert_eq!(next(8), NextSlot::Free);
+        assert_eq!(claim(of, size, 4, &memo, &head, 7), Ok(8));
+        assert_eq!((next(8), next(9)), (NextSlot::Reserved(7), NextSlot::Free));
+        of(8).store(published(8), Ordering::Release);
+        assert_eq!((next(8), next(9)), (NextSlot::Published, NextSlot::Free));
+        assert_eq!(claim(of, size, 4, &memo, &head, 7), Ok(9));
+        // The event of position 8 was published, then its slot was overwritten.
+        for word in [0, published(12), 0xdead_beef, u64::MAX] {
+            of(8).store(word, Ordering::Relaxed);
+            assert_eq!(next(8), NextSlot::Damaged(word));
         }
         // In a full ring the slot after the last position is that of the first one.
-        for position in 4..8 {
-            of(position).store(published(position, size), Ordering::Relaxed);
+        for position in 8..12 {
+            of(position).store(published(position), Ordering::Relaxed);
         }
         assert_eq!(
-            (next(4), next(7), next(8)),
+            (next(8), next(11), next(12)),
             (NextSlot::Published, NextSlot::Published, NextSlot::Free)
         );
         // Rings of one slot.
         let one = AtomicU64::new(0);
-        assert_eq!(next_slot(|_| &one, 1, 1), NextSlot::Free);
-        one.store(published(1, 1), Ordering::Relaxed);
-        assert_eq!(next_slot(|_| &one, 1, 1), NextSlot::Published);
+        assert_eq!(next_slot(|_| &one, 1, 2), NextSlot::Free);
+        one.store(published(2), Ordering::Relaxed);
+        assert_eq!(next_slot(|_| &one, 1, 2), NextSlot::Published);
+    }
+
+    /// In the first lap a slot is set up before it is used. Zero in a slot that the consumer has
+    /// passed does not make a producer post there, however old its hint is.
+    #[test]
+    fn zero_is_free_only_ahead_of_the_consumer() {
+        let (size, block) = (16u64, 4);
+        let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
+        let of = |t: u64| &slots[(t & (size - 1)) as usize];
+        let control = |t| of(t).load(Ordering::Relaxed);
+        let (head, stale, fresh) = (AtomicU64::new(first(size)), Memo::default(), Memo::default());
+        stale.restart(first(size));
+        fresh.restart(first(size));
+        assert_eq!(claim(of, size, block, &stale, &head, 1), Ok(32));
+        of(32).store(published(32), Ordering::Relaxed);
+        assert_eq!(
+            (33..36).map(control).collect::<Vec<_>>(),
+            (17..20).map(published).collect::<Vec<_>>()
+        );
+        assert_eq!((36..48).map(control).collect::<Vec<_>>(), [0; 12]);
+        for position in 33..38 {
+            assert_eq!(claim(of, size, block, &fresh, &head, 2), Ok(position));
+            of(position).store(published(position), Ordering::Relaxed);
+        }
+        // Consumed up to 36. Then the slots of 33 and 36 are overwritten.
+        head.store(37, Ordering::Relaxed);
+        of(33).store(0, Ordering::Relaxed);
+        of(36).store(0, Ordering::Relaxed);
+        assert_eq!(claim(of, size, block, &stale, &head, 1), Ok(38));
+        assert_eq!((control(33), control(36)), (0, 0));
+        // In a later lap zero is no free slot.
+        for position in 39..49 {
+            head.store(position, Ordering::Relaxed);
+            assert_eq!(claim(of, size, block, &fresh, &head, 2), Ok(position));
+            of(position).store(published(position), Ordering::Relaxed);
+        }
+        of(49).store(0, Ordering::Relaxed);
+        assert_eq!(next_slot(of, size, 49), NextSlot::Damaged(0));
+        assert!(claim(of, size, block, &fresh, &head, 2).is_err());
+    }
+
+    /// A control with one changed bit, and the control of another slot, are those of no entry of
+    /// this slot.
+    #[test]
+    fn overwritten_controls_are_damage() {
+        for size in [2u64, 8, 1 << 13, 1 << 24] {
+            for position in [2 * size, 5 * size + 1, (1 << 40) - 1, 1 << 40, (7 << 41) + size / 2]
+            {
+                let of_this_slot = |code: u64| {
+                    let lead = ahead(code, position);
+                    lead % size as i64 == 0 && lead.unsigned_abs() < 1 << 37
+                };
+                for control in [published(position), reserved(position, 5), free(position, size)] {
+                    assert!(of_this_slot(control));
+                    for bit in 24..64 {
+                        assert!(!of_this_slot(control ^ 1 << bit), "{size} {position:#x} {bit}");
+                    }
+                }
+                for other in [position - 1, position + 1, position - size + 1] {
+                    assert!(!of_this_slot(published(other)));
+                }
+            }
+        }
     }
 
     /// Positions are compared correctly when their 40 bits wrap.
@@ -484,17 +599,17 @@ mod tests {
         let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
         let of = |t: u64| &slots[(t & (size - 1)) as usize];
         for t in first - size..first {
-            of(t).store(published(t, size), Ordering::Relaxed);
+            of(t).store(published(t), Ordering::Relaxed);
         }
         let (head, memo, stale) = (AtomicU64::new(first), Memo::default(), Memo::default());
         memo.restart(first);
         stale.restart(first);
         for n in 0..10 {
-            assert_eq!(claim(of, size, &memo, &head, 1), Ok(first + n));
-            of(first + n).store(published(first + n, size), Ordering::Release);
+            assert_eq!(claim(of, size, 4, &memo, &head, 1), Ok(first + n));
+            of(first + n).store(published(first + n), Ordering::Release);
             head.store(first + n + 1, Ordering::Release);
         }
-        assert_eq!(claim(of, size, &stale, &head, 1), Ok(first + 10));
+        assert_eq!(claim(of, size, 4, &stale, &head, 1), Ok(first + 10));
     }
 
     /// Whatever peers have written to the controls and to the head, a producer's search ends, and
@@ -508,8 +623,8 @@ mod tests {
                 let position = (at & size.wrapping_neg() | slot).wrapping_add(input.number());
                 AtomicU64::new(match input.byte() % 4 {
                     0 => input.number(),
-                    1 => published(position, size),
-                    2 => reserved(position, size, input.byte().into()),
+                    1 => published(position),
+                    2 => reserved(position, input.byte().into()),
                     _ => free(position, size),
                 })
             })
@@ -518,9 +633,9 @@ mod tests {
         let control = |t| of(t).load(Ordering::Relaxed);
         let (head, memo) = (AtomicU64::new(at), Memo::default());
         let next = next_slot(of, size, at);
-        assert_eq!(next == NextSlot::Published, control(at) == published(at, size));
+        assert_eq!(next == NextSlot::Published, control(at) == published(at));
         if let NextSlot::Reserved(producer) = next {
-            assert_eq!(control(at), reserved(at, size, producer));
+            assert_eq!(control(at), reserved(at, producer));
         }
         let damaged = damage(of, size, &head, |_| false, |_| false);
         assert_eq!(damaged.is_none(), matches!(next, NextSlot::Published | NextSlot::Free));
@@ -528,8 +643,8 @@ mod tests {
         memo.restart(hint);
         head.store(input.number(), Ordering::Relaxed);
         for _ in 0..3 {
-            if let Ok(position) = claim(of, size, &memo, &head, 0xabcd) {
-                assert_eq!(control(position), reserved(position, size, 0xabcd));
+            if let Ok(position) = claim(of, size, 4, &memo, &head, 0xabcd) {
+                assert_eq!(control(position), reserved(position, 0xabcd));
             }
         }
     }

@@ -219,12 +219,12 @@ fn each_word_of_the_owner_is_compared() {
 fn impossible_values_are_found() {
     let scene = Scene::new();
     let view = scene.view();
-    // The consumer is at 8. A thread between its two stores leaves 7.
+    // The consumer is at 16. A thread between its two stores leaves 15.
     let head = &view.eq(scene.eq).unwrap().head.0;
-    scene.finds(ArenaTable::Eq, scene.eq, "head", head, true, &[0, 6, 9, u64::MAX]);
-    head.store(7, Relaxed);
+    scene.finds(ArenaTable::Eq, scene.eq, "head", head, true, &[0, 14, 17, u64::MAX]);
+    head.store(15, Relaxed);
     assert_eq!(check(&scene.ni), None);
-    head.store(8, Relaxed);
+    head.store(16, Relaxed);
     // Length 100, rest at least 16, infinite threshold: cursor of 7 bits.
     let (full, used_up) = (85 | INACTIVE, 85 | INACTIVE | UNLINKED);
     let wrong = [101, 85, INACTIVE, 84 | INACTIVE, 1 << 7, 1 << 52, UNLINKED, 85 | UNLINKED];

@@ -213,7 +213,7 @@ fn a_slot_that_no_producer_left_so_is_reported() {
     let (ni, peer) = (&nis[0], &nis[1]);
     let eq = ni.eq_alloc(4, None).unwrap();
     let queue = eq.0 & 0xffff;
-    let (position, size) = (4, 4);
+    let position = 8;
     let slots = ni.state.peers.own.rings[queue as usize].slots();
     let control = |position| &slots.at(position).control;
     let damage = |control| Some(Damage::Slot { queue, position, control });
@@ -222,12 +222,12 @@ fn a_slot_that_no_producer_left_so_is_reported() {
         taken()
     };
     assert_eq!(check(), None);
-    for word in [1, 0xdead_beef, published(8, size), reserved(position, size, 9)] {
+    for word in [1, 0xdead_beef, published(12), reserved(position, 9)] {
         control(position).store(word, Relaxed);
         assert_eq!(check(), damage(word), "{word:#x}");
     }
     // Claimed by a process that delivers to us; by one that delivers elsewhere or nothing.
-    let claimed = reserved(position, size, 1);
+    let claimed = reserved(position, 1);
     control(position).store(claimed, Relaxed);
     assert_eq!(check(), damage(claimed));
     let hold = peer.state.peers.hold(HazardWord::new(0, 3, NO_MD, NO_MD));
@@ -236,16 +236,16 @@ fn a_slot_that_no_producer_left_so_is_reported() {
     assert_eq!(check(), damage(claimed));
     hold.clear(false);
     // Claimed by this process itself.
-    control(position).store(reserved(position, size, 0), Relaxed);
-    assert_eq!(check(), damage(reserved(position, size, 0)));
+    control(position).store(reserved(position, 0), Relaxed);
+    assert_eq!(check(), damage(reserved(position, 0)));
     let hold = ni.state.peers.hold(HazardWord::own(3, 4));
     assert_eq!(check(), None);
     hold.clear(false);
     // Free, although the next position has been claimed.
     control(position).store(0, Relaxed);
-    control(position + 1).store(published(position + 1, size), Relaxed);
+    control(position + 1).store(published(position + 1), Relaxed);
     assert_eq!(check(), damage(0));
-    control(position).store(published(position, size), Relaxed);
+    control(position).store(published(position), Relaxed);
     assert_eq!(check(), None);
 }
 
@@ -274,17 +274,17 @@ fn the_last_event_is_missed_if_it_was_destroyed() {
         from.put(source.unwrap(), AckReq::NoAck, owner.id(), PT, 0, BITS, 0, 0).unwrap();
     };
     for (round, (from, tells)) in [(peer, true), (owner, false)].into_iter().enumerate() {
-        let position = 4 + round as u64;
+        let position = 8 + round as u64;
         send(from);
         let control = &slots.at(position).control;
-        let posted = control.swap(published(position.wrapping_sub(4), 4), Relaxed);
+        let posted = control.swap(published(position.wrapping_sub(4)), Relaxed);
         // Of another process, nothing shows that there was an event until it tells.
         if tells {
             assert_eq!(check(), None);
             nis[2].check_arena();
             from.check_arena();
         }
-        let damage = Damage::Slot { queue, position, control: published(position - 4, 4) };
+        let damage = Damage::Slot { queue, position, control: published(position - 4) };
         assert_eq!(check(), Some(damage));
         control.store(posted, Relaxed);
         assert_eq!(check(), None);

@@ -7,6 +7,7 @@ use core::mem;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::NetworkInterface;
+use crate::arena::ring::first;
 use crate::arena::{EventSlot, LINE, ShapeWords, doorbell};
 use crate::descriptor::record::MdRecord;
 use crate::event::record::{EqWatch, TakenEvent, pass, take_slot};
@@ -77,7 +78,7 @@ impl NetworkInterface {
             &self.state.peers.own.rings[index as usize],
         );
         let relaxed = Ordering::Relaxed;
-        cell.head.0.store(size, relaxed);
+        cell.head.0.store(first(size), relaxed);
         cell.losses.count.store(0, relaxed);
         cell.losses.last.store(0, relaxed);
         cell.losses.claimed.store(0, relaxed);
@@ -97,9 +98,10 @@ impl NetworkInterface {
                 ring.slots().at(position).control.store(0, relaxed);
             }
         }
+        ring.slots().set_up_first();
         record.slots.store(ring.slots().first.cast_mut(), relaxed);
         record.mask.store(size - 1, relaxed);
-        record.go_on(size);
+        record.start(first(size));
         let generation = (record.handle.load(relaxed) >> 16).wrapping_add(1) & 0xffff;
         record.handle.store(generation << 16 | 1, Ordering::Release);
         Ok(EqHandle(generation << 16 | index))
@@ -315,8 +317,8 @@ mod tests {
         let index = ni.state.eq_index(eq).unwrap();
         let (record, ring) =
             (&ni.state.eqs[index as usize], &ni.state.peers.own.rings[index as usize]);
-        for position in [4, 5] {
-            ring.slots().at(position).control.store(published(position, 4), Ordering::Release);
+        for position in [8, 9] {
+            ring.slots().at(position).control.store(published(position), Ordering::Release);
         }
         record.consuming.store(true, Ordering::Relaxed);
         let seen = ni.doorbell();
@@ -357,17 +359,17 @@ mod tests {
         let nodes = fabric(2, AttachPolicy::Denied);
         let ni = &nodes[0];
         let eq = ni.eq_alloc(4, None).unwrap();
-        let slot = ni.state.peers.own.rings[ni.state.eq_index(eq).unwrap() as usize].slots().at(4);
-        slot.control.store(ring::reserved(4, 4, 1), Ordering::Release);
+        let slot = ni.state.peers.own.rings[ni.state.eq_index(eq).unwrap() as usize].slots().at(8);
+        slot.control.store(ring::reserved(8, 1), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
         assert_eq!(ni.blocked_by(), Some(1));
-        slot.control.store(ring::reserved(4, 4, 0xfffff), Ordering::Release);
+        slot.control.store(ring::reserved(8, 0xfffff), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
         assert_eq!(ni.blocked_by(), None);
         assert_eq!(ni.peer_state(0xfffff), crate::nal::PeerState::Dead);
-        slot.control.store(ring::reserved(4, 4, 1), Ordering::Release);
+        slot.control.store(ring::reserved(8, 1), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
-        slot.control.store(published(4, 4), Ordering::Release);
+        slot.control.store(published(8), Ordering::Release);
         assert_eq!(ni.blocked_by(), None);
     }
 }

@@ -55,11 +55,11 @@ fn any_events(input: &[u8]) {
         }
         let control = match how >> 4 & 3 {
             0 => input.number(),
-            1 => reserved(position, SLOTS, input.byte().into()),
-            _ => published(position, SLOTS),
+            1 => reserved(position, input.byte().into()),
+            _ => published(position),
         };
         slot.control.store(control, Relaxed);
-        let is_published = control == published(position, SLOTS);
+        let is_published = control == published(position);
         let is_ours = what >> 32 == u64::from(md.0);
         let taken = match how & 3 {
             0 | 1 => ni.eq_get(eq).unwrap().map(|fetched| {
@@ -84,7 +84,7 @@ fn any_events(input: &[u8]) {
         assert_eq!(record.next.load(Relaxed), position + u64::from(is_published));
         ni.check_arena();
         ni.blocked_by();
-        slot.control.store(published(position, SLOTS), Relaxed);
+        slot.control.store(published(position), Relaxed);
         if !is_published {
             slot.what.store(0, Relaxed);
             assert!(ni.eq_get(eq).unwrap().is_none());

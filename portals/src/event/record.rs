@@ -71,19 +71,26 @@ impl EqRecord {
         }
     }
 
-    /// Advances to the event with this position. Another thread that looks meanwhile may see half
-    /// of the change; that is no worse than looking before the thread that takes events has
-    /// handled its event.
+    /// Sets the position of the first event of a new queue.
+    pub(crate) fn start(&self, position: u64) {
+        self.look_for.store(published(position), Ordering::Relaxed);
+        self.go_to(position);
+    }
+
+    /// Advances to the event with this position, the next. Another thread that looks meanwhile may
+    /// see half of the change; that is no worse than looking before the thread that takes events
+    /// has handled its event.
     #[inline(always)]
-    pub(crate) fn go_on(&self, position: u64) {
-        let slots = self.slots();
-        self.look_at
-            .store(slots.at(position) as *const EventSlot as *mut EventSlot, Ordering::Relaxed);
-        // The lap changes only where the ring wraps.
-        if position & (slots.size - 1) == 0 {
-            cold_path();
-            self.look_for.store(published(position, slots.size), Ordering::Relaxed);
-        }
+    pub(crate) fn advance(&self, position: u64) {
+        let control = self.look_for.load(Ordering::Relaxed).wrapping_add(published(1));
+        self.look_for.store(control, Ordering::Relaxed);
+        self.go_to(position);
+    }
+
+    #[inline(always)]
+    fn go_to(&self, position: u64) {
+        let slot: *const EventSlot = self.slots().at(position);
+        self.look_at.store(slot.cast_mut(), Ordering::Relaxed);
         // Release pairs with the Acquire in `eq_passed`.
         self.next.store(position, Ordering::Release);
     }
@@ -226,10 +233,10 @@ impl TakenEvent {
     }
 }
 
-/// Advances to the event with this position: all before it have been read.
+/// Advances to the event with this position, the next: all before it have been read.
 #[inline(always)]
 pub(crate) fn pass(record: &EqRecord, cell: &EqCell, position: u64) {
-    record.go_on(position);
+    record.advance(position);
     // Release pairs with the producers' Acquire: the slot has been read.
     cell.head.0.store(position, Ordering::Release);
 }

@@ -14,6 +14,9 @@ use crate::arena::{ArenaView, ClaimedBelow, EqCell, EventSlot, LINE, peer_word};
 use crate::base::{fault, prefetch};
 use crate::types::*;
 
+/// Slots that are set up at once: those of a page of memory.
+const BLOCK: u64 = 4096 / LINE as u64;
+
 /// A ring as a producer of this process sees it: ours or a peer's.
 #[derive(Debug, Default)]
 pub(crate) struct EventRing {
@@ -141,7 +144,7 @@ impl EventRing {
     pub(crate) fn holds(&self, position: u64) -> bool {
         let slots = self.slots();
         // Acquire: see [`ring`].
-        slots.at(position).control.load(Ordering::Acquire) == published(position, slots.size)
+        slots.at(position).control.load(Ordering::Acquire) == published(position)
     }
 
     /// Prefetches the cache line of the next slot for writing.
@@ -182,7 +185,7 @@ impl EventRing {
         if !ring::claim_hinted(&slot.control, position, slots.size, &self.memo, own_index) {
             return self.post_elsewhere(slots, cell, own_index, words);
         }
-        fill(slot, &words, published(position, slots.size));
+        fill(slot, &words, published(position));
         Some(position)
     }
 
@@ -197,9 +200,9 @@ impl EventRing {
         words: [u64; 7],
     ) -> Option<u64> {
         let control_of = |position| &slots.at(position).control;
-        match ring::search(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
+        match ring::search(control_of, slots.size, BLOCK, &self.memo, &cell.head.0, own_index) {
             Ok(position) => {
-                fill(slots.at(position), &words, published(position, slots.size));
+                fill(slots.at(position), &words, published(position));
                 Some(position)
             }
             Err(position) => {
@@ -240,6 +243,12 @@ impl<'a> EventSlots<'a> {
         // SAFETY: `first` points to `size` slots inside an arena (checked by `ArenaView::ring`)
         // that stays mapped as long as the interface; slots consist of atomics.
         unsafe { &*self.first.add((position & (self.size - 1)) as usize) }
+    }
+
+    /// Sets up the first slots of a new ring, before any producer posts.
+    pub(crate) fn set_up_first(self) {
+        let control_of = |position| &self.at(position).control;
+        ring::set_up(&control_of, self.size, BLOCK, ring::first(self.size));
     }
 }
 

@@ -157,13 +157,13 @@ impl Fabric {
         let FabricSpec { index, size, nid, jid, attach, .. } = spec;
         let memos = (0..size).map(|_| Memo::default()).collect::<Box<[Memo]>>();
         for memo in &memos {
-            memo.restart(FRAMES);
+            memo.restart(ring::first(FRAMES));
         }
-        let next = AtomicU64::new(FRAMES);
+        let next = AtomicU64::new(ring::first(FRAMES));
         let broken = OnceLock::new();
         let fabric = Fabric { mapping, bytes, next, memos, broken, index, size, nid, jid, attach };
         // Peers read it only after our interface is open.
-        fabric.head_of(index).store(FRAMES, Ordering::Relaxed);
+        fabric.head_of(index).store(ring::first(FRAMES), Ordering::Relaxed);
         Ok(fabric)
     }
 
@@ -276,7 +276,7 @@ unsafe impl Nal for Fabric {
     fn blocked_by(&self) -> Option<u32> {
         let next = self.next.load(Ordering::Relaxed);
         let now = self.control_of(self.index, next).load(Ordering::Relaxed);
-        reserved_by(now, next, FRAMES)
+        reserved_by(now, next)
     }
 
     fn damage(&self) -> Option<Damage> {
@@ -289,7 +289,7 @@ unsafe impl Nal for Fabric {
         }
         let next = self.next.load(Ordering::Acquire);
         // A flag that was cleared by mistake hides frames; one that is set costs a look.
-        if self.control_of(self.index, next).load(Ordering::Relaxed) == published(next, FRAMES) {
+        if self.control_of(self.index, next).load(Ordering::Relaxed) == published(next) {
             self.flag_of(self.index).store(1, Ordering::Relaxed);
         }
         // A sender publishes no hazard, so a claim alone is no damage.
@@ -309,7 +309,7 @@ unsafe impl Nal for Fabric {
         }
         let control_of = |position| self.control_of(peer, position);
         let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
-        let Ok(position) = ring::claim(control_of, FRAMES, memo, head, self.index) else {
+        let Ok(position) = ring::claim(control_of, FRAMES, 1, memo, head, self.index) else {
             return false;
         };
         crate::base::fault::point("frame.reserved");
@@ -321,7 +321,7 @@ unsafe impl Nal for Fabric {
         unsafe {
             ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, position), frame.len())
         };
-        self.control_of(peer, position).store(published(position, FRAMES), Ordering::Release);
+        self.control_of(peer, position).store(published(position), Ordering::Release);
         // Release: an owner that sees the flag sees the frame.
         self.flag_of(peer).store(1, Ordering::Release);
         true
@@ -345,8 +345,8 @@ unsafe impl Nal for Fabric {
             let next = self.next.load(Ordering::Relaxed);
             // Acquire: see `ring`.
             let now = self.control_of(self.index, next).load(Ordering::Acquire);
-            if now != published(next, FRAMES) {
-                if reserved_by(now, next, FRAMES).is_some() {
+            if now != published(next) {
+                if reserved_by(now, next).is_some() {
                     // Frames behind this one may have set the flag that was just cleared.
                     self.flag_of(self.index).store(1, Ordering::Relaxed);
                 }
@@ -412,13 +412,13 @@ pub(crate) mod tests {
         let (owner, sender) = (fabrics.next().unwrap(), fabrics.next().unwrap());
         owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
         let slow = owner.control_of(0, FRAMES);
-        slow.store(ring::reserved(FRAMES, FRAMES, 1), Ordering::Release);
+        slow.store(ring::reserved(ring::first(FRAMES), 1), Ordering::Release);
         assert!(sender.send(0, b"fast"));
         assert!(owner.has_frames());
         owner.receive(9, &mut |_, _| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
         owner.checksum_of(0, FRAMES).store(checksum(0, b""), Ordering::Relaxed);
-        slow.store(published(FRAMES, FRAMES), Ordering::Release);
+        slow.store(published(ring::first(FRAMES)), Ordering::Release);
         assert!(owner.has_frames());
         let mut taken = 0;
         let mut last = Vec::new();
@@ -460,9 +460,9 @@ pub(crate) mod tests {
         while !input.is_empty() {
             let position = owner.next.load(Ordering::Relaxed);
             let control = match input.byte() % 4 {
-                0 => published(position, FRAMES).wrapping_add(input.number()),
-                1 => ring::reserved(position, FRAMES, input.byte().into()),
-                _ => published(position, FRAMES),
+                0 => published(position).wrapping_add(input.number()),
+                1 => ring::reserved(position, input.byte().into()),
+                _ => published(position),
             };
             owner.control_of(0, position).store(control, Ordering::Relaxed);
             let sender = input.number() as u32;
@@ -482,7 +482,7 @@ pub(crate) mod tests {
                 assert_eq!((from, bytes.len()), (sender, taken_bytes));
                 taken += 1;
             });
-            let whole = control == published(position, FRAMES);
+            let whole = control == published(position);
             assert_eq!(taken, u64::from(whole && wrong == 0));
             assert!(!whole || wrong == 0 || owner.broken.get().is_some());
             assert_eq!(owner.next.load(Ordering::Relaxed), position + u64::from(whole));
@@ -490,7 +490,7 @@ pub(crate) mod tests {
             // The head, which any process may have changed, may be found too.
             let damaged = matches!(damage, Some(Damage::Frame { .. }));
             assert!(whole || blocked.is_none() || !damaged);
-            owner.control_of(0, position).store(published(position, FRAMES), Ordering::Relaxed);
+            owner.control_of(0, position).store(published(position), Ordering::Relaxed);
         }
     }
 

@@ -81,7 +81,7 @@ impl NiState {
             let position = record.next.load(Ordering::Relaxed);
             let slots = ring.slots();
             let now = slots.at(position).control.load(Ordering::Relaxed);
-            reserved_by(now, position, slots.size)
+            reserved_by(now, position)
         })
     }
 
