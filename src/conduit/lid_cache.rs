@@ -82,6 +82,14 @@ impl<H, D> LidCache<H, D> {
     }
 }
 
+impl<H, D> LidCache<H, D> {
+    /// The sender of a header that waits for its data.
+    pub(super) fn waiting_header(&self) -> Option<JobRank> {
+        let is_header = |e: &&LidEntry<H, D>| matches!(e.half, LongHalf::Header(_));
+        self.buckets.iter().find_map(|b| b.lock().iter().find(is_header).map(|e| e.source))
+    }
+}
+
 fn twice(source: JobRank, id: u32) -> ! {
     crate::report::fatal(
         format_args!("two messages of process {source} carry the same long id {id:#x}"),
@@ -103,5 +111,9 @@ mod tests {
         assert_eq!(cache.header(JobRank(2), 2048, || 'b'), Some(3));
         assert_eq!(cache.header(JobRank(1), 4096, || 'c'), Some(4));
         assert_eq!(cache.header(JobRank(1), 2048, || 'd'), None);
+        assert_eq!(cache.waiting_header(), Some(JobRank(1)));
+        assert_eq!(cache.data(JobRank(1), 2048, 6), Some('d'));
+        assert_eq!(cache.data(JobRank(2), 2049, 7), None);
+        assert_eq!(cache.waiting_header(), None);
     }
 }

@@ -33,6 +33,7 @@
 //! | `am_plan`, `am_send` | their form; what both share |
 //! | `request_recv`, `reply_recv`, `am_recv` | those that arrive; what both share |
 //! | `safe`, `system_messages` | what each event of SAFE_EQ and of SYS_EQ does |
+//! | `lost` | messages that a waiting rank can prove lost |
 //! | `wait`, `poll` | waiting with SAFE polls; full polls, and waiting with them |
 //! | `network` | the conduit over each Portals of the build |
 //!
@@ -70,6 +71,7 @@ mod get;
 mod hold;
 mod implicit;
 mod lid_cache;
+mod lost;
 mod match_bits;
 mod memory;
 mod message;

@@ -87,6 +87,11 @@ impl<P: Portals> ReqSb<P> {
         self.free.is_held(number)
     }
 
+    /// Whether a chunk is held for this.
+    pub(super) fn holds(&self, hold: Hold) -> bool {
+        self.free.holds(hold)
+    }
+
     #[cfg(test)]
     pub(super) fn left(&self) -> u32 {
         self.free.left()

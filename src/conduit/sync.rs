@@ -230,6 +230,11 @@ impl FreeList {
         (word.load(Ordering::Relaxed) == hold.word()).then_some(index as u32)
     }
 
+    /// Whether a number is held for this.
+    pub(super) fn holds(&self, hold: Hold) -> bool {
+        self.next.iter().any(|word| word.load(Ordering::Relaxed) == hold.word())
+    }
+
     /// Whether this is a number that is not free.
     pub(super) fn is_held(&self, number: Peer<usize>) -> bool {
         let word = number.below(self.next.len()).map(|i| self.next[i].load(Ordering::Relaxed));

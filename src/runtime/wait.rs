@@ -264,6 +264,7 @@ impl GasnetJob {
     #[inline(never)]
     fn look_at_holder(&self, host: &dyn SharedHost) {
         host.check_memory();
+        self.endpoint.conduit.check_lost();
         self.subsystem.check_words();
         let Some(rank) = host.blocked_by().map(LocalRank) else { return };
         let Some(pid) = self.boot.exit.pid_of(rank) else { return };

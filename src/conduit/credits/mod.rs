@@ -22,7 +22,7 @@ pub use sizing::{CREDIT_BYTES, MIN_CREDITS};
 
 use crate::rank::JobRank;
 use crate::report;
-use policy::{CreditField, CreditLimits, CreditPolicy, CreditReturn};
+use policy::{CreditField, CreditLimits, CreditPolicy, CreditReturn, CreditStore};
 use sys::hint::cold_path;
 
 use stats::CreditStats;
@@ -198,6 +198,14 @@ impl Credits {
         }
     }
 
+    /// Credits in use for requests to all processes; `None` without flow control. For a process
+    /// with one thread.
+    pub(super) fn in_use(&self) -> Option<u64> {
+        let store = &self.0.as_ref()?.store;
+        let ranks = 0..store.ranks() as u32;
+        Some(ranks.map(|rank| store.peer(JobRank(rank), |p| u64::from(p.send_inuse))).sum())
+    }
+
     /// Credits that this process has lent to us, if no thread holds the record.
     pub(super) fn lent_by(&self, rank: JobRank) -> Option<u32> {
         self.0.as_ref()?.store.lent_by(rank).map(u32::from)
@@ -212,9 +220,6 @@ impl Credits {
         }
     }
 }
-
-#[cfg(test)]
-use policy::CreditStore;
 
 #[cfg(test)]
 impl Credits {

@@ -95,7 +95,6 @@ impl CreditTable {
         Some(unsafe { (&raw const (*peer).send_credits).read_volatile() })
     }
 
-    #[cfg(test)]
     pub(super) fn ranks(&self) -> usize {
         self.records.len()
     }

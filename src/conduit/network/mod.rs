@@ -263,6 +263,11 @@ impl JobConduit {
         over!(self, c => c.shared_host())
     }
 
+    /// [`Conduit::check_lost`]
+    pub fn check_lost(&self) {
+        over!(self, c => c.check_lost())
+    }
+
     /// [`Conduit::credits`]
     pub fn credits(&self, rank: JobRank) -> Option<u32> {
         over!(self, c => c.credits(rank))
