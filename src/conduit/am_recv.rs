@@ -156,7 +156,7 @@ pub(super) fn missing_args(source: JobRank, numargs: usize) -> ! {
 pub(super) fn bad_message(source: JobRank) -> ! {
     report::fatal(
         format_args!(
-            "an active message of process {source} is longer than its buffer, or aims outside our segment or its own memory"
+            "an active message of process {source} is longer than its buffer, has the offset of another message, or aims outside our segment or its own memory"
         ),
         format_args!("Make sure that all processes run the same version of this library."),
     )

@@ -42,6 +42,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
+use sys::hint::cold_path;
 use sys::peer::Peer;
 
 struct ReceiveBuffer {
@@ -50,14 +51,48 @@ struct ReceiveBuffer {
     refs: AtomicU32,
     /// Space after the messages whose events have been taken, in bytes, without the last chunk.
     room: AtomicI64,
+    /// Where messages begin whose events have been taken since the buffer was attached: a bit for
+    /// each multiple of [`ALIGN`] bytes.
+    begun: Box<[AtomicU64]>,
 }
 
+/// Bodies begin at multiples of this.
+const ALIGN: usize = 8;
+
 impl ReceiveBuffer {
+    fn new(memory: Dst<'static>, bytes: usize) -> ReceiveBuffer {
+        ReceiveBuffer {
+            memory,
+            refs: AtomicU32::new(0),
+            room: AtomicI64::new(0),
+            begun: (0..bytes.div_ceil(64 * ALIGN)).map(|_| AtomicU64::new(0)).collect(),
+        }
+    }
+
+    /// [`ReceiveBuffer::body`] of a message whose event has just been taken; each once. An event
+    /// with the offset of another message would hand that out a second time, and lose its own.
+    #[inline(always)]
+    fn new_body(&self, offset: Peer<usize>, len: Peer<usize>) -> Option<Body<'_>> {
+        // An empty message has the offset of the next.
+        if len.data() == 0 {
+            cold_path();
+            return self.body(offset, len);
+        }
+        let bytes = self.memory.peer_part(offset, len)?;
+        // An offset that is no multiple of ALIGN becomes one that is far too large.
+        let unit = offset.data().rotate_right(ALIGN.trailing_zeros());
+        let (word, bit) = (self.begun.get(unit / 64)?, 1 << (unit % 64));
+        let begun = word.load(Ordering::Relaxed);
+        word.store(begun | bit, Ordering::Relaxed);
+        // SAFETY: as in `body`: the offset is a multiple of ALIGN.
+        (begun & bit == 0).then_some(unsafe { Body::held(bytes) })
+    }
+
     /// The message of `len` bytes at `offset`, where an event says that it is.
     #[inline(always)]
     fn body(&self, offset: Peer<usize>, len: Peer<usize>) -> Option<Body<'_>> {
         let bytes = self.memory.peer_part(offset, len)?;
-        if !offset.data().is_multiple_of(8) {
+        if !offset.data().is_multiple_of(ALIGN) {
             return None;
         }
         // SAFETY: the bytes belong to this message, which is complete, until `release`; buffers
@@ -101,10 +136,7 @@ impl<P: Portals> ReqRb<P> {
         portals.md_attach(catch_basin, &nothing, false)?;
         let bytes = config.buffer_bytes();
         let buffers: Result<Vec<_>, PortalsError> = (0..config.reqrb_buffers)
-            .map(|_| {
-                let memory = memory::targeted(portals, bytes)?;
-                Ok(ReceiveBuffer { memory, refs: AtomicU32::new(0), room: AtomicI64::new(0) })
-            })
+            .map(|_| Ok(ReceiveBuffer::new(memory::targeted(portals, bytes)?, bytes)))
             .collect();
         let this = ReqRb {
             par: config.par(),
@@ -131,6 +163,7 @@ impl<P: Portals> ReqRb<P> {
         let usable = (self.bytes - CHUNK) as i64;
         b.refs.store(1, Ordering::Relaxed);
         b.room.store(usable, Ordering::Relaxed);
+        b.begun.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         let me = portals.me_attach(
             EntryPosition::Before(self.catch_basin),
             TargetMd::ReqRb as u64,
@@ -155,7 +188,8 @@ impl<P: Portals> ReqRb<P> {
     }
 
     /// The event of a message of `len` bytes at `offset` of buffer `i` has been taken. The
-    /// message holds the buffer until [`ReqRb::release`]. Returns its body, if it can be there,
+    /// message holds the buffer until [`ReqRb::release`]. Returns its body, if it can be there and
+    /// no other message was,
     /// and whether its handler may be started at once; its `credits` then count as given back.
     #[inline(always)]
     pub(super) fn arrived(
@@ -177,7 +211,7 @@ impl<P: Portals> ReqRb<P> {
         } else {
             sync::add(self.par, &self.slack, credit_bytes(credits) - used);
         }
-        (b.body(offset, len), start)
+        (b.new_body(offset, len), start)
     }
 
     /// Whether a handler may be started that had to wait; its `credits` then count as given back.
@@ -251,4 +285,23 @@ fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: &P::Eq) -> Result<(), Po
 
 fn credit_bytes(credits: u32) -> i64 {
     (credits as usize * CREDIT_BYTES) as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two events with one offset, as a damaged one may have, give out one body.
+    #[test]
+    fn each_message_of_a_buffer_is_handed_out_once() {
+        let mut memory = [0u64; 256];
+        // SAFETY: the memory outlives the buffer, and nothing else uses it.
+        let dst = unsafe { Dst::new(memory.as_mut_ptr().cast(), 2048) };
+        let buffer = ReceiveBuffer::new(dst, 2048);
+        let new = |offset: usize| buffer.new_body(Peer::new(offset), Peer::new(8)).is_some();
+        for offset in (0..2048).step_by(8) {
+            assert!(new(offset) && !new(offset), "{offset}");
+        }
+        assert!(!new(2048) && !new(4));
+    }
 }

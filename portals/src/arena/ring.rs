@@ -297,6 +297,8 @@ pub(crate) fn search<'a>(
                 // Zero is no control of a slot that the consumer has passed: a peer wrote it.
                 position = position.wrapping_add(passed);
                 moved = true;
+            } else if set_up_passed(&control_of, size, block, position) {
+                return Err(position);
             } else {
                 set_up(&control_of, size, block, position);
             }
@@ -339,6 +341,21 @@ pub(crate) fn search<'a>(
     Err(position)
 }
 
+/// Whether the slot of a position whose control is zero has been set up: a peer wrote the zero.
+/// The slots of a block are set up in order.
+fn set_up_passed<'a>(
+    control_of: &impl Fn(u64) -> &'a AtomicU64,
+    size: u64,
+    block: u64,
+    position: u64,
+) -> bool {
+    let next = position.wrapping_add(1);
+    // Acquire pairs with the Release in `set_up`: the slot before is seen as set up.
+    next & (block.min(size) - 1) != 0
+        && control_of(next).load(Ordering::Acquire) != 0
+        && control_of(position).load(Ordering::Relaxed) == 0
+}
+
 /// Sets up the slots of the first lap from `position` to the end of its block.
 pub(crate) fn set_up<'a>(
     control_of: &impl Fn(u64) -> &'a AtomicU64,
@@ -349,8 +366,8 @@ pub(crate) fn set_up<'a>(
     let end = (position | (block - 1)).min(first(size) + size - 1);
     for next in position..=end {
         // Fails if another producer has set the slot up, or claimed it.
-        let (word, relaxed) = (control_of(next), Ordering::Relaxed);
-        let _ = word.compare_exchange(0, free(next, size), relaxed, relaxed);
+        let word = control_of(next);
+        let _ = word.compare_exchange(0, free(next, size), Ordering::Release, Ordering::Relaxed);
     }
 }
 
@@ -550,6 +567,12 @@ mod tests {
             assert_eq!(claim(of, size, block, &fresh, &head, 2), Ok(position));
             of(position).store(published(position), Ordering::Relaxed);
         }
+        // An event that is not consumed is overwritten: its slot is not claimed a second time.
+        let second = Memo::default();
+        second.restart(34);
+        of(34).store(0, Ordering::Relaxed);
+        assert_eq!(claim(of, size, block, &second, &head, 3), Err(34));
+        of(34).store(published(34), Ordering::Relaxed);
         // Consumed up to 36. Then the slots of 33 and 36 are overwritten.
         head.store(37, Ordering::Relaxed);
         of(33).store(0, Ordering::Relaxed);
@@ -568,7 +591,7 @@ mod tests {
     }
 
     /// A control with one changed bit, and the control of another slot, are those of no entry of
-    /// this slot.
+    /// this slot, in any lap that is near.
     #[test]
     fn overwritten_controls_are_damage() {
         for size in [2u64, 8, 1 << 13, 1 << 24] {
@@ -576,7 +599,7 @@ mod tests {
             {
                 let of_this_slot = |code: u64| {
                     let lead = ahead(code, position);
-                    lead % size as i64 == 0 && lead.unsigned_abs() < 1 << 37
+                    lead % size as i64 == 0 && lead.unsigned_abs() < 1 << 32
                 };
                 for control in [published(position), reserved(position, 5), free(position, size)] {
                     assert!(of_this_slot(control));
