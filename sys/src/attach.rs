@@ -23,7 +23,7 @@ pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> bool {
         let remote = remote(from, done, length);
         // SAFETY: the kernel writes within `local`, which the caller has made sure of, and
         // checks `remote`.
-        unsafe { libc::process_vm_readv(pid as libc::pid_t, &local, 1, &remote, 1, 0) }
+        unsafe { transfer(libc::SYS_process_vm_readv, pid, &local, &remote) }
     })
 }
 
@@ -39,8 +39,25 @@ pub unsafe fn write(pid: u32, to: u64, from: *const u8, length: usize) -> bool {
         let remote = remote(to, done, length);
         // SAFETY: the kernel reads within `local`, which the caller has made sure of, and
         // checks `remote`.
-        unsafe { libc::process_vm_writev(pid as libc::pid_t, &local, 1, &remote, 1, 0) }
+        unsafe { transfer(libc::SYS_process_vm_writev, pid, &local, &remote) }
     })
+}
+
+/// One of the two system calls. They fail on Linux before 3.2: peers are then sent frames, and
+/// [`peek`] uses a pipe.
+///
+/// # Safety
+/// The kernel must be allowed to copy from or to `local`.
+unsafe fn transfer(
+    call: libc::c_long,
+    pid: u32,
+    local: &libc::iovec,
+    remote: &libc::iovec,
+) -> isize {
+    let one: libc::c_ulong = 1;
+    // SAFETY: two live descriptions of memory; the caller answers for `local`, the kernel checks
+    // `remote`.
+    unsafe { libc::syscall(call, pid, local, one, remote, one, 0 as libc::c_ulong) as isize }
 }
 
 /// What is left of a remote range after `done` bytes.
@@ -68,9 +85,9 @@ fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> bool {
 pub fn peek(from: *const u8, to: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let remote = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: to.len() };
-    let me = process::pid() as libc::pid_t;
+    let me = process::pid();
     // SAFETY: `local` is a live slice; the kernel checks `remote`.
-    let n = unsafe { libc::process_vm_readv(me, &local, 1, &remote, 1, 0) };
+    let n = unsafe { transfer(libc::SYS_process_vm_readv, me, &local, &remote) };
     match usize::try_from(n) {
         Ok(n) => n,
         Err(_) if crate::errno() == libc::EFAULT => 0,

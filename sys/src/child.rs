@@ -71,9 +71,14 @@ pub fn die_with_parent(parent: u32) -> bool {
     process::parent() == parent
 }
 
-/// Replaces this process by a program, found through PATH unless its name has a slash. Returns
-/// only if that fails. `args` begins with the name that the program sees as its own.
-/// `variable`, as `NAME=value`, is added to its environment.
+unsafe extern "C" {
+    /// The environment of this process, as POSIX has it.
+    static mut environ: *const *const libc::c_char;
+}
+
+/// Replaces this process, which has one thread, by a program, found through PATH unless its name
+/// has a slash. Returns only if that fails. `args` begins with the name that the program sees as
+/// its own. `variable`, as `NAME=value`, is added to its environment.
 pub fn exec(program: &CStr, args: &[CString], variable: &CStr) -> io::Error {
     let own = std::env::vars_os().filter_map(|(name, value)| {
         let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
@@ -86,8 +91,13 @@ pub fn exec(program: &CStr, args: &[CString], variable: &CStr) -> io::Error {
     };
     let (args, environment) =
         (list(args, core::ptr::null()), list(&environment, variable.as_ptr()));
+    // SAFETY: nothing else in this process uses the environment before the program does; if that
+    // cannot be run, the old one is in place again before the texts of the new one are freed.
+    let old = unsafe { core::mem::replace(&mut *(&raw mut environ), environment.as_ptr()) };
     // SAFETY: the name and all texts are NUL-terminated, and the lists end with null.
-    unsafe { libc::execvpe(program.as_ptr(), args.as_ptr(), environment.as_ptr()) };
+    unsafe { libc::execvp(program.as_ptr(), args.as_ptr()) };
+    // SAFETY: as above.
+    unsafe { *(&raw mut environ) = old };
     io::Error::last_os_error()
 }
 

@@ -1,8 +1,10 @@
 //! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot`,
 //! for `gasnetrun` among others, by `runtime::job`, `ptlrun` and the C interface of `portals3`.
 //!
-//! Invariants: a descriptor that is made here is closed on exec, except by [`redirect`]. A
-//! descriptor that this crate makes and keeps is none of 0 to 2, even where the program was
+//! Invariants: a descriptor that this crate makes is closed on exec, except by [`redirect`]. The
+//! call that opens it asks for that; where the kernel is too old (before Linux 2.6.28), it is
+//! opened without, and marked afterwards: a child that another thread forks in between inherits
+//! it. A descriptor that this crate makes and keeps is none of 0 to 2, even where the program was
 //! started with one of those closed: each system call that opens one is followed by `opened` or
 //! `above_standard`. Otherwise the next message on standard error would go to a memory file.
 
@@ -12,17 +14,22 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// The first number that is no standard descriptor.
 pub const FIRST_OWN: RawFd = 3;
 
-/// Moves a descriptor, which is to be closed on exec, above the standard ones. Returns its number
-/// afterwards, negative if it was so before or if the system has no other. Async-signal-safe.
+/// Marks a descriptor to be closed on exec, and moves it above the standard ones. Returns its
+/// number afterwards, negative if it was so before or if the system has no other.
+/// Async-signal-safe.
 ///
 /// # Safety
 /// Nothing else in this process may own the number.
 pub(crate) unsafe fn above_standard(fd: RawFd) -> RawFd {
-    if !(0..FIRST_OWN).contains(&fd) {
-        return fd;
+    match fd {
+        ..0 => return fd,
+        FIRST_OWN.. => {
+            keep_from_programs(fd);
+            return fd;
+        }
+        _ => {}
     }
-    // SAFETY: touches no memory.
-    let moved = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, FIRST_OWN) };
+    let moved = copy_above_standard(fd);
     let errno = crate::errno();
     // SAFETY: the caller gives the number up.
     unsafe { libc::close(fd) };
@@ -30,8 +37,43 @@ pub(crate) unsafe fn above_standard(fd: RawFd) -> RawFd {
     moved
 }
 
-/// Takes over what a system call has returned that opens a descriptor, to be closed on exec, and
-/// moves it above the standard ones.
+/// Marks a descriptor to be closed on exec, unless the call that opened it has done so.
+/// Async-signal-safe.
+fn keep_from_programs(fd: RawFd) {
+    // SAFETY: touches no memory; a number that is not open is an error.
+    if unsafe { libc::fcntl(fd, libc::F_GETFD) } & libc::FD_CLOEXEC == 0 {
+        // A descriptor that was just opened can be marked.
+        let _ = close_on_exec(fd, true);
+    }
+}
+
+/// A new descriptor above the standard ones, closed on exec, for what `fd` leads to; negative if
+/// there is none. Async-signal-safe.
+fn copy_above_standard(fd: RawFd) -> RawFd {
+    // SAFETY: touches no memory; a number that is not open is an error.
+    let new = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, FIRST_OWN) };
+    if new >= 0 || crate::errno() != libc::EINVAL {
+        return new;
+    }
+    // Linux before 2.6.24. SAFETY: as above.
+    let new = unsafe { libc::fcntl(fd, libc::F_DUPFD, FIRST_OWN) };
+    if new >= 0 {
+        keep_from_programs(new);
+    }
+    new
+}
+
+/// What a system call has returned; where this kernel lacks the call, or forbids it, what the
+/// older way returns.
+pub(crate) fn or_older(returned: libc::c_long, older: impl FnOnce() -> i32) -> i32 {
+    match returned {
+        -1 if matches!(crate::errno(), libc::ENOSYS | libc::EPERM) => older(),
+        returned => returned as i32,
+    }
+}
+
+/// Takes over what a system call has returned that opens a descriptor, marks it to be closed on
+/// exec, and moves it above the standard ones.
 ///
 /// # Errors
 /// That of the system call, if the number is negative; that of moving.
@@ -66,13 +108,24 @@ pub fn is_open(fd: RawFd) -> bool {
     fd >= 0 && unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0
 }
 
-/// The number (inode) that the system has given to what this descriptor leads to, and to
-/// nothing else that is open; `None` if the descriptor is not open.
-pub fn inode(fd: RawFd) -> Option<u64> {
+/// What the system knows of the file of a descriptor.
+///
+/// # Errors
+/// That of the system; `fd` may not be open.
+pub(crate) fn status(fd: RawFd) -> io::Result<libc::stat> {
     // SAFETY: all-zero is a valid `stat`.
     let mut st: libc::stat = unsafe { core::mem::zeroed() };
     // SAFETY: a live buffer; a descriptor that is not open is an error.
-    (unsafe { libc::fstat(fd, &mut st) } == 0).then_some(st.st_ino)
+    match unsafe { libc::fstat(fd, &mut st) } {
+        0 => Ok(st),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The number (inode) that the system has given to what this descriptor leads to, and to
+/// nothing else that is open; `None` if the descriptor is not open.
+pub fn inode(fd: RawFd) -> Option<u64> {
+    Some(status(fd).ok()?.st_ino)
 }
 
 /// Takes over a descriptor that this process inherited; `None` if none has this number.
@@ -92,9 +145,8 @@ pub unsafe fn inherited(fd: RawFd) -> Option<OwnedFd> {
 /// # Errors
 /// That of the system; `fd` may not be open.
 pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: touches no memory; a number that is not open is an error.
-    match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, FIRST_OWN) } {
-        -1 => Err(io::Error::last_os_error()),
+    match copy_above_standard(fd) {
+        ..0 => Err(io::Error::last_os_error()),
         // SAFETY: the descriptor was just opened, so nothing else owns it.
         new => Ok(unsafe { OwnedFd::from_raw_fd(new) }),
     }
@@ -130,17 +182,28 @@ pub fn redirect(standard: RawFd, to: BorrowedFd<'_>) -> io::Result<()> {
 /// nowhere afterwards. For a process that was just forked and does not use what its parent had
 /// open.
 pub fn close_all_but(keep: RawFd) {
-    let close = |first: u32, last: u32| {
-        if first <= last {
-            // SAFETY: the process was just forked, and nothing in it uses these descriptors any
-            // more.
-            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-        }
-    };
     crate::stdio::lead_nowhere(0..2);
-    let keep = keep.max(2) as u32;
-    close(3, keep - 1);
-    close(keep + 1, u32::MAX);
+    let keep = keep.max(2);
+    let close = |first: RawFd, last: RawFd| {
+        // SAFETY: the process was just forked, and nothing in it uses these descriptors any more.
+        first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0
+    };
+    if !close(FIRST_OWN, keep - 1) || !close(keep + 1, RawFd::MAX) {
+        close_listed_but(keep);
+    }
+}
+
+/// As [`close_all_but`], where the kernel cannot close ranges (Linux before 5.9): those that
+/// /proc lists, or the first 1024.
+fn close_listed_but(keep: RawFd) {
+    let listed: Vec<RawFd> = match std::fs::read_dir("/proc/self/fd") {
+        Ok(list) => list.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect(),
+        Err(_) => (FIRST_OWN..1024).collect(),
+    };
+    for fd in listed.into_iter().filter(|&fd| fd >= FIRST_OWN && fd != keep) {
+        // SAFETY: as above; the list itself is closed already, which is an error.
+        unsafe { libc::close(fd) };
+    }
 }
 
 /// A pipe: the end to read from, the end to write to, both closed on exec.
@@ -150,11 +213,23 @@ pub fn close_all_but(keep: RawFd) {
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: space for two descriptors.
-    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+    let r = unsafe { libc::syscall(libc::SYS_pipe2, fds.as_mut_ptr(), libc::O_CLOEXEC) };
+    if or_older(r, || older_pipe(&mut fds)) != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptors were just opened, so nothing else owns them.
     unsafe { opened_pair(fds) }
+}
+
+/// A pipe on Linux before 2.6.27; 0 or -1. The C library's own call may use the newer one.
+fn older_pipe(fds: &mut [RawFd; 2]) -> i32 {
+    // SAFETY: space for two descriptors.
+    #[cfg(target_arch = "x86_64")]
+    let r = unsafe { libc::syscall(libc::SYS_pipe, fds.as_mut_ptr()) as i32 };
+    // SAFETY: as above.
+    #[cfg(not(target_arch = "x86_64"))]
+    let r = unsafe { libc::pipe(fds.as_mut_ptr()) };
+    r
 }
 
 /// Reads what has arrived, waiting for the first of it, and returns how many bytes; 0 at the
@@ -221,7 +296,7 @@ mod tests {
             let lines = crate::file::open_for_lines(c"/dev/null")?;
             // SAFETY: just opened.
             let lines = unsafe { OwnedFd::from_raw_fd(lines) };
-            let queue = duplicate(queue.as_fd().as_raw_fd())?;
+            let queue = duplicate(queue.fd().map_or(-1, |fd| fd.as_raw_fd()))?;
             let made = [a, b, c, d, listener, connected, accepted, file, copy, queue, lines];
             Ok(made.into_iter().chain(received).collect())
         };

@@ -66,6 +66,7 @@ pub mod static_ref;
 pub mod stdio;
 pub mod terminal;
 pub mod thread;
+mod unlinked;
 pub mod watch;
 
 /// Ends this process at once with this exit code; exit handlers do not run. Async-signal-safe.

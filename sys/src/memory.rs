@@ -5,6 +5,7 @@
 //! it.
 
 use super::cpu::cgroup_files;
+use super::unlinked;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 use std::ffi::CStr;
@@ -46,15 +47,13 @@ impl AsFd for MemFd {
 }
 
 impl MemFd {
-    /// An empty memory file, closed on exec. `name` only shows in /proc.
+    /// An empty memory file, closed on exec. `name` only shows in /proc. Where the kernel has
+    /// none (before Linux 3.17), or forbids them, it is a file whose name is removed at once.
     ///
     /// # Errors
     /// That of the system.
     pub fn create(name: &CStr) -> io::Result<MemFd> {
-        // SAFETY: the name is NUL-terminated.
-        let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
-        // SAFETY: the descriptor was just opened, so nothing else owns it.
-        unsafe { crate::descriptor::opened(fd) }.map(MemFd)
+        memfd(name).or_else(|_| Ok(unlinked::create()?.0)).map(MemFd)
     }
 
     /// Its length in bytes.
@@ -89,18 +88,33 @@ impl MemFd {
     }
 }
 
+fn memfd(name: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: the name is NUL-terminated.
+    let fd = unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), libc::MFD_CLOEXEC) };
+    // SAFETY: the descriptor was just opened, so nothing else owns it.
+    unsafe { crate::descriptor::opened(fd as i32) }
+}
+
+/// What memory files are on this machine, for people to read.
+///
+/// # Errors
+/// Why there are none.
+pub fn file_kind() -> io::Result<String> {
+    if memfd(c"gasnet").is_ok() {
+        return Ok("memfd_create".to_string());
+    }
+    let (file, folder) = unlinked::create()?;
+    let free = unlinked::file_system(file.as_fd())
+        .map_or(String::new(), |(_, free)| format!(", {free} bytes free"));
+    Ok(format!("files without a name in {}{free}", folder.display()))
+}
+
 /// The length of a file in bytes.
 ///
 /// # Errors
 /// That of the system.
 pub fn len(file: BorrowedFd<'_>) -> io::Result<u64> {
-    // SAFETY: all-zero is a valid `stat`.
-    let mut st: libc::stat = unsafe { core::mem::zeroed() };
-    // SAFETY: a live descriptor and a live buffer.
-    if unsafe { libc::fstat(file.as_raw_fd(), &mut st) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(st.st_size as u64)
+    Ok(crate::descriptor::status(file.as_raw_fd())?.st_size as u64)
 }
 
 /// Refuses a length beyond the limit of this process (`ulimit -f`): there the kernel would end
@@ -135,7 +149,8 @@ pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 }
 
 /// Allocates these bytes of a memory file now, extending it where needed, so that touching them
-/// later cannot fail.
+/// later cannot fail. Where the kernel cannot (Linux before 2.6.23, memory files before 3.5), the
+/// bytes behind the end of the file are allocated by writing them, and those before it are not.
 ///
 /// # Errors
 /// That of the system, and those of [`check_available`], before anything is allocated: the
@@ -147,57 +162,75 @@ pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
         return Ok(());
     }
     if bytes > LITTLE {
-        check_available(bytes)?;
+        check_available(file, bytes)?;
     }
     may_be_long(offset + bytes)?;
+    match allocate(file, offset, bytes) {
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOSPC | libc::ENOMEM)) => {
+            Err(too_much(file, bytes, &limits()))
+        }
+        result => result,
+    }
+}
+
+fn allocate(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     loop {
         // SAFETY: a live descriptor.
-        let r = unsafe {
-            libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t)
-        };
+        let r =
+            unsafe { libc::syscall(libc::SYS_fallocate, file.as_raw_fd(), 0, offset, bytes) };
         if r == 0 {
             return Ok(());
         }
         let e = io::Error::last_os_error();
         match e.raw_os_error() {
             Some(libc::EINTR) => {}
-            Some(libc::ENOSPC | libc::ENOMEM) => return Err(too_much(bytes, &limits())),
+            Some(libc::ENOSYS | libc::EPERM | libc::EOPNOTSUPP) => {
+                return unlinked::lengthen(file, offset + bytes);
+            }
             _ => return Err(e),
         }
     }
 }
 
-/// Gives the pages of these bytes back to the system: they read as zero afterwards. The length
-/// of the file stays.
+/// Gives all pages of a file back to the system: they read as zero afterwards. The length stays.
+/// No other thread or process may touch the file meanwhile.
 ///
 /// # Errors
 /// That of the system.
-pub fn discard(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
-    let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    let (offset, bytes) = (offset as libc::off_t, bytes as libc::off_t);
-    // SAFETY: a live descriptor.
-    match unsafe { libc::fallocate(file.as_raw_fd(), hole, offset, bytes) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+pub fn clear(file: BorrowedFd<'_>) -> io::Result<()> {
+    let bytes = len(file)?;
+    set_len(file, 0)?;
+    set_len(file, bytes)
 }
 
-/// Checks that this many bytes are available now.
+/// Checks that this many bytes are available now for a memory file.
 ///
 /// # Errors
-/// `OutOfMemory` if the machine or its control group has less memory, with a text that says how
-/// much was wanted and how much exists.
-pub fn check_available(bytes: u64) -> io::Result<()> {
+/// `OutOfMemory` if the machine, its control group or the file system of the file has less, with
+/// a text that says how much was wanted and how much exists.
+pub fn check_available(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     let l = limits();
-    if bytes > l.available.min(l.total()) { Err(too_much(bytes, &l)) } else { Ok(()) }
+    let free = unlinked::file_system(file).map_or(u64::MAX, |(_, free)| free);
+    let most = l.available.min(l.total()).min(free);
+    if bytes > most { Err(too_much(file, bytes, &l)) } else { Ok(()) }
 }
 
-fn too_much(bytes: u64, l: &MemoryLimits) -> io::Error {
+/// What memory files may have together: all processes of this machine and control group, and the
+/// file system of this file, where that is bounded. `free`: of the latter what is not used yet.
+pub fn total_for(file: Option<BorrowedFd<'_>>, free: bool) -> u64 {
+    let room = file.and_then(unlinked::file_system);
+    room.map_or(u64::MAX, |(all, unused)| if free { unused } else { all }).min(total())
+}
+
+fn too_much(file: BorrowedFd<'_>, bytes: u64, l: &MemoryLimits) -> io::Error {
     let group = l.cgroup.map_or(String::new(), |c| format!(", its control group allows {c}"));
+    let room = unlinked::file_system(file).map_or(String::new(), |(_, free)| {
+        format!(", {free} in the file system that holds it, /dev/shm or that of TMPDIR")
+    });
     io::Error::new(
         io::ErrorKind::OutOfMemory,
         format!(
-            "cannot allocate {bytes} bytes of shared memory ({} bytes are available on this machine{group})",
+            "cannot allocate {bytes} bytes of shared memory ({} bytes are available on this machine{group}{room})",
             l.available
         ),
     )

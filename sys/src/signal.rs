@@ -296,10 +296,7 @@ pub fn set_mask(set: &SignalSet) {
 
 /// Discards this signal if it is blocked and pending for the calling thread or its process.
 pub fn discard(signal: Signal) {
-    let set = SignalSet::of(&[signal]);
-    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: set and time are live; no information on the signal is requested.
-    unsafe { libc::sigtimedwait(&set.0, core::ptr::null_mut(), &now) };
+    take(&SignalSet::of(&[signal]));
 }
 
 /// Sleeps until a signal handler has run.
@@ -357,10 +354,14 @@ pub struct ReceivedSignal {
     pub sent: bool,
 }
 
-/// Signals that are read from a descriptor instead of being delivered to a handler. They must
-/// be blocked.
+/// Signals that are read instead of being delivered to a handler. They must be blocked. They
+/// come from a descriptor, or by looks where the kernel has no such descriptors (Linux before
+/// 2.6.27).
 #[derive(Debug)]
-pub struct SignalQueue(OwnedFd);
+pub struct SignalQueue {
+    fd: Option<OwnedFd>,
+    set: SignalSet,
+}
 
 impl SignalQueue {
     /// Collects these signals from now on. The descriptor is closed on exec.
@@ -368,30 +369,54 @@ impl SignalQueue {
     /// # Errors
     /// That of the system.
     pub fn new(set: &SignalSet) -> io::Result<SignalQueue> {
-        // SAFETY: the set is live.
-        let fd = unsafe { libc::signalfd(-1, &set.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+        /// Bytes of a set of the kernel's signals, which is shorter than that of the C library.
+        const KERNEL_SET: usize = 8;
+        let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+        // SAFETY: the set is live and longer than that.
+        let fd =
+            unsafe { libc::syscall(libc::SYS_signalfd4, -1, &set.0, KERNEL_SET, flags) as i32 };
         // SAFETY: the descriptor was just opened, so nothing else owns it.
-        unsafe { crate::descriptor::opened(fd) }.map(SignalQueue)
+        let fd = match unsafe { crate::descriptor::opened(fd) } {
+            Err(e) if e.raw_os_error() == Some(libc::ENOSYS) => None,
+            opened => Some(opened?),
+        };
+        Ok(SignalQueue { fd, set: *set })
     }
 
     /// The next signal; `None` if none has arrived. Does not wait.
     pub fn next(&self) -> Option<ReceivedSignal> {
-        // SAFETY: all-zero is a valid value.
-        let mut s: libc::signalfd_siginfo = unsafe { core::mem::zeroed() };
-        let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: a live descriptor and a live buffer of that size.
-        let n = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut s).cast(), size) };
-        (n == size as isize).then_some(ReceivedSignal {
-            signal: Signal(s.ssi_signo as i32),
-            sent: s.ssi_code <= 0,
-        })
+        match &self.fd {
+            Some(fd) => read(fd),
+            None => take(&self.set),
+        }
+    }
+
+    /// Readable when a signal has arrived. `None`: [`SignalQueue::next`] is to be called now and
+    /// then.
+    pub fn fd(&self) -> Option<BorrowedFd<'_>> {
+        self.fd.as_ref().map(AsFd::as_fd)
     }
 }
 
-impl AsFd for SignalQueue {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+/// The next signal of a descriptor.
+fn read(fd: &OwnedFd) -> Option<ReceivedSignal> {
+    // SAFETY: all-zero is a valid value.
+    let mut s: libc::signalfd_siginfo = unsafe { core::mem::zeroed() };
+    let size = size_of::<libc::signalfd_siginfo>();
+    // SAFETY: a live descriptor and a live buffer of that size.
+    let n = unsafe { libc::read(fd.as_raw_fd(), (&raw mut s).cast(), size) };
+    let signal = Signal(s.ssi_signo as i32);
+    (n == size as isize).then_some(ReceivedSignal { signal, sent: s.ssi_code <= 0 })
+}
+
+/// The next of these signals that is blocked and pending for the calling thread or its process.
+fn take(set: &SignalSet) -> Option<ReceivedSignal> {
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: all-zero is a valid value.
+    let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
+    // SAFETY: set, information and time are live.
+    let number = unsafe { libc::sigtimedwait(&set.0, &mut info, &now) };
+    (number > 0).then_some(ReceivedSignal { signal: Signal(number), sent: info.si_code <= 0 })
 }
 
 #[cfg(test)]
@@ -412,11 +437,12 @@ mod tests {
     fn queue() {
         let set = SignalSet::of(&[Signal::USR2]);
         let old = block(&set);
-        let queue = SignalQueue::new(&set).unwrap();
-        assert!(queue.next().is_none());
-        raise(Signal::USR2);
-        let got = queue.next().unwrap();
-        assert!(got.signal == Signal::USR2 && got.sent);
+        for queue in [SignalQueue::new(&set).unwrap(), SignalQueue { fd: None, set }] {
+            assert!(queue.next().is_none());
+            raise(Signal::USR2);
+            let got = queue.next().unwrap();
+            assert!(got.signal == Signal::USR2 && got.sent && queue.next().is_none());
+        }
         set_mask(&old);
     }
 }

@@ -8,7 +8,7 @@
 use crate::descriptor;
 use crate::signal::Signal;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Two connected sockets, both closed on exec.
 ///
@@ -16,9 +16,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 /// That of the system.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
-    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
     // SAFETY: space for two descriptors.
-    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
+    let mut made = |kind| unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) };
+    if with_flags(libc::SOCK_CLOEXEC, &mut made) != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptors were just opened, so nothing else owns them.
@@ -43,13 +43,21 @@ fn address(name: &str) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
     ))
 }
 
-fn unconnected(flags: i32) -> io::Result<OwnedFd> {
+/// What `made` returns for a type of sockets with these flags; without them where the kernel
+/// knows none (Linux before 2.6.27), which fails with `EINVAL`.
+fn with_flags(flags: i32, mut made: impl FnMut(i32) -> i32) -> i32 {
+    match made(libc::SOCK_SEQPACKET | flags) {
+        -1 if crate::errno() == libc::EINVAL => made(libc::SOCK_SEQPACKET),
+        returned => returned,
+    }
+}
+
+/// A socket, closed on exec.
+fn unconnected() -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.
-    let fd = unsafe {
-        libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0)
-    };
+    let made = |kind| unsafe { libc::socket(libc::AF_UNIX, kind, 0) };
     // SAFETY: the descriptor was just opened, so nothing else owns it.
-    unsafe { descriptor::opened(fd) }
+    unsafe { descriptor::opened(with_flags(libc::SOCK_CLOEXEC, made)) }
 }
 
 /// A socket that listens under this name, closed on exec, for at most `backlog` connections
@@ -59,7 +67,8 @@ fn unconnected(flags: i32) -> io::Result<OwnedFd> {
 /// That of the system; `InvalidInput` if the name is too long.
 pub fn listen(name: &str, backlog: u32) -> io::Result<OwnedFd> {
     let (a, len) = address(name)?;
-    let fd = unconnected(libc::SOCK_NONBLOCK)?;
+    let fd = unconnected()?;
+    set_flags(fd.as_fd(), |flags| flags | libc::O_NONBLOCK)?;
     // SAFETY: an address of the stated length.
     let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const a).cast(), len) == 0 };
     let backlog = backlog.min(i32::MAX as u32) as i32;
@@ -75,9 +84,12 @@ pub fn listen(name: &str, backlog: u32) -> io::Result<OwnedFd> {
 /// # Errors
 /// That of the system; `WouldBlock` if there is no connection.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    let (fd, null) = (listener.as_raw_fd(), core::ptr::null_mut());
+    let (fd, null) = (listener.as_raw_fd(), core::ptr::null_mut::<libc::sockaddr>());
+    let none = core::ptr::null_mut::<libc::socklen_t>();
     // SAFETY: null says that the address of the other side is not wanted.
-    let fd = unsafe { libc::accept4(fd, null, core::ptr::null_mut(), libc::SOCK_CLOEXEC) };
+    let new = unsafe { libc::syscall(libc::SYS_accept4, fd, null, none, libc::SOCK_CLOEXEC) };
+    // Linux before 2.6.28. SAFETY: as above.
+    let fd = descriptor::or_older(new, || unsafe { libc::accept(fd, null, none) });
     // SAFETY: the descriptor was just opened, so nothing else owns it.
     unsafe { descriptor::opened(fd) }
 }
@@ -88,7 +100,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 /// That of the system; `ConnectionRefused` if no process listens.
 pub fn connect(name: &str) -> io::Result<OwnedFd> {
     let (a, len) = address(name)?;
-    let fd = unconnected(0)?;
+    let fd = unconnected()?;
     loop {
         // SAFETY: an address of the stated length.
         if unsafe { libc::connect(fd.as_raw_fd(), (&raw const a).cast(), len) } == 0 {
@@ -301,23 +313,29 @@ pub fn receive_from(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize,
 /// # Errors
 /// That of the system.
 pub fn signal_on_event(fd: BorrowedFd<'_>, signal: Option<Signal>) -> io::Result<()> {
-    let control = |command: i32, value: i32| {
-        // SAFETY: touches no memory: these commands take an int.
-        match unsafe { libc::fcntl(fd.as_raw_fd(), command, value) } {
-            -1 => Err(io::Error::last_os_error()),
-            flags => Ok(flags),
-        }
-    };
-    let flags = control(libc::F_GETFL, 0)?;
     match signal {
-        None => control(libc::F_SETFL, flags & !libc::O_ASYNC)?,
+        None => set_flags(fd, |flags| flags & !libc::O_ASYNC),
         Some(signal) => {
-            control(libc::F_SETOWN, crate::process::pid() as i32)?;
-            control(F_SETSIG, signal.number())?;
-            control(libc::F_SETFL, flags | libc::O_ASYNC)?
+            control(fd, libc::F_SETOWN, crate::process::pid() as i32)?;
+            control(fd, F_SETSIG, signal.number())?;
+            set_flags(fd, |flags| flags | libc::O_ASYNC)
         }
-    };
-    Ok(())
+    }
+}
+
+/// Changes the status flags of a descriptor. Async-signal-safe.
+fn set_flags(fd: BorrowedFd<'_>, change: impl FnOnce(i32) -> i32) -> io::Result<()> {
+    let flags = control(fd, libc::F_GETFL, 0)?;
+    control(fd, libc::F_SETFL, change(flags)).map(drop)
+}
+
+/// Calls fcntl with a command that takes an int.
+fn control(fd: BorrowedFd<'_>, command: i32, value: i32) -> io::Result<i32> {
+    // SAFETY: touches no memory: the commands that are passed here take an int.
+    match unsafe { libc::fcntl(fd.as_raw_fd(), command, value) } {
+        -1 => Err(io::Error::last_os_error()),
+        returned => Ok(returned),
+    }
 }
 
 /// The same number on every architecture of Linux.

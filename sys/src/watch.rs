@@ -9,7 +9,7 @@ use crate::{descriptor, poll};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Nanoseconds between two looks at processes whose end no descriptor tells.
+/// Nanoseconds between two looks at what no descriptor tells: the end of processes, signals.
 pub const LOOK_NS: u64 = 20_000_000;
 
 /// Tells the end of one process.

@@ -151,7 +151,7 @@ impl Fabric {
         if spec.size == 1 {
             // A process that is alone may open its interface again: what it wrote before must be
             // zero then.
-            memory::discard(file, 0, total as u64)?;
+            memory::clear(file)?;
         }
         let mapping = Mapping::shared(file, 0, total)?;
         let FabricSpec { index, size, nid, jid, attach, .. } = spec;

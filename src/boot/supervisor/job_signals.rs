@@ -97,7 +97,12 @@ impl JobSignals {
 
     /// Readable when a signal has arrived.
     pub(super) fn fds(&self) -> [Option<BorrowedFd<'_>>; 2] {
-        [Some(self.queue.as_fd()), self.front.as_ref().map(AsFd::as_fd)]
+        [self.queue.fd(), self.front.as_ref().map(AsFd::as_fd)]
+    }
+
+    /// Whether signals may arrive that no descriptor tells ([`SignalQueue::fd`]).
+    pub(super) fn needs_looks(&self) -> bool {
+        self.queue.fd().is_none()
     }
 
     /// Has the front process, if there is one, end with this code.

@@ -313,6 +313,9 @@ impl Supervisor {
             let exited = self.ranks.iter().filter_map(|r| Some(r.query_at(r.exited_at?, now)));
             deadlines.push(exited.min());
         }
+        if self.signals.needs_looks() {
+            deadlines.push(Some(now + watch::LOOK_NS));
+        }
         let launchers = self.launchers.watches().filter(|_| self.exit.is_running());
         for watch in self.ranks.iter().flat_map(RankProcess::watches).chain(launchers) {
             match watch.fd() {

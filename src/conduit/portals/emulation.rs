@@ -18,7 +18,7 @@ use portals3::{
     AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, MemoryDescriptor,
     NetworkInterface, NiFail, NiLimits, THRESH_INF, Unlink, md_options,
 };
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use sys::memory;
 
 /// One interface of the emulation.
@@ -49,7 +49,8 @@ impl Emulation {
         // Arenas get their pages when they are first touched, and then the kernel would kill for
         // want of some.
         if rank == LocalRank(0) {
-            memory::check_available(bytes as u64 * u64::from(size)).map_err(no_arena)?;
+            let bytes = bytes as u64 * u64::from(size);
+            memory::check_available(arena.as_fd(), bytes).map_err(no_arena)?;
         }
         let spec = FabricSpec {
             arena,
