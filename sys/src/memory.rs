@@ -176,8 +176,7 @@ pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
 fn allocate(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     loop {
         // SAFETY: a live descriptor.
-        let r =
-            unsafe { libc::syscall(libc::SYS_fallocate, file.as_raw_fd(), 0, offset, bytes) };
+        let r = unsafe { libc::syscall(libc::SYS_fallocate, file.as_raw_fd(), 0, offset, bytes) };
         if r == 0 {
             return Ok(());
         }

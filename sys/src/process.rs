@@ -118,10 +118,8 @@ pub fn liveness(pid: u32) -> Liveness {
     // SAFETY: the descriptor was just opened, so nothing else owns it.
     let fd = unsafe { crate::descriptor::above_standard(fd) };
     if fd < 0 {
-        // Without /proc, or where it is hidden, the null signal finds out at least whether the
-        // process exists. SAFETY: signal 0 is not delivered.
-        let dead = unsafe { libc::kill(pid as i32, 0) } != 0 && super::errno() == libc::ESRCH;
-        return if dead { Liveness::Dead } else { Liveness::Alive };
+        // Without /proc, or where it is hidden, at least this can be found out.
+        return if is_missing(pid) { Liveness::Dead } else { Liveness::Alive };
     }
     // SAFETY: a live descriptor and a live buffer.
     let n = unsafe { libc::read(fd, text.as_mut_ptr().cast(), text.len()) };
@@ -131,6 +129,13 @@ pub fn liveness(pid: u32) -> Liveness {
         return Liveness::Dead;
     }
     parse_state(&text[..n as usize])
+}
+
+/// Whether no process has this number, not even a zombie. Async-signal-safe.
+pub(crate) fn is_missing(pid: u32) -> bool {
+    // SAFETY: signal 0 is not delivered.
+    let refused = unsafe { libc::kill(pid as i32, 0) } != 0;
+    refused && super::errno() == libc::ESRCH
 }
 
 /// The process that traces another one, as a debugger does; `None` if there is none.

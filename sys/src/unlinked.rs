@@ -231,10 +231,11 @@ mod tests {
 
     #[test]
     fn a_memory_file_is_bounded_by_the_machine_alone() {
+        let kind = crate::memory::file_kind().unwrap();
         let file = crate::memory::MemFd::create(c"test").unwrap();
-        assert_eq!(file_system(file.as_fd()), None);
+        assert_eq!(file_system(file.as_fd()).is_none(), kind == "memfd_create");
         let (file, folder) = create().unwrap();
         let (all, free) = file_system(file.as_fd()).unwrap();
-        assert!(free <= all && (folder.starts_with("/dev/shm") || folder.is_absolute()));
+        assert!(free <= all && folder.is_absolute());
     }
 }
