@@ -121,6 +121,11 @@ pub fn compiled(source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
+/// The program that runs a command as on an older kernel.
+pub fn underkernel() -> Result<PathBuf, Failure> {
+    compiled(&root().join("capi-tests/underkernel.c"), ClientMode::Seq)
+}
+
 /// The C compiler: `$CC`, else `cc`.
 pub fn compiler() -> Command {
     Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_string()))

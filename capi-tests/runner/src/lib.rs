@@ -15,6 +15,7 @@
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
 //! | `killer` | random jobs with a random fault at a random moment |
+//! | `kernels` | jobs as on older kernels |
 //! | `reports` | what SIGUSR1 to a launcher prints |
 //! | `injector` | faults that hit a job from outside |
 //! | `misuse` | the cases of `testbad` |
@@ -53,6 +54,7 @@ pub mod floods;
 pub mod injector;
 pub mod install;
 pub mod job_launcher;
+pub mod kernels;
 pub mod killer;
 pub mod kills;
 pub mod libportals;
@@ -134,6 +136,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(tracing::cases());
     all.extend(segments::cases());
     all.extend(starts::cases(seed));
+    all.extend(kernels::cases(seed));
     all.extend(scribbles::cases(seed));
     all.extend(mismatch::cases());
     all.extend(install::cases());

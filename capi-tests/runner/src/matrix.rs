@@ -54,9 +54,9 @@ impl SegmentPath {
 /// How a program is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CaseSetting {
-    mode: ClientMode,
+    pub(crate) mode: ClientMode,
     pub(crate) path: SegmentPath,
-    launcher: JobLauncher,
+    pub(crate) launcher: JobLauncher,
     pub(crate) nodes: u32,
 }
 

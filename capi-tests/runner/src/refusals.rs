@@ -90,8 +90,7 @@ int main(int argc, char **argv) {
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     let root = (sys::process::user() != 0).then_some("the power of root");
-    let mounts = root.or((!runs("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]))
-        .then_some("a mount namespace"));
+    let mounts = lacks_mounts();
     let groups = root.or(Group::new(64 << 20).is_none().then_some("a memory control group"));
     for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
         let mut add = |name: &str, missing, run: fn(JobLauncher) -> Result<(), Failure>| {
@@ -107,6 +106,12 @@ pub fn cases() -> Vec<TestCase> {
         add("strangers", root, strangers);
     }
     all
+}
+
+/// What this machine lacks for mounts that only a job sees.
+pub(crate) fn lacks_mounts() -> Option<&'static str> {
+    let works = runs("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]);
+    (!works).then_some("a mount namespace, which takes root")
 }
 
 fn runs(program: &str, args: &[&str]) -> bool {

@@ -121,6 +121,16 @@ impl TestJob {
         self
     }
 
+    /// Another program, with one argument of its own, executes the command.
+    pub fn below(mut self, program: &Path, argument: &str) -> TestJob {
+        let mut command = Command::new(program);
+        command.arg(argument).arg(self.command.get_program());
+        command.args(self.command.get_args());
+        copy_settings(&self.command, &mut command);
+        self.command = command;
+        self
+    }
+
     /// The program finds its library without LD_LIBRARY_PATH.
     pub fn without_library_path(mut self) -> TestJob {
         self.command.env_remove("LD_LIBRARY_PATH");
@@ -205,15 +215,7 @@ impl TestJob {
     fn command(&self) -> Command {
         let mut command = Command::new(self.command.get_program());
         command.args(self.command.get_args()).stdin(Stdio::null());
-        for (name, value) in self.command.get_envs() {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
-        }
-        if let Some(dir) = self.command.get_current_dir() {
-            command.current_dir(dir);
-        }
+        copy_settings(&self.command, &mut command);
         // A shell that starts the runner in the background ignores some signals, as does nohup.
         // SAFETY: plain system calls, async-signal-safe.
         unsafe {
@@ -424,6 +426,19 @@ impl TestJob {
     /// Whether only processes of another job system's launcher are left.
     fn only_theirs(&self) -> bool {
         marked(&self.marker).into_iter().all(is_theirs)
+    }
+}
+
+/// Gives a command the environment and the folder of another.
+fn copy_settings(from: &Command, to: &mut Command) {
+    for (name, value) in from.get_envs() {
+        match value {
+            Some(value) => to.env(name, value),
+            None => to.env_remove(name),
+        };
+    }
+    if let Some(dir) = from.get_current_dir() {
+        to.current_dir(dir);
     }
 }
 

@@ -10,17 +10,25 @@ use std::path::{Path, PathBuf};
 pub struct TestLibrary {
     tree: PathBuf,
     env: Vec<(&'static str, String)>,
+    /// The kernel as on which its jobs run, if not that of the machine.
+    kernel: Option<&'static str>,
 }
 
 impl TestLibrary {
     /// The library of a build tree.
     pub fn of(tree: PathBuf) -> TestLibrary {
-        TestLibrary { tree, env: Vec::new() }
+        TestLibrary { tree, env: Vec::new(), kernel: None }
     }
 
     /// Sets an environment variable for its jobs.
     pub fn told(mut self, name: &'static str, value: impl Into<String>) -> TestLibrary {
         self.env.push((name, value.into()));
+        self
+    }
+
+    /// Runs its jobs as on this older kernel.
+    pub fn under(mut self, kernel: &'static str) -> TestLibrary {
+        self.kernel = Some(kernel);
         self
     }
 
@@ -33,7 +41,10 @@ impl TestLibrary {
         nodes: u32,
     ) -> Result<TestJob, Failure> {
         build_trees::require(&self.tree)?;
-        let job = TestJob::new(&self.tree, program, args, launcher, nodes);
+        let mut job = TestJob::new(&self.tree, program, args, launcher, nodes);
+        if let Some(kernel) = self.kernel {
+            job = job.below(&build_trees::underkernel()?, kernel);
+        }
         Ok(self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
     }
 }

@@ -1,0 +1,170 @@
+//! Jobs as on older kernels: a filter (`capi-tests/underkernel.c`) answers system calls and flags
+//! that are younger as that kernel would. The whole job is below it, launcher included.
+//!
+//! On each kernel: the programs x paths x launchers x ranks, jobs of which a rank is killed,
+//! places for memory files that are full, small or missing, and the tests of crate `sys`.
+
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::matrix::{self, CaseSetting, SegmentPath};
+use crate::outcome::JobOutcome;
+use crate::program::{self, TestProgram};
+use crate::sample::{self, SampleRandom};
+use crate::starts::is_refusal;
+use crate::test_job::TestJob;
+use crate::test_library::TestLibrary;
+use crate::{Failure, TestCase, kills, refusals};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A kernel, and the thread mode that the C library of this machine can run there.
+type OldKernel = (&'static str, ClientMode);
+
+const KERNELS: [OldKernel; 2] = [("2.6.16", ClientMode::Seq), ("2.6.27", ClientMode::Par)];
+
+const PATHS: [SegmentPath; 3] =
+    [SegmentPath::CrossMapped, SegmentPath::Portals, SegmentPath::Events];
+
+/// All cases; the sample of the programs meets each path, launcher and number of ranks once per
+/// kernel.
+pub fn cases(seed: u64) -> Vec<TestCase> {
+    KERNELS.into_iter().flat_map(|kernel| on(kernel, seed)).collect()
+}
+
+fn on(kernel: OldKernel, seed: u64) -> Vec<TestCase> {
+    let (version, mode) = kernel;
+    let prefix = format!("kernels::{version}::");
+    let library = TestLibrary::of(build_trees::build()).under(version);
+    let mut runs: Vec<(TestProgram, CaseSetting)> = Vec::new();
+    for program in program::all().into_iter().filter(matrix::has_settings) {
+        let settings = matrix::settings(&program, &PATHS).into_iter();
+        runs.extend(settings.filter(|s| s.mode == mode).map(|s| (program.clone(), s)));
+    }
+    let mut random = SampleRandom::new(seed, &prefix);
+    let taken = sample::cover(&runs, &mut random, |(_, s)| {
+        [s.path as u64, s.launcher as u64, u64::from(s.nodes)]
+    });
+    let mut all = Vec::new();
+    for (i, (program, setting)) in runs.into_iter().enumerate() {
+        let name = format!("{prefix}{}::{}", program.name, setting.name());
+        let library = library.clone();
+        all.push(TestCase::new(name, taken.contains(&i), move || {
+            matrix::sound(&library, &program, setting)
+        }));
+    }
+    let mut deaths = kills::over(&library, &prefix);
+    let taken = [random.below(deaths.len() as u64), random.below(deaths.len() as u64)];
+    for (i, case) in deaths.iter_mut().enumerate() {
+        case.sampled = taken.contains(&(i as u64));
+    }
+    all.extend(deaths);
+    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
+        for place in PLACES {
+            let name = format!("{prefix}memory_files::{}::{}", place.name, launcher.name());
+            let mut case =
+                TestCase::new(name, true, move || memory_files(kernel, launcher, place));
+            case.missing = refusals::lacks_mounts();
+            all.push(case);
+        }
+    }
+    all.push(TestCase::new(format!("{prefix}sys"), true, move || sys_tests(version)));
+    all
+}
+
+/// Where memory files may be, and whether a job runs there or is refused.
+struct FilePlace {
+    name: &'static str,
+    /// A script that prepares /dev/shm and TMPDIR, in a mount namespace.
+    script: &'static str,
+    runs: bool,
+}
+
+const PLACES: &[FilePlace] = &[
+    FilePlace {
+        name: "full",
+        script: "mount -t tmpfs -o size=4k none /dev/shm && echo 1 >/dev/shm/1",
+        runs: false,
+    },
+    FilePlace {
+        name: "nearly_full",
+        script: "mount -t tmpfs -o size=1m none /dev/shm",
+        runs: false,
+    },
+    FilePlace { name: "small", script: "mount -t tmpfs -o size=64m none /dev/shm", runs: true },
+    FilePlace {
+        name: "temporary_folder",
+        script: "mount -t tmpfs -o ro none /dev/shm",
+        runs: true,
+    },
+    FilePlace {
+        name: "missing",
+        script: "mount -t tmpfs -o ro none /dev/shm && export TMPDIR=/dev/shm/missing",
+        runs: false,
+    },
+];
+
+/// `testhello -m`, which attaches the largest segment and touches its ends. It passes, or is
+/// refused before any page is missing.
+fn memory_files(
+    (version, mode): OldKernel,
+    launcher: JobLauncher,
+    place: &FilePlace,
+) -> Result<(), Failure> {
+    let hello = program::named("testhello").ok_or("there is no testhello")?;
+    let program = build_trees::compiled(&hello.source, mode)?.display().to_string();
+    let script = format!(
+        "exec unshare -m sh -c 'mount --make-rprivate / && {} && exec \"$@\"' \"$0\" \"$@\"",
+        place.script
+    );
+    let mut args = vec!["-c".to_string(), script, "sh".to_string()];
+    args.extend([build_trees::underkernel()?.display().to_string(), version.to_string()]);
+    if launcher == JobLauncher::Gasnetrun {
+        args.push(build_trees::build().join("bin/gasnetrun").display().to_string());
+        args.extend(["-n", "2"].map(str::to_string));
+    }
+    args.extend([program, "-m".to_string()]);
+    let tree = build_trees::build();
+    let mut job = TestJob::new(&tree, Path::new("/bin/sh"), &args, JobLauncher::Alone, 1);
+    if launcher == JobLauncher::PshmNodes {
+        job = job.env("GASNET_PSHM_NODES", "2");
+    }
+    let ended = job.watchdog(Duration::from_secs(60)).run()?;
+    ended.tidy()?;
+    judge(&ended, place.runs)
+}
+
+fn judge(ended: &JobOutcome, runs: bool) -> Result<(), Failure> {
+    match runs {
+        true if ended.code == Some(0) && ended.says("testhello: PASS") => Ok(()),
+        true => Err(ended.trouble("it did not pass")),
+        false if ended.code == Some(1) && is_refusal(&ended.output) => Ok(()),
+        false => Err(ended.trouble("it was not refused by a line with a remedy")),
+    }
+}
+
+/// The unit tests of crate `sys`, those excepted of what no kernel of that age, or no C library
+/// of today on it, can do.
+fn sys_tests(version: &str) -> Result<(), Failure> {
+    let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let runner = format!(
+        "target.'cfg(all())'.runner=['{}','{version}']",
+        build_trees::underkernel()?.display()
+    );
+    let manifest = build_trees::root().join("Cargo.toml").display().to_string();
+    let words = "test --quiet -p sys --lib --manifest-path";
+    let mut args = vec!["--config".to_string(), runner];
+    args.extend(words.split(' ').map(str::to_string));
+    args.push(manifest);
+    // The C library of today aborts there when threads wait for each other.
+    let tests = "-- --test-threads 1 --skip copies_to_and_from_a_process --skip limits::";
+    args.extend(tests.split(' ').map(str::to_string));
+    let tree = build_trees::build();
+    let ended = TestJob::new(&tree, &cargo, &args, JobLauncher::Alone, 1)
+        .watchdog(Duration::from_secs(300))
+        .run()?;
+    ended.tidy()?;
+    match ended.code == Some(0) && ended.says("test result: ok") {
+        true => Ok(()),
+        false => Err(ended.trouble("a test of sys failed")),
+    }
+}
