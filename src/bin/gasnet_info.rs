@@ -194,7 +194,8 @@ fn system() -> Item {
             .map_or(Item::Nothing, |t| Item::text(t.lines().next().unwrap_or_default()))
     };
     let memory = memory::limits();
-    let memory_files = memory::MemFd::create(c"gasnet_info").is_ok();
+    let memory_files =
+        memory::file_kind().unwrap_or_else(|e| format!("none, so ranks cannot share memory: {e}"));
     let granted = memory.total() / 8 * 7;
     Item::Record(vec![
         ("host", line("/proc/sys/kernel/hostname")),
@@ -206,7 +207,7 @@ fn system() -> Item {
         ("control group limit in bytes", memory.cgroup.map_or(Item::Nothing, Item::Number)),
         ("largest segment in bytes", Item::Number(granted - granted % segment::PAGE as u64)),
         ("page size", Item::Number(memory::page_size() as u64)),
-        ("memory files without a name", Item::Yes(memory_files)),
+        ("memory files", Item::Text(memory_files)),
         (
             "processes may copy from each other's memory",
             Item::Yes(attach::allowed_between_siblings()),

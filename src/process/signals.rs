@@ -17,7 +17,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use sys::signal::{self, Disposition, Signal, SignalInfo, SignalSet};
-use sys::{memory, thread};
+use sys::thread;
 
 const ERRORS: [Signal; 5] = [Signal::ABRT, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::BUS];
 const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::PIPE];
@@ -46,7 +46,6 @@ impl MappedRange {
     }
 
     fn set(&self, base: *const u8, bytes: usize) {
-        MEMORY_LIMIT.store(memory::total(), Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
         // Release pairs with the Acquire in `has`.
         self.base.store(base.addr(), Ordering::Release);
@@ -75,14 +74,17 @@ pub fn install(spared: impl Fn(Signal) -> bool) {
     }
 }
 
-/// Records where the memory is mapped that the network shares: a page of it that the system cannot
-/// provide is then reported as such.
-pub fn set_network(base: *const u8, bytes: usize) {
+/// Records where the memory is mapped that the network shares, and how much memory this host has
+/// at most for that and for segments: a page that the system cannot provide is then reported as
+/// such.
+pub fn set_network(base: *const u8, bytes: usize, limit: u64) {
+    MEMORY_LIMIT.store(limit, Ordering::Relaxed);
     NETWORK.set(base, bytes);
 }
 
 /// The same for the segments.
-pub fn set_segments(base: *const u8, bytes: usize) {
+pub fn set_segments(base: *const u8, bytes: usize, limit: u64) {
+    MEMORY_LIMIT.store(limit, Ordering::Relaxed);
     SEGMENTS.set(base, bytes);
 }
 

@@ -8,12 +8,11 @@
 //! the slots is the size of the largest segment of the job, rounded up to a page. A process
 //! maps the file when it attaches. Pages are zeroed on demand: none is touched here.
 
-use crate::boot::bootstrap::{Bootstrap, Exchange};
-use crate::boot::placement::Placement;
+use crate::boot::bootstrap::Bootstrap;
 use crate::client_memory::{Dst, RemoteRange};
 use crate::rank::{ByJobRank, ByLocalRank, JobRank, LocalRank};
 use alloc::vec::Vec;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use sys::limits;
 use sys::memory::{self, Mapping};
 
@@ -121,15 +120,14 @@ pub struct SegmentLimits {
 }
 
 impl SegmentLimits {
-    /// From what this machine has, the processes that share it, what this process may map, and
-    /// the bound that the user or the client sets (bytes). Collective.
-    pub fn find(
-        placement: &Placement,
-        exchange: &dyn Exchange,
-        bound: Option<u64>,
-    ) -> SegmentLimits {
+    /// From what this machine has, the processes that share it, what this process may map, what
+    /// the network's buffers may take, and the bound that the user or the client sets (bytes).
+    /// Collective.
+    pub fn find(boot: &Bootstrap, network: usize, bound: Option<u64>) -> SegmentLimits {
+        let Bootstrap { placement, exchange, .. } = boot;
+        let total = memory::free_beyond(network as u64, file_of(boot));
         // An eighth stays for everything that is not a segment.
-        let most = [Some(memory::total()), memory::address_space_left(), limits::file_size()];
+        let most = [Some(total), memory::address_space_left(), limits::file_size()];
         let most = most.into_iter().flatten().min().unwrap_or(0);
         let share = most / 8 * 7 / u64::from(placement.local_size().max(1));
         let page = PAGE as u64;
@@ -142,6 +140,11 @@ impl SegmentLimits {
         let global = all.iter().copied().min().unwrap_or(local);
         SegmentLimits { local: local as usize, global: global as usize }
     }
+}
+
+/// The file of the segments of this host, if its ranks can share memory.
+pub fn file_of(boot: &Bootstrap) -> Option<BorrowedFd<'_>> {
+    boot.host_memory.as_ref().map(|m| m.segments.as_fd())
 }
 
 /// What [`attach`] made.
@@ -170,7 +173,7 @@ pub fn attach(boot: &Bootstrap, len: usize, huge: bool) -> std::io::Result<Attac
     let huge = huge && longest >= memory::HUGE_PAGE as u64;
     let stride =
         (longest as usize).max(1).next_multiple_of(if huge { memory::HUGE_PAGE } else { PAGE });
-    let file = boot.host_memory.as_ref().map(|m| m.segments.as_fd());
+    let file = file_of(boot);
     let (own_slot, slots) = match file {
         Some(_) => (placement.local_rank(), placement.local_size()),
         None => (LocalRank(0), 1),

@@ -75,7 +75,8 @@ impl GasnetJob {
             .as_ref()
             .map(|memory| HostScratch::map(memory, local_size).unwrap_or_else(|e| no_network(&e)));
         // A rank that returns from this exchange can send to this one.
-        let limits = SegmentLimits::find(&boot.placement, boot.exchange, bound);
+        let network = conduit.shared_host().map_or(0, |host| host.mapped().1);
+        let limits = SegmentLimits::find(&boot, network, bound);
         boot.placement = boot.placement.with_supernodes(supernode_size);
         let stats_files = StatsFiles::open(rank, conduit.config().credit_stats);
         let job: &'static GasnetJob = Box::leak(Box::new(GasnetJob {
@@ -95,7 +96,7 @@ impl GasnetJob {
         }));
         if let Some(extension) = job.endpoint.conduit.shared_host() {
             let (base, bytes) = extension.mapped();
-            signals::set_network(base, bytes);
+            signals::set_network(base, bytes, memory_limit(&job.boot));
         }
         process::set_job(job);
         job
@@ -158,7 +159,7 @@ impl GasnetJob {
         });
         let own = attached.segments.own();
         let (base, bytes) = attached.segments.mapped();
-        signals::set_segments(base, bytes);
+        signals::set_segments(base, bytes, memory_limit(&self.boot));
         if let Some(host) = endpoint.conduit.shared_host() {
             host.expose_segments(own, attached.locals.as_slice());
         }
@@ -169,6 +170,11 @@ impl GasnetJob {
         self.boot.barrier.barrier();
         Ok(())
     }
+}
+
+/// Bytes of memory that this host has at most for what its ranks share.
+fn memory_limit(boot: &Bootstrap) -> u64 {
+    sys::memory::total_for(segment::file_of(boot))
 }
 
 /// What the network interface must know of the job.

@@ -214,11 +214,18 @@ pub fn check_available(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     if bytes > most { Err(too_much(file, bytes, &l)) } else { Ok(()) }
 }
 
-/// What memory files may have together: all processes of this machine and control group, and the
-/// file system of this file, where that is bounded. `free`: of the latter what is not used yet.
-pub fn total_for(file: Option<BorrowedFd<'_>>, free: bool) -> u64 {
+/// What this memory file and others may have: as [`total`], or what its file system still has, if
+/// that is less, without so many bytes of another file, which may not be allocated yet.
+pub fn free_beyond(promised: u64, file: Option<BorrowedFd<'_>>) -> u64 {
     let room = file.and_then(unlinked::file_system);
-    room.map_or(u64::MAX, |(all, unused)| if free { unused } else { all }).min(total())
+    room.map_or(u64::MAX, |(_, free)| free.saturating_sub(promised)).min(total())
+}
+
+/// What this memory file and others may have together: as [`total`], or the size of its file
+/// system, if that is less.
+pub fn total_for(file: Option<BorrowedFd<'_>>) -> u64 {
+    let room = file.and_then(unlinked::file_system);
+    room.map_or(u64::MAX, |(all, _)| all).min(total())
 }
 
 fn too_much(file: BorrowedFd<'_>, bytes: u64, l: &MemoryLimits) -> io::Error {
