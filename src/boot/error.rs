@@ -21,7 +21,7 @@ impl BootError {
         BootError::new(
             format!("{what}: {e}"),
             "Free the resource that the system names (memory, processes, descriptors: see \
-             ulimit -a), or start fewer ranks.",
+             ulimit -a; space or permissions in /dev/shm or TMPDIR), or start fewer ranks.",
         )
     }
 }

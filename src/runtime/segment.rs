@@ -125,7 +125,7 @@ impl SegmentLimits {
     /// Collective.
     pub fn find(boot: &Bootstrap, network: usize, bound: Option<u64>) -> SegmentLimits {
         let Bootstrap { placement, exchange, .. } = boot;
-        let total = memory::free_beyond(network as u64, file_of(boot));
+        let total = memory::free_without(network as u64, file_of(boot));
         // An eighth stays for everything that is not a segment.
         let most = [Some(total), memory::address_space_left(), limits::file_size()];
         let most = most.into_iter().flatten().min().unwrap_or(0);

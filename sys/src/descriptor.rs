@@ -2,7 +2,7 @@
 //! for `gasnetrun` among others, by `runtime::job`, `ptlrun` and the C interface of `portals3`.
 //!
 //! Invariants: a descriptor that this crate makes is closed on exec, except by [`redirect`]. The
-//! call that opens it asks for that; where the kernel is too old (before Linux 2.6.28), it is
+//! call that opens it requests that; where the kernel is too old (before Linux 2.6.28), it is
 //! opened without, and marked afterwards: a child that another thread forks in between inherits
 //! it. A descriptor that this crate makes and keeps is none of 0 to 2, even where the program was
 //! started with one of those closed: each system call that opens one is followed by `opened` or

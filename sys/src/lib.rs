@@ -7,32 +7,32 @@
 //!
 //! # Calls that old systems lack
 //!
-//! Linux 2.6.16 with glibc 2.4 is a goal, not supported yet: each later call is made in one
-//! function, where its fallback will stand.
+//! Linux 2.6.16 with glibc 2.4 suffices. Each later call is made in one function, which does it
+//! the older way where the kernel refuses. Calls are made by their numbers where glibc 2.4 has no
+//! function for them: a weak symbol, or one that `dlsym` finds, would be missing in a static
+//! program. `docs/internals/kernels.md` says what the fallbacks are, and what differs.
 //!
-//! | call | Linux | glibc | made in |
-//! |---|---|---|---|
-//! | `fallocate` | 2.6.23 | 2.10 | [`memory::reserve`] |
-//! | `fallocate`, `FALLOC_FL_PUNCH_HOLE` | 2.6.38 | 2.10 | [`memory::discard`] |
-//! | `memfd_create` | 3.17 | 2.27 | [`memory::MemFd::create`] |
-//! | `fcntl`, `F_DUPFD_CLOEXEC` | 2.6.24 | 2.7 | [`descriptor::duplicate`] |
-//! | `pipe2` | 2.6.27 | 2.9 | [`descriptor::pipe`] |
-//! | `close_range` | 5.9 | 2.34 | [`descriptor::close_all_but`] |
-//! | `recvmsg`, `MSG_CMSG_CLOEXEC` | 2.6.23 | 2.7 | [`socket::receive_fds`] |
-//! | `socket`, `SOCK_CLOEXEC`, `SOCK_NONBLOCK` | 2.6.27 | 2.9 | `socket::unconnected` |
-//! | `socketpair`, `SOCK_CLOEXEC` | 2.6.27 | 2.9 | [`socket::pair`] |
-//! | `accept4` | 2.6.28 | 2.10 | [`socket::accept`] |
-//! | `poll`, `POLLRDHUP` | 2.6.17 | 2.6 | [`poll::hung_up`] |
-//! | `signalfd4` | 2.6.27 | 2.9 | [`signal::SignalQueue::new`] |
-//! | `getrandom` | 3.17 | 2.25 | [`random::number`] |
-//! | `pidfd_open` | 5.3 | - | [`watch::ProcessWatch`], which has a fallback |
-//! | `execvpe` | any | 2.11 | [`child::exec`] |
-//! | `process_vm_readv`, `process_vm_writev` | 3.2 | 2.15 | [`attach::read`], [`attach::write`], [`attach::peek`] |
+//! | call | Linux | made in |
+//! |---|---|---|
+//! | `fallocate` | 2.6.23 | [`memory::reserve`] |
+//! | `memfd_create` | 3.17 | [`memory::MemFd::create`] |
+//! | `fcntl`, `F_DUPFD_CLOEXEC` | 2.6.24 | [`descriptor::duplicate`] |
+//! | `pipe2` | 2.6.27 | [`descriptor::pipe`] |
+//! | `close_range` | 5.9 | [`descriptor::close_all_but`] |
+//! | `recvmsg`, `MSG_CMSG_CLOEXEC` | 2.6.23 | [`socket::receive_fds`] |
+//! | `socket`, `SOCK_CLOEXEC` | 2.6.27 | `socket::unconnected` |
+//! | `socketpair`, `SOCK_CLOEXEC` | 2.6.27 | [`socket::pair`] |
+//! | `accept4` | 2.6.28 | [`socket::accept`] |
+//! | `poll`, `POLLRDHUP` | 2.6.17 | [`poll::hung_up`] |
+//! | `signalfd4` | 2.6.27 | [`signal::SignalQueue::new`] |
+//! | `getrandom` | 3.17 | [`random::number`] |
+//! | `pidfd_open` | 5.3 | [`watch::ProcessWatch`] |
+//! | `ioctl`, `PIDFD_GET_INFO` | 6.13 | [`watch::ProcessWatch::how_ended`] |
+//! | `process_vm_readv`, `process_vm_writev` | 3.2 | [`attach::read`], [`attach::write`], [`attach::peek`] |
 //!
-//! These need none: `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore; `prctl` with
-//! `PR_SET_PTRACER` (3.4) and `madvise` with `MADV_HUGEPAGE` (2.6.38), whose failure changes
-//! nothing; `ioctl` with `PIDFD_GET_INFO` (6.13), after which
-//! [`watch::ProcessWatch::how_ended`] reads /proc. The standard library has fallbacks of its own.
+//! `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore, is made up for by
+//! `descriptor::opened`. The failure of `prctl` with `PR_SET_PTRACER` (3.4) and of `madvise` with
+//! `MADV_HUGEPAGE` (2.6.38) changes nothing. The standard library has fallbacks of its own.
 
 pub mod attach;
 pub mod cache;

@@ -216,9 +216,9 @@ pub fn check_available(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 
 /// What this memory file and others may have: as [`total`], or what its file system still has, if
 /// that is less, without so many bytes of another file, which may not be allocated yet.
-pub fn free_beyond(promised: u64, file: Option<BorrowedFd<'_>>) -> u64 {
+pub fn free_without(reserved: u64, file: Option<BorrowedFd<'_>>) -> u64 {
     let room = file.and_then(unlinked::file_system);
-    room.map_or(u64::MAX, |(_, free)| free.saturating_sub(promised)).min(total())
+    room.map_or(u64::MAX, |(_, free)| free.saturating_sub(reserved)).min(total())
 }
 
 /// What this memory file and others may have together: as [`total`], or the size of its file
@@ -491,9 +491,14 @@ pub fn lack_kills() -> u64 {
     text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
 }
 
+/// What /proc/meminfo says to be available; an estimate before Linux 3.14.
 fn parse_available(meminfo: &str) -> Option<u64> {
-    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
-    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    let field = |name: &str| {
+        let line = meminfo.lines().find_map(|l| l.strip_prefix(name))?;
+        Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+    };
+    let estimate = || Some(field("MemFree:")? + field("Buffers:")? + field("Cached:")?);
+    field("MemAvailable:").or_else(estimate)
 }
 
 #[cfg(test)]
@@ -565,5 +570,8 @@ mod tests {
     #[test]
     fn meminfo() {
         assert_eq!(parse_available("MemTotal: 5 kB\nMemAvailable:   16 kB\n"), Some(16384));
+        let old = "MemTotal: 9 kB\nMemFree: 4 kB\nBuffers: 2 kB\nCached: 1 kB\n";
+        assert_eq!(parse_available(old), Some(7168));
+        assert_eq!(parse_available("MemTotal: 9 kB\nMemFree: 4 kB\n"), None);
     }
 }

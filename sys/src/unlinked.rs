@@ -175,7 +175,7 @@ mod tests {
     fn a_killed_process_leaves_no_name_for_long() {
         let folder = folder("killed");
         let leftover = folder.join(format!("{PREFIX}{:016x}", 5));
-        let foreign = folder.join(format!("{PREFIX}of-somebody"));
+        let foreign = folder.join(format!("{PREFIX}other"));
         for path in [&leftover, &foreign] {
             fs::write(path, "").unwrap();
         }
