@@ -93,11 +93,11 @@ pub fn exec(program: &CStr, args: &[CString], variable: &CStr) -> io::Error {
         (list(args, core::ptr::null()), list(&environment, variable.as_ptr()));
     // SAFETY: nothing else in this process uses the environment before the program does; if that
     // cannot be run, the old one is in place again before the texts of the new one are freed.
-    let old = unsafe { core::mem::replace(&mut *(&raw mut environ), environment.as_ptr()) };
+    let old = unsafe { (&raw mut environ).replace(environment.as_ptr()) };
     // SAFETY: the name and all texts are NUL-terminated, and the lists end with null.
     unsafe { libc::execvp(program.as_ptr(), args.as_ptr()) };
     // SAFETY: as above.
-    unsafe { *(&raw mut environ) = old };
+    unsafe { (&raw mut environ).write(old) };
     io::Error::last_os_error()
 }
 

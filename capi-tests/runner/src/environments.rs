@@ -1,6 +1,6 @@
 //! Jobs whose ranks get different environments, by a script in front of the program.
 
-use crate::build_trees;
+use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase, refusals};
@@ -64,7 +64,7 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn one(script: &str, supernode: &str, lines: &[&str]) -> Result<(), Failure> {
-    let program = refusals::compiled("environments", PROGRAM)?;
+    let program = refusals::compiled("environments", PROGRAM, ClientMode::Par)?;
     let args = ["-c", script, "sh", &program.display().to_string()].map(str::to_string);
     let job = TestJob::new(
         &build_trees::build(),

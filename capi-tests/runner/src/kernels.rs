@@ -67,6 +67,10 @@ fn on(kernel: OldKernel, seed: u64) -> Vec<TestCase> {
             all.push(case);
         }
     }
+    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
+        let name = format!("{prefix}signals::{}", launcher.name());
+        all.push(TestCase::new(name, true, move || signals(version, launcher)));
+    }
     all.push(TestCase::new(format!("{prefix}sys"), true, move || sys_tests(version)));
     all
 }
@@ -103,15 +107,32 @@ const PLACES: &[FilePlace] = &[
     },
 ];
 
-/// `testhello -m`, which attaches the largest segment and touches its ends. It passes, or is
-/// refused before any page is missing.
+/// Attaches the largest segments and touches every page.
+const WHOLE: &str = "#include <gasnet.h>\n#include <stdio.h>\n#include <string.h>\n\
+    int main(int argc, char **argv) {\n\
+    \x20   gasnet_seginfo_t seg[2];\n\
+    \x20   gasnet_node_t me;\n\
+    \x20   size_t most;\n\
+    \x20   if (gasnet_init(&argc, &argv)) return 9;\n\
+    \x20   most = gasnet_getMaxGlobalSegmentSize();\n\
+    \x20   if (most > (size_t)1 << 26) most = (size_t)1 << 26;\n\
+    \x20   if (gasnet_attach(NULL, 0, most, 0)) return 9;\n\
+    \x20   me = gasnet_mynode();\n\
+    \x20   gasnet_getSegmentInfo(seg, 2);\n\
+    \x20   memset(seg[me].addr, 1, seg[me].size);\n\
+    \x20   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
+    \x20   gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
+    \x20   if (me == 0) printf(\"whole: PASS\\n\");\n\
+    \x20   gasnet_exit(0);\n\
+    }\n";
+
+/// The largest segments can be used whole, or the job is refused before any page is missing.
 fn memory_files(
     (version, mode): OldKernel,
     launcher: JobLauncher,
     place: &FilePlace,
 ) -> Result<(), Failure> {
-    let hello = program::named("testhello").ok_or("there is no testhello")?;
-    let program = build_trees::compiled(&hello.source, mode)?.display().to_string();
+    let program = refusals::compiled("whole", WHOLE, mode)?.display().to_string();
     let script = format!(
         "exec unshare -m sh -c 'mount --make-rprivate / && {} && exec \"$@\"' \"$0\" \"$@\"",
         place.script
@@ -122,7 +143,7 @@ fn memory_files(
         args.push(build_trees::build().join("bin/gasnetrun").display().to_string());
         args.extend(["-n", "2"].map(str::to_string));
     }
-    args.extend([program, "-m".to_string()]);
+    args.push(program);
     let tree = build_trees::build();
     let mut job = TestJob::new(&tree, Path::new("/bin/sh"), &args, JobLauncher::Alone, 1);
     if launcher == JobLauncher::PshmNodes {
@@ -135,10 +156,37 @@ fn memory_files(
 
 fn judge(ended: &JobOutcome, runs: bool) -> Result<(), Failure> {
     match runs {
-        true if ended.code == Some(0) && ended.says("testhello: PASS") => Ok(()),
+        true if ended.code == Some(0) && ended.says("whole: PASS") => Ok(()),
         true => Err(ended.trouble("it did not pass")),
         false if ended.code == Some(1) && is_refusal(&ended.output) => Ok(()),
         false => Err(ended.trouble("it was not refused by a line with a remedy")),
+    }
+}
+
+/// SIGUSR1 and SIGTERM reach the supervisor: it prints what the ranks do, and ends the job.
+fn signals(version: &'static str, launcher: JobLauncher) -> Result<(), Failure> {
+    const SCRIPT: &str =
+        "\"$@\" >out 2>&1 & until grep -q 'rank 0 is' out && grep -q 'rank 1 is' out
+        do sleep 0.05; done; kill -USR1 $!; until grep -q 'rank 1 (pid ' out; do sleep 0.05; done
+        kill -TERM $!; wait $!; code=$?; cat out; exit $code";
+    let program = build_trees::compiled(&kills::traffic_source()?, ClientMode::Seq)?;
+    let mut args = ["-c", SCRIPT, "sh"].map(str::to_string).to_vec();
+    args.extend([build_trees::underkernel()?.display().to_string(), version.to_string()]);
+    let tree = build_trees::build();
+    if launcher == JobLauncher::Gasnetrun {
+        args.push(tree.join("bin/gasnetrun").display().to_string());
+        args.extend(["-n", "2"].map(str::to_string));
+    }
+    args.push(program.display().to_string());
+    let mut job = TestJob::new(&tree, Path::new("/bin/sh"), &args, JobLauncher::Alone, 1);
+    if launcher == JobLauncher::PshmNodes {
+        job = job.env("GASNET_PSHM_NODES", "2");
+    }
+    let ended = job.in_own_folder().watchdog(Duration::from_secs(30)).run()?;
+    ended.tidy()?;
+    match ended.code == Some(1) && ended.output.contains("SIGTERM") {
+        true => Ok(()),
+        false => Err(ended.trouble("SIGTERM did not end the job with code 1")),
     }
 }
 

@@ -120,14 +120,14 @@ fn runs(program: &str, args: &[&str]) -> bool {
     c.status().is_ok_and(|s| s.success())
 }
 
-pub(crate) fn compiled(name: &str, source: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn compiled(name: &str, source: &str, mode: ClientMode) -> Result<PathBuf, Failure> {
     let dir = build_trees::build().join("capi-tests/refusals");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let file = dir.join(name).with_extension("c");
     if fs::read_to_string(&file).ok().as_deref() != Some(source) {
         fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
     }
-    build_trees::compiled(&file, ClientMode::Par)
+    build_trees::compiled(&file, mode)
 }
 
 /// Runs a job of `nodes` ranks; `script` ends with `exec "$@"`.
@@ -217,7 +217,7 @@ impl Drop for Group {
 
 /// The kernel kills a rank that runs out of memory; the job ends and says why.
 fn memory(launcher: JobLauncher) -> Result<(), Failure> {
-    let program = compiled("hungry", HUNGRY)?;
+    let program = compiled("hungry", HUNGRY, ClientMode::Par)?;
     let group = Group::new(64 << 20).ok_or("no memory control group can be made")?;
     let script = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.0.display());
     let ended = run(&script, &program, launcher, 2)?;
@@ -239,7 +239,7 @@ fn memory(launcher: JobLauncher) -> Result<(), Failure> {
 
 /// Another user cannot read what the user of the job can.
 fn strangers(launcher: JobLauncher) -> Result<(), Failure> {
-    let program = compiled("stranger", STRANGER)?;
+    let program = compiled("stranger", STRANGER, ClientMode::Par)?;
     let ended = run("exec \"$@\"", &program, launcher, 2)?;
     if ended.code == Some(0) && ended.output.contains("the same user 31, another 0\n") {
         return Ok(());
