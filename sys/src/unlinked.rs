@@ -201,19 +201,17 @@ mod tests {
     #[test]
     fn lengthening_keeps_what_others_have_stored() {
         const PROCESSES: usize = 8;
-        let page = crate::memory::page_size();
+        const PART: usize = 1 << 20;
         let (file, _) = create().unwrap();
+        let map = || Mapping::shared(file.as_fd(), 0, PROCESSES * PART);
         let children: Vec<u32> = (0..PROCESSES)
             .map(|i| {
                 // SAFETY: the child uses no lock that another test may hold, but the allocator's.
                 let Forked::Parent(child) = unsafe { child::fork() }.unwrap() else {
-                    let map = || {
-                        lengthen(file.as_fd(), (PROCESSES * page) as u64)?;
-                        Mapping::shared(file.as_fd(), 0, PROCESSES * page)
-                    };
-                    let Ok(mapping) = map() else { crate::exit_now(1) };
+                    let lengthened = lengthen(file.as_fd(), (PROCESSES * PART) as u64);
+                    let Ok(mapping) = lengthened.and_then(|()| map()) else { crate::exit_now(1) };
                     // SAFETY: within the mapping, to which no reference exists.
-                    unsafe { mapping.as_ptr().add(i * page).write(i as u8 + 1) };
+                    unsafe { mapping.as_ptr().add(i * PART).write_bytes(i as u8 + 1, PART) };
                     crate::exit_now(0)
                 };
                 child
@@ -222,10 +220,11 @@ mod tests {
         for child in children {
             assert_eq!(child::await_child(child), Ended::Exited(0));
         }
-        let mapping = Mapping::shared(file.as_fd(), 0, PROCESSES * page).unwrap();
-        for i in 0..PROCESSES {
+        let mapping = map().unwrap();
+        for i in 0..PROCESSES * PART {
             // SAFETY: as above.
-            assert_eq!(unsafe { mapping.as_ptr().add(i * page).read() }, i as u8 + 1);
+            let byte = unsafe { mapping.as_ptr().add(i).read() };
+            assert_eq!(usize::from(byte), i / PART + 1);
         }
     }
 
