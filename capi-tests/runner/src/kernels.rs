@@ -1,8 +1,9 @@
 //! Jobs as on older kernels: a filter (`capi-tests/underkernel.c`) answers system calls and flags
 //! that are younger as that kernel would. The whole job is below it, launcher included.
 //!
-//! On each kernel: the programs x paths x launchers x ranks, jobs of which a rank is killed,
-//! places for memory files that are full, small or missing, and the tests of crate `sys`.
+//! On each kernel: the programs x paths x launchers x ranks, exits, jobs of which a rank or the
+//! launcher is killed, signals, places for memory files that are full, small or missing, and the
+//! tests of crate `sys`.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -13,7 +14,7 @@ use crate::sample::{self, SampleRandom};
 use crate::starts::is_refusal;
 use crate::test_job::TestJob;
 use crate::test_library::TestLibrary;
-use crate::{Failure, TestCase, kills, refusals};
+use crate::{Failure, TestCase, exits, kills, refusals};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -52,12 +53,15 @@ fn on(kernel: OldKernel, seed: u64) -> Vec<TestCase> {
             matrix::sound(&library, &program, setting)
         }));
     }
-    let mut deaths = kills::over(&library, &prefix);
-    let taken = [random.below(deaths.len() as u64), random.below(deaths.len() as u64)];
-    for (i, case) in deaths.iter_mut().enumerate() {
-        case.sampled = taken.contains(&(i as u64));
+    let mut exits = exits::over(&library, &prefix);
+    exits.retain(|case| case.name.contains(&format!("::{}::", mode.name())));
+    for mut table in [exits, kills::over(&library, &prefix)] {
+        random.shuffle(&mut table);
+        for (i, case) in table.iter_mut().enumerate() {
+            case.sampled = i < 2;
+        }
+        all.extend(table);
     }
-    all.extend(deaths);
     for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
         for place in PLACES {
             let name = format!("{prefix}memory_files::{}::{}", place.name, launcher.name());
@@ -69,7 +73,9 @@ fn on(kernel: OldKernel, seed: u64) -> Vec<TestCase> {
     }
     for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
         let name = format!("{prefix}signals::{}", launcher.name());
-        all.push(TestCase::new(name, true, move || signals(version, launcher)));
+        all.push(TestCase::new(name, true, move || signals(kernel, launcher)));
+        let name = format!("{prefix}killed_starts::{}", launcher.name());
+        all.push(TestCase::new(name, true, move || killed_starts(kernel, launcher)));
     }
     all.push(TestCase::new(format!("{prefix}sys"), true, move || sys_tests(version)));
     all
@@ -128,29 +134,16 @@ const WHOLE: &str = "#include <gasnet.h>\n#include <stdio.h>\n#include <string.h
 
 /// The largest segments can be used whole, or the job is refused before any page is missing.
 fn memory_files(
-    (version, mode): OldKernel,
+    kernel: OldKernel,
     launcher: JobLauncher,
     place: &FilePlace,
 ) -> Result<(), Failure> {
-    let program = refusals::compiled("whole", WHOLE, mode)?.display().to_string();
+    let program = refusals::compiled("whole", WHOLE, kernel.1)?;
     let script = format!(
         "exec unshare -m sh -c 'mount --make-rprivate / && {} && exec \"$@\"' \"$0\" \"$@\"",
         place.script
     );
-    let mut args = vec!["-c".to_string(), script, "sh".to_string()];
-    args.extend([build_trees::underkernel()?.display().to_string(), version.to_string()]);
-    if launcher == JobLauncher::Gasnetrun {
-        args.push(build_trees::build().join("bin/gasnetrun").display().to_string());
-        args.extend(["-n", "2"].map(str::to_string));
-    }
-    args.push(program);
-    let tree = build_trees::build();
-    let mut job = TestJob::new(&tree, Path::new("/bin/sh"), &args, JobLauncher::Alone, 1);
-    if launcher == JobLauncher::PshmNodes {
-        job = job.env("GASNET_PSHM_NODES", "2");
-    }
-    let ended = job.watchdog(Duration::from_secs(60)).run()?;
-    ended.tidy()?;
+    let ended = by_script(&script, kernel, launcher, &program)?;
     judge(&ended, place.runs)
 }
 
@@ -163,16 +156,16 @@ fn judge(ended: &JobOutcome, runs: bool) -> Result<(), Failure> {
     }
 }
 
-/// SIGUSR1 and SIGTERM reach the supervisor: it prints what the ranks do, and ends the job.
-fn signals(version: &'static str, launcher: JobLauncher) -> Result<(), Failure> {
-    const SCRIPT: &str =
-        "\"$@\" >out 2>&1 & until grep -q 'rank 0 is' out && grep -q 'rank 1 is' out
-        do sleep 0.05; done; kill -USR1 $!; until grep -q 'rank 1 (pid ' out; do sleep 0.05; done
-        kill -TERM $!; wait $!; code=$?; cat out; exit $code";
-    let program = build_trees::compiled(&kills::traffic_source()?, ClientMode::Seq)?;
-    let mut args = ["-c", SCRIPT, "sh"].map(str::to_string).to_vec();
-    args.extend([build_trees::underkernel()?.display().to_string(), version.to_string()]);
+/// Runs a script whose arguments are the command of a job of two ranks.
+fn by_script(
+    script: &str,
+    (version, _): OldKernel,
+    launcher: JobLauncher,
+    program: &Path,
+) -> Result<JobOutcome, Failure> {
     let tree = build_trees::build();
+    let mut args = ["-c", script, "sh"].map(str::to_string).to_vec();
+    args.extend([build_trees::underkernel()?.display().to_string(), version.to_string()]);
     if launcher == JobLauncher::Gasnetrun {
         args.push(tree.join("bin/gasnetrun").display().to_string());
         args.extend(["-n", "2"].map(str::to_string));
@@ -182,8 +175,33 @@ fn signals(version: &'static str, launcher: JobLauncher) -> Result<(), Failure> 
     if launcher == JobLauncher::PshmNodes {
         job = job.env("GASNET_PSHM_NODES", "2");
     }
-    let ended = job.in_own_folder().watchdog(Duration::from_secs(30)).run()?;
+    let ended = job.in_own_folder().watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
+    Ok(ended)
+}
+
+/// A job whose launcher is killed at any time of its start leaves nothing behind, once the next
+/// job has run.
+fn killed_starts(kernel: OldKernel, launcher: JobLauncher) -> Result<(), Failure> {
+    const SCRIPT: &str = "for ms in 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9
+        do \"$@\" & sleep 0.00$ms; kill -KILL $!; wait $!; done >/dev/null 2>&1; exec \"$@\"";
+    let hello = program::named("testhello").ok_or("there is no testhello")?;
+    let program = build_trees::compiled(&hello.source, kernel.1)?;
+    let ended = by_script(SCRIPT, kernel, launcher, &program)?;
+    match ended.code == Some(0) && ended.says("testhello: PASS") {
+        true => Ok(()),
+        false => Err(ended.trouble("the job after the killed ones did not pass")),
+    }
+}
+
+/// SIGUSR1 and SIGTERM reach the supervisor: it prints what the ranks do, and ends the job.
+fn signals(kernel: OldKernel, launcher: JobLauncher) -> Result<(), Failure> {
+    const SCRIPT: &str =
+        "\"$@\" >out 2>&1 & until grep -q 'rank 0 is' out && grep -q 'rank 1 is' out
+        do sleep 0.05; done; kill -USR1 $!; until grep -q 'rank 1 (pid ' out; do sleep 0.05; done
+        kill -TERM $!; wait $!; code=$?; cat out; exit $code";
+    let program = build_trees::compiled(&kills::traffic_source()?, kernel.1)?;
+    let ended = by_script(SCRIPT, kernel, launcher, &program)?;
     match ended.code == Some(1) && ended.output.contains("SIGTERM") {
         true => Ok(()),
         false => Err(ended.trouble("SIGTERM did not end the job with code 1")),
