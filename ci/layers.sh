@@ -4,6 +4,7 @@
 #   lines   no Rust file has more than 600 lines
 #   opened  what opens a descriptor moves it above the standard ones: one file makes owned
 #           descriptors of numbers
+#   young   crate sys calls no function that is younger than glibc 2.4, but the system call
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -27,6 +28,14 @@ check_opened() {
         ':!sys/src/descriptor.rs' | sed 's/^/a descriptor that may be 0, 1 or 2: /'
 }
 
-[ $# -gt 0 ] || set -- libc lines opened
+check_young() {
+    young='accept4|close_range|dup3|epoll_create1|epoll_pwait|eventfd|execvpe|explicit_bzero|fallocate|fexecve|futimens'
+    young=$young'|getauxval|getentropy|getrandom|gettid|inotify_init1|memfd_create|mkostemp|pidfd_open|pipe2|preadv|prlimit|prlimit64'
+    young=$young'|process_vm_readv|process_vm_writev|pthread_getname_np|pthread_setname_np|pthread_sigqueue|pwritev|reallocarray|recvmmsg'
+    young=$young'|sched_getcpu|sendmmsg|setns|signalfd|statx|sync_file_range|syncfs|tgkill|timerfd_create|utimensat'
+    git grep -nE "libc::($young)\\(" -- 'sys/src/*.rs' | sed 's/^/younger than glibc 2.4: /'
+}
+
+[ $# -gt 0 ] || set -- libc lines opened young
 wrong=$(for check in "$@"; do "check_$check" || true; done)
 [ -z "$wrong" ] || { echo "$wrong"; exit 1; }
