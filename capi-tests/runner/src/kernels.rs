@@ -77,6 +77,7 @@ fn on(kernel: OldKernel, seed: u64) -> Vec<TestCase> {
         let name = format!("{prefix}killed_starts::{}", launcher.name());
         all.push(TestCase::new(name, true, move || killed_starts(kernel, launcher)));
     }
+    all.push(TestCase::new(format!("{prefix}info"), true, move || info(kernel)));
     // The C library of today aborts on 2.6.16 when threads wait for each other.
     let sys = "--lib -- --test-threads 1 --skip copies_to_and_from_a_process --skip limits::";
     all.push(TestCase::new(format!("{prefix}sys"), true, move || rust_tests(version, "sys", sys)));
@@ -212,6 +213,24 @@ fn signals(kernel: OldKernel, launcher: JobLauncher) -> Result<(), Failure> {
     match ended.code == Some(1) && ended.output.contains("SIGTERM") {
         true => Ok(()),
         false => Err(ended.trouble("SIGTERM did not end the job with code 1")),
+    }
+}
+
+/// The fallbacks are in use: `gasnet_info` prints what memory files are, and how far a put
+/// reaches.
+fn info((version, _): OldKernel) -> Result<(), Failure> {
+    let tree = build_trees::build();
+    let args = [version.to_string(), tree.join("bin/gasnet_info").display().to_string()];
+    let filter = build_trees::underkernel()?;
+    let ended = TestJob::new(&tree, &filter, &args, JobLauncher::Alone, 1).run()?;
+    ended.tidy()?;
+    let lines = [
+        "memory files: files without a name in ",
+        "processes may copy from each other's memory: no",
+    ];
+    match lines.into_iter().find(|line| !ended.says(line)) {
+        Some(line) => Err(ended.trouble(format!("it does not say {line:?}"))),
+        None => Ok(()),
     }
 }
 
