@@ -17,8 +17,8 @@ pub(super) enum LostMessage {
     /// The header of a Long of this rank waits for its data. The sender sends the data first, and
     /// networks with [`SharedHost`](super::portals::SharedHost) deliver in order.
     LongData(JobRank),
-    /// A chunk waits for the reply to its request, but all credits have come back, which come with
-    /// the reply.
+    /// A chunk waits for the reply to its request, but all credits have been returned. Both are
+    /// returned by the reply.
     Reply,
 }
 
