@@ -48,8 +48,10 @@ pub enum WordClass {
     EqShape,
     /// Consumers and losses of event queues.
     EqHead,
-    /// Slots of events.
+    /// Slots of events: whether one is there, of which descriptor and process.
     EventSlot,
+    /// Slots of events: what they say of their messages.
+    EventMessage,
     /// Buffers of the library: messages that have arrived, payloads in the outbox.
     Buffer,
     /// Heads, flags and slots of the rings of frames.
@@ -57,7 +59,7 @@ pub enum WordClass {
 }
 
 /// All of them.
-pub const CLASSES: [WordClass; 19] = [
+pub const CLASSES: [WordClass; 20] = [
     WordClass::ControlHead,
     WordClass::ControlExit,
     WordClass::ControlRank,
@@ -75,6 +77,7 @@ pub const CLASSES: [WordClass; 19] = [
     WordClass::EqShape,
     WordClass::EqHead,
     WordClass::EventSlot,
+    WordClass::EventMessage,
     WordClass::Buffer,
     WordClass::Inbox,
 ];
@@ -153,9 +156,8 @@ const MD: Fields = &[
 const MD_STATE: Fields = &[(64, 8, "state")];
 const EQ_SHAPE: Fields = &[(0, 8, "key"), (8, 8, "ring"), (16, 8, "size")];
 const EQ_HEAD: Fields = &[(64, 8, "head"), (128, 8, "losses.count"), (136, 8, "losses.last")];
-const SLOT: Fields = &[
-    (0, 8, "control"),
-    (8, 8, "what"),
+const SLOT: Fields = &[(0, 8, "control"), (8, 8, "what")];
+const SLOT_MESSAGE: Fields = &[
     (16, 8, "match_bits"),
     (24, 8, "hdr_data"),
     (32, 8, "rlength"),
@@ -294,10 +296,13 @@ impl JobMemory {
             WordClass::EqHead => {
                 self.cell(arena, self.tables(arena)?.eq, 3 * LINE, EQ_HEAD, "EqCell", random)?
             }
-            WordClass::EventSlot => match self.event_slot(arena, random)? {
-                Some(word) => word,
-                None => return Ok(None),
-            },
+            WordClass::EventSlot | WordClass::EventMessage => {
+                let fields = if class == WordClass::EventSlot { SLOT } else { SLOT_MESSAGE };
+                match self.event_slot(arena, fields, random)? {
+                    Some(word) => word,
+                    None => return Ok(None),
+                }
+            }
             WordClass::Buffer => self.buffer(arena, random)?,
             WordClass::Inbox => self.inbox(rank, random),
         };
@@ -384,6 +389,7 @@ impl JobMemory {
     fn event_slot(
         &self,
         arena: u64,
+        fields: Fields,
         random: &mut SampleRandom,
     ) -> Result<Option<SharedWord>, Failure> {
         let (table, count) = self.tables(arena)?.eq;
@@ -397,7 +403,7 @@ impl JobMemory {
         let near = head.wrapping_add(random.below(8)).wrapping_sub(3);
         let i = if random.below(4) == 0 { random.below(size) } else { near % size };
         let name = format!("EventSlot[{i}] of queue {queue}");
-        Ok(Some(field(arena + start + i * LINE, SLOT, &name, random)))
+        Ok(Some(field(arena + start + i * LINE, fields, &name, random)))
     }
 
     /// Mostly one that something was written to; none of an event slot.

@@ -9,9 +9,10 @@
 //! The traffic takes one of five paths, one of them a planted fault of the library that frames it;
 //! the rings of frames are overwritten on that path.
 //!
-//! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. They leave out event
-//! slots, whose damage can still make a job hang. `soak scribbles N [FILTER...]` makes N runs that
-//! match the filters, event slots included, and prints a tally.
+//! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. They leave out
+//! what events say of their messages: a value that is valid for another message can lose one.
+//! `soak scribbles N [FILTER...]` makes N runs that match the filters, these words included, and
+//! prints a tally.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -54,7 +55,7 @@ const FRAMES: TrafficPath =
 /// Writes of one run, all of one class.
 const WRITES: [u32; 4] = [1, 4, 16, 64];
 /// The class without a check that finds all damage: a case draws from the others.
-const UNCHECKED: WordClass = WordClass::EventSlot;
+const UNCHECKED: WordClass = WordClass::EventMessage;
 /// Microseconds between two writes, at most.
 const APART: u64 = 400;
 /// Ranks, and the steps of their traffic: a tenth of a second on 2 CPUs.
@@ -148,7 +149,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     (0..CASES).map(case).collect()
 }
 
-/// Runs the first `count` runs that match these words (`EventSlot` or `events`, for example; a
+/// Runs the first `count` runs that match these words (`EventMessage` or `events`, for example; a
 /// number of a run with `#`), prints what went wrong and the sum; returns whether all ended as
 /// they may.
 pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(String)) -> bool {

@@ -1,6 +1,6 @@
-//! Tests of the ring: whatever its controls hold, what producers claim and what the consumer finds.
+//! Tests of the ring: what producers claim and what the consumer finds, whatever controls hold.
 //!
-//! Part of `ring`, whose private functions they call. Invariant: no test depends on another thread.
+//! Part of `ring`, whose private functions they call. Invariant: each test is one thread.
 
 use super::*;
 
