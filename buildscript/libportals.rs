@@ -498,6 +498,7 @@ fn compile(probe: &Probe) {
     }
     build
         .file("src/conduit/portals/binding/shim.c")
+        .file("src/conduit/portals/binding/system.c")
         .include(&probe.out)
         .std("gnu99")
         // Only this library calls it.

@@ -1,8 +1,8 @@
 //! What a process has when it has become a rank: the parts that the runtime starts from.
 //!
-//! Made in the rank by `supervisor_link` and `single`, used by `runtime::job` and
+//! Made in the rank by `supervisor_link`, `single` and `linked`, used by `runtime::job` and
 //! `process::exit`. Invariant: every part exists except [`Bootstrap::host_memory`] (without it
-//! no rank maps memory of another) and [`Bootstrap::release`].
+//! no rank maps memory of another), [`Bootstrap::network_start`] and [`Bootstrap::release`].
 //!
 //! | part | what it is for |
 //! |---|---|
@@ -12,27 +12,15 @@
 //! | [`ExitNotice`] | the decision to end the job |
 //! | [`HostMemory`] | memory files that the ranks of this host share |
 //! | `one_environment` | whether all ranks have the same environment, so that none is exchanged |
+//! | [`NetworkStart`] | exchange and barrier of ranks that have nothing but the network: to be connected first |
 //! | `release` | ends the use of the launcher's service when the process exits |
 
+use super::collective::{Exchange, JobBarrier};
 use super::exit_notice::ExitNotice;
 use super::key_value::LauncherRelease;
+use super::network_start::NetworkStart;
 use super::placement::Placement;
 use super::rank_id::HostMemory;
-use crate::rank::ByJobRank;
-
-/// The exchange of bytes between all ranks.
-pub trait Exchange: Send + Sync + core::fmt::Debug {
-    /// What each rank gave; all give the same number of bytes. Waits for every rank, and does not
-    /// return if the job ends meanwhile.
-    fn exchange(&self, mine: &[u8]) -> ByJobRank<Vec<u8>>;
-}
-
-/// The barrier of all ranks that needs no network.
-pub trait JobBarrier: Send + Sync + core::fmt::Debug {
-    /// Waits until every rank has called it. Serves no messages, and does not return if the job
-    /// ends meanwhile.
-    fn barrier(&self);
-}
 
 /// What a process has when it has become a rank.
 pub struct Bootstrap {
@@ -48,6 +36,8 @@ pub struct Bootstrap {
     pub host_memory: Option<HostMemory>,
     /// All ranks have been forked from one process, so they have one environment.
     pub one_environment: bool,
+    /// Exchange and barrier need the network, and work once this is connected with it.
+    pub network_start: Option<&'static NetworkStart>,
     /// Must be called once when this process exits, if the launcher wants it.
     pub release: Option<LauncherRelease>,
 }

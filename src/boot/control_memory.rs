@@ -20,7 +20,7 @@
 //! All words are atomics of 8 bytes. Decision and order have a checksum; the text of an answer is
 //! checked when it is read.
 
-use super::decision::{DamagedDecision, ExitCause, ExitDecision};
+use super::decision::{DamagedDecision, ExitDecision};
 use super::error::BootError;
 use crate::rank::LocalRank;
 use crate::report;
@@ -78,9 +78,6 @@ pub struct ControlMemory {
     seen: &'static AtomicU64,
 }
 
-/// What holds if a decision was overwritten.
-const FAILURE: ExitDecision = ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: None };
-
 /// The decision in a word that goes from 0 to one. If the word is damaged, that is a failure,
 /// which one process reports. Async-signal-safe.
 fn valid(word: &AtomicU64, name: &str) -> Option<ExitDecision> {
@@ -89,10 +86,10 @@ fn valid(word: &AtomicU64, name: &str) -> Option<ExitDecision> {
             Ok(decision) => return decision,
             Err(damaged) => damaged,
         };
-        let failure = FAILURE.pack();
+        let failure = ExitDecision::FAILURE.pack();
         if word.compare_exchange(now, failure, Ordering::AcqRel, Ordering::Acquire).is_ok() {
             report::damage_line(format_args!("the word of {name} was overwritten with {now:#x}"));
-            return Some(FAILURE);
+            return Some(ExitDecision::FAILURE);
         }
     }
 }
@@ -232,7 +229,7 @@ impl ControlMemory {
 
     /// Decides on behalf of the supervisor.
     pub(super) fn decide_failure(&self, code: i32) {
-        self.decide(ExitDecision { code, ..FAILURE });
+        self.decide(ExitDecision { code, ..ExitDecision::FAILURE });
     }
 
     /// Orders the ranks to exit, if it was decided that the job ends. Called by the supervisor;
@@ -325,6 +322,7 @@ impl ControlMemory {
 
 #[cfg(test)]
 mod tests {
+    use super::super::decision::ExitCause;
     use super::*;
     use crate::rank::JobRank;
     use std::os::fd::AsFd;
@@ -347,11 +345,11 @@ mod tests {
             let (_file, c) = ControlMemory::create(2, 5).unwrap();
             c.words[DECISION_WORD].store(value, Ordering::Relaxed);
             let success = ExitDecision { code: 0, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
-            assert_eq!(c.decide(success), FAILURE);
-            assert_eq!(c.decision(), Some(FAILURE));
+            assert_eq!(c.decide(success), ExitDecision::FAILURE);
+            assert_eq!(c.decision(), Some(ExitDecision::FAILURE));
             c.order().store(value, Ordering::Relaxed);
             c.check_order();
-            assert_eq!(c.order().load(Ordering::Relaxed), FAILURE.pack());
+            assert_eq!(c.order().load(Ordering::Relaxed), ExitDecision::FAILURE.pack());
         }
     }
 
@@ -391,7 +389,7 @@ mod tests {
         rank.check_order();
         rank.words[DECISION_WORD].store(0, Ordering::Relaxed);
         rank.order().store(0, Ordering::Relaxed);
-        assert_eq!(rank.decide(FAILURE), first);
+        assert_eq!(rank.decide(ExitDecision::FAILURE), first);
     }
 
     #[test]

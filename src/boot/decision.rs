@@ -50,6 +50,20 @@ const fn checksum(covered: u64) -> u64 {
 }
 
 impl ExitDecision {
+    /// What holds if a decision was overwritten.
+    pub(super) const FAILURE: ExitDecision =
+        ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: None };
+
+    /// Whether this decision holds where two ranks decided before they knew of each other: a
+    /// failure prevails over code 0, then the lower rank. An order: merging decisions gives the
+    /// same result in any sequence.
+    pub(super) fn prevails(self, over: ExitDecision) -> bool {
+        let key = |d: ExitDecision| {
+            (d.code == 0, d.rank.map_or(u32::MAX, |r| r.0), d.code, d.cause as u8)
+        };
+        key(self) < key(over)
+    }
+
     /// As a word other than 0, whose low bits are the exit code. A code of more than 16 bits
     /// loses all but the 8 that the system passes on.
     pub(super) fn pack(self) -> u64 {
@@ -101,6 +115,23 @@ mod tests {
             }
         }
         assert_eq!(ExitDecision::unpack(0), Ok(None));
+    }
+
+    #[test]
+    fn a_failure_prevails_then_the_lower_rank() {
+        let of = |rank, code| ExitDecision { code, cause: ExitCause::Exit, rank };
+        let order = [
+            of(Some(JobRank(0)), 9),
+            of(Some(JobRank(2)), 3),
+            of(None, 1),
+            of(Some(JobRank(0)), 0),
+            of(Some(JobRank(1)), 0),
+        ];
+        for (i, &a) in order.iter().enumerate() {
+            for (j, &b) in order.iter().enumerate() {
+                assert_eq!(a.prevails(b), i < j);
+            }
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 use super::error::BootError;
 use super::launcher_variables::{self, LaunchSize};
+use super::linked_launcher::LinkedLaunchers;
 use super::{pmi, pmix};
 use std::ffi::{CStr, CString};
 use sys::process;
@@ -27,6 +28,11 @@ fn is_new(service: Option<String>) -> bool {
     service.is_some_and(|s| used_by_ancestor().is_none_or(|w| w.split(' ').all(|used| used != s)))
 }
 
+/// Whether no ancestor of this process has used this service.
+pub(super) fn is_unused(service: String) -> bool {
+    is_new(Some(service))
+}
+
 /// Whether a launcher offers PMI-1 to this process.
 pub(super) fn has_pmi() -> bool {
     is_new(pmi::service())
@@ -42,9 +48,11 @@ pub(super) fn started_by_rank() -> bool {
     used_by_ancestor().is_some() && !has_pmi() && !has_pmix()
 }
 
-/// Records the services of this process as used, for the programs that it starts.
-pub(super) fn mark_used() {
-    let services = [pmi::service(), pmix::service()].into_iter().flatten();
+/// Records the services of this process as used, for the programs that it starts; `linked` are
+/// those that are functions.
+pub(super) fn mark_used(linked: &LinkedLaunchers) {
+    let linked = [linked.cnos, linked.pmi].map(|l| l.map(|l| l.service()));
+    let services = [pmi::service(), pmix::service()].into_iter().chain(linked).flatten();
     let word = services.fold(process::pid().to_string(), |word, service| word + " " + &service);
     if let Ok(word) = CString::new(word) {
         // SAFETY: no other thread uses the environment during gasnet_init, as its description

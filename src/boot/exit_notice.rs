@@ -1,5 +1,6 @@
-//! How the decision to end the job travels between this rank and its supervisor: through the
-//! control memory and the control socket.
+//! How the decision to end the job travels between this rank and its supervisor, through the
+//! control memory and the control socket; without a supervisor, between the ranks
+//! (`exit_protocol`).
 //!
 //! Called by `process::exit`, by every poll of the network, which loads one word, and by the
 //! calls of `boot` that wait. Everything that can run in a signal handler says so. Invariant:
@@ -9,6 +10,7 @@ use super::control_memory::ControlMemory;
 use super::control_message::ControlHead;
 use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
+use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire, grace_ns};
 use crate::rank::{JobRank, LocalRank};
 use crate::report::{self, MessageLine};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -30,6 +32,8 @@ pub struct ExitNotice {
     pid: u32,
     /// The control socket; `None` without a supervisor.
     socket: Option<OwnedFd>,
+    /// How the ranks of a job without a supervisor end it; `None` for a single rank.
+    protocol: Option<ExitProtocol>,
     /// How messages call the supervisor.
     supervisor: &'static str,
     /// Its end was reported.
@@ -40,14 +44,49 @@ pub struct ExitNotice {
     answering: AtomicBool,
 }
 
+/// How this process left the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExitAgreement {
+    /// The code that the ranks agree on, or that this one knows.
+    pub code: i32,
+    /// A rank that did not take part within its time.
+    pub missing: Option<JobRank>,
+    /// Whether that rank itself was not heard of. Otherwise another rank may be the reason, and
+    /// acts on it.
+    pub is_silent: bool,
+}
+
 impl ExitNotice {
-    /// Makes this process the rank of a job with a supervisor.
+    /// Makes this process a rank of a job without a supervisor: the ranks carry the exit
+    /// themselves. Each of them may take `timeout` nanoseconds to leave after another has.
+    pub(super) fn join_without_supervisor(
+        rank: JobRank,
+        size: u32,
+        timeout: u64,
+    ) -> Result<&'static ExitNotice, BootError> {
+        let memory = ControlMemory::private()?;
+        let protocol = ExitProtocol::new(rank, size, timeout);
+        ExitNotice::new(memory, rank, LocalRank(0), size, None, Some(protocol))
+    }
+
+    /// Makes this process the rank of a job with a supervisor, or of a job of one rank.
     pub(super) fn join(
         memory: ControlMemory,
         rank: JobRank,
         local_rank: LocalRank,
         size: u32,
         supervisor: Option<(OwnedFd, &'static str)>,
+    ) -> Result<&'static ExitNotice, BootError> {
+        ExitNotice::new(memory, rank, local_rank, size, supervisor, None)
+    }
+
+    fn new(
+        memory: ControlMemory,
+        rank: JobRank,
+        local_rank: LocalRank,
+        size: u32,
+        supervisor: Option<(OwnedFd, &'static str)>,
+        protocol: Option<ExitProtocol>,
     ) -> Result<&'static ExitNotice, BootError> {
         let pid = process::pid();
         let (socket, supervisor) = match supervisor {
@@ -71,6 +110,7 @@ impl ExitNotice {
             size,
             pid,
             socket,
+            protocol,
             supervisor,
             loss_reported: AtomicBool::new(false),
             on_exit: OnceLock::new(),
@@ -79,10 +119,16 @@ impl ExitNotice {
     }
 
     /// Whether this process must exit because the job ends; the caller then calls
-    /// `process::exit::follow`. One relaxed load, for hot loops.
+    /// `process::exit::follow_when_due`. One relaxed load, for hot loops.
     #[inline(always)]
     pub fn must_exit(&self) -> bool {
         self.order.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether a process that must exit must do so now. Without a supervisor a rank that has heard
+    /// of an exit may go on for the time of grace. Async-signal-safe.
+    pub fn is_due(&self) -> bool {
+        self.protocol.as_ref().is_none_or(ExitProtocol::is_due)
     }
 
     /// Reports an order to exit that was overwritten. Async-signal-safe.
@@ -105,8 +151,63 @@ impl ExitNotice {
         held
     }
 
-    /// Sends the supervisor the decision: one message, without waiting. Async-signal-safe.
+    /// Connects a rank without a supervisor with the others. From now on they hear of its exit.
+    pub fn connect(&self, wire: &'static dyn ExitWire) {
+        if let Some(protocol) = &self.protocol {
+            protocol.connect(wire);
+        }
+    }
+
+    /// A message of the protocol has arrived, outside of an exit.
+    #[cold]
+    pub fn hear(&self, message: ExitMessage) {
+        let Some(protocol) = &self.protocol else { return };
+        let Some(decision) = protocol.hear(message) else { return };
+        if self.decision().is_none() {
+            protocol.set_due(sys::clock::now_ns() + grace_ns(decision.code));
+            self.memory.decide(decision);
+            self.memory.order_exit();
+        }
+        protocol.notify();
+    }
+
+    /// Serves messages of the protocol while this process waits for other ranks in `boot` or
+    /// `runtime`; exits if the job ends.
+    pub fn serve_exit_messages(&self) {
+        if let Some(wire) = self.protocol.as_ref().and_then(ExitProtocol::wire) {
+            wire.serve();
+        }
+        if self.must_exit() && self.is_due() {
+            self.exit_now();
+        }
+    }
+
+    /// Whether the exit needs the other ranks ([`ExitNotice::agree`]): how long that may take, in
+    /// microseconds.
+    pub fn agreement_us(&self) -> Option<u64> {
+        self.protocol.as_ref().filter(|p| p.wire().is_some()).map(ExitProtocol::longest_us)
+    }
+
+    /// The code with which this process ends: where the ranks carry the exit, it waits until all
+    /// leave, or the time is over. Async-signal-safe as far as the network is.
+    pub fn agree(&self, code: i32) -> ExitAgreement {
+        let alone = ExitAgreement { code, missing: None, is_silent: false };
+        let Some(protocol) = &self.protocol else { return alone };
+        let missing = protocol.await_others();
+        ExitAgreement {
+            code: protocol.decision().map_or(code, |d| d.code),
+            missing,
+            is_silent: missing.is_some() && protocol.is_silent_behind(),
+        }
+    }
+
+    /// Sends the supervisor, or the other ranks, the decision, without waiting. Async-signal-safe
+    /// as far as the network is.
     pub fn notify(&self, decision: ExitDecision) {
+        if let Some(protocol) = &self.protocol {
+            protocol.add(decision);
+            protocol.notify();
+        }
         if let Some(fd) = &self.socket {
             // If it cannot be sent, the supervisor notices the end of this process.
             let message = ControlHead::decided(decision).bytes();

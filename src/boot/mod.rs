@@ -15,7 +15,10 @@
 //! | [`supervisor`] | the process that starts or accepts the ranks, carries their barriers, and ends the job |
 //! | `supervisor_link` | a rank's conversation with its supervisor |
 //! | [`bootstrap`] | what a process has when it has become a rank |
+//! | [`collective`], [`network_start`] | exchange and barrier at start: the traits; over nothing but the network |
+//! | `linked`, [`linked_launcher`] | cnos, PMI as functions of the program: ranks that have nothing but the network |
 //! | [`exit_notice`] | how a rank makes and receives the decision to end the job |
+//! | [`exit_protocol`] | the messages by which ranks without a supervisor carry it |
 //! | [`control_memory`] | that decision and one record per rank, in shared memory; [`decision`] |
 //! | [`control_message`] | the messages between a rank and its supervisor |
 //! | [`rank_id`] | what makes a process a rank: numbers and descriptors |
@@ -23,20 +26,25 @@
 //! | [`options`], `hosts`, [`error`] | the user's choices; the hosts that the user names; errors |
 
 pub mod bootstrap;
+pub mod collective;
 pub mod control_memory;
 pub mod control_message;
 pub mod decision;
 mod detect;
 pub mod error;
 pub mod exit_notice;
+pub mod exit_protocol;
 mod foreign;
 mod fork;
 mod hosts;
 pub mod key_value;
 pub mod launch;
 mod launcher_variables;
+mod linked;
+pub mod linked_launcher;
 mod member;
 mod mpi_state;
+pub mod network_start;
 pub mod options;
 pub mod placement;
 mod pmi;
@@ -67,7 +75,7 @@ use rank_id::RankId;
 /// The job cannot be formed.
 pub fn start(options: &BootOptions) -> Result<Bootstrap, BootError> {
     let started = join(options)?;
-    detect::mark_used();
+    detect::mark_used(&options.linked);
     Ok(started)
 }
 
@@ -78,6 +86,8 @@ fn join(options: &BootOptions) -> Result<Bootstrap, BootError> {
         return Ok(job);
     }
     match spawn_control(options) {
+        SpawnControl::Cnos => linked::join_cnos(options),
+        SpawnControl::Pmi if options.uses_linked_pmi() => linked::join_pmi(options),
         SpawnControl::Pmi => {
             let job = foreign::join(Box::new(Pmi::open(options)?), options)?;
             warn_of_ignored_fork(&job, options);
@@ -112,6 +122,9 @@ fn spawn_control(options: &BootOptions) -> SpawnControl {
         Some(named) => return named,
         None => {}
     }
+    if linked::cnos_size(options) > 1 {
+        return SpawnControl::Cnos;
+    }
     let several = launcher_variables::launch_size().is_none_or(|l| l.processes > 1);
     let forks = options.fork_ranks > 1;
     match () {
@@ -121,6 +134,8 @@ fn spawn_control(options: &BootOptions) -> SpawnControl {
         }
         () if detect::has_pmi() => SpawnControl::Pmi,
         () if detect::has_pmix() => SpawnControl::Pmix,
+        () if linked::cnos_size(options) == 1 => SpawnControl::Cnos,
+        () if linked::finds_pmi(options) => SpawnControl::Pmi,
         () => SpawnControl::Alone,
     }
 }

@@ -4,6 +4,7 @@
 //! Invariant: this file and `hosts` alone read the table of variables.
 
 use super::hosts::HostList;
+use super::linked_launcher::LinkedLaunchers;
 use crate::env::{self, SpawnControl};
 
 /// The user's choices about starting and ending a job.
@@ -18,6 +19,8 @@ pub struct BootOptions {
     pub(super) quiet: bool,
     /// The hosts that the user names for the job.
     pub(super) hosts: Option<HostList>,
+    /// What the system of this process offers as functions.
+    pub(super) linked: LinkedLaunchers,
     exit_timeout: Option<f64>,
     exit_timeout_min: f64,
     exit_timeout_max: f64,
@@ -35,11 +38,17 @@ impl BootOptions {
             spawn_timeout: (spawn_timeout > 0.0).then_some((spawn_timeout * 1e9) as u64),
             quiet: env::QUIET.get(),
             hosts: HostList::from_env(),
+            linked: LinkedLaunchers::default(),
             exit_timeout: env::EXITTIMEOUT.get(),
             exit_timeout_min: env::EXITTIMEOUT_MIN.get(),
             exit_timeout_max: env::EXITTIMEOUT_MAX.get(),
             exit_timeout_factor: env::EXITTIMEOUT_FACTOR.get(),
         }
+    }
+
+    /// The same with what the system offers as functions.
+    pub fn with_linked(self, linked: LinkedLaunchers) -> BootOptions {
+        BootOptions { linked, ..self }
     }
 
     /// Nanoseconds that the ranks of a job of this size may take to exit after the order to exit.

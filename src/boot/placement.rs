@@ -1,8 +1,8 @@
 //! Where the ranks of the job run: which of them share this host, and which of those form a
 //! supernode.
 //!
-//! Made by `supervisor_link` and `single`, read by the runtime. Invariant: in a rank, only this
-//! converts between ranks of the job and ranks of this host.
+//! Made by `supervisor_link`, `single` and `linked`, read by the runtime. Invariant: in a rank,
+//! only this converts between ranks of the job and ranks of this host.
 
 use crate::rank::{JobRank, LocalRank};
 
@@ -22,6 +22,26 @@ impl Placement {
     pub fn one_host(rank: JobRank, size: u32) -> Placement {
         let local = (0..size).map(JobRank).collect();
         Placement { rank, size, local_rank: LocalRank(rank.0), local, supernode_size: u32::MAX }
+    }
+
+    /// No rank of `size` is known to run on the host of another.
+    pub fn apart(rank: JobRank, size: u32) -> Placement {
+        Placement {
+            rank,
+            size,
+            local_rank: LocalRank(0),
+            local: [rank].into(),
+            supernode_size: u32::MAX,
+        }
+    }
+
+    /// The same where `hosts` names the host of each rank, by rank.
+    pub fn with_hosts(self, hosts: &[u32]) -> Placement {
+        let own = hosts[self.rank.index()];
+        let ranks = (0..self.size).map(JobRank);
+        let local: Box<[JobRank]> = ranks.filter(|r| hosts[r.index()] == own).collect();
+        let before = local.iter().filter(|r| r.0 < self.rank.0).count();
+        Placement { local_rank: LocalRank(before as u32), local, ..self }
     }
 
     /// The same with supernodes of at most `most` ranks; 0 for no limit.
@@ -94,5 +114,15 @@ mod tests {
         assert!((0..5).all(|r| !none.shares_memory(JobRank(r))));
         assert_eq!(none.local_rank_of(JobRank(5)), None);
         assert_eq!(none.job_rank(LocalRank(4)), Some(JobRank(4)));
+    }
+
+    #[test]
+    fn ranks_of_a_host_are_those_with_its_number() {
+        let apart = Placement::apart(JobRank(3), 5);
+        assert_eq!((apart.local_size(), apart.local_rank()), (1, LocalRank(0)));
+        let p = apart.with_hosts(&[7, 9, 9, 7, 7]);
+        assert_eq!((p.local_size(), p.local_rank()), (3, LocalRank(1)));
+        assert_eq!(p.local_rank_of(JobRank(4)), Some(LocalRank(2)));
+        assert_eq!((p.local_rank_of(JobRank(1)), p.is_one_supernode()), (None, false));
     }
 }

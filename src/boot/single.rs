@@ -3,7 +3,8 @@
 //! Used by [`super::start`] and `boot::foreign` for a job that has only this process. Invariants:
 //! exchange and barrier return at once; the control memory is private.
 
-use super::bootstrap::{Bootstrap, Exchange, JobBarrier};
+use super::bootstrap::Bootstrap;
+use super::collective::{Exchange, JobBarrier};
 use super::control_memory::ControlMemory;
 use super::error::BootError;
 use super::exit_notice::ExitNotice;
@@ -40,6 +41,7 @@ pub fn start() -> Result<Bootstrap, BootError> {
         exit,
         host_memory: Some(HostMemory::create()?),
         one_environment: true,
+        network_start: None,
         release: None,
     })
 }

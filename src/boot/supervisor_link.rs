@@ -3,7 +3,8 @@
 //! Made by every launcher but that of single ranks, used through [`Exchange`] and [`JobBarrier`].
 //! Invariants: a hang-up of the supervisor ends every wait; one thread converses at a time.
 
-use super::bootstrap::{Bootstrap, Exchange, JobBarrier};
+use super::bootstrap::Bootstrap;
+use super::collective::{Exchange, JobBarrier};
 use super::control_memory::ControlMemory;
 use super::control_message::{self, Assembly, ControlHead, ControlKind};
 use super::error::BootError;
@@ -58,6 +59,7 @@ pub(super) fn join(id: RankId, supervisor: &'static str) -> Result<Bootstrap, Bo
         exit,
         host_memory: Some(host_memory),
         one_environment: false,
+        network_start: None,
         release: None,
     })
 }

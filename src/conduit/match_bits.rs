@@ -52,6 +52,9 @@ pub(super) enum TargetMd {
     Sys = 5,
     /// Requests that need no space in a buffer: all header, or with a body in their event.
     ReqHdr = 6,
+    /// The exchanges of a start without memory files.
+    #[cfg(any(feature = "libportals", test))]
+    Start = 7,
 }
 
 /// What a message is.

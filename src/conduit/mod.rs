@@ -22,6 +22,7 @@
 //! | `config`, `memory`, `sync`, `primitive` | parameters; buffers; locks and lists; atomics, which models replace |
 //! | `upcall` | what the conduit asks of the layer above |
 //! | `portals` | the Portals calls that the conduit makes, and their implementations |
+//! | `start_exchange` | the exchange of bytes at a start without memory files |
 //! | `state` | [`Conduit`]: all of these as one |
 //!
 //! And one for each thing that a conduit does:
@@ -93,6 +94,8 @@ mod request_recv;
 mod request_send;
 mod rplsb;
 mod safe;
+#[cfg(any(feature = "libportals", test))]
+mod start_exchange;
 mod state;
 mod sync;
 mod system;

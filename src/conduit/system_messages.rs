@@ -32,6 +32,22 @@ impl<P: Portals> Conduit<P> {
         self.send_own(rank, m);
     }
 
+    /// Serves SYS_EQ and nothing else: for a rank that waits without polling.
+    pub fn poll_system<U: Upcall>(&self, up: U) {
+        self.serve_sys(up);
+    }
+
+    /// Takes the messages of the upper layer off SYS_EQ, and drops the conduit's own: for a rank
+    /// that exits. Takes no lock but tries that of the queue.
+    pub fn take_system(&self, into: &mut dyn FnMut(JobRank, SystemMessage)) {
+        while let Some(e) = self.sys.queue.take(&self.portals, &mut InlineBody::default()) {
+            let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
+            if e.kind == MdEventKind::PutEnd && message.id < 0x80 {
+                into(source, message);
+            }
+        }
+    }
+
     /// Serves SYS_EQ.
     #[cold]
     pub(super) fn serve_sys<U: Upcall>(&self, up: U) -> bool {

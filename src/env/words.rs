@@ -8,6 +8,8 @@ pub enum SpawnControl {
     Alone,
     /// `gasnet_init` forks the ranks.
     Fork,
+    /// By the functions of an XT-class system that the program is linked with.
+    Cnos,
     /// Through the launcher's PMI.
     Pmi,
     /// Through the launcher's PMIx.

@@ -2,18 +2,20 @@
 //! lost supervisor.
 //!
 //! Called by `capi`, by every wait that finds the job ending, by signal handlers, and by the C
-//! library at exit. Invariants: nothing here allocates, waits for a lock of the library, or
-//! calls Portals, since it may run in a signal handler that interrupted anything. One thread of
-//! a process exits; the others stay where they are until `_exit`. Only the process that called
+//! library at exit. Invariants: nothing here allocates or waits for a lock of the library, since
+//! it may run in a signal handler that interrupted anything. Portals is called only in a job
+//! without a supervisor, and an alarm ends the process if such a call does not return. One thread
+//! of a process exits; the others stay where they are until `_exit`. Only the process that called
 //! `gasnet_init` acts; its forked children are not part of the job.
 //!
 //! [`exit`] decides the end of the job (the first exit wins), sends one message to the
 //! supervisor, flushes the C streams under an alarm, and ends the process with the agreed code.
-//! `boot::supervisor` notifies the other ranks.
+//! `boot::supervisor` notifies the other ranks. Without a supervisor the message goes to the
+//! other ranks, and the process ends when all leave ([`ExitNotice::agree`]).
 
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::decision::ExitCause;
-use crate::boot::exit_notice::ExitNotice;
+use crate::boot::exit_notice::{ExitAgreement, ExitNotice};
 use crate::boot::key_value::LauncherRelease;
 use crate::{fault, report};
 use core::ffi::c_void;
@@ -35,11 +37,18 @@ static EXITING_THREAD: AtomicU32 = AtomicU32::new(0);
 static CODE: AtomicI32 = AtomicI32::new(0);
 /// The thread that exits has begun to flush.
 static FLUSHING: AtomicBool = AtomicBool::new(false);
+/// How far the wait for the ranks of a job without a supervisor is: one of the three below.
+static AGREEMENT: AtomicU32 = AtomicU32::new(NOT_BEGUN);
+const NOT_BEGUN: u32 = 0;
+const WAITING: u32 = 1;
+const OVER: u32 = 2;
 /// Called once before this process flushes its streams.
 static HOOKS: [OnceLock<fn()>; 4] = [const { OnceLock::new() }; 4];
 static HOOKS_CALLED: AtomicBool = AtomicBool::new(false);
 /// Microseconds that the flush may take when this process decided to exit.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
+/// The alarm comes so much later than the deadline of the wait for other ranks.
+const ALARM_MARGIN_US: u64 = 500_000;
 /// Microseconds that the flush may take when it follows a peer: the supervisor is waiting.
 const FOLLOW_FLUSH_US: u64 = 500_000;
 
@@ -101,6 +110,15 @@ fn decide_exit_code(notice: &ExitNotice, code: i32) -> i32 {
     let decision = notice.decide(code, ExitCause::Exit);
     notice.notify(decision);
     decision.code
+}
+
+/// [`follow`], unless this rank may still go on for a moment.
+#[cold]
+#[inline(never)]
+pub fn follow_when_due() {
+    if notice().is_none_or(ExitNotice::is_due) {
+        follow();
+    }
 }
 
 /// Exits because the job ends ([`ExitNotice::must_exit`]). A SIGQUIT handler that the client
@@ -173,6 +191,48 @@ fn flush_and_exit(code: i32, flush_us: u64) -> ! {
         flush_stats();
         flush_streams(code, flush_us);
     }
+    end(code)
+}
+
+/// Ends this process: at once, or with the other ranks if there is no supervisor. That may be
+/// impossible: they do not answer, or this process was interrupted inside the network. Then the
+/// alarm comes.
+fn end(code: i32) -> ! {
+    let agreement = notice().and_then(|n| Some((n, n.agreement_us()?)));
+    let Some((notice, us)) = agreement else { sys::exit_now(code) };
+    CODE.store(code, Ordering::Release);
+    match AGREEMENT.fetch_max(WAITING, Ordering::AcqRel) {
+        NOT_BEGUN => handle_faults(us + ALARM_MARGIN_US),
+        WAITING => end_alone(code),
+        _ => sys::exit_now(code),
+    }
+    let agreed = notice.agree(code);
+    AGREEMENT.store(OVER, Ordering::Release);
+    if !ends_alone(notice, &agreed) {
+        release_launcher();
+        sys::exit_now(agreed.code);
+    }
+    end_alone(agreed.code)
+}
+
+/// Whether the launcher must end the ranks that did not take part: if one is silent, the next rank
+/// says so.
+fn ends_alone(notice: &ExitNotice, agreed: &ExitAgreement) -> bool {
+    let Some(missing) = agreed.missing.filter(|_| agreed.is_silent) else { return false };
+    report::line(format_args!(
+        "rank {}: rank {missing} has not called the library since the job began to end with exit \
+         code {}; the launcher must end it",
+        notice.rank(),
+        agreed.code
+    ));
+    true
+}
+
+/// Ends this process so that a launcher ends the job: any failure of a rank makes it do that.
+fn end_alone(code: i32) -> ! {
+    if code & 0xff == 0 {
+        process::kill(process::pid(), Signal::KILL);
+    }
     sys::exit_now(code)
 }
 
@@ -204,6 +264,16 @@ fn release_launcher() {
 /// inconsistent or locked by a thread that never unlocks it: then a fault or the alarm ends the
 /// process, still with `code`.
 fn flush_streams(code: i32, us: u64) {
+    CODE.store(code, Ordering::Release);
+    handle_faults(us);
+    sys::stdio::flush();
+    if notice().is_none_or(|n| n.agreement_us().is_none()) {
+        release_launcher();
+    }
+}
+
+/// From now on a fault, and an alarm after this time, run [`on_exit_fault`].
+fn handle_faults(us: u64) {
     const FAULTS: [Signal; 10] = [
         Signal::ALRM,
         Signal::SEGV,
@@ -216,18 +286,16 @@ fn flush_streams(code: i32, us: u64) {
         Signal::HUP,
         Signal::PIPE,
     ];
-    CODE.store(code, Ordering::Release);
     for s in FAULTS {
-        signal::handle(s, on_flush_fault, true);
+        signal::handle(s, on_exit_fault, true);
     }
     signal::unblock(&SignalSet::of(&FAULTS));
     signal::alarm_us(us);
-    sys::stdio::flush();
-    release_launcher();
 }
 
-extern "C" fn on_flush_fault(_: Signal, _: &SignalInfo, _: *mut c_void) {
-    sys::exit_now(CODE.load(Ordering::Acquire))
+/// A flush or the wait for the other ranks has failed, or took too long.
+extern "C" fn on_exit_fault(_: Signal, _: &SignalInfo, _: *mut c_void) {
+    end(CODE.load(Ordering::Acquire))
 }
 
 /// The kernel reports an event on the control socket.
@@ -247,6 +315,30 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
     sys::set_errno(errno);
 }
 
+/// The wait for the other ranks at the end of the program; whether the C library may go on with
+/// its exit. It flushes first: after a failure the launcher may end the ranks that remain.
+fn wait_at_exit(notice: &ExitNotice, code: i32) -> bool {
+    let Some(us) = notice.agreement_us() else { return true };
+    CODE.store(code, Ordering::Release);
+    let alarm = signal::action(Signal::ALRM);
+    signal::handle(Signal::ALRM, on_exit_fault, true);
+    signal::unblock(&SignalSet::of(&[Signal::ALRM]));
+    signal::alarm_us(us + FLUSH_US.load(Ordering::Relaxed) + ALARM_MARGIN_US);
+    sys::stdio::flush();
+    AGREEMENT.store(WAITING, Ordering::Release);
+    let agreed = notice.agree(code);
+    AGREEMENT.store(OVER, Ordering::Release);
+    signal::alarm_us(0);
+    signal::restore(Signal::ALRM, &alarm);
+    if ends_alone(notice, &agreed) {
+        end_alone(agreed.code);
+    }
+    if agreed.code != code {
+        sys::exit_now(agreed.code);
+    }
+    true
+}
+
 /// The program called `exit` or returned from `main`; the exit handlers that it registered after
 /// `gasnet_init` have run.
 extern "C" fn at_exit(code: i32, _: *mut c_void) {
@@ -260,8 +352,10 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         // The C library continues: earlier exit handlers, destructors, streams.
         signal::ignore(Signal::QUIT);
         flush_stats();
-        release_launcher();
-        return;
+        if wait_at_exit(notice, code) {
+            release_launcher();
+            return;
+        }
     }
     flush_and_exit(agreed, FLUSH_US.load(Ordering::Relaxed))
 }

@@ -6,7 +6,9 @@
 
 use super::handlers::ContextHandler;
 use super::job::Ctx;
-use crate::conduit::{AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, Upcall};
+use crate::conduit::{
+    AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, SystemMessage, Upcall,
+};
 use crate::rank::JobRank;
 use crate::report;
 use crate::trace::{self, EventDetail, Letter, Probe};
@@ -219,6 +221,11 @@ impl Upcall for Ctx {
 
     fn op_done(self, op: OpId) {
         self.job.ops.complete(op);
+    }
+
+    #[cold]
+    fn system(self, _: JobRank, message: SystemMessage) {
+        self.system_message(message);
     }
 
     fn pause(self, round: u32, need: ResourceNeed) {

@@ -118,7 +118,7 @@ impl GasnetJob {
     /// Exits if the job has ended. One load.
     pub fn leave_if_ending(&self) {
         if self.boot.exit.must_exit() {
-            exit::follow();
+            exit::follow_when_due();
         }
     }
 }

@@ -19,6 +19,7 @@
 //! | `wait`, `wait_mode`, `activity` | spinning, yielding and sleeping; how soon; what each thread waits for |
 //! | `hsl`, `checks`, `held_locks` | handler-safe locks; the debug checks; what a thread holds |
 //! | `error` | the error codes |
+//! | `exit_messages` | the messages by which ranks without a supervisor exit |
 //! | `subsystem` | the state of the extended layer, and its share in polling |
 //! | `status`, `counters`, `records` | what this rank reports; the statistics files; records of the trace about the job |
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
@@ -32,6 +33,7 @@ pub mod client;
 pub mod counters;
 pub mod endpoint;
 mod error;
+mod exit_messages;
 pub mod handlers;
 mod held_locks;
 pub mod hsl;

@@ -6,6 +6,7 @@
 use super::client::{GasnetClient, ThreadMode};
 use super::counters::StatsFiles;
 use super::endpoint::Endpoint;
+use super::exit_messages::JobExitWire;
 use super::handlers::{ContextHandler, HandlerEntry};
 use super::job::{Ctx, GasnetJob};
 use super::ops::Ops;
@@ -33,7 +34,8 @@ impl GasnetJob {
     /// Makes this process a rank of the job. Collective; ends the process with a message if
     /// that is impossible.
     pub fn start(client: GasnetClient) -> &'static GasnetJob {
-        let boot = boot::start(&BootOptions::from_env()).unwrap_or_else(|e| {
+        let options = BootOptions::from_env().with_linked(conduit::network::linked());
+        let boot = boot::start(&options).unwrap_or_else(|e| {
             report::fatal(format_args!("gasnet_init(): {}", e.cause), format_args!("{}", e.remedy))
         });
         GasnetJob::start_from(boot, client)
@@ -61,15 +63,25 @@ impl GasnetJob {
             .get()
             .map(|n| n as u64)
             .or((client.max_segsize != 0).then_some(client.max_segsize));
-        let local_size = boot.placement.local_size();
-        let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable());
-
         let config = conduit::Config::from_env(size, max_threads);
         let interface = OpenInterface::open(interface_ranks(&boot), &config)
             .unwrap_or_else(|e| no_interface(&e));
         let peers = find_peers(&boot, &interface);
+        if boot.network_start.is_some() {
+            let hosts: Vec<u32> = peers.iter().map(|id| id.nid).collect();
+            boot.placement = boot.placement.with_hosts(&hosts);
+        }
+        let local_size = boot.placement.local_size();
+        let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable());
+        let (start_interface, pt, addresses) =
+            (interface.start_interface(), config.pt_am, peers.clone());
         let conduit =
             JobConduit::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
+        if let (Some(start), Some(interface)) = (boot.network_start, start_interface) {
+            let network = interface.open(pt, rank, &addresses).unwrap_or_else(|e| no_network(&e));
+            // The conduit of a rank whose barrier has returned can receive from this one.
+            start.connect(network);
+        }
         let scratch = boot
             .host_memory
             .as_ref()
@@ -99,6 +111,9 @@ impl GasnetJob {
             signals::set_network(base, bytes, memory_limit(&job.boot));
         }
         process::set_job(job);
+        if job.boot.network_start.is_some() {
+            job.boot.exit.connect(Box::leak(Box::new(JobExitWire(job))));
+        }
         job
     }
 
@@ -189,21 +204,30 @@ fn interface_ranks(boot: &Bootstrap) -> InterfaceRanks {
         local_rank: placement.local_rank(),
         local_size: placement.local_size(),
         arena,
+        by_system: boot.network_start.is_some(),
     }
 }
 
-/// The addresses of all ranks, by rank; every interface is open when it returns. Ends the job if
-/// the ranks are not all on the same network.
+/// The addresses of all ranks, by rank; every interface is open when it returns, unless the system
+/// has started the job. Ends the job if the ranks are not all on the same network.
 fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
+    let (rank, size) = (boot.placement.rank(), boot.placement.size());
+    if boot.network_start.is_some() {
+        return match interface.known_peers(rank, size, true) {
+            Ok(Some(peers)) => peers,
+            Ok(None) => no_interface(&"the system does not know the addresses of the ranks"),
+            Err(e) => no_interface(&e),
+        };
+    }
     let (kind, id) = (interface.kind(), interface.id());
     let mine = [kind as u32, id.nid, id.pid].map(u32::to_ne_bytes).concat();
     let mut peers = Vec::new();
-    for (rank, b) in boot.exchange.exchange(&mine).ranked() {
+    for (other, b) in boot.exchange.exchange(&mine).ranked() {
         let word = |i: usize| u32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
         if word(0) != kind as u32 {
             report::fatal(
                 format_args!(
-                    "gasnet_init(): this rank runs on the network {}, but rank {rank} does not",
+                    "gasnet_init(): this rank runs on the network {}, but rank {other} does not",
                     kind.name()
                 ),
                 format_args!("Give all ranks the same GASNET_NETWORK and the same library."),
@@ -211,7 +235,7 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
         }
         peers.push(PortalsId { nid: word(4), pid: word(8) });
     }
-    match interface.known_peers(boot.placement.rank(), boot.placement.size()) {
+    match interface.known_peers(rank, size, false) {
         Ok(known) => known.unwrap_or(peers),
         Err(e) => no_interface(&e),
     }

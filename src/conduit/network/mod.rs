@@ -15,13 +15,19 @@
 //! | `emulation`, `libportals` | name, remedies and description of each network |
 
 #[cfg(feature = "libportals")]
-use super::portals::binding::Binding;
+use super::portals::binding::{self, Binding};
 #[cfg(feature = "emulation")]
 use super::portals::emulation::Emulation;
 use super::portals::{OpenError, Portals, PortalsError, PortalsId, SharedHost, TrafficCounters};
-use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, Upcall};
+#[cfg(feature = "libportals")]
+use super::start_exchange::StartExchange;
+use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, SystemMessage, Upcall};
+use crate::boot::linked_launcher::LinkedLaunchers;
+use crate::boot::network_start::NetworkCollective;
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::rank::{JobRank, LocalRank};
+#[cfg(feature = "libportals")]
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use std::os::fd::OwnedFd;
 
@@ -52,6 +58,18 @@ pub struct InterfaceRanks {
     pub local_size: u32,
     /// An empty memory file that all ranks of the host have, if they can share memory.
     pub arena: Option<OwnedFd>,
+    /// The functions of the system have started the job ([`linked`]): its launcher has given the
+    /// network what it needs, and knows the addresses.
+    pub by_system: bool,
+}
+
+/// What the system offers as functions, if the network that the user chose binds them.
+pub fn linked() -> LinkedLaunchers {
+    #[cfg(feature = "libportals")]
+    if chosen() == NetworkKind::Libportals {
+        return binding::linked();
+    }
+    LinkedLaunchers::default()
 }
 
 /// An open network interface.
@@ -83,11 +101,14 @@ impl OpenInterface {
             .map(OpenInterface::Emulation),
             #[cfg(feature = "libportals")]
             NetworkKind::Libportals => {
-                let arena = ranks.arena.map_or_else(
-                    || sys::memory::MemFd::create(c"gasnet-arena").map(OwnedFd::from),
-                    Ok,
-                );
-                let arena = arena.map_err(|e| OpenError(alloc::format!("no memory file: {e}")))?;
+                let arena = match ranks.arena {
+                    None if !ranks.by_system => {
+                        let file = sys::memory::MemFd::create(c"gasnet-arena");
+                        let failure = |e| OpenError(alloc::format!("no memory file: {e}"));
+                        Some(OwnedFd::from(file.map_err(failure)?))
+                    }
+                    arena => arena,
+                };
                 Binding::open(arena, ranks.rank, ranks.size, config).map(OpenInterface::Libportals)
             }
             #[allow(unreachable_patterns)]
@@ -105,7 +126,8 @@ impl OpenInterface {
         }
     }
 
-    /// The addresses of all processes, by rank, where the network's own launcher has set them.
+    /// The addresses of all processes, by rank, where the network's own launcher has set them; all
+    /// processes have opened their interfaces, unless the job was started `by_system`.
     ///
     /// # Errors
     /// They are not those of a job of `size` in which we have this rank.
@@ -113,13 +135,24 @@ impl OpenInterface {
         &self,
         rank: JobRank,
         size: u32,
+        by_system: bool,
     ) -> Result<Option<Vec<PortalsId>>, OpenError> {
-        let _ = (rank, size);
+        let _ = (rank, size, by_system);
         match self {
             #[cfg(feature = "emulation")]
             OpenInterface::Emulation(_) => Ok(None),
             #[cfg(feature = "libportals")]
-            OpenInterface::Libportals(p) => p.known_peers(rank, size),
+            OpenInterface::Libportals(p) => p.known_peers(rank, size, by_system),
+        }
+    }
+
+    /// The interface for the exchanges of a start without memory files.
+    pub fn start_interface(&self) -> Option<StartInterface> {
+        match self {
+            #[cfg(feature = "emulation")]
+            OpenInterface::Emulation(_) => None,
+            #[cfg(feature = "libportals")]
+            OpenInterface::Libportals(p) => Some(StartInterface(p.once_more())),
         }
     }
 
@@ -131,6 +164,28 @@ impl OpenInterface {
             #[cfg(feature = "libportals")]
             OpenInterface::Libportals(p) => p.id(),
         }
+    }
+}
+
+/// The interface of a process, for the exchanges of a start without memory files.
+#[derive(Debug)]
+pub struct StartInterface(#[cfg(feature = "libportals")] Binding);
+
+impl StartInterface {
+    /// Makes the rank ready for messages of the others, over this portal table entry.
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    pub fn open(
+        self,
+        pt: u32,
+        me: JobRank,
+        peers: &[PortalsId],
+    ) -> Result<&'static dyn NetworkCollective, PortalsError> {
+        #[cfg(feature = "libportals")]
+        return Ok(Box::leak(Box::new(StartExchange::open(self.0, pt, me, peers)?)));
+        #[cfg(not(feature = "libportals"))]
+        unreachable!("no network of this build needs it: {pt} {me} {peers:?}");
     }
 }
 
@@ -229,6 +284,24 @@ impl JobConduit {
     #[inline(always)]
     pub fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
         over!(self, c => c.reply(up, token, m))
+    }
+
+    /// [`Conduit::send_system`]
+    #[cold]
+    pub fn send_system(&self, rank: JobRank, message: SystemMessage) {
+        over!(self, c => c.send_system(rank, message))
+    }
+
+    /// [`Conduit::poll_system`]
+    #[cold]
+    pub fn poll_system<U: Upcall>(&self, up: U) {
+        over!(self, c => c.poll_system(up))
+    }
+
+    /// [`Conduit::take_system`]
+    #[cold]
+    pub fn take_system(&self, into: &mut dyn FnMut(JobRank, SystemMessage)) {
+        over!(self, c => c.take_system(into))
     }
 
     /// [`Conduit::poll`]

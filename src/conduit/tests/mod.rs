@@ -1,6 +1,5 @@
 //! The conduit under test: several processes of a job in one process, over the fake network and
 //! over the emulation, with limits so small that everything runs out all the time.
-//!
 //! Each process is a [`Rank`] with a segment on the heap; its client threads are threads of the
 //! test. Every test runs under a watchdog that ends the test program with the state of all ranks.
 
@@ -15,6 +14,7 @@ mod latency;
 mod outbox;
 mod placed;
 mod polls;
+mod start_exchange;
 mod traffic;
 mod variables;
 

@@ -11,7 +11,9 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `shim.h`, `shim.c` | what only C can say of any vendor's header |
+//! | `system.h`, `system.c` | weak references to the functions of CNOS and PMI |
 //! | `sys` | what bindgen made of it |
+//! | `system` | CNOS and PMI, if the program has them |
 //! | `ranks` | which processes are where: what the library receives, and what the system knows |
 
 // How wide a type is, the header says.
@@ -19,6 +21,9 @@
 
 mod ranks;
 mod sys;
+mod system;
+
+pub use system::linked;
 
 use super::{
     EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NoDirect,
@@ -34,8 +39,8 @@ use core::ffi::{CStr, c_char, c_int};
 use core::mem::{MaybeUninit, zeroed};
 use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
-use ranks::peer;
 use std::os::fd::OwnedFd;
+use system::peer;
 
 /// Error codes, without their sign.
 const OK: u32 = code(sys::GASNETI_PTL_OK as c_int);
@@ -114,12 +119,13 @@ pub fn loaded_file() -> String {
 
 impl Binding {
     /// Opens the interface of the process with this rank of a job of `size`; `shared` is an empty
-    /// memory file that all processes of this host have, for a library that wants one.
+    /// memory file that all processes of this host have, for a library that wants one, unless the
+    /// launcher of that library has started the job.
     ///
     /// # Errors
     /// What the library lacks or does wrong, with its file.
     pub fn open(
-        shared: OwnedFd,
+        shared: Option<OwnedFd>,
         rank: JobRank,
         size: u32,
         config: &Config,
@@ -135,16 +141,16 @@ impl Binding {
     }
 
     fn open_any(
-        shared: OwnedFd,
+        shared: Option<OwnedFd>,
         rank: JobRank,
         size: u32,
         config: &Config,
     ) -> Result<Binding, OpenError> {
         same_names()?;
         let wanted = sys::gasneti_ptl_limits {
-            mes: 16 + 2 * config.match_entries() as c_int,
-            mds: 16 + config.reqrb_buffers as c_int + config.descriptors() as c_int,
-            eqs: 5,
+            mes: 17 + 2 * config.match_entries() as c_int,
+            mds: 18 + config.reqrb_buffers as c_int + config.descriptors() as c_int,
+            eqs: 6,
             pt_index: config.pt_rar.max(config.pt_am) as c_int,
         };
         let mut limits = wanted;
@@ -182,7 +188,8 @@ impl Binding {
         Ok(this)
     }
 
-    /// The addresses of all processes as the system or its launcher knows them, if it does.
+    /// The addresses of all processes as the system or its launcher knows them, if it does;
+    /// `by_system` says that the functions of the system have started the job.
     ///
     /// # Errors
     /// They are not those of a job of `size`, or not ours at `rank`.
@@ -190,8 +197,15 @@ impl Binding {
         &self,
         rank: JobRank,
         size: u32,
+        by_system: bool,
     ) -> Result<Option<Vec<PortalsId>>, OpenError> {
-        ranks::known(rank, size, self.id, self.ni.0)
+        ranks::known(rank, size, self.id, self.ni.0, by_system)
+    }
+
+    /// The same interface once more, with counters of its own: for what is no traffic of the
+    /// client.
+    pub fn once_more(&self) -> Binding {
+        Binding { sent: CachePadded::default(), ..*self }
     }
 
     #[inline]

@@ -7,20 +7,20 @@
 //! A library that serves the processes of one host by shared memory needs a memory file and a
 //! rank map. Where no launcher of its own has set them, [`tell`] sets them from what our launcher
 //! knows. [`known`] asks the system of Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`,
-//! `cnos_get_nidpid_map`, looked up by name in the running program), then the rank map of a
-//! launcher. Where neither exists, the processes exchange their addresses (`runtime::job`).
+//! `cnos_get_nidpid_map`, if the program is linked with them), then the rank map of a launcher.
+//! Where neither exists, the processes exchange their addresses: through PMI's functions if these
+//! have started the job, else through ours (`runtime::start`).
 
 use super::super::{OpenError, PortalsId};
 use super::sys;
+use super::system::{self, AddressMap, fabric_variable};
 use crate::env;
 use crate::rank::JobRank;
 use alloc::ffi::CString;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::ffi::{CStr, c_int, c_void};
-use core::mem::{transmute, zeroed};
-use core::ptr;
+use core::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 const RANK: &CStr = c"PTL_MY_RID";
@@ -30,7 +30,7 @@ const PIDS: &CStr = c"PTL_PIDMAP";
 /// Variables that exist while the interface is opened, and the file that one of them names.
 pub(super) struct FabricVariables {
     names: Vec<&'static CStr>,
-    _shared: OwnedFd,
+    shared: Option<OwnedFd>,
 }
 
 impl Drop for FabricVariables {
@@ -42,44 +42,28 @@ impl Drop for FabricVariables {
     }
 }
 
-/// The fabric variable's name, if the library has such a variable.
-fn fabric_variable() -> Option<&'static CStr> {
-    // SAFETY: takes nothing, returns null or a string constant.
-    let name = unsafe { sys::gasneti_ptl_fabric_variable() };
-    // SAFETY: as above.
-    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
-}
-
-/// The process with this address, in the header's types.
-#[inline]
-pub(super) fn peer(id: PortalsId) -> sys::ptl_process_id_t {
-    // SAFETY: plain data, for which zero is a value.
-    let mut to: sys::ptl_process_id_t = unsafe { zeroed() };
-    to.nid = id.nid as _;
-    to.pid = id.pid as _;
-    to
-}
-
 fn value(name: &CStr) -> Option<String> {
     env::lookup(name.to_str().unwrap_or_default())
 }
 
-/// Gives the library our rank and the rank map, if it reads them and no launcher has set them.
+/// Gives the library our rank, the rank map and a memory file, if it reads them, no launcher has
+/// set them, and there is such a file.
 ///
 /// # Errors
 /// A launcher has set another rank.
 pub(super) fn tell(
-    shared: OwnedFd,
+    shared: Option<OwnedFd>,
     rank: JobRank,
     size: u32,
 ) -> Result<FabricVariables, OpenError> {
-    let mut told = FabricVariables { names: Vec::new(), _shared: shared };
+    let mut told = FabricVariables { names: Vec::new(), shared };
     let Some(fabric) = fabric_variable() else { return Ok(told) };
     if let Some(other) = value(RANK).filter(|other| other.trim().parse() != Ok(rank.0)) {
         return Err(OpenError(format!(
-            "PTL_MY_RID={other}, but this process has rank {rank} of {size}; start the job with gasnetrun alone"
+            "PTL_MY_RID={other}, but this process has rank {rank} of {size}; start the job with gasnetrun alone, or link the program with libcnos"
         )));
     }
+    let Some(file) = told.shared.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(told) };
     if [RANK, NIDS, PIDS].into_iter().any(|name| value(name).is_some()) {
         return Ok(told);
     }
@@ -90,7 +74,7 @@ pub(super) fn tell(
         (RANK, rank.to_string()),
         (NIDS, list(&|_| 0)),
         (PIDS, list(&|r| r)),
-        (fabric, told._shared.as_raw_fd().to_string()),
+        (fabric, file.to_string()),
     ];
     for (name, value) in variables {
         let value = CString::new(value).unwrap_or_default();
@@ -101,10 +85,8 @@ pub(super) fn tell(
     Ok(told)
 }
 
-/// A map of ids by rank, and where it comes from.
-type Map = (Vec<PortalsId>, &'static str);
-
-/// The addresses of all processes by rank, if the system or a launcher knows them.
+/// The addresses of all processes by rank, if the system or a launcher knows them; `by_system`
+/// says that the functions of the system have started the job.
 ///
 /// # Errors
 /// They are not those of a job of `size` processes in which we, `id`, have this rank.
@@ -113,10 +95,15 @@ pub(super) fn known(
     size: u32,
     id: PortalsId,
     ni: sys::ptl_handle_ni_t,
+    by_system: bool,
 ) -> Result<Option<Vec<PortalsId>>, OpenError> {
-    let found = match of_system(size, id, ni)? {
+    let found = match system::map(size, id, ni)? {
         Some(found) => Some(found),
         None => of_launcher(size)?,
+    };
+    let found = match found {
+        None if by_system => Some(system::exchanged(rank, size, id)?),
+        found => found,
     };
     let Some((map, source)) = found else { return Ok(None) };
     if map[rank.index()] != id {
@@ -128,70 +115,8 @@ pub(super) fn known(
     Ok(Some(map))
 }
 
-/// An element of the system's map.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct NidPid {
-    nid: sys::ptl_nid_t,
-    pid: sys::ptl_pid_t,
-}
-
-type GetMap = unsafe extern "C" fn(*mut *const NidPid) -> c_int;
-type BarrierInit = unsafe extern "C" fn(sys::ptl_handle_ni_t);
-type Register = unsafe extern "C" fn(sys::ptl_process_id_t) -> c_int;
-
-/// The map of the system.
-///
-/// # Errors
-/// The system's map is of another size.
-fn of_system(
-    size: u32,
-    id: PortalsId,
-    ni: sys::ptl_handle_ni_t,
-) -> Result<Option<Map>, OpenError> {
-    let mut map: *const NidPid = ptr::null();
-    let function = |name: &CStr| -> Option<*mut c_void> {
-        ::sys::library::symbol(name).map(|found| found.as_ptr())
-    };
-    let source;
-    if let Some(f) = function(c"PMI_CNOS_Get_nidpid_map") {
-        source = "PMI_CNOS_Get_nidpid_map";
-        // SAFETY: the system's function of this name has this type; `map` is live.
-        let rc = unsafe { transmute::<*mut c_void, GetMap>(f)(&mut map) };
-        if rc != 0 || map.is_null() {
-            return Err(OpenError(format!("{source} failed: {rc}")));
-        }
-    } else if let Some(f) = function(c"cnos_get_nidpid_map") {
-        source = "cnos_get_nidpid_map";
-        // The order of these calls is fixed.
-        if let Some(f) = function(c"cnos_barrier_init") {
-            // SAFETY: as above; the interface is open.
-            unsafe { transmute::<*mut c_void, BarrierInit>(f)(ni) };
-        }
-        if let Some(f) = function(c"cnos_register_ptlid") {
-            // SAFETY: as above.
-            unsafe { transmute::<*mut c_void, Register>(f)(peer(id)) };
-        }
-        // SAFETY: as above; `map` is live.
-        let n = unsafe { transmute::<*mut c_void, GetMap>(f)(&mut map) };
-        if u32::try_from(n) != Ok(size) || map.is_null() {
-            return Err(OpenError(format!(
-                "{source} names {n} processes, but the job has {size}"
-            )));
-        }
-    } else {
-        return Ok(None);
-    }
-    let ids = (0..size as usize).map(|rank| {
-        // SAFETY: the map has an element for each rank of the job.
-        let element = unsafe { map.add(rank).read() };
-        PortalsId { nid: element.nid as u32, pid: element.pid as u32 }
-    });
-    Ok(Some((ids.collect(), source)))
-}
-
 /// The rank map of a launcher.
-fn of_launcher(size: u32) -> Result<Option<Map>, OpenError> {
+fn of_launcher(size: u32) -> Result<Option<AddressMap>, OpenError> {
     let (Some(nids), Some(pids)) = (value(NIDS), value(PIDS)) else { return Ok(None) };
     let numbers = |name: &CStr, text: &str| {
         let list: Result<Vec<u32>, _> = text.split(':').map(|n| n.trim().parse()).collect();

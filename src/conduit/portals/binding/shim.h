@@ -10,6 +10,7 @@
 #define GASNETI_PORTALS_SHIM_H
 
 #include "gasneti_portals_config.h"
+#include "system.h"
 
 #define GASNETI_VALUE(name, value) static const long long GASNETI_PTL_##name = (long long)(value)
 

@@ -1,0 +1,107 @@
+//! Jobs whose ranks ask their system by functions that the program is linked with: CNOS (Cray XT,
+//! libcnos), PMI as a library. There is no supervisor, and the ranks share no memory.
+//!
+//! Called by [`super::start`]; the functions are a [`LinkedLauncher`]. Invariant: nothing here
+//! makes a descriptor, a process or a thread.
+//!
+//! | part of a job | where it comes from |
+//! |---|---|
+//! | rank, size | the functions |
+//! | addresses | the functions, asked by the network when it is open |
+//! | exchange, barrier | [`super::network_start`], after one barrier of the system |
+//! | exit | [`super::exit_protocol`]; the launcher ends the job when a rank dies or fails |
+//! | environment | the launcher: it gives all ranks the same |
+
+use super::bootstrap::Bootstrap;
+use super::error::BootError;
+use super::exit_notice::ExitNotice;
+use super::linked_launcher::LinkedLauncher;
+use super::network_start::NetworkStart;
+use super::options::BootOptions;
+use super::placement::Placement;
+use super::{detect, mpi_state};
+use crate::limits::MAX_RANKS;
+use crate::rank::JobRank;
+
+/// What CNOS says of the number of ranks; 0 if the program has no CNOS, or if an ancestor of this
+/// process is the rank that it speaks of.
+pub(super) fn cnos_size(options: &BootOptions) -> u32 {
+    let Some(cnos) = options.linked.cnos else { return 0 };
+    if !detect::is_unused(cnos.service()) {
+        return 0;
+    }
+    cnos.rank_and_size().map_or(0, |(_, size)| size)
+}
+
+/// Whether PMI is part of the program and the library may choose it on its own: an MPI in the same
+/// program may use it too.
+pub(super) fn finds_pmi(options: &BootOptions) -> bool {
+    let pmi = options.linked.pmi.filter(|p| detect::is_unused(p.service()));
+    pmi.is_some() && mpi_state::is_initialised().is_none()
+}
+
+impl BootOptions {
+    /// Whether PMI, if it is used, is that of the program: the environment has none.
+    pub(super) fn uses_linked_pmi(&self) -> bool {
+        self.linked.pmi.is_some() && !detect::has_pmi()
+    }
+}
+
+/// Joins the job of CNOS.
+///
+/// # Errors
+/// The program has no CNOS, or it fails.
+pub(super) fn join_cnos(options: &BootOptions) -> Result<Bootstrap, BootError> {
+    let cnos = options.linked.cnos.ok_or_else(|| {
+        BootError::new(
+            "GASNET_SPAWN_CONTROL=CNOS, but the program has no cnos_get_rank, or does not run on \
+             a libportals",
+            "Link the program with the system's library (pkg-config --libs cnos for that of \
+             libportals3), use a libgasnet over that libportals, and unset GASNET_NETWORK.",
+        )
+    })?;
+    join(cnos, options)
+}
+
+/// Joins the job of the PMI that is part of the program.
+///
+/// # Errors
+/// It fails.
+pub(super) fn join_pmi(options: &BootOptions) -> Result<Bootstrap, BootError> {
+    let none = || BootError::new("the program has no PMI_Init", "Unset GASNET_SPAWN_CONTROL.");
+    join(options.linked.pmi.ok_or_else(none)?, options)
+}
+
+fn join(
+    launcher: &'static dyn LinkedLauncher,
+    options: &BootOptions,
+) -> Result<Bootstrap, BootError> {
+    let name = launcher.name();
+    let (rank, size) = launcher.rank_and_size().map_err(|why| {
+        BootError::new(
+            format!("{name} does not say which rank this is: {why}"),
+            "Start the program with the launcher of the system (aprun, yod, ptlrun).",
+        )
+    })?;
+    if size > MAX_RANKS || rank >= size {
+        return Err(BootError::new(
+            format!(
+                "{name} says that this is rank {rank} of {size} (GASNET_MAXNODES is {MAX_RANKS})"
+            ),
+            format!("Start 1 to {MAX_RANKS} processes, each with a rank below their number."),
+        ));
+    }
+    let rank = JobRank(rank);
+    let exit = ExitNotice::join_without_supervisor(rank, size, options.exit_timeout(size))?;
+    let start: &'static NetworkStart = Box::leak(Box::new(NetworkStart::new(launcher, exit)));
+    Ok(Bootstrap {
+        placement: Placement::apart(rank, size),
+        exchange: start,
+        barrier: start,
+        exit,
+        host_memory: None,
+        one_environment: true,
+        network_start: Some(start),
+        release: Some(Box::new(|| launcher.release())),
+    })
+}

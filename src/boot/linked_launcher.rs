@@ -1,0 +1,33 @@
+//! What a system offers to a program as functions: rank, size, a barrier.
+//!
+//! Implemented by the network that binds these functions, handed to `boot` in its options.
+//! Invariant: nothing is called before the launcher is chosen, except rank and size of CNOS.
+
+/// What a system offers as functions.
+pub trait LinkedLauncher: Send + Sync + core::fmt::Debug {
+    /// Its name in messages.
+    fn name(&self) -> &'static str;
+    /// Identifies the service of this process among all services.
+    fn service(&self) -> String;
+    /// Rank and size. The first call begins the use of the service.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn rank_and_size(&self) -> Result<(u32, u32), String>;
+    /// Waits for all ranks; called when the addresses are known.
+    ///
+    /// # Errors
+    /// What the system says.
+    fn barrier(&self) -> Result<(), String>;
+    /// Ends the use of the service, at the end of a job that all ranks leave.
+    fn release(&self);
+}
+
+/// The systems whose functions are part of this program.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkedLaunchers {
+    /// `cnos_get_rank` and the like.
+    pub cnos: Option<&'static dyn LinkedLauncher>,
+    /// `PMI_Init` and the like.
+    pub pmi: Option<&'static dyn LinkedLauncher>,
+}

@@ -1,0 +1,41 @@
+/* The functions of a system that a program may be linked with: CNOS of XT-class machines, PMI as a
+ * library. All references are weak: a program without the functions links and runs. (dlsym finds
+ * nothing in a static program.) A weak reference takes nothing out of an archive: such a program
+ * is linked with -Wl,-u,cnos_get_rank and the like.
+ *
+ * bindgen reads this file, system.c implements it. */
+#ifndef GASNETI_PORTALS_SYSTEM_H
+#define GASNETI_PORTALS_SYSTEM_H
+
+#include "gasneti_portals_config.h"
+
+/* The address of a process, as both systems store it. */
+typedef struct {
+    ptl_nid_t nid;
+    ptl_pid_t pid;
+} gasneti_ptl_nidpid;
+
+/* Whether the program has what a job needs of CNOS, and of PMI. */
+int gasneti_ptl_has_cnos(void);
+int gasneti_ptl_has_pmi(void);
+
+int gasneti_ptl_cnos_rank(void);
+int gasneti_ptl_cnos_size(void);
+int gasneti_ptl_cnos_barrier(void);
+
+/* PMI is initialised if it is not. Returns 0 or PMI's error; *call names the function. */
+int gasneti_ptl_pmi_begin(int *rank, int *size, const char **call);
+int gasneti_ptl_pmi_barrier(void);
+int gasneti_ptl_pmi_end(void);
+
+/* The map of addresses. Returns the name of the function that gave it; null if the program has
+ * none. *returned is what it returned, *map what it stored: *size elements, or as many as the job
+ * has if *size is not set. `id` is the address of this process. */
+const char *gasneti_ptl_system_map(ptl_handle_ni_t ni, ptl_process_id_t id, int *returned, int *size,
+                                   const gasneti_ptl_nidpid **map);
+
+/* A text under a key of this job's space, and all texts put before the last PMI barrier. */
+int gasneti_ptl_pmi_put(const char *key, const char *value, const char **call);
+int gasneti_ptl_pmi_get(const char *key, char *value, int length, const char **call);
+
+#endif
