@@ -24,13 +24,8 @@ fn used_by_ancestor() -> Option<String> {
 }
 
 /// Whether there is such a service, and no ancestor has used it.
-fn is_new(service: Option<String>) -> bool {
+pub(super) fn is_new(service: Option<String>) -> bool {
     service.is_some_and(|s| used_by_ancestor().is_none_or(|w| w.split(' ').all(|used| used != s)))
-}
-
-/// Whether no ancestor of this process has used this service.
-pub(super) fn is_unused(service: String) -> bool {
-    is_new(Some(service))
 }
 
 /// Whether a launcher offers PMI-1 to this process.
@@ -51,7 +46,7 @@ pub(super) fn started_by_rank() -> bool {
 /// Records the services of this process as used, for the programs that it starts; `linked` are
 /// those that are functions.
 pub(super) fn mark_used(linked: &LinkedLaunchers) {
-    let linked = [linked.cnos, linked.pmi].map(|l| l.map(|l| l.service()));
+    let linked = [linked.cnos, linked.pmi].map(|l| l.and_then(|l| l.service()));
     let services = [pmi::service(), pmix::service()].into_iter().chain(linked).flatten();
     let word = services.fold(process::pid().to_string(), |word, service| word + " " + &service);
     if let Ok(word) = CString::new(word) {

@@ -27,7 +27,7 @@ use crate::rank::JobRank;
 /// process is the rank that it speaks of.
 pub(super) fn cnos_size(options: &BootOptions) -> u32 {
     let Some(cnos) = options.linked.cnos else { return 0 };
-    if !detect::is_unused(cnos.service()) {
+    if !detect::is_new(cnos.service()) {
         return 0;
     }
     cnos.rank_and_size().map_or(0, |(_, size)| size)
@@ -36,7 +36,7 @@ pub(super) fn cnos_size(options: &BootOptions) -> u32 {
 /// Whether PMI is part of the program and the library may choose it on its own: an MPI in the same
 /// program may use it too.
 pub(super) fn finds_pmi(options: &BootOptions) -> bool {
-    let pmi = options.linked.pmi.filter(|p| detect::is_unused(p.service()));
+    let pmi = options.linked.pmi.filter(|p| detect::is_new(p.service()));
     pmi.is_some() && mpi_state::is_initialised().is_none()
 }
 

@@ -7,8 +7,8 @@
 pub trait LinkedLauncher: Send + Sync + core::fmt::Debug {
     /// Its name in messages.
     fn name(&self) -> &'static str;
-    /// Identifies the service of this process among all services.
-    fn service(&self) -> String;
+    /// Identifies the service of this process among all services; `None` if it has none.
+    fn service(&self) -> Option<String>;
     /// Rank and size. The first call begins the use of the service.
     ///
     /// # Errors

@@ -126,6 +126,33 @@ pub fn underkernel() -> Result<PathBuf, Failure> {
     compiled(&root().join("capi-tests/underkernel.c"), ClientMode::Seq)
 }
 
+/// A static program, compiled in `mode` with the archives of this tree, of libcnos and of
+/// libportals3: what a program of a Cray XT is. It is linked again only if it is older than its
+/// source or the archives.
+pub fn compiled_static(tree: &Path, source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    let portals = tree.join("portals/lib");
+    let archives =
+        [tree.join("lib/libgasnet.a"), portals.join("libcnos.a"), portals.join("libportals3.a")];
+    let stem = source.file_stem().expect("a source file has a name");
+    let dir = tree.join("static").join(mode.name());
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let program = dir.join(stem);
+    let newest = archives.iter().map(PathBuf::as_path).chain([source]).filter_map(modified).max();
+    if program.exists() && modified(&program) >= newest {
+        return Ok(program);
+    }
+    let mut cc = compiler();
+    cc.args(["-static", "-std=gnu99", "-O2", "-g", "-Wall", "-Wextra"]).args(mode.defines());
+    cc.arg("-I").arg(tree.join("include")).arg("-I").arg(tree.join("portals/include"));
+    cc.arg("-I").arg(root().join("capi-tests")).arg(source).arg("-o").arg(&program);
+    cc.arg("-Wl,-u,cnos_get_rank").args(&archives);
+    cc.args(["-lgcc_eh", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    succeed(cc)?;
+    Ok(program)
+}
+
 /// The C compiler: `$CC`, else `cc`.
 pub fn compiler() -> Command {
     Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_string()))

@@ -219,12 +219,30 @@ pub(crate) fn over(library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
         .collect()
 }
 
+/// The cases without a supervisor, started by ptlrun: the first and the last of 1 to 8 ranks end
+/// first. The sample: the cases in `always`, with two ranks in SEQ.
+pub(crate) fn over_ptlrun(library: &TestLibrary, prefix: &str, always: &[u32]) -> Vec<TestCase> {
+    let Some(program) = program::named("testexit") else { return Vec::new() };
+    let all = settings(&[JobLauncher::Ptlrun]).into_iter();
+    all.filter(|s| !s.portals && s.nodes <= 8 && [0, s.nodes - 1].contains(&s.rank))
+        .map(|s| {
+            let s = CaseSetting { portals: true, ..s };
+            let (l, p) = (library.clone(), program.clone());
+            let plain = (s.mode, s.nodes, s.rank) == (ClientMode::Seq, 2, 1);
+            let sampled = plain && always.contains(&s.row.0);
+            TestCase::new(format!("{prefix}{}", s.name()), sampled, move || {
+                right(&l, &p, s, |_| Ok(()))
+            })
+        })
+        .collect()
+}
+
 fn run(
     library: &TestLibrary,
     program: &TestProgram,
     s: CaseSetting,
 ) -> Result<JobOutcome, Failure> {
-    let compiled = build_trees::compiled(&program.source, s.mode)?;
+    let compiled = library.compiled(&program.source, s.mode)?;
     let mut args = vec!["-l".to_string(), s.rank.to_string(), s.row.0.to_string()];
     if s.mode == ClientMode::Par {
         args.push("2".to_string());
@@ -281,10 +299,11 @@ fn as_expected(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the handlers ran where expected, and only there. Another job system's launcher may
-/// kill the other ranks when one fails, and may leave no time for handlers.
+/// Whether the handlers ran where expected, and only there. Another job system's launcher, and
+/// ptlrun, may kill the other ranks when one fails, and may leave no time for handlers.
 fn handled(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
-    let (nodes, failed) = (s.nodes, s.launcher.is_foreign() && s.row.1 != Code(0));
+    let kills = s.launcher.is_foreign() || s.launcher == JobLauncher::Ptlrun;
+    let (nodes, failed) = (s.nodes, kills && s.row.1 != Code(0));
     let due: Vec<u32> = match s.row.2 {
         Nowhere => Vec::new(),
         Others => (0..nodes - 1).collect(),

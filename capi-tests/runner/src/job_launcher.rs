@@ -18,6 +18,8 @@ pub enum JobLauncher {
     PshmNodes,
     /// `prog args`: a job of one.
     Alone,
+    /// `ptlrun -n N prog args`, that of libportals3
+    Ptlrun,
     /// MPICH's `mpiexec -n N prog args`
     Mpiexec,
     /// Open MPI's `mpirun -n N prog args`
@@ -44,6 +46,7 @@ impl JobLauncher {
             JobLauncher::Gasnetrun => "gasnetrun",
             JobLauncher::PshmNodes => "pshm_nodes",
             JobLauncher::Alone => "alone",
+            JobLauncher::Ptlrun => "ptlrun",
             JobLauncher::Mpiexec => "mpiexec",
             JobLauncher::Mpirun => "mpirun",
             JobLauncher::SrunPmi2 => "srun_pmi2",
@@ -67,7 +70,7 @@ impl JobLauncher {
     pub(crate) fn command(self, tree: &Path, program: &Path, nodes: u32) -> Command {
         let words: &[&str] = match self {
             JobLauncher::PshmNodes | JobLauncher::Alone => return Command::new(program),
-            JobLauncher::Gasnetrun => &[],
+            JobLauncher::Gasnetrun | JobLauncher::Ptlrun => &[],
             JobLauncher::Mpiexec => &["mpiexec.hydra"],
             JobLauncher::Mpirun => &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
             JobLauncher::SrunPmi2 => &["srun", "--mpi=pmi2", "--overcommit", "--quiet"],
@@ -79,6 +82,7 @@ impl JobLauncher {
                 c.args(options);
                 c
             }
+            None if self == JobLauncher::Ptlrun => Command::new(tree.join("portals/bin/ptlrun")),
             None => Command::new(tree.join("bin/gasnetrun")),
         };
         command.arg("-n").arg(nodes.to_string()).arg(program);
@@ -111,7 +115,10 @@ impl JobLauncher {
         if took <= SOON {
             return Ok(());
         }
-        let launcher = if self == JobLauncher::PshmNodes { JobLauncher::Gasnetrun } else { self };
+        let launcher = match self {
+            JobLauncher::PshmNodes | JobLauncher::Ptlrun => JobLauncher::Gasnetrun,
+            launcher => launcher,
+        };
         let yardstick = launcher.yardstick(&build_trees::build(), nodes);
         if took <= SOON + 3 * yardstick {
             return Ok(());

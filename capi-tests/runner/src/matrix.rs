@@ -129,6 +129,13 @@ pub(crate) fn settings(program: &TestProgram, ways: &[SegmentPath]) -> Vec<CaseS
     all
 }
 
+/// The settings of a program that ptlrun starts with these numbers of ranks, in its first mode.
+pub(crate) fn over_ptlrun(program: &TestProgram, nodes: &[u32]) -> Vec<CaseSetting> {
+    let (mode, path, launcher) = (program.modes[0], SegmentPath::Portals, JobLauncher::Ptlrun);
+    let nodes = nodes.iter().filter(|&&n| program.nodes.allow(n));
+    nodes.map(|&nodes| CaseSetting { mode, path, launcher, nodes }).collect()
+}
+
 /// Many more ranks than CPUs, if the program allows as many.
 pub(crate) fn oversubscribed(program: &TestProgram) -> Vec<CaseSetting> {
     const PROCESSES: u32 = 16;
@@ -159,7 +166,7 @@ fn fault_settings(program: &TestProgram, fault: &PlantedFault) -> Vec<CaseSettin
 }
 
 fn job(library: &TestLibrary, program: &TestProgram, s: CaseSetting) -> Result<TestJob, Failure> {
-    let compiled = build_trees::compiled(&program.source, s.mode)?;
+    let compiled = library.compiled(&program.source, s.mode)?;
     let mut job = library.job(&compiled, &program.args, s.launcher, s.nodes)?;
     for (name, value) in &program.env {
         job = job.env(name, value);

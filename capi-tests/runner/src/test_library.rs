@@ -1,8 +1,9 @@
 //! A built library, and the environment variables of its jobs.
 
+use crate::Failure;
+use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
-use crate::{Failure, build_trees};
 use std::path::{Path, PathBuf};
 
 /// A built library, and the environment variables of its jobs.
@@ -12,12 +13,27 @@ pub struct TestLibrary {
     env: Vec<(&'static str, String)>,
     /// The kernel as on which its jobs run, if not that of the machine.
     kernel: Option<&'static str>,
+    /// Its programs are static, and have libportals3 and libcnos in them.
+    is_static: bool,
 }
 
 impl TestLibrary {
     /// The library of a build tree.
     pub fn of(tree: PathBuf) -> TestLibrary {
-        TestLibrary { tree, env: Vec::new(), kernel: None }
+        TestLibrary { tree, env: Vec::new(), kernel: None, is_static: false }
+    }
+
+    /// The same for static programs over libportals3 and libcnos.
+    pub fn in_static_programs(self) -> TestLibrary {
+        TestLibrary { is_static: true, ..self }
+    }
+
+    /// A program, compiled in `mode` for this library.
+    pub fn compiled(&self, source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
+        match self.is_static {
+            true => build_trees::compiled_static(&self.tree, source, mode),
+            false => build_trees::compiled(source, mode),
+        }
     }
 
     /// Sets an environment variable for its jobs.

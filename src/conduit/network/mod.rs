@@ -67,6 +67,7 @@ pub struct InterfaceRanks {
 pub fn linked() -> LinkedLaunchers {
     #[cfg(feature = "libportals")]
     if chosen() == NetworkKind::Libportals {
+        binding::forget_stale();
         return binding::linked();
     }
     LinkedLaunchers::default()

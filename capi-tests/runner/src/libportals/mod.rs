@@ -7,12 +7,16 @@
 //! | `built` | how the build finds, binds and rejects a libportals |
 //! | `start` | what `gasnet_init` rejects, and that jobs run on the named library |
 //! | `rank_sources` | the sources of the ranks' addresses |
+//! | `static_programs` | static programs over libportals3 and libcnos: no supervisor, no memory files |
+//! | `systems` | what CNOS and PMI may say, and what a user may demand of them |
 //!
 //! The cases exist only where these trees were built, which needs libclang.
 
 mod built;
 mod rank_sources;
 mod start;
+mod static_programs;
+mod systems;
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -56,6 +60,8 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         all.extend(built::cases());
         all.extend(start::cases());
         all.extend(rank_sources::cases());
+        all.extend(static_programs::cases(seed));
+        all.extend(systems::cases());
     }
     if built(&build_trees::build_contrary()) {
         all.extend(contrary(seed));

@@ -23,6 +23,7 @@ mod ranks;
 mod sys;
 mod system;
 
+pub use ranks::forget_stale;
 pub use system::linked;
 
 use super::{

@@ -27,6 +27,21 @@ const RANK: &CStr = c"PTL_MY_RID";
 const NIDS: &CStr = c"PTL_NIDMAP";
 const PIDS: &CStr = c"PTL_PIDMAP";
 
+/// What to do if the launcher of a libportals has started processes that do not know it.
+const TWO_LAUNCHERS: &str = "start the job with gasnetrun alone, or link the program with libcnos";
+
+/// Forgets what the launcher of a libportals gave to a process that has started this one: the
+/// descriptor of the memory file is closed. Called before any descriptor is opened.
+pub fn forget_stale() {
+    let Some(fabric) = fabric_variable() else { return };
+    if system::fabric_descriptor().is_some_and(|fd| !::sys::descriptor::is_open(fd)) {
+        for name in [RANK, NIDS, PIDS, fabric] {
+            // SAFETY: gasnet_init is called before the program has other threads.
+            unsafe { ::sys::environment::unset(name) };
+        }
+    }
+}
+
 /// Variables that exist while the interface is opened, and the file that one of them names.
 pub(super) struct FabricVariables {
     names: Vec<&'static CStr>,
@@ -60,7 +75,7 @@ pub(super) fn tell(
     let Some(fabric) = fabric_variable() else { return Ok(told) };
     if let Some(other) = value(RANK).filter(|other| other.trim().parse() != Ok(rank.0)) {
         return Err(OpenError(format!(
-            "PTL_MY_RID={other}, but this process has rank {rank} of {size}; start the job with gasnetrun alone, or link the program with libcnos"
+            "PTL_MY_RID={other}, but this process has rank {rank} of {size}; {TWO_LAUNCHERS}"
         )));
     }
     let Some(file) = told.shared.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(told) };
@@ -98,11 +113,8 @@ pub(super) fn known(
     by_system: bool,
 ) -> Result<Option<Vec<PortalsId>>, OpenError> {
     let found = match system::map(size, id, ni)? {
-        Some(found) => Some(found),
-        None => of_launcher(size)?,
-    };
-    let found = match found {
         None if by_system => Some(system::exchanged(rank, size, id)?),
+        None => of_launcher(size)?,
         found => found,
     };
     let Some((map, source)) = found else { return Ok(None) };
@@ -123,7 +135,7 @@ fn of_launcher(size: u32) -> Result<Option<AddressMap>, OpenError> {
         match list {
             Ok(list) if list.len() == size as usize => Ok(list),
             Ok(list) => Err(OpenError(format!(
-                "{} names {} processes, but the job has {size}",
+                "{} names {} processes, but the job has {size}; {TWO_LAUNCHERS}",
                 name.to_string_lossy(),
                 list.len()
             ))),

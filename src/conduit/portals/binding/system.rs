@@ -43,7 +43,7 @@ pub(super) fn fabric_variable() -> Option<&'static CStr> {
 }
 
 /// The descriptor in the fabric variable.
-fn fabric_descriptor() -> Option<i32> {
+pub(super) fn fabric_descriptor() -> Option<i32> {
     let text = env::lookup(fabric_variable()?.to_str().ok()?)?;
     text.trim().parse().ok()
 }
@@ -58,10 +58,14 @@ pub(super) fn peer(id: PortalsId) -> sys::ptl_process_id_t {
     to
 }
 
-/// The name of a service; on one host, jobs differ by the memory file of their libportals.
-fn service(system: &str) -> String {
-    let file = fabric_descriptor().and_then(::sys::descriptor::inode);
-    format!("{system}:{}", file.unwrap_or(0))
+/// The name of a service; on one host, jobs differ by the memory file of their libportals. `None`
+/// if that is closed: a rank has started this process.
+fn service(system: &str) -> Option<String> {
+    let file = match fabric_descriptor() {
+        Some(descriptor) => ::sys::descriptor::inode(descriptor)?,
+        None => 0,
+    };
+    Some(format!("{system}:{file}"))
 }
 
 fn numbers(rank: c_int, size: c_int) -> Result<(u32, u32), String> {
@@ -86,7 +90,7 @@ impl LinkedLauncher for Cnos {
         "CNOS"
     }
 
-    fn service(&self) -> String {
+    fn service(&self) -> Option<String> {
         service("cnos")
     }
 
@@ -109,7 +113,7 @@ impl LinkedLauncher for LinkedPmi {
         "PMI"
     }
 
-    fn service(&self) -> String {
+    fn service(&self) -> Option<String> {
         service("pmi-functions")
     }
 
