@@ -37,6 +37,10 @@ pub(super) fn info(chosen: bool) -> NetworkInfo {
             ("loaded from", binding::loaded_file()),
             ("built with", binding::header().into()),
             ("reaches", "what that library reaches".into()),
+            (
+                "starts jobs",
+                "by every launcher; by CNOS or PMI functions in programs that have them".into(),
+            ),
         ],
     }
 }

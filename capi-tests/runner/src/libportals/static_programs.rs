@@ -1,7 +1,7 @@
-//! Static programs over libgasnet.a, libcnos.a and libportals3.a, started by ptlrun: what a program
-//! of a Cray XT is. There is no supervisor, no control socket and no memory file of ours. A trace of
-//! the system calls shows it. The cases show how such a job starts and ends, not an old C library:
-//! the programs have the one of this machine in them.
+//! Static programs over libgasnet.a, libcnos.a and libportals3.a, started by ptlrun: what a
+//! program of a Cray XT is. There is no supervisor, no control socket and no memory file of ours.
+//! A trace of the system calls shows it. The cases show how such a job starts and ends, not an
+//! old C library: the programs have the one of this machine in them.
 
 use super::{place, programs, write};
 use crate::build_trees::{self, ClientMode};
@@ -26,8 +26,8 @@ const OFTEN: &[&str] = &[
     "testcore5",
     "testbarrier",
 ];
-/// Programs that need what a static program does not have.
-const DYNAMIC: &[&str] = &["testscribble"];
+/// Programs that need memory which the ranks of a host share.
+const SHARING: &[&str] = &["testscribble", "testsegment"];
 /// Ends that a short run takes: among them a rank that exits before attach, ranks that never call,
 /// a crash, SIGKILL, an exit out of a signal handler.
 const ENDS: &[u32] = &[1, 2, 5, 7, 11, 100, 104, 121, 122];
@@ -39,7 +39,7 @@ fn library() -> TestLibrary {
 pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
     let mut random = SampleRandom::new(seed, "static");
-    for p in programs().into_iter().filter(|p| !DYNAMIC.contains(&p.name.as_str())) {
+    for p in programs().into_iter().filter(|p| !SHARING.contains(&p.name.as_str())) {
         let mut settings = matrix::over_ptlrun(&p, &RANKS);
         random.shuffle(&mut settings);
         for (i, s) in settings.into_iter().enumerate() {
@@ -229,8 +229,8 @@ const MAKERS: &[&str] = &[
     "mknodat",
 ];
 
-/// What a line of strace makes; `None` for calls that make nothing, and for the file in which a rank
-/// leaves its counters for the runner.
+/// What a line of strace makes; `None` for calls that make nothing, and for the file in which a
+/// rank leaves its counters for the runner.
 fn made(line: &str) -> Option<String> {
     let (call, arguments) = line.split_once('(')?;
     let words: Vec<&str> = arguments.split(", ").collect();

@@ -93,8 +93,7 @@ fn pmi_functions_start_jobs() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A dynamic program finds CNOS by itself under ptlrun; under our launchers it is no part of the
-/// start.
+/// A dynamic program finds CNOS under ptlrun; under our launchers it is no part of the start.
 fn a_shared_libcnos_starts_jobs() -> Result<(), Failure> {
     let more = cnos()?;
     let more: Vec<&str> = more.iter().map(String::as_str).collect();

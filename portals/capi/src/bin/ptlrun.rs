@@ -2,8 +2,9 @@
 //!
 //! `ptlrun -n N program [arguments]`. Each process gets the variables that `job` lists, and in
 //! `PTL_BARRIER_FD` one end of a socket for barriers before the network exists: it writes a
-//! byte, and reads one after all have written. When a process fails, the others are killed; the
-//! exit code is that of the first that failed, or 128 and the number of its signal.
+//! byte, and reads one after all have written (`cnos_barrier` of libcnos does it). When a process
+//! fails, the others are killed, as by a Cray XT's aprun; the exit code is that of the first that
+//! failed, or 128 and the number of its signal.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -67,7 +68,7 @@ fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
                 Ok(())
             });
         }
-        children.0.push(command.spawn()?);
+        children.0.push((rank, command.spawn()?));
         sockets.push(ours);
     }
     std::thread::spawn(move || while barrier(&mut sockets).is_ok() {});
@@ -87,17 +88,27 @@ fn barrier(sockets: &mut [UnixStream]) -> io::Result<()> {
 }
 
 /// Processes that are killed unless they are waited for.
-struct PtlrunJob(Vec<Child>);
+struct PtlrunJob(Vec<(u32, Child)>);
 
 impl PtlrunJob {
     /// Waits until all have exited, or one has failed: the exit code.
     fn wait(&mut self) -> io::Result<u8> {
         while !self.0.is_empty() {
             let (pid, ended) = child::await_any()?;
-            self.0.retain(|child| child.id() != pid);
+            let ended_rank = self.0.iter().position(|(_, child)| child.id() == pid);
+            let ended_rank = ended_rank.map(|at| self.0.remove(at).0);
             let code = match ended {
                 Ended::Exited(code) => code,
-                Ended::Killed(signal) => 128 + signal.number(),
+                Ended::Killed(signal) => {
+                    if let Some(rank) = ended_rank {
+                        eprintln!(
+                            "ptlrun: rank {rank} (process {pid}) was killed by signal {}, so the \
+                             job ends",
+                            signal.number()
+                        );
+                    }
+                    128 + signal.number()
+                }
             };
             if code != 0 {
                 return Ok(code as u8);
@@ -109,7 +120,7 @@ impl PtlrunJob {
 
 impl Drop for PtlrunJob {
     fn drop(&mut self) {
-        for child in &mut self.0 {
+        for (_, child) in &mut self.0 {
             let _ = child.kill();
             let _ = child.wait();
         }
