@@ -35,8 +35,9 @@ pub struct ExitMessage {
 pub trait ExitWire: Sync + core::fmt::Debug {
     /// Sends a message without waiting for anything.
     fn send(&self, to: JobRank, message: ExitMessage);
-    /// Hands over the messages that have arrived, and drops what belongs to no exit.
-    fn take(&self, into: &mut dyn FnMut(ExitMessage));
+    /// Hands over the messages that have arrived, and drops what belongs to no exit. False if the
+    /// queue is locked: by another thread, or by the code that a signal interrupted here.
+    fn take(&self, into: &mut dyn FnMut(ExitMessage)) -> bool;
     /// Serves the messages between libraries as a poll does, those of the protocol among them.
     fn serve(&self);
 }
@@ -57,9 +58,14 @@ pub struct ExitProtocol {
     arrived: AtomicU32,
     /// The rounds that were sent: those below this number.
     sent: AtomicU32,
+    /// The system queue was open to this rank, so a message that is not there was not sent.
+    could_hear: AtomicBool,
     /// When a rank that heard of the exit must leave; 0 for at once.
     due: AtomicU64,
 }
+
+/// A rank whose queue was locked at so many looks has interrupted the code that locked it.
+const DEAF_LOOKS: u32 = 200;
 
 /// The time that a rank may go on after it has heard of an exit with this code, in nanoseconds:
 /// that of a job with a supervisor.
@@ -79,6 +85,7 @@ impl ExitProtocol {
             notified: AtomicBool::new(false),
             arrived: AtomicU32::new(0),
             sent: AtomicU32::new(0),
+            could_hear: AtomicBool::new(false),
             due: AtomicU64::new(0),
         }
     }
@@ -128,6 +135,7 @@ impl ExitProtocol {
         let decision =
             ExitDecision::unpack(message.word).unwrap_or(Some(ExitDecision::FAILURE))?;
         self.add(decision);
+        self.could_hear.store(true, Ordering::Release);
         if let Some(round) = message.round
             && u32::from(round) < self.rounds()
         {
@@ -162,15 +170,17 @@ impl ExitProtocol {
         due == 0 || sys::clock::now_ns() >= due
     }
 
-    /// Sends and receives as far as possible without waiting; whether all rounds are over.
-    fn advance(&self, wire: &dyn ExitWire) -> bool {
-        wire.take(&mut |message| {
+    /// Sends and receives as far as possible without waiting; whether all rounds are over. A rank
+    /// that is `deaf` sends the messages of all rounds, so that the others can leave.
+    fn advance(&self, wire: &dyn ExitWire, deaf: bool) -> bool {
+        let heard = wire.take(&mut |message| {
             self.hear(message);
         });
+        self.could_hear.fetch_or(heard, Ordering::AcqRel);
         loop {
             let sent = self.sent.load(Ordering::Acquire);
             let is_open = sent > 0 && self.arrived.load(Ordering::Acquire) & 1 << (sent - 1) == 0;
-            if is_open || sent == self.rounds() {
+            if is_open && !deaf || sent == self.rounds() {
                 return !is_open;
             }
             // First the count: a signal handler that goes on here sends no round twice.
@@ -186,7 +196,7 @@ impl ExitProtocol {
         let grace = grace_ns(self.decision().map_or(0, |d| d.code));
         let end = sys::clock::now_ns() + grace + self.timeout;
         let mut looks = 0u32;
-        while !self.advance(wire) {
+        while !self.advance(wire, looks >= DEAF_LOOKS && !self.could_hear()) {
             if sys::clock::now_ns() >= end {
                 return Some(self.behind(self.sent.load(Ordering::Acquire) - 1));
             }
@@ -199,10 +209,14 @@ impl ExitProtocol {
         None
     }
 
-    /// Whether not even the first message of the rank behind has arrived: no rank but that one
-    /// can be the reason.
+    fn could_hear(&self) -> bool {
+        self.could_hear.load(Ordering::Acquire)
+    }
+
+    /// Whether not even the first message of the rank behind was sent: no rank but that one can be
+    /// the reason.
     pub(super) fn is_silent_behind(&self) -> bool {
-        self.arrived.load(Ordering::Acquire) & 1 == 0
+        self.could_hear() && self.arrived.load(Ordering::Acquire) & 1 == 0
     }
 
     /// The longest time that [`ExitProtocol::await_others`] may take, in microseconds.
@@ -217,6 +231,9 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
+    /// Ranks from this one on hear nothing.
+    const DEAF: usize = 1000;
+
     /// A network of ranks of one process; messages to ranks that are dead are lost.
     #[derive(Debug, Default)]
     struct Mail(Mutex<Vec<Vec<ExitMessage>>>);
@@ -228,9 +245,13 @@ mod tests {
         fn send(&self, to: JobRank, message: ExitMessage) {
             self.0.0.lock().unwrap()[to.index()].push(message);
         }
-        fn take(&self, into: &mut dyn FnMut(ExitMessage)) {
+        fn take(&self, into: &mut dyn FnMut(ExitMessage)) -> bool {
+            if self.1 >= DEAF {
+                return false;
+            }
             let messages = std::mem::take(&mut self.0.0.lock().unwrap()[self.1]);
             messages.into_iter().for_each(into);
+            true
         }
         fn serve(&self) {}
     }
@@ -271,7 +292,7 @@ mod tests {
                     assert!(turn < 100, "{} of {size} ranks remain", open.len());
                     let at = turn * 7 % open.len();
                     open.rotate_left(at);
-                    open.retain(|p| !p.advance(p.wire().unwrap()));
+                    open.retain(|p| !p.advance(p.wire().unwrap(), false));
                 }
                 for p in &ranks {
                     assert_eq!(p.decision().map(|d| d.code), Some(wins), "{size} {codes:?}");
@@ -309,7 +330,7 @@ mod tests {
             // Each tries, until none gets further.
             for _ in 0..size {
                 others.iter().for_each(|p| {
-                    p.advance(p.wire().unwrap());
+                    p.advance(p.wire().unwrap(), false);
                 });
             }
             let by: Vec<u32> =
@@ -317,6 +338,39 @@ mod tests {
             assert_eq!(by, [(silent + 1) % size]);
             let next = ranks[by[0] as usize];
             assert_eq!(next.await_others(), Some(JobRank(silent)));
+        }
+    }
+
+    /// A rank that can send but not receive lets the others leave, and blames none.
+    #[test]
+    fn a_deaf_rank_delays_no_other() {
+        for size in [2, 3, 8] {
+            let ranks = job(size, 1000);
+            ranks.iter().for_each(|p| p.add(exit_of(1, 3)));
+            let mail = Box::leak(Box::new(Post(Box::leak(Box::default()), DEAF)));
+            let deaf = ExitProtocol::new(JobRank(1), size, 0);
+            deaf.add(exit_of(1, 3));
+            // Its messages go the way of those of rank 1.
+            #[derive(Debug)]
+            struct Half(&'static Post, &'static dyn ExitWire);
+            impl ExitWire for Half {
+                fn send(&self, to: JobRank, message: ExitMessage) {
+                    self.1.send(to, message);
+                }
+                fn take(&self, into: &mut dyn FnMut(ExitMessage)) -> bool {
+                    self.0.take(into)
+                }
+                fn serve(&self) {}
+            }
+            deaf.connect(Box::leak(Box::new(Half(mail, ranks[1].wire().unwrap()))));
+            assert!(deaf.await_others().is_some() && !deaf.is_silent_behind());
+            let others: Vec<_> = ranks.iter().filter(|p| p.rank.0 != 1).collect();
+            for _ in 0..size {
+                others.iter().for_each(|p| {
+                    p.advance(p.wire().unwrap(), false);
+                });
+            }
+            assert!(others.iter().all(|p| p.advance(p.wire().unwrap(), false)));
         }
     }
 

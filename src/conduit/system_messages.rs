@@ -38,14 +38,18 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Takes the messages of the upper layer off SYS_EQ, and drops the conduit's own: for a rank
-    /// that exits. Takes no lock but tries that of the queue.
-    pub fn take_system(&self, into: &mut dyn FnMut(JobRank, SystemMessage)) {
+    /// that exits. Waits for no lock: false if that of the queue is held.
+    pub fn take_system(&self, into: &mut dyn FnMut(JobRank, SystemMessage)) -> bool {
+        if self.sys.queue.taker.try_lock().is_none() {
+            return false;
+        }
         while let Some(e) = self.sys.queue.take(&self.portals, &mut InlineBody::default()) {
             let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
             if e.kind == MdEventKind::PutEnd && message.id < 0x80 {
                 into(source, message);
             }
         }
+        true
     }
 
     /// Serves SYS_EQ.

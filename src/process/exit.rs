@@ -294,7 +294,16 @@ fn handle_faults(us: u64) {
 }
 
 /// A flush or the wait for the other ranks has failed, or took too long.
-extern "C" fn on_exit_fault(_: Signal, _: &SignalInfo, _: *mut c_void) {
+extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
+    if s == Signal::ALRM
+        && AGREEMENT.load(Ordering::Acquire) == WAITING
+        && let Some(notice) = notice()
+    {
+        report::line(format_args!(
+            "rank {}: a call of the network does not return, so this rank exits without the others",
+            notice.rank()
+        ));
+    }
     end(CODE.load(Ordering::Acquire))
 }
 

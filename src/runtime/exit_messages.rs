@@ -41,12 +41,12 @@ impl ExitWire for JobExitWire {
         self.0.endpoint.conduit.send_system(to, packed(message));
     }
 
-    fn take(&self, into: &mut dyn FnMut(ExitMessage)) {
+    fn take(&self, into: &mut dyn FnMut(ExitMessage)) -> bool {
         self.0.endpoint.conduit.take_system(&mut |_, message| {
             if let Some(message) = unpacked(message) {
                 into(message);
             }
-        });
+        })
     }
 
     fn serve(&self) {

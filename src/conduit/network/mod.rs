@@ -301,7 +301,7 @@ impl JobConduit {
 
     /// [`Conduit::take_system`]
     #[cold]
-    pub fn take_system(&self, into: &mut dyn FnMut(JobRank, SystemMessage)) {
+    pub fn take_system(&self, into: &mut dyn FnMut(JobRank, SystemMessage)) -> bool {
         over!(self, c => c.take_system(into))
     }
 

@@ -56,6 +56,7 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     add("failures_at_once_agree_on_one_code", failures_at_once_agree_on_one_code);
     add("a_silent_rank_is_named", a_silent_rank_is_named);
     add("a_rank_may_finish_after_another", a_rank_may_finish_after_another);
+    add("exits_out_of_signal_handlers", exits_out_of_signal_handlers);
     add("a_rank_that_never_starts_is_noticed", a_rank_that_never_starts_is_noticed);
     let traced =
         TestCase::new("static::calls_that_make_something".into(), true, only_listed_calls);
@@ -168,6 +169,50 @@ int main(int argc, char **argv) {
         (Some(0), true) => Ok(()),
         _ => Err(ended.trouble("expected its result, and 0")),
     }
+}
+
+/// A signal interrupts a rank that polls, at any instruction, and its handler exits. The job ends
+/// with that code, 0 too. A rank that was interrupted inside Portals may have to be killed.
+fn exits_out_of_signal_handlers() -> Result<(), Failure> {
+    const INTERRUPTED: &str = "\
+#include <signal.h>
+#include <sys/time.h>
+static int code;
+static void on_alarm(int sig) {
+    (void)sig;
+    gasnet_exit(code);
+}
+int main(int argc, char **argv) {
+    struct itimerval timer;
+    INIT(argc, argv)
+    memset(&timer, 0, sizeof timer);
+    timer.it_value.tv_usec = atoi(argv[2]);
+    code = atoi(argv[1]);
+    if (me == 0) {
+        signal(SIGALRM, on_alarm);
+        setitimer(ITIMER_REAL, &timer, NULL);
+    }
+    for (;;) gasnet_AMPoll();
+}
+";
+    let binary = small("interrupted", INTERRUPTED)?;
+    let mut stuck = 0;
+    const RUNS: i32 = 6;
+    for run in 0..RUNS {
+        let code = if run % 3 == 2 { 7 } else { 0 };
+        let args = [code, 1000 + 137 * run].map(|n| n.to_string());
+        let ended = library().job(&binary, &args, JobLauncher::Ptlrun, 2)?.run()?;
+        ended.tidy()?;
+        if ended.output.contains("does not return") {
+            stuck += 1;
+        } else if ended.code != Some(code) || ended.output.contains("has not called") {
+            return Err(ended.trouble(format!("expected {code} and no message")));
+        }
+    }
+    if stuck > RUNS / 2 {
+        return Err(format!("{stuck} of {RUNS} exits were stuck in a call of the network"));
+    }
+    Ok(())
 }
 
 /// A rank that ends with 0 before it calls `gasnet_init`: the others, which wait in the barrier of
