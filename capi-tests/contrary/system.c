@@ -1,8 +1,13 @@
 /* The functions with which XT-class systems report the address map, for tests. Preloaded;
  * SYSTEM names those that lie or fail. Compiled against the header of a libportals, with NIDS
  * and PIDS (the addresses of two processes in the order of ranks), and with CNOS, PMI or both
- * defined. */
+ * defined. With LAUNCHER as well they report rank and size and have a barrier, for two processes
+ * of ptlrun. */
 #include <portals/portals3.h>
+
+#ifdef LAUNCHER
+#include <sys/socket.h>
+#endif
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +61,28 @@ int cnos_get_nidpid_map(element **map) {
     *map = fault("cnos_lies") ? wrong : right;
     return state == REGISTERED && !fault("cnos_fails") ? 2 : -1;
 }
+
+#ifdef LAUNCHER
+int cnos_get_rank(void);
+int cnos_get_rank(void) {
+    const char *rank = getenv("PTL_MY_RID");
+    return rank != NULL ? atoi(rank) : fault("no_rank") ? -1 : 0;
+}
+
+int cnos_get_size(void);
+int cnos_get_size(void) {
+    return fault("no_rank") ? -1 : 2;
+}
+
+int cnos_barrier(void);
+int cnos_barrier(void) {
+    const char *text = getenv("PTL_BARRIER_FD");
+    char byte = 0;
+    if (state != REGISTERED || text == NULL || fault("barrier_fails"))
+        return -1;
+    return send(atoi(text), &byte, 1, MSG_NOSIGNAL) != 1 || recv(atoi(text), &byte, 1, 0) != 1;
+}
+#endif
 #endif
 
 #ifdef PMI

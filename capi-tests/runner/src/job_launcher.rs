@@ -82,7 +82,11 @@ impl JobLauncher {
                 c.args(options);
                 c
             }
-            None if self == JobLauncher::Ptlrun => Command::new(tree.join("portals/bin/ptlrun")),
+            None if self == JobLauncher::Ptlrun => {
+                // Where the libportals is that of this repository, and where it is below another.
+                let places = ["portals/bin/ptlrun", "below/bin/ptlrun"].map(|p| tree.join(p));
+                Command::new(places.iter().find(|p| p.exists()).unwrap_or(&places[0]))
+            }
             None => Command::new(tree.join("bin/gasnetrun")),
         };
         command.arg("-n").arg(nodes.to_string()).arg(program);

@@ -2,7 +2,7 @@
 //! XT-class machine (`capi-tests/contrary/system.c` has its functions), or the rank map of a
 //! launcher. A source that contradicts PtlGetId is rejected.
 
-use super::{fails, hello, include, network, passes, place, with_habits, write};
+use super::{EVERY_HABIT, fails, hello, include, network, passes, place, with_habits, write};
 use crate::build_trees::{self, ClientMode, compiler, succeed};
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
@@ -42,13 +42,15 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
         TestCase::new("contrary::addresses_from_a_rank_map".into(), true, || {
             from_a_rank_map(&with_habits(""))
         }),
+        TestCase::new("contrary::jobs_of_cnos".into(), true, jobs_of_cnos),
     ]
 }
 
 /// The functions of a system, in a library to be preloaded.
 fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<PathBuf, Failure> {
     let name = tree.file_name().unwrap_or_default().to_string_lossy();
-    let library = place()?.join(format!("system-{}-{name}.so", functions.concat()));
+    let addresses = pids.replace(", ", "-");
+    let library = place()?.join(format!("system-{}-{addresses}-{name}.so", functions.concat()));
     let mut cc = compiler();
     cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(include(tree));
@@ -89,6 +91,47 @@ fn from_the_system(
         fails(&job(functions, nodes, fault)?.run()?, lines)?;
     }
     Ok(())
+}
+
+/// Jobs that CNOS starts over another vendor's libportals: no supervisor, no memory file of ours.
+fn jobs_of_cnos() -> Result<(), Failure> {
+    let tree = build_trees::build_contrary();
+    let functions = ["-DCNOS", "-DLAUNCHER"];
+    let preloaded = system(&tree, &functions, "0xfffffff0, 0xfffffff0", "0xfffe, 0xfffd")?
+        .display()
+        .to_string();
+    let plain = system(&tree, &functions, "0, 0", "0, 1")?.display().to_string();
+    let job = |name: &str, args: &[&str], habits: &str| -> Result<TestJob, Failure> {
+        let p = program::named(name).ok_or_else(|| format!("{name}.c is missing"))?;
+        let binary = build_trees::compiled(&p.source, ClientMode::Seq)?;
+        let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
+        let system = if habits.contains("high") { &preloaded } else { &plain };
+        let job = with_habits(habits).job(&binary, &args, JobLauncher::Ptlrun, 2)?;
+        Ok(job.env("LD_PRELOAD", system))
+    };
+    for habits in ["", EVERY_HABIT] {
+        for (name, args) in [("testhello", &[][..]), ("testam", &["10"]), ("testbarrier", &["10"])]
+        {
+            passes(&job(name, args, habits)?.run()?, name)?;
+        }
+        // The last exits in a handler; the last exits, the others attach.
+        for (case, code) in [("12", 12), ("7", 7)] {
+            let ended = job("testexit", &[case], habits)?.run()?;
+            ended.tidy()?;
+            if ended.code != Some(code) || ended.output.contains("TEST FAILED") {
+                return Err(ended.trouble(format!("expected {code}")));
+            }
+        }
+    }
+    for (fault, line) in [
+        ("barrier_fails", "the barrier of CNOS failed: cnos_barrier returned -1"),
+        ("cnos_lies", "cnos_get_nidpid_map: rank"),
+        ("cnos_fails", "cnos_get_nidpid_map names -1 processes"),
+    ] {
+        fails(&job("testhello", &[], "")?.env("SYSTEM", fault).run()?, &[line])?;
+    }
+    let job = job("testhello", &[], "")?.env("GASNET_SPAWN_CONTROL", "CNOS");
+    fails(&job.env("SYSTEM", "no_rank").run()?, &["CNOS does not say which rank this is"])
 }
 
 /// A launcher that gives the library the address map: each rank starts the program with the
