@@ -1,8 +1,8 @@
 //! How ranks without a supervisor end their job: by messages over the system queue of the network.
 //!
 //! Used by [`super::exit_notice`]; the runtime carries the messages ([`ExitWire`]). Invariant: the
-//! decision that [`ExitProtocol::decision`] holds only changes to one that prevails over it
-//! ([`ExitDecision::prevails`]), so all ranks that took part in all rounds hold the same one.
+//! decision that a rank holds only changes to one that prevails over it
+//! (`ExitDecision::prevails`), so all ranks that took part in all rounds hold the same one.
 //!
 //! ```text
 //! rank r exits, or hears of an exit for the first time:
