@@ -12,6 +12,10 @@
 #   make install-portals [PREFIX=] [DESTDIR=]
 #                                 installs libportals3, the C interface of our Portals 3.3
 #   make lib PORTALS_PREFIX=dir   builds over a libportals too (docs/guide/libportals.md)
+#   make cross TARGET=name [CC="compiler options"] [PORTALS_PREFIX=dir] [PREFIX=dir] [DESTDIR=]
+#                                 builds for another machine, the Cray XT among them, into
+#                                 build-TARGET; without TARGET it lists them (docs/guide/porting.md)
+#   make cross-check TARGET=name  builds for it, and checks and runs what can be run here
 #   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"]
 #                       [SECONDS=120]
 #                                 compiles and runs each program of a folder: one verdict each
@@ -30,7 +34,7 @@ CARGO   ?= cargo
 export CC CARGO SEED PORTALS PORTALS_PREFIX PORTALS_INCLUDE PORTALS_LIBS
 
 .PHONY: all lib faults libportals demo check soak bench bench-credits headers doc install \
-  install-portals check-programs book clean help
+  install-portals check-programs cross cross-check book clean help
 
 all: lib
 
@@ -79,6 +83,18 @@ check-programs: lib
 	@TREE="$(TREE)" ARGS="$(ARGS)" ONLY="$(ONLY)" SECONDS="$(SECONDS)" \
 	    $(CARGO) run --quiet -p capi-tests --bin check-programs -- "$(DIR)" "$(NP)" "$(MODE)"
 
+# A value of make's own is none of the user's.
+cross cross-check: export CROSS_CC = $(if $(filter default file,$(origin CC)),,$(CC))
+cross cross-check: export CROSS_CXX = $(if $(filter default file,$(origin CXX)),,$(CXX))
+cross: export CROSS_PREFIX = $(if $(filter file,$(origin PREFIX)),,$(PREFIX))
+cross: export CROSS_DESTDIR = $(DESTDIR)
+
+cross:
+	@ci/cross.sh "$(TARGET)"
+
+cross-check:
+	@ci/cross-check.sh "$(TARGET)"
+
 install: lib
 	@ci/install.sh "$(DESTDIR)" "$(PREFIX)"
 
@@ -89,5 +105,6 @@ help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
 clean:
-	rm -rf build build-faults build-address build-libportals build-contrary
+	rm -rf build build-faults build-address build-libportals build-contrary $(patsubst \
+	  cross/%.target,build-%,$(wildcard cross/*.target))
 	$(CARGO) clean

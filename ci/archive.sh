@@ -3,18 +3,19 @@
 # everything that GASNet's names need; these names are its only global definitions. So a program
 # can also contain another Rust archive with its own copy of std. Debug information stays in the
 # shared library.
-#   ci/archive.sh CARGO-ARCHIVE SHARED-LIBRARY TO
+#   ci/archive.sh CARGO-ARCHIVE TO
 set -eu
 from=$1
-shared=$2
-to=$3
+to=$2
 # The binutils of the compiler: it may compile for another machine.
 tool() {
     ${CC:-cc} -print-prog-name="$1"
 }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-${NM:-$(tool nm)} -D --defined-only --without-symbol-versions "$shared" | awk '$3 ~ /^gasnet/ { print $3 }' >"$work/names"
+# What src/exports.map exports.
+${READELF:-$(tool readelf)} -Ws "$from" 2>/dev/null |
+    awk '($5 == "GLOBAL" || $5 == "WEAK") && $6 == "DEFAULT" && $7 != "UND" && $8 ~ /^gasnet[it]?_/ { print $8 }' | sort -u >"$work/names"
 sed 's/^/-u /' "$work/names" >"$work/roots"
 # Section groups are dissolved: a linker keeps only one of two groups with the same name, and
 # another Rust archive has groups of the same names.

@@ -5,6 +5,7 @@
 #   ci/build.sh build-libportals  over libportals3 in build-libportals/portals, and the emulation
 #   ci/build.sh build-address     with AddressSanitizer, for ci/sanitize.sh, which sets the flags
 #   ci/build.sh build-contrary    over libportals-contrary only, an imitation of other vendors'
+#   ci/build.sh build-TARGET      for a target of cross/; ci/cross.sh, which sets the variables, calls it
 # The networks of `build` follow from PORTALS:
 #   emulation   our own Portals only
 #   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX,
@@ -60,11 +61,15 @@ build-contrary)
     export PORTALS_PREFIX="$PWD/$tree/portals" PORTALS_INCLUDE= PORTALS_LIBS=
     ;;
 *)
-    echo "usage: $0 build | build-faults | build-address | build-libportals | build-contrary" >&2
-    exit 2
+    if [ ! -f "cross/${tree#build-}.target" ]; then
+        echo "usage: $0 build | build-faults | build-address | build-libportals | build-contrary | build-TARGET" >&2
+        exit 2
+    fi
+    target=target/${tree#build-}
+    features=${CROSS_FEATURES-}
     ;;
 esac
-if [ "$tree" != build ]; then
+if [ "$tree" != build ] && [ ! -f "cross/${tree#build-}.target" ]; then
     # Test trees: a short build matters more than fast code.
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 fi
@@ -106,7 +111,7 @@ out=$target/$released
 mkdir -p "$tree/lib/pkgconfig" "$tree/bin" "$target"
 # Files built for another machine are removed: their age says nothing.
 if [ "$(cat "$tree/lib/.released" 2>/dev/null)" != "$released" ]; then
-    rm -f "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a" "$tree"/bin/*
+    rm -f "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a" "$tree"/bin/gasnet*
     echo "$released" >"$tree/lib/.released"
 fi
 # shellcheck disable=SC2086 # nothing or a flag
@@ -135,7 +140,10 @@ done
 ln -sf ../../../include/portals-conduit/gasnet_core.h "$tree/include/portals-conduit"
 
 archive=$out/libgasnet.a
-if [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.so.0" ] ||
+# Some targets have no shared libraries.
+if [ "${SHARED:-yes}" = no ]; then
+    rm -f "$tree"/lib/libgasnet*.so*
+elif [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.so.0" ] ||
     [ "$tree/lib/.libportals" -nt "$tree/lib/libgasnet.so.0" ] ||
     [ src/exports.map -nt "$tree/lib/libgasnet.so.0" ] || [ "$0" -nt "$tree/lib/libgasnet.so.0" ]; then
     # shellcheck disable=SC2086 # these are flags
@@ -146,9 +154,9 @@ if [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.
         -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc
     mv "$tree/lib/libgasnet.so.0.new" "$tree/lib/libgasnet.so.0"
 fi
-ln -sfn libgasnet.so.0 "$tree/lib/libgasnet.so"
-if [ ! "$tree/lib/libgasnet.a" -nt "$tree/lib/libgasnet.so.0" ] || [ ci/archive.sh -nt "$tree/lib/libgasnet.a" ]; then
-    ci/archive.sh "$archive" "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a"
+[ "${SHARED:-yes}" = no ] || ln -sfn libgasnet.so.0 "$tree/lib/libgasnet.so"
+if [ ! "$tree/lib/libgasnet.a" -nt "$archive" ] || [ ci/archive.sh -nt "$tree/lib/libgasnet.a" ]; then
+    ci/archive.sh "$archive" "$tree/lib/libgasnet.a"
 fi
 ci/client-files.sh "$tree" "$PWD/$tree" "$tree"
 cp -pu "$out/gasnetrun" "$out/gasnet_info" "$out/gasnet_trace" "$tree/bin"

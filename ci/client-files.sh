@@ -2,6 +2,8 @@
 # Writes into the tree TO what client builds read, for a library installed under PREFIX: link
 # names, make fragments, pkg-config files, the CMake package. The templates are in ci/client.
 #   ci/client-files.sh TO PREFIX [TREE]     TREE: where the library was built; else build
+# For a target of cross/, ci/cross.sh sets SHARED and CROSS_TARGET, and files are added by which the
+# configure scripts and CMake of clients cross-compile.
 set -eu
 cd "$(dirname "$0")/.."
 to=$1
@@ -11,16 +13,29 @@ number() { awk -v name="GASNET_RELEASE_VERSION_$1" '$2 == name { print $3 }' inc
 major=$(number MAJOR)
 release=$major.$(number MINOR).$(number PATCH)
 # The libraries that a link with the archive needs in addition.
-portals=$(cat "${3:-build}/lib/.libportals" 2>/dev/null || true)
-static="${portals:+$portals }-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
+tree=${3:-build}
+portals=$(cat "$tree/lib/.libportals" 2>/dev/null || true)
+unwind=$(cat "$tree/lib/.unwind" 2>/dev/null || echo -lgcc_s)
+static="${portals:+$portals }$unwind -lutil -lrt -lpthread -lm -ldl -lc"
+processor=${HOST-}
+processor=${processor%%-*}
+more=-lm
+[ "${SHARED:-yes}" = yes ] || more=$static
+# link NAME: a link name of the library.
+link() {
+    [ "${SHARED:-yes}" = no ] || ln -sfn libgasnet.so "$to/lib/lib$1.so"
+    ln -sfn libgasnet.a "$to/lib/lib$1.a"
+}
 mkdir -p "$to/include/portals-conduit" "$to/lib/pkgconfig" "$to/lib/cmake/GASNet"
 
 # fill MODE DEFINES THREADS TEMPLATE FILE
 fill() {
     sed -e "s|@PREFIX@|$prefix|g" -e "s|@MODE@|$1|g" -e "s|@UPPER@|$(echo "$1" | tr a-z A-Z)|g" -e "s|@DEFINES@|$2|" \
         -e "s|@THREADS@|$3|" -e "s|@VERSION@|$version|" -e "s|@RELEASE@|$release|" -e "s|@MAJOR@|$major|" \
-        -e "s|@CC@|${CC:-cc}|" -e "s|@CXX@|${CXX:-c++}|" -e "s|@STATIC@|$static|" \
+        -e "s|@CC@|${CC:-cc}|" -e "s|@CXX@|${CXX:-c++}|" -e "s|@STATIC@|$static|" -e "s|@MORE@|$more|" \
         -e "s|@STATIC_CMAKE@|$(echo "$static" | sed -e 's/^-l//' -e 's/ -l/ /g' -e 's/ /;/g')|" \
+        -e "s|@TARGET@|${CROSS_TARGET-}|g" -e "s|@STANDS_FOR@|${STANDS_FOR-}|" -e "s|@HOST@|${HOST-}|" -e "s|@LAUNCHER@|${LAUNCHER-}|" \
+        -e "s|@QEMU@|${QEMU-}|" -e "s|@PROCESSOR@|$processor|" \
         -e 's/  */ /g' -e 's/ *$//' "ci/client/$4" >"$to/$5.new"
     mv "$to/$5.new" "$to/$5"
 }
@@ -32,8 +47,7 @@ for mode in seq par parsync; do
         defines="$defines -D_REENTRANT"
         threads=-lpthread
     fi
-    ln -sfn libgasnet.so "$to/lib/libgasnet-portals-$mode.so"
-    ln -sfn libgasnet.a "$to/lib/libgasnet-portals-$mode.a"
+    link gasnet-portals-$mode
     fill $mode "$defines" "$threads" gasnet.mak.in "include/portals-conduit/portals-$mode.mak"
     fill $mode "$defines" "$threads" gasnet.pc.in "lib/pkgconfig/gasnet-portals-$mode.pc"
 done
@@ -44,11 +58,19 @@ for mode in seq par; do
         defines="-DGASNETT_THREAD_SAFE -D_REENTRANT"
         threads=-lpthread
     fi
-    ln -sfn libgasnet.so "$to/lib/libgasnet_tools-$mode.so"
-    ln -sfn libgasnet.a "$to/lib/libgasnet_tools-$mode.a"
+    link gasnet_tools-$mode
     fill $mode "$defines" "$threads" gasnet_tools.mak.in "include/gasnet_tools-$mode.mak"
     fill $mode "$defines" "$threads" gasnet_tools.pc.in "lib/pkgconfig/gasnet_tools-$mode.pc"
 done
 # The CMake package derives its prefix from its own location.
 fill "" "" "" GASNetConfig.cmake.in lib/cmake/GASNet/GASNetConfig.cmake
 fill "" "" "" GASNetConfigVersion.cmake.in lib/cmake/GASNet/GASNetConfigVersion.cmake
+if [ -n "${CROSS_TARGET-}" ]; then
+    for mode in seq par parsync; do
+        fill "" "" "" cross.mak.in cross.part
+        cat "$to/cross.part" >>"$to/include/portals-conduit/portals-$mode.mak"
+    done
+    rm "$to/cross.part"
+    fill "" "" "" cross-configure.in "include/portals-conduit/cross-configure-$CROSS_TARGET"
+    fill "" "" "" toolchain.cmake.in lib/cmake/GASNet/toolchain.cmake
+fi

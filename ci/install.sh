@@ -1,20 +1,25 @@
 #!/bin/sh
-# Installs the build tree.
-#   ci/install.sh DESTDIR PREFIX
+# Installs a build tree: `build`, or the one named, of a cross-build.
+#   ci/install.sh DESTDIR PREFIX [TREE]
 set -eu
 cd "$(dirname "$0")/.."
 prefix=$2
 to=$1$2
+tree=${3:-build}
 for folder in include/portals-conduit lib bin; do
     mkdir -p "$to/$folder"
 done
 install -m 644 include/*.h "$to/include"
 install -m 644 include/portals-conduit/*.h "$to/include/portals-conduit"
-install -m 755 build/lib/libgasnet.so.0 "$to/lib"
-install -m 644 build/lib/libgasnet.a "$to/lib"
-ln -sfn libgasnet.so.0 "$to/lib/libgasnet.so"
-ci/client-files.sh "$to" "$prefix"
-install -m 755 build/bin/gasnetrun build/bin/gasnet_info build/bin/gasnet_trace "$to/bin"
+install -m 644 "$tree/lib/libgasnet.a" "$to/lib"
+if [ -e "$tree/lib/libgasnet.so.0" ]; then
+    install -m 755 "$tree/lib/libgasnet.so.0" "$to/lib"
+    ln -sfn libgasnet.so.0 "$to/lib/libgasnet.so"
+fi
+ci/client-files.sh "$to" "$prefix" "$tree"
+for program in gasnetrun gasnet_info gasnet_trace; do
+    install -m 755 "$tree/bin/$program" "$to/bin"
+done
 ln -sfn gasnetrun "$to/bin/gasnetrun_portals"
 for page in docs/man/*.[137]; do
     install -D -m 644 "$page" "$to/share/man/man${page##*.}/${page##*/}"

@@ -10,7 +10,8 @@
 //! a process or a file.
 //!
 //! Variables: TREE, the installed prefix (default: build); ONLY, names of programs; SECONDS,
-//! the watchdog's time. GASNET_* reach the programs.
+//! the watchdog's time; BUILT, a folder with the compiled programs; THROUGH, a command that runs
+//! them (an emulator: GASNET_PSHM_NODES then starts the ranks). GASNET_* reach the programs.
 
 use capi_tests::Failure;
 use capi_tests::build_trees::{self, ClientMode, succeed};
@@ -18,6 +19,7 @@ use capi_tests::job_launcher::JobLauncher;
 use capi_tests::program::{self, Nodes, words};
 use capi_tests::test_job::TestJob;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, exit};
 use std::time::Duration;
@@ -155,6 +157,8 @@ struct Bench {
     np: u32,
     watchdog: Duration,
     helpers: Option<PathBuf>,
+    built: Option<PathBuf>,
+    through: Option<String>,
 }
 
 impl Bench {
@@ -215,6 +219,28 @@ impl Bench {
         Ok(())
     }
 
+    /// Compiles a program, if no folder of compiled programs is given.
+    fn compiled(&self, source: &Path, plan: &Plan, program: &Path) -> Result<(), Failure> {
+        if self.built.is_some() {
+            return Ok(());
+        }
+        let mut cc = self.compiler(source, plan)?;
+        cc.arg(source).args(&self.helpers).arg("-o").arg(program);
+        cc.args(self.pkg(&self.package(plan), &["--libs"])?);
+        succeed(cc).map(drop)
+    }
+
+    /// A script that runs a program through the emulator, or the program where there is none.
+    fn started(&self, program: &Path) -> Result<PathBuf, Failure> {
+        let Some(through) = &self.through else { return Ok(program.to_path_buf()) };
+        let script = self.out.join(format!("{}.through", stem(program)));
+        let text = format!("#!/bin/sh\nexec {through} '{}' \"$@\"\n", program.display());
+        fs::write(&script, text)
+            .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))
+            .map_err(|e| format!("{}: {e}", script.display()))?;
+        Ok(script)
+    }
+
     fn check(&self, source: &Path, text: &str) -> Result<Verdict, Failure> {
         let name = stem(source);
         let plan = plan(source, text, &name);
@@ -225,10 +251,14 @@ impl Bench {
             return Ok(Verdict::Skipped(format!("is for {} only", plan.modes.join(", "))));
         }
         let (program, log) = (self.out.join(&name), self.out.join(format!("{name}.log")));
-        let mut cc = self.compiler(source, &plan)?;
-        cc.arg(source).args(&self.helpers).arg("-o").arg(&program);
-        cc.args(self.pkg(&self.package(&plan), &["--libs"])?);
-        if let Err(told) = succeed(cc) {
+        let program = match &self.built {
+            Some(built) => built.join(&name),
+            None => program,
+        };
+        if self.built.is_some() && !program.exists() {
+            return Ok(Verdict::NotCompiled(format!("{} is missing", program.display())));
+        }
+        if let Err(told) = self.compiled(source, &plan, &program) {
             fs::write(&log, &told).map_err(|e| format!("{}: {e}", log.display()))?;
             let tells = |l: &&str| l.contains("error") || l.contains("undefined reference");
             let line = told
@@ -243,12 +273,16 @@ impl Bench {
         let (launcher, nodes) = match plan.nodes {
             None => (JobLauncher::Alone, 1),
             Some(nodes) => (
-                JobLauncher::Gasnetrun,
+                match self.through {
+                    Some(_) => JobLauncher::PshmNodes,
+                    None => JobLauncher::Gasnetrun,
+                },
                 (1..=1024).map(|more| self.np + more - 1).find(|n| nodes.allow(*n)).unwrap_or(1),
             ),
         };
         let mut job =
-            TestJob::new(&self.tree, &program, &plan.args, launcher, nodes).without_library_path();
+            TestJob::new(&self.tree, &self.started(&program)?, &plan.args, launcher, nodes)
+                .without_library_path();
         for (key, value) in
             std::env::vars().filter(|(k, _)| k.starts_with("GASNET_")).chain(plan.env)
         {
@@ -337,10 +371,14 @@ fn main() -> ExitCode {
     }
 
     let watchdog = Duration::from_secs(seconds);
-    let mut bench = Bench { tree, dir, out, mode, np, watchdog, helpers: None };
+    let built = variable("BUILT").map(|folder| canonical(Path::new(&folder)));
+    let through = variable("THROUGH");
+    let mut bench = Bench { tree, dir, out, mode, np, watchdog, helpers: None, built, through };
     let helpers: Vec<_> =
         helpers.into_iter().filter(|(_, p)| p.extension().is_some_and(|e| e == "c")).collect();
-    if let Err(e) = bench.collect(&helpers) {
+    if bench.built.is_none()
+        && let Err(e) = bench.collect(&helpers)
+    {
         refuse(&e);
     }
     let (mut passed, mut failed, mut refused, mut skipped) = (0, 0, 0, 0);

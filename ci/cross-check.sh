@@ -1,0 +1,189 @@
+#!/bin/sh
+# Builds for a target of cross/, and checks what a machine of another kind can show of it. Each check
+# is a line; the last line is their sum, as that of a Rust test.
+#   ci/cross-check.sh TARGET           all, with the build that users get
+#   ci/cross-check.sh TARGET sample    for `make check`: a faster build, and a few test programs
+# A check that must find something is also run on a planted fault, which it must find.
+set -u
+cd "$(dirname "$0")/.."
+target=${1-}
+sample=${2-}
+. ci/cross/target.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+# check NAME COMMAND...: one check.
+check() {
+    name=$1
+    shift
+    began=$(date +%s)
+    code=0
+    "$@" >"$work/log" 2>&1 || code=$?
+    took=$(printf '%4d s' $(($(date +%s) - began)))
+    if [ $code = 0 ]; then
+        passed=$((passed + 1))
+        echo "ok      $took  $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $took  $name"
+        sed 's/^/    /' "$work/log" | tail -n 40
+    fi
+}
+
+skip() { echo "skipped $target $1: $2"; }
+
+# finds TEXT COMMAND...: the command fails and prints TEXT.
+finds() {
+    text=$1
+    shift
+    ! "$@" >"$work/found" 2>&1 || {
+        echo "it passed, but must fail: $*"
+        return 1
+    }
+    grep -q -- "$text" "$work/found" || {
+        echo "it does not name '$text':"
+        cat "$work/found"
+        return 1
+    }
+}
+
+# build of another kind.
+if [ -n "$sample" ]; then
+    export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+    export PROGRAMS="testhello testsmall testam testhsl testexit testthreads testvis testcoll"
+fi
+check build ci/cross.sh "$target"
+if [ $failed != 0 ]; then
+    ! grep -q "pip could not fetch" "$work/log" || exit 77
+    exit 1
+fi
+cc=$PWD/$tree/bin/$target-cc
+
+# Outside names and versions of glibc.
+check names ci/cross/names.sh "$target"
+planted_name() {
+    echo 'extern int planted_name(void); int gasneti_planted(void); int gasneti_planted(void) { return planted_name(); }' >"$work/name.c"
+    "$cc" -c "$work/name.c" -o "$work/name.o" && cp "$tree/lib/libgasnet.a" "$work" && ar r "$work/libgasnet.a" "$work/name.o" &&
+        finds planted_name ci/cross/names.sh "$target" "$work/libgasnet.a"
+}
+check planted_name planted_name
+planted_version() {
+    echo 'int main(void) { return 0; }' >"$work/version.c"
+    cc "$work/version.c" -o "$work/version" && finds 'GLIBC_2' ci/cross/names.sh "$target" "$work/version"
+}
+if [ -n "$GLIBC" ]; then check planted_version planted_version; fi
+
+# Instructions. An emulator must refuse what the check finds.
+case $CPU in
+generic*) skip instructions "there is no list of them for this processor" ;;
+*)
+    set -- "$tree/lib/libgasnet.a"
+    for file in "$tree"/lib/libgasnet.so.0 "$tree"/bin/gasnet* "$tree"/tests/*/test*; do
+        [ ! -f "$file" ] || [ -L "$file" ] || set -- "$@" "$file"
+    done
+    check instructions ci/cross/cpu.sh "$CPU" "$@"
+    young=popcnt
+    [ "$CPU" != barcelona ] || young=pshufb
+    planted_instruction() {
+        {
+            echo 'int main(int argc, char **argv) { (void)argv;'
+            [ $young != popcnt ] || echo '__asm__ volatile("popcnt %0, %0" : "+r"(argc));'
+            [ $young != pshufb ] || echo '__asm__ volatile("pshufb %%mm0, %%mm1" : : : "mm0", "mm1");'
+            echo 'return argc > 9; }'
+        } >"$work/young.c"
+        "$cc" -O1 "$work/young.c" -o "$work/young" && finds "$young" ci/cross/cpu.sh "$CPU" "$work/young"
+    }
+    check planted_instruction planted_instruction
+    ;;
+esac
+
+# The files by which clients build: make, configure and CMake.
+make_fragment() {
+    printf 'include %s/include/portals-conduit/portals-seq.mak\nall: ; $(GASNET_CC) $(GASNET_CPPFLAGS) $(GASNET_CFLAGS) %s -o %s $(GASNET_LDFLAGS) $(GASNET_LIBS)\nrun: ; @echo $(GASNET_RUN)\n' \
+        "$PWD/$tree" capi-tests/clients/hello.c "$work/hello" >"$work/Makefile"
+    make -s -f "$work/Makefile" all && ci/cross/names.sh "$target" "$work/hello" &&
+        [ "$(make -s -f "$work/Makefile" run)" = "$LAUNCHER" ]
+}
+check make_fragment make_fragment
+answers() {
+    (
+        unset CC CXX
+        # shellcheck disable=SC1090,SC2154 # written by ci/client-files.sh
+        . "$PWD/$tree/include/portals-conduit/cross-configure-$target"
+        for type in char short int long "long long" "void *" "size_t" "ptrdiff_t" float double; do
+            eval "size=\$ac_cv_sizeof_$(echo "$type" | sed -e 's/void \*/void_p/' -e 's/ /_/g')"
+            echo "char c$((number = ${number:-0} + 1))[sizeof($type) == $size ? 1 : -1];"
+        done >"$work/sizes"
+        (echo '#include <stddef.h>' && cat "$work/sizes") >"$work/sizes.c"
+        "$CC" -c "$work/sizes.c" -o "$work/sizes.o"
+    )
+}
+check answers_for_configure answers
+if command -v cmake >/dev/null 2>&1; then
+    with_cmake() {
+        cmake -S capi-tests/clients -B "$work/cmake" -DCMAKE_TOOLCHAIN_FILE="$PWD/$tree/lib/cmake/GASNet/toolchain.cmake" &&
+            cmake --build "$work/cmake" -j 2 && ci/cross/names.sh "$target" "$work/cmake/seq" "$work/cmake/cxx"
+    }
+    check cmake with_cmake
+else
+    skip cmake "cmake is not installed"
+fi
+
+# The C test programs, at 1, 2 and 4 ranks: in the emulator of the target's processor, and on this
+# processor as on the target's kernel.
+runs() {
+    for mode in seq par; do
+        case " $MODES " in *" $mode "*) ;; *) continue ;; esac
+        # An older kernel than 2.6.27 cannot serve the threads of this machine's C library.
+        through=$2
+        if [ "$1" = kernel ]; then
+            level=$KERNEL
+            [ $mode != par ] || case $level in 2.6.1*) level=2.6.27 ;; esac
+            through="$work/underkernel $level"
+        fi
+        for ranks in 1 2 4; do
+            check "programs $mode, $ranks ranks, $through" env TREE="$tree" BUILT="$tree/tests/$mode" THROUGH="$through" \
+                ONLY="$(cd "$tree/tests/$mode" && echo test*)" SECONDS=300 \
+                "${CARGO:-cargo}" run --quiet -p capi-tests --bin check-programs -- capi-tests $ranks $mode
+        done
+    done
+}
+if command -v "${QEMU%% *}" >/dev/null 2>&1; then
+    refused_instruction() {
+        # shellcheck disable=SC2086 # a command with options
+        $QEMU "$work/young" 2>&1
+        [ $? = 132 ]
+    }
+    case $CPU in generic*) ;; *) check refused_instruction refused_instruction ;; esac
+    runs emulator "$QEMU"
+else
+    skip emulator "${QEMU%% *} is not installed: Debian package qemu-user"
+fi
+if [ "${RUST_TARGET%%-*}" = "$(uname -m)" ] && [ -z "$sample" ]; then
+    if cc -O2 -w capi-tests/underkernel.c -o "$work/underkernel"; then
+        runs kernel ""
+    else
+        skip kernel "capi-tests/underkernel.c does not compile"
+    fi
+fi
+
+# An older system.
+if [ "$target" = x86_64-old ] && [ -z "$sample" ]; then
+    if ci/cross/chroot.sh "$target" >"$work/chroot" 2>&1; then
+        cat "$work/chroot"
+        passed=$((passed + 1))
+    elif [ $? = 77 ]; then
+        skip chroot "$(tail -n 1 "$work/chroot")"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  chroot"
+        sed 's/^/    /' "$work/chroot"
+    fi
+fi
+
+result=ok
+[ $failed = 0 ] || result=FAILED
+echo "test result: $result. $passed passed; $failed failed; 0 ignored"
+[ $failed = 0 ]

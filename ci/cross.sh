@@ -1,0 +1,48 @@
+#!/bin/sh
+# Builds the library, its programs and the C test programs for a target of cross/, into build-TARGET.
+#   ci/cross.sh TARGET
+# CROSS_CC and CROSS_CXX name the compilers, else the target file does. PORTALS_PREFIX names the
+# target's libportals. With CROSS_PREFIX the result is installed there, below CROSS_DESTDIR. PROGRAMS
+# names the test programs to build, all by default ("none": none).
+set -eu
+cd "$(dirname "$0")/.."
+target=${1-}
+. ci/cross/target.sh
+
+# The networks: over a libportals if one is named, else our own Portals.
+PORTALS=emulation
+if [ -n "${PORTALS_PREFIX-}" ]; then
+    ci/cross/prefix.sh "$target" "$PORTALS_PREFIX"
+    PORTALS=${NETWORK:-both}
+elif [ -n "${PORTALS_INCLUDE-}${PORTALS_LIBS-}" ]; then
+    PORTALS=${NETWORK:-both}
+elif [ "$NETWORK" = libportals ]; then
+    refuse "it needs the target's libportals" "give PORTALS_PREFIX=the folder with its include and lib"
+fi
+ci/cross/compiler.sh "$target"
+
+export CC="$PWD/$tree/bin/$target-cc" CXX="$PWD/$tree/bin/$target-c++" PORTALS
+export CARGO_BUILD_TARGET="$RUST_TARGET" CROSS_TARGET="$target" CROSS_FEATURES="$FEATURES"
+export SHARED STANDS_FOR HOST LAUNCHER QEMU
+cpu="-Ctarget-cpu=$CPU"
+case $CPU in generic*) cpu= ;; esac
+export RUSTFLAGS="${RUSTFLAGS-} $cpu -Clinker=$CC"
+if [ -n "$GLIBC" ] && [ "${GLIBC#*.}" -lt 16 ]; then
+    "$CC" -O2 -c cross/old-glibc.c -o "$tree/lib/.old-glibc.o"
+    RUSTFLAGS="$RUSTFLAGS -Clink-arg=$PWD/$tree/lib/.old-glibc.o"
+fi
+# Build scripts run on this machine: its own compiler links them.
+if [ "$RUST_TARGET" = "$(${RUSTC:-rustc} -vV | sed -n 's/^host: //p')" ]; then
+    export "CARGO_TARGET_$(echo "$RUST_TARGET" | tr 'a-z-' 'A-Z_')_LINKER=cc"
+fi
+# On x86-64 the binutils of this machine serve, whatever the compiler.
+if [ "${RUST_TARGET%%-*}" = "$(uname -m)" ]; then
+    export NM=nm LD=ld READELF=readelf OBJCOPY=objcopy AR=ar
+fi
+ci/build.sh "$tree"
+ci/cross/programs.sh "$target"
+if [ -n "${CROSS_PREFIX-}" ]; then
+    CC="$CROSS_PREFIX/bin/$target-cc" CXX="$CROSS_PREFIX/bin/$target-c++" ci/install.sh "${CROSS_DESTDIR-}" "$CROSS_PREFIX" "$tree"
+    install -m 755 "$tree/bin/$target-cc" "$tree/bin/$target-c++" "${CROSS_DESTDIR-}$CROSS_PREFIX/bin"
+fi
+echo "$tree: $STANDS_FOR, $(cat "$tree/lib/.compiler"), network $PORTALS"
