@@ -94,7 +94,7 @@ sum() {
 
 echo "SEED=$SEED"
 start=$(date +%s)
-step tools ci/tools.sh pkg-config +cmake +gfortran
+step tools ci/tools.sh pkg-config +cmake +gfortran +qemu-user:qemu-x86_64
 step build ci/build.sh build
 step build-faults ci/build.sh build-faults
 step build-libportals over_libportals
@@ -117,6 +117,10 @@ step abi ci/abi.sh
 step api ci/api.sh
 step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh
+step cross-refusals ci/cross/refusals.sh
+for target in crayxt-cnl x86_64-old; do
+    tests "cross-$target" timeout 900 ci/cross-check.sh $target sample
+done
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
 tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses
 for launcher in hydra openmpi slurm; do

@@ -52,11 +52,15 @@ finds() {
 # build of another kind.
 if [ -n "$sample" ]; then
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-    export PROGRAMS="testhello testsmall testam testhsl testexit testthreads testvis testcoll"
+    export PROGRAMS="testhello testsmall testam testexit testhsl testcoll"
 fi
 check build ci/cross.sh "$target"
 if [ $failed != 0 ]; then
-    ! grep -q "pip could not fetch" "$work/log" || exit 77
+    # Where no compiler can be fetched, the reason is the last line.
+    [ $code != 77 ] || {
+        tail -n 2 "$work/log" | head -n 1
+        exit 77
+    }
     exit 1
 fi
 cc=$PWD/$tree/bin/$target-cc
@@ -80,7 +84,9 @@ case $CPU in
 generic*) skip instructions "there is no list of them for this processor" ;;
 *)
     set -- "$tree/lib/libgasnet.a"
-    for file in "$tree"/lib/libgasnet.so.0 "$tree"/bin/gasnet* "$tree"/tests/*/test*; do
+    programs="$tree/tests/*/test*"
+    [ -z "$sample" ] || programs=$tree/tests/par/testsmall
+    for file in "$tree"/lib/libgasnet.so.0 "$tree"/bin/gasnet* $programs; do
         [ ! -f "$file" ] || [ -L "$file" ] || set -- "$@" "$file"
     done
     check instructions ci/cross/cpu.sh "$CPU" "$@"
@@ -122,9 +128,24 @@ answers() {
 }
 check answers_for_configure answers
 if command -v cmake >/dev/null 2>&1; then
+    # The sample has no C++ program: zig would first compile the C++ library.
+    clients=capi-tests/clients
+    if [ -n "$sample" ]; then
+        clients=$work/clients
+        mkdir "$clients"
+        cp capi-tests/clients/hello.c "$clients"
+        {
+            echo 'cmake_minimum_required(VERSION 3.13)'
+            echo 'project(hello C)'
+            echo 'find_package(GASNet REQUIRED)'
+            echo 'add_executable(seq hello.c)'
+            echo 'target_link_libraries(seq GASNet::portals-seq)'
+        } >"$clients/CMakeLists.txt"
+    fi
     with_cmake() {
-        cmake -S capi-tests/clients -B "$work/cmake" -DCMAKE_TOOLCHAIN_FILE="$PWD/$tree/lib/cmake/GASNet/toolchain.cmake" &&
-            cmake --build "$work/cmake" -j 2 && ci/cross/names.sh "$target" "$work/cmake/seq" "$work/cmake/cxx"
+        cmake -S "$clients" -B "$work/cmake" -DCMAKE_TOOLCHAIN_FILE="$PWD/$tree/lib/cmake/GASNet/toolchain.cmake" &&
+            cmake --build "$work/cmake" -j 2 && ci/cross/names.sh "$target" "$work/cmake/seq" &&
+            { [ -n "$sample" ] || ci/cross/names.sh "$target" "$work/cmake/cxx"; }
     }
     check cmake with_cmake
 else
@@ -145,7 +166,7 @@ runs() {
         fi
         for ranks in 1 2 4; do
             check "programs $mode, $ranks ranks, $through" env TREE="$tree" BUILT="$tree/tests/$mode" THROUGH="$through" \
-                ONLY="$(cd "$tree/tests/$mode" && echo test*)" SECONDS=300 \
+                ONLY="${PROGRAMS:-$(cd "$tree/tests/$mode" && echo test*)}" SECONDS=300 \
                 "${CARGO:-cargo}" run --quiet -p capi-tests --bin check-programs -- capi-tests $ranks $mode
         done
     done

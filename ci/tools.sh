@@ -1,8 +1,9 @@
 #!/bin/sh
 # Checks for the tools that a build needs, and for the tools named. As root on a system with
 # apt-get, it installs missing tools. Otherwise it names all missing tools in one line and
-# fails. A tool with a + in front is optional: tests that need it are skipped with a reason.
-#   ci/tools.sh [tool | +tool]...
+# fails. A tool with a + in front is optional: tests that need it are skipped with a reason. One
+# whose package has another name is written +package:tool.
+#   ci/tools.sh [tool | +tool | +package:tool]...
 set -eu
 
 need=
@@ -12,7 +13,10 @@ command -v git >/dev/null 2>&1 || need="$need git"
 wished=
 for tool in "$@"; do
     case $tool in
-    +*) command -v "${tool#+}" >/dev/null 2>&1 || wished="$wished ${tool#+}" ;;
+    +*)
+        name=${tool#+}
+        command -v "${name#*:}" >/dev/null 2>&1 || wished="$wished ${name%%:*}"
+        ;;
     *) command -v "$tool" >/dev/null 2>&1 || need="$need $tool" ;;
     esac
 done

@@ -29,6 +29,8 @@ wrong=$(grep -nvE '^(#.*|[A-Z_]+=("[^"$`\\]*"|[A-Za-z0-9_.+-]*)|)$' "cross/$targ
 . "./cross/$target.target"
 tree=build-$target
 
+# What this machine or this version lacks is no mistake of the caller.
+unfit=77
 if [ -n "$FEATURES" ] && ! grep -q "^$FEATURES = " Cargo.toml; then
     refuse "it needs the feature set $FEATURES, which this version of the library does not have" \
         "nothing can be built for $STANDS_FOR yet"
@@ -37,3 +39,4 @@ rust_library=$(${RUSTC:-rustc} --print target-libdir --target "$RUST_TARGET" 2>/
 if ! ls "$rust_library"/libstd-*.rlib >/dev/null 2>&1; then
     refuse "Rust's library for $RUST_TARGET is not installed" "rustup target add $RUST_TARGET"
 fi
+unfit=2

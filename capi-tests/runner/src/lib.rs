@@ -28,6 +28,7 @@
 //! | `libportals` | the programs over a libportals that is bound by its header |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `sanitizers` | fuzzing; tests under sanitizers and valgrind |
+//! | `cross` | builds for the targets of `cross/`, and what can be run of them |
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
 //! | `install` | what the libraries of a tree export |
 //! | `clients` | programs built against an installed tree, by each build system and in each language |
@@ -47,6 +48,7 @@ pub mod build_trees;
 pub mod checks;
 pub mod clients;
 pub mod configuration;
+pub mod cross;
 pub mod environments;
 pub mod exit_pipe;
 pub mod exits;
@@ -142,6 +144,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(install::cases());
     all.extend(network::cases());
     all.extend(sanitizers::cases());
+    all.extend(cross::cases());
     all.extend(clients::cases());
     all.extend(mpi::cases());
     all.extend(configuration::cases());
