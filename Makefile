@@ -13,11 +13,11 @@
 #                                 installs libportals3, the C interface of our Portals 3.3
 #   make lib PORTALS_PREFIX=dir   builds over a libportals too (docs/guide/libportals.md)
 #   make cross TARGET=name [CC="compiler options"] [PORTALS_PREFIX=dir] [PREFIX=dir] [DESTDIR=]
-#                                 builds for another machine, the Cray XT among them, into
-#                                 build-TARGET; without TARGET it lists them (docs/guide/porting.md)
+#                                 builds for another machine, such as a Cray XT, into
+#                                 build-TARGET (docs/guide/porting.md); lists the targets
 #   make cross-check TARGET=name  builds for it, and checks and runs what can be run here
 #   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"]
-#                       [SECONDS=120]
+#                       [SECONDS=120] [BUILT=folder] [THROUGH=emulator]
 #                                 compiles and runs each program of a folder: one verdict each
 #   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]
 #                                 measures; with any argument, in turn with those libraries,
@@ -81,6 +81,7 @@ book:
 
 check-programs: lib
 	@TREE="$(TREE)" ARGS="$(ARGS)" ONLY="$(ONLY)" SECONDS="$(SECONDS)" \
+	    BUILT="$(BUILT)" THROUGH="$(THROUGH)" \
 	    $(CARGO) run --quiet -p capi-tests --bin check-programs -- "$(DIR)" "$(NP)" "$(MODE)"
 
 # A value of make's own is none of the user's.

@@ -77,7 +77,7 @@ static void waiter(int id) {
         GASNET_BLOCKUNTIL(wakes >= WAITS);
 }
 
-/* Four threads for each CPU. CPU_COUNT is younger than the oldest C library that this compiles for. */
+/* Four threads for each CPU. The oldest C libraries have no CPU_COUNT. */
 static int many(void) {
     cpu_set_t set;
     int cpu, count = 0;

@@ -5,7 +5,7 @@
 #   ci/build.sh build-libportals  over libportals3 in build-libportals/portals, and the emulation
 #   ci/build.sh build-address     with AddressSanitizer, for ci/sanitize.sh, which sets the flags
 #   ci/build.sh build-contrary    over libportals-contrary only, an imitation of other vendors'
-#   ci/build.sh build-TARGET      for a target of cross/; ci/cross.sh, which sets the variables, calls it
+#   ci/build.sh build-TARGET      for a target of cross/, with the variables that ci/cross.sh sets
 # The networks of `build` follow from PORTALS:
 #   emulation   our own Portals only
 #   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX,

@@ -2,7 +2,7 @@
 # Writes into the tree TO what client builds read, for a library installed under PREFIX: link
 # names, make fragments, pkg-config files, the CMake package. The templates are in ci/client.
 #   ci/client-files.sh TO PREFIX [TREE]     TREE: where the library was built; else build
-# For a target of cross/, ci/cross.sh sets SHARED and CROSS_TARGET, and files are added by which the
+# For a target of cross/, ci/cross.sh sets SHARED and CROSS_TARGET. Then files are added with which
 # configure scripts and CMake of clients cross-compile.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds for a target of cross/, and checks what a machine of another kind can show of it. Each check
-# is a line; the last line is their sum, as that of a Rust test.
+# Builds for a target of cross/, and checks what this machine can show of it. Each check is a line.
+# The last line is their sum, as that of a Rust test.
 #   ci/cross-check.sh TARGET           all, with the build that users get
 #   ci/cross-check.sh TARGET sample    for `make check`: a faster build, and a few test programs
 # A check that must find something is also run on a planted fault, which it must find.

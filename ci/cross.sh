@@ -1,9 +1,9 @@
 #!/bin/sh
-# Builds the library, its programs and the C test programs for a target of cross/, into build-TARGET.
+# Builds library, programs and C test programs for a target of cross/, into build-TARGET.
 #   ci/cross.sh TARGET
 # CROSS_CC and CROSS_CXX name the compilers, else the target file does. PORTALS_PREFIX names the
-# target's libportals. With CROSS_PREFIX the result is installed there, below CROSS_DESTDIR. PROGRAMS
-# names the test programs to build, all by default ("none": none).
+# target's libportals. With CROSS_PREFIX the result is installed there, below CROSS_DESTDIR.
+# PROGRAMS names the test programs to build, all by default ("none": none).
 set -eu
 cd "$(dirname "$0")/.."
 target=${1-}

@@ -33,8 +33,8 @@ zig() {
     mv "$zig.new" "$zig"
 }
 
-# compiler_script NAME COMMAND...: a script that adds the target's flags. Zig's compiler has its own
-# linker, and takes no Rust names of targets.
+# compiler_script NAME COMMAND...: a script that adds the target's flags. Zig's compiler has its
+# own linker, and takes no Rust names of targets.
 compiler_script() {
     name=$work/$1
     shift

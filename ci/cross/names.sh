@@ -2,7 +2,7 @@
 # Compares the outside names of an archive with cross/TARGET.symbols, and the versions of glibc's
 # functions that linked files need with the target's. Prints each name that is not listed, and each
 # version above the target's.
-#   ci/cross/names.sh TARGET [FILE...]   by default libgasnet.a and all linked files of build-TARGET
+#   ci/cross/names.sh TARGET [FILE...]   by default libgasnet.a and all programs of build-TARGET
 #   ci/cross/names.sh TARGET -p          prints what to add to the list, and what it need not have
 set -eu
 cd "$(dirname "$0")/../.."
