@@ -164,9 +164,11 @@ runs() {
             [ $mode != par ] || case $level in 2.6.1*) level=2.6.27 ;; esac
             through="$work/underkernel $level"
         fi
+        names=${PROGRAMS:-$(cd "$tree/tests/$mode" && echo test*)}
+        if [ "$1$mode" = emulatorpar ] && [ -n "$misaligned" ]; then names=$(echo "$names" | sed 's/\<testtools\>//'); fi
         for ranks in 1 2 4; do
             check "programs $mode, $ranks ranks, $through" env TREE="$tree" BUILT="$tree/tests/$mode" THROUGH="$through" \
-                ONLY="${PROGRAMS:-$(cd "$tree/tests/$mode" && echo test*)}" SECONDS=300 \
+                ONLY="$names" SECONDS=300 \
                 "${CARGO:-cargo}" run --quiet -p capi-tests --bin check-programs -- capi-tests $ranks $mode
         done
     done
@@ -178,12 +180,27 @@ if command -v "${QEMU%% *}" >/dev/null 2>&1; then
         [ $? = 132 ]
     }
     case $CPU in generic*) ;; *) check refused_instruction refused_instruction ;; esac
+    # QEMU before version 9 starts signal handlers with a misaligned stack. Their aligned stores
+    # then fault, as in the children of testtools that abort (PAR).
+    {
+        echo '#include <signal.h>'
+        echo '#include <stdint.h>'
+        echo 'static void h(int s) { (void)s; _Exit((uintptr_t)__builtin_frame_address(0) % 16 ? 8 : 0); }'
+        echo 'int main(void) { signal(SIGUSR1, h); raise(SIGUSR1); return 1; }'
+    } | sed '1i #include <stdlib.h>' >"$work/aligned.c"
+    misaligned=
+    "$cc" -O1 -fno-omit-frame-pointer "$work/aligned.c" -o "$work/aligned"
+    # shellcheck disable=SC2086 # a command with options
+    $QEMU "$work/aligned" || {
+        misaligned=yes
+        [ -n "$sample" ] || skip "testtools par" "this ${QEMU%% *} gives signal handlers a misaligned stack"
+    }
     runs emulator "$QEMU"
 else
     skip emulator "${QEMU%% *} is not installed: Debian package qemu-user"
 fi
 if [ "${RUST_TARGET%%-*}" = "$(uname -m)" ] && [ -z "$sample" ]; then
-    if cc -O2 -w capi-tests/underkernel.c -o "$work/underkernel"; then
+    if cc -std=gnu99 -O2 -w -D_GNU_SOURCE capi-tests/underkernel.c -o "$work/underkernel"; then
         runs kernel ""
     else
         skip kernel "capi-tests/underkernel.c does not compile"
