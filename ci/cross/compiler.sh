@@ -45,11 +45,25 @@ compiler_script() {
             # A cache of the user's home would not be the build's.
             echo ": \"\${ZIG_GLOBAL_CACHE_DIR:=$zig/cache}\" \"\${ZIG_LOCAL_CACHE_DIR:=$zig/cache}\""
             echo 'export ZIG_GLOBAL_CACHE_DIR ZIG_LOCAL_CACHE_DIR'
-            echo 'for word; do'
-            echo '    shift'
             # shellcheck disable=SC2016 # for the script that is written
-            echo '    case $word in --target=* | -fuse-ld=* | -B/*/gcc-ld) ;; *) set -- "$@" "$word" ;; esac'
-            echo 'done'
+            {
+                echo 'check='
+                echo 'for word; do'
+                echo '    shift'
+                echo '    case $word in'
+                echo '    --target=* | -fuse-ld=* | -B/*/gcc-ld) ;;'
+                echo '    -fsyntax-only) check=yes ;;'
+                echo '    *) set -- "$@" "$word" ;;'
+                echo '    esac'
+                echo 'done'
+                echo 'if [ -n "$check" ]; then'
+                echo '    # Zig fails because there is no object.'
+                echo '    object=$(mktemp)'
+                echo '    trap '"'rm -f \"\$object\"'"' EXIT'
+                echo "    $* -c -o \"\$object\" \"\$@\""
+                echo '    exit'
+                echo 'fi'
+            }
         fi
         echo "exec $* \"\$@\""
     } >"$name"

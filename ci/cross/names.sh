@@ -32,6 +32,8 @@ outside() {
     ${NM:-nm} "$1" | awk '$1 == "U" { print $2, "strong" } $1 == "w" || $1 == "v" { print $2, "weak" }' | sort -u
 }
 
+[ $# != 0 ] && [ "$1" != -p ] || [ -e "$tree/lib/libgasnet.a" ] ||
+    refuse "$tree/lib/libgasnet.a does not exist" "make cross TARGET=$target"
 if [ "${1-}" = -p ]; then
     outside "$tree/lib/libgasnet.a" >"$work/outside"
     echo "not listed in $list:"
