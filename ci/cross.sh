@@ -31,6 +31,10 @@ if [ -n "$GLIBC" ] && [ "${GLIBC#*.}" -lt 16 ]; then
     "$CC" -O2 -c cross/old-glibc.c -o "$tree/lib/.old-glibc.o"
     RUSTFLAGS="$RUSTFLAGS -Clink-arg=$PWD/$tree/lib/.old-glibc.o"
 fi
+if [ -n "$(cat "$tree/lib/.static")" ]; then
+    RUSTFLAGS="$RUSTFLAGS -Ctarget-feature=+crt-static -Crelocation-model=static"
+    SHARED=no
+fi
 # Build scripts run on this machine: its own compiler links them.
 if [ "$RUST_TARGET" = "$(${RUSTC:-rustc} -vV | sed -n 's/^host: //p')" ]; then
     export "CARGO_TARGET_$(echo "$RUST_TARGET" | tr 'a-z-' 'A-Z_')_LINKER=cc"

@@ -170,5 +170,9 @@ for script in "$target-cc" "$target-c++"; do
     cmp -s "$work/$script" "$tree/bin/$script" || cp "$work/$script" "$tree/bin"
 done
 echo "$unwind" >"$tree/lib/.unwind"
-echo "${zig:+zig cc }${zig##*/}${compiler#zig}${glibc:+, glibc $glibc}, CPU $CPU" >"$tree/lib/.compiler"
+# A compiler that links statically, as Cray's do, makes programs without an interpreter.
+static=
+if ! ${READELF:-readelf} -lW "$work/unwind" | grep -q ' INTERP '; then static=yes; fi
+echo "$static" >"$tree/lib/.static"
+echo "${zig:+zig cc }${zig##*/}${compiler#zig}${glibc:+, glibc $glibc}, CPU $CPU${static:+, static programs}" >"$tree/lib/.compiler"
 echo "$target: compiler $(cat "$tree/lib/.compiler")"
