@@ -24,7 +24,7 @@ check() {
     took=$(printf '%4d s' $(($(date +%s) - began)))
     if [ $code = 0 ]; then
         passed=$((passed + 1))
-        echo "ok      $took  $name"
+        echo "ok      $took  $name$(sed -n 's/^check-programs .* processes: \([0-9]* passed\).*, \([0-9]* skipped\)$/: \1, \2/p' "$work/log")"
     else
         failed=$((failed + 1))
         echo "FAILED  $took  $name"
@@ -152,6 +152,12 @@ else
     skip cmake "cmake is not installed"
 fi
 
+# The launcher of this build, where this machine can run it.
+native=
+[ "${RUST_TARGET%%-*}" != "$(uname -m)" ] || native=yes
+launcher() { timeout -k 5 120 $1 "$tree/bin/gasnetrun" -n 2 "$tree/tests/seq/testsmall" 20 2048; }
+if [ -n "$native" ]; then check gasnetrun launcher ""; fi
+
 # The C test programs, at 1, 2 and 4 ranks: in the emulator of the target's processor, and on this
 # processor as on the target's kernel.
 runs() {
@@ -167,7 +173,7 @@ runs() {
         names=${PROGRAMS:-$(cd "$tree/tests/$mode" && echo test*)}
         if [ "$1$mode" = emulatorpar ] && [ -n "$misaligned" ]; then names=$(echo "$names" | sed 's/\<testtools\>//'); fi
         for ranks in 1 2 4; do
-            check "programs $mode, $ranks ranks, $through" env TREE="$tree" BUILT="$tree/tests/$mode" THROUGH="$through" \
+            check "programs $mode, $ranks ranks, ${through#"$work/"}" env TREE="$tree" BUILT="$tree/tests/$mode" THROUGH="$through" \
                 ONLY="$names" SECONDS=300 \
                 "${CARGO:-cargo}" run --quiet -p capi-tests --bin check-programs -- capi-tests $ranks $mode
         done
@@ -199,8 +205,9 @@ if command -v "${QEMU%% *}" >/dev/null 2>&1; then
 else
     skip emulator "${QEMU%% *} is not installed: Debian package qemu-user"
 fi
-if [ "${RUST_TARGET%%-*}" = "$(uname -m)" ] && [ -z "$sample" ]; then
+if [ -n "$native" ] && [ -z "$sample" ]; then
     if cc -std=gnu99 -O2 -w -D_GNU_SOURCE capi-tests/underkernel.c -o "$work/underkernel"; then
+        check "gasnetrun, underkernel $KERNEL" launcher "$work/underkernel $KERNEL"
         runs kernel ""
     else
         skip kernel "capi-tests/underkernel.c does not compile"
