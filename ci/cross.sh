@@ -26,6 +26,7 @@ export CARGO_BUILD_TARGET="$RUST_TARGET" CROSS_TARGET="$target" CROSS_FEATURES="
 export SHARED STANDS_FOR HOST LAUNCHER QEMU
 cpu="-Ctarget-cpu=$CPU"
 case $CPU in generic*) cpu= ;; esac
+[ -z "$WITHOUT" ] || cpu="$cpu -Ctarget-feature=-$WITHOUT"
 export RUSTFLAGS="${RUSTFLAGS-} $cpu -Clinker=$CC"
 if [ -n "$GLIBC" ] && [ "${GLIBC#*.}" -lt 16 ]; then
     "$CC" -O2 -c cross/old-glibc.c -o "$tree/lib/.old-glibc.o"

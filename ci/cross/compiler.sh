@@ -76,7 +76,7 @@ zig)
     zig
     # Without -O it would check for undefined behaviour.
     # shellcheck disable=SC2154 # set by `zig`
-    flags="-target ${HOST%%-*}-linux-gnu.$GLIBC -mcpu=$(echo "$CPU" | tr - _) -fno-sanitize=undefined"
+    flags="-target ${HOST%%-*}-linux-gnu.$GLIBC -mcpu=$(echo "$CPU" | tr - _)${WITHOUT:+-$WITHOUT} -fno-sanitize=undefined"
     compiler_script "$target-cc" "'$zig/ziglang/zig' cc $flags"
     compiler_script "$target-c++" "'$zig/ziglang/zig' c++ $flags"
     ;;
@@ -147,11 +147,11 @@ fi
 beyond=
 for feature in $(sed -n 's/^GASNET_CPU //p' "$work/level"); do
     case $CPU:$feature in
-    barcelona:SSE3 | barcelona:SSE4a | barcelona:POPCNT) ;;
+    barcelona:SSE3 | barcelona:POPCNT) ;;
     *) beyond="$beyond $feature" ;;
     esac
 done
-[ -z "$beyond" ] || unable "it compiles for a processor newer than $CPU, with$beyond; add -march=$CPU to it"
+[ -z "$beyond" ] || unable "it compiles for a processor newer than $CPU, with$beyond; add -march=$CPU${WITHOUT:+ -mno-$WITHOUT} to it"
 
 # What a program that links the archive needs for the unwinder.
 echo 'extern int _Unwind_Backtrace(void *, void *); int main(void) { return _Unwind_Backtrace((void *)0, (void *)0); }' >"$work/unwind.c"

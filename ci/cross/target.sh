@@ -1,7 +1,7 @@
 # Sourced by the scripts that build or check for another machine, with $target set: reads
 # cross/$target.target into variables of the same names, refuses a target that does not exist or
 # that this machine cannot build, and sets `tree`, the build tree.
-STANDS_FOR= RUST_TARGET= CPU= GLIBC= KERNEL= SHARED=yes MODES="seq par parsync" FEATURES= NETWORK=
+STANDS_FOR= RUST_TARGET= CPU= WITHOUT= GLIBC= KERNEL= SHARED=yes MODES="seq par parsync" FEATURES= NETWORK=
 COMPILER= HOST= LAUNCHER= QEMU=
 
 # refuse CAUSE REMEDY: two lines, then the end, with code $unfit.
