@@ -1,5 +1,5 @@
 //! Cross-builds, whole: `ci/cross-check.sh` for each target of `cross/` that this machine can
-//! build, for the soak only. `make check` runs a sample of two targets itself.
+//! build, for the soak only.
 //!
 //! Invariant: a case passes only if its script has run and ended with 0.
 
