@@ -49,6 +49,12 @@ const fn checksum(covered: u64) -> u64 {
     (covered ^ 0x5a).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> COVERED_BITS
 }
 
+/// Nanoseconds that other ranks may go on after an exit with this code: longer after code 0, where
+/// they are usually about to finish as well.
+pub(super) fn grace_ns(code: i32) -> u64 {
+    if code == 0 { 1_000_000_000 } else { 250_000_000 }
+}
+
 impl ExitDecision {
     /// What holds if a decision was overwritten.
     pub(super) const FAILURE: ExitDecision =

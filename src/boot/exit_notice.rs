@@ -8,9 +8,9 @@
 
 use super::control_memory::ControlMemory;
 use super::control_message::ControlHead;
-use super::decision::{ExitCause, ExitDecision};
+use super::decision::{ExitCause, ExitDecision, grace_ns};
 use super::error::BootError;
-use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire, grace_ns};
+use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire};
 use crate::rank::{JobRank, LocalRank};
 use crate::report::{self, MessageLine};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

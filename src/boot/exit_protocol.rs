@@ -16,7 +16,7 @@
 //!
 //! Everything is atomics, so that a signal handler can go on where the interrupted code was.
 
-use super::decision::ExitDecision;
+use super::decision::{ExitDecision, grace_ns};
 use crate::rank::JobRank;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -66,12 +66,6 @@ pub struct ExitProtocol {
 
 /// A rank whose queue was locked at so many looks has interrupted the code that locked it.
 const DEAF_LOOKS: u32 = 200;
-
-/// The time that a rank may go on after it has heard of an exit with this code, in nanoseconds:
-/// that of a job with a supervisor.
-pub(super) fn grace_ns(code: i32) -> u64 {
-    if code == 0 { 1_000_000_000 } else { 250_000_000 }
-}
 
 impl ExitProtocol {
     /// The part of a rank in a job of `size`; `timeout` is in nanoseconds.
@@ -201,10 +195,7 @@ impl ExitProtocol {
                 return Some(self.behind(self.sent.load(Ordering::Acquire) - 1));
             }
             looks = looks.saturating_add(1);
-            match looks {
-                0..100 => sys::thread::yield_now(),
-                _ => sys::clock::sleep_ns(100_000),
-            }
+            sys::thread::yield_or_sleep(looks, 100);
         }
         None
     }

@@ -55,10 +55,7 @@ impl NetworkStart {
         let network = self.network.get().expect("the runtime connects the network first");
         network.exchange_bytes(mine, &|round| {
             self.exit.serve_exit_messages();
-            match round {
-                0..1000 => sys::thread::yield_now(),
-                _ => sys::clock::sleep_ns(100_000),
-            }
+            sys::thread::yield_or_sleep(round, 1000);
         })
     }
 }

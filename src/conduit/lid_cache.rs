@@ -80,9 +80,7 @@ impl<H, D> LidCache<H, D> {
             }
         }
     }
-}
 
-impl<H, D> LidCache<H, D> {
     /// The sender of a header that waits for its data.
     pub(super) fn waiting_header(&self) -> Option<JobRank> {
         let is_header = |e: &&LidEntry<H, D>| matches!(e.half, LongHalf::Header(_));

@@ -189,8 +189,8 @@ impl<P: Portals> ReqRb<P> {
 
     /// The event of a message of `len` bytes at `offset` of buffer `i` has been taken. The
     /// message holds the buffer until [`ReqRb::release`]. Returns its body, if it can be there and
-    /// no other message was,
-    /// and whether its handler may be started at once; its `credits` then count as given back.
+    /// no other message was, and whether its handler may be started at once; its `credits` then
+    /// count as given back.
     #[inline(always)]
     pub(super) fn arrived(
         &self,
@@ -269,13 +269,7 @@ fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: &P::Eq) -> Result<(), Po
     let spec = MdSpec {
         region: MdRegion::EMPTY,
         max_size: None,
-        flags: MdFlags {
-            op_put: true,
-            manage_remote: true,
-            ack_disable: true,
-            event_start_disable: true,
-            ..MdFlags::default()
-        },
+        flags: MdFlags::landing(),
         user: Descriptor::ReqHdr.pack(),
         eq: Some(eq),
     };

@@ -88,13 +88,7 @@ impl<P: Portals> StartExchange<P> {
         let landing = MdSpec {
             region: memory.into(),
             max_size: None,
-            flags: MdFlags {
-                op_put: true,
-                manage_remote: true,
-                event_start_disable: true,
-                ack_disable: true,
-                ..MdFlags::default()
-            },
+            flags: MdFlags::landing(),
             user: LANDING,
             eq: Some(&eq),
         };

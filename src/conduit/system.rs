@@ -32,13 +32,7 @@ impl<P: Portals> Sys<P> {
         let nothing = MdSpec {
             region: MdRegion::EMPTY,
             max_size: None,
-            flags: MdFlags {
-                op_put: true,
-                manage_remote: true,
-                event_start_disable: true,
-                ack_disable: true,
-                ..MdFlags::default()
-            },
+            flags: MdFlags::landing(),
             user: Descriptor::Sys.pack(),
             eq: Some(&queue.eq),
         };

@@ -324,10 +324,11 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
     sys::set_errno(errno);
 }
 
-/// The wait for the other ranks at the end of the program; whether the C library may go on with
-/// its exit. It flushes first: after a failure the launcher may end the ranks that remain.
-fn wait_at_exit(notice: &ExitNotice, code: i32) -> bool {
-    let Some(us) = notice.agreement_us() else { return true };
+/// The wait for the other ranks at the end of the program; ends this process unless the C library
+/// may go on with its exit. It flushes first: after a failure the launcher may end the ranks that
+/// remain.
+fn wait_at_exit(notice: &ExitNotice, code: i32) {
+    let Some(us) = notice.agreement_us() else { return };
     CODE.store(code, Ordering::Release);
     let alarm = signal::action(Signal::ALRM);
     signal::handle(Signal::ALRM, on_exit_fault, true);
@@ -345,7 +346,6 @@ fn wait_at_exit(notice: &ExitNotice, code: i32) -> bool {
     if agreed.code != code {
         sys::exit_now(agreed.code);
     }
-    true
 }
 
 /// The program called `exit` or returned from `main`; the exit handlers that it registered after
@@ -361,10 +361,9 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         // The C library continues: earlier exit handlers, destructors, streams.
         signal::ignore(Signal::QUIT);
         flush_stats();
-        if wait_at_exit(notice, code) {
-            release_launcher();
-            return;
-        }
+        wait_at_exit(notice, code);
+        release_launcher();
+        return;
     }
     flush_and_exit(agreed, FLUSH_US.load(Ordering::Relaxed))
 }

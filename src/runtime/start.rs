@@ -73,11 +73,12 @@ impl GasnetJob {
         }
         let local_size = boot.placement.local_size();
         let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable());
-        let (start_interface, pt, addresses) =
-            (interface.start_interface(), config.pt_am, peers.clone());
+        let start = boot.network_start.and_then(|start| {
+            Some((start, interface.start_interface()?, config.pt_am, peers.clone()))
+        });
         let conduit =
             JobConduit::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
-        if let (Some(start), Some(interface)) = (boot.network_start, start_interface) {
+        if let Some((start, interface, pt, addresses)) = start {
             let network = interface.open(pt, rank, &addresses).unwrap_or_else(|e| no_network(&e));
             // The conduit of a rank whose barrier has returned can receive from this one.
             start.connect(network);

@@ -73,6 +73,16 @@ pub fn relax(round: u32) {
     }
 }
 
+/// Passes the time in round `round` of a wait that no wake-up ends: the first `yields`
+/// rounds give up the CPU, later ones sleep 0.1 ms. Async-signal-safe.
+pub fn yield_or_sleep(round: u32, yields: u32) {
+    if round < yields {
+        yield_now();
+    } else {
+        crate::clock::sleep_ns(100_000);
+    }
+}
+
 /// The kernel's number (tid) of the calling thread. Async-signal-safe.
 pub fn tid() -> u32 {
     // SAFETY: no arguments; never fails.

@@ -79,6 +79,11 @@ pub fn require(tree: &Path) -> Result<(), Failure> {
     }
 }
 
+/// Whether a program exists and is not older than what it was made from.
+fn is_fresh<'a>(program: &Path, inputs: impl Iterator<Item = &'a PathBuf>) -> bool {
+    program.exists() && modified(program) >= inputs.filter_map(|p| modified(p)).max()
+}
+
 /// A program compiled in `mode`, under `build/capi-tests/<mode>`. It is compiled again only if
 /// it is older than its sources, the headers or the library.
 pub fn compiled(source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
@@ -90,17 +95,13 @@ pub fn compiled(source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
     let dir = build().join("capi-tests").join(mode.name());
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let program = dir.join(stem);
-    let newest = [
+    let inputs = [
         source.to_path_buf(),
         root().join("capi-tests"),
         root().join("capi-tests/test.h"),
         build().join("lib/libgasnet.so"),
-    ]
-    .iter()
-    .filter_map(|p| modified(p))
-    .chain(headers().iter().filter_map(|p| modified(p)))
-    .max();
-    if modified(&program) >= newest && program.exists() {
+    ];
+    if is_fresh(&program, inputs.iter().chain(&headers())) {
         return Ok(program);
     }
     let mut cc = compiler();
@@ -139,8 +140,7 @@ pub fn compiled_static(tree: &Path, source: &Path, mode: ClientMode) -> Result<P
     let dir = tree.join("static").join(mode.name());
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let program = dir.join(stem);
-    let newest = archives.iter().map(PathBuf::as_path).chain([source]).filter_map(modified).max();
-    if program.exists() && modified(&program) >= newest {
+    if is_fresh(&program, archives.iter().chain([&source.to_path_buf()])) {
         return Ok(program);
     }
     let mut cc = compiler();

@@ -20,17 +20,13 @@
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::control_message::{ControlHead, ControlKind};
-use crate::boot::decision::{ExitCause, ExitDecision};
+use crate::boot::decision::{ExitCause, ExitDecision, grace_ns};
 use crate::report;
 use std::rc::Rc;
 use sys::process::{self, Liveness};
 use sys::signal::Signal;
 
 const MS: u64 = 1_000_000;
-/// Grace after an exit with code 0: the other ranks are usually about to finish as well.
-const GRACE_AFTER_SUCCESS: u64 = 1000 * MS;
-/// Grace after an exit with another code.
-const GRACE_AFTER_FAILURE: u64 = 250 * MS;
 /// Extension of the timeout while a rank lacks a CPU, and the limit of all extensions.
 const EXTENSION: u64 = 100 * MS;
 const EXTENSIONS: u64 = 1000 * MS;
@@ -97,8 +93,7 @@ impl ExitProgress {
     pub(super) fn begin(&mut self, decision: ExitDecision, now: u64) {
         let grace = match decision {
             ExitDecision { cause: ExitCause::Killed | ExitCause::Supervisor, .. } => 0,
-            ExitDecision { code: 0, .. } => GRACE_AFTER_SUCCESS,
-            _ => GRACE_AFTER_FAILURE,
+            ExitDecision { code, .. } => grace_ns(code),
         };
         self.stage = ExitStage::Grace(now.saturating_add(grace));
         self.decision = Some(decision);

@@ -82,6 +82,20 @@ pub struct MdFlags {
     pub event_end_disable: bool,
 }
 
+impl MdFlags {
+    /// Of a descriptor that puts of peers land in, at the offset that they name. Each leaves one
+    /// event; none is acknowledged.
+    pub fn landing() -> MdFlags {
+        MdFlags {
+            op_put: true,
+            manage_remote: true,
+            ack_disable: true,
+            event_start_disable: true,
+            ..MdFlags::default()
+        }
+    }
+}
+
 /// The bytes that a memory descriptor covers. They stay valid until the last operation with the
 /// descriptor is complete, which the types ensure.
 #[derive(Clone, Copy, Debug)]
