@@ -2,16 +2,16 @@
 //! and their supervisor.
 //!
 //! Written by [`super::exit_notice`] in a rank and by the supervisor. Invariants: the decision
-//! word goes from 0 to a decision once and never changes again, so the first exit wins. The order
-//! word is 0 until the supervisor copies the decision there after a grace period. Ranks exit on
-//! the order only, so that a rank about to finish (to print results after the last barrier, say)
+//! word goes from 0 to a decision; one that is final never changes again, so the first failure
+//! wins. The order word is 0 until the supervisor copies the decision there after a grace period.
+//! Ranks exit on the order only, so that a rank about to finish (to print results after the last barrier, say)
 //! is not interrupted by a peer that finished first. If either word is overwritten with a value
 //! that is no decision, the process that finds it decides that the job fails, and reports it. A
 //! process that has seen a decision keeps it, and restores it when the word reads as 0.
 //!
 //! ```text
 //! cache line 0   magic, cookie, ranks
-//! cache line 1   decision          set once by compare-and-swap
+//! cache line 1   decision          set by compare-and-swap until it is final
 //! cache line 2   order to exit     polled by every rank
 //! cache line 3   status request, requests made so far
 //! cache line 4+  per rank: pid, messages sent, armed, answered request, answer's length, answer
@@ -74,7 +74,7 @@ struct RankRecord {
 pub struct ControlMemory {
     words: &'static [AtomicU64],
     size: u32,
-    /// The first decision that this process has seen, in memory of its own; 0 before.
+    /// The decision that this process has seen, in memory of its own; 0 before.
     seen: &'static AtomicU64,
 }
 
@@ -177,10 +177,12 @@ impl ControlMemory {
         }
     }
 
-    /// Keeps the first decision that this process has seen.
+    /// Keeps a decision that this process has seen, unless it keeps a final one.
     fn keep(&self, decision: ExitDecision) {
-        let (new, relaxed) = (decision.pack(), Ordering::Relaxed);
-        let _ = self.seen.compare_exchange(0, new, relaxed, relaxed);
+        let is_open = |kept| !matches!(ExitDecision::unpack(kept), Ok(Some(d)) if d.is_final);
+        let _ = self.seen.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |kept| {
+            is_open(kept).then(|| decision.pack())
+        });
     }
 
     /// Makes this process the rank; fails with the process that was faster.
@@ -209,22 +211,46 @@ impl ControlMemory {
         decision.inspect(|&d| self.keep(d))
     }
 
-    /// Decides that the job ends, unless that was decided before; returns the decision that holds.
-    /// Async-signal-safe.
+    /// Decides that the job ends, unless a decision holds: a final one, or any if this one is not
+    /// final. Returns the decision that holds. Async-signal-safe.
     pub fn decide(&self, new: ExitDecision) -> ExitDecision {
-        if let Some(held) = self.decision() {
-            return held;
+        loop {
+            let held = self.decision();
+            if let Some(held) = held.filter(|h| h.is_final || !new.is_final) {
+                return held;
+            }
+            if self.replace(held, new) {
+                return new;
+            }
         }
+    }
+
+    /// Makes the decision final that holds, if there is one, and returns it. Async-signal-safe.
+    fn make_final(&self) -> Option<ExitDecision> {
+        loop {
+            let held = self.decision()?;
+            let new = ExitDecision { is_final: true, ..held };
+            if held.is_final || self.replace(Some(held), new) {
+                return Some(new);
+            }
+        }
+    }
+
+    /// Replaces the decision that holds, unless another process has done so.
+    fn replace(&self, held: Option<ExitDecision>, new: ExitDecision) -> bool {
         // AcqRel: a process that sees the decision also sees what was written before it.
-        let old = self.words[DECISION_WORD].compare_exchange(
-            0,
-            new.pack(),
-            Ordering::AcqRel,
-            Ordering::Acquire,
-        );
-        let held = old.err().and_then(|_| self.decision()).unwrap_or(new);
-        self.keep(held);
-        held
+        let is_replaced = self.words[DECISION_WORD]
+            .compare_exchange(
+                held.map_or(0, ExitDecision::pack),
+                new.pack(),
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            )
+            .is_ok();
+        if is_replaced {
+            self.keep(new);
+        }
+        is_replaced
     }
 
     /// Decides on behalf of the supervisor.
@@ -232,10 +258,10 @@ impl ControlMemory {
         self.decide(ExitDecision { code, ..ExitDecision::FAILURE });
     }
 
-    /// Orders the ranks to exit, if it was decided that the job ends. Called by the supervisor;
-    /// without a supervisor, by the rank.
+    /// Orders the ranks to exit, if it was decided that the job ends; the decision is final then.
+    /// Called by the supervisor; without a supervisor, by the rank.
     pub fn order_exit(&self) {
-        let decision = self.decision().map_or(0, ExitDecision::pack);
+        let decision = self.make_final().map_or(0, ExitDecision::pack);
         self.order().store(decision, Ordering::Release);
     }
 
@@ -330,7 +356,7 @@ mod tests {
     #[test]
     fn first_exit_wins() {
         let (_file, c) = ControlMemory::create(2, 5).unwrap();
-        let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
+        let first = ExitDecision::new(3, ExitCause::Exit, Some(JobRank(1)));
         assert_eq!(c.decide(first), first);
         assert_eq!(c.decide(ExitDecision { code: 4, ..first }), first);
         assert_eq!(c.order().load(Ordering::Relaxed), 0);
@@ -339,12 +365,32 @@ mod tests {
         assert_eq!(ExitDecision::unpack(c.order().load(Ordering::Relaxed)), Ok(Some(first)));
     }
 
+    /// A failure takes the place of a success until the order to exit, of a failure never.
+    #[test]
+    fn a_failure_wins_over_a_success() {
+        let by = |code, rank| ExitDecision::new(code, ExitCause::Ended, Some(JobRank(rank)));
+        let (supervisor, rank) = supervisor_and_rank();
+        rank.decide(by(0, 1));
+        assert_eq!(supervisor.decide(by(0, 0)), by(0, 1));
+        assert_eq!(supervisor.decide(by(3, 0)), by(3, 0));
+        assert_eq!(rank.decide(by(4, 1)), by(3, 0));
+        // The word is set back by a rank that knew the success only.
+        rank.words[DECISION_WORD].store(0, Ordering::Relaxed);
+        assert_eq!(rank.decision(), Some(by(3, 0)));
+
+        let (supervisor, rank) = supervisor_and_rank();
+        rank.decide(by(0, 1));
+        supervisor.order_exit();
+        assert_eq!(rank.decide(by(4, 1)).code, 0);
+        assert!(!supervisor.restore_order());
+    }
+
     #[test]
     fn an_overwritten_decision_is_a_failure() {
         for value in [1, 0x2d, u64::MAX] {
             let (_file, c) = ControlMemory::create(2, 5).unwrap();
             c.words[DECISION_WORD].store(value, Ordering::Relaxed);
-            let success = ExitDecision { code: 0, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
+            let success = ExitDecision::new(0, ExitCause::Exit, Some(JobRank(1)));
             assert_eq!(c.decide(success), ExitDecision::FAILURE);
             assert_eq!(c.decision(), Some(ExitDecision::FAILURE));
             c.order().store(value, Ordering::Relaxed);
@@ -363,7 +409,7 @@ mod tests {
     #[test]
     fn a_decision_that_was_seen_is_restored() {
         let (supervisor, rank) = supervisor_and_rank();
-        let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
+        let first = ExitDecision::new(3, ExitCause::Exit, Some(JobRank(1)));
         let other = ExitDecision { code: 4, ..first };
         let decision = &supervisor.words[DECISION_WORD];
         rank.decide(first);
@@ -383,7 +429,7 @@ mod tests {
     #[test]
     fn an_order_that_was_seen_is_a_decision() {
         let (supervisor, rank) = supervisor_and_rank();
-        let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
+        let first = ExitDecision::new(3, ExitCause::Exit, Some(JobRank(1)));
         supervisor.decide(first);
         supervisor.order_exit();
         rank.check_order();

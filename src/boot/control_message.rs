@@ -22,8 +22,8 @@ pub enum ControlKind {
     /// A part of `a` bytes, beginning at byte `b`. To the supervisor: the rank's contribution
     /// to an exchange. To the rank: all contributions, by rank.
     ExchangePart,
-    /// Rank to supervisor: the decision to end the job was made; `a` and `b` are the lower and
-    /// the upper half of its word.
+    /// Rank to supervisor: it exits. `a` and `b` are the lower and the upper half of the word of
+    /// its own decision, whether or not that holds.
     ExitDecided,
     /// Supervisor to rank: the order to exit was given.
     ExitNow,
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn a_decision_survives_its_message() {
         let rank = Some(crate::rank::JobRank(4));
-        let decision = ExitDecision { code: 139, cause: ExitCause::Exit, rank };
+        let decision = ExitDecision::new(139, ExitCause::Exit, rank);
         let bytes = ControlHead::decided(decision).bytes();
         assert_eq!(ControlHead::parse(&bytes).unwrap().0.decision(), Some(decision));
         assert_eq!(ControlHead::new(ControlKind::ExitDecided).decision(), None);

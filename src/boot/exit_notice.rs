@@ -8,7 +8,7 @@
 
 use super::control_memory::ControlMemory;
 use super::control_message::ControlHead;
-use super::decision::{ExitCause, ExitDecision, grace_ns};
+use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
 use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire};
 use crate::rank::{JobRank, LocalRank};
@@ -141,10 +141,10 @@ impl ExitNotice {
         self.memory.decision()
     }
 
-    /// Decides that the job ends for this reason, unless that was decided before; returns the
-    /// decision that holds. Async-signal-safe.
+    /// Decides that the job ends for this reason, unless a decision holds
+    /// ([`ControlMemory::decide`]); returns the decision that holds. Async-signal-safe.
     pub fn decide(&self, code: i32, cause: ExitCause) -> ExitDecision {
-        let held = self.memory.decide(ExitDecision { code, cause, rank: Some(self.rank) });
+        let held = self.memory.decide(ExitDecision::new(code, cause, Some(self.rank)));
         if self.socket.is_none() {
             self.memory.order_exit();
         }
@@ -164,7 +164,7 @@ impl ExitNotice {
         let Some(protocol) = &self.protocol else { return };
         let Some(decision) = protocol.hear(message) else { return };
         if self.decision().is_none() {
-            protocol.set_due(sys::clock::now_ns() + grace_ns(decision.code));
+            protocol.set_due(sys::clock::now_ns() + decision.grace_ns());
             self.memory.decide(decision);
             self.memory.order_exit();
         }
@@ -201,16 +201,17 @@ impl ExitNotice {
         }
     }
 
-    /// Sends the supervisor, or the other ranks, the decision, without waiting. Async-signal-safe
-    /// as far as the network is.
-    pub fn notify(&self, decision: ExitDecision) {
+    /// Tells the supervisor, or the other ranks, that this rank exits, and why, without waiting.
+    /// Async-signal-safe as far as the network is.
+    pub fn notify(&self, code: i32, cause: ExitCause) {
+        let own = ExitDecision::new(code, cause, Some(self.rank));
         if let Some(protocol) = &self.protocol {
-            protocol.add(decision);
+            protocol.add(self.decision().unwrap_or(own));
             protocol.notify();
         }
         if let Some(fd) = &self.socket {
             // If it cannot be sent, the supervisor notices the end of this process.
-            let message = ControlHead::decided(decision).bytes();
+            let message = ControlHead::decided(own).bytes();
             let _ = socket::send(fd.as_fd(), &message, false);
         }
     }

@@ -16,7 +16,7 @@
 //!
 //! Everything is atomics, so that a signal handler can go on where the interrupted code was.
 
-use super::decision::{ExitDecision, grace_ns};
+use super::decision::{ExitDecision, GRACE_AFTER_SUCCESS};
 use crate::rank::JobRank;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -187,7 +187,7 @@ impl ExitProtocol {
     /// `None` if all have left, or if this rank was never connected with the others.
     pub(super) fn await_others(&self) -> Option<JobRank> {
         let wire = self.wire()?;
-        let grace = grace_ns(self.decision().map_or(0, |d| d.code));
+        let grace = self.decision().map_or(GRACE_AFTER_SUCCESS, ExitDecision::grace_ns);
         let end = sys::clock::now_ns() + grace + self.timeout;
         let mut looks = 0u32;
         while !self.advance(wire, looks >= DEAF_LOOKS && !self.could_hear()) {
@@ -212,7 +212,7 @@ impl ExitProtocol {
 
     /// The longest time that [`ExitProtocol::await_others`] may take, in microseconds.
     pub(super) fn longest_us(&self) -> u64 {
-        (grace_ns(0) + self.timeout) / 1000
+        (GRACE_AFTER_SUCCESS + self.timeout) / 1000
     }
 }
 
@@ -261,7 +261,7 @@ mod tests {
     }
 
     fn exit_of(rank: u32, code: i32) -> ExitDecision {
-        ExitDecision { code, cause: ExitCause::Exit, rank: Some(JobRank(rank)) }
+        ExitDecision::new(code, ExitCause::Exit, Some(JobRank(rank)))
     }
 
     /// The ranks leave in different orders; some of them decide at the same time.

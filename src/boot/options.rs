@@ -21,6 +21,8 @@ pub struct BootOptions {
     pub(super) hosts: Option<HostList>,
     /// What the system of this process offers as functions.
     pub(super) linked: LinkedLaunchers,
+    /// A rank that ends with success waits for the others.
+    pub no_cut_off: bool,
     exit_timeout: Option<f64>,
     exit_timeout_min: f64,
     exit_timeout_max: f64,
@@ -39,6 +41,7 @@ impl BootOptions {
             quiet: env::QUIET.get(),
             hosts: HostList::from_env(),
             linked: LinkedLaunchers::default(),
+            no_cut_off: env::NO_CUT_OFF.get(),
             exit_timeout: env::EXITTIMEOUT.get(),
             exit_timeout_min: env::EXITTIMEOUT_MIN.get(),
             exit_timeout_max: env::EXITTIMEOUT_MAX.get(),

@@ -8,7 +8,7 @@
 //! of a process exits; the others stay where they are until `_exit`. Only the process that called
 //! `gasnet_init` acts; its forked children are not part of the job.
 //!
-//! [`exit`] decides the end of the job (the first exit wins), sends one message to the
+//! [`exit`] decides the end of the job (the first failure wins), sends one message to the
 //! supervisor, flushes the C streams under an alarm, and ends the process with the agreed code.
 //! `boot::supervisor` notifies the other ranks. Without a supervisor the message goes to the
 //! other ranks, and the process ends when all leave ([`ExitNotice::agree`]).
@@ -69,7 +69,7 @@ pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
     if let Some(release) = job.release.take() {
         let _ = RELEASE.set(release);
     }
-    report::set_exit(exit);
+    report::set_exit(fail);
     report::set_await_end(wait_for_exit);
     let signal = signal::notice();
     signal::handle(signal, on_notice, false);
@@ -84,9 +84,19 @@ pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
     }
 }
 
-/// Ends the job with this code, unless it is ending already with another. Callable from any thread
-/// and any signal handler at any time.
+/// `gasnet_exit`: ends the job with this code, unless it is ending already with another. Callable
+/// from any thread and any signal handler at any time.
 pub fn exit(code: i32) -> ! {
+    exit_for(code, ExitCause::Exit)
+}
+
+/// As [`exit`], after an error that this rank has printed.
+fn fail(code: i32) -> ! {
+    exit_for(code, ExitCause::Error)
+}
+
+/// As [`exit`], because of `cause`.
+pub(super) fn exit_for(code: i32, cause: ExitCause) -> ! {
     let Some(notice) = notice() else {
         sys::stdio::flush();
         sys::exit_now(code)
@@ -100,15 +110,15 @@ pub fn exit(code: i32) -> ! {
         sys::exit_now(code);
     }
     claim_exit();
-    flush_and_exit(decide_exit_code(notice, code), FLUSH_US.load(Ordering::Relaxed))
+    flush_and_exit(decide_exit_code(notice, code, cause), FLUSH_US.load(Ordering::Relaxed))
 }
 
 /// Decides for this rank that the job ends with this code, and notifies the supervisor; returns
 /// the code that holds.
-fn decide_exit_code(notice: &ExitNotice, code: i32) -> i32 {
+fn decide_exit_code(notice: &ExitNotice, code: i32, cause: ExitCause) -> i32 {
     let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
-    let decision = notice.decide(code, ExitCause::Exit);
-    notice.notify(decision);
+    let decision = notice.decide(code, cause);
+    notice.notify(code, cause);
     decision.code
 }
 
@@ -141,7 +151,7 @@ pub fn follow() -> ! {
 /// Exits because a peer has died. Its supervisor reports the death and decides the exit code.
 pub fn peer_died() -> ! {
     wait_for_exit();
-    exit(1)
+    fail(1)
 }
 
 /// Waits a second for the end of the job, and exits if it comes.
@@ -356,7 +366,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         return;
     }
     let first = claim_exit();
-    let agreed = decide_exit_code(notice, code);
+    let agreed = decide_exit_code(notice, code, ExitCause::Ended);
     if agreed == code && first {
         // The C library continues: earlier exit handlers, destructors, streams.
         signal::ignore(Signal::QUIT);

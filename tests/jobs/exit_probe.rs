@@ -15,6 +15,7 @@
 //! | `nap` | ends with 1 if a sleep after a barrier is cut short |
 //! | `orphan:N` | leaves a forked child that sleeps, then gasnet_exit |
 //! | `childexit:N` | a forked child exits with N; later the rank returns 0 |
+//! | `own` | returns its rank |
 //! | `late:N` | exits with N before it joins |
 //! | `command:N` | runs the command in PROBE_COMMAND, which must succeed, then gasnet_exit |
 //!
@@ -24,6 +25,7 @@
 //! | `masked` | spin with all signals blocked |
 //! | `stop` | stop themselves (SIGSTOP) |
 //! | `traced` | have a debugger stop them for five seconds, then spin |
+//! | `after:MS:N` | sleep so long, then return N |
 //! | `finish` | print another line 50 ms after the first exit, then return 0 |
 //!
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
@@ -114,7 +116,16 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
             print(rank(boot), c"finishes");
             0
         }
-        _ => panic!("{what}?"),
+        _ => {
+            let after = what.strip_prefix("after:").and_then(|w| w.split_once(':'));
+            let Some((ms, code)) = after else { panic!("{what}?") };
+            let until = clock::now_ns() + ms.parse::<u64>().unwrap() * 1_000_000;
+            // A status request interrupts a sleep.
+            while clock::now_ns() < until {
+                clock::sleep_ns(until.saturating_sub(clock::now_ns()));
+            }
+            code.parse().unwrap()
+        }
     }
 }
 
@@ -136,6 +147,7 @@ fn end(boot: &'static Bootstrap, way: &str) -> i32 {
     let code = || code.parse::<i32>().unwrap();
     match way {
         "return" => code(),
+        "own" => rank(boot) as i32,
         "exit" => std::process::exit(code()),
         "gasnet_exit" => exit::exit(code()),
         "delayed" => {

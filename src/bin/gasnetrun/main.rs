@@ -34,6 +34,7 @@ Starts the program as a job of N ranks on this host.
   -spawner=S    what starts the ranks: fork (gasnetrun itself, the default), mpi, pmi
   --bind B      bind each rank to CPUs: none (the default), core, numa
   --prefix      print [rank] in front of each line of output
+  --no-cut-off  when a rank has ended with 0, wait for the others (GASNET_NO_CUT_OFF)
   --no-aslr     load all ranks at the same addresses
   -h, --help    print this text
   --version     print the version
@@ -149,7 +150,9 @@ fn run_command() -> Result<i32, Refusal> {
         become_launcher(&arguments);
     }
     env::check_all();
-    match run(&plan, &BootOptions::from_env()) {
+    let mut options = BootOptions::from_env();
+    options.no_cut_off |= o.no_cut_off;
+    match run(&plan, &options) {
         Ok(code) => Ok(code),
         Err(e) => {
             eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);

@@ -29,6 +29,7 @@ pub(crate) struct Options {
     pub(crate) bind: CpuBinding,
     pub(crate) prefix: bool,
     pub(crate) fixed_addresses: bool,
+    pub(crate) no_cut_off: bool,
     pub(crate) program: Option<OsString>,
     pub(crate) args: Vec<OsString>,
 }
@@ -149,6 +150,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
         bind: CpuBinding::None,
         prefix: false,
         fixed_addresses: false,
+        no_cut_off: false,
         program: None,
         args: Vec::new(),
     };
@@ -183,6 +185,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             Arg::Long("bind") => o.bind = bind(&parser.value()?)?,
             Arg::Long("prefix") => o.prefix = true,
             Arg::Long("no-aslr") => o.fixed_addresses = true,
+            Arg::Long("no-cut-off") => o.no_cut_off = true,
             Arg::Short('h') if argument != "-h" => return Err(unknown(&argument)),
             Arg::Short('h') | Arg::Long("help") => return Ok(Wish::Usage),
             Arg::Long("version") => return Ok(Wish::Version),
@@ -200,7 +203,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
 fn unknown(argument: &OsStr) -> Refusal {
     let argument = argument.to_string_lossy();
     let name = argument.trim_start_matches('-');
-    let long = ["bind", "prefix", "no-aslr", "version", "help"];
+    let long = ["bind", "prefix", "no-aslr", "no-cut-off", "version", "help"];
     let remedy = match name.split('=').next().unwrap_or_default() {
         "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
             "Omit it: gasnetrun starts all processes on this host.".to_string()

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! Running --decision--> Grace --order to exit--> Exiting --deadline--> Killed --> given up
+//!                      (a failure after a success begins it again)
 //!                                                   |        ^
 //!                                     a rank lacks  v        | until the limit
 //!                                     a CPU:     Extended ---'
@@ -20,7 +21,7 @@
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::control_message::{ControlHead, ControlKind};
-use crate::boot::decision::{ExitCause, ExitDecision, grace_ns};
+use crate::boot::decision::{ExitCause, ExitDecision};
 use crate::report;
 use std::rc::Rc;
 use sys::process::{self, Liveness};
@@ -62,17 +63,36 @@ pub(super) struct ExitProgress {
     decision: Option<ExitDecision>,
     /// Nanoseconds that ranks may take to exit after the order.
     timeout: u64,
+    /// The grace after a success has no end.
+    no_cut_off: bool,
 }
 
 impl ExitProgress {
     /// A job that runs.
-    pub(super) fn new(timeout: u64) -> ExitProgress {
-        ExitProgress { stage: ExitStage::Running, decision: None, timeout }
+    pub(super) fn new(timeout: u64, no_cut_off: bool) -> ExitProgress {
+        ExitProgress { stage: ExitStage::Running, decision: None, timeout, no_cut_off }
     }
 
     /// Whether no decision has been noticed yet.
     pub(super) fn is_running(&self) -> bool {
         self.stage == ExitStage::Running
+    }
+
+    /// Whether no final decision has been noticed: a failure of a rank still counts.
+    pub(super) fn is_open(&self) -> bool {
+        self.decision.is_none_or(|d| !d.is_final) && !self.is_ordered()
+    }
+
+    /// Whether the order to exit has been given.
+    fn is_ordered(&self) -> bool {
+        !matches!(self.stage, ExitStage::Running | ExitStage::Grace(_))
+    }
+
+    /// Whether the order to exit is due now, and whether ranks that still work are cut off by a
+    /// rank that has ended with success.
+    pub(super) fn is_cut_due(&self, now: u64) -> bool {
+        matches!(self.stage, ExitStage::Grace(t) if now >= t)
+            && self.decision.is_some_and(ExitDecision::is_success)
     }
 
     /// When the next step is due, or the next look at the order.
@@ -89,14 +109,29 @@ impl ExitProgress {
         matches!(self.stage, ExitStage::Killed(until) if now >= until)
     }
 
-    /// Begins the end with the grace period that suits the decision.
-    pub(super) fn begin(&mut self, decision: ExitDecision, now: u64) {
-        let grace = match decision {
-            ExitDecision { cause: ExitCause::Killed | ExitCause::Supervisor, .. } => 0,
-            ExitDecision { code, .. } => grace_ns(code),
+    /// Begins the end with the grace period that suits the decision, or begins it again because
+    /// a failure has taken the place of a success. Returns whether the decision is new.
+    pub(super) fn begin(&mut self, decision: ExitDecision, now: u64) -> bool {
+        if self.decision == Some(decision) {
+            return false;
+        }
+        let grace = match decision.cause {
+            ExitCause::Killed | ExitCause::Supervisor => 0,
+            _ if self.no_cut_off && decision.is_success() => u64::MAX,
+            _ => decision.grace_ns(),
         };
-        self.stage = ExitStage::Grace(now.saturating_add(grace));
+        let mut until = now.saturating_add(grace);
+        if let ExitStage::Grace(t) = self.stage {
+            until = until.min(t);
+        }
+        self.stage = ExitStage::Grace(until);
         self.decision = Some(decision);
+        true
+    }
+
+    /// The decision that was noticed.
+    pub(super) fn decision(&self) -> Option<ExitDecision> {
+        self.decision
     }
 
     /// The exit code of the decision that was noticed; 0 if none was.
@@ -203,20 +238,35 @@ pub(super) fn report_unkillable(ranks: &[RankProcess]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::decision::{GRACE_AFTER_FAILURE, GRACE_AFTER_SUCCESS};
     use core::sync::atomic::Ordering;
 
     /// The order to exit is given again while ranks run that may not have seen it.
     #[test]
     fn an_order_that_was_overwritten_is_given_again() {
         let (_file, control) = ControlMemory::create(1, 5).unwrap();
-        let mut exit = ExitProgress::new(1000 * MS);
+        let mut exit = ExitProgress::new(1000 * MS, false);
         control.decide_failure(3);
-        exit.begin(control.decision().unwrap(), 0);
+        assert!(exit.begin(control.decision().unwrap(), 0));
         assert!(exit.advance(0, control, &mut []));
         let given = control.order().swap(0, Ordering::Relaxed);
         assert_ne!(given, 0);
         assert_eq!(exit.deadline(MS), Some(MS + LOOK));
         assert!(!exit.advance(MS + LOOK, control, &mut []));
         assert_eq!(control.order().load(Ordering::Relaxed), given);
+    }
+    /// A failure within the grace after a success shortens it; with no cut-off it has no end.
+    #[test]
+    fn a_failure_within_the_grace_begins_the_end_again() {
+        use crate::rank::JobRank;
+        let by = |code| ExitDecision::new(code, ExitCause::Ended, Some(JobRank(0)));
+        for no_cut_off in [false, true] {
+            let mut exit = ExitProgress::new(1000 * MS, no_cut_off);
+            assert!(exit.begin(by(0), 0) && !exit.begin(by(0), MS));
+            assert_eq!(exit.is_cut_due(GRACE_AFTER_SUCCESS), !no_cut_off);
+            assert!(exit.is_open() && exit.begin(by(3), 10 * MS) && !exit.is_open());
+            assert_eq!((exit.code(), exit.deadline(0)), (3, Some(10 * MS + GRACE_AFTER_FAILURE)));
+            assert!(!exit.is_cut_due(GRACE_AFTER_SUCCESS));
+        }
     }
 }

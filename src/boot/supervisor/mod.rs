@@ -122,7 +122,7 @@ impl Supervisor {
             ranks: Vec::new(),
             size,
             signals: JobSignals::take_over(signals)?,
-            exit: ExitProgress::new(options.exit_timeout(size)),
+            exit: ExitProgress::new(options.exit_timeout(size), options.no_cut_off),
             ends: RankEnds::new(control),
             connections: Connections::default(),
             launchers: Launchers::default(),
@@ -310,6 +310,8 @@ impl Supervisor {
             vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
         if self.exit.is_running() {
             deadlines.push(self.late.deadline());
+        }
+        if self.exit.is_open() {
             let exited = self.ranks.iter().filter_map(|r| Some(r.query_at(r.exited_at?, now)));
             deadlines.push(exited.min());
         }
@@ -331,15 +333,25 @@ impl Supervisor {
     /// Looks for reasons to end the job, and goes on with its end.
     fn advance(&mut self, now: u64) {
         if self.exit.is_running() {
-            self.ends.check_watched(&self.ranks, now);
             if self.late.check(now, &self.ranks) {
                 self.control.decide_failure(1);
             }
             if let Some(pid) = self.launchers.exited_early(&mut self.ranks) {
                 self.end_without_launcher(pid);
             }
+        }
+        if self.exit.is_open() {
+            self.ends.check_watched(&self.ranks, now);
             let Some(decision) = self.control.decision() else { return };
-            self.exit.begin(decision, now);
+            if self.exit.begin(decision, now) {
+                self.ends.announce(decision, &self.ranks);
+            }
+        }
+        if self.exit.is_cut_due(now)
+            && let Some(first) = self.exit.decision()
+            && !self.status.is_cut_off_told(self.control, &self.ranks, first)
+        {
+            return;
         }
         if self.exit.advance(now, self.control, &mut self.ranks) {
             // A rank that connects now is too late.
@@ -500,7 +512,8 @@ impl Supervisor {
             }
             // Usually in the control memory already, where every round looks for it.
             ControlKind::ExitDecided => {
-                if let Some(decision) = head.decision() {
+                if let Some(decision) = head.decision().filter(|d| d.rank == Some(r.rank)) {
+                    r.own_end = Some(decision);
                     self.control.decide(decision);
                 }
             }

@@ -1,7 +1,8 @@
 //! How ranks ended, and what that decides about the job.
 //!
-//! Owned by [`super::Supervisor`]. Invariant: a rank that ends without having decided the end of
-//! the job causes that decision, and a message that names the rank.
+//! Owned by [`super::Supervisor`]. Invariants: a rank that ends without having decided the end of
+//! the job causes that decision; one message names the rank that ends a job with a failure, unless
+//! the rank has printed it.
 
 use super::rank_process::{END_KNOWN, RankProcess};
 use crate::boot::control_memory::ControlMemory;
@@ -19,11 +20,13 @@ pub(super) struct RankEnds {
     lack_kills: u64,
     /// Exit code for a crash that came after an exit with code 0.
     pub(super) late_crash: Option<i32>,
+    /// A message has named the rank that ends the job.
+    is_named: bool,
 }
 
 impl RankEnds {
     pub(super) fn new(control: ControlMemory) -> RankEnds {
-        RankEnds { control, lack_kills: 0, late_crash: None }
+        RankEnds { control, lack_kills: 0, late_crash: None, is_named: false }
     }
 
     /// Called when all ranks have been started, which do not wait for it.
@@ -32,54 +35,70 @@ impl RankEnds {
     }
 
     fn decide(&self, r: &RankProcess, code: i32, cause: ExitCause) {
-        self.control.decide(ExitDecision { code, cause, rank: Some(r.rank) });
+        self.control.decide(ExitDecision::new(code, cause, Some(r.rank)));
+    }
+
+    /// Whether the end of a rank may still decide the code of the job.
+    fn is_open(&self) -> bool {
+        self.control.decision().is_none_or(|d| !d.is_final)
+    }
+
+    /// Names the rank that ends the job with this failure, unless a message has.
+    pub(super) fn announce(&mut self, decision: ExitDecision, ranks: &[RankProcess]) {
+        let ended = decision.rank.and_then(|rank| ranks.get(rank.index()));
+        let Some(r) = ended.filter(|_| !self.is_named && !decision.is_success()) else { return };
+        let (title, code) = (r.title(ranks.len()), decision.code);
+        match decision.cause {
+            ExitCause::Exit => {
+                report::line(format_args!("{title} called gasnet_exit({code}); the job ends"));
+            }
+            ExitCause::Ended => {
+                let call = if r.joined.is_some() { "gasnet_exit" } else { "gasnet_init" };
+                report::line(format_args!(
+                    "{title} exited with {code} before {call}; the job ends"
+                ));
+            }
+            _ => return,
+        }
+        self.is_named = true;
     }
 
     /// The child of rank `i` has ended.
     pub(super) fn child_ended(&mut self, ranks: &mut [RankProcess], i: usize, ended: Ended) {
         ranks[i].ended = Some(ended);
         let r = &ranks[i];
-        let is_decided = self.control.decision().is_some();
         match ended {
             Ended::Killed(_) if r.killed_by_us => {}
-            Ended::Killed(signal) if is_decided => {
+            Ended::Killed(signal) if self.is_open() => self.killed(r, signal),
+            Ended::Killed(signal) => {
                 self.late_crash.get_or_insert(128 + signal.number());
             }
-            Ended::Killed(signal) => self.killed(r, signal),
-            Ended::Exited(_) if is_decided => {}
+            Ended::Exited(_) if !self.is_open() => {}
             // The rank is another process, which still runs.
             Ended::Exited(0) if r.watch.is_some() => {}
-            Ended::Exited(code) if r.joined.is_some() => {
-                self.decide(r, code, ExitCause::Vanished);
-            }
-            Ended::Exited(0) => self.check_missing(ranks),
-            Ended::Exited(code) => {
-                report::line(format_args!(
-                    "rank {} (pid {}) ended with exit code {code} before gasnet_init",
-                    r.rank, r.process
-                ));
-                self.decide(r, code, ExitCause::Vanished);
-            }
+            Ended::Exited(0) if r.joined.is_none() => self.check_missing(ranks),
+            Ended::Exited(code) => self.decide(r, code, ExitCause::Ended),
         }
     }
 
-    /// Decides about watched processes that have exited without a decision.
-    pub(super) fn check_watched(&self, ranks: &[RankProcess], now: u64) {
+    /// Decides about watched processes that have exited.
+    pub(super) fn check_watched(&mut self, ranks: &[RankProcess], now: u64) {
         for r in ranks {
-            let Some(t) = r.exited_at.filter(|_| self.control.decision().is_none()) else {
+            let Some(t) = r.exited_at.filter(|_| self.is_open()) else {
                 continue;
             };
             match r.watched_end().filter(|_| !r.is_child) {
                 Some(Ended::Exited(code)) if r.joined.is_none() => self.ended_in_init(r, code),
-                Some(Ended::Exited(code)) => self.decide(r, code, ExitCause::Vanished),
+                Some(Ended::Exited(code)) => self.decide(r, code, ExitCause::Ended),
                 Some(Ended::Killed(signal)) => self.killed(r, signal),
-                None if now >= t + END_KNOWN => {
+                None if now >= t + END_KNOWN && r.own_end.is_none() => {
                     report::line(format_args!(
                         "rank {} (pid {}) ended without leaving the job",
                         r.rank,
                         r.pid()
                     ));
-                    self.decide(r, 1, ExitCause::Vanished);
+                    self.is_named = true;
+                    self.decide(r, 1, ExitCause::Ended);
                 }
                 None => {}
             }
@@ -87,7 +106,7 @@ impl RankEnds {
     }
 
     /// Ends a job because a process exited that had not joined it.
-    fn ended_in_init(&self, r: &RankProcess, code: i32) {
+    fn ended_in_init(&mut self, r: &RankProcess, code: i32) {
         report::line(format_args!(
             "rank {} (pid {}) ended with exit code {code} within gasnet_init, and other ranks wait \
              for it",
@@ -95,10 +114,11 @@ impl RankEnds {
             r.pid()
         ));
         report::line(format_args!("  See what it prints about its end, and start the job again."));
-        self.decide(r, if code == 0 { 1 } else { code }, ExitCause::Vanished);
+        self.is_named = true;
+        self.decide(r, if code == 0 { 1 } else { code }, ExitCause::Ended);
     }
 
-    fn killed(&self, r: &RankProcess, signal: Signal) {
+    fn killed(&mut self, r: &RankProcess, signal: Signal) {
         let code = 128 + signal.number();
         report::line(format_args!(
             "rank {} (pid {}) was killed by signal {} ({}); the job ends with exit code {code}",
@@ -122,6 +142,7 @@ impl RankEnds {
                  with smaller segments (GASNET_MAX_SEGSIZE)."
             ));
         }
+        self.is_named = true;
         self.decide(r, code, ExitCause::Killed);
     }
 

@@ -5,7 +5,9 @@
 
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::control_message::Assembly;
+use crate::boot::decision::ExitDecision;
 use crate::rank::{JobRank, LocalRank};
+use crate::tools::this_process::hostname;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -52,6 +54,8 @@ pub(super) struct RankProcess {
     pub(super) arriving: Assembly,
     /// Its complete contribution.
     pub(super) contribution: Option<Vec<u8>>,
+    /// Its own decision, since it began to exit.
+    pub(super) own_end: Option<ExitDecision>,
     pub(super) killed_by_us: bool,
     /// It was sent SIGKILL for being late.
     pub(super) is_killed_late: bool,
@@ -92,6 +96,7 @@ impl RankProcess {
             in_barrier: false,
             arriving: Assembly::default(),
             contribution: None,
+            own_end: None,
             killed_by_us: false,
             is_killed_late: false,
             cpu_time: None,
@@ -158,6 +163,16 @@ impl RankProcess {
     /// The process that messages to the user name.
     pub(super) fn pid(&self) -> u32 {
         self.joined.unwrap_or(self.process)
+    }
+
+    /// How messages call it, in a job of `size` ranks.
+    pub(super) fn title(&self, size: usize) -> String {
+        format!("rank {} of {size} (pid {}, {})", self.rank, self.pid(), hostname())
+    }
+
+    /// Whether it works on, though the job ends.
+    pub(super) fn is_working(&self) -> bool {
+        !self.is_gone() && self.own_end.is_none()
     }
 
     fn watched(&self) -> Option<&ProcessWatch> {

@@ -1,36 +1,79 @@
-//! SIGUSR1: what each rank is doing, printed by the supervisor.
+//! What each rank is doing, printed by the supervisor: on SIGUSR1, and before ranks are cut off by
+//! one that has ended with success.
 //!
 //! Owned by [`super::Supervisor`]. The number of the request stands in the control memory; a
-//! signal has each rank answer there. Invariant: a report is complete after a second; a rank
+//! signal has each rank answer there. Invariant: a report is complete after its deadline; a rank
 //! without an answer is described by the state of its process.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
+use crate::boot::decision::{ExitCause, ExitDecision};
 use crate::report;
 use sys::process::{self, Liveness};
 use sys::{clock, signal};
 
-/// Nanoseconds that ranks may take to answer, and between two checks.
+/// Nanoseconds that ranks may take to answer, the same before they are cut off, and between two
+/// checks.
 const ANSWER: u64 = 1_000_000_000;
+const CUT_OFF_ANSWER: u64 = 100_000_000;
 const CHECK: u64 = 10_000_000;
+/// Lines of a report of ranks that are cut off.
+const SHOWN: usize = 8;
 
 /// A request for the status of all ranks.
 #[derive(Debug, Default)]
 pub(super) struct StatusRequest {
-    /// The number of the open request, and its deadline.
-    open: Option<(u64, u64)>,
+    /// The open request.
+    open: Option<OpenRequest>,
+    /// The ranks that are cut off have been reported.
+    is_cut_off_told: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenRequest {
+    number: u64,
+    deadline: u64,
+    /// The end of a rank that cuts off the others; `None` for SIGUSR1.
+    cuts_off: Option<ExitDecision>,
 }
 
 impl StatusRequest {
     /// Requests the status of all ranks, unless a request is open.
     pub(super) fn open(&mut self, control: ControlMemory, ranks: &[RankProcess]) {
+        self.request(control, ranks, ANSWER, None);
+    }
+
+    fn request(
+        &mut self,
+        control: ControlMemory,
+        ranks: &[RankProcess],
+        answer: u64,
+        cuts_off: Option<ExitDecision>,
+    ) {
         if self.open.is_some() {
             return;
         }
-        self.open = Some((control.open_status_request(), clock::now_ns() + ANSWER));
+        let deadline = clock::now_ns() + answer;
+        self.open =
+            Some(OpenRequest { number: control.open_status_request(), deadline, cuts_off });
         for r in ranks.iter().filter(|r| !r.is_gone() && control.is_armed(r.local_rank)) {
             process::kill(r.pid(), signal::notice());
         }
+    }
+
+    /// Whether the ranks that the end `first` of a rank cuts off have been reported, or there are
+    /// none. Requests their status in the first call.
+    pub(super) fn is_cut_off_told(
+        &mut self,
+        control: ControlMemory,
+        ranks: &[RankProcess],
+        first: ExitDecision,
+    ) -> bool {
+        if !self.is_cut_off_told && ranks.iter().any(RankProcess::is_working) {
+            self.request(control, ranks, CUT_OFF_ANSWER, Some(first));
+            return false;
+        }
+        true
     }
 
     /// When to check for answers.
@@ -40,35 +83,105 @@ impl StatusRequest {
 
     /// Prints the answers, once all ranks that can answer have, or after the deadline.
     pub(super) fn check(&mut self, control: ControlMemory, ranks: &[RankProcess]) {
-        let Some((request, until)) = self.open else { return };
+        let Some(open) = self.open else { return };
         let is_silent = |r: &RankProcess| {
             !r.is_gone()
                 && control.is_armed(r.local_rank)
                 && process::liveness(r.pid()) == Liveness::Alive
-                && control.answer_of(r.local_rank, request).is_none()
+                && control.answer_of(r.local_rank, open.number).is_none()
         };
-        if clock::now_ns() < until && ranks.iter().any(is_silent) {
+        if clock::now_ns() < open.deadline && ranks.iter().any(is_silent) {
             return;
         }
-        report::line(format_args!("what the {} ranks of the job do:", ranks.len()));
-        for r in ranks {
-            let pid = r.pid();
-            let answer = control.answer_of(r.local_rank, request);
-            let what = match (r.is_gone(), process::liveness(pid), answer) {
-                (true, ..) => "has ended".to_string(),
-                (_, Liveness::Stopped, _) => match process::tracer_of(pid) {
-                    Some(tracer) => format!("is stopped by process {tracer}, which traces it"),
-                    None => format!("is stopped; kill -CONT {pid} continues it"),
-                },
-                (.., Some(answer)) => answer,
-                _ if !control.is_armed(r.local_rank) => {
-                    "has not called gasnet_init, or is in it".to_string()
+        match open.cuts_off {
+            None => {
+                report::line(format_args!("what the {} ranks of the job do:", ranks.len()));
+                for r in ranks {
+                    let what = activity(control, r, open.number);
+                    report::line(format_args!("rank {} (pid {}) {what}", r.rank, r.pid()));
                 }
-                _ => "does not answer: its signals are blocked, or it gets no CPU".to_string(),
-            };
-            report::line(format_args!("rank {} (pid {pid}) {what}", r.rank));
+            }
+            Some(first) => {
+                self.is_cut_off_told = true;
+                report_cut_off(control, ranks, first, open.number);
+            }
         }
         control.close_status_request();
         self.open = None;
+    }
+}
+
+/// What a rank does, as it or the system says.
+fn activity(control: ControlMemory, r: &RankProcess, request: u64) -> String {
+    let pid = r.pid();
+    match (r.is_gone(), process::liveness(pid), control.answer_of(r.local_rank, request)) {
+        (true, ..) => "has ended".to_string(),
+        (_, Liveness::Stopped, _) => match process::tracer_of(pid) {
+            Some(tracer) => format!("is stopped by process {tracer}, which traces it"),
+            None => format!("is stopped; kill -CONT {pid} continues it"),
+        },
+        (.., Some(answer)) => answer,
+        _ if !control.is_armed(r.local_rank) => {
+            "has not called gasnet_init, or is in it".to_string()
+        }
+        _ => "does not answer: its signals are blocked, or it gets no CPU".to_string(),
+    }
+}
+
+/// Names the ranks that the end `first` of a rank cuts off, and what they do.
+fn report_cut_off(
+    control: ControlMemory,
+    ranks: &[RankProcess],
+    first: ExitDecision,
+    request: u64,
+) {
+    let cut_off: Vec<&RankProcess> = ranks.iter().filter(|r| r.is_working()).collect();
+    let ended = first.rank.and_then(|rank| ranks.get(rank.index()));
+    let (Some(ended), false) = (ended, cut_off.is_empty()) else { return };
+    let how = match first.cause {
+        ExitCause::Exit => "called gasnet_exit(0)",
+        _ => "exited with 0",
+    };
+    let numbers: Vec<u32> = cut_off.iter().map(|r| r.rank.0).collect();
+    report::line(format_args!(
+        "{} {how} while others work: the job ends and cuts off {}",
+        ended.title(ranks.len()),
+        named(&numbers)
+    ));
+    for r in cut_off.iter().take(SHOWN) {
+        let what = activity(control, r, request);
+        let what = what.split("; credits:").next().unwrap_or_default();
+        report::line(format_args!("  rank {} (pid {}) {what}", r.rank, r.pid()));
+    }
+    report::line(format_args!(
+        "  Call a barrier before the end of main; gasnetrun --no-cut-off or GASNET_NO_CUT_OFF=1 \
+         waits for all ranks."
+    ));
+}
+
+/// `rank 3`, or `ranks 0-2, 5`, of ascending numbers.
+fn named(ranks: &[u32]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for &rank in ranks {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == rank => *last = rank,
+            _ => runs.push((rank, rank)),
+        }
+    }
+    let runs: Vec<String> = runs
+        .into_iter()
+        .map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") })
+        .collect();
+    format!("rank{} {}", if ranks.len() == 1 { "" } else { "s" }, runs.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_ranks() {
+        assert_eq!(named(&[3]), "rank 3");
+        assert_eq!(named(&[0, 1, 2, 5, 7, 8]), "ranks 0-2, 5, 7-8");
     }
 }

@@ -60,6 +60,10 @@ variables! {
         ("SPINBLOCK", WaitMode::SpinBlock),
     ]);
 
+    /// After a rank has exited with 0, wait until the others have ended, instead of ending them
+    /// 1 s later. The same as gasnetrun --no-cut-off.
+    NO_CUT_OFF: YesNo = false;
+
     /// Seconds that ranks may take to exit when the job ends. The default is the smaller of
     /// GASNET_EXITTIMEOUT_MAX and GASNET_EXITTIMEOUT_MIN + ranks * GASNET_EXITTIMEOUT_FACTOR.
     EXITTIMEOUT: Seconds;
