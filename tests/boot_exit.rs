@@ -28,7 +28,7 @@ fn all_leave_with_one_code() {
             ] {
                 let o = run(launcher, n, &["all", way, "spin"]);
                 o.gives(code);
-                // A job of one rank has no supervisor without gasnetrun, and a shell prints its code.
+                // Without gasnetrun, a job of one rank has no supervisor.
                 match way.split_once(':') {
                     _ if code == 0 || (launcher, n) == (Fork, 1) => o.never_says("***"),
                     Some(("gasnet_exit", _)) => o.says("called gasnet_exit(6); the job ends"),
@@ -177,8 +177,11 @@ fn signals_of_one_rank() {
             .gives(139)
             .says("fatal signal: SIGSEGV(11) on rank 0/2");
         run(launcher, 2, &["0", "kill:15", "poll"])
-            .gives(1)
+            .gives(143)
             .says("Caught a signal: SIGTERM(15) on rank 0/2");
+        let o = run(launcher, 2, &["1", "kill:3", "spin"]);
+        o.gives(131).says("Caught a signal: SIGQUIT(3) on rank 1/2");
+        assert_eq!(o.err.matches("***").count(), 1, "{o:#?}");
         start(launcher, 2, &["0", "kill:15", "poll"], &[("GASNET_NO_CATCH_SIGNAL", "FPE, TERM")])
             .finish()
             .gives(143)
@@ -244,20 +247,50 @@ fn a_stopped_rank_is_told_of_and_killed() {
 #[test]
 fn signals_to_the_supervisor_reach_the_ranks() {
     for launcher in BOTH {
-        for (s, rest) in [(Signal::INT, "spin"), (Signal::TERM, "barrier"), (Signal::HUP, "poll")]
-        {
+        for (s, rest) in [
+            (Signal::INT, "spin"),
+            (Signal::TERM, "barrier"),
+            (Signal::HUP, "poll"),
+            (Signal::QUIT, "sleep"),
+            (Signal::TERM, "blocks"),
+        ] {
             let job = start(launcher, 2, &["none", "-", rest], &[]);
             job.wait_for_ranks(2);
             sys::process::kill(job.pid(), s);
-            job.finish().gives(1).says(&format!("Caught a signal: {}", s.name()));
+            let code = 128 + s.number();
+            let name = s.name();
+            let o = job.finish();
+            o.gives(code).says(&format!("Caught a signal: {name}({})", s.number()));
+            assert_eq!(o.err.matches("***").count(), 1, "{o:#?}");
         }
-        // Ranks with all signals blocked: the second request ends the job.
-        let job = start(launcher, 2, &["none", "-", "masked"], &[]);
+        // All signals blocked: the second request kills the ranks.
+        let job = start(launcher, 2, &["none", "-", "masked"], &[("GASNET_EXITTIMEOUT", "30")]);
         job.wait_for_ranks(2);
         sys::process::kill(job.pid(), Signal::TERM);
         std::thread::sleep(Duration::from_millis(200));
         sys::process::kill(job.pid(), Signal::TERM);
-        job.finish().gives(143);
+        job.finish().gives(143).says("second request to end (SIGTERM): the ranks are killed");
+        // A client that handles the signal itself has time to finish.
+        for code in [0, 5] {
+            let own = format!("own_term:{code}");
+            let job = start(launcher, 2, &["none", "-", &own], &[]);
+            job.wait_for_ranks(2);
+            sys::process::kill(job.pid(), Signal::TERM);
+            let o = job.finish();
+            o.gives(143).says("rank 0 saves").says("rank 1 saves");
+        }
+    }
+}
+
+/// A rank that polls does not wait for the end of the grace.
+#[test]
+fn polling_ranks_follow_a_failure_soon() {
+    for launcher in BOTH {
+        let shortest = |rest| {
+            (0..8).map(|_| run(launcher, 2, &["1", "gasnet_exit:5", rest]).gives(5).took).min()
+        };
+        let (poll, spin) = (shortest("poll").unwrap(), shortest("spin").unwrap());
+        assert!(poll + Duration::from_millis(150) < spin, "{poll:?} {spin:?}");
     }
 }
 
@@ -274,7 +307,7 @@ fn a_job_that_ignores_quit_ends_on_request() {
     let job = spawn(c, mark, "QUIT ignored".to_string());
     job.wait_for_ranks(2);
     sys::process::kill(job.pid(), Signal::TERM);
-    job.finish().gives(1).says("Caught a signal: SIGTERM");
+    job.finish().gives(143).says("Caught a signal: SIGTERM");
 }
 
 #[test]
@@ -365,6 +398,31 @@ fn stdin_goes_to_rank_0() {
     let o = child.wait_with_output().unwrap();
     assert!(o.status.success());
     assert_eq!(o.stdout, b"one line\n");
+}
+
+#[test]
+fn programs_that_cannot_be_run() {
+    let dir = std::env::temp_dir().join(format!("gasnet-ends-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).unwrap();
+    let plain = dir.join("plain");
+    std::fs::write(&plain, "no program\n").unwrap();
+    let plain = plain.display().to_string();
+    let below = format!("{plain}/below");
+    let of_dir = dir.display().to_string();
+    for (program, code) in [
+        ("/no/such/program", 127),
+        ("no_such_program", 127),
+        (below.as_str(), 127),
+        (plain.as_str(), 126),
+        (of_dir.as_str(), 126),
+    ] {
+        with(&["-n", "2"], &[program]).gives(code).says("cannot be run");
+    }
+    let mark = new_mark();
+    let mut c = Command::new(gasnetrun());
+    c.args(["-n", "2", "-spawner=mpi", "prog"]).env("MPIRUN_CMD", "no_such_launcher %C");
+    spawn(c, mark, "no launcher".into()).finish().gives(127).says("cannot be run");
+    std::fs::remove_dir_all(&dir).unwrap();
 }
 
 #[test]

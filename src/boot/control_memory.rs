@@ -4,8 +4,9 @@
 //! Written by [`super::exit_notice`] in a rank and by the supervisor. Invariants: the decision
 //! word goes from 0 to a decision; one that is final never changes again, so the first failure
 //! wins. The order word is 0 until the supervisor copies the decision there after a grace period.
-//! Ranks exit on the order only, so that a rank about to finish (to print results after the last barrier, say)
-//! is not interrupted by a peer that finished first. If either word is overwritten with a value
+//! Ranks exit on the order only, so that a rank about to finish (to print results after the last
+//! barrier, say) is not interrupted by a peer that finished first. Before, the word may hold the
+//! decision as a request, without the mark that makes it final. If either word is overwritten with a value
 //! that is no decision, the process that finds it decides that the job fails, and reports it. A
 //! process that has seen a decision keeps it, and restores it when the word reads as 0.
 //!
@@ -20,13 +21,14 @@
 //! All words are atomics of 8 bytes. Decision and order have a checksum; the text of an answer is
 //! checked when it is read.
 
-use super::decision::{DamagedDecision, ExitDecision};
+use super::decision::{DamagedDecision, ExitCause, ExitDecision};
 use super::error::BootError;
 use crate::rank::LocalRank;
 use crate::report;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 use sys::memory::{self, Mapping, MemFd};
+use sys::signal::Signal;
 
 const MAGIC: u64 = 0x6761_736e_6574_0004;
 
@@ -164,7 +166,7 @@ impl ControlMemory {
         Some(RankRecord { pid, sent, armed, answered, length, answer })
     }
 
-    /// The order to exit: 0, or a decision.
+    /// The order to exit: 0, or a decision; one that is not final is a request.
     pub(super) fn order(&self) -> &'static AtomicU64 {
         &self.words[ORDER_WORD]
     }
@@ -172,7 +174,8 @@ impl ControlMemory {
     /// Reports an order that is none, and makes it one; keeps the decision in it.
     /// Async-signal-safe.
     pub(super) fn check_order(&self) {
-        if let Some(decision) = valid(self.order(), "the order to exit") {
+        // A request repeats a decision that is in its own word.
+        if let Some(decision) = valid(self.order(), "the order to exit").filter(|d| d.is_final) {
             self.keep(decision);
         }
     }
@@ -256,6 +259,21 @@ impl ControlMemory {
     /// Decides on behalf of the supervisor.
     pub(super) fn decide_failure(&self, code: i32) {
         self.decide(ExitDecision { code, ..ExitDecision::FAILURE });
+    }
+
+    /// Decides that a signal to the supervisor ends the job; returns whether that holds.
+    pub(super) fn decide_signal(&self, signal: Signal) -> bool {
+        let new = ExitDecision::new(128 + signal.number(), ExitCause::Signal, None);
+        self.decide(new) == new
+    }
+
+    /// Requests the ranks to exit that do nothing but poll, if it was decided that the job ends and
+    /// no order was given. Called by the supervisor.
+    pub(super) fn request_exit(&self) {
+        if let Some(decision) = self.decision() {
+            let request = ExitDecision { is_final: false, ..decision }.pack();
+            let _ = self.order().compare_exchange(0, request, Ordering::AcqRel, Ordering::Acquire);
+        }
     }
 
     /// Orders the ranks to exit, if it was decided that the job ends; the decision is final then.
@@ -348,7 +366,6 @@ impl ControlMemory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::decision::ExitCause;
     use super::*;
     use crate::rank::JobRank;
     use std::os::fd::AsFd;

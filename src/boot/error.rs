@@ -9,11 +9,18 @@ pub struct BootError {
     pub cause: String,
     /// What to do.
     pub remedy: String,
+    /// Exit code of a launcher that fails for it.
+    pub code: i32,
 }
 
 impl BootError {
     pub(super) fn new(cause: impl Into<String>, remedy: impl Into<String>) -> BootError {
-        BootError { cause: cause.into(), remedy: remedy.into() }
+        BootError { cause: cause.into(), remedy: remedy.into(), code: 1 }
+    }
+
+    /// The same with this exit code.
+    pub(super) fn with_code(self, code: i32) -> BootError {
+        BootError { code, ..self }
     }
 
     /// An error of the operating system.

@@ -16,7 +16,13 @@ use crate::report::{self, MessageLine};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
+use sys::signal::Signal;
 use sys::{process, signal, socket};
+
+/// Nanoseconds for which a rank polls that does nothing else, and the longest pause between two
+/// polls: a waiting rank sleeps up to 2 ms.
+const ONLY_POLLS: u64 = 10_000_000;
+const PAUSE: u64 = 5_000_000;
 
 /// A rank's view of the exit of its job. Lives as long as the process.
 #[derive(Debug)]
@@ -40,6 +46,11 @@ pub struct ExitNotice {
     loss_reported: AtomicBool,
     /// How this process exits when it finds the job ending; set by [`ExitNotice::arm`].
     on_exit: OnceLock<fn() -> !>,
+    /// Whether the client handles a signal itself; set by [`ExitNotice::arm`].
+    is_client_handled: OnceLock<fn(Signal) -> bool>,
+    /// When this process first polled since it was requested to exit, without a pause, and last.
+    polls_since: AtomicU64,
+    polled_at: AtomicU64,
     /// A thread is writing an answer.
     answering: AtomicBool,
 }
@@ -114,6 +125,9 @@ impl ExitNotice {
             supervisor,
             loss_reported: AtomicBool::new(false),
             on_exit: OnceLock::new(),
+            is_client_handled: OnceLock::new(),
+            polls_since: AtomicU64::new(0),
+            polled_at: AtomicU64::new(0),
             answering: AtomicBool::new(false),
         })))
     }
@@ -122,7 +136,31 @@ impl ExitNotice {
     /// `process::exit::follow_when_due`. One relaxed load, for hot loops.
     #[inline(always)]
     pub fn must_exit(&self) -> bool {
-        self.order.load(Ordering::Relaxed) != 0
+        self.order.load(Ordering::Relaxed) != 0 && self.obeys()
+    }
+
+    /// Whether this process obeys the order word, which is not 0. Async-signal-safe.
+    #[cold]
+    fn obeys(&self) -> bool {
+        let order = self.order.load(Ordering::Relaxed);
+        match ExitDecision::unpack(order) {
+            Ok(Some(d)) if !d.is_final => self.only_polls(),
+            Ok(Some(d)) if d.cause == ExitCause::Signal && d.rank.is_none() => {
+                let signal = Signal::new((d.code & 0xff) - 128);
+                !self.is_client_handled.get().is_some_and(|handled| handled(signal))
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether this process has polled for a while without a pause, since it was requested to exit.
+    /// Called by each poll.
+    fn only_polls(&self) -> bool {
+        let now = sys::clock::now_ns();
+        if now.saturating_sub(self.polled_at.swap(now, Ordering::Relaxed)) > PAUSE {
+            self.polls_since.store(now, Ordering::Relaxed);
+        }
+        now.saturating_sub(self.polls_since.load(Ordering::Relaxed)) > ONLY_POLLS
     }
 
     /// Whether a process that must exit must do so now. Without a supervisor a rank that has heard
@@ -219,13 +257,20 @@ impl ExitNotice {
     /// Has the kernel interrupt this process by [`signal::notice`] when the supervisor sends
     /// something or hangs up. The handler of that signal must be installed. `on_exit` ends the
     /// process when a call of `boot` finds the job ending; before, that is `_exit`.
+    /// `is_client_handled` says whether the client handles a signal itself; it is
+    /// async-signal-safe.
     ///
     /// # Errors
     /// That of the system.
-    pub fn arm(&self, on_exit: fn() -> !) -> Result<(), BootError> {
+    pub fn arm(
+        &self,
+        on_exit: fn() -> !,
+        is_client_handled: fn(Signal) -> bool,
+    ) -> Result<(), BootError> {
         self.set_notices(true)
             .map_err(|e| BootError::system("cannot watch the control socket", &e))?;
         let _ = self.on_exit.set(on_exit);
+        let _ = self.is_client_handled.set(is_client_handled);
         self.memory.set_armed(self.local_rank);
         Ok(())
     }
@@ -369,6 +414,28 @@ mod tests {
         assert_eq!(rank.decision().map(|d| d.code), Some(3));
     }
 
+    /// A request is obeyed by a rank that only polls, an order by every rank.
+    #[test]
+    fn a_rank_that_only_polls_follows_a_request() {
+        let (_file, memory) = ControlMemory::create(1, 6).unwrap();
+        let rank = join(memory, 0).unwrap();
+        memory.decide(ExitDecision::new(3, ExitCause::Exit, Some(JobRank(0))));
+        memory.request_exit();
+        // What it does otherwise takes longer than a pause.
+        for _ in 0..4 {
+            assert!(!rank.must_exit());
+            std::thread::sleep(core::time::Duration::from_nanos(PAUSE + 1_000_000));
+        }
+        let until = sys::clock::now_ns() + 30_000_000_000;
+        while !rank.must_exit() {
+            assert!(sys::clock::now_ns() < until, "it polls on");
+        }
+        std::thread::sleep(core::time::Duration::from_nanos(PAUSE + 1_000_000));
+        assert!(!rank.must_exit());
+        memory.order_exit();
+        assert!(rank.must_exit());
+    }
+
     /// The count of messages sent was overwritten with a lower one.
     #[test]
     fn a_wait_for_messages_sent_ends() {
@@ -389,7 +456,7 @@ mod tests {
         let rank = join(supervisor, 1).unwrap();
         let write = |line: &mut MessageLine| line.write_str("busy\n").unwrap();
         assert!(!supervisor.is_armed(LocalRank(1)));
-        rank.arm(|| sys::exit_now(1)).unwrap();
+        rank.arm(|| sys::exit_now(1), |_| false).unwrap();
         assert!(supervisor.is_armed(LocalRank(1)) && !supervisor.is_armed(LocalRank(0)));
         rank.answer_status(write);
         let first = supervisor.open_status_request();

@@ -11,6 +11,7 @@ use super::rank_id::RankId;
 use super::supervisor::{ProcessRole, SignalSource, Supervisor};
 use crate::report;
 use std::ffi::{CString, OsString};
+use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use sys::cpu::{self, CpuMask};
@@ -153,6 +154,10 @@ fn become_program(id: &RankId, name: &CString, argv: &[CString]) -> ! {
     sys::exit_now(127)
 }
 
+/// The exit codes of shells for a program that does not exist, and for one that is not executable.
+const NOT_FOUND: i32 = 127;
+const NOT_EXECUTABLE: i32 = 126;
+
 /// Rejects a program that certainly cannot be run, before any process is started.
 fn check(program: &OsString) -> Result<(), BootError> {
     use std::os::unix::fs::PermissionsExt;
@@ -163,15 +168,21 @@ fn check(program: &OsString) -> Result<(), BootError> {
             Err(e) => Err(BootError::new(
                 format!("{shown} cannot be run: {e}"),
                 "Check the path of the program.",
-            )),
+            )
+            .with_code(match e.kind() {
+                ErrorKind::NotFound | ErrorKind::NotADirectory => NOT_FOUND,
+                _ => NOT_EXECUTABLE,
+            })),
             Ok(m) if m.is_dir() => Err(BootError::new(
                 format!("{shown} cannot be run: it is a directory"),
                 "Name a program.",
-            )),
+            )
+            .with_code(NOT_EXECUTABLE)),
             Ok(m) if !runnable(&m) => Err(BootError::new(
                 format!("{shown} cannot be run: it is not executable"),
                 format!("Make it executable: chmod +x {shown}"),
-            )),
+            )
+            .with_code(NOT_EXECUTABLE)),
             Ok(_) => Ok(()),
         };
     }
@@ -189,5 +200,6 @@ fn check(program: &OsString) -> Result<(), BootError> {
         } else {
             "Check its name, or give a path.".into()
         },
-    ))
+    )
+    .with_code(NOT_FOUND))
 }

@@ -19,9 +19,9 @@ use crate::boot::exit_notice::{ExitAgreement, ExitNotice};
 use crate::boot::key_value::LauncherRelease;
 use crate::{fault, report};
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
-use sys::signal::{self, Disposition, Signal, SignalHandler, SignalInfo, SignalSet};
+use sys::signal::{self, Signal, SignalInfo, SignalSet};
 use sys::{process, thread};
 
 /// The exit of the job of this process; not set before [`install`].
@@ -29,8 +29,6 @@ static NOTICE: OnceLock<&'static ExitNotice> = OnceLock::new();
 /// Ends the use of the launcher's service; called once.
 static RELEASE: OnceLock<LauncherRelease> = OnceLock::new();
 static RELEASED: AtomicBool = AtomicBool::new(false);
-/// The library's own handler of SIGQUIT; 0 for none.
-static QUIT_HANDLER: AtomicUsize = AtomicUsize::new(0);
 /// The thread that exits; 0 for none.
 static EXITING_THREAD: AtomicU32 = AtomicU32::new(0);
 /// The code with which this process ends when the flush is interrupted.
@@ -74,7 +72,7 @@ pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
     let signal = signal::notice();
     signal::handle(signal, on_notice, false);
     signal::unblock(&SignalSet::of(&[signal]));
-    if let Err(e) = notice.arm(follow) {
+    if let Err(e) = notice.arm(follow, super::signals::is_client_handled) {
         report::fatal(format_args!("{}", e.cause), format_args!("{}", e.remedy));
     }
     process::on_exit(at_exit);
@@ -96,7 +94,7 @@ fn fail(code: i32) -> ! {
 }
 
 /// As [`exit`], because of `cause`.
-pub(super) fn exit_for(code: i32, cause: ExitCause) -> ! {
+fn exit_for(code: i32, cause: ExitCause) -> ! {
     let Some(notice) = notice() else {
         sys::stdio::flush();
         sys::exit_now(code)
@@ -141,7 +139,7 @@ pub fn follow() -> ! {
     let first = claim_exit();
     notice.check_order();
     let code = notice.decide(1, ExitCause::Supervisor).code;
-    if first && is_client_handler(signal::disposition(Signal::QUIT)) {
+    if first && has_client_quit_handler() {
         signal::unblock(&SignalSet::of(&[Signal::QUIT]));
         signal::raise(Signal::QUIT);
     }
@@ -171,13 +169,31 @@ pub fn is_ending() -> bool {
     notice().is_some_and(|n| n.decision().is_some())
 }
 
-/// Tells a SIGQUIT handler of the client from that of the library.
-pub(super) fn set_quit_handler(handler: SignalHandler) {
-    QUIT_HANDLER.store(handler as usize, Ordering::Relaxed);
+/// Whether the client has a handler of SIGQUIT. Async-signal-safe.
+pub(super) fn has_client_quit_handler() -> bool {
+    super::signals::is_client_handled(Signal::QUIT)
 }
 
-fn is_client_handler(d: Disposition) -> bool {
-    matches!(d, Disposition::Handler(h) if h != QUIT_HANDLER.load(Ordering::Relaxed))
+/// Exits if the end of the job was decided with a failure. For a signal that asks this process to
+/// end, whose order may not have come yet.
+pub(super) fn follow_failure() {
+    if notice().and_then(ExitNotice::decision).is_some_and(|d| d.is_final) {
+        follow();
+    }
+}
+
+/// Ends the job with 128 + the number of a signal; `caught` reports it, unless the job ends
+/// already.
+pub(super) fn exit_by_signal(s: Signal, caught: impl FnOnce()) -> ! {
+    let code = 128 + s.number();
+    let Some(notice) = notice() else { sys::exit_now(code) };
+    claim_exit();
+    let agreed = decide_exit_code(notice, code, ExitCause::Signal);
+    let held = notice.decision();
+    if held.is_some_and(|d| d.cause == ExitCause::Signal && d.rank == Some(notice.rank())) {
+        caught();
+    }
+    flush_and_exit(agreed, FLUSH_US.load(Ordering::Relaxed))
 }
 
 /// Makes this thread the one that exits; false if it was that already, further down its stack.

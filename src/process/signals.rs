@@ -9,15 +9,17 @@
 //! | signals | what happens |
 //! |---|---|
 //! | SEGV, BUS, FPE, ILL, ABRT | one line, then the default action, so that the exit status names the signal |
-//! | INT, TERM, HUP, PIPE | one line, then QUIT, for which a client may have a handler; where QUIT is ignored, the job ends with code 1 |
-//! | QUIT | the job ends with code 1 |
+//! | INT, TERM, HUP, PIPE | one line, then QUIT if the client has a handler for it, or else the job ends with code 128 + signal; nothing but the exit if the job ends already |
+//! | QUIT | the job ends with code 131 |
+//!
+//! The QUIT handler of libgfortran, which prints a stack, is replaced.
 
 use crate::report;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
-use sys::signal::{self, Disposition, Signal, SignalInfo, SignalSet};
-use sys::thread;
+use sys::signal::{self, Disposition, Signal, SignalHandler, SignalInfo, SignalSet};
+use sys::{library, thread};
 
 const ERRORS: [Signal; 5] = [Signal::ABRT, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::BUS];
 const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::PIPE];
@@ -68,9 +70,11 @@ pub fn install(spared: impl Fn(Signal) -> bool) {
     for s in REQUESTS.into_iter().filter(wanted) {
         signal::handle(s, on_request, false);
     }
-    if wanted(&Signal::QUIT) {
+    let is_fortran = |d| matches!(d, Disposition::Handler(h) if library::name_at(h).is_some_and(|file| file.contains("libgfortran")));
+    if wanted(&Signal::QUIT)
+        || !spared(Signal::QUIT) && is_fortran(signal::disposition(Signal::QUIT))
+    {
         signal::handle(Signal::QUIT, on_quit, false);
-        super::exit::set_quit_handler(on_quit);
     }
 }
 
@@ -164,29 +168,41 @@ extern "C" fn on_error(s: Signal, info: &SignalInfo, _: *mut c_void) {
 extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
     let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     let errno = sys::errno();
-    report::line(format_args!(
-        "Caught a signal: {}({}) on rank {rank}/{size}",
-        s.name(),
-        s.number()
-    ));
-    if s == Signal::PIPE {
-        // The line may have gone to the same pipe: its signal would run this handler without end.
-        signal::discard(s);
-    }
+    super::exit::follow_failure();
+    let caught = || {
+        report::line(format_args!(
+            "Caught a signal: {}({}) on rank {rank}/{size}",
+            s.name(),
+            s.number()
+        ));
+        if s == Signal::PIPE {
+            // The line may have gone to the same pipe: its signal would run this handler without
+            // end.
+            signal::discard(s);
+        }
+    };
     // Shells let background jobs ignore QUIT, which must not make them unstoppable.
-    if signal::disposition(Signal::QUIT) == Disposition::Ignore {
-        super::exit::exit(1);
+    if !super::exit::has_client_quit_handler() {
+        super::exit::exit_by_signal(s, caught);
     }
+    caught();
     signal::unblock(&SignalSet::of(&[Signal::QUIT]));
     signal::raise(Signal::QUIT);
     sys::set_errno(errno);
 }
 
 extern "C" fn on_quit(s: Signal, _: &SignalInfo, _: *mut c_void) {
-    match rank_and_size() {
-        Some(_) => super::exit::exit(1),
-        None => take_default(s),
-    }
+    let Some((rank, size)) = rank_and_size() else { return take_default(s) };
+    super::exit::follow_failure();
+    super::exit::exit_by_signal(s, || {
+        report::line(format_args!("Caught a signal: SIGQUIT(3) on rank {rank}/{size}"));
+    });
+}
+
+/// Whether the client handles a signal itself. Async-signal-safe.
+pub(super) fn is_client_handled(s: Signal) -> bool {
+    let own = [on_request as SignalHandler as usize, on_quit as SignalHandler as usize];
+    matches!(signal::disposition(s), Disposition::Handler(h) if !own.contains(&h))
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@
 //! | others | what the other ranks do |
 //! |---|---|
 //! | `barrier`, `poll`, `spin`, `sleep` | as they say |
+//! | `blocks` | spin with SIGTERM blocked |
+//! | `own_term:N` | have a SIGTERM handler; 200 ms after the signal, print a line and return N |
 //! | `masked` | spin with all signals blocked |
 //! | `stop` | stop themselves (SIGSTOP) |
 //! | `traced` | have a debugger stop them for five seconds, then spin |
@@ -62,6 +64,12 @@ extern "C" fn on_alarm(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     exit::exit(ALARM_CODE.load(std::sync::atomic::Ordering::Relaxed))
 }
 
+static TERM: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+extern "C" fn on_term(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
+    TERM.store(true, std::sync::atomic::Ordering::Relaxed);
+}
+
 fn rank(boot: &Bootstrap) -> u32 {
     boot.placement.rank().0
 }
@@ -96,6 +104,10 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
             signal::block(&signal::SignalSet::of(&all));
             spin(boot, false)
         }
+        "blocks" => {
+            signal::block(&signal::SignalSet::of(&[Signal::TERM]));
+            spin(boot, false)
+        }
         "stop" => {
             process::kill(process::pid(), Signal::STOP);
             0
@@ -117,6 +129,18 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
             0
         }
         _ => {
+            if let Some(code) = what.strip_prefix("own_term:") {
+                signal::handle(Signal::TERM, on_term, false);
+                while !TERM.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert!(!boot.exit.must_exit(), "the client handles the signal");
+                }
+                let began = clock::now_ns();
+                while clock::now_ns() - began < 200_000_000 {
+                    clock::sleep_ns(1_000_000);
+                }
+                print(rank(boot), c"saves");
+                return code.parse().unwrap();
+            }
             let after = what.strip_prefix("after:").and_then(|w| w.split_once(':'));
             let Some((ms, code)) = after else { panic!("{what}?") };
             let until = clock::now_ns() + ms.parse::<u64>().unwrap() * 1_000_000;

@@ -210,9 +210,9 @@ fn signals(kernel: OldKernel, launcher: JobLauncher) -> Result<(), Failure> {
         kill -TERM $!; wait $!; code=$?; cat out; exit $code";
     let program = build_trees::compiled(&kills::traffic_source()?, kernel.1)?;
     let ended = by_script(SCRIPT, kernel, launcher, &program)?;
-    match ended.code == Some(1) && ended.output.contains("SIGTERM") {
+    match ended.code == Some(143) && ended.output.contains("SIGTERM") {
         true => Ok(()),
-        false => Err(ended.trouble("SIGTERM did not end the job with code 1")),
+        false => Err(ended.trouble("SIGTERM did not end the job with code 143")),
     }
 }
 

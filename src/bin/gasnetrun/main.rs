@@ -96,10 +96,13 @@ fn command(
 /// Replaces this process by another launcher.
 fn become_launcher(arguments: &[OsString]) -> ! {
     let e = Command::new(&arguments[0]).args(&arguments[1..]).exec();
-    refuse(
-        &format!("{} cannot be run: {e}", arguments[0].to_string_lossy()),
-        "Install that launcher, name another in MPIRUN_CMD or PMIRUN_CMD, or omit -spawner.",
-    )
+    signal::set_default(Signal::PIPE);
+    eprintln!(
+        "*** gasnetrun: {} cannot be run: {e}\n***   Install that launcher, name another in \
+         MPIRUN_CMD or PMIRUN_CMD, or omit -spawner.",
+        arguments[0].to_string_lossy()
+    );
+    exit(if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
 fn main() {
@@ -156,7 +159,7 @@ fn run_command() -> Result<i32, Refusal> {
         Ok(code) => Ok(code),
         Err(e) => {
             eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);
-            exit(1)
+            exit(e.code)
         }
     }
 }

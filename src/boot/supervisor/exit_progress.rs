@@ -117,6 +117,7 @@ impl ExitProgress {
         }
         let grace = match decision.cause {
             ExitCause::Killed | ExitCause::Supervisor => 0,
+            ExitCause::Signal if decision.rank.is_none() => 0,
             _ if self.no_cut_off && decision.is_success() => u64::MAX,
             _ => decision.grace_ns(),
         };
@@ -127,6 +128,14 @@ impl ExitProgress {
         self.stage = ExitStage::Grace(until);
         self.decision = Some(decision);
         true
+    }
+
+    /// Kills all ranks that are left.
+    pub(super) fn kill_now(&mut self, now: u64, ranks: &mut [RankProcess]) {
+        for r in ranks.iter_mut().filter(|r| !r.is_gone() && !r.is_killed_late) {
+            kill(r);
+        }
+        self.stage = ExitStage::Killed(now + KILLED);
     }
 
     /// The decision that was noticed.
@@ -193,13 +202,18 @@ impl ExitProgress {
                 _ => format!("did not exit within {ms} ms"),
             };
             report::line(format_args!("rank {} (pid {pid}) {what}; it is killed", r.rank));
-            (r.killed_by_us, r.is_killed_late) = (true, true);
-            process::kill(r.process, Signal::KILL);
-            if pid != r.process {
-                process::kill(pid, Signal::KILL);
-            }
+            kill(r);
         }
         spared
+    }
+}
+
+/// Kills the processes of a rank.
+fn kill(r: &mut RankProcess) {
+    (r.killed_by_us, r.is_killed_late) = (true, true);
+    process::kill(r.process, Signal::KILL);
+    if r.pid() != r.process {
+        process::kill(r.pid(), Signal::KILL);
     }
 }
 

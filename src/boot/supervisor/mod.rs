@@ -58,6 +58,10 @@ use sys::signal::{ReceivedSignal, Signal};
 use sys::watch::{self, ProcessWatch};
 use sys::{clock, process, socket};
 
+/// Nanoseconds after a request to end the job in which another one is the same: `timeout` sends its
+/// signal twice.
+const SECOND_REQUEST: u64 = 100_000_000;
+
 /// The process that returns from [`Supervisor::start`].
 #[derive(Debug)]
 pub enum ProcessRole {
@@ -84,8 +88,8 @@ pub struct Supervisor {
     launchers: Launchers,
     late: LateRanks,
     status: StatusRequest,
-    /// A request to end the job has been passed on.
-    is_end_requested: bool,
+    /// When a request to end the job was passed on.
+    end_requested_at: Option<u64>,
     /// The output of the ranks, if it passes through this process.
     streams: Option<Vec<PrefixedStream>>,
 }
@@ -128,7 +132,7 @@ impl Supervisor {
             launchers: Launchers::default(),
             late: LateRanks::new(options.spawn_timeout),
             status: StatusRequest::default(),
-            is_end_requested: false,
+            end_requested_at: None,
             streams: None,
         })
     }
@@ -345,6 +349,9 @@ impl Supervisor {
             let Some(decision) = self.control.decision() else { return };
             if self.exit.begin(decision, now) {
                 self.ends.announce(decision, &self.ranks);
+                if !decision.is_success() {
+                    self.control.request_exit();
+                }
             }
         }
         if self.exit.is_cut_due(now)
@@ -414,14 +421,27 @@ impl Supervisor {
             return self.status.open(self.control, &self.ranks);
         }
         if job_signals::END_REQUESTS.contains(&signal) {
-            if self.is_end_requested {
-                report::line(format_args!(
-                    "second request to end ({}): the job ends",
-                    signal.name()
-                ));
-                return self.control.decide_failure(128 + signal.number());
+            let now = clock::now_ns();
+            if let Some(first) = self.end_requested_at {
+                if now > first + SECOND_REQUEST {
+                    report::line(format_args!(
+                        "second request to end ({}): the ranks are killed",
+                        signal.name()
+                    ));
+                    self.control.decide_signal(signal);
+                    self.exit.kill_now(now, &mut self.ranks);
+                }
+                return;
             }
-            self.is_end_requested = true;
+            self.end_requested_at = Some(now);
+            if self.control.decide_signal(signal) {
+                report::line(format_args!(
+                    "Caught a signal: {}({n}); the job ends with exit code {}",
+                    signal.name(),
+                    128 + signal.number(),
+                    n = signal.number()
+                ));
+            }
         }
         // A terminal raises signals for the ranks as well, except its hang-up.
         if sent || signal == Signal::HUP {
