@@ -151,6 +151,7 @@ static void refused(gasnet_handlerentry_t *table, int n, uintptr_t bytes) {
 
 static void attach_unaligned(void) { refused(NULL, 0, GASNET_PAGESIZE + 1); }
 static void attach_too_large(void) { refused(NULL, 0, asked); }
+static void attach_null(void) { refused(NULL, 3, 0); }
 static void attach_negative(void) { refused(handlers, -1, 0); }
 static void handler_taken(void) {
     gasnet_handlerentry_t table[] = {{H_NOTHING, nothing_h}, {H_NOTHING, request_h}};
@@ -618,19 +619,20 @@ static void coll_wait_alone(void) {
 
 static const struct testcase cases[] = {
     {"init_twice", "both", BEFORE_ATTACH, PASSES, "gasnet_init()|before|GASNET_ERR_NOT_INIT", init_twice},
-    {"attach_twice", "both", ATTACHED, PASSES, "", attach_twice},
-    {"attach_early", "both", BEFORE_INIT, PASSES, "", attach_early},
+    {"attach_twice", "both", ATTACHED, PASSES, "gasnet_attach()|second call changes nothing|Call it once", attach_twice},
+    {"attach_early", "both", BEFORE_INIT, PASSES, "gasnet_attach()|before gasnet_init()|Call gasnet_init", attach_early},
     {"attach_unaligned", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|not a multiple of the page size", attach_unaligned},
     {"attach_too_large", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|{asked}|{limit}|GASNET_MAX_SEGSIZE",
      attach_too_large},
-    {"attach_negative", "both", BEFORE_ATTACH, PASSES, "", attach_negative},
+    {"attach_null", "both", BEFORE_ATTACH, PASSES, "gasnet_attach()|the table is null|number of its rows", attach_null},
+    {"attach_negative", "both", BEFORE_ATTACH, PASSES, "gasnet_attach()|numentries is -1|number of its rows", attach_negative},
     {"handler_taken", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|201|twice", handler_taken},
     {"handler_reserved", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|127|128", handler_reserved},
     {"handler_null", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|201", handler_null},
     {"handlers_many", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|128|255", handlers_many},
     {"poll_in_handler", "both", ATTACHED, PASSES, "handler polls|gasnet_AMPoll|never ends", poll_in_handler},
-    {"waitmode", "both", ATTACHED, PASSES, "", waitmode},
-    {"seginfo_negative", "both", ATTACHED, PASSES, "", seginfo_negative},
+    {"waitmode", "both", ATTACHED, PASSES, "gasnet_set_waitmode()|99|GASNET_WAIT_SPIN", waitmode},
+    {"seginfo_negative", "both", ATTACHED, PASSES, "gasnet_getSegmentInfo()|numentries is -1|the table is null|0 rows", seginfo_negative},
     {"threads_ask", "par", ATTACHED, PASSES, "", threads_ask},
     {"child_polls", "both", ATTACHED, PASSES, "gasnet_AMPoll()|forked", child_polls},
     {"child_puts", "both", ATTACHED, PASSES, "gasnet_put_val()|forked", child_puts},

@@ -1,4 +1,5 @@
-! A Fortran client by means of iso_c_binding: every process puts its rank into the segment of the next one.
+! A Fortran client by means of iso_c_binding: every process puts its rank into the segment of the
+! next one. With the argument hang, it computes forever after gasnet_attach.
 module gasnet
   use iso_c_binding
   implicit none
@@ -62,8 +63,14 @@ program hello
   integer(c_int32_t), target :: me
   integer(c_int32_t), pointer :: mine
   integer(c_int32_t) :: nodes, next
+  character(len=8) :: word
+  integer, volatile :: rounds = 0
   if (gasnet_init(c_null_ptr, c_null_ptr) /= 0) stop 1
   if (gasnet_attach(c_null_ptr, 0, 65536_c_intptr_t, 0_c_intptr_t) /= 0) stop 1
+  call get_command_argument(1, word)
+  do while (word == 'hang')
+    rounds = ieor(rounds, 1)
+  end do
   me = gasnet_mynode()
   nodes = gasnet_nodes()
   allocate(segments(nodes))

@@ -6,8 +6,8 @@
 use super::client::{self, ABI, Client};
 use super::rma::job;
 use super::{
-    ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, initialized,
-    refuse_forked,
+    ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, has_rows, initialized,
+    refuse_forked, refused,
 };
 use crate::env::{self, WaitMode};
 use crate::process::exit;
@@ -163,8 +163,8 @@ pub unsafe extern "C" fn gasnet_init(argc: *mut c_int, argv: *mut *mut *mut c_ch
 /// - `segsize`: bytes of the segment of this rank, a multiple of `GASNET_PAGESIZE`, at most
 ///   `gasnet_getMaxLocalSegmentSize()`; 0 for none.
 /// - `minheapoffset`: not used.
-/// - Returns `GASNET_OK`; `GASNET_ERR_NOT_INIT` before `gasnet_init` or the second time;
-///   `GASNET_ERR_BAD_ARG`, after a message, for an invalid table or size.
+/// - Returns `GASNET_OK`; `GASNET_ERR_NOT_INIT` before `gasnet_init` or the second time,
+///   `GASNET_ERR_BAD_ARG` for an invalid table or size, both after a message.
 /// - Context: once, after `gasnet_init`.
 ///
 /// # Safety
@@ -177,14 +177,21 @@ pub unsafe extern "C" fn gasnet_attach(
     _minheapoffset: usize,
 ) -> c_int {
     let Some(job) = initialized() else {
-        return GasnetError::NotInit as c_int;
+        refuse_forked("gasnet_attach");
+        return refused(
+            GasnetError::NotInit,
+            format_args!("gasnet_attach() was called before gasnet_init()"),
+            "Call gasnet_init, then gasnet_attach, before anything else.",
+        );
     };
-    let rows = match usize::try_from(numentries) {
-        Ok(0) => &mut [],
+    if !has_rows("gasnet_attach", table.is_null(), numentries) {
+        return GasnetError::BadArg as c_int;
+    }
+    let rows = match numentries as usize {
+        0 => &mut [],
         // SAFETY: the specification of gasnet_attach demands a table of `numentries` rows, in
-        // which it writes indices.
-        Ok(n) if !table.is_null() => unsafe { core::slice::from_raw_parts_mut(table, n) },
-        _ => return GasnetError::BadArg as c_int,
+        // which it writes indices; it is not null.
+        n => unsafe { core::slice::from_raw_parts_mut(table, n) },
     };
     let mut span = span!(I "gasnet_attach");
     let result = job.attach(rows, extended::HANDLERS, segsize);
@@ -285,7 +292,8 @@ pub struct SegInfo {
 /// - `table`: array of the client; the first `numentries` rows, or as many as there are ranks
 ///   if these are fewer, are filled. Addresses are those of the owner.
 /// - `numentries`: rows of the array.
-/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` for a negative number or a null array.
+/// - Returns `GASNET_OK`; `GASNET_ERR_BAD_ARG`, after a message, for a negative number or a null
+///   array.
 /// - Context: after `gasnet_attach`; not in handlers.
 ///
 /// # Safety
@@ -293,11 +301,10 @@ pub struct SegInfo {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_getSegmentInfo(table: *mut SegInfo, numentries: c_int) -> c_int {
     let job = job("gasnet_getSegmentInfo");
-    let Ok(n) = u32::try_from(numentries) else { return GasnetError::BadArg as c_int };
-    if table.is_null() && n != 0 {
+    if !has_rows("gasnet_getSegmentInfo", table.is_null(), numentries) {
         return GasnetError::BadArg as c_int;
     }
-    for rank in (0..n.min(job.team.size())).map(JobRank) {
+    for rank in (0..(numentries as u32).min(job.team.size())).map(JobRank) {
         let s = &job.endpoint.segments()[rank];
         let row = SegInfo { addr: s.base().cast(), size: s.len() };
         // SAFETY: the specification demands a table of `numentries` rows.
@@ -326,7 +333,8 @@ pub struct NodeInfo {
 ///   if these are fewer, are filled. `offset`, added to an address in the segment of a rank of
 ///   the own supernode, leads to the same byte in this process; it is 0 before `gasnet_attach`.
 /// - `numentries`: rows of the array.
-/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` for a negative number or a null array.
+/// - Returns `GASNET_OK`; `GASNET_ERR_BAD_ARG`, after a message, for a negative number or a null
+///   array.
 /// - Context: from `gasnet_init` on, in any thread, in handlers too.
 ///
 /// # Safety
@@ -335,11 +343,10 @@ pub struct NodeInfo {
 pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_int) -> c_int {
     let job = early_job("gasnet_getNodeInfo");
     let attached = [&ATTACHED, &WATCHED].iter().any(|job| !job.load(Ordering::Acquire).is_null());
-    let Ok(n) = u32::try_from(numentries) else { return GasnetError::BadArg as c_int };
-    if table.is_null() && n != 0 {
+    if !has_rows("gasnet_getNodeInfo", table.is_null(), numentries) {
         return GasnetError::BadArg as c_int;
     }
-    for rank in (0..n.min(job.team.size())).map(JobRank) {
+    for rank in (0..(numentries as u32).min(job.team.size())).map(JobRank) {
         let placement = job.placement();
         let local = placement.local_rank_of(rank);
         let supernode = local.map_or(0, |local| placement.supernode(local));
@@ -357,7 +364,7 @@ pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_
 /// counts as `GASNET_WAIT_SPINBLOCK` unless the variable `GASNET_WAITMODE` is `spin`.
 ///
 /// - `wait_mode`: `GASNET_WAIT_SPIN`, `GASNET_WAIT_BLOCK` or `GASNET_WAIT_SPINBLOCK`.
-/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` for another value.
+/// - Returns `GASNET_OK`; `GASNET_ERR_BAD_ARG`, after a message, for another value.
 /// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_set_waitmode(wait_mode: c_int) -> c_int {
@@ -365,7 +372,13 @@ pub extern "C" fn gasnet_set_waitmode(wait_mode: c_int) -> c_int {
         0 => WaitMode::Spin,
         1 => WaitMode::Block,
         2 => WaitMode::SpinBlock,
-        _ => return GasnetError::BadArg as c_int,
+        _ => {
+            return refused(
+                GasnetError::BadArg,
+                format_args!("gasnet_set_waitmode(): {wait_mode} is no wait mode"),
+                "Pass GASNET_WAIT_SPIN, GASNET_WAIT_BLOCK or GASNET_WAIT_SPINBLOCK.",
+            );
+        }
     };
     early_job("gasnet_set_waitmode").waiting.set(mode);
     OK

@@ -18,7 +18,7 @@
 //! | `tools`, `heap`, `tracing` | the `gasnett_*` functions; debug malloc; trace and statistics |
 
 use crate::runtime::ops::OpHandle;
-use crate::runtime::{Ctx, GasnetJob, ThreadMode, checks};
+use crate::runtime::{Ctx, GasnetError, GasnetJob, ThreadMode, checks};
 use crate::{report, trace};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
@@ -69,6 +69,26 @@ fn initialized() -> Option<&'static GasnetJob> {
     let job = JOB.load(Ordering::Acquire);
     // SAFETY: null, or the leaked GasnetJob that gasnet_init stored.
     unsafe { job.as_ref() }
+}
+
+/// Reports a call that returns this error, and returns its number.
+#[cold]
+fn refused(error: GasnetError, cause: core::fmt::Arguments<'_>, remedy: &str) -> c_int {
+    report::warn(cause, format_args!("{remedy}"));
+    error as c_int
+}
+
+/// Whether a call can fill `numentries` rows of a table; reports it if not.
+fn has_rows(function: &str, is_null: bool, numentries: c_int) -> bool {
+    if numentries >= 0 && (!is_null || numentries == 0) {
+        return true;
+    }
+    let what = if numentries < 0 { "numentries is" } else { "the table is null, numentries" };
+    report::warn(
+        format_args!("{function}(): {what} {numentries}"),
+        format_args!("Pass a table and the number of its rows, or 0 rows."),
+    );
+    false
 }
 
 /// The job for a query that is legal from `gasnet_init` on, in any thread; ends the program

@@ -121,7 +121,7 @@ impl GasnetJob {
     /// `gasnet_attach`: registers the handlers and maps the segments. Collective, a full barrier.
     ///
     /// # Errors
-    /// [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`], with a message, for a
+    /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for a
     /// bad table or a segment that is not a multiple of the page size or larger than the limit.
     pub fn attach(
         &self,
@@ -131,6 +131,15 @@ impl GasnetJob {
     ) -> GasnetResult {
         let endpoint = &self.endpoint;
         if endpoint.bound_segment().is_some() {
+            report::warn(
+                format_args!(
+                    "gasnet_attach(): this process has called it before; the second call changes \
+                     nothing"
+                ),
+                format_args!(
+                    "Call it once, or heed the code that it returns, GASNET_ERR_NOT_INIT."
+                ),
+            );
             return Err(GasnetError::NotInit);
         }
         let page = segment::PAGE;

@@ -4,6 +4,7 @@
 //! of the clients are in `capi-tests/clients`.
 
 use crate::build_trees::{self, ClientMode, compiler, root, succeed};
+use crate::injector::{FaultKind, InjectedFault};
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
+use sys::signal::Signal;
 
 const MODES: [ClientMode; 3] = [ClientMode::Seq, ClientMode::Par, ClientMode::Parsync];
 
@@ -226,8 +228,24 @@ fn fortran() -> Result<(), Failure> {
     succeed(compile)?;
     for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
         passes(&prefix, &program, &[], launcher)?;
+        hung_fortran_ends(&prefix, &program, launcher)?;
     }
     Ok(())
+}
+
+/// The ranks of a hung Fortran job print no stacks, which takes seconds, when the launcher gets
+/// SIGTERM.
+fn hung_fortran_ends(prefix: &Path, program: &Path, launcher: JobLauncher) -> Result<(), Failure> {
+    let hang = ["hang".to_string()];
+    let job = TestJob::new(prefix, program, &hang, launcher, 2).without_library_path();
+    let blow =
+        InjectedFault { after: Duration::from_secs(1), deed: FaultKind::Signal(Signal::TERM, 0) };
+    let ended = job.watchdog(Duration::from_secs(60)).blow(blow).run()?;
+    ended.tidy()?;
+    match ended.code == Some(143) && !ended.output.contains("Backtrace") {
+        true => Ok(()),
+        false => Err(ended.trouble("expected exit code 143 and no stack")),
+    }
 }
 
 fn python() -> Result<(), Failure> {

@@ -8,7 +8,7 @@
 pub mod numbered;
 pub mod variadic;
 
-use super::{OK, ctx, early_job};
+use super::{OK, ctx, early_job, refused};
 use crate::client_memory::{RemoteRange, Src};
 use crate::conduit::Outgoing;
 use crate::rank::JobRank;
@@ -323,8 +323,8 @@ pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
 ///
 /// - `token`: what the handler was given.
 /// - `source`: where the rank is stored.
-/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` if `source` is null or `token` is not that of
-///   a handler which this thread runs.
+/// - Returns `GASNET_OK`; `GASNET_ERR_BAD_ARG`, after a message, if `source` is null or `token`
+///   is not that of a handler which this thread runs.
 /// - Context: in a handler.
 ///
 /// # Safety
@@ -337,6 +337,16 @@ pub unsafe extern "C" fn gasnet_AMGetMsgSource(token: *mut c_void, source: *mut 
             unsafe { source.write(rank.0) };
             OK
         }
-        _ => GasnetError::BadArg as c_int,
+        source => refused(
+            GasnetError::BadArg,
+            format_args!(
+                "gasnet_AMGetMsgSource(): {}",
+                match source {
+                    Some(_) => "the place for the rank is null",
+                    None => "the token is not that of a handler which this thread runs",
+                }
+            ),
+            "Call it in the handler, with the token that the handler got.",
+        ),
     }
 }
