@@ -6,7 +6,7 @@
 //! none.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Rank that messages name; `u32::MAX` before it is known.
@@ -17,6 +17,8 @@ static EXIT: OnceLock<fn(i32) -> !> = OnceLock::new();
 static AWAIT_END: OnceLock<fn()> = OnceLock::new();
 /// Runs between a fatal message and the end of the job.
 static AFTER_FATAL: OnceLock<fn()> = OnceLock::new();
+/// This process prints the stack of its failure.
+static PRINTING_STACK: AtomicBool = AtomicBool::new(false);
 /// The text of the [`CrashHint`] that exists, if one does.
 static CRASH_HINT: Mutex<Option<&'static str>> = Mutex::new(None);
 
@@ -24,6 +26,17 @@ static CRASH_HINT: Mutex<Option<&'static str>> = Mutex::new(None);
 /// debugger. The first call counts, as with the other hooks.
 pub fn set_after_fatal(hook: fn()) {
     let _ = AFTER_FATAL.set(hook);
+}
+
+/// Says that this process prints the stack of its failure, after which it ends: until then
+/// the end of the job does not end it.
+pub fn set_printing_stack(on: bool) {
+    PRINTING_STACK.store(on, Ordering::Release);
+}
+
+/// Whether this process prints the stack of its failure. Async-signal-safe.
+pub fn is_printing_stack() -> bool {
+    PRINTING_STACK.load(Ordering::Acquire)
 }
 
 /// Sets the rank that later messages name.
@@ -84,6 +97,13 @@ impl MessageLine {
         MessageLine { buf: [0; 1024], len: 0 }
     }
 
+    /// Adds text of another source.
+    pub fn push(&mut self, text: &[u8]) {
+        let n = text.len().min(self.buf.len() - self.len);
+        self.buf[self.len..self.len + n].copy_from_slice(&text[..n]);
+        self.len += n;
+    }
+
     /// The text so far.
     pub fn bytes(&mut self) -> &[u8] {
         if self.len == self.buf.len() {
@@ -101,10 +121,7 @@ impl Default for MessageLine {
 
 impl Write for MessageLine {
     fn write_str(&mut self, s: &str) -> fmt::Result {
-        let room = self.buf.len() - self.len;
-        let n = s.len().min(room);
-        self.buf[self.len..self.len + n].copy_from_slice(&s.as_bytes()[..n]);
-        self.len += n;
+        self.push(s.as_bytes());
         Ok(())
     }
 }

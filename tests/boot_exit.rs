@@ -7,7 +7,7 @@
 mod jobs;
 
 use jobs::ProbeLauncher::{Fork, Run};
-use jobs::{ProbeLauncher, gasnetrun, last, new_mark, probe, run, spawn, start};
+use jobs::{ProbeLauncher, gasnetrun, last, new_mark, probe, run, spawn, start, with};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use sys::signal::Signal;
@@ -74,59 +74,6 @@ fn vanished_without_a_word() {
             .says("rank 0 of 2 (pid ")
             .says(") exited with 9 before gasnet_exit; the job ends");
         run(launcher, 2, &["1", "_exit:0", "poll"]).gives(0);
-    }
-}
-
-/// The rank is named whose exit with 0 ends the job, and what the ranks do that it cuts off.
-#[test]
-fn ranks_that_are_cut_off_are_named() {
-    for launcher in BOTH {
-        for rest in if launcher == Run { ["sleep", "masked"] } else { ["spin", "barrier"] } {
-            let o = run(launcher, 4, &["2", "return:0", rest]);
-            o.gives(0)
-                .says("rank 2 of 4 (pid ")
-                .says(") exited with 0 while others work: the job ends and cuts off ranks 0-1, 3");
-            let what = if rest == "masked" { "does not answer" } else { "in gasnet_init" };
-            assert_eq!(o.err.matches(what).count(), 3, "{o:#?}");
-        }
-        run(launcher, 2, &["0", "return:0", "finish"]).gives(0).never_says("***");
-    }
-}
-
-#[test]
-fn ranks_are_waited_for_on_request() {
-    let wait = [("GASNET_NO_CUT_OFF", "1")];
-    for launcher in BOTH {
-        let words = ["1", "return:0", "after:1200:7"];
-        start(launcher, 3, &words, &wait)
-            .finish()
-            .gives(7)
-            .says("exited with 7 before gasnet_exit");
-        let words = ["1", "return:0", "after:1200:0"];
-        start(launcher, 3, &words, &wait).finish().gives(0).never_says("***");
-        start(launcher, 3, &words, &[]).finish().gives(0).says("cuts off ranks 0, 2");
-        start(launcher, 3, &["1", "gasnet_exit:4", "sleep"], &wait).finish().gives(4);
-    }
-    let words = ["1", "return:0", "after:1200:7"];
-    let probe = probe().display().to_string();
-    let words: Vec<&str> = [probe.as_str()].into_iter().chain(words).collect();
-    with(&["-n", "3", "--no-cut-off"], &words).gives(7);
-}
-
-/// A failure that comes within the grace after a success is the end of the job.
-#[test]
-fn a_failure_wins_over_a_success() {
-    for launcher in BOTH {
-        for _ in 0..5 {
-            let o = run(launcher, 4, &["all", "own", "-"]);
-            assert!((1..4).contains(&o.code), "{o:#?}");
-            let named = format!("rank {} of 4 (pid ", o.code);
-            o.gives(o.code).says(&named).says("before gasnet_exit; the job ends");
-        }
-        run(launcher, 3, &["1", "return:0", "after:300:6"]).gives(6);
-        run(launcher, 3, &["1", "_exit:0", "after:300:6"]).gives(6);
-        // The first failure, though the lower rank fails too.
-        run(launcher, 2, &["1", "return:3", "after:100:6"]).gives(3).says("rank 1 of 2");
     }
 }
 
@@ -282,18 +229,6 @@ fn signals_to_the_supervisor_reach_the_ranks() {
     }
 }
 
-/// A rank that polls does not wait for the end of the grace.
-#[test]
-fn polling_ranks_follow_a_failure_soon() {
-    for launcher in BOTH {
-        let shortest = |rest| {
-            (0..8).map(|_| run(launcher, 2, &["1", "gasnet_exit:5", rest]).gives(5).took).min()
-        };
-        let (poll, spin) = (shortest("poll").unwrap(), shortest("spin").unwrap());
-        assert!(poll + Duration::from_millis(150) < spin, "{poll:?} {spin:?}");
-    }
-}
-
 /// As a shell without job control starts background jobs.
 #[test]
 fn a_job_that_ignores_quit_ends_on_request() {
@@ -401,31 +336,6 @@ fn stdin_goes_to_rank_0() {
 }
 
 #[test]
-fn programs_that_cannot_be_run() {
-    let dir = std::env::temp_dir().join(format!("gasnet-ends-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let plain = dir.join("plain");
-    std::fs::write(&plain, "no program\n").unwrap();
-    let plain = plain.display().to_string();
-    let below = format!("{plain}/below");
-    let of_dir = dir.display().to_string();
-    for (program, code) in [
-        ("/no/such/program", 127),
-        ("no_such_program", 127),
-        (below.as_str(), 127),
-        (plain.as_str(), 126),
-        (of_dir.as_str(), 126),
-    ] {
-        with(&["-n", "2"], &[program]).gives(code).says("cannot be run");
-    }
-    let mark = new_mark();
-    let mut c = Command::new(gasnetrun());
-    c.args(["-n", "2", "-spawner=mpi", "prog"]).env("MPIRUN_CMD", "no_such_launcher %C");
-    spawn(c, mark, "no launcher".into()).finish().gives(127).says("cannot be run");
-    std::fs::remove_dir_all(&dir).unwrap();
-}
-
-#[test]
 fn bad_usage_is_told() {
     let plain = std::env::temp_dir().join(format!("boot_exit-{}", std::process::id()));
     std::fs::write(&plain, "not a program").unwrap();
@@ -519,14 +429,6 @@ fn bad_usage_is_told() {
         assert!(err.contains(five), "{fds}: {err}");
         assert!(err.contains("Unset GASNET_SPAWN_FDS"), "{fds}: {err}");
     }
-}
-
-/// A job of gasnetrun with options.
-fn with(options: &[&str], words: &[&str]) -> jobs::ProbeOutcome {
-    let mark = new_mark();
-    let mut c = Command::new(gasnetrun());
-    c.args(options).args(words).env("PROBE_MARK", &mark);
-    spawn(c, mark, format!("{options:?} {words:?}")).finish()
 }
 
 #[test]

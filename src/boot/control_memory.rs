@@ -6,8 +6,8 @@
 //! wins. The order word is 0 until the supervisor copies the decision there after a grace period.
 //! Ranks exit on the order only, so that a rank about to finish (to print results after the last
 //! barrier, say) is not interrupted by a peer that finished first. Before, the word may hold the
-//! decision as a request, without the mark that makes it final. If either word is overwritten with a value
-//! that is no decision, the process that finds it decides that the job fails, and reports it. A
+//! decision as a request, without the mark that makes it final. If either word is overwritten with
+//! a value that is no decision, the process that finds it decides that the job fails, and reports it. A
 //! process that has seen a decision keeps it, and restores it when the word reads as 0.
 //!
 //! ```text
@@ -267,8 +267,8 @@ impl ControlMemory {
         self.decide(new) == new
     }
 
-    /// Requests the ranks to exit that do nothing but poll, if it was decided that the job ends and
-    /// no order was given. Called by the supervisor.
+    /// Requests the ranks to exit that do nothing but poll, if it was decided that the job ends
+    /// and no order was given. Called by the supervisor.
     pub(super) fn request_exit(&self) {
         if let Some(decision) = self.decision() {
             let request = ExitDecision { is_final: false, ..decision }.pack();

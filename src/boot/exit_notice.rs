@@ -153,8 +153,8 @@ impl ExitNotice {
         }
     }
 
-    /// Whether this process has polled for a while without a pause, since it was requested to exit.
-    /// Called by each poll.
+    /// Whether this process has polled for a while without a pause, since it was requested to
+    /// exit. Called by each poll.
     fn only_polls(&self) -> bool {
         let now = sys::clock::now_ns();
         if now.saturating_sub(self.polled_at.swap(now, Ordering::Relaxed)) > PAUSE {

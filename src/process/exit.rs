@@ -136,6 +136,10 @@ pub fn follow() -> ! {
     if !notice.is_member() {
         sys::exit_now(1);
     }
+    // Another thread prints its stack, and ends this process. The supervisor bounds the wait.
+    while report::is_printing_stack() {
+        sys::clock::sleep_ns(1_000_000);
+    }
     let first = claim_exit();
     notice.check_order();
     let code = notice.decide(1, ExitCause::Supervisor).code;
@@ -175,9 +179,10 @@ pub(super) fn has_client_quit_handler() -> bool {
 }
 
 /// Exits if the end of the job was decided with a failure. For a signal that asks this process to
-/// end, whose order may not have come yet.
+/// end, before the order has arrived.
 pub(super) fn follow_failure() {
-    if notice().and_then(ExitNotice::decision).is_some_and(|d| d.is_final) {
+    let is_failing = || notice().and_then(ExitNotice::decision).is_some_and(|d| d.is_final);
+    if !report::is_printing_stack() && is_failing() {
         follow();
     }
 }
@@ -341,6 +346,9 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
     }
     let errno = sys::errno();
     notice.answer_status(super::write_activity);
+    if report::is_printing_stack() {
+        return sys::set_errno(errno);
+    }
     if notice.must_exit() {
         follow();
     }

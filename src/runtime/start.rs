@@ -121,8 +121,8 @@ impl GasnetJob {
     /// `gasnet_attach`: registers the handlers and maps the segments. Collective, a full barrier.
     ///
     /// # Errors
-    /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for a
-    /// bad table or a segment that is not a multiple of the page size or larger than the limit.
+    /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for
+    /// a bad table or a segment that is not a multiple of the page size or larger than the limit.
     pub fn attach(
         &self,
         table: &mut [HandlerEntry],

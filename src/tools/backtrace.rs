@@ -7,8 +7,10 @@
 
 use crate::{env, report};
 use core::ffi::c_int;
+use core::fmt::Write;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::CString;
+use sys::capture::Capture;
 use sys::helper::HelperProgram;
 
 /// The client's own function that prints the stack.
@@ -21,7 +23,7 @@ pub struct ClientBacktrace<'a> {
 }
 
 /// The methods of the library, in the order in which they are tried by default.
-pub const METHODS: [&str; 6] = ["EXECINFO", "ADDR2LINE", "GDB", "GSTACK", "PSTACK", "EUSTACK"];
+pub const METHODS: [&str; 6] = ["ADDR2LINE", "EXECINFO", "GDB", "GSTACK", "PSTACK", "EUSTACK"];
 
 /// A method that is available.
 #[derive(Debug)]
@@ -104,6 +106,25 @@ impl BacktracePlan {
         BacktracePlan(steps)
     }
 
+    /// As [`BacktracePlan::print`] to stderr, with the rank in front of each line, from the frames
+    /// of the client on. Async-signal-safe.
+    pub fn print_ranked(&self, capture: &Capture) -> bool {
+        let show = |done: bool, text: &[u8]| {
+            let rank = report::rank();
+            for line in client_frames(text).split_inclusive(|&b| b == b'\n') {
+                let mut out = report::MessageLine::new();
+                let _ = match rank {
+                    Some(rank) => write!(out, "[{rank}] "),
+                    None => Ok(()),
+                };
+                out.push(line);
+                sys::stdio::write_stderr(out.bytes());
+            }
+            done
+        };
+        capture.with(|fd| self.print(fd), show).unwrap_or_else(|| self.print(2))
+    }
+
     /// Writes the stack of the calling thread, or of all threads, to `fd`; false if no method
     /// succeeded. Async-signal-safe.
     pub fn print(&self, fd: c_int) -> bool {
@@ -116,18 +137,55 @@ impl BacktracePlan {
     }
 }
 
+/// What debuggers print between the frames of a signal handler and those that it interrupted.
+const SIGNAL_FRAME: &[u8] = b"<signal handler called>";
+
+/// The part of a text after the last frame of a signal handler; all of it if there is none.
+fn client_frames(text: &[u8]) -> &[u8] {
+    let is_signal_frame =
+        |line: &[u8]| line.windows(SIGNAL_FRAME.len()).any(|part| part == SIGNAL_FRAME);
+    let (mut at, mut from) = (0, 0);
+    for line in text.split_inclusive(|&b| b == b'\n') {
+        at += line.len();
+        if is_signal_frame(line) {
+            from = at;
+        }
+    }
+    if from < text.len() { &text[from..] } else { text }
+}
+
 /// A program that runs longer than this, in nanoseconds, is ended.
 const LONGEST_NS: u64 = 30_000_000_000;
+
+/// How to get a stack.
+const HINT: &str = "set GASNET_BACKTRACE=1 in the environment to get the call stack";
+
+/// Says how to get a stack; async-signal-safe.
+pub fn hint() {
+    report::line(format_args!("  {HINT}"));
+}
 
 /// Whether this rank prints its stack (GASNET_BACKTRACE); prints once how to switch it on if not.
 pub fn enabled() -> bool {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let on = env::BACKTRACE.get();
     if !on && !TOLD.swap(true, Ordering::Relaxed) {
-        report::note(format_args!(
-            "set GASNET_BACKTRACE=1 in the environment to get the call stack"
-        ));
+        report::note(format_args!("{HINT}"));
     }
     let ranks = env::BACKTRACE_NODES.get();
     on && ranks.is_none_or(|ranks| report::rank().is_none_or(|r| ranks.has(r)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_begins_after_the_signal_handler() {
+        let gdb = b"#0 wait4 ()\n#1 <signal handler called>\n#2 step () at a.c:3\n#3 main ()\n";
+        assert_eq!(client_frames(gdb), b"#2 step () at a.c:3\n#3 main ()\n");
+        for whole in [&b"main at a.c:9\n"[..], b"", b"<signal handler called>\n"] {
+            assert_eq!(client_frames(whole), whole);
+        }
+    }
 }

@@ -36,6 +36,7 @@
 
 pub mod attach;
 pub mod cache;
+pub mod capture;
 pub mod checksum;
 pub mod child;
 pub mod clock;

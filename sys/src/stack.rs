@@ -15,12 +15,34 @@ mod imp {
         let mut frames = [core::ptr::null_mut(); 64];
         // SAFETY: a live buffer of that many entries.
         let n = unsafe { backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
-        if n <= 0 {
+        let frames = callers(&frames[..usize::try_from(n).unwrap_or(0)]);
+        if frames.is_empty() {
             return false;
         }
-        // SAFETY: backtrace has filled the first n entries.
-        unsafe { backtrace_symbols_fd(frames.as_ptr(), n, fd) };
+        // SAFETY: backtrace has filled these entries.
+        unsafe { backtrace_symbols_fd(frames.as_ptr(), frames.len() as c_int, fd) };
         true
+    }
+
+    /// The frames without those of this library at their beginning, and without that from which
+    /// the C library calls signal handlers. All frames where the program has the library's code in
+    /// its own file.
+    fn callers(frames: &[*mut c_void]) -> &[*mut c_void] {
+        let base = |address: usize| crate::library::loaded_at(address).map(|file| file.base);
+        let (own, libc) =
+            (base(callers as *const () as usize), base(backtrace as *const () as usize));
+        // A frame holds the return address; the call is before it.
+        let at =
+            |i: usize| frames.get(i).and_then(|frame| base((*frame as usize).wrapping_sub(1)));
+        let mut first = frames.iter().enumerate().take_while(|&(i, _)| at(i) == own).count();
+        let is_in_own_file = (first..frames.len()).all(|i| at(i) == libc || at(i).is_none());
+        if first == 0 || is_in_own_file {
+            return frames;
+        }
+        if at(first) == libc {
+            first += 1;
+        }
+        &frames[first..]
     }
 
     /// Longest text of an address: 0x, 16 digits, NUL.
@@ -77,7 +99,7 @@ mod imp {
         let n = usize::try_from(n).unwrap_or(0);
         let (mut file, mut batch, mut count) = (core::ptr::null(), [0usize; BATCH], 0);
         let mut printed = false;
-        for frame in &frames[..n] {
+        for frame in callers(&frames[..n]) {
             // A frame holds the return address; the call is before it.
             let Some((of, address)) = place((*frame as usize).wrapping_sub(1)) else { continue };
             if count == BATCH || count > 0 && of != file {

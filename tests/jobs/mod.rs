@@ -278,3 +278,11 @@ pub fn programs_of_ranks(launcher: ProbeLauncher) {
 pub fn last(n: u32) -> String {
     (n - 1).to_string()
 }
+
+/// A job of gasnetrun with options.
+pub fn with(options: &[&str], words: &[&str]) -> ProbeOutcome {
+    let mark = new_mark();
+    let mut c = Command::new(gasnetrun());
+    c.args(options).args(words).env("PROBE_MARK", &mark);
+    spawn(c, mark, format!("{options:?} {words:?}")).finish()
+}

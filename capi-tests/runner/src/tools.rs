@@ -163,7 +163,7 @@ pub fn cases() -> Vec<TestCase> {
     });
     add("crash::silent", true, || {
         let ended = crash(false, "ADDR2LINE")?;
-        says(&ended, &["Caught a fatal signal: SIGSEGV"])?;
+        says(&ended, &["Caught a fatal signal: SIGSEGV", "set GASNET_BACKTRACE=1"])?;
         match ended.output.contains("the_deepest") {
             true => Err(ended.trouble("it prints a stack unasked")),
             false => Ok(()),
@@ -175,12 +175,19 @@ pub fn cases() -> Vec<TestCase> {
     add("crash::addr2line", true, || {
         says(&crash(true, "ADDR2LINE")?, &["SIGSEGV", "the_deepest", "stack.c:"])
     });
+    add("crash::default", true, || {
+        let ended = crash_of(2, true, None)?;
+        says(&ended, &["[0] the_deepest at ", "[1] the_deepest at ", "stack.c:"])?;
+        match ended.output.contains("gasnet::") {
+            true => Err(ended.trouble("a stack has frames of the library")),
+            false => Ok(()),
+        }
+    });
     add("heap::report", true, || report(false));
     add("heap::report_alone", true, || report(true));
     let gdb = || says(&stack(false, Some("GDB"), None)?, &["the_deepest", "stack.c:", "went on"]);
     all.push(TestCase::new("tools::stack::gdb".to_string(), false, gdb).needs("gdb"));
-    let gdb = || says(&crash(true, "GDB")?, &["SIGSEGV", "the_deepest", "stack.c:"]);
-    all.push(TestCase::new("tools::crash::gdb".to_string(), false, gdb).needs("gdb"));
+    all.push(TestCase::new("tools::crash::gdb".to_string(), false, gdb_stacks).needs("gdb"));
     for on_error in [false, true] {
         for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes]
             .into_iter()
@@ -229,7 +236,8 @@ fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), 
         (FaultKind::Thaw, false) => (0, (2, 2)),
         (FaultKind::Thaw, true) => (139, (2, 0)),
         // As for any signal that asks a process to end.
-        _ => (1, (before, 0)),
+        (FaultKind::Signal(signal, _), _) => (128 + signal.number(), (before, 0)),
+        _ => (128 + Signal::INT.number(), (before, 0)),
     };
     if (came, went) != far {
         return Err(
@@ -247,16 +255,23 @@ fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), 
 
 /// A process that crashes, with this means in GASNET_BACKTRACE, if given.
 fn crash(asked: bool, means: &str) -> Result<JobOutcome, Failure> {
+    crash_of(1, asked, Some(means))
+}
+
+/// All of these ranks crash.
+fn crash_of(ranks: u32, asked: bool, means: Option<&str>) -> Result<JobOutcome, Failure> {
     let program = compiled("stack", STACK, false)?;
     let mut job = TestJob::new(
         &build_trees::build(),
         &program,
         &["crash".to_string()],
         JobLauncher::Gasnetrun,
-        1,
+        ranks,
     )
-    .watchdog(Duration::from_secs(120))
-    .env("GASNET_BACKTRACE_TYPE", means);
+    .watchdog(Duration::from_secs(120));
+    if let Some(means) = means {
+        job = job.env("GASNET_BACKTRACE_TYPE", means);
+    }
     if asked {
         job = job.env("GASNET_BACKTRACE", "1");
     }
@@ -266,6 +281,21 @@ fn crash(asked: bool, means: &str) -> Result<JobOutcome, Failure> {
         Some(139) => Ok(ended),
         _ => Err(ended.trouble("expected 139")),
     }
+}
+
+/// Two ranks crash at the same time: each has a whole stack, which begins with the client's frame.
+fn gdb_stacks() -> Result<(), Failure> {
+    let ended = crash_of(2, true, Some("GDB"))?;
+    for rank in 0..2 {
+        let mark = format!("[{rank}] ");
+        let own: Vec<&str> = ended.output.lines().filter_map(|l| l.strip_prefix(&mark)).collect();
+        let is_whole = own.first().is_some_and(|l| l.contains("the_deepest"))
+            && own.iter().any(|l| l.contains(" main ") && l.contains("stack.c:"));
+        if !is_whole {
+            return Err(ended.trouble(format!("rank {rank} has no whole stack of the client")));
+        }
+    }
+    Ok(())
 }
 
 /// A program for a job, or with the tools library alone.

@@ -58,8 +58,8 @@ use sys::signal::{ReceivedSignal, Signal};
 use sys::watch::{self, ProcessWatch};
 use sys::{clock, process, socket};
 
-/// Nanoseconds after a request to end the job in which another one is the same: `timeout` sends its
-/// signal twice.
+/// Nanoseconds after a request to end the job in which another one is the same: `timeout` sends
+/// its signal twice.
 const SECOND_REQUEST: u64 = 100_000_000;
 
 /// The process that returns from [`Supervisor::start`].

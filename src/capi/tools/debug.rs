@@ -12,6 +12,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::ffi::CString;
 use std::sync::OnceLock;
+use sys::capture::Capture;
 use sys::signal::Signal;
 
 /// `gasnett_backtrace_type_t`
@@ -50,6 +51,8 @@ fn user_means() -> Option<backtrace::ClientBacktrace<'static>> {
 /// How stacks are printed where nothing may be allocated to find out; made by `gasnet_init` or
 /// `gasnett_backtrace_init`.
 static PLAN: OnceLock<backtrace::BacktracePlan> = OnceLock::new();
+/// Where a stack is kept until the rank is put in front of its lines; not set without memory.
+static CAPTURE: OnceLock<Capture> = OnceLock::new();
 
 /// Loads and looks up what printing a stack needs, so that it can be printed where nothing may
 /// be allocated. `gasnet_init` calls it if it may be needed.
@@ -60,6 +63,11 @@ static PLAN: OnceLock<backtrace::BacktracePlan> = OnceLock::new();
 pub extern "C" fn gasnett_backtrace_init(_exename: *const c_char) {
     sys::stack::prepare();
     PLAN.get_or_init(|| backtrace::BacktracePlan::new(user_means()));
+    if CAPTURE.get().is_none()
+        && let Ok(capture) = Capture::new()
+    {
+        let _ = CAPTURE.set(capture);
+    }
 }
 
 /// Prints the stack of the calling thread, by the means that GASNET_BACKTRACE_TYPE names.
@@ -75,7 +83,11 @@ pub extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
 /// As [`gasnett_print_backtrace`], to stderr, by the plan that is made already;
 /// async-signal-safe.
 fn print_by_plan() {
-    if !PLAN.get().is_some_and(|plan| plan.print(2)) {
+    let print = |plan: &backtrace::BacktracePlan| match CAPTURE.get() {
+        Some(capture) => plan.print_ranked(capture),
+        None => plan.print(2),
+    };
+    if !PLAN.get().is_some_and(print) {
         report::line(format_args!("no means could print the stack"));
     }
 }
@@ -103,6 +115,7 @@ pub(super) fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     gasnett_freezeForDebuggerErr();
     // The handler of the abort has nothing to add.
     PRINT_STACK.store(false, Ordering::Relaxed);
+    HINT.store(false, Ordering::Relaxed);
     FREEZE.store(false, Ordering::Relaxed);
     sys::stdio::flush();
     std::process::abort()
@@ -153,6 +166,8 @@ pub extern "C" fn gasnett_freezeForDebuggerErr() {
 /// pause, at `gasnet_init`; fatal signals may come when nothing can be allocated to find out.
 static PRINT_STACK: AtomicBool = AtomicBool::new(false);
 static FREEZE: AtomicBool = AtomicBool::new(false);
+/// A crash says how to get a stack.
+static HINT: AtomicBool = AtomicBool::new(false);
 
 /// Prepares for debuggers what the environment requests: freezes now, or prints the stack and
 /// freezes after a fatal error or signal; and shows the library's variables if
@@ -172,7 +187,14 @@ pub(in crate::capi) fn open() {
     handle_named(&env::FREEZE_SIGNAL, on_freeze_signal);
     debug_malloc::plan_report();
     exit::on_exit(debug_malloc::write_report);
-    signals::set_after_fatal(|_| after_fatal());
+    // With a pause, a debugger prints the stack.
+    HINT.store(!env::BACKTRACE.get() && !FREEZE.load(Ordering::Relaxed), Ordering::Relaxed);
+    signals::set_after_fatal(|_| {
+        if HINT.swap(false, Ordering::Relaxed) {
+            backtrace::hint();
+        }
+        after_fatal();
+    });
     report::set_after_fatal(after_fatal);
     if env::FREEZE.get() {
         freeze();
@@ -208,7 +230,9 @@ fn handle_named(variable: &OptionalVariable<Signals>, handler: sys::signal::Sign
 
 fn after_fatal() {
     if PRINT_STACK.swap(false, Ordering::Relaxed) {
+        report::set_printing_stack(true);
         print_by_plan();
+        report::set_printing_stack(false);
     }
     if FREEZE.swap(false, Ordering::Relaxed) {
         freeze();

@@ -22,7 +22,7 @@ variables! {
     /// Ranks that print their stack, such as 0,2-4. The default is all.
     BACKTRACE_NODES: Ranks;
 
-    /// Tools that print the stack, separated by commas, tried in order: EXECINFO, ADDR2LINE,
+    /// Tools that print the stack, separated by commas, tried in order: ADDR2LINE, EXECINFO,
     /// GDB, GSTACK, PSTACK, EUSTACK, or the name of the client's own function. The default is
     /// the client's own, then the others in this order.
     BACKTRACE_TYPE: FreeText;
