@@ -7,8 +7,8 @@
 //! Ranks exit on the order only, so that a rank about to finish (to print results after the last
 //! barrier, say) is not interrupted by a peer that finished first. Before, the word may hold the
 //! decision as a request, without the mark that makes it final. If either word is overwritten with
-//! a value that is no decision, the process that finds it decides that the job fails, and reports it. A
-//! process that has seen a decision keeps it, and restores it when the word reads as 0.
+//! a value that is no decision, the process that finds it decides that the job fails, and reports
+//! it. A process that has seen a decision keeps it, and restores it when the word reads as 0.
 //!
 //! ```text
 //! cache line 0   magic, cookie, ranks
