@@ -8,9 +8,12 @@
 #                                 walks the whole matrices, from where the last soak stopped;
 #                                 ONLY selects the cases with that word in their names;
 #                                 the tally is soak/tally.txt
-#   make install [PREFIX=] [DESTDIR=]
-#   make install-portals [PREFIX=] [DESTDIR=]
-#                                 installs libportals3, the C interface of our Portals 3.3
+#   make install [PREFIX=] [DESTDIR=] [LIBDIR=] [BINDIR=] [INCLUDEDIR=] [MANDIR=] [DOCDIR=]
+#                                 copies what `make` built; `make uninstall` removes it.
+#                                 KEEP_DEBUG=1: programs keep their debug information
+#   make portals                  builds libportals3, the C interface of our Portals 3.3
+#   make install-portals [PREFIX=] ...
+#                                 copies what `make portals` built; `make uninstall-portals`
 #   make lib PORTALS_PREFIX=dir   builds over a libportals too (docs/guide/libportals.md)
 #   make cross TARGET=name [CC="compiler options"] [PORTALS_PREFIX=dir] [PREFIX=dir] [DESTDIR=]
 #                                 builds for another machine, such as a Cray XT, into
@@ -26,15 +29,24 @@
 #   make book                     the guide and the internals as a book in build/book/html
 #   make headers doc clean help
 
-PREFIX  ?= /usr/local
+# Folders of an installation: also by their GNU names.
+PREFIX     ?= $(or $(prefix),/usr/local)
+BINDIR     ?= $(bindir)
+LIBDIR     ?= $(libdir)
+INCLUDEDIR ?= $(includedir)
+MANDIR     ?= $(mandir)
+DOCDIR     ?= $(docdir)
 DESTDIR ?=
 FOR     ?= 120
 CC      ?= cc
 CARGO   ?= cargo
 export CC CARGO SEED PORTALS PORTALS_PREFIX PORTALS_INCLUDE PORTALS_LIBS
 
-.PHONY: all lib faults libportals demo check soak bench bench-credits headers doc install \
-  install-portals check-programs cross cross-check book clean help
+FOLDERS = "$(DESTDIR)" "$(PREFIX)" BINDIR="$(BINDIR)" LIBDIR="$(LIBDIR)" \
+  INCLUDEDIR="$(INCLUDEDIR)" MANDIR="$(MANDIR)" DOCDIR="$(DOCDIR)" KEEP_DEBUG="$(KEEP_DEBUG)"
+
+.PHONY: all lib faults libportals demo check soak bench bench-credits headers doc portals install \
+  install-portals uninstall uninstall-portals check-programs cross cross-check book clean help
 
 all: lib
 
@@ -96,11 +108,21 @@ cross:
 cross-check:
 	@ci/cross-check.sh "$(TARGET)"
 
-install: lib
-	@ci/install.sh "$(DESTDIR)" "$(PREFIX)"
+install:
+	@ci/install.sh $(FOLDERS)
+
+portals:
+	@ci/tools.sh
+	@ci/build-portals.sh
 
 install-portals:
-	@ci/install-portals.sh "$(DESTDIR)" "$(PREFIX)"
+	@ci/install-portals.sh $(FOLDERS)
+
+uninstall:
+	@ci/uninstall.sh install $(FOLDERS)
+
+uninstall-portals:
+	@ci/uninstall.sh install-portals $(FOLDERS)
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile

@@ -23,6 +23,9 @@ fn main() {
     println!("cargo::rerun-if-changed=src/capi/shim.c");
     println!("cargo::rerun-if-changed=include");
     println!("cargo::rerun-if-changed=build.rs");
+    // The path of this folder stays out of the library.
+    let here = std::env::current_dir().expect("a build script has a current folder");
+    let no_paths = format!("-ffile-prefix-map={}=.", here.display());
     cc::Build::new()
         .file("src/capi/shim.c")
         .include("include")
@@ -31,6 +34,7 @@ fn main() {
         .pic(true)
         .warnings(true)
         .extra_warnings(true)
+        .flag_if_supported(no_paths)
         .compile("gasnet_shim");
     #[cfg(feature = "libportals")]
     if let Err(line) = libportals::bind() {

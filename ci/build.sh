@@ -11,25 +11,17 @@
 #   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX,
 #               or by pkg-config portals3
 #   both        chosen at run time by GASNET_NETWORK
-# Unset, it is both if one of these variables is set or pkg-config knows portals3, else
-# emulation. For another machine: ci/target.sh. The shared library is linked here, from the
-# static archive: a plain cdylib does not export the symbols of C objects, and rustc offers no
-# control of the soname and the version script.
+# Unset, it is both if one of these variables is set or pkg-config knows a portals3 that is not
+# our own libportals3, else emulation. For another machine: ci/target.sh. The shared library is
+# linked here, from the static archive: a plain cdylib does not export the symbols of C objects,
+# and rustc offers no control of the soname and the version script.
 set -eu
 cd "$(dirname "$0")/.."
 tree=$1
 cargo=${CARGO:-cargo}
 cc=${CC:-cc}
 . ci/target.sh
-networks=${PORTALS-}
-if [ -z "$networks" ]; then
-    if [ -n "${PORTALS_INCLUDE-}${PORTALS_LIBS-}${PORTALS_PREFIX-}" ] ||
-        ${PKG_CONFIG:-pkg-config} --exists portals3 2>/dev/null; then
-        networks=both
-    else
-        networks=emulation
-    fi
-fi
+networks=$(ci/networks.sh)
 features=
 defaults=
 defs=-Wl,-z,defs
@@ -80,9 +72,11 @@ build-libportals | build-contrary)
 esac
 case $tree in
 build-libportals)
+    CARGO_TARGET_DIR=$target ci/build-portals.sh
     CARGO_TARGET_DIR=$target ci/install-portals.sh "" "$PORTALS_PREFIX"
     ;;
 build-contrary)
+    CARGO_TARGET_DIR=$target ci/build-portals.sh
     CARGO_TARGET_DIR=$target ci/install-portals.sh "" "$PWD/$tree/below"
     mkdir -p "$PORTALS_PREFIX/lib" "$PORTALS_PREFIX/include/portals"
     cp -pu capi-tests/contrary/include/portals/portals3.h "$PORTALS_PREFIX/include/portals"
@@ -115,7 +109,7 @@ if [ "$(cat "$tree/lib/.released" 2>/dev/null)" != "$released" ]; then
     echo "$released" >"$tree/lib/.released"
 fi
 # shellcheck disable=SC2086 # nothing or a flag
-$cargo build --release -p gasnet --lib --bin gasnetrun --bin gasnet_info --bin gasnet_trace --features "$features" $defaults --target-dir $target \
+$cargo build --locked --release -p gasnet --lib --bin gasnetrun --bin gasnet_info --bin gasnet_trace --features "$features" $defaults --target-dir $target \
     --message-format=json-render-diagnostics >"$target/build.json"
 
 # The build script that made the binding to a libportals also wrote the flags that link it.
@@ -158,6 +152,6 @@ fi
 if [ ! "$tree/lib/libgasnet.a" -nt "$archive" ] || [ ci/archive.sh -nt "$tree/lib/libgasnet.a" ]; then
     ci/archive.sh "$archive" "$tree/lib/libgasnet.a"
 fi
-ci/client-files.sh "$tree" "$PWD/$tree" "$tree"
+ci/client-files.sh "" "$PWD/$tree" TREE="$tree"
 cp -pu "$out/gasnetrun" "$out/gasnet_info" "$out/gasnet_trace" "$tree/bin"
 ln -sfn gasnetrun "$tree/bin/gasnetrun_portals"

@@ -1,19 +1,20 @@
 #!/bin/sh
-# Writes into the tree TO what client builds read, for a library installed under PREFIX: link
-# names, make fragments, pkg-config files, the CMake package. The templates are in ci/client.
-#   ci/client-files.sh TO PREFIX [TREE]     TREE: where the library was built; else build
+# Writes what client builds read, for a library installed under PREFIX: link names, make
+# fragments, pkg-config files, the CMake package. The templates are in ci/client.
+#   ci/client-files.sh DESTDIR PREFIX [NAME=folder]...      NAME: see ci/folders.sh
 # For a target of cross/, ci/cross.sh sets SHARED and CROSS_TARGET. Then files are added with which
 # configure scripts and CMake of clients cross-compile.
 set -eu
 cd "$(dirname "$0")/.."
-to=$1
-prefix=$2
+make_first=make
+. ci/folders.sh
+include=$destdir$includedir
+lib=$destdir$libdir
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 number() { awk -v name="GASNET_RELEASE_VERSION_$1" '$2 == name { print $3 }' include/gasnet_config.h; }
 major=$(number MAJOR)
 release=$major.$(number MINOR).$(number PATCH)
 # The libraries that a link with the archive needs in addition.
-tree=${3:-build}
 portals=$(cat "$tree/lib/.libportals" 2>/dev/null || true)
 unwind=$(cat "$tree/lib/.unwind" 2>/dev/null || echo -lgcc_s)
 static="${portals:+$portals }$unwind -lutil -lrt -lpthread -lm -ldl -lc"
@@ -23,21 +24,33 @@ more=-lm
 [ "${SHARED:-yes}" = yes ] || more=$static
 # link NAME: a link name of the library.
 link() {
-    [ "${SHARED:-yes}" = no ] || ln -sfn libgasnet.so "$to/lib/lib$1.so"
-    ln -sfn libgasnet.a "$to/lib/lib$1.a"
+    [ "${SHARED:-yes}" = no ] || ln -sfn libgasnet.so "$lib/lib$1.so"
+    ln -sfn libgasnet.a "$lib/lib$1.a"
 }
-mkdir -p "$to/include/portals-conduit" "$to/lib/pkgconfig" "$to/lib/cmake/GASNet"
+mkdir -p "$include/portals-conduit" "$lib/pkgconfig" "$lib/cmake/GASNet"
+# The CMake package derives its folders from its own location, if they are below PREFIX.
+back=$(back "$libdir/cmake/GASNet")
+cmake_prefix=${back:+\${_gasnet_here\}/$back}
 
-# fill MODE DEFINES THREADS TEMPLATE FILE
+# fill MODE DEFINES THREADS TEMPLATE FILE: folders below PREFIX are written with @REFERENCE@.
 fill() {
-    sed -e "s|@PREFIX@|$prefix|g" -e "s|@MODE@|$1|g" -e "s|@UPPER@|$(echo "$1" | tr a-z A-Z)|g" -e "s|@DEFINES@|$2|" \
+    case $4 in
+    *mak.in) reference='$(GASNET_PREFIX)' folder_of_libraries='$(GASNET_LIBDIR)' ;;
+    *.pc.in) reference='${prefix}' folder_of_libraries='${libdir}' ;;
+    *) reference='${_gasnet_prefix}' folder_of_libraries= ;;
+    esac
+    sed -e "s|@PREFIX@|$prefix|g" -e "s|@LIBDIR@|$(relative "$libdir" "$reference")|g" \
+        -e "s|@INCLUDEDIR@|$(relative "$includedir" "$reference")|g" \
+        -e "s|@INCLUDE@|$includedir|g" -e "s|@BINDIR@|$(relative "$bindir" "$reference")|g" \
+        -e "s|@CMAKE_PREFIX@|${cmake_prefix:-$prefix}|" -e "s|@RPATH@|$(rpath "$folder_of_libraries")|" \
+        -e "s|@MODE@|$1|g" -e "s|@UPPER@|$(echo "$1" | tr a-z A-Z)|g" -e "s|@DEFINES@|$2|" \
         -e "s|@THREADS@|$3|" -e "s|@VERSION@|$version|" -e "s|@RELEASE@|$release|" -e "s|@MAJOR@|$major|" \
         -e "s|@CC@|${CC:-cc}|" -e "s|@CXX@|${CXX:-c++}|" -e "s|@STATIC@|$static|" -e "s|@MORE@|$more|" \
-        -e "s|@STATIC_CMAKE@|$(echo "$static" | sed -e 's/^-l//' -e 's/ -l/ /g' -e 's/ /;/g')|" \
         -e "s|@TARGET@|${CROSS_TARGET-}|g" -e "s|@STANDS_FOR@|${STANDS_FOR-}|" -e "s|@HOST@|${HOST-}|" -e "s|@LAUNCHER@|${LAUNCHER-}|" \
-        -e "s|@QEMU@|${QEMU-}|" -e "s|@PROCESSOR@|$processor|" \
-        -e 's/  */ /g' -e 's/ *$//' "ci/client/$4" >"$to/$5.new"
-    mv "$to/$5.new" "$to/$5"
+        -e "s|@QEMU@|${QEMU-}|" -e "s|@PROCESSOR@|$processor|" -e "s|@LIBRARIES@|$libdir|" \
+        -e "s|@STATIC_CMAKE@|$(echo "$static" | sed -e 's/^-l//' -e 's/ -l/ /g' -e 's/ /;/g')|" \
+        -e 's/  */ /g' -e 's/ *$//' "ci/client/$4" >"$5.new"
+    mv "$5.new" "$5"
 }
 
 for mode in seq par parsync; do
@@ -48,8 +61,8 @@ for mode in seq par parsync; do
         threads=-lpthread
     fi
     link gasnet-portals-$mode
-    fill $mode "$defines" "$threads" gasnet.mak.in "include/portals-conduit/portals-$mode.mak"
-    fill $mode "$defines" "$threads" gasnet.pc.in "lib/pkgconfig/gasnet-portals-$mode.pc"
+    fill $mode "$defines" "$threads" gasnet.mak.in "$include/portals-conduit/portals-$mode.mak"
+    fill $mode "$defines" "$threads" gasnet.pc.in "$lib/pkgconfig/gasnet-portals-$mode.pc"
 done
 for mode in seq par; do
     defines=
@@ -59,18 +72,17 @@ for mode in seq par; do
         threads=-lpthread
     fi
     link gasnet_tools-$mode
-    fill $mode "$defines" "$threads" gasnet_tools.mak.in "include/gasnet_tools-$mode.mak"
-    fill $mode "$defines" "$threads" gasnet_tools.pc.in "lib/pkgconfig/gasnet_tools-$mode.pc"
+    fill $mode "$defines" "$threads" gasnet_tools.mak.in "$include/gasnet_tools-$mode.mak"
+    fill $mode "$defines" "$threads" gasnet_tools.pc.in "$lib/pkgconfig/gasnet_tools-$mode.pc"
 done
-# The CMake package derives its prefix from its own location.
-fill "" "" "" GASNetConfig.cmake.in lib/cmake/GASNet/GASNetConfig.cmake
-fill "" "" "" GASNetConfigVersion.cmake.in lib/cmake/GASNet/GASNetConfigVersion.cmake
+fill "" "" "" GASNetConfig.cmake.in "$lib/cmake/GASNet/GASNetConfig.cmake"
+fill "" "" "" GASNetConfigVersion.cmake.in "$lib/cmake/GASNet/GASNetConfigVersion.cmake"
 if [ -n "${CROSS_TARGET-}" ]; then
     for mode in seq par parsync; do
-        fill "" "" "" cross.mak.in cross.part
-        cat "$to/cross.part" >>"$to/include/portals-conduit/portals-$mode.mak"
+        fill "" "" "" cross.mak.in "$include/cross.part"
+        cat "$include/cross.part" >>"$include/portals-conduit/portals-$mode.mak"
     done
-    rm "$to/cross.part"
-    fill "" "" "" cross-configure.in "include/portals-conduit/cross-configure-$CROSS_TARGET"
-    fill "" "" "" toolchain.cmake.in lib/cmake/GASNet/toolchain.cmake
+    rm "$include/cross.part"
+    fill "" "" "" cross-configure.in "$include/portals-conduit/cross-configure-$CROSS_TARGET"
+    fill "" "" "" toolchain.cmake.in "$lib/cmake/GASNet/toolchain.cmake"
 fi

@@ -1,35 +1,33 @@
 #!/bin/sh
-# Builds and installs libportals3 (libraries, portals3.h, portals3.pc, the launcher ptlrun with its
-# manual page) and libcnos (libraries, cnos_mpi_os.h, cnos.pc).
-#   ci/install-portals.sh DESTDIR PREFIX
+# Installs libportals3 (libraries, portals3.h, portals3.pc, the launcher ptlrun with its manual
+# page) and libcnos (libraries, cnos_mpi_os.h, cnos.pc). Copies, and builds nothing.
+#   ci/install-portals.sh DESTDIR PREFIX [NAME=folder]...      NAME: see ci/folders.sh
 set -eu
 cd "$(dirname "$0")/.."
-prefix=$2
-to=$1$2
+make_first="make portals"
+. ci/folders.sh
 . ci/target.sh
-${CARGO:-cargo} build --release -p portals3-c
 out=${CARGO_TARGET_DIR:-target}/$released
+built "$out/libportals3_c.so" "$out/libportals3_c.a" "$out/ptlrun" "$out/libcnos.so" "$out/libcnos.a"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
-mkdir -p "$to/include/portals" "$to/include/catamount" "$to/lib/pkgconfig" "$to/bin" "$to/share/man/man1"
-install -m 644 portals/capi/include/portals3.h "$to/include"
-install -m 644 portals/capi/include/portals/portals3.h "$to/include/portals"
-install -m 755 "$out/libportals3_c.so" "$to/lib/libportals3.so.0"
-ln -sfn libportals3.so.0 "$to/lib/libportals3.so"
-install -m 644 "$out/libportals3_c.a" "$to/lib/libportals3.a"
-sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" portals/capi/portals3.pc.in >"$to/lib/pkgconfig/portals3.pc"
-install -m 755 "$out/ptlrun" "$to/bin"
-
-install -m 644 portals/capi/include/cnos_mpi_os.h "$to/include"
-install -m 644 portals/capi/include/catamount/cnos_mpi_os.h "$to/include/catamount"
-# One object for both libraries. libcnos.so finds libportals3.so next to itself.
-cc=${CC:-cc}
-$cc -std=gnu99 -Wall -Wextra -Werror -O2 -fPIC -I portals/capi/include -c -o "$out/cnos.o" portals/capi/cnos/cnos.c
-$cc -shared -o "$to/lib/libcnos.so.0" -Wl,-soname,libcnos.so.0 -Wl,-z,defs,-z,now "$out/cnos.o" "$to/lib/libportals3.so.0" \
-    '-Wl,-rpath,$ORIGIN'
-chmod 644 "$to/lib/libcnos.so.0"
-ln -sfn libcnos.so.0 "$to/lib/libcnos.so"
-rm -f "$to/lib/libcnos.a"
-"${AR:-$($cc -print-prog-name=ar)}" crs "$to/lib/libcnos.a" "$out/cnos.o"
-sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" portals/capi/cnos/cnos.pc.in >"$to/lib/pkgconfig/cnos.pc"
-install -m 644 portals/capi/ptlrun.1 "$to/share/man/man1"
-echo "libportals3 and libcnos installed under $to"
+include=$destdir$includedir
+lib=$destdir$libdir
+mkdir -p "$include/portals" "$include/catamount" "$lib/pkgconfig" "$destdir$mandir/man1"
+install -m 644 portals/capi/include/portals3.h "$include"
+install -m 644 portals/capi/include/portals/portals3.h "$include/portals"
+install -m 755 "$out/libportals3_c.so" "$lib/libportals3.so.0"
+ln -sfn libportals3.so.0 "$lib/libportals3.so"
+install -m 644 "$out/libportals3_c.a" "$lib/libportals3.a"
+for package in portals3 cnos/cnos; do
+    sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" -e "s|@RPATH@|$(rpath '${libdir}')|" \
+        -e "s|@LIBDIR@|$(relative "$libdir" '${prefix}')|" -e "s|@INCLUDEDIR@|$(relative "$includedir" '${prefix}')|" \
+        -e 's/  */ /g' portals/capi/$package.pc.in >"$lib/pkgconfig/${package##*/}.pc"
+done
+install -m 644 portals/capi/include/cnos_mpi_os.h "$include"
+install -m 644 portals/capi/include/catamount/cnos_mpi_os.h "$include/catamount"
+install -m 644 "$out/libcnos.so" "$lib/libcnos.so.0"
+ln -sfn libcnos.so.0 "$lib/libcnos.so"
+install -m 644 "$out/libcnos.a" "$lib"
+tool "$out/ptlrun"
+install -m 644 portals/capi/ptlrun.1 "$destdir$mandir/man1"
+echo "libportals3 and libcnos installed under $destdir$prefix"

@@ -2,13 +2,18 @@
 # Every relative link in a Markdown file of this repository names a file or folder that exists,
 # and every anchor a heading of its page; so does every path of a source in `code`. Each broken
 # link is one line. Needs Python 3.
+#   ci/links.sh           the pages of this repository
+#   ci/links.sh FOLDER    the pages below a folder, without the paths of sources
 set -eu
 cd "$(dirname "$0")/.."
 command -v python3 >/dev/null 2>&1 || {
     echo "python3 is not installed"
     exit 77
 }
-git ls-files -co --exclude-standard '*.md' | python3 -c '
+folder=${1-}
+[ -z "$folder" ] || cd "$folder"
+if [ -n "$folder" ]; then find . -name '*.md'; else git ls-files -co --exclude-standard '*.md'; fi |
+    SOURCES=${folder:+no} python3 -c '
 import os, re, sys
 
 def text(path):
@@ -62,7 +67,7 @@ for page in sys.stdin.read().split("\n"):
                 broken += 1
                 print(f"{page}:{number}: {target}: {why}")
     for number, line in enumerate(open(page, encoding="utf-8"), 1):
-        for path in [] if line.startswith("    ") else SOURCE.findall(line):
+        for path in [] if line.startswith("    ") or os.environ["SOURCES"] else SOURCE.findall(line):
             links += 1
             if not os.path.exists(path):
                 broken += 1

@@ -1,9 +1,21 @@
 # Sourced by scripts that build, possibly for another machine: CARGO_BUILD_TARGET is its Rust
 # target, CC its compiler and linker. Sets `released`: the folder of cargo's output below its
-# target directory.
+# target directory. The paths of this folder and of cargo's sources stay out of what is built.
 released=release
 if [ -n "${CARGO_BUILD_TARGET-}" ]; then
     released=$CARGO_BUILD_TARGET/release
     linker=CARGO_TARGET_$(echo "$CARGO_BUILD_TARGET" | tr 'a-z-' 'A-Z_')_LINKER
     printenv "$linker" >/dev/null || export "$linker=${CC:-cc}"
 fi
+# Flags in RUSTFLAGS are the user's, and take the place of those in cargo's configuration.
+case $PWD${CARGO_HOME:-$HOME} in
+*[[:space:]]*) ;;
+*)
+    remaps="--remap-path-prefix=$(pwd -P)=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/cargo"
+    if [ -n "${RUSTFLAGS-}" ]; then
+        export RUSTFLAGS="$RUSTFLAGS $remaps"
+    else
+        export CARGO_BUILD_RUSTFLAGS="${CARGO_BUILD_RUSTFLAGS-} $remaps"
+    fi
+    ;;
+esac

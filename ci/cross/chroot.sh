@@ -35,7 +35,7 @@ done
 
 prefix=/opt/gasnet
 export SHARED STANDS_FOR HOST LAUNCHER QEMU CROSS_TARGET="$target"
-CC=cc CXX=c++ ci/install.sh "$root" $prefix "$tree" >/dev/null
+CC=cc CXX=c++ ci/install.sh "$root" $prefix TREE="$tree" KEEP_DEBUG=1 >/dev/null
 cp -r "$tree/tests" "$root$prefix/tests"
 cat >"$root/tests.sh" <<'END'
 set -u

@@ -31,6 +31,7 @@
 //! | `cross` | builds for the targets of `cross/`, and what can be run of them |
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
 //! | `install` | what the libraries of a tree export |
+//! | `installation` | what `make install` and `make uninstall` do |
 //! | `clients` | programs built against an installed tree, by each build system and in each language |
 //! | `mpi` | MPI and GASNet in one process: `testmpi` |
 //! | `configuration` | strings in objects, shown and rejected environment variables |
@@ -55,6 +56,7 @@ pub mod exits;
 pub mod floods;
 pub mod injector;
 pub mod install;
+pub mod installation;
 pub mod job_launcher;
 pub mod kernels;
 pub mod killer;
@@ -142,6 +144,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(scribbles::cases(seed));
     all.extend(mismatch::cases());
     all.extend(install::cases());
+    all.extend(installation::cases());
     all.extend(network::cases());
     all.extend(sanitizers::cases());
     all.extend(cross::cases());

@@ -1,0 +1,264 @@
+//! What `make install` and `make uninstall` do: copy only, into the named folders, and remove
+//! the same files again. Called by the list of cases; `clients` builds programs against the
+//! result. Invariant: no case runs cargo.
+
+use crate::build_trees::{self, compiler, root, succeed};
+use crate::{Failure, TestCase};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One entry per test.
+pub fn cases() -> Vec<TestCase> {
+    let case = |name: &str, run: fn() -> Result<(), Failure>| {
+        TestCase::new(format!("installation::{name}"), true, run)
+    };
+    vec![
+        case("copies_only_and_is_removed_again", copies_only),
+        case("named_folders", named_folders),
+        case("relative_folders_are_refused", relative_folders),
+        case("programs_are_stripped", stripped),
+        case("no_path_of_the_builder", no_paths),
+        case("archive_by_pkg_config", archive),
+        case("pages_without_broken_links", pages).needs("python3"),
+    ]
+}
+
+fn dir(name: &str) -> Result<PathBuf, Failure> {
+    build_trees::require(&build_trees::build())?;
+    let dir = build_trees::build().join("capi-tests/installation").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+/// `make TARGET VARIABLE=VALUE...` on a machine without cargo.
+fn make(target: &str, variables: &[&str]) -> Command {
+    let mut make = Command::new("make");
+    make.arg("--no-print-directory").arg("-C").arg(root()).arg(target).args(variables);
+    make.arg("CARGO=false");
+    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL", "RUSTUP_HOME", "CARGO_HOME"] {
+        make.env_remove(name);
+    }
+    make
+}
+
+/// All files and symbolic links below a folder.
+fn files(below: &Path, all: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(below).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() && !path.is_symlink() {
+            files(&path, all);
+        } else {
+            all.push(path);
+        }
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    fs::read(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    Ok(String::from_utf8_lossy(&read(path)?).into_owned())
+}
+
+/// A file of the user in each folder outlives the removal; nothing else does.
+fn copies_only() -> Result<(), Failure> {
+    let to = dir("removed")?;
+    let destdir = format!("DESTDIR={}", to.display());
+    let variables = [destdir.as_str(), "PREFIX=/opt/gasnet"];
+    succeed(make("install", &variables))?;
+    let tree = to.join("opt/gasnet");
+    let mut installed = Vec::new();
+    files(&tree, &mut installed);
+    if let Some(broken) = installed.iter().find(|f| !f.exists()) {
+        return Err(format!("{} leads to no file", broken.display()));
+    }
+    let mut own = ["lib/own", "include/own", "share/man/man3/own.3", "share/doc/GASNet/own"]
+        .map(|name| tree.join(name));
+    for file in &own {
+        fs::write(file, "").map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    succeed(make("uninstall", &variables))?;
+    let mut left = Vec::new();
+    files(&tree, &mut left);
+    left.sort();
+    own.sort();
+    if left != own {
+        return Err(format!("after uninstall, {left:?} are left"));
+    }
+    let ours =
+        ["include/portals-conduit", "lib/cmake/GASNet", "bin/.debug", "share/doc/GASNet/docs"];
+    match ours.iter().find(|folder| tree.join(folder).exists()) {
+        Some(folder) => Err(format!("uninstall left the folder {folder}")),
+        None => Ok(()),
+    }
+}
+
+/// The folders of a distribution, by the GNU names. Programs that are linked with a library in a
+/// system folder need no run path.
+fn named_folders() -> Result<(), Failure> {
+    let to = dir("named")?;
+    let destdir = format!("DESTDIR={}", to.display());
+    let lib = "usr/lib/x86_64-linux-gnu";
+    let variables = [
+        destdir.as_str(),
+        "prefix=/usr",
+        "LIBDIR=/usr/lib/x86_64-linux-gnu",
+        "INCLUDEDIR=/usr/include/gasnet",
+        "mandir=/usr/man",
+        "DOCDIR=/usr/share/doc/libgasnet-dev",
+        "BINDIR=/usr/libexec",
+        "KEEP_DEBUG=1",
+    ];
+    succeed(make("install", &variables))?;
+    let expected = [
+        format!("{lib}/libgasnet.so.0"),
+        format!("{lib}/pkgconfig/gasnet-portals-par.pc"),
+        format!("{lib}/cmake/GASNet/GASNetConfig.cmake"),
+        "usr/include/gasnet/portals-conduit/portals-par.mak".to_string(),
+        "usr/man/man3/gasnet_put.3".to_string(),
+        "usr/share/doc/libgasnet-dev/README.md".to_string(),
+        "usr/libexec/gasnetrun".to_string(),
+    ];
+    if let Some(missing) = expected.iter().find(|f| !to.join(f).exists()) {
+        return Err(format!("{missing} was not installed"));
+    }
+    let mut all = Vec::new();
+    files(&to, &mut all);
+    let roots =
+        [lib, "usr/include/gasnet", "usr/man", "usr/share/doc/libgasnet-dev", "usr/libexec"];
+    if let Some(stray) = all.iter().find(|f| !roots.iter().any(|r| f.starts_with(to.join(r)))) {
+        return Err(format!("{} is in none of the named folders", stray.display()));
+    }
+    for file in all
+        .iter()
+        .filter(|f| f.extension().is_some_and(|x| x == "pc" || x == "mak" || x == "cmake"))
+    {
+        let text = text(file)?;
+        let spoken = text.contains(&to.display().to_string());
+        if text.contains("rpath") || text.contains('@') || spoken {
+            return Err(format!("{} has a run path or a gap:\n{text}", file.display()));
+        }
+    }
+    let mut pkg_config = Command::new("pkg-config");
+    pkg_config.env("PKG_CONFIG_PATH", to.join(lib).join("pkgconfig"));
+    pkg_config.args(["--variable=libdir", "gasnet-portals-par"]);
+    let told = succeed(pkg_config)?;
+    if told.trim() != "/usr/lib/x86_64-linux-gnu" {
+        return Err(format!("pkg-config names {told} as the folder of the library"));
+    }
+    let cmake = text(&to.join(lib).join("cmake/GASNet/GASNetConfig.cmake"))?;
+    if !cmake.contains("{_gasnet_here}/../../../..\"") {
+        return Err(format!("the CMake package does not find its prefix:\n{cmake}"));
+    }
+    Ok(())
+}
+
+fn relative_folders() -> Result<(), Failure> {
+    let to = dir("relative")?;
+    let destdir = format!("DESTDIR={}/", to.display());
+    for refused in ["PREFIX=opt", "PREFIX=./opt", "LIBDIR=lib64", "docdir=doc"] {
+        for target in ["install", "install-portals", "uninstall"] {
+            let mut make = make(target, &[&destdir, refused]);
+            let out = make.output().map_err(|e| e.to_string())?;
+            let told = String::from_utf8_lossy(&out.stderr);
+            if out.status.success() || !told.contains("is not an absolute path") {
+                return Err(format!("make {target} {refused} was not refused: {told}"));
+            }
+        }
+    }
+    let mut written = Vec::new();
+    files(&to, &mut written);
+    if written.is_empty() { Ok(()) } else { Err(format!("files were written: {written:?}")) }
+}
+
+/// Programs are small, and a debugger finds the lines of their sources.
+fn stripped() -> Result<(), Failure> {
+    let to = dir("stripped")?;
+    succeed(make("install", &[&format!("PREFIX={}", to.display())]))?;
+    for name in ["gasnetrun", "gasnet_info", "gasnet_trace"] {
+        let sections = |path: PathBuf| -> Result<String, Failure> {
+            let mut readelf = Command::new("readelf");
+            readelf.arg("-SW").arg(path);
+            succeed(readelf)
+        };
+        let program = sections(to.join("bin").join(name))?;
+        if program.contains(".debug_line") || !program.contains(".gnu_debuglink") {
+            return Err(format!("{name} is not stripped, or names no debug file:\n{program}"));
+        }
+        if !sections(to.join(format!("bin/.debug/{name}.debug")))?.contains(".debug_line") {
+            return Err(format!("bin/.debug/{name}.debug has no lines of sources"));
+        }
+        let mut help = Command::new(to.join("bin").join(name));
+        help.arg("--help");
+        succeed(help)?;
+    }
+    Ok(())
+}
+
+/// Neither the folder of the build nor that of cargo's sources is in what users get.
+fn no_paths() -> Result<(), Failure> {
+    build_trees::require(&build_trees::build())?;
+    let cargo = std::env::var("CARGO_HOME")
+        .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
+        .map_err(|e| e.to_string())?;
+    let paths = [root().display().to_string(), format!("{cargo}/registry")];
+    for name in [
+        "lib/libgasnet.so.0",
+        "lib/libgasnet.a",
+        "bin/gasnetrun",
+        "bin/gasnet_info",
+        "bin/gasnet_trace",
+    ] {
+        let bytes = read(&build_trees::build().join(name))?;
+        for path in &paths {
+            if bytes.windows(path.len()).any(|w| w == path.as_bytes()) {
+                return Err(format!("{name} contains {path}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// `pkg-config --static` has all libraries that a link with the archive needs.
+fn archive() -> Result<(), Failure> {
+    let to = dir("archive")?;
+    succeed(make("install", &[&format!("PREFIX={}", to.display())]))?;
+    // The linker takes an archive where there is no shared library.
+    for entry in fs::read_dir(to.join("lib")).map_err(|e| e.to_string())?.flatten() {
+        if entry.file_name().to_string_lossy().contains(".so") {
+            fs::remove_file(entry.path()).map_err(|e| e.to_string())?;
+        }
+    }
+    for package in ["gasnet-portals-seq", "gasnet-portals-par"] {
+        let mut pkg_config = Command::new("pkg-config");
+        pkg_config.env("PKG_CONFIG_PATH", to.join("lib/pkgconfig"));
+        pkg_config.args(["--static", "--cflags", "--libs", package]);
+        let flags = succeed(pkg_config)?;
+        let mut cc = compiler();
+        // A linker that does not search the libraries that another library needs.
+        cc.arg("-Wl,--no-copy-dt-needed-entries").arg(root().join("capi-tests/clients/hello.c"));
+        cc.args(flags.split_whitespace()).arg("-o").arg(to.join(package));
+        succeed(cc)?;
+        if !flags.split_whitespace().any(|flag| flag == "-ldl") {
+            return Err(format!("{package} names no libraries of the archive: {flags}"));
+        }
+    }
+    Ok(())
+}
+
+fn pages() -> Result<(), Failure> {
+    let to = dir("pages")?;
+    succeed(make("install", &[&format!("PREFIX={}", to.display())]))?;
+    let mut links = Command::new(root().join("ci/links.sh"));
+    links.arg(to.join("share/doc/GASNet"));
+    let out = links.output().map_err(|e| e.to_string())?;
+    let told = String::from_utf8_lossy(&out.stdout);
+    if out.status.success() && !told.starts_with("0 links") {
+        Ok(())
+    } else {
+        Err(told.into_owned())
+    }
+}

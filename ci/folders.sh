@@ -1,0 +1,102 @@
+# Sourced by the scripts that install, with their arguments
+#   DESTDIR PREFIX [NAME=folder]...
+# NAME is BINDIR, LIBDIR, INCLUDEDIR, MANDIR or DOCDIR: where files are used. An empty folder means
+# the default below PREFIX. Files are written below DESTDIR. Further names: KEEP_DEBUG=1, and TREE,
+# the build tree, `build` by default.
+
+destdir=$1
+prefix=$2
+shift 2
+bindir= libdir= includedir= mandir= docdir= keep_debug= tree=build
+for argument in "$@"; do
+    folder=${argument#*=}
+    case $argument in
+    BINDIR=*) bindir=$folder ;;
+    LIBDIR=*) libdir=$folder ;;
+    INCLUDEDIR=*) includedir=$folder ;;
+    MANDIR=*) mandir=$folder ;;
+    DOCDIR=*) docdir=$folder ;;
+    KEEP_DEBUG=*) keep_debug=$folder ;;
+    TREE=*) tree=$folder ;;
+    *)
+        echo "$0: $argument: the names are BINDIR, LIBDIR, INCLUDEDIR, MANDIR, DOCDIR, KEEP_DEBUG and TREE" >&2
+        exit 2
+        ;;
+    esac
+done
+prefix=$(echo "$prefix" | sed 's|//*|/|g; s|\(.\)/$|\1|')
+below=${prefix%/}
+bindir=${bindir:-$below/bin}
+libdir=${libdir:-$below/lib}
+includedir=${includedir:-$below/include}
+mandir=${mandir:-$below/share/man}
+docdir=${docdir:-$below/share/doc/GASNet}
+for folder in "PREFIX=$prefix" "BINDIR=$bindir" "LIBDIR=$libdir" "INCLUDEDIR=$includedir" "MANDIR=$mandir" \
+    "DOCDIR=$docdir"; do
+    case $folder in
+    *=/*) ;;
+    *)
+        echo "$folder is not an absolute path: programs look for the library there from any folder" >&2
+        echo "  Give the full path, such as ${folder%%=*}=$PWD/${folder#*=}." >&2
+        exit 2
+        ;;
+    esac
+done
+
+# The dynamic linker searches these folders without a run path.
+case $libdir in
+/lib | /lib64 | /usr/lib | /usr/lib64 | /lib/*-linux-* | /usr/lib/*-linux-*) run_path=no ;;
+*) run_path=yes ;;
+esac
+
+# rpath FOLDER: the linker's flag for a folder that needs one.
+rpath() {
+    [ $run_path = no ] || echo "-Wl,-rpath,$1"
+}
+
+# relative FOLDER REFERENCE: REFERENCE and the rest if the folder is below PREFIX; else FOLDER.
+relative() {
+    case $1 in
+    "$prefix") echo "$2" ;;
+    "$below"/*) echo "$2/${1#"$below"/}" ;;
+    *) echo "$1" ;;
+    esac
+}
+
+# back FOLDER: the path from a folder below PREFIX back to PREFIX; nothing for other folders.
+back() {
+    case $1 in
+    "$prefix") echo . ;;
+    "$below"/*) echo "${1#"$below"/}" | sed 's|[^/][^/]*|..|g' ;;
+    esac
+}
+
+# built FILE...: refuses to install what was not built.
+built() {
+    for file in "$@"; do
+        [ -e "$file" ] || {
+            echo "$file is missing: this script only copies" >&2
+            echo "  Run \`$make_first\` first, without root rights." >&2
+            exit 1
+        }
+    done
+}
+
+# tool FILE: installs a program without its debug information, which goes to .debug/NAME.debug
+# next to it; gdb and addr2line look there.
+tool() {
+    mkdir -p "$destdir$bindir"
+    rm -f "$destdir$bindir/${1##*/}"
+    if [ -n "$keep_debug" ]; then
+        install -m 755 "$1" "$destdir$bindir"
+        return
+    fi
+    objcopy=${OBJCOPY:-$(${CC:-cc} -print-prog-name=objcopy)}
+    name=${1##*/}
+    debug=$destdir$bindir/.debug/$name.debug
+    mkdir -p "$destdir$bindir/.debug"
+    "$objcopy" --only-keep-debug "$1" "$debug"
+    chmod 644 "$debug"
+    "$objcopy" --strip-all --remove-section=.gnu_debuglink --add-gnu-debuglink="$debug" "$1" "$destdir$bindir/$name"
+    chmod 755 "$destdir$bindir/$name"
+}
