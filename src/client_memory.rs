@@ -298,11 +298,24 @@ impl<'a> Dst<'a> {
         }
     }
 
+    /// As [`Dst::copy_from`], of `N` bytes, without a call of `memmove`.
+    ///
+    /// # Panics
+    /// If either has not `N` bytes.
+    #[inline(always)]
+    #[track_caller]
+    pub fn copy_array<const N: usize>(self, src: Src<'_>) {
+        if self.len != N || src.len != N {
+            out_of_range(0, src.len, N);
+        }
+        self.copy_word::<[u8; N]>(src);
+    }
+
     /// Copies as many bytes as a `T` has: the lengths have been compared with it.
     #[inline(always)]
     fn copy_word<T: Copy>(self, src: Src<'_>) {
         debug_assert!(self.len == size_of::<T>() && src.len == self.len);
-        // SAFETY: as many bytes as an integer `T` has, of which every pattern of bits is one.
+        // SAFETY: as many bytes as a `T`, of integers, has, of which every pattern of bits is one.
         let word = unsafe { src.as_ptr().cast::<T>().read_unaligned() };
         // SAFETY: as many bytes as a `T` has, writable by the invariant of the type.
         unsafe { self.as_ptr().cast::<T>().write_unaligned(word) }

@@ -38,6 +38,11 @@ pub trait VisShape {
     /// Calls `f` with each run.
     fn each(&self, f: impl FnMut(VisRun));
 
+    /// Bytes of each run, where all have as many by the kind of the shape.
+    fn run_len(&self) -> Option<usize> {
+        None
+    }
+
     /// Pieces that hold all bytes of the remote side.
     fn remote_pieces(&self) -> impl Iterator<Item = VisPiece>;
 }

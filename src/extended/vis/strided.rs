@@ -141,6 +141,10 @@ impl VisShape for StridedTransfer {
         }
     }
 
+    fn run_len(&self) -> Option<usize> {
+        Some(self.n)
+    }
+
     fn remote_pieces(&self) -> impl Iterator<Item = VisPiece> {
         core::iter::once((self.remote, self.span))
     }
