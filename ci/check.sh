@@ -3,7 +3,7 @@
 # SEED chooses the sample. Without SEED, the commit chooses: a repeated run of one commit repeats
 # its sample, and the next commit meets other cases.
 # Each script of ci/ counts as one test, as does each Rust test and each case of the C programs.
-# Each step prints its minutes. The last line is the sum: `N passed, N failed, N skipped`.
+# Each step prints its seconds. The last line is the sum: `N passed, N failed, N skipped`.
 set -u
 exec 2>&1
 cd "$(dirname "$0")/.."
@@ -12,73 +12,7 @@ SEED=${SEED:-$((0x$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1)))}
 export SEED
 log=build/check
 mkdir -p $log
-passed=0
-failed=0
-skipped=0
-
-# timed NAME COMMAND...: runs the command into its log; sets $code to its exit code, $took to
-# minutes.
-timed() {
-    name=$1
-    shift
-    began=$(date +%s)
-    "$@" >"$log/$name.log" 2>&1
-    code=$?
-    took=$(echo "$began $(date +%s)" | awk '{ printf "%4.1f min", ($2 - $1) / 60 }')
-}
-
-# step NAME COMMAND...: one test. A command that ends with 77 is skipped; its last line says why.
-step() {
-    timed "$@"
-    case $code in
-    0)
-        passed=$((passed + 1))
-        echo "ok      $took  $name"
-        ;;
-    77) skip "$name" "$(tail -n 1 "$log/$name.log")" ;;
-    *)
-        failed=$((failed + 1))
-        echo "FAILED  $took  $name"
-        sed 's/^/    /' "$log/$name.log" | tail -n 60
-        ;;
-    esac
-}
-
-skip() {
-    skipped=$((skipped + 1))
-    echo "skipped           $1 ($2)"
-}
-
-# tests NAME COMMAND...: Rust tests; adds up the numbers of the `test result:` lines. A command
-# that fails without such a line is one failure. One that ends with 77 is skipped. A line
-# `skipped NAME: why` is one skipped case.
-tests() {
-    timed "$@"
-    if [ $code = 77 ]; then
-        skip "$name" "$(tail -n 1 "$log/$name.log")"
-        return
-    fi
-    p=$(sum passed "$log/$name.log")
-    f=$(sum failed "$log/$name.log")
-    i=$(sum ignored "$log/$name.log")
-    if [ $code != 0 ] && [ "$f" = 0 ]; then
-        f=1
-    fi
-    passed=$((passed + p))
-    failed=$((failed + f))
-    grep '^skipped ' "$log/$name.log"
-    skipped=$((skipped + $(grep -c '^skipped ' "$log/$name.log")))
-    if [ "$f" = 0 ]; then
-        echo "ok      $took  $name ($p passed, $i not in this sample or ignored)"
-    else
-        echo "FAILED  $took  $name ($p passed, $f failed, $i not in this sample or ignored)"
-        if grep -q '^failures:' "$log/$name.log"; then
-            sed -n '/^failures:/,/^test result/p' "$log/$name.log" | head -n 400
-        else
-            tail -n 60 "$log/$name.log"
-        fi
-    fi
-}
+. ci/steps.sh
 
 # libclang makes the binding to a libportals.
 over_libportals() {
@@ -86,10 +20,6 @@ over_libportals() {
     grep -q 'libclang is missing' $log/build-libportals.log || return 1
     echo "libclang is missing: Debian package libclang-dev"
     return 77
-}
-
-sum() {
-    sed -n "s/^test result:.* \([0-9][0-9]*\) $1.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }
 
 echo "SEED=$SEED"
@@ -117,6 +47,10 @@ step abi ci/abi.sh
 step api ci/api.sh
 step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh
+step cross-refusals ci/cross/refusals.sh
+for target in crayxt-cnl x86_64-old; do
+    tests "cross-$target" timeout 900 ci/cross-check.sh $target sample
+done
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
 tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses
 for launcher in hydra openmpi slurm; do

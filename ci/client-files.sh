@@ -14,10 +14,11 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 number() { awk -v name="GASNET_RELEASE_VERSION_$1" '$2 == name { print $3 }' include/gasnet_config.h; }
 major=$(number MAJOR)
 release=$major.$(number MINOR).$(number PATCH)
-# The libraries that a link with the archive needs in addition.
+# The libraries that a link with the archive needs in addition. gcc and clang add the unwinder's
+# themselves, the right one for static programs and for others.
 portals=$(cat "$tree/lib/.libportals" 2>/dev/null || true)
-unwind=$(cat "$tree/lib/.unwind" 2>/dev/null || echo -lgcc_s)
-static="${portals:+$portals }$unwind -lutil -lrt -lpthread -lm -ldl -lc"
+unwind=$(cat "$tree/lib/.unwind" 2>/dev/null || true)
+static="${portals:+$portals }${unwind:+$unwind }-lutil -lrt -lpthread -lm -ldl -lc"
 processor=${HOST-}
 processor=${processor%%-*}
 more=-lm

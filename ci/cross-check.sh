@@ -11,28 +11,8 @@ sample=${2-}
 . ci/cross/target.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
-
-# check NAME COMMAND...: one check.
-check() {
-    name=$1
-    shift
-    began=$(date +%s)
-    code=0
-    "$@" >"$work/log" 2>&1 || code=$?
-    took=$(printf '%4d s' $(($(date +%s) - began)))
-    if [ $code = 0 ]; then
-        passed=$((passed + 1))
-        echo "ok      $took  $name$(sed -n 's/^check-programs .* processes: \([0-9]* passed\).*, \([0-9]* skipped\)$/: \1, \2/p' "$work/log")"
-    else
-        failed=$((failed + 1))
-        echo "FAILED  $took  $name"
-        sed 's/^/    /' "$work/log" | tail -n 40
-    fi
-}
-
-skip() { echo "skipped $target $1: $2"; }
+log=$work
+. ci/steps.sh
 
 # finds TEXT COMMAND...: the command fails and prints TEXT.
 finds() {
@@ -54,34 +34,32 @@ if [ -n "$sample" ]; then
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
     export PROGRAMS="testhello testsmall testam testexit testhsl testcoll"
 fi
-check build ci/cross.sh "$target"
-if [ $failed != 0 ]; then
-    # Where no compiler can be fetched, the reason is the last line.
-    [ $code != 77 ] || {
-        tail -n 2 "$work/log" | head -n 1
-        exit 77
-    }
-    exit 1
+step build ci/cross.sh "$target"
+if [ $code = 77 ]; then
+    # The line before the last says what is missing.
+    tail -n 2 "$output" | head -n 1
+    exit 77
 fi
+[ $code = 0 ] || exit 1
 cc=$PWD/$tree/bin/$target-cc
 
 # Outside names and versions of glibc.
-check names ci/cross/names.sh "$target"
+step names ci/cross/names.sh "$target"
 planted_name() {
     echo 'extern int planted_name(void); int gasneti_planted(void); int gasneti_planted(void) { return planted_name(); }' >"$work/name.c"
     "$cc" -c "$work/name.c" -o "$work/name.o" && cp "$tree/lib/libgasnet.a" "$work" && ar r "$work/libgasnet.a" "$work/name.o" &&
         finds planted_name ci/cross/names.sh "$target" "$work/libgasnet.a"
 }
-check planted_name planted_name
+step planted_name planted_name
 planted_version() {
     echo 'int main(void) { return 0; }' >"$work/version.c"
     cc "$work/version.c" -o "$work/version" && finds 'GLIBC_2' ci/cross/names.sh "$target" "$work/version"
 }
-if [ -n "$GLIBC" ]; then check planted_version planted_version; fi
+if [ -n "$GLIBC" ]; then step planted_version planted_version; fi
 
 # Instructions. An emulator must refuse what the check finds.
 case $CPU in
-generic*) skip instructions "there is no list of them for this processor" ;;
+generic*) skip "$target instructions" "there is no list of them for this processor" ;;
 *)
     set -- "$tree/lib/libgasnet.a"
     programs="$tree/tests/*/test*"
@@ -89,7 +67,7 @@ generic*) skip instructions "there is no list of them for this processor" ;;
     for file in "$tree"/lib/libgasnet.so.0 "$tree"/bin/gasnet* $programs; do
         [ ! -f "$file" ] || [ -L "$file" ] || set -- "$@" "$file"
     done
-    check instructions ci/cross/cpu.sh "$CPU" "$@"
+    step instructions ci/cross/cpu.sh "$CPU" "$@"
     young=popcnt
     [ "$CPU" != barcelona ] || young=pshufb
     planted_instruction() {
@@ -101,7 +79,7 @@ generic*) skip instructions "there is no list of them for this processor" ;;
         } >"$work/young.c"
         "$cc" -O1 "$work/young.c" -o "$work/young" && finds "$young" ci/cross/cpu.sh "$CPU" "$work/young"
     }
-    check planted_instruction planted_instruction
+    step planted_instruction planted_instruction
     ;;
 esac
 
@@ -112,7 +90,7 @@ make_fragment() {
     make -s -f "$work/Makefile" all && ci/cross/names.sh "$target" "$work/hello" &&
         [ "$(make -s -f "$work/Makefile" run)" = "$LAUNCHER" ]
 }
-check make_fragment make_fragment
+step make_fragment make_fragment
 answers() {
     (
         unset CC CXX
@@ -126,7 +104,7 @@ answers() {
         "$CC" -c "$work/sizes.c" -o "$work/sizes.o"
     )
 }
-check answers_for_configure answers
+step answers_for_configure answers
 if command -v cmake >/dev/null 2>&1; then
     # The sample has no C++ program: zig would first compile the C++ library.
     clients=capi-tests/clients
@@ -147,16 +125,16 @@ if command -v cmake >/dev/null 2>&1; then
             cmake --build "$work/cmake" -j 2 && ci/cross/names.sh "$target" "$work/cmake/seq" &&
             { [ -n "$sample" ] || ci/cross/names.sh "$target" "$work/cmake/cxx"; }
     }
-    check cmake with_cmake
+    step cmake with_cmake
 else
-    skip cmake "cmake is not installed"
+    skip "$target cmake" "cmake is not installed"
 fi
 
 # The launcher of this build, where this machine can run it.
 native=
 [ "${RUST_TARGET%%-*}" != "$(uname -m)" ] || native=yes
 launcher() { timeout -k 5 120 $1 "$tree/bin/gasnetrun" -n 2 "$tree/tests/seq/testsmall" 20 2048; }
-if [ -n "$native" ]; then check gasnetrun launcher ""; fi
+if [ -n "$native" ]; then step gasnetrun launcher ""; fi
 
 # The C test programs, at 1, 2 and 4 ranks: in the emulator of the target's processor, and on this
 # processor as on the target's kernel.
@@ -175,11 +153,15 @@ runs() {
         if [ "$1" = emulator ]; then names=$(echo "$names" | sed 's/\<testidle\>//'); fi
         if [ "$1$mode" = emulatorpar ] && [ -n "$misaligned" ]; then names=$(echo "$names" | sed 's/\<testtools\>//'); fi
         for ranks in 1 2 4; do
-            check "programs $mode, $ranks ranks, ${through#"$work/"}" env TREE="$tree" BUILT="$tree/tests/$mode" THROUGH="$through" \
-                ONLY="$names" SECONDS=300 \
-                "${CARGO:-cargo}" run --quiet -p capi-tests --bin check-programs -- capi-tests $ranks $mode
+            step "programs $mode, $ranks ranks, ${through#"$work/"}" programs $mode $ranks "$through" "$names"
         done
     done
+}
+# programs MODE RANKS THROUGH NAMES
+programs() {
+    TREE="$tree" BUILT="$tree/tests/$1" THROUGH="$3" ONLY="$4" SECONDS=300 \
+        "${CARGO:-cargo}" run --quiet -p capi-tests --bin check-programs -- capi-tests "$2" "$1" || return
+    sed -n 's/^check-programs .* processes: \([0-9]* passed\).*, \([0-9]* skipped\)$/summary: \1, \2/p' "$output"
 }
 if command -v "${QEMU%% *}" >/dev/null 2>&1; then
     refused_instruction() {
@@ -187,7 +169,7 @@ if command -v "${QEMU%% *}" >/dev/null 2>&1; then
         $QEMU "$work/young" 2>&1
         [ $? = 132 ]
     }
-    case $CPU in generic*) ;; *) check refused_instruction refused_instruction ;; esac
+    case $CPU in generic*) ;; *) step refused_instruction refused_instruction ;; esac
     # QEMU before version 9 starts signal handlers with a misaligned stack. Their aligned stores
     # then fault, as in the children of testtools that abort (PAR).
     {
@@ -201,34 +183,23 @@ if command -v "${QEMU%% *}" >/dev/null 2>&1; then
     # shellcheck disable=SC2086 # a command with options
     $QEMU "$work/aligned" || {
         misaligned=yes
-        [ -n "$sample" ] || skip "testtools par" "this ${QEMU%% *} gives signal handlers a misaligned stack"
+        [ -n "$sample" ] || skip "$target testtools par" "this ${QEMU%% *} gives signal handlers a misaligned stack"
     }
     runs emulator "$QEMU"
 else
-    skip emulator "${QEMU%% *} is not installed: Debian package qemu-user"
+    skip "$target emulator" "${QEMU%% *} is not installed: Debian package qemu-user"
 fi
 if [ -n "$native" ] && [ -z "$sample" ]; then
     if cc -std=gnu99 -O2 -w -D_GNU_SOURCE capi-tests/underkernel.c -o "$work/underkernel"; then
-        check "gasnetrun, underkernel $KERNEL" launcher "$work/underkernel $KERNEL"
+        step "gasnetrun, underkernel $KERNEL" launcher "$work/underkernel $KERNEL"
         runs kernel ""
     else
-        skip kernel "capi-tests/underkernel.c does not compile"
+        skip "$target kernel" "capi-tests/underkernel.c does not compile"
     fi
 fi
 
 # An older system.
-if [ "$target" = x86_64-old ] && [ -z "$sample" ]; then
-    if ci/cross/chroot.sh "$target" >"$work/chroot" 2>&1; then
-        cat "$work/chroot"
-        passed=$((passed + 1))
-    elif [ $? = 77 ]; then
-        skip chroot "$(tail -n 1 "$work/chroot")"
-    else
-        failed=$((failed + 1))
-        echo "FAILED  chroot"
-        sed 's/^/    /' "$work/chroot"
-    fi
-fi
+if [ "$target" = x86_64-old ] && [ -z "$sample" ]; then step chroot ci/cross/chroot.sh "$target"; fi
 
 result=ok
 [ $failed = 0 ] || result=FAILED

@@ -77,4 +77,4 @@ result=$(unshare --mount --propagation private sh -c '
     echo "$result"
     exit $code
 }
-echo "ok      chroot of $suite (glibc $glibc): $(echo "$result" | tail -n 1)"
+echo "summary: $suite, glibc $glibc: $(echo "$result" | tail -n 1)"

@@ -153,11 +153,11 @@ for feature in $(sed -n 's/^GASNET_CPU //p' "$work/level"); do
 done
 [ -z "$beyond" ] || unable "it compiles for a processor newer than $CPU, with$beyond; add -march=$CPU${WITHOUT:+ -mno-$WITHOUT} to it"
 
-# What a program that links the archive needs for the unwinder.
+# What a program that links the archive needs for the unwinder; gcc and clang add it themselves.
 echo 'extern int _Unwind_Backtrace(void *, void *); int main(void) { return _Unwind_Backtrace((void *)0, (void *)0); }' >"$work/unwind.c"
 unwind=none
-for library in -lgcc_s -lgcc_eh -lunwind; do
-    if "$cc" -w "$work/unwind.c" -o "$work/unwind" $library 2>"$work/errors"; then
+for library in "" -lgcc_s -lgcc_eh -lunwind; do
+    if "$cc" -w "$work/unwind.c" -o "$work/unwind" ${library:+"$library"} 2>"$work/errors"; then
         unwind=$library
         break
     fi

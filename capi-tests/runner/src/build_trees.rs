@@ -148,9 +148,16 @@ pub fn compiled_static(tree: &Path, source: &Path, mode: ClientMode) -> Result<P
     cc.arg("-I").arg(tree.join("include")).arg("-I").arg(tree.join("portals/include"));
     cc.arg("-I").arg(root().join("capi-tests")).arg(source).arg("-o").arg(&program);
     cc.arg("-Wl,-u,cnos_get_rank").args(&archives);
-    cc.args(["-lgcc_eh", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    cc.args(["-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
     succeed(cc)?;
     Ok(program)
+}
+
+/// Whether the compiler can link static programs.
+pub fn has_static_libc() -> bool {
+    let mut cc = compiler();
+    cc.arg("-print-file-name=libc.a");
+    succeed(cc).is_ok_and(|name| Path::new(name.trim()).is_absolute())
 }
 
 /// The C compiler: `$CC`, else `cc`.

@@ -2,7 +2,7 @@
 //! the same files again. Called by the list of cases; `clients` builds programs against the
 //! result. Invariant: no case runs cargo.
 
-use crate::build_trees::{self, compiler, root, succeed};
+use crate::build_trees::{self, compiler, has_static_libc, root, succeed};
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -222,7 +222,8 @@ fn no_paths() -> Result<(), Failure> {
     Ok(())
 }
 
-/// `pkg-config --static` has all libraries that a link with the archive needs.
+/// `pkg-config --static` has all libraries that a link with the archive needs, in a program that
+/// is static and in one that is not.
 fn archive() -> Result<(), Failure> {
     let to = dir("archive")?;
     succeed(make("install", &[&format!("PREFIX={}", to.display())]))?;
@@ -237,11 +238,17 @@ fn archive() -> Result<(), Failure> {
         pkg_config.env("PKG_CONFIG_PATH", to.join("lib/pkgconfig"));
         pkg_config.args(["--static", "--cflags", "--libs", package]);
         let flags = succeed(pkg_config)?;
-        let mut cc = compiler();
-        // A linker that does not search the libraries that another library needs.
-        cc.arg("-Wl,--no-copy-dt-needed-entries").arg(root().join("capi-tests/clients/hello.c"));
-        cc.args(flags.split_whitespace()).arg("-o").arg(to.join(package));
-        succeed(cc)?;
+        let linked: &[&str] = if has_static_libc() { &["", "-static"] } else { &[""] };
+        for &linked in linked {
+            let mut cc = compiler();
+            // A linker that does not search the libraries that another library needs.
+            cc.arg("-Wl,--no-copy-dt-needed-entries");
+            cc.args(linked.split_whitespace()).arg(root().join("capi-tests/clients/hello.c"));
+            let program = to.join(format!("{package}{linked}"));
+            cc.args(flags.split_whitespace()).arg("-o").arg(&program);
+            succeed(cc)?;
+            succeed(Command::new(program))?;
+        }
         if !flags.split_whitespace().any(|flag| flag == "-ldl") {
             return Err(format!("{package} names no libraries of the archive: {flags}"));
         }

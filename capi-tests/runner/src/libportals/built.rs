@@ -184,22 +184,28 @@ fn an_installed_libportals3_is_whole() -> Result<(), Failure> {
     if networks.trim() != "emulation" {
         return Err(format!("with our portals3.pc, make would build {networks}"));
     }
-    let binary = place()?.join("ring-installed");
-    let mut cc = compiler();
-    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L"]).args(ask(&["--cflags"])?);
-    cc.arg(build_trees::root().join("portals/capi-tests/ring.c"))
-        .arg("-o")
-        .arg(&binary)
-        .args(ask(&["--libs"])?);
-    succeed(cc)?;
-    let mut job = Command::new(prefix.join("bin/ptlrun"));
-    job.args(["-n", "3"]).arg(&binary);
-    let text = succeed(job)?;
-    if text.contains("ring: PASS") {
-        Ok(())
-    } else {
-        Err(format!("the ring over the installed library: {text}"))
+    // Shared, as a program that states all libraries, and static.
+    let mut links: Vec<(&[&str], &str)> =
+        vec![(&["--libs"], ""), (&["--static", "--libs"], "-Wl,--no-copy-dt-needed-entries")];
+    if build_trees::has_static_libc() {
+        links.push((&["--static", "--libs"], "-static"));
     }
+    for (libraries, linked) in links {
+        let binary = place()?.join(format!("ring-installed{linked}"));
+        let mut cc = compiler();
+        cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L"]).args(ask(&["--cflags"])?);
+        cc.args(linked.split_whitespace());
+        cc.arg(build_trees::root().join("portals/capi-tests/ring.c")).arg("-o").arg(&binary);
+        cc.args(ask(libraries)?);
+        succeed(cc)?;
+        let mut job = Command::new(prefix.join("bin/ptlrun"));
+        job.args(["-n", "3"]).arg(&binary);
+        let text = succeed(job)?;
+        if !text.contains("ring: PASS") {
+            return Err(format!("the ring over the installed library, {linked}: {text}"));
+        }
+    }
+    Ok(())
 }
 
 /// The build's messages for folders without a libportals. Only the build script runs; the

@@ -61,17 +61,10 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     let traced =
         TestCase::new("static::calls_that_make_something".into(), true, only_listed_calls);
     all.push(traced.needs("strace"));
-    if !has_static_libc() {
+    if !build_trees::has_static_libc() {
         all.iter_mut().for_each(|case| case.missing = Some("libc.a"));
     }
     all
-}
-
-/// Whether the compiler can link static programs.
-fn has_static_libc() -> bool {
-    let mut cc = build_trees::compiler();
-    cc.arg("-print-file-name=libc.a");
-    build_trees::succeed(cc).is_ok_and(|name| Path::new(name.trim()).is_absolute())
 }
 
 /// The head of the programs below.
