@@ -144,7 +144,7 @@ fn become_program(id: &RankId, name: &CString, argv: &[CString]) -> ! {
     let identity = id.for_program();
     // A Rust program starts with SIGPIPE ignored; the ranks must not inherit that.
     signal::set_default(Signal::PIPE);
-    let e = sys::child::exec(name, argv, &identity);
+    let e = sys::child::exec(name, argv, &[identity]);
     let failed = ControlHead {
         kind: ControlKind::ExecFailed,
         a: e.raw_os_error().unwrap_or(0) as u32,

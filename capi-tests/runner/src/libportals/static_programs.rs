@@ -36,20 +36,33 @@ fn library() -> TestLibrary {
     TestLibrary::of(build_trees::build_libportals()).in_static_programs()
 }
 
-pub(super) fn cases(seed: u64) -> Vec<TestCase> {
+/// The programs, each in all settings; a short run takes each of `often` once.
+fn runs(library: &TestLibrary, prefix: &str, often: &[&str], seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
-    let mut random = SampleRandom::new(seed, "static");
+    let mut random = SampleRandom::new(seed, prefix);
     for p in programs().into_iter().filter(|p| !SHARING.contains(&p.name.as_str())) {
         let mut settings = matrix::over_ptlrun(&p, &RANKS);
         random.shuffle(&mut settings);
         for (i, s) in settings.into_iter().enumerate() {
-            let p = p.clone();
-            let sampled = i == 0 && OFTEN.contains(&p.name.as_str());
-            let name = format!("static::{}::{}", p.name, s.name());
-            all.push(TestCase::new(name, sampled, move || matrix::sound(&library(), &p, s)));
+            let (p, library) = (p.clone(), library.clone());
+            let sampled = i == 0 && often.contains(&p.name.as_str());
+            let name = format!("{prefix}{}::{}", p.name, s.name());
+            all.push(TestCase::new(name, sampled, move || matrix::sound(&library, &p, s)));
         }
     }
+    all
+}
+
+pub(super) fn cases(seed: u64) -> Vec<TestCase> {
+    let mut all = runs(&library(), "static::", OFTEN, seed);
     all.extend(exits::over_ptlrun(&library(), "static::", ENDS));
+    // Program and launcher as on the kernel of an XT4.
+    let old = library().under("2.6.16");
+    let mut on_old = runs(&old, "static::2.6.16::", &["testsmall"], seed);
+    on_old.extend(exits::over_ptlrun(&old, "static::2.6.16::", &[7]));
+    // A C library of today aborts there when threads wait for each other.
+    on_old.retain(|case| case.name.contains("::seq::"));
+    all.extend(on_old);
     let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
         all.push(TestCase::new(format!("static::{name}"), true, run));
     };

@@ -6,15 +6,16 @@
 //! fails, the others are killed, as by a Cray XT's aprun; the exit code is that of the first that
 //! failed, or 128 and the number of its signal.
 
-use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, ExitCode};
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
 
-use sys::child::{self, Ended};
+use sys::child::{self, Ended, Forked};
 use sys::memory::MemFd;
-use sys::{descriptor, process};
+use sys::signal::{self, Signal};
+use sys::{descriptor, process, socket};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -37,65 +38,89 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
+fn run(count: u32, program: &[OsString]) -> io::Result<u8> {
+    let text = |word: &OsString| CString::new(word.as_bytes()).map_err(io::Error::from);
+    let program = program.iter().map(text).collect::<io::Result<Vec<_>>>()?;
     let file = OwnedFd::from(MemFd::create(c"portals3")?);
     let launcher = process::pid();
     let nids = vec!["0".to_string(); count as usize].join(":");
     let pids = (0..count).map(|pid| pid.to_string()).collect::<Vec<_>>().join(":");
     let (mut children, mut sockets) = (PtlrunJob(Vec::new()), Vec::new());
     for rank in 0..count {
-        let (ours, theirs) = UnixStream::pair()?;
+        let (ours, theirs) = socket::pair()?;
         let passed = [file.as_raw_fd(), theirs.as_raw_fd()];
-        let mut command = Command::new(&program[0]);
-        command
-            .args(&program[1..])
-            .env("PTL_MY_RID", rank.to_string())
-            .env("PTL_NIDMAP", &nids)
-            .env("PTL_PIDMAP", &pids)
-            .env("PTL_FABRIC_FD", passed[0].to_string())
-            .env("PTL_BARRIER_FD", passed[1].to_string());
-        // SAFETY: the closure makes system calls only, which is what is allowed between fork and
-        // exec.
-        unsafe {
-            command.pre_exec(move || {
-                // The processes of the job end with the launcher, however it ends.
-                if !child::die_with_parent(launcher) {
-                    return Err(io::ErrorKind::NotFound.into());
-                }
-                for passed in passed {
-                    descriptor::close_on_exec(passed, false)?;
-                }
-                Ok(())
-            });
+        let variables = [
+            format!("PTL_MY_RID={rank}"),
+            format!("PTL_NIDMAP={nids}"),
+            format!("PTL_PIDMAP={pids}"),
+            format!("PTL_FABRIC_FD={}", passed[0]),
+            format!("PTL_BARRIER_FD={}", passed[1]),
+        ];
+        let variables = variables.map(|v| CString::new(v).unwrap_or_default());
+        // The program closes its end, unless the child writes there why it could not be run.
+        let (failure, report) = descriptor::pipe()?;
+        // SAFETY: this process has one thread.
+        match unsafe { child::fork() }? {
+            Forked::Child => {
+                let error = become_rank(launcher, passed, &program, &variables);
+                let number = error.raw_os_error().unwrap_or_default().to_ne_bytes();
+                let _ = descriptor::write(report.as_raw_fd(), &number);
+                sys::exit_now(127)
+            }
+            Forked::Parent(pid) => children.0.push((rank, pid)),
         }
-        children.0.push((rank, command.spawn()?));
+        drop(report);
+        let mut number = [0; 4];
+        if descriptor::read(failure.as_raw_fd(), &mut number)? == number.len() {
+            return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(number)));
+        }
         sockets.push(ours);
     }
-    std::thread::spawn(move || while barrier(&mut sockets).is_ok() {});
+    std::thread::spawn(move || while barrier(&sockets).is_ok() {});
     children.wait()
 }
 
-/// One barrier. A process that exits or never arrives ends the job's barriers.
-fn barrier(sockets: &mut [UnixStream]) -> io::Result<()> {
-    let mut byte = [0];
-    for socket in sockets.iter_mut() {
-        socket.read_exact(&mut byte)?;
+/// Makes a new process a rank of the job. Returns only if that fails.
+fn become_rank(
+    launcher: u32,
+    passed: [i32; 2],
+    program: &[CString],
+    variables: &[CString],
+) -> io::Error {
+    // The processes of the job end with the launcher, however it ends.
+    if !child::die_with_parent(launcher) {
+        return io::ErrorKind::NotFound.into();
     }
-    for socket in sockets.iter_mut() {
-        socket.write_all(&byte)?;
+    for passed in passed {
+        if let Err(error) = descriptor::close_on_exec(passed, false) {
+            return error;
+        }
     }
-    Ok(())
+    // A Rust program starts with SIGPIPE ignored; the ranks must not inherit that.
+    signal::set_default(Signal::PIPE);
+    child::exec(&program[0], program, variables)
 }
 
-/// Processes that are killed unless they are waited for.
-struct PtlrunJob(Vec<(u32, Child)>);
+/// One barrier. A process that exits or never arrives ends the job's barriers.
+fn barrier(sockets: &[OwnedFd]) -> io::Result<()> {
+    let mut byte = [0];
+    for socket in sockets {
+        if socket::receive(socket.as_fd(), &mut byte, true)? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+    sockets.iter().try_for_each(|socket| socket::send(socket.as_fd(), &byte, true))
+}
+
+/// The processes of the ranks, which are killed unless they are waited for.
+struct PtlrunJob(Vec<(u32, u32)>);
 
 impl PtlrunJob {
     /// Waits until all have exited, or one has failed: the exit code.
     fn wait(&mut self) -> io::Result<u8> {
         while !self.0.is_empty() {
             let (pid, ended) = child::await_any()?;
-            let ended_rank = self.0.iter().position(|(_, child)| child.id() == pid);
+            let ended_rank = self.0.iter().position(|&(_, child)| child == pid);
             let ended_rank = ended_rank.map(|at| self.0.remove(at).0);
             let code = match ended {
                 Ended::Exited(code) => code,
@@ -120,9 +145,11 @@ impl PtlrunJob {
 
 impl Drop for PtlrunJob {
     fn drop(&mut self) {
-        for (_, child) in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
+        for &(_, child) in &self.0 {
+            process::kill(child, Signal::KILL);
+        }
+        for &(_, child) in &self.0 {
+            child::await_child(child);
         }
     }
 }
