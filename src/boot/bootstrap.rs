@@ -20,7 +20,7 @@ use super::exit_notice::ExitNotice;
 use super::key_value::LauncherRelease;
 use super::network_start::NetworkStart;
 use super::placement::Placement;
-use super::rank_id::HostMemory;
+use super::host_memory::HostMemory;
 
 /// What a process has when it has become a rank.
 pub struct Bootstrap {

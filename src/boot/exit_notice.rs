@@ -8,16 +8,16 @@
 
 use super::control_memory::ControlMemory;
 use super::control_message::ControlHead;
+use super::control_socket::ControlSocket;
 use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
 use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire};
 use crate::rank::{JobRank, LocalRank};
 use crate::report::{self, MessageLine};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use sys::signal::Signal;
-use sys::{process, signal, socket};
+use sys::process;
 
 /// Nanoseconds for which a rank polls that does nothing else, and the longest pause between two
 /// polls: a waiting rank sleeps up to 2 ms.
@@ -37,11 +37,9 @@ pub struct ExitNotice {
     /// The process that joined.
     pid: u32,
     /// The control socket; `None` without a supervisor.
-    socket: Option<OwnedFd>,
+    socket: Option<ControlSocket>,
     /// How the ranks of a job without a supervisor end it; `None` for a single rank.
     protocol: Option<ExitProtocol>,
-    /// How messages call the supervisor.
-    supervisor: &'static str,
     /// Its end was reported.
     loss_reported: AtomicBool,
     /// How this process exits when it finds the job ending; set by [`ExitNotice::arm`].
@@ -86,9 +84,9 @@ impl ExitNotice {
         rank: JobRank,
         local_rank: LocalRank,
         size: u32,
-        supervisor: Option<(OwnedFd, &'static str)>,
+        socket: Option<ControlSocket>,
     ) -> Result<&'static ExitNotice, BootError> {
-        ExitNotice::new(memory, rank, local_rank, size, supervisor, None)
+        ExitNotice::new(memory, rank, local_rank, size, socket, None)
     }
 
     fn new(
@@ -96,14 +94,10 @@ impl ExitNotice {
         rank: JobRank,
         local_rank: LocalRank,
         size: u32,
-        supervisor: Option<(OwnedFd, &'static str)>,
+        socket: Option<ControlSocket>,
         protocol: Option<ExitProtocol>,
     ) -> Result<&'static ExitNotice, BootError> {
         let pid = process::pid();
-        let (socket, supervisor) = match supervisor {
-            Some((socket, name)) => (Some(socket), name),
-            None => (None, ""),
-        };
         memory.claim(local_rank, pid).map_err(|other| {
             BootError::new(
                 match other {
@@ -122,7 +116,6 @@ impl ExitNotice {
             pid,
             socket,
             protocol,
-            supervisor,
             loss_reported: AtomicBool::new(false),
             on_exit: OnceLock::new(),
             is_client_handled: OnceLock::new(),
@@ -247,14 +240,12 @@ impl ExitNotice {
             protocol.add(self.decision().unwrap_or(own));
             protocol.notify();
         }
-        if let Some(fd) = &self.socket {
-            // If it cannot be sent, the supervisor notices the end of this process.
-            let message = ControlHead::decided(own).bytes();
-            let _ = socket::send(fd.as_fd(), &message, false);
+        if let Some(socket) = &self.socket {
+            socket.send(&ControlHead::decided(own).bytes());
         }
     }
 
-    /// Has the kernel interrupt this process by [`signal::notice`] when the supervisor sends
+    /// Has the kernel interrupt this process by [`sys::signal::notice`] when the supervisor sends
     /// something or hangs up. The handler of that signal must be installed. `on_exit` ends the
     /// process when a call of `boot` finds the job ending; before, that is `_exit`.
     /// `is_client_handled` says whether the client handles a signal itself; it is
@@ -276,15 +267,12 @@ impl ExitNotice {
     }
 
     /// The control socket; `None` without a supervisor.
-    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
-        self.socket.as_ref().map(AsFd::as_fd)
+    pub(super) fn socket(&self) -> Option<&ControlSocket> {
+        self.socket.as_ref()
     }
 
     fn set_notices(&self, on: bool) -> std::io::Result<()> {
-        match &self.socket {
-            Some(fd) => socket::signal_on_event(fd.as_fd(), on.then(signal::notice)),
-            None => Ok(()),
-        }
+        self.socket.as_ref().map_or(Ok(()), |socket| socket.set_notices(on))
     }
 
     /// Answers the open status request, if there is one, with what `write` writes. Of several
@@ -341,14 +329,14 @@ impl ExitNotice {
     /// Whether this rank had a supervisor that has exited. The job then ends, and the first call
     /// that detects it says why. Async-signal-safe.
     pub fn is_supervisor_lost(&self) -> bool {
-        let Some(fd) = &self.socket else { return false };
-        if !sys::poll::hung_up(fd.as_fd()) {
+        let Some(socket) = self.socket.as_ref().filter(|socket| socket.is_hung_up()) else {
             return false;
-        }
+        };
         if self.decision().is_none() && !self.loss_reported.swap(true, Ordering::Relaxed) {
             report::line(format_args!(
                 "rank {}: {} has exited, so the job ends",
-                self.rank, self.supervisor
+                self.rank,
+                socket.supervisor()
             ));
         }
         self.decide(1, ExitCause::Supervisor);

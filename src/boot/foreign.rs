@@ -26,7 +26,8 @@ use super::error::BootError;
 use super::key_value::KeyValueSpace;
 use super::member::{Member, namespace};
 use super::options::BootOptions;
-use super::rank_id::{HostMemory, RankId};
+use super::host_memory::HostMemory;
+use super::rank_id::RankId;
 use super::supervisor::Supervisor;
 use super::{detect, single, supervisor_link};
 use crate::limits::MAX_RANKS;
@@ -191,7 +192,11 @@ fn connect(rank: JobRank, size: u32, address: &str) -> Result<RankId, BootError>
     if !joined {
         return Err(unreachable_supervisor("its answer is invalid"));
     }
-    let memory = HostMemory { arena, segments, scratch };
+    let memory = HostMemory {
+        arena: arena.into(),
+        segments: segments.into(),
+        scratch: scratch.into(),
+    };
     Ok(RankId { rank, size, cookie, control, memory, socket })
 }
 

@@ -6,6 +6,7 @@
 
 use super::control_message::{ControlHead, ControlKind};
 use super::error::BootError;
+use super::hosts::HostList;
 use super::options::BootOptions;
 use super::rank_id::RankId;
 use super::supervisor::{ProcessRole, SignalSource, Supervisor};
@@ -56,7 +57,7 @@ pub struct LaunchPlan {
 /// If the program cannot be run, or the processes cannot be started.
 pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
     check(&plan.program)?;
-    if let Some(hosts) = &options.hosts {
+    if let Some(hosts) = HostList::from_env() {
         hosts.check()?;
     }
     let text = |s: &OsString| {

@@ -19,33 +19,8 @@ use super::linked_launcher::LinkedLauncher;
 use super::network_start::NetworkStart;
 use super::options::BootOptions;
 use super::placement::Placement;
-use super::{detect, mpi_state};
 use crate::limits::MAX_RANKS;
 use crate::rank::JobRank;
-
-/// What CNOS says of the number of ranks; 0 if the program has no CNOS, or if an ancestor of this
-/// process is the rank that it speaks of.
-pub(super) fn cnos_size(options: &BootOptions) -> u32 {
-    let Some(cnos) = options.linked.cnos else { return 0 };
-    if !detect::is_new(cnos.service()) {
-        return 0;
-    }
-    cnos.rank_and_size().map_or(0, |(_, size)| size)
-}
-
-/// Whether PMI is part of the program and the library may choose it on its own: an MPI in the same
-/// program may use it too.
-pub(super) fn finds_pmi(options: &BootOptions) -> bool {
-    let pmi = options.linked.pmi.filter(|p| detect::is_new(p.service()));
-    pmi.is_some() && mpi_state::is_initialised().is_none()
-}
-
-impl BootOptions {
-    /// Whether PMI, if it is used, is that of the program: the environment has none.
-    pub(super) fn uses_linked_pmi(&self) -> bool {
-        self.linked.pmi.is_some() && !detect::has_pmi()
-    }
-}
 
 /// Joins the job of CNOS.
 ///

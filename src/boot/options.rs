@@ -3,7 +3,6 @@
 //! Made once by `gasnet_init` and by the program `gasnetrun`, handed to every part of `boot`.
 //! Invariant: this file and `hosts` alone read the table of variables.
 
-use super::hosts::HostList;
 use super::linked_launcher::LinkedLaunchers;
 use crate::env::{self, SpawnControl};
 
@@ -17,8 +16,6 @@ pub struct BootOptions {
     pub(super) spawn_timeout: Option<u64>,
     /// GASNET_QUIET: no warnings.
     pub(super) quiet: bool,
-    /// The hosts that the user names for the job.
-    pub(super) hosts: Option<HostList>,
     /// What the system of this process offers as functions.
     pub(super) linked: LinkedLaunchers,
     /// A rank that ends with success waits for the others.
@@ -39,7 +36,6 @@ impl BootOptions {
             fork_ranks: env::PSHM_NODES.get().max(1),
             spawn_timeout: (spawn_timeout > 0.0).then_some((spawn_timeout * 1e9) as u64),
             quiet: env::QUIET.get(),
-            hosts: HostList::from_env(),
             linked: LinkedLaunchers::default(),
             no_cut_off: env::NO_CUT_OFF.get(),
             exit_timeout: env::EXITTIMEOUT.get(),

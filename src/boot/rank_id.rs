@@ -5,47 +5,15 @@
 //! that a GASNet program which a rank starts is not a rank of the same job.
 
 use super::error::BootError;
+use super::host_memory::HostMemory;
 use super::launcher_variables;
 use crate::rank::JobRank;
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsRawFd, OwnedFd};
-use sys::memory::MemFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Rank, size, cookie, then the descriptors of the control memory, arena, segments, scratch and
 /// control socket.
 const SPAWN_FDS: &CStr = c"GASNET_SPAWN_FDS";
-
-/// The memory files of a host, without a name in any file system; they vanish with the last
-/// process that holds them. All are empty at start.
-#[derive(Debug)]
-pub struct HostMemory {
-    /// Library memory and Portals objects of all ranks of the host.
-    pub arena: OwnedFd,
-    /// Segments of all ranks of the host.
-    pub segments: OwnedFd,
-    /// Barriers and other words of the layer `extended`.
-    pub scratch: OwnedFd,
-}
-
-impl HostMemory {
-    /// New, empty files.
-    pub fn create() -> Result<HostMemory, BootError> {
-        let file = |name| {
-            MemFd::create(name)
-                .map(OwnedFd::from)
-                .map_err(|e| BootError::system("cannot create a memory file", &e))
-        };
-        Ok(HostMemory {
-            arena: file(c"gasnet-arena")?,
-            segments: file(c"gasnet-segments")?,
-            scratch: file(c"gasnet-scratch")?,
-        })
-    }
-
-    fn files(&self) -> [&OwnedFd; 3] {
-        [&self.arena, &self.segments, &self.scratch]
-    }
-}
 
 /// What makes a process a rank of a job.
 #[derive(Debug)]
@@ -65,9 +33,10 @@ pub struct RankId {
 }
 
 impl RankId {
-    fn descriptors(&self) -> [&OwnedFd; 5] {
-        let [arena, segments, scratch] = self.memory.files();
-        [&self.control, arena, segments, scratch, &self.socket]
+    fn descriptors(&self) -> [BorrowedFd<'_>; 5] {
+        let HostMemory { arena, segments, scratch } = &self.memory;
+        let [arena, segments, scratch] = [arena, segments, scratch].map(AsFd::as_fd);
+        [self.control.as_fd(), arena, segments, scratch, self.socket.as_fd()]
     }
 
     /// Lets programs that this process executes inherit the descriptors, or not.
@@ -129,7 +98,11 @@ impl RankId {
             size,
             cookie: *cookie,
             control: control?,
-            memory: HostMemory { arena: arena?, segments: segments?, scratch: scratch? },
+            memory: HostMemory {
+                arena: arena?.into(),
+                segments: segments?.into(),
+                scratch: scratch?.into(),
+            },
             socket: socket?,
         };
         // SAFETY: no other thread uses the environment during gasnet_init, as its description

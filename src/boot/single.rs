@@ -9,7 +9,7 @@ use super::control_memory::ControlMemory;
 use super::error::BootError;
 use super::exit_notice::ExitNotice;
 use super::placement::Placement;
-use super::rank_id::HostMemory;
+use super::host_memory::HostMemory;
 use crate::rank::{ByJobRank, JobRank};
 
 /// Exchange and barrier of one rank.
@@ -39,7 +39,7 @@ pub fn start() -> Result<Bootstrap, BootError> {
         exchange: &SingleRank,
         barrier: &SingleRank,
         exit,
-        host_memory: Some(HostMemory::create()?),
+        host_memory: sys::memory::HAS_FILES.then(HostMemory::create).transpose()?,
         one_environment: true,
         network_start: None,
         release: None,

@@ -6,6 +6,7 @@
 use super::bootstrap::Bootstrap;
 use super::collective::{Exchange, JobBarrier};
 use super::control_memory::ControlMemory;
+use super::control_socket::ControlSocket;
 use super::control_message::{self, Assembly, ControlHead, ControlKind};
 use super::error::BootError;
 use super::exit_notice::ExitNotice;
@@ -42,9 +43,9 @@ pub(super) fn join(id: RankId, supervisor: &'static str) -> Result<Bootstrap, Bo
     let RankId { rank, size, cookie, control, memory: host_memory, socket } = id;
     let memory = ControlMemory::open(control.as_fd(), size, cookie)?;
     let placement = Placement::one_host(rank, size);
-    let link = Some((socket, supervisor));
+    let link = Some(ControlSocket::new(socket, supervisor));
     let exit = ExitNotice::join(memory, rank, placement.local_rank(), size, link)?;
-    let socket = exit.socket().expect("a rank with a supervisor has a socket");
+    let socket = exit.socket().expect("a rank with a supervisor has a socket").socket();
     let conversation = Conversation {
         buffer: vec![0; control_message::HEAD_BYTES + control_message::DATA_BYTES],
         received: 0,

@@ -8,7 +8,7 @@
 
 use super::scratch;
 use crate::boot::bootstrap::Bootstrap;
-use crate::boot::rank_id::HostMemory;
+use crate::boot::host_memory::HostMemory;
 use crate::{env, report};
 use core::hash::{Hash, Hasher};
 use std::fs::File;

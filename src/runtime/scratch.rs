@@ -3,7 +3,7 @@
 //! Mapped by `gasnet_init`, used by the extended layer for flags and small data;
 //! `agreed_environment` uses the file behind the parts. Invariant: a part is zero at start.
 
-use crate::boot::rank_id::HostMemory;
+use crate::boot::host_memory::HostMemory;
 use crate::rank::LocalRank;
 use core::sync::atomic::AtomicU64;
 use std::io;

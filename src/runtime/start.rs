@@ -28,7 +28,7 @@ use crate::{env, report, trace};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 
 impl GasnetJob {
     /// Makes this process a rank of the job. Collective; ends the process with a message if
@@ -205,7 +205,7 @@ fn memory_limit(boot: &Bootstrap) -> u64 {
 /// What the network interface must know of the job.
 fn interface_ranks(boot: &Bootstrap) -> InterfaceRanks {
     let arena = boot.host_memory.as_ref().map(|memory| {
-        sys::descriptor::duplicate(memory.arena.as_raw_fd()).unwrap_or_else(|e| no_network(&e))
+        sys::descriptor::duplicate(memory.arena.as_fd().as_raw_fd()).unwrap_or_else(|e| no_network(&e))
     });
     let placement = &boot.placement;
     InterfaceRanks {

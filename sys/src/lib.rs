@@ -52,9 +52,15 @@ pub mod hint;
 pub mod library;
 pub mod limits;
 pub mod locks;
+mod mapping;
 pub mod memory;
+mod memory_amount;
+#[cfg_attr(not(feature = "hosted"), path = "lightweight/memory_file.rs")]
+mod memory_file;
 #[cfg(tsan)]
 mod one_mapping;
+#[cfg_attr(not(feature = "hosted"), path = "lightweight/pages.rs")]
+mod pages;
 pub mod peer;
 pub mod poll;
 pub mod process;
@@ -67,6 +73,7 @@ pub mod static_ref;
 pub mod stdio;
 pub mod terminal;
 pub mod thread;
+#[cfg(feature = "hosted")]
 mod unlinked;
 pub mod watch;
 

@@ -1,5 +1,14 @@
-//! Limits that the system puts on this process (`ulimit`). Called by `tools`, `boot`,
+//! Limits that the system puts on this process (`ulimit`), and its pages. Called by `tools`, `boot`,
 //! `runtime::segment` and `memory`.
+
+use std::sync::OnceLock;
+
+/// Bytes of a page of this machine.
+pub fn page_size() -> usize {
+    static PAGE: OnceLock<usize> = OnceLock::new();
+    // SAFETY: a query without pointers, which cannot fail for the page size.
+    *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize)
+}
 
 /// The limits that are worth raising, by the kernel's number and the name that users know.
 #[allow(clippy::unnecessary_cast, reason = "the constants have other types in other C libraries")]

@@ -4,7 +4,7 @@
 //!
 //! Called by [`Mapping::shared_aligned`]. Invariant: such a mapping is never unmapped.
 
-use super::memory::Mapping;
+use super::mapping::Mapping;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;

@@ -35,7 +35,8 @@ use super::control_message::{self, ControlHead, ControlKind};
 use super::error::BootError;
 use super::member::Member;
 use super::options::BootOptions;
-use super::rank_id::{HostMemory, RankId};
+use super::host_memory::HostMemory;
+use super::rank_id::RankId;
 use crate::rank::JobRank;
 use crate::report;
 use barrier_exchange::InvalidMessage;
@@ -392,7 +393,8 @@ impl Supervisor {
             }
         }
         let HostMemory { arena, segments, scratch } = &self.memory;
-        let files = [&self.control_file, arena, segments, scratch].map(AsFd::as_fd);
+        let [arena, segments, scratch] = [arena, segments, scratch].map(AsFd::as_fd);
+        let files = [self.control_file.as_fd(), arena, segments, scratch];
         let answer = ControlHead { kind: ControlKind::JoinReply, a: self.size, b: 0 }.bytes();
         if socket::note_senders(new.as_fd()).is_err()
             || socket::send_fds(new.as_fd(), &answer, &files).is_err()

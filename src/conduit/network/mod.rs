@@ -103,7 +103,7 @@ impl OpenInterface {
             #[cfg(feature = "libportals")]
             NetworkKind::Libportals => {
                 let arena = match ranks.arena {
-                    None if !ranks.by_system => {
+                    None if !ranks.by_system && sys::memory::HAS_FILES => {
                         let file = sys::memory::MemFd::create(c"gasnet-arena");
                         let failure = |e| OpenError(alloc::format!("no memory file: {e}"));
                         Some(OwnedFd::from(file.map_err(failure)?))

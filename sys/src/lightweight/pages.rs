@@ -1,0 +1,51 @@
+//! Ranges of pages of this process, from the heap of the C library: in place of `pages`, where the
+//! system maps none.
+//!
+//! Called by `memory`. Invariant: a range is allocated until [`free`].
+
+use super::limits::page_size;
+use core::ptr::NonNull;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// There are no memory files.
+///
+/// # Errors
+/// Always.
+pub(super) fn shared(
+    _file: BorrowedFd<'_>,
+    _offset: u64,
+    _bytes: usize,
+    _align: usize,
+) -> io::Result<NonNull<u8>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Allocates zeroed memory at a multiple of `align`, a power of two, and of the page size.
+///
+/// # Errors
+/// There is not enough.
+pub(super) fn own(bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
+    let mut start = core::ptr::null_mut();
+    // SAFETY: `start` is a live variable; the alignment is a power of two.
+    let error = unsafe { libc::posix_memalign(&mut start, align.max(page_size()), bytes) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    let base = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+    // SAFETY: so many bytes were just allocated.
+    unsafe { base.write_bytes(0, bytes) };
+    Ok(base)
+}
+
+/// There are no huge pages.
+pub(super) fn prefer_huge(_base: NonNull<u8>, _bytes: usize) {}
+
+/// Frees a range.
+///
+/// # Safety
+/// The range was allocated here, and nothing uses it.
+pub(super) unsafe fn free(base: NonNull<u8>, _bytes: usize) {
+    // SAFETY: the caller's.
+    unsafe { libc::free(base.as_ptr().cast()) };
+}

@@ -1,0 +1,99 @@
+//! Ranges of pages of this process, mapped by the system.
+//!
+//! Called by [`super::memory`]. Invariant: a range is mapped until [`free`].
+
+use super::limits::page_size;
+use core::ptr::NonNull;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+fn map(fd: i32, offset: u64, bytes: usize, prot: i32, flags: i32) -> io::Result<NonNull<u8>> {
+    // SAFETY: no address is given, so no existing mapping is replaced.
+    let p = unsafe {
+        libc::mmap(core::ptr::null_mut(), bytes, prot, flags, fd, offset as libc::off_t)
+    };
+    if p == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    NonNull::new(p.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
+}
+
+/// As [`map`] for reading and writing, at a multiple of `align`, a power of two.
+fn map_aligned(
+    fd: i32,
+    offset: u64,
+    bytes: usize,
+    flags: i32,
+    align: usize,
+) -> io::Result<NonNull<u8>> {
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    if align <= page_size() {
+        return map(fd, offset, bytes, prot, flags);
+    }
+    let reserved = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let whole = bytes.checked_next_multiple_of(page_size());
+    let room = whole.and_then(|whole| Some((whole, whole.checked_add(align)?)));
+    let (whole, enough) = room.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+    let space = map(-1, 0, enough, libc::PROT_NONE, reserved)?;
+    let before = space.as_ptr().align_offset(align);
+    // SAFETY: the range at a multiple of `align` lies within the space, of which the rest is not
+    // used.
+    let base = unsafe {
+        free(space, before);
+        let base = space.add(before);
+        free(base.add(whole), enough - before - whole);
+        base
+    };
+    // SAFETY: it replaces exactly the range that was reserved above and is not used.
+    let p = unsafe {
+        let flags = flags | libc::MAP_FIXED;
+        libc::mmap(base.as_ptr().cast(), bytes, prot, flags, fd, offset as libc::off_t)
+    };
+    if p == libc::MAP_FAILED {
+        let e = io::Error::last_os_error();
+        // SAFETY: nothing uses the range.
+        unsafe { free(base, whole) };
+        return Err(e);
+    }
+    Ok(base)
+}
+
+/// Maps a range of a memory file, at a multiple of `align`.
+///
+/// # Errors
+/// That of the system.
+pub(super) fn shared(
+    file: BorrowedFd<'_>,
+    offset: u64,
+    bytes: usize,
+    align: usize,
+) -> io::Result<NonNull<u8>> {
+    map_aligned(file.as_raw_fd(), offset, bytes, libc::MAP_SHARED | libc::MAP_NORESERVE, align)
+}
+
+/// Maps zeroed memory of this process alone, at a multiple of `align`; it takes memory when first
+/// touched.
+///
+/// # Errors
+/// That of the system.
+pub(super) fn own(bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    map_aligned(-1, 0, bytes, flags, align)
+}
+
+/// Requests huge pages for a range.
+pub(super) fn prefer_huge(base: NonNull<u8>, bytes: usize) {
+    // SAFETY: the advice changes no byte.
+    unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+}
+
+/// Unmaps a range; nothing if it has no bytes.
+///
+/// # Safety
+/// The range was mapped here, and nothing uses it.
+pub(super) unsafe fn free(base: NonNull<u8>, bytes: usize) {
+    if bytes > 0 {
+        // SAFETY: the caller's.
+        unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
+    }
+}
