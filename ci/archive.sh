@@ -3,10 +3,11 @@
 # everything that GASNet's names need; these names are its only global definitions. So a program
 # can also contain another Rust archive with its own copy of std. Debug information stays in the
 # shared library.
-#   ci/archive.sh CARGO-ARCHIVE TO
+#   ci/archive.sh CARGO-ARCHIVE TO [OBJECT]     OBJECT has functions that no C library provides
 set -eu
 from=$1
 to=$2
+object=${3-}
 # The binutils of the compiler: it may compile for another machine.
 tool() {
     ${CC:-cc} -print-prog-name="$1"
@@ -19,7 +20,7 @@ ${READELF:-$(tool readelf)} -Ws "$from" 2>/dev/null |
 sed 's/^/-u /' "$work/names" >"$work/roots"
 # Section groups are dissolved: a linker keeps only one of two groups with the same name, and
 # another Rust archive has groups of the same names.
-${LD:-$(tool ld)} -r --force-group-allocation --gc-sections "@$work/roots" --whole-archive "$from" -o "$work/all.o"
+${LD:-$(tool ld)} -r --force-group-allocation --gc-sections "@$work/roots" --whole-archive "$from" ${object:+"$object"} -o "$work/all.o"
 # Undefined names that only discarded sections used.
 ${READELF:-$(tool readelf)} -Ws "$work/all.o" |
     awk '$5 == "LOCAL" && $7 == "UND" && $8 != "" { print $8 }' >"$work/unused"

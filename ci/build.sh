@@ -5,6 +5,8 @@
 #   ci/build.sh build-libportals  over libportals3 in build-libportals/portals, and the emulation
 #   ci/build.sh build-address     with AddressSanitizer, for ci/sanitize.sh, which sets the flags
 #   ci/build.sh build-contrary    over libportals-contrary only, an imitation of other vendors'
+#   ci/build.sh build-lightweight over the libportals3 of build-libportals only, the archive for a
+#                                 system that has nothing else (HOSTED=no; for static programs)
 #   ci/build.sh build-TARGET      for a target of cross/, with the variables that ci/cross.sh sets
 # The networks of `build` follow from PORTALS:
 #   emulation   our own Portals only
@@ -46,6 +48,12 @@ build-libportals)
     networks=both
     export PORTALS_PREFIX="$PWD/$tree/portals" PORTALS_INCLUDE= PORTALS_LIBS=
     ;;
+build-lightweight)
+    target=target/lightweight
+    networks=libportals
+    HOSTED=no SHARED=no MODES=seq
+    export PORTALS_PREFIX="$PWD/build-libportals/portals" PORTALS_INCLUDE= PORTALS_LIBS= SHARED MODES
+    ;;
 build-contrary)
     # The dependencies and libportals3 are those of build-libportals.
     target=target/libportals
@@ -54,11 +62,10 @@ build-contrary)
     ;;
 *)
     if [ ! -f "cross/${tree#build-}.target" ]; then
-        echo "usage: $0 build | build-faults | build-address | build-libportals | build-contrary | build-TARGET" >&2
+        echo "usage: $0 build | build-faults | build-address | build-libportals | build-contrary | build-lightweight | build-TARGET" >&2
         exit 2
     fi
     target=target/${tree#build-}
-    features=${CROSS_FEATURES-}
     ;;
 esac
 if [ "$tree" != build ] && [ ! -f "cross/${tree#build-}.target" ]; then
@@ -66,7 +73,7 @@ if [ "$tree" != build ] && [ ! -f "cross/${tree#build-}.target" ]; then
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 fi
 case $tree in
-build-libportals | build-contrary)
+build-libportals | build-contrary | build-lightweight)
     export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
     ;;
 esac
@@ -91,6 +98,7 @@ emulation)
     ;;
 libportals)
     features=$features,libportals
+    [ "${HOSTED:-yes}" = no ] || features=$features,hosted
     defaults=--no-default-features
     ;;
 both)
@@ -108,8 +116,10 @@ if [ "$(cat "$tree/lib/.released" 2>/dev/null)" != "$released" ]; then
     rm -f "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a" "$tree"/bin/gasnet*
     echo "$released" >"$tree/lib/.released"
 fi
+programs="gasnetrun gasnet_info gasnet_trace"
+[ "${HOSTED:-yes}" = yes ] || programs=
 # shellcheck disable=SC2086 # nothing or a flag
-$cargo build --locked --release -p gasnet --lib --bin gasnetrun --bin gasnet_info --bin gasnet_trace --features "$features" $defaults --target-dir $target \
+$cargo build --locked --release -p gasnet --lib $(for program in $programs; do echo "--bin $program"; done) --features "$features" $defaults --target-dir $target \
     --message-format=json-render-diagnostics >"$target/build.json"
 
 # The build script that made the binding to a libportals also wrote the flags that link it.
@@ -149,9 +159,14 @@ elif [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasne
     mv "$tree/lib/libgasnet.so.0.new" "$tree/lib/libgasnet.so.0"
 fi
 [ "${SHARED:-yes}" = no ] || ln -sfn libgasnet.so.0 "$tree/lib/libgasnet.so"
-if [ ! "$tree/lib/libgasnet.a" -nt "$archive" ] || [ ci/archive.sh -nt "$tree/lib/libgasnet.a" ]; then
-    ci/archive.sh "$archive" "$tree/lib/libgasnet.a"
+if [ ! "$tree/lib/libgasnet.a" -nt "$archive" ] || [ ci/archive.sh -nt "$tree/lib/libgasnet.a" ] || [ cross/lightweight.c -nt "$tree/lib/libgasnet.a" ]; then
+    instead=
+    if [ "${HOSTED:-yes}" = no ]; then
+        instead=$tree/lib/.lightweight.o
+        $cc -std=gnu99 -O2 -Wall -Wextra -fPIC -ffunction-sections -c cross/lightweight.c -o "$instead"
+    fi
+    ci/archive.sh "$archive" "$tree/lib/libgasnet.a" $instead
 fi
 ci/client-files.sh "" "$PWD/$tree" TREE="$tree"
-cp -pu "$out/gasnetrun" "$out/gasnet_info" "$out/gasnet_trace" "$tree/bin"
-ln -sfn gasnetrun "$tree/bin/gasnetrun_portals"
+for program in $programs; do cp -pu "$out/$program" "$tree/bin"; done
+[ -z "$programs" ] || ln -sfn gasnetrun "$tree/bin/gasnetrun_portals"

@@ -54,7 +54,7 @@ fill() {
     mv "$5.new" "$5"
 }
 
-for mode in seq par parsync; do
+for mode in ${MODES:-seq par parsync}; do
     defines="-DGASNET_$(echo $mode | tr a-z A-Z)"
     threads=
     if [ $mode != seq ]; then
@@ -79,7 +79,7 @@ done
 fill "" "" "" GASNetConfig.cmake.in "$lib/cmake/GASNet/GASNetConfig.cmake"
 fill "" "" "" GASNetConfigVersion.cmake.in "$lib/cmake/GASNet/GASNetConfigVersion.cmake"
 if [ -n "${CROSS_TARGET-}" ]; then
-    for mode in seq par parsync; do
+    for mode in ${MODES:-seq par parsync}; do
         fill "" "" "" cross.mak.in "$include/cross.part"
         cat "$include/cross.part" >>"$include/portals-conduit/portals-$mode.mak"
     done

@@ -17,12 +17,13 @@ if [ -n "${PORTALS_PREFIX-}" ]; then
 elif [ -n "${PORTALS_INCLUDE-}${PORTALS_LIBS-}" ]; then
     PORTALS=${NETWORK:-both}
 elif [ "$NETWORK" = libportals ]; then
+    unfit=77
     refuse "it needs the target's libportals" "give PORTALS_PREFIX=the folder with its include and lib"
 fi
 ci/cross/compiler.sh "$target"
 
 export CC="$PWD/$tree/bin/$target-cc" CXX="$PWD/$tree/bin/$target-c++" PORTALS
-export CARGO_BUILD_TARGET="$RUST_TARGET" CROSS_TARGET="$target" CROSS_FEATURES="$FEATURES"
+export CARGO_BUILD_TARGET="$RUST_TARGET" CROSS_TARGET="$target" HOSTED MODES
 export SHARED STANDS_FOR HOST LAUNCHER QEMU
 cpu="-Ctarget-cpu=$CPU"
 case $CPU in generic*) cpu= ;; esac

@@ -5,7 +5,10 @@ set -eu
 cd "$(dirname "$0")/.."
 make_first=make
 . ci/folders.sh
-built "$tree/lib/libgasnet.a" "$tree/bin/gasnetrun" "$tree/bin/gasnet_info" "$tree/bin/gasnet_trace"
+programs="gasnetrun gasnet_info gasnet_trace"
+[ "${HOSTED:-yes}" = yes ] || programs=
+# shellcheck disable=SC2086 # a list of words
+built "$tree/lib/libgasnet.a" $(for program in $programs; do echo "$tree/bin/$program"; done)
 include=$destdir$includedir
 lib=$destdir$libdir
 man=$destdir$mandir
@@ -18,10 +21,10 @@ if [ -e "$tree/lib/libgasnet.so.0" ]; then
     ln -sfn libgasnet.so.0 "$lib/libgasnet.so"
 fi
 ci/client-files.sh "$destdir" "$prefix" "$@"
-for program in gasnetrun gasnet_info gasnet_trace; do
+for program in $programs; do
     tool "$tree/bin/$program"
 done
-ln -sfn gasnetrun "$destdir$bindir/gasnetrun_portals"
+[ -z "$programs" ] || ln -sfn gasnetrun "$destdir$bindir/gasnetrun_portals"
 for page in docs/man/*.[137]; do
     install -D -m 644 "$page" "$man/man${page##*.}/${page##*/}"
 done

@@ -53,8 +53,7 @@ for pair in aarch64:aarch64-unknown-linux-gnu riscv64:riscv64gc-unknown-linux-gn
     ls "$($rustc --print target-libdir --target "${pair#*:}")"/libstd-*.rlib >/dev/null 2>&1 ||
         refused "Rust's library for ${pair#*:} is not installed" "rustup target add ${pair#*:}" -- TARGET="${pair%:*}"
 done
-grep -q '^lightweight = ' Cargo.toml ||
-    refused "it needs the feature set lightweight" -- TARGET=crayxt-catamount
+refused "it needs the target's libportals" "give PORTALS_PREFIX" -- TARGET=crayxt-catamount
 # A target file is no program.
 printf 'CPU=k8\nGLIBC=$(touch %s/ran)\n' "$work" >cross/wrong.target
 refused "cross/wrong.target:2 is neither a comment nor NAME=value" -- TARGET=wrong

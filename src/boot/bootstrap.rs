@@ -17,10 +17,10 @@
 
 use super::collective::{Exchange, JobBarrier};
 use super::exit_notice::ExitNotice;
+use super::host_memory::HostMemory;
 use super::key_value::LauncherRelease;
 use super::network_start::NetworkStart;
 use super::placement::Placement;
-use super::host_memory::HostMemory;
 
 /// What a process has when it has become a rank.
 pub struct Bootstrap {

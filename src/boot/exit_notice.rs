@@ -16,8 +16,8 @@ use crate::rank::{JobRank, LocalRank};
 use crate::report::{self, MessageLine};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::OnceLock;
-use sys::signal::Signal;
 use sys::process;
+use sys::signal::Signal;
 
 /// Nanoseconds for which a rank polls that does nothing else, and the longest pause between two
 /// polls: a waiting rank sleeps up to 2 ms.

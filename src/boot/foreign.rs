@@ -23,10 +23,10 @@
 use super::bootstrap::Bootstrap;
 use super::control_message::{self, ControlHead, ControlKind};
 use super::error::BootError;
+use super::host_memory::HostMemory;
 use super::key_value::KeyValueSpace;
 use super::member::{Member, namespace};
 use super::options::BootOptions;
-use super::host_memory::HostMemory;
 use super::rank_id::RankId;
 use super::supervisor::Supervisor;
 use super::{detect, single, supervisor_link};
@@ -192,11 +192,8 @@ fn connect(rank: JobRank, size: u32, address: &str) -> Result<RankId, BootError>
     if !joined {
         return Err(unreachable_supervisor("its answer is invalid"));
     }
-    let memory = HostMemory {
-        arena: arena.into(),
-        segments: segments.into(),
-        scratch: scratch.into(),
-    };
+    let memory =
+        HostMemory { arena: arena.into(), segments: segments.into(), scratch: scratch.into() };
     Ok(RankId { rank, size, cookie, control, memory, socket })
 }
 

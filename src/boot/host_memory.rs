@@ -22,8 +22,7 @@ impl HostMemory {
     /// New, empty files.
     pub fn create() -> Result<HostMemory, BootError> {
         let file = |name| {
-            MemFd::create(name)
-                .map_err(|e| BootError::system("cannot create a memory file", &e))
+            MemFd::create(name).map_err(|e| BootError::system("cannot create a memory file", &e))
         };
         Ok(HostMemory {
             arena: file(c"gasnet-arena")?,

@@ -29,12 +29,6 @@
 //! | [`options`], `hosts`, [`error`] | the user's choices; the hosts that the user names; errors |
 
 #[cfg(feature = "hosted")]
-pub mod launch;
-#[cfg(feature = "hosted")]
-pub mod rank_id;
-#[cfg(feature = "hosted")]
-pub mod supervisor;
-#[cfg(feature = "hosted")]
 mod detect;
 #[cfg(feature = "hosted")]
 mod foreign;
@@ -42,6 +36,8 @@ mod foreign;
 mod fork;
 #[cfg(feature = "hosted")]
 mod hosts;
+#[cfg(feature = "hosted")]
+pub mod launch;
 #[cfg(feature = "hosted")]
 mod launcher_variables;
 #[cfg(feature = "hosted")]
@@ -53,7 +49,11 @@ mod pmi;
 #[cfg(feature = "hosted")]
 mod pmix;
 #[cfg(feature = "hosted")]
+pub mod rank_id;
+#[cfg(feature = "hosted")]
 mod siblings;
+#[cfg(feature = "hosted")]
+pub mod supervisor;
 #[cfg(feature = "hosted")]
 mod supervisor_link;
 
@@ -67,9 +67,9 @@ pub mod decision;
 pub mod error;
 pub mod exit_notice;
 pub mod exit_protocol;
+pub mod host_memory;
 #[cfg_attr(not(feature = "hosted"), path = "lightweight/join.rs")]
 mod join;
-pub mod host_memory;
 pub mod key_value;
 mod linked;
 pub mod linked_launcher;

@@ -8,8 +8,8 @@ use super::collective::{Exchange, JobBarrier};
 use super::control_memory::ControlMemory;
 use super::error::BootError;
 use super::exit_notice::ExitNotice;
-use super::placement::Placement;
 use super::host_memory::HostMemory;
+use super::placement::Placement;
 use crate::rank::{ByJobRank, JobRank};
 
 /// Exchange and barrier of one rank.

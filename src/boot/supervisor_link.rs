@@ -6,8 +6,8 @@
 use super::bootstrap::Bootstrap;
 use super::collective::{Exchange, JobBarrier};
 use super::control_memory::ControlMemory;
-use super::control_socket::ControlSocket;
 use super::control_message::{self, Assembly, ControlHead, ControlKind};
+use super::control_socket::ControlSocket;
 use super::error::BootError;
 use super::exit_notice::ExitNotice;
 use super::placement::Placement;

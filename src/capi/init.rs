@@ -71,6 +71,12 @@ pub unsafe extern "C" fn gasneti_init(
             format_args!("Compile with one of GASNET_SEQ, GASNET_PARSYNC or GASNET_PAR."),
         ),
     };
+    if threads != ThreadMode::Seq && !cfg!(feature = "hosted") {
+        report::fatal(
+            format_args!("gasnet_init(): this library is built for a system without threads"),
+            format_args!("Compile the program with GASNET_SEQ."),
+        );
+    }
     client::check(&client);
     if initialized().is_some() {
         report::warn(

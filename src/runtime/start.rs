@@ -205,7 +205,8 @@ fn memory_limit(boot: &Bootstrap) -> u64 {
 /// What the network interface must know of the job.
 fn interface_ranks(boot: &Bootstrap) -> InterfaceRanks {
     let arena = boot.host_memory.as_ref().map(|memory| {
-        sys::descriptor::duplicate(memory.arena.as_fd().as_raw_fd()).unwrap_or_else(|e| no_network(&e))
+        sys::descriptor::duplicate(memory.arena.as_fd().as_raw_fd())
+            .unwrap_or_else(|e| no_network(&e))
     });
     let placement = &boot.placement;
     InterfaceRanks {

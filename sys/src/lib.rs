@@ -34,21 +34,26 @@
 //! `descriptor::opened`. The failure of `prctl` with `PR_SET_PTRACER` (3.4) and of `madvise` with
 //! `MADV_HUGEPAGE` (2.6.38) changes nothing. The standard library has fallbacks of its own.
 
+#[cfg_attr(not(feature = "hosted"), path = "lightweight/attach.rs")]
 pub mod attach;
 pub mod cache;
 pub mod capture;
 pub mod checksum;
+#[cfg(feature = "hosted")]
 pub mod child;
 pub mod clock;
 pub mod cpu;
 pub mod descriptor;
 pub mod environment;
 pub mod file;
+#[cfg(feature = "hosted")]
 pub mod front;
 pub mod futex;
 pub mod heap;
+#[cfg_attr(not(feature = "hosted"), path = "lightweight/helper.rs")]
 pub mod helper;
 pub mod hint;
+#[cfg_attr(not(feature = "hosted"), path = "lightweight/library.rs")]
 pub mod library;
 pub mod limits;
 pub mod locks;
@@ -62,11 +67,14 @@ mod one_mapping;
 #[cfg_attr(not(feature = "hosted"), path = "lightweight/pages.rs")]
 mod pages;
 pub mod peer;
+#[cfg(feature = "hosted")]
 pub mod poll;
 pub mod process;
+#[cfg(feature = "hosted")]
 pub mod python;
 pub mod random;
 pub mod signal;
+#[cfg(feature = "hosted")]
 pub mod socket;
 pub mod stack;
 pub mod static_ref;
@@ -75,6 +83,7 @@ pub mod terminal;
 pub mod thread;
 #[cfg(feature = "hosted")]
 mod unlinked;
+#[cfg(feature = "hosted")]
 pub mod watch;
 
 /// Ends this process at once with this exit code; exit handlers do not run. Async-signal-safe.

@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-#[cfg(target_env = "gnu")]
+#[cfg(all(target_env = "gnu", feature = "hosted"))]
 mod imp {
     use core::ffi::{CStr, c_char, c_int, c_void};
 
@@ -122,7 +122,7 @@ mod imp {
     }
 }
 
-#[cfg(not(target_env = "gnu"))]
+#[cfg(not(all(target_env = "gnu", feature = "hosted")))]
 mod imp {
     use core::ffi::c_int;
 
