@@ -43,7 +43,7 @@ static const int of_c_library[] = {
     CALL(arch_prctl) CALL(open) CALL(readlink) CALL(stat) CALL(pause)
 #endif
     CALL(set_tid_address) CALL(set_robust_list) CALL(rseq) CALL(prlimit64) CALL(readlinkat) CALL(getrandom)
-    CALL(mprotect) CALL(brk) CALL(exit) CALL(exit_group) CALL(uname) CALL(getrlimit) CALL(setrlimit)
+    CALL(mprotect) CALL(brk) CALL(exit) CALL(exit_group) CALL(uname) CALL(sysinfo) CALL(getrlimit) CALL(setrlimit)
     CALL(openat) CALL(close) CALL(read) CALL(write) CALL(writev) CALL(lseek) CALL(fstat) CALL(newfstatat)
     CALL(ioctl) CALL(getcwd) CALL(clock_gettime) CALL(clock_getres) CALL(clock_nanosleep) CALL(nanosleep)
     CALL(gettimeofday) CALL(rt_sigaction) CALL(rt_sigprocmask) CALL(rt_sigreturn) CALL(rt_sigtimedwait)

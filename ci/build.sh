@@ -82,6 +82,10 @@ build-libportals)
     CARGO_TARGET_DIR=$target ci/build-portals.sh
     CARGO_TARGET_DIR=$target ci/install-portals.sh "" "$PORTALS_PREFIX"
     ;;
+build-lightweight)
+    mkdir -p "$tree"
+    ln -sfn ../build-libportals/portals "$tree/portals"
+    ;;
 build-contrary)
     CARGO_TARGET_DIR=$target ci/build-portals.sh
     CARGO_TARGET_DIR=$target ci/install-portals.sh "" "$PWD/$tree/below"

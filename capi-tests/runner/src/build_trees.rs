@@ -69,9 +69,14 @@ pub fn build_contrary() -> PathBuf {
     root().join("build-contrary")
 }
 
+/// The build tree for a system without processes, sockets, mappings and threads.
+pub fn build_lightweight() -> PathBuf {
+    root().join("build-lightweight")
+}
+
 /// Fails if the tree has no library.
 pub fn require(tree: &Path) -> Result<(), Failure> {
-    let lib = tree.join("lib/libgasnet.so");
+    let lib = tree.join("lib/libgasnet.a");
     if lib.exists() {
         Ok(())
     } else {
@@ -125,6 +130,11 @@ pub fn compiled(source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
 /// The program that runs a command as on an older kernel.
 pub fn underkernel() -> Result<PathBuf, Failure> {
     compiled(&root().join("capi-tests/underkernel.c"), ClientMode::Seq)
+}
+
+/// The program that runs a static program as on a lightweight kernel.
+pub fn underlightweight() -> Result<PathBuf, Failure> {
+    compiled(&root().join("capi-tests/underlightweight.c"), ClientMode::Seq)
 }
 
 /// A static program, compiled in `mode` with the archives of this tree, of libcnos and of

@@ -15,12 +15,20 @@ pub struct TestLibrary {
     kernel: Option<&'static str>,
     /// Its programs are static, and have libportals3 and libcnos in them.
     is_static: bool,
+    /// Its ranks run as on a lightweight kernel.
+    is_lightweight: bool,
 }
 
 impl TestLibrary {
     /// The library of a build tree.
     pub fn of(tree: PathBuf) -> TestLibrary {
-        TestLibrary { tree, env: Vec::new(), kernel: None, is_static: false }
+        TestLibrary {
+            tree,
+            env: Vec::new(),
+            kernel: None,
+            is_static: false,
+            is_lightweight: false,
+        }
     }
 
     /// The same for static programs over libportals3 and libcnos.
@@ -48,6 +56,11 @@ impl TestLibrary {
         self
     }
 
+    /// Runs its ranks as on a lightweight kernel.
+    pub fn under_lightweight(self) -> TestLibrary {
+        TestLibrary { is_lightweight: true, ..self }
+    }
+
     /// [`TestJob::new`] with this library.
     pub fn job(
         &self,
@@ -57,7 +70,12 @@ impl TestLibrary {
         nodes: u32,
     ) -> Result<TestJob, Failure> {
         build_trees::require(&self.tree)?;
-        let mut job = TestJob::new(&self.tree, program, args, launcher, nodes);
+        let (mut program, mut args) = (program.to_path_buf(), args.to_vec());
+        if self.is_lightweight {
+            args.insert(0, program.display().to_string());
+            program = build_trees::underlightweight()?;
+        }
+        let mut job = TestJob::new(&self.tree, &program, &args, launcher, nodes);
         if let Some(kernel) = self.kernel {
             job = job.below(&build_trees::underkernel()?, kernel);
         }

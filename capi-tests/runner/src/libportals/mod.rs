@@ -5,6 +5,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `built` | how the build finds, binds and rejects a libportals |
+//! | `lightweight` | the library for lightweight kernels: outside names, and programs under a filter |
 //! | `start` | what `gasnet_init` rejects, and that jobs run on the named library |
 //! | `rank_sources` | the sources of the ranks' addresses |
 //! | `static_programs` | static programs over libportals3 and libcnos: no supervisor, no memory files |
@@ -13,6 +14,7 @@
 //! The cases exist only where these trees were built, which needs libclang.
 
 mod built;
+mod lightweight;
 mod rank_sources;
 mod start;
 mod static_programs;
@@ -62,6 +64,9 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         all.extend(rank_sources::cases());
         all.extend(static_programs::cases(seed));
         all.extend(systems::cases());
+    }
+    if build_trees::build_lightweight().join("lib/libgasnet.a").exists() {
+        all.extend(lightweight::cases(seed));
     }
     if built(&build_trees::build_contrary()) {
         all.extend(contrary(seed));

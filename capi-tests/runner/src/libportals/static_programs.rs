@@ -37,7 +37,12 @@ fn library() -> TestLibrary {
 }
 
 /// The programs, each in all settings; a short run takes each of `often` once.
-fn runs(library: &TestLibrary, prefix: &str, often: &[&str], seed: u64) -> Vec<TestCase> {
+pub(super) fn runs(
+    library: &TestLibrary,
+    prefix: &str,
+    often: &[&str],
+    seed: u64,
+) -> Vec<TestCase> {
     let mut all = Vec::new();
     let mut random = SampleRandom::new(seed, prefix);
     for p in programs().into_iter().filter(|p| !SHARING.contains(&p.name.as_str())) {
