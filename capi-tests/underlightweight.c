@@ -2,13 +2,13 @@
  *
  *   underlightweight COMMAND...
  *
- * A filter allows the system calls that the functions of cross/crayxt-catamount.symbols need: those
- * of the C library, and those of libportals3 and libcnos, which stand for Cray's. A call that makes a
- * process, a thread, a socket, a pipe or a memory file ends the program by SIGSYS. Other calls fail
- * with ENOSYS, among them mappings of memory that is not libportals3's file: a malloc of a C library
- * of today then takes memory from the end of the heap.
+ * A filter allows the system calls that the functions of cross/crayxt-catamount.symbols need:
+ * those of the C library, and those of libportals3 and libcnos, which stand for Cray's. A call that
+ * makes a process, a thread, a socket, a pipe or a memory file ends the program by SIGSYS. Other
+ * calls fail with ENOSYS. Mappings are among them, except those of libportals3's shared file: malloc
+ * of a C library of today then takes memory from the end of the heap.
  *
- * Run by capi-tests/runner/src/lightweight.rs. */
+ * Run by capi-tests/runner/src/libportals/lightweight.rs. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>

@@ -257,19 +257,19 @@ impl ControlMemory {
     }
 
     /// Decides on behalf of the supervisor.
-    pub(super) fn decide_failure(&self, code: i32) {
+    pub fn decide_failure(&self, code: i32) {
         self.decide(ExitDecision { code, ..ExitDecision::FAILURE });
     }
 
     /// Decides that a signal to the supervisor ends the job; returns whether that holds.
-    pub(super) fn decide_signal(&self, signal: Signal) -> bool {
+    pub fn decide_signal(&self, signal: Signal) -> bool {
         let new = ExitDecision::new(128 + signal.number(), ExitCause::Signal, None);
         self.decide(new) == new
     }
 
     /// Requests the ranks to exit that do nothing but poll, if it was decided that the job ends
     /// and no order was given. Called by the supervisor.
-    pub(super) fn request_exit(&self) {
+    pub fn request_exit(&self) {
         if let Some(decision) = self.decision() {
             let request = ExitDecision { is_final: false, ..decision }.pack();
             let _ = self.order().compare_exchange(0, request, Ordering::AcqRel, Ordering::Acquire);
@@ -285,7 +285,7 @@ impl ControlMemory {
 
     /// Gives the order again if it was given and the word was overwritten since; returns whether
     /// it was. Called by the supervisor.
-    pub(super) fn restore_order(&self) -> bool {
+    pub fn restore_order(&self) -> bool {
         let decision = self.decision().map_or(0, ExitDecision::pack);
         self.order().swap(decision, Ordering::AcqRel) != decision
     }
@@ -301,7 +301,7 @@ impl ControlMemory {
     }
 
     /// Messages that the supervisor has counted for this rank.
-    pub(super) fn sent_to(&self, rank: LocalRank) -> u64 {
+    pub fn sent_to(&self, rank: LocalRank) -> u64 {
         self.record(rank).map_or(0, |r| r.sent.load(Ordering::Acquire))
     }
 

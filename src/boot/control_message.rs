@@ -63,7 +63,7 @@ impl ControlHead {
     }
 
     /// The decision of a [`ControlKind::ExitDecided`]; `None` if it is none.
-    pub(super) fn decision(self) -> Option<ExitDecision> {
+    pub fn decision(self) -> Option<ExitDecision> {
         ExitDecision::unpack(u64::from(self.b) << 32 | u64::from(self.a)).ok().flatten()
     }
 

@@ -19,7 +19,7 @@ impl BootError {
     }
 
     /// The same with this exit code.
-    pub(super) fn with_code(self, code: i32) -> BootError {
+    pub fn with_code(self, code: i32) -> BootError {
         BootError { code, ..self }
     }
 

@@ -15,6 +15,7 @@ use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire};
 use crate::rank::{JobRank, LocalRank};
 use crate::report::{self, MessageLine};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 use sys::process;
 use sys::signal::Signal;
@@ -267,8 +268,8 @@ impl ExitNotice {
     }
 
     /// The control socket; `None` without a supervisor.
-    pub(super) fn socket(&self) -> Option<&ControlSocket> {
-        self.socket.as_ref()
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(ControlSocket::socket)
     }
 
     fn set_notices(&self, on: bool) -> std::io::Result<()> {
@@ -293,7 +294,7 @@ impl ExitNotice {
     /// have returned: the kernel delivers a message before it decides on the signal, so the
     /// signal can come later than the message. Gives up after a second, which is longer than a
     /// supervisor is kept from a CPU: the count was overwritten, or the signal comes late.
-    pub(super) fn await_sent(&self, received: u64) {
+    pub fn await_sent(&self, received: u64) {
         const LONGEST: u64 = 1_000_000_000;
         let (mut rounds, mut end) = (0u32, None);
         while self.memory.sent_to(self.local_rank) < received {
@@ -311,7 +312,7 @@ impl ExitNotice {
 
     /// Runs a conversation with the supervisor during which its messages raise no signal: a late
     /// signal would interrupt a sleep of the client. Exits if the job has ended meanwhile.
-    pub(super) fn without_notices<T>(&self, conversation: impl FnOnce() -> T) -> T {
+    pub fn without_notices<T>(&self, conversation: impl FnOnce() -> T) -> T {
         if self.on_exit.get().is_none() {
             return conversation();
         }

@@ -1,4 +1,5 @@
-//! Which job a process becomes part of: that of the launcher which started it, or one that it makes.
+//! Which job a process becomes part of: that of the launcher that started it, or one that it
+//! makes.
 //!
 //! Called by `gasnet_init`. Invariant: a service that a rank has used is recorded for the programs
 //! that the rank starts ([`detect::mark_used`]).

@@ -9,7 +9,7 @@ use super::error::BootError;
 pub type LauncherRelease = Box<dyn Fn() + Send + Sync>;
 
 /// Where each process of a launcher can store texts that all can read.
-pub(super) trait KeyValueSpace {
+pub trait KeyValueSpace {
     /// Rank of this process.
     fn rank(&self) -> u32;
     /// Processes that the launcher started.

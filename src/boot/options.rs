@@ -13,9 +13,9 @@ pub struct BootOptions {
     /// GASNET_PSHM_NODES: how many ranks `gasnet_init` forks; 1 for none.
     pub(super) fork_ranks: u32,
     /// GASNET_SPAWN_TIMEOUT in nanoseconds; `None` without a limit.
-    pub(super) spawn_timeout: Option<u64>,
+    pub spawn_timeout: Option<u64>,
     /// GASNET_QUIET: no warnings.
-    pub(super) quiet: bool,
+    pub quiet: bool,
     /// What the system of this process offers as functions.
     pub(super) linked: LinkedLaunchers,
     /// A rank that ends with success waits for the others.

@@ -45,7 +45,7 @@ pub(super) fn join(id: RankId, supervisor: &'static str) -> Result<Bootstrap, Bo
     let placement = Placement::one_host(rank, size);
     let link = Some(ControlSocket::new(socket, supervisor));
     let exit = ExitNotice::join(memory, rank, placement.local_rank(), size, link)?;
-    let socket = exit.socket().expect("a rank with a supervisor has a socket").socket();
+    let socket = exit.socket().expect("a rank with a supervisor has a socket");
     let conversation = Conversation {
         buffer: vec![0; control_message::HEAD_BYTES + control_message::DATA_BYTES],
         received: 0,

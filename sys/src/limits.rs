@@ -1,5 +1,5 @@
-//! Limits that the system puts on this process (`ulimit`), and its pages. Called by `tools`, `boot`,
-//! `runtime::segment` and `memory`.
+//! Limits that the system puts on this process (`ulimit`), and its pages. Called by `tools`,
+//! `boot`, `runtime::segment` and `memory`.
 
 use std::sync::OnceLock;
 

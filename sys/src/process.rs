@@ -48,7 +48,7 @@ impl ProcessIdentity {
     }
 
     /// The same, where the system may not show when it started, which is then 0.
-    pub(crate) fn now(pid: u32) -> ProcessIdentity {
+    pub fn now(pid: u32) -> ProcessIdentity {
         ProcessIdentity::of(pid).unwrap_or(ProcessIdentity { pid, start: 0 })
     }
 

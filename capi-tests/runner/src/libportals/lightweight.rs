@@ -1,9 +1,8 @@
-//! The library for lightweight kernels, such as Catamount of the Cray XT3: the names that its archive
-//! asks for, and static programs over it, libcnos and libportals3, below a filter of system calls.
-//! The filter allows what the functions of these names need (capi-tests/underlightweight.c).
+//! The library for lightweight kernels, such as Catamount of the Cray XT3: the outside names of its
+//! archive, and static programs over it, libcnos and libportals3. A filter of system calls allows
+//! what the functions of these names need (`capi-tests/underlightweight.c`).
 //!
-//! Invariant: what must be refused is refused here too: the archive of a whole library, and a program
-//! with it.
+//! Invariant: the archive of a whole library is refused by the list, a program over it by the filter.
 
 use super::static_programs::runs;
 use crate::build_trees::{self, ClientMode};
@@ -48,7 +47,7 @@ fn listed(tree: &Path) -> Result<(bool, String), Failure> {
     Ok((out.status.success(), String::from_utf8_lossy(&out.stdout).into_owned()))
 }
 
-/// The archive asks for no name but those of the list; that of the whole library does.
+/// The archive needs no name but those of the list; that of the whole library does.
 fn outside_names() -> Result<(), Failure> {
     let (is_listed, more) = listed(&build_trees::build_lightweight())?;
     if !is_listed {
