@@ -60,11 +60,12 @@ faults:
 	@ci/build.sh build-faults
 
 # The library over a libportals: our own libportals3, and one that behaves as other vendors'
-# libraries do. Needs libclang, which makes the binding.
+# libraries do; and the library for lightweight kernels. Needs libclang, which makes the binding.
 libportals:
 	@ci/tools.sh
 	@ci/build.sh build-libportals
 	@ci/build.sh build-contrary
+	@ci/build.sh build-lightweight
 
 demo: lib
 	@ci/demo.sh
@@ -128,6 +129,6 @@ help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
 clean:
-	rm -rf build build-faults build-address build-libportals build-contrary $(patsubst \
-	  cross/%.target,build-%,$(wildcard cross/*.target))
+	rm -rf build build-faults build-address build-libportals build-contrary build-lightweight \
+	  $(patsubst cross/%.target,build-%,$(wildcard cross/*.target))
 	$(CARGO) clean

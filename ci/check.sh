@@ -24,11 +24,14 @@ over_libportals() {
 
 echo "SEED=$SEED"
 start=$(date +%s)
-step tools ci/tools.sh pkg-config +cmake +gfortran +qemu-user:qemu-x86_64
+step tools ci/tools.sh pkg-config +cmake +gfortran +strace +qemu-user:qemu-x86_64 +python3-pip:pip3
 step build ci/build.sh build
 step build-faults ci/build.sh build-faults
 step build-libportals over_libportals
-if [ $code = 0 ]; then step build-contrary ci/build.sh build-contrary; fi
+if [ $code = 0 ]; then
+    step build-contrary ci/build.sh build-contrary
+    step build-lightweight ci/build.sh build-lightweight
+fi
 step fmt ci/fmt.sh
 step clippy ci/clippy.sh
 step doc ci/doc.sh
