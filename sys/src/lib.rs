@@ -5,6 +5,11 @@
 //! signals, poll entries and memory files are types of this crate, so that `libc` is named
 //! nowhere else (`ci/layers.sh`). What a signal handler may call says *async-signal-safe*.
 //!
+//! # Lightweight kernels
+//!
+//! Without feature `hosted` nothing here makes a process, a socket, a mapping or a memory file.
+//! Modules of these are left out, or a file of the folder `lightweight` stands in their place.
+//!
 //! # Calls that old systems lack
 //!
 //! Linux 2.6.16 with glibc 2.4 suffices. Each later call is made in one function, which does it
