@@ -162,7 +162,7 @@ for library in "" -lgcc_s -lgcc_eh -lunwind; do
         break
     fi
 done
-[ $unwind != none ] || unable "it cannot link a program: $(grep -m 1 -i error "$work/errors" || grep -m 1 . "$work/errors")"
+[ "$unwind" != none ] || unable "it cannot link a program: $(grep -m 1 -i error "$work/errors" || grep -m 1 . "$work/errors")"
 
 mkdir -p "$tree/bin" "$tree/lib"
 for script in "$target-cc" "$target-c++"; do
