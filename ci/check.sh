@@ -52,7 +52,7 @@ step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh
 step cross-refusals ci/cross/refusals.sh
 for target in crayxt-cnl x86_64-old; do
-    tests "cross-$target" timeout 900 ci/cross-check.sh $target sample
+    tests "cross-$target" timeout -k 5 900 ci/cross-check.sh $target sample
 done
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
 tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses

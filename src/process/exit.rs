@@ -116,8 +116,30 @@ fn exit_for(code: i32, cause: ExitCause) -> ! {
 fn decide_exit_code(notice: &ExitNotice, code: i32, cause: ExitCause) -> i32 {
     let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
     let decision = notice.decide(code, cause);
-    notice.notify(code, cause);
+    match notice.agreement_us() {
+        None => notice.notify(code, cause),
+        // This may have interrupted a call of the network, which then never lets another in.
+        Some(us) => {
+            let before = AGREEMENT.swap(WAITING, Ordering::AcqRel);
+            under_alarm(decision.code, us, || notice.notify(code, cause));
+            AGREEMENT.store(before, Ordering::Release);
+        }
+    }
     decision.code
+}
+
+/// Makes a call of the network. An alarm ends this process with `code` if the call does not return
+/// in this time.
+fn under_alarm<T>(code: i32, us: u64, call: impl FnOnce() -> T) -> T {
+    CODE.store(code, Ordering::Release);
+    let action = signal::action(Signal::ALRM);
+    signal::handle(Signal::ALRM, on_exit_fault, true);
+    signal::unblock(&SignalSet::of(&[Signal::ALRM]));
+    signal::alarm_us(us + ALARM_MARGIN_US);
+    let result = call();
+    signal::alarm_us(0);
+    signal::restore(Signal::ALRM, &action);
+    result
 }
 
 /// [`follow`], unless this rank may still go on for a moment.
@@ -363,17 +385,13 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
 /// remain.
 fn wait_at_exit(notice: &ExitNotice, code: i32) {
     let Some(us) = notice.agreement_us() else { return };
-    CODE.store(code, Ordering::Release);
-    let alarm = signal::action(Signal::ALRM);
-    signal::handle(Signal::ALRM, on_exit_fault, true);
-    signal::unblock(&SignalSet::of(&[Signal::ALRM]));
-    signal::alarm_us(us + FLUSH_US.load(Ordering::Relaxed) + ALARM_MARGIN_US);
-    sys::stdio::flush();
-    AGREEMENT.store(WAITING, Ordering::Release);
-    let agreed = notice.agree(code);
-    AGREEMENT.store(OVER, Ordering::Release);
-    signal::alarm_us(0);
-    signal::restore(Signal::ALRM, &alarm);
+    let agreed = under_alarm(code, us + FLUSH_US.load(Ordering::Relaxed), || {
+        sys::stdio::flush();
+        AGREEMENT.store(WAITING, Ordering::Release);
+        let agreed = notice.agree(code);
+        AGREEMENT.store(OVER, Ordering::Release);
+        agreed
+    });
     if ends_alone(notice, &agreed) {
         end_alone(agreed.code);
     }

@@ -61,13 +61,15 @@ pub(super) fn runs(
 pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = runs(&library(), "static::", OFTEN, seed);
     all.extend(exits::over_ptlrun(&library(), "static::", ENDS));
-    // Program and launcher as on the kernel of an XT4.
-    let old = library().under("2.6.16");
-    let mut on_old = runs(&old, "static::2.6.16::", &["testsmall"], seed);
-    on_old.extend(exits::over_ptlrun(&old, "static::2.6.16::", &[7]));
-    // A C library of today aborts there when threads wait for each other.
-    on_old.retain(|case| case.name.contains("::seq::"));
-    all.extend(on_old);
+    // Program and launcher as on the kernels of an XT4 and an XT5. A C library of today aborts on
+    // the first when threads wait for each other.
+    for (kernel, mode) in [("2.6.16", "::seq::"), ("2.6.27", "::par::")] {
+        let (old, prefix) = (library().under(kernel), format!("static::{kernel}::"));
+        let mut cases = runs(&old, &prefix, &["testsmall"], seed);
+        cases.extend(exits::over_ptlrun(&old, &prefix, &[7]));
+        cases.retain(|case| case.name.contains(mode));
+        all.extend(cases);
+    }
     let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
         all.push(TestCase::new(format!("static::{name}"), true, run));
     };
