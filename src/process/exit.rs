@@ -45,7 +45,9 @@ static HOOKS: [OnceLock<fn()>; 4] = [const { OnceLock::new() }; 4];
 static HOOKS_CALLED: AtomicBool = AtomicBool::new(false);
 /// Microseconds that the flush may take when this process decided to exit.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
-/// The alarm comes so much later than the deadline of the wait for other ranks.
+/// Microseconds that messages to other ranks may take, which wait for none of them.
+const NOTICE_US: u64 = 500_000;
+/// The alarm comes so much later than the deadline of a call of the network.
 const ALARM_MARGIN_US: u64 = 500_000;
 /// Microseconds that the flush may take when it follows a peer: the supervisor is waiting.
 const FOLLOW_FLUSH_US: u64 = 500_000;
@@ -116,14 +118,13 @@ fn exit_for(code: i32, cause: ExitCause) -> ! {
 fn decide_exit_code(notice: &ExitNotice, code: i32, cause: ExitCause) -> i32 {
     let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
     let decision = notice.decide(code, cause);
-    match notice.agreement_us() {
-        None => notice.notify(code, cause),
+    if notice.agreement_us().is_some() {
         // This may have interrupted a call of the network, which then never lets another in.
-        Some(us) => {
-            let before = AGREEMENT.swap(WAITING, Ordering::AcqRel);
-            under_alarm(decision.code, us, || notice.notify(code, cause));
-            AGREEMENT.store(before, Ordering::Release);
-        }
+        let before = AGREEMENT.swap(WAITING, Ordering::AcqRel);
+        under_alarm(decision.code, NOTICE_US, || notice.notify(code, cause));
+        AGREEMENT.store(before, Ordering::Release);
+    } else {
+        notice.notify(code, cause);
     }
     decision.code
 }
