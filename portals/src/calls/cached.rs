@@ -133,7 +133,8 @@ impl NetworkInterface {
             };
             posted = ring.post_words(slots, eq, self.state.peers.index, words);
             // A process that posts without waiting in between will post again: prefetch the slot
-            // after the next two, which were prefetched before. Otherwise the cache line is left to the peer, which polls it.
+            // after the next two, which were prefetched before. Otherwise the cache line is left
+            // to the peer, which polls it.
             if self.in_a_row.load(Ordering::Relaxed) {
                 ring.prefetch(slots, 2);
             } else {
