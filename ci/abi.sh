@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 headers=${HEADERS:-include}
 lib=${LIB:-build/lib/libgasnet.so.0}
 command -v abidiff >/dev/null || {
-    echo "abidiff is not installed (Debian: apt-get install abigail-tools)"
+    echo "abidiff is not installed (Debian package abigail-tools)"
     exit 77
 }
 work=$(mktemp -d)

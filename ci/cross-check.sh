@@ -149,7 +149,7 @@ if command -v cmake >/dev/null 2>&1; then
     }
     check cmake with_cmake
 else
-    skip cmake "cmake is not installed"
+    skip cmake "cmake is not installed: Debian package cmake"
 fi
 
 # The launcher of this build, where this machine can run it.

@@ -94,8 +94,8 @@ pub struct TestCase {
     pub name: String,
     /// Whether the short run (`cargo test`, `make check`) takes it.
     pub sampled: bool,
-    /// A program that it needs and that is not installed: the case cannot run.
-    pub missing: Option<&'static str>,
+    /// What it needs and this machine lacks, with the package that has it: the case cannot run.
+    pub missing: Option<String>,
     /// Runs it.
     pub run: Box<dyn FnOnce() -> Result<(), Failure> + Send>,
 }
@@ -112,10 +112,25 @@ impl TestCase {
     /// The same case, which cannot run without this program.
     fn needs(mut self, program: &'static str) -> TestCase {
         if !have(program) {
-            self.missing = Some(program);
+            self.missing = Some(with_package(program));
         }
         self
     }
+}
+
+/// Programs whose Debian packages have other names.
+const PACKAGES: &[(&str, &str)] = &[
+    ("groff", "groff-base"),
+    ("mpicc.mpich", "libmpich-dev"),
+    ("mpicc.openmpi", "libopenmpi-dev"),
+    ("mpiexec.hydra", "mpich"),
+    ("mpirun.openmpi", "openmpi-bin"),
+];
+
+/// A program, with the Debian package that has it.
+fn with_package(program: &str) -> String {
+    let package = PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |p| p.1);
+    format!("{program} (Debian package {package})")
 }
 
 /// Whether a program is found by its name.
