@@ -126,6 +126,7 @@ step imports ci/imports.sh
 step links ci/links.sh
 step workflows ci/workflows.sh
 step abi ci/abi.sh
+step abi-release ci/abi.sh --release
 step api ci/api.sh
 step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh

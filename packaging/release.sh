@@ -49,15 +49,16 @@ cd "$tree"
 
 # Crates for other systems are listed in Cargo.lock, so cargo wants to see them, but it does not
 # compile them: of these, only the manifest and the checksum of the whole are kept.
+# Outside of the tree at first: cargo-about would take their licences for those of the tree.
 mkdir -p .cargo
-"$cargo" vendor --locked --versioned-dirs vendor >.cargo/config.toml 2>"$work/vendor.log" ||
+"$cargo" vendor --locked --versioned-dirs ../vendor >.cargo/config.toml 2>"$work/vendor.log" ||
     stop "$(cat "$work/vendor.log")" "cargo vendor has failed."
 targets=$(${RUSTC:-rustc} --print target-list | sed -n 's/.*-linux-.*/--target &/p')
 # shellcheck disable=SC2086 # a list of options
 "$cargo" tree --offline --locked --workspace --all-features --edges normal,build,dev $targets --prefix none --format '{p}' |
     sed 's/^\([^ ]*\) v\([^ ]*\).*/\1-\2/' | sort -u >"$work/used"
-for crate in vendor/*; do
-    grep -qx "${crate#vendor/}" "$work/used" && continue
+for crate in ../vendor/*; do
+    grep -qx "${crate##*/}" "$work/used" && continue
     package=$(sed -n 's/.*\("package":"[^"]*"\).*/\1/p' "$crate/.cargo-checksum.json")
     find "$crate" -mindepth 1 ! -name Cargo.toml -delete
     mkdir "$crate/src"
@@ -67,20 +68,23 @@ for crate in vendor/*; do
     printf '{"files":{},%s}' "$package" >"$crate/.cargo-checksum.json"
 done
 
+# cargo_about CONFIGURATION OUTPUT [OPTION]
 cargo_about() {
-    cargo-about generate --offline --locked --fail --config "$1" --output-file "$2" packaging/about.hbs >"$work/about.log" 2>&1 ||
+    cargo-about generate --offline --locked --fail --config "$1" --output-file "$2" ${3-} packaging/about.hbs >"$work/about.log" 2>&1 ||
         stop "$(tail -n 20 "$work/about.log")" "A crate has a licence that packaging/about.toml does not accept, or none."
 }
 cargo_about packaging/about.toml THIRD-PARTY.txt
 sed '/^ignore-/d' packaging/about.toml >"$work/all.toml"
-cargo_about "$work/all.toml" vendor/LICENSES.txt
+cargo_about "$work/all.toml" ../vendor/LICENSES.txt --workspace
 
-cargo-cyclonedx --quiet cyclonedx --format json --spec-version 1.5 >"$work/cyclonedx.log" 2>&1 ||
-    cargo-cyclonedx cyclonedx --format json >"$work/cyclonedx.log" 2>&1 ||
+cargo-cyclonedx cyclonedx --format json --spec-version 1.5 >"$work/cyclonedx.log" 2>&1 ||
     stop "$(tail -n 20 "$work/cyclonedx.log")" "cargo-cyclonedx has failed."
-mv gasnet.cdx.json "$out/$name.cdx.json"
-mv portals/capi/portals3-c.cdx.json "$out/libportals3-$version.cdx.json"
+sed "s|$work||g" gasnet.cdx.json >"$out/$name.cdx.json"
+sed "s|$work||g" portals/capi/portals3-c.cdx.json >"$out/libportals3-$version.cdx.json"
 find . -name '*.cdx.json' -delete
+
+mv ../vendor vendor
+sed -i 's|^directory = .*|directory = "vendor"|' .cargo/config.toml
 
 cd "$work"
 tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --mode=go-w,u+w -c "$name" |
