@@ -35,6 +35,8 @@ done
 doc=$destdir$docdir
 mkdir -p "$doc"
 install -m 644 *.md LICENSE-MIT LICENSE-APACHE "$doc"
+# A release has the licences of its crates.
+[ ! -e THIRD-PARTY.txt ] || install -m 644 THIRD-PARTY.txt "$doc"
 # Pages and examples keep their folders, so that the links between them hold.
 for file in examples/*.c examples/Makefile examples/*.md \
     $(find docs -name '*.md' -o -name '*.svg' -o -name '*.png'); do

@@ -32,6 +32,7 @@
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
 //! | `install` | what the libraries of a tree export |
 //! | `installation` | what `make install` and `make uninstall` do |
+//! | `packaging` | the scripts that make releases and packages |
 //! | `clients` | programs built against an installed tree, by each build system and in each language |
 //! | `mpi` | MPI and GASNet in one process: `testmpi` |
 //! | `configuration` | strings in objects, shown and rejected environment variables |
@@ -68,6 +69,7 @@ pub mod misuse;
 pub mod mpi;
 pub mod network;
 pub mod outcome;
+pub mod packaging;
 mod processes;
 pub mod program;
 pub mod refusals;
@@ -125,6 +127,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("mpicc.openmpi", "libopenmpi-dev"),
     ("mpiexec.hydra", "mpich"),
     ("mpirun.openmpi", "openmpi-bin"),
+    ("rpmbuild", "rpm"),
 ];
 
 /// A program, with the Debian package that has it.
@@ -163,6 +166,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(network::cases());
     all.extend(sanitizers::cases());
     all.extend(cross::cases());
+    all.extend(packaging::cases());
     all.extend(clients::cases());
     all.extend(mpi::cases());
     all.extend(configuration::cases());
