@@ -86,6 +86,14 @@ else
     echo "skipped lintian: needs the Debian package lintian"
 fi
 
+dpkg-deb -x dist/debian/libgasnet-dev_*.deb "$work/dev"
+code=0
+ci/links.sh "$work/dev/usr/share/doc/libgasnet-dev" >"$work/links" || code=$?
+[ $code = 0 ] || [ $code = 77 ] || {
+    cat "$work/links" >&2
+    exit 1
+}
+
 cat >"$work/try.sh" <<'END'
 set -eux
 apt-get install -y -q /packages/libgasnet0_*.deb /packages/libgasnet-dev_*.deb /packages/libgasnet-tools_*.deb \

@@ -67,6 +67,12 @@ for crate in ../vendor/*; do
     sed -i '/^\[\[\(bin\|test\|bench\|example\)\]\]/,/^$/d; s/^build = .*/build = false/; s|^path = .*|path = "src/lib.rs"|' "$crate/Cargo.toml"
     printf '{"files":{},%s}' "$package" >"$crate/.cargo-checksum.json"
 done
+# Test data of crates that is compiled code.
+find ../vendor -name '*.dll' -o -name '*.exe' -o -name '*.lib' | while read -r file; do
+    crate=$(echo "$file" | cut -d / -f 1-3)
+    rm "$file"
+    sed -i "s|\"${file#"$crate"/}\":\"[^\"]*\",||" "$crate/.cargo-checksum.json"
+done
 
 # cargo_about CONFIGURATION OUTPUT [OPTION]
 cargo_about() {
