@@ -27,13 +27,14 @@ use std::fs;
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --starts]
+    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --draw | --starts]
   --peer     an installation of GASNet to compare with, and one of its conduits (smp)
   --with     openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
   --rounds   rounds; each runs every program once (10)
   --ms       milliseconds for each figure (10)
   --largest  largest size of puts and gets in bytes (4194304)
   --quick    two rounds of a millisecond, and nothing is written to docs/bench
+  --draw     nothing is measured; draws the data files of docs/bench again
   --starts   only start and end of our jobs, without and with gasnetrun, shortest and median in ms;
              nothing is written";
 
@@ -45,6 +46,7 @@ struct Options {
     largest: usize,
     keep: bool,
     starts: bool,
+    draw: bool,
 }
 
 fn options() -> Result<Options, String> {
@@ -56,6 +58,7 @@ fn options() -> Result<Options, String> {
         largest: 4 << 20,
         keep: true,
         starts: false,
+        draw: false,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -74,6 +77,7 @@ fn options() -> Result<Options, String> {
             "--largest" => o.largest = number(value()?)? as usize,
             "--quick" => (o.rounds, o.ms, o.keep) = (2, 1.0, false),
             "--starts" => o.starts = true,
+            "--draw" => o.draw = true,
             _ => return Err(USAGE.to_string()),
         }
     }
@@ -92,6 +96,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let options = options()?;
+    let dir = capi_tests::build_trees::root().join("docs/bench");
+    if options.draw {
+        return plots::draw(&dir);
+    }
     if options.starts {
         print!("{}", BenchSystem::ours("cross-mapped", &[])?.starts(options.rounds)?);
         return Ok(());
@@ -125,10 +133,9 @@ fn run() -> Result<(), String> {
     let text = ratio_table::table(&names, &rounds);
     print!("{text}");
     if options.keep {
-        let dir = capi_tests::build_trees::root().join("docs/bench");
         fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let page = dir.join("README.md");
-        fs::write(&page, ratio_table::page(&text, options.rounds, options.ms, moved))
+        fs::write(&page, ratio_table::page(&names, &text, options.rounds, options.ms, moved))
             .map_err(|e| format!("{}: {e}", page.display()))?;
         plots::all(&dir, &names, &rounds)?;
     }
