@@ -63,7 +63,7 @@ for crate in ../vendor/*; do
     find "$crate" -mindepth 1 ! -name Cargo.toml -delete
     mkdir "$crate/src"
     : >"$crate/src/lib.rs"
-    # Targets that the manifest names by path are gone.
+    # Targets that the manifest names by path no longer exist.
     sed -i '/^\[\[\(bin\|test\|bench\|example\)\]\]/,/^$/d; s/^build = .*/build = false/; s|^path = .*|path = "src/lib.rs"|' "$crate/Cargo.toml"
     printf '{"files":{},%s}' "$package" >"$crate/.cargo-checksum.json"
 done
