@@ -1,8 +1,8 @@
 //! One command as a job, under a watchdog. A job may leave nothing behind: no process, no name of
 //! the library in /dev/shm, no file in its temporary directory. Every process of a job carries a
 //! marker in its environment; the runner finds processes by it, and kills them when the watchdog
-//! fires or an orphan remains. Jobs spin, so jobs of all runners of this checkout run one at a time (a
-//! file lock), unless a runner allows its own to overlap ([`together`]).
+//! fires or an orphan remains. Jobs spin, so jobs of all runners of this checkout run one at a
+//! time (a file lock), unless a runner allows its own to overlap ([`together`]).
 
 use crate::exit_pipe::{self, ExitPipe, ExitTimes};
 use crate::injector::{FaultInjector, InjectedFault};

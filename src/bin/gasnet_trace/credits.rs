@@ -188,7 +188,7 @@ const WIDTH: f64 = 960.0;
 const HEAD: f64 = 46.0;
 /// From the upper edge of one rank to the next.
 const PITCH: f64 = 280.0;
-/// What the curves are, for readers who see such a drawing for the first time.
+/// What credits are.
 const EXPLAINED: [&str; 2] = [
     "A credit is the right to send up to 256 bytes of a request to a rank. A rank lends credits out of a bank to the ranks that",
     "send to it, and revokes credits that are not used. A rank without enough credits waits before it sends.",
