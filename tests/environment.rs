@@ -1,7 +1,7 @@
 //! The pages of the environment variables contain what the table in `src/env` declares.
 //! `UPDATE=1 cargo test --test environment` rewrites both.
 
-use gasnet::env::{SUBJECTS, all};
+use gasnet::env::{RANK_VARIABLES, SUBJECTS, all};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -35,8 +35,20 @@ fn page() -> String {
                 .expect("a string takes all");
         }
     }
+    page += &format!(
+        "\n## {SET_TITLE}\n\n{SET_TEXT} gasnetrun sets them for each process that\nit \
+         starts, so that a script in front of the program has them. `gasnet_init` sets them \
+         under\nevery launcher.\n\n| variable | meaning |\n|---|---|\n"
+    );
+    for v in RANK_VARIABLES {
+        writeln!(page, "| `{}` | {} |", v.name.to_string_lossy(), v.help)
+            .expect("a string takes all");
+    }
     page
 }
+
+const SET_TITLE: &str = "Set by the library";
+const SET_TEXT: &str = "The library does not read these variables.";
 
 /// Text in which troff sees no escapes.
 fn troff(text: &str) -> String {
@@ -69,6 +81,17 @@ fn manual() -> String {
                 writeln!(page, "The default is {}.", troff(&default)).expect("a string takes all");
             }
         }
+    }
+    writeln!(
+        page,
+        ".SH {}\n{SET_TEXT}\n.BR gasnetrun (1)\nsets them for each process that it starts,\n\
+         .BR gasnet_init ()\nunder every launcher.",
+        SET_TITLE.to_uppercase()
+    )
+    .expect("a string takes all");
+    for v in RANK_VARIABLES {
+        writeln!(page, ".TP\n.B {}\n{}", v.name.to_string_lossy(), troff(v.help))
+            .expect("a string takes all");
     }
     page.push_str(".SH SEE ALSO\n.BR gasnetrun (1),\n.BR gasnet_info (1)\n");
     page

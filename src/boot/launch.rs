@@ -7,7 +7,9 @@
 use super::control_message::{ControlHead, ControlKind};
 use super::error::BootError;
 use super::options::BootOptions;
+use super::placement::Placement;
 use super::rank_id::RankId;
+use super::rank_variables;
 use super::supervisor::{ProcessRole, SignalSource, Supervisor};
 use crate::report;
 use std::ffi::{CString, OsString};
@@ -138,13 +140,14 @@ fn cpu_masks(plan: &LaunchPlan) -> Vec<CpuMask> {
     }
 }
 
-/// In a new process of the launcher: executes the program, with the rank's identity in its
-/// environment.
+/// In a new process of the launcher: executes the program, with the rank's identity and
+/// numbers in its environment.
 fn become_program(id: &RankId, name: &CString, argv: &[CString]) -> ! {
-    let identity = id.for_program();
+    let mut variables = vec![id.for_program()];
+    variables.extend(rank_variables::for_program(&Placement::one_host(id.rank, id.size)));
     // A Rust program starts with SIGPIPE ignored; the ranks must not inherit that.
     signal::set_default(Signal::PIPE);
-    let e = sys::child::exec(name, argv, &identity);
+    let e = sys::child::exec(name, argv, &variables);
     let failed = ControlHead {
         kind: ControlKind::ExecFailed,
         a: e.raw_os_error().unwrap_or(0) as u32,

@@ -22,6 +22,7 @@
 //! | [`control_memory`] | that decision and one record per rank, in shared memory; [`decision`] |
 //! | [`control_message`] | the messages between a rank and its supervisor |
 //! | [`rank_id`] | what makes a process a rank: numbers and descriptors |
+//! | [`rank_variables`] | GASNET_RANK, GASNET_SIZE, GASNET_LOCAL_RANK |
 //! | [`placement`] | which ranks share a host, and which a supernode |
 //! | [`options`], `hosts`, [`error`] | the user's choices; the hosts that the user names; errors |
 
@@ -50,6 +51,7 @@ pub mod placement;
 mod pmi;
 mod pmix;
 pub mod rank_id;
+pub mod rank_variables;
 mod siblings;
 pub mod single;
 pub mod supervisor;
@@ -76,6 +78,7 @@ use rank_id::RankId;
 pub fn start(options: &BootOptions) -> Result<Bootstrap, BootError> {
     let started = join(options)?;
     detect::mark_used(&options.linked);
+    rank_variables::set(&started.placement);
     Ok(started)
 }
 

@@ -14,12 +14,13 @@
 //! is accepted.
 //!
 //! Imports run downwards: `unknown` -> `table` -> `variable` -> `kinds`, `environ`; then the
-//! leaves `letters`, `number` and `words`.
+//! leaves `letters`, `number`, `rank_variables` and `words`.
 
 mod environ;
 mod kinds;
 mod letters;
 pub mod number;
+mod rank_variables;
 mod table;
 mod unknown;
 mod variable;
@@ -31,6 +32,7 @@ pub use kinds::{
     Signals, ValueKind, YesNo,
 };
 pub use letters::{Letter, LetterMask};
+pub use rank_variables::{LOCAL_RANK, RANK, RANK_VARIABLES, RankVariable, SIZE};
 pub use table::collectives::*;
 pub use table::debugging::*;
 pub use table::launch::*;

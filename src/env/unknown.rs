@@ -1,17 +1,19 @@
 //! Variables that look like the library's but are not, and the ones that were probably meant.
 //! Called by GASNET_VERBOSEENV and `gasnet_info`.
 
+use super::environ::is_launcher_entry;
 use super::table::all;
 
 /// Prefix of the variables that `gasnett_maximize_rlimits` reads, one per limit of the system.
 const LIMITS: &str = "GASNET_MAXIMIZE_";
 
-/// The names in the environment that begin with GASNET_ and that the library does not read,
-/// sorted, each with the declared name that resembles it.
+/// The names in the environment that begin with GASNET_ and that the library neither reads nor
+/// sets, sorted, each with the declared name that resembles it.
 pub fn unknown() -> Vec<(String, Option<&'static str>)> {
     let mut names: Vec<String> = std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
         .filter(|n| n.starts_with("GASNET_") && !n.starts_with(LIMITS))
+        .filter(|n| !is_launcher_entry(format!("{n}=").as_bytes()))
         .filter(|n| all().all(|v| v.name() != n))
         .collect();
     names.sort();

@@ -20,6 +20,7 @@ use super::{GasnetError, GasnetResult, agreed_environment};
 use crate::boot;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
+use crate::boot::rank_variables;
 use crate::conduit;
 use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
 use crate::conduit::portals::PortalsId;
@@ -70,6 +71,7 @@ impl GasnetJob {
         if boot.network_start.is_some() {
             let hosts: Vec<u32> = peers.iter().map(|id| id.nid).collect();
             boot.placement = boot.placement.with_hosts(&hosts);
+            rank_variables::set(&boot.placement);
         }
         let local_size = boot.placement.local_size();
         let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable());

@@ -78,19 +78,19 @@ unsafe extern "C" {
 
 /// Replaces this process, which has one thread, by a program, found through PATH unless its name
 /// has a slash. Returns only if that fails. `args` begins with the name that the program sees as
-/// its own. `variable`, as `NAME=value`, is added to its environment.
-pub fn exec(program: &CStr, args: &[CString], variable: &CStr) -> io::Error {
+/// its own. `variables`, each as `NAME=value`, are added to its environment.
+pub fn exec(program: &CStr, args: &[CString], variables: &[CString]) -> io::Error {
     let own = std::env::vars_os().filter_map(|(name, value)| {
         let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
         let name = &text[..=name.len()];
-        (!variable.to_bytes().starts_with(name)).then(|| CString::new(text).ok()).flatten()
+        let replaced = variables.iter().any(|v| v.to_bytes().starts_with(name));
+        (!replaced).then(|| CString::new(text).ok()).flatten()
     });
     let environment: Vec<CString> = own.collect();
-    let list = |texts: &[CString], last: *const libc::c_char| -> Vec<*const libc::c_char> {
-        texts.iter().map(|t| t.as_ptr()).chain([last, core::ptr::null()]).collect()
+    let list = |texts: &[CString], more: &[CString]| -> Vec<*const libc::c_char> {
+        texts.iter().chain(more).map(|t| t.as_ptr()).chain([core::ptr::null()]).collect()
     };
-    let (args, environment) =
-        (list(args, core::ptr::null()), list(&environment, variable.as_ptr()));
+    let (args, environment) = (list(args, &[]), list(&environment, variables));
     // SAFETY: nothing else in this process uses the environment before the program does; if that
     // cannot be run, the old one is in place again before the texts of the new one are freed.
     let old = unsafe { (&raw mut environ).replace(environment.as_ptr()) };

@@ -17,6 +17,7 @@
 //! | `childexit:N` | a forked child exits with N; later the rank returns 0 |
 //! | `own` | returns its rank |
 //! | `late:N` | exits with N before it joins |
+//! | `numbers:N` | prints GASNET_RANK, GASNET_SIZE and GASNET_LOCAL_RANK, then returns N |
 //! | `command:N` | runs the command in PROBE_COMMAND, which must succeed, then gasnet_exit |
 //!
 //! | others | what the other ranks do |
@@ -172,6 +173,12 @@ fn end(boot: &'static Bootstrap, way: &str) -> i32 {
     match way {
         "return" => code(),
         "own" => rank(boot) as i32,
+        "numbers" => {
+            let value = |v: env::RankVariable| sys::environment::value(v.name).unwrap_or_default();
+            println!("numbers {:?}", env::RANK_VARIABLES.map(value));
+            boot.barrier.barrier();
+            code()
+        }
         "exit" => std::process::exit(code()),
         "gasnet_exit" => exit::exit(code()),
         "delayed" => {
