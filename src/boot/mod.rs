@@ -6,6 +6,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | [`launch`] | the launcher: starts a program as the ranks of a job |
+//! | `debugger` | gdb for some of them |
 //! | `fork` | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor, or stands in front of it |
 //! | `foreign` | mpiexec, mpirun, srun: the ranks find each other by PMI or PMIx, then get a supervisor |
 //! | [`single`] | a job of one rank |
@@ -30,6 +31,7 @@ pub mod bootstrap;
 pub mod collective;
 pub mod control_memory;
 pub mod control_message;
+mod debugger;
 pub mod decision;
 mod detect;
 pub mod error;

@@ -13,8 +13,9 @@ use gasnet::boot::options::BootOptions;
 use gasnet::env;
 use lexopt::Parser;
 use options::{Refusal, StartMethod, Wish};
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, exit};
 use sys::signal;
 use sys::signal::Signal;
@@ -34,6 +35,11 @@ Starts the program as a job of N ranks on this host.
   -spawner=S    what starts the ranks: fork (gasnetrun itself, the default), mpi, pmi
   --bind B      bind each rank to CPUs: none (the default), core, numa
   --prefix      print [rank] in front of each line of output
+  --timeout S   after S seconds print what each rank waits for, and end the job with code 124
+  --output D    send the output of rank R to D/rank-R.out and D/rank-R.err
+  --env A=B     set a variable for the ranks (--env A: the same as -E A)
+  --wdir D      start the ranks in this folder
+  --gdb RANKS   start these ranks (0,2-3 or *) under gdb: each in an xterm, or one in this terminal
   --no-cut-off  when a rank has ended with 0, wait for the others (GASNET_NO_CUT_OFF)
   --no-aslr     load all ranks at the same addresses
   -h, --help    print this text
@@ -105,6 +111,25 @@ fn become_launcher(arguments: &[OsString]) -> ! {
     exit(if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
+/// Makes this the working directory, from which the ranks inherit it. Ends the process with a
+/// message if that fails.
+fn enter(folder: &Path) {
+    if let Err(e) = std::env::set_current_dir(folder) {
+        signal::set_default(Signal::PIPE);
+        eprintln!(
+            "*** gasnetrun: --wdir {} cannot be entered: {e}\n***   Name a folder that exists.",
+            folder.display()
+        );
+        exit(1)
+    }
+    if let Ok(path) = std::env::current_dir()
+        && let Ok(path) = CString::new(path.into_os_string().into_encoded_bytes())
+    {
+        // SAFETY: this process has one thread.
+        unsafe { sys::environment::set(c"PWD", &path) };
+    }
+}
+
 fn main() {
     match run_command() {
         Ok(code) => exit(code),
@@ -119,6 +144,10 @@ fn run_command() -> Result<i32, Refusal> {
         Wish::Usage => print_and_exit(USAGE),
         Wish::Version => print_and_exit(concat!("gasnetrun ", env!("CARGO_PKG_VERSION"), "\n")),
     };
+    for (name, value) in &o.set {
+        // SAFETY: this process has one thread.
+        unsafe { sys::environment::set(name, value) };
+    }
     look_for(&o.pass_on);
     let size = o.ranks.ok_or_else(|| {
         Refusal::new("the number of ranks is missing", "Give it: gasnetrun -n N program")
@@ -128,6 +157,14 @@ fn run_command() -> Result<i32, Refusal> {
     })?;
     let plan = o.plan(size, program);
     let hosts = o.hosts.unwrap_or(1);
+    if o.spawner != StartMethod::Fork
+        && let Some(option) = plan.own_option()
+    {
+        return Err(Refusal::new(
+            format!("{option} works only for ranks that gasnetrun starts itself"),
+            "Omit -spawner, or write the launcher's own option into MPIRUN_CMD or PMIRUN_CMD.",
+        ));
+    }
     let foreign = match o.spawner {
         StartMethod::Fork => None,
         StartMethod::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, hosts)?),
@@ -148,6 +185,9 @@ fn run_command() -> Result<i32, Refusal> {
     }
     if o.dry {
         return Ok(0);
+    }
+    if let Some(folder) = &o.folder {
+        enter(folder);
     }
     if let Some(arguments) = foreign {
         become_launcher(&arguments);

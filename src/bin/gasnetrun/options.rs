@@ -4,9 +4,12 @@
 //! a [`Refusal`].
 
 use gasnet::boot::launch::{CpuBinding, LaunchPlan};
+use gasnet::env::{RankSet, number};
 use gasnet::limits::MAX_RANKS;
 use lexopt::{Arg, Parser, ValueExt};
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// What starts the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +33,16 @@ pub(crate) struct Options {
     pub(crate) prefix: bool,
     pub(crate) fixed_addresses: bool,
     pub(crate) no_cut_off: bool,
+    /// Seconds after which the job ends.
+    pub(crate) timeout: Option<f64>,
+    /// The folder of a file for each rank and stream.
+    pub(crate) output: Option<PathBuf>,
+    /// Names and values of variables to set for the ranks.
+    pub(crate) set: Vec<(CString, CString)>,
+    /// Where the ranks begin.
+    pub(crate) folder: Option<PathBuf>,
+    /// The ranks that gdb starts.
+    pub(crate) gdb: Option<RankSet>,
     pub(crate) program: Option<OsString>,
     pub(crate) args: Vec<OsString>,
 }
@@ -46,6 +59,9 @@ impl Options {
             prefix: self.prefix,
             fixed_addresses: self.fixed_addresses,
             verbose: self.verbose,
+            timeout: self.timeout,
+            output: self.output.clone(),
+            gdb: self.gdb.clone(),
         }
     }
 }
@@ -77,7 +93,7 @@ impl From<lexopt::Error> for Refusal {
     }
 }
 
-fn number(what: &str, value: &OsString, most: u32) -> Result<u32, Refusal> {
+fn count(what: &str, value: &OsString, most: u32) -> Result<u32, Refusal> {
     let n = value.to_str().and_then(|v| v.parse::<u32>().ok());
     n.filter(|n| (1..=most).contains(n)).ok_or_else(|| {
         Refusal::new(
@@ -117,6 +133,53 @@ fn bind(value: &OsStr) -> Result<CpuBinding, Refusal> {
     }
 }
 
+fn seconds(value: &OsStr) -> Result<f64, Refusal> {
+    let text = value.to_string_lossy();
+    number::parse_fraction(&text).filter(|s| *s > 0.0).ok_or_else(|| {
+        Refusal::new(
+            format!("--timeout {text} is not a number of seconds"),
+            "Give a number above 0, such as 300 or 0.5.",
+        )
+    })
+}
+
+/// A path that means the same in any working directory.
+fn absolute(value: &OsStr) -> Result<PathBuf, Refusal> {
+    std::path::absolute(value).map_err(|e| {
+        Refusal::new(
+            format!("--output {} cannot be used: {e}", value.to_string_lossy()),
+            "Name a folder.",
+        )
+    })
+}
+
+/// A name, and the value behind it.
+fn assignment(value: &OsStr) -> Result<(CString, Option<CString>), Refusal> {
+    let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
+    let bytes = value.as_bytes();
+    let (name, value) = match bytes.iter().position(|b| *b == b'=') {
+        Some(at) => (text(&bytes[..at]), Some(text(&bytes[at + 1..]))),
+        None => (text(bytes), None),
+    };
+    if name.is_empty() {
+        return Err(Refusal::new(
+            format!("--env {} has no name", String::from_utf8_lossy(bytes)),
+            "Give NAME=VALUE, or NAME.",
+        ));
+    }
+    Ok((name, value))
+}
+
+fn ranks(value: &OsStr) -> Result<RankSet, Refusal> {
+    let text = value.to_string_lossy();
+    RankSet::parse(&text).ok_or_else(|| {
+        Refusal::new(
+            format!("--gdb {text} is not a list of ranks"),
+            "Give ranks such as 0,2-3, or * for all.",
+        )
+    })
+}
+
 /// The value of the long option `-name`, if it is the next argument: after `=`, or in the argument
 /// after.
 fn single_dash(parser: &mut Parser, name: &str) -> Result<Option<OsString>, lexopt::Error> {
@@ -151,6 +214,11 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
         prefix: false,
         fixed_addresses: false,
         no_cut_off: false,
+        timeout: None,
+        output: None,
+        set: Vec::new(),
+        folder: None,
+        gdb: None,
         program: None,
         args: Vec::new(),
     };
@@ -161,7 +229,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             continue;
         }
         if let Some(value) = single_dash(&mut parser, "-np")? {
-            o.ranks = Some(number("-np", &value, MAX_RANKS)?);
+            o.ranks = Some(count("-np", &value, MAX_RANKS)?);
             continue;
         }
         // The argument of the next option; one of several letters is read in several steps.
@@ -172,9 +240,9 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
         }
         let Some(arg) = parser.next()? else { break };
         match arg {
-            Arg::Short('n') => o.ranks = Some(number("-n", &parser.value()?, MAX_RANKS)?),
-            Arg::Short('N') => o.hosts = Some(number("-N", &parser.value()?, MAX_RANKS)?),
-            Arg::Short('c') => o.cores = number("-c", &parser.value()?, MAX_RANKS)?,
+            Arg::Short('n') => o.ranks = Some(count("-n", &parser.value()?, MAX_RANKS)?),
+            Arg::Short('N') => o.hosts = Some(count("-N", &parser.value()?, MAX_RANKS)?),
+            Arg::Short('c') => o.cores = count("-c", &parser.value()?, MAX_RANKS)?,
             Arg::Short('E') => {
                 let names = parser.value()?.string()?;
                 o.pass_on.extend(names.split(',').filter(|n| !n.is_empty()).map(String::from));
@@ -186,6 +254,14 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             Arg::Long("prefix") => o.prefix = true,
             Arg::Long("no-aslr") => o.fixed_addresses = true,
             Arg::Long("no-cut-off") => o.no_cut_off = true,
+            Arg::Long("timeout") => o.timeout = Some(seconds(&parser.value()?)?),
+            Arg::Long("output") => o.output = Some(absolute(&parser.value()?)?),
+            Arg::Long("env") => match assignment(&parser.value()?)? {
+                (name, Some(value)) => o.set.push((name, value)),
+                (name, None) => o.pass_on.push(name.to_string_lossy().into_owned()),
+            },
+            Arg::Long("wdir") => o.folder = Some(parser.value()?.into()),
+            Arg::Long("gdb") => o.gdb = Some(ranks(&parser.value()?)?),
             Arg::Short('h') if argument != "-h" => return Err(unknown(&argument)),
             Arg::Short('h') | Arg::Long("help") => return Ok(Wish::Usage),
             Arg::Long("version") => return Ok(Wish::Version),
@@ -203,11 +279,24 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
 fn unknown(argument: &OsStr) -> Refusal {
     let argument = argument.to_string_lossy();
     let name = argument.trim_start_matches('-');
-    let long = ["bind", "prefix", "no-aslr", "no-cut-off", "version", "help"];
+    let long = [
+        "bind",
+        "prefix",
+        "no-aslr",
+        "no-cut-off",
+        "timeout",
+        "output",
+        "env",
+        "wdir",
+        "gdb",
+        "version",
+        "help",
+    ];
     let remedy = match name.split('=').next().unwrap_or_default() {
         "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
             "Omit it: gasnetrun starts all processes on this host.".to_string()
         }
+        "envall" | "genv" | "genvall" => "Omit it: ranks inherit all variables.".to_string(),
         name if long.contains(&name) => format!("Write two dashes: --{name}"),
         _ => "Try gasnetrun --help.".to_string(),
     };
