@@ -32,6 +32,8 @@ for page in docs/man/*.3; do
         [ "$name.3" = "${page##*/}" ] || ln -sfn "${page##*/}" "$man/man3/$name.3"
     done
 done
+completions gasnetrun gasnet_info gasnet_trace
+completion_links gasnetrun gasnetrun_portals
 doc=$destdir$docdir
 mkdir -p "$doc"
 install -m 644 *.md LICENSE-MIT LICENSE-APACHE "$doc"

@@ -1,6 +1,7 @@
 //! Prints the version and the build of this libgasnet, its environment variables, its networks,
 //! and what it knows of this system. Starts no job.
 
+use command_line::GASNET_INFO;
 use gasnet::conduit::network::networks;
 use gasnet::env;
 use gasnet::runtime::segment;
@@ -8,21 +9,6 @@ use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;
 use sys::{attach, cpu, memory, stdio};
-
-const USAGE: &str = "\
-usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]
-
-  -v, --version       versions of the library and of its interfaces
-  -b, --build         compiler, target and options of the build
-  -c, --environment   each environment variable of the library: its value and where it comes from
-  -n, --networks      networks of the library
-  -s, --system        CPUs, memory and limits of this host
-      --json          print JSON
-  -h, --help          show this text
-
-Without a section, all are printed. The exit code is 1 if the environment is printed and gasnet_init
-would reject the value of a variable.
-";
 
 /// A value that is printed as text or as JSON.
 enum Item {
@@ -265,19 +251,23 @@ fn main() {
     let mut json = false;
     let mut parser = Parser::from_env();
     let refuse = |what: String| -> ! {
-        eprintln!("*** gasnet_info: {what}\n***   Try gasnet_info --help.");
+        eprintln!("*** gasnet_info: {what}\n***   {}", GASNET_INFO.remedy());
         exit(2)
     };
     loop {
         match parser.next() {
-            Ok(Some(Arg::Short('v') | Arg::Long("version"))) => sections.push("version"),
+            Ok(Some(Arg::Short('v') | Arg::Long("versions"))) => sections.push("version"),
             Ok(Some(Arg::Short('b') | Arg::Long("build"))) => sections.push("build"),
             Ok(Some(Arg::Short('c') | Arg::Long("environment"))) => sections.push("environment"),
             Ok(Some(Arg::Short('n') | Arg::Long("networks"))) => sections.push("networks"),
             Ok(Some(Arg::Short('s') | Arg::Long("system"))) => sections.push("system"),
             Ok(Some(Arg::Long("json"))) => json = true,
             Ok(Some(Arg::Short('h') | Arg::Long("help"))) => {
-                stdio::write("gasnet_info", USAGE);
+                stdio::write(GASNET_INFO.name, &GASNET_INFO.usage());
+                exit(0)
+            }
+            Ok(Some(Arg::Long("version"))) => {
+                stdio::write(GASNET_INFO.name, &GASNET_INFO.version());
                 exit(0)
             }
             Ok(Some(other)) => refuse(other.unexpected().to_string()),

@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(debugger.command(JobRank(0), &argv), None);
         assert_eq!(debugger.at_terminal(), Some(JobRank(1)));
         let debugger = Debugger { place: DebuggerPlace::Window, ..debugger };
-        assert_eq!(debugger.command(JobRank(1), &argv).unwrap()[0], c"xterm".into());
+        assert_eq!(debugger.command(JobRank(1), &argv).unwrap()[0].as_c_str(), c"xterm");
         assert_eq!(debugger.at_terminal(), None);
     }
 }

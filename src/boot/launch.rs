@@ -142,7 +142,7 @@ fn supervisor(
     let mut options = options.clone();
     if debugger.is_some() {
         // A rank at the prompt of its debugger has all the time that the user takes.
-        options.spawn_timeout = None;
+        (options.spawn_timeout, options.no_cut_off) = (None, true);
     }
     let mut supervisor = Supervisor::new(plan.size, SignalSource::Own, &options)?;
     if let Some(debugger) = debugger {

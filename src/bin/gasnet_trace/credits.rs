@@ -11,11 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
-    name: "credits",
-    usage: "FILE... -o OUT.svg\n      draws the files of GASNET_PORTAL_CREDIT_STATS (gasnet_credits.RANK)",
-    run,
-};
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { name: "credits", run };
 
 /// A movement of credits, or a request that lacked some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

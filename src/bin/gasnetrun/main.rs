@@ -8,6 +8,7 @@
 
 mod options;
 
+use command_line::GASNETRUN;
 use gasnet::boot::launch::{LaunchPlan, run};
 use gasnet::boot::options::BootOptions;
 use gasnet::env;
@@ -19,39 +20,6 @@ use std::path::Path;
 use std::process::{Command, exit};
 use sys::signal;
 use sys::signal::Signal;
-
-const USAGE: &str = "\
-usage: gasnetrun -n N [options] [--] program [arguments]
-
-Starts the program as a job of N ranks on this host.
-
-  -n N, -np N   number of ranks
-  -N N          number of hosts (all ranks run on this host)
-  -c N          CPUs per rank: cores of each rank with --bind core
-  -E A,B,...    variables to pass on besides GASNET_* (ranks inherit all variables)
-  -v            print what is run, the process of each rank, and how the job ended
-  -t            print what would be run, and run nothing
-  -k            keep temporary files (there are none)
-  -spawner=S    what starts the ranks: fork (gasnetrun itself, the default), mpi, pmi
-  --bind B      bind each rank to CPUs: none (the default), core, numa
-  --prefix      print [rank] in front of each line of output
-  --timeout S   after S seconds print what each rank waits for, and end the job with code 124
-  --output D    send the output of rank R to D/rank-R.out and D/rank-R.err
-  --env A=B     set a variable for the ranks (--env A: the same as -E A)
-  --wdir D      start the ranks in this folder
-  --gdb RANKS   start these ranks (0,2-3 or *) under gdb: each in an xterm, or one in this terminal
-  --no-cut-off  when a rank has ended with 0, wait for the others (GASNET_NO_CUT_OFF)
-  --no-aslr     load all ranks at the same addresses
-  -h, --help    print this text
-  --version     print the version
-
-SIGUSR1 to gasnetrun prints what each rank is waiting for.
-
-Environment: GASNET_SPAWN_TIMEOUT, GASNET_EXITTIMEOUT; for -spawner=mpi and pmi the command
-templates MPIRUN_CMD (default: mpirun -np %N %C) and PMIRUN_CMD (default: srun --mpi=pmi2 -n %N %C),
-where %N is the number of ranks, %M of hosts, %P the program, %A its arguments, %C both, %D the
-current directory.
-";
 
 /// Prints a text and exits; silently if the reader has closed the pipe.
 fn print_and_exit(text: &str) -> ! {
@@ -141,8 +109,8 @@ fn main() {
 fn run_command() -> Result<i32, Refusal> {
     let o = match options::parse(Parser::from_env())? {
         Wish::Run(options) => options,
-        Wish::Usage => print_and_exit(USAGE),
-        Wish::Version => print_and_exit(concat!("gasnetrun ", env!("CARGO_PKG_VERSION"), "\n")),
+        Wish::Usage => print_and_exit(&GASNETRUN.usage()),
+        Wish::Version => print_and_exit(&GASNETRUN.version()),
     };
     for (name, value) in &o.set {
         // SAFETY: this process has one thread.

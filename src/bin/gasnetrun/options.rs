@@ -3,6 +3,7 @@
 //! Called by `main`. Invariant: nothing is printed here and no process ends; invalid arguments are
 //! a [`Refusal`].
 
+use command_line::GASNETRUN;
 use gasnet::boot::launch::{CpuBinding, LaunchPlan};
 use gasnet::env::{RankSet, number};
 use gasnet::limits::MAX_RANKS;
@@ -89,7 +90,7 @@ impl Refusal {
 
 impl From<lexopt::Error> for Refusal {
     fn from(e: lexopt::Error) -> Refusal {
-        Refusal::new(e.to_string(), "Try gasnetrun --help.")
+        Refusal::new(e.to_string(), GASNETRUN.remedy())
     }
 }
 
@@ -279,26 +280,15 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
 fn unknown(argument: &OsStr) -> Refusal {
     let argument = argument.to_string_lossy();
     let name = argument.trim_start_matches('-');
-    let long = [
-        "bind",
-        "prefix",
-        "no-aslr",
-        "no-cut-off",
-        "timeout",
-        "output",
-        "env",
-        "wdir",
-        "gdb",
-        "version",
-        "help",
-    ];
     let remedy = match name.split('=').next().unwrap_or_default() {
         "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
             "Omit it: gasnetrun starts all processes on this host.".to_string()
         }
         "envall" | "genv" | "genvall" => "Omit it: ranks inherit all variables.".to_string(),
-        name if long.contains(&name) => format!("Write two dashes: --{name}"),
-        _ => "Try gasnetrun --help.".to_string(),
+        name if GASNETRUN.long_names().any(|long| long == name) => {
+            format!("Write two dashes: --{name}")
+        }
+        _ => GASNETRUN.remedy(),
     };
     Refusal::new(format!("the option {argument} is not known"), remedy)
 }
@@ -369,6 +359,29 @@ mod tests {
         let plan = o.plan(size, program);
         if let Ok(arguments) = command("MPIRUN_CMD", &template.to_string_lossy(), &plan, 1) {
             assert!(!arguments.is_empty(), "a command has a program");
+        }
+    }
+
+    /// Every option of the table is read, and what it says of values holds.
+    #[test]
+    fn the_options_of_the_table_are_read() {
+        use command_line::OptionValue;
+        for option in GASNETRUN.options {
+            let value = match option.value {
+                OptionValue::OneOf(_, words) => words[0],
+                OptionValue::Any("A=B") => "A=B",
+                _ => "1",
+            };
+            for name in option.names {
+                let words = match (option.value, name.ends_with('=')) {
+                    (OptionValue::Nothing, _) => vec![name.to_string()],
+                    (_, true) => vec![format!("{name}{value}")],
+                    (_, false) => vec![name.to_string(), value.to_string()],
+                };
+                let read = parse(Parser::from_args(words.into_iter().chain(["prog".into()])));
+                let Ok(Wish::Run(o)) = read else { panic!("{name}: {read:?}") };
+                assert_eq!(o.program, Some("prog".into()), "{name}");
+            }
         }
     }
 
