@@ -4,7 +4,10 @@
 # its sample, and the next commit meets other cases.
 # Each script of ci/ counts as one test, as does each Rust test and each case of the C programs.
 # Each step prints its minutes. The last line is the sum: `N passed, N failed, N skipped`.
+# On a terminal, a line on standard error says which step runs, and how long the rest takes if the
+# steps take as long as the last time.
 set -u
+if [ -t 2 ]; then exec 3>&2; fi
 exec 2>&1
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -16,14 +19,32 @@ passed=0
 failed=0
 skipped=0
 
+# What the steps took the last time: names and seconds.
+before=$log/.seconds
+# The launchers are three.
+all_steps=$((2 + $(grep -c '^ *\(if .*then \)\?\(step\|tests\) ' "$0")))
+done_steps=0
+
+# progress NAME: shows that a step begins.
+progress() {
+    done_steps=$((done_steps + 1))
+    { true >&3; } 2>/dev/null || return 0
+    left=$(awk 'FILENAME == ARGV[1] { done[$1] = 1; next } !($1 in done) { n += $2 } END { if (n) print int(n / 60 + 0.5) }' \
+        "$before.new" "$before" 2>/dev/null)
+    printf '\r\033[K[%s of %s%s] %s' $done_steps "$all_steps" "${left:+, about $left min left}" "$1" >&3
+}
+
 # timed NAME COMMAND...: runs the command into its log; sets $code to its exit code, $took to
 # minutes.
 timed() {
     name=$1
     shift
     began=$(date +%s)
-    "$@" >"$log/$name.log" 2>&1
+    progress "$name"
+    "$@" >"$log/$name.log" 2>&1 3>&-
     code=$?
+    { printf '\r\033[K' >&3; } 2>/dev/null
+    echo "$name $(($(date +%s) - began))" >>"$before.new"
     took=$(echo "$began $(date +%s)" | awk '{ printf "%4.1f min", ($2 - $1) / 60 }')
 }
 
@@ -105,6 +126,7 @@ sum() {
 }
 
 echo "SEED=$SEED"
+: >"$before.new"
 start=$(date +%s)
 step tools ci/tools.sh pkg-config +cmake +gfortran +qemu-user:qemu-x86_64
 step build ci/build.sh build
@@ -141,6 +163,7 @@ tests exits ci/launchers.sh any timeout 600 \
     --skip fault
 tests runner timeout 600 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
+mv "$before.new" "$before"
 echo "SEED=$SEED repeats this sample; logs are in $log; $((($(date +%s) - start) / 60)) minutes in all"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -72,6 +72,7 @@ pub mod outcome;
 pub mod packaging;
 mod processes;
 pub mod program;
+pub mod progress;
 pub mod refusals;
 pub mod reports;
 pub mod sample;

@@ -15,6 +15,7 @@
 //! holds the names that a walk visited. Of cases that differ only in the rank, a walk visits
 //! one each before a second of any: a walk cut off early has seen every case from some rank.
 
+use capi_tests::progress::{WorkExtent, WorkProgress};
 use capi_tests::sample::{self, SampleRandom};
 use capi_tests::{TestCase, build_trees, cases, exits, job_launcher, killer, scribbles, test_job};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
     };
     let end = Instant::now() + Duration::from_secs_f64(60.0 * minutes.unwrap_or_default());
     let start = Instant::now();
+    let mut progress = WorkProgress::new(WorkExtent::Time(end - start));
     let (mut passed, mut failed) = (0u64, 0u64);
     let mut skipped: Vec<String>;
     let from = match &word {
@@ -85,7 +87,10 @@ fn main() -> ExitCode {
             if Instant::now() >= end {
                 break 'soak;
             }
-            match (case.run)() {
+            progress.begin(&case.name);
+            let result = (case.run)();
+            progress.end();
+            match result {
                 Ok(()) => passed += 1,
                 Err(trouble) => {
                     failed += 1;
@@ -102,6 +107,7 @@ fn main() -> ExitCode {
         round += 1;
         done = 0;
     }
+    drop(progress);
     skipped.iter().for_each(|line| say(line.clone()));
     say(format!(
         "{} commit {} from {from} to round {round} case {done}: {} cases in {:.0} minutes, {passed} passed, {failed} failed, {} skipped{}",
@@ -219,12 +225,16 @@ fn visit(
         test_job::together();
     }
     let start = Instant::now();
+    let progress = Mutex::new(WorkProgress::new(WorkExtent::Pieces(cases.len())));
+    let show = || progress.lock().unwrap_or_else(PoisonError::into_inner);
     let cases = Mutex::new(cases);
     let sums = Mutex::new((0u64, 0u64, note, appended("tally.txt")));
     let next = || cases.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = || {
         while let Some(TestCase { name, run, .. }) = next() {
+            show().begin(&name);
             let result = run();
+            show().end();
             let (passed, failed, note, tally) =
                 &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);
             note(&name, if result.is_ok() { "passed" } else { "FAILED" });

@@ -22,8 +22,10 @@ mod plots;
 mod ratio_table;
 
 use bench_system::{BenchSystem, LINE, TURNS, Turn};
+use capi_tests::progress::{WorkExtent, WorkProgress};
 use columns::RowFigures;
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 const USAGE: &str =
@@ -114,16 +116,22 @@ fn run() -> Result<(), String> {
     }
     let mut rounds: Vec<Vec<RowFigures>> = Vec::new();
     let mut moved = 0;
+    let mut progress = WorkProgress::new(WorkExtent::Pieces(options.rounds * TURNS.len()));
     for round in 0..options.rounds {
-        eprintln!("bench: round {} of {}", round + 1, options.rounds);
+        if !io::stderr().is_terminal() {
+            eprintln!("bench: round {} of {}", round + 1, options.rounds);
+        }
         let mut all = vec![RowFigures::default(); systems.len()];
         for &turn in TURNS {
+            progress.begin(&format!("bench: round {} of {}", round + 1, options.rounds));
             let (figures, steady) = take(turn, &systems, &options)?;
+            progress.end();
             moved += usize::from(!steady);
             all.iter_mut().zip(figures).for_each(|(all, these)| all.add(these));
         }
         rounds.push(all);
     }
+    drop(progress);
     if moved > 0 {
         eprintln!(
             "bench: the host moved the CPUs within {moved} turns, each time that they were tried"
