@@ -202,6 +202,15 @@ fn a_debugger_for_some_ranks() {
     install("gdb", "#!/bin/sh\necho \"debugger $GASNET_RANK $1 $2\"\nshift 2\n\"$@\"\n");
     let o = start(&["--gdb", "1"], "");
     o.gives(0).says("debugger 1 -q --args\n").says("rank 1 runs").never_says("debugger 0");
+    // A debugger that goes on after the program; the launcher sleeps meanwhile.
+    install("slow", "#!/bin/sh\nexec /bin/sleep 1.5\n");
+    let ticks = "read -r line </proc/$PPID/stat; set -- $line; echo \"ticks $((${14} + ${15}))\"";
+    install("gdb", &format!("#!/bin/sh\nshift 2\n\"$@\"\nslow\n{ticks}\n"));
+    let o = start(&["--gdb", "1"], "");
+    o.gives(0).never_says("***");
+    let used = o.out.lines().find_map(|l| l.strip_prefix("ticks ")?.parse::<u32>().ok());
+    assert!(used.is_some_and(|ticks| ticks < 20), "{o:#?}");
+    install("gdb", "#!/bin/sh\necho \"debugger $GASNET_RANK $1 $2\"\nshift 2\n\"$@\"\n");
     // Its output is not sent elsewhere.
     let to = folder.path("out");
     start(&["--gdb", "1", "--output", &to], "")

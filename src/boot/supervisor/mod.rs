@@ -341,7 +341,8 @@ impl Supervisor {
         }
         if self.exit.is_open() {
             deadlines.push(self.timeout.and_then(|t| t.deadline(&self.status)));
-            let exited = self.ranks.iter().filter_map(|r| Some(r.query_at(r.exited_at?, now)));
+            let unknown = self.ranks.iter().filter(|r| r.own_end.is_none());
+            let exited = unknown.filter_map(|r| Some(r.query_at(r.exited_at?, now)));
             deadlines.push(exited.min());
         }
         if self.signals.needs_looks() {
