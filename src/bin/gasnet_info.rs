@@ -3,7 +3,7 @@
 
 use command_line::GASNET_INFO;
 use gasnet::conduit::network::networks;
-use gasnet::env;
+use gasnet::env::{self, Likeness, UnknownVariable};
 use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
@@ -127,6 +127,9 @@ fn build() -> Item {
     ])
 }
 
+const UNREAD: &str = "environment, but not read by this library";
+const OF_OTHERS: &str = "environment, of other implementations of GASNet, without effect here";
+
 /// The library's variables and unknown ones; whether any would be rejected.
 fn environment() -> (Vec<Item>, bool) {
     let mut bad = false;
@@ -148,12 +151,17 @@ fn environment() -> (Vec<Item>, bool) {
             ])
         })
         .collect();
-    all.extend(env::unknown().into_iter().map(|(name, near)| {
+    all.extend(env::unknown().into_iter().map(|UnknownVariable { name, likeness }| {
+        let (source, near) = match likeness {
+            Likeness::Misspelt(near) => (UNREAD, Item::text(near)),
+            Likeness::Upstream => (OF_OTHERS, Item::Nothing),
+            Likeness::None => (UNREAD, Item::Nothing),
+        };
         Item::Record(vec![
             ("name", Item::Text(name.clone())),
             ("value", env::lookup(&name).map_or(Item::Nothing, Item::Text)),
-            ("source", Item::text("environment, but not read by this library")),
-            ("did you mean", near.map_or(Item::Nothing, Item::text)),
+            ("source", Item::text(source)),
+            ("did you mean", near),
         ])
     }));
     (all, bad)

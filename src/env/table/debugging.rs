@@ -1,7 +1,7 @@
 //! Variables for debugging: messages, checks, stacks, debuggers, debug malloc, and aids of the
 //! tests.
 
-use crate::env::kinds::{FillPattern, FreeText, Ranks, Signals, YesNo};
+use crate::env::kinds::{FaultName, FillPattern, FreeText, Ranks, Signals, YesNo};
 use crate::env::variable::variables;
 
 variables! {
@@ -69,9 +69,9 @@ variables! {
     MALLOCNODES: Ranks;
 
     /// Test aid: at exit each rank writes the counters of its Portals interface to the file
-    /// with this path, a dot and the rank.
+    /// with this path, a dot and the rank. It is made in gasnet_init.
     TEST_COUNTERS: FreeText;
 
     /// Test builds only: the planted fault to switch on.
-    TEST_FAULT: FreeText;
+    TEST_FAULT: FaultName;
 }
