@@ -162,9 +162,9 @@ impl GasnetJob {
                     self.limits.local
                 ),
                 format_args!(
-                    "Request at most what gasnet_getMaxLocalSegmentSize() returns; \
-                     GASNET_MAX_SEGSIZE sets that limit within the memory of this host and its \
-                     processes."
+                    "Request at most what gasnet_getMaxLocalSegmentSize() returns; what limits it \
+                     is {}.",
+                    self.limits.bounded_by
                 ),
             );
             return Err(GasnetError::BadArg);
@@ -180,7 +180,7 @@ impl GasnetJob {
                 ),
                 format_args!(
                     "Request smaller segments in all ranks (GASNET_MAX_SEGSIZE bounds them), or \
-                     raise the limits of the process (ulimit -v, ulimit -f)."
+                     free what the system names."
                 ),
             )
         });

@@ -261,6 +261,26 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above; its methods do not touch the memory.
 unsafe impl Sync for Mapping {}
 
+/// Why a mapping of so many bytes was refused just now. Names `ulimit -v` where that is the cause.
+#[cold]
+fn not_mapped(bytes: usize) -> io::Error {
+    let e = io::Error::last_os_error();
+    match (super::limits::address_space(), address_space_left()) {
+        (Some(limit), Some(left))
+            if e.raw_os_error() == Some(libc::ENOMEM) && bytes as u64 > left =>
+        {
+            io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!(
+                    "{bytes} bytes are more than the {left} bytes of address space that this \
+                     process has left of {limit} (ulimit -v)"
+                ),
+            )
+        }
+        _ => e,
+    }
+}
+
 impl Mapping {
     fn map(fd: i32, offset: u64, bytes: usize, prot: i32, flags: i32) -> io::Result<Mapping> {
         // SAFETY: no address is given, so no existing mapping is replaced.
@@ -268,7 +288,7 @@ impl Mapping {
             libc::mmap(core::ptr::null_mut(), bytes, prot, flags, fd, offset as libc::off_t)
         };
         if p == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+            return Err(not_mapped(bytes));
         }
         let base =
             NonNull::new(p.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
@@ -303,7 +323,7 @@ impl Mapping {
             libc::mmap(rest.as_ptr().cast(), bytes, prot, flags, fd, offset as libc::off_t)
         };
         if p == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
+            return Err(not_mapped(bytes));
         }
         rest.len = bytes;
         Ok(rest)
