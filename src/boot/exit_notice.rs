@@ -7,7 +7,7 @@
 //! only the process that joined acts; its forked children are not part of the job.
 
 use super::control_memory::ControlMemory;
-use super::control_message::ControlHead;
+use super::control_message::{ControlHead, ControlKind};
 use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
 use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire};
@@ -252,6 +252,17 @@ impl ExitNotice {
             let message = ControlHead::decided(own).bytes();
             let _ = socket::send(fd.as_fd(), &message, false);
         }
+    }
+
+    /// Whether an error with this hash is printed by another rank of this host to the same file,
+    /// and the supervisor prints that this rank has it too. Async-signal-safe.
+    pub fn is_error_folded(&self, hash: u32) -> bool {
+        let Some(fd) = self.socket.as_ref().filter(|_| self.is_member()) else { return false };
+        let Some(file) = sys::descriptor::inode(2) else { return false };
+        let hash = hash ^ (file ^ (file >> 32)) as u32;
+        let message = ControlHead::new(ControlKind::ErrorWithheld).bytes();
+        self.memory.withhold_error(self.local_rank, hash, sys::clock::now_ns())
+            && socket::send(fd.as_fd(), &message, false).is_ok()
     }
 
     /// Has the kernel interrupt this process by [`signal::notice`] when the supervisor sends

@@ -21,6 +21,7 @@
 //! | [`exit_notice`] | how a rank makes and receives the decision to end the job |
 //! | [`exit_protocol`] | the messages by which ranks without a supervisor carry it |
 //! | [`control_memory`] | that decision and one record per rank, in shared memory; [`decision`] |
+//! | `error_folds` | the same error of many ranks, printed once |
 //! | [`control_message`] | the messages between a rank and its supervisor |
 //! | [`rank_id`] | what makes a process a rank: numbers and descriptors |
 //! | [`rank_variables`] | GASNET_RANK, GASNET_SIZE, GASNET_LOCAL_RANK |
@@ -35,6 +36,7 @@ mod debugger;
 pub mod decision;
 mod detect;
 pub mod error;
+mod error_folds;
 pub mod exit_notice;
 pub mod exit_protocol;
 mod foreign;

@@ -19,11 +19,13 @@
 //! | `job_timeout` | how long the job may run |
 //! | `job_signals` | the signals of the supervisor |
 //! | `rank_output` | where the ranks print |
+//! | `folded_errors` | which ranks have an error that one has printed |
 //! | `prefix` | output of the ranks, with the rank in front of each line |
 
 mod barrier_exchange;
 mod connections;
 mod exit_progress;
+mod folded_errors;
 mod job_signals;
 mod job_timeout;
 mod late_ranks;
@@ -46,6 +48,7 @@ use crate::report;
 use barrier_exchange::InvalidMessage;
 use connections::{Connections, JoinRequest};
 use exit_progress::ExitProgress;
+use folded_errors::FoldedErrors;
 use job_signals::JobSignals;
 pub(super) use job_signals::OF_FRONT;
 pub use job_signals::SignalSource;
@@ -96,6 +99,7 @@ pub struct Supervisor {
     launchers: Launchers,
     late: LateRanks,
     status: StatusRequest,
+    errors: FoldedErrors,
     /// When a request to end the job was passed on.
     end_requested_at: Option<u64>,
     output: RankOutput,
@@ -143,6 +147,7 @@ impl Supervisor {
             launchers: Launchers::default(),
             late: LateRanks::new(options.spawn_timeout),
             status: StatusRequest::default(),
+            errors: FoldedErrors::default(),
             end_requested_at: None,
             output: RankOutput::default(),
             reader: JobRank(0),
@@ -312,7 +317,9 @@ impl Supervisor {
             }
             self.output.streams_mut().iter_mut().for_each(PrefixedStream::pass_on);
             self.status.check(self.control, &self.ranks);
+            self.errors.check(clock::now_ns(), self.control, &self.ranks);
         }
+        self.errors.report(self.control, &self.ranks);
         self.output.streams_mut().iter_mut().for_each(PrefixedStream::finish);
         let decided = || self.control.decision().map_or(0, |d| d.code);
         let code = match (self.exit.code(), self.ends.late_crash) {
@@ -336,6 +343,7 @@ impl Supervisor {
         polled.extend(self.output.streams().iter().map(|s| entry(s.fd())));
         let mut deadlines =
             vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
+        deadlines.push(self.errors.deadline());
         if self.exit.is_running() {
             deadlines.push(self.late.deadline());
         }
@@ -559,6 +567,7 @@ impl Supervisor {
             ControlKind::ExchangePart => {
                 barrier_exchange::contribute(&mut self.ranks, i, head, data)?
             }
+            ControlKind::ErrorWithheld => self.errors.notice(clock::now_ns()),
             // Usually in the control memory already, where every round looks for it.
             ControlKind::ExitDecided => {
                 if let Some(decision) = head.decision().filter(|d| d.rank == Some(r.rank)) {

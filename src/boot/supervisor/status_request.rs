@@ -204,7 +204,7 @@ fn report_cut_off(
 }
 
 /// `rank 3`, or `ranks 0-2, 5`, of ascending numbers.
-fn named(ranks: &[u32]) -> String {
+pub(super) fn named(ranks: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &rank in ranks {
         match runs.last_mut() {
