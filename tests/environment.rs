@@ -19,7 +19,9 @@ fn page() -> String {
          - Yes or no is written Y, YES, 1, N, NO or 0.\n\
          - A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x. It may\n  \
            have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
-         - Ranks are written as 0,2-4 or *, signals as SEGV,INT or *.\n\n\
+         - Ranks are written as 0,2-4 or *, signals as SEGV,INT or *.\n\
+         - Rank 0 reports a GASNET_ name that is probably misspelt. GASNET_QUIET=1 silences that.\n  \
+           GASNET_VERBOSEENV=1 reports every GASNET_ name that the library does not read.\n\n\
          This page is generated from `src/env/table` by `UPDATE=1 cargo test --test environment`.\n",
     );
     for subject in SUBJECTS {
@@ -70,7 +72,8 @@ fn manual() -> String {
          .I Yes or no\nis written Y, YES, 1, N, NO or 0.\n\
          A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x.\n\
          It may have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
-         Ranks are written as 0,2\\-4 or *, signals as SEGV,INT or *.\n",
+         Ranks are written as 0,2\\-4 or *, signals as SEGV,INT or *.\n\
+         Rank 0 reports a GASNET_ name that is probably misspelt, unless GASNET_QUIET is set.\n",
     );
     for subject in SUBJECTS {
         writeln!(page, ".SH {}", subject.title.to_uppercase()).expect("a string takes all");

@@ -5,10 +5,10 @@ use crate::env::kinds::{FaultName, FillPattern, FreeText, Ranks, Signals, YesNo}
 use crate::env::variable::variables;
 
 variables! {
-    /// If set, even to nothing, rank 0 prints each variable that is read.
+    /// If set, even to nothing, rank 0 prints each variable that is read, and names that are not.
     VERBOSEENV: FreeText;
 
-    /// Print no warnings at start.
+    /// Print no warnings at start, such as that of a misspelt name.
     QUIET: YesNo = false;
 
     /// Check each call for misuse of locks, no-interrupt sections, handlers, handles, alignment,
