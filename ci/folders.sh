@@ -101,8 +101,8 @@ tool() {
     chmod 755 "$destdir$bindir/$name"
 }
 
-# completions PROGRAM...: installs the files by which shells complete the options of programs, where
-# the shells look for files of packages.
+# completions PROGRAM...: installs the files by which shells complete the options of programs,
+# where the shells look for files of packages.
 completions() {
     for program in "$@"; do
         install -D -m 644 "completions/bash/$program" "$destdir$below/share/bash-completion/completions/$program"

@@ -402,7 +402,7 @@ mod tests {
             ("gasnet_info", "gasnet_info --js", "--json"),
             ("gasnet_trace", "gasnet_trace su", "summary"),
             ("gasnet_trace", "gasnet_trace summary --by op", "operation"),
-            ("ptlrun", "ptlrun --he", "--help"),
+            ("ptlrun", "ptlrun --ver", "--version"),
         ] {
             if let Some(offered) = offers(program, line) {
                 assert_eq!(offered, [wanted], "{line}");

@@ -1,7 +1,7 @@
 //! The tables of the programs.
 //!
-//! Read by the programs through [`super::ProgramTable`]. Invariant: a program accepts the options of
-//! its table and no others.
+//! Read by the programs through [`super::ProgramTable`]. Invariant: a program accepts the options
+//! of its table and no others.
 
 use super::OptionValue::{Any, File, Folder, Nothing, OneOf};
 use super::{Operands, OptionRow, OptionValue, ProgramTable, SubcommandRow};

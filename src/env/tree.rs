@@ -1,7 +1,7 @@
 //! Trees of collectives, as variables and files name them: a kind and its fan-out.
 //!
-//! Used by the kinds of variables; `extended::coll` says which ranks are neighbours. Invariant: the
-//! fan-out is one that the kind can have. Imports nothing.
+//! Used by the kinds of variables; `extended::coll` says which ranks are neighbours. Invariant:
+//! the fan-out is one that the kind can have. Imports nothing.
 
 /// How the ranks below a node are divided among its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

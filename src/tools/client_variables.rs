@@ -1,5 +1,6 @@
 //! Environment variables of clients (`gasnett_getenv_*`), the `ENV parameter:` lines of
-//! GASNET_VERBOSEENV, and the warnings of misspelt names. Called by `capi::tools`. The library's own variables are in [`crate::env`].
+//! GASNET_VERBOSEENV, and the warnings of misspelt names. Called by `capi::tools`. The library's
+//! own variables are in [`crate::env`].
 
 use crate::env::{self, Likeness, UnknownVariable, number};
 use crate::report;

@@ -1,7 +1,7 @@
 //! The progress of long work, on one line of standard error, which is rewritten.
 //!
-//! Called by `soak` and `bench`. Invariant: nothing is printed unless standard error is a terminal,
-//! and nothing is left of the line.
+//! Called by `soak` and `bench`. Invariant: nothing is printed unless standard error is a
+//! terminal, and nothing is left of the line.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// Longer lines would not be rewritten on a narrow terminal.
 const WIDTH: usize = 79;
 
-/// How far some work has come.
+/// The progress of some work.
 #[derive(Debug)]
 pub struct WorkProgress {
     began: Instant,
