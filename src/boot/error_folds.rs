@@ -9,7 +9,7 @@
 //! ```text
 //! rank 5                        ranks 0-4, 6-63                     supervisor
 //!   claims a slot of the table    find the claim in the table
-//!   prints the error              record it, one message ---------> 0.2 s later: "ranks 0-63: ..."
+//!   prints the error              record it, one message --------> 0.2 s later: "ranks 0-63"
 //! ```
 //!
 //! A claim is one word: the hash of text and file, the time, the rank. So the first text is never

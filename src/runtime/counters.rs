@@ -39,7 +39,7 @@ impl StatsFile {
         let name = CString::new(path.as_str()).unwrap_or_default();
         let fd = sys::file::open_for_lines(&name).unwrap_or_else(|e| {
             report::fatal(
-                format_args!("{variable}: the file {path} cannot be written: {e}"),
+                format_args!("{variable}: the files {prefix}.RANK cannot be written: {e}"),
                 format_args!("{remedy}, or unset it."),
             )
         });

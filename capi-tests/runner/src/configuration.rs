@@ -224,12 +224,12 @@ fn files_that_cannot_be_written() -> Result<(), Failure> {
         (
             "export GASNET_TEST_COUNTERS=/no/such/x",
             1,
-            "GASNET_TEST_COUNTERS: the file /no/such/x.1 cannot be written: No such file or directory",
+            "GASNET_TEST_COUNTERS: the files /no/such/x.RANK cannot be written: No such file or directory",
         ),
         (
             "mkdir gasnet_credits.1; export GASNET_PORTAL_CREDIT_STATS=1",
             1,
-            "GASNET_PORTAL_CREDIT_STATS: the file gasnet_credits.1 cannot be written: Is a directory",
+            "GASNET_PORTAL_CREDIT_STATS: the files gasnet_credits.RANK cannot be written: Is a directory",
         ),
         (
             "ln -s /dev/full full.0; export GASNET_TEST_COUNTERS=$PWD/full",

@@ -70,7 +70,7 @@ impl Options {
 /// What the user wants.
 #[derive(Debug)]
 pub(crate) enum Wish {
-    Run(Options),
+    Run(Box<Options>),
     Usage,
     Version,
 }
@@ -273,7 +273,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             Arg::Short(_) | Arg::Long(_) => return Err(unknown(&argument)),
         }
     }
-    Ok(Wish::Run(o))
+    Ok(Wish::Run(Box::new(o)))
 }
 
 /// Rejects an option.
