@@ -239,7 +239,19 @@ fn files_that_cannot_be_written() -> Result<(), Failure> {
     ] {
         expect(&format!("{script}; {job}"), code, text)?;
     }
-    Ok(())
+    let leaks = "#define GASNET_DEBUGMALLOC 1\n#include <gasnet.h>\n#include <gasnet_tools.h>\n\
+        int main(int argc, char **argv) {\n\
+        \x20   gasnet_init(&argc, &argv);\n\
+        \x20   return gasnett_debug_malloc(100) == NULL;\n\
+        }\n";
+    expect(
+        &format!(
+            "export GASNET_MALLOCFILE=/no/such/x; exec {}",
+            self::program("leaks", leaks)?.display()
+        ),
+        0,
+        "GASNET_MALLOCFILE: the report cannot be written to /no/such/x\n",
+    )
 }
 
 /// What limits memory is named.
