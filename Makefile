@@ -27,6 +27,9 @@
 #                                 into the tables and drawings of docs/bench
 #   make bench-credits [ROUNDS=n] measures what dynamic credits cost
 #   make book                     the guide and the internals as a book in build/book/html
+#   make release                  the tarball of a release with its crates, licences and bill of
+#                                 materials, in dist/; builds from it without a network
+#   make deb rpm                  Debian and RPM packages in dist/, built and tried
 #   make headers doc clean help
 
 # Folders of an installation: also by their GNU names.
@@ -45,7 +48,7 @@ export CC CARGO SEED PORTALS PORTALS_PREFIX PORTALS_INCLUDE PORTALS_LIBS
 FOLDERS = "$(DESTDIR)" "$(PREFIX)" BINDIR="$(BINDIR)" LIBDIR="$(LIBDIR)" \
   INCLUDEDIR="$(INCLUDEDIR)" MANDIR="$(MANDIR)" DOCDIR="$(DOCDIR)" KEEP_DEBUG="$(KEEP_DEBUG)"
 
-.PHONY: all lib faults libportals demo check soak bench bench-credits headers doc portals install \
+.PHONY: release deb rpm all lib faults libportals demo check soak bench bench-credits headers doc portals install \
   install-portals uninstall uninstall-portals check-programs cross cross-check book clean help
 
 all: lib
@@ -114,7 +117,7 @@ install:
 
 portals:
 	@ci/tools.sh
-	@ci/build-portals.sh
+	@LIBDIR="$(LIBDIR)" ci/build-portals.sh
 
 install-portals:
 	@ci/install-portals.sh $(FOLDERS)
@@ -124,6 +127,15 @@ uninstall:
 
 uninstall-portals:
 	@ci/uninstall.sh install-portals $(FOLDERS)
+
+release:
+	@packaging/release.sh
+
+deb:
+	@packaging/debian.sh
+
+rpm:
+	@packaging/rpm.sh
 
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile

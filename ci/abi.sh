@@ -5,18 +5,52 @@
 # changed on purpose must be reported, or the check is worthless.
 #   ci/abi.sh            compares; ends with 77 where abidiff is not installed
 #   ci/abi.sh --write    writes ci/abi again, for an intended change (docs/guide/versions.md)
+#   ci/abi.sh --release  compares ci/abi with that of the last release: what a linked program needs
+#                        may change only together with the soname. Ends with 77 before the first.
 #   HEADERS=dir LIB=file ci/abi.sh ...    of other headers and another library
 set -eu
 cd "$(dirname "$0")/.."
 headers=${HEADERS:-include}
 lib=${LIB:-build/lib/libgasnet.so.0}
 command -v abidiff >/dev/null || {
-    echo "abidiff is not installed (Debian: apt-get install abigail-tools)"
+    echo "abidiff is not installed (Debian package abigail-tools)"
     exit 77
 }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
+
+if [ "${1:-}" = --release ]; then
+    tag=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || {
+        echo "no release is tagged yet"
+        exit 77
+    }
+    soname() { sed -n 's/.*-soname,\(libgasnet\.so\.[0-9]*\).*/\1/p'; }
+    interface() { sed -n 's/^#define GASNETI_ABI  *//p'; }
+    before=$(git show "$tag:ci/build.sh" | soname)
+    now=$(soname <ci/build.sh)
+    for file in symbols.txt types.xml; do
+        git show "$tag:ci/abi/$file" >"$work/$file"
+    done
+    if [ "$before" != "$now" ]; then
+        echo "the soname is $now, that of $tag was $before: a linked program needs nothing of it"
+        exit
+    fi
+    failed=0
+    gone=$(comm -23 "$work/symbols.txt" ci/abi/symbols.txt)
+    [ -z "$gone" ] || {
+        echo "exported by $tag, and no longer: $gone"
+        failed=1
+    }
+    # abidiff leaves out changes that no program notices.
+    abidiff --no-added-syms "$work/types.xml" ci/abi/types.xml || failed=1
+    [ "$(git show "$tag:include/gasnet_client.h" | interface)" = "$(interface <include/gasnet_client.h)" ] || {
+        echo "the interface number differs from that of $tag"
+        failed=1
+    }
+    [ $failed = 0 ] || echo "programs that are linked with $tag would not run: raise the soname (docs/guide/versions.md)"
+    exit $failed
+fi
 
 ${NM:-nm} -D --defined-only "$lib" | awk '$2 != "A" { sub(/@@.*/, "", $3); print $3, ($2 == "T" ? "function" : "data") }' |
     sort >"$work/symbols"

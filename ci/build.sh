@@ -154,8 +154,8 @@ if [ "${SHARED:-yes}" = no ]; then
 elif [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.so.0" ] ||
     [ "$tree/lib/.libportals" -nt "$tree/lib/libgasnet.so.0" ] ||
     [ src/exports.map -nt "$tree/lib/libgasnet.so.0" ] || [ "$0" -nt "$tree/lib/libgasnet.so.0" ]; then
-    # shellcheck disable=SC2086 # these are flags
-    $cc -shared -fPIC -o "$tree/lib/libgasnet.so.0.new" \
+    # shellcheck disable=SC2086 # these are flags; LDFLAGS are the user's
+    $cc -shared -fPIC ${LDFLAGS-} -o "$tree/lib/libgasnet.so.0.new" \
         -Wl,-soname,libgasnet.so.0 -Wl,--version-script=src/exports.map \
         -Wl,-z,nodelete $defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed \
         -Wl,--whole-archive "$archive" -Wl,--no-whole-archive $portals_libs \

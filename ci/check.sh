@@ -3,8 +3,11 @@
 # SEED chooses the sample. Without SEED, the commit chooses: a repeated run of one commit repeats
 # its sample, and the next commit meets other cases.
 # Each script of ci/ counts as one test, as does each Rust test and each case of the C programs.
-# Each step prints its seconds. The last line is the sum: `N passed, N failed, N skipped`.
+# Each step prints its minutes. The last line is the sum: `N passed, N failed, N skipped`.
+# On a terminal, a line on standard error says which step runs, and how long the rest takes if the
+# steps take as long as the last time.
 set -u
+if [ -t 2 ]; then exec 3>&2; fi
 exec 2>&1
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
@@ -12,6 +15,26 @@ SEED=${SEED:-$((0x$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1)))}
 export SEED
 log=build/check
 mkdir -p $log
+# What the steps took the last time: names and seconds.
+before=$log/.seconds
+# The launchers are three, the cross-builds two.
+all_steps=$((3 + $(grep -c '^ *\(if .*then \)\?\(step\|tests\) ' "$0")))
+done_steps=0
+
+# progress NAME: shows that a step begins.
+progress() {
+    done_steps=$((done_steps + 1))
+    { true >&3; } 2>/dev/null || return 0
+    left=$(awk 'FILENAME == ARGV[1] { done[$1] = 1; next } !($1 in done) { n += $2 } END { if (n) print int(n / 60 + 0.5) }' \
+        "$before.new" "$before" 2>/dev/null)
+    printf '\r\033[K[%s of %s%s] %s' $done_steps "$all_steps" "${left:+, about $left min left}" "$1" >&3
+}
+
+# ended NAME SECONDS: it has ended.
+ended() {
+    { printf '\r\033[K' >&3; } 2>/dev/null
+    echo "$1 $2" >>"$before.new"
+}
 . ci/steps.sh
 
 # libclang makes the binding to a libportals.
@@ -23,6 +46,7 @@ over_libportals() {
 }
 
 echo "SEED=$SEED"
+: >"$before.new"
 start=$(date +%s)
 step tools ci/tools.sh pkg-config +cmake +gfortran +strace +qemu-user:qemu-x86_64 +python3-pip:pip3
 step build ci/build.sh build
@@ -47,6 +71,7 @@ step imports ci/imports.sh
 step links ci/links.sh
 step workflows ci/workflows.sh
 step abi ci/abi.sh
+step abi-release ci/abi.sh --release
 step api ci/api.sh
 step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh
@@ -65,6 +90,7 @@ tests exits ci/launchers.sh any timeout 600 \
     --skip fault
 tests runner timeout 600 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
+mv "$before.new" "$before"
 echo "SEED=$SEED repeats this sample; logs are in $log; $((($(date +%s) - start) / 60)) minutes in all"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

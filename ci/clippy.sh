@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 ${CARGO:-cargo} clippy --version >/dev/null 2>&1 || {
-    echo "clippy is not installed"
+    echo "clippy is not installed (rustup component clippy)"
     exit 77
 }
 ${CARGO:-cargo} clippy --quiet --workspace --all-targets -- -D warnings

@@ -74,4 +74,4 @@ for mpi in mpich:mpiexec.hydra openmpi:mpirun.openmpi; do
 END
     fi
 done
-[ $mpis != 0 ] || echo "skipped mixed_mpi: neither mpicc.mpich nor mpicc.openmpi is installed"
+[ $mpis != 0 ] || echo "skipped mixed_mpi: needs the Debian package libmpich-dev or libopenmpi-dev"

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 ${CARGO:-cargo} fmt --version >/dev/null 2>&1 || {
-    echo "rustfmt is not installed"
+    echo "rustfmt is not installed (rustup component rustfmt)"
     exit 77
 }
 ${CARGO:-cargo} fmt --all --check

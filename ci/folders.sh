@@ -100,3 +100,19 @@ tool() {
     "$objcopy" --strip-all --remove-section=.gnu_debuglink --add-gnu-debuglink="$debug" "$1" "$destdir$bindir/$name"
     chmod 755 "$destdir$bindir/$name"
 }
+
+# completions PROGRAM...: installs the files by which shells complete the options of programs,
+# where the shells look for files of packages.
+completions() {
+    for program in "$@"; do
+        install -D -m 644 "completions/bash/$program" "$destdir$below/share/bash-completion/completions/$program"
+        install -D -m 644 "completions/zsh/_$program" "$destdir$below/share/zsh/site-functions/_$program"
+        install -D -m 644 "completions/fish/$program.fish" "$destdir$below/share/fish/vendor_completions.d/$program.fish"
+    done
+}
+
+# completion_links PROGRAM NAME: the same files for another name of a program.
+completion_links() {
+    ln -sfn "$1" "$destdir$below/share/bash-completion/completions/$2"
+    ln -sfn "$1.fish" "$destdir$below/share/fish/vendor_completions.d/$2.fish"
+}

@@ -29,5 +29,6 @@ install -m 644 "$out/libcnos.so" "$lib/libcnos.so.0"
 ln -sfn libcnos.so.0 "$lib/libcnos.so"
 install -m 644 "$out/libcnos.a" "$lib"
 tool "$out/ptlrun"
+completions ptlrun
 install -m 644 portals/capi/ptlrun.1 "$destdir$mandir/man1"
 echo "libportals3 and libcnos installed under $destdir$prefix"

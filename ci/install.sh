@@ -35,9 +35,13 @@ for page in docs/man/*.3; do
         [ "$name.3" = "${page##*/}" ] || ln -sfn "${page##*/}" "$man/man3/$name.3"
     done
 done
+completions gasnetrun gasnet_info gasnet_trace
+completion_links gasnetrun gasnetrun_portals
 doc=$destdir$docdir
 mkdir -p "$doc"
 install -m 644 *.md LICENSE-MIT LICENSE-APACHE "$doc"
+# A release has the licences of its crates.
+[ ! -e THIRD-PARTY.txt ] || install -m 644 THIRD-PARTY.txt "$doc"
 # Pages and examples keep their folders, so that the links between them hold.
 for file in examples/*.c examples/Makefile examples/*.md \
     $(find docs -name '*.md' -o -name '*.svg' -o -name '*.png'); do

@@ -10,7 +10,7 @@ table=ci/instructions.tsv
 times=200
 dir=build/instructions
 command -v valgrind >/dev/null || {
-    echo "valgrind is not installed"
+    echo "valgrind is not installed (Debian package valgrind)"
     exit 77
 }
 rm -rf $dir

@@ -30,7 +30,7 @@ need() {
         DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -y -qq --no-install-recommends $1 >/dev/null 2>&1
     fi
     for program in $2; do
-        command -v "$program" >/dev/null 2>&1 || cannot "$program is not installed (Debian: apt-get install $1)"
+        command -v "$program" >/dev/null 2>&1 || cannot "$program is not installed (Debian packages $1)"
     done
 }
 

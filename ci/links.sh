@@ -7,7 +7,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 command -v python3 >/dev/null 2>&1 || {
-    echo "python3 is not installed"
+    echo "python3 is not installed (Debian package python3)"
     exit 77
 }
 folder=${1-}

@@ -96,7 +96,7 @@ address)
     rust_tests "--skip fuzz_" "$@"
     if chosen programs "$@"; then
         command -v clang >/dev/null || {
-            echo "clang is not installed"
+            echo "clang is not installed (Debian package clang)"
             exit 77
         }
         CARGO_BUILD_TARGET=$host ci/build.sh build-address >"$logs/build-address.log" 2>&1 || {
@@ -113,7 +113,7 @@ address)
     ;;
 thread)
     [ -d "$(${RUSTC:-rustc} --print sysroot)/lib/rustlib/src/rust/library" ] || {
-        echo "the sources of the standard library are not installed"
+        echo "the sources of the standard library are not installed (rustup component rust-src)"
         exit 77
     }
     instrumented thread --cfg tsan
@@ -125,7 +125,7 @@ thread)
     ;;
 valgrind)
     command -v valgrind >/dev/null || {
-        echo "valgrind is not installed"
+        echo "valgrind is not installed (Debian package valgrind)"
         exit 77
     }
     tree=${TREE:-build}

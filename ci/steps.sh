@@ -1,31 +1,30 @@
 # Sourced by scripts that run many checks, with $log set, the folder for their output. Adds up
-# $passed, $failed and $skipped. Each check prints a line with its seconds; one that fails also
-# prints the end of its output.
+# $passed, $failed and $skipped. Each check prints a line with its minutes; one that fails also
+# prints the end of its output. The functions `progress NAME` and `ended NAME SECONDS` are called
+# before and after each.
 passed=0
 failed=0
 skipped=0
 
-# timed NAME COMMAND...: runs the command into its log, $output; sets $code to its exit code.
+# timed NAME COMMAND...: runs the command into its log, $output; sets $code to its exit code, $took
+# to minutes.
 timed() {
     name=$1
     shift
     output=$log/$(echo "$name" | tr -c 'A-Za-z0-9._\n-' _).log
     began=$(date +%s)
-    "$@" >"$output" 2>&1
+    progress "$name"
+    "$@" >"$output" 2>&1 3>&-
     code=$?
-    took=$(printf '%4d s' $(($(date +%s) - began)))
+    ended "$name" $(($(date +%s) - began))
+    took=$(echo "$began $(date +%s)" | awk '{ printf "%4.1f min", ($2 - $1) / 60 }')
 }
 
-# skip NAME WHY: one check that cannot run here.
-skip() {
-    skipped=$((skipped + 1))
-    echo "skipped $1: $2"
-}
-
-# step NAME COMMAND...: one check. A command that ends with 77 is skipped; its last line says why.
-# What a command says in a line `summary: ...` is added to its line.
+# step NAME COMMAND...: one test. A command that ends with 77 is skipped; its last line says why.
+# A line `skipped NAME: why` is a part that was skipped. What a line `summary: ...` says is added.
 step() {
     timed "$@"
+    parts
     case $code in
     0)
         passed=$((passed + 1))
@@ -40,30 +39,41 @@ step() {
     esac
 }
 
-# sum WORD: adds up the numbers before this word in the `test result:` lines of the output.
-sum() {
-    sed -n "s/^test result:.* \([0-9][0-9]*\) $1.*/\1/p" "$output" | awk '{ n += $1 } END { print n + 0 }'
+skip() {
+    skipped=$((skipped + 1))
+    echo "skipped $1: $2"
 }
 
-# tests NAME COMMAND...: many checks, whose numbers are in `test result:` lines. A command that
-# fails without such a line is one failure. One that ends with 77 is skipped. A line
-# `skipped NAME: why` is one skipped case.
+# parts: shows and counts the lines `skipped NAME: why` of the last command.
+parts() {
+    grep '^skipped [^ ]' "$output"
+    skipped=$((skipped + $(grep -c '^skipped [^ ]' "$output")))
+}
+
+# tests NAME COMMAND...: Rust tests; adds up the numbers of the `test result:` lines. A command
+# that fails without such a line is one failure. One that ends with 77 is skipped. A line
+# `skipped NAME: why` is one skipped case. Tests that find out at run time that they cannot run
+# count as passed, and write such a line into the file CHECK_SKIPPED.
 tests() {
+    rm -f "$log/$1.skipped"
+    case $log in /*) CHECK_SKIPPED=$log/$1.skipped ;; *) CHECK_SKIPPED=$PWD/$log/$1.skipped ;; esac
+    export CHECK_SKIPPED
     timed "$@"
     if [ $code = 77 ]; then
         skip "$name" "$(tail -n 1 "$output")"
         return
     fi
-    p=$(sum passed)
-    f=$(sum failed)
-    i=$(sum ignored)
+    touch "$CHECK_SKIPPED"
+    cat "$CHECK_SKIPPED" >>"$output"
+    p=$(($(sum passed "$output") - $(grep -c '' "$CHECK_SKIPPED")))
+    f=$(sum failed "$output")
+    i=$(sum ignored "$output")
     if [ $code != 0 ] && [ "$f" = 0 ]; then
         f=1
     fi
     passed=$((passed + p))
     failed=$((failed + f))
-    grep '^skipped ' "$output"
-    skipped=$((skipped + $(grep -c '^skipped ' "$output")))
+    parts
     if [ "$f" = 0 ]; then
         echo "ok      $took  $name ($p passed, $i not in this sample or ignored)"
     else
@@ -74,4 +84,8 @@ tests() {
             tail -n 60 "$output"
         fi
     fi
+}
+
+sum() {
+    sed -n "s/^test result:.* \([0-9][0-9]*\) $1.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }

@@ -9,7 +9,8 @@ set -eu
 need=
 command -v "${CC:-cc}" >/dev/null 2>&1 || need="$need gcc"
 command -v make >/dev/null 2>&1 || need="$need make"
-command -v git >/dev/null 2>&1 || need="$need git"
+# A release has no history.
+[ ! -e "$(dirname "$0")/../.git" ] || command -v git >/dev/null 2>&1 || need="$need git"
 wished=
 for tool in "$@"; do
     case $tool in

@@ -12,7 +12,7 @@
 #define GASNET_RELEASE_VERSION_MINOR 29
 #define GASNET_RELEASE_VERSION_PATCH 3
 
-#define GASNETI_LIBRARY_VERSION "0.1.0"
+#define GASNETI_LIBRARY_VERSION "0.2.0"
 
 /* Debug checks depend on how the client is compiled; the library is the same. */
 #if defined(GASNET_DEBUG) && GASNET_DEBUG + 0

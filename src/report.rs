@@ -17,6 +17,8 @@ static EXIT: OnceLock<fn(i32) -> !> = OnceLock::new();
 static AWAIT_END: OnceLock<fn()> = OnceLock::new();
 /// Runs between a fatal message and the end of the job.
 static AFTER_FATAL: OnceLock<fn()> = OnceLock::new();
+/// Whether another rank prints the error with this hash.
+static IS_FOLDED: OnceLock<fn(u32) -> bool> = OnceLock::new();
 /// This process prints the stack of its failure.
 static PRINTING_STACK: AtomicBool = AtomicBool::new(false);
 /// The text of the [`CrashHint`] that exists, if one does.
@@ -57,6 +59,11 @@ pub fn set_exit(exit: fn(i32) -> !) {
 /// Sets what waits a moment for the end of the job, and does not return if the job ends meanwhile.
 pub fn set_await_end(await_end: fn()) {
     let _ = AWAIT_END.set(await_end);
+}
+
+/// Sets what finds out whether another rank prints the error with this hash; async-signal-safe.
+pub fn set_is_folded(is_folded: fn(u32) -> bool) {
+    let _ = IS_FOLDED.set(is_folded);
 }
 
 /// An explanation that is printed if this process crashes while the value exists.
@@ -126,6 +133,31 @@ impl Write for MessageLine {
     }
 }
 
+/// Hash of the text that is written to it (Fowler, Noll and Vo, FNV-1a).
+struct TextHash(u32);
+
+impl Write for TextHash {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        self.0 = s.bytes().fold(self.0, |hash, c| (hash ^ u32::from(c)).wrapping_mul(0x0100_0193));
+        Ok(())
+    }
+}
+
+/// Prints a warning or an error, unless another rank prints the same.
+fn emit_once(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
+    if let Some(is_folded) = IS_FOLDED.get() {
+        let mut hash = TextHash(0x811c_9dc5);
+        let _ = write!(hash, "{kind}\n{cause}\n");
+        if let Some(remedy) = remedy {
+            let _ = write!(hash, "{remedy}");
+        }
+        if is_folded(hash.0) {
+            return;
+        }
+    }
+    emit(kind, cause, remedy);
+}
+
 fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
     let mut line = MessageLine::new();
     let _ = match RANK.load(Ordering::Relaxed) {
@@ -140,7 +172,7 @@ fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>
 
 /// Prints a warning. The job goes on.
 pub fn warn(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) {
-    emit("GASNet WARNING", cause, Some(remedy));
+    emit_once("GASNet WARNING", cause, Some(remedy));
 }
 
 /// Prints a line of information.
@@ -157,7 +189,7 @@ pub fn line(text: fmt::Arguments<'_>) {
 
 /// Prints why the caller is about to end the job.
 pub fn fatal_line(cause: fmt::Arguments<'_>) {
-    emit("FATAL ERROR", cause, None);
+    emit_once("FATAL ERROR", cause, None);
 }
 
 /// As [`fatal`], for an error that also occurs when another rank has died. The supervisor
@@ -180,12 +212,12 @@ pub fn damaged(cause: fmt::Arguments<'_>) -> ! {
 /// Prints what [`damaged`] prints; the caller ends the job. Async-signal-safe.
 #[cold]
 pub fn damage_line(cause: fmt::Arguments<'_>) {
-    emit("FATAL ERROR", cause, Some(format_args!("{OVERWRITTEN}")));
+    emit_once("FATAL ERROR", cause, Some(format_args!("{OVERWRITTEN}")));
 }
 
 /// Prints the cause and the remedy, and ends the job with exit code 1.
 pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
-    emit("FATAL ERROR", cause, Some(remedy));
+    emit_once("FATAL ERROR", cause, Some(remedy));
     if let Some(hook) = AFTER_FATAL.get() {
         hook();
     }

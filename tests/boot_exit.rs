@@ -7,7 +7,7 @@
 mod jobs;
 
 use jobs::ProbeLauncher::{Fork, Run};
-use jobs::{ProbeLauncher, gasnetrun, last, new_mark, probe, run, spawn, start, with};
+use jobs::{ProbeLauncher, gasnetrun, last, new_mark, probe, run, skip, spawn, start, with};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use sys::signal::Signal;
@@ -175,7 +175,7 @@ fn a_killed_supervisor_takes_the_ranks_along() {
 #[test]
 fn a_rank_may_finish_its_own_stack() {
     if !sys::helper::may_run(c"/usr/bin/gdb") {
-        return println!("skipped: gdb is missing");
+        return skip("a_rank_may_finish_its_own_stack", "gdb");
     }
     let mut job = start(Run, 3, &["2", "delayed:5", "traced"], &[]);
     // The kernel ends the debuggers with their ranks, and takes a moment.

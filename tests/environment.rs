@@ -1,7 +1,7 @@
 //! The pages of the environment variables contain what the table in `src/env` declares.
 //! `UPDATE=1 cargo test --test environment` rewrites both.
 
-use gasnet::env::{SUBJECTS, all};
+use gasnet::env::{RANK_VARIABLES, SUBJECTS, all};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -19,7 +19,9 @@ fn page() -> String {
          - Yes or no is written Y, YES, 1, N, NO or 0.\n\
          - A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x. It may\n  \
            have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
-         - Ranks are written as 0,2-4 or *, signals as SEGV,INT or *.\n\n\
+         - Ranks are written as 0,2-4 or *, signals as SEGV,INT or *.\n\
+         - Rank 0 reports a GASNET_ name that is probably misspelt. GASNET_QUIET=1 silences that.\n  \
+           GASNET_VERBOSEENV=1 reports every GASNET_ name that the library does not read.\n\n\
          This page is generated from `src/env/table` by `UPDATE=1 cargo test --test environment`.\n",
     );
     for subject in SUBJECTS {
@@ -35,8 +37,20 @@ fn page() -> String {
                 .expect("a string takes all");
         }
     }
+    page += &format!(
+        "\n## {SET_TITLE}\n\n{SET_TEXT} gasnetrun sets them for each process that\nit \
+         starts, so that a script in front of the program has them. `gasnet_init` sets them \
+         under\nevery launcher.\n\n| variable | meaning |\n|---|---|\n"
+    );
+    for v in RANK_VARIABLES {
+        writeln!(page, "| `{}` | {} |", v.name.to_string_lossy(), v.help)
+            .expect("a string takes all");
+    }
     page
 }
+
+const SET_TITLE: &str = "Set by the library";
+const SET_TEXT: &str = "The library does not read these variables.";
 
 /// Text in which troff sees no escapes.
 fn troff(text: &str) -> String {
@@ -58,7 +72,8 @@ fn manual() -> String {
          .I Yes or no\nis written Y, YES, 1, N, NO or 0.\n\
          A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x.\n\
          It may have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
-         Ranks are written as 0,2\\-4 or *, signals as SEGV,INT or *.\n",
+         Ranks are written as 0,2\\-4 or *, signals as SEGV,INT or *.\n\
+         Rank 0 reports a GASNET_ name that is probably misspelt, unless GASNET_QUIET is set.\n",
     );
     for subject in SUBJECTS {
         writeln!(page, ".SH {}", subject.title.to_uppercase()).expect("a string takes all");
@@ -69,6 +84,17 @@ fn manual() -> String {
                 writeln!(page, "The default is {}.", troff(&default)).expect("a string takes all");
             }
         }
+    }
+    writeln!(
+        page,
+        ".SH {}\n{SET_TEXT}\n.BR gasnetrun (1)\nsets them for each process that it starts,\n\
+         .BR gasnet_init ()\nunder every launcher.",
+        SET_TITLE.to_uppercase()
+    )
+    .expect("a string takes all");
+    for v in RANK_VARIABLES {
+        writeln!(page, ".TP\n.B {}\n{}", v.name.to_string_lossy(), troff(v.help))
+            .expect("a string takes all");
     }
     page.push_str(".SH SEE ALSO\n.BR gasnetrun (1),\n.BR gasnet_info (1)\n");
     page

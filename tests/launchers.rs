@@ -73,6 +73,15 @@ fn exchanges(launcher: ProbeLauncher) {
     }
 }
 
+/// Each rank has its numbers in the environment, also if it inherits others.
+fn numbers(launcher: ProbeLauncher) {
+    let script = "GASNET_RANK=9 \"$0\" all numbers:0 -";
+    let o = scripted(launcher, &[], &format!("{script}; code=$?; {LINGER} exit $code"));
+    for rank in 0..2 {
+        o.gives(0).says(&format!("numbers [\"{rank}\", \"2\", \"{rank}\"]"));
+    }
+}
+
 /// MPICH's mpiexec loses output, or dies of SIGPIPE, when processes end within a few
 /// milliseconds.
 const LINGER: &str = "sleep 0.3;";
@@ -242,6 +251,11 @@ macro_rules! launcher {
             #[ignore = "wants a launcher: ci/launchers.sh"]
             fn exchanges() {
                 super::exchanges($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn numbers() {
+                super::numbers($launcher);
             }
             #[test]
             #[ignore = "wants a launcher: ci/launchers.sh"]

@@ -1,28 +1,14 @@
 //! Prints the version and the build of this libgasnet, its environment variables, its networks,
 //! and what it knows of this system. Starts no job.
 
+use command_line::GASNET_INFO;
 use gasnet::conduit::network::networks;
-use gasnet::env;
+use gasnet::env::{self, Likeness, UnknownVariable};
 use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;
 use sys::{attach, cpu, memory, stdio};
-
-const USAGE: &str = "\
-usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]
-
-  -v, --version       versions of the library and of its interfaces
-  -b, --build         compiler, target and options of the build
-  -c, --environment   each environment variable of the library: its value and where it comes from
-  -n, --networks      networks of the library
-  -s, --system        CPUs, memory and limits of this host
-      --json          print JSON
-  -h, --help          show this text
-
-Without a section, all are printed. The exit code is 1 if the environment is printed and gasnet_init
-would reject the value of a variable.
-";
 
 /// A value that is printed as text or as JSON.
 enum Item {
@@ -141,6 +127,9 @@ fn build() -> Item {
     ])
 }
 
+const UNREAD: &str = "environment, but not read by this library";
+const OF_OTHERS: &str = "environment, of other implementations of GASNet, without effect here";
+
 /// The library's variables and unknown ones; whether any would be rejected.
 fn environment() -> (Vec<Item>, bool) {
     let mut bad = false;
@@ -162,12 +151,17 @@ fn environment() -> (Vec<Item>, bool) {
             ])
         })
         .collect();
-    all.extend(env::unknown().into_iter().map(|(name, near)| {
+    all.extend(env::unknown().into_iter().map(|UnknownVariable { name, likeness }| {
+        let (source, near) = match likeness {
+            Likeness::Misspelt(near) => (UNREAD, Item::text(near)),
+            Likeness::Upstream => (OF_OTHERS, Item::Nothing),
+            Likeness::None => (UNREAD, Item::Nothing),
+        };
         Item::Record(vec![
             ("name", Item::Text(name.clone())),
             ("value", env::lookup(&name).map_or(Item::Nothing, Item::Text)),
-            ("source", Item::text("environment, but not read by this library")),
-            ("did you mean", near.map_or(Item::Nothing, Item::text)),
+            ("source", Item::text(source)),
+            ("did you mean", near),
         ])
     }));
     (all, bad)
@@ -265,19 +259,23 @@ fn main() {
     let mut json = false;
     let mut parser = Parser::from_env();
     let refuse = |what: String| -> ! {
-        eprintln!("*** gasnet_info: {what}\n***   Try gasnet_info --help.");
+        eprintln!("*** gasnet_info: {what}\n***   {}", GASNET_INFO.remedy());
         exit(2)
     };
     loop {
         match parser.next() {
-            Ok(Some(Arg::Short('v') | Arg::Long("version"))) => sections.push("version"),
+            Ok(Some(Arg::Short('v') | Arg::Long("versions"))) => sections.push("version"),
             Ok(Some(Arg::Short('b') | Arg::Long("build"))) => sections.push("build"),
             Ok(Some(Arg::Short('c') | Arg::Long("environment"))) => sections.push("environment"),
             Ok(Some(Arg::Short('n') | Arg::Long("networks"))) => sections.push("networks"),
             Ok(Some(Arg::Short('s') | Arg::Long("system"))) => sections.push("system"),
             Ok(Some(Arg::Long("json"))) => json = true,
             Ok(Some(Arg::Short('h') | Arg::Long("help"))) => {
-                stdio::write("gasnet_info", USAGE);
+                stdio::write(GASNET_INFO.name, &GASNET_INFO.usage());
+                exit(0)
+            }
+            Ok(Some(Arg::Long("version"))) => {
+                stdio::write(GASNET_INFO.name, &GASNET_INFO.version());
                 exit(0)
             }
             Ok(Some(other)) => refuse(other.unexpected().to_string()),

@@ -15,7 +15,9 @@
 //! cache line 1   decision          set by compare-and-swap until it is final
 //! cache line 2   order to exit     polled by every rank
 //! cache line 3   status request, requests made so far
-//! cache line 4+  per rank: pid, messages sent, armed, answered request, answer's length, answer
+//! cache line 4   errors that ranks print (error_folds)
+//! cache line 5+  per rank: pid, messages sent, armed, answered request, answer's length, error
+//!                withheld, answer
 //! ```
 //!
 //! All words are atomics of 8 bytes. Decision and order have a checksum; the text of an answer is
@@ -23,6 +25,7 @@
 
 use super::decision::{DamagedDecision, ExitCause, ExitDecision};
 use super::error::BootError;
+use super::error_folds::{self, ErrorClaim};
 use crate::rank::LocalRank;
 use crate::report;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -30,11 +33,11 @@ use std::os::fd::BorrowedFd;
 use sys::memory::{self, Mapping, MemFd};
 use sys::signal::Signal;
 
-const MAGIC: u64 = 0x6761_736e_6574_0004;
+const MAGIC: u64 = 0x6761_736e_6574_0005;
 
 /// Words of a cache line.
 const LINE: usize = 8;
-const HEADER: usize = 4 * LINE;
+const HEADER: usize = 5 * LINE;
 /// Bytes of an answer.
 const ANSWER_BYTES: usize = 320;
 /// Words of a record: one cache line, then the answer.
@@ -48,6 +51,7 @@ const DECISION_WORD: usize = LINE;
 const ORDER_WORD: usize = 2 * LINE;
 const REQUEST_WORD: usize = 3 * LINE;
 const REQUESTS_WORD: usize = 3 * LINE + 1;
+const ERROR_WORDS: core::ops::Range<usize> = 4 * LINE..4 * LINE + error_folds::SLOTS;
 
 /// Bytes of the control memory of a host with this many ranks.
 fn bytes(size: u32) -> usize {
@@ -68,6 +72,8 @@ struct RankRecord {
     answered: &'static AtomicU64,
     /// Bytes of the answer.
     length: &'static AtomicU64,
+    /// The error that the rank has withheld.
+    withheld: &'static AtomicU64,
     answer: &'static [AtomicU64],
 }
 
@@ -158,12 +164,12 @@ impl ControlMemory {
 
     fn record(&self, rank: LocalRank) -> Option<RankRecord> {
         let begin = HEADER + rank.index().checked_mul(RECORD)?;
-        let [pid, sent, armed, answered, length, _, _, _, answer @ ..] =
+        let [pid, sent, armed, answered, length, withheld, _, _, answer @ ..] =
             self.words.get(begin..begin + RECORD)?
         else {
             return None;
         };
-        Some(RankRecord { pid, sent, armed, answered, length, answer })
+        Some(RankRecord { pid, sent, armed, answered, length, withheld, answer })
     }
 
     /// The order to exit: 0, or a decision; one that is not final is a request.
@@ -327,6 +333,21 @@ impl ControlMemory {
     /// Closes the request: a rank that has not answered yet does not answer any more.
     pub fn close_status_request(&self) {
         self.words[REQUEST_WORD].store(0, Ordering::Release);
+    }
+
+    /// Whether this rank is to withhold an error with this hash, because another rank prints it;
+    /// otherwise it is to print it. Async-signal-safe.
+    pub(super) fn withhold_error(&self, rank: LocalRank, hash: u32, now: u64) -> bool {
+        let Some(record) = self.record(rank) else { return false };
+        let new = ErrorClaim::new(hash, rank.0, now);
+        error_folds::claim(&self.words[ERROR_WORDS], new, self.size)
+            .is_some_and(|printed| error_folds::withhold(record.withheld, printed))
+    }
+
+    /// The error that a rank has withheld since the last call.
+    #[cfg(feature = "hosted")]
+    pub(super) fn withheld_error(&self, rank: LocalRank) -> Option<ErrorClaim> {
+        error_folds::withheld(self.record(rank)?.withheld, self.size)
     }
 
     /// The number of the open request that this rank has not answered, if there is one.

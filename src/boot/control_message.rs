@@ -34,6 +34,8 @@ pub enum ControlKind {
     /// Supervisor to a process that connected: it is a rank of a job of `a`. The descriptors of
     /// the memory files are attached.
     JoinReply,
+    /// Rank to supervisor: it withholds an error, which another rank prints.
+    ErrorWithheld,
 }
 
 /// The head of a control message.
@@ -80,7 +82,7 @@ impl ControlHead {
     pub fn parse(message: &[u8]) -> Option<(ControlHead, &[u8])> {
         let (head, data) = message.split_at_checked(HEAD_BYTES)?;
         let word = |i: usize| u32::from_ne_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
-        const KINDS: [ControlKind; 9] = [
+        const KINDS: [ControlKind; 10] = [
             ControlKind::Joined,
             ControlKind::Barrier,
             ControlKind::BarrierDone,
@@ -90,6 +92,7 @@ impl ControlHead {
             ControlKind::ExecFailed,
             ControlKind::JoinRequest,
             ControlKind::JoinReply,
+            ControlKind::ErrorWithheld,
         ];
         let kind = KINDS.into_iter().find(|&k| k as u32 == word(0))?;
         Some((ControlHead { kind, a: word(4), b: word(8) }, data))

@@ -30,10 +30,9 @@ impl ControlSocket {
         self.socket.as_fd()
     }
 
-    /// Sends a message without waiting. If it cannot be sent, the supervisor notices the end of
-    /// this process. Async-signal-safe.
-    pub(super) fn send(&self, message: &[u8]) {
-        let _ = socket::send(self.socket(), message, false);
+    /// Sends a message without waiting; whether it was sent. Async-signal-safe.
+    pub(super) fn send(&self, message: &[u8]) -> bool {
+        socket::send(self.socket(), message, false).is_ok()
     }
 
     /// Whether messages interrupt this process by [`signal::notice`].

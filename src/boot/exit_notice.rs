@@ -7,7 +7,7 @@
 //! only the process that joined acts; its forked children are not part of the job.
 
 use super::control_memory::ControlMemory;
-use super::control_message::ControlHead;
+use super::control_message::{ControlHead, ControlKind};
 use super::control_socket::ControlSocket;
 use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
@@ -242,8 +242,20 @@ impl ExitNotice {
             protocol.notify();
         }
         if let Some(socket) = &self.socket {
+            // If it cannot be sent, the supervisor notices the end of this process.
             socket.send(&ControlHead::decided(own).bytes());
         }
+    }
+
+    /// Whether an error with this hash is printed by another rank of this host to the same file,
+    /// and the supervisor prints that this rank has it too. Async-signal-safe.
+    pub fn is_error_folded(&self, hash: u32) -> bool {
+        let Some(socket) = self.socket.as_ref().filter(|_| self.is_member()) else { return false };
+        let Some(file) = sys::descriptor::inode(2) else { return false };
+        let hash = hash ^ (file ^ (file >> 32)) as u32;
+        let message = ControlHead::new(ControlKind::ErrorWithheld).bytes();
+        self.memory.withhold_error(self.local_rank, hash, sys::clock::now_ns())
+            && socket.send(&message)
     }
 
     /// Has the kernel interrupt this process by [`sys::signal::notice`] when the supervisor sends

@@ -11,7 +11,8 @@ use super::pmi::Pmi;
 use super::pmix::Pmix;
 use super::rank_id::RankId;
 use super::{
-    detect, foreign, fork, launcher_variables, linked, mpi_state, single, supervisor_link,
+    detect, foreign, fork, launcher_variables, linked, mpi_state, rank_variables, single,
+    supervisor_link,
 };
 use crate::env::SpawnControl;
 use crate::report;
@@ -28,6 +29,7 @@ use crate::report;
 pub fn start(options: &BootOptions) -> Result<Bootstrap, BootError> {
     let started = join(options)?;
     detect::mark_used(&options.linked);
+    rank_variables::set(&started.placement);
     Ok(started)
 }
 

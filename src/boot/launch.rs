@@ -5,16 +5,21 @@
 //! program runs.
 
 use super::control_message::{ControlHead, ControlKind};
+use super::debugger::{self, Debugger};
 use super::error::BootError;
 use super::hosts::HostList;
 use super::options::BootOptions;
+use super::placement::Placement;
 use super::rank_id::RankId;
+use super::rank_variables;
 use super::supervisor::{ProcessRole, SignalSource, Supervisor};
+use crate::env::RankSet;
 use crate::report;
 use std::ffi::{CString, OsString};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use sys::cpu::{self, CpuMask};
 use sys::signal::Signal;
 use sys::{clock, process, signal, socket};
@@ -49,6 +54,24 @@ pub struct LaunchPlan {
     pub fixed_addresses: bool,
     /// Prints the process of each rank, and how the job ended.
     pub verbose: bool,
+    /// Seconds after which the job ends.
+    pub timeout: Option<f64>,
+    /// The folder of a file for each rank and stream.
+    pub output: Option<PathBuf>,
+    /// The ranks that gdb starts.
+    pub gdb: Option<RankSet>,
+}
+
+impl LaunchPlan {
+    /// An option that another launcher would not carry out.
+    pub fn own_option(&self) -> Option<&'static str> {
+        let options = [
+            (self.timeout.is_some(), "--timeout"),
+            (self.output.is_some(), "--output"),
+            (self.gdb.is_some(), "--gdb"),
+        ];
+        options.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
+    }
 }
 
 /// Runs a program as the ranks of a job on this host; returns the exit code of the job.
@@ -64,8 +87,7 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
         CString::new(s.as_bytes())
             .map_err(|_| BootError::new("an argument contains a zero byte", "Remove it."))
     };
-    let name = text(&plan.program)?;
-    let mut argv = vec![name.clone()];
+    let mut argv = vec![text(&plan.program)?];
     for a in &plan.args {
         argv.push(text(a)?);
     }
@@ -73,9 +95,9 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
     signal::set_default(Signal::SEGV);
     signal::set_default(Signal::BUS);
     let masks = cpu_masks(plan);
-    let supervisor = Supervisor::new(plan.size, SignalSource::Own, options)?;
+    let debugger = plan.gdb.as_ref().map(|ranks| Debugger::new(ranks, plan.size)).transpose()?;
     let began = clock::now_ns();
-    match if plan.prefix { supervisor.prefix() } else { supervisor }.start()? {
+    match supervisor(plan, options, debugger.as_ref())?.start()? {
         ProcessRole::Supervisor(supervisor) => {
             if plan.verbose {
                 for (rank, pid) in supervisor.pids().iter().enumerate() {
@@ -101,9 +123,42 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
                     id.rank
                 ));
             }
-            become_program(&id, &name, &argv)
+            let under = debugger.and_then(|debugger| debugger.command(id.rank, &argv));
+            let argv = under.unwrap_or(argv);
+            become_program(&id, &argv)
         }
     }
+}
+
+/// The supervisor of the plan's job.
+fn supervisor(
+    plan: &LaunchPlan,
+    options: &BootOptions,
+    debugger: Option<&Debugger>,
+) -> Result<Supervisor, BootError> {
+    if debugger.and_then(Debugger::at_terminal).is_some() {
+        // Ctrl-C is the debugger's.
+        signal::ignore(Signal::INT);
+    }
+    let mut options = options.clone();
+    if debugger.is_some() {
+        // A rank at the prompt of its debugger has all the time that the user takes.
+        (options.spawn_timeout, options.no_cut_off) = (None, true);
+    }
+    let mut supervisor = Supervisor::new(plan.size, SignalSource::Own, &options)?;
+    if let Some(debugger) = debugger {
+        supervisor = supervisor.debugged(debugger.ranks.clone(), debugger.at_terminal());
+    }
+    if plan.prefix {
+        supervisor = supervisor.prefix();
+    }
+    if let Some(folder) = &plan.output {
+        supervisor = supervisor.output(folder)?;
+    }
+    Ok(match plan.timeout {
+        Some(seconds) => supervisor.timeout(seconds),
+        None => supervisor,
+    })
 }
 
 /// The CPUs of the ranks, in turn; empty if they are not bound.
@@ -139,13 +194,14 @@ fn cpu_masks(plan: &LaunchPlan) -> Vec<CpuMask> {
     }
 }
 
-/// In a new process of the launcher: executes the program, with the rank's identity in its
-/// environment.
-fn become_program(id: &RankId, name: &CString, argv: &[CString]) -> ! {
-    let identity = id.for_program();
+/// In a new process of the launcher: executes the program, with the rank's identity and
+/// numbers in its environment.
+fn become_program(id: &RankId, argv: &[CString]) -> ! {
+    let mut variables = vec![id.for_program()];
+    variables.extend(rank_variables::for_program(&Placement::one_host(id.rank, id.size)));
     // A Rust program starts with SIGPIPE ignored; the ranks must not inherit that.
     signal::set_default(Signal::PIPE);
-    let e = sys::child::exec(name, argv, &[identity]);
+    let e = sys::child::exec(&argv[0], argv, &variables);
     let failed = ControlHead {
         kind: ControlKind::ExecFailed,
         a: e.raw_os_error().unwrap_or(0) as u32,
@@ -187,10 +243,7 @@ fn check(program: &OsString) -> Result<(), BootError> {
             Ok(_) => Ok(()),
         };
     }
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
-    if std::env::split_paths(&path)
-        .any(|dir| std::fs::metadata(dir.join(program)).is_ok_and(|m| runnable(&m)))
-    {
+    if debugger::is_in_path(program) {
         return Ok(());
     }
     let here = std::fs::metadata(program).is_ok();

@@ -6,6 +6,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | [`launch`] | the launcher: starts a program as the ranks of a job |
+//! | `debugger` | gdb for some of them |
 //! | `fork` | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor, or stands in front of it |
 //! | `foreign` | mpiexec, mpirun, srun: the ranks find each other by PMI or PMIx, then get a supervisor |
 //! | [`single`] | a job of one rank |
@@ -21,13 +22,17 @@
 //! | [`exit_notice`] | how a rank makes and receives the decision to end the job |
 //! | [`exit_protocol`] | the messages by which ranks without a supervisor carry it |
 //! | [`control_memory`] | that decision and one record per rank, in shared memory; [`decision`] |
+//! | `error_folds` | the same error of many ranks, printed once |
 //! | [`control_message`] | the messages between a rank and its supervisor |
 //! | `control_socket` | a rank's end of the socket to its supervisor |
 //! | [`host_memory`] | the memory files that the ranks of a host share |
 //! | [`rank_id`] | what makes a process a rank: numbers and descriptors |
+//! | [`rank_variables`] | GASNET_RANK, GASNET_SIZE, GASNET_LOCAL_RANK |
 //! | [`placement`] | which ranks share a host, and which a supernode |
 //! | [`options`], `hosts`, [`error`] | the user's choices; the hosts that the user names; errors |
 
+#[cfg(feature = "hosted")]
+mod debugger;
 #[cfg(feature = "hosted")]
 mod detect;
 #[cfg(feature = "hosted")]
@@ -65,6 +70,7 @@ pub mod control_message;
 mod control_socket;
 pub mod decision;
 pub mod error;
+mod error_folds;
 pub mod exit_notice;
 pub mod exit_protocol;
 pub mod host_memory;
@@ -76,6 +82,7 @@ pub mod linked_launcher;
 pub mod network_start;
 pub mod options;
 pub mod placement;
+pub mod rank_variables;
 pub mod single;
 
 pub use join::start;

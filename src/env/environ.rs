@@ -5,6 +5,7 @@
 //! is visible to the client. Variables that launchers set per process are always read from the
 //! process's own.
 
+use super::rank_variables::is_rank_entry;
 use core::ffi::c_char;
 use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
@@ -32,9 +33,10 @@ const LAUNCHER_PREFIXES: &[&str] = &[
     "_=",
 ];
 
-/// Whether an entry `name=...` differs between ranks because a launcher sets it.
-fn is_launcher_entry(entry: &[u8]) -> bool {
+/// Whether an entry `name=...` differs between ranks because a launcher or the library sets it.
+pub(super) fn is_launcher_entry(entry: &[u8]) -> bool {
     LAUNCHER_PREFIXES.iter().any(|prefix| entry.starts_with(prefix.as_bytes()))
+        || is_rank_entry(entry)
 }
 
 /// The environment that all ranks agreed on, unless a launcher sets this variable per process.
@@ -105,6 +107,7 @@ mod tests {
 
     #[test]
     fn variables_of_launchers() {
+        assert!(is_launcher_entry(b"GASNET_RANK=3"));
         assert!(is_launcher_entry(b"PMI_RANK=3") && is_launcher_entry(b"_=/bin/true"));
         assert!(!is_launcher_entry(b"GASNET_QUIET=1") && !is_launcher_entry(b"PATH=/bin"));
     }

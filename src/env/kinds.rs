@@ -5,6 +5,7 @@
 
 use super::letters::LetterMask;
 use super::number;
+use super::tree::Tree;
 use core::ops::RangeInclusive;
 use sys::signal::Signal;
 
@@ -181,10 +182,8 @@ impl ValueKind for Bytes {
     }
 
     fn accepted(&self) -> String {
-        let (lowest, highest) = (self.0.start(), self.0.end());
-        format!(
-            "a size from {lowest} to {highest} bytes, with or without a suffix B, KB, MB, GB or TB"
-        )
+        let (lowest, highest) = (size_text(*self.0.start()), size_text(*self.0.end()));
+        format!("a size from {lowest} to {highest}")
     }
 
     fn values(&self) -> String {
@@ -361,6 +360,14 @@ impl FillPattern {
 #[derive(Clone, Copy, Debug)]
 pub struct FreeText;
 
+/// The tree of a collective.
+#[derive(Clone, Copy, Debug)]
+pub struct TreeName;
+
+/// A planted fault, which only a test build has.
+#[derive(Clone, Copy, Debug)]
+pub struct FaultName;
+
 /// A kind whose values are shown as the user wrote them.
 macro_rules! shown_as_written {
     ($kind:ty, $value:ty, $parse:expr, $accepted:expr, $values:literal) => {
@@ -420,6 +427,20 @@ shown_as_written!(
     "a whole number, NAN, qNAN or sNAN",
     "a byte (0 to 255), a number of 64 bits, NAN, qNAN or sNAN"
 );
+shown_as_written!(
+    TreeName,
+    Tree,
+    Tree::parse,
+    "FLAT_TREE, NARY_TREE,n (n at least 1) or KNOMIAL_TREE,n (n at least 2)",
+    "FLAT_TREE, NARY_TREE,n or KNOMIAL_TREE,n"
+);
+shown_as_written!(
+    FaultName,
+    String,
+    |text: &str| cfg!(feature = "faults").then(|| text.to_string()),
+    "it only to a library with planted faults (make faults)",
+    "text"
+);
 shown_as_written!(FreeText, String, |text: &str| Some(text.to_string()), "any text", "text");
 
 #[cfg(test)]
@@ -469,6 +490,7 @@ mod tests {
         }
         assert_eq!(any.shown("64M", &(64 << 20)), "64M (64 MB)");
         assert_eq!(any.values(), "size, 0B to 1TB");
+        assert_eq!(Bytes(4096..=1 << 47).accepted(), "a size from 4KB to 128TB");
     }
 
     #[test]
@@ -515,6 +537,9 @@ mod tests {
         assert!(Letters.parse("^XD").is_some() && Letters.parse("GPQ").is_none());
         assert_eq!(FreeText.parse("a").as_deref(), Some("a"));
         assert_eq!(FillPattern.default_value("255"), 255);
+        assert!(FillPattern.parse("zz").is_none());
+        assert!(TreeName.parse("nary_tree,3").is_some() && TreeName.parse("zz").is_none());
+        assert_eq!(FaultName.parse("lose_env").is_some(), cfg!(feature = "faults"));
     }
 
     /// The value of a text is one that the kind has, and reads the same when it is written.

@@ -14,29 +14,34 @@
 //! is accepted.
 //!
 //! Imports run downwards: `unknown` -> `table` -> `variable` -> `kinds`, `environ`; then the
-//! leaves `letters`, `number` and `words`.
+//! leaves `letters`, `number`, `rank_variables`, `tree`, `upstream_names` and `words`.
 
 mod environ;
 mod kinds;
 mod letters;
 pub mod number;
+mod rank_variables;
 mod table;
+mod tree;
 mod unknown;
+mod upstream_names;
 mod variable;
 mod words;
 
 pub use environ::{adopt, lookup, raw, snapshot};
 pub use kinds::{
-    Bytes, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, Seconds, SignalList,
-    Signals, ValueKind, YesNo,
+    Bytes, FaultName, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, Seconds,
+    SignalList, Signals, TreeName, ValueKind, YesNo,
 };
 pub use letters::{Letter, LetterMask};
+pub use rank_variables::{LOCAL_RANK, RANK, RANK_VARIABLES, RankVariable, SIZE};
 pub use table::collectives::*;
 pub use table::debugging::*;
 pub use table::launch::*;
 pub use table::portals::*;
 pub use table::tracing::*;
 pub use table::{SUBJECTS, Subject, all, check_all};
-pub use unknown::unknown;
+pub use tree::{Tree, TreeKind};
+pub use unknown::{Likeness, UnknownVariable, unknown};
 pub use variable::{AnyVariable, InvalidValue, OptionalVariable, Variable, VariableState};
 pub use words::{NetworkKind, SpawnControl, WaitMode};

@@ -1,54 +1,62 @@
 //! Variables that look like the library's but are not, and the ones that were probably meant.
-//! Called by GASNET_VERBOSEENV and `gasnet_info`.
+//! Called by `gasnet_init` and `gasnet_info`.
 
+use super::environ::is_launcher_entry;
 use super::table::all;
+use super::upstream_names::is_upstream;
 
 /// Prefix of the variables that `gasnett_maximize_rlimits` reads, one per limit of the system.
 const LIMITS: &str = "GASNET_MAXIMIZE_";
 
-/// The names in the environment that begin with GASNET_ and that the library does not read,
-/// sorted, each with the declared name that resembles it.
-pub fn unknown() -> Vec<(String, Option<&'static str>)> {
+/// A name in the environment that begins with GASNET_ and that the library neither reads nor sets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownVariable {
+    /// The name.
+    pub name: String,
+    /// What it may be.
+    pub likeness: Likeness,
+}
+
+/// What an unknown name may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Likeness {
+    /// This one, misspelt.
+    Misspelt(&'static str),
+    /// A variable of other implementations of GASNet.
+    Upstream,
+    /// None that is known.
+    None,
+}
+
+/// All unknown names, sorted.
+pub fn unknown() -> Vec<UnknownVariable> {
     let mut names: Vec<String> = std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
         .filter(|n| n.starts_with("GASNET_") && !n.starts_with(LIMITS))
+        .filter(|n| !is_launcher_entry(format!("{n}=").as_bytes()))
         .filter(|n| all().all(|v| v.name() != n))
         .collect();
     names.sort();
-    names
-        .into_iter()
-        .map(|n| {
-            let near = resembling(&n);
-            (n, near)
-        })
-        .collect()
+    let unknown = |name: String| UnknownVariable { likeness: likeness(&name), name };
+    names.into_iter().map(unknown).collect()
 }
 
-/// The declared name that takes the fewest changes of a letter, at most a third of the letters
-/// after GASNET_.
+fn likeness(name: &str) -> Likeness {
+    if is_upstream(name) {
+        return Likeness::Upstream;
+    }
+    resembling(name).map_or(Likeness::None, Likeness::Misspelt)
+}
+
+/// The declared name that takes the fewest changes of a letter (insert, remove, replace, or swap
+/// with the next), at most a third of the letters after GASNET_.
 fn resembling(name: &str) -> Option<&'static str> {
     let tail = |n: &str| n.trim_start_matches("GASNET_").len();
     all()
-        .map(|v| (changes(name, v.name()), v.name()))
+        .map(|v| (strsim::osa_distance(name, v.name()), v.name()))
         .filter(|(n, known)| *n <= (tail(name).min(tail(known)) / 3).max(1))
         .min()
         .map(|(_, known)| known)
-}
-
-/// How many letters must be inserted, removed or replaced to turn `a` into `b` (Levenshtein 1966).
-fn changes(a: &str, b: &str) -> usize {
-    let b = b.as_bytes();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut corner = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = corner + usize::from(x != *y);
-            corner = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -57,18 +65,31 @@ mod tests {
 
     #[test]
     fn misspelt_names() {
-        assert_eq!(resembling("GASNET_PORTALS_MSG_LIMIT"), Some("GASNET_PORTAL_MSG_LIMIT"));
-        assert_eq!(resembling("GASNET_MAXSEGSIZE"), Some("GASNET_MAX_SEGSIZE"));
-        assert_eq!(resembling("GASNET_QUEIT"), None);
-        assert_eq!(resembling("GASNET_QUIT"), Some("GASNET_QUIET"));
-        assert_eq!(resembling("GASNET_SPAWNER"), None);
-        assert_eq!(resembling("GASNET_PHYSMEM_MAX"), None);
+        let meant = |name| match likeness(name) {
+            Likeness::Misspelt(known) => known,
+            _ => "",
+        };
+        assert_eq!(meant("GASNET_PORTALS_MSG_LIMIT"), "GASNET_PORTAL_MSG_LIMIT");
+        assert_eq!(meant("GASNET_MAXSEGSIZE"), "GASNET_MAX_SEGSIZE");
+        assert_eq!(meant("GASNET_QUEIT"), "GASNET_QUIET");
+        assert_eq!(meant("GASNET_QUIT"), "GASNET_QUIET");
     }
 
+    /// Names that others read, and folders of installations, are not taken for misspelt ones.
     #[test]
-    fn changes_of_letters() {
-        assert_eq!(changes("", "abc"), 3);
-        assert_eq!(changes("kitten", "sitting"), 3);
-        assert_eq!(changes("same", "same"), 0);
+    fn names_of_others() {
+        for name in ["GASNET_SPAWNER", "GASNET_PHYSMEM_MAX", "GASNET_SPAWN_CONDUIT"] {
+            assert_eq!(likeness(name), Likeness::Upstream, "{name}");
+        }
+        for name in ["GASNET_PREFIX", "GASNET_ROOT", "GASNET_DIR", "GASNET_HOME", "GASNET_LIBS"] {
+            assert_eq!(likeness(name), Likeness::None, "{name}");
+        }
+        // A variable of ours is none of others.
+        assert!(all().all(|v| !is_upstream(v.name()) || is_shared(v.name())));
+    }
+
+    /// Ours, though its name begins as those of others do.
+    fn is_shared(name: &str) -> bool {
+        ["GASNET_SSH_", "GASNET_TEST_"].iter().any(|prefix| name.starts_with(prefix))
     }
 }

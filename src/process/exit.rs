@@ -71,6 +71,7 @@ pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
     }
     report::set_exit(fail);
     report::set_await_end(wait_for_exit);
+    report::set_is_folded(is_folded);
     let signal = signal::notice();
     signal::handle(signal, on_notice, false);
     signal::unblock(&SignalSet::of(&[signal]));
@@ -82,6 +83,11 @@ pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
     if notice.must_exit() || notice.is_supervisor_lost() {
         follow();
     }
+}
+
+/// Whether another rank prints the error with this hash.
+fn is_folded(hash: u32) -> bool {
+    notice().is_some_and(|notice| notice.is_error_folded(hash))
 }
 
 /// `gasnet_exit`: ends the job with this code, unless it is ending already with another. Callable

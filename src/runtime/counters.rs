@@ -1,7 +1,8 @@
 //! The statistics files that a rank writes when it exits.
 //!
 //! Made by `start`, written through [`process::JobReport`] by a hook of the exit.
-//! Invariant: writing is async-signal-safe. Nothing is written unless the user requests it:
+//! Invariants: a file that cannot be written is an error of `gasnet_init`; writing is
+//! async-signal-safe. Nothing is written unless the user requests it:
 //!
 //! | requested by | what is written |
 //! |---|---|
@@ -17,24 +18,66 @@
 use crate::conduit::network::JobConduit;
 use crate::rank::JobRank;
 use crate::trace::{self, Letter};
-use crate::{env, process};
+use crate::{env, process, report};
 use alloc::ffi::CString;
+use alloc::string::String;
 use core::fmt::Write;
+use sys::file::TextFile;
+
+/// A file that a variable requests, open since `gasnet_init`.
+#[derive(Debug)]
+struct StatsFile {
+    variable: &'static str,
+    path: String,
+    fd: i32,
+}
+
+impl StatsFile {
+    /// Makes the file. Ends the job if that fails.
+    fn create(variable: &'static str, prefix: &str, rank: JobRank, remedy: &str) -> StatsFile {
+        let path = alloc::format!("{prefix}.{rank}");
+        let name = CString::new(path.as_str()).unwrap_or_default();
+        let fd = sys::file::open_for_lines(&name).unwrap_or_else(|e| {
+            report::fatal(
+                format_args!("{variable}: the files {prefix}.RANK cannot be written: {e}"),
+                format_args!("{remedy}, or unset it."),
+            )
+        });
+        StatsFile { variable, path, fd }
+    }
+
+    /// Writes the text. Async-signal-safe.
+    fn write(&self, text: impl FnOnce(&mut TextFile) -> core::fmt::Result) {
+        let mut file = TextFile::stream(self.fd);
+        let _ = text(&mut file);
+        if !file.finish() {
+            let (variable, path) = (self.variable, &self.path);
+            report::line(format_args!(
+                "{variable}: {path} is not complete: the file system took no more"
+            ));
+        }
+    }
+}
 
 /// The files of one rank.
 #[derive(Debug)]
 pub(super) struct StatsFiles {
-    counters: Option<CString>,
-    credits: Option<CString>,
+    counters: Option<StatsFile>,
+    credits: Option<StatsFile>,
 }
 
 impl StatsFiles {
     /// The files that the user requests; `None` for none. They are written when this process
     /// exits.
     pub(super) fn open(rank: JobRank, credit_stats: bool) -> Option<StatsFiles> {
-        let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{rank}")).ok();
-        let counters = env::TEST_COUNTERS.get().and_then(|prefix| path(&prefix));
-        let credits = credit_stats.then(|| path("gasnet_credits")).flatten();
+        let counters = env::TEST_COUNTERS.get().map(|prefix| {
+            let remedy = "Name a file in a folder where you may write";
+            StatsFile::create(env::TEST_COUNTERS.name(), &prefix, rank, remedy)
+        });
+        let credits = credit_stats.then(|| {
+            let remedy = "Start the job in a folder where you may write";
+            StatsFile::create(env::PORTAL_CREDIT_STATS.name(), "gasnet_credits", rank, remedy)
+        });
         if counters.is_none() && credits.is_none() && !trace::on() {
             return None;
         }
@@ -45,8 +88,8 @@ impl StatsFiles {
     /// Writes them. Async-signal-safe.
     pub(super) fn write(&self, rank: JobRank, conduit: &JobConduit) {
         let StatsFiles { counters, credits } = self;
-        if let Some(path) = credits {
-            let _ = conduit.write_credit_stats(&mut sys::file::TextFile::create(path));
+        if let Some(file) = credits {
+            file.write(|text| conduit.write_credit_stats(text));
         }
         let (c, s) = (conduit.counters(), conduit.stats());
         trace::note(
@@ -64,15 +107,11 @@ impl StatsFiles {
                 s.caught
             ),
         );
-        let Some(path) = counters else { return };
-        let mut line = crate::report::MessageLine::new();
-        let _ =
-            write!(line, "{} {} {} {} {} {}", rank, c.puts, c.gets, c.bytes, c.framed, c.dropped);
-        let _ = writeln!(
-            line,
-            " {} {} {} {}",
-            s.credit_stalls, s.requests_waited, s.refreshes, s.caught
-        );
-        sys::file::write(path, line.bytes());
+        let Some(file) = counters else { return };
+        file.write(|text| {
+            write!(text, "{} {} {} {} {} {}", rank, c.puts, c.gets, c.bytes, c.framed, c.dropped)?;
+            let waits = [s.credit_stalls, s.requests_waited, s.refreshes, s.caught];
+            writeln!(text, " {} {} {} {}", waits[0], waits[1], waits[2], waits[3])
+        });
     }
 }

@@ -117,6 +117,8 @@ pub struct SegmentLimits {
     pub local: usize,
     /// `gasnet_getMaxGlobalSegmentSize`, in bytes.
     pub global: usize,
+    /// What bounds `local`, for a user that wants more.
+    pub bounded_by: &'static str,
 }
 
 impl SegmentLimits {
@@ -127,9 +129,17 @@ impl SegmentLimits {
         let Bootstrap { placement, exchange, .. } = boot;
         let total = memory::free_without(network as u64, file_of(boot));
         // An eighth stays for everything that is not a segment.
-        let most = [Some(total), memory::address_space_left(), limits::file_size()];
-        let most = most.into_iter().flatten().min().unwrap_or(0);
+        let most = [
+            (Some(total), "the memory of this host"),
+            (memory::address_space_left(), "the address space of this process (ulimit -v)"),
+            (limits::file_size(), "the largest file of this process (ulimit -f)"),
+        ];
+        let most = most.into_iter().filter_map(|(bytes, cause)| Some((bytes?, cause)));
+        let (most, mut bounded_by) = most.min_by_key(|(bytes, _)| *bytes).unwrap_or((0, ""));
         let share = most / 8 * 7 / u64::from(placement.local_size().max(1));
+        if bound.is_some_and(|bound| bound <= share) {
+            bounded_by = "GASNET_MAX_SEGSIZE, or the program's gasnet_max_segsize";
+        }
         let page = PAGE as u64;
         let local = bound.unwrap_or(share).min(share).max(page) / page * page;
         let all: Vec<u64> = exchange
@@ -138,7 +148,7 @@ impl SegmentLimits {
             .map(|b| u64::from_ne_bytes(b[..8].try_into().unwrap_or_default()))
             .collect();
         let global = all.iter().copied().min().unwrap_or(local);
-        SegmentLimits { local: local as usize, global: global as usize }
+        SegmentLimits { local: local as usize, global: global as usize, bounded_by }
     }
 }
 

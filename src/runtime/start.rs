@@ -20,6 +20,7 @@ use super::{GasnetError, GasnetResult, agreed_environment};
 use crate::boot;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
+use crate::boot::rank_variables;
 use crate::conduit;
 use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
 use crate::conduit::portals::PortalsId;
@@ -70,6 +71,7 @@ impl GasnetJob {
         if boot.network_start.is_some() {
             let hosts: Vec<u32> = peers.iter().map(|id| id.nid).collect();
             boot.placement = boot.placement.with_hosts(&hosts);
+            rank_variables::set(&boot.placement);
         }
         let local_size = boot.placement.local_size();
         let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable());
@@ -160,9 +162,9 @@ impl GasnetJob {
                     self.limits.local
                 ),
                 format_args!(
-                    "Request at most what gasnet_getMaxLocalSegmentSize() returns; \
-                     GASNET_MAX_SEGSIZE sets that limit within the memory of this host and its \
-                     processes."
+                    "Request at most what gasnet_getMaxLocalSegmentSize() returns; what limits it \
+                     is {}.",
+                    self.limits.bounded_by
                 ),
             );
             return Err(GasnetError::BadArg);
@@ -178,7 +180,7 @@ impl GasnetJob {
                 ),
                 format_args!(
                     "Request smaller segments in all ranks (GASNET_MAX_SEGSIZE bounds them), or \
-                     raise the limits of the process (ulimit -v, ulimit -f)."
+                     free what the system names."
                 ),
             )
         });

@@ -1,7 +1,8 @@
-//! Environment variables of clients (`gasnett_getenv_*`), and the `ENV parameter:` lines of
-//! GASNET_VERBOSEENV. Called by `capi::tools`. The library's own variables are in [`crate::env`].
+//! Environment variables of clients (`gasnett_getenv_*`), the `ENV parameter:` lines of
+//! GASNET_VERBOSEENV, and the warnings of misspelt names. Called by `capi::tools`. The library's
+//! own variables are in [`crate::env`].
 
-use crate::env::{self, number};
+use crate::env::{self, Likeness, UnknownVariable, number};
 use crate::report;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -30,24 +31,32 @@ fn parameter(key: &str, value: Option<&str>, is_default: bool) -> String {
     format!("ENV parameter: {key} = {value}{:>width$}", if is_default { "(default)" } else { "" })
 }
 
-/// Prints the library's own variables, and the names in the environment that look like one but
-/// are not.
+/// Prints the library's own variables, if GASNET_VERBOSEENV is set; and, unless GASNET_QUIET is,
+/// names in the environment that are probably misspelt. Rank 0 does.
 pub fn display_all() {
-    if !verbose() {
+    let verbose = verbose();
+    if verbose {
+        for v in env::all() {
+            let state = v.state();
+            display(v.name(), state.shown.as_deref(), !state.is_set);
+        }
+    }
+    if report::rank().is_some_and(|rank| rank != 0) || (env::QUIET.get() && !verbose) {
         return;
     }
-    for v in env::all() {
-        let state = v.state();
-        display(v.name(), state.shown.as_deref(), !state.is_set);
-    }
-    for (name, near) in env::unknown() {
-        match near {
-            Some(near) => {
-                report::note(format_args!(
-                    "{name} is not a variable of this library; did you mean {near}?"
-                ));
+    for UnknownVariable { name, likeness } in env::unknown() {
+        match likeness {
+            Likeness::Misspelt(near) => report::warn(
+                format_args!("{name} is not a variable of this library; did you mean {near}?"),
+                format_args!("Correct or unset it; GASNET_QUIET=1 silences this warning."),
+            ),
+            Likeness::Upstream if verbose => report::note(format_args!(
+                "{name} is a variable of other implementations of GASNet, without effect here"
+            )),
+            Likeness::None if verbose => {
+                report::note(format_args!("{name} is not a variable of this library"));
             }
-            None => report::note(format_args!("{name} is not a variable of this library")),
+            _ => {}
         }
     }
 }

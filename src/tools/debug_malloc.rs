@@ -365,6 +365,10 @@ pub fn write_report() {
         let _ =
             writeln!(file, "{} bytes at {address:#x}, allocated at {}", o.block.size(), o.made);
     }
+    if !file.finish() {
+        let path = path.to_bytes().escape_ascii();
+        report::line(format_args!("GASNET_MALLOCFILE: the report cannot be written to {path}"));
+    }
 }
 
 #[cfg(test)]

@@ -83,14 +83,14 @@ pub fn exec(program: &CStr, args: &[CString], variables: &[CString]) -> io::Erro
     let own = std::env::vars_os().filter_map(|(name, value)| {
         let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
         let name = &text[..=name.len()];
-        let is_new = variables.iter().any(|v| v.to_bytes().starts_with(name));
-        (!is_new).then(|| CString::new(text).ok()).flatten()
+        let replaced = variables.iter().any(|v| v.to_bytes().starts_with(name));
+        (!replaced).then(|| CString::new(text).ok()).flatten()
     });
-    let environment: Vec<CString> = own.chain(variables.iter().cloned()).collect();
-    let list = |texts: &[CString]| -> Vec<*const libc::c_char> {
-        texts.iter().map(|t| t.as_ptr()).chain([core::ptr::null()]).collect()
+    let environment: Vec<CString> = own.collect();
+    let list = |texts: &[CString], more: &[CString]| -> Vec<*const libc::c_char> {
+        texts.iter().chain(more).map(|t| t.as_ptr()).chain([core::ptr::null()]).collect()
     };
-    let (args, environment) = (list(args), list(&environment));
+    let (args, environment) = (list(args, &[]), list(&environment, variables));
     // SAFETY: nothing else in this process uses the environment before the program does; if that
     // cannot be run, the old one is in place again before the texts of the new one are freed.
     let old = unsafe { (&raw mut environ).replace(environment.as_ptr()) };

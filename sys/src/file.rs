@@ -29,7 +29,8 @@ pub fn write_all_atomic(fd: i32, bytes: &[AtomicU8]) {
     write_from(fd, bytes.as_ptr().cast(), bytes.len());
 }
 
-fn write_from(fd: i32, at: *const u8, bytes: usize) {
+/// Whether all bytes were written.
+fn write_from(fd: i32, at: *const u8, bytes: usize) -> bool {
     let mut done = 0;
     while done < bytes {
         // SAFETY: the kernel only reads the memory, and refuses what this process may not read.
@@ -38,20 +39,11 @@ fn write_from(fd: i32, at: *const u8, bytes: usize) {
             continue;
         }
         if n <= 0 {
-            return;
+            return false;
         }
         done += n as usize;
     }
-}
-
-/// Makes the file at `path` hold `bytes`, ignoring failures. Async-signal-safe.
-pub fn write(path: &CStr, bytes: &[u8]) {
-    let fd = create(path, 0);
-    if fd >= 0 {
-        write_all(fd, bytes);
-        // SAFETY: the descriptor was opened above, and nothing else uses it.
-        unsafe { libc::close(fd) };
-    }
+    true
 }
 
 /// Opens the file at `path`, empty, for writes that each go to its end.
@@ -89,6 +81,8 @@ pub struct TextFile {
     fd: i32,
     /// The descriptor stays open when this is dropped.
     borrowed: bool,
+    /// Some of the text could not be written.
+    is_lacking: bool,
     len: usize,
     buf: [u8; 4096],
 }
@@ -96,17 +90,29 @@ pub struct TextFile {
 impl TextFile {
     /// Makes an empty file at `path`.
     pub fn create(path: &CStr) -> TextFile {
-        TextFile { fd: create(path, 0), borrowed: false, len: 0, buf: [0; 4096] }
+        TextFile {
+            fd: create(path, 0),
+            borrowed: false,
+            is_lacking: false,
+            len: 0,
+            buf: [0; 4096],
+        }
     }
 
     /// Text for a descriptor that stays open.
     pub fn stream(fd: i32) -> TextFile {
-        TextFile { fd, borrowed: true, len: 0, buf: [0; 4096] }
+        TextFile { fd, borrowed: true, is_lacking: false, len: 0, buf: [0; 4096] }
+    }
+
+    /// Writes out all text so far; whether all that was ever added could be written.
+    pub fn finish(&mut self) -> bool {
+        self.flush();
+        self.fd >= 0 && !self.is_lacking
     }
 
     fn flush(&mut self) {
         if self.fd >= 0 {
-            write_all(self.fd, &self.buf[..self.len]);
+            self.is_lacking |= !write_from(self.fd, self.buf.as_ptr(), self.len);
         }
         self.len = 0;
     }

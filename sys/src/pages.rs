@@ -3,9 +3,30 @@
 //! Called by [`super::memory`]. Invariant: a range is mapped until [`free`].
 
 use super::limits::page_size;
+use super::memory_amount::address_space_left;
 use core::ptr::NonNull;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Why a mapping of so many bytes was refused just now. Names `ulimit -v` where that is the cause.
+#[cold]
+fn not_mapped(bytes: usize) -> io::Error {
+    let e = io::Error::last_os_error();
+    match (super::limits::address_space(), address_space_left()) {
+        (Some(limit), Some(left))
+            if e.raw_os_error() == Some(libc::ENOMEM) && bytes as u64 > left =>
+        {
+            io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                format!(
+                    "{bytes} bytes are more than the {left} bytes of address space that this \
+                     process has left of {limit} (ulimit -v)"
+                ),
+            )
+        }
+        _ => e,
+    }
+}
 
 fn map(fd: i32, offset: u64, bytes: usize, prot: i32, flags: i32) -> io::Result<NonNull<u8>> {
     // SAFETY: no address is given, so no existing mapping is replaced.
@@ -13,7 +34,7 @@ fn map(fd: i32, offset: u64, bytes: usize, prot: i32, flags: i32) -> io::Result<
         libc::mmap(core::ptr::null_mut(), bytes, prot, flags, fd, offset as libc::off_t)
     };
     if p == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
+        return Err(not_mapped(bytes));
     }
     NonNull::new(p.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))
 }
@@ -50,7 +71,7 @@ fn map_aligned(
         libc::mmap(base.as_ptr().cast(), bytes, prot, flags, fd, offset as libc::off_t)
     };
     if p == libc::MAP_FAILED {
-        let e = io::Error::last_os_error();
+        let e = not_mapped(bytes);
         // SAFETY: nothing uses the range.
         unsafe { free(base, whole) };
         return Err(e);

@@ -6,6 +6,7 @@
 //! makes a file removes the name.
 
 use crate::descriptor;
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
@@ -14,6 +15,12 @@ use std::path::{Path, PathBuf};
 
 /// How the names begin; 16 hexadecimal digits follow.
 const PREFIX: &str = "gasnet-memory-";
+
+/// Whether a file of this name was made here. No other name is made in a file system.
+pub(crate) fn is_name(name: &OsStr) -> bool {
+    let digits = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
+    digits.is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit()))
+}
 
 /// Where the files may be, the best folder first.
 fn folders() -> [PathBuf; 2] {
@@ -57,9 +64,7 @@ fn create_in(folder: &Path) -> io::Result<OwnedFd> {
 /// remove it may be among them, which does no harm.
 fn remove_leftovers(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let digits = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
-        if digits.is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit())) {
+        if is_name(&entry.file_name()) {
             let _ = fs::remove_file(entry.path());
         }
     }

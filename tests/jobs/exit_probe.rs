@@ -17,6 +17,9 @@
 //! | `childexit:N` | a forked child exits with N; later the rank returns 0 |
 //! | `own` | returns its rank |
 //! | `late:N` | exits with N before it joins |
+//! | `fatal:N` | ends with a fatal error; the text has N parts, which ranks share |
+//! | `warn:N` | prints such a warning; returns 0 half a second later |
+//! | `numbers:N` | prints GASNET_RANK, GASNET_SIZE and GASNET_LOCAL_RANK, then returns N |
 //! | `command:N` | runs the command in PROBE_COMMAND, which must succeed, then gasnet_exit |
 //!
 //! | others | what the other ranks do |
@@ -172,6 +175,26 @@ fn end(boot: &'static Bootstrap, way: &str) -> i32 {
     match way {
         "return" => code(),
         "own" => rank(boot) as i32,
+        "fatal" => gasnet::report::fatal(
+            format_args!("part {} is wrong", rank(boot) as i32 % code()),
+            format_args!("Mend it."),
+        ),
+        "warn" => {
+            gasnet::report::warn(
+                format_args!("part {} is odd", rank(boot) as i32 % code()),
+                format_args!("Look at it."),
+            );
+            clock::sleep_ns(500_000_000);
+            boot.barrier.barrier();
+            print(rank(boot), c"goes on");
+            0
+        }
+        "numbers" => {
+            let value = |v: env::RankVariable| sys::environment::value(v.name).unwrap_or_default();
+            println!("numbers {:?}", env::RANK_VARIABLES.map(value));
+            boot.barrier.barrier();
+            code()
+        }
         "exit" => std::process::exit(code()),
         "gasnet_exit" => exit::exit(code()),
         "delayed" => {

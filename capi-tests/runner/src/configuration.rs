@@ -8,6 +8,7 @@ use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 /// One entry per test.
@@ -21,6 +22,8 @@ pub fn cases() -> Vec<TestCase> {
     add("lines_of_verboseenv", lines_of_verboseenv);
     add("misspelt_names", misspelt_names);
     add("values_that_are_refused", values_that_are_refused);
+    add("files_that_cannot_be_written", files_that_cannot_be_written);
+    add("limits_that_are_named", limits_that_are_named);
     add("values_that_are_refused_after_setenv", refused_after_setenv);
     all
 }
@@ -186,28 +189,116 @@ fn lines_of_verboseenv() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nothing is printed without GASNET_VERBOSEENV.
+/// Misspelt names are reported once, unless GASNET_QUIET is set; other names that the library does
+/// not read only with GASNET_VERBOSEENV.
 fn misspelt_names() -> Result<(), Failure> {
-    let vars = [
-        ("GASNET_PORTALS_MSG_LIMIT", "100"),
-        ("GASNET_SPAWNER", "mpi"),
-        ("GASNET_VERBOSEENV", ""),
-    ];
-    let ended = run(("asks", ASKS), JobLauncher::Gasnetrun, &vars)?;
-    for text in [
-        "GASNET_PORTALS_MSG_LIMIT is not a variable of this library; did you mean GASNET_PORTAL_MSG_LIMIT?\n",
-        "GASNET_SPAWNER is not a variable of this library\n",
+    const MEANT: &str = "GASNET_PORTALS_MSG_LIMIT is not a variable of this library; did you mean GASNET_PORTAL_MSG_LIMIT?\n";
+    const OTHERS: &str =
+        "GASNET_SPAWNER is a variable of other implementations of GASNet, without effect here\n";
+    const NOBODYS: &str = "GASNET_ZZZ is not a variable of this library\n";
+    let names =
+        [("GASNET_PORTALS_MSG_LIMIT", "100"), ("GASNET_SPAWNER", "mpi"), ("GASNET_ZZZ", "1")];
+    for (more, texts) in [
+        (("GASNET_VERBOSEENV", ""), &[MEANT, OTHERS, NOBODYS][..]),
+        (("MY_COUNT", "3"), &[MEANT]),
+        (("GASNET_QUIET", "1"), &[]),
     ] {
-        if ended.code != Some(0) || ended.output.matches(text).count() != 1 {
-            return Err(ended.trouble(format!("expected exit code 0 and once {text:?}")));
+        let vars = [&names[..], &[more]].concat();
+        let ended = run(("asks", ASKS), JobLauncher::Gasnetrun, &vars)?;
+        for text in [MEANT, OTHERS, NOBODYS] {
+            let wanted = usize::from(texts.contains(&text));
+            if ended.code != Some(0) || ended.output.matches(text).count() != wanted {
+                return Err(ended.trouble(format!("{more:?}: expected {wanted} times {text:?}")));
+            }
         }
     }
-    let ended = run(("asks", ASKS), JobLauncher::Gasnetrun, &vars[..2])?;
-    if ended.code == Some(0) && ended.output.is_empty() {
-        Ok(())
-    } else {
-        Err(ended.trouble("expected exit code 0 and no word".to_string()))
+    Ok(())
+}
+
+/// A file that is requested and cannot be made is an error of gasnet_init; one that takes no more
+/// is reported at the end.
+fn files_that_cannot_be_written() -> Result<(), Failure> {
+    let program = program("asks", ASKS)?;
+    let job = format!("exec gasnetrun -n 2 {}", program.display());
+    for (script, code, text) in [
+        (
+            "export GASNET_TEST_COUNTERS=/no/such/x",
+            1,
+            "GASNET_TEST_COUNTERS: the files /no/such/x.RANK cannot be written: No such file or directory",
+        ),
+        (
+            "mkdir gasnet_credits.1; export GASNET_PORTAL_CREDIT_STATS=1",
+            1,
+            "GASNET_PORTAL_CREDIT_STATS: the files gasnet_credits.RANK cannot be written: Is a directory",
+        ),
+        (
+            "ln -s /dev/full full.0; export GASNET_TEST_COUNTERS=$PWD/full",
+            0,
+            "/full.0 is not complete: the file system took no more\n",
+        ),
+    ] {
+        expect(&format!("{script}; {job}"), code, text)?;
     }
+    let leaks = "#define GASNET_DEBUGMALLOC 1\n#include <gasnet.h>\n#include <gasnet_tools.h>\n\
+        int main(int argc, char **argv) {\n\
+        \x20   gasnet_init(&argc, &argv);\n\
+        \x20   return gasnett_debug_malloc(100) == NULL;\n\
+        }\n";
+    expect(
+        &format!(
+            "export GASNET_MALLOCFILE=/no/such/x; exec {}",
+            self::program("leaks", leaks)?.display()
+        ),
+        0,
+        "GASNET_MALLOCFILE: the report cannot be written to /no/such/x\n",
+    )
+}
+
+/// What limits memory is named.
+fn limits_that_are_named() -> Result<(), Failure> {
+    const LARGE: &str = "#include <gasnet.h>\n\
+        int main(int argc, char **argv) {\n\
+        \x20   if (gasnet_init(&argc, &argv)) return 2;\n\
+        \x20   return gasnet_attach(NULL, 0, (uintptr_t)1 << 40, 0) ? 3 : 0;\n\
+        }\n";
+    let program = program("large", LARGE)?;
+    let job = format!("exec {}", program.display());
+    let limited = "what limits it is the address space of this process (ulimit -v)";
+    expect(&format!("ulimit -v 1000000; {job}"), 3, limited)?;
+    expect(
+        &format!("ulimit -f 100000; {job}"),
+        3,
+        "the largest file of this process (ulimit -f)",
+    )?;
+    expect(
+        &format!("export GASNET_MAX_SEGSIZE=1MB; {job}"),
+        3,
+        "limits it is GASNET_MAX_SEGSIZE",
+    )?;
+    expect(&job, 3, "what limits it is the memory of this host")?;
+    let buffers = "export GASNET_PORTAL_SB_CHUNKS=4096 GASNET_PORTAL_AMRECV_SPACE=512MB";
+    let left = "bytes of address space that this process has left of 204800000 (ulimit -v)";
+    expect(&format!("{buffers} GASNET_PSHM_NODES=2; ulimit -v 200000; {job}"), 1, left)
+}
+
+/// A script, run in a folder of its own, ends with this code and prints this text.
+fn expect(script: &str, code: i32, text: &str) -> Result<(), Failure> {
+    let (tree, dir) = (build_trees::build(), dir()?.join("work"));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let path = std::env::var("PATH").unwrap_or_default();
+    let o = Command::new("timeout")
+        .args(["-k", "5", "60", "sh", "-c", &format!("exec 2>&1; {script}")])
+        .current_dir(&dir)
+        .env("PATH", format!("{}:{path}", tree.join("bin").display()))
+        .env("LD_LIBRARY_PATH", tree.join("lib"))
+        .output()
+        .map_err(|e| format!("timeout: {e}"))?;
+    let output = String::from_utf8_lossy(&o.stdout);
+    if o.status.code() == Some(code) && output.contains(text) {
+        return Ok(());
+    }
+    Err(format!("{script}\nexpected exit code {code} and {text:?}\n{:?}\n{output}", o.status))
 }
 
 /// An invalid value of each kind ends the job with one message that names the variable, the
@@ -219,8 +310,12 @@ fn values_that_are_refused() -> Result<(), Failure> {
         ("GASNET_PORTAL_MSG_LIMIT", "many", "a whole number from 12 to 65535"),
         ("GASNET_PORTAL_MSG_LIMIT", "11", "a whole number from 12 to 65535"),
         ("GASNET_PORTAL_ACCEL", "1", "Give 0,"),
-        ("GASNET_MAX_SEGSIZE", "4 parsec", "a size from 4096 to"),
-        ("GASNET_VIS_MAXCHUNK", "-1", "a size from 1 to"),
+        ("GASNET_MAX_SEGSIZE", "4 parsec", "Give a size from 4KB to 128TB, or unset it."),
+        ("GASNET_VIS_MAXCHUNK", "-1", "a size from 1B to 1TB"),
+        ("GASNET_MALLOC_INITVAL", "zz", "a whole number, NAN, qNAN or sNAN"),
+        ("GASNET_COLL_BROADCAST_GEOM", "zz", "FLAT_TREE, NARY_TREE,n (n at least 1) or"),
+        ("GASNET_COLL_ROOTED_GEOM", "KNOMIAL_TREE,1", "KNOMIAL_TREE,n (n at least 2)"),
+        ("GASNET_TEST_FAULT", "lose_env", "a library with planted faults (make faults)"),
         ("GASNET_EXITTIMEOUT", "soon", "a number of seconds"),
         ("GASNET_WAITMODE", "sleep", "one of SPIN, BLOCK, SPINBLOCK"),
         ("GASNET_BACKTRACE_NODES", "0,two", "ranks separated by commas"),

@@ -23,7 +23,7 @@ pub fn cases() -> Vec<TestCase> {
         let name = format!("cross::{target}");
         let mut case = TestCase::new(name, false, move || checked(&target));
         if !possible {
-            case.missing = Some("Rust's library or a feature set for it");
+            case.missing = Some("Rust's library or a feature set for it".into());
         }
         case
     };

@@ -121,14 +121,22 @@ fn named_folders() -> Result<(), Failure> {
         "usr/man/man3/gasnet_put.3".to_string(),
         "usr/share/doc/libgasnet-dev/README.md".to_string(),
         "usr/libexec/gasnetrun".to_string(),
+        "usr/share/bash-completion/completions/gasnetrun_portals".to_string(),
     ];
     if let Some(missing) = expected.iter().find(|f| !to.join(f).exists()) {
         return Err(format!("{missing} was not installed"));
     }
     let mut all = Vec::new();
     files(&to, &mut all);
-    let roots =
+    let named =
         [lib, "usr/include/gasnet", "usr/man", "usr/share/doc/libgasnet-dev", "usr/libexec"];
+    // Where shells look for completion, below the prefix.
+    let fixed = [
+        "usr/share/bash-completion/completions",
+        "usr/share/zsh/site-functions",
+        "usr/share/fish/vendor_completions.d",
+    ];
+    let roots = [&named[..], &fixed].concat();
     if let Some(stray) = all.iter().find(|f| !roots.iter().any(|r| f.starts_with(to.join(r)))) {
         return Err(format!("{} is in none of the named folders", stray.display()));
     }

@@ -67,7 +67,7 @@ fn on(kernel: OldKernel, seed: u64) -> Vec<TestCase> {
             let name = format!("{prefix}memory_files::{}::{}", place.name, launcher.name());
             let mut case =
                 TestCase::new(name, true, move || memory_files(kernel, launcher, place));
-            case.missing = refusals::lacks_mounts();
+            case.missing = refusals::lacks_mounts().map(str::to_string);
             all.push(case);
         }
     }

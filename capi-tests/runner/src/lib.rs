@@ -32,6 +32,7 @@
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
 //! | `install` | what the libraries of a tree export |
 //! | `installation` | what `make install` and `make uninstall` do |
+//! | `packaging` | the scripts that make releases and packages |
 //! | `clients` | programs built against an installed tree, by each build system and in each language |
 //! | `mpi` | MPI and GASNet in one process: `testmpi` |
 //! | `configuration` | strings in objects, shown and rejected environment variables |
@@ -68,8 +69,10 @@ pub mod misuse;
 pub mod mpi;
 pub mod network;
 pub mod outcome;
+pub mod packaging;
 mod processes;
 pub mod program;
+pub mod progress;
 pub mod refusals;
 pub mod reports;
 pub mod sample;
@@ -94,8 +97,8 @@ pub struct TestCase {
     pub name: String,
     /// Whether the short run (`cargo test`, `make check`) takes it.
     pub sampled: bool,
-    /// A program that it needs and that is not installed: the case cannot run.
-    pub missing: Option<&'static str>,
+    /// What it needs and this machine lacks, with the package that has it: the case cannot run.
+    pub missing: Option<String>,
     /// Runs it.
     pub run: Box<dyn FnOnce() -> Result<(), Failure> + Send>,
 }
@@ -112,10 +115,26 @@ impl TestCase {
     /// The same case, which cannot run without this program.
     fn needs(mut self, program: &'static str) -> TestCase {
         if !have(program) {
-            self.missing = Some(program);
+            self.missing = Some(with_package(program));
         }
         self
     }
+}
+
+/// Programs whose Debian packages have other names.
+const PACKAGES: &[(&str, &str)] = &[
+    ("groff", "groff-base"),
+    ("mpicc.mpich", "libmpich-dev"),
+    ("mpicc.openmpi", "libopenmpi-dev"),
+    ("mpiexec.hydra", "mpich"),
+    ("mpirun.openmpi", "openmpi-bin"),
+    ("rpmbuild", "rpm"),
+];
+
+/// A program, with the Debian package that has it.
+fn with_package(program: &str) -> String {
+    let package = PACKAGES.iter().find(|(name, _)| *name == program).map_or(program, |p| p.1);
+    format!("{program} (Debian package {package})")
 }
 
 /// Whether a program is found by its name.
@@ -148,6 +167,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(network::cases());
     all.extend(sanitizers::cases());
     all.extend(cross::cases());
+    all.extend(packaging::cases());
     all.extend(clients::cases());
     all.extend(mpi::cases());
     all.extend(configuration::cases());

@@ -21,13 +21,13 @@ const MPIS: [Mpi; 2] = [
     (
         "mpich",
         "mpicc.mpich",
-        "mpi.h of MPICH (Debian: libmpich-dev)",
+        "mpi.h of MPICH (Debian package libmpich-dev)",
         [JobLauncher::Mpiexec, JobLauncher::SrunPmi2],
     ),
     (
         "openmpi",
         "mpicc.openmpi",
-        "mpi.h of Open MPI (Debian: libopenmpi-dev)",
+        "mpi.h of Open MPI (Debian package libopenmpi-dev)",
         [JobLauncher::Mpirun, JobLauncher::SrunPmix],
     ),
 ];
@@ -44,7 +44,7 @@ pub fn cases() -> Vec<TestCase> {
         for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
             let name = format!("testmpi::{}::{}::lone", mpi.0, launcher.name());
             let mut case = TestCase::new(name, true, move || lone(mpi, launcher));
-            case.missing = missing;
+            case.missing.clone_from(&missing);
             all.push(case);
         }
         for launcher in mpi.3 {
@@ -63,7 +63,7 @@ pub fn cases() -> Vec<TestCase> {
                     let sampled = own && (first == "mpi") == (mode == ClientMode::Par);
                     let mut case =
                         TestCase::new(name, sampled, move || together(mpi, launcher, first, mode));
-                    case.missing = missing;
+                    case.missing.clone_from(&missing);
                     all.push(case);
                 }
             }
@@ -73,16 +73,16 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 /// What is missing here for a program of this MPI.
-fn missing((_, compiler, headers, launchers): Mpi) -> Option<&'static str> {
+fn missing((_, compiler, headers, launchers): Mpi) -> Option<String> {
     let launcher =
         if launchers[0] == JobLauncher::Mpirun { "mpirun.openmpi" } else { "mpiexec.hydra" };
     if let Some(program) = [compiler, launcher].into_iter().find(|p| !crate::have(p)) {
-        return Some(program);
+        return Some(crate::with_package(program));
     }
     let mut c = Command::new(compiler);
     c.args(["-include", "mpi.h", "-fsyntax-only", "-x", "c", "/dev/null"]);
     let found = c.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
-    (!found.is_ok_and(|s| s.success())).then_some(headers)
+    (!found.is_ok_and(|s| s.success())).then(|| headers.to_string())
 }
 
 fn compiled((name, compiler, ..): Mpi, mode: ClientMode) -> Result<PathBuf, Failure> {

@@ -3,6 +3,7 @@
 
 use crate::{build_trees, have, injector};
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -48,12 +49,10 @@ pub(crate) fn blocks(pid: i32, signal: Signal) -> bool {
         .is_some_and(|m| m >> (signal.number() - 1) & 1 == 1)
 }
 
-/// The names in /dev/shm, without those of Open MPI's own memory, which belong to unrelated
-/// jobs.
-pub(crate) fn names_of_shared_memory() -> BTreeSet<String> {
-    let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
-    let names = dir.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
-    names.filter(|n| !n.starts_with("vader_segment.") && !n.starts_with("sm_segment.")).collect()
+/// The names in /dev/shm that the library can have made. Other programs make names there too.
+pub(crate) fn names_of_shared_memory() -> BTreeSet<OsString> {
+    let names = fs::read_dir("/dev/shm").into_iter().flatten().flatten().map(|e| e.file_name());
+    names.filter(|name| sys::memory::is_file_name(name)).collect()
 }
 
 /// Appends to the output the state of the processes that the watchdog finds, as supervisor and

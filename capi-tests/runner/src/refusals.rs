@@ -93,12 +93,14 @@ pub fn cases() -> Vec<TestCase> {
     let mounts = lacks_mounts();
     let groups = root.or(Group::new(64 << 20).is_none().then_some("a memory control group"));
     for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
-        let mut add = |name: &str, missing, run: fn(JobLauncher) -> Result<(), Failure>| {
+        let mut add = |name: &str,
+                       missing: Option<&str>,
+                       run: fn(JobLauncher) -> Result<(), Failure>| {
             let mut case =
                 TestCase::new(format!("refusals::{name}::{}", launcher.name()), true, move || {
                     run(launcher)
                 });
-            case.missing = missing;
+            case.missing = missing.map(str::to_string);
             all.push(case);
         };
         add("full_dev_shm", mounts, full_dev_shm);

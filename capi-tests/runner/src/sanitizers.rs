@@ -5,6 +5,8 @@
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase, build_trees};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 /// Seconds of a target under libFuzzer.
@@ -37,13 +39,27 @@ pub fn cases() -> Vec<TestCase> {
     };
     let tools = TOOLS.iter().map(|&(tool, part, needed)| {
         let name = format!("sanitize::{tool}::{}", part.unwrap_or("programs"));
-        TestCase::new(name, false, move || {
+        let case = TestCase::new(name, false, move || {
             let args: Vec<&str> = [tool].into_iter().chain(part).collect();
             script("sanitize.sh", &args)
-        })
-        .needs(needed)
+        });
+        let mut case = case.needs(needed);
+        if tool == "thread" && !has_std_sources() {
+            case.missing = Some("the sources of std (rustup component rust-src)".into());
+        }
+        case
     });
     targets.into_iter().map(fuzz).chain(tools).collect()
+}
+
+/// Whether the toolchain has the sources of the standard library.
+fn has_std_sources() -> bool {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let out = Command::new(rustc).args(["--print", "sysroot"]).output();
+    out.is_ok_and(|out| {
+        let sysroot = String::from_utf8_lossy(&out.stdout).into_owned();
+        Path::new(sysroot.trim()).join("lib/rustlib/src/rust/library").is_dir()
+    })
 }
 
 fn script(name: &str, args: &[&str]) -> Result<(), Failure> {

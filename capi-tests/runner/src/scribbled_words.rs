@@ -111,7 +111,7 @@ const FRAMES: u64 = 32;
 const FRAME: u64 = 4096;
 const INBOX: u64 = (FRAMES + 1) * FRAME;
 /// Words of the header and of a record of the control memory.
-const CONTROL_HEADER: u64 = 32;
+const CONTROL_HEADER: u64 = 40;
 const CONTROL_RECORD: u64 = 48;
 /// Bytes of the scratch page of a rank, the distance of its lines, and where the lines begin.
 const SCRATCH: u64 = 4096;
@@ -476,14 +476,17 @@ impl JobMemory {
 
     fn control_rank(&self, rank: u64, random: &mut SampleRandom) -> SharedWord {
         let record = CONTROL_HEADER + rank * CONTROL_RECORD;
+        let error = 32 + random.below(8);
         let (i, name) = *random.pick(&[
             (24, "request"),
             (25, "requests"),
+            (error, "error"),
             (record, "pid"),
             (record + 1, "sent"),
             (record + 2, "armed"),
             (record + 3, "answered"),
             (record + 4, "length"),
+            (record + 5, "withheld"),
             (record + 8, "answer[0]"),
         ]);
         let of = if i < CONTROL_HEADER { String::new() } else { format!(" of rank {rank}") };

@@ -197,7 +197,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let name = format!("starts::{}::{}::{}", start.name, place.name(), end.0);
         let mut case = TestCase::new(name, taken.contains(&i), move || one(start, place, end));
         case.missing =
-            (!able(start)).then_some("a namespace or a mount that this machine forbids");
+            (!able(start)).then(|| "a namespace or a mount that this machine forbids".into());
         cases.push(case);
     }
     cases.push(python());

@@ -1,8 +1,8 @@
-//! One command as a job, under a watchdog. A job may leave nothing behind: no process, no name
-//! in /dev/shm, no file in its temporary directory. Every process of a job carries a marker in
-//! its environment; the runner finds processes by it, and kills them when the watchdog fires or
-//! an orphan remains. Jobs spin, so jobs of all runners of this checkout run one at a time (a
-//! file lock), unless a runner allows its own to overlap ([`together`]).
+//! One command as a job, under a watchdog. A job may leave nothing behind: no process, no name of
+//! the library in /dev/shm, no file in its temporary directory. Every process of a job carries a
+//! marker in its environment; the runner finds processes by it, and kills them when the watchdog
+//! fires or an orphan remains. Jobs spin, so jobs of all runners of this checkout run one at a
+//! time (a file lock), unless a runner allows its own to overlap ([`together`]).
 
 use crate::exit_pipe::{self, ExitPipe, ExitTimes};
 use crate::injector::{FaultInjector, InjectedFault};
@@ -307,13 +307,13 @@ impl TestJob {
             left = described(&marked(&self.marker));
         }
         processes::kill_all(&self.marker);
-        // Other programs may have made names meanwhile, and remove them.
+        // Jobs of other checkouts may have made names meanwhile, and remove them.
         let since = Instant::now();
         while !names_of_shared_memory().is_subset(&before) && since.elapsed() < GRACE {
             sleep(Duration::from_millis(20));
         }
         for name in names_of_shared_memory().difference(&before) {
-            left.push(format!("/dev/shm/{name}"));
+            left.push(format!("/dev/shm/{}", name.display()));
         }
         let temporary = fs::read_dir(self.dir.join("tmp")).map_err(io)?.flatten();
         // Open MPI's mpirun leaves this when it is killed.
@@ -514,6 +514,18 @@ mod tests {
         assert_eq!(ended.code, Some(0));
         assert_eq!(ended.left.len(), 2, "{:?}", ended.left);
         assert!(ended.tidy().is_err());
+    }
+
+    /// Names of other programs appear in /dev/shm at any time.
+    #[test]
+    fn only_names_of_the_library_count() {
+        let own = format!("/dev/shm/gasnet-memory-{:016x}", std::process::id());
+        let other = format!("/dev/shm/of-another-program-{}", std::process::id());
+        let ended = sh(&format!("touch {own} {other}")).run().unwrap();
+        for file in [&own, &other] {
+            fs::remove_file(file).unwrap();
+        }
+        assert_eq!(ended.left, [own]);
     }
 
     #[test]

@@ -430,3 +430,28 @@ fn the_conformance_table_names_every_test_and_no_other() {
     let files: BTreeSet<String> = PROGRAMS.iter().map(|name| format!("{name}.c")).collect();
     assert_eq!(programs, files.iter().map(String::as_str).collect());
 }
+
+#[test]
+fn ptlrun_has_a_help_and_a_version() {
+    let run = |options: &[&str]| {
+        let o = Command::new(env!("CARGO_BIN_EXE_ptlrun")).args(options).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (o.status.code(), text(o.stdout), text(o.stderr))
+    };
+    let usage = command_line::PTLRUN.usage();
+    for option in ["-h", "--help"] {
+        assert_eq!(run(&[option]), (Some(0), usage.clone(), String::new()));
+    }
+    assert_eq!(run(&["--version"]).1, format!("ptlrun {}\n", env!("CARGO_PKG_VERSION")));
+    for (words, why) in [
+        (&["-n", "0", "true"][..], "-n 0 is not a number from 1 to 1024"),
+        (&["true"], "the number of processes is missing"),
+        (&["-n", "2"], "the program is missing"),
+        (&["--no-such-option"], "no-such-option"),
+    ] {
+        let (code, _, err) = run(words);
+        assert_eq!(code, Some(2), "{err}");
+        assert!(err.contains(why) && err.ends_with("***   Try ptlrun --help.\n"), "{err}");
+    }
+    assert_eq!(run(&["-n", "2", "--", "sh", "-c", "exit 3"]).0, Some(3));
+}

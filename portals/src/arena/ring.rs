@@ -6,8 +6,9 @@
 //! consumer writes nothing that producers write, only its own head.
 //!
 //! A *position* counts the entries since the ring was made. It begins at `2 size`, where `size` is
-//! the number of slots (a power of two). The entry at position `p` is in slot `p mod size`. A
-//! *lap* is one pass over the ring. The first 8 bytes of a slot are its *control*:
+//! the number of slots (a power of two). The entry at position `p` is in the slot that the user of
+//! the ring gives for it, the same for `p + size`. A *lap* is one pass over the ring. The first 8
+//! bytes of a slot are its *control*:
 //!
 //! ```text
 //! bits      63 ........... 24   23 ......... 4   3 ..... 0

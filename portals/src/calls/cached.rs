@@ -132,10 +132,11 @@ impl NetworkInterface {
                 Some(&[a, b, c, d]) => [p.what | INLINE, match_bits, hdr_data, a, b, c, d],
             };
             posted = ring.post_words(slots, eq, self.state.peers.index, words);
-            // A process that posts without waiting in between will post again: prefetch its next
-            // slot. Otherwise the cache line is left to the peer, which polls it.
+            // A process that posts without waiting in between will post again: prefetch the slot
+            // after the next two, which were prefetched before. Otherwise the cache line is left
+            // to the peer, which polls it.
             if self.in_a_row.load(Ordering::Relaxed) {
-                ring.prefetch(slots);
+                ring.prefetch(slots, 2);
             } else {
                 self.in_a_row.store(true, Ordering::Relaxed);
             }

@@ -85,8 +85,6 @@ impl NetworkInterface {
         // A producer that sees the key sees the rest.
         fence(Ordering::Release);
         shape.store(&cell.shape);
-        record.losses.store(0, relaxed);
-        record.report_at.store(u64::MAX, relaxed);
         record.descriptors.store(0, relaxed);
         record.handler.store(handler.map_or(0, |f| f as usize), relaxed);
         if !ring.follow(&self.state.peers.own.view, cell, owner.next_eq_key) {
@@ -231,8 +229,7 @@ impl NetworkInterface {
         let relaxed = Ordering::Relaxed;
         let what = slot.what.load(relaxed);
         // Acquire pairs with the Release in `lose`.
-        let lost = cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
-            || record.report_at.load(relaxed) != u64::MAX;
+        let lost = record.has_loss(cell);
         let kind = what & (0x3f | INLINE);
         if kind & !INLINE != PtlEventKind::PutEnd as u64 || lost {
             cold_path();

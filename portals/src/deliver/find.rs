@@ -416,7 +416,7 @@ impl Peers {
             && let Some(ring) = peer.rings.get(eq as usize)
             && ring.is(found.cell.eq_key.load(Ordering::Relaxed))
         {
-            ring.prefetch(ring.slots());
+            ring.prefetch(ring.slots(), 0);
         }
     }
 

@@ -16,6 +16,7 @@ use crate::arena::{EqCell, EventSlot};
 use crate::event::ring::{EventSlots, INLINE};
 use crate::nal::Nal;
 use crate::types::*;
+use sys::cache;
 use sys::hint::cold_path;
 use sys::peer::Peer;
 use sys::thread;
@@ -38,11 +39,13 @@ pub(crate) struct EqRecord {
     /// The slots of the ring, and one less than their number.
     pub(crate) slots: AtomicPtr<EventSlot>,
     pub(crate) mask: AtomicU64,
+    /// The number of losses while all of them are reported; another number while one is not.
+    reported: AtomicU64,
     /// Losses that have been reported or are about to be.
-    pub(crate) losses: AtomicU64,
+    losses: AtomicU64,
     /// The event with this position, or the next after it, follows a loss; `u64::MAX`: no loss to
     /// report.
-    pub(crate) report_at: AtomicU64,
+    report_at: AtomicU64,
     /// [`EqHandler`], or 0.
     pub(crate) handler: AtomicUsize,
     /// Descriptors that log to this queue; changed under the owner lock.
@@ -71,8 +74,11 @@ impl EqRecord {
         }
     }
 
-    /// Sets the position of the first event of a new queue.
+    /// Sets the position of the first event of a new queue, which has no losses.
     pub(crate) fn start(&self, position: u64) {
+        self.reported.store(0, Ordering::Relaxed);
+        self.losses.store(0, Ordering::Relaxed);
+        self.report_at.store(u64::MAX, Ordering::Relaxed);
         self.look_for.store(published(position), Ordering::Relaxed);
         self.go_to(position);
     }
@@ -82,14 +88,22 @@ impl EqRecord {
     /// has handled its event.
     #[inline(always)]
     pub(crate) fn advance(&self, position: u64) {
-        let control = self.look_for.load(Ordering::Relaxed).wrapping_add(published(1));
-        self.look_for.store(control, Ordering::Relaxed);
+        self.look_for.store(published(position), Ordering::Relaxed);
         self.go_to(position);
+    }
+
+    /// Whether an event was lost whose loss is not reported yet.
+    #[inline(always)]
+    pub(crate) fn has_loss(&self, cell: &EqCell) -> bool {
+        // Acquire pairs with the Release in `lose`.
+        cell.losses.count.load(Ordering::Acquire) != self.reported.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
     fn go_to(&self, position: u64) {
         let slot: *const EventSlot = self.slots().at(position);
+        // The handler of the event before runs meanwhile.
+        cache::prefetch(slot.cast());
         self.look_at.store(slot.cast_mut(), Ordering::Relaxed);
         // Release pairs with the Acquire in `eq_passed`.
         self.next.store(position, Ordering::Release);
@@ -264,9 +278,7 @@ pub(crate) fn take_slot<R>(
     };
     let taken = TakenEvent {
         position,
-        // Acquire pairs with the Release in `lose`.
-        dropped: cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
-            || record.report_at.load(relaxed) != u64::MAX,
+        dropped: record.has_loss(cell),
         what,
         match_bits: slot.match_bits.load(relaxed),
         hdr_data: slot.hdr_data.load(relaxed),
@@ -300,5 +312,6 @@ fn lost_before(record: &EqRecord, cell: &EqCell, position: u64) -> bool {
         at = if last > position { last } else { u64::MAX };
     }
     record.report_at.store(at, Ordering::Relaxed);
+    record.reported.store(if at == u64::MAX { count } else { !count }, Ordering::Relaxed);
     report
 }

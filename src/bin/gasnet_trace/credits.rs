@@ -11,11 +11,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
-    name: "credits",
-    usage: "FILE... -o OUT.svg\n      draws the files of GASNET_PORTAL_CREDIT_STATS (gasnet_credits.RANK)",
-    run,
-};
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { name: "credits", run };
 
 /// A movement of credits, or a request that lacked some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -184,15 +180,33 @@ fn held(m: &Movement) -> (i64, i64) {
 }
 
 const WIDTH: f64 = 960.0;
+/// Height of the text that explains the drawing.
+const HEAD: f64 = 46.0;
 /// From the upper edge of one rank to the next.
-const PITCH: f64 = 270.0;
+const PITCH: f64 = 280.0;
+/// What credits are.
+const EXPLAINED: [&str; 2] = [
+    "A credit is the right to send up to 256 bytes of a request to a rank. A rank lends credits out of a bank to the ranks that",
+    "send to it, and revokes credits that are not used. A rank without enough credits waits before it sends.",
+];
+/// The horizontal axis.
+const TIME: &str = "seconds since the start";
+/// The colour of marks.
+const MARK: &str = "#d55e00";
 
 fn most(curves: &[(u32, Vec<(f64, f64)>)], least: f64) -> f64 {
     curves.iter().flat_map(|(_, points)| points).map(|p| p.1).fold(least.max(1.0), f64::max)
 }
 
-/// Draws the curves of peers, the first ones in colour, and their legend.
-fn peers(svg: &mut Svg, f: &PlotFrame, curves: &[(u32, Vec<(f64, f64)>)], rest: &str) {
+/// Draws the curves of other ranks, the first ones in colour, and the legend; the last line of it
+/// says what the marks are.
+fn peers(
+    svg: &mut Svg,
+    f: &PlotFrame,
+    curves: &[(u32, Vec<(f64, f64)>)],
+    unchanged: &str,
+    marks: &str,
+) {
     let coloured = curves.len().min(COLOURS.len());
     for (_, points) in curves[coloured..].iter().rev() {
         svg.steps(f, points, GREY, 0.7);
@@ -203,23 +217,27 @@ fn peers(svg: &mut Svg, f: &PlotFrame, curves: &[(u32, Vec<(f64, f64)>)], rest: 
     let y = f.y + f.height + 40.0;
     let mut x = f.x;
     for (i, (peer, _)) in curves[..coloured].iter().enumerate() {
-        let text = format!("peer {peer}");
+        let text = format!("rank {peer}");
         svg.text(x, y, 10, COLOURS[i], &text);
         x += 6.0 * text.len() as f64 + 8.0;
     }
     let others = curves.len() - coloured;
-    let rest = if others == 0 { rest.to_string() } else { format!("{others} more; {rest}") };
-    svg.text(f.x, y + 14.0, 10, "#606060", &rest);
+    let grey = if others == 0 { String::new() } else { format!("grey: {others} more ranks; ") };
+    svg.text(f.x, y + 14.0, 10, "#606060", &format!("{grey}{unchanged}"));
+    svg.text(f.x, y + 28.0, 10, MARK, &format!("mark: {marks}"));
 }
 
 fn draw(all: &[CreditFile]) -> String {
     let mut svg = Svg::new(WIDTH);
     // The same time axis for all ranks.
     let end = all.iter().map(CreditFile::end).fold(1e-6, f64::max);
+    for (i, line) in EXPLAINED.iter().enumerate() {
+        svg.text(10.0, 18.0 + 16.0 * i as f64, 12, "#404040", line);
+    }
     for (i, p) in all.iter().enumerate() {
-        let top = 20.0 + i as f64 * PITCH;
+        let top = HEAD + 20.0 + i as f64 * PITCH;
         let title = format!(
-            "rank {} of {}: {} stalls, {} credits lent, {} returned, {} empty returns, one peer held {} at most",
+            "rank {} of {}: {} requests waited; {} credits lent, {} returned; {} times none returned; at most {} lent to one rank",
             p.rank, p.ranks, p.stalls, p.lent, p.returned, p.empty, p.high_loan
         );
         svg.text(10.0, top, 13, "#000000", &title);
@@ -231,28 +249,27 @@ fn draw(all: &[CreditFile]) -> String {
             most_x: end,
             most_y: most_y * 1.05,
         };
-        let still = |curves: usize| {
-            format!(
-                "{} of {} never changed ({} at first)",
-                (p.ranks as usize).saturating_sub(curves),
-                p.ranks,
-                p.each
-            )
+        let unchanged = |curves: usize| {
+            let still = (p.ranks as usize).saturating_sub(curves);
+            format!("{still} of {} ranks kept the {} of the start", p.ranks, p.each)
         };
         let (lent, borrowed, bank) = (p.curves(loan), p.curves(held), p.bank());
         let f = frame(50.0, 330.0, most(&lent, p.each as f64));
-        svg.frame(&f, "lent to each peer; | a peer returned nothing", "seconds");
-        svg.marks(&f, &p.times(|m| m.what == MovementKind::Returned && m.credits == 0), "#d55e00");
-        peers(&mut svg, &f, &lent, &still(lent.len()));
+        svg.frame(&f, "credits that each rank has to send to this rank", TIME);
+        let empty = |m: &Movement| m.what == MovementKind::Returned && m.credits == 0;
+        svg.marks(&f, &p.times(empty), MARK);
+        let marks = "this rank revoked credits, and none returned";
+        peers(&mut svg, &f, &lent, &unchanged(lent.len()), marks);
         let f = frame(430.0, 330.0, most(&borrowed, p.each as f64));
-        svg.frame(&f, "lent by each peer; | a request lacked credits", "seconds");
-        svg.marks(&f, &p.times(|m| m.what == MovementKind::Stalled), "#d55e00");
-        peers(&mut svg, &f, &borrowed, &still(borrowed.len()));
+        svg.frame(&f, "credits that this rank has to send to each rank", TIME);
+        svg.marks(&f, &p.times(|m| m.what == MovementKind::Stalled), MARK);
+        let marks = "a request of this rank had to wait for credits";
+        peers(&mut svg, &f, &borrowed, &unchanged(borrowed.len()), marks);
         let f = frame(815.0, 130.0, bank.iter().map(|b| b.1).fold(1.0, f64::max));
-        svg.frame(&f, "in the bank", "seconds");
+        svg.frame(&f, "left in the bank", TIME);
         svg.steps(&f, &bank, COLOURS[0], 1.4);
     }
-    svg.finish(all.len() as f64 * PITCH)
+    svg.finish(HEAD + all.len() as f64 * PITCH)
 }
 
 fn read(path: &Path) -> Result<CreditFile, Failure> {
@@ -320,7 +337,9 @@ mod tests {
         );
         let svg = draw(&[p]);
         assert!(
-            svg.contains("2 stalls, 10 credits lent, 3 returned") && svg.contains(">peer 0<"),
+            svg.contains("2 requests waited; 10 credits lent, 3 returned")
+                && svg.contains(">rank 0<")
+                && svg.contains("2 of 3 ranks kept the 8 of the start"),
             "{svg}"
         );
     }

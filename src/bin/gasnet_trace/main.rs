@@ -9,6 +9,7 @@ mod perfetto;
 mod summary;
 mod svg;
 
+use command_line::GASNET_TRACE;
 use lexopt::{Arg, Parser};
 use std::process::exit;
 use sys::stdio;
@@ -16,8 +17,6 @@ use sys::stdio;
 /// A subcommand.
 struct Subcommand {
     name: &'static str,
-    /// Its arguments, and what it does.
-    usage: &'static str,
     /// Runs it with the rest of the command line.
     run: fn(&mut Parser) -> Result<(), Failure>,
 }
@@ -41,22 +40,11 @@ impl From<lexopt::Error> for Failure {
     }
 }
 
-fn usage() -> String {
-    let mut text = String::from("usage: gasnet_trace SUBCOMMAND ...\n\n");
-    for s in SUBCOMMANDS {
-        text += &format!("  {} {}\n", s.name, s.usage);
-    }
-    text + "\n  -h, --help  show this text\n  --version   print the version\n"
-}
-
 fn chosen(args: &mut Parser) -> Result<(), Failure> {
     let name = match args.next()? {
         Some(Arg::Short('h') | Arg::Long("help")) => return Err(Failure::Help),
         Some(Arg::Long("version")) => {
-            stdio::write(
-                "gasnet_trace",
-                concat!("gasnet_trace ", env!("CARGO_PKG_VERSION"), "\n"),
-            );
+            stdio::write(GASNET_TRACE.name, &GASNET_TRACE.version());
             return Ok(());
         }
         Some(Arg::Value(name)) => name,
@@ -73,9 +61,9 @@ fn main() {
     stdio::end_on_closed_pipe();
     match chosen(&mut Parser::from_env()) {
         Ok(()) => {}
-        Err(Failure::Help) => stdio::write("gasnet_trace", &usage()),
+        Err(Failure::Help) => stdio::write(GASNET_TRACE.name, &GASNET_TRACE.usage()),
         Err(Failure::Usage(why)) => {
-            eprint!("*** gasnet_trace: {why}\n{}", usage());
+            eprintln!("*** gasnet_trace: {why}\n***   {}", GASNET_TRACE.remedy());
             exit(2)
         }
         Err(Failure::Work(what, advice)) => {

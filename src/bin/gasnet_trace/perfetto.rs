@@ -13,11 +13,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
-    name: "perfetto",
-    usage: "FILE... -o OUT.json\n      converts a trace of GASNET_TRACEFILE for ui.perfetto.dev or chrome://tracing",
-    run,
-};
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { name: "perfetto", run };
 
 fn run(args: &mut Parser) -> Result<(), Failure> {
     let (mut files, mut out) = (Vec::new(), None);

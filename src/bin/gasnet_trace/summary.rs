@@ -7,11 +7,7 @@ use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
-    name: "summary",
-    usage: "[--by line|operation|rank] FILE...\n      sums up counts, bytes and times of the files of GASNET_TRACEFILE and GASNET_STATSFILE",
-    run,
-};
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand { name: "summary", run };
 
 /// What a row of the table stands for, together with the operation.
 #[derive(Clone, Copy, PartialEq, Eq)]

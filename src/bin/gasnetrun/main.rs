@@ -8,44 +8,18 @@
 
 mod options;
 
+use command_line::GASNETRUN;
 use gasnet::boot::launch::{LaunchPlan, run};
 use gasnet::boot::options::BootOptions;
 use gasnet::env;
 use lexopt::Parser;
 use options::{Refusal, StartMethod, Wish};
-use std::ffi::OsString;
+use std::ffi::{CString, OsString};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, exit};
 use sys::signal;
 use sys::signal::Signal;
-
-const USAGE: &str = "\
-usage: gasnetrun -n N [options] [--] program [arguments]
-
-Starts the program as a job of N ranks on this host.
-
-  -n N, -np N   number of ranks
-  -N N          number of hosts (all ranks run on this host)
-  -c N          CPUs per rank: cores of each rank with --bind core
-  -E A,B,...    variables to pass on besides GASNET_* (ranks inherit all variables)
-  -v            print what is run, the process of each rank, and how the job ended
-  -t            print what would be run, and run nothing
-  -k            keep temporary files (there are none)
-  -spawner=S    what starts the ranks: fork (gasnetrun itself, the default), mpi, pmi
-  --bind B      bind each rank to CPUs: none (the default), core, numa
-  --prefix      print [rank] in front of each line of output
-  --no-cut-off  when a rank has ended with 0, wait for the others (GASNET_NO_CUT_OFF)
-  --no-aslr     load all ranks at the same addresses
-  -h, --help    print this text
-  --version     print the version
-
-SIGUSR1 to gasnetrun prints what each rank is waiting for.
-
-Environment: GASNET_SPAWN_TIMEOUT, GASNET_EXITTIMEOUT; for -spawner=mpi and pmi the command
-templates MPIRUN_CMD (default: mpirun -np %N %C) and PMIRUN_CMD (default: srun --mpi=pmi2 -n %N %C),
-where %N is the number of ranks, %M of hosts, %P the program, %A its arguments, %C both, %D the
-current directory.
-";
 
 /// Prints a text and exits; silently if the reader has closed the pipe.
 fn print_and_exit(text: &str) -> ! {
@@ -105,6 +79,25 @@ fn become_launcher(arguments: &[OsString]) -> ! {
     exit(if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
+/// Makes this the working directory, from which the ranks inherit it. Ends the process with a
+/// message if that fails.
+fn enter(folder: &Path) {
+    if let Err(e) = std::env::set_current_dir(folder) {
+        signal::set_default(Signal::PIPE);
+        eprintln!(
+            "*** gasnetrun: --wdir {} cannot be entered: {e}\n***   Name a folder that exists.",
+            folder.display()
+        );
+        exit(1)
+    }
+    if let Ok(path) = std::env::current_dir()
+        && let Ok(path) = CString::new(path.into_os_string().into_encoded_bytes())
+    {
+        // SAFETY: this process has one thread.
+        unsafe { sys::environment::set(c"PWD", &path) };
+    }
+}
+
 fn main() {
     match run_command() {
         Ok(code) => exit(code),
@@ -116,9 +109,13 @@ fn main() {
 fn run_command() -> Result<i32, Refusal> {
     let o = match options::parse(Parser::from_env())? {
         Wish::Run(options) => options,
-        Wish::Usage => print_and_exit(USAGE),
-        Wish::Version => print_and_exit(concat!("gasnetrun ", env!("CARGO_PKG_VERSION"), "\n")),
+        Wish::Usage => print_and_exit(&GASNETRUN.usage()),
+        Wish::Version => print_and_exit(&GASNETRUN.version()),
     };
+    for (name, value) in &o.set {
+        // SAFETY: this process has one thread.
+        unsafe { sys::environment::set(name, value) };
+    }
     look_for(&o.pass_on);
     let size = o.ranks.ok_or_else(|| {
         Refusal::new("the number of ranks is missing", "Give it: gasnetrun -n N program")
@@ -128,6 +125,14 @@ fn run_command() -> Result<i32, Refusal> {
     })?;
     let plan = o.plan(size, program);
     let hosts = o.hosts.unwrap_or(1);
+    if o.spawner != StartMethod::Fork
+        && let Some(option) = plan.own_option()
+    {
+        return Err(Refusal::new(
+            format!("{option} works only for ranks that gasnetrun starts itself"),
+            "Omit -spawner, or write the launcher's own option into MPIRUN_CMD or PMIRUN_CMD.",
+        ));
+    }
     let foreign = match o.spawner {
         StartMethod::Fork => None,
         StartMethod::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, hosts)?),
@@ -148,6 +153,9 @@ fn run_command() -> Result<i32, Refusal> {
     }
     if o.dry {
         return Ok(0);
+    }
+    if let Some(folder) = &o.folder {
+        enter(folder);
     }
     if let Some(arguments) = foreign {
         become_launcher(&arguments);

@@ -3,10 +3,14 @@
 //! Called by `main`. Invariant: nothing is printed here and no process ends; invalid arguments are
 //! a [`Refusal`].
 
+use command_line::GASNETRUN;
 use gasnet::boot::launch::{CpuBinding, LaunchPlan};
+use gasnet::env::{RankSet, number};
 use gasnet::limits::MAX_RANKS;
 use lexopt::{Arg, Parser, ValueExt};
-use std::ffi::{OsStr, OsString};
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// What starts the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,16 @@ pub(crate) struct Options {
     pub(crate) prefix: bool,
     pub(crate) fixed_addresses: bool,
     pub(crate) no_cut_off: bool,
+    /// Seconds after which the job ends.
+    pub(crate) timeout: Option<f64>,
+    /// The folder of a file for each rank and stream.
+    pub(crate) output: Option<PathBuf>,
+    /// Names and values of variables to set for the ranks.
+    pub(crate) set: Vec<(CString, CString)>,
+    /// Where the ranks begin.
+    pub(crate) folder: Option<PathBuf>,
+    /// The ranks that gdb starts.
+    pub(crate) gdb: Option<RankSet>,
     pub(crate) program: Option<OsString>,
     pub(crate) args: Vec<OsString>,
 }
@@ -46,6 +60,9 @@ impl Options {
             prefix: self.prefix,
             fixed_addresses: self.fixed_addresses,
             verbose: self.verbose,
+            timeout: self.timeout,
+            output: self.output.clone(),
+            gdb: self.gdb.clone(),
         }
     }
 }
@@ -53,7 +70,7 @@ impl Options {
 /// What the user wants.
 #[derive(Debug)]
 pub(crate) enum Wish {
-    Run(Options),
+    Run(Box<Options>),
     Usage,
     Version,
 }
@@ -73,11 +90,11 @@ impl Refusal {
 
 impl From<lexopt::Error> for Refusal {
     fn from(e: lexopt::Error) -> Refusal {
-        Refusal::new(e.to_string(), "Try gasnetrun --help.")
+        Refusal::new(e.to_string(), GASNETRUN.remedy())
     }
 }
 
-fn number(what: &str, value: &OsString, most: u32) -> Result<u32, Refusal> {
+fn count(what: &str, value: &OsString, most: u32) -> Result<u32, Refusal> {
     let n = value.to_str().and_then(|v| v.parse::<u32>().ok());
     n.filter(|n| (1..=most).contains(n)).ok_or_else(|| {
         Refusal::new(
@@ -117,6 +134,53 @@ fn bind(value: &OsStr) -> Result<CpuBinding, Refusal> {
     }
 }
 
+fn seconds(value: &OsStr) -> Result<f64, Refusal> {
+    let text = value.to_string_lossy();
+    number::parse_fraction(&text).filter(|s| *s > 0.0).ok_or_else(|| {
+        Refusal::new(
+            format!("--timeout {text} is not a number of seconds"),
+            "Give a number above 0, such as 300 or 0.5.",
+        )
+    })
+}
+
+/// A path that means the same in any working directory.
+fn absolute(value: &OsStr) -> Result<PathBuf, Refusal> {
+    std::path::absolute(value).map_err(|e| {
+        Refusal::new(
+            format!("--output {} cannot be used: {e}", value.to_string_lossy()),
+            "Name a folder.",
+        )
+    })
+}
+
+/// A name, and the value behind it.
+fn assignment(value: &OsStr) -> Result<(CString, Option<CString>), Refusal> {
+    let text = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
+    let bytes = value.as_bytes();
+    let (name, value) = match bytes.iter().position(|b| *b == b'=') {
+        Some(at) => (text(&bytes[..at]), Some(text(&bytes[at + 1..]))),
+        None => (text(bytes), None),
+    };
+    if name.is_empty() {
+        return Err(Refusal::new(
+            format!("--env {} has no name", String::from_utf8_lossy(bytes)),
+            "Give NAME=VALUE, or NAME.",
+        ));
+    }
+    Ok((name, value))
+}
+
+fn ranks(value: &OsStr) -> Result<RankSet, Refusal> {
+    let text = value.to_string_lossy();
+    RankSet::parse(&text).ok_or_else(|| {
+        Refusal::new(
+            format!("--gdb {text} is not a list of ranks"),
+            "Give ranks such as 0,2-3, or * for all.",
+        )
+    })
+}
+
 /// The value of the long option `-name`, if it is the next argument: after `=`, or in the argument
 /// after.
 fn single_dash(parser: &mut Parser, name: &str) -> Result<Option<OsString>, lexopt::Error> {
@@ -151,6 +215,11 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
         prefix: false,
         fixed_addresses: false,
         no_cut_off: false,
+        timeout: None,
+        output: None,
+        set: Vec::new(),
+        folder: None,
+        gdb: None,
         program: None,
         args: Vec::new(),
     };
@@ -161,7 +230,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             continue;
         }
         if let Some(value) = single_dash(&mut parser, "-np")? {
-            o.ranks = Some(number("-np", &value, MAX_RANKS)?);
+            o.ranks = Some(count("-np", &value, MAX_RANKS)?);
             continue;
         }
         // The argument of the next option; one of several letters is read in several steps.
@@ -172,9 +241,9 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
         }
         let Some(arg) = parser.next()? else { break };
         match arg {
-            Arg::Short('n') => o.ranks = Some(number("-n", &parser.value()?, MAX_RANKS)?),
-            Arg::Short('N') => o.hosts = Some(number("-N", &parser.value()?, MAX_RANKS)?),
-            Arg::Short('c') => o.cores = number("-c", &parser.value()?, MAX_RANKS)?,
+            Arg::Short('n') => o.ranks = Some(count("-n", &parser.value()?, MAX_RANKS)?),
+            Arg::Short('N') => o.hosts = Some(count("-N", &parser.value()?, MAX_RANKS)?),
+            Arg::Short('c') => o.cores = count("-c", &parser.value()?, MAX_RANKS)?,
             Arg::Short('E') => {
                 let names = parser.value()?.string()?;
                 o.pass_on.extend(names.split(',').filter(|n| !n.is_empty()).map(String::from));
@@ -186,6 +255,14 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             Arg::Long("prefix") => o.prefix = true,
             Arg::Long("no-aslr") => o.fixed_addresses = true,
             Arg::Long("no-cut-off") => o.no_cut_off = true,
+            Arg::Long("timeout") => o.timeout = Some(seconds(&parser.value()?)?),
+            Arg::Long("output") => o.output = Some(absolute(&parser.value()?)?),
+            Arg::Long("env") => match assignment(&parser.value()?)? {
+                (name, Some(value)) => o.set.push((name, value)),
+                (name, None) => o.pass_on.push(name.to_string_lossy().into_owned()),
+            },
+            Arg::Long("wdir") => o.folder = Some(parser.value()?.into()),
+            Arg::Long("gdb") => o.gdb = Some(ranks(&parser.value()?)?),
             Arg::Short('h') if argument != "-h" => return Err(unknown(&argument)),
             Arg::Short('h') | Arg::Long("help") => return Ok(Wish::Usage),
             Arg::Long("version") => return Ok(Wish::Version),
@@ -196,20 +273,22 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             Arg::Short(_) | Arg::Long(_) => return Err(unknown(&argument)),
         }
     }
-    Ok(Wish::Run(o))
+    Ok(Wish::Run(Box::new(o)))
 }
 
 /// Rejects an option.
 fn unknown(argument: &OsStr) -> Refusal {
     let argument = argument.to_string_lossy();
     let name = argument.trim_start_matches('-');
-    let long = ["bind", "prefix", "no-aslr", "no-cut-off", "version", "help"];
     let remedy = match name.split('=').next().unwrap_or_default() {
         "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
             "Omit it: gasnetrun starts all processes on this host.".to_string()
         }
-        name if long.contains(&name) => format!("Write two dashes: --{name}"),
-        _ => "Try gasnetrun --help.".to_string(),
+        "envall" | "genv" | "genvall" => "Omit it: ranks inherit all variables.".to_string(),
+        name if GASNETRUN.long_names().any(|long| long == name) => {
+            format!("Write two dashes: --{name}")
+        }
+        _ => GASNETRUN.remedy(),
     };
     Refusal::new(format!("the option {argument} is not known"), remedy)
 }
@@ -280,6 +359,29 @@ mod tests {
         let plan = o.plan(size, program);
         if let Ok(arguments) = command("MPIRUN_CMD", &template.to_string_lossy(), &plan, 1) {
             assert!(!arguments.is_empty(), "a command has a program");
+        }
+    }
+
+    /// Every option of the table is read, and what it says of values holds.
+    #[test]
+    fn the_options_of_the_table_are_read() {
+        use command_line::OptionValue;
+        for option in GASNETRUN.options {
+            let value = match option.value {
+                OptionValue::OneOf(_, words) => words[0],
+                OptionValue::Any("A=B") => "A=B",
+                _ => "1",
+            };
+            for name in option.names {
+                let words = match (option.value, name.ends_with('=')) {
+                    (OptionValue::Nothing, _) => vec![name.to_string()],
+                    (_, true) => vec![format!("{name}{value}")],
+                    (_, false) => vec![name.to_string(), value.to_string()],
+                };
+                let read = parse(Parser::from_args(words.into_iter().chain(["prog".into()])));
+                let Ok(Wish::Run(o)) = read else { panic!("{name}: {read:?}") };
+                assert_eq!(o.program, Some("prog".into()), "{name}");
+            }
         }
     }
 

@@ -18,7 +18,7 @@ impl ControlSocket {
         match *self {}
     }
 
-    pub(super) fn send(&self, _message: &[u8]) {
+    pub(super) fn send(&self, _message: &[u8]) -> bool {
         match *self {}
     }
 

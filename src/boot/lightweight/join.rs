@@ -6,7 +6,7 @@
 use super::bootstrap::Bootstrap;
 use super::error::BootError;
 use super::options::BootOptions;
-use super::{linked, single};
+use super::{linked, rank_variables, single};
 use crate::env::SpawnControl;
 
 /// Makes this process a rank of the job of CNOS, or of PMI, if it is linked with them, else a job
@@ -18,6 +18,12 @@ use crate::env::SpawnControl;
 /// # Errors
 /// The job cannot be formed.
 pub fn start(options: &BootOptions) -> Result<Bootstrap, BootError> {
+    let started = join(options)?;
+    rank_variables::set(&started.placement);
+    Ok(started)
+}
+
+fn join(options: &BootOptions) -> Result<Bootstrap, BootError> {
     if options.fork_ranks > 1 {
         return Err(BootError::new(
             format!(

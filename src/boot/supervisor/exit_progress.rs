@@ -224,8 +224,9 @@ fn order_exit(ranks: &mut [RankProcess]) {
         // No other message matters any more.
         r.outgoing.clear();
         r.send(order.clone());
-        // A child that has not called gasnet_init does not receive messages.
-        if r.is_child && r.joined.is_none() && r.ended.is_none() {
+        // A child that has not called gasnet_init does not receive messages; nor does a debugger,
+        // which restores its terminal.
+        if r.is_child && (r.joined.is_none() || r.has_debugger) && r.ended.is_none() {
             r.killed_by_us = true;
             process::kill(r.process, Signal::TERM);
         }

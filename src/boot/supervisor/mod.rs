@@ -16,16 +16,22 @@
 //! | `rank_parents` | the parent processes of those |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
+//! | `job_timeout` | how long the job may run |
 //! | `job_signals` | the signals of the supervisor |
+//! | `rank_output` | where the ranks print |
+//! | `folded_errors` | which ranks have an error that one has printed |
 //! | `prefix` | output of the ranks, with the rank in front of each line |
 
 mod barrier_exchange;
 mod connections;
 mod exit_progress;
+mod folded_errors;
 mod job_signals;
+mod job_timeout;
 mod late_ranks;
 mod prefix;
 mod rank_ends;
+mod rank_output;
 mod rank_parents;
 mod rank_process;
 mod status_request;
@@ -37,22 +43,27 @@ use super::host_memory::HostMemory;
 use super::member::Member;
 use super::options::BootOptions;
 use super::rank_id::RankId;
+use crate::env::RankSet;
 use crate::rank::JobRank;
 use crate::report;
 use barrier_exchange::InvalidMessage;
 use connections::{Connections, JoinRequest};
 use exit_progress::ExitProgress;
+use folded_errors::FoldedErrors;
 use job_signals::JobSignals;
 pub(super) use job_signals::OF_FRONT;
 pub use job_signals::SignalSource;
+use job_timeout::JobTimeout;
 use late_ranks::LateRanks;
 use prefix::PrefixedStream;
 use rank_ends::RankEnds;
+use rank_output::RankOutput;
 use rank_parents::Launchers;
 use rank_process::RankProcess;
 use status_request::StatusRequest;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use sys::child::Forked;
 use sys::poll::PollEntry;
 use sys::signal::{ReceivedSignal, Signal};
@@ -89,10 +100,14 @@ pub struct Supervisor {
     launchers: Launchers,
     late: LateRanks,
     status: StatusRequest,
+    errors: FoldedErrors,
     /// When a request to end the job was passed on.
     end_requested_at: Option<u64>,
-    /// The output of the ranks, if it passes through this process.
-    streams: Option<Vec<PrefixedStream>>,
+    output: RankOutput,
+    /// The rank that has the standard input of this process.
+    reader: JobRank,
+    /// When the job ends because it runs too long.
+    timeout: Option<JobTimeout>,
 }
 
 impl Supervisor {
@@ -133,15 +148,40 @@ impl Supervisor {
             launchers: Launchers::default(),
             late: LateRanks::new(options.spawn_timeout),
             status: StatusRequest::default(),
+            errors: FoldedErrors::default(),
             end_requested_at: None,
-            streams: None,
+            output: RankOutput::default(),
+            reader: JobRank(0),
+            timeout: None,
         })
     }
 
     /// Passes the output of the ranks through this process, which puts the rank in front of each
     /// line.
     pub fn prefix(mut self) -> Supervisor {
-        self.streams = Some(Vec::new());
+        self.output = self.output.prefixed();
+        self
+    }
+
+    /// Has the ranks print into files of this folder, one for each rank and stream.
+    ///
+    /// # Errors
+    /// The folder or a file cannot be made.
+    pub(super) fn output(mut self, folder: &Path) -> Result<Supervisor, BootError> {
+        self.output = self.output.in_folder(folder, self.size)?;
+        Ok(self)
+    }
+
+    /// Ends the job when it has run for so many seconds.
+    pub(super) fn timeout(mut self, seconds: f64) -> Supervisor {
+        self.timeout = Some(JobTimeout::new(seconds));
+        self
+    }
+
+    /// Leaves output to the debuggers of these ranks; `reader` has standard input.
+    pub(super) fn debugged(mut self, ranks: RankSet, reader: Option<JobRank>) -> Supervisor {
+        self.reader = reader.unwrap_or(self.reader);
+        self.output.spared = Some(ranks);
         self
     }
 
@@ -186,43 +226,32 @@ impl Supervisor {
                 Ok(pair) => pair,
                 Err(e) => return Err(self.give_up(rank, &e)),
             };
-            let mut pipes = match self.pipes(rank) {
-                Ok(pipes) => pipes,
+            let mut ends = match self.output.ends(rank) {
+                Ok(ends) => ends,
                 Err(e) => return Err(self.give_up(rank, &e)),
             };
             // SAFETY: this process has one thread.
             match unsafe { sys::child::fork() } {
                 Err(e) => return Err(self.give_up(rank, &e)),
                 Ok(Forked::Parent(child)) => {
-                    self.ranks.push(RankProcess::of_child(rank, self.control, child, here));
-                    pipes.clear();
+                    let mut r = RankProcess::of_child(rank, self.control, child, here);
+                    r.has_debugger = self.output.is_spared(rank);
+                    self.ranks.push(r);
+                    ends.clear();
                 }
                 Ok(Forked::Child) => {
                     if !sys::child::die_with_parent(own) {
                         sys::exit_now(1);
                     }
                     drop(here);
-                    for (standard, pipe) in [1, 2].into_iter().zip(&pipes) {
-                        let _ = sys::descriptor::redirect(standard, pipe.as_fd());
+                    for (standard, end) in &ends {
+                        let _ = sys::descriptor::redirect(*standard, end.as_fd());
                     }
                     return Ok(ProcessRole::Rank(self.into_rank_id(rank, there)));
                 }
             }
         }
         Ok(ProcessRole::Supervisor(Box::new(self)))
-    }
-
-    /// Where this rank is to print, if that passes through this process.
-    fn pipes(&mut self, rank: JobRank) -> std::io::Result<Vec<OwnedFd>> {
-        let mut ends = Vec::new();
-        if let Some(streams) = &mut self.streams {
-            for standard in [1, 2] {
-                let (stream, end) = PrefixedStream::new(rank, standard)?;
-                streams.push(stream);
-                ends.push(end);
-            }
-        }
-        Ok(ends)
     }
 
     /// The processes that were started, by rank.
@@ -233,7 +262,7 @@ impl Supervisor {
     /// In a new process: gives the signals back, and keeps only what a rank needs.
     fn into_rank_id(self, rank: JobRank, socket: OwnedFd) -> RankId {
         self.signals.restore();
-        if rank.0 != 0 {
+        if rank != self.reader {
             sys::stdio::null_stdin();
         }
         RankId {
@@ -287,10 +316,12 @@ impl Supervisor {
                 self.ranks[i].flush();
                 self.ranks[i].check_watch();
             }
-            self.streams.iter_mut().flatten().for_each(PrefixedStream::pass_on);
+            self.output.streams_mut().iter_mut().for_each(PrefixedStream::pass_on);
             self.status.check(self.control, &self.ranks);
+            self.errors.check(clock::now_ns(), self.control, &self.ranks);
         }
-        self.streams.iter_mut().flatten().for_each(PrefixedStream::finish);
+        self.errors.report(self.control, &self.ranks);
+        self.output.streams_mut().iter_mut().for_each(PrefixedStream::finish);
         let decided = || self.control.decision().map_or(0, |d| d.code);
         let code = match (self.exit.code(), self.ends.late_crash) {
             (0, Some(crash)) => crash,
@@ -310,14 +341,17 @@ impl Supervisor {
             polled.push(entry(r.socket.as_ref()).or_writing(!r.outgoing.is_empty()));
         }
         polled.extend(self.connections.descriptors().map(|fd| entry(Some(fd))));
-        polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd())));
+        polled.extend(self.output.streams().iter().map(|s| entry(s.fd())));
         let mut deadlines =
             vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
+        deadlines.push(self.errors.deadline());
         if self.exit.is_running() {
             deadlines.push(self.late.deadline());
         }
         if self.exit.is_open() {
-            let exited = self.ranks.iter().filter_map(|r| Some(r.query_at(r.exited_at?, now)));
+            deadlines.push(self.timeout.and_then(|t| t.deadline(&self.status)));
+            let unknown = self.ranks.iter().filter(|r| r.own_end.is_none());
+            let exited = unknown.filter_map(|r| Some(r.query_at(r.exited_at?, now)));
             deadlines.push(exited.min());
         }
         if self.signals.needs_looks() {
@@ -346,6 +380,9 @@ impl Supervisor {
             }
         }
         if self.exit.is_open() {
+            if let Some(timeout) = self.timeout {
+                timeout.check(now, self.control, &self.ranks, &mut self.status);
+            }
             self.ends.check_watched(&self.ranks, now);
             let Some(decision) = self.control.decision() else { return };
             if self.exit.begin(decision, now) {
@@ -532,6 +569,7 @@ impl Supervisor {
             ControlKind::ExchangePart => {
                 barrier_exchange::contribute(&mut self.ranks, i, head, data)?
             }
+            ControlKind::ErrorWithheld => self.errors.notice(clock::now_ns()),
             // Usually in the control memory already, where every round looks for it.
             ControlKind::ExitDecided => {
                 if let Some(decision) = head.decision().filter(|d| d.rank == Some(r.rank)) {

@@ -32,6 +32,8 @@ pub(super) struct RankProcess {
     pub(super) process: u32,
     /// `process` is a child of the supervisor.
     pub(super) is_child: bool,
+    /// `process` is a debugger, or a terminal with one.
+    pub(super) has_debugger: bool,
     /// The process that started it, if that is not the supervisor.
     pub(super) launcher: Option<u32>,
     /// Watches the child.
@@ -84,6 +86,7 @@ impl RankProcess {
             control,
             process: 0,
             is_child: false,
+            has_debugger: false,
             child_watch: None,
             launcher: None,
             ended: None,

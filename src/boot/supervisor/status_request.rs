@@ -1,5 +1,5 @@
-//! What each rank is doing, printed by the supervisor: on SIGUSR1, and before ranks are cut off by
-//! one that has ended with success.
+//! What each rank is doing, printed by the supervisor: on SIGUSR1, before ranks are cut off by
+//! one that has ended with success, and before a job ends that runs too long.
 //!
 //! Owned by [`super::Supervisor`]. The number of the request stands in the control memory; a
 //! signal has each rank answer there. Invariant: a report is complete after its deadline; a rank
@@ -27,20 +27,37 @@ pub(super) struct StatusRequest {
     open: Option<OpenRequest>,
     /// The ranks that are cut off have been reported.
     is_cut_off_told: bool,
+    /// The ranks of a job that runs too long have been reported.
+    is_timeout_told: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct OpenRequest {
     number: u64,
     deadline: u64,
-    /// The end of a rank that cuts off the others; `None` for SIGUSR1.
-    cuts_off: Option<ExitDecision>,
+    reason: RequestReason,
+}
+
+/// Why the status is requested.
+#[derive(Clone, Copy, Debug)]
+enum RequestReason {
+    /// SIGUSR1.
+    Signal,
+    /// The end of a rank cuts off the others.
+    CutOff(ExitDecision),
+    /// The job has run for so many seconds.
+    Timeout(f64),
 }
 
 impl StatusRequest {
+    /// Whether a request is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Requests the status of all ranks, unless a request is open.
     pub(super) fn open(&mut self, control: ControlMemory, ranks: &[RankProcess]) {
-        self.request(control, ranks, ANSWER, None);
+        self.request(control, ranks, ANSWER, RequestReason::Signal);
     }
 
     fn request(
@@ -48,14 +65,13 @@ impl StatusRequest {
         control: ControlMemory,
         ranks: &[RankProcess],
         answer: u64,
-        cuts_off: Option<ExitDecision>,
+        reason: RequestReason,
     ) {
         if self.open.is_some() {
             return;
         }
         let deadline = clock::now_ns() + answer;
-        self.open =
-            Some(OpenRequest { number: control.open_status_request(), deadline, cuts_off });
+        self.open = Some(OpenRequest { number: control.open_status_request(), deadline, reason });
         for r in ranks.iter().filter(|r| !r.is_gone() && control.is_armed(r.local_rank)) {
             process::kill(r.pid(), signal::notice());
         }
@@ -70,10 +86,24 @@ impl StatusRequest {
         first: ExitDecision,
     ) -> bool {
         if !self.is_cut_off_told && ranks.iter().any(RankProcess::is_working) {
-            self.request(control, ranks, CUT_OFF_ANSWER, Some(first));
+            self.request(control, ranks, CUT_OFF_ANSWER, RequestReason::CutOff(first));
             return false;
         }
         true
+    }
+
+    /// Whether the ranks of a job that has run for so many seconds have been reported. Requests
+    /// their status in the first call.
+    pub(super) fn is_timeout_told(
+        &mut self,
+        control: ControlMemory,
+        ranks: &[RankProcess],
+        seconds: f64,
+    ) -> bool {
+        if !self.is_timeout_told {
+            self.request(control, ranks, ANSWER, RequestReason::Timeout(seconds));
+        }
+        self.is_timeout_told
     }
 
     /// When to check for answers.
@@ -93,21 +123,35 @@ impl StatusRequest {
         if clock::now_ns() < open.deadline && ranks.iter().any(is_silent) {
             return;
         }
-        match open.cuts_off {
-            None => {
+        match open.reason {
+            RequestReason::Signal => {
                 report::line(format_args!("what the {} ranks of the job do:", ranks.len()));
-                for r in ranks {
-                    let what = activity(control, r, open.number);
-                    report::line(format_args!("rank {} (pid {}) {what}", r.rank, r.pid()));
-                }
+                report_all(control, ranks, open.number);
             }
-            Some(first) => {
+            RequestReason::Timeout(seconds) => {
+                self.is_timeout_told = true;
+                report::line(format_args!(
+                    "the job has run for {seconds} s (--timeout) and ends with exit code 124; \
+                     what its {} ranks do:",
+                    ranks.len()
+                ));
+                report_all(control, ranks, open.number);
+            }
+            RequestReason::CutOff(first) => {
                 self.is_cut_off_told = true;
                 report_cut_off(control, ranks, first, open.number);
             }
         }
         control.close_status_request();
         self.open = None;
+    }
+}
+
+/// Prints what each rank does.
+fn report_all(control: ControlMemory, ranks: &[RankProcess], request: u64) {
+    for r in ranks {
+        let what = activity(control, r, request);
+        report::line(format_args!("rank {} (pid {}) {what}", r.rank, r.pid()));
     }
 }
 
@@ -160,7 +204,7 @@ fn report_cut_off(
 }
 
 /// `rank 3`, or `ranks 0-2, 5`, of ascending numbers.
-fn named(ranks: &[u32]) -> String {
+pub(super) fn named(ranks: &[u32]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for &rank in ranks {
         match runs.last_mut() {

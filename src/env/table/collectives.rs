@@ -1,6 +1,6 @@
 //! Variables of the vector, indexed and strided puts and gets, and of the collectives.
 
-use crate::env::kinds::{Bytes, FreeText, Integer, YesNo};
+use crate::env::kinds::{Bytes, FreeText, Integer, TreeName, YesNo};
 use crate::env::variable::variables;
 
 const TB: usize = 1 << 40;
@@ -17,18 +17,17 @@ variables! {
     /// upper bound.
     VIS_MAXCHUNK: Bytes(1..=TB) = 256;
 
-    /// Tree of the collectives that have a root: FLAT_TREE, NARY_TREE,n or KNOMIAL_TREE,n. The
-    /// default depends on the size.
-    COLL_ROOTED_GEOM: FreeText;
+    /// Tree of the collectives that have a root. The default depends on the size.
+    COLL_ROOTED_GEOM: TreeName;
 
     /// Tree of broadcasts. The default is GASNET_COLL_ROOTED_GEOM.
-    COLL_BROADCAST_GEOM: FreeText;
+    COLL_BROADCAST_GEOM: TreeName;
 
     /// Tree of scatters. The default is GASNET_COLL_ROOTED_GEOM.
-    COLL_SCATTER_GEOM: FreeText;
+    COLL_SCATTER_GEOM: TreeName;
 
     /// Tree of gathers. The default is GASNET_COLL_ROOTED_GEOM.
-    COLL_GATHER_GEOM: FreeText;
+    COLL_GATHER_GEOM: TreeName;
 
     /// Bytes of a broadcast that an inner rank of the tree forwards at a time. 0 means all.
     COLL_PIPE_SEG_SIZE: Bytes(0..=TB) = 0;

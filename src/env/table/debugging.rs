@@ -1,14 +1,14 @@
 //! Variables for debugging: messages, checks, stacks, debuggers, debug malloc, and aids of the
 //! tests.
 
-use crate::env::kinds::{FillPattern, FreeText, Ranks, Signals, YesNo};
+use crate::env::kinds::{FaultName, FillPattern, FreeText, Ranks, Signals, YesNo};
 use crate::env::variable::variables;
 
 variables! {
-    /// If set, even to nothing, rank 0 prints each variable that is read.
+    /// If set, even to nothing, rank 0 prints each variable that is read, and names that are not.
     VERBOSEENV: FreeText;
 
-    /// Print no warnings at start.
+    /// Print no warnings at start, such as that of a misspelt name.
     QUIET: YesNo = false;
 
     /// Check each call for misuse of locks, no-interrupt sections, handlers, handles, alignment,
@@ -69,9 +69,9 @@ variables! {
     MALLOCNODES: Ranks;
 
     /// Test aid: at exit each rank writes the counters of its Portals interface to the file
-    /// with this path, a dot and the rank.
+    /// with this path, a dot and the rank. It is made in gasnet_init.
     TEST_COUNTERS: FreeText;
 
     /// Test builds only: the planted fault to switch on.
-    TEST_FAULT: FreeText;
+    TEST_FAULT: FaultName;
 }

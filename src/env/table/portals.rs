@@ -46,8 +46,8 @@ variables! {
     /// Move credits to the ranks that need them. Has no effect without flow control.
     PORTAL_DYNAMIC_CREDITS: YesNo = true;
 
-    /// At exit each rank writes the movements of its credits to gasnet_credits.RANK in its working
-    /// directory.
+    /// At exit each rank writes the movements of its credits to gasnet_credits.RANK in the folder
+    /// in which it calls gasnet_init.
     PORTAL_CREDIT_STATS: YesNo = false;
 
     /// Number of received requests that make an epoch. Demand from earlier epochs counts less.

@@ -5,8 +5,7 @@
 
 use super::request::CollOperation;
 use super::tree::Tree;
-use crate::env::{self, Bytes, FreeText, OptionalVariable};
-use crate::report;
+use crate::env::{self, Bytes, OptionalVariable};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
@@ -43,31 +42,19 @@ pub struct CollTuning {
     pub(super) scratch: usize,
 }
 
-fn tree_of(variable: &OptionalVariable<FreeText>) -> Option<Tree> {
-    let text = variable.get()?;
-    Some(Tree::parse(&text).unwrap_or_else(|| {
-        report::fatal(
-            format_args!("{}={text} cannot be used", variable.name()),
-            format_args!(
-                "Give FLAT_TREE, NARY_TREE,n (n at least 1) or KNOMIAL_TREE,n (n at least 2), or unset it."
-            ),
-        )
-    }))
-}
-
 impl CollTuning {
     /// Reads the environment, for a team with at most `images` images on a process.
     pub(super) fn from_env(images: usize) -> CollTuning {
-        let rooted = tree_of(&env::COLL_ROOTED_GEOM);
+        let rooted = env::COLL_ROOTED_GEOM.get();
         let mut trees = [rooted; OPERATIONS];
         let mut limits = [DISSEMINATE; OPERATIONS];
         let limit = |all: &OptionalVariable<Bytes>, each: &OptionalVariable<Bytes>| {
             let per_image = || each.get().map(|n| n * images);
             all.get().or_else(per_image).unwrap_or(DISSEMINATE)
         };
-        trees[CollOperation::Broadcast as usize] = tree_of(&env::COLL_BROADCAST_GEOM).or(rooted);
-        trees[CollOperation::Scatter as usize] = tree_of(&env::COLL_SCATTER_GEOM).or(rooted);
-        trees[CollOperation::Gather as usize] = tree_of(&env::COLL_GATHER_GEOM).or(rooted);
+        trees[CollOperation::Broadcast as usize] = env::COLL_BROADCAST_GEOM.get().or(rooted);
+        trees[CollOperation::Scatter as usize] = env::COLL_SCATTER_GEOM.get().or(rooted);
+        trees[CollOperation::Gather as usize] = env::COLL_GATHER_GEOM.get().or(rooted);
         limits[CollOperation::GatherAll as usize] = limit(
             &env::COLL_GATHER_ALL_DISSEM_LIMIT,
             &env::COLL_GATHER_ALL_DISSEM_LIMIT_PER_THREAD,

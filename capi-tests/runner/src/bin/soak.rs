@@ -15,6 +15,7 @@
 //! holds the names that a walk visited. Of cases that differ only in the rank, a walk visits
 //! one each before a second of any: a walk cut off early has seen every case from some rank.
 
+use capi_tests::progress::{WorkExtent, WorkProgress};
 use capi_tests::sample::{self, SampleRandom};
 use capi_tests::{TestCase, build_trees, cases, exits, job_launcher, killer, scribbles, test_job};
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,20 +71,26 @@ fn main() -> ExitCode {
     };
     let end = Instant::now() + Duration::from_secs_f64(60.0 * minutes.unwrap_or_default());
     let start = Instant::now();
+    let mut progress = WorkProgress::new(WorkExtent::Time(end - start));
     let (mut passed, mut failed) = (0u64, 0u64);
+    let mut skipped: Vec<String>;
     let from = match &word {
         None => format!("round {round} case {done}"),
         Some(w) => format!("{w} round {round} case {done}"),
     };
     'soak: loop {
-        let mut all = cases(round);
-        all.retain(|c| c.missing.is_none() && word.as_ref().is_none_or(|w| c.name.contains(w)));
+        let words: Vec<&str> = word.iter().map(String::as_str).collect();
+        let (mut all, cannot) = fitting(&words, round);
+        skipped = cannot;
         SampleRandom::new(round, "soak").shuffle(&mut all);
         for case in all.into_iter().skip(done) {
             if Instant::now() >= end {
                 break 'soak;
             }
-            match (case.run)() {
+            progress.begin(&case.name);
+            let result = (case.run)();
+            progress.end();
+            match result {
                 Ok(()) => passed += 1,
                 Err(trouble) => {
                     failed += 1;
@@ -100,21 +107,38 @@ fn main() -> ExitCode {
         round += 1;
         done = 0;
     }
+    drop(progress);
+    skipped.iter().for_each(|line| say(line.clone()));
     say(format!(
-        "{} commit {} from {from} to round {round} case {done}: {} cases in {:.0} minutes, {passed} passed, {failed} failed{}",
+        "{} commit {} from {from} to round {round} case {done}: {} cases in {:.0} minutes, {passed} passed, {failed} failed, {} skipped{}",
         now(),
         commit(),
         passed + failed,
         start.elapsed().as_secs_f64() / 60.0,
+        skipped.len(),
         job_launcher::started_again(),
     ));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The runnable cases with all these words in their names, in random order.
-fn fitting(words: &[String], round: u64) -> Vec<TestCase> {
-    let mut all = cases(sample::seed());
-    all.retain(|c| c.missing.is_none() && words.iter().all(|w| c.name.contains(w.as_str())));
+/// The cases with all these words in their names: those that can run, and one line for each that
+/// cannot.
+fn fitting(words: &[impl AsRef<str>], seed: u64) -> (Vec<TestCase>, Vec<String>) {
+    let mut all = cases(seed);
+    all.retain(|c| words.iter().all(|w| c.name.contains(w.as_ref())));
+    let (able, cannot): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| c.missing.is_none());
+    let line = |c: &TestCase| {
+        format!("skipped {}: needs {}", c.name, c.missing.as_deref().unwrap_or_default())
+    };
+    (able, cannot.iter().map(line).collect())
+}
+
+/// The cases with these words that can run, in the random order of this round.
+fn shuffled(words: &[String], round: u64) -> Vec<TestCase> {
+    let (mut all, cannot) = fitting(words, sample::seed());
+    if round == 0 {
+        cannot.iter().for_each(|line| println!("{line}"));
+    }
     SampleRandom::new(round, "walk").shuffle(&mut all);
     all
 }
@@ -125,7 +149,7 @@ fn walk(at_once: usize, words: &[String]) -> ExitCode {
     let done =
         fs::read_to_string(build_trees::root().join("soak").join(&list)).unwrap_or_default();
     let done: BTreeSet<&str> = done.lines().filter_map(|l| l.split(' ').next_back()).collect();
-    let mut all = fitting(words, sample::seed());
+    let mut all = shuffled(words, 0);
     let there_are = all.len();
     all = spread(all);
     all.retain(|c| !done.contains(c.name.as_str()));
@@ -178,7 +202,7 @@ fn spread(cases: Vec<TestCase>) -> Vec<TestCase> {
 fn repeat(count: usize, at_once: usize, words: &[String]) -> ExitCode {
     let mut all = Vec::new();
     for round in 0.. {
-        let more = fitting(words, round);
+        let more = shuffled(words, round);
         if more.is_empty() || all.len() >= count {
             break;
         }
@@ -201,12 +225,16 @@ fn visit(
         test_job::together();
     }
     let start = Instant::now();
+    let progress = Mutex::new(WorkProgress::new(WorkExtent::Pieces(cases.len())));
+    let show = || progress.lock().unwrap_or_else(PoisonError::into_inner);
     let cases = Mutex::new(cases);
     let sums = Mutex::new((0u64, 0u64, note, appended("tally.txt")));
     let next = || cases.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = || {
         while let Some(TestCase { name, run, .. }) = next() {
+            show().begin(&name);
             let result = run();
+            show().end();
             let (passed, failed, note, tally) =
                 &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);
             note(&name, if result.is_ok() { "passed" } else { "FAILED" });

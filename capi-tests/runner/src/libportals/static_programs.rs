@@ -82,7 +82,8 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
         TestCase::new("static::calls_that_make_something".into(), true, only_listed_calls);
     all.push(traced.needs("strace"));
     if !build_trees::has_static_libc() {
-        all.iter_mut().for_each(|case| case.missing = Some("libc.a"));
+        let libc = "libc.a (Debian package libc6-dev)".to_string();
+        all.iter_mut().for_each(|case| case.missing = Some(libc.clone()));
     }
     all
 }

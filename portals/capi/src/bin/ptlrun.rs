@@ -6,6 +6,8 @@
 //! fails, the others are killed, as by a Cray XT's aprun; the exit code is that of the first that
 //! failed, or 128 and the number of its signal.
 
+use command_line::PTLRUN;
+use lexopt::{Arg, Parser};
 use std::ffi::{CString, OsString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -17,22 +19,59 @@ use sys::memory::MemFd;
 use sys::signal::{self, Signal};
 use sys::{descriptor, process, socket};
 
-fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
-    let count = match &arguments[..] {
-        [option, count, _, ..] if option == "-n" => {
-            count.to_str().and_then(|count| count.parse().ok())
+/// What the user wants.
+enum PtlrunWish {
+    Run { count: u32, program: Vec<OsString> },
+    Print(String),
+}
+
+/// Reads the command line.
+fn wish() -> Result<PtlrunWish, String> {
+    let mut parser = Parser::from_env();
+    let mut count = None;
+    while let Some(arg) = parser.next().map_err(|e| e.to_string())? {
+        match arg {
+            Arg::Short('n') => {
+                let value = parser.value().map_err(|e| e.to_string())?;
+                let number = value.to_str().and_then(|n| n.parse().ok());
+                count = Some(number.filter(|n| (1..=MOST).contains(n)).ok_or_else(|| {
+                    format!("-n {} is not a number from 1 to {MOST}", value.to_string_lossy())
+                })?);
+            }
+            Arg::Short('h') | Arg::Long("help") => return Ok(PtlrunWish::Print(PTLRUN.usage())),
+            Arg::Long("version") => return Ok(PtlrunWish::Print(PTLRUN.version())),
+            Arg::Value(program) => {
+                let rest = parser.raw_args().map_err(|e| e.to_string())?;
+                let count = count.ok_or("the number of processes is missing: -n N")?;
+                let program = std::iter::once(program).chain(rest).collect();
+                return Ok(PtlrunWish::Run { count, program });
+            }
+            other => return Err(other.unexpected().to_string()),
         }
-        _ => None,
+    }
+    Err("the program is missing".to_string())
+}
+
+/// Processes of a job.
+const MOST: u32 = 1024;
+
+fn main() -> ExitCode {
+    let (count, program) = match wish() {
+        Ok(PtlrunWish::Run { count, program }) => (count, program),
+        Ok(PtlrunWish::Print(text)) => {
+            sys::stdio::end_on_closed_pipe();
+            sys::stdio::write(PTLRUN.name, &text);
+            return ExitCode::SUCCESS;
+        }
+        Err(cause) => {
+            eprintln!("*** ptlrun: {cause}\n***   {}", PTLRUN.remedy());
+            return ExitCode::from(2);
+        }
     };
-    let Some(count) = count.filter(|count| (1..=1024).contains(count)) else {
-        eprintln!("usage: ptlrun -n <1 to 1024> program [arguments]");
-        return ExitCode::from(2);
-    };
-    match run(count, &arguments[2..]) {
+    match run(count, &program) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("ptlrun: {}: {error}", arguments[2].to_string_lossy());
+            eprintln!("ptlrun: {}: {error}", program[0].to_string_lossy());
             ExitCode::from(127)
         }
     }

@@ -22,18 +22,21 @@ mod plots;
 mod ratio_table;
 
 use bench_system::{BenchSystem, LINE, TURNS, Turn};
+use capi_tests::progress::{WorkExtent, WorkProgress};
 use columns::RowFigures;
 use std::fs;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --starts]
+    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --draw | --starts]
   --peer     an installation of GASNet to compare with, and one of its conduits (smp)
   --with     openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
   --rounds   rounds; each runs every program once (10)
   --ms       milliseconds for each figure (10)
   --largest  largest size of puts and gets in bytes (4194304)
   --quick    two rounds of a millisecond, and nothing is written to docs/bench
+  --draw     nothing is measured; draws the data files of docs/bench again
   --starts   only start and end of our jobs, without and with gasnetrun, shortest and median in ms;
              nothing is written";
 
@@ -45,6 +48,7 @@ struct Options {
     largest: usize,
     keep: bool,
     starts: bool,
+    draw: bool,
 }
 
 fn options() -> Result<Options, String> {
@@ -56,6 +60,7 @@ fn options() -> Result<Options, String> {
         largest: 4 << 20,
         keep: true,
         starts: false,
+        draw: false,
     };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
@@ -74,6 +79,7 @@ fn options() -> Result<Options, String> {
             "--largest" => o.largest = number(value()?)? as usize,
             "--quick" => (o.rounds, o.ms, o.keep) = (2, 1.0, false),
             "--starts" => o.starts = true,
+            "--draw" => o.draw = true,
             _ => return Err(USAGE.to_string()),
         }
     }
@@ -92,6 +98,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let options = options()?;
+    let dir = capi_tests::build_trees::root().join("docs/bench");
+    if options.draw {
+        return plots::draw(&dir);
+    }
     if options.starts {
         print!("{}", BenchSystem::ours("cross-mapped", &[])?.starts(options.rounds)?);
         return Ok(());
@@ -106,16 +116,22 @@ fn run() -> Result<(), String> {
     }
     let mut rounds: Vec<Vec<RowFigures>> = Vec::new();
     let mut moved = 0;
+    let mut progress = WorkProgress::new(WorkExtent::Pieces(options.rounds * TURNS.len()));
     for round in 0..options.rounds {
-        eprintln!("bench: round {} of {}", round + 1, options.rounds);
+        if !io::stderr().is_terminal() {
+            eprintln!("bench: round {} of {}", round + 1, options.rounds);
+        }
         let mut all = vec![RowFigures::default(); systems.len()];
         for &turn in TURNS {
+            progress.begin(&format!("bench: round {} of {}", round + 1, options.rounds));
             let (figures, steady) = take(turn, &systems, &options)?;
+            progress.end();
             moved += usize::from(!steady);
             all.iter_mut().zip(figures).for_each(|(all, these)| all.add(these));
         }
         rounds.push(all);
     }
+    drop(progress);
     if moved > 0 {
         eprintln!(
             "bench: the host moved the CPUs within {moved} turns, each time that they were tried"
@@ -125,10 +141,9 @@ fn run() -> Result<(), String> {
     let text = ratio_table::table(&names, &rounds);
     print!("{text}");
     if options.keep {
-        let dir = capi_tests::build_trees::root().join("docs/bench");
         fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let page = dir.join("README.md");
-        fs::write(&page, ratio_table::page(&text, options.rounds, options.ms, moved))
+        fs::write(&page, ratio_table::page(&names, &text, options.rounds, options.ms, moved))
             .map_err(|e| format!("{}: {e}", page.display()))?;
         plots::all(&dir, &names, &rounds)?;
     }

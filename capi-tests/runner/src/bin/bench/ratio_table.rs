@@ -122,9 +122,12 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<RowFigures>]) -> String {
         };
         let _ = writeln!(
             text,
-            "| {name}, {unit} | {n} | {size} | {path} | {against} | {:.4} | {:.4} | {median:.2} | {low:.2} to {high:.2} | {aim} | {} |",
-            m.ours,
-            m.theirs,
+            "| {name}, {unit} | {n} | {size} | {path} | {against} | **{}** | {} | {} | {} to {} | {aim} | {} |",
+            figure(m.ours),
+            figure(m.theirs),
+            figure(median),
+            figure(low),
+            figure(high),
             match reached {
                 Some(true) => "reached",
                 Some(false) => "not reached",
@@ -135,8 +138,63 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<RowFigures>]) -> String {
     text
 }
 
+/// A number with three significant digits, and commas between thousands.
+fn figure(value: f64) -> String {
+    let rounded: f64 = format!("{value:.2e}").parse().unwrap_or(value);
+    if rounded == 0.0 || !rounded.is_finite() {
+        return rounded.to_string();
+    }
+    let decimals = (2.0 - rounded.abs().log10().floor()).max(0.0) as usize;
+    let text = format!("{rounded:.decimals$}");
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let mut grouped = String::new();
+    for (i, digit) in whole.chars().enumerate() {
+        if i > 0 && (whole.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped + rest
+}
+
+/// What a system is, for the legends of drawings.
+pub(crate) fn described(system: &str) -> String {
+    let known = SYSTEMS.iter().find(|(name, ..)| *name == system);
+    known.map_or_else(|| format!("GASNet, {system}-conduit"), |(_, short, _)| short.to_string())
+}
+
+/// The systems: name, what legends say, what the page says.
+const SYSTEMS: &[(&str, &str, &str)] = &[
+    (
+        "cross-mapped",
+        "libgasnet (ours), cross-mapped",
+        "this library; the ranks map each other's segments, so a put is a copy",
+    ),
+    (
+        "portals",
+        "libgasnet (ours), through Portals",
+        "this library with `GASNET_SUPERNODE_MAXSIZE=1`: all traffic takes the route of messages",
+    ),
+    ("smp", "GASNet, smp-conduit (shared memory)", "GASNet's conduit for the ranks of one host"),
+    ("mpi", "GASNet, mpi-conduit (over MPI)", "GASNet's conduit over the messages of an MPI"),
+    ("openmpi", "Open MPI, without GASNet", "Open MPI's own puts and messages, without GASNet"),
+    ("mpich", "MPICH, without GASNet", "MPICH's own puts and messages, without GASNet"),
+    ("shmem", "Open MPI's OpenSHMEM", "the puts of the OpenSHMEM in Open MPI"),
+    (
+        "machine",
+        "limit of the machine",
+        "what the machine itself can do (`capi-tests/bench/limits.c`)",
+    ),
+];
+
 /// The page of docs/bench.
-pub(crate) fn page(table: &str, rounds: usize, ms: f64, moved: usize) -> String {
+pub(crate) fn page(names: &[&str], table: &str, rounds: usize, ms: f64, moved: usize) -> String {
+    let mut systems = String::from("| name | what is measured |\n|---|---|\n");
+    for name in names {
+        let known = SYSTEMS.iter().find(|(known, ..)| known == name);
+        let text = known.map_or_else(|| format!("GASNet's {name}-conduit"), |k| k.2.to_string());
+        let _ = writeln!(systems, "| `{name}` | {text} |");
+    }
     format!(
         "# Measurements\n\n`make bench PEER=<prefix>[,conduit]` writes this page and its drawings.\n\n\
          - Two ranks are pinned to one CPU each; more ranks than CPUs share them.\n\
@@ -147,8 +205,8 @@ pub(crate) fn page(table: &str, rounds: usize, ms: f64, moved: usize) -> String 
            which the host moved the CPUs (the round trip changed by more than a quarter) was\n  \
            repeated up to five times; {moved} such turns remained.\n\
          - A target for a range of sizes applies to the worst size.\n\
-         - `machine` is what the machine itself can do (`capi-tests/bench/limits.c`); rows without\n  \
-           a target show how close to that we are.\n\n{}\n{table}\n\
+         - Rows without a target show how close we are to what the machine can do.\n\
+         - Figures have three significant digits; ours are bold.\n\n{systems}\n{}\n{table}\n\
          ![latency of small puts](put_latency.svg)\n![bandwidth of puts](put_bandwidth.svg)\n\
          ![round trip of AM Medium](medium_trip.svg)\n![barrier](barrier.svg)\n\
          ![start and end of a job](startup.svg)\n",
@@ -191,6 +249,16 @@ fn commit() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        let all =
+            [0.0, 0.000_634_3, 0.9996, 1.0, 9.996, 29.2075, 138.1037, 105_749.9, 12_496_000.0];
+        let texts = all.map(figure);
+        let expected =
+            ["0", "0.000634", "1.00", "1.00", "10.0", "29.2", "138", "106,000", "12,500,000"];
+        assert_eq!(texts, expected);
+    }
 
     #[test]
     fn quartiles_of_few() {

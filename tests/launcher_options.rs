@@ -1,0 +1,232 @@
+//! What gasnetrun gives to the programs that it starts, and its options. The jobs:
+//! tests/jobs/exit_probe.rs, some behind a shell.
+//!
+//! Run by cargo. Invariant: no test asserts a time.
+
+mod jobs;
+
+use jobs::ProbeLauncher::{Fork, Run};
+use jobs::{ProbeOutcome, probe, run, with};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{self, Command};
+
+/// A job of a script in which `$0` is the probe.
+fn scripted(options: &[&str], script: &str) -> ProbeOutcome {
+    with(options, &["sh", "-c", script, probe().to_str().unwrap()])
+}
+
+#[test]
+fn each_rank_has_its_numbers() {
+    for launcher in [Fork, Run] {
+        let o = run(launcher, 3, &["all", "numbers:0", "-"]);
+        for rank in 0..3 {
+            o.gives(0).says(&format!("numbers [\"{rank}\", \"3\", \"{rank}\"]"));
+        }
+        run(launcher, 1, &["all", "numbers:0", "-"])
+            .gives(0)
+            .says("numbers [\"0\", \"1\", \"0\"]");
+    }
+}
+
+/// A script in front of the program has the numbers before gasnet_init; the program joins the job
+/// through one shell, and through two.
+#[test]
+fn a_script_in_front_of_the_program_has_the_numbers() {
+    let before = "echo before $GASNET_RANK $GASNET_SIZE $GASNET_LOCAL_RANK;";
+    for script in [
+        format!("{before} \"$0\" all numbers:0 -; exit $?"),
+        format!("{before} sh -c '\"$0\" all numbers:0 -; exit $?' \"$0\"; exit $?"),
+        format!("{before} exec \"$0\" all numbers:0 -"),
+    ] {
+        let o = scripted(&["-n", "4"], &script);
+        for rank in 0..4 {
+            o.gives(0)
+                .says(&format!("before {rank} 4 {rank}\n"))
+                .says(&format!("numbers [\"{rank}\", \"4\", \"{rank}\"]"))
+                .says(&format!("rank {rank} runs"));
+        }
+    }
+    // A job within the job has its own numbers.
+    let script = "GASNET_RANK=7 \"$0\" all numbers:0 -";
+    scripted(&["-n", "1"], script).gives(0).says("numbers [\"0\", \"1\", \"0\"]");
+}
+
+/// A folder of a test, removed at its end.
+struct TestFolder(PathBuf);
+
+impl TestFolder {
+    fn new(name: &str) -> TestFolder {
+        let folder = std::env::temp_dir().join(format!("gasnetrun-{name}-{}", process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).unwrap();
+        TestFolder(fs::canonicalize(folder).unwrap())
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).display().to_string()
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).unwrap()
+    }
+}
+
+impl Drop for TestFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn words<'a>(probe: &'a str, words: &[&'a str]) -> Vec<&'a str> {
+    [&[probe], words].concat()
+}
+
+#[test]
+fn a_job_that_runs_too_long_ends_with_124_after_a_report() {
+    let probe = probe().display().to_string();
+    for rest in ["barrier", "spin", "masked", "sleep"] {
+        let o = with(&["-n", "3", "--timeout", "1/2"], &words(&probe, &["9", "-", rest]));
+        o.gives(124).says("*** the job has run for 0.5 s (--timeout) and ends with exit code 124");
+        for rank in 0..3 {
+            let named = format!("*** rank {rank} (pid ");
+            assert!(o.err.contains(&named), "{o:#?}");
+        }
+    }
+    // A job that ends in time has its own code.
+    let options = ["-n", "3", "--timeout", "30"];
+    with(&options, &words(&probe, &["0", "return:5", "spin"])).gives(5).never_says("--timeout");
+    // A program that is none of GASNet, and a job that --no-cut-off keeps.
+    with(&["-n", "2", "--timeout", "0.3"], &["sleep", "30"])
+        .gives(124)
+        .says("has not called gasnet_init");
+    let options = ["-n", "2", "--timeout", "1", "--no-cut-off"];
+    with(&options, &words(&probe, &["0", "return:0", "spin"])).gives(124).says("has ended");
+    for bad in ["0", "-1", "soon"] {
+        with(&["-n", "2", "--timeout", bad], &["true"])
+            .gives(2)
+            .says("is not a number of seconds");
+    }
+    with(&["-n", "2", "-spawner=mpi", "--timeout", "1"], &["true"])
+        .gives(2)
+        .says("--timeout works only for ranks that gasnetrun starts itself");
+}
+
+#[test]
+fn output_goes_to_a_file_per_rank_and_stream() {
+    let folder = TestFolder::new("output");
+    let to = folder.path("deep/er");
+    let script = "echo out $GASNET_RANK; echo err $GASNET_RANK >&2; exec \"$0\" all return:0 -";
+    let o = scripted(&["-n", "3", "--output", &to], script);
+    o.gives(0);
+    assert_eq!((o.out.as_str(), o.err.as_str()), ("", ""));
+    for rank in 0..3 {
+        let out = folder.text(&format!("deep/er/rank-{rank}.out"));
+        assert_eq!(out, format!("out {rank}\nbefore\nrank {rank} runs\n"));
+        assert_eq!(folder.text(&format!("deep/er/rank-{rank}.err")), format!("err {rank}\n"));
+    }
+    // A second job begins the files anew; the path is that of the launcher's folder.
+    let probe = probe().display().to_string();
+    let options = ["-n", "2", "--output", to.as_str(), "--wdir", "/"];
+    with(&options, &words(&probe, &["0", "return:3", "spin"])).gives(3).says("*** rank 0 of 2");
+    assert_eq!(folder.text("deep/er/rank-1.out"), "before\nrank 1 runs\n");
+    assert_eq!(folder.text("deep/er/rank-0.err"), "");
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let folder = TestFolder::new("no-output");
+    fs::write(folder.0.join("file"), "").unwrap();
+    let below = folder.path("file/below");
+    with(&["-n", "2", "--output", &below], &["true"])
+        .gives(1)
+        .says("the folder")
+        .says("cannot be made");
+    fs::create_dir_all(folder.0.join("rank-1.err")).unwrap();
+    with(&["-n", "2", "--output", &folder.path("")], &["echo", "started"])
+        .gives(1)
+        .says("rank-1.err cannot be made")
+        .says("Name a folder that you may write to")
+        .never_says("started");
+}
+
+#[test]
+fn variables_and_working_directory_of_the_ranks() {
+    let folder = TestFolder::new("wdir");
+    let script = "echo $PROBE_A-$PROBE_B-$PWD; pwd -P";
+    let to = folder.path("");
+    let options = ["-n", "2", "--env", "PROBE_A=1=2", "--env", "PROBE_B=", "--wdir", &to];
+    let o = scripted(&options, script);
+    let at = folder.0.display();
+    o.gives(0);
+    for line in [format!("1=2--{at}"), format!("{at}")] {
+        assert_eq!(o.out.lines().filter(|l| *l == line).count(), 2, "{o:#?}");
+    }
+    // The library and the launcher see them too.
+    with(&["-n", "2", "--env", "GASNET_EXITTIMEOUT=soon"], &["true"])
+        .gives(1)
+        .says("GASNET_EXITTIMEOUT=soon cannot be used");
+    with(&["-n", "1", "--env", "PROBE_NONE"], &["true"])
+        .gives(0)
+        .says("PROBE_NONE: the variable is not set");
+    with(&["-n", "1", "--env", "=3"], &["true"]).gives(2).says("has no name");
+    with(&["-n", "1", "--wdir", &folder.path("none")], &["true"])
+        .gives(1)
+        .says("cannot be entered");
+    // A relative program is that of the folder.
+    fs::write(folder.0.join("here.sh"), "#!/bin/sh\necho found\n").unwrap();
+    fs::set_permissions(folder.0.join("here.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    with(&["-n", "1", "--wdir", &folder.path("")], &["./here.sh"]).gives(0).says("found");
+}
+
+/// A script in place of gdb prints how it was called, then runs the program.
+#[test]
+fn a_debugger_for_some_ranks() {
+    let folder = TestFolder::new("gdb");
+    let probe = probe().display().to_string();
+    let bin = folder.0.join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    let install = |name: &str, text: &str| {
+        fs::write(bin.join(name), text).unwrap();
+        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let start = |options: &[&str], display: &str| {
+        let mut c = Command::new(jobs::gasnetrun());
+        let mark = jobs::new_mark();
+        c.args(["-n", "2"]).args(options).arg(&probe).args(["all", "return:0", "-"]);
+        c.env("PROBE_MARK", &mark).env("DISPLAY", display).env("PATH", &bin);
+        jobs::spawn(c, mark, format!("{options:?}")).finish()
+    };
+    start(&["--gdb", "0"], "").gives(127).says("no directory of PATH has gdb");
+    install("gdb", "#!/bin/sh\necho \"debugger $GASNET_RANK $1 $2\"\nshift 2\n\"$@\"\n");
+    let o = start(&["--gdb", "1"], "");
+    o.gives(0).says("debugger 1 -q --args\n").says("rank 1 runs").never_says("debugger 0");
+    // A debugger that goes on after the program; the launcher sleeps meanwhile.
+    install("slow", "#!/bin/sh\nexec /bin/sleep 1.5\n");
+    let ticks = "read -r line </proc/$PPID/stat; set -- $line; echo \"ticks $((${14} + ${15}))\"";
+    install("gdb", &format!("#!/bin/sh\nshift 2\n\"$@\"\nslow\n{ticks}\n"));
+    let o = start(&["--gdb", "1"], "");
+    o.gives(0).never_says("***");
+    let used = o.out.lines().find_map(|l| l.strip_prefix("ticks ")?.parse::<u32>().ok());
+    assert!(used.is_some_and(|ticks| ticks < 20), "{o:#?}");
+    install("gdb", "#!/bin/sh\necho \"debugger $GASNET_RANK $1 $2\"\nshift 2\n\"$@\"\n");
+    // Its output is not sent elsewhere.
+    let to = folder.path("out");
+    start(&["--gdb", "1", "--output", &to], "")
+        .gives(0)
+        .says("rank 1 runs")
+        .never_says("rank 0 runs");
+    start(&["--gdb", "*"], "").gives(1).says("2 ranks need a window each, but DISPLAY is not set");
+    start(&["--gdb", "*"], ":1").gives(1).says("but xterm is not installed");
+    start(&["--gdb", "5"], "").gives(2).says("names no rank of this job, which has ranks 0 to 1");
+    start(&["--gdb", "x"], "").gives(2).says("is not a list of ranks");
+    install("xterm", "#!/bin/sh\necho \"window $1 $2 $3\"\nshift 3\nexec \"$@\"\n");
+    let o = start(&["--gdb", "*"], ":1");
+    for rank in 0..2 {
+        o.gives(0)
+            .says(&format!("window -T rank {rank} of 2 -e\n"))
+            .says(&format!("debugger {rank} -q --args\n"))
+            .says(&format!("rank {rank} runs"));
+    }
+}
