@@ -7,7 +7,8 @@ use super::mapping::Mapping;
 use super::memory_amount::{MemoryLimits, limits};
 use super::unlinked;
 pub(super) use super::unlinked::file_system;
-use std::ffi::{CStr, OsStr};
+pub use super::unlinked::is_file_name;
+use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -83,12 +84,6 @@ fn memfd(name: &CStr) -> io::Result<OwnedFd> {
     let fd = unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), libc::MFD_CLOEXEC) };
     // SAFETY: the descriptor was just opened, so nothing else owns it.
     unsafe { crate::descriptor::opened(fd as i32) }
-}
-
-/// Whether a file of this name in /dev/shm or a temporary folder was made by
-/// [`MemFd::create`], by a process that was killed before it removed the name.
-pub fn is_file_name(name: &OsStr) -> bool {
-    unlinked::is_name(name)
 }
 
 /// What memory files are on this machine, for people to read.

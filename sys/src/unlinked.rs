@@ -16,8 +16,9 @@ use std::path::{Path, PathBuf};
 /// How the names begin; 16 hexadecimal digits follow.
 const PREFIX: &str = "gasnet-memory-";
 
-/// Whether a file of this name was made here. No other name is made in a file system.
-pub(crate) fn is_name(name: &OsStr) -> bool {
+/// Whether a file of this name in /dev/shm or a temporary folder was made for a memory file, by a
+/// process that was killed before it removed the name. The library makes no other name there.
+pub fn is_file_name(name: &OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
     digits.is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit()))
 }
@@ -64,7 +65,7 @@ fn create_in(folder: &Path) -> io::Result<OwnedFd> {
 /// remove it may be among them, which does no harm.
 fn remove_leftovers(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if is_name(&entry.file_name()) {
+        if is_file_name(&entry.file_name()) {
             let _ = fs::remove_file(entry.path());
         }
     }
