@@ -53,7 +53,7 @@ impl<P: Portals> Conduit<P> {
 
     /// Whether a request may have arrived, or waits to be started.
     #[inline]
-    pub(super) fn am_may_have(&self) -> bool {
+    pub fn am_may_have(&self) -> bool {
         !self.am.is_quiet(&self.portals) || self.waiting.load(Ordering::Relaxed) != 0
     }
 

@@ -43,6 +43,8 @@ const BUSY_ROUNDS: u32 = 4096;
 const LOOK_EVERY_NS: u64 = 100_000_000;
 /// Reads of shared words before the first poll of a wait for them, about a microsecond.
 const LOOKS: u32 = 64;
+/// The most polls for messages that have arrived.
+const ARRIVED_POLLS: u32 = 256;
 
 /// Warns once that a handler polls. The handler goes on: the poll does nothing, but a loop on
 /// it never ends.
@@ -142,6 +144,16 @@ impl Ctx {
             extension.ring_peers();
         }
         complete
+    }
+
+    /// Runs the handlers of the active messages that have arrived. For a caller that has met its
+    /// peers by other means than messages.
+    #[inline]
+    pub fn serve_arrived(self) {
+        let conduit = &self.endpoint().conduit;
+        // Peers that go on sending do not keep the caller here.
+        let mut polls = 0..ARRIVED_POLLS;
+        while conduit.am_may_have() && polls.next().is_some() && self.poll() {}
     }
 
     /// As [`Ctx::wait_until`], for words that others write without a message: reads them for a

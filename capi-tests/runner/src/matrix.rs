@@ -157,7 +157,7 @@ fn fault_settings(program: &TestProgram, fault: &PlantedFault) -> Vec<CaseSettin
     let mut all = Vec::new();
     for &mode in program.modes.iter().filter(|&&m| !fault.par || m == ClientMode::Par) {
         for path in [SegmentPath::CrossMapped, SegmentPath::Portals] {
-            if path == SegmentPath::Portals || !fault.portals {
+            if fault.path.is_none_or(|only| only == path) {
                 all.push(CaseSetting { mode, path, launcher: JobLauncher::Gasnetrun, nodes });
             }
         }

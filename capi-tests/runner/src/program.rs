@@ -2,6 +2,7 @@
 //! describes.
 
 use crate::build_trees::{ClientMode, root};
+use crate::matrix::SegmentPath;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -12,8 +13,8 @@ pub struct PlantedFault {
     pub name: String,
     /// Only in PAR.
     pub par: bool,
-    /// Only with all traffic through Portals.
-    pub portals: bool,
+    /// Only on this path.
+    pub path: Option<SegmentPath>,
 }
 
 /// The numbers of ranks that a program runs with.
@@ -145,12 +146,13 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
                         let mut fault = PlantedFault {
                             name: parts.next().unwrap_or("").to_string(),
                             par: false,
-                            portals: false,
+                            path: None,
                         };
                         for p in parts {
                             match p {
                                 "par" => fault.par = true,
-                                "portals" => fault.portals = true,
+                                "portals" => fault.path = Some(SegmentPath::Portals),
+                                "cross-mapped" => fault.path = Some(SegmentPath::CrossMapped),
                                 _ => panic!("{name}.c: faults: {w}"),
                             }
                         }
@@ -211,7 +213,8 @@ mod tests {
         assert_eq!(p.modes, [ClientMode::Par]);
         assert_eq!(p.env, [("GASNET_DUMMY".to_string(), "a b".to_string())]);
         assert_eq!(p.faults.len(), 3);
-        assert!(p.faults[1].par && !p.faults[1].portals && p.faults[2].portals);
+        assert!(p.faults[1].par && p.faults[1].path.is_none());
+        assert_eq!(p.faults[2].path, Some(SegmentPath::Portals));
         assert!(!p.gets);
     }
 

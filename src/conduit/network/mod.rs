@@ -311,6 +311,12 @@ impl JobConduit {
         over!(self, c => c.poll(up))
     }
 
+    /// [`Conduit::am_may_have`]
+    #[inline]
+    pub fn am_may_have(&self) -> bool {
+        over!(self, c => c.am_may_have())
+    }
+
     /// [`Conduit::fragments`]
     #[inline]
     pub fn fragments(&self, n: usize) -> u32 {
