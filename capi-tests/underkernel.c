@@ -11,32 +11,17 @@
  * refused. That of today aborts when it is refused FUTEX_PRIVATE_FLAG (2.6.22). So waking with
  * this flag, which pthread_once always does, is not filtered, and programs whose threads wait
  * for locks need level 2.6.22 or later. */
+#include "syscall_filter.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
 #include <linux/futex.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 /* Versions as numbers that compare. */
 #define V(a, b, c) ((a) << 16 | (b) << 8 | (c))
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-
-#ifdef __x86_64__
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined __aarch64__
-#define ARCH AUDIT_ARCH_AARCH64
-#elif defined __riscv
-#define ARCH AUDIT_ARCH_RISCV64
-#endif
-/* Low halves of arguments on machines with the low byte first. */
-#define ARGUMENT(i) (offsetof(struct seccomp_data, args) + 8 * (i))
 
 struct call {
     int number, since;
@@ -120,67 +105,47 @@ static const struct call newest[] = {
     {444, V(5, 13, 0)}, {447, V(5, 14, 0)}, {448, V(5, 15, 0)}, {449, V(5, 16, 0)},
 };
 
-static struct sock_filter code[8 * COUNT(calls) + 200];
-static unsigned length;
-
-static void add(int op, unsigned value, int yes, int no) {
-    code[length++] = (struct sock_filter)BPF_JUMP(op, value, (unsigned char)yes, (unsigned char)no);
-}
-
-static void load(unsigned offset) { add(BPF_LD | BPF_W | BPF_ABS, offset, 0, 0); }
-
-static void answer(unsigned error) { add(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error, 0, 0); }
-
-/* A call fails with this error. */
-static void refuse(int number, unsigned error) {
-    add(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1);
-    answer(error);
-}
-
 /* A call fails with this error if its argument `i` has any of these bits. */
 static void refuse_bits(int number, unsigned i, unsigned bits, unsigned error) {
     add(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 4);
-    load(ARGUMENT(i));
+    load(LOW(i));
     add(BPF_JMP | BPF_JSET | BPF_K, bits, 0, 1);
-    answer(error);
+    answer(SECCOMP_RET_ERRNO | error);
     load(offsetof(struct seccomp_data, nr));
 }
 
 /* A call fails with this error if its argument `i` has this value. */
 static void refuse_value(int number, unsigned i, unsigned value, unsigned error) {
     add(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 4);
-    load(ARGUMENT(i));
+    load(LOW(i));
     add(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1);
-    answer(error);
+    answer(SECCOMP_RET_ERRNO | error);
     load(offsetof(struct seccomp_data, nr));
 }
 
 static void refuse_private_waits(void) {
     add(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 5);
-    load(ARGUMENT(1));
+    load(LOW(1));
     add(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 2, 0);
     add(BPF_JMP | BPF_JSET | BPF_K, FUTEX_PRIVATE_FLAG, 0, 1);
-    answer(ENOSYS);
+    answer(SECCOMP_RET_ERRNO | ENOSYS);
     load(offsetof(struct seccomp_data, nr));
 }
 
 static void make(int level) {
     size_t i;
-    load(offsetof(struct seccomp_data, arch));
-    add(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
-    add(BPF_RET | BPF_K, SECCOMP_RET_KILL, 0, 0);
-    load(offsetof(struct seccomp_data, nr));
+    begin(SECCOMP_RET_KILL);
     for (i = 0; i < COUNT(calls); i++)
-        if (calls[i].since > level) refuse(calls[i].number, ENOSYS);
+        if (calls[i].since > level) answer_call(calls[i].number, SECCOMP_RET_ERRNO | ENOSYS);
     for (i = 0; i < COUNT(newest); i++)
         if (newest[i].since > level) break;
     if (i < COUNT(newest)) {
         add(BPF_JMP | BPF_JGE | BPF_K, (unsigned)newest[i].number, 0, 1);
-        answer(ENOSYS);
+        answer(SECCOMP_RET_ERRNO | ENOSYS);
     }
     /* Memory files, those of /dev/shm too, can be allocated since 3.5. */
-    if (level < V(2, 6, 23)) refuse(SYS_fallocate, ENOSYS);
-    else if (level < V(3, 5, 0)) refuse(SYS_fallocate, EOPNOTSUPP);
+    if (level < V(2, 6, 23)) answer_call(SYS_fallocate, SECCOMP_RET_ERRNO | ENOSYS);
+    else if (level < V(3, 5, 0)) answer_call(SYS_fallocate, SECCOMP_RET_ERRNO | EOPNOTSUPP);
     if (level < V(2, 6, 22)) refuse_private_waits();
     if (level < V(2, 6, 24)) refuse_value(SYS_fcntl, 1, F_DUPFD_CLOEXEC, EINVAL);
     if (level < V(2, 6, 27)) {
@@ -188,22 +153,17 @@ static void make(int level) {
         refuse_bits(SYS_socketpair, 1, SOCK_CLOEXEC | SOCK_NONBLOCK, EINVAL);
     }
     if (level < V(3, 11, 0)) refuse_bits(SYS_openat, 2, O_TMPFILE & ~O_DIRECTORY, EISDIR);
-    add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW, 0, 0);
+    answer(SECCOMP_RET_ALLOW);
 }
 
 int main(int argc, char **argv) {
     int a = 0, b = 0, c = 0;
-    struct sock_fprog program = {0, code};
     if (argc < 3 || sscanf(argv[1], "%d.%d.%d", &a, &b, &c) < 2) {
         fprintf(stderr, "usage: underkernel LEVEL COMMAND...   (LEVEL: 2.6.16, 2.6.27, ...)\n");
         return 2;
     }
     make(V(a, b, c));
-    program.len = (unsigned short)length;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0)) {
-        perror("underkernel: this machine allows no filter");
-        return 77;
-    }
+    if (put_in_force("underkernel")) return 77;
     execvp(argv[2], argv + 2);
     perror(argv[2]);
     return 127;

@@ -9,31 +9,14 @@
  * file: malloc of a C library of today then takes memory from the end of the heap.
  *
  * Run by capi-tests/runner/src/libportals/lightweight.rs. */
+#include "syscall_filter.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#define COUNT(list) (sizeof(list) / sizeof *(list))
-
-#ifdef __x86_64__
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined __aarch64__
-#define ARCH AUDIT_ARCH_AARCH64
-#elif defined __riscv
-#define ARCH AUDIT_ARCH_RISCV64
-#endif
-/* Low and high halves of arguments on machines with the low byte first. */
-#define LOW(i) (offsetof(struct seccomp_data, args) + 8 * (i))
-#define HIGH(i) (LOW(i) + 4)
 
 #define CALL(name) SYS_##name,
 
@@ -66,31 +49,14 @@ static const int deadly[] = {
     CALL(timerfd_create) CALL(pidfd_open) CALL(shmget) CALL(userfaultfd)
 };
 
-static struct sock_filter code[2 * (COUNT(of_c_library) + COUNT(of_portals) + COUNT(deadly)) + 40];
-static unsigned length;
-
-static void add(int op, unsigned value, int yes, int no) {
-    code[length++] = (struct sock_filter)BPF_JUMP(op, value, (unsigned char)yes, (unsigned char)no);
-}
-
-static void load(unsigned offset) { add(BPF_LD | BPF_W | BPF_ABS, offset, 0, 0); }
-
-static void answer(unsigned verdict) { add(BPF_RET | BPF_K, verdict, 0, 0); }
-
 static void answer_all(const int *calls, size_t count, unsigned verdict) {
     size_t i;
-    for (i = 0; i < count; i++) {
-        add(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0, 1);
-        answer(verdict);
-    }
+    for (i = 0; i < count; i++) answer_call(calls[i], verdict);
 }
 
 /* `path` is the address of the command's name in this process: only this process executes it. */
 static void make(uintptr_t path) {
-    load(offsetof(struct seccomp_data, arch));
-    add(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
-    answer(SECCOMP_RET_KILL_PROCESS);
-    load(offsetof(struct seccomp_data, nr));
+    begin(SECCOMP_RET_KILL_PROCESS);
     answer_all(of_c_library, COUNT(of_c_library), SECCOMP_RET_ALLOW);
     answer_all(of_portals, COUNT(of_portals), SECCOMP_RET_ALLOW);
     answer_all(deadly, COUNT(deadly), SECCOMP_RET_KILL_PROCESS);
@@ -110,18 +76,13 @@ static void make(uintptr_t path) {
 }
 
 int main(int argc, char **argv) {
-    struct sock_fprog program = {0, code};
     extern char **environ;
     if (argc < 2) {
         fprintf(stderr, "usage: underlightweight COMMAND...\n");
         return 2;
     }
     make((uintptr_t)argv[1]);
-    program.len = (unsigned short)length;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0)) {
-        perror("underlightweight: this machine allows no filter");
-        return 77;
-    }
+    if (put_in_force("underlightweight")) return 77;
     execve(argv[1], argv + 1, environ);
     perror(argv[1]);
     return 127;

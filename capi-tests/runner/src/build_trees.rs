@@ -100,12 +100,8 @@ pub fn compiled(source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
     let dir = build().join("capi-tests").join(mode.name());
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let program = dir.join(stem);
-    let inputs = [
-        source.to_path_buf(),
-        root().join("capi-tests"),
-        root().join("capi-tests/test.h"),
-        build().join("lib/libgasnet.so"),
-    ];
+    let inputs =
+        [source.to_path_buf(), root().join("capi-tests"), build().join("lib/libgasnet.so")];
     if is_fresh(&program, inputs.iter().chain(&headers())) {
         return Ok(program);
     }
@@ -192,6 +188,7 @@ fn modified(path: &Path) -> Option<SystemTime> {
 }
 
 fn headers() -> Vec<PathBuf> {
-    let Ok(dir) = fs::read_dir(root().join("include")) else { return Vec::new() };
-    dir.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "h")).collect()
+    let folders = ["include", "capi-tests"].map(|folder| fs::read_dir(root().join(folder)));
+    let files = folders.into_iter().flatten().flatten().flatten().map(|e| e.path());
+    files.filter(|p| p.extension().is_some_and(|x| x == "h")).collect()
 }

@@ -79,8 +79,7 @@ impl EqRecord {
         self.reported.store(0, Ordering::Relaxed);
         self.losses.store(0, Ordering::Relaxed);
         self.report_at.store(u64::MAX, Ordering::Relaxed);
-        self.look_for.store(published(position), Ordering::Relaxed);
-        self.go_to(position);
+        self.advance(position);
     }
 
     /// Advances to the event with this position, the next. Another thread that looks meanwhile may
@@ -88,8 +87,13 @@ impl EqRecord {
     /// has handled its event.
     #[inline(always)]
     pub(crate) fn advance(&self, position: u64) {
+        let slot: *const EventSlot = self.slots().at(position);
+        // The handler of the event before runs meanwhile.
+        cache::prefetch(slot.cast());
         self.look_for.store(published(position), Ordering::Relaxed);
-        self.go_to(position);
+        self.look_at.store(slot.cast_mut(), Ordering::Relaxed);
+        // Release pairs with the Acquire in `eq_passed`.
+        self.next.store(position, Ordering::Release);
     }
 
     /// Whether an event was lost whose loss is not reported yet.
@@ -97,16 +101,6 @@ impl EqRecord {
     pub(crate) fn has_loss(&self, cell: &EqCell) -> bool {
         // Acquire pairs with the Release in `lose`.
         cell.losses.count.load(Ordering::Acquire) != self.reported.load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    fn go_to(&self, position: u64) {
-        let slot: *const EventSlot = self.slots().at(position);
-        // The handler of the event before runs meanwhile.
-        cache::prefetch(slot.cast());
-        self.look_at.store(slot.cast_mut(), Ordering::Relaxed);
-        // Release pairs with the Acquire in `eq_passed`.
-        self.next.store(position, Ordering::Release);
     }
 
     /// Takes the turn. The thread that has it gives it back within nanoseconds, unless the

@@ -199,11 +199,7 @@ impl Barrier {
     pub fn try_wait(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
         self.check_notified("gasnet_barrier_try");
         ctx.poll();
-        self.arrived().map_or(Err(GasnetError::NotReady), |all| {
-            self.end(all);
-            self.serve_sent_before(ctx);
-            all.accept(id, flags)
-        })
+        self.arrived().map_or(Err(GasnetError::NotReady), |all| self.leave(ctx, all, id, flags))
     }
 
     /// `gasnet_barrier`: notify and wait in one.
@@ -227,7 +223,12 @@ impl Barrier {
                 BarrierAlgorithm::Messages(_) => ctx.wait_until(&"gasnet_barrier_wait", done),
             }
         }
-        let all = all.unwrap_or(BarrierValue::Anonymous);
+        self.leave(ctx, all.unwrap_or(BarrierValue::Anonymous), id, flags)
+    }
+
+    /// Ends the barrier with these merged contributions, for a call that gave `id` and `flags`.
+    #[inline]
+    fn leave(&self, ctx: Ctx, all: BarrierValue, id: i32, flags: i32) -> GasnetResult {
         self.end(all);
         self.serve_sent_before(ctx);
         all.accept(id, flags)
