@@ -95,7 +95,7 @@ pub fn memset_nb(
         return OpHandle::INVALID;
     }
     let ctx = job.ctx();
-    let handle = job.ops.begin(ctx.thread, fragments(job, dst.len()));
+    let handle = job.ops.begin(ctx.thread_index(), fragments(job, dst.len()));
     by_messages(ctx, function, dst, value, handle.op());
     handle
 }
@@ -107,6 +107,7 @@ pub fn memset_nbi(job: &'static GasnetJob, dst: RemoteRange, value: u8) {
         return;
     }
     let ctx = job.ctx();
-    let op = job.ops.begin_implicit(ctx.thread, ImplicitKind::Puts, fragments(job, dst.len()));
+    let op =
+        job.ops.begin_implicit(ctx.thread_index(), ImplicitKind::Puts, fragments(job, dst.len()));
     by_messages(ctx, "gasnet_memset_nbi", dst, value, op);
 }

@@ -56,14 +56,14 @@ fn wait(job: &'static GasnetJob, handle: OpHandle) {
 #[inline(always)]
 fn begin(job: &'static GasnetJob, n: usize) -> (Ctx, OpHandle) {
     let ctx = job.ctx();
-    (ctx, job.ops.begin(ctx.thread, job.endpoint.conduit.fragments(n)))
+    (ctx, job.ops.begin(ctx.thread_index(), job.endpoint.conduit.fragments(n)))
 }
 
 /// Counts an operation with the implicit ones of the calling thread, or with its access region.
 #[inline(always)]
 fn begin_implicit(job: &'static GasnetJob, which: ImplicitKind, n: usize) -> (Ctx, OpId) {
     let ctx = job.ctx();
-    (ctx, job.ops.begin_implicit(ctx.thread, which, job.endpoint.conduit.fragments(n)))
+    (ctx, job.ops.begin_implicit(ctx.thread_index(), which, job.endpoint.conduit.fragments(n)))
 }
 
 #[inline(never)]

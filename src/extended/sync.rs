@@ -31,7 +31,7 @@ pub enum ImplicitSet {
 impl Ctx {
     /// Whether an operation is complete; does not poll. The handle is dead afterwards if so.
     pub fn op_done(self, handle: OpHandle) -> bool {
-        handle == OpHandle::INVALID || self.job.ops.sync(self.thread, handle)
+        handle == OpHandle::INVALID || self.job.ops.sync(self.thread_index(), handle)
     }
 
     /// Waits for an operation that no client knows of: the blocking forms.
@@ -68,10 +68,10 @@ impl Ctx {
     /// Whether the implicit operations of this thread are complete; does not poll.
     pub fn implicit_done(self, which: ImplicitSet) -> bool {
         let ops = &self.job.ops;
-        let puts =
-            which == ImplicitSet::Gets || ops.implicit_done(self.thread, ImplicitKind::Puts);
-        let gets =
-            which == ImplicitSet::Puts || ops.implicit_done(self.thread, ImplicitKind::Gets);
+        let puts = which == ImplicitSet::Gets
+            || ops.implicit_done(self.thread_index(), ImplicitKind::Puts);
+        let gets = which == ImplicitSet::Puts
+            || ops.implicit_done(self.thread_index(), ImplicitKind::Gets);
         puts && gets || fault::on("skip_sync")
     }
 
@@ -85,7 +85,7 @@ impl Ctx {
     /// Ends the job if this thread has an access region open, in which implicit operations
     /// cannot be synced.
     pub fn check_outside_region(self, function: &str) {
-        if self.job.ops.in_region(self.thread) {
+        if self.job.ops.in_region(self.thread_index()) {
             report::fatal(
                 format_args!("{function}(): an access region of this thread is open"),
                 format_args!(
@@ -97,7 +97,7 @@ impl Ctx {
 
     /// `gasnet_begin_nbi_accessregion`
     pub fn begin_region(self) {
-        if !self.job.ops.open_region(self.thread) {
+        if !self.job.ops.open_region(self.thread_index()) {
             report::fatal(
                 format_args!(
                     "gasnet_begin_nbi_accessregion(): an access region of this thread is open already"
@@ -111,7 +111,7 @@ impl Ctx {
 
     /// `gasnet_end_nbi_accessregion`
     pub fn end_region(self) -> OpHandle {
-        self.job.ops.close_region(self.thread).unwrap_or_else(|| {
+        self.job.ops.close_region(self.thread_index()).unwrap_or_else(|| {
             report::fatal(
                 format_args!(
                     "gasnet_end_nbi_accessregion(): this thread has no access region open"

@@ -61,7 +61,7 @@ pub fn get_nb(job: &'static GasnetJob, src: RemoteRange) -> OpHandle {
     let n = src.len();
     let through_conduit = src.mapped().is_none() && n != 0;
     let fragments = if through_conduit { job.endpoint.conduit.fragments(n) } else { 0 };
-    let handle = job.ops.begin(ctx.thread, fragments);
+    let handle = job.ops.begin(ctx.thread_index(), fragments);
     let slot = job.ops.value(handle);
     let dst = slot.part(low_bytes(slot.len(), n), n);
     if through_conduit {
@@ -75,10 +75,10 @@ pub fn get_nb(job: &'static GasnetJob, src: RemoteRange) -> OpHandle {
 /// Waits for a get of a value. 0 for a handle that was waited for before.
 pub fn wait(job: &'static GasnetJob, handle: OpHandle) -> RegisterValue {
     let ctx = job.ctx();
-    let mut value = job.ops.sync_value(ctx.thread, handle);
+    let mut value = job.ops.sync_value(ctx.thread_index(), handle);
     if value.is_none() {
         ctx.wait_until(&"a get of a value", || {
-            value = job.ops.sync_value(ctx.thread, handle);
+            value = job.ops.sync_value(ctx.thread_index(), handle);
             value.is_some() || fault::on("skip_sync")
         });
     }

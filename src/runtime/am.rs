@@ -109,7 +109,7 @@ impl Ctx {
         if trace::on() && self.run_watched(token, m) {
             return;
         }
-        let link = &self.slot().token;
+        let link = &self.slot.token;
         let outer = link.load(Ordering::Relaxed);
         let here = core::ptr::from_ref(token).cast_mut().cast();
         if m.handler < CLIENT_BASE {
@@ -159,7 +159,7 @@ impl Ctx {
     /// this thread is running.
     #[inline(always)]
     fn with_token<R>(self, token: *const c_void, f: impl FnOnce(&AmToken<'_>) -> R) -> Option<R> {
-        let current = self.slot().token.load(Ordering::Relaxed);
+        let current = self.slot.token.load(Ordering::Relaxed);
         if current.is_null() || current.cast_const().cast() != token {
             return None;
         }
@@ -202,7 +202,7 @@ impl Ctx {
 
 impl Upcall for Ctx {
     fn thread(self) -> usize {
-        self.thread as usize
+        self.slot.index.into()
     }
 
     #[inline(always)]

@@ -60,7 +60,7 @@ fn kind(function: &str) -> CallKind {
 
 impl Ctx {
     fn held(self) -> &'static HeldLocks {
-        &self.slot().held
+        &self.slot.held
     }
 
     /// Ends the job if the calling thread may not call `function` now.
@@ -228,11 +228,12 @@ impl Ctx {
     fn check_each_handle(self, function: &str, handles: &[OpHandle]) {
         for &h in handles.iter().filter(|h| **h != OpHandle::INVALID) {
             match self.job.ops.look_up(h) {
-                HandleState::Live(thread) if thread == self.thread => {}
+                HandleState::Live(thread) if thread == self.thread_index() => {}
                 HandleState::Live(thread) => report::fatal(
                     format_args!(
                         "{function}(): handle {:#x} is of an operation of thread {thread}, but thread {} syncs it",
-                        h.0, self.thread
+                        h.0,
+                        self.thread_index()
                     ),
                     format_args!("Sync an operation in the thread that initiated it."),
                 ),
@@ -261,7 +262,11 @@ impl Ctx {
     /// operation is complete already, so that a misuse of the handle is found whether or not
     /// the segment is mapped.
     pub fn real_handle(self, handle: OpHandle) -> OpHandle {
-        if handle == OpHandle::INVALID { self.job.ops.begin(self.thread, 0) } else { handle }
+        if handle == OpHandle::INVALID {
+            self.job.ops.begin(self.thread_index(), 0)
+        } else {
+            handle
+        }
     }
 }
 

@@ -258,7 +258,7 @@ impl Hsl {
 
     fn note(&self, c: Ctx) {
         c.note_lock(self.address());
-        self.holder.store(usize::from(c.thread) + 1, Ordering::Relaxed);
+        self.holder.store(usize::from(c.thread_index()) + 1, Ordering::Relaxed);
     }
 
     fn lock_checked(&self, c: Ctx) {
@@ -297,7 +297,7 @@ impl Hsl {
                 format_args!(
                     "{NAME}(): thread {} holds the handler-safe lock {here:#x}, not thread {}, which unlocks it",
                     holder - 1,
-                    c.thread
+                    c.thread_index()
                 ),
                 format_args!("Unlock a lock in the thread that has locked it."),
             );

@@ -59,25 +59,21 @@ pub struct GasnetJob {
 pub struct Ctx {
     /// The job.
     pub job: &'static GasnetJob,
-    /// Index of the calling thread, 0 in SEQ, below [`MAX_THREADS`].
-    pub thread: u16,
+    /// The words of the calling thread.
+    pub slot: &'static ThreadSlot,
 }
 
 impl GasnetJob {
     /// The context of the calling thread.
     pub fn ctx(&'static self) -> Ctx {
-        let thread = match self.client.threads {
-            ThreadMode::Seq => 0,
+        let slot = match self.client.threads {
+            ThreadMode::Seq => self.slots.first(),
             _ => {
                 cold_path();
-                self.thread_index()
+                self.slots.of(threads::index().unwrap_or_else(|| self.new_thread()))
             }
         };
-        Ctx { job: self, thread }
-    }
-
-    fn thread_index(&self) -> u16 {
-        threads::index().unwrap_or_else(|| self.new_thread())
+        Ctx { job: self, slot }
     }
 
     #[cold]
@@ -147,13 +143,13 @@ impl Ctx {
         self.job.endpoint.bound_segment()
     }
 
-    /// The words of this thread.
-    pub fn slot(self) -> &'static ThreadSlot {
-        self.job.slots.of(self.thread)
+    /// Index of the calling thread, 0 in SEQ, below [`MAX_THREADS`].
+    pub fn thread_index(self) -> u16 {
+        self.slot.index
     }
 
     /// Whether this thread is running a handler.
     pub fn in_handler(self) -> bool {
-        !self.slot().token.load(Ordering::Relaxed).is_null()
+        !self.slot.token.load(Ordering::Relaxed).is_null()
     }
 }

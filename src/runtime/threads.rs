@@ -9,12 +9,15 @@ use super::activity::Activity;
 use super::handlers::AmToken;
 use super::held_locks::HeldLocks;
 use crate::limits::MAX_THREADS;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
 /// What the library keeps for a thread.
 #[derive(Debug, Default)]
 pub struct ThreadSlot {
+    /// The thread's index.
+    pub index: u16,
     /// The token of the handler that this thread is running, null outside handlers.
     pub token: AtomicPtr<AmToken<'static>>,
     /// Count of the doorbell before the last poll of a wait (see `wait`).
@@ -25,24 +28,36 @@ pub struct ThreadSlot {
     pub(super) held: HeldLocks,
 }
 
-/// All slots of a process.
+/// All slots of a process, which live as long as it does.
 #[derive(Debug)]
-pub struct ThreadSlots(alloc::boxed::Box<[CachePadded<ThreadSlot>]>);
+pub struct ThreadSlots {
+    all: &'static [CachePadded<ThreadSlot>],
+    /// Slot 0.
+    first: &'static ThreadSlot,
+}
 
 impl ThreadSlots {
-    /// `n` fresh slots.
+    /// `n` fresh slots, at least one.
     pub fn new(n: usize) -> ThreadSlots {
-        ThreadSlots((0..n).map(|_| CachePadded::new(ThreadSlot::default())).collect())
+        let fresh = |index| CachePadded::new(ThreadSlot { index, ..ThreadSlot::default() });
+        let all: Vec<_> = (0..n.max(1) as u16).map(fresh).collect();
+        let all = &*all.leak();
+        ThreadSlots { all, first: &all[0] }
     }
 
-    /// The slot of the calling thread, whose index this is.
-    pub(super) fn of(&self, thread: u16) -> &ThreadSlot {
-        &self.0[thread as usize]
+    /// The slot of the thread with this index.
+    pub(super) fn of(&self, thread: u16) -> &'static ThreadSlot {
+        &self.all[thread as usize]
+    }
+
+    /// The slot of the only thread in SEQ.
+    pub(super) fn first(&self) -> &'static ThreadSlot {
+        self.first
     }
 
     /// Number of slots.
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.all.len()
     }
 }
 

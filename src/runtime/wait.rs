@@ -202,12 +202,12 @@ impl Ctx {
             core::hint::spin_loop();
             if first || round.is_multiple_of(64) {
                 self.job.leave_if_ending();
-                self.slot().activity.note_wait(first, what, peer);
+                self.slot.activity.note_wait(first, what, peer);
             }
             return;
         }
         self.job.leave_if_ending();
-        let (now, since) = self.slot().activity.note_wait(first, what, peer);
+        let (now, since) = self.slot.activity.note_wait(first, what, peer);
         let extension = self.endpoint().conduit.shared_host();
         if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep
         {
@@ -230,7 +230,7 @@ impl Ctx {
         }
         // The count was read before the last poll: a message since then has changed it and
         // prevents the sleep.
-        let slot = self.slot();
+        let slot = self.slot;
         let seen = slot.doorbell.load(Ordering::Relaxed);
         if seen != 0 {
             extension.sleep(seen, nap);

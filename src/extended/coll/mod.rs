@@ -192,7 +192,7 @@ impl Coll {
                 ),
             );
         }
-        self.image_of[ctx.thread as usize].store(local, Ordering::Relaxed);
+        self.image_of[ctx.thread_index() as usize].store(local, Ordering::Relaxed);
         if !functions.is_empty() {
             *self.functions.write() = functions.to_vec();
         }
@@ -218,7 +218,7 @@ impl Coll {
         if view.images.len() == 1 {
             return 0;
         }
-        match self.image_of[ctx.thread as usize].load(Ordering::Relaxed) {
+        match self.image_of[ctx.thread_index() as usize].load(Ordering::Relaxed) {
             NO_IMAGE => report::fatal(
                 format_args!(
                     "{function}() was called by a thread that has not called gasnet_coll_init()"
@@ -325,7 +325,7 @@ impl Coll {
             return OpHandle::INVALID;
         }
         let ops = &ctx.job.ops;
-        let handle = ops.begin(ctx.thread, before.len() as u32 + 1);
+        let handle = ops.begin(ctx.thread_index(), before.len() as u32 + 1);
         all().for_each(|status| status.complete(handle.op(), ops));
         handle
     }

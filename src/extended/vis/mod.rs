@@ -153,7 +153,8 @@ impl Vis {
         shape: &impl VisShape,
     ) -> OpHandle {
         let ctx = job.ctx();
-        let handle = (form != CompletionForm::Implicit).then(|| job.ops.begin(ctx.thread, 0));
+        let handle =
+            (form != CompletionForm::Implicit).then(|| job.ops.begin(ctx.thread_index(), 0));
         self.initiate(&VisOperation { ctx, rank, direction, handle, function }, shape);
         match (form, handle) {
             (CompletionForm::Blocking, Some(handle)) => ctx.wait_op(handle),

@@ -44,7 +44,7 @@ impl VisOperation {
             (None, VisDirection::Put) => ImplicitKind::Puts,
             (None, VisDirection::Get) => ImplicitKind::Gets,
         };
-        ops.begin_implicit(self.ctx.thread, kind, fragments)
+        ops.begin_implicit(self.ctx.thread_index(), kind, fragments)
     }
 
     /// A put or get for one run.
