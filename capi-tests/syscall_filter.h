@@ -39,7 +39,7 @@ static void load(unsigned offset) { add(BPF_LD | BPF_W | BPF_ABS, offset, 0, 0);
 
 static void answer(unsigned verdict) { add(BPF_RET | BPF_K, verdict, 0, 0); }
 
-/* Answers calls of another machine's programs with this verdict, and loads the number of the call. */
+/* Answers calls of another machine's programs with this verdict, and loads the call's number. */
 static void begin(unsigned verdict) {
     load(offsetof(struct seccomp_data, arch));
     add(BPF_JMP | BPF_JEQ | BPF_K, ARCH, 1, 0);
