@@ -1,6 +1,6 @@
 //! The latency of an 8-byte put, until its ACK has been read, between two pinned processes over
-//! shared memory; measured between rounds of an 8-byte memcpy and of a cache line that travels
-//! between the two cores.
+//! shared memory. It is measured between rounds of an 8-byte memcpy and of a cache line that
+//! travels between the two cores.
 //!
 //! `cargo run --release --example put_latency`. Run by hand; nothing depends on its numbers.
 

@@ -314,8 +314,8 @@ pub enum StatusRegister {
 /// correct process writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// The match list leads a message of this process, or a framed one, to a descriptor that is
-    /// no target of it, or beyond the end of the descriptor.
+    /// The match list leads a message of this process, or a framed one, to a wrong offset. The
+    /// descriptor is no target of the message, or the message reaches beyond its end.
     Descriptor {
         /// Index of the descriptor.
         md: u32,

@@ -2,7 +2,7 @@
 //!
 //! `PtlACEntry` writes an entry, every delivery reads one. Invariant: an entry counts only if
 //! its version is even and the same before and after it was read (a seqlock). When an interface
-//! opens, entry 0 admits the processes of the same user and job to every portal table entry; the
+//! opens, entry 0 admits the processes of the same user and job to every portal table entry. The
 //! other entries admit no process.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};

@@ -2,8 +2,8 @@
 //!
 //! A consumer that finds its queues empty sleeps here; a producer rings after it has posted. Bit
 //! 0 of the word says that a thread may be asleep, the other bits count. Invariant: no wake-up
-//! is lost. Both sides store, pass a full fence, and load, so at least one sees the other
-//! (Dekker's algorithm, as in the Linux kernel's `set_current_state` and in eventcounts):
+//! is lost. Both sides store, pass a full fence, and load, so at least one sees the other. This
+//! is Dekker's algorithm, as in the Linux kernel's `set_current_state` and in eventcounts:
 //!
 //! ```text
 //! consumer                             producer
@@ -12,9 +12,9 @@
 //! sleeps while the word is unchanged   reads the word; bit 0 set: clears it, counts, wakes
 //! ```
 //!
-//! While no thread sleeps, a producer only reads a cache line that no thread writes. A producer
-//! that dies after it has changed the word and before it wakes leaves the sleepers asleep until
-//! their timeout, or until the death ends the job.
+//! While no thread sleeps, a producer only reads a cache line that no thread writes. If a
+//! producer dies after it has changed the word and before it wakes, the sleepers stay asleep
+//! until their timeout, or until the death ends the job.
 
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -73,7 +73,7 @@ pub(crate) fn before_sleep(header: &ArenaHeader) -> u32 {
     seen
 }
 
-/// Keeps threads from sleeping that have taken the count and do not sleep yet: one of them may
+/// Keeps threads from sleeping that have taken the count and do not sleep yet. One of them may
 /// have found a queue taken by another thread, and so could not see whether there was more.
 #[cold]
 pub(crate) fn stay_awake(header: &ArenaHeader) {

@@ -1,9 +1,9 @@
 //! Which memory descriptors a process is using right now, written in its own arena.
 //!
-//! Initiators write a slot for the length of one operation; a process that removes a descriptor
-//! reads the slots of all processes that could use it. Slots are shared by the threads of a
-//! process, never by processes. Invariant: while a slot names a descriptor, that descriptor
-//! stays in use, even if the process is stopped or dead.
+//! An initiator writes a slot for the length of one operation. A process that removes a
+//! descriptor reads the slots of all processes that could use it. Slots are shared by the
+//! threads of a process, never by processes. Invariant: while a slot names a descriptor, that
+//! descriptor stays in use, even if the process is stopped or dead.
 //!
 //! The algorithm is that of hazard pointers (M. Michael, 2004), with Dekker's store-then-load on
 //! both sides:
@@ -36,8 +36,8 @@ pub(crate) const NO_MD: u32 = 0xffff;
 /// bit: 0.95 of row `put_8` through Portals.
 const ONLY: usize = 0;
 
-/// The value of a slot in use: bit 63 set; the target process 48-62 and its descriptor 32-47;
-/// two descriptors of the initiator itself 16-31 and 0-15.
+/// The value of a slot in use: bit 63 is set. Bits 48-62 hold the target process and bits
+/// 32-47 its descriptor. Bits 16-31 and 0-15 hold two descriptors of the initiator itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HazardWord(u64);
 

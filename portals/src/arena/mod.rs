@@ -18,7 +18,7 @@
 //!
 //! Invariant: nothing that a peer wrote is used as a pointer or as an unchecked index. Any process
 //! of the fabric can write any word, so the owner keeps private copies of what only it writes
-//! ([`words`]); the table above says what correct processes do.
+//! ([`words`]). The table above says what correct processes do.
 
 pub(crate) mod access;
 mod cells;

@@ -21,8 +21,8 @@
 //!
 //! A position is *claimed* once its slot is reserved or published. A slot is *free* for position
 //! `p` while its control says "published `p - size`", the entry of the lap before. The code shows
-//! a control that was overwritten: the control of another slot has another code, and the codes of
-//! two entries of a slot differ by a multiple of `107 size`, in two bits at least.
+//! a control that was overwritten. The control of another slot has another code. The codes of two
+//! entries of a slot differ by a multiple of `107 size`, in two bits at least.
 //!
 //! A ring begins as zeros, and its memory is touched only where it is used. In the first lap a
 //! control of zero means free as well, if the consumer has not passed its position. The producer
@@ -51,8 +51,8 @@
 //! that it seems to lie ahead restarts at the consumer's head. Where other processes post too,
 //! hints are always stale. There the control is read before the compare-and-swap, which would
 //! otherwise take the cache line from its reader and fail. The control holds the lap, so a
-//! compare-and-swap with an old value cannot succeed a lap later: its producer would have to stand
-//! still through 2^40 positions.
+//! compare-and-swap with an old value cannot succeed a lap later. For that, its producer would
+//! have to stand still through 2^40 positions.
 //!
 //! A producer that dies or stops between claim and publication leaves a reserved slot. The
 //! consumer stops there, and `blocked_by` names the producer. Before the claim and after the
@@ -63,7 +63,7 @@ use sys::hint::cold_path;
 
 const RESERVED: u64 = 1;
 
-/// The factor of a position in its code: a prime, so that codes are unique and no single changed
+/// The factor of a position in its code. It is a prime: codes are unique, and no single changed
 /// bit leads from a code to that of another entry of the slot. For this one compilers multiply;
 /// smaller ones become sums, which cost more instructions.
 const CODE: u64 = 107;
@@ -122,7 +122,7 @@ enum NextSlot {
     Free,
     /// This producer has claimed it.
     Reserved(u32),
-    /// It holds this control, which no producer stores while the consumer is at this position; or
+    /// It holds this control, which no producer stores while the consumer is at this position. Or
     /// the slot is free although a later position was claimed.
     Damaged(u64),
 }
@@ -148,8 +148,8 @@ fn next_slot<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, position:
 }
 
 /// Damage of the slot that the consumer is at, if its position is `next`: that position and the
-/// control. `delivers` tells whether a producer may be between its claim and its publication now,
-/// `claimed` whether it is known that a producer has claimed a position.
+/// control. `delivers` says whether a producer may be between its claim and its publication now.
+/// `claimed` says whether it is known that a producer has claimed a position.
 pub(crate) fn damage<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
     size: u64,
@@ -322,7 +322,7 @@ pub(crate) fn search<'a>(
         }
         moved = true;
         let lead = ahead(now, position);
-        // Behind: reserved a lap ago and not published yet, so the ring is full, unless our
+        // Behind: reserved a lap ago and not published yet. So the ring is full, unless our
         // position is behind by half of all that a control can distinguish.
         if lead < 0 {
             // Acquire: see the table above.
@@ -373,7 +373,7 @@ pub(crate) fn set_up<'a>(
 }
 
 /// A position at or after `position`, not after the first free one, when other producers have
-/// claimed a few since the hint: steps that double, then a binary search.
+/// claimed a few since the hint. Searches with steps that double, then with a binary search.
 #[inline(never)]
 fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, position: u64) -> u64 {
     // Counted from `position`, so that no sum overflows where a peer has overwritten a control.

@@ -176,8 +176,8 @@ fn zero_is_free_only_ahead_of_the_consumer() {
     assert!(claim(of, size, block, &fresh, &head, 2).is_err());
 }
 
-/// A control with one changed bit, and the control of another slot, are those of no entry of
-/// this slot, in any lap that is near.
+/// A control with one changed bit is that of no entry of this slot, in any lap that is near.
+/// The same holds for the control of another slot.
 #[test]
 fn overwritten_controls_are_damage() {
     for size in [2u64, 8, 1 << 13, 1 << 24] {
@@ -221,7 +221,7 @@ fn positions_wrap() {
 }
 
 /// Whatever peers have written to the controls and to the head, a producer's search ends, and
-/// what it claims is its own; what the consumer finds is one thing.
+/// its claim is its own. What the consumer finds is one thing.
 fn any_controls(input: &[u8]) {
     let mut input = fuzz::InputReader::new(input);
     let size = 1u64 << (input.byte() % 5);

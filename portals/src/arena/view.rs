@@ -75,8 +75,8 @@ impl ArenaView {
     /// Lays an arena out. `None` if the tables do not fit.
     ///
     /// # Safety
-    /// `base` is page-aligned, and `bytes` bytes from it are mapped, were zeroed when the arena
-    /// was made, and stay mapped as long as the view or a copy of it is used. Every process that
+    /// `base` is page-aligned. `bytes` bytes from it are mapped, were zeroed when the arena was
+    /// made, and stay mapped as long as the view or a copy of it is used. Every process that
     /// writes them uses the structures of this module.
     pub(crate) unsafe fn new(
         base: NonNull<u8>,
@@ -152,10 +152,10 @@ impl ArenaView {
         debug_assert!(
             offset + size_of::<T>() <= self.bytes && offset.is_multiple_of(align_of::<T>())
         );
-        // SAFETY: the callers below pass offsets inside the arena (tables: index checked against
-        // the limit from which the layout was computed; others: checked against `bytes`),
-        // aligned to `T`; all `T` consist of atomics, for which any bit pattern is valid and
-        // which may be shared with other processes.
+        // SAFETY: the callers below pass offsets inside the arena, aligned to `T`. For tables,
+        // the index was checked against the limit from which the layout was computed; other
+        // offsets were checked against `bytes`. All `T` consist of atomics, for which any bit
+        // pattern is valid and which may be shared with other processes.
         unsafe { &*self.base.as_ptr().add(offset).cast::<T>() }
     }
 

@@ -1,6 +1,6 @@
-//! Words of an arena that only its owner writes, as values: to be written into a cell, kept in
-//! private memory, and compared with the cell later. Versions, links and heads are not among them:
-//! `tables::check` compares those itself.
+//! Words of an arena that only its owner writes, as values. A value is written into a cell, kept
+//! in private memory, and compared with the cell later. Versions, links and heads are not among
+//! them: `tables::check` compares those itself.
 //!
 //! Used by the calls that write cells, and by the check of the arena. Invariant: a value comes
 //! from the arguments of a call or from private memory, never from a cell, which any process can

@@ -1,9 +1,9 @@
 //! Tables of private records that begin as zeros; pages that are never used cost nothing.
 //!
 //! Used for tables whose size is a limit of the interface. An allocator takes large zeroed
-//! blocks straight from the system, untouched, unless they must be aligned to more than its own
-//! 16 bytes: then it clears them itself. So a table is a block with spare bytes in which its
-//! first record is aligned.
+//! blocks straight from the system, untouched. If they must be aligned to more than its own 16
+//! bytes, it clears them itself. So a table is a block with spare bytes in which its first
+//! record is aligned.
 
 use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use core::ops::Deref;

@@ -15,8 +15,8 @@ use crate::types::*;
 
 impl NetworkInterface {
     /// `PtlPutRegion` from plain memory, in pieces that become one message, without events here:
-    /// complete when this returns. With `false` nothing was done: the target is this process
-    /// itself or not mapped, or frames are on their way to it, or the message does not match a
+    /// complete when this returns. With `false` nothing was done. The target is this process
+    /// itself or not mapped, or frames are on their way to it. Or the message does not match a
     /// descriptor in shared memory.
     ///
     /// # Safety
@@ -45,8 +45,8 @@ impl NetworkInterface {
     /// completion queue entries). The target sees an empty put at offset 0;
     /// [`NetworkInterface::eq_next`] and [`NetworkInterface::eq_next_arrival`] return the bytes,
     /// other calls do not. Complete when this returns, without events here. With `false` nothing
-    /// was done: for the reasons of [`NetworkInterface::put_at_once`], or the descriptor has no
-    /// queue, or START events, or manages its own offset, or its match cannot be cached.
+    /// was done, for a reason of [`NetworkInterface::put_at_once`] or of the descriptor. It has
+    /// no queue, or START events, or manages its own offset, or its match cannot be cached.
     #[inline(always)]
     pub fn put_inline(
         &self,
@@ -178,7 +178,7 @@ impl NetworkInterface {
             return Ok(true);
         }
         // Built here and not earlier, and of copies, so that the fast path stores neither to
-        // memory: 0.93 of row `long_64_request`, 0.97 of row `get_8` through Portals.
+        // memory. Row `long_64_request` takes 0.93 of the time, row `get_8` through Portals 0.97.
         let (pieces, to) = (
             { pieces },
             TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },

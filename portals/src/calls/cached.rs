@@ -2,10 +2,10 @@
 //!
 //! Called first by [`super::at_once`]. All steps that do not depend on the message were done
 //! when the match was cached (see [`crate::peer::match_cache`]). The others have the order of
-//! [`crate::deliver`]: the hazard is published, the key of the ring and the list's version are
-//! read once more, room is claimed, the bytes move, END is posted, the claim is given back, the
-//! hazard is cleared. Invariant: a call that returns false (no match, another version, no room)
-//! has moved and posted nothing; the caller then walks.
+//! [`crate::deliver`]. The hazard is published; the key of the ring and the list's version are
+//! read once more. Room is claimed, the bytes move, END is posted. The claim is given back, and
+//! the hazard is cleared. Invariant: a call that returns false (no match, another version, no
+//! room) has moved and posted nothing; the caller then walks.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
@@ -234,9 +234,9 @@ impl NetworkInterface {
     }
 }
 
-/// Orders the bytes of an operation that is complete at once, which no event here does: a put's
-/// bytes are visible before what this thread stores later, a get's are no older than what it
-/// loads later.
+/// Orders the bytes of an operation that is complete at once, since no event does it here.
+/// A put's bytes are visible before what this thread stores later. A get's bytes are no older
+/// than what it loads later.
 #[inline(always)]
 pub(crate) fn order(kind: OpKind) {
     fence(if kind == OpKind::Put { Ordering::Release } else { Ordering::Acquire });

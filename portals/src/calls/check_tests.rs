@@ -1,4 +1,4 @@
-//! The check of the arena: it names each word that a peer has overwritten, and finds nothing in an
+//! The check of the arena. It names each word that a peer has overwritten, and finds nothing in an
 //! arena that processes use as they should.
 
 use core::cell::Cell;

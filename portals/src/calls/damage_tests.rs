@@ -88,8 +88,8 @@ fn a_message_to_oneself_stays_within_the_private_record() {
     assert_eq!((&memory[24..32], &memory[32..]), (&[2u8; 8][..], &[1u8; 32][..]));
 }
 
-/// A descriptor that is no target, or no target of puts, or gone, does not become one because a
-/// peer links its cell to a match entry or grants options there.
+/// A descriptor that is no target, or no target of puts, or gone, does not become one through
+/// its cell. There a peer may link it to a match entry or grant options.
 #[test]
 fn a_message_to_oneself_reaches_targets_only() {
     let ni = interface();
@@ -204,7 +204,7 @@ fn an_event_of_no_descriptor_is_reported() {
     }
 }
 
-/// A control word that no producer stores is reported when the consumer is at it, and so is a
+/// A control word that no producer stores is reported when the consumer is at it. So is a
 /// claim of a process that delivers nothing.
 #[test]
 fn a_slot_that_no_producer_left_so_is_reported() {
@@ -249,7 +249,7 @@ fn a_slot_that_no_producer_left_so_is_reported() {
     assert_eq!(check(), None);
 }
 
-/// An event that was destroyed after it was posted is missed, even if it was the last one: its
+/// An event that was destroyed after it was posted is missed, even if it was the last one. Its
 /// producer knows that it has claimed the slot.
 #[test]
 fn the_last_event_is_missed_if_it_was_destroyed() {

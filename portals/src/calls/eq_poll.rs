@@ -1,8 +1,8 @@
 //! Waiting for events: `PtlEQWait` and `PtlEQPoll`.
 //!
-//! A wait spins, then yields, then sleeps on the doorbell. Invariant: it looks at the queues
-//! once more after it has taken the doorbell's count and before it sleeps, so it never sleeps
-//! over an event.
+//! A wait spins, then yields, then sleeps on the doorbell. Invariant: a wait never sleeps
+//! over an event. It looks at the queues once more after it has taken the doorbell's count
+//! and before it sleeps.
 
 use super::NetworkInterface;
 use crate::types::*;

@@ -13,8 +13,11 @@ use crate::types::*;
 const SLOTS: u64 = 4;
 const LIMITS: NiLimits = NiLimits { max_mes: 4, max_mds: 4, max_eqs: 2, ..NiLimits::DEFAULT };
 
-/// An input is events: a byte with the call that takes it (1:0), whether it names our descriptor
-/// (2), whether losses are recorded (3), the control (5:4); then the words of the slot.
+/// An input is events, each a byte and then the words of the slot. The bits of the byte:
+/// - 1:0: the call that takes the event
+/// - 2: whether it names our descriptor
+/// - 3: whether losses are recorded
+/// - 5:4: the control
 fn any_events(input: &[u8]) {
     let mut input = InputReader::new(input);
     let ni = NetworkInterface::loopback(Some(LIMITS)).unwrap();

@@ -30,8 +30,8 @@ impl NetworkInterface {
     /// `PtlMDAttach`
     ///
     /// # Safety
-    /// The memory of `md` must stay readable and writable, and its vector readable during the
-    /// call, until the descriptor is unlinked or its UNLINK event read.
+    /// The memory of `md` must stay readable and writable until the descriptor is unlinked or
+    /// its UNLINK event read. Its vector must be readable during the call.
     pub unsafe fn md_attach(
         &self,
         me: MeHandle,

@@ -209,16 +209,16 @@ impl NetworkInterface {
         doorbell::sleep(self.state.peers.own.view.header(), seen, timeout_ns);
     }
 
-    /// Wakes the threads of this process that sleep on its doorbell, because this thread has
-    /// taken an event that one of them may be waiting for. A thread that is just falling asleep
-    /// may be missed, so its sleep must be bounded; in return this costs one load while no
-    /// thread sleeps.
+    /// Wakes the threads of this process that sleep on its doorbell. This thread has taken an
+    /// event that one of them may be waiting for. A thread that is just falling asleep may be
+    /// missed, so its sleep must be bounded. In return, this costs one load while no thread
+    /// sleeps.
     pub fn ring_self(&self) {
         self.state.peers.wake_own();
     }
 
     /// Wakes every mapped peer that sleeps on its doorbell, because memory that it shares with
-    /// this process has changed; the change must have been made before the call.
+    /// this process has changed. The change must have been made before the call.
     pub fn ring_peers(&self) {
         self.state.peers.wake_all();
     }
@@ -268,9 +268,9 @@ impl NetworkInterface {
         matches!(self.state.place(start, length).0, MemoryKind::Arena | MemoryKind::Segment)
     }
 
-    /// The index of a process that holds something that we have been waiting for (a slot that it
-    /// reserved and did not publish, a descriptor of ours that was in use, a lock word, a list
-    /// that it is changing), if one does now.
+    /// The index of a process that holds something that we have been waiting for, if one does
+    /// now. This is a slot that it reserved and did not publish, a descriptor of ours that was
+    /// in use, a lock word, or a list that it is changing.
     pub fn blocked_by(&self) -> Option<u32> {
         let state = &self.state;
         let held = [
@@ -289,17 +289,17 @@ impl NetworkInterface {
         self.state.peers.on_damage = Some(handler);
     }
 
-    /// Declares that no message is dropped and no event lost where all processes are correct:
-    /// descriptors accept all messages and queues have room for all events. A drop or loss that is
-    /// seen counts as damage from now on.
+    /// Declares that no message is dropped and no event lost where all processes are correct.
+    /// Descriptors accept all messages, and queues have room for all events. A drop or loss that
+    /// is seen counts as damage from now on.
     pub fn expect_no_loss(&mut self) {
         self.state.loses_nothing = true;
     }
 
-    /// Looks for damage of the memory that this process shares, and reports it: words that only
-    /// this process writes, and the slots that its next events and its next frame are due in.
-    /// Tells the peers how many of their events are posted, so that they can miss one. For a
-    /// thread that has waited for long.
+    /// Looks for damage of the memory that this process shares, and reports it. It checks the
+    /// words that only this process writes, and the slots that its next events and its next
+    /// frame are due in. Tells the peers how many of their events are posted, so that they can
+    /// miss one. For a thread that has waited for long.
     pub fn check_arena(&self) {
         let state = &self.state;
         state.peers.tell_claimed();

@@ -1,10 +1,10 @@
 //! Put and get: the initiator's side.
 //!
 //! For a mapped peer, the initiator runs the target's side (see [`crate::deliver`]) and then
-//! posts its own events; the operation is complete when the call returns. All other messages go
-//! to [`crate::transfer::framer`]: those for peers that are not mapped, those for private
-//! memory that cannot be reached, and those behind a framed one. Invariant: messages of a pair
-//! match in the order of the calls.
+//! posts its own events. The operation is complete when the call returns. All other messages go
+//! to [`crate::transfer::framer`]. These are messages for peers that are not mapped, for
+//! private memory that cannot be reached, and behind a framed message. Invariant: messages of a
+//! pair match in the order of the calls.
 
 use core::sync::atomic::Ordering;
 

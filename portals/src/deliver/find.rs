@@ -123,8 +123,8 @@ impl Peers {
         let key = match_cache::key(header.kind, header.pt_index, header.ac_index);
         let cached = peer.shortcuts.of(header.kind, header.pt_index, header.match_bits);
         let cached = cached.read(self.single, &mut copy, key, header.match_bits)?;
-        // Acquire pairs with the Release in `pt_end_change`, at the time of the walk or later:
-        // if the version is the same, the list is the same.
+        // Acquire pairs with the Release in `pt_end_change`, at the time of the walk or later.
+        // If the version is the same, the list is the same.
         let version = pt.version.load(Ordering::Acquire);
         if header.initiator != self.index
             || version != cached.version
@@ -354,8 +354,8 @@ impl Peers {
         Walk::End
     }
 
-    /// Claims room for a message in the result of a look-up, which `hold` names already, or in
-    /// that of another one if the first no longer holds.
+    /// Claims room for a message in the result of a look-up, which `hold` names already. If
+    /// that no longer holds, claims room in the result of another look-up.
     #[inline(always)]
     pub(crate) fn claim_found<'a>(
         &self,

@@ -11,7 +11,7 @@
 //!    descriptor stays in use.
 //! 3. [`crate::descriptor::state::claim`] claims room for the message (no write if the
 //!    descriptor counts nothing). An initiator that dies from here on leaves a hole in a locally
-//!    managed descriptor, as a network that loses the rest of a message would.
+//!    managed descriptor. A network that loses the rest of a message would do the same.
 //! 4. START is posted, the bytes move, END is posted (each event: see [`crate::event::ring`]).
 //! 5. The claim is given back; the last one of a descriptor that is used up posts UNLINK.
 //! 6. The hazard is cleared, and sleepers are woken.

@@ -1,8 +1,8 @@
 //! What a process keeps of its own descriptors, in private memory.
 //!
 //! Written under the owner lock, read by the calls and by transfers. [`MdRecord::control`] holds
-//! generation, number of updates and a phase. Threads of this process publish a hazard that
-//! names the descriptor and then read `control` again; the owner sets the phase to CLOSING and
+//! generation, number of updates and a phase. A thread of this process publishes a hazard that
+//! names the descriptor and then reads `control` again. The owner sets the phase to CLOSING and
 //! then reads the hazards (see [`crate::arena::hazard`]). Deliverers do the same with the
 //! version of the portal table entry. Invariant: a record is reused only after every event that
 //! names it has been consumed.

@@ -31,9 +31,13 @@ impl MemoryKind {
     }
 }
 
-/// The properties of a descriptor, packed into one word: options 0-15, event queue index + 1
-/// 16-31, [`MemoryKind`] 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags
-/// 56-57.
+/// The properties of a descriptor, packed into one word:
+/// - 0-15: options
+/// - 16-31: event queue index + 1
+/// - 32-39: [`MemoryKind`]
+/// - 40-47: bits of the cursor
+/// - 48-55: bits of the threshold
+/// - 56-57: flags
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traits(pub(crate) u64);
 

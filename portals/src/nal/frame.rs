@@ -257,8 +257,8 @@ impl FrameTag {
     }
 
     /// Whether this frame must arrive before `later`, which the same process sent later to the
-    /// same peer: the first frame of a message arrives before its others, and the first frames
-    /// of requests in order.
+    /// same peer. The first frame of a message arrives before its others. The first frames of
+    /// requests arrive in order.
     pub fn precedes(self, later: FrameTag) -> bool {
         let ordered = self.request && later.request && later.first;
         self.first && (ordered || self.message == later.message)

@@ -3,8 +3,8 @@
 //! A [`Nal`] reports, per peer, whether the peer's arena is mapped here ([`Route::Mapped`]) or
 //! messages must be cut into frames ([`Route::Wire`]). `transfer::framer` makes and reads frames,
 //! the NAL carries them. For a mapped peer the initiator runs the target's side itself, with two
-//! exceptions that go in frames too: messages to private memory that cross-memory attach cannot
-//! reach, and messages behind a framed one.
+//! exceptions that go in frames too. These are messages to private memory that cross-memory
+//! attach cannot reach, and messages behind a framed one.
 //!
 //! Used by `peer`, `transfer` and `calls`.
 //! Invariant: the bytes that a NAL returns as an arena stay mapped while it lives.
@@ -31,8 +31,9 @@ pub enum Route {
 /// their `PtlProcessId::pid`.
 ///
 /// # Safety
-/// The memory that [`Nal::arena`] and [`Nal::route`] return is mapped, readable, writable,
-/// aligned to a page, zeroed when the NAL is made, and stays so while the NAL lives.
+/// The memory that [`Nal::arena`] and [`Nal::route`] return is mapped, readable, writable
+/// and aligned to a page. It is zeroed when the NAL is made. It stays mapped, readable and
+/// writable while the NAL lives.
 pub unsafe trait Nal: Send + Sync {
     /// Node id of all processes of this NAL.
     fn nid(&self) -> u32;

@@ -439,8 +439,8 @@ pub(crate) mod tests {
             owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
             assert!(sender.send(0, &[7; 40]));
             assert!(owner.damage().is_none());
-            // SAFETY: words of the slot, of which the first is the control; then come sender and
-            // length, the checksum, and from the second line on the bytes.
+            // SAFETY: words of the slot. The first is the control; then come sender and length,
+            // the checksum, and from the second line on the bytes.
             let word = unsafe {
                 let first = owner.slot(0, FRAMES).cast::<AtomicU64>();
                 &*first.add(if word < 3 { word } else { word + 5 })

@@ -2,12 +2,12 @@
 //! need no walk.
 //!
 //! Filled by the walk (`deliver/find.rs`), read by the walk and by `calls/cached.rs`. A walk
-//! that was decided by match bits alone (apart from what cannot change while the list's version
-//! is the same) caches the version, the deciding bits, the descriptor that it found, and what
-//! follows from it: where its memory is mapped here, which ring it logs to, what its events
-//! contain. A message with the same deciding bits to the same portal table and access control
-//! entries takes the same descriptor while both versions are the same. Whether the descriptor
-//! has room is checked for every message.
+//! may be decided by match bits alone, apart from what cannot change while the list's version
+//! is the same. Such a walk caches the version, the deciding bits, the descriptor that it
+//! found, and what follows from the descriptor: where its memory is mapped here, which ring it
+//! logs to, what its events contain. A later message takes the same descriptor while both
+//! versions are the same. It must have the same deciding bits, and go to the same portal table
+//! and access control entries. Whether the descriptor has room is checked for every message.
 //!
 //! Invariant: entries are private to this process. No peer can write them, and what a peer wrote
 //! was checked when the entry was made. Each entry is a seqlock: a reader that meets a writer
@@ -66,7 +66,7 @@ pub(crate) struct CachedMatch {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PreparedDelivery {
     /// First byte of the descriptor's memory as mapped here, after a check that all of it is
-    /// mapped; null if it is not, or the descriptor's kind needs more steps.
+    /// mapped. Null if it is not, or the descriptor's kind needs more steps.
     pub(crate) base: *mut u8,
     /// The words of both versions.
     pub(crate) pt: *const AtomicU64,

@@ -109,8 +109,9 @@ pub(crate) struct Peers {
     pub(crate) on_damage: Option<DamageHandler>,
 }
 
-// SAFETY: its pointers lead to arenas and segments, which are accessed through atomics (or
-// copied from and to as memory that any process may write), and to boxes that it owns.
+// SAFETY: its pointers lead to arenas and segments, and to boxes that it owns. Arenas and
+// segments are accessed through atomics, or copied from and to as memory that any process
+// may write.
 unsafe impl Send for Peers {}
 // SAFETY: as above; all that changes is atomic.
 unsafe impl Sync for Peers {}

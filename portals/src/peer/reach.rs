@@ -2,7 +2,7 @@
 //!
 //! Used by the walk (can this descriptor be reached?) and by [`crate::transfer::bytes`].
 //! Invariant: an offset that a peer wrote is checked against the length of the arena or segment
-//! before it becomes a pointer; addresses in a peer's private memory are checked by the kernel.
+//! before it becomes a pointer. Addresses in a peer's private memory are checked by the kernel.
 
 use core::sync::atomic::Ordering;
 

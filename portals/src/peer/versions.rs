@@ -1,7 +1,7 @@
 //! The private copies of the versions of our own match lists and access control entries.
 //!
-//! Written by the owner of the arena with the versions themselves, under its owner lock; read by
-//! walks of its own lists and by the check of the arena. Invariant: while a version is odd, its
+//! The owner of the arena writes them with the versions themselves, under its owner lock. Walks
+//! of its own lists and the check of the arena read them. Invariant: while a version is odd, its
 //! copy has the same value: it is made odd before the version, and even after it.
 
 use alloc::boxed::Box;

@@ -1,11 +1,12 @@
-//! The check of our own arena: the words that only this process writes are compared with its
+//! The check of our own arena. The words that only this process writes are compared with its
 //! private records, the others with the values that correct processes store.
 //!
 //! Called by a thread that waits, at most every tenth of a second. A peer that has overwritten
 //! such a word makes later messages miss their descriptor, and what waits for them waits forever.
 //! Invariant: only what no interleaving of correct processes leaves, however slow they are, is
-//! reported. The owner lock excludes the changes of this process; deliveries go on, except that a
-//! descriptor that seems to count too many operations is closed for the moment of a look.
+//! reported. The owner lock excludes the changes of this process. Deliveries go on, with one
+//! exception: a descriptor that seems to count too many operations is closed for the moment of a
+//! look.
 
 use core::sync::atomic::Ordering;
 
@@ -132,7 +133,7 @@ impl NiState {
         };
         let state = &local.cell.state.0;
         // One operation may have ended before the look at the hazards, and another begun after
-        // it: this look costs little and finds nothing in most cases.
+        // it. This look costs little and finds nothing in most cases.
         if !idle() || state.load(Ordering::Acquire) != found {
             return false;
         }

@@ -72,7 +72,7 @@ impl NiState {
     }
 
     /// The record of the descriptor that an event names, if it exists or rests until its events
-    /// are read: index and generation as a peer wrote them.
+    /// are read. Index and generation are as a peer wrote them.
     #[inline(always)]
     pub(crate) fn named(&self, md: MdHandle) -> Option<&MdRecord> {
         let record = self.mds.get((md.0 & 0xffff) as usize)?;

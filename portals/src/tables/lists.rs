@@ -1,13 +1,13 @@
 //! The portal table: each entry is a list of match entries, guarded by a version (a seqlock).
 //!
-//! Only the owner process changes a list, under its owner lock: it makes the version odd,
+//! Only the owner process changes a list, under its owner lock. It makes the version odd,
 //! changes links, match entries or descriptors of the list, and makes the version even again. A
 //! walker (see [`crate::deliver`]) reads the version first (Acquire, pairs with the Release that
 //! made it even) and again after it has published its hazard. Invariant: if both values are the
 //! same, what it read in between belongs together.
 //!
 //! If the owner dies between odd and even, walkers find out by its
-//! [`PeerState`](crate::nal::PeerState) and give up; if it is stopped, they wait and
+//! [`PeerState`](crate::nal::PeerState) and give up. If it is stopped, they wait and
 //! [`crate::NetworkInterface::blocked_by`] names it.
 
 use core::sync::atomic::{Ordering, fence};

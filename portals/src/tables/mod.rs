@@ -1,10 +1,15 @@
 //! The state of an interface except its network layer: peers, descriptors, queues, match lists.
 //!
 //! Used by `transfer` and `calls` as [`NiState`]. Its methods are in the file of their table:
-//! [`owner`] (data under the owner lock), [`queues`] (event queues), [`lists`] (portal table and
-//! match lists), [`descriptors`] (look-up, checks, contents), [`removal`] (operations that use a
-//! descriptor, and its removal), [`check`] (damage of the arena). Invariant: a file uses the
-//! tables of the files named before it, never of those after.
+//! The files are:
+//! - [`owner`]: data under the owner lock
+//! - [`queues`]: event queues
+//! - [`lists`]: portal table and match lists
+//! - [`descriptors`]: look-up, checks, contents
+//! - [`removal`]: operations that use a descriptor, and its removal
+//! - [`check`]: damage of the arena
+//!
+//! Invariant: a file uses the tables of the files named before it, never of those after.
 
 mod check;
 mod descriptors;

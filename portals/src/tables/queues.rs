@@ -86,8 +86,9 @@ impl NiState {
     }
 
     /// Damage of the slot that a live queue's next event is due in. A slot that a process has
-    /// claimed is damaged if that process is not delivering: a claim is made and published while
-    /// a hazard names a descriptor of the queue. A free slot is damaged if it was claimed.
+    /// claimed is damaged if that process is not delivering. The reason: a claim is made and
+    /// published while a hazard names a descriptor of the queue. A free slot is damaged if it
+    /// was claimed.
     pub(super) fn queue_damage(&self, _no_queue_changes: &OwnerTables) -> Option<Damage> {
         (0..).zip(self.eqs.iter().zip(&self.peers.own.rings)).find_map(
             |(queue, (record, ring))| {

@@ -2,11 +2,11 @@
 //! be used again.
 //!
 //! Used by the calls on match entries and descriptors. The owner marks the descriptor (its
-//! list's version odd, its phase CLOSING) and then reads the hazards; if one names the
-//! descriptor, it puts everything back and reports `PTL_MD_IN_USE`. A descriptor stays in use
-//! while a dead or stopped process holds a hazard on it, since the data may still be on its
-//! way. Invariant: a record is reused only when no hazard names it and every event that names
-//! it has been consumed.
+//! list's version odd, its phase CLOSING) and then reads the hazards. If one names the
+//! descriptor, the owner puts everything back and reports `PTL_MD_IN_USE`. A descriptor stays
+//! in use while a dead or stopped process holds a hazard on it, since the data may still be
+//! on its way. Invariant: a record is reused only when no hazard names it and every event
+//! that names it has been consumed.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
