@@ -1,7 +1,7 @@
 /* What the programs of this directory share: start, checks, barrier, descriptors, events, verdict.
  *
  * Each program tests one feature of the Portals 3.3 interface through portals3.h, and runs as a
- * job of any number of processes: every process is an initiator towards the next one and a target
+ * job of any number of processes. Every process is an initiator towards the next one and a target
  * of the previous one (itself, in a job of one). Process 0 prints `<name>: PASS` and all exit
  * with 0, or a process prints the failure and exits with 1.
  *

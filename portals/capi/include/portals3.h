@@ -5,9 +5,9 @@
  * and every layout with the library's. Valid C99 and C++98.
  *
  * Every function but PtlFini and the Ptl*Str returns PTL_OK or an error. Errors that any of them
- * may return are not repeated below: PTL_NO_INIT before PtlInit, PTL_SEGV for a null pointer to a
- * result, PTL_FAIL for a value outside an enumeration, and PTL_NI_INVALID, PTL_ME_INVALID,
- * PTL_MD_INVALID and PTL_EQ_INVALID for a handle of no such object.
+ * may return are not repeated below. They are PTL_NO_INIT before PtlInit, PTL_SEGV for a null
+ * pointer to a result, and PTL_FAIL for a value outside an enumeration. A handle of no such
+ * object gives PTL_NI_INVALID, PTL_ME_INVALID, PTL_MD_INVALID or PTL_EQ_INVALID.
  *
  * Several threads may call functions at once, but no other call may run during PtlFini and the
  * last PtlNIFini.
@@ -268,10 +268,10 @@ const char *PtlNIFailStr(ptl_handle_ni_t ni_handle, ptl_ni_fail_t fail);
 
 /* ---- ranks, beyond the specification ----
  *
- * ptlrun, or another launcher, passes the job in environment variables: PTL_MY_RID (the rank of
- * this process), PTL_NIDMAP and PTL_PIDMAP (node and process ids in the order of ranks, separated
- * by colons) and PTL_FABRIC_FD (the descriptor of an empty memory file that all processes
- * inherit). PTL_ARENA_BYTES, the same everywhere, is the memory of each process for queues and
+ * ptlrun, or another launcher, passes the job in environment variables. PTL_MY_RID is the rank of
+ * this process. PTL_NIDMAP and PTL_PIDMAP are node and process ids in the order of ranks,
+ * separated by colons. PTL_FABRIC_FD is the descriptor of an empty memory file that all processes
+ * inherit. PTL_ARENA_BYTES, the same everywhere, is the memory of each process for queues and
  * tables. With PTL_ATTACH=0 messages wait for a call of their target. All processes are on one
  * host, so nids are equal, and pids are ranks. Without these variables the process is alone.
  *

@@ -1,8 +1,8 @@
 //! From C to Rust and back: handles, enumerations, descriptors, events, error codes.
 //!
-//! Used by every exported function. A C handle is a handle of `portals3` (generation in the
-//! upper half, index in the lower) with its kind in the two highest bits of the index.
-//! Invariant: a handle of one kind is never taken for another, and `PTL_INVALID_HANDLE`,
+//! Used by every exported function. A C handle is a handle of `portals3` with its kind in the
+//! two highest bits of the index. The generation is in the upper half, the index in the lower.
+//! Invariant: a handle of one kind is never taken for another. `PTL_INVALID_HANDLE`,
 //! `PTL_HANDLE_NONE` and `PTL_EQ_NONE` have an index that no object has, since there are at most
 //! [`MOST`] objects of a kind.
 

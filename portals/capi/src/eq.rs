@@ -59,9 +59,9 @@ calls! {
     }
 
     /// Takes the next event of the first of `size` queues that has one within `timeout`
-    /// milliseconds (`PTL_TIME_FOREVER`: no limit), and stores its position in the array in
-    /// `which`. `PTL_EQ_EMPTY`: none had one; `PTL_EQ_INVALID`: one of them is not a queue, or
-    /// `size` is 0.
+    /// milliseconds (`PTL_TIME_FOREVER`: no limit). Stores the position of the queue in the
+    /// array in `which`. `PTL_EQ_EMPTY`: none had one; `PTL_EQ_INVALID`: one of them is not a
+    /// queue, or `size` is 0.
     fn PtlEQPoll(eqs: *const CHandle, size: c_int, timeout: u32, event: *mut abi::CEvent, which: *mut c_int) {
         let ni = state::open_ni(PTL_EQ_INVALID)?;
         let (event, which) = (out(event)?, out(which)?);

@@ -1,8 +1,8 @@
 //! The C interface of Portals 3.3 over crate `portals3`: `libportals3` and `portals3.h`.
 //!
-//! Each function checks what C can get wrong (null pointers, handles of another kind, values
-//! outside an enumeration), calls one method of [`portals3::NetworkInterface`] and translates
-//! the result. A process has one network interface, since there is one network.
+//! Each function checks what C can get wrong: null pointers, handles of another kind, values
+//! outside an enumeration. It then calls one method of [`portals3::NetworkInterface`] and
+//! translates the result. A process has one network interface, since there is one network.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -16,9 +16,10 @@
 //! | `bin/ptlrun` | starts the processes of a job |
 //!
 //! # Safety
-//! As in C: a pointer that is not null is valid for what the function does with it; the memory
-//! of a descriptor is valid until the descriptor is unlinked; no other call runs while
-//! `PtlNIFini` closes the interface or `PtlFini` runs.
+//! As in C:
+//! - A pointer that is not null is valid for what the function does with it.
+//! - The memory of a descriptor is valid until the descriptor is unlinked.
+//! - No other call runs while `PtlNIFini` closes the interface or `PtlFini` runs.
 //!
 //! Crate `gasnet` never links this library, so a binding to a libportals never meets the
 //! emulation by accident.

@@ -1,6 +1,6 @@
 //! The C interface from C: headers, layouts, exported names, and the programs of
-//! `portals/capi-tests`, each as a job of 1 to 8 processes, and with planted faults, which they
-//! must detect.
+//! `portals/capi-tests`. Each program runs as a job of 1 to 8 processes, and with planted
+//! faults, which it must detect.
 //!
 //! Everything is built against the shared library of this build, which gets its installed name
 //! in the test directory.

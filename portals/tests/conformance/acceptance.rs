@@ -1,7 +1,7 @@
 //! Which match list entry accepts a message: "the list is walked from head to tail; an entry is
-//! chosen when its match id fits, its match bits fit under its ignore bits, it has an active
-//! descriptor, which allows the operation and has room; else the walk continues, and at the end
-//! of the list the message is dropped".
+//! chosen when its match id fits, its match bits fit under its ignore bits, and it has an
+//! active descriptor. The descriptor must allow the operation and have room. Else the walk
+//! continues, and at the end of the list the message is dropped".
 
 use portals3::md_options::{MANAGE_REMOTE, OP_GET, OP_PUT, TRUNCATE};
 use portals3::{AckReq, InsPos, NID_ANY, PID_ANY, PtlError, PtlEventKind, PtlProcessId, Unlink};

@@ -1,5 +1,6 @@
 //! Access control: "the entry of the target's table that the message names must admit the
-//! sender's user, job and process and the portal index, before the match list is looked at".
+//! sender and the portal index, before the match list is looked at". The entry checks the
+//! sender's user, job and process.
 
 use portals3::{JID_ANY, NID_ANY, PID_ANY, PT_INDEX_ANY, PtlError, PtlProcessId, UID_ANY};
 

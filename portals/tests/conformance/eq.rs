@@ -249,7 +249,7 @@ fn a_handler_runs_for_every_event(kind: RigKind) {
     });
     let (from, _) = source_of(&rig, 1, 8);
     // The other cases use no handlers, but this one may run on several rigs of one process at
-    // once: its own mark is in the upper half of the data.
+    // once. Its own mark is in the upper half of the data.
     let mark = u64::from(std::process::id()) << 40 | (kind as u64) << 32;
     for hdr in 1..=5 {
         let before = node.handled(mark);

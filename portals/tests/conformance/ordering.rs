@@ -136,7 +136,7 @@ fn order_holds_across_kinds_of_memory(kind: RigKind) {
 }
 
 fn order_holds_across_descriptors(kind: RigKind) {
-    // The messages alternate between two descriptors of different memory, so that only the rule
+    // The messages alternate between two descriptors of different memory. So only the rule
     // keeps a message that could be delivered at once from overtaking one that waits for the
     // target.
     for rig in rigs(kind) {

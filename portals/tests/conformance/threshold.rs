@@ -1,5 +1,5 @@
 //! Thresholds: "how many operations a descriptor serves: one for each put sent, acknowledgement
-//! received, incoming put, get or get-put, and reply received; none for the issue of a get;
+//! received, incoming put, get or get-put, and reply received. The issue of a get counts none;
 //! infinite thresholds do not move; at zero the descriptor is inactive".
 
 use portals3::{AckReq, PtlEventKind, THRESH_INF};

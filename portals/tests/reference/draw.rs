@@ -228,8 +228,8 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<DrawnOp>> {
     prop::collection::vec(op, 1..90)
 }
 
-/// Strategy for a list of operations, most of which are puts and gets at once with the same few
-/// cached matches, from one process to the other, whose lists and descriptors change meanwhile.
+/// Strategy for a list of operations from one process to the other, whose lists and descriptors
+/// change meanwhile. Most are puts and gets at once with the same few cached matches.
 pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<DrawnOp>> {
     let md = || {
         (md_draw(), prop::bool::weighted(0.8)).prop_map(|(mut md, quiet)| {

@@ -1,6 +1,6 @@
 //! A test network: interfaces of this process that reach each other by frames only.
 //!
-//! Used by [`super::RigKind::Framed`]. A seed decides how frames are delayed and reordered; now
+//! Used by [`super::RigKind::Framed`]. A seed decides how frames are delayed and reordered. Now
 //! and then the network refuses a frame or holds one back, as a full or slow network would.
 //! Invariants: frames keep the order that [`FrameTag::precedes`] demands, and a frame that was
 //! accepted is delivered exactly once.

@@ -3,9 +3,9 @@
 //!
 //! A test is one sequential script that commands *nodes*. A node is an interface of this process
 //! ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`]) or one of another
-//! process, which is this same test program started again and serves calls over a socket (see
-//! `agent`). A served node does nothing between two calls, so what arrives there meanwhile
-//! arrived without its help.
+//! process. The other process is this same test program started again; it serves calls over a
+//! socket (see `agent`). A served node does nothing between two calls, so what arrives there
+//! meanwhile arrived without its help.
 //!
 //! Invariant: after [`Rig::settle`] no message is in flight, so "no event" is a finding and not
 //! a matter of patience.

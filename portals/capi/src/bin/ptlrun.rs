@@ -1,10 +1,10 @@
 //! Starts the processes of a job over libportals3 on this host, and waits for them.
 //!
 //! `ptlrun -n N program [arguments]`. Each process gets the variables that `job` lists, and in
-//! `PTL_BARRIER_FD` one end of a socket for barriers before the network exists: it writes a
-//! byte, and reads one after all have written (`cnos_barrier` of libcnos does it). When a process
-//! fails, the others are killed, as by a Cray XT's aprun; the exit code is that of the first that
-//! failed, or 128 and the number of its signal.
+//! `PTL_BARRIER_FD` one end of a socket for barriers before the network exists. In a barrier it
+//! writes a byte, and reads one after all have written (`cnos_barrier` of libcnos does it). When
+//! a process fails, the others are killed, as by a Cray XT's aprun. The exit code is that of the
+//! first that failed, or 128 plus the number of its signal.
 
 use command_line::PTLRUN;
 use lexopt::{Arg, Parser};
