@@ -91,8 +91,9 @@ pub fn exec(program: &CStr, args: &[CString], variables: &[CString]) -> io::Erro
         texts.iter().chain(more).map(|t| t.as_ptr()).chain([core::ptr::null()]).collect()
     };
     let (args, environment) = (list(args, &[]), list(&environment, variables));
-    // SAFETY: nothing else in this process uses the environment before the program does; if that
-    // cannot be run, the old one is in place again before the texts of the new one are freed.
+    // SAFETY: nothing else in this process uses the environment before the program does. If the
+    // program cannot be run, the old environment is back before the texts of the new one are
+    // freed.
     let old = unsafe { (&raw mut environ).replace(environment.as_ptr()) };
     // SAFETY: the name and all texts are NUL-terminated, and the lists end with null.
     unsafe { libc::execvp(program.as_ptr(), args.as_ptr()) };

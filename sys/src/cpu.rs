@@ -6,8 +6,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// CPUs that this process may use at the same time, at least 1: those of its affinity mask, or
-/// fewer if a control group limits their time (a quota of 1.5 CPUs counts as 2).
+/// CPUs that this process may use at the same time, at least 1. These are the CPUs of its
+/// affinity mask, or fewer if a control group limits their time (a quota of 1.5 CPUs counts as
+/// 2).
 pub fn usable() -> usize {
     let mut n = affinity();
     if let Some(q) = quota() {
@@ -196,8 +197,9 @@ fn parse_cpu_max(text: &str) -> Option<f64> {
     (period > 0.0).then(|| quota / period)
 }
 
-/// Existing files named `file` of this process's control group and of all groups above it: of
-/// the version 1 hierarchy with this controller, or, with an empty `controller`, of version 2.
+/// Existing files named `file` of this process's control group and of all groups above it.
+/// With a `controller`, the groups are those of its version 1 hierarchy; with an empty
+/// `controller`, those of version 2.
 pub(crate) fn cgroup_files(controller: &str, file: &str) -> Vec<PathBuf> {
     static OWN: OnceLock<String> = OnceLock::new();
     let own = OWN.get_or_init(|| std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default());

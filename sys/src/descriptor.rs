@@ -2,11 +2,12 @@
 //! for `gasnetrun` among others, by `runtime::job`, `ptlrun` and the C interface of `portals3`.
 //!
 //! Invariants: a descriptor that this crate makes is closed on exec, except by [`redirect`]. The
-//! call that opens it requests that; where the kernel is too old (before Linux 2.6.28), it is
-//! opened without, and marked afterwards: a child that another thread forks in between inherits
-//! it. A descriptor that this crate makes and keeps is none of 0 to 2, even where the program was
-//! started with one of those closed: each system call that opens one is followed by `opened` or
-//! `above_standard`. Otherwise the next message on standard error would go to a memory file.
+//! call that opens it requests that. Where the kernel is too old (before Linux 2.6.28), the
+//! descriptor is opened without the mark and marked afterwards. A child that another thread forks
+//! in between inherits it. A descriptor that this crate makes and keeps is none of 0 to 2, even
+//! where the program was started with one of those closed. Each system call that opens one is
+//! followed by `opened` or `above_standard`. Otherwise the next message on standard error would
+//! go to a memory file.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -72,8 +73,8 @@ pub(crate) fn or_older(returned: libc::c_long, older: impl FnOnce() -> i32) -> i
     }
 }
 
-/// Takes over what a system call has returned that opens a descriptor, marks it to be closed on
-/// exec, and moves it above the standard ones.
+/// Takes over the descriptor that a system call has returned. Marks it to be closed on exec,
+/// and moves it above the standard ones.
 ///
 /// # Errors
 /// That of the system call, if the number is negative; that of moving.

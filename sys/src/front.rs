@@ -1,4 +1,4 @@
-//! A process that stands in front of a child which does its work: it keeps its number, passes on
+//! A process that stands in front of a child which does its work. It keeps its number, passes on
 //! the signals that it receives, and ends as the child does. Called by `boot::fork` for a program
 //! that has other threads.
 //!
@@ -9,10 +9,10 @@
 //!   ends with that code <--------------    [`FrontLink::end`]
 //! ```
 //!
-//! Invariants: from [`FrontProcess::run`] on the front process makes system calls only, since
-//! another of its threads may hold any lock, that of the allocator included, when it is stopped.
-//! Those threads run no code of the program any more, except one that has every signal blocked.
-//! When the front process dies, the kernel kills the child.
+//! Invariants: from [`FrontProcess::run`] on the front process makes system calls only. Another
+//! of its threads may hold any lock when it is stopped, that of the allocator included. Those
+//! threads run no code of the program any more, except one that has every signal blocked. When
+//! the front process dies, the kernel kills the child.
 
 use crate::child::{self, Ended, Forked};
 use crate::signal::{self, Disposition, ReceivedSignal, Signal, SignalInfo, SignalSet};
@@ -110,8 +110,8 @@ impl FrontProcess {
         self.child
     }
 
-    /// Passes on these signals, those excepted that are ignored, until the child has ended;
-    /// returns the code that it gave, or how it ended if it gave none.
+    /// Passes on these signals, except those that are ignored, until the child has ended.
+    /// Returns the code that the child gave, or how it ended if it gave none.
     pub fn run(self, passed_on: &[Signal]) -> Ended {
         FRONT.store(process::pid(), Ordering::Relaxed);
         // Release pairs with the Acquire in `pass_on`.

@@ -14,7 +14,7 @@
 //!
 //! Linux 2.6.16 with glibc 2.4 suffices. Each later call is made in one function, which does it
 //! the older way where the kernel refuses. Calls are made by their numbers where glibc 2.4 has no
-//! function for them: a weak symbol, or one that `dlsym` finds, would be missing in a static
+//! function for them. A weak symbol, or one that `dlsym` finds, would be missing in a static
 //! program. `docs/internals/kernels.md` says what the fallbacks are, and what differs.
 //!
 //! | call | Linux | made in |

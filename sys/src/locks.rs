@@ -45,8 +45,9 @@ calls! {
     rwlock_unlock(RwLock) = |l| libc::pthread_rwlock_unlock(l);
 }
 
-/// A mutex in memory of a client, which says when it is one: the client initialises it before
-/// other uses, unlocks it in the thread that locked it, and destroys it while it is open.
+/// A mutex in memory of a client. The client's contract says when it is one: the client
+/// initialises it before other uses, unlocks it in the thread that locked it, and destroys it
+/// while it is open.
 ///
 /// A reference to it is made of the client's pointer, which is where the client's contract
 /// enters; so each function may call the C library. Any bytes are one, if not an initialised

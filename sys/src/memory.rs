@@ -12,7 +12,8 @@ pub use super::memory_file::*;
 use std::os::fd::BorrowedFd;
 
 /// What this memory file and others may have: as [`total`], or what its file system still has, if
-/// that is less, without so many bytes of another file, which may not be allocated yet.
+/// that is less. Of this, `reserved` bytes of another file are subtracted, which may not be
+/// allocated yet.
 pub fn free_without(reserved: u64, file: Option<BorrowedFd<'_>>) -> u64 {
     let room = file.and_then(memory_file::file_system);
     room.map_or(u64::MAX, |(_, free)| free.saturating_sub(reserved)).min(total())

@@ -140,8 +140,9 @@ pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 }
 
 /// Allocates these bytes of a memory file now, extending it where needed, so that touching them
-/// later cannot fail. Where the kernel cannot (Linux before 2.6.23, memory files before 3.5), the
-/// bytes behind the end of the file are allocated by writing them, and those before it are not.
+/// later cannot fail. The kernel may not be able to (Linux before 2.6.23, memory files before
+/// 3.5). Then the bytes behind the end of the file are allocated by writing them, and those
+/// before it are not.
 ///
 /// # Errors
 /// That of the system, and those of [`check_available`], before anything is allocated: the
@@ -196,8 +197,8 @@ pub fn clear(file: BorrowedFd<'_>) -> io::Result<()> {
 /// Checks that this many bytes are available now for a memory file.
 ///
 /// # Errors
-/// `OutOfMemory` if the machine, its control group or the file system of the file has less, with
-/// a text that says how much was wanted and how much exists.
+/// `OutOfMemory` if the machine, its control group or the file system of the file has less. The
+/// text says how much was wanted and how much exists.
 pub fn check_available(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     let l = limits();
     let free = file_system(file).map_or(u64::MAX, |(_, free)| free);

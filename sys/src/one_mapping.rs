@@ -1,6 +1,6 @@
 //! One mapping per memory file, for tests under ThreadSanitizer (`--cfg tsan`), which takes a
-//! word by its address: the processes of a test are threads, and see what the others synchronise
-//! only if all of them map a file at one address.
+//! word by its address. The processes of a test are threads. They see what the others
+//! synchronise only if all of them map a file at one address.
 //!
 //! Called by [`Mapping::shared_aligned`]. Invariant: such a mapping is never unmapped.
 

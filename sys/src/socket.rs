@@ -287,8 +287,8 @@ pub fn note_senders(fd: BorrowedFd<'_>) -> io::Result<()> {
     if r != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Receives one message without waiting: its length, 0 if the peer has hung up, and the process
-/// that sent it, by the number that it has for this process. The number is 0 after no
+/// Receives one message without waiting. Returns its length, 0 if the peer has hung up, and the
+/// process that sent it, by the number that it has for this process. The number is 0 after no
 /// [`note_senders`], and for a process that this one cannot see.
 ///
 /// # Errors

@@ -2,8 +2,8 @@
 //! yielding the CPU while waiting. Called by `runtime::threads`, and by every loop that waits.
 //!
 //! The index is one slot of thread-local storage. It is a constant at start and has no
-//! destructor of its own: reading it is one access, without registration or allocation, and is
-//! sound in signal handlers and while a thread ends. A pthread key reports the end of the
+//! destructor of its own. So reading it is one access, without registration or allocation, and
+//! is sound in signal handlers and while a thread ends. A pthread key reports the end of the
 //! thread.
 
 use core::cell::Cell;
@@ -73,7 +73,7 @@ pub fn relax(round: u32) {
     }
 }
 
-/// Passes the time in round `round` of a wait that no wake-up ends: the first `yields`
+/// Passes the time in round `round` of a wait that no wake-up ends. The first `yields`
 /// rounds give up the CPU, later ones sleep 0.1 ms. Async-signal-safe.
 pub fn yield_or_sleep(round: u32, yields: u32) {
     if round < yields {

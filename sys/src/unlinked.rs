@@ -1,8 +1,9 @@
-//! Memory files where the kernel has no `memfd_create` (before Linux 3.17), or forbids it: files
-//! in /dev/shm, else in TMPDIR or /tmp, whose name is removed at once. Called by `memory`.
+//! Memory files where the kernel has no `memfd_create` (before Linux 3.17), or forbids it. They
+//! are files in /dev/shm, else in TMPDIR or /tmp, whose name is removed at once. Called by
+//! `memory`.
 //!
-//! Invariant: only a process that is killed between two system calls, the one that makes the
-//! name and the one that removes it, leaves a name. Its file is empty, and the next call that
+//! Invariant: a name is left only by a process that is killed between two system calls, the
+//! one that makes it and the one that removes it. Its file is empty, and the next call that
 //! makes a file removes the name.
 
 use crate::descriptor;
@@ -16,8 +17,9 @@ use std::path::{Path, PathBuf};
 /// How the names begin; 16 hexadecimal digits follow.
 const PREFIX: &str = "gasnet-memory-";
 
-/// Whether a file of this name in /dev/shm or a temporary folder was made for a memory file, by a
-/// process that was killed before it removed the name. The library makes no other name there.
+/// Whether a file of this name in /dev/shm or a temporary folder was made for a memory file, and
+/// left behind. Its process was killed before it removed the name. The library makes no other
+/// name there.
 pub fn is_file_name(name: &OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
     digits.is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit()))

@@ -50,7 +50,7 @@ fn memo() -> Memo {
 }
 
 /// Two producers, each with at most one event that has not been taken, always find a slot of two.
-/// One of them is the consumer too: it posts again as soon as its event has been taken, and the
+/// One of them is the consumer too. It posts again as soon as its event has been taken, and the
 /// other may see any mixture of old and new controls.
 pub fn a_ring_with_room_is_not_full() {
     check(|| {
