@@ -1,4 +1,4 @@
-/* Lists of 0 to 16 active message arguments, for programs that have one handler or call per
+/* Lists of 0 to 16 active message arguments. They serve programs that have one handler or call per
  * number of arguments: testcore4 (and so testcore5) and testgasnet. Each list begins with its
  * comma, so that it can follow other arguments:
  *   ARITY_PARAMS_n      parameters of a handler, a0 to a(n-1)

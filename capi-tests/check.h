@@ -4,7 +4,7 @@
  * The runner reads these lines from the first comment lines of each test*.c:
  *   / * faults: flip_put skip_lock:par skip_sync:portals * /
  *                              values of GASNET_TEST_FAULT that must make the program fail with 2
- *                              ranks; `:par` and `:portals` if the fault shows only in PAR, or
+ *                              ranks. `:par`: the fault shows only in PAR. `:portals`: it shows
  *                              only with GASNET_SUPERNODE_MAXSIZE=1
  *   / * args: 100 2048 * /     arguments of a quick run; double quotes group an argument
  *   / * nodes: any * /         any, or even (1 or an even number), or 3+ (three or more)

@@ -2,8 +2,8 @@
  * testlogGP: options, partners, checked and timed operations, the table.
  *
  * Segment of every rank: one or more slots of `max` bytes that partners work on, with guards
- * around each; then the same again as local memory for -in. Invariant: an operation is timed
- * only after one of it was checked, byte by byte, with its guards. */
+ * around each. Then the same again follows as local memory for -in. Invariant: an operation
+ * is timed only after one of it was checked, byte by byte, with its guards. */
 #ifndef CAPI_TESTS_PAIRS_H
 #define CAPI_TESTS_PAIRS_H
 

@@ -1,5 +1,5 @@
-/* testbad: wrong calls, one per run, and the library's reaction to each: an error code, or one
- * fatal message that names the function, the value and the limit.
+/* testbad: wrong calls, one per run, and the library's reaction to each. The reaction is an
+ * error code, or one fatal message that names the function, the value and the limit.
  *
  * `testbad -list` prints, without a job, one line per case, with tabs between
  *   its name | both, par or seq | passes or dies | words separated by |
@@ -530,8 +530,8 @@ static void heap_write_freed(void) {
 }
 
 /* Legal calls pass with checks on: sections and locks in any legal order, hold and resume
- * where they have no effect, a lock initialised, destroyed and initialised again, handles in
- * lists, bulk forms at any address. */
+ * where they have no effect, handles in lists, bulk forms at any address. A lock may be
+ * initialised, destroyed and initialised again. */
 static void checks_allow(void) {
     gasnet_handle_t h[3];
     gasnet_hsl_t one;

@@ -1,6 +1,6 @@
-/* testcontend: how much threads disturb each other. Round trips and puts of some threads while
- * others poll, put or compete for one lock; checked, and timed in a table over the number of
- * threads. */
+/* testcontend: how much threads disturb each other. Some threads make round trips and puts
+ * while others poll, put or compete for one lock. The results are checked, and the times
+ * printed in a table over the number of threads. */
 /* faults: skip_lock drop_am flip_arg flip_put */
 /* args: 3 20 */
 /* nodes: any */

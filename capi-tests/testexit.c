@@ -2,8 +2,8 @@
  * exit, no process may hang or stay, and the text TEST FAILED must not appear. The runner
  * holds the table of expected codes.
  *
- * Where the variable TESTEXIT_PIPE names a pipe, each process keeps it open while it lives,
- * and writes one line when it exits (with the time), and one when its SIGQUIT handler runs. */
+ * Where the variable TESTEXIT_PIPE names a pipe, each process keeps it open while it lives. It
+ * writes one line, with the time, when it exits, and one when its SIGQUIT handler runs. */
 /* faults: wrong_code */
 /* args: 1 */
 /* nodes: any */

@@ -1,6 +1,6 @@
-/* testgasnet: a tour of the whole interface with every call at least once: queries before and
- * after attach, registration, puts, gets, values, memset, regions, all forms of sync, all 119
- * active message calls, errors. */
+/* testgasnet: a tour of the whole interface with every call at least once. It covers queries
+ * before and after attach, registration, puts, gets, values, memset, regions, all forms of
+ * sync, all 119 active message calls, and errors. */
 /* faults: flip_put flip_get flip_am flip_arg skip_sync:portals skip_memset drop_am drop_op:portals */
 /* args: */
 /* nodes: any */

@@ -1,6 +1,6 @@
-/* testidle: a rank that waits without traffic uses almost no CPU: in BLOCK mode every rank,
- * and in every mode the threads of a rank with fewer CPUs than threads. Rank 0 sleeps
- * meanwhile, and then wakes the others. */
+/* testidle: a rank that waits without traffic uses almost no CPU. In BLOCK mode this holds
+ * for every rank, and in every mode for the threads of a rank with fewer CPUs than threads.
+ * Rank 0 sleeps meanwhile, and then wakes the others. */
 /* faults: awake */
 /* args: 500 */
 /* nodes: 2+ */

@@ -1,5 +1,6 @@
-/* testqueue: many operations of every kind in flight at once, up to 65,535 of one thread,
- * which in PAR is the 200th thread of its process; time to start and to finish them. */
+/* testqueue: many operations of every kind in flight at once, and the time to start and to
+ * finish them. One thread has up to 65,535 in flight; in PAR it is the 200th thread of its
+ * process. */
 /* faults: flip_put flip_get flip_am skip_sync:portals drop_am drop_op:portals */
 /* args: 1 256 4096 */
 /* nodes: any */

@@ -1,9 +1,9 @@
 /* Traffic of every kind whose results are checked at once, for jobs whose shared memory is
  * overwritten while they run: without that, an ordinary test.
  *
- * In each step every rank puts, sets and gets memory of its peers, sends Shorts, Mediums and Longs
- * whose handlers reply in kind, passes barriers, and calls collectives. Private buffers lie
- * between canaries. The first deviation ends the job; its exit code says what it is:
+ * In each step every rank puts, sets and gets memory of its peers, and sends Shorts, Mediums and
+ * Longs whose handlers reply in kind. It also passes barriers, and calls collectives. Private
+ * buffers lie between canaries. The first deviation ends the job; its exit code says what it is:
  *
  *   10  wrong payload: data that no rank sent
  *   11  lost: data of an earlier step, a message out of its sequence, a result that never came

@@ -1,12 +1,12 @@
 /* testsegment: the largest segment takes no memory before it is used, and an unavailable page
  * is reported.
  *
- * `testsegment` attaches the largest segment and passes if that touched no page: neither
- * mapped in this process (RssShmem of /proc/self/status) nor allocated in the memory file of
- * all segments of the host.
+ * `testsegment` attaches the largest segment and passes if that touched no page. No page of it
+ * may be mapped in this process (RssShmem of /proc/self/status), or allocated in the memory file
+ * of all segments of the host.
  * `testsegment touch` also writes to 8 MiB of the segment of rank 0, and must fail.
- * `testsegment lack own|peer`: the memory file loses all its pages, and the last rank (own) or
- * rank 0 (peer) writes to the segment of the last rank, as if memory had run out. It must die
+ * `testsegment lack own|peer`: the memory file loses all its pages, as if memory had run out.
+ * Then the last rank (own) or rank 0 (peer) writes to the segment of the last rank. It must die
  * of SIGBUS, and the library must say why. Before, it prints `testsegment: rank R touches
  * ADDRESS`.
  * `testsegment huge` touches 8 MiB of its segment and prints `testsegment: huge pages: N kB`,
@@ -21,7 +21,7 @@
 #define MIB ((uintptr_t)1 << 20)
 /* Smallest segment whose pages stand out from all other memory. */
 #define LEAST (64 * MIB)
-/* What the library itself may touch meanwhile: its own structures are shared memory too, and
+/* What the library itself may touch meanwhile. Its own structures are shared memory too, and
  * around each touched page of a peer the kernel maps up to 64 KiB of present pages. */
 #define SLACK(peers) (MIB + (peers) * (MIB / 16))
 #define TOUCHED (8 * MIB)

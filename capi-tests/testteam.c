@@ -1,6 +1,6 @@
-/* testteam: teams of rows and columns, teams of teams and teams in reverse order: sizes,
- * ranks, barriers with and without names, collectives in several teams at once, tuning by
- * team. */
+/* testteam: teams of rows and columns, teams of teams and teams in reverse order. It checks
+ * sizes, ranks, barriers with and without names, collectives in several teams at once, and
+ * tuning by team. */
 /* faults: flip_coll skip_barrier skip_mismatch drop_am skip_sync */
 /* args: 12 */
 /* nodes: any */

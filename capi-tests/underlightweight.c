@@ -2,11 +2,11 @@
  *
  *   underlightweight COMMAND...
  *
- * A filter allows the system calls that the functions of cross/crayxt-catamount.symbols need:
- * those of the C library, and those of libportals3 and libcnos, which stand for Cray's. A call
- * that makes a process, a thread, a socket, a pipe or a memory file ends the program by SIGSYS.
- * Other calls fail with ENOSYS. Mappings are among them, except those of libportals3's shared
- * file: malloc of a C library of today then takes memory from the end of the heap.
+ * A filter allows the system calls that the functions of cross/crayxt-catamount.symbols need.
+ * These are functions of the C library, and of libportals3 and libcnos, which stand for Cray's.
+ * A call that makes a process, a thread, a socket, a pipe or a memory file ends the program by
+ * SIGSYS. Other calls fail with ENOSYS. Mappings are among them, except those of libportals3's
+ * shared file. So malloc of a C library of today takes memory from the end of the heap.
  *
  * Run by capi-tests/runner/src/libportals/lightweight.rs. */
 #include "syscall_filter.h"

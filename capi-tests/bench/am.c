@@ -168,7 +168,7 @@ static void way_long(size_t n, long times) {
     all_counted(times);
 }
 
-/* Before the measurements, every rank receives this many bytes of requests and of replies: the
+/* Before the measurements, every rank receives this many bytes of requests and of replies. The
  * first lap through receive buffers touches their pages for the first time. */
 static void warm_up(void) {
     static int warm;

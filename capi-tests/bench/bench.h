@@ -10,7 +10,7 @@
 
 static gasnet_seginfo_t *bench_seg;
 
-/* Counts the rounds of a loop and is a compiler barrier between them: a compiler that sees the
+/* Counts the rounds of a loop and is a compiler barrier between them. A compiler that sees the
  * code of a put or a get must not merge the rounds. */
 static inline int bench_again(long *times) {
     __asm__ __volatile__("" ::: "memory");

@@ -1,7 +1,9 @@
-/* limits: what the machine itself can do, without any library. The round trip of a cache line
- * between two CPUs, and of a payload that each side copies to the other; memcpy by size,
- * within the memory of a process and into memory shared with another one (which touched it
- * first); the time until each of the processes that share a CPU has run once.
+/* limits: what the machine itself can do, without any library. It measures:
+ * - the round trip of a cache line between two CPUs
+ * - the round trip of a payload that each side copies to the other
+ * - memcpy by size, within the memory of a process and into memory shared with another one
+ *   (which touched it first)
+ * - the time until each of the processes that share a CPU has run once
  *
  * usage: limits [options] [measurement ...]      options: see figures.h */
 #include "figures.h"

@@ -1,6 +1,6 @@
-/* mpi: the same figures of an MPI library, for comparison. Two-sided ping-ack (a message of
- * each size, answered by an empty one) and a window of them; puts and gets of the one-sided
- * interface, each flushed, and a window of puts.
+/* mpi: the same figures of an MPI library, for comparison. The two-sided figures are
+ * ping-ack (a message of each size, answered by an empty one) and a window of them. The
+ * one-sided figures are puts and gets, each flushed, and a window of puts.
  *
  * usage: mpi [options] [measurement ...]      options: see figures.h */
 #include "figures.h"

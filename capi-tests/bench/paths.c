@@ -1,5 +1,5 @@
-/* paths: performs each of the library's hottest operations a fixed number of times, each in a
- * function path_*, so that a profiler can count the instructions of each (ci/instructions.sh).
+/* paths: performs each of the library's hottest operations a fixed number of times. Each runs
+ * in a function path_*, so that a profiler can count its instructions (ci/instructions.sh).
  * Two ranks, forked by gasnet_init, take turns by words in memory of this program, and poll
  * only where a path says so. So the counts repeat exactly.
  *

@@ -1,6 +1,6 @@
 /* rma: puts, gets and memsets from rank 0 to the last rank (itself if it is the only one).
- * Latency of the blocking, explicit, implicit and value forms; the time of initiating;
- * bandwidth of a window of operations in flight, in one direction and in both at once.
+ * Latency of the blocking, explicit, implicit and value forms. The time of initiating.
+ * Bandwidth of a window of operations in flight, in one direction and in both at once.
  *
  * usage: rma [options] [measurement ...]      options: see bench.h */
 #include "bench.h"
