@@ -1,7 +1,7 @@
-//! Programs built out of tree against an installed library, as the README describes: by make
-//! fragment, pkg-config, CMake and plain flags; in C, C++, Fortran and Python; with the shared
-//! library and with the archive. Also the other files that `make install` installs. The sources
-//! of the clients are in `capi-tests/clients`.
+//! Programs built out of tree against an installed library, as the README describes. They use
+//! the make fragment, pkg-config, CMake and plain flags; C, C++, Fortran and Python; the shared
+//! library and the archive. Also the other files that `make install` installs. The sources of
+//! the clients are in `capi-tests/clients`.
 
 use crate::build_trees::{self, ClientMode, compiler, root, succeed};
 use crate::injector::{FaultKind, InjectedFault};

@@ -1,6 +1,6 @@
-//! The configuration as users see it: strings in objects and libraries, the `ENV parameter:`
-//! lines of GASNET_VERBOSEENV, rejected values, and warnings about names that are probably
-//! misspelt.
+//! The configuration as users see it. Tested are strings in objects and libraries, the `ENV
+//! parameter:` lines of GASNET_VERBOSEENV, rejected values, and warnings about names that
+//! are probably misspelt.
 use crate::build_trees::{self, ClientMode, compiler, root, succeed};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;

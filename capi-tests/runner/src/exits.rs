@@ -4,9 +4,9 @@
 //! process hangs or stays, no file is left, and all our processes end soon after the first
 //! exit.
 //!
-//! Each run appends a line to `soak/exits.tsv`: launcher, mode, path, ranks, rank, case, exit
-//! code, milliseconds from the first exit to the end of our last process, milliseconds of the
-//! whole job. `soak exits` prints tables of them.
+//! Each run appends a line to `soak/exits.tsv`. Its columns are launcher, mode, path, ranks,
+//! rank, case, exit code, milliseconds from the first exit to the end of our last process,
+//! milliseconds of the whole job. `soak exits` prints tables of them.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -163,9 +163,10 @@ fn settings(launchers: &[JobLauncher]) -> Vec<CaseSetting> {
     all
 }
 
-/// One entry per setting. The sample: cases 1 to 13 in SEQ, cross-mapped, with 2 ranks under
-/// both of our launchers; enough other settings to meet each trait; and each case under some of
-/// the usable launchers of other job systems.
+/// One entry per setting. The sample:
+/// - cases 1 to 13 in SEQ, cross-mapped, with 2 ranks under both of our launchers
+/// - enough other settings to meet each trait
+/// - each case under some of the usable launchers of other job systems
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let Some(program) = program::named("testexit") else { return Vec::new() };
     let mut all = Vec::new();
@@ -256,8 +257,8 @@ fn run(
     job.run()
 }
 
-/// Runs a case and records its result. A run that is late, or that ends differently after the
-/// time that jobs and launchers grant, is repeated: a busy machine delays a run now and then, a
+/// Runs a case and records its result. A run is repeated if it is late, or ends differently
+/// after the time that jobs and launchers grant. A busy machine delays a run now and then, a
 /// defect delays every run.
 fn right(
     library: &TestLibrary,

@@ -40,7 +40,7 @@ impl Pattern {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limits {
     /// The credits of one maximal request and no bank, two chunks, the shortest queues, one
-    /// event per poll, an epoch for each request; every completion is reported by an event.
+    /// event per poll, an epoch for each request. Every completion is reported by an event.
     Least,
     /// The same credits, which never move; no payload stays at its sender.
     Fixed,

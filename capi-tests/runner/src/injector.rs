@@ -1,6 +1,6 @@
-//! Faults that hit a job from outside at a given moment: a signal to a process, a pause of a
-//! process, a hang-up of the terminal, Ctrl-C typed twice, a debugger that resumes frozen
-//! ranks. Used by `test_job`.
+//! Faults that hit a job from outside at a given moment. They are a signal to a process, a
+//! pause of a process, a hang-up of the terminal, Ctrl-C typed twice, and a debugger that
+//! resumes frozen ranks. Used by `test_job`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -110,8 +110,8 @@ impl FaultInjector {
 
     /// Another launcher is spared until the job has its supervisor: before that, the test would
     /// see only how the launcher ends. It ignores signals on its helpers, and its own crash is
-    /// not under test. srun forks itself, and waits forever for its copy if the copy is killed;
-    /// a single SIGINT only makes srun report its tasks.
+    /// not under test. srun forks itself, and waits forever for its copy if the copy is killed.
+    /// A single SIGINT only makes srun report its tasks.
     fn strike(&mut self, now: Duration, mut processes: Vec<i32>) -> bool {
         processes.sort_unstable();
         let mut processes: Vec<(i32, String)> =

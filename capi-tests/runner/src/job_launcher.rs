@@ -111,9 +111,9 @@ impl JobLauncher {
         start.elapsed()
     }
 
-    /// Whether a job of `nodes` ranks that took this long to end ended soon: within two
-    /// seconds, or within a multiple of the time that the launcher now needs for /bin/true.
-    /// Otherwise the reason.
+    /// Whether a job of `nodes` ranks that took this long to end ended soon. Soon is within
+    /// two seconds, or within a multiple of the time that the launcher now needs for
+    /// /bin/true. Otherwise the reason.
     pub fn soon(self, nodes: u32, took: Duration) -> Result<(), String> {
         const SOON: Duration = Duration::from_secs(2);
         if took <= SOON {

@@ -1,9 +1,13 @@
 //! Jobs as on older kernels: a filter (`capi-tests/underkernel.c`) answers system calls and flags
 //! that are younger as that kernel would. The whole job is below it, launcher included.
 //!
-//! On each kernel: the programs x paths x launchers x ranks, exits, jobs of which a rank or the
-//! launcher is killed, signals, places for memory files that are full, small or missing, and the
-//! tests of the crates `sys` and `portals3`.
+//! On each kernel:
+//! - the programs x paths x launchers x ranks
+//! - exits
+//! - jobs of which a rank or the launcher is killed
+//! - signals
+//! - folders for memory files that are full, small or missing
+//! - the tests of the crates `sys` and `portals3`
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;

@@ -1,6 +1,6 @@
 //! The random killer. It takes a random job and, at a random moment, hits a random process of
-//! it, possibly the launcher: the process is killed, crashes, is asked to end, or is stopped
-//! for a while; or the job's terminal is closed, or Ctrl-C is typed twice. The job must end
+//! it, possibly the launcher. The process is killed, crashes, is asked to end, or is stopped
+//! for a while. Or the job's terminal is closed, or Ctrl-C is typed twice. The job must end
 //! soon, without success, and leave nothing. A job that was only stopped for a while must
 //! succeed.
 //!
@@ -83,7 +83,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
 }
 
 /// Runs the first `count` runs that match these words (`Pause`, or the name of a program, for
-/// example), prints what went wrong and the sum; returns whether all were correct.
+/// example). Prints what went wrong and the sum; returns whether all were correct.
 pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(String)) -> bool {
     let mut sums: BTreeMap<Outcome, u64> = BTreeMap::new();
     let (mut longest, mut all_right) = (Duration::ZERO, true);

@@ -1,6 +1,6 @@
 //! Jobs of which one process is killed (SIGKILL) during traffic, at any time or at a named
 //! point of a delivery. The rest of the job ends soon, with a non-zero code and a message that
-//! names the rank; also when a process had forked a child that lives on.
+//! names the rank. This holds also when a process had forked a child that lives on.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -45,8 +45,8 @@ const TRAFFIC: &str = "#include <gasnet.h>\n#include <signal.h>\n#include <stdio
 const NODES: u32 = 3;
 
 /// The points of a delivery (`fault::point` of portals3) that the traffic passes, and the pass
-/// at which it ends there: late enough for the traffic to run, since the set-up passes the last
-/// two as well.
+/// at which it ends there. The pass is late enough for the traffic to run, since the set-up
+/// passes the last two as well.
 const POINTS: &[(&str, u32)] = &[
     ("put.matched", 500),
     ("put.held", 500),

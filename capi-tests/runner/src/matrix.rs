@@ -1,5 +1,5 @@
 //! Every program over {1, 2, 3, 4, 8 ranks} x {paths `cross-mapped`, `portals`, `events`} x thread
-//! modes x launchers; and with each of its planted faults, which the program must detect.
+//! modes x launchers. Every program also with each of its planted faults, which it must detect.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;

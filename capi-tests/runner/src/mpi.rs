@@ -1,6 +1,6 @@
-//! MPI and GASNet in one process: `testmpi.c`, compiled by an MPI's compiler and started by its
-//! launcher, with either of the two initialised first; and started by our launchers, which
-//! start no MPI.
+//! MPI and GASNet in one process: `testmpi.c` is compiled by an MPI's compiler and started by
+//! its launcher, with either of the two initialised first. It is also started by our launchers,
+//! which start no MPI.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;

@@ -1,5 +1,6 @@
-//! The report that SIGUSR1 to a launcher prints: for each rank, what it waits in; for a rank
-//! that is stopped, spins in its own code or blocks its signals, that state.
+//! The report that SIGUSR1 to a launcher prints: for each rank, what it waits in. For a rank
+//! that is stopped, spins in its own code or blocks its signals, the report names that
+//! state.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;

@@ -1,7 +1,7 @@
 //! The words of a running job that all of its processes can write: where they are, and their
 //! names. Used by `scribbles`.
 //!
-//! The memory files of the job are found in `/proc/<pid>/maps` of a rank, by their names, and are
+//! The memory files of the job are found in `/proc/<pid>/maps` of a rank, by their names. They are
 //! read and written through `/proc/<pid>/mem`, so that the write is one of that process. Sizes and
 //! orders of the structures are those of `portals/src/arena/cells.rs`, `portals/src/nal/shm.rs`,
 //! `src/boot/control_memory.rs` and `src/extended/scratch.rs`; [`JobMemory::open`] fails if the

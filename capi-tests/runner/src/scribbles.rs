@@ -1,13 +1,13 @@
-//! Jobs whose shared memory is overwritten: while the ranks of `testscribble` exchange traffic of
-//! every kind, up to 64 words of one structure that any of them can write, segments excepted, get
-//! other values.
+//! Jobs whose shared memory is overwritten. While the ranks of `testscribble` exchange traffic of
+//! every kind, up to 64 words of one structure that any of them can write get other values.
+//! Segments are excepted.
 //!
-//! Allowed: the job is unharmed; a payload in shared memory is wrong; or the job ends within
-//! 5 s with a line that says what happened and one that says what to do. Not allowed: a
-//! signal, changed private memory, a lost operation, a hang.
+//! Allowed: the job is unharmed, or a payload in shared memory is wrong. Allowed too: the
+//! job ends within 5 s with a line that says what happened and one that says what to do. Not
+//! allowed: a signal, changed private memory, a lost operation, a hang.
 //!
-//! The traffic takes one of five paths, one of them a planted fault of the library that frames it;
-//! the rings of frames are overwritten on that path.
+//! The traffic takes one of five paths, one of them a planted fault of the library that frames it.
+//! The rings of frames are overwritten on that path.
 //!
 //! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. They leave out
 //! what events say of their messages: a value that is valid for another message can lose one.
@@ -150,7 +150,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
 }
 
 /// Runs the first `count` runs that match these words (`EventMessage` or `events`, for example; a
-/// number of a run with `#`), prints what went wrong and the sum; returns whether all ended as
+/// number of a run with `#`). Prints what went wrong and the sum; returns whether all ended as
 /// they may.
 pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(String)) -> bool {
     let drawn = (0..1000 * count as u64).map(|number| ScribbleRun::draw(seed, number));

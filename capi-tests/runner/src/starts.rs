@@ -2,7 +2,7 @@
 //! The program is `capi-tests/oddstart.c`.
 //!
 //! A job either runs and ends with the right code, or `gasnet_init` (or the launcher) ends it with
-//! two lines; within seconds, and leaving nothing behind.
+//! two lines. Either takes seconds, and leaves nothing behind.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;

@@ -1,8 +1,8 @@
 //! One command as a job, under a watchdog. A job may leave nothing behind: no process, no name of
 //! the library in /dev/shm, no file in its temporary directory. Every process of a job carries a
-//! marker in its environment; the runner finds processes by it, and kills them when the watchdog
+//! marker in its environment. By it the runner finds processes, and kills them when the watchdog
 //! fires or an orphan remains. Jobs spin, so jobs of all runners of this checkout run one at a
-//! time (a file lock), unless a runner allows its own to overlap ([`together`]).
+//! time (a file lock). A runner may allow its own jobs to overlap ([`together`]).
 
 use crate::exit_pipe::{self, ExitPipe, ExitTimes};
 use crate::injector::{FaultInjector, InjectedFault};
@@ -36,8 +36,11 @@ type Act = Box<dyn Fn(&str) -> bool>;
 /// Whether the output so far shows that an event has happened.
 type Ready = Box<dyn Fn(&str) -> bool>;
 
-/// The state of a running job: the exit pipe; when our last process was found gone; the fault
-/// injector; since when only the launcher was seen after the fault.
+/// The state of a running job:
+/// - the exit pipe
+/// - when our last process was found to have exited
+/// - the fault injector
+/// - since when only the launcher was seen after the fault
 type Watched<'a> = (
     &'a mut Option<ExitPipe>,
     &'a mut Option<u64>,

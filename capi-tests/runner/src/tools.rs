@@ -1,6 +1,6 @@
-//! The visible effects of the tools interface: stacks printed by each means, on a call, a
-//! signal and a crash; processes that freeze, and what resumes or ends them; the report of the
-//! debug malloc services. In a job, and with the tools library alone.
+//! The visible effects of the tools interface. Tested are stacks printed by each means, on a
+//! call, a signal and a crash. Also processes that freeze, and what resumes or ends them, and
+//! the report of the debug malloc services. In a job, and with the tools library alone.
 
 use crate::build_trees;
 use crate::injector::{FaultKind, InjectedFault};

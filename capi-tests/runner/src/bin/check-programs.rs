@@ -1,13 +1,18 @@
 //! `check-programs DIR [NP] [MODE]`: compiles each C or C++ program of a folder against an
-//! installed library, runs it as a job, and prints one verdict per program and a sum. `make
-//! check-programs` calls it.
+//! installed library and runs it as a job. It prints one verdict per program and a sum.
+//! `make check-programs` calls it.
 //!
 //! A program is a source with a `main`. The other C sources of the folder go into an archive,
-//! which each program links. The first of these that mentions a program says how to run it: the
-//! table in the variable ARGS, the first lines of the source (`capi-tests/check.h`), the table
-//! `capi-tests/programs.tsv`. A program fails if it does not end with exit code 0 (or the code
-//! of its row), if it prints ERROR or `fatal signal`, if the watchdog ends it, or if it leaves
-//! a process or a file.
+//! which each program links. The first of these that mentions a program says how to run it:
+//! - the table in the variable ARGS
+//! - the first lines of the source (`capi-tests/check.h`)
+//! - the table `capi-tests/programs.tsv`
+//!
+//! A program fails in each of these cases:
+//! - It does not end with exit code 0 (or the code of its row).
+//! - It prints ERROR or `fatal signal`.
+//! - The watchdog ends it.
+//! - It leaves a process or a file.
 //!
 //! Variables: TREE, the installed prefix (default: build); ONLY, names of programs; SECONDS,
 //! the watchdog's time; BUILT, a folder with the compiled programs; THROUGH, a command that runs

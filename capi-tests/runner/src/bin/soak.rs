@@ -13,7 +13,8 @@
 //! Commit, counts and failures are appended to `soak/tally.txt`. `soak/place.txt` holds the
 //! round and the number of cases done; a round visits every case once. `soak/walk-COMMIT.txt`
 //! holds the names that a walk visited. Of cases that differ only in the rank, a walk visits
-//! one each before a second of any: a walk cut off early has seen every case from some rank.
+//! one each before a second of any. So a walk that was cut off early has seen every case from
+//! some rank.
 
 use capi_tests::progress::{WorkExtent, WorkProgress};
 use capi_tests::sample::{self, SampleRandom};
@@ -176,8 +177,8 @@ fn but_for_rank(name: &str) -> (String, u32) {
     (rest.join("::"), rank)
 }
 
-/// Orders cases for [`visit`], which begins at the end: first all from the first rank, then
-/// from the last, the second, the middle, and then from any.
+/// Orders cases for [`visit`], which begins at the end. The order is: first all from the
+/// first rank, then from the last, the second, the middle, and then from any.
 fn spread(cases: Vec<TestCase>) -> Vec<TestCase> {
     let mut kinds: BTreeMap<String, Vec<(u32, TestCase)>> = BTreeMap::new();
     for case in cases {

@@ -1,6 +1,7 @@
-//! The library for lightweight kernels, such as Catamount of the Cray XT3: the outside names of
-//! its archive, and static programs over it, libcnos and libportals3. A filter of system calls
-//! allows what the functions of these names need (`capi-tests/underlightweight.c`).
+//! The library for lightweight kernels, such as Catamount of the Cray XT3. Tested are the
+//! outside names of its archive, and static programs over it, libcnos and libportals3. A filter
+//! of system calls allows what the functions of these names need
+//! (`capi-tests/underlightweight.c`).
 //!
 //! Invariant: the list refuses the archive of a whole library, the filter a program over it.
 

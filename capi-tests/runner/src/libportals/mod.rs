@@ -1,6 +1,6 @@
-//! The C test programs over a real libportals: that of this repository, bound by its header
-//! only (`build-libportals`, which has the emulation too), and one that differs from ours
-//! wherever the specification allows it (`build-contrary`, which has nothing else).
+//! The C test programs over a real libportals. One is that of this repository, bound by its
+//! header only (`build-libportals`, which has the emulation too). The other differs from
+//! ours wherever the specification allows it (`build-contrary`, which has nothing else).
 //!
 //! | file | what it owns |
 //! |---|---|

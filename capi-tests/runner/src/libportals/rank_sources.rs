@@ -1,6 +1,6 @@
-//! The sources of the ranks' addresses, if the ranks need not exchange them: the system of an
-//! XT-class machine (`capi-tests/contrary/system.c` has its functions), or the rank map of a
-//! launcher. A source that contradicts PtlGetId is rejected.
+//! The sources of the ranks' addresses, if the ranks need not exchange them. They are the
+//! system of an XT-class machine (`capi-tests/contrary/system.c` has its functions), or the
+//! rank map of a launcher. A source that contradicts PtlGetId is rejected.
 
 use super::{EVERY_HABIT, fails, hello, include, network, passes, place, with_habits, write};
 use crate::build_trees::{self, ClientMode, compiler, succeed};

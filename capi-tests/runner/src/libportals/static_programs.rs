@@ -28,8 +28,8 @@ const OFTEN: &[&str] = &[
 ];
 /// Programs that need memory which the ranks of a host share.
 const SHARING: &[&str] = &["testscribble", "testsegment"];
-/// Ends that a short run takes: among them a rank that exits before attach, ranks that never call,
-/// a crash, SIGKILL, an exit out of a signal handler.
+/// Ends that a short run takes. Among them are a rank that exits before attach, ranks that never
+/// call, a crash, SIGKILL, and an exit out of a signal handler.
 const ENDS: &[u32] = &[1, 2, 5, 7, 11, 100, 104, 121, 122];
 
 fn library() -> TestLibrary {

@@ -1,6 +1,6 @@
-//! One side of the comparison: an installation of GASNet (ours over one of its paths, or
-//! another one), an MPI or OpenSHMEM library, or the machine itself; how its programs are built
-//! and started.
+//! One side of the comparison, and how its programs are built and started. A side is an
+//! installation of GASNet (ours over one of its paths, or another one), an MPI or OpenSHMEM
+//! library, or the machine itself.
 
 use crate::columns::RowFigures;
 use capi_tests::build_trees;

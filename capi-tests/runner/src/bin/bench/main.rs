@@ -11,7 +11,7 @@
 //! | `plots` | the drawings, by gnuplot |
 //!
 //! All systems take turns, round after round (A B C A B C), and every ratio is taken within one
-//! round: slow and fast spells of a shared machine affect both sides alike. A host may also
+//! round. So slow and fast spells of a shared machine affect both sides alike. A host may also
 //! move virtual CPUs closer together or further apart. So the round trip of a cache line is
 //! measured between the systems, and a turn in which it changes is repeated.
 
