@@ -155,9 +155,10 @@ typedef struct gasneti_seginfo_s {
   uintptr_t size;
 } gasnet_seginfo_t;
 
-/* The location of a rank: its compute node (host) and its supernode, the group of ranks that map
-   each other's segments; both are numbered from 0. For a rank of the caller's supernode, an
-   address in its segment plus offset is the address of the same byte in this process. */
+/* The location of a rank: its compute node (host) and its supernode, both numbered from 0. A
+   supernode is a group of ranks that map each other's segments. For a rank of the caller's
+   supernode, an address in its segment plus offset is the address of the same byte in this
+   process. */
 typedef struct gasneti_nodeinfo_s {
   gasnet_node_t host;
   gasnet_node_t supernode;

@@ -1,12 +1,13 @@
 /* Collectives, included by gasnet.h. All images of a team make the same calls in the same order.
 
-   An image is a participant with its own memory: each process has one or, in GASNET_PAR, one for
+   An image is a participant with its own memory. Each process has one or, in GASNET_PAR, one for
    each thread that called gasnet_coll_init. flags must hold one of GASNET_COLL_IN_*, one of
-   GASNET_COLL_OUT_*, and GASNET_COLL_SINGLE (all callers pass the same addresses, those of all
-   images) or GASNET_COLL_LOCAL (each caller passes its own). Functions whose names end in M take
-   one address for each image: with SINGLE for all images of the team, with LOCAL for those of
-   this process. Functions whose names end in _nb return a handle, which the same thread syncs
-   once; the library uses memory and address lists until then. */
+   GASNET_COLL_OUT_*, and GASNET_COLL_SINGLE or GASNET_COLL_LOCAL. With SINGLE all callers pass
+   the same addresses, those of all images; with LOCAL each caller passes its own. Functions
+   whose names end in M take one address for each image. With SINGLE these are the addresses for
+   all images of the team, with LOCAL for those of this process. Functions whose names end in _nb
+   return a handle, which the same thread syncs once; the library uses memory and address lists
+   until then. */
 #ifndef _GASNET_COLL_H
 #define _GASNET_COLL_H
 
@@ -50,9 +51,9 @@ typedef struct gasneti_coll_op_s *gasnet_coll_handle_t;
 
 /* ---- Start ---- */
 
-/* A function for reductions: results[i] = left_operands[i] op right_operands[i] for i <
-   result_count == left_count; no two of the three areas overlap. arg is the func_arg of the
-   call. */
+/* A function for reductions. It stores results[i] = left_operands[i] op right_operands[i]
+   for each i < result_count == left_count. No two of the three areas overlap.
+   arg is the func_arg of the call. */
 typedef void (*gasnet_coll_reduce_fn_t)(void *results, size_t result_count, const void *left_operands,
                                         size_t left_count, const void *right_operands, size_t elem_size, int flags,
                                         int arg);
@@ -172,8 +173,9 @@ gasnet_coll_handle_t gasnet_coll_reduceM_nb(gasnet_team_handle_t team, gasnet_im
                                             size_t elem_size, size_t elem_count, gasnet_coll_fn_handle_t func,
                                             int func_arg, int flags);
 
-/* The combination of the elements of the images 0 to i (GASNET_COLL_INCLUSIVE_SCAN) or 0 to i - 1
-   (GASNET_COLL_EXCLUSIVE_SCAN, which does not write dst of image 0) to dst of image i */
+/* Combines elements and stores the result in dst of image i. With GASNET_COLL_INCLUSIVE_SCAN, the
+   elements are those of images 0 to i. With GASNET_COLL_EXCLUSIVE_SCAN, they are those of images
+   0 to i - 1, and dst of image 0 is not written. */
 void gasnet_coll_scan(gasnet_team_handle_t team, void *dst, size_t dst_blksz, size_t dst_offset, void *src,
                       size_t src_blksz, size_t src_offset, size_t elem_size, size_t elem_count,
                       gasnet_coll_fn_handle_t func, int func_arg, int flags);
@@ -241,8 +243,8 @@ void gasnet_coll_dumpTuningState(char *filename, gasnet_team_handle_t team);
    output. Without GASNET_COLL_ENABLE_PROFILE nothing is counted or written. */
 void gasnet_coll_dumpProfile(char *filename, gasnet_team_handle_t team);
 /* Collective: runs the operation with each kind of tree and keeps the fastest for the team. The
-   last four arguments, each of which may be null, receive the number of the kind, the number of
-   its parameters (1), the fan-out, and the name. The caller frees the last two. */
+   last four arguments receive the number of the kind, the number of its parameters (1), the
+   fan-out, and the name. Each of them may be null. The caller frees the last two. */
 void gasnet_coll_tune_generic_op(gasnet_team_handle_t team, gasnet_coll_optype_t op, gasnet_coll_args_t coll_args,
                                  int flags, gasnet_coll_overlap_sample_work_t fnptr, void *sample_work_arg,
                                  uint32_t *best_algidx, uint32_t *num_params, uint32_t **best_param,

@@ -6,8 +6,8 @@
 
    A put is ordered after the earlier stores and before the later stores of this thread, a get
    before its later loads. On x86 a compiler barrier is enough for that. To load what other ranks
-   put after a put of its own, a thread needs gasnett_local_mb() in between; to get after it has
-   loaded a flag, gasnett_local_rmb(). */
+   put after a put of its own, a thread needs gasnett_local_mb() in between. To get after it has
+   loaded a flag, it needs gasnett_local_rmb(). */
 #ifndef GASNET_INLINE_H
 #define GASNET_INLINE_H
 
@@ -135,8 +135,8 @@ GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, g
 }
 
 /* The functions of the library, after a call that records the line. They are not inlined, so the
-   path that does not trace keeps no registers across a call: rows put_8 and get_8, cross-mapped,
-   take 9 instructions instead of 11. */
+   path that does not trace keeps no registers across a call. This takes rows put_8 and get_8,
+   cross-mapped, from 11 instructions to 9. */
 #define GASNETI_CALLER , const char *file, int line
 #define GASNETI_OUTLINE GASNETI_ATTRIBUTE((__noinline__, __unused__)) static
 GASNETI_OUTLINE void gasneti_put_from(gasnet_node_t node, void *dest, const void *src, size_t n GASNETI_CALLER) {

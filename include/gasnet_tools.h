@@ -249,7 +249,7 @@ GASNETI_END_EXTERNC
 GASNETI_BEGIN_EXTERNC
 
 /* Numbers. With is_mem a number is a size in bytes, with a suffix B, KB, MB, GB or TB. parse_int
-   multiplies a number without suffix by mult; mult 0 forbids suffixes. */
+   multiplies a number without suffix by mult. A mult of 0 forbids suffixes. */
 char *gasnett_format_number(int64_t value, char *buf, size_t bufsz, int is_mem);
 int64_t gasnett_parse_int(const char *string, uint64_t mult);
 

@@ -60,8 +60,8 @@ int gasneti_stats_init(gasnett_stats_callback_t callback);
 #ifndef GASNETI_INSIDE_LIBRARY
 #define GASNETI_FROM(file, line) GASNETI_IF_WATCHED(gasneti_trace_from((file), (unsigned int)(line)))
 #define GASNETI_HERE(call) (GASNETI_FROM(__FILE__, __LINE__), call)
-/* The same for a call without arguments, which the expansion contains twice: the path that does
-   not trace keeps nothing across a call of the library. */
+/* The same for a call without arguments, which the expansion contains twice. So the path that
+   does not trace keeps nothing across a call of the library. */
 #define GASNETI_HERE_TOO(call) (GASNETI_WATCHED ? (gasneti_trace_from(__FILE__, __LINE__), call) : call)
 #define gasnet_attach(t, n, s, m) GASNETI_HERE(gasnet_attach(t, n, s, m))
 #define gasnet_AMPoll() GASNETI_HERE_TOO(gasnet_AMPoll())

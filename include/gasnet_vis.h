@@ -5,7 +5,7 @@
    stay until the operation is synced. The pieces of a destination must not overlap. Lists: both
    sides have the same total number of bytes, or the job ends. Sections: count[0] contiguous
    bytes, then count[i + 1] elements that are strides[i] bytes apart, for each of stridelevels
-   strides; any count of 0 makes an empty section. */
+   strides. Any count of 0 makes an empty section. */
 #ifndef _GASNET_VIS_H
 #define _GASNET_VIS_H
 
