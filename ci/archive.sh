@@ -18,7 +18,7 @@ trap 'rm -rf "$work"' EXIT
 ${READELF:-$(tool readelf)} -Ws "$from" 2>/dev/null |
     awk '($5 == "GLOBAL" || $5 == "WEAK") && $6 == "DEFAULT" && $7 != "UND" && $8 ~ /^gasnet[it]?_/ { print $8 }' | sort -u >"$work/names"
 sed 's/^/-u /' "$work/names" >"$work/roots"
-# Section groups are dissolved: a linker keeps only one of two groups with the same name, and
+# Section groups are dissolved. A linker keeps only one of two groups with the same name, and
 # another Rust archive has groups of the same names.
 ${LD:-$(tool ld)} -r --force-group-allocation --gc-sections "@$work/roots" --whole-archive "$from" ${object:+"$object"} -o "$work/all.o"
 # Undefined names that only discarded sections used.

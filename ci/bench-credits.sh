@@ -1,8 +1,8 @@
 #!/bin/sh
-# Measures the steady-state cost of dynamic credits: the rate of active messages with the
-# default settings, relative to GASNET_PORTAL_DYNAMIC_CREDITS=0 with enough credits for every
-# request (which is checked). The two settings alternate in short runs, and the ratio of
-# adjacent runs counts, so that other load affects both. Where permitted, the ranks run at
+# Measures the steady-state cost of dynamic credits. This is the rate of active messages with
+# the default settings, relative to GASNET_PORTAL_DYNAMIC_CREDITS=0 with enough credits for
+# every request (which is checked). The two settings alternate in short runs, and the ratio
+# of adjacent runs counts, so that other load affects both. Where permitted, the ranks run at
 # real-time priority. A flood sends at the maximum rate; a window keeps at most 64 requests
 # unanswered.
 #   ci/bench-credits.sh [ROUNDS=40] [LEAST=0.97]

@@ -4,8 +4,8 @@
 # its sample, and the next commit meets other cases.
 # Each script of ci/ counts as one test, as does each Rust test and each case of the C programs.
 # Each step prints its minutes. The last line is the sum: `N passed, N failed, N skipped`.
-# On a terminal, a line on standard error says which step runs, and how long the rest takes if the
-# steps take as long as the last time.
+# On a terminal, a line on standard error says which step runs. It also says how long the rest
+# takes if the steps take as long as the last time.
 set -u
 if [ -t 2 ]; then exec 3>&2; fi
 exec 2>&1

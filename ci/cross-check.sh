@@ -153,8 +153,8 @@ native=
 launcher() { timeout -k 5 120 $1 "$tree/bin/gasnetrun" -n 2 "$tree/tests/seq/testsmall" 20 2048; }
 if [ -n "$native" ]; then step gasnetrun launcher ""; fi
 
-# The C test programs, at 1, 2 and 4 ranks: in the emulator of the target's processor, and on this
-# processor as on the target's kernel.
+# The C test programs, at 1, 2 and 4 ranks. They run in the emulator of the target's processor,
+# and on this processor as on the target's kernel.
 runs() {
     for mode in seq par; do
         case " $MODES " in *" $mode "*) ;; *) continue ;; esac

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The demonstration of `make demo`, over a built tree: testsmall as a job of two ranks,
-# cross-mapped and through Portals; then every portable case of testexit as a job of two ranks,
-# with its exit code.
+# The demonstration of `make demo`, over a built tree. It runs testsmall as a job of two ranks,
+# cross-mapped and through Portals. Then it runs every portable case of testexit as a job of
+# two ranks, with its exit code.
 set -eu
 cd "$(dirname "$0")/.."
 cc=${CC:-cc}

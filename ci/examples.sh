@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compiles each program of examples/ as a newcomer does, with its Makefile, runs it as a job of
+# Compiles each program of examples/ as a newcomer does, with its Makefile. Runs it as a job of
 # four processes on both paths, and compares what it prints. mixed_mpi runs once per MPI that is
 # installed; without one it is skipped. The hello world of README.md must be examples/hello.c.
 #   ci/examples.sh [built tree]

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every header compiles alone and without a warning, as C99, as C++98 and as the newest
-# languages of the compilers, in every thread and segment mode. Programs that must be rejected
-# are rejected.
+# Every header compiles alone and without a warning, in every thread and segment mode. It does
+# so as C99, as C++98 and as the newest languages of the compilers. Programs that must be
+# rejected are rejected.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)

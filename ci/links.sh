@@ -1,7 +1,7 @@
 #!/bin/sh
-# Every relative link in a Markdown file of this repository names a file or folder that exists,
-# and every anchor a heading of its page; so does every path of a source in `code`. Each broken
-# link is one line. Needs Python 3.
+# Every relative link in a Markdown file of this repository names a file or folder that exists.
+# Every anchor names a heading of its page, and every path of a source in `code` a file that
+# exists. Each broken link is one line. Needs Python 3.
 #   ci/links.sh           the pages of this repository
 #   ci/links.sh FOLDER    the pages below a folder, without the paths of sources
 set -eu

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Uses every name of ci/names.tsv in the shape that the table gives: as C99 and C++98, in every
-# thread mode, after gasnet.h and with gasnet_tools.h alone. Links them, and compares with the
-# exports of the shared library. Prints how many names are usable, and the reasons why others
-# are not.
+# Uses every name of ci/names.tsv in the shape that the table gives. It does so as C99 and
+# C++98, in every thread mode, after gasnet.h and with gasnet_tools.h alone. Links them, and
+# compares with the exports of the shared library. Prints how many names are usable, and the
+# reasons why others are not.
 #   ci/name-table.sh [table]
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,9 +11,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 lib=build/lib/libgasnet.so
 
-# program tools|gasnet [pending]: prints a source that uses each name of that header: the names
-# that exist, or with `pending` those that are absent for a reason. #line directives give each
-# use its name.
+# program tools|gasnet [pending]: prints a source that uses each name of that header. The names
+# are those that exist, or with `pending` those that are absent for a reason. #line directives give
+# each use its name.
 program() {
     cat <<'HEAD'
 #ifdef WITH_GASNET

@@ -1,7 +1,7 @@
-/* Uses each name that GASNet-1 programs take from the headers, in the shape in which they use it:
-   in #if, as part of a string, as a static initialiser, in a declaration, as a statement, as a
-   function. ci/names.sh compiles it as C99 and C++98 in every mode; TOOLS_ONLY restricts it to the
-   names that gasnet_tools.h supplies alone. */
+/* Uses each name that GASNet-1 programs take from the headers, in the shape in which they use it.
+   The shapes are: in #if, as part of a string, as a static initialiser, in a declaration, as a
+   statement, as a function. ci/names.sh compiles it as C99 and C++98 in every mode. TOOLS_ONLY
+   restricts it to the names that gasnet_tools.h supplies alone. */
 #ifndef TOOLS_ONLY
 #include <gasnet.h>
 #include <gasnet_vis.h>

@@ -35,8 +35,9 @@ chosen() {
     case " $* " in *" $part "*) ;; *) return 1 ;; esac
 }
 
-# checked NAME COMMAND...: one run. A report of the tool fails it: by the exit code, and by the
-# report itself, since a rank ends with the code of its job.
+# checked NAME COMMAND...: one run. A report of the tool
+# fails it. Both the exit code and the report itself count, since a rank ends with the code of
+# its job.
 checked() {
     log=$logs/$what-$1.log
     run=$1

@@ -16,9 +16,9 @@ report() {
     fi
 }
 
-# Rust: `//` at the start of a line or after code. C: between /* and */; the lines that the test
-# runner reads from the head of a program are data.
-# awk counts bytes (mawk always does), so the bytes that continue a character are not counted.
+# Rust: `//` at the start of a line or after code. C: between /* and */. The lines that the test
+# runner reads from the head of a program are data. awk counts bytes (mawk always does), so the
+# bytes that continue a character are not counted.
 width='function width(text) { gsub(/[\200-\277]/, "", text); return length(text) }'
 report "long line" "$(texts '*.rs' | xargs grep -nHE '.{100}' |
     grep -E '^[^:]+:[0-9]+:[[:space:]]*//|[[:space:]]// ' |

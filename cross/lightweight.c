@@ -1,8 +1,8 @@
-/* Functions of Linux and POSIX threads that a lightweight kernel such as Catamount lacks, and that
- * Rust's standard library and the library's locks call in a program of one thread. ci/build.sh
+/* Functions of Linux and POSIX threads that a lightweight kernel such as Catamount lacks. Rust's
+ * standard library and the library's locks call them in a program of one thread. ci/build.sh
  * compiles this file for targets with HOSTED=no and links it into libgasnet.a, where its names are
- * local: the archive needs none of them from outside. Each does what POSIX allows where there is
- * one thread, no other process, no mapping and no shared library. */
+ * local. So the archive needs none of them from outside. Each does what POSIX allows where there
+ * is one thread, no other process, no mapping and no shared library. */
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <link.h>

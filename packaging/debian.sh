@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the Debian source package and the binary packages in dist/debian, in a clean system of
-# Debian SUITE (bookworm) without a network; tries them with lintian; installs them in another
+# Debian SUITE (bookworm) without a network. Tries them with lintian. Installs them in another
 # clean system, compiles a program against them, runs it as a job, and removes them again.
 # Needs root; ends with 77 where something is missing.
 set -eu

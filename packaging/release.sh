@@ -48,8 +48,8 @@ git archive --prefix="$name/" HEAD | tar -x -C "$work"
 cd "$tree"
 
 # Crates for other systems are listed in Cargo.lock, so cargo wants to see them, but it does not
-# compile them: of these, only the manifest and the checksum of the whole are kept.
-# Outside of the tree at first: cargo-about would take their licences for those of the tree.
+# compile them. Of these, only the manifest and the checksum of the whole are kept. Outside of
+# the tree at first: cargo-about would take their licences for those of the tree.
 mkdir -p .cargo
 "$cargo" vendor --locked --versioned-dirs ../vendor >.cargo/config.toml 2>"$work/vendor.log" ||
     stop "$(cat "$work/vendor.log")" "cargo vendor has failed."

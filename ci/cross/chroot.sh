@@ -1,7 +1,8 @@
 #!/bin/sh
-# Makes the oldest Debian system that this machine's apt sources serve (mmdebstrap), installs a
-# cross-built tree there, as a binary release is installed, and runs test programs as jobs. Needs
-# root; ends with 77 where something is missing. SUITES names the suites to try, the oldest first.
+# Makes the oldest Debian system that this machine's apt sources serve (mmdebstrap), and installs
+# a cross-built tree there, as a binary release is installed. Runs test programs as jobs there.
+# Needs root; ends with 77 where something is missing. SUITES names the suites to try, the oldest
+# first.
 #   ci/cross/chroot.sh TARGET
 set -eu
 cd "$(dirname "$0")/../.."

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes TREE/bin/TARGET-cc and TARGET-c++, the C and C++ compilers of a target with their flags,
-# and refuses a compiler that cannot make programs of the target's level. CROSS_CC names the
+# Writes TREE/bin/TARGET-cc and TARGET-c++, the C and C++ compilers of a target with their flags.
+# Refuses a compiler that cannot make programs of the target's level. CROSS_CC names the
 # compiler; else the target file does. `zig cc` is fetched by pip, into build/zig.
 #   ci/cross/compiler.sh TARGET
 set -eu

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What `make cross` refuses, it refuses before it builds, with a line that says what is wrong and
-# one that says what to do: unknown targets, compilers that cannot do the target's level, folders
-# without a libportals. A refusal changes no file.
+# one that says what to do. It refuses unknown targets, compilers that cannot do the target's
+# level, and folders without a libportals. A refusal changes no file.
 set -eu
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)

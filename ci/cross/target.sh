@@ -1,6 +1,6 @@
-# Sourced by the scripts that build or check for another machine, with $target set: reads
-# cross/$target.target into variables of the same names, refuses a target that does not exist or
-# that this machine cannot build, and sets `tree`, the build tree.
+# Sourced by the scripts that build or check for another machine, with $target set. Reads
+# cross/$target.target into variables of the same names, and sets `tree`, the build tree.
+# Refuses a target that does not exist or that this machine cannot build.
 STANDS_FOR= RUST_TARGET= CPU= WITHOUT= GLIBC= KERNEL= SHARED=yes MODES="seq par parsync" HOSTED=yes NETWORK=
 COMPILER= HOST= LAUNCHER= QEMU=
 
