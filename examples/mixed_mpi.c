@@ -5,7 +5,7 @@
  *
  * Start the program with the launcher of its MPI. MPI_Init comes first: that works with every
  * launcher. Active messages are not served inside MPI calls, nor MPI messages inside GASNet
- * calls, so a barrier stands between a GASNet phase and an MPI phase. */
+ * calls. So a barrier stands between a GASNet phase and an MPI phase. */
 #include <gasnet.h>
 #include <mpi.h>
 #include <stdio.h>

@@ -3,9 +3,9 @@
  *   stencil [cells per rank] [steps]
  *
  * The segment of a rank holds two rows of cells with a ghost cell at each end. In every step a
- * rank computes its new cells, puts its outermost ones into the ghost cells of its neighbours,
- * and meets all ranks in a barrier. The two rows take turns, so that no rank writes what a
- * neighbour still reads.
+ * rank computes its new cells and puts its outermost ones into the ghost cells of its
+ * neighbours. Then all ranks meet in a barrier. The two rows take turns, so that no rank
+ * writes what a neighbour still reads.
  *
  * Heat is conserved: its sum, which rank 0 computes with gets, must be the same at the end as at
  * the start. */
