@@ -201,9 +201,9 @@ pub(crate) fn page(names: &[&str], table: &str, rounds: usize, ms: f64, moved: u
          - {rounds} rounds. In each round all systems take turns, {ms} ms per value.\n\
          - A ratio is ours to the other's within one turn (within one round for libraries other\n  \
            than GASNet). The table has the median over the rounds and the quartiles.\n\
-         - The round trip of a cache line is measured between the systems. A turn of two ranks in\n  \
-           which the host moved the CPUs (the round trip changed by more than a quarter) was\n  \
-           repeated up to five times; {moved} such turns remained.\n\
+         - The round trip of a cache line is measured between the systems. A turn of two ranks was\n  \
+           repeated up to five times if the host moved the CPUs in it (the round trip changed by\n  \
+           more than a quarter). {moved} such turns remained.\n\
          - A target for a range of sizes applies to the worst size.\n\
          - Rows without a target show how close we are to what the machine can do.\n\
          - Figures have three significant digits; ours are bold.\n\n{systems}\n{}\n{table}\n\
