@@ -1,6 +1,6 @@
-//! Compiles src/capi/shim.c, what stable Rust cannot define; tells gasnet_info with what the
-//! library is built; and with feature `libportals` finds a libportals and makes the binding to
-//! it (buildscript/libportals.rs).
+//! Compiles src/capi/shim.c, what stable Rust cannot define. Tells gasnet_info with what the
+//! library is built. With feature `libportals`, finds a libportals and makes the binding to it
+//! (buildscript/libportals.rs).
 
 use std::process::Command;
 

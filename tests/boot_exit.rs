@@ -1,8 +1,8 @@
 //! Jobs of tests/jobs/exit_probe.rs that end in every manner, under both launchers of this
 //! library. Each test checks the exit code, the output, the time, and that nothing is left.
 //!
-//! A time fails a test only where the interface guarantees one: 2 seconds from the first exit to
-//! the end, with an allowance for a busy machine.
+//! A time fails a test only where the interface guarantees one. It guarantees 2 seconds from the
+//! first exit to the end; the tests add an allowance for a busy machine.
 
 mod jobs;
 

@@ -1,4 +1,4 @@
-//! Jobs whose launcher is this test: it speaks PMI-1 with processes of tests/jobs/exit_probe.rs,
+//! Jobs whose launcher is this test. It speaks PMI-1 with processes of tests/jobs/exit_probe.rs,
 //! and delays an answer to one of them, so that it stays between the exchange and the job. Then
 //! that process ends, or other processes connect to the supervisor.
 

@@ -1,5 +1,6 @@
-//! Which exit decides the code of a job, which rank a message names, and the codes of programs
-//! that cannot be run ("How a job ends" in the guide). The jobs: tests/jobs/exit_probe.rs.
+//! Which exit decides the code of a job, and which rank a message names. Also the codes of
+//! programs that cannot be run ("How a job ends" in the guide). The jobs:
+//! tests/jobs/exit_probe.rs.
 //!
 //! Run by cargo. Invariant: a time is compared only with that of another job of the same test.
 

@@ -1,5 +1,5 @@
-//! The options of the programs, one table each, and what follows from a table: the usage text,
-//! the version line, and the completion of bash, zsh and fish.
+//! The options of the programs, one table each, and what follows from a table. That is the
+//! usage text, the version line, and the completion of bash, zsh and fish.
 //!
 //! Called by the programs, which read their options themselves. Invariant: the files below
 //! `completions` are what the tables say (`UPDATE=1 cargo test -p command-line`).

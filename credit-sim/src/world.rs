@@ -1,7 +1,7 @@
 //! The ranks and the network of the simulation.
 //!
 //! Time passes in ticks. In each, a rank handles the messages that have arrived (some requests,
-//! all others); then its client sends requests, one after the other, until it lacks credits. A
+//! all others). Then its client sends requests, one after the other, until it lacks credits. A
 //! message arrives in the next tick. A rank keeps records only of the peers that it has
 //! exchanged messages with.
 

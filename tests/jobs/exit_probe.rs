@@ -1,6 +1,6 @@
-//! A process of a job for tests/boot_exit.rs and tests/exchange.rs: joins, meets the other ranks,
-//! prints a line; then one rank ends while the others do something else. It drives `boot` and
-//! `process` without the C interface.
+//! A process of a job for tests/boot_exit.rs and tests/exchange.rs. It joins, meets the other
+//! ranks, and prints a line. Then one rank ends while the others do something else. It drives
+//! `boot` and `process` without the C interface.
 //!
 //! `exit_probe <rank|all> <end> <others>`
 //!
