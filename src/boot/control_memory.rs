@@ -4,7 +4,7 @@
 //! Written by [`super::exit_notice`] in a rank and by the supervisor. Invariants: the decision
 //! word goes from 0 to a decision; one that is final never changes again, so the first failure
 //! wins. The order word is 0 until the supervisor copies the decision there after a grace period.
-//! Ranks exit on the order only, so that a rank about to finish (to print results after the last
+//! Ranks exit on the order only. So a rank about to finish (to print results after the last
 //! barrier, say) is not interrupted by a peer that finished first. Before, the word may hold the
 //! decision as a request, without the mark that makes it final. If either word is overwritten with
 //! a value that is no decision, the process that finds it decides that the job fails, and reports

@@ -4,7 +4,7 @@
 //! that there is no decision yet. Any other value that no decision makes is found by its checksum.
 //!
 //! The first decision with a failing code is final. One with a succeeding code (its low 8 bits are
-//! 0) becomes final with the order to exit; until then, a failing one takes its place.
+//! 0) becomes final with the order to exit. Until then, a failing one takes its place.
 //!
 //! ```text
 //! 63     41 40    39   37 36     16 15   0

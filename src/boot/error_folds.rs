@@ -1,10 +1,10 @@
-//! The same error of many ranks, printed once: the first rank prints it, the others record that
+//! The same error of many ranks, printed once. The first rank prints it, the others record that
 //! they have it too, and the supervisor prints which they are.
 //!
 //! Used by [`super::exit_notice`] in a rank and by the supervisor, over words of the control
-//! memory. Invariants: an error is withheld only if a rank has claimed to print the same text to
-//! the same file within the last second, and if the supervisor was notified; a rank withholds one
-//! error until the supervisor has read which.
+//! memory. Invariants: a rank withholds an error only if a rank has claimed to print the same
+//! text to the same file within the last second, and if the supervisor was notified. A rank
+//! withholds one error until the supervisor has read which.
 //!
 //! ```text
 //! rank 5                        ranks 0-4, 6-63                     supervisor
@@ -82,8 +82,8 @@ pub(super) fn claim(table: &[AtomicU64], new: ErrorClaim, size: u32) -> Option<E
     }
 }
 
-/// Records in a rank's word that it withholds an error that another rank prints; false if the word
-/// has one that the supervisor has not read. Async-signal-safe.
+/// Records in a rank's word that it withholds an error that another rank prints. Returns false if
+/// the word has an error that the supervisor has not read. Async-signal-safe.
 pub(super) fn withhold(word: &AtomicU64, printed: ErrorClaim) -> bool {
     // Release pairs with the Acquire in `withheld`.
     word.compare_exchange(0, printed.pack(), Ordering::Release, Ordering::Relaxed).is_ok()

@@ -1,5 +1,5 @@
-//! How the decision to end the job travels between this rank and its supervisor, through the
-//! control memory and the control socket; without a supervisor, between the ranks
+//! How the decision to end the job travels between this rank and its supervisor: through the
+//! control memory and the control socket. Without a supervisor, it travels between the ranks
 //! (`exit_protocol`).
 //!
 //! Called by `process::exit`, by every poll of the network, which loads one word, and by the
@@ -247,8 +247,8 @@ impl ExitNotice {
         }
     }
 
-    /// Whether an error with this hash is printed by another rank of this host to the same file,
-    /// and the supervisor prints that this rank has it too. Async-signal-safe.
+    /// Whether another rank of this host prints an error with this hash to the same file. If so,
+    /// the supervisor prints that this rank has it too. Async-signal-safe.
     pub fn is_error_folded(&self, hash: u32) -> bool {
         let Some(socket) = self.socket.as_ref().filter(|_| self.is_member()) else { return false };
         let Some(file) = sys::descriptor::inode(2) else { return false };
@@ -303,7 +303,7 @@ impl ExitNotice {
     }
 
     /// Waits until the supervisor's calls that sent the first `received` messages to this rank
-    /// have returned: the kernel delivers a message before it decides on the signal, so the
+    /// have returned. The kernel delivers a message before it decides on the signal, so the
     /// signal can come later than the message. Gives up after a second, which is longer than a
     /// supervisor is kept from a CPU: the count was overwritten, or the signal comes late.
     pub fn await_sent(&self, received: u64) {

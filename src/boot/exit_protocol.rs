@@ -2,7 +2,7 @@
 //!
 //! Used by [`super::exit_notice`]; the runtime carries the messages ([`ExitWire`]). Invariant: the
 //! decision that a rank holds only changes to one that prevails over it
-//! (`ExitDecision::prevails`), so all ranks that took part in all rounds hold the same one.
+//! (`ExitDecision::prevails`). So all ranks that took part in all rounds hold the same one.
 //!
 //! ```text
 //! rank r exits, or hears of an exit for the first time:

@@ -1,14 +1,14 @@
-//! Jobs that another launcher starts (mpiexec, mpirun, srun): the ranks find each other through
+//! Jobs that another launcher starts (mpiexec, mpirun, srun). The ranks find each other through
 //! the launcher's key-value space, and then have a supervisor of ours like any other job.
 //!
 //! Called by [`super::start`]. Invariant: the supervisor is not a child of any rank, since clients
-//! may wait for any child; it holds no descriptor of the client but standard error, and ends when
+//! may wait for any child. It holds no descriptor of the client but standard error, and ends when
 //! all ranks have exited.
 //!
-//! Rank 0 listens under a random name, publishes the name with the cookie of the job, and forks
-//! the supervisor, which takes over the listening socket. All ranks connect to it and receive
-//! the memory files. The launcher's service is released before that: the end of the job needs
-//! nothing of the launcher, since every rank exits with the agreed code and any launcher
+//! Rank 0 listens under a random name and publishes the name with the cookie of the job. It
+//! forks the supervisor, which takes over the listening socket. All ranks connect to it and
+//! receive the memory files. The launcher's service is released before that. The end of the job
+//! needs nothing of the launcher, since every rank exits with the agreed code and any launcher
 //! returns that.
 //!
 //! Which process detects an exit before the job has formed:
@@ -125,7 +125,7 @@ impl Listener {
         members: &[Option<Member>],
         options: &BootOptions,
     ) -> Result<(), BootError> {
-        // SAFETY: the child becomes the supervisor, which needs nothing that other threads of this
+        // SAFETY: the child becomes the supervisor. It needs nothing that other threads of this
         // process may hold except the allocator, which the C library keeps usable after a fork.
         match unsafe { sys::child::fork_detached() } {
             Err(e) => Err(BootError::system("cannot start the supervisor of the job", &e)),

@@ -24,7 +24,7 @@ use sys::front::{self, FrontProcess, FrontRole};
 use sys::process;
 use sys::python::PythonLock;
 
-/// Forks `size` ranks and returns in each of them. The calling process does not return: it exits
+/// Forks `size` ranks and returns in each of them. The calling process does not return. It exits
 /// with the exit code of the job, without the exit handlers of the program, which the ranks run.
 ///
 /// # Errors
@@ -59,8 +59,8 @@ pub(super) fn start(size: u32, options: &BootOptions) -> Result<Bootstrap, BootE
 /// Leaves the calling process as the front; returns in a new one, which has one thread.
 fn stand_behind() -> Result<(SignalSource, Option<PythonLock>), BootError> {
     let python = PythonLock::take();
-    // SAFETY: the C library keeps its allocator and streams usable after a fork, an interpreter is
-    // prepared for it, and the child needs no other lock.
+    // SAFETY: the C library keeps its allocator and streams usable after a fork, and an
+    // interpreter is prepared for it. The child needs no other lock.
     match unsafe { front::split() } {
         Err(e) => Err(BootError::system("cannot start the supervisor of the job", &e)),
         Ok(FrontRole::Front(process)) => serve(process),

@@ -17,9 +17,11 @@ use super::{
 use crate::env::SpawnControl;
 use crate::report;
 
-/// Makes this process part of a job: a rank of the launcher that started it, ours or another; or,
-/// with GASNET_PSHM_NODES, one of the ranks that it forks, while the calling process becomes their
-/// supervisor, or the front of it, and never returns; or else a job of one rank.
+/// Makes this process part of a job, in one of three modes:
+/// - It becomes a rank of the launcher that started it, ours or another.
+/// - With GASNET_PSHM_NODES, it returns in each of the ranks that it forks. The calling process
+///   becomes their supervisor, or the front of it, and never returns.
+/// - Else it becomes a job of one rank.
 ///
 /// Afterwards `process::exit::install` connects the exit of this process with that of the job.
 /// Called once per process.
@@ -94,8 +96,8 @@ fn spawn_control(options: &BootOptions) -> SpawnControl {
     }
 }
 
-/// What CNOS says of the number of ranks; 0 if the program has no CNOS, or if an ancestor of this
-/// process is the rank that it speaks of.
+/// What CNOS says of the number of ranks. Returns 0 if the program has no CNOS, or if an ancestor
+/// of this process is the rank that CNOS speaks of.
 fn cnos_size(options: &BootOptions) -> u32 {
     let Some(cnos) = options.linked.cnos else { return 0 };
     if !detect::is_new(cnos.service()) {
@@ -104,8 +106,8 @@ fn cnos_size(options: &BootOptions) -> u32 {
     cnos.rank_and_size().map_or(0, |(_, size)| size)
 }
 
-/// Whether PMI is part of the program and the library may choose it on its own: an MPI in the same
-/// program may use it too.
+/// Whether PMI is part of the program and the library may choose it on its own. An MPI in the same
+/// program may use PMI too.
 fn finds_pmi(options: &BootOptions) -> bool {
     let pmi = options.linked.pmi.filter(|p| detect::is_new(p.service()));
     pmi.is_some() && mpi_state::is_initialised().is_none()
@@ -118,8 +120,8 @@ impl BootOptions {
     }
 }
 
-/// Warns of a GASNET_PSHM_NODES that has no effect because a launcher's PMI or PMIx comes first,
-/// such as that which Open MPI offers to a process that initialised it without mpirun.
+/// Warns of a GASNET_PSHM_NODES that has no effect because a launcher's PMI or PMIx comes first.
+/// Open MPI, for example, offers one to a process that initialised it without mpirun.
 fn warn_of_ignored_fork(job: &Bootstrap, options: &BootOptions) {
     let wanted = options.fork_ranks;
     if job.placement.size() == 1 && wanted > 1 && !options.quiet {

@@ -1,8 +1,8 @@
 //! The launcher `gasnetrun` for one host: starts a program as the ranks of a job.
 //!
-//! Called by the program `gasnetrun`. Invariant: what distinguishes a rank (its CPUs, its
-//! addresses, its [`RankId`]) is set up in the new process, after the fork and before the
-//! program runs.
+//! Called by the program `gasnetrun`. Invariant: what distinguishes a rank is its CPUs, its
+//! addresses and its [`RankId`]. It is set up in the new process, after the fork and before
+//! the program runs.
 
 use super::control_message::{ControlHead, ControlKind};
 use super::debugger::{self, Debugger};

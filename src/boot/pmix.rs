@@ -7,7 +7,7 @@
 //! called at the exit of the process; mpirun requires the call.
 //!
 //! Calls that need other processes use the non-blocking form, which calls back on a thread of
-//! PMIx, so that the wait can end when one of the processes has exited.
+//! PMIx. So the wait can end when one of the processes has exited.
 
 use super::error::BootError;
 use super::key_value::{KeyValueSpace, LauncherRelease};

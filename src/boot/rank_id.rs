@@ -1,8 +1,8 @@
 //! What a supervisor hands to a process that is to become a rank, and the variable through which
 //! gasnetrun passes it to a program.
 //!
-//! Used by the supervisor and the ranks. Invariant: the variable is removed when it is read, so
-//! that a GASNet program which a rank starts is not a rank of the same job.
+//! Used by the supervisor and the ranks. Invariant: the variable is removed when it is read. So
+//! a GASNet program that a rank starts is not a rank of the same job.
 
 use super::error::BootError;
 use super::host_memory::HostMemory;

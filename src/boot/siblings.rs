@@ -4,7 +4,7 @@
 //! Used by `boot::pmi` and `boot::pmix` while they wait. Invariant: a surviving process detects
 //! the exit of any other; no particular process has to survive for that.
 //!
-//! Not every launcher ends a job when a process exits that has not used its service yet: srun
+//! Not every launcher ends a job when a process exits that has not used its service yet. srun
 //! does not if the process is killed, mpiexec does not if it exits. The others would wait
 //! forever, at a time when there is no supervisor. So each process that waits checks
 //! periodically that the daemon still has as many children as it was to start.

@@ -8,10 +8,10 @@
 //! of a process exits; the others stay where they are until `_exit`. Only the process that called
 //! `gasnet_init` acts; its forked children are not part of the job.
 //!
-//! [`exit`] decides the end of the job (the first failure wins), sends one message to the
-//! supervisor, flushes the C streams under an alarm, and ends the process with the agreed code.
-//! `boot::supervisor` notifies the other ranks. Without a supervisor the message goes to the
-//! other ranks, and the process ends when all leave ([`ExitNotice::agree`]).
+//! [`exit`] decides the end of the job (the first failure wins) and sends one message to the
+//! supervisor. Then it flushes the C streams under an alarm, and ends the process with the
+//! agreed code. `boot::supervisor` notifies the other ranks. Without a supervisor the message
+//! goes to the other ranks, and the process ends when all leave ([`ExitNotice::agree`]).
 
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::decision::ExitCause;
@@ -57,7 +57,7 @@ pub(super) fn notice() -> Option<&'static ExitNotice> {
     NOTICE.get().copied()
 }
 
-/// Connects the exit of this process with that of the job: from now on the end of one, however it
+/// Connects the exit of this process with that of the job. From now on the end of one, however it
 /// comes about, is the end of the other. `exit_timeout` is GASNET_EXITTIMEOUT in seconds. Called
 /// once, by `gasnet_init`.
 pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
@@ -321,7 +321,7 @@ fn release_launcher() {
 }
 
 /// Flushes the C streams and releases the launcher. If this interrupted `printf`, a stream may be
-/// inconsistent or locked by a thread that never unlocks it: then a fault or the alarm ends the
+/// inconsistent or locked by a thread that never unlocks it. Then a fault or the alarm ends the
 /// process, still with `code`.
 fn flush_streams(code: i32, us: u64) {
     CODE.store(code, Ordering::Release);

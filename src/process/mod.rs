@@ -14,7 +14,7 @@
 //! | which thread reports a fatal signal, the hook after it, where shared memory is mapped | [`signals`] |
 //! | what the threads of this rank wait for, and its statistics | [`JobReport`], a reference to the job |
 //!
-//! Invariants: a static is an atomic, or set once by `gasnet_init` or `gasnet_attach`; it is
+//! Invariants: a static is an atomic, or set once by `gasnet_init` or `gasnet_attach`. It is
 //! read without locks, since a signal handler may have interrupted any instruction. Code outside
 //! `capi` gets its job as an argument; these references serve handlers and the C library's exit.
 //!

@@ -1,10 +1,11 @@
 //! The signal handlers of the process that called `gasnet_init`: fatal signals and requests to
 //! end.
 //!
-//! Installed by `runtime::job`. Invariants: handlers neither allocate nor wait for a lock; a
-//! signal gets a handler only if it has its default action at `gasnet_init` and
-//! GASNET_NO_CATCH_SIGNAL does not name it; in children that the process forks later the
-//! default action is taken.
+//! Installed by `runtime::job`. Invariants:
+//! - Handlers neither allocate nor wait for a lock.
+//! - A signal gets a handler only if it has its default action at `gasnet_init` and
+//!   GASNET_NO_CATCH_SIGNAL does not name it.
+//! - In children that the process forks later the default action is taken.
 //!
 //! | signals | what happens |
 //! |---|---|
@@ -79,7 +80,7 @@ pub fn install(spared: impl Fn(Signal) -> bool) {
 }
 
 /// Records where the memory is mapped that the network shares, and how much memory this host has
-/// at most for that and for segments: a page that the system cannot provide is then reported as
+/// at most for that and for segments. A page that the system cannot provide is then reported as
 /// such.
 pub fn set_network(base: *const u8, bytes: usize, limit: u64) {
     MEMORY_LIMIT.store(limit, Ordering::Relaxed);

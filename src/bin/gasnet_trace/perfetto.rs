@@ -1,9 +1,9 @@
 //! `gasnet_trace perfetto`: a trace as a file for ui.perfetto.dev and chrome://tracing ("Trace
 //! Event Format", JSON).
 //!
-//! A rank is a process with a row per thread, an operation is a slice, an active message is an
+//! A rank is a process with a row per thread. An operation is a slice. An active message is an
 //! arrow from the call that sends it to its handler. The trace does not say which call belongs
-//! to which run of a handler: the n-th message from one rank to another with one handler is
+//! to which run of a handler. The n-th message from one rank to another with one handler is
 //! assumed to cause the n-th run. This holds unless messages overtake each other.
 
 use crate::lines::{self, TraceEvent};

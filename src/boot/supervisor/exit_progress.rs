@@ -12,11 +12,11 @@
 //! ```
 //!
 //! The grace period lets ranks finish that are about to. Then the order to exit is given in the
-//! control memory, where a rank that polls sees it; a message on the control socket interrupts
-//! one that does not. Ranks that still run after the timeout are killed. Two things extend the
-//! timeout in small steps, each up to a limit: a rank waits longer for a CPU than it has one; a
-//! program that a rank has started keeps it stopped, such as a debugger that prints its stack.
-//! The second extends it for that rank only.
+//! control memory, where a rank that polls sees it. A message on the control socket interrupts
+//! one that does not poll. Ranks that still run after the timeout are killed. Two things extend
+//! the timeout in small steps, each up to a limit. One is that a rank waits longer for a CPU
+//! than it has one. The other is that a program that a rank has started keeps it stopped, such
+//! as a debugger that prints its stack. The second extends it for that rank only.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;

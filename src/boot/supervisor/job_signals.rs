@@ -2,7 +2,7 @@
 //! report the end of a child.
 //!
 //! Owned by [`super::Supervisor`]. Invariants: the process has one thread, so a signal that is
-//! blocked here runs no handler and ends nothing; the ranks start with the signal mask and
+//! blocked here runs no handler and ends nothing. The ranks start with the signal mask and
 //! actions that the process had before.
 
 use crate::boot::error::BootError;

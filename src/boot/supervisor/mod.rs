@@ -3,7 +3,7 @@
 //!
 //! Used by `boot::launch` and `boot::fork` for ranks that it starts, by `boot::foreign` for
 //! ranks that connect. Invariants: [`Supervisor::watch`] returns only when every rank has
-//! exited or cannot be killed; it waits for processes, never for descriptors, which children of
+//! exited or cannot be killed. It waits for processes, never for descriptors, which children of
 //! ranks may keep open.
 //!
 //! | file | what it owns |

@@ -1,7 +1,7 @@
 //! How ranks ended, and what that decides about the job.
 //!
 //! Owned by [`super::Supervisor`]. Invariants: a rank that ends without having decided the end of
-//! the job causes that decision; one message names the rank that ends a job with a failure, unless
+//! the job causes that decision. One message names the rank that ends a job with a failure, unless
 //! the rank has printed it.
 
 use super::rank_process::{END_KNOWN, RankProcess};

@@ -2,7 +2,7 @@
 //! files.
 //!
 //! Owned by [`super::Supervisor`]. Invariants: a rank writes its files itself, so their content
-//! does not depend on the supervisor; the ranks that a debugger controls print where it does.
+//! does not depend on the supervisor. The ranks that a debugger controls print where it does.
 
 use super::prefix::PrefixedStream;
 use crate::boot::error::BootError;
