@@ -8,10 +8,12 @@
 //! let threads: bool = gasnet::env::MAX_THREADS.get();
 //! ```
 //!
-//! Neither does a default outside the range. Invariants: values are looked up when they are
-//! read, so that a client may call `setenv` before `gasnet_init`; an empty value counts as not
-//! set; an invalid value ends the job with a line that names the variable, the value and what
-//! is accepted.
+//! Neither does a default outside the range. Invariants:
+//! - Values are looked up when they are read, so that a client may call `setenv` before
+//!   `gasnet_init`.
+//! - An empty value counts as not set.
+//! - An invalid value ends the job with a line that names the variable, the value and what is
+//!   accepted.
 //!
 //! Imports run downwards: `unknown` -> `table` -> `variable` -> `kinds`, `environ`; then the
 //! leaves `letters`, `number`, `rank_variables`, `tree`, `upstream_names` and `words`.

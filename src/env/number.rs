@@ -25,7 +25,7 @@ pub fn format(value: i64, is_mem: bool) -> String {
 ///
 /// The text is an optional sign and decimal digits, possibly with a fraction, or hexadecimal
 /// ones after `0x`. If `mult` is not 0, a suffix B, K, M, G or T (or KB ...) may follow, in
-/// either case; a number without suffix counts units of `mult` bytes.
+/// either case. A number without suffix counts units of `mult` bytes.
 pub fn parse(text: &str, mult: u64) -> Option<i64> {
     let text = text.trim();
     let (negative, text) = match text.as_bytes().first()? {
@@ -93,8 +93,8 @@ pub fn parse_yes(text: &str) -> Option<bool> {
     }
 }
 
-/// The byte or the word of 64 bits that a text asks memory to be filled with: a number, or the
-/// bits of a quiet or a signalling NaN.
+/// The byte or the word of 64 bits that a text asks memory to be filled with. The text is a
+/// number, or names the bits of a quiet or a signalling NaN.
 pub fn parse_fill(text: &str) -> Option<u64> {
     match text.trim().to_ascii_uppercase().as_str() {
         "NAN" | "QNAN" => Some(0x7FFA_5A5A_5A5A_5A5A),

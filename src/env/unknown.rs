@@ -48,8 +48,9 @@ fn likeness(name: &str) -> Likeness {
     resembling(name).map_or(Likeness::None, Likeness::Misspelt)
 }
 
-/// The declared name that takes the fewest changes of a letter (insert, remove, replace, or swap
-/// with the next), at most a third of the letters after GASNET_.
+/// The declared name that takes the fewest changes of a letter, at most a third of the letters
+/// after GASNET_. A change is to insert, remove, or replace a letter, or to swap it with the
+/// next.
 fn resembling(name: &str) -> Option<&'static str> {
     let tail = |n: &str| n.trim_start_matches("GASNET_").len();
     all()

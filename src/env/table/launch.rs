@@ -10,9 +10,9 @@ variables! {
     PSHM_NODES: Integer(0..=MAX_RANKS) = 1;
 
     /// How ranks that gasnetrun did not start find each other: not at all, by
-    /// GASNET_PSHM_NODES, through the launcher's PMI or PMIx, or by functions that the program is
-    /// linked with (CNOS; PMI if PMI_FD is not set). The default is what the environment and the
-    /// program offer.
+    /// GASNET_PSHM_NODES, or through the launcher's PMI or PMIx. Or they use functions that the
+    /// program is linked with: CNOS, and PMI if PMI_FD is not set. The default is what the
+    /// environment and the program offer.
     SPAWN_CONTROL: OneOf<SpawnControl>(&[
         ("ALONE", SpawnControl::Alone),
         ("FORK", SpawnControl::Fork),

@@ -56,9 +56,9 @@ variables! {
     /// Number of 2 KiB chunks for requests and bounce buffers.
     PORTAL_SB_CHUNKS: Integer(2..=4096) = 2048;
 
-    /// Number of 2 KiB areas that hold Medium request payloads of 320 bytes and more (512 with
-    /// threads) until ranks of this host read them there. Must exceed the number of such ranks, or
-    /// be 0 for none.
+    /// Number of 2 KiB areas for Medium request payloads of 320 bytes and more (512 with threads).
+    /// An area holds a payload until a rank of this host reads it there. Must exceed the number of
+    /// such ranks, or be 0 for none.
     PORTAL_OUTBOX_AREAS: Integer(0..=4096) = 64;
 
     /// Number of 2 KiB chunks for replies.
