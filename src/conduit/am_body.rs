@@ -62,7 +62,7 @@ impl HeadWords {
         HeadWords { words: [const { MaybeUninit::uninit() }; _], len: 0 }
     }
 
-    /// Appends arguments, in place: words returned by value would be copied right after they
+    /// Appends arguments, in place. Words returned by value would be copied right after they
     /// were written, which stalls the copy (22 % of the row `medium_window` at 512 B).
     #[inline(always)]
     pub(super) fn push_args(&mut self, args: &[i32]) {
@@ -87,7 +87,7 @@ impl HeadWords {
     }
 }
 
-/// A body of at most so many words. They stay in registers: through memory, there and back, they
+/// A body of at most so many words. They stay in registers. Through memory, there and back, they
 /// would cost 56 instructions and 8 % of the time of a Short with 8 arguments (row `short-8`).
 #[inline(always)]
 pub(super) fn inline_body(form: AmForm, address: u64, m: &Outgoing<'_>) -> InlineBody {

@@ -2,7 +2,7 @@
 //! payload, the message that their handler gets.
 //!
 //! Used by `request_recv` and `reply_recv`. Invariant: an address or length that a message names
-//! is checked against its buffer, our segment or its sender's library memory before it is used; a
+//! is checked against its buffer, our segment or its sender's library memory before it is used. A
 //! message that fails ends the job.
 
 use super::am_body::{ADDRESS, args_bytes};
@@ -18,7 +18,7 @@ use core::ptr;
 use sys::peer::Peer;
 
 impl<P: Portals> Conduit<P> {
-    /// A message has arrived with this body, in its event or in a buffer: prefetches its payload,
+    /// A message has arrived with this body, in its event or in a buffer. Prefetches its payload,
     /// if a handler will read that where it is.
     #[inline(always)]
     pub(super) fn prefetch_payload(&self, am: &AmHeader, body: Body<'_>, in_event: bool) {

@@ -19,12 +19,12 @@
 //!            its chunk
 //! ```
 //!
-//! An event at the sender exists only where something must report its departure: the data of a
-//! Long, and a reply that leaves a RplSB chunk. The reply to a request reports the departure of
-//! the request, and a reply without arguments is all header.
+//! An event at the sender exists only where something must report its departure. These are the
+//! data of a Long, and a reply that leaves a RplSB chunk. The reply to a request reports the
+//! departure of the request, and a reply without arguments is all header.
 //!
-//! Up to 32 bytes of arguments and payload travel in the event, if the network can do that: to
-//! ReqHdr or, for a reply, to a chunk that the header names.
+//! Up to 32 bytes of arguments and payload travel in the event, if the network can do that.
+//! They go to ReqHdr or, for a reply, to a chunk that the header names.
 
 use super::am_body::{HeadWords, has_address, has_payload, inline_body};
 use super::hold::Hold;
@@ -55,8 +55,8 @@ impl<P: Portals> Conduit<P> {
         self.config.max_transfer
     }
 
-    /// Sends a message with its body in its event; false, and nothing done, if it has no body, one
-    /// that does not fit, or the network cannot.
+    /// Sends a message with its body in its event. Returns false, with nothing done, if the
+    /// message has no body, one that does not fit, or the network cannot.
     #[inline(always)]
     pub(super) fn send_inline(
         &self,

@@ -1,5 +1,5 @@
-//! Active messages that have arrived and whose handlers have not run: for lack of their data, of
-//! space in the receive buffers, or because this thread is inside a handler.
+//! Active messages that have arrived and whose handlers have not run. They lack their data, or
+//! space in the receive buffers, or this thread is inside a handler.
 //!
 //! Requests are kept and run by `request_recv`, replies by `reply_recv`. Invariant: a request
 //! keeps its receive buffer, or a copy of its body; a reply keeps its chunk of ReqSB.

@@ -1,7 +1,7 @@
-//! The parameters of the conduit, from the environment, and what follows from them: how much
-//! memory peers must reach and how long the event queues are.
+//! The parameters of the conduit, from the environment, and what follows from them. That is
+//! how much memory peers must reach, and how long the event queues are.
 //!
-//! Made by `runtime::job` before the Portals interface is opened, whose size they determine; read
+//! Made by `runtime::job` before the Portals interface is opened, whose size they determine. Read
 //! by every file of the conduit. Invariant: all processes of a job compute the same
 //! parameters, since what one may send is what the other has space for.
 
@@ -197,9 +197,9 @@ impl Config {
         self.threads > 1
     }
 
-    /// Buffers beyond those that the credits fill: one whose last message a handler is busy with,
-    /// and in a process with threads another, so that one slow handler does not stop the rest, if
-    /// GASNET_PORTAL_AMRECV_SPACE has space for it.
+    /// Buffers beyond those that the credits fill. One replaces the buffer whose last message a
+    /// handler is busy with. A process with threads has another, so that one slow handler does
+    /// not stop the rest, if GASNET_PORTAL_AMRECV_SPACE has space for it.
     fn spare_buffers(&self) -> u64 {
         if self.par() { 2 } else { 1 }
     }

@@ -2,7 +2,7 @@
 //!
 //! Written by the file that takes the resource, compared by the file that receives the event.
 //! Invariant: an event that a peer has damaged ends no hold but one of its own kind or
-//! operation, and ends it once; what it may return twice is refused.
+//! operation, and ends it once. What it may return twice is refused.
 
 /// What ends the hold of a resource. Never a number below 2^31, never [`u32::MAX`]: the list of
 /// free numbers keeps it where a free number has its link.

@@ -8,9 +8,9 @@
 //! request, and exactly one returns its credits.
 //!
 //! If the sender still has credits for a request of maximum size after it has sent one, that
-//! request is marked `AmHeader::may_wait`: its implicit reply may be batched. The receiver then
-//! collects such replies to one requester in a batch, which leaves as one message, whose arguments
-//! name the further chunks. The batch leaves when
+//! request is marked `AmHeader::may_wait`. Its implicit reply may then be batched. The receiver
+//! then collects such replies to one requester in a batch, which leaves as one message, whose
+//! arguments name the further chunks. The batch leaves when
 //!
 //! - it is full,
 //! - a reply to another rank starts the next batch,
@@ -18,7 +18,7 @@
 //! - [`PATIENCE`] polls have passed.
 //!
 //! No rank waits for a batched reply. Credits: when the last request was sent that may wait,
-//! those of a request of maximum size were left, and no CREDIT_REVOKE takes them; so a rank that
+//! those of a request of maximum size were left, and no CREDIT_REVOKE takes them. So a rank that
 //! is short has an unanswered request that may not wait. Chunks: requests may wait only where all
 //! batches of the job can hold at most half of them ([`ImplicitReplies::may_wait`]). No batch
 //! leaves while a handler runs, which `outbox` relies on.

@@ -21,10 +21,10 @@
 //! | 63:32 | extent (50:32), credit field (63:51) | long id | word 1 |
 //!
 //! The chunk is the sender's; of a reply whose body travels in its event it is the requester's.
-//! The extent, of 44 bits whose lower 25 are in the match bits, is the length of the payload, with
-//! its destination if the payload travels in the event ([`AmHeader::landing`]), with its offset if
-//! it stays in the sender's outbox ([`AmHeader::stashed`]). All other addresses have 64 bits and
-//! are the last word of the body (`am_body`).
+//! The extent has 44 bits, whose lower 25 are in the match bits. It is the length of the payload.
+//! If the payload travels in the event, it also has the destination ([`AmHeader::landing`]). If
+//! the payload stays in the sender's outbox, it also has the offset ([`AmHeader::stashed`]). All
+//! other addresses have 64 bits and are the last word of the body (`am_body`).
 
 use super::credits::policy::CreditField;
 use super::portals::InlineBody;
@@ -194,8 +194,9 @@ pub(super) struct AmHeader {
     pub(super) handler: u8,
     /// Arguments, at most 16.
     pub(super) numargs: u8,
-    /// Number of the sender's chunk in its ReqSB (a request) or RplSB (a reply); of a reply whose
-    /// body travels in its event, of the receiver's chunk in its ReqSB. At most [`MOST_CHUNKS`].
+    /// Number of the sender's chunk in its ReqSB (a request) or RplSB (a reply). Of a reply whose
+    /// body travels in its event, the number of the receiver's chunk in its ReqSB. At most
+    /// [`MOST_CHUNKS`].
     pub(super) chunk: u32,
     /// Rank of the sender.
     pub(super) source: JobRank,

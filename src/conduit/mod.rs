@@ -55,8 +55,8 @@
 //! served only after reserving all that a handler's reply may need. SAFE_EQ may be served at
 //! any time: its events only give resources back. A thread waits with SAFE polls for what its own
 //! events give back (tickets, temporary descriptors, departure of data). It waits with full polls
-//! for what replies give back (credits, ReqSB chunks), since peers that wait for us in the same
-//! state must get our replies. Handlers never nest on a thread and run with no lock held; any
+//! for what replies give back (credits, ReqSB chunks). The reason: peers that wait for us in the
+//! same state must get our replies. Handlers never nest on a thread and run with no lock held; any
 //! thread may run any of them.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 

@@ -21,12 +21,12 @@
 //!
 //! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but
 //! a handler may read on after it has replied. Where one thread calls, an area is therefore free
-//! when the *next* reply of the same process has arrived: that process runs one handler at a time,
+//! when the *next* reply of the same process has arrived. That process runs one handler at a time,
 //! and has sent that reply after the handler. This needs replies in the order in which they were
 //! sent, so it is done when they come off the queue. Where several threads call, an area is free
-//! with its chunk, and the header asks the receiver to copy the payload before the handler runs.
-//! A process whose own handlers run in parallel copies in any case. A process that dies leaves
-//! its areas as they are.
+//! with its chunk, and the header asks the receiver to copy the payload before the handler runs. A
+//! process whose own handlers run in parallel copies in any case. A process that dies leaves its
+//! areas as they are.
 
 use super::config::Config;
 use super::hold::Hold;
@@ -149,8 +149,8 @@ impl Outbox {
         self.of_chunk[chunk as usize].store(area as u32, Ordering::Relaxed);
     }
 
-    /// A reply of process `source` to the request with this chunk has been taken off the queue;
-    /// the order of calls is that of the replies.
+    /// A reply of process `source` to the request with this chunk has been taken off the queue.
+    /// The order of calls is that of the replies.
     #[inline(always)]
     pub(super) fn reply_arrived(&self, source: JobRank, chunk: u32) {
         if self.taken.load(Ordering::Relaxed) != 0 {

@@ -8,7 +8,7 @@ use sys::cache;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Of a longer payload only the first cache line is prefetched: the processor itself prefetches
+/// Of a longer payload only the first cache line is prefetched. The processor itself prefetches
 /// what is read in order, and its queue of outstanding prefetches is short.
 const MOST: usize = 512;
 

@@ -4,7 +4,7 @@
 //! Called by the extended layer through `JobConduit`. The source is the segment itself
 //! (RARSRC), a bounce buffer (a ReqSB chunk) or a temporary descriptor (TMPMD). Invariant: a
 //! put acquires its chunk or descriptor first and its send ticket last, and waits with SAFE
-//! polls only; it never waits for a chunk.
+//! polls only. It never waits for a chunk.
 
 use super::hold::Hold;
 use super::match_bits::{MessageKind, RmaBits};
@@ -73,8 +73,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Puts one piece to an offset in the segment of a rank; true if the event that its source
-    /// may be reused is still to come.
+    /// Puts one piece to an offset in the segment of a rank. Returns true if the event that
+    /// its source may be reused is still to come.
     #[inline]
     fn put_fragment<U: Upcall>(
         &self,

@@ -3,8 +3,9 @@
 //! Used by the files that put, get, send and receive. RAR is the target of puts and gets of
 //! peers. It has no event queue, so a delivery writes nothing but the data. RARAM takes the
 //! data of request Longs, with events on AM_EQ. RARSRC takes those of reply Longs, with events
-//! on SAFE_EQ, and is the local side of our own puts, gets and Longs whose local memory lies
-//! in the segment. Invariant: offsets of peers are checked here before they become addresses.
+//! on SAFE_EQ. It is also the local side of our own puts, gets and Longs whose local memory
+//! lies in the segment. Invariant: offsets of peers are checked here before they become
+//! addresses.
 
 use super::match_bits::{IGNORE, TargetMd};
 use super::portals::{EntryPosition, MdFlags, MdPart, MdSpec, Portals, PortalsError};

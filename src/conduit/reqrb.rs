@@ -22,11 +22,11 @@
 //!
 //! `slack` = F - (T - M) stays at zero or above. A message that was delivered but not yet taken
 //! lowers F and the credits of its sender alike. Starting a handler lowers M, since it may reply
-//! at any moment, which gives the credits back; so it is started only while `slack` stays at zero
+//! at any moment, which gives the credits back. So it is started only while `slack` stays at zero
 //! or above. A message that must wait is copied out (by `request_recv`). So it does not keep its
 //! own buffer from being refreshed, which raises F again. A request to ReqHdr uses credits and no
-//! space, so it changes none of these. With one thread and one buffer more than the credits fill
-//! nothing waits, except behind a peer that was stopped in the middle of a delivery.
+//! space, so it changes none of these. With one thread and one buffer more than the credits fill,
+//! nothing waits. The exception is behind a peer that was stopped in the middle of a delivery.
 
 use super::CHUNK;
 use super::config::Config;
@@ -189,8 +189,8 @@ impl<P: Portals> ReqRb<P> {
 
     /// The event of a message of `len` bytes at `offset` of buffer `i` has been taken. The
     /// message holds the buffer until [`ReqRb::release`]. Returns its body, if it can be there and
-    /// no other message was, and whether its handler may be started at once; its `credits` then
-    /// count as given back.
+    /// no other message was. Also returns whether its handler may be started at once; its
+    /// `credits` then count as given back.
     #[inline(always)]
     pub(super) fn arrived(
         &self,

@@ -2,7 +2,7 @@
 //! needs.
 //!
 //! Called by `poll`. AM_EQ is polled only after a [`ReplyKit`] is reserved: what any reply may
-//! need. The thread that takes events off the queue holds the kit of the next request; a handler
+//! need. The thread that takes events off the queue holds the kit of the next request. A handler
 //! takes it over, and what its reply leaves goes back. Invariant: handlers run with no lock held
 //! and never inside another handler of the same thread.
 //!
@@ -238,7 +238,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// The header of a request has arrived whose body is in a receive buffer, which it holds from
-    /// now on: both, and whether its handler may be started at once.
+    /// now on. Returns both, and whether its handler may be started at once.
     #[inline(always)]
     fn request_in_buffer(&self, buffer: u32, e: &MdEvent) -> (AmHeader, Body<'_>, bool) {
         let am = self.request_arrived(e.match_bits, e.hdr_data);
@@ -282,8 +282,8 @@ impl<P: Portals> Conduit<P> {
         am
     }
 
-    /// A request has arrived in a buffer whose data may not be here yet, or that may not be
-    /// started (not `start`): it waits, or runs.
+    /// A request has arrived in a buffer. It waits if its data may not be here yet, or if
+    /// it may not be started (not `start`). Else it runs.
     #[inline(never)]
     fn arrived_in_part<U: Upcall>(
         &self,

@@ -32,8 +32,8 @@ struct ReservedSend {
 impl<P: Portals> Conduit<P> {
     /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never
     /// from inside a handler.
-    // What goes out of line takes a copy of the message, so that the message itself is never put
-    // together in memory: 0.94 of row `one_way_request`.
+    /// What goes out of line takes a copy of the message. So the message itself is never put
+    /// together in memory: 0.94 of row `one_way_request`.
     #[inline(always)]
     pub fn request<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
@@ -116,7 +116,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Waits for the credits of a request: its credit field. A packed Long that still has too few
-    /// goes as two messages if that needs fewer; then it has been sent, and there is no field.
+    /// goes as two messages if that needs fewer. Then it has been sent, and there is no field.
     #[cold]
     #[inline(never)]
     fn wait_for_credits<U: Upcall>(

@@ -153,7 +153,7 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// The last event of a fragment of a put or get: gives back what it is held for by `hold`, a
+    /// The last event of a fragment of a put or get. Gives back what it is held for by `hold`, a
     /// chunk after `finish` with it. False if this is not awaited.
     #[inline]
     fn rma_ended<U: Upcall>(

@@ -4,7 +4,7 @@
 //! Opened by `network`, used through [`NetworkCollective`]. Invariant: a rank is at most one
 //! exchange ahead of another, so two landing buffers that take turns suffice.
 //!
-//! Bruck's algorithm (Bruck, Ho, Kipnis, Upfal, Weathersby 1997): in round k a rank puts the
+//! Bruck's algorithm (Bruck, Ho, Kipnis, Upfal, Weathersby 1997). In round k a rank puts the
 //! blocks that it has, at most 2^k, to the rank 2^k below it, behind those that the target has.
 //! After log2 N rounds each rank has the blocks of all, its own first. Without bytes it is a
 //! dissemination barrier. The data of a round and its arrival are one message.

@@ -21,8 +21,8 @@ pub(super) struct ParLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is only reached through a `ParGuard`, and `held` lets one exist at a time:
-// with `par` by an atomic exchange, without it because only one thread calls.
+// SAFETY: the value is only reached through a `ParGuard`, and `held` lets one exist at a time.
+// With `par` it does so by an atomic exchange, without it because only one thread calls.
 unsafe impl<T: Send> Sync for ParLock<T> {}
 
 /// Holds a [`ParLock`].

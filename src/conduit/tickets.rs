@@ -3,7 +3,7 @@
 //! Used by the files that send, and by `safe`, which gives them back. A put or get holds a ticket
 //! from its start to its ACK or REPLY event. The data of a Long, and a reply that leaves a chunk,
 //! hold one to their SEND event. Invariant: a ticket is the last thing that a sender takes, and
-//! its holder waits for nothing more; so tickets always come back, through events of SAFE_EQ
+//! its holder waits for nothing more. So tickets always come back, through events of SAFE_EQ
 //! alone.
 
 use super::primitive::{AtomicU32, Ordering};

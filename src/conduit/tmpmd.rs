@@ -1,11 +1,12 @@
 //! TMPMD: temporary descriptors over local memory that lies outside the segment and is too large
-//! to bounce: the source of a put or of the data of a Long, the destination of a get.
+//! to bounce. Such memory is the source of a put or of the data of a Long, or the destination of
+//! a get.
 //!
 //! At most `GASNET_PORTAL_NUM_TMPMD` exist at once. A slot is taken before its descriptor is bound
 //! and is free again when the descriptor is unlinked. Invariant: the last holder unlinks the
 //! descriptor. Its holders are its owner, until the Portals call has returned, and each of its
-//! events. So an event of an old descriptor is never taken for one of a new one in the same slot,
-//! and Portals never finds it in use.
+//! events. So an event of an old descriptor is never taken for one of a new one in the same slot.
+//! Portals never finds the descriptor in use.
 
 use super::hold::Hold;
 use super::portals::{MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError};

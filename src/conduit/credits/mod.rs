@@ -1,4 +1,4 @@
-//! Flow control of requests: a credit is the right to 256 bytes of a peer's request receive
+//! Flow control of requests. A credit is the right to 256 bytes of a peer's request receive
 //! buffers and one slot of its AM event queue.
 //!
 //! Used by the files that send and receive active messages, and by `system_messages`. A

@@ -2,17 +2,17 @@
 //! re-distribution" of the portals-conduit README, free of I/O. `docs/internals/credits.md` says
 //! where that text is unclear and what is done here.
 //!
-//! Called by `Credits` and by the simulator `credit-sim`. Invariant, for each pair: what
-//! X has lent to Y is what Y may send X, plus what is under way from one to the other (granted in
-//! a reply, or given back in a CREDIT_RETURN). What X has lent to all and what is in its bank
-//! make a constant sum.
+//! Called by `Credits` and by the simulator `credit-sim`. Invariant, for each pair: what X has
+//! lent to Y is what Y may send X, plus what is under way from one to the other. Under way is
+//! what was granted in a reply, or given back in a CREDIT_RETURN. What X has lent to all and what
+//! is in its bank make a constant sum.
 //!
-//! A process is at once a *lender* (its receive buffers, lent to each peer as `Loan` credits, the
-//! rest in its [`CreditBank`]) and a *borrower* (the `Send` credits that each peer has lent to
-//! it). What happens to a process is a call of [`CreditPolicy`]; what it must send is what the
-//! call returns. A [`CreditStore`] keeps the state of peers: the conduit has an array, the
-//! simulator only records that differ from the initial one. So the state of a peer is brought up
-//! to the present epoch when it is used, never that of all peers at once.
+//! A process is a *lender* and a *borrower* at once. It lends its receive buffers, to each peer
+//! as `Loan` credits; the rest is in its [`CreditBank`]. It borrows the `Send` credits that each
+//! peer has lent to it. What happens to a process is a call of [`CreditPolicy`]; what it must
+//! send is what the call returns. A [`CreditStore`] keeps the state of peers: the conduit has an
+//! array, the simulator only records that differ from the initial one. So the state of a peer is
+//! brought up to the present epoch when it is used, never that of all peers at once.
 
 use crate::rank::JobRank;
 use sys::hint::cold_path;
@@ -152,9 +152,10 @@ impl PeerCredits {
         self.send_revoked = decayed(self.send_revoked, 1);
     }
 
-    /// Credits that may go back to the peer: none if we lacked some in this or the last of its
-    /// epochs, and none that we used lately. `min` stay in addition to those in use, which may
-    /// all be those of requests whose implicit replies wait because we had as many left.
+    /// Credits that may go back to the peer. None may if we lacked some in this or the last of
+    /// its epochs. Credits that we used lately are not among them. `min` stay in addition to
+    /// those in use, which may all be those of requests whose implicit replies wait because we
+    /// had as many left.
     fn spare(&self, min: u16) -> u16 {
         if self.send_stalls != 0 || self.flags & STALLED_LAST != 0 {
             return 0;
@@ -240,8 +241,8 @@ pub trait CreditStore {
     fn bank<R>(&self, f: impl FnOnce(&mut CreditBank) -> R) -> R;
     /// Notes whether a peer holds more than the least that every peer keeps.
     fn note_spare(&self, rank: JobRank, spare: bool);
-    /// The first peer after this one, in the order of ranks and round the end, that holds more
-    /// than the least; the peer itself if there is no other.
+    /// The first peer after this one that holds more than the least, in the order of ranks and
+    /// round the end. The peer itself if there is no other.
     fn next_spare(&self, after: JobRank) -> Option<JobRank>;
     /// The epochs that have ended.
     fn epoch(&self) -> u32;
@@ -312,8 +313,8 @@ pub struct CreditPolicy<S> {
 }
 
 impl<S: CreditStore> CreditPolicy<S> {
-    /// Takes `n` credits for a request to this peer, or none: whether the request says that an
-    /// epoch of ours has ended, and how many credits are left.
+    /// Takes `n` credits for a request to this peer, or none. Returns whether the request says
+    /// that an epoch of ours has ended, and how many credits are left.
     #[inline(always)]
     pub fn take(&self, rank: JobRank, n: u16) -> Option<(bool, u16)> {
         let epoch = self.store.epoch();
@@ -348,8 +349,9 @@ impl<S: CreditStore> CreditPolicy<S> {
     }
 
     /// The credit field of the reply to a request of this peer that carried `field`, and whether
-    /// the peer requested more while the bank is low: [`CreditPolicy::scavenge`] then, when the
-    /// reply has left.
+    /// the peer requested more while the bank is low. If so, the caller calls
+    /// [`CreditPolicy::scavenge`] when the reply has left. [`CreditPolicy::scavenge`] then, when
+    /// the reply has left.
     #[inline(always)]
     pub fn reply_field(&self, rank: JobRank, field: CreditField) -> (CreditField, bool) {
         let epoch = self.store.epoch();
@@ -437,12 +439,16 @@ impl<S: CreditStore> CreditPolicy<S> {
         });
     }
 
-    /// The bank is low: picks the peers that may have credits to spare, and has `revoke` send
+    /// The bank is low. Picks the peers that may have credits to spare, and has `revoke` send
     /// each of them a CREDIT_REVOKE with the flag that an epoch has ended.
     ///
-    /// Skipped are peers with the least that every peer keeps, with an unanswered CREDIT_REVOKE,
-    /// without anything to spare when last asked in this epoch, or asking for more themselves
-    /// lately. The search goes once round at most and goes on, the next time, where it left off.
+    /// A peer is skipped in each of these cases:
+    /// - It has the least that every peer keeps.
+    /// - It has an unanswered CREDIT_REVOKE.
+    /// - It had nothing to spare when last asked in this epoch.
+    /// - It has requested more itself lately.
+    ///
+    /// The search goes once round at most and goes on, the next time, where it left off.
     #[cold]
     pub fn scavenge(&self, mut revoke: impl FnMut(JobRank, bool)) {
         let epoch = self.store.epoch();

@@ -43,8 +43,8 @@ const TABLE_1024: [Row; 10] = [
 ];
 
 /// What a process of a job of this size gives to each process and keeps in its bank at first,
-/// where the environment does not say: interpolated between the rows of the table for this chunk,
-/// the difference truncated towards zero.
+/// where the environment does not say. It is interpolated between the rows of the table for this
+/// chunk, the difference truncated towards zero.
 pub fn initial(nodes: u64, chunk: usize) -> (u64, u64) {
     let table: &[Row] = if chunk > 1024 { &TABLE_2048 } else { &TABLE_1024 };
     let last = table[table.len() - 1];
@@ -123,14 +123,14 @@ impl CreditDemand {
         (self.buffer_chunks * self.chunk) as u64
     }
 
-    /// Credits that one buffer is good for: it goes out of use when less than a chunk is left, so
+    /// Credits that one buffer is good for. It goes out of use when less than a chunk is left, so
     /// its last chunk does not count.
     pub fn credits_per_buffer(&self) -> u64 {
         (self.buffer_bytes() - self.chunk as u64) / CREDIT_BYTES as u64
     }
 
-    /// Decides: the credits of all and of the bank make a number of buffers, rounded up, and what
-    /// the rounding gains goes to the bank unless its size is said.
+    /// Decides: the credits of all and of the bank make a number of buffers, rounded up. What the
+    /// rounding gains goes to the bank unless its size is said.
     ///
     /// # Errors
     /// If `space` is too small for `each`, or for the least that each process must have.

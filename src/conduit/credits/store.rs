@@ -79,7 +79,7 @@ impl CreditTable {
     }
 
     /// Credits that this peer has lent to us, if no thread is changing its record. For signal
-    /// handlers, which may have interrupted such a change: with one thread nothing says so, and
+    /// handlers, which may have interrupted such a change. With one thread nothing says so, and
     /// the number is the one before or after the change. It is 16 bits, read in one access; the
     /// whole record might be half changed, so no more of it is read.
     pub(super) fn lent_by(&self, rank: JobRank) -> Option<u16> {

@@ -249,7 +249,7 @@ enum Wire {
     CreditReturn(CreditReturn),
 }
 
-/// Processes that send as they like over a network that delivers in any order; after each step
+/// Processes that send as they like over a network that delivers in any order. After each step
 /// what X has lent to Y must be what Y may send X and what is under way.
 fn any_order(seed: u64, ranks: usize, limits: CreditLimits, each: u16, bank: u32) -> u64 {
     let mut dice = seed | 1;

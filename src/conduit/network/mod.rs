@@ -127,7 +127,7 @@ impl OpenInterface {
         }
     }
 
-    /// The addresses of all processes, by rank, where the network's own launcher has set them; all
+    /// The addresses of all processes, by rank, where the network's own launcher has set them. All
     /// processes have opened their interfaces, unless the job was started `by_system`.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Headers and bodies of active messages that no library sends: what they lead to lies in the
+//! Headers and bodies of active messages that no library sends. What they lead to lies in the
 //! body, in our segment, or in the library memory of the sender.
 
 use super::*;

@@ -3,10 +3,10 @@
 //!
 //! Messages match in the order in which they were sent. After that the steps of each (its
 //! bytes arrive, its END event is posted, its ACK and SEND events return) happen at times that
-//! a seeded generator chooses, so that those of different messages overtake each other. Only
-//! an UNLINK event waits for the END events of its descriptor. At odd seeds REPLY events have
-//! no match bits, which the specification does not permit, but some libraries do. Such
-//! processes have a [`Direct`] path to each other, which only puts bytes into events.
+//! a seeded generator chooses. So those of different messages overtake each other. Only an
+//! UNLINK event waits for the END events of its descriptor. At odd seeds REPLY events have no
+//! match bits, which the specification does not permit, but some libraries do. Such processes
+//! have a [`Direct`] path to each other, which only puts bytes into events.
 
 use crate::conduit::portals::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, Portals,

@@ -119,8 +119,8 @@ fn events_of_a_poll() {
     }
 }
 
-/// A request that had to wait, for credits or for a chunk, serves all that has arrived meanwhile,
-/// not only as much as one poll serves.
+/// A request that had to wait, for credits or for a chunk, serves all that has arrived meanwhile.
+/// It does not stop at what one poll serves.
 #[test]
 fn a_wait_takes_in_what_has_come() {
     for (credits, chunks) in [(8, 16), (16, 8)] {

@@ -25,8 +25,8 @@ fn long<P: Portals>(world: &World<P>, node: u32, src: *const u8) -> Outgoing<'st
     Outgoing::long_async(200, &[1, 2], payload, to, dest.addr())
 }
 
-/// A request Long is two puts, data and header, and so is its reply: whichever of the four is
-/// late, no handler runs before both halves of its Long are there, and each runs once.
+/// A request Long is two puts, data and header, and so is its reply. Whichever of the four is
+/// late, no handler runs before both halves of its Long are there. Each handler runs once.
 #[test]
 fn either_half_may_be_late() {
     for par in [false, true] {

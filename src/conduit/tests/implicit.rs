@@ -288,9 +288,9 @@ fn nobody_runs_short_by_what_is_kept() {
     }
 }
 
-/// Threads of several processes send requests with and without replies to all, as they like: all
-/// chunks and credits come back ([`World::run`]), every message arrives, and without
-/// CREDIT_REVOKEs there are no others.
+/// Threads of several processes send requests with and without replies to all, as they like. All
+/// chunks and credits come back ([`World::run`]), and every message arrives. Without
+/// CREDIT_REVOKEs there are no other messages.
 fn threads<P: Portals>(world: &World<P>, seed: u64) {
     let n = world.ranks.len();
     let turns = 300;
@@ -362,8 +362,8 @@ fn a_thread_each() {
     threads_over_all(3, 1, false);
 }
 
-/// What no library of ours sends ends the job: fewer bytes than arguments, a chunk that begins
-/// nowhere, one that is not there or not held for this reply.
+/// What no library of ours sends ends the job. The cases are fewer bytes than arguments, a
+/// chunk that begins nowhere, and one that is not there or not held for this reply.
 #[test]
 fn what_makes_no_sense_is_fatal() {
     for case in 0..6 {

@@ -142,8 +142,8 @@ fn what_fits_an_event_goes_there() {
     }
 }
 
-/// The payload of a Long that does not fit is put to its place, by a plain copy or through
-/// Portals; its arguments and its destination still may fit.
+/// The payload of a Long that does not fit is put to its destination, by a plain copy or
+/// through Portals. Its arguments and its destination address may still fit.
 #[test]
 fn the_arguments_of_a_longer_long() {
     let world = world(1);
@@ -165,8 +165,8 @@ fn the_arguments_of_a_longer_long() {
 
 #[test]
 fn all_shapes_come_whole_by_every_way() {
-    // Where nothing may be used that is beyond the standard; over a network that refuses, and one
-    // that says what travels in events as of any other event.
+    // Where nothing may be used that is beyond the standard. Also over a network that refuses,
+    // and over one that says what travels in events as of any other event.
     let config = Config { at_once: false, ..usual(tiny(2, 1)) };
     shapes(&World::open(emulation(2, &config), &config), |_, _, _| None);
     for seed in [0, 1] {

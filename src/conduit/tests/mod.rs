@@ -1,7 +1,7 @@
 //! The conduit under test: several processes of a job in one process, over the fake network and
-//! over the emulation, with limits so small that everything runs out all the time.
-//! Each process is a [`Rank`] with a segment on the heap; its client threads are threads of the
-//! test. Every test runs under a watchdog that ends the test program with the state of all ranks.
+//! over the emulation. The limits are so small that everything runs out all the time. Each
+//! process is a [`Rank`] with a segment on the heap; its client threads are threads of the test.
+//! Every test runs under a watchdog that ends the test program with the state of all ranks.
 
 mod bodies;
 pub(super) mod fake;
@@ -183,8 +183,9 @@ impl<P: Portals> World<P> {
         World::open_with(portals, &[config], SEGMENT, 0)
     }
 
-    /// The same with segments of so many bytes, which begin `earlier` bytes before their memory;
-    /// the ranks take the configurations in turn, of which the first says how many threads call.
+    /// The same with segments of so many bytes, which begin `earlier` bytes before their memory.
+    /// The ranks take the configurations in turn; the first configuration says how many threads
+    /// call.
     fn open_with(portals: Vec<P>, configs: &[&Config], bytes: usize, earlier: usize) -> World<P> {
         let peers: Vec<PortalsId> = portals.iter().map(Portals::id).collect();
         let ranks: Vec<Rank<P>> = portals
@@ -277,8 +278,9 @@ impl<P: Portals> World<P> {
         self.serve_until(up, || self.arrived.load(Ordering::Acquire) >= all);
     }
 
-    /// Whether all resources of all ranks are back where they belong, for clients that run at
-    /// the same time and have looked ([`Up::look_whether_quiet`]) since they last sent.
+    /// Whether all resources of all ranks are back where they belong. This is for clients
+    /// that run at the same time and have looked ([`Up::look_whether_quiet`]) since they last
+    /// sent.
     fn all_are_quiet(&self, up: Up<'_, P>) -> bool {
         up.look_whether_quiet();
         self.ranks.iter().all(|r| *r.quiet.lock().unwrap())
@@ -404,8 +406,8 @@ fn run_case(test: &str, case: usize) -> (Option<i32>, String) {
     run_alone(test, &[("GASNET_TEST_CASE", &case.to_string())])
 }
 
-/// Sends rank 1 a message with this header, whose body, if any, travels in its event: requests to
-/// ReqHdr, replies to the chunk that the header names.
+/// Sends rank 1 a message with this header, whose body, if any, travels in its event. Requests go
+/// to ReqHdr, replies to the chunk that the header names.
 fn send_header(
     c: &Conduit<Emulation>,
     am: &match_bits::AmHeader,

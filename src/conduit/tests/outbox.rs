@@ -185,8 +185,8 @@ fn only_the_next_reply_of_the_same_process_frees_an_area() {
     no_errors(&world);
 }
 
-/// Where several threads call, an area is free with its chunk; and replies of handlers that sent
-/// none, many in one message, free those of all that they name.
+/// Where several threads call, an area is free with its chunk. Replies of handlers that sent
+/// none, many in one message, free the areas of all requests that they name.
 #[test]
 fn what_frees_areas_at_once() {
     for (threads, handler) in
@@ -230,7 +230,7 @@ fn no_reply_leaves_inside_a_handler() {
     no_errors(&world);
 }
 
-/// A header that names a payload where none can be ends the job, and so do a reply that says
+/// A header that names a payload where none can be ends the job. So do a reply that says
 /// that it has one there, and arguments that no body brought.
 #[test]
 fn a_header_that_cannot_be_is_fatal() {

@@ -412,8 +412,8 @@ pub(super) fn flood_fixed<P: Portals>(world: World<P>) {
     flood_of(world, 600, 1, move |rank, turn| (rank + turn as u32) % ranks, nothing);
 }
 
-/// Each client sends `turns` Mediums of all sizes to the rank that `target` says, given its
-/// rank and the turn, and rests a while every 1000 / `busy` turns.
+/// Each client sends `turns` Mediums of all sizes to the rank that `target` returns for its
+/// rank and the turn. It rests a while every 1000 / `busy` turns.
 fn flood_of<P: Portals>(
     world: World<P>,
     turns: usize,

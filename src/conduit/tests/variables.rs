@@ -5,8 +5,8 @@
 use super::{World, emulation, run_alone, traffic};
 use crate::conduit::Config;
 
-/// Every variable of the conduit at both ends of its range: the job works, and a value beyond
-/// them is refused with a line that names the variable and the range.
+/// Every variable of the conduit at both ends of its range. There the job works, and a value
+/// beyond them is refused with a line that names the variable and the range.
 #[test]
 fn variables_at_their_extremes() {
     use crate::env::all;
