@@ -45,9 +45,8 @@ pub unsafe extern "C" fn gasnet_hsl_destroy(hsl: *mut Hsl) {
 /// Locks a handler-safe lock; waits while another thread holds it.
 ///
 /// The lock is not recursive. While a thread holds it, it may not send messages, poll or wait
-/// in any other way but for further locks, and locks are unlocked in the reverse order of
-/// locking. A handler unlocks what it locked before it returns. In `GASNET_SEQ` the function
-/// does nothing.
+/// except for further locks. Locks are unlocked in the reverse order of locking. A handler
+/// unlocks what it locked before it returns. In `GASNET_SEQ` the function does nothing.
 ///
 /// - `hsl`: an initialised lock.
 /// - Context: anywhere, in handlers too.

@@ -1,6 +1,6 @@
 /* What stable Rust cannot define: functions with a variable number of arguments, and data that a
-   client may define itself. Such data are weak here and reached through the symbol table, so that
-   the client's definition wins in a shared library as well as in an archive. Compiled by build.rs;
+   client may define itself. Such data are weak here and reached through the symbol table. So the
+   client's definition wins in a shared library as well as in an archive. Compiled by build.rs;
    everything else is in the .rs files of this folder. */
 #define GASNET_PAR 1
 #define GASNETI_INSIDE_LIBRARY 1

@@ -213,9 +213,9 @@ macro_rules! forms {
         ///   not while a handler-safe lock is held.
         ///
         /// # Safety
-        /// Lists and arrays must be readable as long as they say; the local side must be
-        /// accessible until the operation is complete, and the pieces of the destination must
-        /// not overlap.
+        /// Lists and arrays must be readable as long as they say. The local side must be
+        /// accessible until the operation is complete. The pieces of the destination must not
+        /// overlap.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) {
             // SAFETY: the specification of vector, indexed and strided transfers demands
@@ -238,8 +238,8 @@ macro_rules! forms {
         ///   not while a handler-safe lock is held.
         ///
         /// # Safety
-        /// Lists and arrays must be readable as long as they say; the local side must be
-        /// accessible until the operation is synced, and the pieces of the destination must not
+        /// Lists and arrays must be readable as long as they say. The local side must be
+        /// accessible until the operation is synced. The pieces of the destination must not
         /// overlap.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> $result {

@@ -133,7 +133,7 @@ pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
     args: *const Arg,
 ) -> c_int {
     let f = "gasnet_AMRequestLongAsync";
-    // SAFETY: the inline functions of gasnet.h put the arguments into an array; the
+    // SAFETY: the inline functions of gasnet.h put the arguments into an array. The
     // specification demands a payload of `nbytes` bytes that stay until the reply handler runs.
     unsafe {
         request_long::<true>(

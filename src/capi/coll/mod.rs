@@ -127,7 +127,7 @@ pub unsafe extern "C" fn gasnet_coll_init(
 /// - `relrank`: orders the members: by it, then by their rank in the parent team.
 /// - `clientdata`: not used.
 /// - Returns the new team. It lives until the process ends.
-/// - Context: by every image of the team, in the same order as its other collectives; not in a
+/// - Context: by every image of the team, in the same order as its other collectives. Not in a
 ///   handler or a no-interrupt section, and not while a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_team_split(

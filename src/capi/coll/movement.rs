@@ -163,7 +163,7 @@ macro_rules! collective {
         ///   `GASNET_COLL_OUT_NOSYNC`, `_OUT_MYSYNC` and `_OUT_ALLSYNC`, one of
         ///   `GASNET_COLL_SINGLE` and `_LOCAL`; `GASNET_COLL_NO_IMAGES` if a call covers
         ///   all images of its process.
-        /// - Context: by every image of the team, in the same order; not in a handler or a
+        /// - Context: by every image of the team, in the same order. Not in a handler or a
         ///   no-interrupt section, and not while a handler-safe lock is held.
         ///
         /// # Safety
@@ -186,7 +186,7 @@ macro_rules! collective {
         ///
         /// Initiates the operation: as the function without `_nb`, but the memory is in use
         /// until the handle is synced. With the flag `GASNET_COLL_AGGREGATE` the operation is
-        /// collected: the handle of the next call without the flag, by the same image in the
+        /// collected. The handle of the next call without the flag, by the same image in the
         /// same team, covers it too.
         ///
         /// - Returns a handle for `gasnet_coll_wait_sync` and its like, or
@@ -390,8 +390,9 @@ macro_rules! scan {
 
 scan!(
     /// Combines the elements at `src` of the images before each image, in their order, into
-    /// those at its `dst`: with `GASNET_COLL_INCLUSIVE_SCAN` its own included, with
-    /// `GASNET_COLL_EXCLUSIVE_SCAN` not. One of these two flags has to be passed.
+    /// those at its `dst`. With `GASNET_COLL_INCLUSIVE_SCAN` its own elements are included,
+    /// with `GASNET_COLL_EXCLUSIVE_SCAN` they are not. One of these two flags has to be
+    /// passed.
     ///
     /// - `dst`: destination.
     /// - `src`: source.
@@ -405,8 +406,9 @@ scan!(
     gasnet_coll_scan, gasnet_coll_scan_nb, *mut c_void, One);
 scan!(
     /// Combines the elements at `src` of the images before each image, in their order, into
-    /// those at its `dst`: with `GASNET_COLL_INCLUSIVE_SCAN` its own included, with
-    /// `GASNET_COLL_EXCLUSIVE_SCAN` not. One of these two flags has to be passed.
+    /// those at its `dst`. With `GASNET_COLL_INCLUSIVE_SCAN` its own elements are included,
+    /// with `GASNET_COLL_EXCLUSIVE_SCAN` they are not. One of these two flags has to be
+    /// passed.
     ///
     /// - `dstlist`: addresses of the destinations: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).

@@ -191,10 +191,10 @@ pub extern "C" fn gasnet_coll_set_dissem_limit(
 /// - `flags`: as of the operation.
 /// - `fnptr`: called between the calls that are measured, with `sample_work_arg`; null for
 ///   none.
-/// - `best_algidx`, `num_params`, `best_param`, `best_tree`: where the result is stored: number
-///   of the algorithm, number of its parameters, the parameters and the name of the tree; each
-///   may be null. The client frees the last two with `free`.
-/// - Context: by every image of the team, in the same order as its other collectives; not in a
+/// - `best_algidx`, `num_params`, `best_param`, `best_tree`: where the result is stored. It is
+///   the number of the algorithm, the number of its parameters, the parameters and the name of
+///   the tree. Each may be null. The client frees the last two with `free`.
+/// - Context: by every image of the team, in the same order as its other collectives. Not in a
 ///   handler or a no-interrupt section, and not while a handler-safe lock is held.
 ///
 /// # Safety

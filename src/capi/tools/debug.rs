@@ -170,8 +170,8 @@ static FREEZE: AtomicBool = AtomicBool::new(false);
 static HINT: AtomicBool = AtomicBool::new(false);
 
 /// Prepares for debuggers what the environment requests: freezes now, or prints the stack and
-/// freezes after a fatal error or signal; and shows the library's variables if
-/// GASNET_VERBOSEENV asks. Called by `gasnet_init` when the rank is known.
+/// freezes after a fatal error or signal. Shows the library's variables if GASNET_VERBOSEENV
+/// asks. Called by `gasnet_init` when the rank is known.
 pub(in crate::capi) fn open() {
     client_variables::display_all();
     PRINT_STACK.store(env::BACKTRACE.get() && backtrace::enabled(), Ordering::Relaxed);
