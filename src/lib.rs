@@ -18,10 +18,10 @@
 //! | [`report`], [`rank`], [`limits`], [`fault`], [`client_memory`] | leaf modules that any layer may use: messages, rank types, limits of the C headers, planted faults, memory of clients | sys; `fault`: env; `client_memory`: `rank` |
 //! | `sys` (a crate) | the operating system: memory, threads, clocks, futexes, processes, signals | - |
 //!
-//! What comes up from the network (a request to run a handler, the completion of an operation)
-//! comes up through a trait that the upper layer hands down ([`conduit::Upcall`]), never through
-//! an import. Only `capi` knows that GASNet-1 has one global job; every other layer is handed its
-//! context. State that exists once per process is in [`process`].
+//! What comes up from the network is a request to run a handler, or the completion of an
+//! operation. It comes up through a trait that the upper layer hands down ([`conduit::Upcall`]),
+//! never through an import. Only `capi` knows that GASNet-1 has one global job; every other layer
+//! is handed its context. State that exists once per process is in [`process`].
 
 extern crate alloc;
 

@@ -2,8 +2,8 @@
 //!
 //! Used by every layer. Conversions are in `extended::members` and `runtime::team` (team and
 //! job) and `boot::placement` (host and job). Invariant: no other code converts a number of one
-//! kind to another, except the supervisor, all of whose ranks are on one host: there both
-//! numbers are equal.
+//! kind to another, except the supervisor. All of its ranks are on one host, where both numbers
+//! are equal.
 
 use alloc::boxed::Box;
 use core::fmt;

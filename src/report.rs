@@ -2,7 +2,7 @@
 //! what to do.
 //!
 //! Called by every layer. Invariant: a message is formatted on the stack and written by one
-//! `write`, so that lines of several ranks do not mix, and a message about missing memory needs
+//! `write`. So lines of several ranks do not mix, and a message about missing memory needs
 //! none.
 
 use core::fmt::{self, Write};

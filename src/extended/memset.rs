@@ -2,7 +2,7 @@
 //! otherwise by a handler of the target.
 //!
 //! Called by `capi` with checked arguments. A memset counts as a put. A large one is cut into
-//! pieces, each a request whose reply completes one fragment of the operation, so that a target
+//! pieces, each a request whose reply completes one fragment of the operation. So a target
 //! serves others in between.
 
 use super::handler_ids::{MEMSET_REPLY, MEMSET_REQUEST};

@@ -142,7 +142,7 @@ impl Ctx {
             request_in_handler(function);
         }
         self.endpoint().conduit.request(self, rank, m);
-        // A request to this process is served at once: another thread may wait for its handler
+        // A request to this process is served at once. Another thread may wait for its handler
         // with puts to mapped peers only, which do not poll.
         if rank == self.endpoint().rank {
             self.serve_own();
@@ -163,8 +163,8 @@ impl Ctx {
         if current.is_null() || current.cast_const().cast() != token {
             return None;
         }
-        // SAFETY: this thread linked the token in `run`, whose caller holds it on the stack of
-        // this thread until the handler, inside which `f` runs, has returned.
+        // SAFETY: this thread linked the token in `run`. The caller of `run` holds it on the
+        // stack of this thread until the handler, inside which `f` runs, has returned.
         Some(f(unsafe { &*current }))
     }
 

@@ -2,7 +2,7 @@
 //! handler that runs.
 //!
 //! Filled by `job` at attach, used by `am` to run handlers. Invariants: clients own the indices
-//! 128 to 255, the extended layer 64 to 127; a [`HandlerEntry`] names a function that takes what
+//! 128 to 255, the extended layer 64 to 127. A [`HandlerEntry`] names a function that takes what
 //! the messages to its index bring.
 
 use super::{GasnetError, GasnetResult};
@@ -64,8 +64,8 @@ impl<C> Default for HandlerTable<C> {
 /// function.
 ///
 /// Rows are made by clients, in C, and enter through `capi`, which owes this: the function
-/// takes the arguments that the specification lists for a handler of each category and number
-/// of arguments with which ranks send messages to its index.
+/// takes the arguments that the specification lists for a handler. These follow from the
+/// category and the number of arguments of the messages that ranks send to its index.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HandlerEntry {
@@ -86,7 +86,7 @@ impl<C> HandlerTable<C> {
     ///
     /// # Errors
     /// [`GasnetError::BadArg`], after a line that says which row, for an index that is taken or
-    /// below 128, or no free index; no handler is registered then.
+    /// below 128, or no free index. No handler is registered then.
     pub fn register(&self, table: &mut [HandlerEntry]) -> GasnetResult {
         let result = self.place_all(table);
         if result.is_err() {

@@ -62,7 +62,7 @@ impl ThreadSlots {
 }
 
 /// The indices that live threads have, one bit each. An index is released by the end of its
-/// thread (Release) before another thread can take it (Acquire), so the new owner sees all that
+/// thread (Release) before another thread can take it (Acquire). So the new owner sees all that
 /// the old one wrote to its slot.
 static TAKEN: [AtomicU64; MAX_THREADS / 64] = [const { AtomicU64::new(0) }; MAX_THREADS / 64];
 

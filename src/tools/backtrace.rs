@@ -1,5 +1,5 @@
-//! Printing the call stack of this process: by the C library, by a program (addr2line, gdb,
-//! ...), or by the client's own function, if it defines `gasnett_backtrace_user`.
+//! Printing the call stack of this process. The C library prints it, or a program (addr2line,
+//! gdb, ...), or the client's own function, if it defines `gasnett_backtrace_user`.
 //!
 //! Called by `capi::tools`, and after fatal errors and signals. Invariant: a [`BacktracePlan`]
 //! is made outside signal handlers; printing by it neither allocates nor locks. It tries the

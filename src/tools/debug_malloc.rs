@@ -1,6 +1,6 @@
-//! Debug malloc: the C library's heap with a record of every object and fences around it, so
-//! that writes beyond its ends, wrong and repeated frees, writes after the free, and leaks are
-//! found and reported.
+//! Debug malloc: the C library's heap with a record of every object and fences around it. It
+//! finds and reports writes beyond the ends of an object, wrong and repeated frees, writes
+//! after the free, and leaks.
 //!
 //! Called by `capi::heap` for clients compiled with GASNET_DEBUGMALLOC; usable without a job.
 //! Invariant: an object is in the record from its allocation until its memory returns to the C

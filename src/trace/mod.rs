@@ -1,10 +1,10 @@
 //! The trace and the statistics: which calls a client makes, how much they move, how long they
-//! take and from which line of its source (GASNET_TRACEFILE, GASNET_STATSFILE;
-//! docs/guide/tracing.md).
+//! take and from which line of its source they come. See GASNET_TRACEFILE, GASNET_STATSFILE,
+//! and docs/guide/tracing.md.
 //!
 //! `capi` opens a [`Span`] where a call enters, `runtime` where a handler runs; dropping the
 //! span ends the event. Invariant: while neither file is open, `watch!` costs one test and
-//! `span!` two; while one is, the inline paths of the headers are disabled (`capi::fast`), so
+//! `span!` two. While one is, the inline paths of the headers are disabled (`capi::fast`), so
 //! that no call is missed.
 //!
 //! ```text

@@ -1,8 +1,8 @@
 //! Events in progress: from the entry of a call to its return.
 //!
 //! `capi` and `runtime` make spans, by `span!` and `watch!`. Invariant: while neither file is
-//! open, `watch!` costs one test, and `span!` costs one word and two tests, one at the
-//! beginning of the event and one at its end.
+//! open, `watch!` costs one test. `span!` costs one word and two tests, one at the beginning
+//! of the event and one at its end.
 
 use super::detail::{EventDetail, FirstBytes};
 use super::probe::{EventName, Probe};
@@ -172,8 +172,8 @@ pub fn record<R: TracedResult>(
     Some(result)
 }
 
-/// The first statement of a function of the client's interface: if events are recorded, calls
-/// the function, with the arguments that it was given, as an event of type `$letter`, and
+/// The first statement of a function of the client's interface. If events are recorded, it
+/// calls the function, with the arguments that were given, as an event of type `$letter`, and
 /// returns its result. So a call that is not recorded pays for one test.
 macro_rules! watch {
     (

@@ -1,9 +1,9 @@
 //! Strided shapes: sections of arrays of any number of dimensions.
 //!
 //! Made by `capi` from the arrays of a client, which are read once and not kept. Invariant:
-//! levels of one element are dropped and levels that are contiguous on both sides are folded
-//! into one, so each level that is left at least doubles the number of bytes, and there are
-//! fewer than 64.
+//! levels of one element are dropped, and levels that are contiguous on both sides are
+//! folded into one. So each level that is left at least doubles the number of bytes, and
+//! there are fewer than 64.
 
 use super::pieces::{VisPiece, VisRun, VisShape};
 

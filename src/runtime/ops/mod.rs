@@ -3,8 +3,8 @@
 //!
 //! The extended layer opens and syncs operations, always for the calling thread; any thread
 //! that polls completes them through [`Ops::complete`]. Invariants: all fragments are counted
-//! before the first is initiated, and before the operation can be synced; a slot's generation
-//! changes whenever its operation was synced, so a handle that was synced already is recognised
+//! before the first is initiated, and before the operation can be synced. A slot's generation
+//! changes whenever its operation was synced. So a handle that was synced already is recognised
 //! and counts as complete.
 
 mod handle;
