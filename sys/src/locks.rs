@@ -45,7 +45,7 @@ calls! {
     rwlock_unlock(RwLock) = |l| libc::pthread_rwlock_unlock(l);
 }
 
-/// A mutex in memory of a client. The client's contract says when it is one: the client
+/// A mutex in memory of a client. The client's contract says when it is one. The client
 /// initialises it before other uses, unlocks it in the thread that locked it, and destroys it
 /// while it is open.
 ///

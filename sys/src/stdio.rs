@@ -12,7 +12,8 @@ pub fn write_stderr(bytes: &[u8]) {
 }
 
 /// Writes all of `text` to standard output. If that fails, for example on a full file
-/// system, this reports it in the name of `tool` and ends the process with exit code 1.
+/// system, this reports it in the name of `tool`. Then it ends the process with exit code
+/// 1.
 pub fn write(tool: &str, text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -2,8 +2,8 @@
 //! are files in /dev/shm, else in TMPDIR or /tmp, whose name is removed at once. Called by
 //! `memory`.
 //!
-//! Invariant: a name is left only by a process that is killed between two system calls, the
-//! one that makes it and the one that removes it. Its file is empty, and the next call that
+//! Invariant: a name is left only by a process that is killed between two system calls. One
+//! call makes the name, the other removes it. Its file is empty, and the next call that
 //! makes a file removes the name.
 
 use crate::descriptor;

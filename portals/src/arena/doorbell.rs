@@ -12,9 +12,9 @@
 //! sleeps while the word is unchanged   reads the word; bit 0 set: clears it, counts, wakes
 //! ```
 //!
-//! While no thread sleeps, a producer only reads a cache line that no thread writes. If a
-//! producer dies after it has changed the word and before it wakes, the sleepers stay asleep
-//! until their timeout, or until the death ends the job.
+//! While no thread sleeps, a producer only reads a cache line that no thread writes. A
+//! producer may die after it has changed the word and before it wakes. Then the sleepers
+//! stay asleep until their timeout, or until the death ends the job.
 
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 

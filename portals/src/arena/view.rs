@@ -75,9 +75,9 @@ impl ArenaView {
     /// Lays an arena out. `None` if the tables do not fit.
     ///
     /// # Safety
-    /// `base` is page-aligned. `bytes` bytes from it are mapped, were zeroed when the arena was
-    /// made, and stay mapped as long as the view or a copy of it is used. Every process that
-    /// writes them uses the structures of this module.
+    /// `base` is page-aligned. `bytes` bytes from it are mapped and were zeroed when the arena
+    /// was made. They stay mapped as long as the view or a copy of it is used. Every process
+    /// that writes them uses the structures of this module.
     pub(crate) unsafe fn new(
         base: NonNull<u8>,
         bytes: usize,

@@ -269,8 +269,8 @@ impl NetworkInterface {
     }
 
     /// The index of a process that holds something that we have been waiting for, if one does
-    /// now. This is a slot that it reserved and did not publish, a descriptor of ours that was
-    /// in use, a lock word, or a list that it is changing.
+    /// now. This is a slot that it reserved and did not publish, or a descriptor of ours that
+    /// was in use. Or it is a lock word, or a list that it is changing.
     pub fn blocked_by(&self) -> Option<u32> {
         let state = &self.state;
         let held = [

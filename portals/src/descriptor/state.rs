@@ -1,8 +1,8 @@
 //! The state word of a descriptor: cursor, threshold, operations in flight, and two flags.
 //!
 //! Deliverers and the owner change it by compare-and-swap. One word holds the cursor (locally
-//! managed descriptors), the threshold (finite ones), the number of operations in flight
-//! (descriptors that may unlink themselves) and the flags. So accepting a message is one
+//! managed descriptors), the threshold (finite ones) and the flags. It also holds the number of
+//! operations in flight (descriptors that may unlink themselves). So accepting a message is one
 //! compare-and-swap. A descriptor that has nothing to count ([`Traits::counts`] is false) has no
 //! state: a delivery neither reads nor writes it.
 //!

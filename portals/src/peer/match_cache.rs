@@ -3,11 +3,12 @@
 //!
 //! Filled by the walk (`deliver/find.rs`), read by the walk and by `calls/cached.rs`. A walk
 //! may be decided by match bits alone, apart from what cannot change while the list's version
-//! is the same. Such a walk caches the version, the deciding bits, the descriptor that it
-//! found, and what follows from the descriptor: where its memory is mapped here, which ring it
-//! logs to, what its events contain. A later message takes the same descriptor while both
-//! versions are the same. It must have the same deciding bits, and go to the same portal table
-//! and access control entries. Whether the descriptor has room is checked for every message.
+//! is the same. Such a walk caches the version, the deciding bits and the descriptor that it
+//! found. It also caches what follows from the descriptor: where its memory is mapped here,
+//! which ring it logs to, what its events contain. A later message takes the same descriptor
+//! while both versions are the same. It must have the same deciding bits, and go to the same
+//! portal table and access control entries. Whether the descriptor has room is checked for
+//! every message.
 //!
 //! Invariant: entries are private to this process. No peer can write them, and what a peer wrote
 //! was checked when the entry was made. Each entry is a seqlock: a reader that meets a writer

@@ -1,4 +1,4 @@
-//! Which match list entry accepts a message: "the list is walked from head to tail; an entry is
+//! Which match list entry accepts a message: "the list is walked from head to tail. An entry is
 //! chosen when its match id fits, its match bits fit under its ignore bits, and it has an
 //! active descriptor. The descriptor must allow the operation and have room. Else the walk
 //! continues, and at the end of the list the message is dropped".

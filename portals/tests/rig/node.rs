@@ -113,9 +113,9 @@ calls! {
     /// Many puts of one descriptor in a row, with `hdr` counting up; returns how many succeeded.
     put_many(md: MdHandle, ack: AckReq, to: To, hdr: HdrData, count: u64) -> Number(u64)
         = AgentCall::PutMany { md, at_once: None, ack, to, hdr, count };
-    /// Many 8-byte swaps in a row. Each writes the next value from `first` into the put buffer,
-    /// swaps, waits for the reply on `eq` and adds the reply's value to a sum. Returns the sum
-    /// (wrapping).
+    /// Many 8-byte swaps in a row. Each writes the next value from `first` into the put buffer
+    /// and swaps. Then it waits for the reply on `eq` and adds the reply's value to a sum.
+    /// Returns the sum (wrapping).
     swap_many(swap: Swap, first: u64, count: u64) -> Number(u64) = AgentCall::SwapMany { swap, first, count };
     /// Takes events until `count` puts have arrived, and checks that each header datum of a
     /// sender is the next one; returns how many were lost.
