@@ -529,9 +529,9 @@ static void heap_write_freed(void) {
     gasnett_debug_memcheck_all();
 }
 
-/* Legal calls pass with checks on: sections and locks in any legal order, hold and resume
- * where they have no effect, handles in lists, bulk forms at any address. A lock may be
- * initialised, destroyed and initialised again. */
+/* Legal calls pass with checks on. They are sections and locks in any legal order, hold and
+ * resume where they have no effect, handles in lists, and bulk forms at any address. A lock
+ * may be initialised, destroyed and initialised again. */
 static void checks_allow(void) {
     gasnet_handle_t h[3];
     gasnet_hsl_t one;

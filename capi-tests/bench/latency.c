@@ -1,7 +1,7 @@
 /* Speed figures of the library and the hardware's own limits, measured in the same run. They
- * are a blocking put of 8 bytes, an AM Short round trip, a memcpy of 8 bytes, and the round
- * trip of a cache line between the two cores. Two ranks, each pinned to its own CPU;
- * `ci/bench.sh` runs it on both paths.
+ * are a blocking put of 8 bytes, an AM Short round trip and a memcpy of 8 bytes. The last is
+ * the round trip of a cache line between the two cores. Two ranks, each pinned to its own
+ * CPU; `ci/bench.sh` runs it on both paths.
  *
  * usage: latency [rounds]
  *

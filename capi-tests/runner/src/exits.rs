@@ -5,8 +5,8 @@
 //! exit.
 //!
 //! Each run appends a line to `soak/exits.tsv`. Its columns are launcher, mode, path, ranks,
-//! rank, case, exit code, milliseconds from the first exit to the end of our last process,
-//! milliseconds of the whole job. `soak exits` prints tables of them.
+//! rank, case and exit code. Then follow the milliseconds from the first exit to the end of
+//! our last process, and those of the whole job. `soak exits` prints tables of them.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;

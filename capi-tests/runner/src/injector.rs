@@ -1,6 +1,6 @@
 //! Faults that hit a job from outside at a given moment. They are a signal to a process, a
-//! pause of a process, a hang-up of the terminal, Ctrl-C typed twice, and a debugger that
-//! resumes frozen ranks. Used by `test_job`.
+//! pause of a process, a hang-up of the terminal, and Ctrl-C typed twice. Another is a
+//! debugger that resumes frozen ranks. Used by `test_job`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -1,6 +1,6 @@
 //! The libraries of a tree. Tested are the shared library's name and exports, the bounds of
-//! the static archive, dlopen, data that a client may define, and what gasnetrun passes on.
-//! `clients` builds programs against an installed tree.
+//! the static archive, and dlopen. Tested too are data that a client may define, and what
+//! gasnetrun passes on. `clients` builds programs against an installed tree.
 
 use crate::build_trees::{self, ClientMode, compiler, succeed};
 use crate::job_launcher::JobLauncher;

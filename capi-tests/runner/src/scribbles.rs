@@ -1,5 +1,5 @@
-//! Jobs whose shared memory is overwritten. While the ranks of `testscribble` exchange traffic of
-//! every kind, up to 64 words of one structure that any of them can write get other values.
+//! Jobs whose shared memory is overwritten. The ranks of `testscribble` exchange traffic of every
+//! kind. Meanwhile up to 64 words of one structure that any of them can write get other values.
 //! Segments are excepted.
 //!
 //! Allowed: the job is unharmed, or a payload in shared memory is wrong. Allowed too: the
