@@ -3,8 +3,8 @@
 //!
 //! Used by [`super::exit_notice`] in a rank and by the supervisor, over words of the control
 //! memory. Invariants: a rank withholds an error only if a rank has claimed to print the same
-//! text to the same file within the last second, and if the supervisor was notified. A rank
-//! withholds one error until the supervisor has read which.
+//! text to the same file within the last second. The supervisor must have been notified. A
+//! rank withholds one error until the supervisor has read which.
 //!
 //! ```text
 //! rank 5                        ranks 0-4, 6-63                     supervisor

@@ -1,11 +1,11 @@
 //! Gets: data comes from the RAR of its owner; the operation id comes back with the REPLY
 //! event.
 //!
-//! Called by the extended layer through `JobConduit`. The destination is one of three: the segment
-//! itself (RARSRC), a bounce buffer (a ReqSB chunk, whose record says where the bytes go in the
-//! end) or a temporary descriptor (TMPMD). Where REPLY events come without match bits each get has
-//! a temporary descriptor, which identifies the operation. Invariant: as in `put`, the send ticket
-//! is acquired last, and only SAFE polls wait.
+//! Called by the extended layer through `JobConduit`. The destination is the segment itself
+//! (RARSRC), a bounce buffer or a temporary descriptor (TMPMD). A bounce buffer is a ReqSB chunk,
+//! whose record says where the bytes go in the end. Where REPLY events come without match bits
+//! each get has a temporary descriptor, which identifies the operation. Invariant: as in `put`,
+//! the send ticket is acquired last, and only SAFE polls wait.
 
 use super::hold::Hold;
 use super::match_bits::{MessageKind, RmaBits};

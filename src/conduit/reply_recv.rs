@@ -6,9 +6,9 @@
 //!
 //! A thread that is inside a handler and polls SAFE_EQ (a reply Long whose data must leave) defers
 //! replies until its handler has returned. Nothing that a handler waits for depends on them. The
-//! tickets, the chunk and the TMPMD of its reply were reserved before it started, and the
-//! departure of data is an event of its own. So this cannot deadlock, and a handler that holds a
-//! lock never meets, on its own stack, another one that wants it.
+//! tickets, the chunk and the TMPMD of its reply were reserved before it started. The departure of
+//! data is an event of its own. So this cannot deadlock, and a handler that holds a lock never
+//! meets, on its own stack, another one that wants it.
 
 use super::am_recv::{header, malformed};
 use super::arrived::ArrivedReply;

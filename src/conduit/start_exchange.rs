@@ -5,9 +5,9 @@
 //! exchange ahead of another, so two landing buffers that take turns suffice.
 //!
 //! Bruck's algorithm (Bruck, Ho, Kipnis, Upfal, Weathersby 1997). In round k a rank puts the
-//! blocks that it has, at most 2^k, to the rank 2^k below it, behind those that the target has.
-//! After log2 N rounds each rank has the blocks of all, its own first. Without bytes it is a
-//! dissemination barrier. The data of a round and its arrival are one message.
+//! blocks that it has, at most 2^k, to the rank 2^k below it. They go behind those that the
+//! target has. After log2 N rounds each rank has the blocks of all, its own first. Without
+//! bytes it is a dissemination barrier. The data of a round and its arrival are one message.
 //!
 //! ```text
 //! rank r, 5 ranks     own   round 0   round 1    round 2

@@ -63,7 +63,7 @@ impl<C> Default for HandlerTable<C> {
 /// One row of the table that a client hands to `gasnet_attach`: index (0: choose one) and
 /// function.
 ///
-/// Rows are made by clients, in C, and enter through `capi`, which owes this: the function
+/// Rows are made by clients, in C, and enter through `capi`. It owes this: the function
 /// takes the arguments that the specification lists for a handler. These follow from the
 /// category and the number of arguments of the messages that ranks send to its index.
 #[repr(C)]

@@ -1,6 +1,6 @@
-//! The trace and the statistics: which calls a client makes, how much they move, how long they
-//! take and from which line of its source they come. See GASNET_TRACEFILE, GASNET_STATSFILE,
-//! and docs/guide/tracing.md.
+//! The trace and the statistics: which calls a client makes, how much they move, and how long
+//! they take. They also say from which line of the client's source a call comes. See
+//! GASNET_TRACEFILE, GASNET_STATSFILE, and docs/guide/tracing.md.
 //!
 //! `capi` opens a [`Span`] where a call enters, `runtime` where a handler runs; dropping the
 //! span ends the event. Invariant: while neither file is open, `watch!` costs one test and

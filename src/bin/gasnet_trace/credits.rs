@@ -1,8 +1,8 @@
 //! `gasnet_trace credits`: draws the files of `GASNET_PORTAL_CREDIT_STATS`, one below the other.
 //!
-//! For each rank, over time, it draws the credits that each peer holds of it, those that it
-//! holds of each peer, its bank, and the sums. Marks show where a request lacked credits or a
-//! peer returned none. `conduit/credits/stats.rs` writes the files.
+//! For each rank, over time, it draws its bank, the credits that each peer holds of it, and
+//! those that it holds of each peer. It also draws the sums. Marks show where a request
+//! lacked credits or a peer returned none. `conduit/credits/stats.rs` writes the files.
 
 use crate::svg::{COLOURS, GREY, PlotFrame, Svg};
 use crate::{Failure, Subcommand};

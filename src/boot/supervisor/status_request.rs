@@ -1,5 +1,6 @@
-//! What each rank is doing, printed by the supervisor. It prints this on SIGUSR1, before ranks
-//! are cut off by one that has ended with success, and before a job ends that runs too long.
+//! What each rank is doing, printed by the supervisor. It prints this on SIGUSR1, and before
+//! ranks are cut off by one that has ended with success. It also prints this before a job ends
+//! that runs too long.
 //!
 //! Owned by [`super::Supervisor`]. The number of the request stands in the control memory; a
 //! signal has each rank answer there. Invariant: a report is complete after its deadline; a rank

@@ -3,9 +3,9 @@
 //! where that text is unclear and what is done here.
 //!
 //! Called by `Credits` and by the simulator `credit-sim`. Invariant, for each pair: what X has
-//! lent to Y is what Y may send X, plus what is under way from one to the other. Under way is
-//! what was granted in a reply, or given back in a CREDIT_RETURN. What X has lent to all and what
-//! is in its bank make a constant sum.
+//! lent to Y is what Y may send X, plus what is under way between them. Under way is what was
+//! granted in a reply, or given back in a CREDIT_RETURN. What X has lent to all and what is in
+//! its bank make a constant sum.
 //!
 //! A process is a *lender* and a *borrower* at once. It lends its receive buffers, to each peer
 //! as `Loan` credits; the rest is in its [`CreditBank`]. It borrows the `Send` credits that each
@@ -348,8 +348,8 @@ impl<S: CreditStore> CreditPolicy<S> {
         }
     }
 
-    /// The credit field of the reply to a request of this peer that carried `field`, and whether
-    /// the peer requested more while the bank is low. If so, the caller calls
+    /// The credit field of the reply to a request of this peer that carried `field`. Also
+    /// whether the peer requested more while the bank is low. If so, the caller calls
     /// [`CreditPolicy::scavenge`] when the reply has left. [`CreditPolicy::scavenge`] then, when
     /// the reply has left.
     #[inline(always)]
@@ -439,7 +439,7 @@ impl<S: CreditStore> CreditPolicy<S> {
         });
     }
 
-    /// The bank is low. Picks the peers that may have credits to spare, and has `revoke` send
+    /// The bank is low. Picks the peers that may have credits to spare. Has `revoke` send
     /// each of them a CREDIT_REVOKE with the flag that an epoch has ended.
     ///
     /// A peer is skipped in each of these cases:

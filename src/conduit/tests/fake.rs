@@ -1,12 +1,12 @@
 //! A second implementation of the Portals trait, for tests: one lock around everything, and as
 //! much delay and disorder as the specification permits.
 //!
-//! Messages match in the order in which they were sent. After that the steps of each (its
-//! bytes arrive, its END event is posted, its ACK and SEND events return) happen at times that
-//! a seeded generator chooses. So those of different messages overtake each other. Only an
-//! UNLINK event waits for the END events of its descriptor. At odd seeds REPLY events have no
-//! match bits, which the specification does not permit, but some libraries do. Such processes
-//! have a [`Direct`] path to each other, which only puts bytes into events.
+//! Messages match in the order in which they were sent. After that, the bytes of each arrive,
+//! its END event is posted, and its ACK and SEND events return. A seeded generator chooses the
+//! times of these steps. So those of different messages overtake each other. Only an UNLINK
+//! event waits for the END events of its descriptor. At odd seeds REPLY events have no match
+//! bits, which the specification does not permit, but some libraries do. Such processes have a
+//! [`Direct`] path to each other, which only puts bytes into events.
 
 use crate::conduit::portals::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, Portals,
