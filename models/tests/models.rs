@@ -25,7 +25,7 @@ models! {
     of_credits::records_exclude
     of_credits::one_revoke_at_a_time
     of_credits::credits_are_taken_once
-    of_credits::an_epoch_is_told_once
+    of_credits::an_epoch_is_reported_once
     of_portals::a_ring_with_room_is_not_full
     of_portals::a_ring_with_room_is_not_full_for_siblings
 }

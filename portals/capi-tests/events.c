@@ -8,7 +8,7 @@ static void pair(ptl_handle_eq_t eq, ptl_event_kind_t first, ptl_event_kind_t la
     CHECK(begin.match_bits == end->match_bits && begin.md_handle == end->md_handle);
 }
 
-static void tells(const ptl_event_t *event, ptl_process_id_t initiator, ptl_size_t rlength, ptl_size_t mlength, ptl_size_t offset) {
+static void check_event(const ptl_event_t *event, ptl_process_id_t initiator, ptl_size_t rlength, ptl_size_t mlength, ptl_size_t offset) {
     CHECK(event->initiator.nid == initiator.nid && event->initiator.pid == initiator.pid);
     CHECK(event->rlength == rlength && event->mlength == mlength);
     CHECK(event->offset == offset);
@@ -47,7 +47,7 @@ int main(void) {
     /* Offset 56 leaves room for 8 of the 16 bytes. */
     OK(PtlPut(from, PTL_ACK_REQ, next, PT, 0, 0xabcd, 56, 0x123456789abcdefULL));
     pair(eq, PTL_EVENT_PUT_START, PTL_EVENT_PUT_END, &event);
-    tells(&event, prev, 16, 8, 56);
+    check_event(&event, prev, 16, 8, 56);
     CHECK(event.hdr_data == 0x123456789abcdefULL && event.pt_index == PT);
     CHECK(event.uid == uid && event.jid == jid);
     CHECK(event.md_handle == into && event.md.start == buffer && event.md.length == 64 && event.md.user_ptr == &eq);
@@ -57,7 +57,7 @@ int main(void) {
     pair(own_eq, PTL_EVENT_SEND_START, PTL_EVENT_SEND_END, &event);
     CHECK(event.md_handle == from && event.match_bits == 0xabcd);
     event = expect(own_eq, PTL_EVENT_ACK);
-    tells(&event, next, 16, 8, 56);
+    check_event(&event, next, 16, 8, 56);
     CHECK(event.md_handle == from);
     expect_empty(eq);
     expect_empty(own_eq);
@@ -65,9 +65,9 @@ int main(void) {
 
     OK(PtlGet(from, next, PT, 0, 0xabcd, 48));
     pair(eq, PTL_EVENT_GET_START, PTL_EVENT_GET_END, &event);
-    tells(&event, prev, 16, 16, 48);
+    check_event(&event, prev, 16, 16, 48);
     pair(own_eq, PTL_EVENT_REPLY_START, PTL_EVENT_REPLY_END, &event);
-    tells(&event, next, 16, 16, 0);
+    check_event(&event, next, 16, 16, 0);
     CHECK(data[0] == 'b' && data[7] == 'b');
     for (i = 8; i < 16; i++)
         CHECK(data[i] == (char)(i - 8 + (int)rank));

@@ -159,10 +159,10 @@ fn at_once() {
     assert_eq!(&there()[..10], b"helloworld");
     let events: Vec<PtlEvent> =
         std::iter::from_fn(|| b.eq_get(eq).unwrap().map(|f| f.event)).collect();
-    let told: Vec<_> =
+    let fields: Vec<_> =
         events.iter().map(|e| (e.kind, e.initiator, e.offset, e.mlength, e.hdr_data)).collect();
     assert_eq!(
-        told,
+        fields,
         [(PtlEventKind::PutEnd, a.id(), 0, 5, 99), (PtlEventKind::PutEnd, a.id(), 5, 5, 99)]
     );
 

@@ -126,10 +126,10 @@ impl FrontProcess {
         signal::handle(signal::notice(), stop, false);
         process::on_exit(keep_from_exit);
         let mut code = [0; 4];
-        let told = socket::send(self.channel.as_fd(), READY, true).ok();
-        let told = told.and_then(|()| receive(&self.channel, &mut code));
+        let received = socket::send(self.channel.as_fd(), READY, true).ok();
+        let received = received.and_then(|()| receive(&self.channel, &mut code));
         let ended = child::await_child(self.child);
-        if told == Some(code.len()) { Ended::Exited(i32::from_ne_bytes(code)) } else { ended }
+        if received == Some(code.len()) { Ended::Exited(i32::from_ne_bytes(code)) } else { ended }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Programs that look at this process from outside, such as a debugger. Called by
 //! `tools::backtrace` and `stack`, also from signal handlers: nothing here allocates or locks, and
-//! no signal tells the client that the child ended.
+//! no signal reports to the client that the child ended.
 
 use core::ffi::{CStr, c_char, c_int};
 use std::ffi::CString;

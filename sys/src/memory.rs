@@ -1,8 +1,8 @@
 //! Memory: files that processes share ([`MemFd`]), ranges of pages ([`Mapping`]), and how much
 //! memory exists. Called by `portals3`, `runtime::segment` and `boot`.
 //!
-//! Invariant: a system that lacks a part has its names, so that callers need not tell systems
-//! apart.
+//! Invariant: a system that lacks a part has its names, so that callers need not distinguish
+//! systems.
 
 pub use super::limits::page_size;
 pub use super::mapping::*;

@@ -2,7 +2,7 @@
 //! and by a rank that waits for a peer.
 //!
 //! The system gives the number of a process that has ended to a new one: [`ProcessIdentity`]
-//! tells them apart.
+//! distinguishes them.
 
 use crate::signal::Signal;
 use std::ffi::CStr;

@@ -9,10 +9,10 @@ use crate::{descriptor, poll};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// Nanoseconds between two looks at what no descriptor tells: the end of processes, signals.
+/// Nanoseconds between two looks at what no descriptor reports: the end of processes, signals.
 pub const LOOK_NS: u64 = 20_000_000;
 
-/// Tells the end of one process.
+/// Reports the end of one process.
 #[derive(Debug)]
 pub enum ProcessWatch {
     /// By a descriptor that polls readable when the process ends.
@@ -100,7 +100,7 @@ impl ProcessWatch {
     }
 }
 
-/// What the kernel tells about the end of the process of a descriptor.
+/// What the kernel reports about the end of the process of a descriptor.
 fn of_descriptor(fd: &OwnedFd) -> Option<Ended> {
     /// The first version of the kernel's `struct pidfd_info`.
     #[repr(C)]

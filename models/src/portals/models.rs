@@ -28,7 +28,7 @@ impl Ring {
     /// Posts as `producer`; the position.
     fn post(&self, memo: &Memo, producer: u32) -> u64 {
         let claimed = ring::claim(|t| self.control(t), SIZE, 2, memo, &self.head, producer);
-        let position = claimed.expect("a ring with room is told to be full");
+        let position = claimed.expect("a ring with room is reported to be full");
         self.control(position).store(ring::published(position), Ordering::Release);
         position
     }

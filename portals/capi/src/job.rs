@@ -74,16 +74,16 @@ impl RankMap {
 }
 
 /// The job as `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap` set it.
-static TOLD: Mutex<Option<RankMap>> = Mutex::new(None);
+static SET_BY_PROGRAM: Mutex<Option<RankMap>> = Mutex::new(None);
 
 /// The job that the program set, locked.
-pub(crate) fn told() -> MutexGuard<'static, Option<RankMap>> {
-    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn set_by_program() -> MutexGuard<'static, Option<RankMap>> {
+    SET_BY_PROGRAM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The job as the program set it, or else as the environment has it.
 pub(crate) fn job() -> Result<RankMap, Code> {
-    let job = match told().clone() {
+    let job = match set_by_program().clone() {
         Some(job) => job.check(),
         None => from_environment(),
     };

@@ -55,11 +55,11 @@ calls! {
         let wants_old = !old.is_null();
         // SAFETY: not null, so valid, as the crate's safety section demands.
         let result = unsafe { ni.interface.md_update(md, wants_old.then_some(&mut now), new.as_ref(), test_eq) };
-        let told = match result {
+        let has_state = match result {
             Ok(()) => true,
             Err(error) => error == portals3::PtlError::MdNoUpdate,
         };
-        if wants_old && told {
+        if wants_old && has_state {
             // SAFETY: not null, so valid, as the crate's safety section demands.
             unsafe { old.write(descriptor_out(&now)) };
         }

@@ -99,17 +99,17 @@ calls! {
 
     /// Stores the id of this process.
     fn PtlGetId(ni: CHandle, id: *mut PtlProcessId) {
-        tell(ni, id, NetworkInterface::id)
+        store(ni, id, NetworkInterface::id)
     }
 
     /// Stores the user id of this process.
     fn PtlGetUid(ni: CHandle, uid: *mut u32) {
-        tell(ni, uid, NetworkInterface::uid)
+        store(ni, uid, NetworkInterface::uid)
     }
 
     /// Stores the job id of this process.
     fn PtlGetJid(ni: CHandle, jid: *mut u32) {
-        tell(ni, jid, NetworkInterface::jid)
+        store(ni, jid, NetworkInterface::jid)
     }
 
     /// Admits processes to a portal table entry, by an entry of the access control table.
@@ -128,7 +128,7 @@ pub unsafe extern "C" fn PtlFini() {
     state::finalise();
 }
 
-fn tell<T>(ni: CHandle, to: *mut T, what: fn(&NetworkInterface) -> T) -> Result<(), Code> {
+fn store<T>(ni: CHandle, to: *mut T, what: fn(&NetworkInterface) -> T) -> Result<(), Code> {
     let ni = state::ni(ni)?;
     let to = out(to)?;
     // SAFETY: not null, so writable, as the crate's safety section demands.

@@ -13,20 +13,20 @@ use crate::state;
 
 /// Changes the job that the program sets. Once an interface is open, only the same job may be
 /// set.
-fn tell(
+fn set_job(
     ni: CHandle,
     change: impl FnOnce(&mut Option<RankMap>) -> Result<(), Code>,
 ) -> Result<(), Code> {
     check_handle(ni)?;
-    let mut told = job::told();
-    let mut new = told.clone().or_else(state::job);
+    let mut set = job::set_by_program();
+    let mut new = set.clone().or_else(state::job);
     change(&mut new)?;
     if let Some(open) = state::job()
         && new.as_ref() != Some(&open)
     {
         return Err(Code(PTL_FAIL));
     }
-    *told = new;
+    *set = new;
     Ok(())
 }
 
@@ -48,7 +48,7 @@ fn known(ni: CHandle) -> Result<RankMap, Code> {
 ///
 /// # Safety
 /// `map` is null or points to `size` numbers.
-unsafe fn told_map(
+unsafe fn passed_map(
     job: &mut Option<RankMap>,
     map: *const u32,
     size: c_uint,
@@ -87,7 +87,7 @@ calls! {
         if size == 0 || rank >= size {
             return Err(Code(PTL_FAIL));
         }
-        tell(ni, |job| {
+        set_job(ni, |job| {
             match job {
                 Some(job) if job.size() == size => job.rank = rank,
                 _ => *job = Some(RankMap::new(rank, size)),
@@ -99,9 +99,9 @@ calls! {
     /// Sets the node ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL`
     /// if the size differs.
     fn PtlSetNIDMap(ni: CHandle, nids: *const u32, size: c_uint) {
-        tell(ni, |job| {
+        set_job(ni, |job| {
             // SAFETY: not null, so valid, as the crate's safety section demands.
-            let (job, nids) = unsafe { told_map(job, nids, size)? };
+            let (job, nids) = unsafe { passed_map(job, nids, size)? };
             job.nids = nids;
             Ok(())
         })
@@ -110,9 +110,9 @@ calls! {
     /// Sets the process ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it;
     /// `PTL_FAIL` if the size differs.
     fn PtlSetPIDMap(ni: CHandle, pids: *const u32, size: c_uint) {
-        tell(ni, |job| {
+        set_job(ni, |job| {
             // SAFETY: not null, so valid, as the crate's safety section demands.
-            let (job, pids) = unsafe { told_map(job, pids, size)? };
+            let (job, pids) = unsafe { passed_map(job, pids, size)? };
             job.pids = pids;
             Ok(())
         })

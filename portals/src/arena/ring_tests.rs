@@ -96,7 +96,7 @@ fn a_reserved_slot_names_its_producer() {
     assert!(claim_hinted(&word, 12, 4, &memo, 1));
 }
 
-/// The consumer tells a slot that no producer has left so from one that it waits for.
+/// The consumer distinguishes a slot that no producer has left so from one that it waits for.
 #[test]
 fn a_damaged_slot_is_neither_free_nor_claimed() {
     let size = 4u64;

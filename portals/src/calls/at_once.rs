@@ -234,9 +234,9 @@ impl NetworkInterface {
         let ok = unsafe { self.state.move_pieces(pieces, peer, &matched, kind == OpKind::Put) };
         order(kind);
         self.state.peers.post_end(peer, &matched, &header, half, link, ok);
-        let told = matched.traits.eq().is_some();
-        self.state.peers.finish(hold, Some(peer), told, false);
+        let has_queue = matched.traits.eq().is_some();
+        self.state.peers.finish(hold, Some(peer), has_queue, false);
         // A failure to move the bytes is reported by the event, or else by this result.
-        if ok || told { Ok(true) } else { Err(PtlError::Segv) }
+        if ok || has_queue { Ok(true) } else { Err(PtlError::Segv) }
     }
 }

@@ -26,7 +26,7 @@ use sys::hint::cold_path;
 
 impl NetworkInterface {
     /// A hint: a put of `bytes` bytes to this entry will follow soon. Prefetches the cache lines
-    /// of its destination, if a cached match tells them and the target manages the offset. The
+    /// of its destination, if a cached match names them and the target manages the offset. The
     /// line of the event is not prefetched: its consumer, which polls it, would take it back
     /// before the event is written.
     #[inline(always)]

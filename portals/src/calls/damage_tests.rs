@@ -273,13 +273,13 @@ fn the_last_event_is_missed_if_it_was_destroyed() {
         let source = unsafe { from.md_bind(&md(&mut [], 0, EqHandle::NONE), Unlink::Retain) };
         from.put(source.unwrap(), AckReq::NoAck, owner.id(), PT, 0, BITS, 0, 0).unwrap();
     };
-    for (round, (from, tells)) in [(peer, true), (owner, false)].into_iter().enumerate() {
+    for (round, (from, is_other)) in [(peer, true), (owner, false)].into_iter().enumerate() {
         let position = 8 + round as u64;
         send(from);
         let control = &slots.at(position).control;
         let posted = control.swap(published(position.wrapping_sub(4)), Relaxed);
-        // Of another process, nothing shows that there was an event until it tells.
-        if tells {
+        // Nothing shows an event of another process until that process reports it.
+        if is_other {
             assert_eq!(check(), None);
             nis[2].check_arena();
             from.check_arena();

@@ -298,8 +298,8 @@ impl NetworkInterface {
 
     /// Looks for damage of the memory that this process shares, and reports it. It checks the
     /// words that only this process writes, and the slots that its next events and its next
-    /// frame are due in. Tells the peers how many of their events are posted, so that they can
-    /// miss one. For a thread that has waited for long.
+    /// frame are due in. Reports to the peers how many of their events are posted, so that they
+    /// can miss one. For a thread that has waited for long.
     pub fn check_arena(&self) {
         let state = &self.state;
         state.peers.tell_claimed();

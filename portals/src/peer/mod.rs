@@ -220,7 +220,7 @@ impl Peers {
         Some((peer, peer.shortcuts.of(kind, pt_index, match_bits)))
     }
 
-    /// Tells the peers that this process has addressed how far it knows their queues to be
+    /// Reports to the peers that this process has addressed how far it knows their queues to be
     /// claimed.
     pub(crate) fn tell_claimed(&self) {
         for peer in &self.mapped {

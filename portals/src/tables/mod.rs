@@ -117,7 +117,7 @@ impl NiState {
     /// counters of the same number.
     #[inline(always)]
     pub(crate) fn count(&self, hold: &HazardHold<'_>, kind: OpKind, bytes: Size) {
-        // The number is below HAZARDS; the remainder tells the compiler so.
+        // The number is below HAZARDS; the remainder shows this to the compiler.
         let counts = &self.counts[hold.number % HAZARDS];
         let add = |counter: &AtomicU64, n: u64| {
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);

@@ -98,9 +98,10 @@ impl NiState {
                 let slots = ring.slots();
                 let control_of = |position| &slots.at(position).control;
                 let delivers = |producer| self.delivers(producer);
-                let told = &self.eq_cell(queue).losses.claimed;
+                let reported = &self.eq_cell(queue).losses.claimed;
                 let claimed = |position| {
-                    ring.has_claimed(position) || ClaimedBelow::covers(told, ring.key(), position)
+                    ring.has_claimed(position)
+                        || ClaimedBelow::covers(reported, ring.key(), position)
                 };
                 let next = &record.next;
                 let damage = ring::damage(control_of, slots.size, next, delivers, claimed);

@@ -67,7 +67,7 @@ fn long_and_short_messages_match_in_order(kind: RigKind) {
 
 fn puts_and_gets_match_in_order(kind: RigKind) {
     for rig in rigs(kind) {
-        // Descriptors of threshold 1, one after the other: the one that takes a message tells
+        // Descriptors of threshold 1, one after the other: the one that takes a message shows
         // its order.
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");

@@ -1,4 +1,4 @@
-//! `PtlMDUpdate`: "tells the state of a descriptor and replaces it, atomically, if no event has
+//! `PtlMDUpdate`: "reports the state of a descriptor and replaces it, atomically, if no event has
 //! arrived that the caller has not read".
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT};

@@ -137,7 +137,7 @@ impl RigNode {
     pub(super) fn there(remote: NodeProcess, memory: AgentMemory) -> RigNode {
         let mut node = RigNode { link: Link::There(remote), memory, id: PtlProcessId::ANY };
         let Ok(AgentAnswer::Id(id)) = node.call(AgentCall::Id) else {
-            panic!("the process does not tell its id")
+            panic!("the process does not report its id")
         };
         node.id = id;
         node

@@ -150,7 +150,7 @@ fn overflow_under_fire_is_always_told(kind: RigKind) {
     let fire = Fire::new(&rig, senders);
     let mut next = vec![0; senders];
     let mut taken = 0;
-    let mut told = 0;
+    let mut reported = 0;
     let mut gaps = 0;
     let mut take = || {
         while let Some(FetchedEvent { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
@@ -158,7 +158,7 @@ fn overflow_under_fire_is_always_told(kind: RigKind) {
             assert!(number >= next[sender], "events of one sender come in order");
             // The gap of one sender may be reported with an event of another.
             gaps += u64::from(number > next[sender]);
-            told += u64::from(dropped);
+            reported += u64::from(dropped);
             next[sender] = number + 1;
             taken += 1;
         }
@@ -172,8 +172,8 @@ fn overflow_under_fire_is_always_told(kind: RigKind) {
     assert!(taken <= all);
     assert_eq!(
         taken < all,
-        told > 0,
-        "{taken} of {all} came, {told} losses were told, {gaps} gaps seen"
+        reported > 0,
+        "{taken} of {all} came, {reported} losses were reported, {gaps} gaps seen"
     );
 }
 

@@ -131,16 +131,16 @@ pub fn credits_are_taken_once() {
 }
 
 /// A peer receives the epoch's flag once, with whichever message leaves first.
-pub fn an_epoch_is_told_once() {
+pub fn an_epoch_is_reported_once() {
     check(|| {
         let policy = lender(10, 0);
         policy.request_arrived(JobRank(0), CreditField::new(false, 0, 1));
-        let shared = in_threads((policy, AtomicU32::new(0)), 2, |(policy, told), i| {
+        let shared = in_threads((policy, AtomicU32::new(0)), 2, |(policy, reported), i| {
             let epoch = match i {
                 0 => policy.take(JobRank(0), 1).is_some_and(|(epoch, _)| epoch),
                 _ => policy.reply_field(JobRank(0), CreditField::new(false, 0, 1)).0.epoch(),
             };
-            told.fetch_add(epoch.into(), Ordering::Relaxed);
+            reported.fetch_add(epoch.into(), Ordering::Relaxed);
         });
         assert_eq!(shared.1.load(Ordering::Relaxed), 1);
     });
