@@ -71,7 +71,7 @@ static int is_last(void) { return me == nodes - 1; }
 static int pipe_end = -1;
 
 /* Writes to the pipe; usable in signal handlers. */
-static void tell(const char *what) {
+static void report(const char *what) {
     char line[80];
     struct timespec now;
     int n;
@@ -83,7 +83,7 @@ static void tell(const char *what) {
 
 /* The exits, reported. */
 GASNETT_NORETURN static void leave(int code) {
-    tell("leaves");
+    report("leaves");
     gasnet_exit(code);
 }
 
@@ -108,7 +108,7 @@ GASNETT_NORETURN static void failed(const char *where) {
 
 static void on_quit(int sig) {
     (void)sig;
-    tell("quit");
+    report("quit");
     if (handler_returns) {
         say("got SIGQUIT: backtrace");
         gasnett_print_backtrace(1);
@@ -224,7 +224,7 @@ static void crash(int kind) {
             return;
         default: break;
     }
-    tell("leaves");
+    report("leaves");
     switch (kind) {
         case 2: gasnett_fatalerror("testexit case %d on rank %d", number, me);
         case 3: abort();
@@ -314,7 +314,7 @@ int main(int argc, char **argv) {
 
     switch (number) {
         case 1: leave(1);
-        case 2: tell("leaves"); return 2;
+        case 2: report("leaves"); return 2;
         case 3:
         case 4:
         case 5:
@@ -322,7 +322,7 @@ int main(int argc, char **argv) {
         case 9:
             if (is_last()) {
                 usleep(500000);
-                tell("leaves");
+                report("leaves");
                 if (number == 8 || number == 9) return number;
                 if (number != 4) gasnet_exit(number);
                 raise(SIGINT);
@@ -359,14 +359,14 @@ int main(int argc, char **argv) {
             break;
         case 120:
             if (is_last()) {
-                tell("leaves");
+                report("leaves");
                 _exit(20);
             }
             in_barrier();
             break;
         case 121:
             if (is_last()) {
-                tell("leaves");
+                report("leaves");
                 kill(getpid(), SIGKILL);
             }
             spinning();

@@ -180,7 +180,7 @@ static void flood(int thread) {
 static void run(void) {
     gasnet_node_t i;
     uint64_t expected = 0;
-    struct sent *told = (struct sent *)check_at(me, tables);
+    struct sent *reported = (struct sent *)check_at(me, tables);
     check_barrier();
     if (me == 0 || !sends()) stop();
     if (sends()) {
@@ -201,14 +201,14 @@ static void run(void) {
         gasnet_put(i, check_at(i, tables + me * sizeof sent), &sent, sizeof sent);
     }
     check_barrier();
-    for (i = 0; i < nodes; i++) expected += told[i].count;
+    for (i = 0; i < nodes; i++) expected += reported[i].count;
     GASNET_BLOCKUNTIL(gasnett_atomic64_read(&came_all, GASNETT_ATOMIC_ACQ) >= expected);
     check_barrier();
     for (i = 0; i < nodes; i++) {
         uint64_t count = gasnett_atomic64_read(&came[i], 0);
-        CHECK(count == told[i].count, "%lu requests of process %d came, it sent %lu", (unsigned long)count, (int)i,
-              (unsigned long)told[i].count);
-        CHECK(gasnett_atomic64_read(&came_sum[i], 0) == told[i].sum, "other requests of process %d came than it sent",
+        CHECK(count == reported[i].count, "%lu requests of process %d came, it sent %lu", (unsigned long)count, (int)i,
+              (unsigned long)reported[i].count);
+        CHECK(gasnett_atomic64_read(&came_sum[i], 0) == reported[i].sum, "other requests of process %d came than it sent",
               (int)i);
     }
     if (me == 0) printf("%-13s done: %lu requests came to process 0\n", patterns[pattern], (unsigned long)expected);

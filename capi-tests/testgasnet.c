@@ -408,7 +408,7 @@ static void messages(void) {
     check_barrier(); /* handlers answer with the payload */
     arguments(v);
     ARITIES(MESSAGE_SEND)
-    CHECK(!bad_source, "gasnet_AMGetMsgSource told another source");
+    CHECK(!bad_source, "gasnet_AMGetMsgSource returned another source");
     CHECK_OK(gasnet_AMPoll());
     check_barrier();
 }

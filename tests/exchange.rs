@@ -35,7 +35,7 @@ enum Keep {
 
 /// What the processes sent to the launcher.
 #[derive(Debug)]
-struct Told {
+struct LauncherState {
     words: HashMap<String, String>,
     here: u32,
     /// The process whose first question after the exchange is not answered, whether it has
@@ -66,16 +66,16 @@ fn changed(word: &str, ended: Ended) -> String {
 
 struct Played {
     mark: String,
-    told: Arc<(Mutex<Told>, Condvar)>,
+    state: Arc<(Mutex<LauncherState>, Condvar)>,
     ranks: Vec<Child>,
     output: Vec<JoinHandle<String>>,
     begun: Instant,
 }
 
 /// Answers the questions of one process until it hangs up.
-fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Condvar)) {
-    let wait = |told: MutexGuard<'_, Told>, until: &dyn Fn(&Told) -> bool| {
-        drop(bell.wait_timeout_while(told, WATCHDOG, |t| !until(t)).unwrap());
+fn serve(rank: u32, size: u32, line: UnixStream, (state, bell): &(Mutex<LauncherState>, Condvar)) {
+    let wait = |state: MutexGuard<'_, LauncherState>, until: &dyn Fn(&LauncherState) -> bool| {
+        drop(bell.wait_timeout_while(state, WATCHDOG, |t| !until(t)).unwrap());
     };
     let mut answers = line.try_clone().unwrap();
     for question in BufReader::new(line).lines().map_while(Result::ok) {
@@ -89,26 +89,27 @@ fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Co
             "init" => "cmd=response_to_init rc=0".to_string(),
             "get_my_kvsname" => "cmd=my_kvsname kvsname=played".to_string(),
             "put" => {
-                told.lock()
+                state
+                    .lock()
                     .unwrap()
                     .words
                     .insert(value("key").to_string(), value("value").to_string());
                 "cmd=put_result rc=0".to_string()
             }
             "barrier_in" => {
-                let mut t = told.lock().unwrap();
+                let mut t = state.lock().unwrap();
                 t.here += 1;
                 bell.notify_all();
                 wait(t, &|t| t.here == size);
                 "cmd=barrier_out".to_string()
             }
             "get" => {
-                let mut t = told.lock().unwrap();
+                let mut t = state.lock().unwrap();
                 if t.kept == rank {
                     t.asked = true;
                     bell.notify_all();
                     wait(t, &|t| t.keep != Keep::Waiting);
-                    t = told.lock().unwrap();
+                    t = state.lock().unwrap();
                 }
                 let ended = t.ended.filter(|(r, _)| value("key") == format!("gasnet-process-{r}"));
                 match t.words.get(value("key")) {
@@ -133,7 +134,7 @@ fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Co
 impl Played {
     /// Starts a job in which the answer to this rank is delayed, and waits until it has asked.
     fn start(size: u32, kept: u32, args: [&str; 3]) -> Played {
-        let told = Told {
+        let state = LauncherState {
             words: HashMap::new(),
             here: 0,
             kept,
@@ -141,10 +142,10 @@ impl Played {
             keep: Keep::Waiting,
             ended: None,
         };
-        let told = Arc::new((Mutex::new(told), Condvar::new()));
+        let state = Arc::new((Mutex::new(state), Condvar::new()));
         let begun = Instant::now();
         let mut p =
-            Played { mark: new_mark(), told, ranks: Vec::new(), output: Vec::new(), begun };
+            Played { mark: new_mark(), state, ranks: Vec::new(), output: Vec::new(), begun };
         for rank in 0..size {
             let (ours, theirs) = UnixStream::pair().unwrap();
             let mut c = Command::new(probe());
@@ -166,16 +167,16 @@ impl Played {
                 }));
             }
             p.ranks.push(child);
-            let told = p.told.clone();
-            std::thread::spawn(move || serve(rank, size, ours, &told));
+            let state = p.state.clone();
+            std::thread::spawn(move || serve(rank, size, ours, &state));
         }
         p.until("it asks", |t| t.asked);
         p
     }
 
-    fn until(&self, what: &str, there: impl Fn(&Told) -> bool) {
-        let (told, bell) = &*self.told;
-        let t = bell.wait_timeout_while(told.lock().unwrap(), WATCHDOG, |t| !there(t)).unwrap().0;
+    fn until(&self, what: &str, there: impl Fn(&LauncherState) -> bool) {
+        let (state, bell) = &*self.state;
+        let t = bell.wait_timeout_while(state.lock().unwrap(), WATCHDOG, |t| !there(t)).unwrap().0;
         if !there(&t) {
             drop(t);
             self.kill_all();
@@ -185,12 +186,12 @@ impl Played {
 
     /// Makes it appear that this exited before the supervisor's first check.
     fn end(&self, rank: u32, what: Ended) {
-        self.told.0.lock().unwrap().ended = Some((rank, what));
+        self.state.0.lock().unwrap().ended = Some((rank, what));
     }
 
     fn go_on(&self, keep: Keep) {
-        self.told.0.lock().unwrap().keep = keep;
-        self.told.1.notify_all();
+        self.state.0.lock().unwrap().keep = keep;
+        self.state.1.notify_all();
     }
 
     /// Waits for the supervisor.
@@ -235,8 +236,8 @@ impl Played {
 
     /// The name of the supervisor's socket, and the cookie.
     fn word(&self) -> (String, u64) {
-        let told = self.told.0.lock().unwrap();
-        let word: Vec<&str> = told.words["gasnet-job-0"].split(':').collect();
+        let state = self.state.0.lock().unwrap();
+        let word: Vec<&str> = state.words["gasnet-job-0"].split(':').collect();
         (word[1].to_string(), u64::from_str_radix(word[2], 16).unwrap())
     }
 }

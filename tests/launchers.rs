@@ -92,9 +92,9 @@ fn refused(launcher: ProbeLauncher, options: &[&str], script: &str) -> String {
     let file = std::env::temp_dir().join(format!("launchers-{}", new_mark()));
     let o = scripted(launcher, options, &format!("exec 2>>{}; {script}", file.display()));
     assert_ne!(o.code, 0, "{o:#?}");
-    let told = std::fs::read_to_string(&file).expect("what was told");
+    let output = std::fs::read_to_string(&file).expect("the messages");
     std::fs::remove_file(&file).expect("the file can be removed");
-    told
+    output
 }
 
 /// A job of two processes that run this script, in which $0 is the probe.
@@ -114,21 +114,21 @@ fn singletons(launcher: ProbeLauncher) {
     let o = scripted(launcher, &[], &format!("GASNET_SPAWN_CONTROL=ALONE {run}"));
     o.gives(0);
     assert_eq!(o.out.matches("rank 0 runs").count(), 2, "{o:#?}");
-    let says = |told: &str, words: [&str; 2]| {
-        assert!(words.iter().all(|w| told.contains(w)), "{words:?} in {told}");
+    let says = |output: &str, words: [&str; 2]| {
+        assert!(words.iter().all(|w| output.contains(w)), "{words:?} in {output}");
     };
     let none = "offers no PMI or PMIx by which they could find each other";
-    let told = refused(launcher, &[], &format!("unset PMI_FD PMIX_NAMESPACE; {run}"));
-    says(&told, [none, "GASNET_SPAWN_CONTROL=ALONE"]);
+    let output = refused(launcher, &[], &format!("unset PMI_FD PMIX_NAMESPACE; {run}"));
+    says(&output, [none, "GASNET_SPAWN_CONTROL=ALONE"]);
     if launcher == Hydra {
         says(&refused(launcher, &["-pmi-port"], run), [none, "without -pmi-port"]);
     }
     if launcher != OpenMpi {
         // For the second program in each process the launcher has hung up.
-        let told = refused(launcher, &[], &format!("{run} && {run}"));
-        says(&told, ["the launcher's PMI does not work", "run one GASNet program"]);
-        let told = refused(launcher, &[], &format!("PMI_SIZE=4097 {run}"));
-        says(&told, ["started 4097 processes", "GASNET_MAXNODES is 4096"]);
+        let output = refused(launcher, &[], &format!("{run} && {run}"));
+        says(&output, ["the launcher's PMI does not work", "run one GASNet program"]);
+        let output = refused(launcher, &[], &format!("PMI_SIZE=4097 {run}"));
+        says(&output, ["started 4097 processes", "GASNET_MAXNODES is 4096"]);
     }
 }
 

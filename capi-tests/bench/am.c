@@ -22,7 +22,7 @@ static gasnet_node_t peer;
 static char *local;
 static volatile long back;    /* replies received */
 static volatile long counted; /* requests without a reply received */
-static volatile gasnet_handlerarg_t told; /* the peer's count */
+static volatile gasnet_handlerarg_t peer_count; /* the peer's count */
 
 static void ping_h(gasnet_token_t t) { gasnet_AMReplyShort0(t, H_PONG); }
 static void pong_h(gasnet_token_t t) {
@@ -51,7 +51,7 @@ static void count_payload_h(gasnet_token_t t, void *b, size_t n) {
 static void ask_h(gasnet_token_t t) { gasnet_AMReplyShort1(t, H_TELL, (gasnet_handlerarg_t)counted); }
 static void tell_h(gasnet_token_t t, gasnet_handlerarg_t count) {
     (void)t;
-    told = count;
+    peer_count = count;
     back = back + 1;
 }
 
@@ -149,7 +149,7 @@ static void all_counted(long times) {
         long want = back + 1;
         gasnet_AMRequestShort0(peer, H_ASK);
         GASNET_BLOCKUNTIL(back == want);
-    } while (told != (gasnet_handlerarg_t)sent);
+    } while (peer_count != (gasnet_handlerarg_t)sent);
 }
 static void way_short(size_t n, long times) {
     long i;

@@ -43,7 +43,7 @@ pub fn cases() -> Vec<TestCase> {
     add("manual_pages", manual_pages);
     add("gasnet_info", gasnet_info);
     add("tools_end_with_their_reader", tools_end_with_their_reader);
-    add("tools_tell_of_a_full_device", tools_tell_of_a_full_device);
+    add("tools_report_a_full_device", tools_report_a_full_device);
     add("check_programs", check_programs);
     all
 }
@@ -113,9 +113,9 @@ fn make_fragments() -> Result<(), Failure> {
         for program in ["c", "cxx", "static"] {
             passes(&prefix, &dir.join(program), &[], JobLauncher::Gasnetrun)?;
         }
-        let told = succeed(Command::new(dir.join("tools")))?;
-        if !told.contains("PASS") {
-            return Err(format!("tools: {told}"));
+        let output = succeed(Command::new(dir.join("tools")))?;
+        if !output.contains("PASS") {
+            return Err(format!("tools: {output}"));
         }
     }
     Ok(())
@@ -345,9 +345,9 @@ fn manual_pages_format() -> Result<(), Failure> {
         .args(pages.map(|p| prefix.join("share/man").join(p)))
         .arg(root().join("portals/capi/ptlrun.1"));
     let out = groff.output().map_err(|e| e.to_string())?;
-    let told = String::from_utf8_lossy(&out.stderr);
-    if !out.status.success() || told.contains("warning") {
-        return Err(format!("groff says: {told}"));
+    let output = String::from_utf8_lossy(&out.stderr);
+    if !out.status.success() || output.contains("warning") {
+        return Err(format!("groff says: {output}"));
     }
     Ok(())
 }
@@ -365,13 +365,13 @@ fn gasnet_info() -> Result<(), Failure> {
         Ok::<_, Failure>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
     };
     let expect = |args: &[&str], vars: &[(&str, &str)], code: i32, words: &[&str]| {
-        let (got, told) = info(args, vars)?;
-        match words.iter().find(|w| !told.contains(**w)) {
+        let (got, output) = info(args, vars)?;
+        match words.iter().find(|w| !output.contains(**w)) {
             _ if got != Some(code) => {
-                Err(format!("gasnet_info {args:?} {vars:?}: exit code {got:?}:\n{told}"))
+                Err(format!("gasnet_info {args:?} {vars:?}: exit code {got:?}:\n{output}"))
             }
             Some(word) => {
-                Err(format!("gasnet_info {args:?} {vars:?} does not say {word:?}:\n{told}"))
+                Err(format!("gasnet_info {args:?} {vars:?} does not say {word:?}:\n{output}"))
             }
             None => Ok(()),
         }
@@ -409,10 +409,10 @@ fn tools_end_with_their_reader() -> Result<(), Failure> {
             command.arg(option).stdout(without_reader()?);
             command.stderr(if option == good { Stdio::piped() } else { without_reader()?.into() });
             let ended = command.output().map_err(|e| e.to_string())?;
-            let told = String::from_utf8_lossy(&ended.stderr);
+            let output = String::from_utf8_lossy(&ended.stderr);
             // SIGPIPE is 13 on every system.
-            if ended.status.signal() != Some(13) || !told.is_empty() {
-                return Err(format!("{tool} {option}: {}: {told}", ended.status));
+            if ended.status.signal() != Some(13) || !output.is_empty() {
+                return Err(format!("{tool} {option}: {}: {output}", ended.status));
             }
         }
     }
@@ -420,7 +420,7 @@ fn tools_end_with_their_reader() -> Result<(), Failure> {
 }
 
 /// A tool that cannot write its output prints an error and returns a non-zero code.
-fn tools_tell_of_a_full_device() -> Result<(), Failure> {
+fn tools_report_a_full_device() -> Result<(), Failure> {
     for (tool, option) in [
         ("gasnet_info", "-v"),
         ("gasnet_info", "--json"),
@@ -430,13 +430,13 @@ fn tools_tell_of_a_full_device() -> Result<(), Failure> {
         let full = fs::File::options().write(true).open("/dev/full").map_err(|e| e.to_string())?;
         let mut command = Command::new(prefix()?.join("bin").join(tool));
         let ended = command.arg(option).stdout(full).output().map_err(|e| e.to_string())?;
-        let told = String::from_utf8_lossy(&ended.stderr);
-        let lines: Vec<&str> = told.lines().collect();
+        let output = String::from_utf8_lossy(&ended.stderr);
+        let lines: Vec<&str> = output.lines().collect();
         if ended.status.code() != Some(1)
             || lines.len() != 2
             || !lines[0].contains("standard output")
         {
-            return Err(format!("{tool} {option}: {}: {told}", ended.status));
+            return Err(format!("{tool} {option}: {}: {output}", ended.status));
         }
     }
     Ok(())
@@ -504,7 +504,7 @@ fn check_programs() -> Result<(), Failure> {
         Ok::<_, Failure>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
     };
     let table = dir.join("table").display().to_string();
-    let (code, told) = check(&dir, &[("ARGS", &table), ("SECONDS", "20")])?;
+    let (code, output) = check(&dir, &[("ARGS", &table), ("SECONDS", "20")])?;
     for (verdict, name, why) in [
         ("PASS", "good", "2 processes"),
         ("PASS", "good2", "2 processes"),
@@ -519,17 +519,17 @@ fn check_programs() -> Result<(), Failure> {
         let says = |l: &str| {
             l.starts_with(verdict) && l.split_whitespace().any(|w| w == name) && l.contains(why)
         };
-        if !told.lines().any(says) {
-            return Err(format!("no line {verdict} {name} {why}:\n{told}"));
+        if !output.lines().any(says) {
+            return Err(format!("no line {verdict} {name} {why}:\n{output}"));
         }
     }
-    if code != Some(1) || !told.contains("3 passed, 3 failed, 1 not compiled, 2 skipped") {
-        return Err(format!("exit code {code:?}:\n{told}"));
+    if code != Some(1) || !output.contains("3 passed, 3 failed, 1 not compiled, 2 skipped") {
+        return Err(format!("exit code {code:?}:\n{output}"));
     }
-    let (code, told) =
+    let (code, output) =
         check(&root().join("capi-tests"), &[("ONLY", "testhello testenv testexit")])?;
-    if code != Some(0) || !told.contains("3 passed, 0 failed, 0 not compiled, 0 skipped") {
-        return Err(format!("exit code {code:?}:\n{told}"));
+    if code != Some(0) || !output.contains("3 passed, 0 failed, 0 not compiled, 0 skipped") {
+        return Err(format!("exit code {code:?}:\n{output}"));
     }
     Ok(())
 }

@@ -78,10 +78,10 @@ fn one(script: &str, supernode: &str, lines: &[&str]) -> Result<(), Failure> {
     if ended.code != Some(0) {
         return Err(ended.trouble("it did not end with 0".to_string()));
     }
-    let mut told: Vec<&str> = ended.output.lines().filter(|l| l.starts_with("own ")).collect();
-    told.sort();
-    if told != lines {
-        return Err(ended.trouble(format!("the processes say {told:?}")));
+    let mut printed: Vec<&str> = ended.output.lines().filter(|l| l.starts_with("own ")).collect();
+    printed.sort();
+    if printed != lines {
+        return Err(ended.trouble(format!("the processes say {printed:?}")));
     }
     ended.tidy()
 }

@@ -295,7 +295,7 @@ fn as_expected(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
         return Err(ended.trouble("it says TEST FAILED"));
     }
     if ended.exit_times.left.is_empty() {
-        return Err(ended.trouble("no process told that it leaves"));
+        return Err(ended.trouble("no process reported that it leaves"));
     }
     Ok(())
 }
@@ -336,7 +336,7 @@ fn noticed(program: &TestProgram, fault: &str) -> Result<(), Failure> {
         let library = TestLibrary::of(build_trees::build_faults());
         as_expected(&run(&library, program, s)?, s)
             .map_err(|e| format!("without the fault: {e}"))?;
-        let faulty = library.told("GASNET_TEST_FAULT", fault);
+        let faulty = library.with_env("GASNET_TEST_FAULT", fault);
         if as_expected(&run(&faulty, program, s)?, s).is_err() {
             return Ok(());
         }

@@ -286,8 +286,8 @@ impl Overflow {
         let ended = job()?.env("GASNET_PORTAL_FLOW_CONTROL", "0").run()?;
         ended.tidy()?;
         let advice = "Leave GASNET_PORTAL_FLOW_CONTROL on, or raise GASNET_PORTAL_AMRECV_SPACE.";
-        let told = ended.output.matches(message).count() == 1 && ended.output.contains(advice);
-        if ended.code != Some(1) || !told {
+        let reported = ended.output.matches(message).count() == 1 && ended.output.contains(advice);
+        if ended.code != Some(1) || !reported {
             return Err(
                 ended.trouble(format!("expected exit code 1, once {message:?}, and {advice:?}"))
             );

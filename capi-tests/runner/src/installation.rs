@@ -153,9 +153,9 @@ fn named_folders() -> Result<(), Failure> {
     let mut pkg_config = Command::new("pkg-config");
     pkg_config.env("PKG_CONFIG_PATH", to.join(lib).join("pkgconfig"));
     pkg_config.args(["--variable=libdir", "gasnet-portals-par"]);
-    let told = succeed(pkg_config)?;
-    if told.trim() != "/usr/lib/x86_64-linux-gnu" {
-        return Err(format!("pkg-config names {told} as the folder of the library"));
+    let output = succeed(pkg_config)?;
+    if output.trim() != "/usr/lib/x86_64-linux-gnu" {
+        return Err(format!("pkg-config names {output} as the folder of the library"));
     }
     let cmake = text(&to.join(lib).join("cmake/GASNet/GASNetConfig.cmake"))?;
     if !cmake.contains("{_gasnet_here}/../../../..\"") {
@@ -171,9 +171,9 @@ fn relative_folders() -> Result<(), Failure> {
         for target in ["install", "install-portals", "uninstall"] {
             let mut make = make(target, &[&destdir, refused]);
             let out = make.output().map_err(|e| e.to_string())?;
-            let told = String::from_utf8_lossy(&out.stderr);
-            if out.status.success() || !told.contains("is not an absolute path") {
-                return Err(format!("make {target} {refused} was not refused: {told}"));
+            let output = String::from_utf8_lossy(&out.stderr);
+            if out.status.success() || !output.contains("is not an absolute path") {
+                return Err(format!("make {target} {refused} was not refused: {output}"));
             }
         }
     }
@@ -270,10 +270,10 @@ fn pages() -> Result<(), Failure> {
     let mut links = Command::new(root().join("ci/links.sh"));
     links.arg(to.join("share/doc/GASNet"));
     let out = links.output().map_err(|e| e.to_string())?;
-    let told = String::from_utf8_lossy(&out.stdout);
-    if out.status.success() && !told.starts_with("0 links") {
+    let output = String::from_utf8_lossy(&out.stdout);
+    if out.status.success() && !output.starts_with("0 links") {
         Ok(())
     } else {
-        Err(told.into_owned())
+        Err(output.into_owned())
     }
 }

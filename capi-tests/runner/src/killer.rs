@@ -225,14 +225,14 @@ impl Run {
         }
         // The exit code of another job system's launcher that is interrupted itself is not ours
         // to judge.
-        let told = self.launcher.is_foreign()
+        let is_not_judged = self.launcher.is_foreign()
             && match self.blow.deed {
                 FaultKind::Signal(signal, _) => {
                     ended.hit_theirs && matches!(signal, Signal::INT | Signal::TERM)
                 }
                 _ => true,
             };
-        if ended.code == Some(0) && !told {
+        if ended.code == Some(0) && !is_not_judged {
             return if passed {
                 (Outcome::Missed, none())
             } else {

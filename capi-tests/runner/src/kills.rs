@@ -182,10 +182,10 @@ fn soon_over(
     launcher
         .soon(NODES, after)
         .map_err(|why| ended.trouble(format!("the job lived on for {why}")))?;
-    let told =
+    let is_named =
         ["rank", "process"].iter().any(|w| ended.output.contains(&format!("{w} {victim} ")))
             && ended.output.to_lowercase().contains("killed");
-    if !told {
+    if !is_named {
         return Err(ended.trouble(format!("no message says that rank {victim} was killed")));
     }
     let foreign = ended.left.iter().filter(|l| !(children && l.contains("(sleep)"))).count();

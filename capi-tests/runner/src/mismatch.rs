@@ -40,12 +40,12 @@ struct Kind {
     /// Its name in case names.
     name: &'static str,
     /// Its name in a message of gasnet_init.
-    told: &'static str,
+    message_name: &'static str,
     defines: &'static [&'static str],
 }
 
-const fn threads(mode: ClientMode, name: &'static str, told: &'static str) -> Kind {
-    Kind { name, told, defines: mode.defines() }
+const fn threads(mode: ClientMode, name: &'static str, message_name: &'static str) -> Kind {
+    Kind { name, message_name, defines: mode.defines() }
 }
 
 /// Pairs that differ in the thread mode only, and the word in the name of the symbol that must
@@ -65,12 +65,12 @@ const SEGMENTS: (&str, &[Kind]) = (
     &[
         Kind {
             name: "fast",
-            told: "GASNET_SEGMENT_FAST",
+            message_name: "GASNET_SEGMENT_FAST",
             defines: &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_FAST"],
         },
         Kind {
             name: "large",
-            told: "GASNET_SEGMENT_LARGE",
+            message_name: "GASNET_SEGMENT_LARGE",
             defines: &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_LARGE"],
         },
     ],
@@ -180,7 +180,7 @@ fn load(a: Kind, b: Kind) -> Result<(), Failure> {
         Some(0) if a == b => Ok(()),
         Some(0) => Err(ended.trouble(format!("{} and {} ran together", a.name, b.name))),
         _ if a == b => Err(ended.trouble("equal modes were refused")),
-        _ if words.contains(&a.told) && words.contains(&b.told) => Ok(()),
+        _ if words.contains(&a.message_name) && words.contains(&b.message_name) => Ok(()),
         _ => Err(ended.trouble("it was refused without a line that names both modes")),
     }
 }

@@ -98,13 +98,13 @@ fn answered(
         return Err(ended.trouble("it did not pass"));
     }
     // The case prints words with numbers that are known only in the job.
-    let told = ended
+    let words = ended
         .output
         .lines()
         .find_map(|l| l.strip_prefix("testbad: expects: "))
         .unwrap_or(&row.words);
     let fatal: Vec<&str> = ended.output.lines().filter(|l| l.starts_with("***")).collect();
-    match told
+    match words
         .split('|')
         .filter(|w| !w.is_empty())
         .find(|word| !fatal.iter().any(|l| l.contains(word)))

@@ -117,11 +117,11 @@ fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
     let args = ["mpi", "0"].map(String::from);
     let ended = TestJob::new(&build_trees::build(), &program, &args, launcher, 3).run()?;
     ended.tidy()?;
-    let (code, told) = match (mpi.0, launcher) {
+    let (code, message) = match (mpi.0, launcher) {
         ("openmpi", JobLauncher::PshmNodes) => (0, "GASNET_PSHM_NODES=3 has no effect"),
         _ => (1, LONE),
     };
-    if ended.code != Some(code) || ended.output.matches(told).count() != 1 {
+    if ended.code != Some(code) || ended.output.matches(message).count() != 1 {
         return Err(ended.trouble("no message about ranks that MPI cannot connect"));
     }
     Ok(())

@@ -223,7 +223,7 @@ fn memory(launcher: JobLauncher) -> Result<(), Failure> {
     let group = Group::new(64 << 20).ok_or("no memory control group can be made")?;
     let script = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.0.display());
     let ended = run(&script, &program, launcher, 2)?;
-    let told = [
+    let words = [
         "rank 1 (pid ",
         "was killed by signal 9",
         "The kernel found no memory for it",
@@ -233,7 +233,7 @@ fn memory(launcher: JobLauncher) -> Result<(), Failure> {
     if ended.code != Some(137) {
         return Err(ended.trouble("the exit code is not 137"));
     }
-    match told.iter().find(|w| !ended.output.contains(**w)) {
+    match words.iter().find(|w| !ended.output.contains(**w)) {
         Some(word) => Err(ended.trouble(format!("it does not say {word:?}"))),
         None => Ok(()),
     }

@@ -42,13 +42,13 @@ pub fn cases() -> Vec<TestCase> {
         for mode in [ClientMode::Seq, ClientMode::Par] {
             let name = format!("report::{}::{}", launcher.name(), mode.name());
             let sampled = (launcher == JobLauncher::Gasnetrun) == (mode == ClientMode::Par);
-            all.push(TestCase::new(name, sampled, move || told(launcher, mode)));
+            all.push(TestCase::new(name, sampled, move || each_rank_has_a_line(launcher, mode)));
         }
     }
     all
 }
 
-fn told(launcher: JobLauncher, mode: ClientMode) -> Result<(), Failure> {
+fn each_rank_has_a_line(launcher: JobLauncher, mode: ClientMode) -> Result<(), Failure> {
     build_trees::require(&build_trees::build())?;
     let dir = build_trees::build().join("capi-tests/report");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;

@@ -124,29 +124,29 @@ fn touch(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     if ended.code != Some(1) || !ended.says("testsegment: FAIL") {
         return Err(ended.trouble("it did not fail, though it touched pages"));
     }
-    for told in ["rank 0: RssShmem grew", "rank 0: the memory file of the segments has"] {
-        if !ended.output.contains(told) {
-            return Err(ended.trouble(format!("it does not say {told:?}")));
+    for message in ["rank 0: RssShmem grew", "rank 0: the memory file of the segments has"] {
+        if !ended.output.contains(message) {
+            return Err(ended.trouble(format!("it does not say {message:?}")));
         }
     }
     Ok(())
 }
 
 /// A rank gets huge pages by default where the kernel gives them on request, and none if the
-/// library is told not to request them.
+/// library must not request them.
 fn huge(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let kernel = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
         .unwrap_or_default();
     let always = ["[always]", "[within_size]", "[force]"].iter().any(|w| kernel.contains(w));
     for (value, asks) in [("1", true), ("0", false)] {
         let ended = run_with(program, s, &["huge"], &[("GASNET_USE_HUGEPAGES", value)])?;
-        let told =
+        let printed =
             ended.output.lines().filter_map(|l| l.strip_prefix("testsegment: huge pages: "));
-        let told: Vec<bool> = told.map(|l| l != "0 kB").collect();
+        let printed: Vec<bool> = printed.map(|l| l != "0 kB").collect();
         let expected = always || asks && kernel.contains("[advise]");
         if ended.code != Some(0)
-            || told.len() != s.nodes as usize
-            || told.iter().any(|&huge| huge != expected)
+            || printed.len() != s.nodes as usize
+            || printed.iter().any(|&huge| huge != expected)
         {
             return Err(ended.trouble(format!(
                 "with GASNET_USE_HUGEPAGES={value}, where the kernel says {kernel:?}, huge pages should be {expected}"
@@ -162,16 +162,16 @@ fn lack(program: &TestProgram, s: CaseSetting, whose: &str) -> Result<(), Failur
         return Err(ended.trouble(format!("expected {BUS}")));
     }
     let toucher = if whose == "own" { s.nodes - 1 } else { 0 };
-    let Some(told) = told(&ended.output, toucher) else {
+    let Some(message) = page_message(&ended.output, toucher) else {
         return Err(ended.trouble("no line names the rank, the address and the limit"));
     };
     // The address at which a rank maps a peer's segment is not specified.
-    let touched = format!("testsegment: rank {toucher} touches {}", told.address);
+    let touched = format!("testsegment: rank {toucher} touches {}", message.address);
     if whose == "own" && !ended.output.lines().any(|l| l == touched) {
-        return Err(ended.trouble(format!("it was not {} that was touched", told.address)));
+        return Err(ended.trouble(format!("it was not {} that was touched", message.address)));
     }
-    if told.limit == 0 || told.limit > physical() {
-        return Err(ended.trouble(format!("the machine does not have {} bytes", told.limit)));
+    if message.limit == 0 || message.limit > physical() {
+        return Err(ended.trouble(format!("the machine does not have {} bytes", message.limit)));
     }
     if !ended.output.lines().any(|l| l.starts_with("***") && l.contains("GASNET_MAX_SEGSIZE")) {
         return Err(ended.trouble("no line names the variable to change"));
@@ -181,17 +181,17 @@ fn lack(program: &TestProgram, s: CaseSetting, whose: &str) -> Result<(), Failur
 
 /// The library's message about an unavailable page.
 #[derive(Debug, PartialEq, Eq)]
-struct Told<'a> {
+struct PageMessage<'a> {
     address: &'a str,
     limit: u64,
 }
 
-fn told(output: &str, rank: u32) -> Option<Told<'_>> {
+fn page_message(output: &str, rank: u32) -> Option<PageMessage<'_>> {
     let begin = format!("*** rank {rank}: no memory for a page of a segment, at ");
     let line = output.lines().find_map(|l| l.strip_prefix(begin.as_str()))?;
     let (address, rest) = line.split_once(';')?;
     let limit = rest.strip_suffix(" bytes")?.rsplit(' ').next()?.parse().ok()?;
-    Some(Told { address, limit })
+    Some(PageMessage { address, limit })
 }
 
 /// Bytes of memory of this machine.
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn the_line() {
         let line = "x\n*** rank 1: no memory for a page of a segment, at 0x7f00; all have at most 25 bytes\n";
-        assert_eq!(told(line, 1), Some(Told { address: "0x7f00", limit: 25 }));
-        assert_eq!(told(line, 0), None);
+        assert_eq!(page_message(line, 1), Some(PageMessage { address: "0x7f00", limit: 25 }));
+        assert_eq!(page_message(line, 0), None);
     }
 }

@@ -389,9 +389,9 @@ impl TestJob {
                 let _ = child.wait();
                 return None;
             }
-            if let (None, Some(told)) = (ready, &self.ready) {
+            if let (None, Some(shows)) = (ready, &self.ready) {
                 ready =
-                    fs::read_to_string(output).is_ok_and(|text| told(&text)).then(Instant::now);
+                    fs::read_to_string(output).is_ok_and(|text| shows(&text)).then(Instant::now);
             }
             let due = |s: &mut FaultInjector, since: Instant| {
                 s.look(since.elapsed(), || marked(&self.marker))

@@ -45,7 +45,7 @@ impl TestLibrary {
     }
 
     /// Sets an environment variable for its jobs.
-    pub fn told(mut self, name: &'static str, value: impl Into<String>) -> TestLibrary {
+    pub fn with_env(mut self, name: &'static str, value: impl Into<String>) -> TestLibrary {
         self.env.push((name, value.into()));
         self
     }

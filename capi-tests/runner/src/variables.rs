@@ -126,7 +126,7 @@ impl Range {
 
     fn is_refused(&self, place: Place) -> Result<(), Failure> {
         let (ended, value) = (self.flood(place, ClientMode::Seq)?, self.value(place));
-        let told =
+        let is_said_once =
             ended.output.matches(&format!("{}={value} cannot be used\n", self.name)).count() == 1;
         let bounds = match (self.least, self.most) {
             (0, 1) => "Give Y, YES, 1, N, NO or 0".to_string(),
@@ -135,7 +135,7 @@ impl Range {
         };
         let in_units = format!("from {} to {}", size(self.least), size(self.most));
         let is_named = ended.output.contains(&bounds) || ended.output.contains(&in_units);
-        if ended.code != Some(1) || !told || !is_named {
+        if ended.code != Some(1) || !is_said_once || !is_named {
             return Err(ended.trouble(format!(
                 "expected exit code 1, once that it cannot be used, and {bounds:?}"
             )));

@@ -131,9 +131,9 @@ fn plan(source: &Path, text: &str, name: &str) -> Plan {
     {
         return plan;
     }
-    let told = row(&build_trees::root().join("capi-tests/programs.tsv"), name);
+    let listed = row(&build_trees::root().join("capi-tests/programs.tsv"), name);
     if !text.contains("check.h") {
-        return told.unwrap_or_else(Plan::new);
+        return listed.unwrap_or_else(Plan::new);
     }
     // A program of ours: what its lines cannot express is in the table.
     let program = program::parse(source, text);
@@ -141,7 +141,7 @@ fn plan(source: &Path, text: &str, name: &str) -> Plan {
         [only] => vec![only.name().to_string()],
         _ => Vec::new(),
     };
-    match told {
+    match listed {
         Some(row) if row.skip || row.expect != 0 => row,
         _ => Plan {
             nodes: Some(program.nodes),
@@ -263,14 +263,14 @@ impl Bench {
         if self.built.is_some() && !program.exists() {
             return Ok(Verdict::NotCompiled(format!("{} is missing", program.display())));
         }
-        if let Err(told) = self.compiled(source, &plan, &program) {
-            fs::write(&log, &told).map_err(|e| format!("{}: {e}", log.display()))?;
-            let tells = |l: &&str| l.contains("error") || l.contains("undefined reference");
-            let line = told
+        if let Err(output) = self.compiled(source, &plan, &program) {
+            fs::write(&log, &output).map_err(|e| format!("{}: {e}", log.display()))?;
+            let is_error = |l: &&str| l.contains("error") || l.contains("undefined reference");
+            let line = output
                 .lines()
                 .skip(1)
-                .find(tells)
-                .unwrap_or_else(|| told.lines().last().unwrap_or_default());
+                .find(is_error)
+                .unwrap_or_else(|| output.lines().last().unwrap_or_default());
             return Ok(Verdict::NotCompiled(
                 line.trim().trim_start_matches("exit status: 1: ").to_string(),
             ));

@@ -87,13 +87,13 @@ fn programs() -> Vec<TestProgram> {
 
 /// The variable that selects a network, where there are two.
 fn network(name: &str) -> TestLibrary {
-    TestLibrary::of(build_trees::build_libportals()).told("GASNET_NETWORK", name)
+    TestLibrary::of(build_trees::build_libportals()).with_env("GASNET_NETWORK", name)
 }
 
 /// libportals-contrary with these habits.
 fn with_habits(habits: &str) -> TestLibrary {
-    let library = TestLibrary::of(build_trees::build_contrary()).told("CONTRARY", habits);
-    if habits.contains("in_calls") { library.told("PTL_ATTACH", "0") } else { library }
+    let library = TestLibrary::of(build_trees::build_contrary()).with_env("CONTRARY", habits);
+    if habits.contains("in_calls") { library.with_env("PTL_ATTACH", "0") } else { library }
 }
 
 /// The programs over a network that is chosen when the job starts.
