@@ -108,7 +108,7 @@ impl ControlMemory {
         ControlMemory { words: mapping.leak_words(), size, seen }
     }
 
-    /// New control memory, for a supervisor; `cookie` tells jobs apart.
+    /// New control memory, for a supervisor; `cookie` distinguishes jobs.
     pub fn create(size: u32, cookie: u64) -> Result<(MemFd, ControlMemory), BootError> {
         let file = MemFd::create(c"gasnet-control");
         let made = file.and_then(|f| {

@@ -233,7 +233,7 @@ impl ExitNotice {
         }
     }
 
-    /// Tells the supervisor, or the other ranks, that this rank exits, and why, without waiting.
+    /// Notifies the supervisor, or the other ranks, that this rank exits, and why. Does not wait.
     /// Async-signal-safe as far as the network is.
     pub fn notify(&self, code: i32, cause: ExitCause) {
         let own = ExitDecision::new(code, cause, Some(self.rank));

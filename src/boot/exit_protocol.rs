@@ -138,7 +138,7 @@ impl ExitProtocol {
         Some(decision)
     }
 
-    /// Tells the ranks ahead of the decision, once.
+    /// Sends the decision to the ranks ahead, once.
     pub(super) fn notify(&self) {
         let Some(wire) = self.wire() else { return };
         if !self.notified.swap(true, Ordering::AcqRel) {

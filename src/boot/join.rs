@@ -69,7 +69,7 @@ fn join(options: &BootOptions) -> Result<Bootstrap, BootError> {
     }
 }
 
-/// How this process finds the other ranks: as the user says, or else as the environment tells.
+/// How this process finds the other ranks: as the user says, or else as the environment says.
 fn spawn_control(options: &BootOptions) -> SpawnControl {
     match options.spawn_control {
         Some(SpawnControl::Pmi | SpawnControl::Pmix) if detect::started_by_rank() => {

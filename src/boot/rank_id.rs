@@ -22,7 +22,7 @@ pub struct RankId {
     pub rank: JobRank,
     /// Ranks of the job.
     pub size: u32,
-    /// Tells the job from others.
+    /// Distinguishes the job from others.
     pub cookie: u64,
     /// The control memory.
     pub control: OwnedFd,

@@ -35,7 +35,7 @@ struct LauncherKind {
     daemons: &'static [&'static str],
     /// The variable that says how many these are: a number, or a list of ranks.
     local: &'static str,
-    /// The variable that tells each its rank.
+    /// The variable that holds the rank of each.
     rank: &'static str,
     /// How many checks in a row must find too few. A single one can err, since the system may skip
     /// entries of a list that changes.

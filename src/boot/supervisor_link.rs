@@ -37,7 +37,7 @@ struct Conversation {
     received: u64,
 }
 
-/// Makes this process the rank, and tells the supervisor, which messages call `supervisor`.
+/// Makes this process the rank, and notifies the supervisor, which messages call `supervisor`.
 pub(super) fn join(id: RankId, supervisor: &'static str) -> Result<Bootstrap, BootError> {
     id.close_on_exec(true)?;
     let RankId { rank, size, cookie, control, memory: host_memory, socket } = id;

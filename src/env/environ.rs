@@ -13,7 +13,7 @@ use std::sync::OnceLock;
 
 /// The environment of all ranks, in the form of [`snapshot`], if those of the processes differ.
 static ADOPTED: OnceLock<Vec<u8>> = OnceLock::new();
-/// Prefixes of the variables by which launchers, and those of a libportals, tell processes apart.
+/// Prefixes of the variables by which launchers, and those of a libportals, distinguish processes.
 const LAUNCHER_PREFIXES: &[&str] = &[
     "GASNETI_",
     "GASNET_SPAWN_FDS=",

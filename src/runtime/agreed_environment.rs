@@ -2,10 +2,10 @@
 //!
 //! Called by `runtime::job` before anything is read that all ranks must agree on. Invariant:
 //! where the environments differ, all ranks adopt the environment block with the most bytes,
-//! of several such the one of the lowest rank. They differ by variables for one program of
-//! several, or a script in front of it. `gasnet_getenv`, `gasnett_getenv` and the library's
-//! own variables read it; `getenv` does not. Variables by which launchers tell ranks apart are
-//! not compared.
+//! of several such the one of the lowest rank. They may differ by variables for one program
+//! of several, or by a script in front of it. `gasnet_getenv`, `gasnett_getenv` and the library's
+//! own variables read it; `getenv` does not. Variables by which launchers distinguish ranks
+//! are not compared.
 
 use super::scratch;
 use crate::boot::bootstrap::Bootstrap;

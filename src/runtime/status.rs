@@ -27,15 +27,15 @@ impl JobReport for GasnetJob {
 
 /// Writes what this rank does.
 fn write(job: &GasnetJob, line: &mut MessageLine) {
-    let mut told = 0;
+    let mut waiting = 0;
     for thread in 0..job.slots.count() as u16 {
         let Some((what, peer, ns)) = job.slots.of(thread).activity.now() else { continue };
-        told += 1;
-        if told > SHOWN {
+        waiting += 1;
+        if waiting > SHOWN {
             continue;
         }
-        let _ = write!(line, "{}", if told == 1 { "waits" } else { ";" });
-        if thread > 0 || told > 1 {
+        let _ = write!(line, "{}", if waiting == 1 { "waits" } else { ";" });
+        if thread > 0 || waiting > 1 {
             let _ = write!(line, " (thread {thread})");
         }
         let _ = write!(line, " in {what}");
@@ -44,9 +44,9 @@ fn write(job: &GasnetJob, line: &mut MessageLine) {
         }
         let _ = write!(line, " since {:.1} s", ns as f64 / 1e9);
     }
-    let _ = match told {
+    let _ = match waiting {
         0 => write!(line, "does not wait in the library"),
-        _ if told > SHOWN => write!(line, "; and {} more threads", told - SHOWN),
+        _ if waiting > SHOWN => write!(line, "; and {} more threads", waiting - SHOWN),
         _ => Ok(()),
     };
     let _ = write!(line, "; operations outstanding: {}", job.ops.outstanding());

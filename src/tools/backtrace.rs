@@ -167,9 +167,9 @@ pub fn hint() {
 
 /// Whether this rank prints its stack (GASNET_BACKTRACE); prints once how to switch it on if not.
 pub fn enabled() -> bool {
-    static TOLD: AtomicBool = AtomicBool::new(false);
+    static PRINTED: AtomicBool = AtomicBool::new(false);
     let on = env::BACKTRACE.get();
-    if !on && !TOLD.swap(true, Ordering::Relaxed) {
+    if !on && !PRINTED.swap(true, Ordering::Relaxed) {
         report::note(format_args!("{HINT}"));
     }
     let ranks = env::BACKTRACE_NODES.get();

@@ -198,7 +198,7 @@ impl Heap {
             ),
             format_args!(
                 "Give an address that gasnett_debug_malloc and its like returned and that is not freed yet; \
-                 GASNET_MALLOC_LEAKALL=1 tells where it was freed."
+                 GASNET_MALLOC_LEAKALL=1 says where it was freed."
             ),
         )
     }

@@ -100,7 +100,7 @@ impl JobSignals {
         [self.queue.fd(), self.front.as_ref().map(AsFd::as_fd)]
     }
 
-    /// Whether signals may arrive that no descriptor tells ([`SignalQueue::fd`]).
+    /// Whether signals may arrive that no descriptor reports ([`SignalQueue::fd`]).
     pub(super) fn needs_looks(&self) -> bool {
         self.queue.fd().is_none()
     }

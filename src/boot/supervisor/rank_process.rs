@@ -17,7 +17,7 @@ use sys::process::{self, CpuTime};
 use sys::watch::ProcessWatch;
 use sys::{clock, socket};
 
-/// Nanoseconds in which the system must tell how a rank ended that is not a child.
+/// Nanoseconds in which the system must report how a rank ended that is not a child.
 pub(super) const END_KNOWN: u64 = 200_000_000;
 /// Nanoseconds between two queries meanwhile.
 const QUERY: u64 = 5_000_000;
@@ -209,7 +209,7 @@ impl RankProcess {
         if self.is_child { last } else { (now + QUERY).min(last) }
     }
 
-    /// How a process that is not a child ended, if the system tells.
+    /// How a process that is not a child ended, if the system reports it.
     pub(super) fn watched_end(&self) -> Option<Ended> {
         self.watch
             .as_ref()

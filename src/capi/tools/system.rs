@@ -99,8 +99,8 @@ pub extern "C" fn gasnett_run_diagnostics(
     _sections: *const c_char,
     _seginfo: *const c_void,
 ) -> c_int {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if report::rank().is_none_or(|rank| rank == 0) && !TOLD.swap(true, Ordering::Relaxed) {
+    static PRINTED: AtomicBool = AtomicBool::new(false);
+    if report::rank().is_none_or(|rank| rank == 0) && !PRINTED.swap(true, Ordering::Relaxed) {
         report::note(format_args!(
             "gasnett_run_diagnostics(): this library has no tests of its inside that a program can call; nothing was tested"
         ));
@@ -135,7 +135,7 @@ pub extern "C" fn gasnett_getPhysMemSz(failure_is_fatal: c_int) -> u64 {
     let n = sys::memory::limits().physical;
     if n == 0 && failure_is_fatal != 0 {
         fatal(format_args!(
-            "gasnett_getPhysMemSz(): the system does not tell how much memory there is"
+            "gasnett_getPhysMemSz(): the system does not report how much memory there is"
         ));
     }
     n

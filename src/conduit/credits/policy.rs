@@ -182,14 +182,14 @@ impl PeerCredits {
 
     /// Whether a message that is about to leave for the peer says that an epoch of ours has ended.
     #[inline]
-    fn tell_epoch(&mut self, epoch: u32) -> bool {
+    fn take_epoch_flag(&mut self, epoch: u32) -> bool {
         self.catch_up(epoch);
-        let told = self.flags & REACHED_EPOCH != 0;
-        if told {
+        let ended = self.flags & REACHED_EPOCH != 0;
+        if ended {
             cold_path();
             self.flags &= !REACHED_EPOCH;
         }
-        told
+        ended
     }
 }
 
@@ -319,7 +319,7 @@ impl<S: CreditStore> CreditPolicy<S> {
     pub fn take(&self, rank: JobRank, n: u16) -> Option<(bool, u16)> {
         let epoch = self.store.epoch();
         self.store.peer(rank, |p| {
-            p.take(n).then(|| (p.tell_epoch(epoch), p.send_credits - p.send_inuse))
+            p.take(n).then(|| (p.take_epoch_flag(epoch), p.send_credits - p.send_inuse))
         })
     }
 
@@ -356,7 +356,7 @@ impl<S: CreditStore> CreditPolicy<S> {
     pub fn reply_field(&self, rank: JobRank, field: CreditField) -> (CreditField, bool) {
         let epoch = self.store.epoch();
         if field.extra() == 0 || !self.limits.dynamic {
-            let ended = self.store.peer(rank, |p| p.tell_epoch(epoch));
+            let ended = self.store.peer(rank, |p| p.take_epoch_flag(epoch));
             return (CreditField::new(ended, 0, field.used()), false);
         }
         self.reply_field_with_more(rank, field, epoch)
@@ -371,7 +371,7 @@ impl<S: CreditStore> CreditPolicy<S> {
         epoch: u32,
     ) -> (CreditField, bool) {
         let (ended, extra, low) = self.store.peer(rank, |p| {
-            let ended = p.tell_epoch(epoch);
+            let ended = p.take_epoch_flag(epoch);
             let (extra, low) = self.grant(rank, p, field.extra());
             (ended, extra, low)
         });
@@ -494,7 +494,7 @@ impl<S: CreditStore> CreditPolicy<S> {
             return None;
         }
         p.flags |= REVOKING;
-        Some(p.tell_epoch(epoch))
+        Some(p.take_epoch_flag(epoch))
     }
 
     /// A CREDIT_REVOKE of this peer has arrived: the CREDIT_RETURN to send.
@@ -509,7 +509,7 @@ impl<S: CreditStore> CreditPolicy<S> {
             p.send_credits -= credits;
             p.send_revoked += credits;
             self.store.changed(rank, p, CreditChange::GaveBack(credits));
-            CreditReturn { credits, epoch: p.tell_epoch(epoch) }
+            CreditReturn { credits, epoch: p.take_epoch_flag(epoch) }
         })
     }
 

@@ -1,5 +1,5 @@
-//! Each parameter does what `src/env/table/portals.rs` says of it: the smallest case that tells a
-//! value from the next.
+//! Each parameter does what `src/env/table/portals.rs` says of it: the smallest case that
+//! distinguishes a value from the next.
 
 use super::*;
 
@@ -220,16 +220,16 @@ fn figures_from_variables() {
         ("GASNET_PORTAL_PTE_RAR", "3", "pt_rar: 3,"),
         ("GASNET_PORTAL_PTE_AM", "200", "pt_am: 200 }"),
     ];
-    let told = |set: &[(&str, &str)]| {
+    let printed = |set: &[(&str, &str)]| {
         let out = std::process::Command::new(std::env::current_exe().expect("exe"))
-            .args(["--ignored", "--exact", "conduit::tests::figures::tell", "--nocapture"])
+            .args(["--ignored", "--exact", "conduit::tests::figures::print_config", "--nocapture"])
             .envs(set.iter().copied())
             .output()
             .expect("run");
         String::from_utf8_lossy(&out.stdout).into_owned()
     };
     let set: Vec<_> = variables.iter().map(|v| (v.0, v.1)).collect();
-    let (with, without) = (told(&set), told(&[]));
+    let (with, without) = (printed(&set), printed(&[]));
     for (name, _, figure) in variables {
         assert!(with.contains(figure) && !without.contains(figure), "{name}: {with}");
     }
@@ -241,12 +241,12 @@ fn figures_from_variables() {
         (("GASNET_PORTAL_GET_BOUNCE_LIMIT", "40"), "get_bounce: 40,"),
         (("GASNET_PORTAL_AMRECV_SPACE", "10M"), "reqrb_buffers: 5,"),
     ] {
-        assert!(told(&[set]).contains(figure) && !without.contains(figure), "{set:?}");
+        assert!(printed(&[set]).contains(figure) && !without.contains(figure), "{set:?}");
     }
 }
 
 #[test]
 #[ignore = "reads the environment; run by figures_from_variables"]
-fn tell() {
+fn print_config() {
     println!("{:?}", Config::from_env(2, 1));
 }

@@ -17,9 +17,9 @@ fn an_event_that_nothing_awaits_is_fatal() {
         let (code, text) = run_case("conduit::tests::holds::case", case);
         let right = case == 0;
         assert_eq!(code, Some(if right { 0 } else { 1 }), "case {case}: {text}");
-        let told = ["completes nothing", "has the kind", "makes no sense"];
-        let told = told.iter().any(|words| text.contains(words));
-        assert_eq!(told, !right, "case {case}: {text}");
+        let words = ["completes nothing", "has the kind", "makes no sense"];
+        let is_named = words.iter().any(|words| text.contains(words));
+        assert_eq!(is_named, !right, "case {case}: {text}");
     }
 }
 

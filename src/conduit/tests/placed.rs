@@ -98,16 +98,16 @@ fn a_long_to_oneself_may_overlap() {
 /// a reply.
 #[test]
 fn a_place_outside_the_segment_is_fatal() {
-    for case in 0..2 * TOLD.len() {
+    for case in 0..2 * RANGES.len() {
         let (code, text) = run_case("conduit::tests::placed::case", case);
-        let right = case % TOLD.len() < INSIDE;
+        let right = case % RANGES.len() < INSIDE;
         assert_eq!(code, Some(if right { 0 } else { 1 }), "case {case}: {text}");
         assert_eq!(text.contains("aims outside our segment"), !right, "case {case}: {text}");
     }
 }
 
 /// Places, if a body says any, and lengths; the first ones are inside.
-const TOLD: [(Option<u64>, u32); 8] = [
+const RANGES: [(Option<u64>, u32); 8] = [
     (Some(SEGMENT as u64 - 8), 8),
     (Some(0), SEGMENT as u32),
     (Some(SEGMENT as u64 - 7), 8),
@@ -123,7 +123,7 @@ const INSIDE: usize = 2;
 #[ignore = "ends the process; run by a_place_outside_the_segment_is_fatal"]
 fn case() {
     let case = this_case();
-    let (request, (place, length)) = (case < TOLD.len(), TOLD[case % TOLD.len()]);
+    let (request, (place, length)) = (case < RANGES.len(), RANGES[case % RANGES.len()]);
     let world = world(0, true);
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
     // The chunk of the request that a reply answers.
