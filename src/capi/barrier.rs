@@ -33,8 +33,8 @@ pub extern "C" fn gasnet_barrier_notify(id: c_int, flags: c_int) {
 /// - `flags`: 0, `GASNET_BARRIERFLAG_ANONYMOUS` (the name does not count) or
 ///   `GASNET_BARRIERFLAG_MISMATCH` (the barrier mismatches on all ranks).
 /// - Returns `GASNET_OK` or `GASNET_ERR_BARRIER_MISMATCH`; the barrier is over in both cases.
-///   It is a mismatch if two ranks passed different names, this rank passes another one than it
-///   notified, or any rank passed `GASNET_BARRIERFLAG_MISMATCH`.
+///   The barrier mismatches if two ranks passed different names, this rank passes another one
+///   than it notified, or any rank passed `GASNET_BARRIERFLAG_MISMATCH`.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
@@ -77,8 +77,8 @@ pub extern "C" fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int {
 /// - `flags`: 0, `GASNET_BARRIERFLAG_ANONYMOUS` (the name does not count) or
 ///   `GASNET_BARRIERFLAG_MISMATCH` (the barrier mismatches on all ranks).
 /// - Returns `GASNET_OK` or `GASNET_ERR_BARRIER_MISMATCH`; the barrier is over in both cases.
-///   It is a mismatch if two ranks passed different names, this rank passes another one than it
-///   notified, or any rank passed `GASNET_BARRIERFLAG_MISMATCH`.
+///   The barrier mismatches if two ranks passed different names, this rank passes another one
+///   than it notified, or any rank passed `GASNET_BARRIERFLAG_MISMATCH`.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
