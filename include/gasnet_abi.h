@@ -16,18 +16,20 @@
  What the inline paths read.
 
  Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at
- `addr + distance[rank]` if `offset`, which is `addr - base[rank]`, is below `starts[rank]`
- and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic. For 8 bytes the first
- condition suffices. `starts` is 0 where the path is closed, as all are before
- `gasnet_attach` returns: call the function then.
+ `addr + distance[rank]` under two conditions, in unsigned arithmetic:
+ - `offset`, which is `addr - base[rank]`, is below `starts[rank]`.
+ - `n - 7 <= starts[rank] - offset`.
+
+ For 8 bytes the first condition suffices. `starts` is 0 where the path is closed, as all
+ are before `gasnet_attach` returns: call the function then.
 
  Arrays of words, not an array of records: an addressing mode finds an entry by its rank.
  */
 typedef struct {
   /*
-   If not null, points to a word that is 0 while every implicit operation of this process
-   was complete when it was initiated and no access region is open: a sync has nothing to
-   do then.
+   If not null, points to a word. The word is 0 while every implicit operation of this
+   process was complete when it was initiated and no access region is open. A sync has
+   nothing to do then.
    */
   const uintptr_t *implicit;
   /*
