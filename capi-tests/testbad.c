@@ -530,7 +530,7 @@ static void heap_write_freed(void) {
 }
 
 /* Legal calls pass with checks on. They are sections and locks in any legal order, hold and
- * resume where they have no effect, handles in lists, and bulk forms at any address. A lock
+ * resume where they have no effect, lists of handles, and bulk forms at any address. A lock
  * may be initialised, destroyed and initialised again. */
 static void checks_allow(void) {
     gasnet_handle_t h[3];

@@ -11,9 +11,9 @@
 //! | the trace | the counters of the network |
 //!
 //! The text line of `GASNET_TEST_COUNTERS` holds the rank and these counters of the interface:
-//! puts, gets, bytes of both, framed messages, messages without a match entry. It also holds
-//! requests that lacked credits, requests that waited for a receive buffer, receive buffers
-//! attached again, and requests in the catch basin.
+//! puts, gets, bytes of both, framed messages, unmatched messages. It also holds requests that
+//! lacked credits, requests that waited for a receive buffer, receive buffers attached again,
+//! and requests in the catch basin.
 
 use crate::conduit::network::JobConduit;
 use crate::rank::JobRank;

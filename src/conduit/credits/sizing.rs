@@ -42,9 +42,9 @@ const TABLE_1024: [Row; 10] = [
     (20480, 4, 51200),
 ];
 
-/// Where the environment does not say: what a process of a job of this size gives to each
-/// process, and keeps in its bank at first. It is interpolated between the rows of the table for
-/// this chunk, the difference truncated towards zero.
+/// What a process gives to each process and keeps in its bank at first, where the environment
+/// does not say. It depends on the size of the job. It is interpolated between the rows of the
+/// table for this chunk, the difference truncated towards zero.
 pub fn initial(nodes: u64, chunk: usize) -> (u64, u64) {
     let table: &[Row] = if chunk > 1024 { &TABLE_2048 } else { &TABLE_1024 };
     let last = table[table.len() - 1];
