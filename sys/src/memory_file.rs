@@ -145,8 +145,8 @@ pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 /// before it are not.
 ///
 /// # Errors
-/// That of the system, and those of [`check_available`], before anything is allocated: the
-/// kernel would rather kill processes than refuse the allocation.
+/// That of the system. For more than 1 MiB also those of [`check_available`], before anything is
+/// allocated: the kernel would rather kill processes than refuse the allocation.
 pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     /// Up to this size, /proc is not read.
     const LITTLE: u64 = 1 << 20;

@@ -17,9 +17,9 @@ use std::path::{Path, PathBuf};
 /// How the names begin; 16 hexadecimal digits follow.
 const PREFIX: &str = "gasnet-memory-";
 
-/// Whether a file of this name in /dev/shm or a temporary folder was made for a memory file, and
-/// left behind. Its process was killed before it removed the name. The library makes no other
-/// name there.
+/// Whether this is the name of a memory file, in /dev/shm or a temporary folder. The name exists
+/// between two system calls, or since its process was killed between them. The library makes no
+/// other name there.
 pub fn is_file_name(name: &OsStr) -> bool {
     let digits = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
     digits.is_some_and(|d| d.len() == 16 && d.bytes().all(|b| b.is_ascii_hexdigit()))

@@ -440,7 +440,7 @@ impl<S: CreditStore> CreditPolicy<S> {
     }
 
     /// The bank is low. Picks the peers that may have credits to spare. Has `revoke` send
-    /// each of them a CREDIT_REVOKE with the flag that an epoch has ended.
+    /// each of them a CREDIT_REVOKE, whose flag says whether an epoch has ended.
     ///
     /// A peer is skipped in each of these cases:
     /// - It has the least that every peer keeps.
