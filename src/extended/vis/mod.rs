@@ -200,7 +200,7 @@ fn directly(
     shape: &impl VisShape,
     mapped: impl Fn(VisRun) -> Dst<'static>,
 ) {
-    // All copy. All copy. A call of `memmove` per run, or a jump by its length, costs more than a
+    // All copy. A call of `memmove` per run, or a jump by its length, costs more than a
     // short run. With that call or jump, `vis_strided_put` of 8, 16 and 32 B has a half to a
     // quarter of the rate.
     match shape.run_len() {
