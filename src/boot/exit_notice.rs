@@ -247,8 +247,9 @@ impl ExitNotice {
         }
     }
 
-    /// Whether another rank of this host prints an error with this hash to the same file. If so,
-    /// the supervisor prints that this rank has it too. Async-signal-safe.
+    /// Whether another rank of this host prints an error with this hash to the same file, and
+    /// the supervisor was notified. The supervisor prints that this rank has the error too.
+    /// Async-signal-safe.
     pub fn is_error_folded(&self, hash: u32) -> bool {
         let Some(socket) = self.socket.as_ref().filter(|_| self.is_member()) else { return false };
         let Some(file) = sys::descriptor::inode(2) else { return false };

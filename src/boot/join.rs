@@ -106,8 +106,8 @@ fn cnos_size(options: &BootOptions) -> u32 {
     cnos.rank_and_size().map_or(0, |(_, size)| size)
 }
 
-/// Whether PMI is part of the program and the library may choose it on its own. An MPI in the same
-/// program may use PMI too.
+/// Whether PMI is part of the program and the library may choose it on its own. In a program with
+/// MPI it may not, since MPI may use PMI too.
 fn finds_pmi(options: &BootOptions) -> bool {
     let pmi = options.linked.pmi.filter(|p| detect::is_new(p.service()));
     pmi.is_some() && mpi_state::is_initialised().is_none()
