@@ -6,8 +6,8 @@
 //! job ends within 5 s with a line that says what happened and one that says what to do. Not
 //! allowed: a signal, changed private memory, a lost operation, a hang.
 //!
-//! The traffic takes one of five paths, one of them a planted fault of the library that frames it.
-//! The rings of frames are overwritten on that path.
+//! The traffic takes one of the three paths, or path `portals` without an outbox or with frames. A
+//! planted fault of the library makes the frames. The rings of frames are overwritten there.
 //!
 //! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. They leave out
 //! what events say of their messages: a value that is valid for another message can lose one.

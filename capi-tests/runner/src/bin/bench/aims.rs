@@ -7,7 +7,7 @@ pub(crate) enum RowAim {
     AtMost(f64),
     /// For rates and bandwidths.
     AtLeast(f64),
-    /// No target: the row shows a limit of the other rows.
+    /// No goal: the row shows a limit of the other rows.
     Nothing,
 }
 
@@ -68,7 +68,7 @@ const fn limit(
     BenchRow { ours: (CROSS_MAPPED, name, 2), other: ("machine", of.0, of.1), sizes, aim }
 }
 
-/// The machine's own time for the same; without a target.
+/// The machine's own time for the same; without a goal.
 const fn bound(
     name: &'static str,
     n: u32,

@@ -68,7 +68,7 @@ fn measured(
     })
 }
 
-/// A row at the size that misses its target by most.
+/// A row at the size that misses its goal by most.
 fn worst(names: &[&str], rounds: &[Vec<RowFigures>], row: &BenchRow) -> Option<Measured> {
     let (low, high) = match row.sizes {
         RowSizes::One(size, other) => return measured(names, rounds, row, size, other),
@@ -82,7 +82,7 @@ fn worst(names: &[&str], rounds: &[Vec<RowFigures>], row: &BenchRow) -> Option<M
     })
 }
 
-/// Whether the target is parity: then the median may miss it by 5 %, if the quartiles reach it.
+/// Whether the goal is parity: then the median may miss it by 5 %, if the quartiles reach it.
 fn parity(figure: f64) -> bool {
     (1.0..=1.05).contains(&figure)
 }
@@ -91,7 +91,7 @@ fn parity(figure: f64) -> bool {
 /// it is reached.
 pub(crate) fn table(names: &[&str], rounds: &[Vec<RowFigures>]) -> String {
     let mut text = String::from(
-        "| measurement | ranks | size | path | against | ours | theirs | ratio | quartiles | target | |\n",
+        "| measurement | ranks | size | path | against | ours | theirs | ratio | quartiles | goal | |\n",
     );
     text += "|---|---|---|---|---|---|---|---|---|---|---|\n";
     for row in ROWS {
@@ -173,7 +173,7 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
     (
         "portals",
         "libgasnet (ours), through Portals",
-        "this library with `GASNET_SUPERNODE_MAXSIZE=1`: all traffic takes the route of messages",
+        "this library with `GASNET_SUPERNODE_MAXSIZE=1`: puts and gets go through Portals too",
     ),
     ("smp", "GASNet, smp-conduit (shared memory)", "GASNet's conduit for the ranks of one host"),
     ("mpi", "GASNet, mpi-conduit (over MPI)", "GASNet's conduit over the messages of an MPI"),
@@ -204,9 +204,16 @@ pub(crate) fn page(names: &[&str], table: &str, rounds: usize, ms: f64, moved: u
          - The round trip of a cache line is measured between the systems. A turn of two ranks was\n  \
            repeated up to five times if the host moved the CPUs in it (the round trip changed by\n  \
            more than a quarter). {moved} such turns remained.\n\
-         - A target for a range of sizes applies to the worst size.\n\
-         - Rows without a target show how close we are to what the machine can do.\n\
-         - Figures have three significant digits; ours are bold.\n\n{systems}\n{}\n{table}\n\
+         - A goal for a range of sizes applies to the worst size.\n\
+         - Rows without a goal show how close we are to what the machine can do.\n\
+         - Figures have three significant digits; ours are bold. Verdicts are of unrounded ratios.\n\
+         - A goal of 1 to 1.05 is also reached if the median misses it by 5 % at most, and a\n  \
+           quartile does not.\n\
+         - Ours and theirs are medians of their own, so their quotient may differ from the ratio.\n\
+         - The path is that of puts and gets. Active messages go through the conduit on each path.\n\
+         - `put_word` and `get_word` move 8 bytes, a size that the compiler knows. `put` and `get` of\n  \
+           8 bytes get their size at run time.\n\
+         - The size of a barrier is its number of ranks.\n\n{systems}\n{}\n{table}\n\
          ![latency of small puts](put_latency.svg)\n![bandwidth of puts](put_bandwidth.svg)\n\
          ![round trip of AM Medium](medium_trip.svg)\n![barrier](barrier.svg)\n\
          ![start and end of a job](startup.svg)\n",
