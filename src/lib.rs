@@ -10,8 +10,8 @@
 //! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier, vector, indexed and strided forms, collectives | runtime and below |
 //! | [`runtime`] | the job: init, attach, segments, active messages, operations, threads, waiting | process, conduit and below |
 //! | [`process`] | state that exists once per process: its exit, its signal handlers | boot |
-//! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait, env, sys |
-//! | [`boot`] | how the ranks of a job find each other, start and end | env, sys |
+//! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait, boot, env, sys |
+//! | [`boot`] | how the ranks of a job find each other, start and end | tools, env, sys |
 //! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | env, sys |
 //! | [`tools`] | `gasnett_*`: usable without a job | env, sys |
 //! | [`mod@env`] | the typed table of variables | sys |

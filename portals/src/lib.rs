@@ -13,7 +13,7 @@
 //! | `peer` | the processes of a fabric: arenas, segments, cached matches |
 //! | `descriptor` | a memory descriptor: properties, state word, private record |
 //! | `event` | posting an event into a queue's ring, and reading it |
-//! | `nal` | how processes reach each other: private memory, shared memory, frames |
+//! | `nal` | how processes reach each other: loopback, shared memory, frames |
 //! | `arena` | the memory that peers share: its layout, and the algorithms on its words |
 //! | `base` | a lock, zeroed tables, prefetches, faults for tests |
 //! | `types`, `message` | the specification's types; a message's header |

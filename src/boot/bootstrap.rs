@@ -1,8 +1,9 @@
 //! What a process has when it has become a rank: the parts that the runtime starts from.
 //!
-//! Made in the rank by `supervisor_link`, `single` and `linked`, used by `runtime::job` and
-//! `process::exit`. Invariant: every part exists except [`Bootstrap::host_memory`] (without it
-//! no rank maps memory of another), [`Bootstrap::network_start`] and [`Bootstrap::release`].
+//! Made in the rank by `supervisor_link`, `single` and `linked`, used by `runtime::start`,
+//! `runtime::segment` and `process::exit`. Invariant: every part exists except
+//! [`Bootstrap::host_memory`] (without it no rank maps memory of another),
+//! [`Bootstrap::network_start`] and [`Bootstrap::release`].
 //!
 //! | part | what it is for |
 //! |---|---|

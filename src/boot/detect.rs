@@ -1,6 +1,6 @@
 //! Which launcher's service (PMI-1 or PMIx) this process should use, judged by its environment.
 //!
-//! Called by [`super::start`] and `boot::foreign`. Invariant: a program that a rank starts
+//! Called by `join` and `foreign`. Invariant: a program that a rank starts
 //! inherits the rank's variables and descriptors, but never uses the rank's service. That
 //! would disturb or end the rank's job. So a rank leaves a variable that names the services it
 //! has used. A launcher that such a program starts offers new services, which that variable

@@ -1,7 +1,7 @@
 //! Jobs that another launcher starts (mpiexec, mpirun, srun). The ranks find each other through
 //! the launcher's key-value space, and then have a supervisor of ours like any other job.
 //!
-//! Called by [`super::start`]. Invariant: the supervisor is not a child of any rank, since clients
+//! Called by `join`. Invariant: the supervisor is not a child of any rank, since clients
 //! may wait for any child. It holds no descriptor of the client but standard error, and ends when
 //! all ranks have exited.
 //!

@@ -1,7 +1,7 @@
 //! GASNET_PSHM_NODES: the process that calls `gasnet_init` forks the ranks and becomes their
 //! supervisor, or the front of it.
 //!
-//! Called by [`super::start`]. Invariants: each rank returns from `gasnet_init` as if it had been
+//! Called by `join`. Invariants: each rank returns from `gasnet_init` as if it had been
 //! started separately; the supervisor has one thread.
 //!
 //! ```text

@@ -6,8 +6,8 @@
 use super::error::BootError;
 use sys::memory::MemFd;
 
-/// The memory files of a host, without a name in any file system; they vanish with the last
-/// process that holds them. All are empty at start.
+/// The memory files of a host. They have no name (any more) and vanish with the last process that
+/// holds them. All are empty at start.
 #[derive(Debug)]
 pub struct HostMemory {
     /// Library memory and Portals objects of all ranks of the host.

@@ -1,7 +1,7 @@
 //! Jobs whose ranks ask their system by functions that the program is linked with: CNOS (Cray XT,
 //! libcnos), PMI as a library. There is no supervisor, and the ranks share no memory.
 //!
-//! Called by [`super::start`]; the functions are a [`LinkedLauncher`]. Invariant: nothing here
+//! Called by `join`; the functions are a [`LinkedLauncher`]. Invariant: nothing here
 //! makes a descriptor, a process or a thread.
 //!
 //! | part of a job | where it comes from |

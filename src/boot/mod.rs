@@ -1,13 +1,13 @@
 //! How the ranks of a job find each other, synchronise during start, and exit.
 //!
-//! Called by `runtime::job`, by `process` and by the program `gasnetrun`. Invariant: no two files
-//! import each other; `ci/imports.sh` checks it.
+//! Called by `runtime::start`, by `process` and by the program `gasnetrun`. Invariant: no two
+//! files import each other; `ci/imports.sh` checks it.
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | [`launch`] | the launcher: starts a program as the ranks of a job |
 //! | `debugger` | gdb for some of them |
-//! | `fork` | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor, or stands in front of it |
+//! | `fork` | GASNET_PSHM_NODES: the process that is started forks the ranks and becomes their supervisor, or stands in front of it |
 //! | `foreign` | mpiexec, mpirun, srun: the ranks find each other by PMI or PMIx, then get a supervisor |
 //! | [`single`] | a job of one rank |
 //! | `join` | which of those a process becomes a rank of |

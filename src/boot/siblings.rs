@@ -11,10 +11,10 @@
 //!
 //! When the daemon has all its children:
 //! - slurmstepd forks all before the first one runs;
-//! - hydra's proxy forks all before it answers the first question;
+//! - hydra_pmi_proxy forks all before it answers the first question;
 //! - Open MPI's mpirun starts them one by one. It ends the job itself, except when a process
-//!   exits with 0 before others use PMIx. So it gets a number of checks in which its children
-//!   do not grow.
+//!   exits with 0 before others use PMIx. So the children of mpirun count as too few only after
+//!   several checks in which their number does not grow.
 
 use super::error::BootError;
 use super::launcher_variables::{self, FIRST_LATE_REPORT};

@@ -1,6 +1,6 @@
 //! A job of one rank, without a supervisor.
 //!
-//! Used by [`super::start`] and `boot::foreign` for a job that has only this process. Invariants:
+//! Used by `join` and `foreign` for a job that has only this process. Invariants:
 //! exchange and barrier return at once; the control memory is private.
 
 use super::bootstrap::Bootstrap;

@@ -1,6 +1,6 @@
 //! A rank's conversation with its supervisor over the control socket: exchange and barrier.
 //!
-//! Made by every launcher but that of single ranks, used through [`Exchange`] and [`JobBarrier`].
+//! Made for every rank that has a supervisor, used through [`Exchange`] and [`JobBarrier`].
 //! Invariants: a hang-up of the supervisor ends every wait; one thread converses at a time.
 
 use super::bootstrap::Bootstrap;

@@ -1,8 +1,8 @@
 //! The body of an active message: its layout, and how it is written.
 //!
 //! Written by the files that send, read by `am_recv`. Invariant: arguments, payload and
-//! destination follow each other, each padded to 8 bytes. So a payload is as much aligned as its
-//! message, and the next request in a receive buffer is aligned.
+//! destination follow each other, each written in whole 8-byte words. So a payload is as much
+//! aligned as its message, and the next request in a receive buffer is aligned.
 //!
 //! ```text
 //!   Short, Unpacked,

@@ -1,7 +1,8 @@
 //! How an active message travels: its form, and what that needs.
 //!
 //! Called by `reply_send`, and by `request_send` unless the payload is in the outbox. Puts the
-//! payload of a Long ahead of its header if the network completes that put within the call.
+//! payload of a Long ahead of its header, by a copy to a cross-mapped target. To others it is a
+//! put, if the network completes that within the call.
 //! Invariant: the body of a plan fits one chunk, and its credits are no more than any sender can
 //! have.
 
@@ -32,7 +33,7 @@ impl SendPlan {
 
 impl<P: Portals> Conduit<P> {
     /// How a message travels whose payload is not in the outbox. Puts the payload of a Long ahead
-    /// if the network completes that put within the call.
+    /// where that is done within the call.
     #[inline(always)]
     pub(super) fn plan(&self, rank: JobRank, m: &Outgoing<'_>) -> SendPlan {
         let (args, n) = (args_bytes(m.args.len()), m.payload.len());

@@ -1,8 +1,8 @@
 //! The parameters of the conduit, from the environment, and what follows from them. That is
 //! how much memory peers must reach, and how long the event queues are.
 //!
-//! Made by `runtime::job` before the Portals interface is opened, whose size they determine. Read
-//! by every file of the conduit. Invariant: all processes of a job compute the same
+//! Made by `runtime::start` before the Portals interface is opened, whose size they determine.
+//! Read by every file of the conduit. Invariant: all ranks of a job compute the same
 //! parameters, since what one may send is what the other has space for.
 
 use super::credits::policy::CreditLimits;

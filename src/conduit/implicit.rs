@@ -17,9 +17,9 @@
 //! - a request of the requester arrives that may not wait,
 //! - [`PATIENCE`] polls have passed.
 //!
-//! No rank waits for a batched reply. Credits: when the last request was sent that may wait,
-//! those of a request of maximum size were left, and no CREDIT_REVOKE takes them. So a rank that
-//! is short has an unanswered request that may not wait. Chunks: requests may wait only where all
+//! No rank waits for a batched reply. Credits: a request may wait only if the credits of a request
+//! of maximum size are left. No CREDIT_REVOKE takes these. So a rank that lacks credits has sent a
+//! later request, whose reply may not wait. Chunks: requests may wait only where all
 //! batches of the job can hold at most half of them ([`ImplicitReplies::may_wait`]). No batch
 //! leaves while a handler runs, which `outbox` relies on.
 

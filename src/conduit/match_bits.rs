@@ -6,19 +6,20 @@
 //! receiver must know, or the sender when its own events come back. Invariant: each `unpack` reads
 //! what the `pack` next to it writes.
 //!
-//! | bits | put, get | active message | data of a Long | system message |
-//! |---|---|---|---|---|
-//! | 3:0 | target | target | target | target |
-//! | 7:4 | kind | kind | kind | 0 |
-//! | 15:8 | thread | form (10:8), flags (13:11) | thread | id |
-//! | 16 | a thread waits for departure | arguments (18:14) | a thread waits for departure | |
-//! | 31:20 | chunk | handler (26:19) | - | |
-//! | 63:32 | operation id | chunk (38:27), extent (63:39) | - | word 0 |
+//! | message | match bits |
+//! |---|---|
+//! | put, get | 3:0 target; 7:4 kind; 15:8 thread; 16 the thread waits for departure; 31:20 chunk; 63:32 operation id |
+//! | active message | 3:0 target; 7:4 kind; 10:8 form; 13:11 flags; 18:14 arguments; 26:19 handler; 38:27 chunk; 63:39 extent |
+//! | data of a Long | 3:0 target; 7:4 kind; 15:8 thread; 16 the thread waits for departure |
+//! | system message | 3:0 target; 15:8 id; 63:32 word 0 |
 //!
-//! | immediate data | active message | data of a Long | system message |
-//! |---|---|---|---|
-//! | 31:0 | rank of the sender | rank of the sender | rank of the sender |
-//! | 63:32 | extent (50:32), credit field (63:51) | long id | word 1 |
+//! | message | immediate data |
+//! |---|---|
+//! | active message | 31:0 rank of the sender; 50:32 extent; 63:51 credit field |
+//! | data of a Long | 31:0 rank of the sender; 63:32 long id |
+//! | system message | 31:0 rank of the sender; 63:32 word 1 |
+//!
+//! *Departure*: a thread waits until the source of its put or Long may be reused.
 //!
 //! The chunk is the sender's; of a reply whose body travels in its event it is the requester's.
 //! The extent has 44 bits, whose lower 25 are in the match bits. It is the length of the payload.

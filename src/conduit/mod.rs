@@ -1,6 +1,6 @@
 //! The portals-conduit: GASNet's puts, gets and active messages in terms of Portals 3.3.
 //!
-//! Opened by `runtime::job`, called through [`network::JobConduit`]. Generic over
+//! Opened by `runtime::start`, called through [`network::JobConduit`]. Generic over
 //! [`portals::Portals`]; what comes up from the network goes to the [`Upcall`] that every call is
 //! handed. Invariant: the conduit imports nothing of the layers above it.
 //!
@@ -19,6 +19,7 @@
 //! | `outbox` | payloads that stay at their sender |
 //! | `arrived`, `client_thread` | messages that wait for their handlers; the calling threads |
 //! | `prefetch` | the cache lines of a payload that has arrived |
+//! | `hold` | what a chunk or a temporary descriptor is held for |
 //! | `config`, `memory`, `sync`, `primitive` | parameters; buffers; locks and lists; atomics, which models replace |
 //! | `upcall` | what the conduit asks of the layer above |
 //! | `portals` | the Portals calls that the conduit makes, and their implementations |
@@ -38,7 +39,7 @@
 //! | `wait`, `poll` | waiting with SAFE polls; full polls, and waiting with them |
 //! | `network` | the conduit over each Portals of the build |
 //!
-//! Each of these uses those below it:
+//! Each of these uses those to its right:
 //!
 //! ```text
 //!   request_send ──> poll ──> request_recv ──> reply_send ──┐
@@ -51,11 +52,12 @@
 //!
 //! # Polling
 //!
-//! A poll serves SYS_EQ completely, then SAFE_EQ up to a limit, then AM_EQ up to a limit. AM_EQ is
-//! served only after reserving all that a handler's reply may need. SAFE_EQ may be served at
-//! any time: its events only give resources back. A thread waits with SAFE polls for what its own
-//! events give back (tickets, temporary descriptors, departure of data). It waits with full polls
-//! for what replies give back (credits, ReqSB chunks). The reason: peers that wait for us in the
+//! A poll serves SYS_EQ, then SAFE_EQ, then AM_EQ, each up to a limit (that of SYS_EQ is off by
+//! default). Inside a handler it serves SAFE_EQ only. AM_EQ is served only after reserving all
+//! that a handler's reply may need. SAFE_EQ may be served at any time: its events give resources
+//! back and run reply handlers, and they need no resource. A thread waits with SAFE polls for what
+//! its own events give back (tickets, temporary descriptors, SEND events). It waits with full
+//! polls for what replies give back (credits, ReqSB chunks), since peers that wait for us in the
 //! same state must get our replies. Handlers never nest on a thread and run with no lock held; any
 //! thread may run any of them.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]

@@ -14,18 +14,18 @@
 //!
 //! A receive buffer is filled from its start to its end. So the cache lines of a payload are in no
 //! cache when they are written, and not in the receiver's cache when they are read. An area was
-//! used a moment ago, so its cache lines are still cached. Between processes that map each other's
+//! used a moment ago, so its cache lines are still cached. Between ranks that map each other's
 //! library memory, a payload of several cache lines therefore stays in an area, and the header
 //! says where. A request takes its payload along
 //! if no area is free or its target is elsewhere.
 //!
 //! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but
 //! a handler may read on after it has replied. Where one thread calls, an area is therefore free
-//! when the *next* reply of the same process has arrived. That process runs one handler at a time,
+//! when the *next* reply of the same rank has arrived. That rank runs one handler at a time,
 //! and has sent that reply after the handler. This needs replies in the order in which they were
 //! sent, so it is done when they come off the queue. Where several threads call, an area is free
 //! with its chunk, and the header asks the receiver to copy the payload before the handler runs. A
-//! process whose own handlers run in parallel copies in any case. A process that dies leaves its
+//! rank whose own handlers run in parallel copies in any case. A rank that dies leaves its
 //! areas as they are.
 
 use super::config::Config;

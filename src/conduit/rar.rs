@@ -1,4 +1,4 @@
-//! RAR, RARAM, RARSRC: the three descriptors over the segment of this process.
+//! RAR, RARAM, RARSRC: the three descriptors over the segment of this rank.
 //!
 //! Used by the files that put, get, send and receive. RAR is the target of puts and gets of
 //! peers. It has no event queue, so a delivery writes nothing but the data. RARAM takes the

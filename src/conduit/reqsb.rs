@@ -1,5 +1,5 @@
-//! ReqSB: the chunks that requests leave from and their replies arrive in. Small puts and gets
-//! whose local side lies outside the segment bounce through them.
+//! ReqSB: the chunks that requests leave from and their replies arrive in. Small puts whose source
+//! may be reused at once bounce through them, as do small puts and gets outside the segment.
 //!
 //! Taken by `request_send`, `put` and `get`, given back by `reply_recv` and `safe`. The
 //! descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds

@@ -1,4 +1,4 @@
-//! SYS: the descriptor and the queue of messages between the libraries of two processes. They
+//! SYS: the descriptor and the queue of messages between the libraries of two ranks. They
 //! carry no payload; all their words are in the match bits and the immediate data.
 //!
 //! Used by `system_messages`. Invariant: the queue has space for four messages of each peer.

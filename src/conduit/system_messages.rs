@@ -1,8 +1,9 @@
-//! The messages between the libraries of two processes, which go through SYS.
+//! The messages between the libraries of two ranks, which go through SYS.
 //!
-//! Served by `poll` first and completely; sent by `reply_send` (scavenge) and the upper layer.
-//! Invariant: a process sends a peer another message of a kind only after the answer to the last
-//! one. Ids below 0x80 belong to the upper layer and go to [`Upcall::system`]; the others are the
+//! Served by `poll` first; sent by `reply_send`, when the bank of credits is low, and by the upper
+//! layer. Invariant: at most four messages of a rank to a peer are not served yet (`system`).
+//! These are a CREDIT_REVOKE, which is answered once, a CREDIT_RETURN, and two of the upper layer.
+//! Ids below 0x80 belong to the upper layer and go to [`Upcall::system`]; the others are the
 //! conduit's own:
 //!
 //! | message | words | answer |
@@ -22,8 +23,8 @@ const CREDIT_REVOKE: u8 = 0x80;
 const CREDIT_RETURN: u8 = 0x81;
 
 impl<P: Portals> Conduit<P> {
-    /// Sends a system message; arrives at [`Upcall::system`]. At most one to a process may be
-    /// unanswered.
+    /// Sends a system message; arrives at [`Upcall::system`]. At most two to a rank may be under
+    /// way.
     ///
     /// # Panics
     /// If the id is not below 0x80.

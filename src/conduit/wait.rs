@@ -1,7 +1,7 @@
 //! Waiting for what sending needs.
 //!
 //! Called by the files that send. Decides what to poll; `runtime::wait` decides whether to spin,
-//! yield or sleep. A wait with SAFE polls is for resources that events of this process return, a
+//! yield or sleep. A wait with SAFE polls is for resources that events of this rank return, a
 //! wait with full polls (`poll`) for those that replies return. Invariant: a wait with SAFE polls
 //! runs no handler of a request.
 

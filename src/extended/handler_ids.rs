@@ -1,4 +1,5 @@
-//! The indices of this module's handlers; `super::HANDLERS` lists the functions in this order.
+//! The indices of the extended layer's handlers; `super::HANDLERS` lists the functions in this
+//! order.
 
 use crate::runtime::am::EXTENDED_BASE;
 

@@ -1,4 +1,5 @@
-//! Active messages of this module for its own handlers: a Short or, with a payload, a Medium.
+//! Active messages of the extended layer for its own handlers: a Short or, with a payload, a
+//! Medium.
 //!
 //! Called by the collectives and the vector transfers. Invariant: the payload is
 //! read before the call returns.

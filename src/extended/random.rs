@@ -1,4 +1,4 @@
-//! The random numbers of this module's tests.
+//! The random numbers of the extended layer's tests.
 
 /// A generator of random numbers (xorshift64*), seeded.
 pub(super) struct SeededRandom(u64);

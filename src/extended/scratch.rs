@@ -1,4 +1,4 @@
-//! The page of shared memory that each rank of a job on one host has: which part serves what.
+//! The scratch page that each rank of a job on one host has: which part of it serves what.
 //!
 //! Made once, when the job is attached; used by the shared-memory barrier and by the
 //! collectives. Invariant: a page is zero at the start, and all ranks access it as atomic 8-byte

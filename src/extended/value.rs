@@ -1,6 +1,6 @@
 //! The value forms: puts and gets whose local side is an integer.
 //!
-//! Called by `capi` with checked arguments (0 to 8 bytes). The low-order bytes of the integer
+//! Called by `capi` with checked arguments (1 to 8 bytes). The low-order bytes of the integer
 //! travel, in the byte order of this machine; a value that was fetched is zero-extended.
 
 use super::rma;

@@ -1,6 +1,6 @@
 //! State that exists once per process: its exit, its signal handlers, and the [`JobReport`] that
-//! exit and signal handlers use. Called by `runtime::job`, `capi` and the C library; calls
-//! `boot::exit_notice`.
+//! exit and signal handlers use. Called by `runtime::{job, start}`, `capi` and the C library;
+//! calls `boot::exit_notice`.
 //!
 //! # Process-wide state
 //!

@@ -1,7 +1,7 @@
 //! The signal handlers of the process that called `gasnet_init`: fatal signals and requests to
 //! end.
 //!
-//! Installed by `runtime::job`. Invariants:
+//! Installed by `runtime::start`. Invariants:
 //! - Handlers neither allocate nor wait for a lock.
 //! - A signal gets a handler only if it has its default action at `gasnet_init` and
 //!   GASNET_NO_CATCH_SIGNAL does not name it.
@@ -13,7 +13,7 @@
 //! | INT, TERM, HUP, PIPE | one line, then QUIT if the client has a handler for it, or else the job ends with code 128 + signal; nothing but the exit if the job ends already |
 //! | QUIT | the job ends with code 131 |
 //!
-//! The QUIT handler of libgfortran, which prints a stack, is replaced.
+//! The exception is the QUIT handler of libgfortran, which prints a stack: it is replaced.
 
 use crate::report;
 use core::ffi::c_void;

@@ -1,8 +1,8 @@
 //! What a thread of this rank waits for.
 //!
-//! Written by the cold rounds of waits, read by a signal handler through `status`.
-//! Invariant: a waiting thread renews its note on each cold round. A note older than 0.5 s is
-//! stale and ignored, so ending a wait costs nothing.
+//! Written by the *cold* rounds of waits (those after the first few, which only poll), read by a
+//! signal handler through `status`. Invariant: a waiting thread renews its note on each cold
+//! round. A note older than 0.5 s is stale and ignored, so ending a wait costs nothing.
 
 use crate::rank::JobRank;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};

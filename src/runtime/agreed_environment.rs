@@ -1,6 +1,6 @@
 //! One environment for all ranks of a job.
 //!
-//! Called by `runtime::job` before anything is read that all ranks must agree on. Invariant:
+//! Called by `runtime::start` before anything is read that all ranks must agree on. Invariant:
 //! where the environments differ, all ranks adopt the environment block with the most bytes,
 //! of several such the one of the lowest rank. They may differ by variables for one program
 //! of several, or by a script in front of it. `gasnet_getenv`, `gasnett_getenv` and the library's

@@ -1,7 +1,7 @@
 //! The handlers of active messages: the table by index, a client's function, and the token of a
 //! handler that runs.
 //!
-//! Filled by `job` at attach, used by `am` to run handlers. Invariants: clients own the indices
+//! Filled by `start` at attach, used by `am` to run handlers. Invariants: clients own the indices
 //! 128 to 255, the extended layer 64 to 127. A [`HandlerEntry`] names a function that takes what
 //! the messages to its index bring.
 

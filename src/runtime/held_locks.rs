@@ -1,7 +1,7 @@
 //! What one thread holds: its handler-safe locks and its no-interrupt section.
 //!
-//! Kept by debug checks (`checks`), in the slot of each thread. Invariant: only the thread itself
-//! changes its record, or the next one with its index, before it calls anything else.
+//! Kept by debug checks (`checks`), in the slot of each thread. Invariant: only the thread changes
+//! its record. A new thread that gets the index of one that ended clears the record first.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};

@@ -1,7 +1,7 @@
-//! The scratch memory of a host: a part for each of its ranks, which all of them map.
+//! The scratch memory of a host: a *scratch page* for each of its ranks, which all of them map.
 //!
 //! Mapped by `gasnet_init`, used by the extended layer for flags and small data;
-//! `agreed_environment` uses the file behind the parts. Invariant: a part is zero at start.
+//! `agreed_environment` uses the file behind the pages. Invariant: a page is zero at start.
 
 use crate::boot::host_memory::HostMemory;
 use crate::rank::LocalRank;
@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::AsFd;
 use sys::memory::{self, Mapping};
 
-/// Bytes of scratch memory of each rank of a host.
+/// Bytes of a scratch page.
 pub const SCRATCH_BYTES: usize = 4096;
 
 /// The same in words.
@@ -20,13 +20,13 @@ pub const SCRATCH_WORDS: usize = SCRATCH_BYTES / 8;
 #[derive(Debug)]
 pub(super) struct HostScratch(&'static [[AtomicU64; SCRATCH_WORDS]]);
 
-/// Bytes of the parts of so many ranks.
+/// Bytes of the pages of so many ranks.
 pub(super) fn bytes(ranks: u32) -> usize {
     ranks as usize * SCRATCH_BYTES
 }
 
 impl HostScratch {
-    /// Maps the parts of so many ranks.
+    /// Maps the pages of so many ranks.
     ///
     /// # Errors
     /// What the operating system said, if there is not enough memory.
@@ -36,7 +36,7 @@ impl HostScratch {
         Ok(HostScratch(Mapping::shared(file, 0, bytes(ranks))?.leak_words().as_chunks().0))
     }
 
-    /// The part of a rank of this host.
+    /// The page of a rank of this host.
     pub(super) fn part(&self, rank: LocalRank) -> Option<&'static [AtomicU64; SCRATCH_WORDS]> {
         self.0.get(rank.index())
     }

@@ -1,7 +1,7 @@
 //! The client threads of this process: an index for each, and the words that the library keeps
 //! per thread.
 //!
-//! Owned by the job; every call gets its thread's index from here. Invariant: a slot is
+//! Owned by the job; every call gets the slot of its thread from here. Invariant: a slot is
 //! written only by the thread that has its index, so its atomics need no order. In SEQ there is
 //! one thread, index 0, and no look-up.
 

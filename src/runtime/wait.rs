@@ -11,8 +11,8 @@
 //! ```
 //!
 //! How soon `relax` yields and sleeps depends on the wait mode (`gasnet_set_waitmode`,
-//! `GASNET_WAITMODE`) and on whether the host is oversubscribed: its processes outnumber the CPUs
-//! that they may use, or the waiting threads of this process outnumber its share of them. A
+//! `GASNET_WAITMODE`) and on whether the host is oversubscribed: its ranks outnumber the CPUs
+//! that they may use, or the waiting threads of this rank outnumber its share of them. A
 //! sleeper waits on the doorbell of its interface. Where the network has none, it sleeps for
 //! a part of the time that it has waited.
 

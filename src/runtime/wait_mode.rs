@@ -1,11 +1,11 @@
-//! The wait mode of a process: for how long a waiter spins, yields and sleeps.
+//! The wait mode of a rank: for how long a waiter spins, yields and sleeps.
 //!
-//! Made by `start`, read by `wait`. Invariant: a host counts as oversubscribed while its
-//! processes, or the waiting threads of this one, outnumber the CPUs.
+//! Made by `start`, read by `wait`. Invariant: a host counts as oversubscribed while its ranks
+//! outnumber the CPUs. For one rank it also does while its waiting threads outnumber its share.
 //!
 //! A yield is cheap while the other threads that want the CPU wait too. If one of them
 //! computes, each yield costs a time slice, and dozens of such waiters starve their job. So
-//! after a yield that took `LONG_YIELD_NS` the threads of this process sleep instead of
+//! after a yield that took `LONG_YIELD_NS` the threads of this rank sleep instead of
 //! yielding: first for twice as long as the yield took, then for longer each time.
 
 use crate::env::WaitMode;

@@ -1,10 +1,10 @@
 //! Cross-memory attach: copying to and from the memory of another process. Called by
 //! `portals3`, for memory that is not shared, and by the program `gasnet_info`, which tests
 //! whether the system allows it. [`peek`] copies memory of this process itself; called by
-//! `trace`.
+//! `trace` and `tools`.
 //!
-//! Only the local side can be wrong: the kernel checks the remote side, and what it refuses is
-//! returned as a failure.
+//! The caller must pass valid local memory. The kernel refuses a wrong remote address, and the
+//! call returns that as a failure.
 
 use crate::child::{self, Ended, Forked};
 use crate::descriptor;

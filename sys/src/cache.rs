@@ -1,6 +1,6 @@
 //! A prefetch for reading, and a fence that completes earlier loads.
 //!
-//! Called by the conduit's receive path; the counterpart for writing is `base::prefetch` of
+//! Called by `conduit` and `portals3`; the counterpart for writing is `base::prefetch` of
 //! `portals3`. Invariant: nothing here accesses memory, so any address may be passed.
 
 /// Prefetches the cache line of this address, to be read.

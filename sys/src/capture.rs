@@ -1,6 +1,6 @@
 //! Text that a function or a program writes to a descriptor, kept in memory.
 //!
-//! Called by `tools::backtrace`, also from signal handlers. Invariant: after [`Capture::new`]
+//! Called by `tools` and `capi`, also from signal handlers. Invariant: after [`Capture::new`]
 //! nothing allocates or locks; one thread at a time uses a capture.
 
 use crate::memory::{Mapping, MemFd};

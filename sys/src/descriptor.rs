@@ -1,5 +1,5 @@
 //! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot`,
-//! for `gasnetrun` among others, by `runtime::job`, `ptlrun` and the C interface of `portals3`.
+//! for `gasnetrun` among others, by `runtime::start`, `ptlrun` and the C interface of `portals3`.
 //!
 //! Invariants: a descriptor that this crate makes is closed on exec, except by [`redirect`]. The
 //! call that opens it requests that. Where the kernel is too old (before Linux 2.6.28), the

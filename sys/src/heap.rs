@@ -1,5 +1,5 @@
 //! The C library's heap, for memory that C code allocates or frees. Called by
-//! `tools::debug_malloc` and `capi`.
+//! `tools` and `capi`.
 
 use core::cell::Cell;
 use core::ffi::{CStr, c_char};

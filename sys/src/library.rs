@@ -1,6 +1,5 @@
 //! Shared libraries: those that are loaded while the program runs, and what holds an address of
-//! code or data. Called by `boot`, by the binding to a libportals, by `capi::client` and by
-//! `stack`.
+//! code or data. Called by `boot`, `process`, `capi`, the binding to a libportals, and this crate.
 //!
 //! Invariant: a library that was loaded here is never unloaded, so its addresses stay valid.
 

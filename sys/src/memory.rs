@@ -1,8 +1,8 @@
 //! Memory: files that processes share ([`MemFd`]), ranges of pages ([`Mapping`]), and how much
-//! memory exists. Called by `portals3`, `runtime::segment` and `boot`.
+//! memory exists. Called by every layer.
 //!
-//! Invariant: a system that lacks a part has its names, so that callers need not distinguish
-//! systems.
+//! Invariant: without feature `hosted` the same types exist, so that callers compile. No [`MemFd`]
+//! can be made there.
 
 pub use super::limits::page_size;
 pub use super::mapping::*;

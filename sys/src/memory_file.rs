@@ -1,7 +1,7 @@
 //! Memory files: files without a name that processes share.
 //!
-//! Called as part of `memory`. Invariant: a memory file has no name in any file system, and
-//! vanishes with the last process that holds it.
+//! Called as part of `memory`. Invariant: a memory file has lost its name, if it ever had one
+//! (`unlinked`), before it has a length. It vanishes with the last process that holds it.
 
 use super::mapping::Mapping;
 use super::memory_amount::{MemoryLimits, limits};

@@ -1,5 +1,5 @@
-//! [`Peer`]: a word that another process can write. `portals3` and `conduit` wrap what they
-//! read from shared memory or from a message in it.
+//! [`Peer`]: a word that another process can write. `portals3`, `conduit` and `extended` wrap
+//! what they read from shared memory or from a message in it.
 //!
 //! Such a word is no index, length, offset or pointer before a check that names its bound. The
 //! checks are here, so that one word finds all unchecked uses: [`Peer::data`].

@@ -1,5 +1,5 @@
 //! Sockets between two processes of one host that keep the bounds of messages (SOCK_SEQPACKET).
-//! Called by `boot`.
+//! Called by `boot` and by the launcher `ptlrun`.
 //!
 //! A listening socket has a name in the abstract namespace: no file system holds it, and it
 //! vanishes with the socket. Any process that knows the name can connect, so each side checks

@@ -1,4 +1,4 @@
-//! The call stack of the calling thread. Called by `tools::backtrace`, also from signal handlers.
+//! The call stack of the calling thread. Called by `tools` and `capi`, also from signal handlers.
 
 use core::ffi::c_int;
 

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! Running --decision--> Grace --order to exit--> Exiting --deadline--> Killed --> given up
-//!                      (a failure after a success begins it again)
+//!                      (a failure after a success may shorten it)
 //!                                                   |        ^
 //!                                     a rank lacks  v        | until the limit
 //!                                     a CPU:     Extended ---'
@@ -109,8 +109,9 @@ impl ExitProgress {
         matches!(self.stage, ExitStage::Killed(until) if now >= until)
     }
 
-    /// Begins the end with the grace period that suits the decision, or begins it again because
-    /// a failure has taken the place of a success. Returns whether the decision is new.
+    /// Begins the end with the grace period that suits the decision. If a failure has taken the
+    /// place of a success, its grace may shorten that of the success. Returns whether the decision
+    /// is new.
     pub(super) fn begin(&mut self, decision: ExitDecision, now: u64) -> bool {
         if self.decision == Some(decision) {
             return false;

@@ -13,7 +13,7 @@
 //! | `exit_progress` | the steps of the end, and their deadlines |
 //! | `barrier_exchange` | barriers and exchanges |
 //! | `connections` | ranks that connect |
-//! | `rank_parents` | the parent processes of those |
+//! | `rank_parents` | the launchers' daemons that started those |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
 //! | `job_timeout` | how long the job may run |

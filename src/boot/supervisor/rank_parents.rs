@@ -1,12 +1,12 @@
-//! The parent processes of connected ranks, such as mpiexec's proxy or slurmstepd.
+//! The launchers' daemons that started connected ranks: hydra_pmi_proxy, slurmstepd, mpirun.
 //!
-//! Owned by [`super::Supervisor`]. Invariant: if a parent exits before one of its ranks, the job
+//! Owned by [`super::Supervisor`]. Invariant: if a daemon exits before one of its ranks, the job
 //! ends.
 
 use super::rank_process::RankProcess;
 use sys::watch::ProcessWatch;
 
-/// The launcher's processes, each with its watch.
+/// The daemons, each with its watch.
 #[derive(Debug, Default)]
 pub(super) struct Launchers(Vec<(u32, ProcessWatch)>);
 

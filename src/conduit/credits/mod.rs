@@ -2,10 +2,10 @@
 //! buffers and one slot of its AM event queue.
 //!
 //! Used by the files that send and receive active messages, and by `system_messages`. A
-//! process's *bank* holds the credits that it has not lent. Invariant: its receive buffers
+//! rank's *bank* holds the credits that it has not lent. Invariant: its receive buffers
 //! have space for all credits that it has lent, plus its bank.
 //!
-//! Each process holds a number of credits of every process, itself included. All compute it
+//! Each rank holds a number of credits of every rank, itself included. All compute it
 //! from the same parameters ([`sizing`]), so no message agrees on it. A request takes the
 //! credits that it needs; its reply gives them back. With dynamic credits a reply may lend
 //! more, and CREDIT_REVOKE and CREDIT_RETURN messages take credits back ([`policy`]). Without

@@ -3,13 +3,13 @@
 //! where that text is unclear and what is done here.
 //!
 //! Called by `Credits` and by the simulator `credit-sim`. Invariant, for each pair: what X has
-//! lent to Y is what Y may send X, plus what is under way between them. Under way is what was
+//! lent to Y is what Y holds of X, in use or free, plus what is under way. Under way is what was
 //! granted in a reply, or given back in a CREDIT_RETURN. What X has lent to all and what is in
 //! its bank make a constant sum.
 //!
-//! A process is a *lender* and a *borrower* at once. It lends its receive buffers, to each peer
+//! A rank is a *lender* and a *borrower* at once. It lends its receive buffers, to each peer
 //! as `Loan` credits; the rest is in its [`CreditBank`]. It borrows the `Send` credits that each
-//! peer has lent to it. What happens to a process is a call of [`CreditPolicy`]; what it must
+//! peer has lent to it. What happens to a rank is a call of [`CreditPolicy`]; what it must
 //! send is what the call returns. A [`CreditStore`] keeps the state of peers: the conduit has an
 //! array, the simulator only records that differ from the initial one. So the state of a peer is
 //! brought up to the present epoch when it is used, never that of all peers at once.

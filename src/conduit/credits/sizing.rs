@@ -1,4 +1,4 @@
-//! How many credits a process can give, how they are shared out at start, and what receive buffers
+//! How many credits a rank can give, how they are shared out at start, and what receive buffers
 //! they need.
 //!
 //! Used by [`crate::conduit::Config`] and by the simulator of credits. A credit is the right

@@ -1,7 +1,7 @@
 //! What `GASNET_PORTAL_CREDIT_STATS` writes: each movement of credits with its time, and sums for
 //! each peer.
 //!
-//! Kept in memory by `store` and by the simulator, and written as text when the process ends;
+//! Kept in memory by `store` and by the simulator, and written as text when the rank ends;
 //! `gasnet_trace credits` draws it. It slows a run down. Invariant: writing neither allocates nor
 //! waits, so that a signal handler may do it.
 

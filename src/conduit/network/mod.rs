@@ -1,7 +1,7 @@
 //! The conduit over each Portals of the build.
 //!
-//! [`OpenInterface`] and [`JobConduit`] are made by `runtime::job` when a job starts; every call
-//! of the upper layers goes through [`JobConduit`]. Invariant: all processes of a job run on the
+//! [`OpenInterface`] and [`JobConduit`] are made by `runtime::start` when a job starts; every call
+//! of the upper layers goes through [`JobConduit`]. Invariant: all ranks of a job run on the
 //! same network; the caller compares [`OpenInterface::kind`] among them.
 //!
 //! The conduit is compiled once for each network. [`JobConduit`] chooses at the outermost call, so

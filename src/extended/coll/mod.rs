@@ -21,6 +21,19 @@
 //! - A blocking movement with `IN_ALLSYNC` and `OUT_ALLSYNC` among few ranks that map each
 //!   other's segments copies from segment to segment (`direct`), if all sources lie in segments
 //!   and the tuning has its defaults.
+//! - A *process* is a rank of a team, with its images.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `team`, `view` | a team; a team as its collectives see it: images, or ranks |
+//! | `request`, [`flags`] | what a client requests; which flags are legal together |
+//! | `choice`, [`tuning`] | the algorithm of a collective; what the choice depends on |
+//! | `layout`, `plan` | images and blocks as plans see them; a plan |
+//! | `movement`, `all_to_all`, `compute` | the plans: rooted movements; gather_all, exchange; reduce, scan |
+//! | [`tree`] | the trees of rooted collectives |
+//! | `engine`, `inbox` | carrying plans out; messages that have arrived or are expected |
+//! | `rings`, `direct` | short messages, and whole movements, in shared memory |
+//! | [`search`], [`files`] | the search for the fastest tree; files of choices and profiles |
 
 mod all_to_all;
 mod choice;
