@@ -1,11 +1,13 @@
 /* testbarrierconf: return codes of barriers for equal, different, anonymous and mismatched
- * names, and their result. Between ranks that map each other's memory a barrier also takes in the
- * active messages sent before it. */
+ * names, and their result. Between ranks that map each other's memory a barrier, that of the team
+ * of all ranks included, also takes in the active messages sent before it. */
 /* faults: skip_mismatch leave_messages:cross-mapped */
 /* args: 10 */
 /* nodes: any */
 /* threads: both */
 #include "check.h"
+
+#include <gasnet_coll.h>
 
 #define USAGE "[-t] [-p pollers] [iterations 10]"
 #define ANONYMOUS GASNET_BARRIERFLAG_ANONYMOUS
@@ -144,7 +146,15 @@ static void messages(int i) {
     counted = 0;
     check_barrier();
     for (k = 0; k < MESSAGES; k++) CHECK_OK(gasnet_AMRequestShort0(right, H_COUNT));
-    rc = i % 3 ? halves(i, 0, i, 0) : gasnet_barrier(i, 0);
+    switch (i % 5) {
+    case 0: rc = gasnet_barrier(i, 0); break;
+    case 1: rc = gasnet_coll_barrier(GASNET_TEAM_ALL, i, 0); break;
+    case 2:
+        gasnet_coll_barrier_notify(GASNET_TEAM_ALL, i, 0);
+        GASNET_BLOCKUNTIL((rc = gasnet_coll_barrier_try(GASNET_TEAM_ALL, i, 0)) != GASNET_ERR_NOT_READY);
+        break;
+    default: rc = halves(i, 0, i, 0);
+    }
     expect("a barrier after messages", rc, GASNET_OK);
     CHECK(counted == MESSAGES, "a barrier left %d of %d messages behind", MESSAGES - counted, MESSAGES);
     check_barrier();
@@ -170,6 +180,7 @@ int main(int argc, char **argv) {
     n = (int)check_arg(argc, argv, i, 10);
     if (n < 1 || argc > i + 1) check_usage(USAGE);
     check_attach(handlers, 1, 0);
+    gasnet_coll_init(NULL, 0, NULL, 0, 0);
     if (gasnet_nodes() < 3 && gasnet_mynode() == 0)
         printf("testbarrierconf: with fewer than 3 processes, two names among anonymous ones are not tried\n");
     {

@@ -45,7 +45,7 @@ pub extern "C" fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int {
         gasnet_barrier_wait(id, flags)
     );
     let c = ctx("gasnet_barrier_wait");
-    code(barrier(c).wait(c, id, flags))
+    code(barrier(c).wait(c, "gasnet_barrier_wait", id, flags))
 }
 
 /// Polls once and reports whether the barrier that this rank notified is over.
@@ -67,7 +67,7 @@ pub extern "C" fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int {
         gasnet_barrier_try(id, flags)
     );
     let c = ctx("gasnet_barrier_try");
-    code(barrier(c).try_wait(c, id, flags))
+    code(barrier(c).try_wait(c, "gasnet_barrier_try", id, flags))
 }
 
 /// Notifies and waits: the same as `gasnet_barrier_notify` and `gasnet_barrier_wait` in one

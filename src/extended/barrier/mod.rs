@@ -165,7 +165,7 @@ impl Barrier {
         }
     }
 
-    /// Ends the barrier for this process.
+    /// Ends the barrier for this process. [`Barrier::serve_sent_before`] follows, outside locks.
     pub(super) fn end(&self, all: BarrierValue) {
         self.last.store(all.pack(), Ordering::Relaxed);
         self.state.store(OUTSIDE, Ordering::Release);
@@ -183,21 +183,21 @@ impl Barrier {
         self.enter(ctx, "gasnet_barrier_notify", BarrierValue::of(id, flags));
     }
 
-    /// `gasnet_barrier_wait`
+    /// `gasnet_barrier_wait`; `function` is the caller.
     ///
     /// # Errors
     /// [`GasnetError::BarrierMismatch`]
-    pub fn wait(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
-        self.check_notified("gasnet_barrier_wait");
+    pub fn wait(&self, ctx: Ctx, function: &str, id: i32, flags: i32) -> GasnetResult {
+        self.check_notified(function);
         self.finish(ctx, id, flags)
     }
 
-    /// `gasnet_barrier_try`
+    /// `gasnet_barrier_try`; `function` is the caller.
     ///
     /// # Errors
     /// [`GasnetError::NotReady`], [`GasnetError::BarrierMismatch`]
-    pub fn try_wait(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
-        self.check_notified("gasnet_barrier_try");
+    pub fn try_wait(&self, ctx: Ctx, function: &str, id: i32, flags: i32) -> GasnetResult {
+        self.check_notified(function);
         ctx.poll();
         self.arrived().map_or(Err(GasnetError::NotReady), |all| self.leave(ctx, all, id, flags))
     }
@@ -218,9 +218,11 @@ impl Barrier {
                 all = self.arrived();
                 all.is_some()
             };
+            let what =
+                if self.members.is_some() { &"a team's barrier" } else { &"gasnet_barrier_wait" };
             match self.algorithm {
-                BarrierAlgorithm::Shared(_) => ctx.wait_for_words(&"gasnet_barrier_wait", done),
-                BarrierAlgorithm::Messages(_) => ctx.wait_until(&"gasnet_barrier_wait", done),
+                BarrierAlgorithm::Shared(_) => ctx.wait_for_words(what, done),
+                BarrierAlgorithm::Messages(_) => ctx.wait_until(what, done),
             }
         }
         self.leave(ctx, all.unwrap_or(BarrierValue::Anonymous), id, flags)
@@ -238,7 +240,7 @@ impl Barrier {
     /// of messages comes behind them anyway. The specification does not demand this, but
     /// clients rely on it.
     #[inline]
-    fn serve_sent_before(&self, ctx: Ctx) {
+    pub(super) fn serve_sent_before(&self, ctx: Ctx) {
         if matches!(self.algorithm, BarrierAlgorithm::Shared(_)) && !fault::on("leave_messages") {
             ctx.serve_arrived();
         }

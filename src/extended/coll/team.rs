@@ -158,13 +158,10 @@ impl Team {
         }
     }
 
-    /// The merged contributions to the barrier that the caller has notified, once all have
+    /// The merged contributions to the barrier that this image has notified, once all have
     /// arrived. Does not poll.
-    fn arrived(&self, image: Option<&TeamImage>) -> Option<BarrierValue> {
+    fn arrived(&self, image: &TeamImage) -> Option<BarrierValue> {
         let barrier = self.barrier;
-        let Some(image) = image else {
-            return barrier.arrived().inspect(|&all| barrier.end(all));
-        };
         let mut b = self.image_barrier.lock();
         if b.over != image.notified.load(Ordering::Relaxed) {
             if !barrier.is_notified() {
@@ -180,19 +177,23 @@ impl Team {
         Some(b.outcome)
     }
 
-    fn check_notified(&self, function: &str, image: Option<&TeamImage>) {
-        match image {
-            None => self.barrier.check_notified(function),
-            Some(image) if image.notified.load(Ordering::Relaxed) == 0 => report::fatal(
+    fn check_notified(&self, function: &str, image: &TeamImage) {
+        if image.notified.load(Ordering::Relaxed) == 0 {
+            report::fatal(
                 format_args!(
                     "{function}(): no gasnet_coll_barrier_notify() of this image came before it"
                 ),
                 format_args!(
                     "Call gasnet_coll_barrier_notify() once before each wait or series of tries."
                 ),
-            ),
-            Some(_) => {}
+            )
         }
+    }
+
+    /// Lets an image go on after a barrier with these merged contributions.
+    fn leave(&self, ctx: Ctx, all: BarrierValue, id: i32, flags: i32) -> GasnetResult {
+        self.barrier.serve_sent_before(ctx);
+        all.accept(id, flags)
     }
 
     /// `gasnet_coll_barrier_wait`, by a process or by its image `image`.
@@ -207,7 +208,9 @@ impl Team {
         flags: i32,
         image: Option<usize>,
     ) -> GasnetResult {
-        let image = self.barrier_image(image);
+        let Some(image) = self.barrier_image(image) else {
+            return self.barrier.wait(ctx, function, id, flags);
+        };
         self.check_notified(function, image);
         let mut all = self.arrived(image);
         if all.is_none() {
@@ -216,7 +219,7 @@ impl Team {
                 all.is_some()
             });
         }
-        all.unwrap_or(BarrierValue::Anonymous).accept(id, flags)
+        self.leave(ctx, all.unwrap_or(BarrierValue::Anonymous), id, flags)
     }
 
     /// `gasnet_coll_barrier_try`, by a process or by its image `image`.
@@ -231,10 +234,13 @@ impl Team {
         flags: i32,
         image: Option<usize>,
     ) -> GasnetResult {
-        let image = self.barrier_image(image);
+        let Some(image) = self.barrier_image(image) else {
+            return self.barrier.try_wait(ctx, function, id, flags);
+        };
         self.check_notified(function, image);
         ctx.poll();
-        self.arrived(image).map_or(Err(GasnetError::NotReady), |all| all.accept(id, flags))
+        let all = self.arrived(image).ok_or(GasnetError::NotReady)?;
+        self.leave(ctx, all, id, flags)
     }
 
     /// `gasnet_coll_barrier_result`: the name of the last barrier; `None` if all were anonymous.
