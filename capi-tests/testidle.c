@@ -1,5 +1,5 @@
 /* testidle: a rank that waits without traffic uses almost no CPU. In BLOCK mode this holds
- * for every rank, and in every mode for the threads of a rank with fewer CPUs than threads.
+ * for every rank, and in every mode for the threads, up to 64, of a rank with fewer CPUs.
  * Rank 0 sleeps meanwhile, and then wakes the others. */
 /* faults: awake */
 /* args: 500 */
@@ -21,6 +21,8 @@
 #define MOST_THREADS 64
 
 static volatile int wakes;
+/* How many wakes are over. */
+static int woken;
 static unsigned pause_ms;
 
 static void wake_h(gasnet_token_t token) {
@@ -72,9 +74,29 @@ static pthread_barrier_t meeting;
 static void waiter(int id) {
     pthread_barrier_wait(&meeting);
     if (id == 0)
-        wait_idly(0, threads, "threads");
+        wait_idly(woken, threads, "threads");
     else
-        GASNET_BLOCKUNTIL(wakes >= WAITS);
+        GASNET_BLOCKUNTIL(wakes >= woken + WAITS);
+}
+
+/* All ranks but the first wait with so many threads. */
+static void wait_with(int n) {
+    threads = n;
+    check_alive("threads");
+    if (gasnet_mynode() == 0) {
+        check_barrier();
+        wake_later();
+    } else {
+        struct check_thread *all;
+        pthread_barrier_init(&meeting, NULL, (unsigned)n + 1);
+        all = check_start(n, 0, waiter);
+        check_barrier();
+        pthread_barrier_wait(&meeting);
+        check_join(all, n);
+        pthread_barrier_destroy(&meeting);
+    }
+    woken += WAITS;
+    check_barrier();
 }
 
 /* Four threads for each CPU. The oldest C libraries have no CPU_COUNT. */
@@ -96,23 +118,10 @@ int main(int argc, char **argv) {
     check_attach(table, 1, 0);
 
 #if CHECK_PAR
-    threads = many();
-    if (threads > 0 && threads <= MOST_THREADS) {
-        if (gasnet_mynode() == 0) {
-            check_barrier();
-            wake_later();
-        } else {
-            pthread_barrier_init(&meeting, NULL, (unsigned)threads + 1);
-            struct check_thread *all = check_start(threads, 0, waiter);
-            check_barrier();
-            pthread_barrier_wait(&meeting);
-            check_join(all, threads);
-        }
-    } else {
-        wakes = WAITS;
+    if (many() > 0 && many() <= MOST_THREADS) {
+        wait_with(many());
+        wait_with(MOST_THREADS);
     }
-#else
-    wakes = WAITS;
 #endif
     check_alive("BLOCK");
     CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_BLOCK));
@@ -120,7 +129,7 @@ int main(int argc, char **argv) {
     if (gasnet_mynode() == 0)
         wake_later();
     else
-        wait_idly(WAITS, 1, "BLOCK");
+        wait_idly(woken, 1, "BLOCK");
     check_barrier();
     check_done();
 }

@@ -3,8 +3,8 @@
 //! Called by every layer that waits for the network or for words of other ranks, the conduit
 //! included ([`crate::conduit::Upcall::pause`]). What must not poll waits by loops of its own:
 //! locks, the trace, the start and the exit of a job, and the calls of `portals3`.
-//! Invariant: a condition is checked again after at most [`LONGEST_SLEEP_NS`], because clients
-//! also wait for words that a plain put changes.
+//! Invariant: a condition is checked again after a sleep of at most 2 ms, and earlier in a short
+//! wait (`wait_mode::nap`), because clients also wait for words that a plain put changes.
 //!
 //! ```text
 //!   poll, test the condition --not yet--> relax: spin, later yield, later sleep --> poll again
@@ -13,12 +13,12 @@
 //! How soon `relax` yields and sleeps depends on the wait mode (`gasnet_set_waitmode`,
 //! `GASNET_WAITMODE`) and on whether the host is oversubscribed: its ranks outnumber the CPUs
 //! that they may use, or the waiting threads of this rank outnumber its share of them. A
-//! sleeper waits on the doorbell of its interface. Where the network has none, it sleeps for
-//! a part of the time that it has waited.
+//! sleeper waits on the doorbell of its interface, if there is one. Neither a put nor a message
+//! of a network without a doorbell ends a sleep: it is a small part of the time of the wait.
 
 use super::activity::WaitReason;
 use super::job::{Ctx, GasnetJob};
-use super::threads;
+use super::{threads, wait_mode};
 use crate::conduit::portals::SharedHost;
 use crate::process::exit;
 use crate::rank::{JobRank, LocalRank};
@@ -26,13 +26,6 @@ use crate::{fault, report};
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use sys::process::Liveness;
 
-/// Longest sleep: a condition is checked at least this often, even if nothing arrives.
-pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
-/// Shortest sleep; a sleep is otherwise as long as the wait has been so far.
-const SHORTEST_SLEEP_NS: u64 = 100_000;
-/// Without a doorbell a sleep is this part of the time that the wait has taken so far: so
-/// sleeps add no more than it to a wait, and long waits use almost no CPU.
-const DEAF_PART: u64 = 16;
 /// A thread that has waited within this time counts as waiting.
 const RECENTLY_NS: u64 = 20_000_000;
 /// The waiting threads are counted once in this many rounds of a wait.
@@ -41,8 +34,6 @@ const LOOK_ROUND: u32 = 256;
 const BUSY_ROUNDS: u32 = 4096;
 /// A thread that has waited for so long looks for what blocks it, and looks again after this time.
 const LOOK_EVERY_NS: u64 = 100_000_000;
-/// Reads of shared words before the first poll of a wait for them, about a microsecond.
-const LOOKS: u32 = 64;
 /// The most polls for messages that have arrived.
 const ARRIVED_POLLS: u32 = 256;
 
@@ -157,12 +148,11 @@ impl Ctx {
     }
 
     /// As [`Ctx::wait_until`], for words that others write without a message: reads them for a
-    /// while before the first poll. Not on an oversubscribed host, where the process that is
-    /// missing may be waiting for this CPU.
+    /// while before the first poll, about a microsecond. Not where the first round yields: the
+    /// process that is missing may be waiting for this CPU.
     pub fn wait_for_words(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
-        let looks = if self.job.waiting.oversubscribed { 0 } else { LOOKS };
-        for _ in 0..looks {
+        for _ in 0..self.job.waiting.eager() {
             core::hint::spin_loop();
             if done() {
                 return;
@@ -184,7 +174,7 @@ impl Ctx {
     pub fn relax(self, round: u32, what: WaitReason, peer: Option<JobRank>) {
         // Most waits end in the first rounds, each of which takes as long as a pause
         // instruction.
-        if round >= self.job.waiting.eager {
+        if round >= self.job.waiting.eager() {
             self.relax_longer(round, what, peer);
         }
     }
@@ -193,7 +183,8 @@ impl Ctx {
     #[inline(never)]
     fn relax_longer(self, round: u32, what: WaitReason, peer: Option<JobRank>) {
         let waiting = &self.job.waiting;
-        let first = round == waiting.eager;
+        let eager = waiting.eager();
+        let first = round == eager;
         if round % LOOK_ROUND == LOOK_ROUND - 1 || first && waiting.is_flagged() {
             self.look_around();
         }
@@ -209,8 +200,7 @@ impl Ctx {
         self.job.leave_if_ending();
         let (now, since) = self.slot.activity.note_wait(first, what, peer);
         let extension = self.endpoint().conduit.shared_host();
-        if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep
-        {
+        if round.saturating_sub(plan.spin.max(eager)) < plan.then_yield || !plan.then_sleep {
             sys::thread::yield_now();
             waiting.yielded(now, sys::clock::now_ns());
             if let Some(extension) = extension {
@@ -218,10 +208,9 @@ impl Ctx {
             }
             return;
         }
-        let nap = (now - since).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS);
+        let nap = wait_mode::nap(now - since);
         let Some(extension) = extension else {
             // Nothing interrupts this nap: a message that arrives waits for its end.
-            let nap = ((now - since) / DEAF_PART).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS);
             sys::clock::sleep_ns(nap);
             return;
         };

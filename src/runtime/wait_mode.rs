@@ -9,7 +9,7 @@
 //! yielding: first for twice as long as the yield took, then for longer each time.
 
 use crate::env::WaitMode;
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A yield that takes this long has given the CPU to a thread that computes: a time slice is
 /// some milliseconds.
@@ -19,9 +19,21 @@ const LONG_YIELD_NS: u64 = 500_000;
 /// yields take long again soon after.
 const DEAR_AT_FIRST: u64 = 2;
 const DEAR_AT_MOST: u64 = 20;
-/// The first rounds of a wait only poll, about a microsecond in all. On an oversubscribed host it
-/// is only one: the sender may be waiting for this CPU.
+/// The first rounds of a wait only poll, a few microseconds in all: in SPIN and in SPINBLOCK. In
+/// BLOCK and on an oversubscribed host it is only one: the sender may be waiting for this CPU.
 const EAGER_ROUNDS: u32 = 64;
+const EAGER_BEFORE_BLOCK: u32 = 16;
+/// Yields before the first sleep, since a write of a word ends none. On an oversubscribed host
+/// each lets others run: a barrier of 4 ranks on 2 CPUs took 40 us with one yield, and takes
+/// 1.4 us with these. Elsewhere a yield returns at once.
+const SHARED_YIELDS: u32 = 32;
+const ALONE_YIELDS: u32 = 256;
+/// Shortest and longest sleep.
+const SHORTEST_SLEEP_NS: u64 = 50_000;
+const LONGEST_SLEEP_NS: u64 = 2_000_000;
+/// In between a sleep is this part of the time that the wait has taken so far: so sleeps add no
+/// more than it to a wait, and long waits use almost no CPU.
+const NAP_PART: u64 = 32;
 
 /// The wait mode of a process.
 #[derive(Debug)]
@@ -29,19 +41,19 @@ pub struct Waiting {
     mode: AtomicU8,
     /// The user has asked to spin, which overrides everything else.
     insists: bool,
-    /// The processes of this host outnumber its usable CPUs.
-    pub(super) oversubscribed: bool,
-    /// CPUs for each process of this host, at least one.
-    share: usize,
-    /// More threads of this process waited than that when they were last counted.
-    threads_outnumber: AtomicBool,
+    /// Processes of this host, and the CPUs that they may use.
+    processes: usize,
+    cpus: usize,
+    /// Threads of this process that waited when they were last counted. As many are assumed to
+    /// wait in each of the other processes.
+    threads: AtomicUsize,
     /// Yields take long.
     dear: AtomicBool,
     /// Until when that counts, and the length of that period.
     dear_until: AtomicU64,
     dear_for: AtomicU64,
     /// Rounds of a wait that only poll.
-    pub(super) eager: u32,
+    eager: AtomicU32,
 }
 
 /// How many rounds spin and yield before the first sleep, if any.
@@ -56,32 +68,53 @@ impl Waiting {
     /// the user's choice.
     pub fn new(mode: Option<WaitMode>, processes: usize, cpus: usize) -> Waiting {
         let insists = mode == Some(WaitMode::Spin);
-        let oversubscribed = processes > cpus;
         let mode =
-            mode.unwrap_or(if oversubscribed { WaitMode::SpinBlock } else { WaitMode::Spin });
-        Waiting {
+            mode.unwrap_or(if processes > cpus { WaitMode::SpinBlock } else { WaitMode::Spin });
+        let waiting = Waiting {
             mode: AtomicU8::new(mode as u8),
             insists,
-            oversubscribed,
-            share: (cpus / processes.max(1)).max(1),
-            threads_outnumber: AtomicBool::new(false),
+            processes,
+            cpus,
+            threads: AtomicUsize::new(1),
             dear: AtomicBool::new(false),
             dear_until: AtomicU64::new(0),
             dear_for: AtomicU64::new(0),
-            eager: if oversubscribed { 1 } else { EAGER_ROUNDS },
-        }
+            eager: AtomicU32::new(EAGER_ROUNDS),
+        };
+        waiting.set(mode);
+        waiting
     }
 
     /// Changes the mode. On an oversubscribed host `GASNET_WAIT_SPIN` counts as
     /// `GASNET_WAIT_SPINBLOCK`: a spinning process would take the CPU from the one that it
     /// waits for.
     pub fn set(&self, mode: WaitMode) {
-        let mode = if self.oversubscribed && mode == WaitMode::Spin && !self.insists {
+        let oversubscribed = self.processes > self.cpus;
+        let mode = if oversubscribed && mode == WaitMode::Spin && !self.insists {
             WaitMode::SpinBlock
         } else {
             mode
         };
         self.mode.store(mode as u8, Ordering::Relaxed);
+        let eager = match mode {
+            _ if oversubscribed => 1,
+            WaitMode::Spin => EAGER_ROUNDS,
+            WaitMode::SpinBlock => EAGER_BEFORE_BLOCK,
+            WaitMode::Block => 1,
+        };
+        self.eager.store(eager, Ordering::Relaxed);
+    }
+
+    /// Rounds of a wait that only poll.
+    #[inline]
+    pub(super) fn eager(&self) -> u32 {
+        self.eager.load(Ordering::Relaxed)
+    }
+
+    /// Whether the waiting threads of this host, one for each process at least, outnumber the
+    /// CPUs.
+    fn is_oversubscribed(&self) -> bool {
+        self.processes * self.threads.load(Ordering::Relaxed).max(1) > self.cpus
     }
 
     pub(super) fn plan(&self) -> RelaxPlan {
@@ -95,24 +128,26 @@ impl Waiting {
         if self.dear.load(Ordering::Relaxed) {
             return RelaxPlan { spin: 1, then_yield: 0, then_sleep: true };
         }
-        let oversubscribed = self.oversubscribed || self.threads_outnumber.load(Ordering::Relaxed);
-        // A write of a word ends no sleep, so yields come first in every mode: a barrier of 4
-        // ranks on 2 CPUs in BLOCK took 40 us with one yield, and takes 1.4 us with these.
-        match oversubscribed || mode == WaitMode::Block as u8 {
-            true => RelaxPlan { spin: 1, then_yield: 32, then_sleep: true },
-            false if spin => CONTEND,
-            false => RelaxPlan { spin: 4096, then_yield: 32, then_sleep: true },
+        let oversubscribed = self.is_oversubscribed();
+        if spin && !oversubscribed {
+            return CONTEND;
+        }
+        RelaxPlan {
+            spin: if oversubscribed { 1 } else { self.eager() },
+            then_yield: if oversubscribed { SHARED_YIELDS } else { ALONE_YIELDS },
+            then_sleep: true,
         }
     }
 
     /// Whether more threads waited than this process has CPUs, or yields took long.
     pub(super) fn is_flagged(&self) -> bool {
-        self.threads_outnumber.load(Ordering::Relaxed) || self.dear.load(Ordering::Relaxed)
+        let threads = self.threads.load(Ordering::Relaxed) > 1 && self.is_oversubscribed();
+        threads || self.dear.load(Ordering::Relaxed)
     }
 
     /// Notes how many threads of this process wait at the time `now`.
     pub(super) fn look(&self, now: u64, threads: usize) {
-        self.threads_outnumber.store(threads > self.share, Ordering::Relaxed);
+        self.threads.store(threads, Ordering::Relaxed);
         if now >= self.dear_until.load(Ordering::Relaxed) {
             self.dear.store(false, Ordering::Relaxed);
         }
@@ -131,6 +166,11 @@ impl Waiting {
             self.dear.store(true, Ordering::Relaxed);
         }
     }
+}
+
+/// How long a waiter sleeps that has waited for so long.
+pub(super) fn nap(waited: u64) -> u64 {
+    (waited / NAP_PART).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS)
 }
 
 #[cfg(test)]
@@ -154,7 +194,7 @@ mod tests {
         insists.set(WaitMode::Block);
         assert!(sleeps(&insists));
         let blocks = Waiting::new(Some(WaitMode::Block), 2, 2);
-        assert_eq!(blocks.plan().then_yield, oversubscribed.plan().then_yield);
+        assert!(blocks.plan().then_yield >= oversubscribed.plan().then_yield);
     }
 
     #[test]
@@ -166,6 +206,23 @@ mod tests {
         assert!(sleeps(&w));
         w.look(0, 2);
         assert!(!sleeps(&w));
+    }
+
+    #[test]
+    fn block_yields_from_the_first_round_that_arrives_empty() {
+        let w = Waiting::new(None, 2, 2);
+        assert_eq!(w.eager(), EAGER_ROUNDS);
+        w.set(WaitMode::Block);
+        assert_eq!((w.eager(), w.plan().spin), (1, 1));
+        w.set(WaitMode::SpinBlock);
+        assert_eq!((w.eager(), w.plan().spin), (EAGER_BEFORE_BLOCK, EAGER_BEFORE_BLOCK));
+    }
+
+    #[test]
+    fn naps_are_a_part_of_the_wait() {
+        assert_eq!(nap(0), SHORTEST_SLEEP_NS);
+        assert_eq!(nap(NAP_PART * 300_000), 300_000);
+        assert_eq!(nap(u64::MAX), LONGEST_SLEEP_NS);
     }
 
     #[test]
