@@ -764,16 +764,30 @@ static const struct testcase cases[] = {
 
 /* ---- the words, with their numbers ---- */
 
+/* A number of bytes as messages print it; the part of the text that has the exact number. */
+static void bytes_of(char *to, size_t room, unsigned long bytes) {
+    static const char *const units[] = {"TB", "GB", "MB", "KB"};
+    int i;
+    for (i = 0; i < 4; i++) {
+        int shift = 40 - 10 * i;
+        if (bytes >> shift && !(bytes & ((1ul << shift) - 1))) break;
+    }
+    if (i < 4 && bytes >> (40 - 10 * i) < 10000)
+        snprintf(to, room, "%lu%s", bytes >> (40 - 10 * i), units[i]);
+    else
+        snprintf(to, room, "%lu bytes", bytes);
+}
+
 static void number_of(char *to, size_t room, const char *word, size_t length) {
 #define IS(text) (length == strlen(text) && !strncmp(word, text, length))
     unsigned long begin = check_seg ? (unsigned long)(uintptr_t)check_seg[0].addr : 0;
     unsigned long size = check_seg ? (unsigned long)check_seg[0].size : 0;
     if (IS("nodes")) snprintf(to, room, "%lu", (unsigned long)gasnet_nodes());
-    else if (IS("medium")) snprintf(to, room, "%lu", (unsigned long)gasnet_AMMaxMedium());
-    else if (IS("medium+1")) snprintf(to, room, "%lu", (unsigned long)gasnet_AMMaxMedium() + 1);
-    else if (IS("asked")) snprintf(to, room, "%lu", (unsigned long)asked);
-    else if (IS("limit")) snprintf(to, room, "%lu", (unsigned long)gasnet_getMaxLocalSegmentSize());
-    else if (IS("segment")) snprintf(to, room, "%lu", size);
+    else if (IS("medium")) bytes_of(to, room, (unsigned long)gasnet_AMMaxMedium());
+    else if (IS("medium+1")) bytes_of(to, room, (unsigned long)gasnet_AMMaxMedium() + 1);
+    else if (IS("asked")) bytes_of(to, room, (unsigned long)asked);
+    else if (IS("limit")) bytes_of(to, room, (unsigned long)gasnet_getMaxLocalSegmentSize());
+    else if (IS("segment")) bytes_of(to, room, size);
     else if (IS("begin")) snprintf(to, room, "0x%lx", begin);
     else if (IS("begin-8")) snprintf(to, room, "0x%lx", begin - 8);
     else if (IS("end-4")) snprintf(to, room, "0x%lx", begin + size - 4);

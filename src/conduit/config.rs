@@ -9,6 +9,7 @@ use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
 use super::{CHUNK, MAX_NODES};
 use crate::{env, report};
+use sys::byte_count::ByteCount;
 
 /// Parameters of the conduit; see `GASNET_PORTAL_*` in `src/env/table/portals.rs`.
 #[derive(Clone, Debug)]
@@ -165,8 +166,8 @@ impl Config {
                     e.total, self.nodes, e.each
                 ),
                 format_args!(
-                    "Raise GASNET_PORTAL_AMRECV_SPACE to at least {} bytes, or lower GASNET_PORTAL_CRED_PER_NODE (at least {}).",
-                    e.bytes,
+                    "Raise GASNET_PORTAL_AMRECV_SPACE to at least {}, or lower GASNET_PORTAL_CRED_PER_NODE (at least {}).",
+                    ByteCount(e.bytes),
                     credits::MIN_CREDITS
                 ),
             )

@@ -7,6 +7,7 @@ use super::letters::LetterMask;
 use super::number;
 use super::tree::Tree;
 use core::ops::RangeInclusive;
+use sys::byte_count::ByteCount;
 use sys::signal::Signal;
 
 /// What the values of a variable look like.
@@ -165,9 +166,8 @@ impl Bytes {
 
 /// A size with the largest unit that expresses it exactly, as users write it.
 fn size_text(bytes: usize) -> String {
-    let units = [(40, "TB"), (30, "GB"), (20, "MB"), (10, "KB")];
-    match units.iter().find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift)) {
-        Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
+    match ByteCount(bytes as u64).in_units() {
+        Some((count, unit)) => format!("{count}{unit}"),
         None => format!("{bytes}B"),
     }
 }

@@ -19,6 +19,7 @@ use crate::report;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
+use sys::byte_count::ByteCount;
 use sys::signal::{self, Disposition, Signal, SignalHandler, SignalInfo, SignalSet};
 use sys::{library, thread};
 
@@ -130,8 +131,8 @@ fn report_lack(rank: u32, address: usize) {
     };
     report::line(format_args!(
         "rank {rank}: no memory for a page of {what}, at {address:#x}; all processes of this host \
-         have at most {} bytes",
-        MEMORY_LIMIT.load(Ordering::Relaxed)
+         have at most {}",
+        ByteCount(MEMORY_LIMIT.load(Ordering::Relaxed))
     ));
     report::line(format_args!("  {remedy}"));
 }

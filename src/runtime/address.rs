@@ -8,6 +8,7 @@ use super::endpoint::Endpoint;
 use crate::client_memory::{Dst, RemoteRange, UncheckedRange};
 use crate::rank::JobRank;
 use crate::report;
+use sys::byte_count::ByteCount;
 
 impl<C> Endpoint<C> {
     /// These bytes of a rank: in its segment or, for this process, in other memory of its
@@ -107,8 +108,9 @@ impl<C> Endpoint<C> {
         let s = &self.segments()[rank];
         report::fatal(
             format_args!(
-                "{function}(): {n} bytes at {addr:p} are outside the segment of rank {rank}, which has {} bytes from {:p}",
-                s.len(),
+                "{function}(): {} at {addr:p} are outside the segment of rank {rank}, which has {} from {:p}",
+                ByteCount(n as u64),
+                ByteCount(s.len() as u64),
                 s.base()
             ),
             if rank == self.rank && checks::on() {

@@ -30,6 +30,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64};
 use std::os::fd::{AsFd, AsRawFd};
+use sys::byte_count::ByteCount;
 
 impl GasnetJob {
     /// Makes this process a rank of the job. Collective; ends the process with a message if
@@ -148,7 +149,9 @@ impl GasnetJob {
         if !len.is_multiple_of(page) {
             report::warn(
                 format_args!(
-                    "gasnet_attach(): a segment of {len} bytes is not a multiple of the page size, {page}"
+                    "gasnet_attach(): a segment of {} is not a multiple of the page size, {}",
+                    ByteCount(len as u64),
+                    ByteCount(page as u64)
                 ),
                 format_args!("Round it with GASNET_PAGESIZE."),
             );
@@ -157,9 +160,9 @@ impl GasnetJob {
         if len > self.limits.local {
             report::warn(
                 format_args!(
-                    "gasnet_attach(): a segment of {len} bytes was requested, but the limit of this \
-                     rank is {} bytes",
-                    self.limits.local
+                    "gasnet_attach(): a segment of {} was requested, but the limit of this rank is {}",
+                    ByteCount(len as u64),
+                    ByteCount(self.limits.local as u64)
                 ),
                 format_args!(
                     "Request at most what gasnet_getMaxLocalSegmentSize() returns; what limits it \
@@ -174,9 +177,10 @@ impl GasnetJob {
         let attached = segment::attach(&self.boot, len, env::USE_HUGEPAGES.get()).unwrap_or_else(|e| {
             report::fatal(
                 format_args!(
-                    "gasnet_attach(): the segments of this host cannot be mapped ({len} bytes of \
-                     this rank, limit {}): {e}",
-                    self.limits.local
+                    "gasnet_attach(): the segments of this host cannot be mapped ({} of this \
+                     rank, limit {}): {e}",
+                    ByteCount(len as u64),
+                    ByteCount(self.limits.local as u64)
                 ),
                 format_args!(
                     "Request smaller segments in all ranks (GASNET_MAX_SEGSIZE bounds them), or \

@@ -17,6 +17,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use sys::byte_count::ByteCount;
 
 /// The counters that `gasnett_getheapstats` returns (`gasnett_heapstats_t`). Bytes are those
 /// that the client requested, except for the overhead.
@@ -229,7 +230,7 @@ impl Heap {
 
 fn no_memory(function: &str, size: usize, place: &str) -> ! {
     report::fatal(
-        format_args!("{function}() at {place}: no memory for {size} bytes"),
+        format_args!("{function}() at {place}: no memory for {}", ByteCount(size as u64)),
         format_args!("Free memory, or raise the limits of the process (ulimit -v)."),
     )
 }

@@ -41,6 +41,7 @@
 
 #[cfg_attr(not(feature = "hosted"), path = "lightweight/attach.rs")]
 pub mod attach;
+pub mod byte_count;
 pub mod cache;
 pub mod capture;
 pub mod checksum;

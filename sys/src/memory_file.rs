@@ -8,6 +8,7 @@ use super::memory_amount::{MemoryLimits, limits};
 use super::unlinked;
 pub(super) use super::unlinked::file_system;
 pub use super::unlinked::is_file_name;
+use crate::byte_count::ByteCount;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -115,7 +116,9 @@ fn may_be_long(bytes: u64) -> io::Result<()> {
         Some(limit) if bytes > limit => Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
             format!(
-                "{bytes} bytes of shared memory are more than this process may have in a file, {limit} (ulimit -f)"
+                "{} of shared memory are more than this process may have in a file, {} (ulimit -f)",
+                ByteCount(bytes),
+                ByteCount(limit)
             ),
         )),
         _ => Ok(()),

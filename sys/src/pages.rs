@@ -4,6 +4,7 @@
 
 use super::limits::page_size;
 use super::memory_amount::address_space_left;
+use crate::byte_count::ByteCount;
 use core::ptr::NonNull;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -19,8 +20,11 @@ fn not_mapped(bytes: usize) -> io::Error {
             io::Error::new(
                 io::ErrorKind::OutOfMemory,
                 format!(
-                    "{bytes} bytes are more than the {left} bytes of address space that this \
-                     process has left of {limit} (ulimit -v)"
+                    "{} are more than the {} of address space that this process has left of {} \
+                     (ulimit -v)",
+                    ByteCount(bytes as u64),
+                    ByteCount(left),
+                    ByteCount(limit)
                 ),
             )
         }

@@ -277,7 +277,8 @@ fn limits_that_are_named() -> Result<(), Failure> {
     )?;
     expect(&job, 3, "what limits it is the memory of this host")?;
     let buffers = "export GASNET_PORTAL_SB_CHUNKS=4096 GASNET_PORTAL_AMRECV_SPACE=512MB";
-    let left = "bytes of address space that this process has left of 204800000 (ulimit -v)";
+    let left =
+        " of address space that this process has left of 195.31MB (204800000 bytes) (ulimit -v)";
     expect(&format!("{buffers} GASNET_PSHM_NODES=2; ulimit -v 200000; {job}"), 1, left)
 }
 

@@ -227,7 +227,7 @@ fn memory(launcher: JobLauncher) -> Result<(), Failure> {
         "rank 1 (pid ",
         "was killed by signal 9",
         "The kernel found no memory for it",
-        "allows 67108864 bytes",
+        "allows 64MB",
         "raise the limit",
     ];
     if ended.code != Some(137) {

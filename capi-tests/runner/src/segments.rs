@@ -190,8 +190,18 @@ fn page_message(output: &str, rank: u32) -> Option<PageMessage<'_>> {
     let begin = format!("*** rank {rank}: no memory for a page of a segment, at ");
     let line = output.lines().find_map(|l| l.strip_prefix(begin.as_str()))?;
     let (address, rest) = line.split_once(';')?;
-    let limit = rest.strip_suffix(" bytes")?.rsplit(' ').next()?.parse().ok()?;
+    let limit = bytes(rest.rsplit_once(" at most ")?.1)?;
     Some(PageMessage { address, limit })
+}
+
+/// The number in `25 bytes`, `64MB` or `1.50GB (1610612737 bytes)`.
+fn bytes(text: &str) -> Option<u64> {
+    let exact = text.rsplit_once('(').map_or(text, |(_, exact)| exact.trim_end_matches(')'));
+    let digits = exact.find(|c: char| !c.is_ascii_digit())?;
+    let (number, unit) = exact.split_at(digits);
+    let units = [(" bytes", 0), ("KB", 10), ("MB", 20), ("GB", 30), ("TB", 40)];
+    let (_, shift) = units.into_iter().find(|(name, _)| *name == unit)?;
+    Some(number.parse::<u64>().ok()? << shift)
 }
 
 /// Bytes of memory of this machine.
@@ -208,5 +218,7 @@ mod tests {
         let line = "x\n*** rank 1: no memory for a page of a segment, at 0x7f00; all have at most 25 bytes\n";
         assert_eq!(page_message(line, 1), Some(PageMessage { address: "0x7f00", limit: 25 }));
         assert_eq!(page_message(line, 0), None);
+        assert_eq!(bytes("64MB"), Some(64 << 20));
+        assert_eq!(bytes("1.50GB (1610612737 bytes)"), Some(1610612737));
     }
 }

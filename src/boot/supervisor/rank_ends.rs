@@ -8,6 +8,7 @@ use super::rank_process::{END_KNOWN, RankProcess};
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::decision::{ExitCause, ExitDecision};
 use crate::report;
+use sys::byte_count::ByteCount;
 use sys::child::Ended;
 use sys::memory;
 use sys::signal::Signal;
@@ -134,9 +135,9 @@ impl RankEnds {
             ));
         }
         if signal == Signal::KILL && memory::lack_kills() > self.lack_kills {
-            let group = memory::limits()
-                .cgroup
-                .map_or(String::new(), |c| format!(" (its control group allows {c} bytes)"));
+            let group = memory::limits().cgroup.map_or(String::new(), |c| {
+                format!(" (its control group allows {})", ByteCount(c))
+            });
             report::line(format_args!(
                 "  The kernel found no memory for it{group}: raise the limit, or start fewer ranks \
                  with smaller segments (GASNET_MAX_SEGSIZE)."

@@ -18,6 +18,7 @@ use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
+use sys::byte_count::ByteCount;
 
 /// `gasnet_node_t`
 type Node = u32;
@@ -29,7 +30,11 @@ type Arg = i32;
 /// Ends the job: a payload is too long.
 fn too_long(function: &str, n: usize, max: usize, limit: &str) -> ! {
     report::fatal(
-        format_args!("{function}(): a payload of {n} bytes is too long; the limit is {max}"),
+        format_args!(
+            "{function}(): a payload of {} is too long; the limit is {}",
+            ByteCount(n as u64),
+            ByteCount(max as u64)
+        ),
         format_args!("Send at most {limit}() bytes in one message."),
     )
 }

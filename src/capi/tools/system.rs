@@ -11,6 +11,7 @@ use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::CString;
 use std::sync::OnceLock;
+use sys::byte_count::ByteCount;
 
 /// Returns the time in ticks: nanoseconds of the monotonic clock.
 ///
@@ -233,7 +234,7 @@ pub extern "C" fn gasnett_performance_warning_str() -> *const c_char {
 pub extern "C" fn gasnett_mmap(size: usize) -> *mut c_void {
     match sys::memory::Mapping::anonymous_aligned(size, segment::PAGE) {
         Ok(m) => m.leak().as_ptr().cast(),
-        Err(e) => fatal(format_args!("gasnett_mmap(): {size} bytes: {e}")),
+        Err(e) => fatal(format_args!("gasnett_mmap(): {}: {e}", ByteCount(size as u64))),
     }
 }
 
@@ -247,9 +248,10 @@ pub extern "C" fn gasnett_mmap(size: usize) -> *mut c_void {
 pub extern "C" fn gasnett_malloc_aligned(align: usize, size: usize) -> *mut c_void {
     match sys::heap::allocate_aligned(align, size) {
         Ok(p) => p.cast(),
-        Err(e) => {
-            fatal(format_args!("gasnett_malloc_aligned(): {size} bytes, aligned to {align}: {e}"))
-        }
+        Err(e) => fatal(format_args!(
+            "gasnett_malloc_aligned(): {}, aligned to {align}: {e}",
+            ByteCount(size as u64)
+        )),
     }
 }
 
