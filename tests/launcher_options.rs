@@ -108,9 +108,57 @@ fn a_job_that_runs_too_long_ends_with_124_after_a_report() {
             .gives(2)
             .says("is not a number of seconds");
     }
-    with(&["-n", "2", "-spawner=mpi", "--timeout", "1"], &["true"])
-        .gives(2)
-        .says("--timeout works only for ranks that gasnetrun starts itself");
+}
+
+/// Under another launcher, in whose place a script starts the processes.
+#[test]
+fn a_time_limit_and_files_of_output_under_another_launcher() {
+    let folder = TestFolder::new("other");
+    let launcher = folder.0.join("launcher");
+    let start = |text: &str, options: &[&str], words: &[&str]| {
+        fs::write(&launcher, format!("#!/bin/sh\n{text}")).unwrap();
+        fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut c = Command::new(jobs::gasnetrun());
+        let mark = jobs::new_mark();
+        c.args(["-n", "2", "-spawner=mpi"]).args(options).args(words);
+        c.env("PROBE_MARK", &mark).env("MPIRUN_CMD", format!("{} %C", launcher.display()));
+        for rank in ["PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"] {
+            c.env_remove(rank);
+        }
+        jobs::spawn(c, mark, format!("{text} {options:?}")).finish()
+    };
+    let limit = ["--timeout", "0.3"];
+    let report = "*** the job has run for 0.3 s (--timeout) and ends with exit code 124";
+    start("exec \"$@\"", &limit, &["sleep", "60"]).gives(124).says(report);
+    // A launcher that ends in time has its own code; signals reach it.
+    let limit = ["--timeout", "60"];
+    start("exec \"$@\"", &limit, &["sh", "-c", "exit 7"]).gives(7).never_says("--timeout");
+    start("kill -TERM $PPID; exec sleep 60", &limit, &["true"]).gives(143).never_says("--timeout");
+    // The supervisor of the ranks is asked what they do; a script has its name.
+    let job = "sleep 60 & trap 'echo asked >&2; kill $!' USR1; wait";
+    let job_path = folder.0.join("gasnet-job");
+    fs::write(&job_path, format!("#!/bin/sh\n{job}\n")).unwrap();
+    fs::set_permissions(&job_path, fs::Permissions::from_mode(0o755)).unwrap();
+    let limit = ["--timeout", "1"];
+    start("\"$@\"; exit 0", &limit, &[&folder.path("gasnet-job")]).gives(124).says("asked\n");
+
+    let to = folder.path("deep/er");
+    let all = "for r in 0 1; do PMI_RANK=$r \"$@\" & done; wait";
+    let script = "echo out $PMI_RANK $0; echo err >&2";
+    let o = start(all, &["--output", &to], &["sh", "-c", script, "a b"]);
+    o.gives(0);
+    assert_eq!((o.out.as_str(), o.err.as_str()), ("", ""));
+    for rank in 0..2 {
+        assert_eq!(folder.text(&format!("deep/er/rank-{rank}.out")), format!("out {rank} a b\n"));
+        assert_eq!(folder.text(&format!("deep/er/rank-{rank}.err")), "err\n");
+    }
+    start("exec \"$@\"", &["--output", &to], &["echo", "runs"])
+        .gives(1)
+        .says("the launcher does not say which rank a process is")
+        .never_says("runs");
+    let below = folder.path("launcher/below");
+    start("exec \"$@\"", &["--output", &below], &["true"]).gives(1).says("cannot be made");
+    start("exec \"$@\"", &["--gdb", "0"], &["true"]).gives(2).says("--gdb needs a terminal");
 }
 
 #[test]

@@ -62,18 +62,6 @@ pub struct LaunchPlan {
     pub gdb: Option<RankSet>,
 }
 
-impl LaunchPlan {
-    /// An option that another launcher would not carry out.
-    pub fn own_option(&self) -> Option<&'static str> {
-        let options = [
-            (self.timeout.is_some(), "--timeout"),
-            (self.output.is_some(), "--output"),
-            (self.gdb.is_some(), "--gdb"),
-        ];
-        options.into_iter().find(|(given, _)| *given).map(|(_, option)| option)
-    }
-}
-
 /// Runs a program as the ranks of a job on this host; returns the exit code of the job.
 ///
 /// # Errors

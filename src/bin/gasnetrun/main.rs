@@ -3,10 +3,11 @@
 //! program.
 //!
 //! The ranks inherit the environment and the output streams; rank 0 inherits standard input, the
-//! others read an empty one. With `-spawner=mpi` or `-spawner=pmi` another launcher replaces this
-//! process and starts the ranks.
+//! others read an empty one. With `-spawner=mpi` or `-spawner=pmi` another launcher starts the
+//! ranks, and replaces this process unless there is a time limit.
 
 mod options;
+mod other_launcher;
 
 use command_line::GASNETRUN;
 use gasnet::boot::launch::{LaunchPlan, run};
@@ -15,9 +16,8 @@ use gasnet::env;
 use lexopt::Parser;
 use options::{Refusal, StartMethod, Wish};
 use std::ffi::{CString, OsString};
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, exit};
+use std::process::exit;
 use sys::signal;
 use sys::signal::Signal;
 
@@ -67,18 +67,6 @@ fn command(
     options::command(variable, template.as_deref().unwrap_or(default), plan, hosts)
 }
 
-/// Replaces this process by another launcher.
-fn become_launcher(arguments: &[OsString]) -> ! {
-    let e = Command::new(&arguments[0]).args(&arguments[1..]).exec();
-    signal::set_default(Signal::PIPE);
-    eprintln!(
-        "*** gasnetrun: {} cannot be run: {e}\n***   Install that launcher, name another in \
-         MPIRUN_CMD or PMIRUN_CMD, or omit -spawner.",
-        arguments[0].to_string_lossy()
-    );
-    exit(if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
-}
-
 /// Makes this the working directory, from which the ranks inherit it. Ends the process with a
 /// message if that fails.
 fn enter(folder: &Path) {
@@ -123,15 +111,19 @@ fn run_command() -> Result<i32, Refusal> {
     let program = o.program.clone().ok_or_else(|| {
         Refusal::new("the program is missing", "Give it: gasnetrun -n N program [arguments]")
     })?;
-    let plan = o.plan(size, program);
+    let mut plan = o.plan(size, program);
     let hosts = o.hosts.unwrap_or(1);
-    if o.spawner != StartMethod::Fork
-        && let Some(option) = plan.own_option()
-    {
-        return Err(Refusal::new(
-            format!("{option} works only for ranks that gasnetrun starts itself"),
-            "Omit -spawner, or write the launcher's own option into MPIRUN_CMD or PMIRUN_CMD.",
-        ));
+    if o.spawner != StartMethod::Fork {
+        if plan.gdb.is_some() {
+            return Err(Refusal::new(
+                "--gdb needs a terminal for its ranks, which another launcher does not give them",
+                "Omit -spawner, or have MPIRUN_CMD or PMIRUN_CMD start `xterm -e gdb --args %C`.",
+            ));
+        }
+        if let Some(folder) = plan.output.take().filter(|_| !o.dry) {
+            (plan.program, plan.args) =
+                other_launcher::redirected(&folder, &plan.program, &plan.args);
+        }
     }
     let foreign = match o.spawner {
         StartMethod::Fork => None,
@@ -158,7 +150,10 @@ fn run_command() -> Result<i32, Refusal> {
         enter(folder);
     }
     if let Some(arguments) = foreign {
-        become_launcher(&arguments);
+        match plan.timeout {
+            Some(seconds) => return Ok(other_launcher::run_within(&arguments, seconds)),
+            None => other_launcher::replace(&arguments),
+        }
     }
     env::check_all();
     let mut options = BootOptions::from_env();
