@@ -1,8 +1,9 @@
 /* testmpi: MPI and GASNet in one process. Both have the same ranks, both communicate, in turn
  * and interleaved, and both end properly.
  *
- * testmpi mpi|gasnet code
- * The first word names the one that is initialised first; the code is that of the job. */
+ * testmpi mpi|gasnet code [alone]
+ * The first word names the one that is initialised first; the code is that of the job. `alone`:
+ * each rank is an MPI job of its own; it prints its rank there. */
 #include <gasnet.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -68,6 +69,14 @@ int main(int argc, char **argv) {
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (mpi_first) start_gasnet(&argc, &argv);
+    if (argc > 3) {
+        printf("testmpi: rank %d of %d of MPI\n", rank, size);
+        fflush(stdout);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_Finalize();
+        meet();
+        gasnet_exit(code);
+    }
     check((int)gasnet_nodes() == size, "GASNet has another number of processes than MPI");
     check((int)gasnet_mynode() == rank, "GASNet gives this process another number than MPI");
     check(argc > 2, "the arguments are lost");

@@ -124,7 +124,22 @@ impl BootOptions {
 /// Open MPI, for example, offers one to a process that initialised it without mpirun.
 fn warn_of_ignored_fork(job: &Bootstrap, options: &BootOptions) {
     let wanted = options.fork_ranks;
-    if job.placement.size() == 1 && wanted > 1 && !options.quiet {
+    if job.placement.size() != 1 || wanted <= 1 || options.quiet {
+        return;
+    }
+    if mpi_state::is_usable() {
+        // The ranks would be copies of one process of MPI, without its threads.
+        report::warn(
+            format_args!(
+                "GASNET_PSHM_NODES={wanted} has no effect after MPI_Init, which has made this \
+                 process a job of one"
+            ),
+            format_args!(
+                "Start the program with mpirun -n {wanted}; or call gasnet_init before MPI_Init, \
+                 if each rank may be an MPI job of its own."
+            ),
+        );
+    } else {
         report::warn(
             format_args!(
                 "GASNET_PSHM_NODES={wanted} has no effect: PMI or PMIx says that this process is \

@@ -47,6 +47,10 @@ pub fn cases() -> Vec<TestCase> {
             case.missing.clone_from(&missing);
             all.push(case);
         }
+        let name = format!("testmpi::{}::pshm_nodes::each_alone", mpi.0);
+        let mut case = TestCase::new(name, true, move || each_alone(mpi));
+        case.missing.clone_from(&missing);
+        all.push(case);
         for launcher in mpi.3 {
             let own = !matches!(launcher, JobLauncher::SrunPmi2 | JobLauncher::SrunPmix);
             if !own && !JobLauncher::foreign().contains(&launcher) {
@@ -118,11 +122,24 @@ fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
     let ended = TestJob::new(&build_trees::build(), &program, &args, launcher, 3).run()?;
     ended.tidy()?;
     let (code, message) = match (mpi.0, launcher) {
-        ("openmpi", JobLauncher::PshmNodes) => (0, "GASNET_PSHM_NODES=3 has no effect"),
+        ("openmpi", JobLauncher::PshmNodes) => (0, "or call gasnet_init before MPI_Init"),
         _ => (1, LONE),
     };
     if ended.code != Some(code) || ended.output.matches(message).count() != 1 {
         return Err(ended.trouble("no message about ranks that MPI cannot connect"));
+    }
+    Ok(())
+}
+
+/// Ranks that gasnet_init forks before MPI_Init are a job each for MPI.
+fn each_alone(mpi: Mpi) -> Result<(), Failure> {
+    let program = compiled(mpi, ClientMode::Seq)?;
+    let args = ["gasnet", "0", "alone"].map(String::from);
+    let launcher = JobLauncher::PshmNodes;
+    let ended = TestJob::new(&build_trees::build(), &program, &args, launcher, 3).run()?;
+    ended.tidy()?;
+    if ended.code != Some(0) || ended.output.matches("testmpi: rank 0 of 1 of MPI").count() != 3 {
+        return Err(ended.trouble("not every rank had an MPI of its own"));
     }
     Ok(())
 }
