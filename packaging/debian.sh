@@ -2,6 +2,7 @@
 # Builds the Debian source package and the binary packages in dist/debian, in a clean system of
 # Debian SUITE (bookworm) without a network. Tries them with lintian. Installs them in another
 # clean system, compiles a program against them, runs it as a job, and removes them again.
+# The maintainer of the packages is DEBFULLNAME <DEBEMAIL>, as for Debian's own tools.
 # Needs root; ends with 77 where something is missing.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,10 +15,23 @@ command -v mmdebstrap >/dev/null 2>&1 || lacking "mmdebstrap is not installed (D
 [ "$(id -u)" = 0 ] || lacking "a chroot needs root"
 unshare --mount true 2>/dev/null || lacking "this root may not mount"
 
+# The machine's own sources, if they are Debian's; else what mmdebstrap takes by default.
+sources=
+for file in /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list; do
+    if grep -qs "$suite" "$file"; then
+        sources=$file
+        break
+    fi
+done
+# shellcheck disable=SC2086 # a file or nothing
+why=$(mmdebstrap --simulate --variant=essential --format=null "$suite" /dev/null $sources 2>&1) ||
+    lacking "no mirror has packages of Debian $suite: $(echo "$why" | grep '^E: ' | head -n 1)"
+
 packaging/release.sh --sources
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 date=$(sed -n "s/^## \[$version\] - //p" CHANGELOG.md)
 maintainer=$(sed -n 's/^Maintainer: //p' packaging/debian/control)
+[ -z "${DEBEMAIL:-}" ] || maintainer="${DEBFULLNAME:-${maintainer% <*}} <$DEBEMAIL>"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
@@ -28,6 +42,8 @@ mkdir "$build"
 cp "dist/libgasnet-$version.tar.xz" "$build/libgasnet_$version.orig.tar.xz"
 tar -xf "$build/libgasnet_$version.orig.tar.xz" -C "$build"
 cp -r packaging/debian "$build/libgasnet-$version/debian"
+MAINTAINER=$maintainer awk '/^Maintainer: / { $0 = "Maintainer: " ENVIRON["MAINTAINER"] } 1' packaging/debian/control \
+    >"$build/libgasnet-$version/debian/control"
 cat >"$build/libgasnet-$version/debian/changelog" <<END
 libgasnet ($version-1) unstable; urgency=medium
 
@@ -35,15 +51,6 @@ libgasnet ($version-1) unstable; urgency=medium
 
  -- $maintainer  $(LC_ALL=C date -u -R -d "$date")
 END
-
-# The machine's own sources, if they are Debian's; else what mmdebstrap takes by default.
-sources=
-for file in /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list; do
-    if grep -qs "$suite" "$file"; then
-        sources=$file
-        break
-    fi
-done
 
 # system VARIANT PACKAGES HOOK...: runs the hooks in a new system, which is then discarded.
 system() {
