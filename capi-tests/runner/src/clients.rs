@@ -9,6 +9,7 @@ use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
+use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt;
@@ -45,6 +46,7 @@ pub fn cases() -> Vec<TestCase> {
     add("tools_end_with_their_reader", tools_end_with_their_reader);
     add("tools_report_a_full_device", tools_report_a_full_device);
     add("check_programs", check_programs);
+    add("long_work_shows_its_progress", long_work_shows_its_progress);
     all
 }
 
@@ -455,6 +457,33 @@ fn gasnet_info_json() -> Result<(), Failure> {
     succeed(python).map(drop)
 }
 
+/// A program of this crate, next to the folder of this test's own program.
+fn own_program(name: &str) -> Result<PathBuf, Failure> {
+    let here = std::env::current_exe().map_err(|e| e.to_string())?;
+    let program = here.ancestors().nth(2).map(|p| p.join(name)).filter(|p| p.exists());
+    program.ok_or_else(|| format!("no {name} above {}", here.display()))
+}
+
+/// Parts of the soak that have a number of runs, with a terminal as standard error.
+fn long_work_shows_its_progress() -> Result<(), Failure> {
+    for part in ["killer", "scribbles"] {
+        let (user, programs) = sys::terminal::open().map_err(|e| e.to_string())?;
+        let mut soak = Command::new(own_program("soak")?);
+        soak.args([part, "1"]).stdout(Stdio::null()).stderr(programs);
+        let mut child = soak.spawn().map_err(|e| e.to_string())?;
+        drop(soak);
+        let mut told = Vec::new();
+        // The end of the programs is an error of a terminal.
+        let _ = fs::File::from(user).read_to_end(&mut told);
+        child.wait().map_err(|e| e.to_string())?;
+        let told = String::from_utf8_lossy(&told);
+        if !told.contains("[1 of 1, ") {
+            return Err(format!("soak {part} 1 shows no progress: {told}"));
+        }
+    }
+    Ok(())
+}
+
 /// `make check-programs` over a folder with one program per verdict, and over some programs of
 /// ours.
 fn check_programs() -> Result<(), Failure> {
@@ -492,13 +521,7 @@ fn check_programs() -> Result<(), Failure> {
         fs::write(dir.join(name), text).map_err(|e| format!("{name}: {e}"))?;
     }
     let check = |folder: &Path, vars: &[(&str, &str)]| {
-        // Next to the folder of this test's own program.
-        let here = std::env::current_exe().map_err(|e| e.to_string())?;
-        let program =
-            here.ancestors().nth(2).map(|p| p.join("check-programs")).filter(|p| p.exists());
-        let program =
-            program.ok_or_else(|| format!("no check-programs above {}", here.display()))?;
-        let mut command = Command::new(program);
+        let mut command = Command::new(own_program("check-programs")?);
         command.arg(folder).args(["2", "par"]).env("TREE", prefix()?);
         let out = command.envs(vars.iter().copied()).output().map_err(|e| e.to_string())?;
         Ok::<_, Failure>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))

@@ -13,6 +13,7 @@ use crate::job_launcher::JobLauncher;
 use crate::kills;
 use crate::outcome::JobOutcome;
 use crate::program;
+use crate::progress::{WorkExtent, WorkProgress};
 use crate::sample::SampleRandom;
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
@@ -91,8 +92,11 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     let drawn = (0..1000 * count as u64).map(|n| (n, Run::draw(seed, n)));
     let fitting = drawn
         .filter(|(_, run)| like.iter().all(|word| format!("{run:?}").contains(word.as_str())));
+    let mut progress = WorkProgress::new(WorkExtent::Pieces(count));
     for (n, run) in fitting.take(count) {
+        progress.begin(&format!("{run:?}"));
         let (outcome, result, time) = run.done();
+        progress.end();
         *sums.entry(outcome).or_default() += 1;
         if outcome != Outcome::Theirs {
             longest = longest.max(time.unwrap_or_default());
@@ -102,6 +106,7 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
             say(format!("killer::{n:04} SEED={seed}: {trouble}"));
         }
     }
+    drop(progress);
     let sum = |o| sums.get(&o).copied().unwrap_or(0);
     let theirs = match sum(Outcome::Theirs) {
         0 => String::new(),

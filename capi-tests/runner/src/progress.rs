@@ -34,6 +34,11 @@ impl WorkProgress {
         WorkProgress { began: Instant::now(), extent, done: 0, is_shown }
     }
 
+    /// Work that shows nothing.
+    pub fn hidden() -> WorkProgress {
+        WorkProgress { is_shown: false, ..WorkProgress::new(WorkExtent::Pieces(0)) }
+    }
+
     /// Shows that this piece begins.
     pub fn begin(&mut self, piece: &str) {
         if self.is_shown {

@@ -18,6 +18,7 @@ use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::program;
+use crate::progress::{WorkExtent, WorkProgress};
 use crate::sample::SampleRandom;
 use crate::scribbled_words::{CLASSES, JobMemory, WordClass};
 use crate::starts;
@@ -142,7 +143,9 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             let numbers = n * 1000 * RUNS..(n + 1) * 1000 * RUNS;
             let runs = numbers.map(|number| ScribbleRun::draw(seed, number));
             let checked = runs.filter(|run| run.class != UNCHECKED).take(RUNS as usize);
-            let sum = run_all(checked, |trouble| troubles += &format!("{trouble}\n"));
+            let sum = run_all(checked, WorkProgress::hidden(), |trouble| {
+                troubles += &format!("{trouble}\n")
+            });
             if troubles.is_empty() { Ok(()) } else { Err(format!("{troubles}{sum}")) }
         })
     };
@@ -156,7 +159,8 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     let drawn = (0..1000 * count as u64).map(|number| ScribbleRun::draw(seed, number));
     let fitting = drawn.filter(|run| like.iter().all(|word| run.matches(word))).take(count);
     let mut all_right = true;
-    let sum = run_all(fitting, |trouble| {
+    let progress = WorkProgress::new(WorkExtent::Pieces(count));
+    let sum = run_all(fitting, progress, |trouble| {
         all_right = false;
         say(trouble);
     });
@@ -166,11 +170,17 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
 }
 
 /// Runs them; passes on each trouble, returns the sum in words.
-fn run_all(runs: impl Iterator<Item = ScribbleRun>, mut trouble: impl FnMut(String)) -> String {
+fn run_all(
+    runs: impl Iterator<Item = ScribbleRun>,
+    mut progress: WorkProgress,
+    mut trouble: impl FnMut(String),
+) -> String {
     let mut sums: BTreeMap<ScribbleEffect, u64> = BTreeMap::new();
     let mut longest = Duration::ZERO;
     for run in runs {
+        progress.begin(&format!("#{} {:?} {:?}", run.number, run.class, run.launcher));
         let (effect, text, time) = run.done();
+        progress.end();
         *sums.entry(effect).or_default() += 1;
         if effect == Reported {
             longest = longest.max(time.unwrap_or_default());

@@ -4,6 +4,7 @@
 
 use crate::columns::RowFigures;
 use capi_tests::build_trees;
+use capi_tests::progress::{WorkExtent, WorkProgress};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -273,10 +274,13 @@ impl BenchSystem {
         let ways: Vec<_> =
             launcher.chain([("GASNET_PSHM_NODES", &self.start, "startup")]).collect();
         let mut times: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
-        for _ in 0..rounds {
+        let mut progress = WorkProgress::new(WorkExtent::Pieces(rounds * ways.len()));
+        for round in 1..=rounds {
             for (way, start, program) in &ways {
+                progress.begin(&format!("bench: round {round} of {rounds}, {way}"));
                 let mut figures = RowFigures::default();
                 self.time_starts(&mut figures, way, start, STARTS, program)?;
+                progress.end();
                 for (key, time) in figures.values {
                     times.entry((key.processes, way)).or_default().push(time);
                 }

@@ -103,7 +103,8 @@ fn run() -> Result<(), String> {
         return plots::draw(&dir);
     }
     if options.starts {
-        print!("{}", BenchSystem::ours("cross-mapped", &[])?.starts(options.rounds)?);
+        let table = BenchSystem::ours("cross-mapped", &[])?.starts(options.rounds)?;
+        print!("{table}");
         return Ok(());
     }
     let mut systems = vec![BenchSystem::limits()?, BenchSystem::ours("cross-mapped", &[])?];
