@@ -110,12 +110,15 @@ pub(crate) fn run_within(arguments: &[OsString], seconds: f64) -> i32 {
     eprintln!(
         "*** the job has run for {seconds} s (--timeout) and ends with exit code {TIMED_OUT}"
     );
-    request_report();
+    to_supervisors(Signal::USR1);
     if ended_by(&mut child, &queue, after(REPORT_TIME)).is_some() {
         return TIMED_OUT;
     }
     process::kill(child.id(), Signal::TERM);
-    if ended_by(&mut child, &queue, after(END_TIME)).is_none() {
+    let ended = ended_by(&mut child, &queue, after(END_TIME));
+    // Of a launcher that leaves its processes behind.
+    to_supervisors(Signal::TERM);
+    if ended.is_none() {
         eprintln!(
             "*** gasnetrun: {} has not ended its job within {} s of SIGTERM and is killed",
             arguments[0].to_string_lossy(),
@@ -139,7 +142,7 @@ fn ended_by(child: &mut Child, queue: &SignalQueue, deadline: Instant) -> Option
         while let Some(received) = queue.next() {
             match received.signal {
                 Signal::CHLD => {}
-                Signal::USR1 => request_report(),
+                Signal::USR1 => to_supervisors(Signal::USR1),
                 signal if received.sent => _ = process::kill(child.id(), signal),
                 _ => {}
             }
@@ -163,9 +166,9 @@ fn code(ended: ExitStatus) -> i32 {
     ended.code().unwrap_or_else(|| 128 + ended.signal().unwrap_or_default())
 }
 
-/// Has the supervisors of the job on this host print what their ranks do. They are no descendants
-/// of the launcher, but have its environment.
-fn request_report() {
+/// Sends a signal to the supervisors of the job on this host: SIGUSR1 has them print what their
+/// ranks do. They are no descendants of the launcher, but have its environment.
+fn to_supervisors(signal: Signal) {
     let me = process::pid().to_string();
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
@@ -173,5 +176,5 @@ fn request_report() {
         process::name_of(*pid) == SUPERVISOR
             && process::variable_of(*pid, STARTED_BY).as_deref() == Some(&me)
     };
-    numbers.filter(of_job).for_each(|pid| _ = process::kill(pid, Signal::USR1));
+    numbers.filter(of_job).for_each(|pid| _ = process::kill(pid, signal));
 }
