@@ -100,12 +100,20 @@ int main(void) {
     {
         ptl_process_id_t absent = self;
         unsigned long distance = 77;
+        unsigned int properties;
+        const char *attach = getenv("PTL_ATTACH");
         absent.pid += size;
         RETURNS(PTL_PROCESS_INVALID, PtlPut(md_handle, PTL_NO_ACK_REQ, absent, PT, 0, 0, 0, 0));
         RETURNS(PTL_PROCESS_INVALID, PtlGet(md_handle, absent, PT, 0, 0, 0));
         RETURNS(PTL_PROCESS_INVALID, PtlNIDist(ni, absent, &distance));
         RETURNS(PTL_PROCESS_INVALID, PtlPut(md_handle, PTL_NO_ACK_REQ, any_process, PT, 0, 0, 0, 0));
         OK(PtlNIDist(ni, self, &distance));
+        RETURNS(PTL_SEGV, PtlNIProperties(ni, NULL));
+        RETURNS(PTL_NI_INVALID, PtlNIProperties(PTL_INVALID_HANDLE, &properties));
+        OK(PtlNIProperties(ni, &properties));
+        CHECK(properties & PTL_NI_THREAD_SAFE);
+        if (attach != NULL && *attach == '0')
+            CHECK(size == 1 || !(properties & PTL_NI_APPLICATION_BYPASS));
         CHECK(distance == 0);
     }
     RETURNS(PTL_FAIL, PtlPut(md_handle, (ptl_ack_req_t)2, next, PT, 0, 0, 0, 0));

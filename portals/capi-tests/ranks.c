@@ -27,6 +27,7 @@ int main(void) {
     RETURNS(PTL_SEGV, PtlGetRank(ni, NULL, &n));
     RETURNS(PTL_SEGV, PtlGetRank(ni, &n, NULL));
     OK(PtlSetRank(ni, rank, size));
+    OK(PtlSetRank(ni, (unsigned)-1, (unsigned)-1));
     OK(PtlSetNIDMap(ni, nids, size));
     OK(PtlSetPIDMap(PTL_INVALID_HANDLE, pids, size));
     RETURNS(PTL_FAIL, PtlSetRank(ni, rank, size + 1));

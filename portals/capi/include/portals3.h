@@ -260,6 +260,16 @@ int PtlGetRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t 
 int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
               ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
 
+/* ---- properties of an interface, beyond the specification ---- */
+
+/* Several threads may call functions at once. */
+#define PTL_NI_THREAD_SAFE 1u
+/* Puts and gets of other processes complete without calls of this one. */
+#define PTL_NI_APPLICATION_BYPASS 2u
+
+/* Stores the bits of its properties; the other processes have opened their interfaces. */
+int PtlNIProperties(ptl_handle_ni_t ni_handle, unsigned int *properties);
+
 /* ---- names; never null ---- */
 
 const char *PtlErrorStr(unsigned int error);
@@ -283,6 +293,7 @@ const char *PtlNIFailStr(ptl_handle_ni_t ni_handle, ptl_ni_fail_t fail);
  * themselves. These variables are read when PtlNIInit opens the interface. */
 #define PORTALS3_FABRIC_FD "PTL_FABRIC_FD"
 
+/* -1 and -1: as the variables say. */
 int PtlSetRank(ptl_handle_ni_t ni_handle, unsigned int rank, unsigned int group_size);
 int PtlSetNIDMap(ptl_handle_ni_t ni_handle, ptl_nid_t *map, unsigned int group_size);
 int PtlSetPIDMap(ptl_handle_ni_t ni_handle, ptl_pid_t *map, unsigned int group_size);

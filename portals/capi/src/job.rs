@@ -112,6 +112,11 @@ fn map(name: &str) -> Result<Option<Vec<u32>>, String> {
     numbers.map(Some).map_err(|_| format!("{name}={value}: not numbers with colons between"))
 }
 
+/// The job as the environment has it.
+pub(crate) fn environment() -> Result<RankMap, Code> {
+    from_environment().map_err(|line| complain(&line))
+}
+
 fn from_environment() -> Result<RankMap, String> {
     let (rank, nids, pids) = (variable("PTL_MY_RID")?, map("PTL_NIDMAP")?, map("PTL_PIDMAP")?);
     match (rank, nids, pids) {

@@ -1,6 +1,6 @@
 //! `PtlInit`, `PtlFini`, and the calls about the network interface and about identities.
 
-use core::ffi::c_int;
+use core::ffi::{c_int, c_uint};
 
 use portals3::{NetworkInterface, StatusRegister};
 
@@ -76,6 +76,18 @@ calls! {
         let found = ni.interface.distance(process)?;
         // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { distance.write(found as NiDistance) };
+        Ok(())
+    }
+
+    /// Stores the properties of the interface: `PTL_NI_THREAD_SAFE`;
+    /// `PTL_NI_APPLICATION_BYPASS` if puts and gets complete without calls of their target. The
+    /// other processes have opened their interfaces.
+    fn PtlNIProperties(ni: CHandle, properties: *mut c_uint) {
+        let ni = state::ni(ni)?;
+        let properties = out(properties)?;
+        let bypass = if ni.interface.has_bypass() { PTL_NI_APPLICATION_BYPASS } else { 0 };
+        // SAFETY: not null, so valid, as the crate's safety section demands.
+        unsafe { properties.write(PTL_NI_THREAD_SAFE | bypass) };
         Ok(())
     }
 

@@ -11,6 +11,9 @@ use crate::convert::{Code, out};
 use crate::job::{self, RankMap};
 use crate::state;
 
+/// The rank and the size that stand for the variables, as in other Portals libraries with ranks.
+const FROM_ENVIRONMENT: c_uint = c_uint::MAX;
+
 /// Changes the job that the program sets. Once an interface is open, only the same job may be
 /// set.
 fn set_job(
@@ -82,8 +85,15 @@ unsafe fn give_map(map: &[u32], to: *mut u32, size: c_uint) -> Result<(), Code> 
 calls! {
     /// Sets the rank of this process and the number of processes, before `PtlNIInit`. `ni` is
     /// `PTL_INVALID_HANDLE`, or the interface: then both must be what they are already,
-    /// otherwise `PTL_FAIL`.
+    /// otherwise `PTL_FAIL`. -1 and -1 stand for what the variables of the launcher say.
     fn PtlSetRank(ni: CHandle, rank: c_uint, size: c_uint) {
+        if rank == FROM_ENVIRONMENT && size == FROM_ENVIRONMENT {
+            let new = job::environment()?;
+            return tell(ni, |job| {
+                *job = Some(new);
+                Ok(())
+            });
+        }
         if size == 0 || rank >= size {
             return Err(Code(PTL_FAIL));
         }
