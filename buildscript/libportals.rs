@@ -171,6 +171,32 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_string).collect()
 }
 
+/// Options of the compiler whose argument is the next word.
+const TAKES_A_WORD: &[&str] = &[
+    "-I",
+    "-D",
+    "-U",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-iquote",
+    "-idirafter",
+    "-isysroot",
+    "--sysroot",
+];
+
+/// The words of `PORTALS_INCLUDE` as compiler options: a word that is neither an option nor the
+/// argument of one is a folder.
+fn compiler_options(words: &[String]) -> Vec<String> {
+    let mut options: Vec<String> = Vec::new();
+    for word in words {
+        let is_argument = options.last().is_some_and(|o| TAKES_A_WORD.contains(&o.as_str()));
+        let is_folder = !word.starts_with('-') && !is_argument;
+        options.push(if is_folder { format!("-I{word}") } else { word.clone() });
+    }
+    options
+}
+
 fn variable(name: &str) -> Option<String> {
     env::var(name).ok().filter(|value| !value.trim().is_empty())
 }
@@ -178,10 +204,7 @@ fn variable(name: &str) -> Option<String> {
 fn find() -> Result<Place, Line> {
     match (variable("PORTALS_INCLUDE"), variable("PORTALS_LIBS")) {
         (Some(include), Some(libs)) => {
-            let include = words(&include)
-                .iter()
-                .map(|w| if w.starts_with('-') { w.clone() } else { format!("-I{w}") })
-                .collect();
+            let include = compiler_options(&words(&include));
             return Ok(Place { by: "PORTALS_INCLUDE".into(), include, libs: words(&libs) });
         }
         (None, None) => {}
@@ -367,7 +390,11 @@ impl Probe {
         }
         define(
             "IFACE",
-            interface.ok_or_else(|| lacks("PTL_IFACE_DEFAULT or IFACE_FROM_BRIDGE_AND_NALID"))?,
+            interface.ok_or_else(|| {
+                lacks("PTL_IFACE_DEFAULT or IFACE_FROM_BRIDGE_AND_NALID")
+                    + "; PORTALS_INCLUDE (with PORTALS_LIBS) supplies it: PORTALS_INCLUDE=\"/folder -include p3nal_utcp.h\", \
+                       or \"/folder -DPTL_IFACE_DEFAULT=...\""
+            })?,
         );
         let mut unlink = vec!["0"];
         for bit in ["PTL_MD_EVENT_AUTO_UNLINK_ENABLE", "PTL_MD_FLAG_AUTO_UNLINK"] {

@@ -246,7 +246,8 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
         .arg(lacking.join("lib/libportals.so"));
     succeed(cc)?;
 
-    let cases: [(PathBuf, &[&str]); 6] = [
+    let faceless = header.replace("PTL_IFACE_DEFAULT", "PTL_IFACE_OTHER");
+    let cases: [(PathBuf, &[&str]); 7] = [
         (dir.join("nothing"), &["nothing", "neither libportals3 nor libportals"]),
         (prefix("headless", None)?, &["headless", "neither portals/portals3.h nor portals3.h"]),
         (
@@ -260,6 +261,10 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
         (
             prefix("no_ack", Some(("portals3.h", &no_ack)))?,
             &["no_ack/include/portals3.h", "PTL_NO_ACK_REQ or PTL_NOACK_REQ"],
+        ),
+        (
+            prefix("faceless", Some(("portals3.h", &faceless)))?,
+            &["faceless/include/portals3.h", "PTL_IFACE_DEFAULT", "PORTALS_INCLUDE=", "-include"],
         ),
         (lacking, &["lacking/lib/libportals.so", "the library has no PtlGetRegion"]),
     ];
@@ -280,9 +285,32 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
         return Err(format!("without libclang: {text}"));
     }
     found_in_three_ways()?;
+    let default = dir.join("default.h");
+    fs::write(&default, "#define PTL_IFACE_DEFAULT PTL_IFACE_OTHER\n")
+        .map_err(|e| format!("{}: {e}", default.display()))?;
+    options_supply_an_interface(&dir.join("faceless/include"), &default)?;
     let text = build_script(&[("PORTALS_INCLUDE", "/usr/include")])?;
     if !text.contains("cargo::error=PORTALS_INCLUDE is set without PORTALS_LIBS") {
         return Err(format!("PORTALS_INCLUDE alone: {text}"));
+    }
+    Ok(())
+}
+
+/// The words of PORTALS_INCLUDE that are options of the compiler, and their arguments.
+fn options_supply_an_interface(include: &Path, default: &Path) -> Result<(), Failure> {
+    let lib = build_trees::build_libportals().join("portals/lib").display().to_string();
+    let (include, default) = (include.display(), default.display());
+    for option in [
+        format!("-include {default}"),
+        "-DPTL_IFACE_DEFAULT=PTL_IFACE_OTHER".into(),
+        "-D PTL_IFACE_DEFAULT=PTL_IFACE_OTHER".into(),
+    ] {
+        let words = format!("{option} {include}");
+        let libs = format!("-L{lib} -lportals3");
+        let text = build_script(&[("PORTALS_INCLUDE", &words), ("PORTALS_LIBS", &libs)])?;
+        if text.contains("cargo::error") || !text.contains(&lib) {
+            return Err(format!("PORTALS_INCLUDE={words}: {text}"));
+        }
     }
     Ok(())
 }
