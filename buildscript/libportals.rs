@@ -407,7 +407,11 @@ impl Probe {
             "MAX_TRANS_SZ",
             self.first_of(&["PTL_MAX_TRANS_SZ"])?.as_deref().unwrap_or("0x80000000LL"),
         );
-        for (name, constant) in [("IFACE_DUP", "PTL_IFACE_DUP"), ("EQ_IN_USE", "PTL_EQ_IN_USE")] {
+        for (name, constant) in [
+            ("IFACE_DUP", "PTL_IFACE_DUP"),
+            ("EQ_IN_USE", "PTL_EQ_IN_USE"),
+            ("INVALID_HANDLE", "PTL_INVALID_HANDLE"),
+        ] {
             if self.has(constant)? {
                 define(name, constant);
             }

@@ -93,6 +93,7 @@ build-contrary)
     cp -pu capi-tests/contrary/include/portals/portals3.h "$PORTALS_PREFIX/include/portals"
     $cc -std=gnu99 -Wall -Wextra -Werror -O2 -shared -fPIC -o "$PORTALS_PREFIX/lib/libportals.so" \
         -I capi-tests/contrary/include -I "$tree/below/include" capi-tests/contrary/contrary.c capi-tests/contrary/below.c \
+        capi-tests/contrary/connect.c \
         -Wl,-rpath,"$PWD/$tree/below/lib" -ldl
     ;;
 esac

@@ -9,7 +9,14 @@
  *   eq_in_use   PtlEQFree returns PTL_EQ_IN_USE the first two times
  *   md_in_use   every third PtlMDUnlink returns PTL_MD_IN_USE
  *   high        node and process ids are the highest possible
- *   small       the portal table has 16 entries
+ *   small       the portal table has 8 entries
+ *   no_eq_none  a descriptor with PTL_EQ_NONE is refused
+ *   null_empty  a descriptor without bytes is refused unless it starts at null
+ *   unthreaded  a second thread that enters the library ends the process
+ *   connects    the first message to a process waits until a call there accepts a connection
+ *   unranked    a process that does not call PtlSetRank is a job of its own; pids come from
+ *               PTL_PIDMAP, and there is no memory file
+ *   twins       for tests of rejection: the same, and PtlSetRank has no effect
  *   lies        for tests of rejection: PTL_EVENT_ACK and PTL_EVENT_SEND_END are exchanged, as
  *               with the header of another version
  *   renamed     for tests of rejection: the name of PTL_NO_SPACE belongs to another number
@@ -17,11 +24,15 @@
  * pointer leads to a record of this file, never freed, so that events can report the caller's
  * values. */
 #include "below.h"
+#include "connect.h"
 
 #include <portals/portals3.h>
 
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct record {
     ptl_md_t md;
@@ -51,8 +62,32 @@ static int on(const char *habit) {
 }
 
 static struct {
-    int send_end, mute, negated, dup, eq_in_use, md_in_use, high, small, lies, renamed;
+    int send_end, mute, negated, dup, eq_in_use, md_in_use, high, small, no_eq_none, null_empty, unthreaded, connects, lies;
 } habits;
+
+/* The calls that are under way. */
+static int inside;
+
+static int enter(void) {
+    static const char line[] = "libportals-contrary: a second thread entered a library without threads\n";
+    if (__sync_add_and_fetch(&inside, 1) > 1 && habits.unthreaded) {
+        (void)!write(STDERR_FILENO, line, sizeof line - 1);
+        _exit(70);
+    }
+    if (habits.unthreaded)
+        sched_yield();
+    if (habits.connects)
+        connect_progress();
+    return 0;
+}
+
+static void leave(const int *entered) {
+    (void)entered;
+    (void)__sync_sub_and_fetch(&inside, 1);
+}
+
+/* First in each function of the interface. */
+#define ENTERED int entered __attribute__((cleanup(leave))) = enter()
 
 static int answer(int code) {
     return habits.negated ? -code : code;
@@ -91,12 +126,78 @@ static struct record *new_record(void) {
     return record;
 }
 
+/* Pids by rank, as PtlSetRank found them; none without it. */
+static struct {
+    unsigned int rank, size;
+    ptl_pid_t pids[PROCESSES];
+} job;
+
 /* The ids of libportals3, which are small, count down from the highest; and back. */
 static ptl_process_id_t turned(ptl_nid_t nid, ptl_pid_t pid) {
     ptl_process_id_t id;
     id.nid = habits.high ? 0xfffffff0U - nid : nid;
     id.pid = habits.high ? (ptl_pid_t)(0xfffe - pid) : pid;
     return id;
+}
+
+static ptl_process_id_t id_out(uint32_t nid, uint32_t rank) {
+    return turned(nid, rank < job.size ? job.pids[rank] : (ptl_pid_t)rank);
+}
+
+static ptl_process_id_t id_in(ptl_process_id_t id) {
+    unsigned int rank;
+    id = turned(id.nid, id.pid);
+    for (rank = 0; rank < job.size; rank++)
+        if (job.pids[rank] == id.pid) {
+            id.pid = (ptl_pid_t)rank;
+            break;
+        }
+    return id;
+}
+
+/* The descriptor of the memory file that the user's launcher has for the library below. */
+static int fabric_file(void) {
+    char name[32], target[64];
+    int fd;
+    for (fd = 0; fd < 1024; fd++) {
+        ssize_t n;
+        snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
+        n = readlink(name, target, sizeof target - 1);
+        target[n > 0 ? n : 0] = 0;
+        if (strstr(target, "gasnet-arena") != NULL)
+            break;
+    }
+    return fd;
+}
+
+const char *contrary_fabric_variable(void) {
+    return on("unranked") || on("twins") ? NULL : "PTL_FABRIC_FD";
+}
+
+/* Opens the library below as this process of the job that PtlSetRank found. */
+static int open_below(int limits[4]) {
+    static const char *const names[] = {"PTL_MY_RID", "PTL_NIDMAP", "PTL_PIDMAP", "PTL_FABRIC_FD"};
+    char rank[16], fabric[16], nids[PROCESSES * 12] = "0", pids[PROCESSES * 12] = "0", *end = pids + 1;
+    const char *values[4];
+    unsigned int i;
+    /* A launcher of that library sets all variables itself. */
+    int rc, own = contrary_fabric_variable() == NULL && getenv("PTL_FABRIC_FD") == NULL;
+    for (i = 1; i < job.size; i++) {
+        strcat(nids, ":0");
+        end += snprintf(end, 12, ":%u", i);
+    }
+    snprintf(rank, sizeof rank, "%u", job.rank);
+    snprintf(fabric, sizeof fabric, "%d", fabric_file());
+    values[0] = rank, values[1] = nids, values[2] = pids, values[3] = fabric;
+    for (i = 0; own && i < 4; i++)
+        if (job.size > 0)
+            setenv(names[i], values[i], 1);
+        else
+            unsetenv(names[i]);
+    rc = below_open(limits);
+    for (i = 0; own && i < 4; i++)
+        unsetenv(names[i]);
+    return rc;
 }
 
 ptl_interface_t contrary_interface(int bridge, int nal) {
@@ -112,6 +213,10 @@ int PtlInit(int *max_interfaces) {
     habits.md_in_use = on("md_in_use");
     habits.high = on("high");
     habits.small = on("small");
+    habits.no_eq_none = on("no_eq_none");
+    habits.null_empty = on("null_empty");
+    habits.unthreaded = on("unthreaded");
+    habits.connects = on("connects");
     habits.lies = on("lies");
     *max_interfaces = 2;
     return PTL_OK;
@@ -128,25 +233,49 @@ __attribute__((constructor)) static void name_errors(void) {
         ptl_err_str[PTL_NO_SPACE] = "PTL_ME_IN_USE";
 }
 
+/* The convention of Portals libraries with ranks: -1 and -1 mean the variables. */
+int PtlSetRank(ptl_handle_ni_t ni, unsigned int rank, unsigned int size);
+int PtlSetRank(ptl_handle_ni_t ni, unsigned int rank, unsigned int size) {
+    const char *own = getenv("PTL_MY_RID"), *nids = getenv("PTL_NIDMAP"), *pids = getenv("PTL_PIDMAP");
+    if (ni != PTL_INVALID_HANDLE || rank != (unsigned int)-1 || size != (unsigned int)-1)
+        return answer(PTL_HANDLE_INVALID);
+    if (own == NULL || nids == NULL || pids == NULL)
+        return answer(PTL_NO_INIT);
+    if (!on("unranked"))
+        return PTL_OK;
+    job.rank = (unsigned int)atoi(own);
+    for (; pids != NULL && job.size < PROCESSES; pids = strchr(pids, ':')) {
+        pids += *pids == ':';
+        job.pids[job.size++] = (ptl_pid_t)atoi(pids);
+    }
+    return job.rank < job.size ? PTL_OK : answer(PTL_FAIL);
+}
+
 int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni) {
+    ENTERED;
     int limits[4], rc;
     if (interface != 4711 || pid != PTL_PID_ANY)
         return answer(PTL_IFACE_INVALID);
     limits[0] = desired->max_mes;
     limits[1] = desired->max_mds;
     limits[2] = desired->max_eqs;
-    limits[3] = habits.small && desired->max_pt_index > 15 ? 15 : desired->max_pt_index;
-    rc = below_open(limits);
+    limits[3] = desired->max_pt_index;
+    if (habits.connects && limits[3] < CONNECT_PT)
+        limits[3] = CONNECT_PT;
+    rc = open_below(limits);
+    if (rc == BELOW_OK && habits.connects)
+        rc = connect_open();
     memset(actual, 0, sizeof *actual);
     actual->max_mes = limits[0];
     actual->max_mds = limits[1];
     actual->max_eqs = limits[2];
-    actual->max_pt_index = habits.small && limits[3] > 15 ? 15 : limits[3];
+    actual->max_pt_index = habits.small && limits[3] > 7 ? 7 : limits[3];
     *ni = 0x1234567800000001ULL;
     return rc == BELOW_OK && habits.dup ? answer(PTL_IFACE_DUP) : translated(rc);
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni, ptl_sr_index_t status_register, ptl_sr_value_t *status) {
+    ENTERED;
     (void)ni;
     if (status_register != PTL_SR_DROP_COUNT)
         return answer(PTL_SR_INDEX_INVALID);
@@ -155,10 +284,11 @@ int PtlNIStatus(ptl_handle_ni_t ni, ptl_sr_index_t status_register, ptl_sr_value
 }
 
 int PtlGetId(ptl_handle_ni_t ni, ptl_process_id_t *id) {
+    ENTERED;
     uint32_t nid, pid;
     int rc = below_id(&nid, &pid);
     (void)ni;
-    *id = turned(nid, (ptl_pid_t)pid);
+    *id = id_out(nid, pid);
     return translated(rc);
 }
 
@@ -175,25 +305,34 @@ static int attach(int where, uint32_t pt, uint32_t base, ptl_process_id_t match_
 
 int PtlMEAttach(ptl_handle_ni_t ni, ptl_pt_index_t pt, ptl_process_id_t match_id, ptl_match_bits_t match_bits,
                 ptl_match_bits_t ignore_bits, ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t *me) {
+    ENTERED;
     (void)ni;
     return attach(position == PTL_INS_AFTER, pt, 0, match_id, match_bits, ignore_bits, unlink, me);
 }
 
 int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
                 ptl_unlink_t unlink, ptl_ins_pos_t position, ptl_handle_me_t *me) {
+    ENTERED;
     if (position != PTL_INS_BEFORE)
         return answer(PTL_FAIL);
     return attach(2, 0, number_in(base), match_id, match_bits, ignore_bits, unlink, me);
 }
 
 int PtlMEUnlink(ptl_handle_me_t me) {
+    ENTERED;
     return translated(below_me_unlink(number_in(me)));
 }
 
 static int make(int attached, uint32_t me, const ptl_md_t *md, ptl_unlink_t unlink, ptl_handle_md_t *made) {
-    struct record *record = new_record();
+    struct record *record;
     struct below_md below;
-    int rc, wants = (md->options & PTL_MD_FLAG_AUTO_UNLINK) != 0 || (md->options & PTL_MD_MAX_SIZE) == 0;
+    int rc, wants;
+    if (habits.no_eq_none && md->eq_handle == PTL_EQ_NONE)
+        return answer(PTL_EQ_INVALID);
+    if (habits.null_empty && md->length == 0 && md->start != NULL)
+        return answer(PTL_MD_ILLEGAL);
+    wants = (md->options & PTL_MD_FLAG_AUTO_UNLINK) != 0 || (md->options & PTL_MD_MAX_SIZE) == 0;
+    record = new_record();
     memset(&below, 0, sizeof below);
     record->md = *md;
     record->eq = md->eq_handle == PTL_EQ_NONE ? NULL : record_in(md->eq_handle);
@@ -212,15 +351,18 @@ static int make(int attached, uint32_t me, const ptl_md_t *md, ptl_unlink_t unli
 }
 
 int PtlMDAttach(ptl_handle_me_t me, ptl_md_t md, ptl_unlink_t unlink, ptl_handle_md_t *made) {
+    ENTERED;
     return make(1, number_in(me), &md, unlink, made);
 }
 
 int PtlMDBind(ptl_handle_ni_t ni, ptl_md_t md, ptl_unlink_t unlink, ptl_handle_md_t *made) {
+    ENTERED;
     (void)ni;
     return make(0, 0, &md, unlink, made);
 }
 
 int PtlMDUnlink(ptl_handle_md_t md) {
+    ENTERED;
     static int calls;
     if (habits.md_in_use && __sync_add_and_fetch(&calls, 1) % 3 == 0)
         return answer(PTL_MD_IN_USE);
@@ -228,6 +370,7 @@ int PtlMDUnlink(ptl_handle_md_t md) {
 }
 
 int PtlEQAlloc(ptl_handle_ni_t ni, ptl_size_t count, void (*handler)(ptl_event_t *), ptl_handle_eq_t *eq) {
+    ENTERED;
     struct record *record = new_record();
     int rc;
     (void)ni;
@@ -239,6 +382,7 @@ int PtlEQAlloc(ptl_handle_ni_t ni, ptl_size_t count, void (*handler)(ptl_event_t
 }
 
 int PtlEQFree(ptl_handle_eq_t eq) {
+    ENTERED;
     if (habits.eq_in_use > 0) {
         habits.eq_in_use--;
         return answer(PTL_EQ_IN_USE);
@@ -288,6 +432,7 @@ static int earlier(struct record *eq, ptl_event_t *event) {
 }
 
 int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event) {
+    ENTERED;
     struct record *queue = record_in(eq), *md;
     struct below_event e;
     int rc;
@@ -306,7 +451,7 @@ int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event) {
     event->type = kind_out(e.kind);
     if (habits.lies && (event->type == PTL_EVENT_ACK || event->type == PTL_EVENT_SEND_END))
         event->type = event->type == PTL_EVENT_ACK ? PTL_EVENT_SEND_END : PTL_EVENT_GET_START;
-    event->initiator = turned(e.nid, (ptl_pid_t)e.pid);
+    event->initiator = id_out(e.nid, e.pid);
     event->match_bits = habits.mute && e.kind == BELOW_EVENT_REPLY_END ? 0 : e.match_bits;
     event->rlength = e.rlength;
     event->mlength = e.mlength;
@@ -321,11 +466,22 @@ int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event) {
 int PtlPutRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack, ptl_process_id_t target,
                  ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
                  ptl_hdr_data_t hdr_data) {
+    ENTERED;
+    struct connect_message message = {0};
     if (ac != 0 || length > PTL_MAX_TRANS_SZ)
         return answer(PTL_FAIL);
-    target = turned(target.nid, target.pid);
-    return translated(below_put(record_in(md)->below, local_offset, length, ack == PTL_ACK_REQ, target.nid, target.pid, pt,
-                                match_bits, remote_offset, hdr_data));
+    target = id_in(target);
+    message.ack = ack == PTL_ACK_REQ;
+    message.md = record_in(md)->below;
+    message.nid = target.nid;
+    message.pid = target.pid;
+    message.pt = pt;
+    message.local = local_offset;
+    message.length = length;
+    message.match_bits = match_bits;
+    message.remote = remote_offset;
+    message.hdr_data = hdr_data;
+    return translated(connect_send(&message));
 }
 
 int PtlPut(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_process_id_t target, ptl_pt_index_t pt, ptl_ac_index_t ac,
@@ -335,13 +491,22 @@ int PtlPut(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_process_id_t target, ptl_p
 
 int PtlGetRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length, ptl_process_id_t target, ptl_pt_index_t pt,
                  ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset) {
+    ENTERED;
+    struct connect_message message = {0};
     struct record *record = record_in(md);
-    int rc;
     if (ac != 0 || length > PTL_MAX_TRANS_SZ)
         return answer(PTL_FAIL);
     if (habits.send_end && record->eq != NULL)
         later(record->eq, record, match_bits);
-    target = turned(target.nid, target.pid);
-    rc = below_get(record->below, local_offset, length, target.nid, target.pid, pt, match_bits, remote_offset);
-    return translated(rc);
+    target = id_in(target);
+    message.get = 1;
+    message.md = record->below;
+    message.nid = target.nid;
+    message.pid = target.pid;
+    message.pt = pt;
+    message.local = local_offset;
+    message.length = length;
+    message.match_bits = match_bits;
+    message.remote = remote_offset;
+    return translated(connect_send(&message));
 }

@@ -4,8 +4,10 @@
 #include <portals3.h>
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int planted(const char *name) {
     const char *plant = getenv("PLANT");
@@ -30,6 +32,22 @@ int PtlPutRegion(ptl_handle_md_t md, ptl_size_t from, ptl_size_t length, ptl_ack
                 ptl_match_bits_t, ptl_size_t, ptl_hdr_data_t);
     REAL(real, "PtlPutRegion");
     return planted("put_fails") ? PTL_FAIL : real(md, from, length, ack, to, pt, ac, bits, offset, data);
+}
+
+/* threads: a second thread inside PtlEQGet ends the process. */
+int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event) {
+    static const char line[] = "two threads are inside the library\n";
+    static int inside;
+    int (*real)(ptl_handle_eq_t, ptl_event_t *), rc;
+    REAL(real, "PtlEQGet");
+    if (__sync_add_and_fetch(&inside, 1) > 1 && planted("threads")) {
+        (void)!write(STDERR_FILENO, line, sizeof line - 1);
+        _exit(70);
+    }
+    if (planted("threads")) sched_yield();
+    rc = real(eq, event);
+    (void)__sync_sub_and_fetch(&inside, 1);
+    return rc;
 }
 
 /* event_lies: lengths, offsets, kinds, thresholds and immediate data are wrong. */

@@ -72,6 +72,10 @@ pub struct Config {
     pub pt_am: u32,
 }
 
+/// Portal table entries that the user does not choose; a network with a smaller table chooses
+/// others.
+const PT_RAR: u32 = 38;
+const PT_AM: u32 = 39;
 /// Fewest send tickets: those of a request handler's reply, and some to send with.
 const MIN_MSG_LIMIT: u32 = 12;
 /// Largest get through a chunk.
@@ -121,8 +125,8 @@ impl Config {
             reqrb_buffers: 0,
             reqrb_chunks: 1024,
             max_transfer: 1 << 30,
-            pt_rar: env::PORTAL_PTE_RAR.get(),
-            pt_am: env::PORTAL_PTE_AM.get(),
+            pt_rar: env::PORTAL_PTE_RAR.get().unwrap_or(PT_RAR),
+            pt_am: env::PORTAL_PTE_AM.get().unwrap_or(PT_AM),
         };
         config.share_credits(
             env::PORTAL_CRED_PER_NODE.get(),

@@ -23,10 +23,11 @@ use crate::boot::options::BootOptions;
 use crate::boot::rank_variables;
 use crate::conduit;
 use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
-use crate::conduit::portals::PortalsId;
+use crate::conduit::portals::{OpenError, PortalsId};
 use crate::process::{self, exit, signals};
 use crate::{env, report, trace};
 use alloc::boxed::Box;
+use alloc::format;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64};
 use std::os::fd::{AsFd, AsRawFd};
@@ -65,17 +66,19 @@ impl GasnetJob {
             .get()
             .map(|n| n as u64)
             .or((client.max_segsize != 0).then_some(client.max_segsize));
-        let config = conduit::Config::from_env(size, max_threads);
-        let interface = OpenInterface::open(interface_ranks(&boot), &config)
+        let mut config = conduit::Config::from_env(size, max_threads);
+        let interface = OpenInterface::open(interface_ranks(&boot), &mut config)
             .unwrap_or_else(|e| no_interface(&e));
         let peers = find_peers(&boot, &interface);
+        refuse_twins(&peers).unwrap_or_else(|e| no_interface(&e));
         if boot.network_start.is_some() {
             let hosts: Vec<u32> = peers.iter().map(|id| id.nid).collect();
             boot.placement = boot.placement.with_hosts(&hosts);
             rank_variables::set(&boot.placement);
         }
         let local_size = boot.placement.local_size();
-        let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable());
+        let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable())
+            .with_naps(interface.has_bypass());
         let start = boot.network_start.and_then(|start| {
             Some((start, interface.start_interface()?, config.pt_am, peers.clone()))
         });
@@ -220,9 +223,40 @@ fn interface_ranks(boot: &Bootstrap) -> InterfaceRanks {
         size: placement.size(),
         local_rank: placement.local_rank(),
         local_size: placement.local_size(),
+        process_ids: process_ids(boot),
         arena,
         by_system: boot.network_start.is_some(),
     }
+}
+
+/// The process ids of the system of all ranks, by rank, if the network wants them and the ranks
+/// can exchange them before it is open.
+fn process_ids(boot: &Bootstrap) -> Vec<u32> {
+    if boot.network_start.is_some() || !conduit::network::wants_process_ids() {
+        return Vec::new();
+    }
+    let all = boot.exchange.exchange(&sys::process::pid().to_ne_bytes());
+    let number = |b: &[u8]| b.try_into().map_or(0, u32::from_ne_bytes);
+    all.ranked().map(|(_, b)| number(b)).collect()
+}
+
+/// Messages to ranks of the same address would all reach one of them.
+///
+/// # Errors
+/// The first two such ranks.
+fn refuse_twins(peers: &[PortalsId]) -> Result<(), OpenError> {
+    let mut sorted: Vec<_> = peers.iter().zip(0u32..).map(|(id, n)| (id.nid, id.pid, n)).collect();
+    sorted.sort_unstable();
+    let address = |&(nid, pid, _): &(u32, u32, u32)| (nid, pid);
+    let Some(twins) = sorted.windows(2).find(|two| address(&two[0]) == address(&two[1])) else {
+        return Ok(());
+    };
+    let (nid, pid, rank) = twins[0];
+    Err(OpenError::new(
+        format!("ranks {rank} and {} have the same address, nid {nid} and pid {pid}", twins[1].2),
+        "Start the job with the launcher of this Portals, or give each rank its own entry of \
+         PTL_NIDMAP and PTL_PIDMAP, if the library reads them.",
+    ))
 }
 
 /// The addresses of all ranks, by rank; every interface is open when it returns, unless the system
@@ -232,7 +266,10 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     if boot.network_start.is_some() {
         return match interface.known_peers(rank, size, true) {
             Ok(Some(peers)) => peers,
-            Ok(None) => no_interface(&"the system does not know the addresses of the ranks"),
+            Ok(None) => no_interface(&OpenError::new(
+                "the system does not know the addresses of the ranks",
+                "Link the program with the functions of CNOS or PMI that do.",
+            )),
             Err(e) => no_interface(&e),
         };
     }
@@ -258,10 +295,10 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     }
 }
 
-fn no_interface(e: &dyn core::fmt::Display) -> ! {
+fn no_interface(e: &OpenError) -> ! {
     report::fatal(
-        format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
-        format_args!("{}", conduit::network::chosen().remedy()),
+        format_args!("gasnet_init(): the Portals network cannot be set up: {}", e.cause),
+        format_args!("{}{}", e.remedy, conduit::network::chosen().alternative()),
     )
 }
 

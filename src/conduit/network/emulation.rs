@@ -1,4 +1,4 @@
-//! The name, error remedies and description of the emulation network; for messages and
+//! The name, error remedy and description of the emulation network; for messages and
 //! `gasnet_info`.
 //!
 //! Used by [`super`]. The implementation of the network is `conduit::portals::emulation`.
@@ -8,10 +8,6 @@ use super::info::NetworkInfo;
 
 /// Its value of `GASNET_NETWORK`, in lower case.
 pub(super) const NAME: &str = "emulation";
-
-/// What to do when it cannot be opened.
-pub(super) const REMEDY: &str = "Free memory, start fewer processes, or lower \
-     GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE.";
 
 /// What to do when a build lacks it.
 pub(super) const NOT_BUILT: &str = "Unset it; this library has libportals alone.";

@@ -23,11 +23,13 @@ impl NetworkKind {
         }
     }
 
-    /// What to do when it cannot be opened.
-    pub fn remedy(self) -> &'static str {
+    /// What else a user may do when it cannot be opened: nothing, or a sentence after a space.
+    pub fn alternative(self) -> &'static str {
         match self {
-            NetworkKind::Emulation => emulation::REMEDY,
-            NetworkKind::Libportals => libportals::REMEDY,
+            NetworkKind::Libportals if emulation::BUILT => {
+                " Or set GASNET_NETWORK=EMULATION to run on this host alone."
+            }
+            _ => "",
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The name, error remedies and description of the libportals network; for messages and
+//! The name, error remedy and description of the libportals network; for messages and
 //! `gasnet_info`.
 //!
 //! Used by [`super`]. The implementation of the network is `conduit::portals::binding`.
@@ -10,14 +10,6 @@ use crate::conduit::portals::binding;
 
 /// Its value of `GASNET_NETWORK`, in lower case.
 pub(super) const NAME: &str = "libportals";
-
-/// What to do when it cannot be opened.
-pub(super) const REMEDY: &str = if cfg!(feature = "emulation") {
-    "See which libportals LD_LIBRARY_PATH leads to, build this library with that one, or set \
-     GASNET_NETWORK=EMULATION to run on this host alone."
-} else {
-    "See which libportals LD_LIBRARY_PATH leads to, or build this library with that one."
-};
 
 /// What to do when a build lacks it.
 pub(super) const NOT_BUILT: &str =

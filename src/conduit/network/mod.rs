@@ -56,6 +56,8 @@ pub struct InterfaceRanks {
     pub local_rank: LocalRank,
     /// Ranks of the host.
     pub local_size: u32,
+    /// The process ids of the system, by rank, if the network wants them ([`wants_process_ids`]).
+    pub process_ids: Vec<u32>,
     /// An empty memory file that all ranks of the host have, if they can share memory.
     pub arena: Option<OwnedFd>,
     /// The functions of the system have started the job ([`linked`]): its launcher has given the
@@ -73,6 +75,15 @@ pub fn linked() -> LinkedLaunchers {
     LinkedLaunchers::default()
 }
 
+/// Whether the network that the user chose wants [`InterfaceRanks::process_ids`].
+pub fn wants_process_ids() -> bool {
+    #[cfg(feature = "libportals")]
+    if chosen() == NetworkKind::Libportals {
+        return binding::wants_process_ids();
+    }
+    false
+}
+
 /// An open network interface.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // there is one of it
@@ -86,18 +97,22 @@ pub enum OpenInterface {
 }
 
 impl OpenInterface {
-    /// Opens the interface of this process on the network that the user chose. Peers can be
-    /// addressed once they have returned from this too.
+    /// Opens the interface of this process on the network that the user chose, which may change
+    /// the portal table entries of `config`. Peers can be addressed once they have returned from
+    /// this too.
     ///
     /// # Errors
     /// What is missing or wrong with the network.
-    pub fn open(ranks: InterfaceRanks, config: &Config) -> Result<OpenInterface, OpenError> {
+    pub fn open(ranks: InterfaceRanks, config: &mut Config) -> Result<OpenInterface, OpenError> {
         match chosen() {
             #[cfg(feature = "emulation")]
             NetworkKind::Emulation => match ranks.arena {
                 Some(arena) => Emulation::open(arena, ranks.local_rank, ranks.local_size, config),
                 None if ranks.size == 1 => Emulation::loopback(config),
-                None => Err(OpenError("the ranks of this host share no memory".into())),
+                None => Err(OpenError::new(
+                    "the ranks of this host share no memory",
+                    "Start the job with gasnetrun, or set GASNET_NETWORK to another network.",
+                )),
             }
             .map(OpenInterface::Emulation),
             #[cfg(feature = "libportals")]
@@ -105,12 +120,15 @@ impl OpenInterface {
                 let arena = match ranks.arena {
                     None if !ranks.by_system && sys::memory::HAS_FILES => {
                         let file = sys::memory::MemFd::create(c"gasnet-arena");
-                        let failure = |e| OpenError(alloc::format!("no memory file: {e}"));
+                        let failure = |e| {
+                            OpenError::new(alloc::format!("no memory file: {e}"), "Free memory.")
+                        };
                         Some(OwnedFd::from(file.map_err(failure)?))
                     }
                     arena => arena,
                 };
-                Binding::open(arena, ranks.rank, ranks.size, config).map(OpenInterface::Libportals)
+                Binding::open(arena, ranks.rank, &ranks.process_ids, config)
+                    .map(OpenInterface::Libportals)
             }
             #[allow(unreachable_patterns)]
             kind => unreachable!("{} is not part of the build", kind.name()),
@@ -154,6 +172,18 @@ impl OpenInterface {
             OpenInterface::Emulation(_) => None,
             #[cfg(feature = "libportals")]
             OpenInterface::Libportals(p) => Some(StartInterface(p.once_more())),
+        }
+    }
+
+    /// Whether puts and gets of peers complete here while this process does not call the network,
+    /// as far as that is known. All processes have opened their interfaces.
+    pub fn has_bypass(&self) -> bool {
+        match self {
+            // Waiters sleep on its doorbell, which frames ring too.
+            #[cfg(feature = "emulation")]
+            OpenInterface::Emulation(_) => true,
+            #[cfg(feature = "libportals")]
+            OpenInterface::Libportals(p) => p.has_bypass(),
         }
     }
 

@@ -45,7 +45,7 @@ impl Emulation {
         config: &Config,
     ) -> Result<Emulation, OpenError> {
         let bytes = arena_bytes(config);
-        let no_arena = |e| OpenError(format!("no arena for Portals: {e}"));
+        let no_arena = |e| no_memory(format_args!("no arena for Portals: {e}"));
         // Arenas get their pages when they are first touched, and then the kernel would kill for
         // want of some.
         if rank == LocalRank(0) {
@@ -65,8 +65,7 @@ impl Emulation {
             },
         };
         let fabric = Fabric::join(spec).map_err(no_arena)?;
-        Self::over(NetworkInterface::shm(fabric, Some(limits(config))), config)
-            .map_err(|e| OpenError(e.to_string()))
+        Self::over(NetworkInterface::shm(fabric, Some(limits(config))), config).map_err(no_memory)
     }
 
     /// The interface of the only process of a job, whose arena no other process can map.
@@ -74,8 +73,7 @@ impl Emulation {
     /// # Errors
     /// There is no memory for the arena.
     pub fn loopback(config: &Config) -> Result<Emulation, OpenError> {
-        Self::over(NetworkInterface::loopback(Some(limits(config))), config)
-            .map_err(|e| OpenError(e.to_string()))
+        Self::over(NetworkInterface::loopback(Some(limits(config))), config).map_err(no_memory)
     }
 
     /// An interface of the limits that `config` needs, made ready for its threads.
@@ -132,6 +130,13 @@ fn arena_bytes(config: &Config) -> usize {
         + limits.max_mds as usize * DESCRIPTOR
         + events * EVENT
         + config.library_bytes()
+}
+
+fn no_memory(cause: impl core::fmt::Display) -> OpenError {
+    OpenError::new(
+        format!("{cause}"),
+        "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE.",
+    )
 }
 
 fn error(call: &'static str, e: portals3::PtlError) -> PortalsError {

@@ -22,6 +22,7 @@ pub mod emulation;
 pub mod trial;
 
 use crate::client_memory::{Dst, Src};
+use alloc::string::String;
 #[cfg(any(feature = "libportals", test))]
 pub use direct::NoDirect;
 pub use direct::{Direct, InlineBody, NextEvent, SharedHost};
@@ -247,11 +248,17 @@ impl PortalsError {
 
 /// Why an interface cannot be opened: text for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OpenError(pub alloc::string::String);
+pub struct OpenError {
+    /// What happened.
+    pub cause: String,
+    /// What to do: a sentence.
+    pub remedy: String,
+}
 
-impl core::fmt::Display for OpenError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str(&self.0)
+impl OpenError {
+    /// An error of these words.
+    pub fn new(cause: impl Into<String>, remedy: impl Into<String>) -> OpenError {
+        OpenError { cause: cause.into(), remedy: remedy.into() }
     }
 }
 

@@ -1,13 +1,14 @@
 //! What an unknown Portals must do before the conduit relies on it: a few bytes put to ourselves
 //! and fetched back, over descriptors of each kind that the conduit has.
 //!
-//! Called when a libportals is opened, before any peer can send to us. Behaviour that the conduit
+//! Called when a libportals is opened, before any peer can send to us. Behaviour that the binding
 //! can adapt to is returned ([`Findings`]). Behaviour that it cannot work with, or that shows that
-//! the loaded library is not the one of the header, is an error that says what is wrong.
+//! the loaded library is not the one of the header, is an error that names the descriptor and says
+//! what is wrong.
 
 use super::{
-    EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdFlags, MdPart, MdSpec, OpenError,
-    Portals, PortalsError, Target,
+    EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdFlags, MdPart, MdRegion, MdSpec,
+    OpenError, Portals, PortalsError, Target,
 };
 use crate::client_memory::{Dst, Src};
 use alloc::format;
@@ -20,6 +21,8 @@ use sys::{clock, thread};
 pub struct Findings {
     /// Whether REPLY events have the match bits of their get.
     pub echoes_match_bits: bool,
+    /// What the library says to a descriptor without a queue, if it refuses one.
+    pub refuses_eq_none: Option<PortalsError>,
 }
 
 /// No operation takes that long between a process and itself.
@@ -55,6 +58,30 @@ enum User {
     Queueless,
     /// Has no bytes.
     Empty,
+    /// Has no bytes and no queue: where a message of words alone comes from.
+    Bare,
+}
+
+impl User {
+    /// What distinguishes the descriptor, for a message.
+    fn what(self) -> &'static str {
+        match self {
+            User::Source => "the source of a put",
+            User::Limited => "PTL_MD_MAX_SIZE and PTL_UNLINK, before another by PTL_INS_BEFORE",
+            User::Basin => "PTL_MD_TRUNCATE and PTL_MD_ACK_DISABLE",
+            User::Puts => "PTL_MD_OP_PUT and PTL_MD_MANAGE_REMOTE",
+            User::Gets => "PTL_MD_OP_GET",
+            User::Silent => "PTL_MD_EVENT_END_DISABLE",
+            User::Queueless => "PTL_EQ_NONE",
+            User::Empty => "a descriptor without bytes",
+            User::Bare => "PTL_EQ_NONE and no bytes",
+        }
+    }
+
+    /// An error that names the descriptor.
+    fn wrong(self, e: impl core::fmt::Display) -> String {
+        format!("with {}: {e}", self.what())
+    }
 }
 
 /// The low match bits of the descriptors.
@@ -69,11 +96,19 @@ const EMPTY: u64 = 0x6;
 /// # Errors
 /// What the library does wrong.
 pub fn run<P: Portals>(portals: &P, pt: u32) -> Result<Findings, OpenError> {
-    let trial =
-        Trial::open(portals, pt).map_err(|e| OpenError(format!("a trial of Portals: {e}")))?;
-    let findings = trial.run().map_err(|e| OpenError(format!("a trial of Portals: {e}")))?;
-    trial.close().map_err(|e| OpenError(format!("a trial of Portals: {e}")))?;
+    let trial = Trial::open(portals, pt).map_err(failed)?;
+    let findings = trial.run().map_err(failed)?;
+    trial.close().map_err(failed)?;
     Ok(findings)
+}
+
+/// The error of a library that does what the conduit cannot work with.
+pub fn failed(what: impl core::fmt::Display) -> OpenError {
+    OpenError::new(
+        format!("a trial of Portals: {what}"),
+        "Build this library with the header of that file; if it was, the file lacks what the \
+         conduit needs (docs/guide/libportals.md).",
+    )
 }
 
 /// A descriptor and its memory, [`WORDS`] long. The memory is never freed: a library that
@@ -101,6 +136,8 @@ struct Trial<'a, P: Portals> {
     pt: u32,
     eq: P::Eq,
     source: TrialMd<P>,
+    /// [`User::Bare`], unless it is refused.
+    bare: Result<P::Md, PortalsError>,
     targets: Vec<TrialMd<P>>,
 }
 
@@ -109,14 +146,18 @@ fn words() -> Dst<'static> {
 }
 
 impl<'a, P: Portals> Trial<'a, P> {
-    fn open(portals: &'a P, pt: u32) -> Result<Self, PortalsError> {
-        let eq = portals.eq_alloc(EVENTS)?;
+    fn open(portals: &'a P, pt: u32) -> Result<Self, String> {
+        let eq = portals.eq_alloc(EVENTS).map_err(|e| format!("{e}"))?;
         let flags = MdFlags { event_start_disable: true, ..MdFlags::default() };
         let remote = MdFlags { manage_remote: true, ..flags };
         let (words, user) = (words(), User::Source);
-        let md = portals.md_bind(&spec(words, user, flags, &eq))?;
-        let mut this =
-            Trial { portals, pt, eq, source: TrialMd { md, user, words }, targets: Vec::new() };
+        let md = portals.md_bind(&spec(words, user, flags, &eq)).map_err(|e| user.wrong(e))?;
+        let bare = MdFlags { event_end_disable: true, ..flags };
+        let region = MdRegion::EMPTY;
+        let bare = MdSpec { region, eq: None, ..spec(words, User::Bare, bare, &eq) };
+        let bare = portals.md_bind(&bare);
+        let source = TrialMd { md, user, words };
+        let mut this = Trial { portals, pt, eq, source, bare, targets: Vec::new() };
         use EntryPosition::{Before, Head, Tail};
         let basin = MdFlags { op_put: true, truncate: true, ack_disable: true, ..flags };
         let basin = this.attach(Tail(pt), LIMITED, User::Basin, basin, false, |spec, words| {
@@ -133,7 +174,14 @@ impl<'a, P: Portals> Trial<'a, P> {
         this.attach(Tail(pt), ONE_WAY, User::Gets, gets, false, |_, _| {})?;
         let silent = MdFlags { event_end_disable: true, ..puts };
         this.attach(Head(pt), SILENT, User::Silent, silent, false, |_, _| {})?;
-        this.attach(Head(pt), QUEUELESS, User::Queueless, puts, false, |spec, _| spec.eq = None)?;
+        if let Ok(bare) = this.bare {
+            let user = User::Queueless;
+            let without = |spec: &mut MdSpec<'_, P::Eq>, _| spec.eq = None;
+            if let Err(e) = this.try_attach(Head(pt), QUEUELESS, user, puts, false, without) {
+                portals.md_unlink(bare).map_err(|e| User::Bare.wrong(e))?;
+                this.bare = Err(e);
+            }
+        }
         let empty = MdFlags { ack_disable: true, ..puts };
         this.attach(Tail(pt), EMPTY, User::Empty, empty, false, |spec, words| {
             spec.region = words.part(0, 0).into();
@@ -141,8 +189,21 @@ impl<'a, P: Portals> Trial<'a, P> {
         Ok(this)
     }
 
-    /// Attaches a target of these match bits; `adapt` changes what it is from what most are.
+    /// [`Trial::try_attach`]; an error names the descriptor.
     fn attach(
+        &mut self,
+        position: EntryPosition<P::Me>,
+        low_bits: u64,
+        user: User,
+        flags: MdFlags,
+        unlink: bool,
+        adapt: impl FnOnce(&mut MdSpec<'_, P::Eq>, Dst<'static>),
+    ) -> Result<P::Me, String> {
+        self.try_attach(position, low_bits, user, flags, unlink, adapt).map_err(|e| user.wrong(e))
+    }
+
+    /// Attaches a target of these match bits; `adapt` changes what it is from what most are.
+    fn try_attach(
         &mut self,
         position: EntryPosition<P::Me>,
         low_bits: u64,
@@ -155,7 +216,11 @@ impl<'a, P: Portals> Trial<'a, P> {
         let mut spec = spec(words, user, flags, &self.eq);
         adapt(&mut spec, words);
         let me = self.portals.me_attach(position, low_bits, IGNORE, true)?;
-        let md = self.portals.md_attach(me, &spec, unlink)?;
+        let attached = self.portals.md_attach(me, &spec, unlink);
+        if attached.is_err() {
+            self.portals.me_unlink(me)?;
+        }
+        let md = attached?;
         self.targets.push(TrialMd { md, user, words });
         Ok(me)
     }
@@ -178,68 +243,76 @@ impl<'a, P: Portals> Trial<'a, P> {
 
     fn run(&self) -> Result<Findings, String> {
         use MdEventKind::{Ack, GetEnd, PutEnd, ReplyEnd, SendEnd, Unlink};
-        let with = |what: &'static str| move |e: String| format!("with {what}: {e}");
+        let with = |user: User| move |e: String| user.wrong(e);
         self.source.write(SOURCE_WORD, VALUE);
 
-        let limited = "PTL_MD_MAX_SIZE and PTL_UNLINK, before another by PTL_INS_BEFORE";
+        let limited = with(User::Limited);
         let [_, arrived, unlinked] =
-            self.put(LIMITED, 1, false, [SendEnd, PutEnd, Unlink]).map_err(with(limited))?;
-        self.arrived(&arrived, User::Limited, LIMITED, 0).map_err(with(limited))?;
+            self.put(LIMITED, 1, false, [SendEnd, PutEnd, Unlink]).map_err(limited)?;
+        self.arrived(&arrived, User::Limited, LIMITED, 0).map_err(limited)?;
         wants(&unlinked, "md.user_ptr", unlinked.user as u64, User::Limited as u64)
-            .map_err(with(limited))?;
+            .map_err(limited)?;
 
-        let basin = "PTL_MD_TRUNCATE and PTL_MD_ACK_DISABLE";
-        let [_, arrived] = self.put(LIMITED, 2, true, [SendEnd, PutEnd]).map_err(with(basin))?;
-        self.arrived(&arrived, User::Basin, LIMITED, 0).map_err(with(basin))?;
+        let basin = with(User::Basin);
+        let [_, arrived] = self.put(LIMITED, 2, true, [SendEnd, PutEnd]).map_err(basin)?;
+        self.arrived(&arrived, User::Basin, LIMITED, 0).map_err(basin)?;
 
-        let puts = "PTL_MD_OP_PUT and PTL_MD_MANAGE_REMOTE";
+        let puts = with(User::Puts);
         let [sent, arrived, ack] =
-            self.put(ONE_WAY, 1, true, [SendEnd, PutEnd, Ack]).map_err(with(puts))?;
-        self.arrived(&arrived, User::Puts, ONE_WAY, TARGET_WORD).map_err(with(puts))?;
+            self.put(ONE_WAY, 1, true, [SendEnd, PutEnd, Ack]).map_err(puts)?;
+        self.arrived(&arrived, User::Puts, ONE_WAY, TARGET_WORD).map_err(puts)?;
         for e in [sent, ack] {
-            self.came_of(&e, User::Source, ONE_WAY).map_err(with(puts))?;
+            self.came_of(&e, User::Source, ONE_WAY).map_err(puts)?;
         }
-        wants(&ack, "mlength", ack.mlength.data() as u64, WORD as u64).map_err(with(puts))?;
+        wants(&ack, "mlength", ack.mlength.data() as u64, WORD as u64).map_err(puts)?;
 
-        for (what, user, bits) in [
-            ("PTL_MD_EVENT_END_DISABLE", User::Silent, SILENT),
-            ("PTL_EQ_NONE", User::Queueless, QUEUELESS),
-        ] {
-            self.put(bits, 1, true, [SendEnd, Ack]).map_err(with(what))?;
-            self.same(self.target(user), TARGET_WORD, "put").map_err(with(what))?;
+        for (user, bits) in [(User::Silent, SILENT), (User::Queueless, QUEUELESS)] {
+            if let Some(target) = self.target(user) {
+                self.put(bits, 1, true, [SendEnd, Ack]).map_err(with(user))?;
+                self.same(target, TARGET_WORD, "put").map_err(with(user))?;
+            }
         }
 
-        let empty = "a descriptor without bytes";
-        self.portals
-            .put(self.source(0), false, &self.to(EMPTY, 0))
-            .map_err(|e| with(empty)(format!("{e}")))?;
-        let [_, arrived] = self.events([SendEnd, PutEnd], None).map_err(with(empty))?;
-        self.came_of(&arrived, User::Empty, EMPTY).map_err(with(empty))?;
-        wants(&arrived, "hdr_data", arrived.hdr_data, HDR_DATA).map_err(with(empty))?;
-        wants(&arrived, "mlength", arrived.mlength.data() as u64, 0).map_err(with(empty))?;
+        let empty = with(User::Empty);
+        let nothing = |md| MdPart { md, offset: 0, len: 0 };
+        let (from, user) = match self.bare {
+            Ok(bare) => (nothing(bare), User::Bare),
+            Err(_) => (nothing(self.source.md), User::Source),
+        };
+        self.portals.put(from, false, &self.to(EMPTY, 0)).map_err(|e| user.wrong(e))?;
+        let arrived = match user {
+            User::Bare => self.events([PutEnd], None).map_err(with(user))?[0],
+            _ => self.events([SendEnd, PutEnd], None).map_err(empty)?[1],
+        };
+        self.came_of(&arrived, User::Empty, EMPTY).map_err(empty)?;
+        wants(&arrived, "hdr_data", arrived.hdr_data, HDR_DATA).map_err(empty)?;
+        wants(&arrived, "mlength", arrived.mlength.data() as u64, 0).map_err(empty)?;
 
-        let gets = "PTL_MD_OP_GET";
+        let gets = with(User::Gets);
         self.source.write(SOURCE_WORD, 0);
-        self.target(User::Gets).write(TARGET_WORD, VALUE);
+        if let Some(target) = self.target(User::Gets) {
+            target.write(TARGET_WORD, VALUE);
+        }
         self.portals
             .get(self.source(1), &self.to(ONE_WAY, TARGET_WORD))
-            .map_err(|e| format!("{e}"))?;
-        let [read, reply] = self.events([GetEnd, ReplyEnd], Some(SendEnd)).map_err(with(gets))?;
-        self.came_of(&read, User::Gets, ONE_WAY).map_err(with(gets))?;
-        wants(&reply, "md.user_ptr", reply.user as u64, User::Source as u64)
-            .map_err(with(gets))?;
-        wants(&reply, "mlength", reply.mlength.data() as u64, WORD as u64).map_err(with(gets))?;
-        self.same(&self.source, SOURCE_WORD, "get").map_err(with(gets))?;
+            .map_err(|e| User::Gets.wrong(e))?;
+        let [read, reply] = self.events([GetEnd, ReplyEnd], Some(SendEnd)).map_err(gets)?;
+        self.came_of(&read, User::Gets, ONE_WAY).map_err(gets)?;
+        wants(&reply, "md.user_ptr", reply.user as u64, User::Source as u64).map_err(gets)?;
+        wants(&reply, "mlength", reply.mlength.data() as u64, WORD as u64).map_err(gets)?;
+        self.same(&self.source, SOURCE_WORD, "get").map_err(gets)?;
         // A SEND event of the get, which the specification does not know, may come at any time or
         // never.
         self.events([], Some(SendEnd))?;
-        Ok(Findings { echoes_match_bits: reply.match_bits == BITS | ONE_WAY })
+        Ok(Findings {
+            echoes_match_bits: reply.match_bits == BITS | ONE_WAY,
+            refuses_eq_none: self.bare.as_ref().err().copied(),
+        })
     }
 
-    /// The target for this.
-    fn target(&self, user: User) -> &TrialMd<P> {
-        let found = self.targets.iter().find(|t| t.user as usize == user as usize);
-        found.unwrap_or_else(|| unreachable!("all have been attached"))
+    /// The target for this, if it was attached.
+    fn target(&self, user: User) -> Option<&TrialMd<P>> {
+        self.targets.iter().find(|t| t.user as usize == user as usize)
     }
 
     /// Puts so many words, and waits for these events.
@@ -294,7 +367,7 @@ impl<'a, P: Portals> Trial<'a, P> {
 
     /// Whether it is the event of a word that was put to this descriptor.
     fn arrived(&self, e: &MdEvent, user: User, low_bits: u64, at: usize) -> Result<(), String> {
-        let to = self.target(user);
+        let to = self.target(user).unwrap_or(&self.source);
         self.came_of(e, user, low_bits)?;
         wants(e, "hdr_data", e.hdr_data, HDR_DATA)?;
         wants(e, "mlength", e.mlength.data() as u64, WORD as u64)?;
@@ -317,8 +390,9 @@ impl<'a, P: Portals> Trial<'a, P> {
     }
 
     fn close(self) -> Result<(), PortalsError> {
-        for piece in self.targets.iter().chain([&self.source]) {
-            self.portals.md_unlink(piece.md)?;
+        let mds = self.targets.iter().chain([&self.source]).map(|piece| piece.md);
+        for md in mds.chain(self.bare) {
+            self.portals.md_unlink(md)?;
         }
         self.portals.eq_free(self.eq)
     }
@@ -350,5 +424,6 @@ mod tests {
             run(&nets[0], 39).expect("sound")
         });
         assert!(plain.echoes_match_bits && !mute.echoes_match_bits);
+        assert_eq!(plain.refuses_eq_none, None);
     }
 }

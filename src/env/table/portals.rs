@@ -15,11 +15,23 @@ variables! {
         ("LIBPORTALS", NetworkKind::Libportals),
     ]);
 
-    /// Portal table entry for puts and gets. All ranks must have the same.
-    PORTAL_PTE_RAR: Integer(0..=255) = 38;
+    /// Whether several threads may be inside the libportals at once. The default is what the
+    /// library says; for a library that says nothing it is no, and its calls are made one at a
+    /// time.
+    PORTAL_THREADSAFE: YesNo;
 
-    /// Portal table entry for active messages. All ranks must have the same.
-    PORTAL_PTE_AM: Integer(0..=255) = 39;
+    /// Whether puts and gets of peers complete while their target does not call the libportals.
+    /// The default is what the library says; for a library that says nothing it is no, and a
+    /// waiting rank yields the CPU between polls and never sleeps.
+    PORTAL_BYPASS: YesNo;
+
+    /// Portal table entry for puts and gets. All ranks must have the same. The default is 38; in a
+    /// smaller table it is the last entry but one.
+    PORTAL_PTE_RAR: Integer(0..=255);
+
+    /// Portal table entry for active messages. All ranks must have the same. The default is 39; in
+    /// a smaller table it is the last entry.
+    PORTAL_PTE_AM: Integer(0..=255);
 
     /// Number of messages in flight from one rank (send tickets).
     PORTAL_MSG_LIMIT: Integer(12..=65535) = 250;

@@ -123,6 +123,7 @@ typedef struct {
     ptl_event_kind_t type;
 } ptl_event_t;
 
+#define PTL_INVALID_HANDLE ((ptl_handle_any_t)-9)
 #define PTL_EQ_NONE ((ptl_handle_eq_t)-3)
 #define PTL_NID_ANY ((ptl_nid_t)0xfffffffeU)
 #define PTL_PID_ANY ((ptl_pid_t)0xFFFF)
@@ -149,8 +150,9 @@ typedef struct {
 ptl_interface_t contrary_interface(int bridge, int nal);
 #define IFACE_FROM_BRIDGE_AND_NALID(bridge, nal) contrary_interface(bridge, nal)
 
-/* For the user's launcher; see libportals3. */
-#define PORTALS3_FABRIC_FD "PTL_FABRIC_FD"
+/* For the user's launcher; see libportals3. Null if this library reads none. */
+const char *contrary_fabric_variable(void);
+#define PORTALS3_FABRIC_FD contrary_fabric_variable()
 
 int PtlInit(int *max_interfaces);
 int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni);

@@ -7,6 +7,7 @@
 //! | `built` | how the build finds, binds and rejects a libportals |
 //! | `lightweight` | the library for lightweight kernels: outside names, and programs under a filter |
 //! | `start` | what `gasnet_init` rejects, and that jobs run on the named library |
+//! | `habits` | what habits of libportals-contrary would do to a library that ignored them |
 //! | `rank_sources` | the sources of the ranks' addresses |
 //! | `static_programs` | static programs over libportals3 and libcnos: no supervisor, no memory files |
 //! | `systems` | what CNOS and PMI may say, and what a user may demand of them |
@@ -14,6 +15,7 @@
 //! The cases exist only where these trees were built, which needs libclang.
 
 mod built;
+mod habits;
 mod lightweight;
 mod rank_sources;
 mod start;
@@ -46,10 +48,17 @@ const HABITS: &[&str] = &[
     "eq_in_use",
     "md_in_use",
     "high",
+    "small",
+    "no_eq_none",
+    "null_empty",
+    "unthreaded",
+    "connects",
+    "unranked",
     "in_calls",
     EVERY_HABIT,
 ];
-const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,in_calls";
+const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,small,no_eq_none,\
+                           null_empty,unthreaded,connects,unranked,in_calls";
 
 /// One case per program, setting and network; per program and habit of libportals-contrary; per
 /// exit or kill; and what the build and gasnet_init reject.
@@ -61,6 +70,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         all.extend(chosen(seed, "emulation", 2));
         all.extend(built::cases());
         all.extend(start::cases());
+        all.extend(habits::cases_of_libportals3());
         all.extend(rank_sources::cases());
         all.extend(static_programs::cases(seed));
         all.extend(systems::cases());
@@ -72,6 +82,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         all.extend(contrary(seed));
         all.extend(built::cases_of_contrary());
         all.extend(start::cases_of_contrary());
+        all.extend(habits::cases());
         all.extend(rank_sources::cases_of_contrary());
     }
     all
@@ -94,6 +105,13 @@ fn network(name: &str) -> TestLibrary {
 fn with_habits(habits: &str) -> TestLibrary {
     let library = TestLibrary::of(build_trees::build_contrary()).with_env("CONTRARY", habits);
     if habits.contains("in_calls") { library.with_env("PTL_ATTACH", "0") } else { library }
+}
+
+/// The library for this program: testidle demands sleep, which ranks get only on a network with
+/// application bypass.
+fn for_program(library: &TestLibrary, p: &TestProgram) -> TestLibrary {
+    let library = library.clone();
+    if p.name == "testidle" { library.told("GASNET_PORTAL_BYPASS", "1") } else { library }
 }
 
 /// The programs over a network that is chosen when the job starts.
@@ -123,7 +141,7 @@ fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<TestCase> {
         .into_iter()
         .enumerate()
         .map(|(i, (p, s))| {
-            let library = library.clone();
+            let library = for_program(&library, &p);
             let name = format!("{prefix}{}::{}", p.name, s.name());
             TestCase::new(name, taken.contains(&i), move || matrix::sound(&library, &p, s))
         })
@@ -139,7 +157,7 @@ fn ends(seed: u64, library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
     let mut crowds = Vec::new();
     for p in programs() {
         for s in matrix::oversubscribed(&p) {
-            let (p, library) = (p.clone(), library.clone());
+            let (p, library) = (p.clone(), for_program(library, &p));
             let name = format!("{prefix}{}::{}", p.name, s.name());
             crowds.push(TestCase::new(name, false, move || matrix::sound(&library, &p, s)));
         }
@@ -169,8 +187,12 @@ fn contrary(seed: u64) -> Vec<TestCase> {
         for way in PATHS {
             let settings = settings.iter().filter(|s| s.path == way && s.nodes <= 4).cycle();
             for (j, (habits, s)) in HABITS.iter().zip(settings).enumerate() {
-                let (p, s, library) = (p.clone(), *s, with_habits(habits));
-                let called = if habits.is_empty() { "none" } else { habits };
+                let (p, s, library) = (p.clone(), *s, for_program(&with_habits(habits), &p));
+                let called = match *habits {
+                    "" => "none",
+                    EVERY_HABIT => "every_habit",
+                    habit => habit,
+                };
                 let name = format!("contrary::{}::{called}::{}", p.name, s.name());
                 let sampled = i == j && way == SegmentPath::Portals;
                 all.push(TestCase::new(name, sampled, move || matrix::sound(&library, &p, s)));

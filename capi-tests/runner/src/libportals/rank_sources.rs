@@ -161,6 +161,6 @@ fn from_a_rank_map(library: &TestLibrary) -> Result<(), Failure> {
     // A rank that differs from the launcher's.
     fails(
         &hello(library, 2)?.env("PTL_MY_RID", "7").run()?,
-        &["PTL_MY_RID=7", "start the job with gasnetrun"],
+        &["PTL_MY_RID=7", "Start the job with gasnetrun"],
     )
 }

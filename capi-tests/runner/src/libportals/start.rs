@@ -28,12 +28,8 @@ pub(super) fn cases() -> Vec<TestCase> {
 pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     let refusals: [(&'static str, &'static [&'static str]); 3] = [
         (
-            "small",
-            &[
-                "libportals.so",
-                "portal table ends at 15, but entry 39 is wanted",
-                "GASNET_PORTAL_PTE_RAR",
-            ],
+            "twins",
+            &["ranks 0 and 1 have the same address, nid 0 and pid 0", "PTL_NIDMAP and PTL_PIDMAP"],
         ),
         ("lies", &["libportals.so", "a trial of Portals", "that no operation caused"]),
         (
@@ -49,7 +45,18 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
         })
         .collect();
     all.push(TestCase::new("contrary::small_table".into(), true, || {
-        table_entries(&with_habits("small"), &[("0", "15"), ("15", "0"), ("14", "15"), ("7", "7")])
+        table_entries(&with_habits("small"), &[("0", "7"), ("7", "0"), ("6", "7"), ("3", "3")])
+    }));
+    all.push(TestCase::new("contrary::refused::entry_beyond_the_table".into(), true, || {
+        let ended = hello(&with_habits("small"), 2)?.env("GASNET_PORTAL_PTE_AM", "39").run()?;
+        fails(
+            &ended,
+            &[
+                "libportals.so: its portal table ends at 7, but GASNET_PORTAL_PTE_AM=39",
+                "Set GASNET_PORTAL_PTE_AM to a free entry up to 7, or unset it.",
+            ],
+        )?;
+        is_silent_of_loading(&ended)
     }));
     for (i, header) in OTHER_HEADERS.iter().enumerate() {
         let name = format!("contrary::another_header::{}", header.name);
@@ -84,7 +91,9 @@ const OTHER_HEADERS: &[OtherHeader] = &[
         name: "md_in_another_order",
         was: "    ptl_size_t max_size;\n    ptl_size_t length;\n",
         is: "    ptl_size_t length;\n    ptl_size_t max_size;\n",
-        says: &["a trial of Portals", "PtlPutRegion failed: PTL_MD_ILLEGAL"],
+        says: &[
+            "with PTL_MD_MAX_SIZE and PTL_UNLINK, before another by PTL_INS_BEFORE: PtlPutRegion failed: PTL_MD_ILLEGAL",
+        ],
     },
     OtherHeader {
         name: "event_in_another_order",
@@ -152,7 +161,7 @@ const OTHER_HEADERS: &[OtherHeader] = &[
         name: "another_order_of_insertion",
         was: "{ PTL_INS_AFTER = 0, PTL_INS_BEFORE }",
         is: "{ PTL_INS_BEFORE = 0, PTL_INS_AFTER }",
-        says: &["a trial of Portals", "PtlMEInsert failed"],
+        says: &["with PTL_MD_MAX_SIZE and PTL_UNLINK", "PtlMEInsert failed"],
     },
     OtherHeader {
         name: "another_value_of_unlink",
@@ -181,7 +190,8 @@ fn another_header(header: &OtherHeader) -> Result<(), Failure> {
     // The compiler rejects handles that are too narrow.
     cc.args(["-std=gnu99", "-O2", "-shared", "-fPIC", "-w", "-I"]).arg(&dir);
     cc.arg("-I").arg(tree.join("below/include"));
-    cc.arg(sources.join("contrary.c")).arg(sources.join("below.c")).arg("-o").arg(&library);
+    cc.args(["contrary.c", "below.c", "connect.c"].map(|file| sources.join(file)));
+    cc.arg("-o").arg(&library);
     cc.arg(format!("-Wl,-rpath,{}", tree.join("below/lib").display())).arg("-ldl");
     succeed(cc)?;
     let path = format!("{}:{}", lib.display(), tree.join("lib").display());
@@ -190,6 +200,14 @@ fn another_header(header: &OtherHeader) -> Result<(), Failure> {
     // The loader reports a missing function, in the name of the library that needs it.
     let file = if header.name == "a_function_less" { "libgasnet.so" } else { "lib/libportals.so" };
     fails(&ended, &[file])
+}
+
+/// The message has nothing to do with loading, and does not lead there.
+fn is_silent_of_loading(ended: &JobOutcome) -> Result<(), Failure> {
+    match ended.output.contains("LD_LIBRARY_PATH") {
+        true => Err(ended.trouble("it names LD_LIBRARY_PATH")),
+        false => Ok(()),
+    }
 }
 
 /// Jobs with these portal indices for puts and gets, and for active messages; the two may be

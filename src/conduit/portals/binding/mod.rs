@@ -14,33 +14,35 @@
 //! | `system.h`, `system.c` | weak references to the functions of CNOS and PMI |
 //! | `sys` | what bindgen made of it |
 //! | `system` | CNOS and PMI, if the program has them |
+//! | `call_lock` | one call at a time, for a library that threads may not enter together |
+//! | `open` | how the interface is opened, and what must be true of it |
 //! | `ranks` | which processes are where: what the library receives, and what the system knows |
 
 // How wide a type is, the header says.
 #![allow(clippy::unnecessary_cast)]
 
+mod call_lock;
+mod open;
 mod ranks;
 mod sys;
 mod system;
 
+pub use open::{header, loaded_file, wants_process_ids};
 pub use ranks::forget_stale;
 pub use system::linked;
 
 use super::{
     EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NoDirect,
-    OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters, trial,
+    OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
 };
-use crate::conduit::Config;
+use crate::env;
 use crate::rank::JobRank;
-use crate::report::CrashHint;
-use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use core::ffi::{CStr, c_char, c_int};
+use call_lock::{CallGuard, CallLock};
+use core::ffi::{CStr, c_int};
 use core::mem::{MaybeUninit, zeroed};
 use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
-use std::os::fd::OwnedFd;
 use system::peer;
 
 /// Error codes, without their sign.
@@ -95,7 +97,11 @@ pub struct Binding {
     id: PortalsId,
     /// `PTL_EQ_NONE`
     eq_none: Eq,
+    /// Stands for it in a library that refuses it: a queue for descriptors that post nothing.
+    quiet: Option<Eq>,
     echoes_match_bits: bool,
+    /// Held during each call of a process with several threads, unless they may enter together.
+    calls: Option<&'static CallLock>,
     single_threaded: bool,
     sent: CachePadded<Sent>,
 }
@@ -106,87 +112,25 @@ impl core::fmt::Debug for Binding {
     }
 }
 
-/// The header that the binding was made from.
-pub fn header() -> &'static str {
-    env!("GASNETI_PORTALS_HEADER")
-}
-
-/// The file that the library was loaded from; that of the program if it is part of it.
-pub fn loaded_file() -> String {
-    // SAFETY: takes nothing.
-    let function = unsafe { sys::gasneti_ptl_function() };
-    ::sys::library::file_at(function.addr()).unwrap_or_else(|| "?".into())
-}
-
 impl Binding {
-    /// Opens the interface of the process with this rank of a job of `size`; `shared` is an empty
-    /// memory file that all processes of this host have, for a library that wants one, unless the
-    /// launcher of that library has started the job.
-    ///
-    /// # Errors
-    /// What the library lacks or does wrong, with its file.
-    pub fn open(
-        shared: Option<OwnedFd>,
-        rank: JobRank,
-        size: u32,
-        config: &Config,
-    ) -> Result<Binding, OpenError> {
-        let file = loaded_file();
-        let _hint = CrashHint::new(format!(
-            "{file}: it crashed when it was tried; it may not be the library of the header that this one was built with, {}. See \
-             which libportals LD_LIBRARY_PATH leads to.",
-            header()
-        ));
-        Binding::open_any(shared, rank, size, config)
-            .map_err(|e| OpenError(format!("{file}: {}", e.0)))
+    /// Whether the library says that its interface has this property, a bit of `shim.h`.
+    fn has_property(&self, property: i64) -> bool {
+        // SAFETY: the interface is open.
+        let properties = unsafe { sys::gasneti_ptl_properties(self.ni.0) };
+        i64::from(properties) & property != 0
     }
 
-    fn open_any(
-        shared: Option<OwnedFd>,
-        rank: JobRank,
-        size: u32,
-        config: &Config,
-    ) -> Result<Binding, OpenError> {
-        same_names()?;
-        let wanted = sys::gasneti_ptl_limits {
-            mes: 17 + 2 * config.match_entries() as c_int,
-            mds: 18 + config.reqrb_buffers as c_int + config.descriptors() as c_int,
-            eqs: 6,
-            pt_index: config.pt_rar.max(config.pt_am) as c_int,
-        };
-        let mut limits = wanted;
-        // SAFETY: a handle is plain data, overwritten before it is used.
-        let mut ni: sys::ptl_handle_ni_t = unsafe { zeroed() };
-        let mut call: *const c_char = c"PtlNIInit".as_ptr();
-        let told = ranks::tell(shared, rank, size)?;
-        // SAFETY: the pointers are live variables of the types that shim.h names.
-        let rc = unsafe { sys::gasneti_ptl_open(&mut limits, &mut ni, &mut call) };
-        drop(told);
-        // SAFETY: a string constant, ours or that of shim.c.
-        let call = unsafe { CStr::from_ptr(call) }.to_str().unwrap_or("PtlNIInit");
-        done(call, rc).map_err(|e| OpenError(e.to_string()))?;
-        enough(&limits, &wanted)?;
-        let mut id: sys::ptl_process_id_t =
-            // SAFETY: a process id is plain data, overwritten before it is used.
-            unsafe { zeroed() };
-        // SAFETY: `id` is live, and the interface is open.
-        done("PtlGetId", unsafe { sys::PtlGetId(ni, &mut id) } as c_int)
-            .map_err(|e| OpenError(e.to_string()))?;
-        // SAFETY: a handle is plain data, overwritten before it is used.
-        let mut eq_none: sys::ptl_handle_eq_t = unsafe { zeroed() };
-        // SAFETY: `eq_none` is live.
-        unsafe { sys::gasneti_ptl_eq_none(&mut eq_none) };
-        let mut this = Binding {
-            ni: PtlHandle(ni),
-            id: PortalsId { nid: id.nid as u32, pid: id.pid as u32 },
-            eq_none: PtlHandle(eq_none),
-            echoes_match_bits: true,
-            single_threaded: config.threads == 1,
-            sent: CachePadded::default(),
-        };
-        this.echoes_match_bits = trial::run(&this, config.pt_rar)?.echoes_match_bits;
-        this.sent = CachePadded::default();
-        Ok(this)
+    /// Whether puts and gets of peers complete here without a call of this process, as the user or
+    /// the library says. All processes have opened their interfaces.
+    pub fn has_bypass(&self) -> bool {
+        let says = || self.has_property(sys::GASNETI_PTL_APPLICATION_BYPASS);
+        env::PORTAL_BYPASS.get().unwrap_or_else(says)
+    }
+
+    /// The right to call the library.
+    #[inline]
+    fn enter(&self) -> Option<CallGuard<'_>> {
+        self.calls.map(CallLock::enter)
     }
 
     /// The addresses of all processes as the system or its launcher knows them, if it does;
@@ -220,27 +164,31 @@ impl Binding {
 
     fn md(&self, spec: &MdSpec<'_, Eq>, auto_unlink: bool) -> sys::ptl_md_t {
         let f = spec.flags;
+        let is_quiet = spec.eq.is_none() && self.quiet.is_some();
         let options = [
             (f.op_put, sys::GASNETI_PTL_MD_OP_PUT),
             (f.op_get, sys::GASNETI_PTL_MD_OP_GET),
             (f.manage_remote, sys::GASNETI_PTL_MD_MANAGE_REMOTE),
             (f.truncate, sys::GASNETI_PTL_MD_TRUNCATE),
             (f.ack_disable, sys::GASNETI_PTL_MD_ACK_DISABLE),
-            (f.event_start_disable, sys::GASNETI_PTL_MD_EVENT_START_DISABLE),
-            (f.event_end_disable, sys::GASNETI_PTL_MD_EVENT_END_DISABLE),
+            (f.event_start_disable || is_quiet, sys::GASNETI_PTL_MD_EVENT_START_DISABLE),
+            (f.event_end_disable || is_quiet, sys::GASNETI_PTL_MD_EVENT_END_DISABLE),
             (spec.max_size.is_some(), sys::GASNETI_PTL_MD_MAX_SIZE),
             (auto_unlink, sys::GASNETI_PTL_MD_AUTO_UNLINK),
         ];
         // SAFETY: plain data, for which zero is a value; a header may have members that we do not
         // know.
         let mut md: sys::ptl_md_t = unsafe { zeroed() };
-        md.start = spec.region.start().cast();
+        // Some libraries refuse a descriptor without bytes that starts elsewhere than at null.
+        if spec.region.bytes() != 0 {
+            md.start = spec.region.start().cast();
+        }
         md.length = spec.region.bytes() as _;
         md.threshold = sys::GASNETI_PTL_MD_THRESH_INF as _;
         md.max_size = spec.max_size.unwrap_or(0) as _;
         md.options = options.iter().filter(|o| o.0).fold(0, |all, o| all | o.1) as _;
         md.user_ptr = core::ptr::without_provenance_mut(spec.user);
-        md.eq_handle = spec.eq.unwrap_or(&self.eq_none).0;
+        md.eq_handle = spec.eq.or(self.quiet.as_ref()).unwrap_or(&self.eq_none).0;
         md
     }
 }
@@ -263,50 +211,6 @@ fn error(call: &'static str, returned: c_int) -> PortalsError {
     PortalsError { call, code: name.unwrap_or("an error that its header does not name") }
 }
 
-/// Whether the library and the header mean the same errors by the same numbers.
-fn same_names() -> Result<(), OpenError> {
-    let mut value: c_int = 0;
-    let mut theirs: *const c_char = core::ptr::null();
-    // SAFETY: both are live.
-    let ours = unsafe { sys::gasneti_ptl_disagrees(&mut value, &mut theirs) };
-    if ours.is_null() {
-        return Ok(());
-    }
-    // SAFETY: not null: strings of shim.c and of the library.
-    let (ours, theirs) = unsafe { (CStr::from_ptr(ours), CStr::from_ptr(theirs)) };
-    Err(OpenError(format!(
-        "the loaded library differs from the header it was built with, {}: {value} is {} in the header and {} in the library",
-        header(),
-        ours.to_string_lossy(),
-        theirs.to_string_lossy()
-    )))
-}
-
-/// Whether the interface grants what the conduit needs.
-fn enough(
-    granted: &sys::gasneti_ptl_limits,
-    wanted: &sys::gasneti_ptl_limits,
-) -> Result<(), OpenError> {
-    if granted.pt_index < wanted.pt_index {
-        return Err(OpenError(format!(
-            "its portal table ends at {}, but entry {} is wanted; set GASNET_PORTAL_PTE_RAR and GASNET_PORTAL_PTE_AM to free \
-             entries up to there",
-            granted.pt_index, wanted.pt_index
-        )));
-    }
-    let rows = [
-        ("match entries", granted.mes, wanted.mes),
-        ("memory descriptors", granted.mds, wanted.mds),
-        ("event queues", granted.eqs, wanted.eqs),
-    ];
-    match rows.iter().find(|row| row.1 < row.2) {
-        None => Ok(()),
-        Some((what, granted, wanted)) => Err(OpenError(format!(
-            "it grants {granted} {what}, but {wanted} are wanted; lower GASNET_PORTAL_NUM_TMPMD or GASNET_PORTAL_AMRECV_SPACE"
-        ))),
-    }
-}
-
 impl Portals for Binding {
     type Eq = Eq;
     type Me = Me;
@@ -320,18 +224,28 @@ impl Portals for Binding {
     fn eq_alloc(&self, count: usize) -> Result<Eq, PortalsError> {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut eq: sys::ptl_handle_eq_t = unsafe { zeroed() };
+        let _call = self.enter();
         // SAFETY: `eq` is live.
         let rc = unsafe { sys::gasneti_ptl_eq_alloc(self.ni.0, count as _, &mut eq) };
         done("PtlEQAlloc", rc).map(|()| PtlHandle(eq))
     }
 
     fn eq_free(&self, eq: Eq) -> Result<(), PortalsError> {
+        let _call = self.enter();
         // SAFETY: a queue of ours, which is no longer used.
         done("PtlEQFree", unsafe { sys::gasneti_ptl_eq_free(eq.0) })
     }
 
     #[inline]
     fn eq_get(&self, eq: &Eq, _: &mut InlineBody) -> Result<EqResult, PortalsError> {
+        let _call = match self.calls {
+            None => None,
+            Some(calls) => match calls.try_enter() {
+                // As if this thread had looked a moment earlier.
+                None => return Ok(EqResult::Empty),
+                entered => entered,
+            },
+        };
         let mut room = MaybeUninit::<sys::ptl_event_t>::uninit();
         // SAFETY: there is room for an event.
         let rc = unsafe { sys::PtlEQGet(eq.0, room.as_mut_ptr()) } as c_int;
@@ -380,6 +294,7 @@ impl Portals for Binding {
         let unlink = if unlink { sys::GASNETI_PTL_UNLINK } else { sys::GASNETI_PTL_RETAIN } as _;
         let (bits, ignore) = (match_bits as _, ignore_bits as _);
         let (before, after) = (sys::GASNETI_PTL_INS_BEFORE as _, sys::GASNETI_PTL_INS_AFTER as _);
+        let _call = self.enter();
         // SAFETY: `any` and `me` are live.
         unsafe {
             sys::gasneti_ptl_anybody(&mut any);
@@ -400,6 +315,7 @@ impl Portals for Binding {
     }
 
     fn me_unlink(&self, me: Me) -> Result<(), PortalsError> {
+        let _call = self.enter();
         // SAFETY: takes any handle.
         done("PtlMEUnlink", unsafe { sys::PtlMEUnlink(me.0) } as c_int)
     }
@@ -408,6 +324,7 @@ impl Portals for Binding {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
         let how = if unlink { sys::GASNETI_PTL_UNLINK } else { sys::GASNETI_PTL_RETAIN } as _;
+        let _call = self.enter();
         // SAFETY: `made` is live; the region stays valid, by the invariant of `MdRegion`.
         let rc = unsafe { sys::PtlMDAttach(me.0, self.md(spec, unlink), how, &mut made) };
         done("PtlMDAttach", rc as c_int).map(|()| PtlHandle(made))
@@ -417,6 +334,7 @@ impl Portals for Binding {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
         let how = sys::GASNETI_PTL_RETAIN as _;
+        let _call = self.enter();
         // SAFETY: `made` is live; the region stays valid, by the invariant of `MdRegion`.
         let rc = unsafe { sys::PtlMDBind(self.ni.0, self.md(spec, false), how, &mut made) };
         done("PtlMDBind", rc as c_int).map(|()| PtlHandle(made))
@@ -425,8 +343,10 @@ impl Portals for Binding {
     fn md_unlink(&self, md: Md) -> Result<(), PortalsError> {
         let mut tries = 0;
         loop {
+            let call = self.enter();
             // SAFETY: takes any handle.
             let rc = unsafe { sys::PtlMDUnlink(md.0) } as c_int;
+            drop(call);
             match code(rc) {
                 MD_INVALID => return Ok(()),
                 MD_IN_USE if tries < TRIES_TO_UNLINK => tries += 1,
@@ -441,6 +361,7 @@ impl Portals for Binding {
         self.count(&self.sent.puts, 1);
         self.count(&self.sent.bytes, from.len as u64);
         let ack = if ack { sys::GASNETI_PTL_ACK_REQ } else { sys::GASNETI_PTL_NO_ACK_REQ } as _;
+        let _call = self.enter();
         // SAFETY: the descriptor's region is valid; everything else is numbers.
         let rc = unsafe {
             sys::PtlPutRegion(
@@ -463,6 +384,7 @@ impl Portals for Binding {
     fn get(&self, to: MdPart<Md>, from: &Target) -> Result<(), PortalsError> {
         self.count(&self.sent.gets, 1);
         self.count(&self.sent.bytes, to.len as u64);
+        let _call = self.enter();
         // SAFETY: the descriptor's region is valid; everything else is numbers.
         let rc = unsafe {
             sys::PtlGetRegion(
@@ -490,6 +412,7 @@ impl Portals for Binding {
 
     fn counters(&self) -> TrafficCounters {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let _call = self.enter();
         TrafficCounters {
             puts: value(&self.sent.puts),
             gets: value(&self.sent.gets),

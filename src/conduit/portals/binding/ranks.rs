@@ -5,15 +5,16 @@
 //! interface is opened.
 //!
 //! A library that serves the processes of one host by shared memory needs a memory file and a
-//! rank map. Where no launcher of its own has set them, [`tell`] sets them from what our launcher
-//! knows. [`known`] asks the system of Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`,
-//! `cnos_get_nidpid_map`, if the program is linked with them), then the rank map of a launcher.
-//! Where neither exists, the processes exchange their addresses: through PMI's functions if these
-//! have started the job, else through ours (`runtime::start`).
+//! rank map; one with `PtlSetRank` learns its address from a rank map. Where no launcher of its
+//! own has set them, [`tell`] sets them from what our launcher knows. [`known`] asks the system of
+//! Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, if the program is
+//! linked with them), then the rank map of a launcher. Where neither exists, the processes
+//! exchange their addresses: through PMI's functions if these have started the job, else through
+//! ours (`runtime::start`).
 
 use super::super::{OpenError, PortalsId};
 use super::sys;
-use super::system::{self, AddressMap, fabric_variable};
+use super::system::{self, AddressMap, WRONG_SYSTEM, fabric_variable};
 use crate::env;
 use crate::rank::JobRank;
 use alloc::ffi::CString;
@@ -28,7 +29,10 @@ const NIDS: &CStr = c"PTL_NIDMAP";
 const PIDS: &CStr = c"PTL_PIDMAP";
 
 /// What to do if the launcher of a libportals has started processes that do not know it.
-const TWO_LAUNCHERS: &str = "start the job with gasnetrun alone, or link the program with libcnos";
+const TWO_LAUNCHERS: &str =
+    "Start the job with gasnetrun alone, or link the program with libcnos.";
+/// What to do if a rank map is not that of the job.
+const WRONG_MAP: &str = "Correct PTL_NIDMAP and PTL_PIDMAP, or unset both.";
 
 /// Forgets what the launcher of a libportals gave to a process that has started this one: the
 /// descriptor of the memory file is closed. Called before any descriptor is opened.
@@ -43,12 +47,26 @@ pub fn forget_stale() {
 }
 
 /// Variables that exist while the interface is opened, and the file that one of them names.
-pub(super) struct FabricVariables {
+pub(super) struct RankVariables {
     names: Vec<&'static CStr>,
     shared: Option<OwnedFd>,
 }
 
-impl Drop for FabricVariables {
+impl RankVariables {
+    /// Whether the library can take its rank from the environment.
+    pub(super) fn name_the_rank(&self) -> bool {
+        [RANK, NIDS, PIDS].into_iter().all(|name| value(name).is_some())
+    }
+
+    fn set(&mut self, name: &'static CStr, value: String) {
+        let value = CString::new(value).unwrap_or_default();
+        // SAFETY: gasnet_init is called before the program has other threads.
+        unsafe { ::sys::environment::set(name, &value) };
+        self.names.push(name);
+    }
+}
+
+impl Drop for RankVariables {
     fn drop(&mut self) {
         for name in &self.names {
             // SAFETY: gasnet_init is called before the program has other threads.
@@ -61,8 +79,13 @@ fn value(name: &CStr) -> Option<String> {
     env::lookup(name.to_str().unwrap_or_default())
 }
 
-/// Gives the library our rank, the rank map and a memory file, if it reads them, no launcher has
-/// set them, and there is such a file.
+fn list(numbers: impl Iterator<Item = u32>) -> String {
+    numbers.map(|n| n.to_string()).collect::<Vec<_>>().join(":")
+}
+
+/// Gives the library our rank, and what no launcher or user has set of the rank map and a memory
+/// file, if the library reads them. A library without a memory file gets the process ids of the
+/// system as Portals process ids: they differ from those of other jobs.
 ///
 /// # Errors
 /// A launcher has set another rank.
@@ -70,32 +93,37 @@ pub(super) fn tell(
     shared: Option<OwnedFd>,
     rank: JobRank,
     size: u32,
-) -> Result<FabricVariables, OpenError> {
-    let mut told = FabricVariables { names: Vec::new(), shared };
-    let Some(fabric) = fabric_variable() else { return Ok(told) };
-    if let Some(other) = value(RANK).filter(|other| other.trim().parse() != Ok(rank.0)) {
-        return Err(OpenError(format!(
-            "PTL_MY_RID={other}, but this process has rank {rank} of {size}; {TWO_LAUNCHERS}"
-        )));
-    }
-    let Some(file) = told.shared.as_ref().map(AsRawFd::as_raw_fd) else { return Ok(told) };
-    if [RANK, NIDS, PIDS].into_iter().any(|name| value(name).is_some()) {
+    process_ids: &[u32],
+) -> Result<RankVariables, OpenError> {
+    let mut told = RankVariables { names: Vec::new(), shared };
+    let fabric = fabric_variable();
+    if fabric.is_none() && !system::has_set_rank() {
         return Ok(told);
     }
-    let list = |number: &dyn Fn(u32) -> u32| {
-        (0..size).map(|r| number(r).to_string()).collect::<Vec<_>>().join(":")
-    };
-    let variables = [
-        (RANK, rank.to_string()),
-        (NIDS, list(&|_| 0)),
-        (PIDS, list(&|r| r)),
-        (fabric, file.to_string()),
-    ];
-    for (name, value) in variables {
-        let value = CString::new(value).unwrap_or_default();
-        // SAFETY: gasnet_init is called before the program has other threads.
-        unsafe { ::sys::environment::set(name, &value) };
-        told.names.push(name);
+    let given = value(RANK);
+    if let Some(other) = given.as_ref().filter(|other| other.trim().parse() != Ok(rank.0)) {
+        return Err(OpenError::new(
+            format!("PTL_MY_RID={other}, but this process has rank {rank} of {size}"),
+            TWO_LAUNCHERS,
+        ));
+    }
+    let has_map = [NIDS, PIDS].into_iter().any(|name| value(name).is_some());
+    if let Some(fabric) = fabric {
+        let file = told.shared.as_ref().map(AsRawFd::as_raw_fd);
+        if let (Some(file), None, false) = (file, &given, has_map) {
+            told.set(RANK, rank.to_string());
+            told.set(NIDS, list((0..size).map(|_| 0)));
+            told.set(PIDS, list(0..size));
+            told.set(fabric, file.to_string());
+        }
+        return Ok(told);
+    }
+    if given.is_none() {
+        told.set(RANK, rank.to_string());
+    }
+    if !has_map && process_ids.len() == size as usize {
+        told.set(NIDS, list((0..size).map(|_| 0)));
+        told.set(PIDS, list(process_ids.iter().copied()));
     }
     Ok(told)
 }
@@ -112,17 +140,17 @@ pub(super) fn known(
     ni: sys::ptl_handle_ni_t,
     by_system: bool,
 ) -> Result<Option<Vec<PortalsId>>, OpenError> {
-    let found = match system::map(size, id, ni)? {
-        None if by_system => Some(system::exchanged(rank, size, id)?),
-        None => of_launcher(size)?,
-        found => found,
+    let (found, remedy) = match system::map(size, id, ni)? {
+        None if by_system => (Some(system::exchanged(rank, size, id)?), WRONG_SYSTEM),
+        None => (of_launcher(size)?, WRONG_MAP),
+        found => (found, WRONG_SYSTEM),
     };
     let Some((map, source)) = found else { return Ok(None) };
     if map[rank.index()] != id {
-        return Err(OpenError(format!(
-            "{source}: rank {rank} is {:?}, but PtlGetId says {id:?}",
-            map[rank.index()]
-        )));
+        return Err(OpenError::new(
+            format!("{source}: rank {rank} is {:?}, but PtlGetId says {id:?}", map[rank.index()]),
+            remedy,
+        ));
     }
     Ok(Some(map))
 }
@@ -134,15 +162,18 @@ fn of_launcher(size: u32) -> Result<Option<AddressMap>, OpenError> {
         let list: Result<Vec<u32>, _> = text.split(':').map(|n| n.trim().parse()).collect();
         match list {
             Ok(list) if list.len() == size as usize => Ok(list),
-            Ok(list) => Err(OpenError(format!(
-                "{} names {} processes, but the job has {size}; {TWO_LAUNCHERS}",
-                name.to_string_lossy(),
-                list.len()
-            ))),
-            Err(_) => Err(OpenError(format!(
-                "{}={text}: not numbers with colons between",
-                name.to_string_lossy()
-            ))),
+            Ok(list) => Err(OpenError::new(
+                format!(
+                    "{} names {} processes, but the job has {size}",
+                    name.to_string_lossy(),
+                    list.len()
+                ),
+                TWO_LAUNCHERS,
+            )),
+            Err(_) => Err(OpenError::new(
+                format!("{}={text}: not numbers with colons between", name.to_string_lossy()),
+                WRONG_MAP,
+            )),
         }
     };
     let (nids, pids) = (numbers(NIDS, &nids)?, numbers(PIDS, &pids)?);

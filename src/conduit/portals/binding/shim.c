@@ -6,13 +6,20 @@
 #include <stddef.h>
 #include <string.h>
 
-int gasneti_ptl_open(struct gasneti_ptl_limits *limits, ptl_handle_ni_t *ni, const char **call) {
+int gasneti_ptl_open(int has_rank, struct gasneti_ptl_limits *limits, ptl_handle_ni_t *ni, const char **call) {
     ptl_ni_limits_t wanted, granted;
     int interfaces, rc;
     *call = "PtlInit";
     rc = PtlInit(&interfaces);
     if (rc != PTL_OK) {
         return rc;
+    }
+    if (has_rank) {
+        *call = "PtlSetRank";
+        rc = gasneti_ptl_set_rank();
+        if (rc != PTL_OK) {
+            return rc;
+        }
     }
     memset(&wanted, 0, sizeof wanted);
     memset(&granted, 0, sizeof granted);
@@ -67,6 +74,17 @@ void gasneti_ptl_anybody(ptl_process_id_t *id) {
 unsigned long long gasneti_ptl_dropped(ptl_handle_ni_t ni) {
     ptl_sr_value_t value = 0;
     return PtlNIStatus(ni, PTL_SR_DROP_COUNT, &value) == PTL_OK ? (unsigned long long)value : 0;
+}
+
+unsigned gasneti_ptl_properties(ptl_handle_ni_t ni) {
+    unsigned properties = 0;
+#ifdef PTL_NI_THREAD_SAFE
+    if (PtlNIProperties(ni, &properties) != PTL_OK) {
+        properties = 0;
+    }
+#endif
+    (void)ni;
+    return properties;
 }
 
 static const struct {

@@ -50,6 +50,15 @@ GASNETI_VALUE(MD_AUTO_UNLINK, GASNETI_HAS_AUTO_UNLINK);
 /* Largest message in bytes. */
 GASNETI_VALUE(MAX_TRANSFER, GASNETI_HAS_MAX_TRANS_SZ);
 
+/* Properties of an interface; 0 where the header knows none. */
+#ifdef PTL_NI_THREAD_SAFE
+GASNETI_VALUE(THREAD_SAFE, PTL_NI_THREAD_SAFE);
+GASNETI_VALUE(APPLICATION_BYPASS, PTL_NI_APPLICATION_BYPASS);
+#else
+GASNETI_VALUE(THREAD_SAFE, 0);
+GASNETI_VALUE(APPLICATION_BYPASS, 0);
+#endif
+
 /* The limits that an interface must have, and those that it has. */
 struct gasneti_ptl_limits {
     int mes;
@@ -58,9 +67,10 @@ struct gasneti_ptl_limits {
     int pt_index;
 };
 
-/* Initialises the library and opens its interface. PTL_OK, or the error of the call that *call is
+/* Initialises the library and opens its interface; has_rank: PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP
+ * are set. PTL_OK, or the error of the call that *call is
  * set to name. An interface that is open already is used as it is. */
-int gasneti_ptl_open(struct gasneti_ptl_limits *limits, ptl_handle_ni_t *ni, const char **call);
+int gasneti_ptl_open(int has_rank, struct gasneti_ptl_limits *limits, ptl_handle_ni_t *ni, const char **call);
 /* PtlEQAlloc without a handler. */
 int gasneti_ptl_eq_alloc(ptl_handle_ni_t ni, ptl_size_t count, ptl_handle_eq_t *eq);
 /* PtlEQFree; a queue that is still in use is emptied and freed again. */
@@ -72,6 +82,10 @@ void gasneti_ptl_eq_none(ptl_handle_eq_t *eq);
 void gasneti_ptl_anybody(ptl_process_id_t *id);
 /* Messages that found no match entry; 0 if the library does not count them. */
 unsigned long long gasneti_ptl_dropped(ptl_handle_ni_t ni);
+
+/* What the library says of the interface: the bits THREAD_SAFE and APPLICATION_BYPASS; none
+ * if its header has no PtlNIProperties. */
+unsigned gasneti_ptl_properties(ptl_handle_ni_t ni);
 
 /* The name of an error in the header, of either sign; null for none. */
 const char *gasneti_ptl_error_name(int error);

@@ -1,5 +1,5 @@
-/* The functions of CNOS and PMI, as weak references. Their C names here differ from their names at
- * link time, since a vendor's header may declare them with other types. */
+/* The functions of CNOS and PMI, and PtlSetRank, as weak references. Their C names here differ
+ * from their names at link time, since a vendor's header may declare them with other types. */
 #include "system.h"
 
 #include <stddef.h>
@@ -25,6 +25,25 @@ WEAK(int, PMI_KVS_Put, (const char *, const char *, const char *));
 WEAK(int, PMI_KVS_Commit, (const char *));
 WEAK(int, PMI_KVS_Get, (const char *, const char *, char *, int));
 WEAK(int, PMI_CNOS_Get_nidpid_map, (const gasneti_ptl_nidpid **));
+
+WEAK(int, PtlSetRank, (ptl_handle_ni_t, unsigned, unsigned));
+
+int gasneti_ptl_has_set_rank(void) {
+#ifdef GASNETI_HAS_INVALID_HANDLE
+    return gasneti_weak_PtlSetRank != NULL;
+#else
+    return 0;
+#endif
+}
+
+int gasneti_ptl_set_rank(void) {
+#ifdef GASNETI_HAS_INVALID_HANDLE
+    if (gasneti_weak_PtlSetRank)
+        /* These values mean PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP. */
+        return gasneti_weak_PtlSetRank(GASNETI_HAS_INVALID_HANDLE, (unsigned)-1, (unsigned)-1);
+#endif
+    return PTL_OK;
+}
 
 int gasneti_ptl_has_cnos(void) {
     return gasneti_weak_cnos_get_rank && gasneti_weak_cnos_get_size && gasneti_weak_cnos_get_nidpid_map &&

@@ -1,7 +1,7 @@
-/* The functions of a system that a program may be linked with: CNOS of XT-class machines, PMI as a
- * library. All references are weak: a program without the functions links and runs. (dlsym finds
- * nothing in a static program.) A weak reference takes nothing out of an archive: such a program
- * is linked with -Wl,-u,cnos_get_rank and the like.
+/* The functions that a program may be linked with beyond those of the specification: CNOS of
+ * XT-class machines, PMI as a library, PtlSetRank. All references are weak: a program without the
+ * functions links and runs. (dlsym finds nothing in a static program.) A weak reference takes
+ * nothing out of an archive: such a program is linked with -Wl,-u,cnos_get_rank and the like.
  *
  * bindgen reads this file, system.c implements it. */
 #ifndef GASNETI_PORTALS_SYSTEM_H
@@ -37,5 +37,11 @@ const char *gasneti_ptl_system_map(ptl_handle_ni_t ni, ptl_process_id_t id, int 
 /* A text under a key of this job's space, and all texts put before the last PMI barrier. */
 int gasneti_ptl_pmi_put(const char *key, const char *value, const char **call);
 int gasneti_ptl_pmi_get(const char *key, char *value, int length, const char **call);
+
+/* Whether the program has PtlSetRank. */
+int gasneti_ptl_has_set_rank(void);
+/* Makes the library take the rank of this process from the environment, before PtlNIInit. PTL_OK
+ * if the program has no PtlSetRank. */
+int gasneti_ptl_set_rank(void);
 
 #endif

@@ -16,6 +16,10 @@ use core::ffi::{CStr, c_char, c_int};
 use core::mem::zeroed;
 use core::ptr;
 
+/// What to do if what the system says of the job is wrong.
+pub(super) const WRONG_SYSTEM: &str =
+    "Start the job with the launcher of the system whose functions the program has.";
+
 /// `cnos_get_rank` and the like.
 #[derive(Debug)]
 struct Cnos;
@@ -40,6 +44,12 @@ pub(super) fn fabric_variable() -> Option<&'static CStr> {
     let name = unsafe { sys::gasneti_ptl_fabric_variable() };
     // SAFETY: as above.
     (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+}
+
+/// Whether the program has `PtlSetRank`.
+pub(super) fn has_set_rank() -> bool {
+    // SAFETY: takes nothing, and looks whether the function exists.
+    unsafe { sys::gasneti_ptl_has_set_rank() != 0 }
 }
 
 /// The descriptor in the fabric variable.
@@ -159,12 +169,13 @@ pub(super) fn map(
     let source = unsafe { CStr::from_ptr(source) }.to_str().unwrap_or_default();
     let sized = source.starts_with("cnos");
     if sized && (u32::try_from(named) != Ok(size) || map.is_null()) {
-        return Err(OpenError(format!(
-            "{source} names {named} processes, but the job has {size}"
-        )));
+        return Err(OpenError::new(
+            format!("{source} names {named} processes, but the job has {size}"),
+            WRONG_SYSTEM,
+        ));
     }
     if !sized && (returned != 0 || map.is_null()) {
-        return Err(OpenError(format!("{source} failed: {returned}")));
+        return Err(OpenError::new(format!("{source} failed: {returned}"), WRONG_SYSTEM));
     }
     let ids = (0..size as usize).map(|rank| {
         // SAFETY: the map has an element for each rank of the job.
@@ -185,7 +196,8 @@ pub(super) fn exchanged(rank: JobRank, size: u32, id: PortalsId) -> Result<Addre
     // SAFETY: the strings end with a zero, `call` is live; the program has the functions, since
     // `linked` has offered PMI and it has no map.
     let rc = unsafe { sys::gasneti_ptl_pmi_put(key(rank.0).as_ptr(), text.as_ptr(), &mut call) };
-    pmi_done(call, rc).and_then(|()| LinkedPmi.barrier()).map_err(OpenError)?;
+    let failed = |cause: String| OpenError::new(cause, WRONG_SYSTEM);
+    pmi_done(call, rc).and_then(|()| LinkedPmi.barrier()).map_err(failed)?;
     let mut ids = Vec::new();
     for other in 0..size {
         let mut value = [0u8; 64];
@@ -198,16 +210,13 @@ pub(super) fn exchanged(rank: JobRank, size: u32, id: PortalsId) -> Result<Addre
                 &mut call,
             )
         };
-        pmi_done(call, rc).map_err(OpenError)?;
+        pmi_done(call, rc).map_err(failed)?;
         let text = CStr::from_bytes_until_nul(&value).unwrap_or_default().to_string_lossy();
         let numbers = text.split_once(':').and_then(|(nid, pid)| {
             Some(PortalsId { nid: nid.parse().ok()?, pid: pid.parse().ok()? })
         });
         ids.push(numbers.ok_or_else(|| {
-            OpenError(format!(
-                "PMI_KVS_Get: the address of rank {other} is {:?}",
-                text.to_string()
-            ))
+            failed(format!("PMI_KVS_Get: the address of rank {other} is {:?}", text.to_string()))
         })?);
     }
     Ok((ids, "PMI_KVS_Get"))

@@ -1,0 +1,74 @@
+//! Threads and sleeps over a libportals. Each job also runs with the variable that makes the
+//! library ignore what that libportals lacks, and must then fail.
+
+use super::{fails, include, network, passes, place, shared_library, with_habits};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::outcome::JobOutcome;
+use crate::test_library::TestLibrary;
+use crate::{Failure, TestCase, program};
+use std::thread;
+
+/// Cases of the build over libportals-contrary.
+pub(super) fn cases() -> Vec<TestCase> {
+    let mut all = vec![TestCase::new("contrary::one_thread_at_a_time".into(), true, || {
+        let library = with_habits("unthreaded");
+        passes(&threads(&library, |job| job)?, "testthreads")?;
+        let told = library.told("GASNET_PORTAL_THREADSAFE", "1");
+        fails(&threads(&told, |job| job)?, &["a second thread entered a library without threads"])
+    })];
+    for habits in ["in_calls", "connects", "connects,in_calls"] {
+        let name = format!("contrary::ranks_do_not_sleep::{habits}");
+        all.push(TestCase::new(name, true, move || {
+            let library = with_habits(habits);
+            for mode in ["BLOCK", "SPINBLOCK"] {
+                naps(&library.clone().told("GASNET_WAITMODE", mode), "none")?;
+            }
+            naps(&library, "none")?;
+            naps(&library.told("GASNET_PORTAL_BYPASS", "1"), "some")
+        }));
+    }
+    all
+}
+
+/// Cases of the build over libportals3, which states the properties of its interface.
+pub(super) fn cases_of_libportals3() -> Vec<TestCase> {
+    vec![
+        TestCase::new("libportals::threads_enter_together".into(), true, || {
+            let tree = build_trees::build_libportals();
+            let source = build_trees::root().join("portals/capi-tests/plant.c");
+            let plant = shared_library(&source, &include(&tree), "plant-threads.so")?;
+            let library = network("libportals");
+            let job = |library: &TestLibrary| {
+                threads(library, |job| job.env("LD_PRELOAD", &plant).env("PLANT", "threads"))
+            };
+            fails(&job(&library)?, &["two threads are inside the library"])?;
+            passes(&job(&library.told("GASNET_PORTAL_THREADSAFE", "0"))?, "testthreads")
+        }),
+        TestCase::new("libportals::ranks_sleep_where_puts_need_no_call".into(), true, || {
+            naps(&network("libportals"), "some")?;
+            naps(&network("libportals").told("PTL_ATTACH", "0"), "none")
+        }),
+    ]
+}
+
+/// testthreads of two ranks, all of whose traffic goes through Portals.
+fn threads(
+    library: &TestLibrary,
+    adapt: impl FnOnce(crate::test_job::TestJob) -> crate::test_job::TestJob,
+) -> Result<JobOutcome, Failure> {
+    let p = program::named("testthreads").ok_or("testthreads.c is missing")?;
+    let binary = build_trees::compiled(&p.source, ClientMode::Par)?;
+    let job = library.job(&binary, &p.args, JobLauncher::Gasnetrun, 2)?;
+    adapt(job.env("GASNET_SUPERNODE_MAXSIZE", "1")).run()
+}
+
+/// `naps.c` with more ranks than CPUs.
+fn naps(library: &TestLibrary, expected: &str) -> Result<(), Failure> {
+    let source = build_trees::root().join("capi-tests/contrary/naps.c");
+    place()?;
+    let binary = build_trees::compiled(&source, ClientMode::Seq)?;
+    let ranks = thread::available_parallelism().map_or(1, usize::from) as u32 + 2;
+    let job = library.job(&binary, &[expected.to_string()], JobLauncher::Gasnetrun, ranks)?;
+    passes(&job.env("GASNET_SUPERNODE_MAXSIZE", "1").run()?, "naps")
+}
