@@ -140,6 +140,7 @@ pub(crate) const ROWS: &[BenchRow] = &[
     peer(CROSS_MAPPED, "launch", 64, at(0), "openmpi", AtMost(0.25)),
     peer(CROSS_MAPPED, "pairs_trip", 8, at(0), "smp", AtMost(0.2)),
     peer(CROSS_MAPPED, "barrier_anonymous", 8, at(8), "smp", AtMost(0.2)),
+    peer("no-bypass", "put_word", 4, at(8), "no-bypass-spin", AtMost(1.0)),
     bound("medium_trip", 2, 8, "copy_trip", 8),
     bound("medium_trip", 2, 1024, "copy_trip", 1024),
     bound("long_trip", 2, 8, "copy_trip", 8),

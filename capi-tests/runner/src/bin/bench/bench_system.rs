@@ -30,6 +30,8 @@ pub(crate) const LINE: &str = "line_trip";
 pub(crate) enum Turn {
     /// Each GASNet runs this program; the machine's limits with these names are measured.
     Run(Run, &'static [&'static str]),
+    /// Each library over a network without application bypass runs this program.
+    WithoutBypass(Run),
     /// The other libraries run their programs.
     Others,
     /// Jobs start and end.
@@ -72,6 +74,7 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(("barrier", 8, &[]), &["yield_round"]),
     Turn::Run(("am", 8, &["pairs_trip"]), &[]),
     Turn::Run(("coll", 8, &[]), &[]),
+    Turn::WithoutBypass(("rma", 4, &["put_word"])),
     Turn::Others,
     Turn::Starts,
 ];
@@ -81,6 +84,8 @@ pub(crate) const TURNS: &[Turn] = &[
 enum Kind {
     Machine,
     Gasnet,
+    /// This library over libportals-contrary, which completes a put in a call of its target.
+    WithoutBypass,
     /// Another library, which runs this program with two ranks.
     Other(&'static str),
 }
@@ -168,6 +173,32 @@ impl BenchSystem {
         })
     }
 
+    /// This library over a network without application bypass, with these variables; `None` if
+    /// its tree was not built.
+    pub(crate) fn without_bypass(
+        name: &str,
+        environment: &[(&str, &str)],
+    ) -> Result<Option<BenchSystem>, String> {
+        let tree = build_trees::build_contrary();
+        if !tree.join("lib/libgasnet.so").exists() {
+            return Ok(None);
+        }
+        let programs = tree.join("bench");
+        let flags = package(&tree, "gasnet-portals-seq", &["--cflags", "--libs"])?;
+        compile(&cc(), "rma", &programs, &flags)?;
+        let always =
+            [("CONTRARY", "in_calls"), ("PTL_ATTACH", "0"), ("GASNET_SUPERNODE_MAXSIZE", "1")];
+        let environment = always.iter().chain(environment);
+        Ok(Some(BenchSystem {
+            name: name.to_string(),
+            start: Start::Fork,
+            environment: environment.map(|(n, v)| (n.to_string(), v.to_string())).collect(),
+            programs,
+            kind: Kind::WithoutBypass,
+            launch: None,
+        }))
+    }
+
     /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says.
     pub(crate) fn peer(text: &str) -> Result<BenchSystem, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
@@ -209,6 +240,7 @@ impl BenchSystem {
         let mut figures = RowFigures::default();
         let run = match (turn, self.kind) {
             (Turn::Run(run, _), Kind::Gasnet) => run,
+            (Turn::WithoutBypass(run), Kind::WithoutBypass) => run,
             (Turn::Run(_, limits), Kind::Machine) if !limits.is_empty() => ("limits", 1, limits),
             (Turn::Others, Kind::Other(program)) => (program, 2, &[][..]),
             (Turn::Starts, _) => {

@@ -109,6 +109,8 @@ fn run() -> Result<(), String> {
     }
     let mut systems = vec![BenchSystem::limits()?, BenchSystem::ours("cross-mapped", &[])?];
     systems.push(BenchSystem::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
+    systems.extend(BenchSystem::without_bypass("no-bypass", &[])?);
+    systems.extend(BenchSystem::without_bypass("no-bypass-spin", &[("GASNET_WAITMODE", "SPIN")])?);
     for peer in &options.peers {
         systems.push(BenchSystem::peer(peer)?);
     }

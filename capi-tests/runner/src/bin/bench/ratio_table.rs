@@ -175,6 +175,16 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
         "libgasnet (ours), through Portals",
         "this library with `GASNET_SUPERNODE_MAXSIZE=1`: puts and gets go through Portals too",
     ),
+    (
+        "no-bypass",
+        "libgasnet (ours), without application bypass",
+        "this library over a libportals that completes a put in a call of its target",
+    ),
+    (
+        "no-bypass-spin",
+        "the same, spinning",
+        "the same with `GASNET_WAITMODE=SPIN`: no rank ever sleeps",
+    ),
     ("smp", "GASNet, smp-conduit (shared memory)", "GASNet's conduit for the ranks of one host"),
     ("mpi", "GASNet, mpi-conduit (over MPI)", "GASNet's conduit over the messages of an MPI"),
     ("openmpi", "Open MPI, without GASNet", "Open MPI's own puts and messages, without GASNet"),
