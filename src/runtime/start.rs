@@ -77,8 +77,6 @@ impl GasnetJob {
             rank_variables::set(&boot.placement);
         }
         let local_size = boot.placement.local_size();
-        let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable())
-            .with_naps(interface.has_bypass());
         let start = boot.network_start.and_then(|start| {
             Some((start, interface.start_interface()?, config.pt_am, peers.clone()))
         });
@@ -96,6 +94,8 @@ impl GasnetJob {
         // A rank that returns from this exchange can send to this one.
         let network = conduit.shared_host().map_or(0, |host| host.mapped().1);
         let limits = SegmentLimits::find(&boot, network, bound);
+        let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable())
+            .with_naps(conduit.has_bypass());
         boot.placement = boot.placement.with_supernodes(supernode_size);
         let stats_files = StatsFiles::open(rank, conduit.config().credit_stats);
         let job: &'static GasnetJob = Box::leak(Box::new(GasnetJob {

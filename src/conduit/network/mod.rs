@@ -175,18 +175,6 @@ impl OpenInterface {
         }
     }
 
-    /// Whether puts and gets of peers complete here while this process does not call the network,
-    /// as far as that is known. All processes have opened their interfaces.
-    pub fn has_bypass(&self) -> bool {
-        match self {
-            // Waiters sleep on its doorbell, which frames ring too.
-            #[cfg(feature = "emulation")]
-            OpenInterface::Emulation(_) => true,
-            #[cfg(feature = "libportals")]
-            OpenInterface::Libportals(p) => p.has_bypass(),
-        }
-    }
-
     /// Our address.
     pub fn id(&self) -> PortalsId {
         match self {
@@ -371,6 +359,11 @@ impl JobConduit {
     /// [`Conduit::shared_host`]
     pub fn shared_host(&self) -> Option<&dyn SharedHost> {
         over!(self, c => c.shared_host())
+    }
+
+    /// [`Conduit::has_bypass`]
+    pub fn has_bypass(&self) -> bool {
+        over!(self, c => c.has_bypass())
     }
 
     /// [`Conduit::check_lost`]

@@ -330,6 +330,12 @@ pub trait Portals: Send + Sync + 'static {
     fn posts_further_kinds(&self) -> bool {
         true
     }
+    /// Whether puts and gets of peers complete here while this process does not call the network,
+    /// as far as that is known; or a doorbell wakes it for them. All processes have opened their
+    /// interfaces.
+    fn has_bypass(&self) -> bool {
+        true
+    }
     /// Largest message in bytes.
     fn max_transfer(&self) -> usize {
         usize::MAX

@@ -120,13 +120,6 @@ impl Binding {
         i64::from(properties) & property != 0
     }
 
-    /// Whether puts and gets of peers complete here without a call of this process, as the user or
-    /// the library says. All processes have opened their interfaces.
-    pub fn has_bypass(&self) -> bool {
-        let says = || self.has_property(sys::GASNETI_PTL_APPLICATION_BYPASS);
-        env::PORTAL_BYPASS.get().unwrap_or_else(says)
-    }
-
     /// The right to call the library.
     #[inline]
     fn enter(&self) -> Option<CallGuard<'_>> {
@@ -404,6 +397,11 @@ impl Portals for Binding {
     #[inline]
     fn echoes_match_bits(&self) -> bool {
         self.echoes_match_bits
+    }
+
+    fn has_bypass(&self) -> bool {
+        let says = || self.has_property(sys::GASNETI_PTL_APPLICATION_BYPASS);
+        env::PORTAL_BYPASS.get().unwrap_or_else(says)
     }
 
     fn max_transfer(&self) -> usize {
