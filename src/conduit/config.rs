@@ -94,6 +94,9 @@ impl Config {
         let bounce = env::PORTAL_PUTGET_BOUNCE_LIMIT.get();
         // Its only value is its default.
         env::PORTAL_ACCEL.get();
+        // Networks that have a use for them read them; all networks refuse wrong values.
+        env::PORTAL_THREADSAFE.get();
+        env::PORTAL_BYPASS.get();
         let mut config = Config {
             nodes,
             threads,
