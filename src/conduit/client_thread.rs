@@ -57,6 +57,11 @@ impl ClientThread {
         sync::take(par, &self.local, 1)
     }
 
+    /// How many of those that [`ClientThread::expect_local`] has counted have not left.
+    pub(super) fn leaving(&self) -> u32 {
+        self.local.load(Ordering::Relaxed)
+    }
+
     /// Whether all that [`ClientThread::expect_local`] has counted has left.
     #[inline]
     pub(super) fn all_left(&self) -> bool {

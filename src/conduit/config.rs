@@ -253,8 +253,9 @@ impl Config {
             true => self.total_credits() + buffers,
             false => 500 + buffers * (self.wish().credits_per_buffer() + 1),
         };
-        // A CREDIT_REVOKE and a CREDIT_RETURN of each process, two messages of its upper layer.
-        [safe as usize, am as usize, 4 * self.nodes as usize + 10]
+        // Of each process: a CREDIT_REVOKE, a CREDIT_RETURN, a HANDLED_QUERY, a HANDLED_ANSWER, two
+        // messages of its upper layer.
+        [safe as usize, am as usize, 6 * self.nodes as usize + 10]
     }
 
     /// Bytes that [`super::Conduit::open`] takes from
@@ -347,6 +348,6 @@ pub(super) mod tests {
         let mut c = tiny(2, 1);
         (c.msg_limit, c.rpl_chunks, c.sb_chunks) = (250, 256, 2048);
         assert_eq!(c.event_counts()[0], 4852);
-        assert_eq!(c.event_counts()[2], 18);
+        assert_eq!(c.event_counts()[2], 22);
     }
 }

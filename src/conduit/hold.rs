@@ -38,6 +38,16 @@ impl Hold {
         Hold(HELD | 5 << KIND_SHIFT | op & NAME)
     }
 
+    /// The hold that this word of a list says; `None` for a link.
+    pub(super) fn of_word(word: u32) -> Option<Hold> {
+        (word & HELD != 0 && word != u32::MAX).then_some(Hold(word))
+    }
+
+    /// Whether an event ends it that is not the reply to a request.
+    pub(super) fn is_of_transfer(self) -> bool {
+        self != Hold::HERE && self != Hold::REQUEST
+    }
+
     /// The word.
     #[inline(always)]
     pub(super) const fn word(self) -> u32 {
@@ -58,6 +68,9 @@ mod tests {
             assert!(all[i + 1..].iter().all(|b| a != b) && a.word() >= HELD);
         }
         assert_ne!(Hold::get(u32::MAX).word(), u32::MAX);
+        assert_eq!([7, u32::MAX].map(Hold::of_word), [None, None]);
+        assert!(all.iter().all(|&hold| Hold::of_word(hold.word()) == Some(hold)));
+        assert_eq!(all.map(Hold::is_of_transfer), [false, true, true, false, true, true]);
         assert_ne!(Hold::put(op), Hold::put(8));
     }
 }

@@ -119,6 +119,11 @@ impl ImplicitReplies {
         }
     }
 
+    /// Whether no reply to this rank is in the batch; false also while the batch leaves.
+    pub(super) fn keeps_none_for(&self, rank: JobRank) -> bool {
+        self.kept.try_lock().is_some_and(|kept| kept.count == 0 || kept.to != rank)
+    }
+
     /// Whether the batch has any reply.
     #[inline(always)]
     pub(super) fn keeps_any(&self) -> bool {

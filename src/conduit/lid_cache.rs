@@ -81,9 +81,10 @@ impl<H, D> LidCache<H, D> {
         }
     }
 
-    /// The sender of a header that waits for its data.
-    pub(super) fn waiting_header(&self) -> Option<JobRank> {
-        let is_header = |e: &&LidEntry<H, D>| matches!(e.half, LongHalf::Header(_));
+    /// The sender of a header that waits for its data, one of those that `of` selects.
+    pub(super) fn waiting_header(&self, of: impl Fn(JobRank) -> bool) -> Option<JobRank> {
+        let is_header =
+            |e: &&LidEntry<H, D>| matches!(e.half, LongHalf::Header(_)) && of(e.source);
         self.buckets.iter().find_map(|b| b.lock().iter().find(is_header).map(|e| e.source))
     }
 }
@@ -109,9 +110,10 @@ mod tests {
         assert_eq!(cache.header(JobRank(2), 2048, || 'b'), Some(3));
         assert_eq!(cache.header(JobRank(1), 4096, || 'c'), Some(4));
         assert_eq!(cache.header(JobRank(1), 2048, || 'd'), None);
-        assert_eq!(cache.waiting_header(), Some(JobRank(1)));
+        assert_eq!(cache.waiting_header(|_| true), Some(JobRank(1)));
+        assert_eq!(cache.waiting_header(|rank| rank != JobRank(1)), None);
         assert_eq!(cache.data(JobRank(1), 2048, 6), Some('d'));
         assert_eq!(cache.data(JobRank(2), 2049, 7), None);
-        assert_eq!(cache.waiting_header(), None);
+        assert_eq!(cache.waiting_header(|_| true), None);
     }
 }

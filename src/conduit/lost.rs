@@ -1,51 +1,325 @@
-//! Messages that are proved lost: an event was overwritten with values that are valid, but belong
-//! to another message.
+//! Messages that are proved lost: their event was overwritten with values that are valid but
+//! belong to another message, or was never posted.
 //!
-//! Called by a thread that has waited for long, on networks with `SharedHost`. Invariant: what is
-//! looked at here has no transient states while the only thread of a process waits, so the check
-//! runs in SEQ alone.
+//! Called by a thread that has waited for long, on networks with `SharedHost`, and by
+//! `system_messages`. Invariant: slowness proves nothing, whichever thread or process is slow or
+//! stopped, and wherever. `docs/internals/shared-words.md` says why.
+//!
+//! ```text
+//!   look ── what is under way ── look: the same? ──no──> from the start
+//!             │                    │ yes, for a second, and all threads have sent theirs
+//!             │                    ├──> what no event can return any more: lost
+//!             │                    └──> requests: HANDLED_QUERY ──> the target: none is here
+//!             │                                                       │ HANDLED_ANSWER
+//!             └──────────────────── look: still the same ─────────────┴──> lost
+//! ```
 
+use super::Conduit;
 use super::hold::Hold;
-use super::portals::Portals;
-use super::state::Conduit;
+use super::message::SystemMessage;
+use super::portals::{Direct, Portals};
+use super::system_messages::HANDLED_QUERY;
 use crate::rank::JobRank;
 use crate::report;
+use alloc::vec::Vec;
+use core::fmt;
+use core::sync::atomic::Ordering;
+use sys::clock;
 
-/// What the state of a waiting rank proves.
+/// For so long what is under way must have stayed the same before anything is concluded.
+const UNCHANGED_NS: u64 = 1_000_000_000;
+
+/// How far the call has come in which a thread waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum WaitStage {
+    /// The thread has taken resources for a message that has not left.
+    Sending,
+    /// All messages that it has taken resources for have left.
+    Sent,
+    /// The same, and it has initiated all of each operation that it has begun.
+    Idle,
+}
+
+impl WaitStage {
+    /// The stage with this number.
+    pub fn of(number: u8) -> WaitStage {
+        match number {
+            1 => WaitStage::Sent,
+            2 => WaitStage::Idle,
+            _ => WaitStage::Sending,
+        }
+    }
+}
+
+/// What the layers above know of this process.
+pub trait WaitingProcess {
+    /// The earliest stage in which any thread of the process was at some moment after this time, of
+    /// the monotonic clock in nanoseconds; `None` if a thread was in no wait since.
+    fn stage_since(&self, since_ns: u64) -> Option<WaitStage>;
+    /// Operations that are incomplete; 0 if some may complete without an event.
+    fn incomplete(&self) -> u64;
+}
+
+/// What a look finds under way. What is the same at two looks was not touched between them: no
+/// event was taken, and each list has changed with whatever was begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct UnderWay {
+    /// Events taken from SAFE_EQ and AM_EQ, both of which are empty.
+    taken: [u64; 2],
+    /// The state of the lists of ReqSB, RplSB and TMPMD.
+    lists: [u64; 3],
+    /// Send tickets out, except those of the reply kit.
+    tickets: u32,
+    /// Puts and Longs whose departure threads wait for.
+    leaving: u32,
+    /// Chunks and temporary descriptors that events of transfers return.
+    transfers: usize,
+    /// Chunks that replies return.
+    requests: usize,
+    /// Chunks that are held for another reason.
+    kept: usize,
+    /// Targets of unanswered requests, and the credits in use for them; `None` without flow
+    /// control.
+    credits: Option<Vec<(JobRank, u16)>>,
+    /// The source of a Long whose header waits for its data.
+    header: Option<JobRank>,
+    /// [`WaitingProcess::incomplete`]
+    operations: u64,
+    /// Whether messages were framed: then transfers also end by frames of their targets.
+    framed: bool,
+}
+
+/// What is proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LostMessage {
     /// The header of a Long of this rank waits for its data. The sender sends the data first, and
     /// networks with [`SharedHost`](super::portals::SharedHost) deliver in order.
     LongData(JobRank),
     /// A chunk waits for the reply to its request, but all credits have been returned. Both are
-    /// returned by the reply.
-    Reply,
+    /// returned by the reply, the credits not before the chunk.
+    Chunk,
+    /// So many credits of this rank are in use, but no chunk waits for a reply.
+    Credits(JobRank, u16),
+    /// Puts, gets or data of Longs have not ended, but their events, which this process posts
+    /// itself when it sends them, have been taken.
+    Transfer,
+    /// Operations are incomplete, but nothing is under way that could complete them.
+    Operation,
+    /// So many credits are in use for requests to this rank, which has handled all requests of
+    /// this process and sent the replies.
+    Request(JobRank, u16),
+}
+
+/// The question to a rank whether it has handled all requests of this one.
+#[derive(Clone, Copy, Debug)]
+struct HandledQuestion {
+    rank: JobRank,
+    number: u32,
+    /// `None`: there is no answer yet.
+    answer: Option<bool>,
+}
+
+/// What is kept from one look to the next.
+#[derive(Debug, Default)]
+pub(super) struct LossSearch {
+    under_way: Option<UnderWay>,
+    /// Since when it is known to be the same.
+    since_ns: u64,
+    /// Changes with `under_way`; the questions carry it.
+    number: u32,
+    /// At most one for each rank.
+    questions: Vec<HandledQuestion>,
 }
 
 impl<P: Portals> Conduit<P> {
     /// Ends the job if a message is proved lost.
-    pub fn check_lost(&self) {
-        match self.lost_message() {
-            None => {}
-            Some(LostMessage::LongData(rank)) => report::damaged(format_args!(
-                "the data of a Long active message of rank {rank} was lost: its header has arrived"
-            )),
-            Some(LostMessage::Reply) => report::damaged(format_args!(
-                "the reply to an active message was lost: all credits have been returned, but its \
-                 chunk has not"
-            )),
+    #[cold]
+    pub fn check_lost(&self, process: &dyn WaitingProcess) {
+        // Another thread looks.
+        let Some(mut search) = self.lost.try_lock() else { return };
+        let under_way = self.under_way(process);
+        // The time after the look: what threads do later can only add to what it has found.
+        let now_ns = clock::now_ns();
+        let ask = |rank, number| self.ask_handled(rank, number);
+        if let Some(lost) = search.look(under_way, now_ns, process, ask) {
+            let age = (now_ns - search.since_ns) as f64 / 1e9;
+            report::damaged(format_args!("{lost}; nothing has changed for {age:.1} s"));
         }
     }
 
-    pub(super) fn lost_message(&self) -> Option<LostMessage> {
-        if self.config.par() {
+    /// Asks a rank whether it has handled all requests of this one.
+    pub(super) fn ask_handled(&self, rank: JobRank, number: u32) {
+        self.send_own(rank, SystemMessage { id: HANDLED_QUERY, args: [number, 0] });
+    }
+
+    /// What is under way; `None` if more may be than can be seen.
+    pub(super) fn under_way(&self, process: &dyn WaitingProcess) -> Option<UnderWay> {
+        let direct = self.portals.direct_to_self()?;
+        let (_safe, am) = (self.safe.taker.try_lock()?, self.am.taker.try_lock()?);
+        let taken = [direct.eq_drained(&self.safe.eq)?, direct.eq_drained(&self.am.eq)?];
+        if !am.waiting.is_empty() || self.any_in_handler() {
             return None;
         }
-        let header = self.request_lids.waiting_header();
-        if let Some(rank) = header.or_else(|| self.reply_lids.waiting_header()) {
+        let held = |what: fn(Hold) -> bool| self.reqsb.list().holds().filter(|&h| what(h)).count();
+        let requests = held(|hold| hold == Hold::REQUEST);
+        let transfers = held(Hold::is_of_transfer);
+        let leaves = self.rplsb.list().holds().filter(|&hold| hold.is_of_transfer()).count();
+        let any = |_| true;
+        let header = self.request_lids.waiting_header(any);
+        Some(UnderWay {
+            taken,
+            lists: [self.reqsb.list(), self.rplsb.list(), self.tmpmd.list()].map(|l| l.changes()),
+            tickets: self.tickets.taken().saturating_sub(am.kit.tickets),
+            leaving: self.threads.iter().map(|thread| thread.leaving()).sum(),
+            transfers: transfers + leaves + self.tmpmd.bound(),
+            requests,
+            kept: held(|hold| hold == Hold::HERE),
+            credits: self.credits.in_use(),
+            header: header.or_else(|| self.reply_lids.waiting_header(any)),
+            operations: process.incomplete(),
+            framed: self.portals.counters().framed != 0,
+        })
+    }
+
+    /// Whether each request of this rank that was sent before this call has been handled, and its
+    /// reply sent. False if that cannot be told now.
+    #[cold]
+    pub(super) fn has_handled(&self, rank: JobRank) -> bool {
+        let Some(taker) = self.am.taker.try_lock() else { return false };
+        let drained = self.portals.direct_to_self().and_then(|d| d.eq_drained(&self.am.eq));
+        // In this order: a request is in the queue, with the taker, in a handler, in the batch.
+        // The data of a Long without its header is none.
+        drained.is_some()
+            && self.portals.counters().framed == 0
+            && taker.waiting.iter().all(|request| request.am.source != rank)
+            && self.request_lids.waiting_header(|source| source == rank).is_none()
+            && !self.any_in_handler()
+            && self.implicit.keeps_none_for(rank)
+    }
+
+    fn any_in_handler(&self) -> bool {
+        // Acquire pairs with the Release in `run_request`.
+        self.threads.iter().any(|thread| thread.in_handler.load(Ordering::Acquire))
+    }
+}
+
+impl UnderWay {
+    /// What is lost for certain, if this has been the same for long. All threads were in a wait
+    /// meanwhile, in this stage at least.
+    fn lost(&self, stage: WaitStage) -> Option<LostMessage> {
+        if let Some(rank) = self.header {
             return Some(LostMessage::LongData(rank));
         }
-        let lost = self.credits.in_use() == Some(0) && self.reqsb.holds(Hold::REQUEST);
-        lost.then_some(LostMessage::Reply)
+        match self.credits.as_deref() {
+            Some([]) if self.requests != 0 => return Some(LostMessage::Chunk),
+            Some(&[(rank, credits), ..]) if self.requests == 0 && stage >= WaitStage::Sent => {
+                return Some(LostMessage::Credits(rank, credits));
+            }
+            _ => {}
+        }
+        // A thread that waits has no ticket in its hands.
+        let out = self.tickets != 0 || self.leaving != 0;
+        if !self.framed && (out || self.transfers != 0 && stage >= WaitStage::Sent) {
+            return Some(LostMessage::Transfer);
+        }
+        let busy = out || self.transfers + self.requests + self.kept != 0;
+        (self.operations != 0 && !busy && stage == WaitStage::Idle)
+            .then_some(LostMessage::Operation)
+    }
+}
+
+impl LossSearch {
+    /// One look: what is proved. `ask` sends a question.
+    pub(super) fn look(
+        &mut self,
+        now: Option<UnderWay>,
+        now_ns: u64,
+        process: &dyn WaitingProcess,
+        ask: impl Fn(JobRank, u32),
+    ) -> Option<LostMessage> {
+        if now.is_none() || now != self.under_way {
+            self.under_way = now;
+            self.since_ns = now_ns;
+            self.number = self.number.wrapping_add(1);
+            return None;
+        }
+        let under_way = self.under_way.as_ref()?;
+        if now_ns.saturating_sub(self.since_ns) < UNCHANGED_NS {
+            return None;
+        }
+        let stage = process.stage_since(self.since_ns)?;
+        let lost = under_way.lost(stage);
+        if lost.is_some() || stage < WaitStage::Sent || under_way.framed {
+            return lost;
+        }
+        let waits = under_way.credits.as_deref().unwrap_or_default();
+        let number = self.number;
+        waits.iter().find_map(|&(rank, credits)| {
+            let question = match self.questions.iter_mut().find(|q| q.rank == rank) {
+                Some(question) => question,
+                None => {
+                    let first = HandledQuestion { rank, number, answer: Some(false) };
+                    self.questions.push(first);
+                    self.questions.last_mut()?
+                }
+            };
+            match question.answer {
+                // One unanswered question of a rank, also where it is an old one.
+                None => None,
+                Some(true) if question.number == number => {
+                    Some(LostMessage::Request(rank, credits))
+                }
+                Some(_) => {
+                    *question = HandledQuestion { rank, number, answer: None };
+                    ask(rank, number);
+                    None
+                }
+            }
+        })
+    }
+
+    /// A rank has answered.
+    pub(super) fn answered(&mut self, rank: JobRank, number: u32, all_handled: bool) {
+        if let Some(question) = self.questions.iter_mut().find(|q| q.rank == rank)
+            && question.number == number
+        {
+            question.answer = Some(all_handled);
+        }
+    }
+}
+
+impl fmt::Display for LostMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LostMessage::LongData(rank) => write!(
+                f,
+                "the data of a Long active message of rank {rank} was lost: its header has arrived"
+            ),
+            LostMessage::Chunk => write!(
+                f,
+                "the reply to an active message was lost: all credits have been returned, but its \
+                 chunk has not"
+            ),
+            LostMessage::Credits(rank, credits) => write!(
+                f,
+                "{credits} credits of rank {rank} were lost: no active message is unanswered"
+            ),
+            LostMessage::Transfer => write!(
+                f,
+                "the completion of a put, a get or the data of an active message was lost: all \
+                 events have been taken"
+            ),
+            LostMessage::Operation => write!(
+                f,
+                "the completion of an operation was lost: no message is under way, but it is \
+                 incomplete"
+            ),
+            LostMessage::Request(rank, credits) => write!(
+                f,
+                "an active message to rank {rank} or its reply was lost: that rank has handled \
+                 all that it has received, but {credits} of its credits are in use"
+            ),
+        }
     }
 }

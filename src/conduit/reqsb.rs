@@ -87,9 +87,9 @@ impl<P: Portals> ReqSb<P> {
         self.free.is_held(number)
     }
 
-    /// Whether a chunk is held for this.
-    pub(super) fn holds(&self, hold: Hold) -> bool {
-        self.free.holds(hold)
+    /// The list of chunks.
+    pub(super) fn list(&self) -> &FreeList {
+        &self.free
     }
 
     #[cfg(test)]

@@ -116,9 +116,7 @@ impl<P: Portals> Conduit<P> {
                 if am.numargs != 0 {
                     malformed(e.match_bits, e.hdr_data);
                 }
-                let kit = self.take_kit(&mut taker);
-                drop(taker);
-                self.run_request(up, am, Body::of(&mut []), None, kit, None);
+                self.run_request(up, taker, am, Body::of(&mut []), None, None);
             }
             Descriptor::ReqRb(buffer) => {
                 let (am, body, start) = self.request_in_buffer(buffer, &e);
@@ -128,9 +126,7 @@ impl<P: Portals> Conduit<P> {
                     self.arrived_in_part(up, taker, buffer, &{ e }, start);
                     return true;
                 }
-                let kit = self.take_kit(&mut taker);
-                drop(taker);
-                self.run_request(up, am, body, None, kit, Some(buffer));
+                self.run_request(up, taker, am, body, None, Some(buffer));
             }
             _ => {
                 cold_path();
@@ -145,16 +141,14 @@ impl<P: Portals> Conduit<P> {
     fn inline_request<U: Upcall>(
         &self,
         up: U,
-        mut taker: ParGuard<'_, AmConsumer>,
+        taker: ParGuard<'_, AmConsumer>,
         bits: u64,
         data: u64,
         inline: &mut InlineBody,
     ) {
         let body = Body::of(inline);
         let am = self.request_outside_buffers(bits, data, body);
-        let kit = self.take_kit(&mut taker);
-        drop(taker);
-        self.run_request(up, am, body, None, kit, None);
+        self.run_request(up, taker, am, body, None, None);
     }
 
     /// Handles an event of AM_EQ that the fast path does not handle; `None`: the next one. False
@@ -205,22 +199,15 @@ impl<P: Portals> Conduit<P> {
 
     /// Runs a request, wherever its body is, with the kit of the taker.
     #[inline(never)]
-    fn run_any<U: Upcall>(
-        &self,
-        up: U,
-        mut taker: ParGuard<'_, AmConsumer>,
-        request: ArrivedRequest,
-    ) {
-        let kit = self.take_kit(&mut taker);
-        drop(taker);
+    fn run_any<U: Upcall>(&self, up: U, taker: ParGuard<'_, AmConsumer>, request: ArrivedRequest) {
         let ArrivedRequest { am, mut body, data } = request;
         match &mut body {
             RequestBody::Buffer(buffer, offset, len) => {
                 let body = self.body_in_buffer(&am, *buffer, *offset, *len);
-                self.run_request(up, am, body, data, kit, Some(*buffer));
+                self.run_request(up, taker, am, body, data, Some(*buffer));
             }
             RequestBody::Copy(words) => {
-                self.run_request(up, am, Body::of(words), data, kit, None);
+                self.run_request(up, taker, am, Body::of(words), data, None);
             }
         }
     }
@@ -345,18 +332,24 @@ impl<P: Portals> Conduit<P> {
         self.waiting.store(taker.waiting.len() as u32, Ordering::Relaxed);
     }
 
-    /// Runs the handler of a request, releases the buffer that it is in, and sends the reply that
-    /// the handler did not send.
+    /// Runs the handler of a request with the kit of the taker, releases the buffer that it is in,
+    /// and sends the reply that the handler did not send.
     #[inline(always)]
     fn run_request<U: Upcall>(
         &self,
         up: U,
+        mut taker: ParGuard<'_, AmConsumer>,
         am: AmHeader,
         body: Body<'_>,
         data: Option<Dst<'static>>,
-        kit: ReplyKit,
         buffer: Option<u32>,
     ) {
+        let thread = self.thread(up);
+        // Before the lock is free: a request that has been taken and not answered is in a handler
+        // for the thread that has the lock next (`lost`).
+        thread.in_handler.store(true, Ordering::Relaxed);
+        let kit = self.take_kit(&mut taker);
+        drop(taker);
         let mut token = ReplyToken {
             source: am.source,
             chunk: am.chunk,
@@ -364,8 +357,6 @@ impl<P: Portals> Conduit<P> {
             replied: false,
             kit,
         };
-        let thread = self.thread(up);
-        thread.in_handler.store(true, Ordering::Relaxed);
         let mut wrong = [0; MAX_ARGS];
         let data = if am.form == AmForm::Outbox {
             cold_path();
@@ -383,7 +374,8 @@ impl<P: Portals> Conduit<P> {
         if !(token.replied || am.may_wait && self.keep_reply(&mut token)) {
             self.reply(up, &mut token, &Outgoing::short(0, &[]));
         }
-        thread.in_handler.store(false, Ordering::Relaxed);
+        // Release pairs with the Acquire of `lost`: the reply has left.
+        thread.in_handler.store(false, Ordering::Release);
         self.put_back(&token.kit);
         self.run_deferred(up, thread);
     }

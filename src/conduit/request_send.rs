@@ -132,7 +132,8 @@ impl<P: Portals> Conduit<P> {
         let apart = SendPlan::new(AmForm::Unpacked, args_bytes(m.args.len()), 0);
         let fewer = credits_for(apart);
         let splits = plan.form == AmForm::Packed && m.payload.len() != 0 && fewer < credits;
-        let need = ResourceNeed { what: &"a request for credits", peer: Some(rank) };
+        let what = &"a request for credits";
+        let need = ResourceNeed { what, peer: Some(rank), all_sent: true };
         let (taken, split) = self.wait_full(up, need, || {
             let whole = self.credits.take(rank, credits).map(|taken| (taken, false));
             whole.or_else(|| {

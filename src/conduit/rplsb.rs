@@ -56,6 +56,11 @@ impl<P: Portals> RplSb<P> {
         left.map(|chunk| self.free.give(chunk)).is_some()
     }
 
+    /// The list of chunks.
+    pub(super) fn list(&self) -> &FreeList {
+        &self.free
+    }
+
     #[cfg(test)]
     pub(super) fn left(&self) -> u32 {
         self.free.left()

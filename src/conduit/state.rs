@@ -9,6 +9,7 @@ use super::config::Config;
 use super::credits::Credits;
 use super::implicit::ImplicitReplies;
 use super::lid_cache::LidCache;
+use super::lost::LossSearch;
 use super::outbox::Outbox;
 use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
 use super::queue::EventQueue;
@@ -16,6 +17,7 @@ use super::rar::Rar;
 use super::reqrb::ReqRb;
 use super::reqsb::ReqSb;
 use super::rplsb::RplSb;
+use super::sync::ParLock;
 use super::system::Sys;
 use super::tickets::Tickets;
 use super::tmpmd::TmpMd;
@@ -78,6 +80,7 @@ pub struct Conduit<P: Portals> {
     pub(super) request_lids: LidCache<ArrivedRequest, Dst<'static>>,
     pub(super) reply_lids: LidCache<ArrivedReply, Dst<'static>>,
     pub(super) implicit: ImplicitReplies,
+    pub(super) lost: ParLock<LossSearch>,
     pub(super) rar: OnceBox<Rar<P>>,
     pub(super) stats: StatCounters,
 }
@@ -125,6 +128,7 @@ impl<P: Portals> Conduit<P> {
             request_lids: LidCache::new(par),
             reply_lids: LidCache::new(par),
             implicit: ImplicitReplies::new(&config),
+            lost: ParLock::new(par, LossSearch::default()),
             rar: OnceBox::new(),
             stats: StatCounters::default(),
             waiting: AtomicU32::new(0),

@@ -230,15 +230,21 @@ impl FreeList {
         (word.load(Ordering::Relaxed) == hold.word()).then_some(index as u32)
     }
 
-    /// Whether a number is held for this.
-    pub(super) fn holds(&self, hold: Hold) -> bool {
-        self.next.iter().any(|word| word.load(Ordering::Relaxed) == hold.word())
+    /// What the numbers that are not free are held for.
+    pub(super) fn holds(&self) -> impl Iterator<Item = Hold> {
+        self.next.iter().filter_map(|word| Hold::of_word(word.load(Ordering::Relaxed)))
+    }
+
+    /// A number that each change of the list changes, except that with one thread it is the same
+    /// again once the numbers that were taken have been given back.
+    pub(super) fn changes(&self) -> u64 {
+        self.head.load(Ordering::Relaxed)
     }
 
     /// Whether this is a number that is not free.
     pub(super) fn is_held(&self, number: Peer<usize>) -> bool {
         let word = number.below(self.next.len()).map(|i| self.next[i].load(Ordering::Relaxed));
-        word.is_some_and(|word| word != NONE && word & Hold::HERE.word() != 0)
+        word.and_then(Hold::of_word).is_some()
     }
 
     #[inline]

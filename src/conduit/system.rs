@@ -1,7 +1,7 @@
 //! SYS: the descriptor and the queue of messages between the libraries of two ranks. They
 //! carry no payload; all their words are in the match bits and the immediate data.
 //!
-//! Used by `system_messages`. Invariant: the queue has space for four messages of each peer.
+//! Used by `system_messages`. Invariant: the queue has space for six messages of each peer.
 
 use super::match_bits::{self, IGNORE, TargetMd};
 use super::message::SystemMessage;

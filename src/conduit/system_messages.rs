@@ -10,6 +10,8 @@
 //! |---|---|---|
 //! | CREDIT_REVOKE | epoch has ended | CREDIT_RETURN |
 //! | CREDIT_RETURN | credits, epoch has ended | |
+//! | HANDLED_QUERY | number | HANDLED_ANSWER |
+//! | HANDLED_ANSWER | the number, all requests of the target were handled | |
 
 use super::credits::policy::CreditReturn;
 use super::match_bits;
@@ -21,6 +23,10 @@ use crate::rank::JobRank;
 const CREDIT_REVOKE: u8 = 0x80;
 /// Its answer.
 const CREDIT_RETURN: u8 = 0x81;
+/// Asks whether all requests of the sender have been handled.
+pub(super) const HANDLED_QUERY: u8 = 0x82;
+/// Its answer.
+const HANDLED_ANSWER: u8 = 0x83;
 
 impl<P: Portals> Conduit<P> {
     /// Sends a system message; arrives at [`Upcall::system`]. At most two to a rank may be under
@@ -87,6 +93,11 @@ impl<P: Portals> Conduit<P> {
                 let back = CreditReturn { credits: m.args[0] as u16, epoch: m.args[1] != 0 };
                 self.credits.return_arrived(source, back);
             }
+            HANDLED_QUERY => {
+                let args = [m.args[0], self.has_handled(source).into()];
+                self.send_own(source, SystemMessage { id: HANDLED_ANSWER, args });
+            }
+            HANDLED_ANSWER => self.lost.lock().answered(source, m.args[0], m.args[1] != 0),
             id if id < 0x80 => up.system(source, m),
             _ => {}
         }
@@ -100,7 +111,8 @@ impl<P: Portals> Conduit<P> {
         });
     }
 
-    fn send_own(&self, rank: JobRank, m: SystemMessage) {
+    /// Sends a message of the conduit itself.
+    pub(super) fn send_own(&self, rank: JobRank, m: SystemMessage) {
         self.sys.send(&self.portals, self.me, self.peers[rank.index()], m);
     }
 }

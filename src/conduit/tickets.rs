@@ -33,6 +33,11 @@ impl Tickets {
         self.free.load(core::sync::atomic::Ordering::Acquire)
     }
 
+    /// How many are taken.
+    pub(super) fn taken(&self) -> u32 {
+        self.count.saturating_sub(self.free.load(Ordering::Relaxed))
+    }
+
     #[inline]
     pub(super) fn give(&self, n: u32) {
         sync::give(self.par, &self.free, n);

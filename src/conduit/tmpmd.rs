@@ -55,6 +55,17 @@ impl<P: Portals> TmpMd<P> {
         self.free.take(Hold::HERE)
     }
 
+    /// The list of slots.
+    pub(super) fn list(&self) -> &FreeList {
+        &self.free
+    }
+
+    /// How many descriptors are bound.
+    pub(super) fn bound(&self) -> usize {
+        let held = |slot: &&TmpMdSlot<P::Md>| slot.holders.load(Ordering::Relaxed) != 0;
+        self.slots.iter().filter(held).count()
+    }
+
     #[cfg(test)]
     pub(super) fn left(&self) -> u32 {
         self.free.left()

@@ -14,12 +14,15 @@ pub struct ResourceNeed {
     pub what: &'static &'static str,
     /// The rank that must give it back, if it is one.
     pub peer: Option<JobRank>,
+    /// Whether the caller has none of what it needs to send before this: all that it has taken
+    /// so far belongs to messages that have left.
+    pub all_sent: bool,
 }
 
 impl ResourceNeed {
-    /// Not of one rank.
+    /// Not of one rank, and by a caller that has taken something.
     pub(crate) const fn of(what: &'static &'static str) -> ResourceNeed {
-        ResourceNeed { what, peer: None }
+        ResourceNeed { what, peer: None, all_sent: false }
     }
 }
 

@@ -63,8 +63,7 @@ impl<P: Portals> Conduit<P> {
     /// Waits until all that `ClientThread::expect_local` has counted has left.
     pub(super) fn wait_local<U: Upcall>(&self, up: U) {
         let thread = self.thread(up);
-        self.wait_safe(up, ResourceNeed::of(&"the departure of data"), || {
-            thread.all_left().then_some(())
-        });
+        let need = ResourceNeed { all_sent: true, ..ResourceNeed::of(&"the departure of data") };
+        self.wait_safe(up, need, || thread.all_left().then_some(()));
     }
 }

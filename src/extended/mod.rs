@@ -77,6 +77,10 @@ impl Subsystem<Ctx> for Extended {
         self.coll.check_words();
     }
 
+    fn completes_operations(&self) -> bool {
+        self.coll.is_active()
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

@@ -4,8 +4,9 @@
 //! signal handler through `status`. Invariant: a waiting thread renews its note on each cold
 //! round. A note older than 0.5 s is stale and ignored, so ending a wait costs nothing.
 
+use crate::conduit::WaitStage;
 use crate::rank::JobRank;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use sys::clock;
 use sys::static_ref::StaticRef;
 
@@ -24,6 +25,9 @@ pub struct Activity {
     what: StaticRef<&'static str>,
     peer: AtomicU32,
     since: AtomicU64,
+    /// A [`WaitStage`].
+    stage: AtomicU8,
+    /// Stored last (Release): what is read after a time (Acquire) is of that note or a later one.
     seen: AtomicU64,
 }
 
@@ -33,6 +37,7 @@ impl Default for Activity {
             what: StaticRef::none(),
             peer: AtomicU32::new(NO_PEER),
             since: AtomicU64::new(0),
+            stage: AtomicU8::new(WaitStage::Sending as u8),
             seen: AtomicU64::new(0),
         }
     }
@@ -46,15 +51,23 @@ impl Activity {
         first: bool,
         what: WaitReason,
         peer: Option<JobRank>,
+        stage: WaitStage,
     ) -> (u64, u64) {
         let now = clock::now_ns();
         if first || !self.what.get().is_some_and(|last| core::ptr::eq(last, what)) {
             self.since.store(now, Ordering::Relaxed);
         }
-        self.seen.store(now, Ordering::Relaxed);
         self.peer.store(peer.map_or(NO_PEER, |rank| rank.0), Ordering::Relaxed);
         self.what.set(Some(what));
+        self.stage.store(stage as u8, Ordering::Relaxed);
+        self.seen.store(now, Ordering::Release);
         (now, self.since.load(Ordering::Relaxed))
+    }
+
+    /// The stage of a wait that it was in at some moment after this time; `None` if it was in none.
+    pub(super) fn stage_since(&self, since_ns: u64) -> Option<WaitStage> {
+        let waited = self.seen.load(Ordering::Acquire) > since_ns;
+        waited.then(|| WaitStage::of(self.stage.load(Ordering::Relaxed)))
     }
 
     /// Whether it has waited in the last `ns` nanoseconds before `now`.
@@ -81,9 +94,12 @@ mod tests {
     fn notes_come_and_go() {
         let activity = Activity::default();
         assert!(activity.now().is_none());
-        let (now, since) = activity.note_wait(true, &"gasnet_barrier_wait", Some(JobRank(3)));
+        let (now, since) =
+            activity.note_wait(true, &"gasnet_barrier_wait", Some(JobRank(3)), WaitStage::Sent);
         assert_eq!(now, since);
         assert!(activity.has_waited(now, FRESH) && !activity.has_waited(now + FRESH, FRESH));
+        assert_eq!(activity.stage_since(now - 1), Some(WaitStage::Sent));
+        assert_eq!(activity.stage_since(now), None);
         let (what, peer, _) = activity.now().unwrap();
         assert_eq!((what, peer), ("gasnet_barrier_wait", Some(JobRank(3))));
         activity.seen.store(clock::now_ns() - FRESH - 1, Ordering::Relaxed);

@@ -8,6 +8,7 @@ use super::handlers::ContextHandler;
 use super::job::Ctx;
 use crate::conduit::{
     AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, SystemMessage, Upcall,
+    WaitStage,
 };
 use crate::rank::JobRank;
 use crate::report;
@@ -229,6 +230,7 @@ impl Upcall for Ctx {
     }
 
     fn pause(self, round: u32, need: ResourceNeed) {
-        self.relax(round, need.what, need.peer);
+        let stage = if need.all_sent { WaitStage::Sent } else { WaitStage::Sending };
+        self.pause_at(round, need.what, need.peer, stage);
     }
 }

@@ -20,6 +20,9 @@ pub trait Subsystem<C>: Send + Sync + Debug {
     /// Called by a thread that has waited for long: ends the job if shared words of the layer were
     /// overwritten.
     fn check_words(&self);
+    /// Whether operations may be incomplete that the layer completes itself, when other threads or
+    /// ranks have called.
+    fn completes_operations(&self) -> bool;
     /// Itself, for [`SubsystemSlot::get`].
     fn as_any(&self) -> &dyn Any;
 }
@@ -60,6 +63,11 @@ impl<C> SubsystemSlot<C> {
         if let Some(upper) = self.upper.get() {
             upper.check_words();
         }
+    }
+
+    /// [`Subsystem::completes_operations`]
+    pub fn completes_operations(&self) -> bool {
+        self.upper.get().is_some_and(|upper| upper.completes_operations())
     }
 
     /// Switches the calls of [`Subsystem::progress`] on, until this function was called with

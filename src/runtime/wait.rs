@@ -20,6 +20,7 @@ use super::activity::WaitReason;
 use super::job::{Ctx, GasnetJob};
 use super::{threads, wait_mode};
 use crate::conduit::portals::SharedHost;
+use crate::conduit::{WaitStage, WaitingProcess};
 use crate::process::exit;
 use crate::rank::{JobRank, LocalRank};
 use crate::{fault, report};
@@ -118,7 +119,7 @@ impl Ctx {
                     self.look_while_busy();
                 }
             } else {
-                self.relax(round, what, None);
+                self.relax(round, what);
                 round = round.saturating_add(1);
             }
         }
@@ -169,19 +170,30 @@ impl Ctx {
         }
     }
 
-    /// One round of a wait, between two polls; `round` counts from 0. `what` and `peer` name
-    /// the wait and the rank that it depends on in a report.
-    pub fn relax(self, round: u32, what: WaitReason, peer: Option<JobRank>) {
+    /// One round of a wait, between two polls; `round` counts from 0. `what` names the wait in a
+    /// report. The caller has begun no operation that it has not initiated.
+    pub fn relax(self, round: u32, what: WaitReason) {
+        self.pause_at(round, what, None, WaitStage::Idle);
+    }
+
+    /// The same for any stage of a call; `peer` is the rank that the wait depends on.
+    pub(super) fn pause_at(
+        self,
+        round: u32,
+        what: WaitReason,
+        peer: Option<JobRank>,
+        stage: WaitStage,
+    ) {
         // Most waits end in the first rounds, each of which takes as long as a pause
         // instruction.
         if round >= self.job.waiting.eager() {
-            self.relax_longer(round, what, peer);
+            self.relax_longer(round, what, peer, stage);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn relax_longer(self, round: u32, what: WaitReason, peer: Option<JobRank>) {
+    fn relax_longer(self, round: u32, what: WaitReason, peer: Option<JobRank>, stage: WaitStage) {
         let waiting = &self.job.waiting;
         let eager = waiting.eager();
         let first = round == eager;
@@ -193,12 +205,12 @@ impl Ctx {
             core::hint::spin_loop();
             if first || round.is_multiple_of(64) {
                 self.job.leave_if_ending();
-                self.slot.activity.note_wait(first, what, peer);
+                self.slot.activity.note_wait(first, what, peer, stage);
             }
             return;
         }
         self.job.leave_if_ending();
-        let (now, since) = self.slot.activity.note_wait(first, what, peer);
+        let (now, since) = self.slot.activity.note_wait(first, what, peer, stage);
         let extension = self.endpoint().conduit.shared_host();
         if round.saturating_sub(plan.spin.max(eager)) < plan.then_yield || !plan.then_sleep {
             sys::thread::yield_now();
@@ -265,7 +277,7 @@ impl GasnetJob {
     #[inline(never)]
     fn look_at_holder(&self, host: &dyn SharedHost) {
         host.check_memory();
-        self.endpoint.conduit.check_lost();
+        self.endpoint.conduit.check_lost(self);
         self.subsystem.check_words();
         let Some(rank) = host.blocked_by().map(LocalRank) else { return };
         let Some(pid) = self.boot.exit.pid_of(rank) else { return };
@@ -285,6 +297,21 @@ impl GasnetJob {
                 }
                 exit::peer_died()
             }
+        }
+    }
+}
+
+impl WaitingProcess for GasnetJob {
+    fn stage_since(&self, since_ns: u64) -> Option<WaitStage> {
+        let live = threads::live(self.slots.count());
+        let stages = live.map(|t| self.slots.of(t).activity.stage_since(since_ns));
+        stages.min().flatten()
+    }
+
+    fn incomplete(&self) -> u64 {
+        match self.subsystem.completes_operations() {
+            true => 0,
+            false => self.ops.outstanding(),
         }
     }
 }

@@ -147,6 +147,15 @@ fn next_slot<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, position:
     }
 }
 
+/// Whether no producer has claimed the position that the consumer is at, and so none behind it.
+pub(crate) fn is_unclaimed<'a>(
+    control_of: impl Fn(u64) -> &'a AtomicU64,
+    size: u64,
+    position: u64,
+) -> bool {
+    next_slot(control_of, size, position) == NextSlot::Free
+}
+
 /// Damage of the slot that the consumer is at, if its position is `next`: that position and the
 /// control. `delivers` says whether a producer may be between its claim and its publication now.
 /// `claimed` says whether it is known that a producer has claimed a position.

@@ -32,6 +32,12 @@ impl NetworkInterface {
         watch.record().look(Ordering::Relaxed).is_none()
     }
 
+    /// The position of the next event, if no process has begun to post it: all events that were
+    /// posted have been taken. Frames count as not posted until [`NetworkInterface::progress`].
+    pub fn eq_drained(&self, watch: &EqWatch) -> Option<u64> {
+        watch.record().unclaimed()
+    }
+
     /// Called by a thread that looks for events: its next message does not continue a burst.
     #[inline(always)]
     pub fn burst_ends(&self) {

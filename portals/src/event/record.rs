@@ -11,7 +11,7 @@ use core::fmt;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::arena::ring::published;
+use crate::arena::ring::{self, published};
 use crate::arena::{EqCell, EventSlot};
 use crate::event::ring::{EventSlots, INLINE};
 use crate::nal::Nal;
@@ -72,6 +72,15 @@ impl EqRecord {
         unsafe {
             EventSlots::new(self.slots.load(Ordering::Relaxed), self.mask.load(Ordering::Relaxed))
         }
+    }
+
+    /// The position of the next event, if no producer has claimed it.
+    pub(crate) fn unclaimed(&self) -> Option<u64> {
+        let (slots, position) = (self.slots(), self.next.load(Ordering::Acquire));
+        let control_of = |position| &slots.at(position).control;
+        let unclaimed = ring::is_unclaimed(control_of, slots.size, position);
+        // The same if no other thread has taken an event meanwhile.
+        (unclaimed && self.next.load(Ordering::Acquire) == position).then_some(position)
     }
 
     /// Sets the position of the first event of a new queue, which has no losses.

@@ -318,7 +318,7 @@ pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
     let c = ctx("GASNET_BLOCKUNTIL");
     c.check_may_wait();
     if let Some(past) = round.checked_sub(1) {
-        c.relax(past, &"GASNET_BLOCKUNTIL", None);
+        c.relax(past, &"GASNET_BLOCKUNTIL");
     }
     // A poll serves a limited number of events: where there were some there may be more.
     if c.poll() { 0 } else { round.saturating_add(1) }

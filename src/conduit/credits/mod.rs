@@ -22,6 +22,7 @@ pub use sizing::{CREDIT_BYTES, MIN_CREDITS};
 
 use crate::rank::JobRank;
 use crate::report;
+use alloc::vec::Vec;
 use policy::{CreditField, CreditLimits, CreditPolicy, CreditReturn, CreditStore};
 use sys::hint::cold_path;
 
@@ -198,12 +199,13 @@ impl Credits {
         }
     }
 
-    /// Credits in use for requests to all processes; `None` without flow control. For a process
-    /// with one thread.
-    pub(super) fn in_use(&self) -> Option<u64> {
+    /// The processes to which requests are unanswered, and the credits in use for them; `None`
+    /// without flow control.
+    pub(super) fn in_use(&self) -> Option<Vec<(JobRank, u16)>> {
         let store = &self.0.as_ref()?.store;
-        let ranks = 0..store.ranks() as u32;
-        Some(ranks.map(|rank| store.peer(JobRank(rank), |p| u64::from(p.send_inuse))).sum())
+        let ranks = (0..store.ranks() as u32).map(JobRank);
+        let used = ranks.map(|rank| (rank, store.peer(rank, |p| p.send_inuse)));
+        Some(used.filter(|&(_, credits)| credits != 0).collect())
     }
 
     /// Credits that this process has lent to us, if no thread holds the record.
@@ -224,7 +226,7 @@ impl Credits {
 #[cfg(test)]
 impl Credits {
     /// What we know of each process; empty without flow control.
-    pub(super) fn peers(&self) -> alloc::vec::Vec<policy::PeerCredits> {
+    pub(super) fn peers(&self) -> Vec<policy::PeerCredits> {
         let each = |p: &CreditPolicy<CreditTable>| {
             (0..p.store.ranks() as u32)
                 .map(|rank| p.store.peer(JobRank(rank), |peer| *peer))

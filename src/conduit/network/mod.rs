@@ -21,7 +21,10 @@ use super::portals::emulation::Emulation;
 use super::portals::{OpenError, Portals, PortalsError, PortalsId, SharedHost, TrafficCounters};
 #[cfg(feature = "libportals")]
 use super::start_exchange::StartExchange;
-use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, SystemMessage, Upcall};
+use super::{
+    Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, SystemMessage, Upcall,
+    WaitingProcess,
+};
 use crate::boot::linked_launcher::LinkedLaunchers;
 use crate::boot::network_start::NetworkCollective;
 use crate::client_memory::{Dst, RemoteRange, Src};
@@ -367,8 +370,8 @@ impl JobConduit {
     }
 
     /// [`Conduit::check_lost`]
-    pub fn check_lost(&self) {
-        over!(self, c => c.check_lost())
+    pub fn check_lost(&self, process: &dyn WaitingProcess) {
+        over!(self, c => c.check_lost(process))
     }
 
     /// [`Conduit::credits`]

@@ -77,6 +77,13 @@ pub trait Direct: Send + Sync {
         false
     }
 
+    /// How many events were taken from this queue, as a number that grows by one with each, if no
+    /// process has posted another one or is about to. `None` also where the network cannot know.
+    fn eq_drained(&self, eq: &Self::Eq) -> Option<u64> {
+        let _ = eq;
+        None
+    }
+
     /// A hint: what is sent next is no part of a burst that was sent before. A process that polls
     /// waits for something, or answers.
     #[inline(always)]

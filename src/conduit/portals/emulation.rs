@@ -454,6 +454,10 @@ impl Direct for Emulation {
         self.interface.eq_is_quiet(eq)
     }
 
+    fn eq_drained(&self, eq: &EqWatch) -> Option<u64> {
+        self.interface.eq_drained(eq)
+    }
+
     #[inline(always)]
     fn burst_ends(&self) {
         self.interface.burst_ends();

@@ -110,23 +110,3 @@ fn case() {
         take(event(ReplyEnd, Get, ReqSb, get, chunk));
     }
 }
-
-/// A request under way is not lost; one whose credits came back without its chunk is.
-#[test]
-fn a_waiting_rank_proves_a_message_lost() {
-    use super::lost::LostMessage;
-    let config = usual(tiny(2, 1));
-    let world = World::open(emulation(2, &config), &config);
-    let c = &world.ranks[1].conduit;
-    let up = Up { world: &world, rank: 1, thread: 0, handler: traffic::nothing };
-    assert_eq!(c.lost_message(), None);
-    c.request(up, JobRank(0), &Outgoing::short(200, &[]));
-    assert_eq!((c.credits.in_use(), c.lost_message()), (Some(1), None));
-    let field = c.credits.take(JobRank(0), 2).expect("credits").field(0);
-    c.credits.reply_arrived(JobRank(0), field);
-    assert_eq!((c.credits.in_use(), c.lost_message()), (Some(1), None));
-    let one = c.credits.take(JobRank(0), 1).expect("a credit").field(0);
-    c.credits.reply_arrived(JobRank(0), one);
-    c.credits.reply_arrived(JobRank(0), one);
-    assert_eq!((c.credits.in_use(), c.lost_message()), (Some(0), Some(LostMessage::Reply)));
-}

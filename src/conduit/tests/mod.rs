@@ -11,6 +11,7 @@ mod holds;
 mod implicit;
 mod inline;
 mod latency;
+mod losses;
 mod outbox;
 mod placed;
 mod polls;
@@ -25,7 +26,7 @@ use super::portals::{Direct, Portals, PortalsId};
 use super::*;
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::rank::{JobRank, LocalRank};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use core::time::Duration;
 use std::sync::Mutex;
 
@@ -44,6 +45,8 @@ struct Rank<P: Portals> {
     replies: AtomicU64,
     system: AtomicU64,
     errors: AtomicU64,
+    /// When each thread last waited, by [`losses::moment`], and in which stage.
+    waits: Box<[(AtomicU64, AtomicU8)]>,
     /// Whether all of its resources were back when one of its threads last looked: only these
     /// may read its records.
     quiet: Mutex<bool>,
@@ -143,7 +146,19 @@ impl<P: Portals> Upcall for Up<'_, P> {
         self.rank().system.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn pause(self, round: u32, _: ResourceNeed) {
+    fn pause(self, round: u32, need: ResourceNeed) {
+        self.pause_at(round, if need.all_sent { WaitStage::Sent } else { WaitStage::Sending });
+    }
+}
+
+impl<P: Portals> Up<'_, P> {
+    /// A round of a wait. Sometimes it looks for lost messages, as if a second had passed: no
+    /// test loses any unless it says so.
+    fn pause_at(self, round: u32, stage: WaitStage) {
+        self.note_wait(stage);
+        if round % 16 == 15 {
+            assert_eq!(self.look_for_lost(), None, "rank {} thread {}", self.rank, self.thread);
+        }
         match round {
             0..16 => core::hint::spin_loop(),
             16..256 => std::thread::yield_now(),
@@ -205,6 +220,7 @@ impl<P: Portals> World<P> {
                 replies: AtomicU64::new(0),
                 system: AtomicU64::new(0),
                 errors: AtomicU64::new(0),
+                waits: (0..configs[0].threads).map(|_| Default::default()).collect(),
                 quiet: Mutex::new(false),
             })
             .collect();
@@ -264,7 +280,7 @@ impl<P: Portals> World<P> {
             if up.conduit().poll(up) {
                 round = 0;
             } else {
-                up.pause(round, ResourceNeed::of(&"a test"));
+                up.pause_at(round, WaitStage::Idle);
                 round += 1;
             }
         }

@@ -135,6 +135,11 @@ impl CollEngine {
         status
     }
 
+    /// Whether a collective is incomplete, or another thread is changing that.
+    pub(super) fn is_active(&self) -> bool {
+        self.active.try_lock().is_none_or(|table| !table.is_empty())
+    }
+
     /// Advances the collectives for which something has arrived. Returns at once if another
     /// thread does it.
     pub(super) fn progress(&self, ctx: Ctx) {

@@ -151,6 +151,11 @@ impl Coll {
         self.direct.iter().for_each(DirectMovement::check_words);
     }
 
+    /// Whether a collective of this process is incomplete.
+    pub(super) fn is_active(&self) -> bool {
+        self.engine.is_active()
+    }
+
     /// Advances collectives and the barriers of teams; called by polls while any is in progress.
     pub(super) fn progress(&self, ctx: Ctx) {
         self.engine.progress(ctx);
