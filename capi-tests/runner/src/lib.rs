@@ -63,6 +63,7 @@ pub mod kernels;
 pub mod killer;
 pub mod kills;
 pub mod libportals;
+pub mod losses;
 pub mod matrix;
 pub mod mismatch;
 pub mod misuse;
@@ -173,6 +174,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(configuration::cases());
     all.extend(variables::cases());
     all.extend(waits::cases());
+    all.extend(losses::cases());
     all.extend(libportals::cases(seed));
     all
 }
