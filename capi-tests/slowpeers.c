@@ -1,7 +1,7 @@
 /* slowpeers: ranks that answer late, for the family `losses` of the runner: while the threads of
- * rank 0 wait for their answers, rank 1 stays in a handler, rank 2 computes, and rank 3 is stopped.
- * Nothing is lost, so the job passes. Before that each thread of rank 0 exchanges traffic, part of
- * which a planted fault of the library loses: then the job ends.
+ * rank 0 wait for their answers, rank 1 stays in a handler, rank 2 computes, and rank 3 is
+ * stopped. Nothing is lost, so the job passes. Before that each thread of rank 0 exchanges traffic.
+ * A planted fault of the library loses a part of it: then the job ends.
  *
  * Arguments: threads of a rank, rounds of traffic, milliseconds.
  */
@@ -16,7 +16,7 @@
 #define PART 4096
 
 static int threads, rounds, late;
-/* Requests that have come, and whether one has made this rank late. */
+/* Requests that have arrived; handlers that have asked whether they are the first. */
 static gasnett_atomic_t quick = gasnett_atomic_init(0), slow = gasnett_atomic_init(0), was_late = gasnett_atomic_init(0);
 static gasnett_atomic_t answered[MOST], done = gasnett_atomic_init(0);
 

@@ -253,8 +253,8 @@ impl Config {
             true => self.total_credits() + buffers,
             false => 500 + buffers * (self.wish().credits_per_buffer() + 1),
         };
-        // Of each process: a CREDIT_REVOKE, a CREDIT_RETURN, a HANDLED_QUERY, a HANDLED_ANSWER, two
-        // messages of its upper layer.
+        // Of each process: a CREDIT_REVOKE, a CREDIT_RETURN, a HANDLED_QUERY, a HANDLED_ANSWER,
+        // two messages of its upper layer.
         [safe as usize, am as usize, 6 * self.nodes as usize + 10]
     }
 

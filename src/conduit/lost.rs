@@ -29,7 +29,7 @@ use sys::clock;
 /// For so long what is under way must have stayed the same before anything is concluded.
 const UNCHANGED_NS: u64 = 1_000_000_000;
 
-/// How far the call has come in which a thread waits.
+/// The stage of the call in which a thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum WaitStage {
@@ -54,8 +54,8 @@ impl WaitStage {
 
 /// What the layers above know of this process.
 pub trait WaitingProcess {
-    /// The earliest stage in which any thread of the process was at some moment after this time, of
-    /// the monotonic clock in nanoseconds; `None` if a thread was in no wait since.
+    /// The earliest stage in which any thread of the process was at some moment after this time
+    /// of the monotonic clock, in nanoseconds; `None` if a thread was in no wait since.
     fn stage_since(&self, since_ns: u64) -> Option<WaitStage>;
     /// Operations that are incomplete; 0 if some may complete without an event.
     fn incomplete(&self) -> u64;

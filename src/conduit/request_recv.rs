@@ -116,7 +116,9 @@ impl<P: Portals> Conduit<P> {
                 if am.numargs != 0 {
                     malformed(e.match_bits, e.hdr_data);
                 }
-                self.run_request(up, taker, am, Body::of(&mut []), None, None);
+                let kit = self.take_kit(up, &mut taker);
+                drop(taker);
+                self.run_request(up, am, Body::of(&mut []), None, kit, None);
             }
             Descriptor::ReqRb(buffer) => {
                 let (am, body, start) = self.request_in_buffer(buffer, &e);
@@ -126,7 +128,9 @@ impl<P: Portals> Conduit<P> {
                     self.arrived_in_part(up, taker, buffer, &{ e }, start);
                     return true;
                 }
-                self.run_request(up, taker, am, body, None, Some(buffer));
+                let kit = self.take_kit(up, &mut taker);
+                drop(taker);
+                self.run_request(up, am, body, None, kit, Some(buffer));
             }
             _ => {
                 cold_path();
@@ -141,14 +145,16 @@ impl<P: Portals> Conduit<P> {
     fn inline_request<U: Upcall>(
         &self,
         up: U,
-        taker: ParGuard<'_, AmConsumer>,
+        mut taker: ParGuard<'_, AmConsumer>,
         bits: u64,
         data: u64,
         inline: &mut InlineBody,
     ) {
         let body = Body::of(inline);
         let am = self.request_outside_buffers(bits, data, body);
-        self.run_request(up, taker, am, body, None, None);
+        let kit = self.take_kit(up, &mut taker);
+        drop(taker);
+        self.run_request(up, am, body, None, kit, None);
     }
 
     /// Handles an event of AM_EQ that the fast path does not handle; `None`: the next one. False
@@ -199,15 +205,22 @@ impl<P: Portals> Conduit<P> {
 
     /// Runs a request, wherever its body is, with the kit of the taker.
     #[inline(never)]
-    fn run_any<U: Upcall>(&self, up: U, taker: ParGuard<'_, AmConsumer>, request: ArrivedRequest) {
+    fn run_any<U: Upcall>(
+        &self,
+        up: U,
+        mut taker: ParGuard<'_, AmConsumer>,
+        request: ArrivedRequest,
+    ) {
+        let kit = self.take_kit(up, &mut taker);
+        drop(taker);
         let ArrivedRequest { am, mut body, data } = request;
         match &mut body {
             RequestBody::Buffer(buffer, offset, len) => {
                 let body = self.body_in_buffer(&am, *buffer, *offset, *len);
-                self.run_request(up, taker, am, body, data, Some(*buffer));
+                self.run_request(up, am, body, data, kit, Some(*buffer));
             }
             RequestBody::Copy(words) => {
-                self.run_request(up, taker, am, Body::of(words), data, None);
+                self.run_request(up, am, Body::of(words), data, kit, None);
             }
         }
     }
@@ -332,24 +345,18 @@ impl<P: Portals> Conduit<P> {
         self.waiting.store(taker.waiting.len() as u32, Ordering::Relaxed);
     }
 
-    /// Runs the handler of a request with the kit of the taker, releases the buffer that it is in,
-    /// and sends the reply that the handler did not send.
+    /// Runs the handler of a request, releases the buffer that it is in, and sends the reply that
+    /// the handler did not send.
     #[inline(always)]
     fn run_request<U: Upcall>(
         &self,
         up: U,
-        mut taker: ParGuard<'_, AmConsumer>,
         am: AmHeader,
         body: Body<'_>,
         data: Option<Dst<'static>>,
+        kit: ReplyKit,
         buffer: Option<u32>,
     ) {
-        let thread = self.thread(up);
-        // Before the lock is free: a request that has been taken and not answered is in a handler
-        // for the thread that has the lock next (`lost`).
-        thread.in_handler.store(true, Ordering::Relaxed);
-        let kit = self.take_kit(&mut taker);
-        drop(taker);
         let mut token = ReplyToken {
             source: am.source,
             chunk: am.chunk,
@@ -357,6 +364,8 @@ impl<P: Portals> Conduit<P> {
             replied: false,
             kit,
         };
+        let thread = self.thread(up);
+        thread.in_handler.store(true, Ordering::Relaxed);
         let mut wrong = [0; MAX_ARGS];
         let data = if am.form == AmForm::Outbox {
             cold_path();
@@ -402,12 +411,11 @@ impl<P: Portals> Conduit<P> {
     /// The kit, which is complete, for a handler. With one thread no other handler can need one
     /// before this one has returned; then the taker keeps its copy.
     #[inline(always)]
-    fn take_kit(&self, taker: &mut AmConsumer) -> ReplyKit {
-        if !self.config.par() {
-            return taker.kit;
+    fn take_kit<U: Upcall>(&self, up: U, taker: &mut AmConsumer) -> ReplyKit {
+        match self.config.par() {
+            false => taker.kit,
+            true => take_kit_of_several(self.thread(up), taker),
         }
-        cold_path();
-        core::mem::take(&mut taker.kit)
     }
 
     /// Keeps what is left of a kit for the next request, unless another thread has begun to fill
@@ -441,6 +449,15 @@ impl<P: Portals> Conduit<P> {
             self.rplsb.give(chunk);
         }
     }
+}
+
+/// The kit for a handler, where `thread` is one of several. The taker is still locked: the thread
+/// that has it next finds the request in a handler (`lost`).
+#[cold]
+#[inline(never)]
+fn take_kit_of_several(thread: &ClientThread, taker: &mut AmConsumer) -> ReplyKit {
+    thread.in_handler.store(true, Ordering::Relaxed);
+    core::mem::take(&mut taker.kit)
 }
 
 /// A message that reached the catch basin: its body is lost.

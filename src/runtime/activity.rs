@@ -64,7 +64,8 @@ impl Activity {
         (now, self.since.load(Ordering::Relaxed))
     }
 
-    /// The stage of a wait that it was in at some moment after this time; `None` if it was in none.
+    /// The stage of a wait in which the thread was at some moment after this time; `None` if it
+    /// was in none.
     pub(super) fn stage_since(&self, since_ns: u64) -> Option<WaitStage> {
         let waited = self.seen.load(Ordering::Acquire) > since_ns;
         waited.then(|| WaitStage::of(self.stage.load(Ordering::Relaxed)))

@@ -355,6 +355,24 @@ mod tests {
         assert_ne!(ni.doorbell(), seen);
     }
 
+    /// A queue is drained only if no position is claimed: an event may wait behind one that is not
+    /// published yet.
+    #[test]
+    fn a_claimed_position_is_not_drained() {
+        let ni = NetworkInterface::loopback(None).unwrap();
+        let eq = ni.eq_alloc(4, None).unwrap();
+        let watch = ni.eq_watch(eq).unwrap();
+        let ring = &ni.state.peers.own.rings[ni.state.eq_index(eq).unwrap() as usize];
+        assert_eq!(ni.eq_drained(&watch), Some(8));
+        let control = &ring.slots().at(8).control;
+        for claimed in [ring::reserved(8, 0), published(8)] {
+            control.store(claimed, Ordering::Release);
+            assert_eq!(ni.eq_drained(&watch), None);
+        }
+        assert!(ni.eq_get(eq).unwrap().is_some());
+        assert_eq!(ni.eq_drained(&watch), Some(9));
+    }
+
     /// The producer that blocks a queue is reported while it does, and only if such a process
     /// exists.
     #[test]

@@ -1,5 +1,5 @@
-//! What proves a message lost, and what does not: threads and peers that are slow or stopped at any
-//! point. All tests of this folder look for lost messages in their waits ([`Up::pause_at`]).
+//! What proves a message lost, and what does not: threads and peers that are slow or stopped at
+//! any point. All tests of this folder look for lost messages in their waits ([`Up::pause_at`]).
 
 use super::hold::Hold;
 use super::lost::LostMessage;
@@ -28,6 +28,20 @@ impl<P: Portals> WaitingProcess for Rank<P> {
 }
 
 impl<P: Portals> Up<'_, P> {
+    /// A round of a wait. Sometimes it looks for lost messages, as if a second had passed: no
+    /// test loses any unless it says so.
+    pub(super) fn pause_at(self, round: u32, stage: WaitStage) {
+        self.note_wait(stage);
+        if round % 16 == 15 {
+            assert_eq!(self.look_for_lost(), None, "rank {} thread {}", self.rank, self.thread);
+        }
+        match round {
+            0..16 => core::hint::spin_loop(),
+            16..256 => std::thread::yield_now(),
+            _ => std::thread::sleep(Duration::from_micros(50)),
+        }
+    }
+
     /// This thread waits, in this stage.
     pub(super) fn note_wait(self, stage: WaitStage) {
         let (seen, at) = &self.rank().waits[self.thread];
@@ -132,8 +146,8 @@ fn a_request_under_way() {
     world.serve_until(up0, || up0.conduit().has_handled(JobRank(1)));
 }
 
-/// Another thread of the requester is in no wait, or in one of an earlier stage: it may be about to
-/// send what it has taken.
+/// Another thread of the requester is in no wait, or in one of an earlier stage: it may be about
+/// to send what it has taken.
 #[test]
 fn a_request_that_another_thread_may_be_sending() {
     let world = world(2);

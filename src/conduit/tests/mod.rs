@@ -151,22 +151,6 @@ impl<P: Portals> Upcall for Up<'_, P> {
     }
 }
 
-impl<P: Portals> Up<'_, P> {
-    /// A round of a wait. Sometimes it looks for lost messages, as if a second had passed: no
-    /// test loses any unless it says so.
-    fn pause_at(self, round: u32, stage: WaitStage) {
-        self.note_wait(stage);
-        if round % 16 == 15 {
-            assert_eq!(self.look_for_lost(), None, "rank {} thread {}", self.rank, self.thread);
-        }
-        match round {
-            0..16 => core::hint::spin_loop(),
-            16..256 => std::thread::yield_now(),
-            _ => std::thread::sleep(Duration::from_micros(50)),
-        }
-    }
-}
-
 impl<P: Portals> World<P> {
     /// The `n` bytes at `addr` in the segment of a rank.
     fn range(&self, rank: u32, addr: *mut u8, n: usize) -> RemoteRange {
