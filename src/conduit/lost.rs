@@ -116,8 +116,19 @@ pub(super) enum LostMessage {
 struct HandledQuestion {
     rank: JobRank,
     number: u32,
-    /// `None`: there is no answer yet.
-    answer: Option<bool>,
+    answer: HandledAnswer,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HandledAnswer {
+    /// None yet.
+    Awaited,
+    /// Not all requests, or the question was not asked.
+    No,
+    Yes,
+    /// Yes, and a look has seen that: the next one finds a reply that was sent before the answer,
+    /// also where that became visible later.
+    YesBefore,
 }
 
 /// What is kept from one look to the next.
@@ -198,9 +209,10 @@ impl<P: Portals> Conduit<P> {
             && self.implicit.keeps_none_for(rank)
     }
 
+    /// Whether a thread is in a handler. It is not before its reply has left, but other processors
+    /// may see that in the other order: what is concluded from it comes later.
     fn any_in_handler(&self) -> bool {
-        // Acquire pairs with the Release in `run_request`.
-        self.threads.iter().any(|thread| thread.in_handler.load(Ordering::Acquire))
+        self.threads.iter().any(|thread| thread.in_handler.load(Ordering::Relaxed))
     }
 }
 
@@ -228,6 +240,8 @@ impl UnderWay {
             .then_some(LostMessage::Operation)
     }
 }
+
+use HandledAnswer::{Awaited, No, Yes, YesBefore};
 
 impl LossSearch {
     /// One look: what is proved. `ask` sends a question.
@@ -259,23 +273,23 @@ impl LossSearch {
             let question = match self.questions.iter_mut().find(|q| q.rank == rank) {
                 Some(question) => question,
                 None => {
-                    let first = HandledQuestion { rank, number, answer: Some(false) };
-                    self.questions.push(first);
+                    self.questions.push(HandledQuestion { rank, number, answer: No });
                     self.questions.last_mut()?
                 }
             };
             match question.answer {
                 // One unanswered question of a rank, also where it is an old one.
-                None => None,
-                Some(true) if question.number == number => {
-                    Some(LostMessage::Request(rank, credits))
+                Awaited => return None,
+                Yes if question.number == number => question.answer = YesBefore,
+                YesBefore if question.number == number => {
+                    return Some(LostMessage::Request(rank, credits));
                 }
-                Some(_) => {
-                    *question = HandledQuestion { rank, number, answer: None };
+                _ => {
+                    *question = HandledQuestion { rank, number, answer: Awaited };
                     ask(rank, number);
-                    None
                 }
             }
+            None
         })
     }
 
@@ -284,7 +298,7 @@ impl LossSearch {
         if let Some(question) = self.questions.iter_mut().find(|q| q.rank == rank)
             && question.number == number
         {
-            question.answer = Some(all_handled);
+            question.answer = if all_handled { Yes } else { No };
         }
     }
 }

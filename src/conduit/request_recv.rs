@@ -383,8 +383,7 @@ impl<P: Portals> Conduit<P> {
         if !(token.replied || am.may_wait && self.keep_reply(&mut token)) {
             self.reply(up, &mut token, &Outgoing::short(0, &[]));
         }
-        // Release pairs with the Acquire of `lost`: the reply has left.
-        thread.in_handler.store(false, Ordering::Release);
+        thread.in_handler.store(false, Ordering::Relaxed);
         self.put_back(&token.kit);
         self.run_deferred(up, thread);
     }
