@@ -150,9 +150,9 @@ impl<P: Portals> Conduit<P> {
         if self.send_at_once(AmForm::Short, 0, &m, &to(header(others, credit), first)) {
             return;
         }
-        // The credits come with the last, so that they are in use as long as any of the chunks.
-        for (i, &chunk) in kept.chunks().iter().enumerate() {
-            let to = to(header(&[], if i == others.len() { credit } else { 0 }), chunk);
+        // The credits come last: they are in use as long as any of the chunks.
+        for (i, &chunk) in kept.chunks().iter().enumerate().rev() {
+            let to = to(header(&[], if i == 0 { credit } else { 0 }), chunk);
             let nothing = self.reqsb.silent_part(0, 0);
             self.portals.put(nothing, false, &to).unwrap_or_else(|e| broken(e));
         }

@@ -411,10 +411,14 @@ impl<P: Portals> Conduit<P> {
     /// before this one has returned; then the taker keeps its copy.
     #[inline(always)]
     fn take_kit<U: Upcall>(&self, up: U, taker: &mut AmConsumer) -> ReplyKit {
-        match self.config.par() {
-            false => taker.kit,
-            true => take_kit_of_several(self.thread(up), taker),
+        if !self.config.par() {
+            return taker.kit;
         }
+        cold_path();
+        // The taker is still locked: the thread that has it next finds the request in a handler
+        // (`lost`).
+        self.thread(up).in_handler.store(true, Ordering::Relaxed);
+        core::mem::take(&mut taker.kit)
     }
 
     /// Keeps what is left of a kit for the next request, unless another thread has begun to fill
@@ -448,15 +452,6 @@ impl<P: Portals> Conduit<P> {
             self.rplsb.give(chunk);
         }
     }
-}
-
-/// The kit for a handler, where `thread` is one of several. The taker is still locked: the thread
-/// that has it next finds the request in a handler (`lost`).
-#[cold]
-#[inline(never)]
-fn take_kit_of_several(thread: &ClientThread, taker: &mut AmConsumer) -> ReplyKit {
-    thread.in_handler.store(true, Ordering::Relaxed);
-    core::mem::take(&mut taker.kit)
 }
 
 /// A message that reached the catch basin: its body is lost.
