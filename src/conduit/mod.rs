@@ -35,7 +35,7 @@
 //! | `am_plan`, `am_send` | their form; what both share |
 //! | `request_recv`, `reply_recv`, `am_recv` | those that arrive; what both share |
 //! | `safe`, `system_messages` | what each event of SAFE_EQ and of SYS_EQ does |
-//! | `lost` | messages that a waiting rank proves lost |
+//! | `lost`, `loss_search` | messages that a waiting rank proves lost; what proves it |
 //! | `wait`, `poll` | waiting with SAFE polls; full polls, and waiting with them |
 //! | `network` | the conduit over each Portals of the build |
 //!
@@ -74,6 +74,7 @@ mod get;
 mod hold;
 mod implicit;
 mod lid_cache;
+mod loss_search;
 mod lost;
 mod match_bits;
 mod memory;
@@ -112,7 +113,7 @@ mod wait;
 
 pub use config::Config;
 pub use credits::MIN_CREDITS;
-pub use lost::{WaitStage, WaitingProcess};
+pub use loss_search::{WaitStage, WaitingProcess};
 pub use message::{
     AmMessage, CHUNK, Category, MAX_ARGS, MAX_NODES, OpId, Outgoing, SystemMessage,
 };

@@ -9,7 +9,7 @@ use super::config::Config;
 use super::credits::Credits;
 use super::implicit::ImplicitReplies;
 use super::lid_cache::LidCache;
-use super::lost::LossSearch;
+use super::loss_search::LossSearch;
 use super::outbox::Outbox;
 use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
 use super::queue::EventQueue;

@@ -12,6 +12,9 @@ use super::queue::{EventQueue, broken};
 use super::user::Descriptor;
 use crate::rank::JobRank;
 
+/// Asks whether all requests of the sender have been handled (`lost`).
+pub(super) const HANDLED_QUERY: u8 = 0x82;
+
 pub(super) struct Sys<P: Portals> {
     pub(super) queue: EventQueue<P, ()>,
     pt: u32,

@@ -16,6 +16,7 @@
 use super::credits::policy::CreditReturn;
 use super::match_bits;
 use super::portals::{InlineBody, MdEventKind, Portals};
+use super::system::HANDLED_QUERY;
 use super::{Conduit, SystemMessage, Upcall};
 use crate::rank::JobRank;
 
@@ -23,8 +24,6 @@ use crate::rank::JobRank;
 const CREDIT_REVOKE: u8 = 0x80;
 /// Its answer.
 const CREDIT_RETURN: u8 = 0x81;
-/// Asks whether all requests of the sender have been handled.
-pub(super) const HANDLED_QUERY: u8 = 0x82;
 /// Its answer.
 const HANDLED_ANSWER: u8 = 0x83;
 
@@ -111,8 +110,7 @@ impl<P: Portals> Conduit<P> {
         });
     }
 
-    /// Sends a message of the conduit itself.
-    pub(super) fn send_own(&self, rank: JobRank, m: SystemMessage) {
+    fn send_own(&self, rank: JobRank, m: SystemMessage) {
         self.sys.send(&self.portals, self.me, self.peers[rank.index()], m);
     }
 }

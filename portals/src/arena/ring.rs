@@ -331,11 +331,16 @@ pub(crate) fn search<'a>(
         }
         moved = true;
         let lead = ahead(now, position);
-        // Behind: reserved a lap ago and not published yet. So the ring is full, unless our
-        // position is behind by half of all that a control can distinguish.
-        if lead < 0 {
-            // Acquire: see the table above.
-            let head = head.load(Ordering::Acquire);
+        // Acquire: see the table above.
+        let head = head.load(Ordering::Acquire);
+        // Of an entry of another slot, or one for which there is no room yet: a peer wrote it.
+        let claimed = position.wrapping_add(lead as u64);
+        let nonsense = !(lead as u64).is_multiple_of(size)
+            || lead > 0 && claimed.wrapping_sub(head) as i64 >= size as i64;
+        // Behind: reserved a lap ago and not published yet, so the ring is full, unless our
+        // position is behind by half of all that a control can distinguish. Nonsense that the
+        // consumer has passed stands in no one's way.
+        if lead < 0 || nonsense {
             if head.wrapping_sub(position) as i64 <= 0 {
                 return Err(position);
             }

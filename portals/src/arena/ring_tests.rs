@@ -261,3 +261,22 @@ fn any_controls(input: &[u8]) {
 fn fuzz_ring() {
     fuzz::check("ring", 5_000, any_controls);
 }
+
+/// A control that was overwritten behind the consumer, whatever position it seems to have, keeps
+/// no producer from finding the first free slot, however old its hint.
+#[test]
+fn nonsense_behind_the_consumer_stops_no_producer() {
+    let size = 32u64;
+    for nonsense in (0..64).map(|bit| published(352) ^ 1 << bit).chain([0x85ee_ab1e_f0d3_7424]) {
+        let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
+        let of = |t: u64| &slots[(t & (size - 1)) as usize];
+        // Positions up to 370 were consumed.
+        for t in 370 - size..370 {
+            of(t).store(published(t), Ordering::Relaxed);
+        }
+        let (head, memo) = (AtomicU64::new(370), Memo::default());
+        memo.restart(352);
+        of(352).store(nonsense, Ordering::Relaxed);
+        assert_eq!(claim(of, size, 1, &memo, &head, 1), Ok(370), "{nonsense:#x}");
+    }
+}

@@ -2,7 +2,7 @@
 //! any point. All tests of this folder look for lost messages in their waits ([`Up::pause_at`]).
 
 use super::hold::Hold;
-use super::lost::LostMessage;
+use super::loss_search::LostMessage;
 use super::match_bits::{AmForm, AmHeader};
 use super::*;
 
