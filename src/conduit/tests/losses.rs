@@ -12,6 +12,11 @@ pub(super) fn moment() -> u64 {
     LAST.fetch_add(2_000_000_000, Ordering::SeqCst) + 2_000_000_000
 }
 
+/// The stage of a wait for what `need` says.
+pub(super) fn stage_of(need: ResourceNeed) -> WaitStage {
+    if need.all_sent { WaitStage::Sent } else { WaitStage::Sending }
+}
+
 impl<P: Portals> WaitingProcess for Rank<P> {
     fn stage_since(&self, since_ns: u64) -> Option<WaitStage> {
         let stage = |(seen, stage): &(AtomicU64, AtomicU8)| {

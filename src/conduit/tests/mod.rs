@@ -45,8 +45,7 @@ struct Rank<P: Portals> {
     replies: AtomicU64,
     system: AtomicU64,
     errors: AtomicU64,
-    /// When each thread last waited, by [`losses::moment`], and in which stage.
-    waits: Box<[(AtomicU64, AtomicU8)]>,
+    waits: Box<[(AtomicU64, AtomicU8)]>, // when each thread last waited, and its stage
     /// Whether all of its resources were back when one of its threads last looked: only these
     /// may read its records.
     quiet: Mutex<bool>,
@@ -147,7 +146,7 @@ impl<P: Portals> Upcall for Up<'_, P> {
     }
 
     fn pause(self, round: u32, need: ResourceNeed) {
-        self.pause_at(round, if need.all_sent { WaitStage::Sent } else { WaitStage::Sending });
+        self.pause_at(round, losses::stage_of(need))
     }
 }
 
@@ -209,9 +208,8 @@ impl<P: Portals> World<P> {
             })
             .collect();
         let mapped: Vec<_> = ranks.iter().map(|r| r.segment.wrapping_sub(earlier)).collect();
-        let bytes = bytes + earlier;
         // SAFETY: segments are never freed; tests use none of the bytes that come before them.
-        let segment = |at| unsafe { Dst::new(at, bytes) };
+        let segment = |at| unsafe { Dst::new(at, bytes + earlier) };
         let segments: Vec<_> = mapped.into_iter().map(segment).collect();
         let peers: Vec<_> = segments.iter().copied().map(Some).collect();
         for (r, own) in ranks.iter().zip(segments) {
@@ -363,7 +361,7 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
-/// A small generator of pseudo-random numbers (xorshift).
+/// Pseudo-random numbers (xorshift).
 struct Dice(u64);
 
 impl Dice {
