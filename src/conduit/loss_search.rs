@@ -1,8 +1,9 @@
 //! Messages that are proved lost: their event was overwritten with values that are valid but
 //! belong to another message, or was never posted.
 //!
-//! Used by `lost`, which fills in an [`UnderWay`] at each look, and by `system_messages`. Invariant: slowness proves nothing, whichever thread or process is slow or
-//! stopped, and wherever. `docs/internals/shared-words.md` says why.
+//! Used by `lost`, which fills in an [`UnderWay`] at each look, and by `system_messages`.
+//! Invariant: slowness proves nothing, whichever thread or process is slow or stopped, and
+//! wherever. `docs/internals/shared-words.md` says why.
 //!
 //! ```text
 //!   look ── what is under way ── look: the same? ──no──> from the start
