@@ -36,6 +36,7 @@
 #include <unistd.h>
 
 /* Handler indices of this file. Programs use 130 to 249, or 0. */
+#define CHECK_H_AREA 253
 #define CHECK_H_REPORT 254
 #define CHECK_H_VERDICT 255
 
@@ -56,6 +57,7 @@ static gasnett_atomic_t check_count = gasnett_atomic_init(0);
 static gasnett_atomic_t check_total = gasnett_atomic_init(0);
 static gasnett_atomic_t check_reports = gasnett_atomic_init(0);
 static volatile int check_verdict = -1;
+/* By rank: its segment; in EVERYTHING an area of its memory. */
 static gasnet_seginfo_t *check_seg;
 
 /* ---- errors ---- */
@@ -211,15 +213,52 @@ static inline size_t check_round(size_t bytes) {
     return (bytes + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE * GASNET_PAGESIZE;
 }
 
+#ifdef GASNET_SEGMENT_EVERYTHING
+#include <sys/mman.h>
+
+static volatile unsigned check_areas;
+
+/* A rank says where its area is. */
+static void check_area_h(gasnet_token_t token, gasnet_handlerarg_t high, gasnet_handlerarg_t low) {
+    gasnet_node_t from = 0;
+    CHECK_OK(gasnet_AMGetMsgSource(token, &from));
+    check_seg[from].addr = (void *)(uintptr_t)((uint64_t)(uint32_t)high << 32 | (uint32_t)low);
+    gasnett_local_wmb();
+    check_areas++;
+}
+
+/* Each rank maps an area of `bytes`, and says to all where it is. */
+static inline void check_share_areas(size_t bytes) {
+    uint64_t at = (uintptr_t)mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    gasnet_node_t i;
+    for (i = 0; i < gasnet_nodes(); i++) {
+        CHECK(!check_seg[i].addr && check_seg[i].size == UINTPTR_MAX, "the segment of rank %d is not everything", (int)i);
+        check_seg[i].size = bytes;
+    }
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    CHECK_OK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS));
+    for (i = 0; i < gasnet_nodes(); i++)
+        CHECK_OK(gasnet_AMRequestShort2(i, CHECK_H_AREA, (gasnet_handlerarg_t)(at >> 32), (gasnet_handlerarg_t)at));
+    GASNET_BLOCKUNTIL(check_areas == gasnet_nodes());
+}
+#endif
+
 /* Attaches a segment of at least `bytes` with `n` handlers and those of this file, and reads
  * the segment table. */
 static inline void check_attach(gasnet_handlerentry_t *handlers, int n, size_t bytes) {
-    gasnet_handlerentry_t *all = (gasnet_handlerentry_t *)calloc((size_t)n + 2, sizeof *all);
-    gasnet_handlerentry_t own[] = {{CHECK_H_REPORT, check_report_h}, {CHECK_H_VERDICT, check_verdict_h}};
+    gasnet_handlerentry_t own[] = {
+        {CHECK_H_REPORT, check_report_h},
+        {CHECK_H_VERDICT, check_verdict_h},
+#ifdef GASNET_SEGMENT_EVERYTHING
+        {CHECK_H_AREA, check_area_h},
+#endif
+    };
+    const int n_own = (int)(sizeof own / sizeof *own);
+    gasnet_handlerentry_t *all = (gasnet_handlerentry_t *)calloc((size_t)(n + n_own), sizeof *all);
     int rc;
     if (n) memcpy(all, handlers, (size_t)n * sizeof *all);
     memcpy(all + n, own, sizeof own);
-    rc = gasnet_attach(all, n + 2, check_round(bytes), 0);
+    rc = gasnet_attach(all, n + n_own, check_round(bytes), 0);
     if (rc != GASNET_OK) {
         printf("%s: FAIL (gasnet_attach of %lu bytes returned %s)\n", check_name, (unsigned long)check_round(bytes),
                gasnet_ErrorName(rc));
@@ -229,6 +268,9 @@ static inline void check_attach(gasnet_handlerentry_t *handlers, int n, size_t b
     free(all);
     check_seg = (gasnet_seginfo_t *)calloc(gasnet_nodes(), sizeof *check_seg);
     CHECK_OK(gasnet_getSegmentInfo(check_seg, (int)gasnet_nodes()));
+#ifdef GASNET_SEGMENT_EVERYTHING
+    check_share_areas(check_round(bytes));
+#endif
     check_alive("run");
 }
 

@@ -8,13 +8,14 @@ use gasnet::boot::single;
 use gasnet::client_memory::{Dst, Src};
 use gasnet::extended::{self, rma};
 use gasnet::rank::JobRank;
-use gasnet::runtime::client::GasnetClient;
+use gasnet::runtime::client::{GasnetClient, SegmentMode};
 use gasnet::runtime::{GasnetJob, ThreadMode, segment};
 
 #[test]
 fn a_job_without_host_memory_goes_through_portals() {
     let boot = Bootstrap { host_memory: None, ..single::start().expect("a job of one rank") };
-    let choice = GasnetClient { threads: ThreadMode::Par, max_segsize: 0 };
+    let choice =
+        GasnetClient { threads: ThreadMode::Par, segments: SegmentMode::Fast, max_segsize: 0 };
     let job = GasnetJob::start_from(boot, choice);
     job.attach(&mut [], extended::HANDLERS, 16 * segment::PAGE).expect("attach");
     extended::open(job);

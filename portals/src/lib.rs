@@ -16,13 +16,14 @@
 //! | `nal` | how processes reach each other: loopback, shared memory, frames |
 //! | `arena` | the memory that peers share: its layout, and the algorithms on its words |
 //! | `base` | a lock, zeroed tables, prefetches, faults for tests |
-//! | `types`, `message` | the specification's types; a message's header |
+//! | `types`, `message`, `access_fault` | the specification's types; a message's header; a refused access |
 //!
 //! A folder uses only those below it in this table. No two files use each other;
 //! `ci/imports.sh portals/src` finds such circles.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 extern crate alloc;
 
+mod access_fault;
 mod arena;
 mod base;
 mod calls;
@@ -36,6 +37,7 @@ mod tables;
 mod transfer;
 mod types;
 
+pub use access_fault::{AccessFault, AccessHandler};
 pub use calls::NetworkInterface;
 pub use event::record::EqWatch;
 pub use nal::frame::FrameTag;

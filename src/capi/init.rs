@@ -13,18 +13,13 @@ use crate::env::{self, WaitMode};
 use crate::process::exit;
 use crate::rank::JobRank;
 use crate::runtime::am::HandlerEntry;
-use crate::runtime::client::GasnetClient;
+use crate::runtime::client::{GasnetClient, SegmentMode};
 use crate::runtime::records::record_exit;
 use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, hsl};
 use crate::trace::span;
 use crate::{extended, fault, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
-
-/// `GASNET_SEGMENT_FAST` in [`Client::segment_mode`].
-const SEGMENT_FAST: u32 = 1;
-/// `GASNET_SEGMENT_LARGE`, served as FAST.
-const SEGMENT_LARGE: u32 = 2;
 
 /// What `gasnet_init` of the headers calls: [`gasnet_init`] for what the client was compiled for.
 ///
@@ -52,16 +47,16 @@ pub unsafe extern "C" fn gasneti_init(
     }
     // SAFETY: the interface is ours, so the record is.
     let client = unsafe { *client };
-    if !matches!(client.segment_mode, SEGMENT_FAST | SEGMENT_LARGE) {
+    let known = SegmentMode::ALL.into_iter().find(|&mode| mode as u32 == client.segment_mode);
+    let Some(segments) = known else {
         report::fatal(
+            format_args!("gasnet_init(): segment mode {} is unknown", client.segment_mode),
             format_args!(
-                "gasnet_init(): the segment mode GASNET_SEGMENT_EVERYTHING is not available in this library"
-            ),
-            format_args!(
-                "Compile the program with GASNET_SEGMENT_FAST (the default) or GASNET_SEGMENT_LARGE."
+                "Compile with one of GASNET_SEGMENT_FAST, GASNET_SEGMENT_LARGE and \
+                 GASNET_SEGMENT_EVERYTHING."
             ),
         );
-    }
+    };
     let threads = match client.thread_mode {
         1 => ThreadMode::Seq,
         2 => ThreadMode::Parsync,
@@ -101,7 +96,8 @@ pub unsafe extern "C" fn gasneti_init(
     }));
     THREAD_MODE.store(threads as u8, Ordering::Relaxed);
     env::check_all();
-    let job = GasnetJob::start(GasnetClient { threads, max_segsize: client.max_segsize });
+    let max_segsize = client.max_segsize;
+    let job = GasnetJob::start(GasnetClient { threads, segments, max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     sys::process::on_fork(forget_job);
     super::tools::debug::open();
@@ -147,7 +143,7 @@ pub unsafe extern "C" fn gasnet_init(argc: *mut c_int, argv: *mut *mut *mut c_ch
     let client = Client {
         abi: ABI,
         thread_mode: ThreadMode::Par as u32,
-        segment_mode: SEGMENT_FAST,
+        segment_mode: SegmentMode::Fast as u32,
         debug: 0,
         // SAFETY: a word that the client may set before this call, which is the first.
         max_segsize: unsafe { gasnet_max_segsize },
@@ -167,7 +163,7 @@ pub unsafe extern "C" fn gasnet_init(argc: *mut c_int, argv: *mut *mut *mut c_ch
 ///   back. The table stays the client's.
 /// - `numentries`: rows; 0 if there are no handlers.
 /// - `segsize`: bytes of the segment of this rank, a multiple of `GASNET_PAGESIZE`, at most
-///   `gasnet_getMaxLocalSegmentSize()`; 0 for none.
+///   `gasnet_getMaxLocalSegmentSize()`; 0 for none. Not used in EVERYTHING.
 /// - `minheapoffset`: not used.
 /// - Returns `GASNET_OK`; `GASNET_ERR_NOT_INIT` before `gasnet_init` or the second time,
 ///   `GASNET_ERR_BAD_ARG` for an invalid table or size, both after a message.
@@ -207,10 +203,10 @@ pub unsafe extern "C" fn gasnet_attach(
         let way = if checks::on() || trace::on() { &WATCHED } else { &ATTACHED };
         way.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
         job.record_segment(rows.len());
-        let own = job.endpoint.own_segment();
+        let own = job.endpoint.segments().info(job.endpoint.rank);
         // SAFETY: the hook of shim.c is called with the segment of this process, as
         // gasnet_client_attach_hook wants.
-        unsafe { gasneti_call_attach_hook(own.as_ptr().cast(), own.len()) };
+        unsafe { gasneti_call_attach_hook(own.base.cast(), own.len) };
     }
     span.result(code(result))
 }
@@ -266,7 +262,7 @@ pub unsafe extern "C" fn gasnet_getenv(name: *const c_char) -> *mut c_char {
 }
 
 /// Returns the largest segment that this rank may attach, in bytes: a multiple of the page
-/// size.
+/// size; in EVERYTHING the largest `uintptr_t`.
 ///
 /// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
@@ -296,7 +292,8 @@ pub struct SegInfo {
 /// Reports address and size of the segments, by rank.
 ///
 /// - `table`: array of the client; the first `numentries` rows, or as many as there are ranks
-///   if these are fewer, are filled. Addresses are those of the owner.
+///   if these are fewer, are filled. Addresses are those of the owner. In EVERYTHING the address
+///   is null and the size is the largest `uintptr_t`.
 /// - `numentries`: rows of the array.
 /// - Returns `GASNET_OK`; `GASNET_ERR_BAD_ARG`, after a message, for a negative number or a null
 ///   array.
@@ -311,8 +308,8 @@ pub unsafe extern "C" fn gasnet_getSegmentInfo(table: *mut SegInfo, numentries: 
         return GasnetError::BadArg as c_int;
     }
     for rank in (0..(numentries as u32).min(job.team.size())).map(JobRank) {
-        let s = &job.endpoint.segments()[rank];
-        let row = SegInfo { addr: s.base().cast(), size: s.len() };
+        let s = job.endpoint.segments().info(rank);
+        let row = SegInfo { addr: s.base.cast(), size: s.len };
         // SAFETY: the specification demands a table of `numentries` rows.
         unsafe { table.add(rank.index()).write(row) };
     }

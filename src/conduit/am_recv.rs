@@ -102,7 +102,7 @@ impl<P: Portals> Conduit<P> {
                 let (n, destination) = AmHeader::unpack_landing(am.extent);
                 let n = Peer::new(n);
                 let (from, to) = (body.part(at, n)?, segment(Peer::new(destination), n)?);
-                to.copy_from(from.into());
+                self.rar().store(to, from.into(), am.source, self.me);
                 Some(to)
             }
             AmForm::Packed if n.equals(0) => {
@@ -115,7 +115,7 @@ impl<P: Portals> Conduit<P> {
                 let from = body.part(at, n)?;
                 let offset = body.word(n.map(|n| at + n.next_multiple_of(ADDRESS)))?;
                 let to = segment(offset, n)?;
-                to.copy_from(from.into());
+                self.rar().store(to, from.into(), am.source, self.me);
                 Some(to)
             }
             AmForm::Placed => segment(body.word(Peer::new(at))?, n),

@@ -9,6 +9,7 @@
 //! | file | noun |
 //! |---|---|
 //! | `rar`, `reqsb`, `rplsb`, `reqrb`, `tmpmd`, `system` | the descriptors, and the memory behind them |
+//! | `refused` | the report of an access to memory that is not there |
 //! | `queue` | the event queues |
 //! | `message` | what the conduit carries, as the layers above name it |
 //! | `match_bits`, `user` | what travels in match bits; which descriptor an event is about |
@@ -88,6 +89,7 @@ mod primitive;
 mod put;
 mod queue;
 mod rar;
+mod refused;
 mod reply_recv;
 mod reply_send;
 mod reply_token;
@@ -117,6 +119,8 @@ pub use loss_search::{WaitStage, WaitingProcess};
 pub use message::{
     AmMessage, CHUNK, Category, MAX_ARGS, MAX_NODES, OpId, Outgoing, SystemMessage,
 };
+pub use rar::ExposedMemory;
+pub use refused::RefusedAccess;
 pub use reply_token::ReplyToken;
 pub use state::{Conduit, ConduitStats};
 pub use upcall::{ResourceNeed, Upcall};

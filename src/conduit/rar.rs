@@ -1,4 +1,5 @@
-//! RAR, RARAM, RARSRC: the three descriptors over the segment of this rank.
+//! RAR, RARAM, RARSRC: the three descriptors over the segment of this rank, or over its address
+//! space.
 //!
 //! Used by the files that put, get, send and receive. RAR is the target of puts and gets of
 //! peers. It has no event queue, so a delivery writes nothing but the data. RARAM takes the
@@ -8,29 +9,45 @@
 //! addresses.
 
 use super::match_bits::{IGNORE, TargetMd};
-use super::portals::{EntryPosition, MdFlags, MdPart, MdSpec, Portals, PortalsError};
+use super::portals::{EntryPosition, MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError};
+use super::refused::RefusedAccess;
 use super::user::Descriptor;
-use crate::client_memory::{Dst, Src};
+use crate::client_memory::{AddressSpace, Dst, Src, own_memory};
+use crate::rank::JobRank;
 use sys::peer::Peer;
+
+/// What peers may put to and get from.
+#[derive(Clone, Copy, Debug)]
+pub enum ExposedMemory {
+    /// Our segment.
+    Segment(Dst<'static>),
+    /// All our memory: offsets are those in [`AddressSpace`].
+    AddressSpace,
+}
 
 pub(super) struct Rar<P: Portals> {
     /// RARSRC
     src: P::Md,
-    segment: Dst<'static>,
+    /// The segment; or the address space, of which pages may be missing.
+    memory: Dst<'static>,
+    is_segment: bool,
 }
 
 impl<P: Portals> Rar<P> {
     pub(super) fn attach(
         portals: &P,
         pt: u32,
-        segment: Dst<'static>,
+        exposed: ExposedMemory,
         safe: &P::Eq,
         am: &P::Eq,
     ) -> Result<Self, PortalsError> {
+        let (region, memory) = match exposed {
+            ExposedMemory::Segment(segment) => (segment.into(), segment),
+            ExposedMemory::AddressSpace => (MdRegion::AddressSpace, AddressSpace::here()),
+        };
         let attach = |target: TargetMd, user: Descriptor, flags: MdFlags, eq: Option<&P::Eq>| {
             let position = EntryPosition::Tail(pt);
             let entry = portals.me_attach(position, target as u64, IGNORE, false)?;
-            let region = segment.into();
             let spec = MdSpec { region, max_size: None, flags, user: user.pack(), eq };
             portals.md_attach(entry, &spec, false)
         };
@@ -44,20 +61,50 @@ impl<P: Portals> Rar<P> {
         attach(TargetMd::Rar, Descriptor::RarSrc, rma, None)?;
         attach(TargetMd::RarAm, Descriptor::RarAm, put, Some(am))?;
         let src = attach(TargetMd::RarSrc, Descriptor::RarSrc, put, Some(safe))?;
-        Ok(Rar { src, segment })
+        let is_segment = matches!(exposed, ExposedMemory::Segment(_));
+        Ok(Rar { src, memory, is_segment })
     }
 
-    /// These bytes as a part of RARSRC, if they lie in our segment.
+    /// These bytes as a part of RARSRC, if they lie in the memory that we expose.
     #[inline]
     pub(super) fn local(&self, bytes: Src<'_>) -> Option<MdPart<P::Md>> {
-        let offset = bytes.as_ptr().addr().wrapping_sub(self.segment.as_ptr().addr());
+        let offset = bytes.as_ptr().addr().wrapping_sub(self.memory.as_ptr().addr());
         let len = bytes.len();
-        self.segment.try_part(offset, len).map(|_| MdPart { md: self.src, offset, len })
+        self.memory.try_part(offset, len).map(|_| MdPart { md: self.src, offset, len })
     }
 
-    /// The `n` bytes of our segment from `offset` on, if it has them.
+    /// The `n` bytes from `offset` on of the memory that we expose, if it has them. Of an address
+    /// space they may be missing: [`Rar::store`] writes there.
     #[inline]
     pub(super) fn at(&self, offset: Peer<usize>, n: Peer<usize>) -> Option<Dst<'static>> {
-        self.segment.peer_part(offset, n)
+        self.memory.peer_part(offset, n)
+    }
+
+    /// The payload of a Long from `source` to us, `me`, which came with its header, goes to its
+    /// destination, which [`Rar::at`] has returned.
+    #[inline(always)]
+    pub(super) fn store(&self, to: Dst<'static>, payload: Src<'_>, source: JobRank, me: JobRank) {
+        if self.is_segment {
+            to.copy_from(payload);
+        } else {
+            store_checked(to, payload, source, me);
+        }
+    }
+}
+
+/// [`Rar::store`] where pages may be missing. Ends the job if some are.
+#[cold]
+#[inline(never)]
+fn store_checked(to: Dst<'static>, payload: Src<'_>, source: JobRank, me: JobRank) {
+    if !own_memory::store(to, payload) {
+        RefusedAccess {
+            operation: "a Long",
+            bytes: payload.len(),
+            initiator: source,
+            target: me,
+            address: to.as_ptr().addr(),
+            writes: true,
+        }
+        .report()
     }
 }

@@ -13,7 +13,7 @@ use super::loss_search::LossSearch;
 use super::outbox::Outbox;
 use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
 use super::queue::EventQueue;
-use super::rar::Rar;
+use super::rar::{ExposedMemory, Rar};
 use super::reqrb::ReqRb;
 use super::reqsb::ReqSb;
 use super::rplsb::RplSb;
@@ -146,18 +146,18 @@ impl<P: Portals> Conduit<P> {
         })
     }
 
-    /// Attaches the descriptors of our segment. Puts, gets and Longs work after a barrier by the
-    /// caller.
+    /// Attaches the descriptors of what peers may put to and get from. Puts, gets and Longs work
+    /// after a barrier by the caller.
     ///
     /// # Errors
     /// The Portals call that failed.
     ///
     /// # Panics
     /// The second time.
-    pub fn attach_segment(&self, segment: Dst<'static>) -> Result<(), PortalsError> {
+    pub fn expose(&self, memory: ExposedMemory) -> Result<(), PortalsError> {
         let (safe, am) = (&self.safe.eq, &self.am.eq);
-        let rar = Rar::attach(&self.portals, self.config.pt_rar, segment, safe, am)?;
-        assert!(self.rar.set(Box::new(rar)).is_ok(), "the segment is attached once");
+        let rar = Rar::attach(&self.portals, self.config.pt_rar, memory, safe, am)?;
+        assert!(self.rar.set(Box::new(rar)).is_ok(), "memory is exposed once");
         Ok(())
     }
 

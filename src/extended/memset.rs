@@ -1,13 +1,14 @@
-//! Memset: in place where the segment is mapped, as a put of a filled buffer if small,
-//! otherwise by a handler of the target.
+//! Memset: in place where the segment is mapped, as a put of a filled buffer if small, otherwise
+//! by a handler of the target. In EVERYTHING, where the network puts to memory of the target
+//! within the call, as puts of a filled buffer: the target need not call.
 //!
 //! Called by `capi` with checked arguments. A memset counts as a put. A large one is cut into
 //! pieces, each a request whose reply completes one fragment of the operation. So a target
 //! serves others in between.
 
 use super::handler_ids::{MEMSET_REPLY, MEMSET_REQUEST};
-use crate::client_memory::{RemoteRange, Src};
-use crate::conduit::{AmMessage, OpId, Outgoing};
+use crate::client_memory::{RemoteRange, Src, own_memory};
+use crate::conduit::{AmMessage, OpId, Outgoing, RefusedAccess};
 use crate::runtime::am::AmToken;
 use crate::runtime::ops::{ImplicitKind, OpHandle};
 use crate::runtime::{Ctx, GasnetJob};
@@ -17,6 +18,8 @@ use core::sync::atomic::{Ordering, fence};
 /// Largest memset that is a put of a buffer on the stack: small enough for a bounce buffer of
 /// the conduit.
 const BY_PUT: usize = 1024;
+/// Bytes that one put at once sets.
+const AT_ONCE: usize = 1 << 14;
 /// Bytes that one request sets; a fraction of a millisecond of the target's time.
 const PIECE: usize = 1 << 20;
 
@@ -30,6 +33,25 @@ fn directly(dst: RemoteRange, value: u8) -> bool {
     dst.fill(value);
     fence(Ordering::Release);
     true
+}
+
+/// Sets the bytes that the network can put within the call, if every address may be named: those
+/// that are left.
+fn put_ahead(job: &GasnetJob, dst: RemoteRange, value: u8) -> RemoteRange {
+    let n = dst.len();
+    let mut done = 0;
+    if job.endpoint.segments().is_everything() {
+        let filled = [value; AT_ONCE];
+        while done < n {
+            let len = AT_ONCE.min(n - done);
+            let put = dst.part(done, len);
+            if !job.endpoint.conduit.put_at_once(put, Src::from(&filled[..len])) {
+                break;
+            }
+            done += len;
+        }
+    }
+    dst.part(done, n - done)
 }
 
 /// Messages, and so completions, of a memset of `n` bytes through the conduit.
@@ -59,7 +81,19 @@ pub(super) fn on_request(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let Some(dst) = ctx.endpoint().own_segment().try_part(offset, n as u32 as usize) else {
         malformed(m)
     };
-    dst.fill(value as u8);
+    if !ctx.endpoint().segments().is_everything() {
+        dst.fill(value as u8);
+    } else if !own_memory::fill(dst, value as u8) {
+        RefusedAccess {
+            operation: "a memset",
+            bytes: dst.len(),
+            initiator: m.source,
+            target: ctx.endpoint().rank,
+            address: dst.as_ptr().addr(),
+            writes: true,
+        }
+        .report()
+    }
     ctx.reply_to("gasnet_memset", token, &Outgoing::short(MEMSET_REPLY, &[op]));
 }
 
@@ -94,6 +128,10 @@ pub fn memset_nb(
     if directly(dst, value) {
         return OpHandle::INVALID;
     }
+    let dst = put_ahead(job, dst, value);
+    if dst.len() == 0 {
+        return OpHandle::INVALID;
+    }
     let ctx = job.ctx();
     let handle = job.ops.begin(ctx.thread_index(), fragments(job, dst.len()));
     by_messages(ctx, function, dst, value, handle.op());
@@ -104,6 +142,10 @@ pub fn memset_nb(
 /// region.
 pub fn memset_nbi(job: &'static GasnetJob, dst: RemoteRange, value: u8) {
     if directly(dst, value) {
+        return;
+    }
+    let dst = put_ahead(job, dst, value);
+    if dst.len() == 0 {
         return;
     }
     let ctx = job.ctx();

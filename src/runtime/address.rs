@@ -99,6 +99,7 @@ impl<C> Endpoint<C> {
         let Some(end) = first.checked_add(n) else { return false };
         rank == self.rank
             && !addr.is_null()
+            && !self.segments().is_everything()
             && !checks::on()
             && (end <= begin || first >= begin + len)
     }
@@ -106,6 +107,12 @@ impl<C> Endpoint<C> {
     /// Ends the job: `n` bytes at `addr` are not in the segment of `rank`.
     fn outside_segment(&self, function: &str, rank: JobRank, addr: *const u8, n: usize) -> ! {
         let s = &self.segments()[rank];
+        if self.segments().is_everything() {
+            report::fatal(
+                format_args!("{function}(): {n} bytes at {addr:p} are no memory of rank {rank}"),
+                format_args!("Pass the address of memory that this rank has."),
+            )
+        }
         report::fatal(
             format_args!(
                 "{function}(): {} at {addr:p} are outside the segment of rank {rank}, which has {} from {:p}",

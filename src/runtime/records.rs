@@ -36,8 +36,8 @@ impl GasnetJob {
 
     /// Records the segment of this process and how many handlers the client registered.
     pub fn record_segment(&self, handlers: usize) {
-        let own = self.endpoint.own_segment();
-        let (at, bytes) = (own.as_ptr(), own.len());
+        let own = self.endpoint.segments().info(self.endpoint.rank);
+        let (at, bytes) = (own.base, own.len);
         let text = format_args!("SEGMENT: at={at:p} bytes={bytes} handlers={handlers}");
         trace::note(Letter::I, text);
     }

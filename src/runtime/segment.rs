@@ -4,14 +4,17 @@
 //! Invariants: a [`RemoteRange`] that is made here lies in the segment of its rank; [`Segments`]
 //! does not change after attach.
 //!
-//! All segments of a host lie in one memory file, one slot for each local rank. The stride of
+//! In EVERYTHING there are no segments: that of each rank stands for its address space. Otherwise
+//! all segments of a host lie in one memory file, one slot for each local rank. The stride of
 //! the slots is the size of the largest segment of the job, rounded up to a page. A process
 //! maps the file when it attaches. Pages are zeroed on demand: none is touched here.
 
+use super::client::SegmentMode;
 use crate::boot::bootstrap::Bootstrap;
-use crate::client_memory::{Dst, RemoteRange};
+use crate::boot::placement::Placement;
+use crate::client_memory::{AddressSpace, Dst, RemoteRange};
 use crate::rank::{ByJobRank, ByLocalRank, JobRank, LocalRank};
-use alloc::vec::Vec;
+use crate::report;
 use std::os::fd::{AsFd, BorrowedFd};
 use sys::limits;
 use sys::memory::{self, Mapping};
@@ -88,10 +91,46 @@ pub struct Segments {
     own: Dst<'static>,
     /// The segments of this host, those of all its processes one after the other.
     host: Dst<'static>,
+    /// What the client was compiled for.
+    mode: SegmentMode,
+}
+
+/// What `gasnet_getSegmentInfo` reports of a rank.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentInfo {
+    /// Address of the first byte, of its owner.
+    pub base: *mut u8,
+    /// Bytes.
+    pub len: usize,
 }
 
 impl Segments {
-    /// The segment of this process.
+    /// Those of EVERYTHING, where each rank exposes its address space.
+    fn address_spaces(placement: &Placement) -> Segments {
+        let (me, ranks) = (placement.rank(), (0..placement.size()).map(JobRank));
+        let table = ranks.map(|rank| Segment {
+            base: AddressSpace::FIRST,
+            range: AddressSpace::of(rank, rank == me),
+        });
+        let (own, host) = (AddressSpace::here(), Dst::empty());
+        Segments { table: table.collect(), own, host, mode: SegmentMode::Everything }
+    }
+
+    /// Whether each rank exposes its address space, and not a segment.
+    pub fn is_everything(&self) -> bool {
+        self.mode == SegmentMode::Everything
+    }
+
+    /// What is reported of the segment of a rank.
+    pub fn info(&self, rank: JobRank) -> SegmentInfo {
+        let s = &self[rank];
+        match self.is_everything() {
+            true => SegmentInfo { base: core::ptr::null_mut(), len: usize::MAX },
+            false => SegmentInfo { base: s.base(), len: s.len() },
+        }
+    }
+
+    /// The segment of this process; in EVERYTHING, its address space.
     pub fn own(&self) -> Dst<'static> {
         self.own
     }
@@ -124,13 +163,22 @@ pub struct SegmentLimits {
 impl SegmentLimits {
     /// From what this machine has, the processes that share it, what this process may map, what
     /// the network's buffers may take, and the bound that the user or the client sets (bytes).
-    /// Collective.
-    pub fn find(boot: &Bootstrap, network: usize, bound: Option<u64>) -> SegmentLimits {
+    /// In LARGE memory does not count, in EVERYTHING nothing. Collective; ends the job if the
+    /// ranks were compiled for different modes.
+    pub fn find(
+        boot: &Bootstrap,
+        mode: SegmentMode,
+        network: usize,
+        bound: Option<u64>,
+    ) -> SegmentLimits {
         let Bootstrap { placement, exchange, .. } = boot;
-        let total = memory::free_without(network as u64, file_of(boot));
+        let total = match mode {
+            SegmentMode::Fast => memory::free_without(network as u64, file_of(boot)),
+            SegmentMode::Large | SegmentMode::Everything => memory::address_space() / 2,
+        };
         // An eighth stays for everything that is not a segment.
         let most = [
-            (Some(total), "the memory of this host"),
+            (Some(total), if mode == SegmentMode::Fast { MEMORY } else { ADDRESSES }),
             (memory::address_space_left(), "the address space of this process (ulimit -v)"),
             (limits::file_size(), "the largest file of this process (ulimit -f)"),
         ];
@@ -142,14 +190,35 @@ impl SegmentLimits {
         }
         let page = PAGE as u64;
         let local = bound.unwrap_or(share).min(share).max(page) / page * page;
-        let all: Vec<u64> = exchange
-            .exchange(&local.to_ne_bytes())
-            .iter()
-            .map(|b| u64::from_ne_bytes(b[..8].try_into().unwrap_or_default()))
-            .collect();
-        let global = all.iter().copied().min().unwrap_or(local);
+        let records = exchange.exchange(&[local, mode as u64].map(u64::to_ne_bytes).concat());
+        if let Some((other, _)) = records.ranked().find(|(_, b)| word(b, 1) != mode as u64) {
+            modes_differ(mode, other);
+        }
+        if mode == SegmentMode::Everything {
+            return SegmentLimits { local: usize::MAX, global: usize::MAX, bounded_by };
+        }
+        let global = records.iter().map(|b| word(b, 0)).min().unwrap_or(local);
         SegmentLimits { local: local as usize, global: global as usize, bounded_by }
     }
+}
+
+/// What bounds segments in FAST, and in LARGE.
+const MEMORY: &str = "the memory of this host";
+const ADDRESSES: &str = "the address space of a process";
+
+fn modes_differ(mode: SegmentMode, other: JobRank) -> ! {
+    report::fatal(
+        format_args!(
+            "gasnet_init(): this rank was compiled for GASNET_SEGMENT_{}, but rank {other} was not",
+            mode.name()
+        ),
+        format_args!("Compile the programs of all ranks for the same segment mode."),
+    )
+}
+
+/// A word of an exchanged record.
+fn word(record: &[u8], i: usize) -> u64 {
+    u64::from_ne_bytes(record[i * 8..i * 8 + 8].try_into().unwrap_or_default())
 }
 
 /// The file of the segments of this host, if its ranks can share memory.
@@ -169,15 +238,24 @@ pub struct AttachedSegments {
 /// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size)
 /// among them. With `huge`, in huge pages where the kernel allows it, of which none holds parts
 /// of two segments. Without host memory the own segment alone is mapped, in private memory.
-/// Collective.
+/// In EVERYTHING nothing is mapped. Collective.
 ///
 /// # Errors
 /// What the operating system said, if it refused the mapping.
-pub fn attach(boot: &Bootstrap, len: usize, huge: bool) -> std::io::Result<AttachedSegments> {
+pub fn attach(
+    boot: &Bootstrap,
+    mode: SegmentMode,
+    len: usize,
+    huge: bool,
+) -> std::io::Result<AttachedSegments> {
     let Bootstrap { placement, exchange, .. } = boot;
-    let word = |b: &[u8], i: usize| {
-        u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default())
-    };
+    if mode == SegmentMode::Everything {
+        let none = (0..placement.local_size()).map(|_| None).collect();
+        return Ok(AttachedSegments {
+            segments: Segments::address_spaces(placement),
+            locals: none,
+        });
+    }
     let lens = exchange.exchange(&len.to_ne_bytes());
     let longest = lens.iter().map(|b| word(b, 0)).max().unwrap_or(0);
     let huge = huge && longest >= memory::HUGE_PAGE as u64;
@@ -222,5 +300,5 @@ pub fn attach(boot: &Bootstrap, len: usize, huge: bool) -> std::io::Result<Attac
     let table = table.collect();
     let mapped = |local| here(local, placement.job_rank(local).map_or(0, len_of));
     let locals = (0..placement.local_size()).map(LocalRank).map(mapped).collect();
-    Ok(AttachedSegments { segments: Segments { table, own, host }, locals })
+    Ok(AttachedSegments { segments: Segments { table, own, host, mode }, locals })
 }

@@ -3,7 +3,7 @@
 //! Called by `capi`, once each. Invariant: all ranks do the same steps in the same order, as
 //! most of them are collective.
 
-use super::client::{GasnetClient, ThreadMode};
+use super::client::{GasnetClient, SegmentMode, ThreadMode};
 use super::counters::StatsFiles;
 use super::endpoint::Endpoint;
 use super::exit_messages::JobExitWire;
@@ -21,9 +21,9 @@ use crate::boot;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_variables;
-use crate::conduit;
 use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
 use crate::conduit::portals::{OpenError, PortalsId};
+use crate::conduit::{self, ExposedMemory};
 use crate::process::{self, exit, signals};
 use crate::{env, report, trace};
 use alloc::boxed::Box;
@@ -48,8 +48,8 @@ impl GasnetJob {
     /// maps memory of another, and everything goes through Portals.
     pub fn start_from(mut boot: Bootstrap, client: GasnetClient) -> &'static GasnetJob {
         let supernode_size = match boot.host_memory {
-            Some(_) => env::SUPERNODE_MAXSIZE.get(),
-            None => 1,
+            Some(_) if client.segments != SegmentMode::Everything => env::SUPERNODE_MAXSIZE.get(),
+            _ => 1,
         };
         let (rank, size) = (boot.placement.rank(), boot.placement.size());
         report::set_rank(rank.0);
@@ -93,7 +93,7 @@ impl GasnetJob {
             .map(|memory| HostScratch::map(memory, local_size).unwrap_or_else(|e| no_network(&e)));
         // A rank that returns from this exchange can send to this one.
         let network = conduit.shared_host().map_or(0, |host| host.mapped().1);
-        let limits = SegmentLimits::find(&boot, network, bound);
+        let limits = SegmentLimits::find(&boot, client.segments, network, bound);
         let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable())
             .with_naps(conduit.has_bypass());
         boot.placement = boot.placement.with_supernodes(supernode_size);
@@ -129,6 +129,7 @@ impl GasnetJob {
     /// # Errors
     /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for
     /// a bad table or a segment that is not a multiple of the page size or larger than the limit.
+    /// In EVERYTHING `len` does not count.
     pub fn attach(
         &self,
         table: &mut [HandlerEntry],
@@ -148,6 +149,8 @@ impl GasnetJob {
             );
             return Err(GasnetError::NotInit);
         }
+        let mode = self.client.segments;
+        let len = if mode == SegmentMode::Everything { 0 } else { len };
         let page = segment::PAGE;
         if !len.is_multiple_of(page) {
             report::warn(
@@ -177,7 +180,8 @@ impl GasnetJob {
         }
         endpoint.handlers.register(table)?;
         endpoint.handlers.register_extended(extended);
-        let attached = segment::attach(&self.boot, len, env::USE_HUGEPAGES.get()).unwrap_or_else(|e| {
+        let attached = segment::attach(&self.boot, mode, len, env::USE_HUGEPAGES.get());
+        let attached = attached.unwrap_or_else(|e| {
             report::fatal(
                 format_args!(
                     "gasnet_attach(): the segments of this host cannot be mapped ({} of this \
@@ -192,12 +196,18 @@ impl GasnetJob {
             )
         });
         let own = attached.segments.own();
-        let (base, bytes) = attached.segments.mapped();
-        signals::set_segments(base, bytes, memory_limit(&self.boot));
-        if let Some(host) = endpoint.conduit.shared_host() {
-            host.expose_segments(own, attached.locals.as_slice());
-        }
-        endpoint.conduit.attach_segment(own).unwrap_or_else(|e| no_network(&e));
+        let exposed = match mode {
+            SegmentMode::Everything => ExposedMemory::AddressSpace,
+            SegmentMode::Fast | SegmentMode::Large => {
+                let (base, bytes) = attached.segments.mapped();
+                signals::set_segments(base, bytes, memory_limit(&self.boot));
+                if let Some(host) = endpoint.conduit.shared_host() {
+                    host.expose_segments(own, attached.locals.as_slice());
+                }
+                ExposedMemory::Segment(own)
+            }
+        };
+        endpoint.conduit.expose(exposed).unwrap_or_else(|e| no_network(&e));
         if !endpoint.bind(attached.segments) {
             return Err(GasnetError::NotInit);
         }

@@ -4,7 +4,8 @@
 //! `trace` and `tools`.
 //!
 //! The caller must pass valid local memory. The kernel refuses a wrong remote address, and the
-//! call returns that as a failure.
+//! call returns that as a failure. The process may be the calling one: then a pipe copies where
+//! the system denies cross-memory attach.
 
 use crate::child::{self, Ended, Forked};
 use crate::descriptor;
@@ -12,35 +13,97 @@ use crate::process;
 use crate::signal::{self, Signal};
 use std::os::fd::AsRawFd;
 
-/// Copies `length` bytes from address `from` of process `pid` to `to`. Whether all bytes were
-/// copied.
+/// Why bytes could not be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachFailure {
+    /// An address names no memory, or memory that may not be read, or not be written.
+    Address,
+    /// The process has ended, or the system denies access to its memory.
+    Process,
+}
+
+/// Copies `length` bytes from address `from` of process `pid` to `to`.
+///
+/// # Errors
+/// Not all bytes were copied.
 ///
 /// # Safety
 /// `to` must be valid for writes of `length` bytes.
-pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> bool {
-    until_all(length, |done| {
+pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> Result<(), AttachFailure> {
+    let copied = until_all(length, |done| {
         let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: length - done };
         let remote = remote(from, done, length);
         // SAFETY: the kernel writes within `local`, which the caller has made sure of, and
         // checks `remote`.
         unsafe { transfer(libc::SYS_process_vm_readv, pid, &local, &remote) }
-    })
+    });
+    match copied {
+        Err(AttachFailure::Process) if pid == process::pid() => {
+            through_pipe(length, |done| (from as usize + done, to.wrapping_add(done).addr()))
+        }
+        copied => copied,
+    }
 }
 
-/// Copies `length` bytes at `from` to address `to` of process `pid`. Whether all bytes were
-/// copied.
+/// Copies `length` bytes at `from` to address `to` of process `pid`.
+///
+/// # Errors
+/// Not all bytes were copied.
 ///
 /// # Safety
 /// `from` must be valid for reads of `length` bytes.
-pub unsafe fn write(pid: u32, to: u64, from: *const u8, length: usize) -> bool {
-    until_all(length, |done| {
+pub unsafe fn write(
+    pid: u32,
+    to: u64,
+    from: *const u8,
+    length: usize,
+) -> Result<(), AttachFailure> {
+    let copied = until_all(length, |done| {
         let from = from.wrapping_add(done).cast_mut().cast();
         let local = libc::iovec { iov_base: from, iov_len: length - done };
         let remote = remote(to, done, length);
         // SAFETY: the kernel reads within `local`, which the caller has made sure of, and
         // checks `remote`.
         unsafe { transfer(libc::SYS_process_vm_writev, pid, &local, &remote) }
-    })
+    });
+    match copied {
+        Err(AttachFailure::Process) if pid == process::pid() => {
+            through_pipe(length, |done| (from.wrapping_add(done).addr(), to as usize + done))
+        }
+        copied => copied,
+    }
+}
+
+/// Copies `length` bytes of this process, from and to the addresses that `at` returns for the
+/// number of bytes copied before: the kernel checks both. A pipe takes a page at least.
+fn through_pipe(length: usize, at: impl Fn(usize) -> (usize, usize)) -> Result<(), AttachFailure> {
+    let (end, start) = descriptor::pipe().map_err(|_| AttachFailure::Process)?;
+    let mut done = 0;
+    while done < length {
+        let n = (length - done).min(4096);
+        let (from, to) = at(done);
+        let (from, to) = (core::ptr::without_provenance_mut(from), to);
+        // SAFETY: the kernel checks the memory, which it only reads.
+        let n = unsafe { libc::write(start.as_raw_fd(), from, n) };
+        let Ok(n) = usize::try_from(n) else { return Err(failure()) };
+        let to = core::ptr::without_provenance_mut(to);
+        // SAFETY: the kernel checks the memory. It is that of an operation of a client, which
+        // answers for it as for a store of its own.
+        let taken = unsafe { libc::read(end.as_raw_fd(), to, n) };
+        if usize::try_from(taken) != Ok(n) {
+            return Err(failure());
+        }
+        done += n;
+    }
+    Ok(())
+}
+
+/// What the last system call failed of.
+fn failure() -> AttachFailure {
+    match crate::errno() {
+        libc::EFAULT => AttachFailure::Address,
+        _ => AttachFailure::Process,
+    }
 }
 
 /// One of the two system calls. They fail on Linux before 3.2: peers are then sent frames, and
@@ -68,15 +131,15 @@ fn remote(address: u64, done: usize, length: usize) -> libc::iovec {
 
 /// Repeats a system call, which is given the number of bytes copied so far and returns how many
 /// more it copied.
-fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> bool {
+fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> Result<(), AttachFailure> {
     let mut done = 0;
     while done < length {
         match call(done) {
             n if n > 0 => done += n as usize,
-            _ => return false,
+            _ => return Err(failure()),
         }
     }
-    true
+    Ok(())
 }
 
 /// Copies memory of this process that it may not be allowed to read, as an address that the client
@@ -92,6 +155,32 @@ pub fn peek(from: *const u8, to: &mut [u8]) -> usize {
         Ok(n) => n,
         Err(_) if crate::errno() == libc::EFAULT => 0,
         Err(_) => peek_through_pipe(from, to),
+    }
+}
+
+/// Whether this process may read, or also write, all of the `length` bytes from address `at` on. A
+/// byte of each page is tried; with `write` it is stored again.
+pub fn is_accessible(at: u64, length: u64, write: bool) -> bool {
+    let (me, page) = (process::pid(), 4096);
+    let Some(last) = length.checked_sub(1).and_then(|rest| at.checked_add(rest)) else {
+        return length == 0;
+    };
+    let mut next = at;
+    loop {
+        let mut byte = 0u8;
+        // SAFETY: a live byte.
+        let mut tried = unsafe { read(me, next, &raw mut byte, 1) };
+        if write && tried.is_ok() {
+            // SAFETY: as above.
+            tried = unsafe { self::write(me, next, &raw const byte, 1) };
+        }
+        if tried.is_err() {
+            return false;
+        }
+        next = match (next / page + 1).checked_mul(page) {
+            Some(start) if start <= last => start,
+            _ => return true,
+        };
     }
 }
 
@@ -132,7 +221,7 @@ pub fn allowed_between_siblings() -> bool {
         // SAFETY: `copy` is live and has four bytes.
         let read =
             unsafe { read(one, (&raw const WORD).addr() as u64, (&raw mut copy).cast(), 4) };
-        crate::exit_now(i32::from(!read || copy != WORD));
+        crate::exit_now(i32::from(read.is_err() || copy != WORD));
     }
     let allowed = match two {
         Ok(Forked::Parent(two)) => child::await_child(two) == Ended::Exited(0),
@@ -152,13 +241,30 @@ mod tests {
         let (mut far, mut near) = ([1u8, 2, 3], [0u8; 3]);
         let address = far.as_mut_ptr().expose_provenance() as u64;
         // SAFETY: a live array of three bytes.
-        assert!(unsafe { read(process::pid(), address, near.as_mut_ptr(), 3) });
+        assert_eq!(unsafe { read(process::pid(), address, near.as_mut_ptr(), 3) }, Ok(()));
         assert_eq!(near, [1, 2, 3]);
         // SAFETY: as above.
-        assert!(unsafe { write(process::pid(), address, [4u8, 5].as_ptr(), 2) });
+        assert_eq!(unsafe { write(process::pid(), address, [4u8, 5].as_ptr(), 2) }, Ok(()));
         assert_eq!(far, [4, 5, 3]);
+        let nowhere = Err(AttachFailure::Address);
         // SAFETY: as above; address 0 is refused.
-        assert!(!unsafe { read(process::pid(), 0, near.as_mut_ptr(), 3) });
+        assert_eq!(unsafe { read(process::pid(), 0, near.as_mut_ptr(), 3) }, nowhere);
+        // SAFETY: as above; no process has number 0.
+        let no_process = unsafe { read(0, address, near.as_mut_ptr(), 3) };
+        assert_eq!(no_process, Err(AttachFailure::Process));
+    }
+
+    #[test]
+    fn a_pipe_copies_and_checks_as_the_kernel_does() {
+        static READ_ONLY: [u8; 4] = [9; 4];
+        let (from, mut to) = (vec![7u8; 10_000], vec![0u8; 10_000]);
+        let to_at = to.as_mut_ptr().expose_provenance();
+        let copy = |from: usize, to: usize, n| through_pipe(n, |done| (from + done, to + done));
+        assert_eq!(copy(from.as_ptr().addr(), to_at, 10_000), Ok(()));
+        assert_eq!(from, to);
+        for (from, to) in [(0, to_at), (to_at, 0), (to_at, READ_ONLY.as_ptr().addr())] {
+            assert_eq!(copy(from, to, 4), Err(AttachFailure::Address));
+        }
     }
 
     #[test]

@@ -69,6 +69,12 @@ pub fn address_space_left() -> Option<u64> {
     Some(limit.saturating_sub(pages * page_size() as u64))
 }
 
+/// Bytes of the address space of a process: the stack lies at its end.
+pub fn address_space() -> u64 {
+    let stack = 0u8;
+    ((&raw const stack).addr() as u64).next_power_of_two()
+}
+
 /// How many processes of this machine the kernel has killed so far because memory, or the
 /// memory of their control group, was used up.
 pub fn lack_kills() -> u64 {
@@ -89,6 +95,12 @@ fn parse_available(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pointer_is_within_the_address_space() {
+        let (space, heap) = (address_space(), Box::new(1u8));
+        assert!(((&raw const *heap).addr() as u64) < space && space <= 1 << 57);
+    }
 
     #[test]
     fn meminfo() {

@@ -10,6 +10,7 @@ use crate::arena::IOVECS;
 use crate::arena::hazard::{HazardWord, NO_MD};
 use crate::base::fault;
 use crate::deliver::{ClaimResult, FindResult};
+use crate::descriptor::traits::MemoryKind;
 use crate::message::{OpHalf, OpKind, TargetAddress};
 use crate::types::*;
 
@@ -17,7 +18,7 @@ impl NetworkInterface {
     /// `PtlPutRegion` from plain memory, in pieces that become one message, without events here:
     /// complete when this returns. With `false` nothing was done. The target is this process
     /// itself or not mapped, or frames are on their way to it. Or the message does not match a
-    /// descriptor in shared memory.
+    /// descriptor in one piece of memory that can be reached.
     ///
     /// # Safety
     /// The pieces are readable.
@@ -209,7 +210,7 @@ impl NetworkInterface {
         let FindResult::Found(found) = self.state.peers.find(peer, &header) else {
             return Ok(false);
         };
-        if !self.state.peers.shares(peer, found.kind()) {
+        if found.kind() == MemoryKind::Scattered {
             return Ok(false);
         }
         fault::point("put.matched");

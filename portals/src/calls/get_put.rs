@@ -60,7 +60,7 @@ impl NetworkInterface {
             let mut bytes = [0u8; 64];
             let link = self.state.peers.post_start(own, &send, &header, OpHalf::Send);
             let read = copy_own(put.record.memory(), 0, &mut bytes[..length as usize], true);
-            self.state.peers.post_end(own, &send, &header, OpHalf::Send, link, read);
+            self.state.peers.post_end(own, &send, &header, OpHalf::Send, link, read.is_ok());
             let mut rings = false;
             if let Some((peer, matched)) = &matched {
                 rings = matched.traits.eq().is_some();
@@ -72,7 +72,7 @@ impl NetworkInterface {
                 let answer = MessageHeader { initiator: index, ..header };
                 if let Some(reply) = claim_local(&get, 0, matched.accepted.mlength) {
                     let link = self.state.peers.post_start(own, &reply, &answer, OpHalf::Reply);
-                    let ok = ok && copy_own(get.record.memory(), 0, swapped, false);
+                    let ok = ok && copy_own(get.record.memory(), 0, swapped, false).is_ok();
                     self.state.peers.post_end(own, &reply, &answer, OpHalf::Reply, link, ok);
                 } else {
                     self.state.dropped(own, header.pt_index, header.match_bits);

@@ -29,6 +29,7 @@ use core::mem::size_of;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::access_fault::AccessHandler;
 use crate::arena::{
     self, ArenaHeader, ArenaView, IdentWords, MAGIC, PROCESSES, access, doorbell, hazard,
 };
@@ -299,6 +300,12 @@ impl NetworkInterface {
     /// are damaged are skipped.
     pub fn set_damage_handler(&mut self, handler: DamageHandler) {
         self.state.peers.on_damage = Some(handler);
+    }
+
+    /// What is to be called with an access that the kernel refused. Without a handler, the events
+    /// of the operation say that it failed.
+    pub fn set_access_handler(&mut self, handler: AccessHandler) {
+        self.state.peers.on_fault = Some(handler);
     }
 
     /// Declares that no message is dropped and no event lost where all processes are correct.

@@ -13,7 +13,7 @@ use core::sync::atomic::{
 
 use crate::arena::{IOVECS, MdCell};
 use crate::base::zeroed::Zeros;
-use crate::descriptor::traits::Traits;
+use crate::descriptor::traits::{MemoryKind, Traits};
 use crate::types::*;
 
 /// The fields of [`MdRecord::control`]: generation 16-31, updates 2-15, phase 0-1.
@@ -81,6 +81,8 @@ pub(crate) struct MdMemory {
     /// First byte, if there are no pieces.
     pub(crate) start: *mut u8,
     pub(crate) pieces: *const Pieces,
+    /// Whether it is an address space: see [`MemoryKind::AddressSpace`].
+    pub(crate) whole: bool,
 }
 
 // SAFETY: its memory is freed only after the last user of the descriptor is done; any thread may
@@ -88,10 +90,15 @@ pub(crate) struct MdMemory {
 unsafe impl Send for MdMemory {}
 
 impl MdRecord {
+    fn kind(&self) -> MemoryKind {
+        Traits(self.traits.load(Ordering::Relaxed)).kind()
+    }
+
     pub(crate) fn memory(&self) -> MdMemory {
         MdMemory {
             start: self.start.load(Ordering::Relaxed) as *mut u8,
             pieces: self.pieces.load(Ordering::Acquire),
+            whole: self.kind() == MemoryKind::AddressSpace,
         }
     }
 }

@@ -18,6 +18,9 @@ pub(crate) enum MemoryKind {
     Private = 2,
     /// In the pieces of an [`IovTable`](crate::arena::IovTable).
     Scattered = 3,
+    /// The address space of the owner, in which pages may be missing: the kernel checks every
+    /// access.
+    AddressSpace = 4,
 }
 
 impl MemoryKind {
@@ -26,6 +29,7 @@ impl MemoryKind {
             0 => MemoryKind::Arena,
             1 => MemoryKind::Segment,
             3 => MemoryKind::Scattered,
+            4 => MemoryKind::AddressSpace,
             _ => MemoryKind::Private,
         }
     }

@@ -17,6 +17,7 @@ use alloc::sync::Arc;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
+use crate::access_fault::{AccessFault, AccessHandler};
 use crate::arena::hazard::{HazardHold, HazardWord};
 use crate::arena::{ArenaHeader, ArenaView, MAGIC, doorbell};
 use crate::base::fault;
@@ -107,6 +108,7 @@ pub(crate) struct Peers {
     /// Shared with the watches of queues.
     pub(crate) nal: Arc<dyn Nal>,
     pub(crate) on_damage: Option<DamageHandler>,
+    pub(crate) on_fault: Option<AccessHandler>,
 }
 
 // SAFETY: its pointers lead to arenas and segments, and to boxes that it owns. Arenas and
@@ -140,6 +142,7 @@ impl Peers {
             frames_flag: nal.frames_flag().map(NonNull::from),
             nal,
             on_damage: None,
+            on_fault: None,
         }
     }
 
@@ -148,6 +151,14 @@ impl Peers {
     pub(crate) fn report(&self, damage: &Damage) {
         if let Some(handler) = self.on_damage {
             handler(damage);
+        }
+    }
+
+    /// Calls the handler of failed accesses.
+    #[cold]
+    pub(crate) fn report_fault(&self, fault: &AccessFault) {
+        if let Some(handler) = self.on_fault {
+            handler(fault);
         }
     }
 
@@ -277,8 +288,8 @@ impl Peers {
         let mut word = 0u64;
         let buffer = (&raw mut word).cast::<u8>();
         // SAFETY: the buffer is a writable word.
-        let read = self.nal.may_attach() && unsafe { attach::read(pid, address, buffer, 8) };
-        let works = read && word == MAGIC;
+        let read = || unsafe { attach::read(pid, address, buffer, 8) };
+        let works = self.nal.may_attach() && read() == Ok(()) && word == MAGIC;
         if works {
             peer.attached.store(pid, Ordering::Relaxed);
         }

@@ -18,6 +18,8 @@ pub(crate) enum Location {
     Mapped(*mut u8),
     /// In the peer's address space; the kernel checks it.
     Remote(Peer<u64>),
+    /// In the address space of this process, where pages may be missing; the kernel checks it.
+    Own(u64),
 }
 
 impl Location {
@@ -27,6 +29,7 @@ impl Location {
             Location::Remote(address) => {
                 Location::Remote(address.map(|address| address.wrapping_add(by)))
             }
+            Location::Own(address) => Location::Own(address.wrapping_add(by)),
         }
     }
 }
@@ -41,7 +44,7 @@ impl Peers {
         match kind {
             MemoryKind::Arena => true,
             MemoryKind::Segment => self.segment_mapped(peer.index) || self.attaches(peer),
-            MemoryKind::Private => self.attaches(peer),
+            MemoryKind::Private | MemoryKind::AddressSpace => self.attaches(peer),
             MemoryKind::Scattered => self.attaches(peer) || self.reaches_pieces(peer, cell),
         }
     }
@@ -52,7 +55,7 @@ impl Peers {
         match kind {
             MemoryKind::Arena => true,
             MemoryKind::Segment => self.segment_mapped(peer.index),
-            MemoryKind::Private | MemoryKind::Scattered => false,
+            MemoryKind::Private | MemoryKind::Scattered | MemoryKind::AddressSpace => false,
         }
     }
 
@@ -69,7 +72,7 @@ impl Peers {
         }
         match self.locate(peer, kind, start, Peer::new(0), 0, Peer::new(length))? {
             Location::Mapped(pointer) => Some(pointer),
-            Location::Remote(_) => None,
+            Location::Remote(_) | Location::Own(_) => None,
         }
     }
 
@@ -110,7 +113,9 @@ impl Peers {
                 let range = from.range(length, size as usize)?;
                 Some(Location::Mapped(base.wrapping_add(range.start)))
             }
-            MemoryKind::Private | MemoryKind::Scattered => Some(remote()),
+            MemoryKind::Private | MemoryKind::Scattered | MemoryKind::AddressSpace => {
+                Some(remote())
+            }
         }
     }
 }

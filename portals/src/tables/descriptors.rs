@@ -294,7 +294,7 @@ impl NiState {
     }
 
     /// The kind of this memory, and its offset there. An empty range counts as reachable
-    /// wherever it begins.
+    /// wherever it begins; one that encloses the arena is the address space.
     pub(crate) fn place(&self, start: *mut u8, length: u64) -> (MemoryKind, u64) {
         if length == 0 {
             return (MemoryKind::Arena, 0);
@@ -303,10 +303,13 @@ impl NiState {
             let offset = (start as usize).checked_sub(base as usize)? as u64;
             (!base.is_null() && offset.checked_add(length)? <= size).then_some(offset)
         };
-        if let Some(offset) =
-            inside(self.peers.own.view.base().as_ptr(), self.peers.own.view.bytes() as u64)
-        {
+        let arena = (self.peers.own.view.base().as_ptr(), self.peers.own.view.bytes() as u64);
+        if let Some(offset) = inside(arena.0, arena.1) {
             return (MemoryKind::Arena, offset);
+        }
+        let before = (arena.0 as usize).checked_sub(start as usize);
+        if before.is_some_and(|before| before as u64 + arena.1 <= length) {
+            return (MemoryKind::AddressSpace, start as u64);
         }
         let segment = &self.peers.segments[self.peers.index as usize];
         // Acquire pairs with the Release in `expose`.

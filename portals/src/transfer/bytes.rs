@@ -1,12 +1,15 @@
 //! Moving bytes between memory descriptors: which bytes they are, and how they are reached.
 //!
 //! Called by the put and get paths and by [`super::framed`]. Bytes in an arena or a segment are
-//! mapped here; bytes in a peer's private memory are reached by cross-memory attach. Invariant:
-//! the bytes move once, and what a peer wrote about its memory was checked by [`crate::peer`].
+//! mapped here; bytes in a peer's private memory are reached by cross-memory attach, and so are
+//! those of a descriptor of this process over its address space, of which pages may be missing.
+//! Invariant: the bytes move once, and what a peer wrote about its memory was checked by
+//! [`crate::peer`].
 
 use core::sync::atomic::Ordering;
 
 use super::copy::copy;
+use crate::access_fault::AccessFault;
 use crate::arena::{IOVECS, is_sealed, peer_word};
 use crate::base::fault;
 use crate::deliver::Matched;
@@ -16,8 +19,9 @@ use crate::descriptor::traits::MemoryKind;
 use crate::peer::{Location, MappedPeer};
 use crate::tables::NiState;
 use crate::types::*;
-use sys::attach;
+use sys::attach::{self, AttachFailure};
 use sys::peer::Peer;
+use sys::process;
 
 /// Fills places of a [`ByteRanges`] that are not used.
 const NOWHERE: Location = Location::Remote(Peer::new(0));
@@ -196,9 +200,42 @@ impl NiState {
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
+        if let [piece] = local
+            && matched.traits.kind() == MemoryKind::AddressSpace
+            && let Some(done) = self.move_one(piece, peer, matched, to_target)
+        {
+            return done;
+        }
         let pieces = local.iter().map(|piece| (Location::Mapped(piece.base.cast()), piece.len));
         let local = ByteRanges::cut(0, matched.accepted.mlength, pieces);
         self.move_between(&local, peer, matched, to_target)
+    }
+
+    /// [`NiState::move_remote_pieces`] of one piece and an address space: without lists, a system
+    /// call. `None`: the addresses are damaged, or the kernel refused one.
+    fn move_one(
+        &self,
+        local: &MdIovec,
+        peer: &MappedPeer,
+        matched: &Matched<'_>,
+        to_target: bool,
+    ) -> Option<bool> {
+        let (cell, Accepted { offset, mlength, .. }) = (matched.cell, matched.accepted);
+        let (address, whole) = (peer_word(&cell.address), peer_word(&cell.length));
+        let inside = Peer::new(offset.saturating_add(mlength)).at_most(whole.data()).is_some();
+        if !inside || !is_sealed(address, whole, &cell.seal) {
+            return None;
+        }
+        let (pid, at) = (peer.attached_pid(), address.data().wrapping_add(offset));
+        let (local, n) = (local.base.cast::<u8>(), local.len.min(mlength) as usize);
+        let moved = match to_target {
+            // SAFETY: the caller's piece is valid; the kernel checks the remote side.
+            true => unsafe { attach::write(pid, at, local, n) },
+            // SAFETY: as above.
+            false => unsafe { attach::read(pid, at, local, n) },
+        };
+        fault::point("put.copied");
+        moved.is_ok().then_some(true)
     }
 
     #[inline(never)]
@@ -210,7 +247,9 @@ impl NiState {
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
-        let local = own_ranges(record.memory(), local_offset, matched.accepted.mlength);
+        // The kernel checks the memory of the target; what else the client names is its own.
+        let memory = MdMemory { whole: false, ..record.memory() };
+        let local = own_ranges(memory, local_offset, matched.accepted.mlength);
         self.move_between(&local, peer, matched, to_target)
     }
 
@@ -228,7 +267,37 @@ impl NiState {
         let (from, to) = if to_target { (local, &remote) } else { (&remote, local) };
         let moved = copy_all(from, to, pid);
         fault::point("put.copied");
-        moved
+        if moved == Err(AttachFailure::Address) {
+            self.refused(local, &remote, peer.index, to_target);
+        }
+        moved.is_ok()
+    }
+
+    /// Reports a put or get of this process that named memory which is not there.
+    #[cold]
+    #[inline(never)]
+    fn refused(&self, local: &ByteRanges, remote: &ByteRanges, target: u32, put: bool) {
+        let mut here = local.list[..local.count].iter().filter_map(|&(at, length)| match at {
+            Location::Mapped(at) => Some((at.addr() as u64, length)),
+            Location::Remote(_) | Location::Own(_) => None,
+        });
+        let wrong = |&(at, length): &(u64, u64)| !attach::is_accessible(at, length, !put);
+        let length = local.list[..local.count].iter().map(|piece| piece.1).sum();
+        let there = match remote.list[0].0 {
+            Location::Mapped(at) => at.addr() as u64,
+            Location::Remote(at) => at.data(),
+            Location::Own(at) => at,
+        };
+        self.peers.report_fault(&match here.find(wrong) {
+            Some((address, length)) => AccessFault::Initiator { put, address, length },
+            None => AccessFault::Target {
+                put,
+                initiator: self.peers.index,
+                target,
+                address: there,
+                length,
+            },
+        });
     }
 
     /// Swaps `bytes` (at most 64) with the bytes of a matched get-put, under the target's lock
@@ -251,7 +320,8 @@ impl NiState {
             return false;
         }
         fault::point("getput.locked");
-        let ok = copy_all(&remote, &old, pid) && copy_all(&new, &remote, pid);
+        let swapped = copy_all(&remote, &old, pid).and_then(|()| copy_all(&new, &remote, pid));
+        let ok = swapped.is_ok();
         self.peers.unlock_swap(lock);
         bytes[..length].copy_from_slice(&before[..length]);
         ok
@@ -261,7 +331,12 @@ impl NiState {
 /// The memory of a descriptor of ours, `at` bytes from its start. The caller holds the
 /// descriptor and has checked the length.
 pub(super) fn own_ranges(memory: MdMemory, at: u64, length: u64) -> ByteRanges {
-    let MdMemory { start, pieces } = memory;
+    let MdMemory { start, pieces, whole } = memory;
+    if whole {
+        let mut out = ByteRanges::new();
+        out.push(Location::Own((start.addr() as u64).wrapping_add(at)), length);
+        return out;
+    }
     if pieces.is_null() {
         return ByteRanges::one(start.wrapping_add(at as usize), length);
     }
@@ -274,14 +349,23 @@ pub(super) fn own_ranges(memory: MdMemory, at: u64, length: u64) -> ByteRanges {
 
 /// Copies bytes between a descriptor of ours and a buffer: to the buffer if `out`. The caller
 /// holds the descriptor and has checked `at + length`.
-pub(crate) fn copy_own(memory: MdMemory, at: u64, buffer: &mut [u8], out: bool) -> bool {
+pub(crate) fn copy_own(
+    memory: MdMemory,
+    at: u64,
+    buffer: &mut [u8],
+    out: bool,
+) -> Result<(), AttachFailure> {
     let memory = own_ranges(memory, at, buffer.len() as u64);
     let buffer = ByteRanges::one(buffer.as_mut_ptr(), buffer.len() as u64);
     if out { copy_all(&memory, &buffer, 0) } else { copy_all(&buffer, &memory, 0) }
 }
 
-/// Copies from one list of ranges to another of the same total length. Whether all bytes moved.
-pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> bool {
+/// Copies from one list of ranges to another of the same total length. Of one of them all are
+/// mapped.
+///
+/// # Errors
+/// Not all bytes moved.
+pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> Result<(), AttachFailure> {
     let (mut i, mut j) = (0, 0);
     let (mut i_done, mut j_done) = (0, 0);
     while i < from.count && j < to.count {
@@ -290,25 +374,29 @@ pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> bool {
         let length = (source_size - i_done).min(target_size - j_done);
         let count = length as usize;
         // A mapped range lies in memory of a held descriptor (checked against its length), in an
-        // arena or a segment (checked), or in a caller's buffer; the kernel checks a remote one.
-        let moved = match (source.advance(i_done), target.advance(j_done)) {
+        // arena or a segment (checked), or in a caller's buffer; the kernel checks the others.
+        match (source.advance(i_done), target.advance(j_done)) {
             (Location::Mapped(a), Location::Mapped(b)) => {
                 // SAFETY: both ranges are mapped, as above, and have `count` bytes left.
                 unsafe { copy(a, b, count) };
-                true
             }
             (Location::Mapped(a), Location::Remote(b)) => {
                 // SAFETY: `a` is mapped, as above, and has `count` bytes left.
-                unsafe { attach::write(pid, b.data(), a, count) }
+                unsafe { attach::write(pid, b.data(), a, count) }?
+            }
+            (Location::Mapped(a), Location::Own(b)) => {
+                // SAFETY: as above.
+                unsafe { attach::write(process::pid(), b, a, count) }?
             }
             (Location::Remote(a), Location::Mapped(b)) => {
                 // SAFETY: `b` is mapped, as above, and has `count` bytes left.
-                unsafe { attach::read(pid, a.data(), b, count) }
+                unsafe { attach::read(pid, a.data(), b, count) }?
             }
-            (Location::Remote(_), Location::Remote(_)) => false,
-        };
-        if !moved {
-            return false;
+            (Location::Own(a), Location::Mapped(b)) => {
+                // SAFETY: as above.
+                unsafe { attach::read(process::pid(), a, b, count) }?
+            }
+            (_, Location::Remote(_) | Location::Own(_)) => return Err(AttachFailure::Process),
         }
         i_done += length;
         j_done += length;
@@ -319,5 +407,5 @@ pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> bool {
             (j, j_done) = (j + 1, 0);
         }
     }
-    true
+    Ok(())
 }

@@ -7,16 +7,18 @@
 use core::sync::atomic::Ordering;
 
 use super::bytes::{ByteRanges, copy_all, copy_own, own_ranges};
+use crate::access_fault::AccessFault;
 use crate::arena::doorbell;
 use crate::arena::hazard::{HazardWord, NO_MD};
 use crate::deliver::{ClaimResult, FindResult, Matched, claim_local};
 use crate::descriptor::record::{LocalMd, MdMemory};
 use crate::descriptor::state::Accepted;
 use crate::descriptor::traits::Traits;
-use crate::message::{MessageHeader, OpHalf};
+use crate::message::{MessageHeader, OpHalf, OpKind};
 use crate::tables::NiState;
 use crate::types::md_options::*;
 use crate::types::*;
+use sys::attach::AttachFailure;
 
 /// The use of one descriptor of this process by one framed message: its START event has been
 /// posted, its END event has not. The descriptor counts as in use (`PTL_MD_IN_USE`) until
@@ -216,7 +218,10 @@ impl NiState {
         at: Size,
         to: &mut [u8],
     ) -> bool {
-        inside(transfer, at, to.len()) && copy_own(transfer.memory, transfer.offset + at, to, true)
+        if !inside(transfer, at, to.len()) {
+            return false;
+        }
+        self.noted(transfer, copy_own(transfer.memory, transfer.offset + at, to, true))
     }
 
     /// Copies bytes into the memory of a transfer, `at` bytes from its start.
@@ -225,7 +230,27 @@ impl NiState {
             return false;
         }
         let memory = own_ranges(transfer.memory, transfer.offset + at, from.len() as u64);
-        copy_all(&ByteRanges::one(from.as_ptr().cast_mut(), from.len() as u64), &memory, 0)
+        let from = ByteRanges::one(from.as_ptr().cast_mut(), from.len() as u64);
+        self.noted(transfer, copy_all(&from, &memory, 0))
+    }
+
+    /// Whether the bytes of a transfer were copied; reports that the kernel refused.
+    fn noted(&self, transfer: &FramedTransfer, copied: Result<(), AttachFailure>) -> bool {
+        if copied == Err(AttachFailure::Address) {
+            let FramedTransfer { half, header, offset, mlength: length, .. } = *transfer;
+            let address = (transfer.memory.start.addr() as u64).wrapping_add(offset);
+            self.peers.report_fault(&match half {
+                OpHalf::Arrival(kind) => AccessFault::Target {
+                    put: kind == OpKind::Put,
+                    initiator: header.initiator,
+                    target: self.peers.index,
+                    address,
+                    length,
+                },
+                half => AccessFault::Initiator { put: half == OpHalf::Send, address, length },
+            });
+        }
+        copied.is_ok()
     }
 
     /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` is stored,

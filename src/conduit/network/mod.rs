@@ -22,8 +22,8 @@ use super::portals::{OpenError, Portals, PortalsError, PortalsId, SharedHost, Tr
 #[cfg(feature = "libportals")]
 use super::start_exchange::StartExchange;
 use super::{
-    Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, SystemMessage, Upcall,
-    WaitingProcess,
+    Conduit, ConduitStats, Config, ExposedMemory, OpId, Outgoing, ReplyToken, SystemMessage,
+    Upcall, WaitingProcess,
 };
 use crate::boot::linked_launcher::LinkedLaunchers;
 use crate::boot::network_start::NetworkCollective;
@@ -258,12 +258,12 @@ impl JobConduit {
         })
     }
 
-    /// [`Conduit::attach_segment`]
+    /// [`Conduit::expose`]
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn attach_segment(&self, segment: Dst<'static>) -> Result<(), PortalsError> {
-        over!(self, c => c.attach_segment(segment))
+    pub fn expose(&self, memory: ExposedMemory) -> Result<(), PortalsError> {
+        over!(self, c => c.expose(memory))
     }
 
     /// [`Conduit::put`]

@@ -6,17 +6,17 @@
 //! call.
 
 use super::{
-    Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NextEvent,
-    OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
+    Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdRegion, MdSpec,
+    NextEvent, OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
 };
 use crate::client_memory::{Dst, Src};
-use crate::conduit::Config;
-use crate::rank::LocalRank;
+use crate::conduit::{Config, RefusedAccess};
+use crate::rank::{JobRank, LocalRank};
 use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
-    AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, MemoryDescriptor,
-    NetworkInterface, NiFail, NiLimits, THRESH_INF, Unlink, md_options,
+    AccessFault, AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle,
+    MemoryDescriptor, NetworkInterface, NiFail, NiLimits, THRESH_INF, Unlink, md_options,
 };
 use std::os::fd::{AsFd, OwnedFd};
 use sys::memory;
@@ -83,6 +83,7 @@ impl Emulation {
     ) -> Result<Emulation, PortalsError> {
         let mut interface = interface.map_err(|e| error("PtlNIInit", e))?;
         interface.set_damage_handler(damaged);
+        interface.set_access_handler(refused);
         // Credits and tickets bound what is sent to each descriptor and queue.
         interface.expect_no_loss();
         if config.threads == 1 {
@@ -104,6 +105,33 @@ fn damaged(damage: &Damage) {
     report::damaged(format_args!(
         "the memory that this rank shares with the ranks of its host is damaged: {damage}"
     ))
+}
+
+/// Ends the job: the kernel refused an access, as only a descriptor over an address space allows
+/// to ask for. The processes of a host are numbered as their ranks are.
+#[cold]
+fn refused(fault: &AccessFault) {
+    match *fault {
+        AccessFault::Target { put, initiator, target, address, length } => RefusedAccess {
+            operation: if put { "a put" } else { "a get" },
+            bytes: length as usize,
+            initiator: JobRank(initiator),
+            target: JobRank(target),
+            address: address as usize,
+            writes: put,
+        }
+        .report(),
+        AccessFault::Initiator { put, address, length } => {
+            let (operation, can) = if put { ("put", "read") } else { ("get", "written") };
+            report::fatal(
+                format_args!(
+                    "a {operation} of {length} bytes failed: at {address:#x} this rank has no \
+                     memory that can be {can}"
+                ),
+                format_args!("Pass {length} bytes of memory of this rank as the local side."),
+            )
+        }
+    }
 }
 
 /// What the conduit uses; entries and descriptors of refreshed buffers may be given back late.
@@ -294,7 +322,8 @@ impl Portals for Emulation {
         // What peers target completes without our help.
         let (start, bytes) = (spec.region.start(), spec.region.bytes());
         assert!(
-            self.interface.is_shared(start, bytes as u64),
+            matches!(spec.region, MdRegion::AddressSpace)
+                || self.interface.is_shared(start, bytes as u64),
             "{bytes} bytes at {start:p} that peers target are neither arena nor segment",
         );
         // SAFETY: the region stays valid and may be written, by the invariant of `MdRegion`.

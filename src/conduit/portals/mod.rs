@@ -21,7 +21,7 @@ pub mod emulation;
 #[cfg(any(feature = "libportals", test))]
 pub mod trial;
 
-use crate::client_memory::{Dst, Src};
+use crate::client_memory::{AddressSpace, Dst, Src};
 use alloc::string::String;
 #[cfg(any(feature = "libportals", test))]
 pub use direct::NoDirect;
@@ -105,6 +105,8 @@ pub enum MdRegion {
     Source(Src<'static>),
     /// Operations read and write them.
     Target(Dst<'static>),
+    /// All memory of this process: operations read and write what clients name.
+    AddressSpace,
 }
 
 impl MdRegion {
@@ -117,6 +119,7 @@ impl MdRegion {
         match self {
             MdRegion::Source(bytes) => bytes.as_ptr().cast_mut(),
             MdRegion::Target(bytes) => bytes.as_ptr(),
+            MdRegion::AddressSpace => AddressSpace::here().as_ptr(),
         }
     }
 
@@ -126,6 +129,7 @@ impl MdRegion {
         match self {
             MdRegion::Source(bytes) => bytes.len(),
             MdRegion::Target(bytes) => bytes.len(),
+            MdRegion::AddressSpace => AddressSpace::BYTES,
         }
     }
 

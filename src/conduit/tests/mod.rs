@@ -216,7 +216,7 @@ impl<P: Portals> World<P> {
             if let Some(x) = r.conduit.shared_host() {
                 x.expose_segments(own, &peers);
             }
-            r.conduit.attach_segment(own).expect("attach");
+            r.conduit.expose(ExposedMemory::Segment(own)).expect("attach");
         }
         World { ranks, threads: configs[0].threads, earlier, arrived: AtomicU32::new(0) }
     }

@@ -13,8 +13,8 @@
 
 use super::operation::VisOperation;
 use super::pieces::{LocalRows, PieceRow, PieceRows, ROW, VisRun};
-use crate::client_memory::{Dst, Src};
-use crate::conduit::{AmMessage, CHUNK, OpId};
+use crate::client_memory::{Dst, Src, own_memory};
+use crate::conduit::{AmMessage, CHUNK, OpId, RefusedAccess};
 use crate::extended::handler_ids::{
     VIS_GET_REPLY, VIS_GET_REQUEST, VIS_PUT_REPLY, VIS_PUT_REQUEST,
 };
@@ -192,9 +192,14 @@ pub fn on_put(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         malformed(m);
     }
     let (mut from, rows) = payload.split_at(data);
+    let everything = ctx.endpoint().segments().is_everything();
     named(ctx, m, rows, data, |piece| {
         let (next, rest) = from.split_at(piece.len());
-        piece.copy_from(next);
+        if !everything {
+            piece.copy_from(next);
+        } else if !own_memory::store(piece, next) {
+            refused(ctx, m, piece, true);
+        }
         from = rest;
     });
     let nothing = Src::empty();
@@ -216,9 +221,14 @@ pub fn on_get(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         malformed(m);
     }
     let mut to = Dst::from(&mut data[..total]);
+    let everything = ctx.endpoint().segments().is_everything();
     named(ctx, m, m.payload.into(), total, |piece| {
         let (next, rest) = to.split_at(piece.len());
-        next.copy_from(piece.into());
+        if !everything {
+            next.copy_from(piece.into());
+        } else if !own_memory::load(next, piece.into()) {
+            refused(ctx, m, piece, false);
+        }
         to = rest;
     });
     let payload = Src::from(&data[..total]);
@@ -238,6 +248,19 @@ impl PendingGets {
         }
         ctx.job.ops.complete(get.op);
     }
+}
+
+/// Ends the job: a piece that a message names is memory that this rank does not have.
+fn refused(ctx: Ctx, m: &AmMessage<'_>, piece: Dst<'_>, writes: bool) -> ! {
+    RefusedAccess {
+        operation: if writes { "a vector put" } else { "a vector get" },
+        bytes: piece.len(),
+        initiator: m.source,
+        target: ctx.endpoint().rank,
+        address: piece.as_ptr().addr(),
+        writes,
+    }
+    .report()
 }
 
 fn malformed(m: &AmMessage<'_>) -> ! {

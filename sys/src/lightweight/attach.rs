@@ -1,8 +1,52 @@
-//! A system that cannot say whether memory may be read: in place of `attach`.
+//! A system that cannot say whether memory may be read, nor check an access: in place of `attach`.
 //!
-//! Called by `trace`. Invariant: no memory is touched.
+//! Called by `trace` and `client_memory`. Invariant: [`peek`] touches no memory; that of other
+//! processes is never reached.
 
 /// Copies nothing: 0.
 pub fn peek(_from: *const u8, _to: &mut [u8]) -> usize {
     0
+}
+
+/// Why bytes could not be copied; of this process all can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachFailure {
+    /// They belong to another process.
+    Process,
+}
+
+/// Copies `length` bytes from address `from` of this process to `to`.
+///
+/// # Errors
+/// `pid` is another process.
+///
+/// # Safety
+/// Both must be valid for `length` bytes.
+pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> Result<(), AttachFailure> {
+    if pid != crate::process::pid() {
+        return Err(AttachFailure::Process);
+    }
+    let from = core::ptr::with_exposed_provenance::<u8>(from as usize);
+    // SAFETY: as the caller has made sure of.
+    unsafe { core::ptr::copy(from, to, length) };
+    Ok(())
+}
+
+/// Copies `length` bytes at `from` to address `to` of this process.
+///
+/// # Errors
+/// `pid` is another process.
+///
+/// # Safety
+/// As [`read`].
+pub unsafe fn write(
+    pid: u32,
+    to: u64,
+    from: *const u8,
+    length: usize,
+) -> Result<(), AttachFailure> {
+    // SAFETY: as the caller has made sure of.
+    unsafe {
+        read(pid, from.addr() as u64, core::ptr::with_exposed_provenance_mut(to as usize), length)
+    }
 }

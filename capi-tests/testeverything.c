@@ -1,0 +1,367 @@
+/* testeverything: GASNET_SEGMENT_EVERYTHING. Every rank puts to, gets from and sends Longs to each
+ * kind of memory of its neighbour: static data, heap, sbrk, mmap, stacks, thread-local variables,
+ * data of a library opened by dlopen, memory mapped again at one address, memory while a forked
+ * child exists. Two cases take one argument:
+ *   asleep   the neighbour sleeps in the kernel while it is read and written
+ *   CASE     unmapped_put, unmapped_get, read_only_put, unmapped_memset, unmapped_long or
+ *            unmapped_vector: an operation on memory that is not there, which must end the job */
+/* faults: flip_put flip_get flip_am skip_memset */
+/* args: */
+/* nodes: any */
+/* threads: both */
+/* segments: everything */
+#include "check.h"
+
+#include <gasnet_vis.h>
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#define BYTES 70000
+#define H_LONG 200
+#define H_REPLY 201
+#define H_TOLD 202
+#define H_BACK 203
+
+/* Where each kind of memory is. */
+enum kind { STATIC, COMMON, HEAP, SBRK, MAPPED, STACK, LOCAL, LIBRARY, THREAD_STACK, THREAD_LOCAL, KINDS };
+static const char *const kinds[KINDS] = {"static data",     "common data",      "heap",
+                                         "sbrk",            "mmap",             "stack",
+                                         "thread-local",    "data of a library", "stack of a thread",
+                                         "thread-local of a thread"};
+
+/* The addresses that a rank gives to the others, and room for a check. */
+static struct addresses {
+    char *kind[KINDS];
+    size_t bytes[KINDS];
+    char *answer;
+} mine, theirs, senders;
+
+static char static_data[BYTES] = {1}, answer[BYTES];
+char common_data[BYTES];
+static __thread char local_data[4096];
+static gasnet_node_t to, from;
+static volatile int longs, replies;
+static volatile int leave_thread;
+
+/* The neighbour's own bytes, and mine for it, by kind and round. */
+static uint64_t seed(gasnet_node_t owner, int kind, int round) {
+    return ((uint64_t)owner << 32) + (uint64_t)kind * 100 + (uint64_t)round;
+}
+
+static void barrier(const char *place) {
+    check_alive(place);
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    CHECK_OK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS));
+}
+
+static void long_h(gasnet_token_t token, void *buf, size_t n, gasnet_handlerarg_t kind, gasnet_handlerarg_t back) {
+    check_same(buf, n, seed(from, kind, 3), kinds[kind]);
+    CHECK(buf == mine.kind[kind], "%s: a Long arrived at %p instead of %p", kinds[kind], buf, (void *)mine.kind[kind]);
+    longs++;
+    /* The answer goes to the same kind of memory of the sender. */
+    if (back) CHECK_OK(gasnet_AMReplyLong1(token, H_BACK, buf, n, senders.answer, kind));
+    else CHECK_OK(gasnet_AMReplyShort0(token, H_REPLY));
+}
+
+static void reply_h(gasnet_token_t token) {
+    (void)token;
+    replies++;
+}
+
+static void back_h(gasnet_token_t token, void *buf, size_t n, gasnet_handlerarg_t kind) {
+    (void)token;
+    check_same(buf, n, seed(gasnet_mynode(), kind, 3), kinds[kind]);
+    CHECK(buf == (void *)answer, "a reply Long arrived at %p instead of %p", buf, (void *)answer);
+    replies++;
+}
+
+static void scattered(char *at, size_t n, int round, int kind, void *here) {
+    gasnet_memvec_t there[3], local[1];
+    there[0].addr = at;
+    there[0].len = n / 4;
+    there[1].addr = at + n / 2;
+    there[1].len = n / 8;
+    there[2].addr = at + n - n / 8;
+    there[2].len = n / 8;
+    local[0].addr = here;
+    local[0].len = there[0].len + there[1].len + there[2].len;
+    check_fill(here, local[0].len, seed(gasnet_mynode(), kind, round));
+    gasnet_putv_bulk(to, 3, there, 1, local);
+    memset(here, 0, local[0].len);
+    gasnet_getv_bulk(1, local, to, 3, there);
+    check_same(here, local[0].len, seed(gasnet_mynode(), kind, round), kinds[kind]);
+}
+
+/* All forms of puts, gets and memsets on one piece of memory of the neighbour. */
+static void transfer(int kind, char *at, size_t n) {
+    static char here[BYTES], back[BYTES];
+    gasnet_handle_t handle;
+    gasnet_register_value_t value;
+    size_t i;
+    check_alive(kinds[kind]);
+    gasnet_get_bulk(here, to, at, n);
+    check_same(here, n, seed(to, kind, 0), kinds[kind]);
+
+    check_fill(here, n, seed(gasnet_mynode(), kind, 1));
+    gasnet_put_bulk(to, at, here, n);
+    handle = gasnet_get_nb_bulk(back, to, at, n);
+    gasnet_wait_syncnb(handle);
+    check_same(back, n, seed(gasnet_mynode(), kind, 1), kinds[kind]);
+
+    /* Words, in both forms of non-blocking puts. */
+    for (i = 0; i + 64 <= 512; i += 64) {
+        gasnet_put_nbi(to, at + i, here + i + 1, 8);
+        gasnet_put_nbi(to, at + i + 8, here + i + 2, 4);
+        gasnet_put_nbi(to, at + i + 16, here + i + 3, 2);
+        gasnet_put_nbi(to, at + i + 24, here + i + 4, 1);
+        gasnet_put_nbi_bulk(to, at + i + 33, here + i, 17);
+    }
+    gasnet_wait_syncnbi_puts();
+    gasnet_get_nbi_bulk(back, to, at, 512);
+    gasnet_wait_syncnbi_gets();
+    for (i = 0; i + 64 <= 512; i += 64) {
+        CHECK(!memcmp(back + i, here + i + 1, 8) && !memcmp(back + i + 8, here + i + 2, 4) &&
+                  !memcmp(back + i + 16, here + i + 3, 2) && back[i + 24] == here[i + 4] &&
+                  !memcmp(back + i + 33, here + i, 17) && back[i + 32] == here[i + 32] && back[i + 50] == here[i + 50],
+              "%s: words at offset %lu", kinds[kind], (unsigned long)i);
+    }
+
+    gasnet_put_val(to, at + 8, (gasnet_register_value_t)0x1234, 2);
+    value = gasnet_get_val(to, at + 8, 2);
+    CHECK(value == 0x1234, "%s: a value came back as 0x%lx", kinds[kind], (unsigned long)value);
+    value = gasnet_wait_syncnb_valget(gasnet_get_nb_val(to, at + 8, 1));
+    CHECK(value == 0x34 || value == 0x12, "%s: a byte came back as 0x%lx", kinds[kind], (unsigned long)value);
+
+    gasnet_memset(to, at + 3, 0x5a, n - 7);
+    memset(back, 0, n);
+    gasnet_get(back, to, at, n);
+    check_constant(back + 3, n - 7, 0x5a, kinds[kind]);
+    gasnet_wait_syncnb(gasnet_memset_nb(to, at, 0x11, 100));
+    gasnet_get(back, to, at, 101);
+    check_constant(back, 100, 0x11, kinds[kind]);
+    CHECK(back[100] == 0x5a, "%s: a memset went too far", kinds[kind]);
+
+    scattered(at, n, 2, kind, here);
+
+    /* Longs: one that fits into its message, one that does not, and one that is answered. */
+    check_fill(here, n, seed(gasnet_mynode(), kind, 3));
+    CHECK_OK(gasnet_AMRequestLong2(to, H_LONG, here, 16, at, kind, 0));
+    CHECK_OK(gasnet_AMRequestLong2(to, H_LONG, here, 1000, at, kind, 0));
+    GASNET_BLOCKUNTIL(replies >= 2);
+    CHECK_OK(gasnet_AMRequestLong2(to, H_LONG, here, n, at, kind, 1));
+    GASNET_BLOCKUNTIL(replies == 3);
+    check_same(answer, n, seed(gasnet_mynode(), kind, 3), "the answer");
+    replies = 0;
+}
+
+/* A word of the neighbour that is too small for transfer(). */
+static void word(char *at) {
+    int here;
+    gasnet_get(&here, to, at, sizeof here);
+    check_same(&here, sizeof here, seed(to, LIBRARY, 0), kinds[LIBRARY]);
+    check_fill(&here, sizeof here, seed(gasnet_mynode(), LIBRARY, 3));
+    gasnet_put(to, at, &here, sizeof here);
+}
+
+static void fill(int kind, char *at, size_t n) {
+    mine.kind[kind] = at;
+    mine.bytes[kind] = n;
+    check_fill(at, n, seed(gasnet_mynode(), kind, 0));
+}
+
+#if CHECK_PAR
+/* A thread that never calls the library: its memory is a target as any other. */
+static void *thread(void *unused) {
+    char stack[8192];
+    (void)unused;
+    fill(THREAD_STACK, stack, sizeof stack);
+    fill(THREAD_LOCAL, local_data, sizeof local_data);
+    gasnett_local_wmb();
+    leave_thread = 1;
+    while (leave_thread == 1) usleep(1000);
+    return stack[0] ? NULL : unused;
+}
+#endif
+
+/* The addresses of all ranks travel through static data that the ranks know by a Medium. */
+static volatile int told;
+
+static void told_h(gasnet_token_t token, void *buf, size_t n) {
+    gasnet_node_t source = 0;
+    CHECK_OK(gasnet_AMGetMsgSource(token, &source));
+    CHECK(n == sizeof theirs && (source == to || source == from), "the addresses of rank %d", (int)source);
+    if (source == to) memcpy(&theirs, buf, sizeof theirs);
+    if (source == from) memcpy(&senders, buf, sizeof senders);
+    told++;
+}
+
+static void tell(void) {
+    int before = told;
+    barrier("addresses");
+    mine.answer = answer;
+    CHECK_OK(gasnet_AMRequestMedium0(from, H_TOLD, &mine, sizeof mine));
+    CHECK_OK(gasnet_AMRequestMedium0(to, H_TOLD, &mine, sizeof mine));
+    GASNET_BLOCKUNTIL(told == before + 2);
+}
+
+/* An address that has other memory than before is as good a target. */
+static void map_again(void) {
+    char *at = mine.kind[MAPPED];
+    int round;
+    for (round = 0; round < 4; round++) {
+        char here[64];
+        munmap(at, BYTES);
+        CHECK(mmap(at, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == at, "mmap");
+        check_fill(at, 64, seed(gasnet_mynode(), MAPPED, 10 + round));
+        barrier("mapped again");
+        gasnet_get(here, to, theirs.kind[MAPPED], sizeof here);
+        check_same(here, sizeof here, seed(to, MAPPED, 10 + round), "memory mapped again");
+        check_fill(here, sizeof here, seed(gasnet_mynode(), MAPPED, 20 + round));
+        gasnet_put(to, theirs.kind[MAPPED] + 4096, here, sizeof here);
+        barrier("mapped again");
+        check_same(at + 4096, 64, seed(from, MAPPED, 20 + round), "a put to memory mapped again");
+        barrier("mapped again");
+    }
+}
+
+/* A forked child keeps what it had; the rank gets the put. */
+static void fork_child(void) {
+    char here[64];
+    int pipe_fds[2], status = -1;
+    const uint64_t before = seed(gasnet_mynode(), STATIC, 30);
+    pid_t child;
+    check_fill(static_data, 64, before);
+    CHECK(pipe(pipe_fds) == 0, "pipe");
+    barrier("fork");
+    child = fork();
+    if (child == 0) {
+        char go, expected[64];
+        close(pipe_fds[1]);
+        if (read(pipe_fds[0], &go, 1) != 1) _exit(2);
+        check_fill(expected, 64, before);
+        _exit(memcmp(static_data, expected, 64) ? 1 : 0);
+    }
+    close(pipe_fds[0]);
+    barrier("fork");
+    check_fill(here, sizeof here, seed(gasnet_mynode(), STATIC, 31));
+    gasnet_put(to, theirs.kind[STATIC], here, sizeof here);
+    barrier("fork");
+    check_same(static_data, 64, seed(from, STATIC, 31), "a put while a child exists");
+    CHECK(write(pipe_fds[1], "x", 1) == 1, "write");
+    close(pipe_fds[1]);
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the memory of the child has changed: %d", status);
+}
+
+/* Odd ranks sleep in the kernel, outside the library, until a byte arrives in a word of theirs. */
+static void asleep(void) {
+    static volatile uint64_t wake;
+    mine.kind[STATIC] = (char *)&wake;
+    tell();
+    if (gasnet_mynode() % 2) {
+        while (!wake) usleep(20000);
+    } else if (to != gasnet_mynode()) {
+        uint64_t one = 1, there = 0;
+        int i;
+        for (i = 0; i < 100; i++) {
+            gasnet_get(&there, to, theirs.kind[STATIC], 8);
+            CHECK(there == 0, "it woke early");
+        }
+        gasnet_memset(to, theirs.kind[STATIC], 0, 8);
+        gasnet_put(to, theirs.kind[STATIC], &one, 8);
+        /* The put is done, so a get sees it, though nobody answers. */
+        gasnet_get(&there, to, theirs.kind[STATIC], 8);
+        CHECK(there == 1, "the put has not arrived");
+    }
+    barrier("asleep");
+}
+
+/* An operation on memory that the target does not have. */
+static void missing(const char *what) {
+    char here[4096];
+    char *page = (char *)mmap(NULL, 2 * GASNET_PAGESIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(here, 1, sizeof here);
+    memset(page, 2, 2 * GASNET_PAGESIZE);
+    if (!strncmp(what, "read_only", 9)) mprotect(page, 2 * GASNET_PAGESIZE, PROT_READ);
+    else munmap(page, 2 * GASNET_PAGESIZE);
+    mine.kind[MAPPED] = page;
+    tell();
+    if (gasnet_mynode() == 0) {
+        char *at = theirs.kind[MAPPED];
+        gasnet_memvec_t there[2], local;
+        there[0].addr = at;
+        there[1].addr = at + 16;
+        there[0].len = there[1].len = 8;
+        local.addr = here;
+        local.len = 16;
+        printf("testeverything: rank 0 names %p of rank %d\n", (void *)at, (int)to);
+        fflush(stdout);
+        if (!strcmp(what, "unmapped_put") || !strcmp(what, "read_only_put")) gasnet_put(to, at, here, 8);
+        else if (!strcmp(what, "unmapped_get")) gasnet_get(here, to, at, sizeof here);
+        else if (!strcmp(what, "unmapped_memset")) gasnet_memset(to, at, 1, 5000);
+        else if (!strcmp(what, "unmapped_long")) CHECK_OK(gasnet_AMRequestLong2(to, H_LONG, here, 64, at, MAPPED, 0));
+        else if (!strcmp(what, "unmapped_vector")) gasnet_putv_bulk(to, 2, there, 1, &local);
+        else check_usage("[asleep | CASE]");
+    }
+    barrier("missing");
+    check_error("%s went through", what);
+}
+
+int main(int argc, char **argv) {
+    gasnet_handlerentry_t handlers[] = {{H_LONG, long_h}, {H_REPLY, reply_h}, {H_TOLD, told_h}, {H_BACK, back_h}};
+    char stack[5000];
+    char *brk, *heap;
+    void *library;
+    int kind;
+#if CHECK_PAR
+    pthread_t other;
+#endif
+
+    check_init("testeverything", &argc, &argv);
+    CHECK(gasnet_getMaxLocalSegmentSize() == UINTPTR_MAX && gasnet_getMaxGlobalSegmentSize() == UINTPTR_MAX,
+          "a segment is limited");
+    check_attach(handlers, 4, 0);
+    to = (gasnet_mynode() + 1) % gasnet_nodes();
+    from = (gasnet_mynode() + gasnet_nodes() - 1) % gasnet_nodes();
+    if (argc > 1) {
+        if (!strcmp(argv[1], "asleep")) asleep();
+        else missing(argv[1]);
+        check_done();
+    }
+
+    fill(STATIC, static_data, BYTES);
+    fill(COMMON, common_data, BYTES);
+    heap = (char *)malloc(BYTES);
+    fill(HEAP, heap, BYTES);
+    brk = (char *)sbrk(BYTES);
+    CHECK(brk != (void *)-1, "sbrk");
+    fill(SBRK, brk, BYTES);
+    fill(MAPPED, (char *)mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), BYTES);
+    fill(STACK, stack, sizeof stack);
+    /* A word of a library that nothing here uses. */
+    library = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL);
+    CHECK(library && dlsym(library, "signgam"), "no data of a library");
+    if (library) fill(LIBRARY, (char *)dlsym(library, "signgam"), sizeof(int));
+#if CHECK_PAR
+    CHECK(pthread_create(&other, NULL, thread, NULL) == 0, "pthread_create");
+    while (!leave_thread) usleep(1000);
+#else
+    fill(LOCAL, local_data, sizeof local_data);
+#endif
+    tell();
+    for (kind = 0; kind < KINDS; kind++) {
+        if (kind == LIBRARY) word(theirs.kind[kind]);
+        else if (theirs.kind[kind]) transfer(kind, theirs.kind[kind], theirs.bytes[kind]);
+        barrier(kinds[kind]);
+        if (mine.kind[kind]) check_same(mine.kind[kind], mine.bytes[kind], seed(from, kind, 3), kinds[kind]);
+    }
+    CHECK(longs == (CHECK_PAR ? 3 * 8 : 3 * 7), "%d Longs have arrived", longs);
+    map_again();
+    fork_child();
+#if CHECK_PAR
+    leave_thread = 2;
+    pthread_join(other, NULL);
+#endif
+    check_done();
+}

@@ -1,0 +1,35 @@
+//! An access to memory of a process that the kernel has refused.
+//!
+//! Made by `transfer`, passed to the user's handler by `peer`. Invariant: plain values.
+
+/// A put or get of memory that does not exist, or that may not be written or read, as the kernel
+/// found: at its target, in a descriptor over the whole address space, or at its initiator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessFault {
+    /// Memory of the target.
+    Target {
+        /// Whether it is a put; else a get.
+        put: bool,
+        /// Index of the process that began it.
+        initiator: u32,
+        /// Index of the process whose memory it names.
+        target: u32,
+        /// First byte, an address of the target.
+        address: u64,
+        /// Bytes.
+        length: u64,
+    },
+    /// Memory of this process, the initiator.
+    Initiator {
+        /// Whether it is a put; else a get.
+        put: bool,
+        /// First byte.
+        address: u64,
+        /// Bytes.
+        length: u64,
+    },
+}
+
+/// What to do about an [`AccessFault`]: report it and end the job. If it returns, the operation
+/// fails with `PTL_NI_FAIL`.
+pub type AccessHandler = fn(&AccessFault);

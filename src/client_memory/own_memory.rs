@@ -1,0 +1,64 @@
+//! Access to memory of this process that another rank has named, in `GASNET_SEGMENT_EVERYTHING`:
+//! of pages that are missing or protected the kernel says so, and nothing faults.
+//!
+//! Called by `conduit` and by handlers of `extended`. Invariant: an access is a system call, which
+//! checks both sides; aligned words of 1, 2, 4 and 8 bytes are stored whole.
+
+use super::{Dst, Src};
+use sys::attach;
+
+/// Bytes that one call of [`fill`] stores at a time.
+const PIECE: usize = 1 << 14;
+
+/// Copies all bytes of `from`, as many as `to` has. False: `to` cannot be written.
+pub fn store(to: Dst<'_>, from: Src<'_>) -> bool {
+    debug_assert_eq!(to.len(), from.len());
+    let (pid, at) = (sys::process::pid(), to.as_ptr().addr() as u64);
+    // SAFETY: the bytes of a `Src` are readable; the kernel checks the others.
+    unsafe { attach::write(pid, at, from.as_ptr(), from.len()) }.is_ok()
+}
+
+/// Copies all bytes of `from`, as many as `to` has. False: `from` cannot be read.
+pub fn load(to: Dst<'_>, from: Src<'_>) -> bool {
+    debug_assert_eq!(to.len(), from.len());
+    let (pid, at) = (sys::process::pid(), from.as_ptr().addr() as u64);
+    // SAFETY: the bytes of a `Dst` are writable; the kernel checks the others.
+    unsafe { attach::read(pid, at, to.as_ptr(), to.len()) }.is_ok()
+}
+
+/// Sets all bytes to `value`. False: they cannot be written.
+pub fn fill(to: Dst<'_>, value: u8) -> bool {
+    let filled = [value; PIECE];
+    let mut left = to;
+    while left.len() != 0 {
+        let (next, rest) = left.split_at(left.len().min(PIECE));
+        if !store(next, Src::from(&filled[..next.len()])) {
+            return false;
+        }
+        left = rest;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_missing_is_refused() {
+        let mut bytes = [0u8; 40_000];
+        assert!(fill(Dst::from(&mut bytes[..39_999]), 7));
+        assert!(bytes[..39_999].iter().all(|&b| b == 7) && bytes[39_999] == 0);
+        assert!(store(Dst::from(&mut bytes[..3]), Src::from(&b"abc"[..])));
+        let mut copy = [0; 4];
+        assert!(load(Dst::from(&mut copy[..]), Src::from(&bytes[..4])));
+        assert_eq!(&copy, b"abc\x07");
+        // SAFETY: nothing but the kernel touches it.
+        let (none, source) = unsafe {
+            let at = core::ptr::without_provenance_mut(8);
+            (Dst::new(at, 4), Src::new(at, 4))
+        };
+        assert!(!store(none, Src::from(&copy[..])) && !fill(none, 1));
+        assert!(!load(Dst::from(&mut copy[..]), source));
+    }
+}
