@@ -38,7 +38,7 @@ mod transfer;
 mod types;
 
 pub use access_fault::{AccessFault, AccessHandler};
-pub use calls::NetworkInterface;
+pub use calls::{NetworkInterface, ScatteredPiece};
 pub use event::record::EqWatch;
 pub use nal::frame::FrameTag;
 pub use types::*;

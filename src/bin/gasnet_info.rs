@@ -4,6 +4,7 @@
 use command_line::GASNET_INFO;
 use gasnet::conduit::network::networks;
 use gasnet::env::{self, Likeness, UnknownVariable};
+use gasnet::runtime::client::SegmentMode;
 use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
@@ -108,7 +109,7 @@ fn version() -> Item {
         ("conduit", Item::text("portals")),
         ("Portals specification", Item::text("3.3")),
         ("thread modes", Item::List(["SEQ", "PARSYNC", "PAR"].map(Item::text).into())),
-        ("segment modes", Item::List(["FAST", "LARGE"].map(Item::text).into())),
+        ("segment modes", Item::List(SegmentMode::ALL.map(|mode| Item::text(mode.name())).into())),
     ])
 }
 

@@ -161,6 +161,12 @@ impl<P: Portals> Conduit<P> {
         Ok(())
     }
 
+    /// Whether the network reaches all memory of a rank without a call of that rank; `None` if it
+    /// does not say.
+    pub fn attaches(&self, rank: JobRank) -> Option<bool> {
+        Some(self.portals.shared_host()?.attaches(self.peers[rank.index()]))
+    }
+
     /// The fast path to a process, unless `GASNET_PORTAL_AT_ONCE` turns it off.
     #[inline(always)]
     pub(super) fn direct(&self, process: PortalsId) -> Option<&P::Direct> {

@@ -47,6 +47,8 @@ mod status;
 pub mod subsystem;
 pub mod team;
 pub mod threads;
+#[cfg(feature = "hosted")]
+mod tracers;
 pub mod wait;
 pub mod wait_mode;
 

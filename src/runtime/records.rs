@@ -5,8 +5,9 @@
 
 use super::job::GasnetJob;
 use crate::process::exit;
+use crate::tools::client_variables;
 use crate::trace::{self, Letter};
-use crate::{env, tools};
+use crate::{env, report, tools};
 
 impl GasnetJob {
     /// Records what the job is and the variables that are set, and completes the files when the
@@ -31,6 +32,27 @@ impl GasnetJob {
             if let Some(value) = env::lookup(v.name()) {
                 trace::note(Letter::I, format_args!("ENV: {}={value}", v.name()));
             }
+        }
+    }
+
+    /// Prints how the memory of other ranks is reached in EVERYTHING, if GASNET_VERBOSEENV is set,
+    /// and records it.
+    pub(super) fn note_means(&self) {
+        let other = self.team.ranks().find(|&rank| rank != self.endpoint.rank);
+        let Some(attaches) = other.and_then(|rank| self.endpoint.conduit.attaches(rank)) else {
+            return;
+        };
+        let (means, reason) = match attaches {
+            true => ("by cross-memory attach, without a call of its owner", String::new()),
+            false => (
+                "in frames, at the next call of its owner",
+                format!(", because {}", sys::attach::denial()),
+            ),
+        };
+        let text = format_args!("the memory of other ranks is reached {means}{reason}");
+        trace::note(Letter::I, format_args!("EVERYTHING: {text}"));
+        if client_variables::verbose() {
+            report::note(format_args!("GASNET_SEGMENT_EVERYTHING: {text}"));
         }
     }
 

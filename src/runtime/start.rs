@@ -58,6 +58,10 @@ impl GasnetJob {
         exit::install(&mut boot, env::EXITTIMEOUT.get());
         let spared = env::NO_CATCH_SIGNAL.get().unwrap_or_default();
         signals::install(|s| spared.has(s));
+        #[cfg(feature = "hosted")]
+        if client.segments == SegmentMode::Everything {
+            super::tracers::admit(&boot);
+        }
         let max_threads = match client.threads {
             ThreadMode::Seq => 1,
             _ => env::MAX_THREADS.get() as usize,
@@ -212,6 +216,9 @@ impl GasnetJob {
             return Err(GasnetError::NotInit);
         }
         self.boot.barrier.barrier();
+        if mode == SegmentMode::Everything {
+            self.note_means();
+        }
         Ok(())
     }
 }

@@ -8,9 +8,11 @@
 //! the system denies cross-memory attach.
 
 use crate::child::{self, Ended, Forked};
+use crate::clock;
 use crate::descriptor;
 use crate::process;
 use crate::signal::{self, Signal};
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::AsRawFd;
 
 /// Why bytes could not be copied.
@@ -35,7 +37,7 @@ pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> Result<()
         let remote = remote(from, done, length);
         // SAFETY: the kernel writes within `local`, which the caller has made sure of, and
         // checks `remote`.
-        unsafe { transfer(libc::SYS_process_vm_readv, pid, &local, &remote) }
+        unsafe { transfer(libc::SYS_process_vm_readv, pid, &[local], &[remote]) }
     });
     match copied {
         Err(AttachFailure::Process) if pid == process::pid() => {
@@ -64,13 +66,74 @@ pub unsafe fn write(
         let remote = remote(to, done, length);
         // SAFETY: the kernel reads within `local`, which the caller has made sure of, and
         // checks `remote`.
-        unsafe { transfer(libc::SYS_process_vm_writev, pid, &local, &remote) }
+        unsafe { transfer(libc::SYS_process_vm_writev, pid, &[local], &[remote]) }
     });
     match copied {
         Err(AttachFailure::Process) if pid == process::pid() => {
             through_pipe(length, |done| (from.wrapping_add(done).addr(), to as usize + done))
         }
         copied => copied,
+    }
+}
+
+/// A piece of memory of this process, and where it goes to or comes from.
+#[derive(Clone, Copy, Debug)]
+pub struct AttachPiece {
+    /// First byte here.
+    pub local: *mut u8,
+    /// First byte in the other process.
+    pub remote: u64,
+    /// Bytes.
+    pub length: usize,
+}
+
+/// Pieces that one system call moves; the kernel takes 1,024.
+const AT_ONCE: usize = 256;
+
+/// Copies pieces to process `pid`, or from it unless `write`, in as few system calls as possible.
+///
+/// # Errors
+/// Not all were copied: why, and the number of the first that was not.
+///
+/// # Safety
+/// The pieces must be readable if they are written there, else writable.
+pub unsafe fn move_pieces(
+    pid: u32,
+    write: bool,
+    mut pieces: impl Iterator<Item = AttachPiece>,
+) -> Result<(), (AttachFailure, usize)> {
+    let call = if write { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
+    let none = libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };
+    let (mut here, mut there) = ([none; AT_ONCE], [none; AT_ONCE]);
+    let mut before = 0;
+    loop {
+        let (mut count, mut bytes) = (0, 0);
+        for piece in pieces.by_ref().take(AT_ONCE) {
+            here[count] = libc::iovec { iov_base: piece.local.cast(), iov_len: piece.length };
+            there[count] = remote(piece.remote, 0, piece.length);
+            bytes += piece.length;
+            count += 1;
+        }
+        if count == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller answers for the local side, the kernel checks the other one.
+        let moved = unsafe { transfer(call, pid, &here[..count], &there[..count]) };
+        // A call that has moved fewer ends at an address that is wrong, or at 2 GiB: one by one.
+        if usize::try_from(moved) != Ok(bytes) {
+            for (i, (here, there)) in here[..count].iter().zip(&there[..count]).enumerate() {
+                let (local, n) = (here.iov_base.cast::<u8>(), here.iov_len);
+                let remote = there.iov_base.addr() as u64;
+                let moved = match write {
+                    // SAFETY: as above.
+                    true => unsafe { self::write(pid, remote, local, n) },
+                    // SAFETY: as above.
+                    false => unsafe { read(pid, remote, local, n) },
+                };
+                moved.map_err(|failure| (failure, before + i))?;
+            }
+        }
+        before += count;
     }
 }
 
@@ -114,13 +177,14 @@ fn failure() -> AttachFailure {
 unsafe fn transfer(
     call: libc::c_long,
     pid: u32,
-    local: &libc::iovec,
-    remote: &libc::iovec,
+    local: &[libc::iovec],
+    remote: &[libc::iovec],
 ) -> isize {
-    let one: libc::c_ulong = 1;
-    // SAFETY: two live descriptions of memory; the caller answers for `local`, the kernel checks
+    let (here, there) = (local.len() as libc::c_ulong, remote.len() as libc::c_ulong);
+    let (local, remote) = (local.as_ptr(), remote.as_ptr());
+    // SAFETY: live descriptions of memory; the caller answers for `local`, the kernel checks
     // `remote`.
-    unsafe { libc::syscall(call, pid, local, one, remote, one, 0 as libc::c_ulong) as isize }
+    unsafe { libc::syscall(call, pid, local, here, remote, there, 0 as libc::c_ulong) as isize }
 }
 
 /// What is left of a remote range after `done` bytes.
@@ -150,7 +214,7 @@ pub fn peek(from: *const u8, to: &mut [u8]) -> usize {
     let remote = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: to.len() };
     let me = process::pid();
     // SAFETY: `local` is a live slice; the kernel checks `remote`.
-    let n = unsafe { transfer(libc::SYS_process_vm_readv, me, &local, &remote) };
+    let n = unsafe { transfer(libc::SYS_process_vm_readv, me, &[local], &[remote]) };
     match usize::try_from(n) {
         Ok(n) => n,
         Err(_) if crate::errno() == libc::EFAULT => 0,
@@ -202,16 +266,75 @@ fn peek_through_pipe(from: *const u8, to: &mut [u8]) -> usize {
     done
 }
 
+/// Which processes may trace this one, and so copy from and to its memory, where the system has
+/// them ask (Yama's `ptrace_scope` 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracers {
+    /// The descendants of this process.
+    Descendants(u32),
+    /// Every process of this user.
+    All,
+}
+
+/// Whether [`admit`] was called.
+static ADMITTED: AtomicBool = AtomicBool::new(false);
+
+/// Admits processes, which keep the permission until this one ends.
+pub fn admit(tracers: Tracers) {
+    let whom = match tracers {
+        Tracers::Descendants(pid) => libc::c_ulong::from(pid),
+        Tracers::All => libc::PR_SET_PTRACER_ANY,
+    };
+    // SAFETY: touches no memory; it fails on systems that need no permission.
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, whom, 0, 0, 0) };
+    ADMITTED.store(true, Ordering::Relaxed);
+}
+
+/// Admits a child, unless [`admit`] has admitted others, and with them the children. Async-signal-
+/// safe.
+pub(crate) fn admit_child(pid: u32) {
+    if !ADMITTED.load(Ordering::Relaxed) {
+        // SAFETY: as in `admit`.
+        unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::from(pid), 0, 0, 0) };
+    }
+}
+
+/// Why the system denies cross-memory attach between processes of a user, as far as this process
+/// can find out.
+pub fn denial() -> String {
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
+    let scope = scope.ok().and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
+    let (mut from, mut to) = (1u8, 0u8);
+    let local = libc::iovec { iov_base: (&raw mut to).cast(), iov_len: 1 };
+    let remote = libc::iovec { iov_base: (&raw mut from).cast(), iov_len: 1 };
+    // SAFETY: two live bytes.
+    let own = unsafe { transfer(libc::SYS_process_vm_readv, process::pid(), &[local], &[remote]) };
+    match (own, scope) {
+        (1, 1..) => format!("ptrace_scope is {scope}"),
+        (1, 0) => "the ranks are in different user namespaces, or of different users".into(),
+        _ if crate::errno() == libc::ENOSYS => {
+            "this kernel has no process_vm_readv, or a filter of \
+            system calls (seccomp) says so"
+                .into()
+        }
+        _ => "a filter of system calls (seccomp) denies process_vm_readv".into(),
+    }
+}
+
 /// Whether two processes with a common parent may read each other's memory, as the ranks of a
-/// job do: found by trying.
+/// job do, once they have admitted each other: found by trying.
 pub fn allowed_between_siblings() -> bool {
+    const TRIES: u32 = 50;
     static WORD: u32 = 0x600D;
     // SAFETY: the child makes system calls only, which need no lock.
     let one = match unsafe { child::fork() } {
         Ok(Forked::Parent(one)) => one,
-        Ok(Forked::Child) => loop {
-            signal::pause();
-        },
+        Ok(Forked::Child) => {
+            admit(Tracers::Descendants(process::parent()));
+            loop {
+                signal::pause();
+            }
+        }
         Err(_) => return false,
     };
     // SAFETY: as above.
@@ -219,9 +342,15 @@ pub fn allowed_between_siblings() -> bool {
     if matches!(two, Ok(Forked::Child)) {
         let mut copy = 0u32;
         // SAFETY: `copy` is live and has four bytes.
-        let read =
-            unsafe { read(one, (&raw const WORD).addr() as u64, (&raw mut copy).cast(), 4) };
-        crate::exit_now(i32::from(read.is_err() || copy != WORD));
+        let mut read =
+            || unsafe { read(one, (&raw const WORD).addr() as u64, (&raw mut copy).cast(), 4) };
+        // The other may not have admitted this one yet.
+        let mut tries = 0;
+        while read().is_err() && tries < TRIES {
+            clock::sleep_ns(1_000_000);
+            tries += 1;
+        }
+        crate::exit_now(i32::from(copy != WORD));
     }
     let allowed = match two {
         Ok(Forked::Parent(two)) => child::await_child(two) == Ended::Exited(0),
@@ -252,6 +381,25 @@ mod tests {
         // SAFETY: as above; no process has number 0.
         let no_process = unsafe { read(0, address, near.as_mut_ptr(), 3) };
         assert_eq!(no_process, Err(AttachFailure::Process));
+    }
+
+    #[test]
+    fn pieces_are_moved_until_one_is_refused() {
+        let (from, mut to) = ((0..600u16).collect::<Vec<_>>(), vec![0u16; 600]);
+        let to_at = to.as_mut_ptr().expose_provenance() as u64;
+        let piece = |i: usize, at: u64| AttachPiece {
+            local: from.as_ptr().wrapping_add(i).cast_mut().cast(),
+            remote: at + 2 * i as u64,
+            length: 2,
+        };
+        let all = (0..600).rev().map(|i| piece(i, to_at));
+        // SAFETY: words of two live lists.
+        assert_eq!(unsafe { move_pieces(process::pid(), true, all) }, Ok(()));
+        assert_eq!(from, to);
+        let wrong = (0..600).map(|i| piece(i, if i == 300 { 0 } else { to_at }));
+        // SAFETY: as above; the kernel refuses the low address.
+        let refused = unsafe { move_pieces(process::pid(), true, wrong) };
+        assert_eq!(refused, Err((AttachFailure::Address, 300)));
     }
 
     #[test]

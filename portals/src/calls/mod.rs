@@ -22,6 +22,9 @@ mod md;
 mod md_update;
 mod me;
 mod put_get;
+mod scattered;
+
+pub use scattered::ScatteredPiece;
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -263,6 +266,13 @@ impl NetworkInterface {
     pub fn arena_of(&self, process: PtlProcessId) -> Option<(NonNull<u8>, usize)> {
         let view = &self.state.peers.peer(self.state.peers.index_of(process).ok()?).ok()??.view;
         Some((view.base(), view.bytes()))
+    }
+
+    /// Whether all memory of a process can be reached by cross-memory attach.
+    pub fn attaches(&self, process: PtlProcessId) -> bool {
+        let peers = &self.state.peers;
+        let peer = peers.index_of(process).and_then(|index| peers.peer(index));
+        matches!(peer, Ok(Some(peer)) if peers.attaches(peer))
     }
 
     /// Declares that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of

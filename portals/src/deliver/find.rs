@@ -42,6 +42,13 @@ impl<'a> Found<'a> {
         self.traits.kind()
     }
 
+    /// Whether it is over an address space, and a delivery neither counts nor posts.
+    pub(crate) fn is_plain_address_space(&self) -> bool {
+        self.kind() == MemoryKind::AddressSpace
+            && !self.traits.counts()
+            && self.traits.eq().is_none()
+    }
+
     /// Claims room for a message, if the list is unchanged since the descriptor was found. The
     /// hazard that names it has been published.
     #[inline(always)]

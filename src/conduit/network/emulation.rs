@@ -18,10 +18,14 @@ pub(super) const BUILT: bool = cfg!(feature = "emulation");
 /// What `gasnet_info -n` prints.
 #[cfg(feature = "emulation")]
 pub(super) fn info(chosen: bool, may_attach: bool) -> NetworkInfo {
-    let other_memory = if may_attach {
-        "without a call of the target, since the system lets processes copy from each other's memory"
-    } else {
-        "at the target's next call, since the system does not let processes copy from each other's memory"
+    let other_memory = match may_attach {
+        true => "without a call of the target, by cross-memory attach".into(),
+        false => {
+            let reason = sys::attach::denial();
+            alloc::format!(
+                "at the target's next call, since there is no cross-memory attach: {reason}"
+            )
+        }
     };
     NetworkInfo {
         name: NAME,
@@ -33,7 +37,7 @@ pub(super) fn info(chosen: bool, may_attach: bool) -> NetworkInfo {
                 "segments and buffers of the library",
                 "a put or get completes without a call of the target".into(),
             ),
-            ("other memory", other_memory.into()),
+            ("other memory (GASNET_SEGMENT_EVERYTHING)", other_memory),
         ],
     }
 }

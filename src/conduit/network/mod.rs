@@ -18,7 +18,9 @@
 use super::portals::binding::{self, Binding};
 #[cfg(feature = "emulation")]
 use super::portals::emulation::Emulation;
-use super::portals::{OpenError, Portals, PortalsError, PortalsId, SharedHost, TrafficCounters};
+use super::portals::{
+    OpenError, Portals, PortalsError, PortalsId, ScatteredRma, SharedHost, TrafficCounters,
+};
 #[cfg(feature = "libportals")]
 use super::start_exchange::StartExchange;
 use super::{
@@ -264,6 +266,16 @@ impl JobConduit {
     /// The Portals call that failed.
     pub fn expose(&self, memory: ExposedMemory) -> Result<(), PortalsError> {
         over!(self, c => c.expose(memory))
+    }
+
+    /// [`Conduit::attaches`]
+    pub fn attaches(&self, rank: JobRank) -> Option<bool> {
+        over!(self, c => c.attaches(rank))
+    }
+
+    /// [`Conduit::scattered_at_once`]
+    pub fn scattered_at_once(&self, put: bool, rank: JobRank, pieces: &[ScatteredRma]) -> bool {
+        over!(self, c => c.scattered_at_once(put, rank, pieces))
     }
 
     /// [`Conduit::put`]

@@ -23,9 +23,19 @@ pub enum NextEvent {
     Other,
 }
 
+/// A piece of a scattered put or get: memory here, and its offset at the target. A put only reads
+/// it.
+#[derive(Clone, Copy, Debug)]
+pub struct ScatteredRma {
+    /// Memory here.
+    pub local: Dst<'static>,
+    /// Offset in the descriptor of the target.
+    pub offset: usize,
+}
+
 /// The fast path between processes that map each other's memory.
 ///
-/// `put_inline`, `put_at_once` and `get_at_once` are complete, without an event here, when they
+/// `put_inline`, `put_at_once`, `get_at_once` and `scattered_at_once` are complete, without an event here, when they
 /// return true; if they return false they have done nothing, and the verb must be used.
 pub trait Direct: Send + Sync {
     /// [`super::Portals::Eq`]
@@ -49,6 +59,12 @@ pub trait Direct: Send + Sync {
     #[inline(always)]
     fn get_at_once(&self, to: Dst<'_>, from: &Target) -> bool {
         let _ = (to, from);
+        false
+    }
+
+    /// Puts or gets pieces, each at an offset of its own in the descriptor that matches.
+    fn scattered_at_once(&self, put: bool, pieces: &[ScatteredRma], to: &Target) -> bool {
+        let _ = (put, pieces, to);
         false
     }
 
@@ -122,6 +138,9 @@ pub trait SharedHost: Send + Sync {
     /// Says that the segment `own` is shared with the processes of this host; `peers[pid]` is
     /// where the segment of process `pid` (on this host) is mapped here, if it is.
     fn expose_segments(&self, own: Dst<'static>, peers: &[Option<Dst<'static>>]);
+
+    /// Whether all memory of a process can be reached without its help.
+    fn attaches(&self, to: PortalsId) -> bool;
 
     /// Where the memory lies that the processes of this host share for the network itself: first
     /// byte, bytes.

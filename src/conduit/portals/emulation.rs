@@ -7,16 +7,18 @@
 
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdRegion, MdSpec,
-    NextEvent, OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
+    NextEvent, OpenError, Portals, PortalsError, PortalsId, ScatteredRma, SharedHost, Target,
+    TrafficCounters,
 };
 use crate::client_memory::{Dst, Src};
-use crate::conduit::{Config, RefusedAccess};
+use crate::conduit::{Config, RefusedAccess, SCATTERED};
 use crate::rank::{JobRank, LocalRank};
 use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
     AccessFault, AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle,
-    MemoryDescriptor, NetworkInterface, NiFail, NiLimits, THRESH_INF, Unlink, md_options,
+    MemoryDescriptor, NetworkInterface, NiFail, NiLimits, ScatteredPiece, THRESH_INF, Unlink,
+    md_options,
 };
 use std::os::fd::{AsFd, OwnedFd};
 use sys::memory;
@@ -450,6 +452,27 @@ impl Direct for Emulation {
         .unwrap_or(false)
     }
 
+    fn scattered_at_once(&self, put: bool, pieces: &[ScatteredRma], to: &Target) -> bool {
+        const NONE: ScatteredPiece =
+            ScatteredPiece { local: core::ptr::null_mut(), length: 0, remote_offset: 0 };
+        let mut list = [NONE; SCATTERED];
+        let Some(list) = list.get_mut(..pieces.len()) else { return false };
+        for (to, piece) in list.iter_mut().zip(pieces) {
+            *to = ScatteredPiece {
+                local: piece.local.as_ptr().cast(),
+                length: piece.local.len() as u64,
+                remote_offset: piece.offset as u64,
+            };
+        }
+        let process = to_ptl(to.process);
+        // SAFETY: the pieces are readable and writable, by the invariant of `Dst`, and a put only
+        // reads them.
+        unsafe {
+            let (portal, bits) = (to.portal, to.bits);
+            self.interface.scattered_at_once(put, list, process, portal, ANY_PROCESS, bits)
+        }
+    }
+
     #[inline(always)]
     fn prefetch_target(&self, to: &Target, bytes: usize) {
         self.interface.about_to_put(to_ptl(to.process), to.portal, to.bits, bytes as u64);
@@ -516,6 +539,10 @@ impl SharedHost for Emulation {
         let lens: Vec<usize> = peers.iter().map(|peer| peer.map_or(0, Dst::len)).collect();
         // SAFETY: a `Dst<'static>` is mapped until the process ends.
         unsafe { self.interface.expose(own.as_ptr(), own.len(), &bases, &lens) };
+    }
+
+    fn attaches(&self, to: PortalsId) -> bool {
+        self.interface.attaches(to_ptl(to))
     }
 
     fn mapped(&self) -> (*mut u8, usize) {

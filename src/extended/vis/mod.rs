@@ -6,6 +6,8 @@
 //!
 //! ```text
 //!   remote side mapped        a copy for each run, complete at once
+//!   EVERYTHING                many runs in one call, where the network takes     scattered
+//!                             them at once
 //!   few runs, or large ones   a put or get for each run
 //!   neighbours, for puts      gathered here, one put for many runs          operation
 //!   GASNET_VIS_AMPIPE         packed into Mediums, a handler scatters       packing
@@ -15,6 +17,7 @@ pub mod indexed;
 mod operation;
 pub mod packing;
 pub mod pieces;
+mod scattered;
 pub mod strided;
 pub mod vector;
 
@@ -30,6 +33,7 @@ pub use operation::VisDirection;
 use operation::{GatheredPut, VisOperation};
 use packing::{GetPacker, PendingGets, PutPacker};
 use pieces::{ROW, VisRun, VisShape};
+use scattered::scattered;
 
 /// How the operation is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +49,7 @@ pub enum CompletionForm {
 /// The vector transfers of a process.
 #[derive(Debug)]
 pub struct Vis {
-    /// `GASNET_VIS_AMPIPE`: whether to pack.
+    /// Whether to pack: `GASNET_VIS_AMPIPE`, or nothing is reached without a call of the target.
     ampipe: bool,
     /// `GASNET_VIS_REMOTECONTIG`: whether to combine runs that are neighbours on the remote
     /// side. Unset: for puts only, which need no handler.
@@ -86,10 +90,15 @@ fn survey(shape: &impl VisShape) -> ShapeSurvey {
 }
 
 impl Vis {
-    /// Reads the environment.
+    /// Reads the environment. Where puts and gets wait for the target's calls anyway, pieces are
+    /// packed.
     pub(super) fn new(job: &GasnetJob) -> Vis {
+        let endpoint = &job.endpoint;
+        let other = job.team.ranks().find(|&rank| rank != endpoint.rank);
+        let waits = endpoint.segments().is_everything()
+            && other.and_then(|rank| endpoint.conduit.attaches(rank)) == Some(false);
         Vis {
-            ampipe: env::VIS_AMPIPE.get(),
+            ampipe: env::VIS_AMPIPE.get() || waits,
             remote_contig: env::VIS_REMOTECONTIG.get(),
             max_chunk: (job.endpoint.conduit.max_medium() - ROW).min(env::VIS_MAXCHUNK.get()),
             gets: PendingGets::default(),
@@ -152,6 +161,11 @@ impl Vis {
         rank: JobRank,
         shape: &impl VisShape,
     ) -> OpHandle {
+        if job.endpoint.segments().is_everything()
+            && scattered(function, job, direction, rank, shape)
+        {
+            return OpHandle::INVALID;
+        }
         let ctx = job.ctx();
         let handle =
             (form != CompletionForm::Implicit).then(|| job.ops.begin(ctx.thread_index(), 0));

@@ -50,3 +50,8 @@ pub unsafe fn write(
         read(pid, from.addr() as u64, core::ptr::with_exposed_provenance_mut(to as usize), length)
     }
 }
+
+/// Why the memory of other processes is not reached.
+pub fn denial() -> String {
+    "this system has no such call".into()
+}
