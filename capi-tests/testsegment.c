@@ -9,6 +9,8 @@
  * Then the last rank (own) or rank 0 (peer) writes to the segment of the last rank. It must die
  * of SIGBUS, and the library must say why. Before, it prints `testsegment: rank R touches
  * ADDRESS`.
+ * `testsegment beyond`, in LARGE: the segments exceed the memory of the machine, and their first
+ * and last pages can be used.
  * `testsegment huge` touches 8 MiB of its segment and prints `testsegment: huge pages: N kB`,
  * those mapped there. */
 /* args: */
@@ -100,6 +102,19 @@ static void lack(int fd, const char *whose) {
     GASNET_BLOCKUNTIL(never);
 }
 
+/* Words at both ends of the segment of the peer, which is larger than the memory. */
+static void beyond(uintptr_t bytes) {
+    const gasnet_node_t peer = check_peer();
+    const uintptr_t memory = (uintptr_t)sysconf(_SC_PHYS_PAGES) * (uintptr_t)sysconf(_SC_PAGESIZE);
+    uint64_t word = gasnet_mynode() + 1, back = 0;
+    CHECK(bytes > 4 * memory, "a segment has at most %lu bytes", (unsigned long)bytes);
+    gasnet_put(peer, check_at(peer, 0), &word, sizeof word);
+    gasnet_put(peer, check_at(peer, bytes - sizeof word), &word, sizeof word);
+    check_barrier();
+    gasnet_get(&back, gasnet_mynode(), check_at(gasnet_mynode(), bytes - sizeof word), sizeof back);
+    CHECK(back == (uint64_t)peer + 1 && *(uint64_t *)check_at(gasnet_mynode(), 0) == back, "a word is %lu", (unsigned long)back);
+}
+
 int main(int argc, char **argv) {
     uintptr_t before, bytes;
     int fd;
@@ -118,6 +133,10 @@ int main(int argc, char **argv) {
     } else if (argc == 3 && !strcmp(argv[1], "lack")) {
         check_barrier();
         lack(fd, argv[2]);
+    } else if (argc == 2 && !strcmp(argv[1], "beyond")) {
+        beyond(bytes);
+        check_barrier();
+        check_done();
     } else if (argc == 2 && !strcmp(argv[1], "huge")) {
         char *mine = check_at(gasnet_mynode(), 0);
         memset(mine, 1, TOUCHED);
@@ -125,7 +144,7 @@ int main(int argc, char **argv) {
         check_barrier();
         check_done();
     } else if (argc != 1) {
-        check_usage("[touch | huge | lack own|peer]");
+        check_usage("[touch | huge | beyond | lack own|peer]");
     }
     check_barrier();
     untouched(before, fd);

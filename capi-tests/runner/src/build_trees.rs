@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// Thread mode of a client.
+/// Thread mode of a client, and its segment mode if that is not FAST.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClientMode {
     /// One thread.
@@ -18,6 +18,14 @@ pub enum ClientMode {
     Par,
     /// Many threads, one of which calls at a time.
     Parsync,
+    /// As `Seq`, for LARGE.
+    LargeSeq,
+    /// As `Seq`, for EVERYTHING.
+    EverythingSeq,
+    /// As `Par`, for EVERYTHING.
+    EverythingPar,
+    /// As `Parsync`, for EVERYTHING.
+    EverythingParsync,
 }
 
 impl ClientMode {
@@ -27,6 +35,10 @@ impl ClientMode {
             ClientMode::Seq => "seq",
             ClientMode::Par => "par",
             ClientMode::Parsync => "parsync",
+            ClientMode::LargeSeq => "large-seq",
+            ClientMode::EverythingSeq => "everything-seq",
+            ClientMode::EverythingPar => "everything-par",
+            ClientMode::EverythingParsync => "everything-parsync",
         }
     }
 
@@ -36,6 +48,24 @@ impl ClientMode {
             ClientMode::Seq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ"],
             ClientMode::Par => &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT"],
             ClientMode::Parsync => &["-D_GNU_SOURCE=1", "-DGASNET_PARSYNC", "-D_REENTRANT"],
+            ClientMode::LargeSeq => {
+                &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_LARGE"]
+            }
+            ClientMode::EverythingSeq => {
+                &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_EVERYTHING"]
+            }
+            ClientMode::EverythingPar => &[
+                "-D_GNU_SOURCE=1",
+                "-DGASNET_PAR",
+                "-D_REENTRANT",
+                "-DGASNET_SEGMENT_EVERYTHING",
+            ],
+            ClientMode::EverythingParsync => &[
+                "-D_GNU_SOURCE=1",
+                "-DGASNET_PARSYNC",
+                "-D_REENTRANT",
+                "-DGASNET_SEGMENT_EVERYTHING",
+            ],
         }
     }
 }

@@ -30,6 +30,7 @@
 //! | `sanitizers` | fuzzing; tests under sanitizers and valgrind |
 //! | `cross` | builds for the targets of `cross/`, and what can be run of them |
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
+//! | `everything` | programs compiled for EVERYTHING and LARGE |
 //! | `install` | what the libraries of a tree export |
 //! | `installation` | what `make install` and `make uninstall` do |
 //! | `packaging` | the scripts that make releases and packages |
@@ -52,6 +53,7 @@ pub mod clients;
 pub mod configuration;
 pub mod cross;
 pub mod environments;
+pub mod everything;
 pub mod exit_pipe;
 pub mod exits;
 pub mod floods;
@@ -159,6 +161,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(tools::cases());
     all.extend(tracing::cases());
     all.extend(segments::cases());
+    all.extend(everything::cases(seed));
     all.extend(starts::cases(seed));
     all.extend(kernels::cases(seed));
     all.extend(scribbles::cases(seed));

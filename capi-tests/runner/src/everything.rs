@@ -1,0 +1,208 @@
+//! Segment modes EVERYTHING and LARGE. Programs that are compiled for EVERYTHING run by
+//! cross-memory attach and, as on a kernel that lacks it, in frames. An operation on memory that
+//! its target does not have ends the job with a line that names all of it. In LARGE the largest
+//! segment exceeds the memory of the machine.
+
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::outcome::JobOutcome;
+use crate::program::{self, TestProgram};
+use crate::sample::{self, SampleRandom};
+use crate::test_library::TestLibrary;
+use crate::{Failure, TestCase};
+use std::time::Duration;
+
+/// A kernel without process_vm_readv and process_vm_writev.
+const WITHOUT_ATTACH: &str = "3.1";
+const MODES: [ClientMode; 3] =
+    [ClientMode::EverythingSeq, ClientMode::EverythingParsync, ClientMode::EverythingPar];
+const PROGRAMS: [&str; 9] = [
+    "testeverything",
+    "testword",
+    "testvis",
+    "testmemset",
+    "testgasnet",
+    "testsmall",
+    "testam",
+    "testcoll",
+    "testval",
+];
+const RANKS: [u32; 5] = [1, 2, 3, 4, 8];
+
+/// How the memory of other ranks is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Means {
+    Attach,
+    Frames,
+}
+
+impl Means {
+    const ALL: [Means; 2] = [Means::Attach, Means::Frames];
+
+    fn name(self) -> &'static str {
+        match self {
+            Means::Attach => "attach",
+            Means::Frames => "frames",
+        }
+    }
+
+    fn library(self) -> TestLibrary {
+        let library = TestLibrary::of(build_trees::build());
+        match self {
+            Means::Attach => library,
+            Means::Frames => library.under(WITHOUT_ATTACH),
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct CaseSetting {
+    mode: ClientMode,
+    means: Means,
+    nodes: u32,
+}
+
+/// Per program, the sample meets each thread mode, means and number of ranks.
+pub fn cases(seed: u64) -> Vec<TestCase> {
+    let mut all = Vec::new();
+    for program in PROGRAMS.into_iter().filter_map(program::named) {
+        let mut settings = Vec::new();
+        for mode in MODES {
+            // A program of one thread is none for PARSYNC.
+            let runs = match mode {
+                ClientMode::EverythingSeq => program.modes.contains(&ClientMode::Seq),
+                _ => program.modes.contains(&ClientMode::Par),
+            };
+            for means in Means::ALL.into_iter().filter(|_| runs) {
+                for nodes in RANKS.into_iter().filter(|&n| program.nodes.allow(n)) {
+                    settings.push(CaseSetting { mode, means, nodes });
+                }
+            }
+        }
+        let mut random = SampleRandom::new(seed, &format!("everything {}", program.name));
+        let taken = sample::cover(&settings, &mut random, |s| [s.mode as u64, s.means as u64]);
+        for (i, &s) in settings.iter().enumerate() {
+            let p = program.clone();
+            let name = format!("{}::{}", p.name, place(s));
+            all.push(TestCase::new(name, taken.contains(&i), move || passes(&p, s)));
+        }
+    }
+    let Some(program) = program::named("testeverything") else { return all };
+    let (mode, nodes) = (ClientMode::EverythingSeq, 2);
+    for (case, operation) in MISSING {
+        for means in Means::ALL {
+            let (p, s) = (program.clone(), CaseSetting { mode, means, nodes });
+            let name = format!("testeverything::{case}::{}", means.name());
+            all.push(TestCase::new(name, true, move || missing(&p, s, case, operation)));
+        }
+    }
+    let p = program.clone();
+    all.push(TestCase::new("testeverything::asleep".to_string(), true, move || {
+        let s = CaseSetting { mode, means: Means::Attach, nodes: 4 };
+        passed(&p, &run(&p, s, &["asleep"], &[])?)
+    }));
+    for (means, told) in [
+        (Means::Attach, "by cross-memory attach, without a call of its owner"),
+        (Means::Frames, "in frames, at the next call of its owner, because"),
+    ] {
+        let p = program.clone();
+        let name = format!("testeverything::told::{}", means.name());
+        all.push(TestCase::new(name, true, move || {
+            let s = CaseSetting { mode, means, nodes };
+            let ended = run(&p, s, &[], &[("GASNET_VERBOSEENV", "1")])?;
+            match ended.output.lines().filter(|l| l.contains(told)).count() {
+                1 => passed(&p, &ended),
+                n => Err(ended.trouble(format!("{n} lines say {told:?}"))),
+            }
+        }));
+    }
+    for nodes in [1, 2, 4] {
+        let name = format!("testsegment::large::n{nodes}");
+        all.push(TestCase::new(name, true, move || {
+            let p = program::named("testsegment").ok_or("there is no testsegment")?;
+            let s = CaseSetting { mode: ClientMode::LargeSeq, means: Means::Attach, nodes };
+            passed(&p, &run(&p, s, &["beyond"], &[])?)
+        }));
+    }
+    all
+}
+
+/// Cases of testeverything, and what the line calls the operation by either means.
+const MISSING: [(&str, [&str; 2]); 6] = [
+    ("unmapped_put", ["a put of 8 bytes", "a put of 8 bytes"]),
+    ("unmapped_get", ["a get of 4096 bytes", "a get of 4096 bytes"]),
+    ("read_only_put", ["a put of 8 bytes", "a put of 8 bytes"]),
+    ("unmapped_memset", ["a put of 5000 bytes", "a memset of 5000 bytes"]),
+    ("unmapped_long", ["a put of 64 bytes", "a Long of 64 bytes"]),
+    ("unmapped_vector", ["a put of 8 bytes", "a vector put of 8 bytes"]),
+];
+
+fn place(s: CaseSetting) -> String {
+    format!("{}::{}::n{}", s.mode.name(), s.means.name(), s.nodes)
+}
+
+fn run(
+    program: &TestProgram,
+    s: CaseSetting,
+    args: &[&str],
+    env: &[(&str, &str)],
+) -> Result<JobOutcome, Failure> {
+    let library = s.means.library();
+    let compiled = library.compiled(&program.source, s.mode)?;
+    let args: Vec<String> = match args {
+        [] => program.args.clone(),
+        args => args.iter().map(|a| a.to_string()).collect(),
+    };
+    let mut job = library.job(&compiled, &args, JobLauncher::Gasnetrun, s.nodes)?;
+    for (name, value) in &program.env {
+        job = job.env(name, value);
+    }
+    for (name, value) in env {
+        job = job.env(name, value);
+    }
+    let ended = job.watchdog(Duration::from_secs(300)).run()?;
+    ended.tidy()?;
+    Ok(ended)
+}
+
+fn passed(program: &TestProgram, ended: &JobOutcome) -> Result<(), Failure> {
+    match ended.code == Some(0) && ended.says(&format!("{}: PASS", program.name)) {
+        true => Ok(()),
+        false => Err(ended.trouble("it did not pass")),
+    }
+}
+
+/// A run that must pass, by the means of its setting: frames are counted.
+fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
+    let ended = run(program, s, &[], &[])?;
+    passed(program, &ended)?;
+    let framed: u64 = ended.counters.iter().map(|c| c.framed).sum();
+    match (s.means, framed) {
+        (Means::Attach, 1..) => Err(ended.trouble(format!("{framed} messages went in frames"))),
+        (Means::Frames, 0) if s.nodes > 1 => Err(ended.trouble("no message went in frames")),
+        _ => Ok(()),
+    }
+}
+
+/// The job ends with one line that names the operation, both ranks and the address.
+fn missing(
+    program: &TestProgram,
+    s: CaseSetting,
+    case: &str,
+    operation: [&str; 2],
+) -> Result<(), Failure> {
+    let ended = run(program, s, &[case], &[])?;
+    let named = ended.output.lines().find_map(|l| {
+        l.strip_prefix("testeverything: rank 0 names ")?.strip_suffix(" of rank 1")
+    });
+    let Some(address) = named else { return Err(ended.trouble("no address was named")) };
+    let told = format!(
+        "{} by rank 0 failed: at {address} rank 1 has no memory that can be ",
+        operation[s.means as usize]
+    );
+    let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
+    if ended.code != Some(1) || lines != 1 || !ended.output.contains(&told) {
+        return Err(ended.trouble(format!("not one line says {told:?}")));
+    }
+    Ok(())
+}
