@@ -254,6 +254,37 @@ static void fork_child(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0, "the memory of the child has changed: %d", status);
 }
 
+/* The neighbour below stores words into mine, and reads one that changes. Neither is ever a mixture
+ * of two. */
+static void whole_words(void) {
+    static volatile uint64_t stored[4], changing;
+    static const size_t sizes[4] = {1, 2, 4, 8};
+    uint64_t value = 0, got;
+    int i, k;
+    mine.kind[STATIC] = (char *)stored;
+    mine.kind[COMMON] = (char *)&changing;
+    tell();
+    for (i = 0; i < 2000; i++) {
+        for (k = 0; k < 4; k++) {
+            value = (uint64_t)(i & 0x7f) * UINT64_C(0x0101010101010101);
+            gasnet_put_nbi(to, theirs.kind[STATIC] + 8 * k, &value, sizes[k]);
+            changing = value;
+            got = stored[3];
+            CHECK(got == (got & 0xff) * UINT64_C(0x0101010101010101), "a part of a word was stored: 0x%" PRIx64, got);
+            got = stored[2];
+            CHECK(got == (got & 0xff) * UINT64_C(0x01010101), "a part of 4 bytes was stored: 0x%" PRIx64, got);
+            got = stored[1];
+            CHECK(got == (got & 0xff) * UINT64_C(0x0101), "a part of 2 bytes was stored: 0x%" PRIx64, got);
+            gasnet_get(&got, to, theirs.kind[COMMON], 8);
+            CHECK(got == (got & 0xff) * UINT64_C(0x0101010101010101), "a part of a word was read: 0x%" PRIx64, got);
+        }
+        gasnet_wait_syncnbi_puts();
+    }
+    barrier("words");
+    for (k = 0; k < 4; k++)
+        CHECK(!memcmp((const void *)&stored[k], &value, sizes[k]), "the last word of %lu bytes has not arrived", (unsigned long)sizes[k]);
+}
+
 /* Odd ranks sleep in the kernel, outside the library, until a byte arrives in a word of theirs. */
 static void asleep(void) {
     static volatile uint64_t wake;
@@ -270,7 +301,7 @@ static void asleep(void) {
         }
         gasnet_memset(to, theirs.kind[STATIC], 0, 8);
         gasnet_put(to, theirs.kind[STATIC], &one, 8);
-        /* The put is done, so a get sees it, though nobody answers. */
+        /* The put is done, so a get sees it, though the target calls nothing. */
         gasnet_get(&there, to, theirs.kind[STATIC], 8);
         CHECK(there == 1, "the put has not arrived");
     }
@@ -359,6 +390,7 @@ int main(int argc, char **argv) {
     CHECK(longs == (CHECK_PAR ? 3 * 8 : 3 * 7), "%d Longs have arrived", longs);
     map_again();
     fork_child();
+    whole_words();
 #if CHECK_PAR
     leave_thread = 2;
     pthread_join(other, NULL);

@@ -80,12 +80,12 @@
 /* In EVERYTHING each rank exposes its own address space, and maps that of no other. */
 #if GASNET_SEGMENT_EVERYTHING
 #define GASNET_ALIGNED_SEGMENTS 1
-#define GASNETI_PSHM_CONFIG "nopshm"
+#define GASNETI_SEGMENT_CONFIG "align,nopshm"
 #else
 #define GASNET_ALIGNED_SEGMENTS 0
 #define GASNET_PSHM 1
 #define GASNETI_PSHM_ENABLED 1
-#define GASNETI_PSHM_CONFIG "pshm"
+#define GASNETI_SEGMENT_CONFIG "noalign,pshm"
 #endif
 #define GASNET_NULL_ARGV_OK 1
 
@@ -101,7 +101,8 @@
                                  "-" GASNET_CORE_VERSION_STR "/" GASNET_EXTENDED_NAME_STR                             \
                                  "-" GASNET_EXTENDED_VERSION_STR "),THREADMODEL=" _STRINGIFY(                         \
                                      GASNETI_THREAD_MODE_NAME) ",SEGMENT=" _STRINGIFY(GASNETI_SEGMENT_MODE_NAME)      \
-                                     ",PTR=" _STRINGIFY(GASNETI_PTR_CONFIG) ",noalign," GASNETI_PSHM_CONFIG "," GASNETI_DEBUG_CONFIG     \
+                                     ",PTR=" _STRINGIFY(GASNETI_PTR_CONFIG) "," GASNETI_SEGMENT_CONFIG                \
+                                     "," GASNETI_DEBUG_CONFIG                                                         \
                                      ",trace,stats," GASNETI_DEBUGMALLOC_CONFIG ",srclines,timers_posixrt,"          \
                                      _STRINGIFY(GASNETI_MEMBAR_CONFIG) "," _STRINGIFY(GASNETI_ATOMIC_CONFIG) ","      \
                                      _STRINGIFY(GASNETI_ATOMIC32_CONFIG) "," _STRINGIFY(GASNETI_ATOMIC64_CONFIG)

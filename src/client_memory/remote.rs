@@ -1,5 +1,5 @@
-//! Memory of a rank as operations name it: unchecked as a client gives it, checked, and the address
-//! space of a rank.
+//! Memory of a rank as operations name it: unchecked as a client gives it, checked, and the
+//! address space of a rank.
 //!
 //! Part of `client_memory`; made by `runtime::segment` and `runtime::address`. Invariant: a
 //! [`RemoteRange`] lies in memory of its rank that operations may address, and its mapping, if

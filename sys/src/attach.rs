@@ -281,12 +281,12 @@ static ADMITTED: AtomicBool = AtomicBool::new(false);
 
 /// Admits processes, which keep the permission until this one ends.
 pub fn admit(tracers: Tracers) {
-    let whom = match tracers {
+    let tracer = match tracers {
         Tracers::Descendants(pid) => libc::c_ulong::from(pid),
         Tracers::All => libc::PR_SET_PTRACER_ANY,
     };
     // SAFETY: touches no memory; it fails on systems that need no permission.
-    unsafe { libc::prctl(libc::PR_SET_PTRACER, whom, 0, 0, 0) };
+    unsafe { libc::prctl(libc::PR_SET_PTRACER, tracer, 0, 0, 0) };
     ADMITTED.store(true, Ordering::Relaxed);
 }
 

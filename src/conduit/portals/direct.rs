@@ -35,8 +35,9 @@ pub struct ScatteredRma {
 
 /// The fast path between processes that map each other's memory.
 ///
-/// `put_inline`, `put_at_once`, `get_at_once` and `scattered_at_once` are complete, without an event here, when they
-/// return true; if they return false they have done nothing, and the verb must be used.
+/// `put_inline`, `put_at_once`, `get_at_once` and `scattered_at_once` are complete, without an
+/// event here, when they return true; if they return false they have done nothing, and the verb
+/// must be used.
 pub trait Direct: Send + Sync {
     /// [`super::Portals::Eq`]
     type Eq;

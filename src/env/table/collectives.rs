@@ -7,6 +7,7 @@ const TB: usize = 1 << 40;
 
 variables! {
     /// Pack the small pieces of vector, indexed and strided puts and gets into active messages.
+    /// In EVERYTHING without cross-memory attach they always are.
     VIS_AMPIPE: YesNo = false;
 
     /// Join pieces that are adjacent in remote memory: puts into larger puts, gets into packed

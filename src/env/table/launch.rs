@@ -37,7 +37,7 @@ variables! {
     NODEFILE: FreeText;
 
     /// Largest group of ranks that map each other's segments. 1 sends all traffic through
-    /// Portals; 0 means no limit.
+    /// Portals; 0 means no limit. In EVERYTHING each is alone.
     SUPERNODE_MAXSIZE: Integer(0..=u32::MAX) = 0;
 
     /// Upper bound of the segment of one rank.
