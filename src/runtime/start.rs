@@ -21,7 +21,7 @@ use crate::boot;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_variables;
-use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
+use crate::conduit::network::{InterfaceRanks, JobConduit, NetworkKind, OpenInterface};
 use crate::conduit::portals::{OpenError, PortalsId};
 use crate::conduit::{self, ExposedMemory};
 use crate::process::{self, exit, signals};
@@ -73,6 +73,9 @@ impl GasnetJob {
         let mut config = conduit::Config::from_env(size, max_threads);
         let interface = OpenInterface::open(interface_ranks(&boot), &mut config)
             .unwrap_or_else(|e| no_interface(&e));
+        if client.segments == SegmentMode::Everything {
+            refuse_libportals(interface.kind());
+        }
         let peers = find_peers(&boot, &interface);
         refuse_twins(&peers).unwrap_or_else(|e| no_interface(&e));
         if boot.network_start.is_some() {
@@ -309,6 +312,21 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     match interface.known_peers(rank, size, false) {
         Ok(known) => known.unwrap_or(peers),
         Err(e) => no_interface(&e),
+    }
+}
+
+/// Ends the job if a library decides what happens to memory that is not there.
+fn refuse_libportals(kind: NetworkKind) {
+    if kind == NetworkKind::Libportals {
+        report::fatal(
+            format_args!(
+                "gasnet_init(): GASNET_SEGMENT_EVERYTHING is not available over a libportals"
+            ),
+            format_args!(
+                "Compile the program for FAST or LARGE, or use the emulation \
+                 (GASNET_NETWORK=emulation) if the library has it."
+            ),
+        );
     }
 }
 

@@ -48,18 +48,13 @@ impl ClientMode {
             ClientMode::Seq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ"],
             ClientMode::Par => &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT"],
             ClientMode::Parsync => &["-D_GNU_SOURCE=1", "-DGASNET_PARSYNC", "-D_REENTRANT"],
-            ClientMode::LargeSeq => {
-                &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_LARGE"]
-            }
+            ClientMode::LargeSeq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_LARGE"],
             ClientMode::EverythingSeq => {
                 &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_EVERYTHING"]
             }
-            ClientMode::EverythingPar => &[
-                "-D_GNU_SOURCE=1",
-                "-DGASNET_PAR",
-                "-D_REENTRANT",
-                "-DGASNET_SEGMENT_EVERYTHING",
-            ],
+            ClientMode::EverythingPar => {
+                &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT", "-DGASNET_SEGMENT_EVERYTHING"]
+            }
             ClientMode::EverythingParsync => &[
                 "-D_GNU_SOURCE=1",
                 "-DGASNET_PARSYNC",

@@ -100,6 +100,11 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             all.push(TestCase::new(name, true, move || missing(&p, s, case, operation)));
         }
     }
+    for fault in &program.faults {
+        let (p, fault) = (program.clone(), fault.name.clone());
+        let name = format!("testeverything::fault::{fault}");
+        all.push(TestCase::new(name, true, move || noticed(&p, mode, &fault)));
+    }
     let p = program.clone();
     all.push(TestCase::new("testeverything::asleep".to_string(), true, move || {
         let s = CaseSetting { mode, means: Means::Attach, nodes: 4 };
@@ -184,7 +189,26 @@ fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     match (s.means, framed) {
         (Means::Attach, 1..) => Err(ended.trouble(format!("{framed} messages went in frames"))),
         // It puts to its own rank.
-        (Means::Frames, 0) if s.nodes > 1 && program.name != "testword" => Err(ended.trouble("no message went in frames")),
+        (Means::Frames, 0) if s.nodes > 1 && program.name != "testword" => {
+            Err(ended.trouble("no message went in frames"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A planted fault must make the program fail.
+fn noticed(program: &TestProgram, mode: ClientMode, fault: &str) -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build_faults());
+    let compiled = library.compiled(&program.source, mode)?;
+    let job = |env: &[(&str, &str)]| {
+        let job = library.job(&compiled, &program.args, JobLauncher::Gasnetrun, 2)?;
+        let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
+        job.watchdog(Duration::from_secs(300)).run()
+    };
+    passed(program, &job(&[])?).map_err(|e| format!("without the fault: {e}"))?;
+    let ended = job(&[("GASNET_TEST_FAULT", fault)])?;
+    match ended.code {
+        Some(0) => Err(ended.trouble(format!("it passed with the fault {fault}"))),
         _ => Ok(()),
     }
 }
@@ -197,9 +221,10 @@ fn missing(
     operation: [&str; 2],
 ) -> Result<(), Failure> {
     let ended = run(program, s, &[case], &[])?;
-    let named = ended.output.lines().find_map(|l| {
-        l.strip_prefix("testeverything: rank 0 names ")?.strip_suffix(" of rank 1")
-    });
+    let named = ended
+        .output
+        .lines()
+        .find_map(|l| l.strip_prefix("testeverything: rank 0 names ")?.strip_suffix(" of rank 1"));
     let Some(address) = named else { return Err(ended.trouble("no address was named")) };
     let told = format!(
         "{} by rank 0 failed: at {address} rank 1 has no memory that can be ",

@@ -2,11 +2,14 @@
 //!
 //! Called by the users of this crate: its C interface, and the conduit. A file holds the calls
 //! on one object: [`ac`], [`me`], [`md`] and [`md_update`], [`eq`] and [`eq_poll`], and the
-//! data movement calls [`put_get`], [`get_put`] and [`at_once`], whose fast path is [`cached`].
+//! data movement calls [`put_get`], [`get_put`], [`at_once`], whose fast path is [`cached`], and
+//! [`scattered`].
 //! This one holds the interface itself: `PtlNIInit`, identity, limits, status, library memory.
 //! Invariant: every call may be made by several threads at once.
 
 mod ac;
+#[cfg(test)]
+mod address_space_tests;
 mod at_once;
 mod cached;
 #[cfg(test)]

@@ -1,0 +1,121 @@
+//! Descriptors over the address space of a process: any memory is a target, and memory that is not
+//! there is refused and reported, by cross-memory attach and in frames.
+
+use core::cell::Cell;
+use core::ffi::c_void;
+
+use super::{NetworkInterface, ScatteredPiece};
+use crate::access_fault::AccessFault;
+use crate::md_options::*;
+use crate::nal::shm::AttachPolicy;
+use crate::nal::shm::tests::fabric;
+use crate::types::*;
+
+const PT: u32 = 4;
+const BITS: u64 = 7;
+/// The first address of the descriptor.
+const FIRST: usize = 1;
+
+thread_local! {
+    static FOUND: Cell<Option<AccessFault>> = const { Cell::new(None) };
+}
+
+/// Two processes; the second one exposes its address space.
+fn pair(attach: AttachPolicy) -> Vec<NetworkInterface> {
+    let mut nis = fabric(2, attach);
+    nis.iter_mut().for_each(|ni| ni.set_access_handler(|fault| FOUND.set(Some(*fault))));
+    let target = &nis[1];
+    let me =
+        target.me_attach(PT, PtlProcessId::ANY, BITS, 0, Unlink::Retain, InsPos::After).unwrap();
+    let md = MemoryDescriptor {
+        start: core::ptr::without_provenance_mut(FIRST),
+        length: (1 << 62) - 1,
+        threshold: THRESH_INF,
+        max_size: 0,
+        options: OP_PUT | OP_GET | MANAGE_REMOTE | EVENT_START_DISABLE | EVENT_END_DISABLE,
+        user_ptr: core::ptr::null_mut(),
+        eq: EqHandle::NONE,
+    };
+    // SAFETY: the kernel checks what is accessed; it is memory of these tests.
+    unsafe { target.md_attach(me, &md, Unlink::Retain).unwrap() };
+    nis
+}
+
+fn offset(at: *mut u8) -> Size {
+    (at.expose_provenance() - FIRST) as Size
+}
+
+#[test]
+fn any_memory_is_put_to_and_gotten_from_at_once() {
+    let nis = pair(AttachPolicy::Allowed);
+    let (a, target) = (&nis[0], nis[1].id());
+    let (from, mut there, mut back) = ([7u8; 24], vec![0u8; 24], [0u8; 24]);
+    let at = offset(there.as_mut_ptr());
+    let piece = [MdIovec { base: from.as_ptr().cast_mut().cast(), len: 24 }];
+    // SAFETY: arrays.
+    assert_eq!(unsafe { a.put_at_once(piece, target, PT, 0, BITS, at, 0) }, Ok(true));
+    assert_eq!(there, from);
+    // SAFETY: as above.
+    let got = unsafe { a.get_at_once(back.as_mut_ptr(), 24, target, PT, 0, BITS, at) };
+    assert_eq!((got, back), (Ok(true), from));
+    back = core::array::from_fn(|i| i as u8);
+    let local = back.as_mut_ptr();
+    let word = |i: u64, remote_offset| ScatteredPiece {
+        local: local.wrapping_add(i as usize).cast::<c_void>(),
+        length: 1,
+        remote_offset,
+    };
+    let reversed: Vec<_> = (0..24).map(|i| word(i, at + 23 - i)).collect();
+    // SAFETY: as above.
+    assert!(unsafe { a.scattered_at_once(true, &reversed, target, PT, 0, BITS) });
+    assert!(there.iter().rev().eq(&back));
+    assert_eq!(FOUND.take(), None);
+    // Address 8 is no memory of any process here.
+    // SAFETY: as above.
+    assert!(unsafe { a.put_at_once(piece, target, PT, 0, BITS, 7, 0) }.is_err());
+    let refused =
+        |put, length| AccessFault::Target { put, initiator: 0, target: 1, address: 8, length };
+    assert_eq!(FOUND.take(), Some(refused(true, 24)));
+    // SAFETY: as above.
+    let got = unsafe { a.get_at_once(back.as_mut_ptr(), 8, target, PT, 0, BITS, 7) };
+    assert!(got.is_err() && FOUND.take() == Some(refused(false, 8)));
+    let wrong = [word(0, at), word(1, 7)];
+    // SAFETY: as above.
+    assert!(!unsafe { a.scattered_at_once(true, &wrong, target, PT, 0, BITS) });
+    assert_eq!(FOUND.take(), Some(refused(true, 1)));
+    let nowhere = [MdIovec { base: core::ptr::without_provenance_mut(8), len: 4 }];
+    // SAFETY: the kernel alone reads the piece, and refuses it.
+    assert!(unsafe { a.put_at_once(nowhere, target, PT, 0, BITS, at, 0) }.is_err());
+    let local = AccessFault::Initiator { put: true, address: 8, length: 4 };
+    assert_eq!(FOUND.take(), Some(local));
+}
+
+#[test]
+fn frames_are_stored_by_the_kernel() {
+    let nis = pair(AttachPolicy::Denied);
+    let (a, b) = (&nis[0], &nis[1]);
+    let (mut from, mut there) = ([9u8; 24], vec![0u8; 24]);
+    let at = offset(there.as_mut_ptr());
+    let piece = [MdIovec { base: from.as_mut_ptr().cast(), len: 24 }];
+    // SAFETY: arrays.
+    assert_eq!(unsafe { a.put_at_once(piece, b.id(), PT, 0, BITS, at, 0) }, Ok(false));
+    let md = MemoryDescriptor {
+        start: from.as_mut_ptr().cast(),
+        length: 24,
+        threshold: THRESH_INF,
+        max_size: 0,
+        options: 0,
+        user_ptr: core::ptr::null_mut(),
+        eq: EqHandle::NONE,
+    };
+    // SAFETY: an array that outlives the interface's use of it.
+    let md = unsafe { a.md_bind(&md, Unlink::Retain).unwrap() };
+    for (at, refused) in [(at, false), (7, true)] {
+        a.put(md, AckReq::NoAck, b.id(), PT, 0, BITS, at, 0).unwrap();
+        b.progress();
+        let fault =
+            AccessFault::Target { put: true, initiator: 0, target: 1, address: 8, length: 24 };
+        assert_eq!(FOUND.take(), refused.then_some(fault));
+    }
+    assert_eq!(there, from);
+}
