@@ -254,8 +254,8 @@ static void fork_child(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0, "the memory of the child has changed: %d", status);
 }
 
-/* The neighbour below stores words into mine, and reads one that changes. Neither is ever a mixture
- * of two. */
+/* The neighbour below stores words into mine, and reads one that changes. Neither is ever a
+ * mixture of two. */
 static void whole_words(void) {
     static volatile uint64_t stored[4], changing;
     static const size_t sizes[4] = {1, 2, 4, 8};

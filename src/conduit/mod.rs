@@ -119,8 +119,7 @@ pub use loss_search::{WaitStage, WaitingProcess};
 pub use message::{
     AmMessage, CHUNK, Category, MAX_ARGS, MAX_NODES, OpId, Outgoing, SystemMessage,
 };
-pub use portals::ScatteredRma;
-pub use put::SCATTERED;
+pub use portals::{SCATTERED, ScatteredRma};
 pub use rar::ExposedMemory;
 pub use refused::RefusedAccess;
 pub use reply_token::ReplyToken;

@@ -15,9 +15,6 @@ use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::fault;
 use crate::rank::JobRank;
 
-/// Most pieces of [`Conduit::scattered_at_once`].
-pub const SCATTERED: usize = 256;
-
 impl<P: Portals> Conduit<P> {
     /// Puts pieces to a rank, or gets them, as [`Conduit::put_at_once`] does one.
     pub fn scattered_at_once(&self, put: bool, rank: JobRank, pieces: &[ScatteredRma]) -> bool {

@@ -23,6 +23,9 @@ pub enum NextEvent {
     Other,
 }
 
+/// Most pieces of [`Direct::scattered_at_once`].
+pub const SCATTERED: usize = 256;
+
 /// A piece of a scattered put or get: memory here, and its offset at the target. A put only reads
 /// it.
 #[derive(Clone, Copy, Debug)]

@@ -7,11 +7,11 @@
 
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdRegion, MdSpec,
-    NextEvent, OpenError, Portals, PortalsError, PortalsId, ScatteredRma, SharedHost, Target,
-    TrafficCounters,
+    NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED, ScatteredRma, SharedHost,
+    Target, TrafficCounters,
 };
 use crate::client_memory::{Dst, Src};
-use crate::conduit::{Config, RefusedAccess, SCATTERED};
+use crate::conduit::{Config, RefusedAccess};
 use crate::rank::{JobRank, LocalRank};
 use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};

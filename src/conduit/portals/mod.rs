@@ -25,7 +25,7 @@ use crate::client_memory::{AddressSpace, Dst, Src};
 use alloc::string::String;
 #[cfg(any(feature = "libportals", test))]
 pub use direct::NoDirect;
-pub use direct::{Direct, InlineBody, NextEvent, ScatteredRma, SharedHost};
+pub use direct::{Direct, InlineBody, NextEvent, SCATTERED, ScatteredRma, SharedHost};
 use sys::peer::Peer;
 
 /// Address of a process (`ptl_process_id_t`).
