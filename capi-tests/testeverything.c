@@ -112,18 +112,18 @@ static void transfer(int kind, char *at, size_t n) {
 
     /* Words, in both forms of non-blocking puts. */
     for (i = 0; i + 64 <= 512; i += 64) {
-        gasnet_put_nbi(to, at + i, here + i + 1, 8);
-        gasnet_put_nbi(to, at + i + 8, here + i + 2, 4);
-        gasnet_put_nbi(to, at + i + 16, here + i + 3, 2);
-        gasnet_put_nbi(to, at + i + 24, here + i + 4, 1);
+        gasnet_put_nbi(to, at + i, here + i + 8, 8);
+        gasnet_put_nbi(to, at + i + 8, here + i + 4, 4);
+        gasnet_put_nbi(to, at + i + 16, here + i + 2, 2);
+        gasnet_put_nbi(to, at + i + 24, here + i + 1, 1);
         gasnet_put_nbi_bulk(to, at + i + 33, here + i, 17);
     }
     gasnet_wait_syncnbi_puts();
     gasnet_get_nbi_bulk(back, to, at, 512);
     gasnet_wait_syncnbi_gets();
     for (i = 0; i + 64 <= 512; i += 64) {
-        CHECK(!memcmp(back + i, here + i + 1, 8) && !memcmp(back + i + 8, here + i + 2, 4) &&
-                  !memcmp(back + i + 16, here + i + 3, 2) && back[i + 24] == here[i + 4] &&
+        CHECK(!memcmp(back + i, here + i + 8, 8) && !memcmp(back + i + 8, here + i + 4, 4) &&
+                  !memcmp(back + i + 16, here + i + 2, 2) && back[i + 24] == here[i + 1] &&
                   !memcmp(back + i + 33, here + i, 17) && back[i + 32] == here[i + 32] && back[i + 50] == here[i + 50],
               "%s: words at offset %lu", kinds[kind], (unsigned long)i);
     }
