@@ -75,7 +75,7 @@ const SEGMENTS: (&str, &[Kind]) = (
         },
         Kind {
             name: "everything",
-            told: "GASNET_SEGMENT_EVERYTHING",
+            message_name: "GASNET_SEGMENT_EVERYTHING",
             defines: &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_EVERYTHING"],
         },
     ],
