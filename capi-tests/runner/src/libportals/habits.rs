@@ -14,7 +14,7 @@ pub(super) fn cases() -> Vec<TestCase> {
     let mut all = vec![TestCase::new("contrary::one_thread_at_a_time".into(), true, || {
         let library = with_habits("unthreaded");
         passes(&threads(&library, |job| job)?, "testthreads")?;
-        let told = library.told("GASNET_PORTAL_THREADSAFE", "1");
+        let told = library.with_env("GASNET_PORTAL_THREADSAFE", "1");
         fails(&threads(&told, |job| job)?, &["a second thread entered a library without threads"])
     })];
     for habits in ["in_calls", "connects", "connects,in_calls"] {
@@ -22,10 +22,10 @@ pub(super) fn cases() -> Vec<TestCase> {
         all.push(TestCase::new(name, true, move || {
             let library = with_habits(habits);
             for mode in ["BLOCK", "SPINBLOCK"] {
-                naps(&library.clone().told("GASNET_WAITMODE", mode), "none")?;
+                naps(&library.clone().with_env("GASNET_WAITMODE", mode), "none")?;
             }
             naps(&library, "none")?;
-            naps(&library.told("GASNET_PORTAL_BYPASS", "1"), "some")
+            naps(&library.with_env("GASNET_PORTAL_BYPASS", "1"), "some")
         }));
     }
     all
@@ -43,11 +43,11 @@ pub(super) fn cases_of_libportals3() -> Vec<TestCase> {
                 threads(library, |job| job.env("LD_PRELOAD", &plant).env("PLANT", "threads"))
             };
             fails(&job(&library)?, &["two threads are inside the library"])?;
-            passes(&job(&library.told("GASNET_PORTAL_THREADSAFE", "0"))?, "testthreads")
+            passes(&job(&library.with_env("GASNET_PORTAL_THREADSAFE", "0"))?, "testthreads")
         }),
         TestCase::new("libportals::ranks_sleep_where_puts_need_no_call".into(), true, || {
             naps(&network("libportals"), "some")?;
-            naps(&network("libportals").told("PTL_ATTACH", "0"), "none")
+            naps(&network("libportals").with_env("PTL_ATTACH", "0"), "none")
         }),
     ]
 }

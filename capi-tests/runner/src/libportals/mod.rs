@@ -111,7 +111,7 @@ fn with_habits(habits: &str) -> TestLibrary {
 /// application bypass.
 fn for_program(library: &TestLibrary, p: &TestProgram) -> TestLibrary {
     let library = library.clone();
-    if p.name == "testidle" { library.told("GASNET_PORTAL_BYPASS", "1") } else { library }
+    if p.name == "testidle" { library.with_env("GASNET_PORTAL_BYPASS", "1") } else { library }
 }
 
 /// The programs over a network that is chosen when the job starts.
