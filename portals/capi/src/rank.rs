@@ -89,7 +89,7 @@ calls! {
     fn PtlSetRank(ni: CHandle, rank: c_uint, size: c_uint) {
         if rank == FROM_ENVIRONMENT && size == FROM_ENVIRONMENT {
             let new = job::environment()?;
-            return tell(ni, |job| {
+            return set_job(ni, |job| {
                 *job = Some(new);
                 Ok(())
             });
