@@ -331,21 +331,26 @@ pub(crate) fn search<'a>(
         }
         moved = true;
         let lead = ahead(now, position);
-        // Acquire: see the table above.
-        let head = head.load(Ordering::Acquire);
         // Of an entry of another slot, or one for which there is no room yet: a peer wrote it.
         let claimed = position.wrapping_add(lead as u64);
-        let nonsense = !(lead as u64).is_multiple_of(size)
-            || lead > 0 && claimed.wrapping_sub(head) as i64 >= size as i64;
-        // Behind: reserved a lap ago and not published yet, so the ring is full, unless our
-        // position is behind by half of all that a control can distinguish. Nonsense that the
-        // consumer has passed stands in no one's way.
-        if lead < 0 || nonsense {
-            if head.wrapping_sub(position) as i64 <= 0 {
-                return Err(position);
+        let nonsense = |head: u64| {
+            !(lead as u64).is_multiple_of(size)
+                || lead > 0 && claimed.wrapping_sub(head) as i64 >= size as i64
+        };
+        // Acquire, both: see the table above. The consumer's head is read only if what we know of
+        // it does not suffice.
+        if lead < 0 || nonsense(memo.head.load(Ordering::Acquire)) {
+            let head = head.load(Ordering::Acquire);
+            // Behind: reserved a lap ago and not published yet, so the ring is full, unless our
+            // position is behind by half of all that a control can distinguish. Nonsense that the
+            // consumer has passed stands in no one's way.
+            if lead < 0 || nonsense(head) {
+                if head.wrapping_sub(position) as i64 <= 0 {
+                    return Err(position);
+                }
+                position = head;
+                continue;
             }
-            position = head;
-            continue;
         }
         // Claimed in this lap or a later one: so are all positions before it.
         position = position.wrapping_add(lead as u64 + 1);

@@ -294,7 +294,8 @@ impl NiState {
     }
 
     /// The kind of this memory, and its offset there. An empty range counts as reachable
-    /// wherever it begins; one that encloses the arena is the address space.
+    /// wherever it begins; one that encloses the arena, and lies in no segment, is the address
+    /// space.
     pub(crate) fn place(&self, start: *mut u8, length: u64) -> (MemoryKind, u64) {
         if length == 0 {
             return (MemoryKind::Arena, 0);
@@ -307,15 +308,15 @@ impl NiState {
         if let Some(offset) = inside(arena.0, arena.1) {
             return (MemoryKind::Arena, offset);
         }
-        let before = (arena.0 as usize).checked_sub(start as usize);
-        if before.is_some_and(|before| before as u64 + arena.1 <= length) {
-            return (MemoryKind::AddressSpace, start as u64);
-        }
         let segment = &self.peers.segments[self.peers.index as usize];
         // Acquire pairs with the Release in `expose`.
         let size = segment.length.load(Ordering::Acquire);
         if let Some(offset) = inside(segment.base.load(Ordering::Relaxed), size) {
             return (MemoryKind::Segment, offset);
+        }
+        let before = (arena.0 as usize).checked_sub(start as usize);
+        if before.is_some_and(|before| before as u64 + arena.1 <= length) {
+            return (MemoryKind::AddressSpace, start as u64);
         }
         (MemoryKind::Private, start as u64)
     }

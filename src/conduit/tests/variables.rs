@@ -51,7 +51,7 @@ fn variables_at_their_extremes() {
             all_lent[1],
             ("GASNET_PORTAL_AMRECV_SPACE", "4M"),
         ],
-        &["GASNET_PORTAL_AMRECV_SPACE to at least 6291456 bytes"],
+        &["GASNET_PORTAL_AMRECV_SPACE to at least 6MB"],
     );
     works(&[("GASNET_PORTAL_AMRECV_SPACE", "16M"), ("GASNET_PORTAL_BANKED_CREDITS", "0")]);
 }

@@ -6,7 +6,8 @@ use crate::env::words::{SpawnControl, WaitMode};
 use crate::limits::{MAX_RANKS, MAX_THREADS as THREADS};
 
 variables! {
-    /// Number of ranks that gasnet_init forks if no launcher started the job. 0 counts as 1.
+    /// Number of ranks that gasnet_init forks, unless a launcher has started several processes. 0
+    /// counts as 1.
     PSHM_NODES: Integer(0..=MAX_RANKS) = 1;
 
     /// How ranks that gasnetrun did not start find each other: not at all, by
