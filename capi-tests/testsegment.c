@@ -106,13 +106,15 @@ static void lack(int fd, const char *whose) {
 static void beyond(uintptr_t bytes) {
     const gasnet_node_t peer = check_peer();
     const uintptr_t memory = (uintptr_t)sysconf(_SC_PHYS_PAGES) * (uintptr_t)sysconf(_SC_PAGESIZE);
-    uint64_t word = gasnet_mynode() + 1, back = 0;
+    uint64_t word = gasnet_mynode() + 1;
+    const uint64_t due = (uint64_t)peer + 1;
+    const uint64_t *first = (uint64_t *)check_at(gasnet_mynode(), 0);
+    const uint64_t *last = (uint64_t *)check_at(gasnet_mynode(), bytes - sizeof word);
     CHECK(bytes > 4 * memory, "a segment has at most %lu bytes", (unsigned long)bytes);
     gasnet_put(peer, check_at(peer, 0), &word, sizeof word);
     gasnet_put(peer, check_at(peer, bytes - sizeof word), &word, sizeof word);
     check_barrier();
-    gasnet_get(&back, gasnet_mynode(), check_at(gasnet_mynode(), bytes - sizeof word), sizeof back);
-    CHECK(back == (uint64_t)peer + 1 && *(uint64_t *)check_at(gasnet_mynode(), 0) == back, "a word is %lu", (unsigned long)back);
+    CHECK(*first == due && *last == due, "the words are %lu and %lu", (unsigned long)*first, (unsigned long)*last);
 }
 
 int main(int argc, char **argv) {

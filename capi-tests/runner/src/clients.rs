@@ -380,7 +380,12 @@ fn gasnet_info() -> Result<(), Failure> {
     };
     expect(&["-v"], &[], 0, &["libgasnet: ", "GASNet release: 1.29.3"])?;
     expect(&["-b"], &[], 0, &["compiler: rustc ", "planted faults: no"])?;
-    expect(&["-n"], &[], 0, &["name: ", "used by gasnet_init: yes", "other memory: "])?;
+    expect(
+        &["-n"],
+        &[],
+        0,
+        &["name: ", "used by gasnet_init: yes", "other memory (GASNET_SEGMENT_EVERYTHING): "],
+    )?;
     expect(&["-s"], &[], 0, &["page size: ", "processes may copy from each other's memory: "])?;
     expect(
         &["-c"],

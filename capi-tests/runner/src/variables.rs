@@ -55,6 +55,8 @@ const RANGES: &[Range] = &[
     range("GASNET_PORTAL_PUT_BOUNCE_LIMIT", 0, 2048),
     range("GASNET_PORTAL_GET_BOUNCE_LIMIT", 0, 2040),
     range("GASNET_PORTAL_ACCEL", 0, 0),
+    range("GASNET_PORTAL_THREADSAFE", 0, 1),
+    range("GASNET_PORTAL_BYPASS", 0, 1),
     range("GASNET_PORTAL_PTE_RAR", 0, 255),
     range("GASNET_PORTAL_PTE_AM", 0, 255),
 ];
