@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 pub(crate) use crate::base::LINE;
 use crate::types::*;
+use sys::checksum;
 use sys::peer::Peer;
 
 /// Hazard slots per process.
@@ -41,17 +42,11 @@ pub(crate) struct Ident {
     pub(crate) max_pt_index: AtomicU32,
 }
 
-/// The check of an address in the owner's address space, which deliverers cannot bound: they
-/// refuse an address that does not have its seal.
-pub(crate) fn seal(address: u64, length: u64) -> u32 {
-    let mix = |word: u64, factor: u64| (word ^ word >> 32).wrapping_mul(factor);
-    let mixed = mix(mix(address ^ MAGIC, 0x9e37_79b9_7f4a_7c15) ^ length, 0xd6e8_feb8_6659_fd93);
-    (mixed >> 32) as u32
-}
-
-/// Whether these words have the seal that was written with them.
-pub(crate) fn is_sealed(address: Peer<u64>, length: Peer<u64>, with: &AtomicU32) -> bool {
-    Peer::new(with.load(Ordering::Relaxed)).equals(seal(address.data(), length.data()))
+/// The check of words that say where memory is, which deliverers cannot bound: they refuse words
+/// that do not have their seal.
+#[inline(always)]
+pub(crate) fn seal<const N: usize>(words: [u64; N]) -> u32 {
+    (words.into_iter().fold(MAGIC, checksum::add) >> 32) as u32
 }
 
 /// Reads a word of another process's arena.
@@ -147,11 +142,29 @@ pub(crate) struct MdCell {
     /// queue.
     pub(crate) eq_key: AtomicU64,
     pub(crate) generation: AtomicU32,
-    /// [`seal`] of the address and the length; of a scattered descriptor, of the offset and the
-    /// length.
+    /// [`MdCell::seal_of`] its words.
     pub(crate) seal: AtomicU32,
     /// See [`state`](crate::descriptor::state).
     pub(crate) state: OwnLine<AtomicU64>,
+}
+
+impl MdCell {
+    /// The [`seal`] of a descriptor with these words.
+    #[inline(always)]
+    pub(crate) fn seal_of(traits: u64, length: u64, start: u64, address: u64, iov: u64) -> u32 {
+        // Of `address` and `iov` one is used.
+        seal([traits, length, start, address ^ iov.rotate_left(32)])
+    }
+
+    /// Whether the words that say where the memory is are those that the owner wrote; `traits`
+    /// were read from this cell.
+    #[inline(always)]
+    pub(crate) fn is_sealed(&self, traits: u64) -> bool {
+        let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let (length, start) = (word(&self.length), word(&self.start));
+        let seal = MdCell::seal_of(traits, length, start, word(&self.address), word(&self.iov));
+        Peer::new(self.seal.load(Ordering::Relaxed)).equals(seal)
+    }
 }
 
 /// The pieces of a scattered descriptor.
@@ -179,6 +192,22 @@ pub(crate) struct IovPiece {
     pub(crate) start: AtomicU64,
     pub(crate) address: AtomicU64,
     pub(crate) length: AtomicU64,
+}
+
+impl IovPiece {
+    /// The [`seal`] of a piece with these words.
+    pub(crate) fn seal_of(kind: u32, start: u64, address: u64, length: u64) -> u32 {
+        seal([kind.into(), start, address, length])
+    }
+
+    /// As [`MdCell::is_sealed`].
+    pub(crate) fn is_sealed(&self) -> bool {
+        let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let kind = self.kind.load(Ordering::Relaxed);
+        let (start, address) = (word(&self.start), word(&self.address));
+        let seal = IovPiece::seal_of(kind, start, address, word(&self.length));
+        Peer::new(self.seal.load(Ordering::Relaxed)).equals(seal)
+    }
 }
 
 /// Position and size of a queue's ring.

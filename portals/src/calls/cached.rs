@@ -229,6 +229,7 @@ impl NetworkInterface {
             generation: cell.generation.load(Ordering::Relaxed),
             eq_key: cached.prepared.eq_key,
             accepted: Accepted { offset, mlength: length, threshold: THRESH_INF },
+            base: cached.prepared.base,
         };
         self.state.peers.post_unlink(peer, &matched, &self.state.header(kind, to, length), link);
     }

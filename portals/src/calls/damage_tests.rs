@@ -2,9 +2,11 @@
 //! done.
 
 use core::cell::Cell;
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
 
 use super::NetworkInterface;
+use crate::arena::MdCell;
 use crate::arena::hazard::{HazardWord, NO_MD};
 use crate::arena::ring::{published, reserved};
 use crate::md_options::*;
@@ -21,6 +23,10 @@ thread_local! {
 
 fn found(damage: &Damage) {
     FOUND.set(Some(*damage));
+}
+
+fn word(word: &AtomicU64) -> u64 {
+    word.load(Relaxed)
 }
 
 /// The damage that was reported since the last call.
@@ -81,6 +87,11 @@ fn a_message_to_oneself_stays_within_the_private_record() {
     assert!(put(&ni, &mut [2; 8], 24));
     assert_eq!(taken(), None);
     cell.length.store(64, Relaxed);
+    assert!(!put(&ni, &mut [3; 8], 25));
+    assert_eq!(taken(), Some(Damage::Address { process: 0, md: handle.0 & 0xffff }));
+    // A peer that knows the seal.
+    let (traits, start) = (word(&cell.traits), word(&cell.start));
+    cell.seal.store(MdCell::seal_of(traits, 64, start, word(&cell.address), 0), Relaxed);
     for at in [25, 32, 56] {
         assert!(!put(&ni, &mut [3; 8], at), "{at}");
         assert_eq!(taken(), Some(Damage::Descriptor { md: handle.0 & 0xffff }));
@@ -170,6 +181,62 @@ fn bytes_go_to_no_other_address_than_the_owner_wrote() {
     assert_eq!(target[..], written);
     assert_eq!(other, [1; 64]);
     assert_eq!((put(PT, 16), put(PT + 1, 16)), (None, None));
+}
+
+/// Bytes for a segment that is mapped here go where the owner said or nowhere: along a match list,
+/// along a cached match, and by events, which a descriptor that counts needs.
+#[test]
+fn bytes_go_to_no_other_place_of_a_segment_than_the_owner_wrote() {
+    let mut nis = fabric(2, AttachPolicy::Denied);
+    nis[0].set_damage_handler(found);
+    let mut segments = [[1u8; 256], [1u8; 256]];
+    let bases = segments.each_mut().map(|segment| segment.as_mut_ptr());
+    for (ni, base) in nis.iter().zip(bases) {
+        // SAFETY: the segments outlive the interfaces' use of them.
+        unsafe { ni.expose(base, 256, &bases, &[256; 2]) };
+    }
+    let (a, b) = (&nis[0], &nis[1]);
+    let mut source = [2u8; 8];
+    // SAFETY: as in `attach`.
+    let from = unsafe { a.md_bind(&md(&mut source, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
+    let put = || {
+        a.put(from, AckReq::NoAck, b.id(), PT, 0, BITS, 0, 0).unwrap();
+        taken()
+    };
+    for (threshold, cached) in [(THRESH_INF, false), (THRESH_INF, true), (9, false), (9, true)] {
+        let me = b.me_attach(PT, PtlProcessId::ANY, BITS, 0, Unlink::Retain, InsPos::After);
+        let md = MemoryDescriptor {
+            start: bases[1].wrapping_add(64).cast(),
+            length: 64,
+            threshold,
+            ..md(&mut [], OP_PUT | MANAGE_REMOTE, EqHandle::NONE)
+        };
+        // SAFETY: as above.
+        let handle = unsafe { b.md_attach(me.unwrap(), &md, Unlink::Unlink) }.unwrap();
+        let cell = b.state.own_cell(handle.0 & 0xffff);
+        if cached {
+            assert_eq!(put(), None);
+            assert_eq!(segments[1][64..72], [2; 8]);
+        }
+        for (word, value) in [
+            (&cell.start, 0),
+            (&cell.length, 65),
+            (&cell.traits, word(&cell.traits) & !(0xff << 32)),
+        ] {
+            segments[1].fill(1);
+            let before = word.swap(value, Relaxed);
+            let damage = Damage::Address { process: 1, md: handle.0 & 0xffff };
+            let found = put();
+            word.store(before, Relaxed);
+            // A cached match does not read the words again, and is what the owner wrote.
+            let arrived = segments[1][64..72] == [2; 8];
+            assert!(found == Some(damage) || cached && found.is_none() && arrived, "{found:?}");
+            assert_eq!(arrived, found.is_none());
+            segments[1][64..72].fill(1);
+            assert_eq!(segments[1], [1; 256]);
+        }
+        b.md_unlink(handle).unwrap();
+    }
 }
 
 /// An event that names a descriptor which does not exist is reported and skipped.

@@ -7,7 +7,7 @@ use super::NetworkInterface;
 use super::cached::order;
 use crate::access_fault::AccessFault;
 use crate::arena::hazard::{HazardWord, NO_MD};
-use crate::arena::{is_sealed, peer_word};
+use crate::arena::peer_word;
 use crate::deliver::{ClaimResult, FindResult, Matched};
 use crate::message::{OpKind, TargetAddress};
 use crate::peer::MappedPeer;
@@ -97,7 +97,7 @@ impl NetworkInterface {
         let (address, whole) = (peer_word(&cell.address), peer_word(&cell.length));
         let end = pieces.iter().map(|p| p.remote_offset.saturating_add(p.length)).max();
         let inside = Peer::new(end.unwrap_or(0)).at_most(whole.data()).is_some();
-        if !inside || !is_sealed(address, whole, &cell.seal) {
+        if !inside || !cell.is_sealed(matched.traits.0) {
             return false;
         }
         let there = |piece: &ScatteredPiece| address.data().wrapping_add(piece.remote_offset);

@@ -5,6 +5,7 @@
 //! only if the list's version is even and unchanged after the hazard was published.
 
 use core::mem::MaybeUninit;
+use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use super::Matched;
@@ -34,6 +35,8 @@ pub(crate) struct Found<'a> {
     accepted: Accepted,
     pt: &'a PtEntry,
     version: u64,
+    /// See [`Matched::base`].
+    base: *mut u8,
 }
 
 impl<'a> Found<'a> {
@@ -57,7 +60,7 @@ impl<'a> Found<'a> {
         if !pt_unchanged(self.pt, self.version) {
             return None;
         }
-        let &Found { md, cell, traits, length, max_size, .. } = self;
+        let &Found { md, cell, traits, length, max_size, base, .. } = self;
         let accepted = if traits.counts() {
             let (offset, rlength) = (header.remote_offset, header.rlength);
             state::claim(cell, traits, length, max_size, offset, rlength)?
@@ -66,7 +69,7 @@ impl<'a> Found<'a> {
         };
         let generation = cell.generation.load(Ordering::Relaxed);
         let eq_key = cell.eq_key.load(Ordering::Relaxed);
-        Some(Matched { md, cell, traits, generation, eq_key, accepted })
+        Some(Matched { md, cell, traits, generation, eq_key, accepted, base })
     }
 }
 
@@ -150,7 +153,8 @@ impl Peers {
             header.rlength,
         )?;
         let &CachedMatch { md, traits, length, max_size, .. } = cached;
-        Some(Found { md: md as u32, cell, traits, length, max_size, accepted, pt, version })
+        let (md, base) = (md as u32, cached.prepared.base);
+        Some(Found { md, cell, traits, length, max_size, accepted, pt, version, base })
     }
 
     /// Caches the result of a walk, if other messages can use it.
@@ -329,6 +333,13 @@ impl Peers {
             let Some(md) = me.md.load(relaxed).checked_sub(1) else { continue };
             let Some(cell) = view.md(md) else { return Walk::End };
             let traits = Traits(cell.traits.load(relaxed));
+            if !cell.is_sealed(traits.0) {
+                if pt_unchanged(pt, version) {
+                    self.report(&Damage::Address { process: peer.index, md });
+                    return Walk::End;
+                }
+                return Walk::Again;
+            }
             if traits.0 & needs != needs {
                 continue;
             }
@@ -354,7 +365,17 @@ impl Peers {
             }
             let deciding = constant.then_some(deciding);
             return Walk::Chosen(
-                Found { md, cell, traits, length, max_size, accepted, pt, version },
+                Found {
+                    md,
+                    cell,
+                    traits,
+                    length,
+                    max_size,
+                    accepted,
+                    pt,
+                    version,
+                    base: ptr::null_mut(),
+                },
                 deciding,
             );
         }

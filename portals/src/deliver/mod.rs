@@ -38,6 +38,8 @@ pub(crate) struct Matched<'a> {
     /// Which queue it logs to, beyond reuse of the index.
     pub(crate) eq_key: u64,
     pub(crate) accepted: Accepted,
+    /// First byte of its memory as mapped here, as a cached match knows it; null: unknown.
+    pub(crate) base: *mut u8,
 }
 
 const _: () = {

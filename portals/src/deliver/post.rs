@@ -4,6 +4,7 @@
 //! (SEND, REPLY, ACK). Invariant: UNLINK is posted once, by the party that gave the last claim
 //! back, after every other event.
 
+use core::ptr;
 use core::sync::atomic::Ordering;
 
 use super::Matched;
@@ -179,6 +180,7 @@ pub(crate) fn claim_local<'a>(
         generation: local.handle().0 >> 16,
         eq_key: local.cell.eq_key.load(Ordering::Relaxed),
         accepted: Accepted { offset, mlength, threshold },
+        base: ptr::null_mut(),
     })
 }
 

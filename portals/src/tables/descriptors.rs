@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 
 use super::owner::WrittenMd;
 use super::{NiState, OwnerTables};
-use crate::arena::{IOVECS, IovPiece, IovTable, LINE, MdCell, MdWords, PieceWords, seal};
+use crate::arena::{IOVECS, IovPiece, IovTable, LINE, MdCell, MdWords, PieceWords};
 use crate::deliver::Matched;
 use crate::descriptor::record::{LocalMd, MdMemory, MdRecord, Pieces, control};
 use crate::descriptor::state;
@@ -237,7 +237,7 @@ impl NiState {
             max_size: md.max_size,
             start,
             address: md.start as u64,
-            seal: seal(if iov == 0 { md.start as u64 } else { iov }, examined.length),
+            seal: MdCell::seal_of(traits.0, examined.length, start, md.start as u64, iov),
             iov,
             eq_key,
             // An update does not change it.
@@ -284,7 +284,7 @@ impl NiState {
         let write = |(to, &(base, length)): (&IovPiece, &(*mut u8, u64))| {
             let (kind, start) = self.place(base, length);
             let (kind, address) = (kind as u32, base as u64);
-            let seal = seal(address, length);
+            let seal = IovPiece::seal_of(kind, start, address, length);
             let words = PieceWords { kind, seal, start, address, length };
             words.store(to);
             words

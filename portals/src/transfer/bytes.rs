@@ -10,7 +10,7 @@ use core::sync::atomic::Ordering;
 
 use super::copy::copy;
 use crate::access_fault::AccessFault;
-use crate::arena::{IOVECS, is_sealed, peer_word};
+use crate::arena::{IOVECS, peer_word};
 use crate::base::fault;
 use crate::deliver::Matched;
 use crate::descriptor::record::{MdMemory, MdRecord};
@@ -86,6 +86,9 @@ impl NiState {
             return Some(own_ranges(memory, offset, mlength));
         }
         let (cell, kind) = (matched.cell, matched.traits.kind());
+        if !cell.is_sealed(matched.traits.0) {
+            return self.address_is_damaged(peer, matched);
+        }
         if kind != MemoryKind::Scattered {
             let (start, address) = (peer_word(&cell.start), peer_word(&cell.address));
             let length = Peer::new(mlength);
@@ -93,10 +96,7 @@ impl NiState {
             if let Location::Remote(_) = location {
                 let whole = peer_word(&cell.length);
                 let inside = length.map(|length| offset.saturating_add(length));
-                if !is_sealed(address, whole, &cell.seal) || inside.at_most(whole.data()).is_none()
-                {
-                    return self.address_is_damaged(peer, matched);
-                }
+                inside.at_most(whole.data())?;
             }
             let mut out = ByteRanges::new();
             out.push(location, mlength);
@@ -104,15 +104,14 @@ impl NiState {
         }
         let iov = peer_word(&cell.iov);
         let table = peer.view.iov(iov)?;
-        let mut sealed = is_sealed(iov, peer_word(&cell.length), &cell.seal);
-        let mut whole = true;
+        let (mut sealed, mut whole) = (true, true);
         let pieces = table.used().iter().map(|piece| {
             let size = peer_word(&piece.length);
             let kind = MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed).into());
             let (start, address) = (peer_word(&piece.start), peer_word(&piece.address));
             let location = self.peers.locate(peer, kind, start, address, 0, size);
             whole &= location.is_some();
-            sealed &= is_sealed(address, size, &piece.seal);
+            sealed &= piece.is_sealed();
             // A location was checked for this size, or the kernel checks what it is used for.
             (location.unwrap_or(NOWHERE), size.data())
         });
@@ -168,20 +167,15 @@ impl NiState {
         to_target: bool,
     ) -> bool {
         let Accepted { offset, mlength, .. } = matched.accepted;
-        let (kind, start) = (matched.traits.kind(), peer_word(&matched.cell.start));
-        let length = Peer::new(mlength);
-        if self.peers.shares(peer, kind)
-            && let Some(Location::Mapped(mut remote)) =
-                self.peers.locate(peer, kind, start, Peer::new(0), offset, length)
-        {
+        if let Some(mut remote) = self.mapped_memory(peer, matched) {
+            remote = remote.wrapping_add(offset as usize);
             let mut left = mlength;
             for piece in local {
                 let n = piece.len.min(left) as usize;
                 let local = piece.base.cast();
                 let (from, to) = if to_target { (local, remote) } else { (remote, local) };
                 // SAFETY: `local` is a part of a valid piece (`# Safety`); `remote` lies in an
-                // arena or a segment, checked against its length, which all pieces together do
-                // not exceed.
+                // arena or a segment, and all pieces together in the bytes accepted there.
                 unsafe { copy(from, to, n) };
                 remote = remote.wrapping_add(n);
                 left -= n as u64;
@@ -190,6 +184,32 @@ impl NiState {
             return true;
         }
         self.move_remote_pieces(local, peer, matched, to_target)
+    }
+
+    /// First byte of the descriptor's memory, if the bytes accepted are mapped here.
+    #[inline(always)]
+    fn mapped_memory(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<*mut u8> {
+        if !matched.base.is_null() {
+            // All of the descriptor is mapped, and the bytes were accepted by its length.
+            return Some(matched.base);
+        }
+        self.look_up_memory(peer, matched)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up_memory(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<*mut u8> {
+        let (cell, kind) = (matched.cell, matched.traits.kind());
+        if !self.peers.shares(peer, kind) || !cell.is_sealed(matched.traits.0) {
+            return None;
+        }
+        let (start, length) = (peer_word(&cell.start), peer_word(&cell.length));
+        let Accepted { offset, mlength, .. } = matched.accepted;
+        Peer::new(offset.saturating_add(mlength)).at_most(length.data())?;
+        match self.peers.locate(peer, kind, start, Peer::new(0), 0, length)? {
+            Location::Mapped(base) => Some(base),
+            Location::Remote(_) | Location::Own(_) => None,
+        }
     }
 
     #[inline(never)]
@@ -223,7 +243,7 @@ impl NiState {
         let (cell, Accepted { offset, mlength, .. }) = (matched.cell, matched.accepted);
         let (address, whole) = (peer_word(&cell.address), peer_word(&cell.length));
         let inside = Peer::new(offset.saturating_add(mlength)).at_most(whole.data()).is_some();
-        if !inside || !is_sealed(address, whole, &cell.seal) {
+        if !inside || !cell.is_sealed(matched.traits.0) {
             return None;
         }
         let (pid, at) = (peer.attached_pid(), address.data().wrapping_add(offset));

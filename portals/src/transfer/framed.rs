@@ -4,6 +4,7 @@
 //! [`FramedTransfer`] exists, its descriptor counts as in use; [`NiState::transfer_end`] ends
 //! both.
 
+use core::ptr;
 use core::sync::atomic::Ordering;
 
 use super::bytes::{ByteRanges, copy_all, copy_own, own_ranges};
@@ -184,6 +185,7 @@ impl NiState {
             generation: transfer.md.0 >> 16,
             eq_key,
             accepted: Accepted { offset: transfer.offset, mlength: transfer.mlength, threshold },
+            base: ptr::null_mut(),
         }
     }
 

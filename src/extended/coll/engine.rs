@@ -135,6 +135,11 @@ impl CollEngine {
         status
     }
 
+    /// Ends the job if a word of the rings was overwritten.
+    pub(super) fn check_words(&self) {
+        self.rings.iter().for_each(ShortRings::check_words);
+    }
+
     /// Whether a collective is incomplete, or another thread is changing that.
     pub(super) fn is_active(&self) -> bool {
         self.active.try_lock().is_none_or(|table| !table.is_empty())

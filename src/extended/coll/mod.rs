@@ -149,6 +149,7 @@ impl Coll {
     /// Ends the job if shared words were overwritten.
     pub(super) fn check_words(&self) {
         self.direct.iter().for_each(DirectMovement::check_words);
+        self.engine.check_words();
     }
 
     /// Whether a collective of this process is incomplete.

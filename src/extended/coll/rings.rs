@@ -194,8 +194,34 @@ impl ShortRings {
         });
         // Release pairs with the Acquire in `read`; it publishes earlier writes elsewhere, too.
         first.store(turn.taken(head, stored), Ordering::Release);
-        self.written[to].store(turn.next(self.lines).0, Ordering::Relaxed);
+        // Release pairs with the Acquire in `lost`, for which the line is written.
+        self.written[to].store(turn.next(self.lines).0, Ordering::Release);
         true
+    }
+
+    /// Ends the job if a message that this rank wrote was overwritten with the word of a free
+    /// cache line: its reader waits for it, and its writer has gone on.
+    pub(super) fn check_words(&self) {
+        let me = self.pages.me();
+        for to in (0..self.pages.ranks()).filter(|&to| to != me) {
+            if let Some(turn) = self.lost(to) {
+                overwritten(me, to, turn.free());
+            }
+        }
+    }
+
+    /// The turn of a message to a rank whose cache line is free, but not because it was read:
+    /// the reader leaves the word of the next lap.
+    fn lost(&self, to: usize) -> Option<RingTurn> {
+        let mut turn = RingTurn(self.written[to].load(Ordering::Acquire)).last_lap();
+        // The last lap of each line, where it has one: the word of lap -1 is in no ring.
+        for _ in 0..self.lines {
+            if self.line(self.pages.me(), to, turn)[0].load(Ordering::Relaxed) == turn.free() {
+                return Some(turn);
+            }
+            turn = turn.next(self.lines);
+        }
+        None
     }
 
     /// Whether [`ShortRings::read`] would find something.
@@ -329,6 +355,29 @@ mod tests {
     fn what_has_no_room() {
         assert!(all(25).is_empty() && all(1).is_empty());
         assert!(!ShortRings::fits(3, 41) && !ShortRings::fits(9, 0) && !ShortRings::fits(8, 25));
+    }
+
+    #[test]
+    fn a_message_that_became_a_free_line_is_missed_by_its_writer() {
+        let rings = all(2);
+        let nothing = Src::from(&[0u8; 0][..]);
+        let write = |value: i32| rings[0].write(JobRank(1), 1, &[value], nothing);
+        let read = || rings[1].read(|_, _| {});
+        let lines = rings[0].lines as i32;
+        for i in 0..3 * lines {
+            assert!(rings[0].lost(1).is_none());
+            let turn = RingTurn(rings[0].written[1].load(Ordering::Relaxed));
+            let first = &rings[0].line(0, 1, turn)[0];
+            assert!(write(i));
+            assert!(rings[0].lost(1).is_none());
+            let message = first.swap(turn.free(), Ordering::Relaxed);
+            assert_eq!(rings[0].lost(1).map(|t| t.0), Some(turn.0));
+            first.store(message, Ordering::Relaxed);
+            // Sometimes with several messages in the ring.
+            if i % lines % 5 == 4 {
+                read();
+            }
+        }
     }
 
     #[test]
