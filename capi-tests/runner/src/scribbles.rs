@@ -143,7 +143,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             let numbers = n * 1000 * RUNS..(n + 1) * 1000 * RUNS;
             let runs = numbers.map(|number| ScribbleRun::draw(seed, number));
             let checked = runs.filter(|run| run.class != UNCHECKED).take(RUNS as usize);
-            let sum = run_all(checked, WorkProgress::hidden(), |trouble| {
+            let (_, sum) = run_all(checked, WorkProgress::hidden(), |trouble| {
                 troubles += &format!("{trouble}\n")
             });
             if troubles.is_empty() { Ok(()) } else { Err(format!("{troubles}{sum}")) }
@@ -156,25 +156,27 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
 /// number of a run with `#`). Prints what went wrong and the sum; returns whether all ended as
 /// they may.
 pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(String)) -> bool {
-    let drawn = (0..1000 * count as u64).map(|number| ScribbleRun::draw(seed, number));
+    let named = like.iter().filter_map(|word| word.strip_prefix('#')?.parse::<u64>().ok()).max();
+    let last = named.unwrap_or(1000 * count as u64);
+    let drawn = (0..=last).map(|number| ScribbleRun::draw(seed, number));
     let fitting = drawn.filter(|run| like.iter().all(|word| run.matches(word))).take(count);
     let mut all_right = true;
     let progress = WorkProgress::new(WorkExtent::Pieces(count));
-    let sum = run_all(fitting, progress, |trouble| {
+    let (runs, sum) = run_all(fitting, progress, |trouble| {
         all_right = false;
         say(trouble);
     });
     let like = like.iter().map(|word| format!(" {word}")).collect::<String>();
     say(format!("scribbles{like}, SEED={seed}: {sum}"));
-    all_right
+    all_right && runs > 0
 }
 
-/// Runs them; passes on each trouble, returns the sum in words.
+/// Runs them; passes on each trouble, returns their number and the sum in words.
 fn run_all(
     runs: impl Iterator<Item = ScribbleRun>,
     mut progress: WorkProgress,
     mut trouble: impl FnMut(String),
-) -> String {
+) -> (u64, String) {
     let mut sums: BTreeMap<ScribbleEffect, u64> = BTreeMap::new();
     let mut longest = Duration::ZERO;
     for run in runs {
@@ -195,7 +197,7 @@ fn run_all(
     let runs: u64 = sums.values().sum();
     let parts: Vec<String> = sums.iter().map(|(effect, n)| format!("{n} {effect:?}")).collect();
     let longest = longest.as_secs_f64();
-    format!("{runs} runs: {}; reported within {longest:.2} s", parts.join(", "))
+    (runs, format!("{runs} runs: {}; reported within {longest:.2} s", parts.join(", ")))
 }
 
 impl ScribbleRun {
