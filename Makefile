@@ -5,9 +5,9 @@
 #   make demo                     builds, then runs testsmall and testexit as jobs of two ranks
 #   make check [SEED=n]           runs all tests, with a sample of the large matrices
 #   make soak FOR=minutes [ONLY=word]
-#                                 walks the whole matrices, from where the last soak stopped;
-#                                 ONLY selects the cases with that word in their names;
-#                                 the tally is soak/tally.txt
+#                                 walks the whole matrices, from where the last soak stopped.
+#                                 ONLY selects the cases with that word in their names.
+#                                 The tally is soak/tally.txt
 #   make install [PREFIX=] [DESTDIR=] [LIBDIR=] [BINDIR=] [INCLUDEDIR=] [MANDIR=] [DOCDIR=]
 #                                 copies what `make` built; `make uninstall` removes it.
 #                                 KEEP_DEBUG=1: programs keep their debug information

@@ -1,4 +1,4 @@
-/* slowpeers: ranks that answer late, for the family `losses` of the runner: while the threads of
+/* slowpeers: ranks that answer late, for the family `losses` of the runner. While the threads of
  * rank 0 wait for their answers, rank 1 stays in a handler, rank 2 computes, and rank 3 is
  * stopped. Nothing is lost, so the job passes. Before that each thread of rank 0 exchanges
  * traffic. A planted fault of the library loses a part of it: then the job ends.

@@ -3,6 +3,7 @@
  *
  * `testbad -list` prints, without a job, one line per case, with tabs between
  *   its name | both, par or seq | passes or dies | words separated by |
+ *
  * A case that passes ends with 0 and the line `testbad: PASS`; a case that dies ends with
  * another code. Each of the words must occur in a line of the output that begins with ***. A
  * word in braces stands for a number known only in the job; there the program prints the words
@@ -529,9 +530,9 @@ static void heap_write_freed(void) {
     gasnett_debug_memcheck_all();
 }
 
-/* Legal calls pass with checks on. They are sections and locks in any legal order, hold and
- * resume where they have no effect, lists of handles, and bulk forms at any address. A lock
- * may be initialised, destroyed and initialised again. */
+/* Legal calls pass with checks on. They are sections and locks in any legal order, and hold and
+ * resume where they have no effect. They are also lists of handles, and bulk forms at any address.
+ * A lock may be initialised, destroyed and initialised again. */
 static void checks_allow(void) {
     gasnet_handle_t h[3];
     gasnet_hsl_t one;

@@ -1,6 +1,6 @@
-/* testbarrierconf: return codes of barriers for equal, different, anonymous and mismatched
- * names, and their result. Between ranks that map each other's memory a barrier, that of the team
- * of all ranks included, also takes in the active messages sent before it. */
+/* testbarrierconf: return codes of barriers for equal, different, anonymous and mismatched names,
+ * and their result. A barrier between ranks that map each other's memory also takes in the active
+ * messages sent before it. So does that of the team of all ranks. */
 /* faults: skip_mismatch leave_messages:cross-mapped */
 /* args: 10 */
 /* nodes: any */

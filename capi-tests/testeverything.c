@@ -1,7 +1,7 @@
 /* testeverything: GASNET_SEGMENT_EVERYTHING. Every rank puts to, gets from and sends Longs to each
- * kind of memory of its neighbour: static data, heap, sbrk, mmap, stacks, thread-local variables,
- * data of a library opened by dlopen, memory mapped again at one address, memory while a forked
- * child exists. Two cases take one argument:
+ * kind of memory of its neighbour. The kinds are static data, heap, sbrk, mmap, stacks,
+ * thread-local variables, data of a library opened by dlopen, and memory mapped again at one
+ * address. Also memory while a forked child exists. Two cases take one argument:
  *   asleep   the neighbour sleeps in the kernel while it is read and written
  *   CASE     unmapped_put, unmapped_get, read_only_put, unmapped_memset, unmapped_long or
  *            unmapped_vector: an operation on memory that is not there, which must end the job */

@@ -23,10 +23,10 @@ static const char *const patterns[] = {"every-to-one", "one-to-every", "pairs", 
 #define H_SHORT_BACK 203
 #define H_DATA_BACK 204
 
-/* A segment has three areas for each rank: the destination of its Longs to us, that of its
- * Long replies to us, and the source of our LongAsyncs to it. It also has the count that
- * this rank has sent us. A Long holds one of SLOTS pieces of each area, from before it is
- * sent until its answer arrives. So no two Longs use the same piece. */
+/* A segment has three areas for each rank. They are the destination of its Longs to us, that of
+ * its Long replies, and the source of our LongAsyncs to it. It also has the count that this rank
+ * has sent us. A Long holds one of SLOTS pieces of each area, from before it is sent until its
+ * answer arrives. So no two Longs use the same piece. */
 enum area { DEST, BACK, SOURCE, AREAS };
 #define SLOTS 2
 struct sent {

@@ -3,8 +3,8 @@
 
 The prototypes come from the headers. The texts are the doc comments of the exported functions in
 src/capi, as rustdoc sees them; a file or folder of src/capi is a family. Without arguments, fails if
-a function has no text, if a text describes a parameter that the prototype does not name, or if a page
-differs from the committed one. With --write, writes the pages:
+a function has no text, or a text describes a parameter that the prototype does not name. Also fails
+if a page differs from the committed one. With --write, writes the pages:
   docs/reference/FAMILY.md   a chapter of the book
   docs/man/gasnet_FAMILY.3   a manual page
 """

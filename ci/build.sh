@@ -13,9 +13,10 @@
 #   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX,
 #               or by pkg-config portals3
 #   both        chosen at run time by GASNET_NETWORK
-# Unset, it is both if one of these variables is set or pkg-config knows a portals3 that is not
-# our own libportals3, else emulation. For another machine: ci/target.sh. The shared library is
-# linked here, from the static archive. A plain cdylib does not export the symbols of C objects,
+#
+# Unset, it is both if one of these variables is set, or if pkg-config knows a portals3 that is not
+# our own libportals3. Otherwise it is emulation. For another machine: ci/target.sh. The shared
+# library is linked here, from the static archive. A plain cdylib does not export the symbols of C objects,
 # and rustc offers no control of the soname and the version script.
 set -eu
 cd "$(dirname "$0")/.."

@@ -3,6 +3,7 @@
 # The last line is their sum, as that of a Rust test.
 #   ci/cross-check.sh TARGET           all, with the build that users get
 #   ci/cross-check.sh TARGET sample    for `make check`: a faster build, and a few test programs
+#
 # A check that must find something is also run on a planted fault, which it must find.
 set -u
 cd "$(dirname "$0")/.."

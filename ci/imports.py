@@ -3,14 +3,16 @@
 usage: ci/imports.sh [--write] [--arrows] [FOLDER...]
 Without a FOLDER: those that ARCHITECTURE.md has pictures of.
 
-An arrow A -> B means that A names something that B defines: by a `use`, by a path, by calling a
-method that is visible in the crate, whose name has two words or more, and that only B defines, or
-by calling a method of `self` in an `impl` of a type, where only B has that method of that type. A
-re-export is followed to the file that defines the name and is no arrow. Tests are left out.
+An arrow A -> B means that A names something that B defines:
+- by a `use` or a path;
+- by calling a method that is visible in the crate, whose name has two words or more, and that only
+  B defines;
+- by calling a method of `self` in an `impl` of a type, where only B has that method of that type.
+A re-export is followed to the file that defines the name and is no arrow. Tests are left out.
 
-Without --write, fails if files of a folder import each other in a circle, or if a picture in
-ARCHITECTURE.md (between `<!-- imports FOLDER -->` and `<!-- end -->`) is not what the code says or
-has a circle.
+Without --write, fails if files of a folder import each other in a circle. Also fails if a picture
+in ARCHITECTURE.md (between `<!-- imports FOLDER -->` and `<!-- end -->`) is not what the code says
+or has a circle.
 --write draws the pictures anew. --arrows prints every arrow between files, with the names behind it.
 """
 

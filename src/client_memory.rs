@@ -1,12 +1,12 @@
 //! Memory that operations read and write: [`Src`] and [`Dst`] of this process, [`RemoteRange`]
 //! of a rank.
 //!
-//! Built once from a client's pointer, in `capi`, where the client's contract is written down;
-//! the lower layers take these types and are safe. Invariants: a [`Src`] may be read and a
-//! [`Dst`] read and written, for its length, as long as its lifetime lasts; a [`RemoteRange`]
-//! lies in memory of its rank that operations may address, and its mapping, if any, is a
-//! [`Dst`]. Where every address of a rank may be named (`GASNET_SEGMENT_EVERYTHING`), the client
-//! answers for the memory there, and the parts of [`AddressSpace`] are as good as its word.
+//! Built once from a client's pointer, in `capi`, where the client's contract is written down; the
+//! lower layers take these types and are safe. Invariants: a [`Src`] may be read, and a [`Dst`]
+//! read and written, for its length and lifetime. A [`RemoteRange`] lies in memory of its rank
+//! that operations may address; its mapping, if any, is a [`Dst`]. Where every address of a rank
+//! may be named (`GASNET_SEGMENT_EVERYTHING`), the client answers for the memory there. A part of
+//! [`AddressSpace`] may not exist.
 //!
 //! ```text
 //!   client's pointer    capi, unsafe -> Src<'static>, Dst<'static>  until the operation is synced
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Other threads and processes may access the same bytes at the same time; GASNet leaves that
-//! order to its clients. So no reference to the bytes is made here, and 1, 2, 4 and 8 bytes
-//! move in one access, which a reader of an aligned word sees as a whole.
+//! order to its clients. So no reference to the bytes is made here. 1, 2, 4 and 8 bytes move in
+//! one access, which a reader of an aligned word sees as a whole.
 
 use core::ffi::{CStr, c_char};
 use core::marker::PhantomData;
@@ -207,8 +207,8 @@ impl<'a> Dst<'a> {
     /// The `len` bytes at `at`; no bytes may be anywhere, null included.
     ///
     /// # Safety
-    /// They must be readable and writable, by any thread, until the operations that get this
-    /// value or a part of it are complete, and no Rust reference to them may be used meanwhile.
+    /// They must be readable and writable, by any thread, until the operations that get this value
+    /// or a part of it are complete. Until then no Rust reference to them may be used.
     #[inline(always)]
     pub const unsafe fn new(at: *mut u8, len: usize) -> Dst<'a> {
         Dst { at: Address(at), len, lifetime: PhantomData }

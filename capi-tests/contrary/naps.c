@@ -1,6 +1,6 @@
 /* naps: puts of rank 0 to the last rank while the others wait; for jobs of more ranks than CPUs.
  * This program's nanosleep stands for that of the C library and counts the sleeps of waiting
- * ranks: with `none` there must be none, with `some` there must be one at least. */
+ * ranks. With `none` there must be none, with `some` at least one. */
 #define _GNU_SOURCE 1
 #include <gasnet.h>
 

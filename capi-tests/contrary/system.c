@@ -1,8 +1,7 @@
-/* The functions with which XT-class systems report the address map, for tests. Preloaded;
- * SYSTEM names those that lie or fail. Compiled against the header of a libportals, with NIDS
- * and PIDS (the addresses of two processes in the order of ranks), and with CNOS, PMI or both
- * defined. With LAUNCHER as well they report rank and size and have a barrier, for two processes
- * of ptlrun. */
+/* The functions with which XT-class systems report the address map, for tests. Preloaded; SYSTEM
+ * names those that lie or fail. Compiled against the header of a libportals. NIDS and PIDS are the
+ * addresses of two processes in the order of ranks; CNOS, PMI or both are defined. With LAUNCHER
+ * as well they report rank and size and have a barrier, for two processes of ptlrun. */
 #include <portals/portals3.h>
 
 #ifdef LAUNCHER

@@ -3,7 +3,8 @@
 //! Made by `transfer`, passed to the user's handler by `peer`. Invariant: plain values.
 
 /// A put or get of memory that does not exist, or that may not be written or read, as the kernel
-/// found: at its target, in a descriptor over the whole address space, or at its initiator.
+/// found. The memory is the target's, in a descriptor over its whole address space, or the
+/// initiator's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessFault {
     /// Memory of the target.

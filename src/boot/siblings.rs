@@ -92,8 +92,8 @@ pub(super) struct Siblings {
     missing: Option<BootError>,
 }
 
-/// The state after a check that found `left` processes: how many, and how many checks in a row
-/// found no more than that; `None` if none is missing.
+/// The state after a check that found `left` processes; `None` if none is missing. Otherwise it is
+/// `left`, and how many checks there were since the number last grew.
 fn too_few(before: Option<(usize, u32)>, left: usize, expected: usize) -> Option<(usize, u32)> {
     let checks = before.filter(|&(there, _)| left <= there).map_or(0, |(_, checks)| checks);
     (left < expected).then_some((left, checks + 1))

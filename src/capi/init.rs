@@ -133,8 +133,8 @@ unsafe extern "C" {
 ///
 /// - `argc`, `argv`: not used; may be null.
 /// - Returns `GASNET_OK`, or `GASNET_ERR_NOT_INIT` the second time, which changes nothing.
-/// - Context: once, before any other function of GASNet, while no other thread uses the
-///   environment (`getenv`, `setenv`); not in a process that a rank has forked.
+/// - Context: once, before any other function of GASNet, and not in a process that a rank has
+///   forked. No other thread may use the environment (`getenv`, `setenv`) meanwhile.
 ///
 /// # Safety
 /// As [`gasneti_init`].
@@ -324,17 +324,17 @@ pub struct NodeInfo {
     pub host: u32,
     /// Number of the group that maps each other's segments.
     pub supernode: u32,
-    /// Add this to an address in the segment of that process to reach it with plain memory
-    /// operations; meaningful after `gasnet_attach`, for processes of our supernode.
+    /// Added to an address in the segment of that process, it leads to the same byte here. It is
+    /// meaningful after `gasnet_attach`, for processes of our supernode.
     pub offset: usize,
 }
 
 /// Reports the host and the supernode of each rank. The ranks of a supernode map each other's
 /// segments.
 ///
-/// - `table`: array of the client; the first `numentries` rows, or as many as there are ranks
-///   if these are fewer, are filled. `offset`, added to an address in the segment of a rank of
-///   the own supernode, leads to the same byte in this process; it is 0 before `gasnet_attach`.
+/// - `table`: array of the client; the first `numentries` rows, or as many as there are ranks if
+///   these are fewer, are filled. `offset`, added to an address in the segment of a rank of the
+///   own supernode, leads to the same byte in this process. It is 0 before `gasnet_attach`.
 /// - `numentries`: rows of the array.
 /// - Returns `GASNET_OK`; `GASNET_ERR_BAD_ARG`, after a message, for a negative number or a null
 ///   array.

@@ -1,8 +1,8 @@
 //! Puts, gets and memsets of the extended API.
 //!
-//! Called by clients; `value` shares the checks. Invariant: a remote address that reaches the
-//! extended layer is a [`RemoteRange`], which lies in the segment of its rank or in memory of
-//! this process.
+//! Called by clients; `value` shares the checks. Invariant: a remote address reaches the extended
+//! layer as a [`RemoteRange`]. That lies in the segment of its rank, in memory of this process, or
+//! in EVERYTHING anywhere in its rank.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
 use super::{ATTACHED, explicit, watched_job};

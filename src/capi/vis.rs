@@ -201,10 +201,10 @@ macro_rules! forms {
     (@one [$(#[$doc:meta])*] $name:ident $form:expr, ($($arg:ident: $type:ty),*) $call:expr) => {
         $(#[$doc])*
         ///
-        /// Returns when the operation is complete (no suffix), or when it has been initiated:
-        /// `_nb` returns a handle for `gasnet_wait_syncnb` and its like, `_nbi` belongs to the
-        /// implicit operations of the thread. An address outside the segment, or sides that
-        /// differ in their number of bytes, end the job with a message.
+        /// Returns when the operation is complete (no suffix) or initiated. `_nb` returns a handle
+        /// for `gasnet_wait_syncnb` and its like; `_nbi` belongs to the implicit operations of the
+        /// thread. An address outside the segment, or sides that differ in their number of bytes,
+        /// end the job with a message.
         ///
         /// - Lists, strides and counts may be reused when the call returns; the local data must
         ///   stay until the operation is complete. The pieces of a destination must not
@@ -226,10 +226,10 @@ macro_rules! forms {
     (@one [$(#[$doc:meta])*] $name:ident $form:expr, ($($arg:ident: $type:ty),*) -> $result:ty, $call:expr) => {
         $(#[$doc])*
         ///
-        /// Returns when the operation is complete (no suffix), or when it has been initiated:
-        /// `_nb` returns a handle for `gasnet_wait_syncnb` and its like, `_nbi` belongs to the
-        /// implicit operations of the thread. An address outside the segment, or sides that
-        /// differ in their number of bytes, end the job with a message.
+        /// Returns when the operation is complete (no suffix) or initiated. `_nb` returns a handle
+        /// for `gasnet_wait_syncnb` and its like; `_nbi` belongs to the implicit operations of the
+        /// thread. An address outside the segment, or sides that differ in their number of bytes,
+        /// end the job with a message.
         ///
         /// - Lists, strides and counts may be reused when the call returns; the local data must
         ///   stay until the operation is complete. The pieces of a destination must not

@@ -1,5 +1,5 @@
-//! Access to memory of this process that another rank has named, in `GASNET_SEGMENT_EVERYTHING`:
-//! of pages that are missing or protected the kernel says so, and nothing faults.
+//! Access to memory of this process that another rank has named, in `GASNET_SEGMENT_EVERYTHING`.
+//! The kernel copies: a page that is missing or protected is an error and no fault.
 //!
 //! Called by `conduit` and by handlers of `extended`. Invariant: an access is a system call, which
 //! checks both sides; aligned words of 1, 2, 4 and 8 bytes are stored whole.

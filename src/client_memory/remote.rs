@@ -140,8 +140,8 @@ impl UncheckedRange {
     /// The `len` bytes at `at`, an address of the rank that the client names with it.
     ///
     /// # Safety
-    /// If the rank is the calling process, and they are outside its segment, they must be
-    /// readable and writable until the operations on them are complete.
+    /// If the rank is the calling process and they are outside its segment, they must be readable
+    /// and writable until operations on them are complete.
     #[inline(always)]
     pub const unsafe fn new(at: *mut u8, len: usize) -> UncheckedRange {
         UncheckedRange { at: Address(at), len }

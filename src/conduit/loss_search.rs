@@ -46,8 +46,8 @@ impl WaitStage {
 
 /// What the layers above know of this process.
 pub trait WaitingProcess {
-    /// The earliest stage in which any thread of the process was at some moment after this time
-    /// of the monotonic clock, in nanoseconds; `None` if a thread was in no wait since.
+    /// The earliest stage in which any thread of the process was after this time of the monotonic
+    /// clock, in nanoseconds. `None` if a thread was in no wait since.
     fn stage_since(&self, since_ns: u64) -> Option<WaitStage>;
     /// Operations that are incomplete; 0 if some may complete without an event.
     fn incomplete(&self) -> u64;

@@ -1,5 +1,5 @@
-//! The looks of a waiting rank for messages that are lost, and its answer to a peer that asks
-//! whether all requests of that peer have been handled.
+//! The looks of a waiting rank for lost messages. Also its answer to a peer that asks whether all
+//! requests of that peer have been handled.
 //!
 //! Called by a thread that has waited for long, on networks with `SharedHost`, and by
 //! `system_messages`. Invariant: what a look sees was true at one moment; `loss_search` decides.

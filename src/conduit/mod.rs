@@ -58,8 +58,8 @@
 //! that a handler's reply may need. SAFE_EQ may be served at any time: its events give resources
 //! back and run reply handlers, and they need no resource. A thread waits with SAFE polls for what
 //! its own events give back (tickets, temporary descriptors, SEND events). It waits with full
-//! polls for what replies give back (credits, ReqSB chunks), since peers that wait for us in the
-//! same state must get our replies. Handlers never nest on a thread and run with no lock held; any
+//! polls for what replies give back (credits, ReqSB chunks). Peers that wait for us in the same
+//! state must get our replies. Handlers never nest on a thread and run with no lock held; any
 //! thread may run any of them.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 

@@ -1,6 +1,6 @@
-//! The three event queues: SAFE_EQ, whose events may be handled at any time; AM_EQ, whose events
-//! may run request handlers and so need reserved resources for a reply; SYS_EQ, for messages
-//! between the libraries.
+//! The three event queues. Events of SAFE_EQ may be handled at any time. Those of AM_EQ may run
+//! request handlers and so need reserved resources for a reply. SYS_EQ is for messages between the
+//! libraries.
 //!
 //! Used by `safe`, `request_recv` and `system_messages`. Invariant: at most one thread takes
 //! events off a queue at a time, and it unlocks the queue before it handles the event. A thread

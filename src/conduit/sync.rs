@@ -235,8 +235,8 @@ impl FreeList {
         self.next.iter().filter_map(|word| Hold::of_word(word.load(Ordering::Relaxed)))
     }
 
-    /// A number that each change of the list changes, except that with one thread it is the same
-    /// again once the numbers that were taken have been given back.
+    /// A number that changes with the list. With one thread it is the same again once the numbers
+    /// that were taken have been given back.
     pub(super) fn changes(&self) -> u64 {
         self.head.load(Ordering::Relaxed)
     }

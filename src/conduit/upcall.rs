@@ -14,8 +14,8 @@ pub struct ResourceNeed {
     pub what: &'static &'static str,
     /// The rank that must give it back, if it is one.
     pub peer: Option<JobRank>,
-    /// Whether the caller has none of what it needs to send before this: all that it has taken
-    /// so far belongs to messages that have left.
+    /// Whether the caller has none of what it needs to send before this. Then all that it has
+    /// taken so far belongs to messages that have left.
     pub all_sent: bool,
 }
 

@@ -88,11 +88,11 @@ impl<C> Endpoint<C> {
         distance
     }
 
-    /// Whether `n` bytes at `addr` are memory of this process that needs no segment: `rank` is
-    /// this process, none of them is in a segment of this host, and `addr` is not null. The
-    /// specification leaves puts and gets of such memory undefined and debug checks refuse
-    /// them; other implementations copy, and clients rely on it. The segments of other
-    /// processes lie next to that of this one: an address there is an overrun.
+    /// Whether `n` bytes at `addr` are memory of this process that needs no segment. That is so if
+    /// `rank` is this process, `addr` is not null, and no byte is in a segment of this host. The
+    /// specification leaves puts and gets of such memory undefined and debug checks refuse them;
+    /// other implementations copy, and clients rely on it. The segments of other processes lie
+    /// next to that of this one: an address there is an overrun.
     fn is_own_memory(&self, rank: JobRank, addr: *const u8, n: usize) -> bool {
         let (base, len) = self.segments().mapped();
         let (first, begin) = (addr.addr(), base.addr());

@@ -2,9 +2,9 @@
 //! handler), what it may therefore call, and whose handle it syncs. Specification 1.8, sections
 //! on no-interrupt sections and handler-safe locks.
 //!
-//! Called by `capi` where a client's call enters, and by `am` when a handler returns.
-//! Invariants: only a thread itself touches its record; every misuse ends the job with one line
-//! that names it and one that says what to do instead.
+//! Called by `capi` where a client's call enters, and by `am` when a handler returns. Invariants:
+//! only a thread itself touches its record. Every misuse ends the job with one line that names it
+//! and one that says what to do instead.
 //!
 //! The checks are off unless GASNET_DEBUG_CHECKS=1 or the client was compiled with
 //! GASNET_DEBUG; they cost nothing then (see `capi::ctx`).
@@ -215,9 +215,9 @@ impl Ctx {
         }
     }
 
-    /// Ends the job unless each of these handles is INVALID or that of an operation of the
-    /// calling thread that has not been synced, and no two are the same. Does nothing if checks
-    /// are off.
+    /// Ends the job unless each of these handles is INVALID or that of an operation of the calling
+    /// thread that is not synced. None but INVALID may occur twice. Does nothing if checks are
+    /// off.
     pub fn check_handles(self, function: &str, handles: &[OpHandle]) {
         if on() {
             self.check_each_handle(function, handles);
@@ -258,9 +258,8 @@ impl Ctx {
         }
     }
 
-    /// The handle that a client gets where calls are checked or traced: a valid one even if the
-    /// operation is complete already, so that a misuse of the handle is found whether or not
-    /// the segment is mapped.
+    /// The handle that a client gets where calls are checked or traced. It is valid even if the
+    /// operation is complete: a misuse is found whether or not the segment is mapped.
     pub fn real_handle(self, handle: OpHandle) -> OpHandle {
         if handle == OpHandle::INVALID {
             self.job.ops.begin(self.thread_index(), 0)

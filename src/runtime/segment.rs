@@ -19,9 +19,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use sys::limits;
 use sys::memory::{self, Mapping};
 
-/// Bytes that the size and the first address of each segment are a multiple of:
-/// `GASNET_PAGESIZE` of include/gasnet_config.h, the largest page that Linux has on the
-/// machine.
+/// The size and the first address of each segment are multiples of this number of bytes. It is
+/// `GASNET_PAGESIZE` of include/gasnet_config.h, the largest page that Linux has on the machine.
 pub const PAGE: usize =
     if cfg!(any(target_arch = "x86", target_arch = "x86_64")) { 4096 } else { 65536 };
 
@@ -161,10 +160,10 @@ pub struct SegmentLimits {
 }
 
 impl SegmentLimits {
-    /// From what this machine has, the processes that share it, what this process may map, what
-    /// the network's buffers may take, and the bound that the user or the client sets (bytes).
-    /// In LARGE memory does not count, in EVERYTHING nothing. Collective; ends the job if the
-    /// ranks were compiled for different modes.
+    /// The share of this process in what this host has, less `network` bytes for the network's
+    /// buffers. Limits of the process make it smaller, and so does `bound` (bytes), which the user
+    /// or the client sets. In LARGE memory does not count, in EVERYTHING nothing. Collective; ends
+    /// the job if the ranks were compiled for different modes.
     pub fn find(
         boot: &Bootstrap,
         mode: SegmentMode,

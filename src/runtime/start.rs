@@ -135,8 +135,8 @@ impl GasnetJob {
     ///
     /// # Errors
     /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for
-    /// a bad table or a segment that is not a multiple of the page size or larger than the limit.
-    /// In EVERYTHING `len` does not count.
+    /// a bad table or segment. A segment is bad if it is larger than the limit or no multiple of
+    /// the page size. In EVERYTHING `len` does not count.
     pub fn attach(
         &self,
         table: &mut [HandlerEntry],
@@ -249,8 +249,8 @@ fn interface_ranks(boot: &Bootstrap) -> InterfaceRanks {
     }
 }
 
-/// The process ids of the system of all ranks, by rank, if the network wants them and the ranks
-/// can exchange them before it is open.
+/// The process ids of the system of all ranks, by rank. Empty if the network does not want them,
+/// or the ranks cannot exchange them before it is open.
 fn process_ids(boot: &Bootstrap) -> Vec<u32> {
     if boot.network_start.is_some() || !conduit::network::wants_process_ids() {
         return Vec::new();

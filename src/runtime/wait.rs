@@ -1,20 +1,22 @@
 //! Waiting for other ranks: a waiter spins, yields and sleeps between two polls.
 //!
 //! Called by every layer that waits for the network or for words of other ranks, the conduit
-//! included ([`crate::conduit::Upcall::pause`]). What must not poll waits by loops of its own:
-//! locks, the trace, the start and the exit of a job, and the calls of `portals3`.
-//! Invariant: a condition is checked again after a sleep of at most 2 ms, and earlier in a short
-//! wait (`wait_mode::nap`), because clients also wait for words that a plain put changes.
+//! included ([`crate::conduit::Upcall::pause`]). Code that must not poll waits in loops of its
+//! own. That is in locks, the trace, the start and the exit of a job, and the calls of `portals3`.
+//! Invariant: a condition is checked again after a sleep of at most 2 ms, because clients also
+//! wait for words that a plain put changes. In a short wait the sleep is shorter
+//! (`wait_mode::nap`).
 //!
 //! ```text
 //!   poll, test the condition --not yet--> relax: spin, later yield, later sleep --> poll again
 //! ```
 //!
 //! How soon `relax` yields and sleeps depends on the wait mode (`gasnet_set_waitmode`,
-//! `GASNET_WAITMODE`) and on whether the host is oversubscribed: its ranks outnumber the CPUs
-//! that they may use, or the waiting threads of this rank outnumber its share of them. A
-//! sleeper waits on the doorbell of its interface, if there is one. Neither a put nor a message
-//! of a network without a doorbell ends a sleep: it is a small part of the time of the wait.
+//! `GASNET_WAITMODE`) and on whether the host is oversubscribed. It is if its ranks outnumber the
+//! CPUs that they may use. For one rank it also is while its waiting threads outnumber its share
+//! of them. A sleeper waits on the doorbell of its interface, if there is one. No put ends a
+//! sleep, and no message of a network without a doorbell. So a sleep is a small part of the time
+//! of its wait.
 
 use super::activity::WaitReason;
 use super::job::{Ctx, GasnetJob};
@@ -270,9 +272,8 @@ impl GasnetJob {
         }
     }
 
-    /// Checks the shared memory, and the process that holds what this thread waits for, if there
-    /// is one: ends the job if the memory is damaged or that process is dead, reports once if it
-    /// is stopped.
+    /// Ends the job if shared memory is damaged, a message is lost, or the process that holds what
+    /// this thread waits for is dead. If that process is stopped, reports it once.
     #[cold]
     #[inline(never)]
     fn look_at_holder(&self, host: &dyn SharedHost) {

@@ -3,10 +3,10 @@
 //! Made by `start`, read by `wait`. Invariant: a host counts as oversubscribed while its ranks
 //! outnumber the CPUs. For one rank it also does while its waiting threads outnumber its share.
 //!
-//! A yield is cheap while the other threads that want the CPU wait too. If one of them
-//! computes, each yield costs a time slice, and dozens of such waiters starve their job. So
-//! after a yield that took `LONG_YIELD_NS` the threads of this rank sleep instead of
-//! yielding: first for twice as long as the yield took, then for longer each time.
+//! A yield is cheap while the other threads that want the CPU wait too. If one of them computes,
+//! each yield costs a time slice, and dozens of such waiters starve their job. So after a yield
+//! that took `LONG_YIELD_NS` the threads of this rank sleep instead of yielding. They do so for
+//! twice as long as the yield took, and for longer each time that yields are long again.
 
 use crate::env::WaitMode;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize
 /// A yield that takes this long has given the CPU to a thread that computes: a time slice is
 /// some milliseconds.
 const LONG_YIELD_NS: u64 = 500_000;
-/// For how many times the duration of a long yield no thread yields: the first time, when the
-/// other computation may be over soon, and at most. In between the factor doubles whenever
-/// yields take long again soon after.
+/// No thread yields for the duration of a long yield times a factor. It is small at first, because
+/// the other computation may be over soon. In between the factor doubles whenever yields take long
+/// again soon after.
 const DEAR_AT_FIRST: u64 = 2;
 const DEAR_AT_MOST: u64 = 20;
 /// The first rounds of a wait only poll, a few microseconds in all: in SPIN and in SPINBLOCK. In
@@ -24,15 +24,15 @@ const DEAR_AT_MOST: u64 = 20;
 const EAGER_ROUNDS: u32 = 64;
 const EAGER_BEFORE_BLOCK: u32 = 16;
 /// Yields before the first sleep, since a write of a word ends none. On an oversubscribed host
-/// each lets others run: a barrier of 4 ranks on 2 CPUs took 40 us with one yield, and takes
-/// 1.4 us with these. Elsewhere a yield returns at once.
+/// each lets others run. A barrier of 4 ranks on 2 CPUs took 40 us with one yield, and takes 1.4
+/// us with these. Elsewhere a yield returns at once.
 const SHARED_YIELDS: u32 = 32;
 const ALONE_YIELDS: u32 = 256;
 /// Shortest and longest sleep.
 const SHORTEST_SLEEP_NS: u64 = 50_000;
 const LONGEST_SLEEP_NS: u64 = 2_000_000;
-/// In between a sleep is this part of the time that the wait has taken so far: so sleeps add no
-/// more than it to a wait, and long waits use almost no CPU.
+/// In between a sleep is this part of the time that the wait has taken so far. So sleeps prolong a
+/// wait by no more than this part, and long waits use almost no CPU.
 const NAP_PART: u64 = 32;
 
 /// The wait mode of a process.

@@ -321,8 +321,8 @@ pub fn denial() -> String {
     }
 }
 
-/// Whether two processes with a common parent may read each other's memory, as the ranks of a
-/// job do, once they have admitted each other: found by trying.
+/// Whether two processes with a common parent may read each other's memory once they have admitted
+/// each other, as the ranks of a job do. Found by trying.
 pub fn allowed_between_siblings() -> bool {
     const TRIES: u32 = 50;
     static WORD: u32 = 0x600D;

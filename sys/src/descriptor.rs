@@ -123,8 +123,8 @@ pub(crate) fn status(fd: RawFd) -> io::Result<libc::stat> {
     }
 }
 
-/// The number (inode) that the system has given to what this descriptor leads to, and to
-/// nothing else that is open; `None` if the descriptor is not open.
+/// The number (inode) that the system has given to what this descriptor leads to, and to nothing
+/// else that is open. `None` if the descriptor is not open.
 pub fn inode(fd: RawFd) -> Option<u64> {
     Some(status(fd).ok()?.st_ino)
 }

@@ -1,4 +1,4 @@
-//! Lost messages: a job that loses one ends with a message that says so, and no job ends because a
+//! Lost messages: a job that loses one ends with a message that says so. No job ends because a
 //! peer stays in a handler, computes or is stopped.
 //!
 //! The program is `capi-tests/slowpeers.c`; with PAR a rank has eight threads. The library in

@@ -2,9 +2,9 @@
 //! offsets, never by pointers.
 //!
 //! The process that owns an arena lays it out; every process that delivers to it reads it and
-//! writes parts of it. [`cells`] holds the shared structures, [`view`] their addresses; the
-//! other files hold the algorithms on single words: [`ring`] (slots with many producers),
-//! [`hazard`] (what is in use), [`doorbell`] (sleep and wake-up), [`access`] (access control).
+//! writes parts of it. [`cells`] holds the shared structures, [`view`] their addresses. The other
+//! files hold the algorithms on single words. These are [`ring`] (slots with many producers),
+//! [`hazard`] (what is in use), [`doorbell`] (sleep and wake-up) and [`access`] (access control).
 //!
 //! | words | written by | read by |
 //! |---|---|---|

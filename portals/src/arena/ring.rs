@@ -341,7 +341,7 @@ pub(crate) fn search<'a>(
         // it does not suffice.
         if lead < 0 || nonsense(memo.head.load(Ordering::Acquire)) {
             let head = head.load(Ordering::Acquire);
-            // Behind: reserved a lap ago and not published yet, so the ring is full, unless our
+            // Behind: reserved a lap ago and not published yet, so the ring is full. Or our
             // position is behind by half of all that a control can distinguish. Nonsense that the
             // consumer has passed stands in no one's way.
             if lead < 0 || nonsense(head) {

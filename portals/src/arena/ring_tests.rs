@@ -262,8 +262,8 @@ fn fuzz_ring() {
     fuzz::check("ring", 5_000, any_controls);
 }
 
-/// A control that was overwritten behind the consumer, whatever position it seems to have, keeps
-/// no producer from finding the first free slot, however old its hint.
+/// A control that was overwritten behind the consumer keeps no producer from finding the first
+/// free slot. That holds for every position that the control seems to have, and for old hints.
 #[test]
 fn nonsense_behind_the_consumer_stops_no_producer() {
     let size = 32u64;

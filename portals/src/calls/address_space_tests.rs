@@ -1,5 +1,5 @@
-//! Descriptors over the address space of a process: any memory is a target, and memory that is not
-//! there is refused and reported, by cross-memory attach and in frames.
+//! Descriptors over the address space of a process. Any memory is a target; memory that does not
+//! exist is refused and reported. Both hold by cross-memory attach and in frames.
 
 use core::cell::Cell;
 use core::ffi::c_void;

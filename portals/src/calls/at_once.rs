@@ -179,7 +179,7 @@ impl NetworkInterface {
             return Ok(true);
         }
         // Built here and not earlier, and of copies, so that the fast path stores neither to
-        // memory: 0.93 of row `long_64_request`, 0.97 of row `get_8` through Portals.
+        // memory. That is 0.93 of row `long_64_request` and 0.97 of row `get_8` through Portals.
         let (pieces, to) = (
             { pieces },
             TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },

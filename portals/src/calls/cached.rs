@@ -111,9 +111,9 @@ impl NetworkInterface {
         for piece in pieces {
             let (n, local) = (piece.len as usize, piece.base.cast::<u8>());
             let (from, to) = if kind == OpKind::Put { (local, remote) } else { (remote, local) };
-            // SAFETY: `local` is a valid piece (`# Safety`); `remote` lies in the descriptor,
-            // which was mapped when the match was cached, has not changed since (same version),
-            // and has space for all pieces.
+            // SAFETY: `local` is a valid piece (`# Safety`). `remote` lies in the descriptor and
+            // has space for all pieces. The descriptor was mapped when the match was cached and
+            // has not changed since (same version).
             unsafe { copy::copy(from, to, n) };
             remote = remote.wrapping_add(n);
         }

@@ -1,11 +1,10 @@
 //! The calls of the specification on one interface.
 //!
-//! Called by the users of this crate: its C interface, and the conduit. A file holds the calls
-//! on one object: [`ac`], [`me`], [`md`] and [`md_update`], [`eq`] and [`eq_poll`], and the
-//! data movement calls [`put_get`], [`get_put`], [`at_once`], whose fast path is [`cached`], and
-//! [`scattered`].
-//! This one holds the interface itself: `PtlNIInit`, identity, limits, status, library memory.
-//! Invariant: every call may be made by several threads at once.
+//! Called by the users of this crate: its C interface, and the conduit. A file holds the calls on
+//! one object: [`ac`], [`me`], [`md`] and [`md_update`], [`eq`] and [`eq_poll`]. The data movement
+//! calls are in [`put_get`], [`get_put`], [`at_once`], whose fast path is [`cached`], and
+//! [`scattered`]. This one holds the interface itself: `PtlNIInit`, identity, limits, status,
+//! library memory. Invariant: every call may be made by several threads at once.
 
 mod ac;
 #[cfg(test)]
@@ -89,9 +88,9 @@ impl NetworkInterface {
         NetworkInterface::with_nal(Box::new(fabric), limits)
     }
 
-    /// Opens an interface over any NAL. `PTL_NO_SPACE`: the tables for these limits do not fit
-    /// the arena; `PTL_PID_INVALID`: our number is not below the fabric's size, or the fabric is
-    /// too large.
+    /// Opens an interface over any NAL. `PTL_NO_SPACE`: the tables for these limits do not fit the
+    /// arena. `PTL_PID_INVALID`: our number is not below the fabric's size, or the fabric is too
+    /// large.
     pub fn with_nal(
         nal: Box<dyn Nal>,
         limits: Option<NiLimits>,
@@ -278,9 +277,9 @@ impl NetworkInterface {
         matches!(peer, Ok(Some(peer)) if peers.attaches(peer))
     }
 
-    /// Declares that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of
-    /// the segment of process `i` are mapped here (null: nowhere), `lens[i]` their length. Peers
-    /// reach descriptors made later inside of it without our help.
+    /// Declares that `len` bytes from `base` are shared. `peers[i]` is where the same bytes of the
+    /// segment of process `i` are mapped here (null: nowhere), `lens[i]` their length. Peers reach
+    /// descriptors made later inside of it without our help.
     ///
     /// # Safety
     /// The mappings must stay valid while the interface lives.

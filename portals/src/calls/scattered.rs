@@ -28,10 +28,9 @@ pub struct ScatteredPiece {
 }
 
 impl NetworkInterface {
-    /// Puts or gets all pieces, complete when this returns. With `false` nothing was done: the
-    /// target is this process itself or not mapped, frames are on their way to it, or the
-    /// descriptor that matches is not one over its address space, without queue and state, that
-    /// can be reached.
+    /// Puts or gets all pieces, complete when this returns. With `false` nothing was done. The
+    /// target is this process itself or not mapped, or frames are on their way to it. Or the
+    /// descriptor that matches is not one over its address space, without queue and state.
     ///
     /// # Safety
     /// The pieces are readable by a put and writable by a get.

@@ -1,9 +1,9 @@
 //! The consumer's side of an event queue: what the owner keeps of one of its queues, and how it
 //! reads a slot.
 //!
-//! Used by the calls that take events. Consumers take turns by a try-lock in private memory; a
-//! thread that finds it taken for long reports the queue empty, since the other thread is about
-//! to take the event. Invariant: an event is a peer's words: kinds and indices are checked, and
+//! Used by the calls that take events. Consumers take turns by a try-lock in private memory. A
+//! thread that finds it taken for long reports the queue empty, since the other thread is about to
+//! take the event. Invariant: an event is a peer's words: kinds and indices are checked, and
 //! addresses come from the reader's own records.
 
 use alloc::sync::Arc;
@@ -58,9 +58,9 @@ impl EqRecord {
     /// The slot of the next event, if that event is published.
     #[inline(always)]
     pub(crate) fn look(&self, order: Ordering) -> Option<&EventSlot> {
-        // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it
-        // became live; slots stay mapped as long as the NAL, which an interface and each watch
-        // keep, and consist of atomics.
+        // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it became
+        // live. Slots consist of atomics. They stay mapped as long as the NAL, which an interface
+        // and each watch keep.
         let slot = unsafe { &*self.look_at.load(Ordering::Relaxed) };
         (slot.control.load(order) == self.look_for.load(Ordering::Relaxed)).then_some(slot)
     }
@@ -92,7 +92,7 @@ impl EqRecord {
     }
 
     /// Advances to the event with this position, the next. Another thread that looks meanwhile may
-    /// see half of the change; that is no worse than looking before the thread that takes events
+    /// see half of the change. That is no worse than looking before the thread that takes events
     /// has handled its event.
     #[inline(always)]
     pub(crate) fn advance(&self, position: u64) {
@@ -112,9 +112,9 @@ impl EqRecord {
         cell.losses.count.load(Ordering::Acquire) != self.reported.load(Ordering::Relaxed)
     }
 
-    /// Takes the turn. The thread that has it gives it back within nanoseconds, unless the
-    /// system takes its processor away or a signal handler runs on top of it. After a while this
-    /// returns false and records that it did.
+    /// Takes the turn. The thread that has it gives it back within nanoseconds, unless the system
+    /// takes its processor away or a signal handler interrupts it. After a while this returns
+    /// false and records that it did.
     #[inline(always)]
     pub(crate) fn try_consume(&self) -> bool {
         // Acquire pairs with the Release of the previous consumer.

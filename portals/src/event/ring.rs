@@ -3,7 +3,7 @@
 //!
 //! Every process that delivers posts here, the owner's own events included. Posting writes one
 //! cache line of the target. Invariants: a full ring loses the event and records the position that
-//! it would have had; a producer that dies or stops between claim and publication leaves a
+//! it would have had. A producer that dies or stops between claim and publication leaves a
 //! reserved slot. The consumer stops there, and `blocked_by` names the producer.
 
 use core::marker::PhantomData;
@@ -18,12 +18,13 @@ use crate::types::*;
 const BLOCK: u64 = 4096 / LINE as u64;
 /// Slots from one position to the next, modulo [`BLOCK`]: odd, so that each slot has its position.
 ///
-/// Not 1: then the consumer's processor fetches the cache lines ahead of those that it reads, and
-/// takes them from the producer, whose processor has fetched them to write to them (`short_flood`
-/// and `medium_one_way` of 8 B between near CPUs: half the rate on some machines, 0.9 on others).
-/// Not modulo the whole ring: then the first events touch more pages (the same rows: three
-/// quarters of the rate). The processor prefetches no slot for a consumer that is behind:
-/// `medium_window` of 64 to 256 B has 0.94 of the rate between near CPUs, 0.86 between far ones.
+/// Not 1: then the consumer's processor fetches the cache lines ahead of those that it reads. It
+/// takes them from the producer, whose processor has fetched them to write to them. Rows
+/// `short_flood` and `medium_one_way` of 8 B between near CPUs: half the rate on some machines,
+/// 0.9 on others. Not modulo the whole ring: then the first events touch more pages (the same
+/// rows: three quarters of the rate). The processor prefetches no slot for a consumer that is
+/// behind. Row `medium_window` of 64 to 256 B has 0.94 of the rate between near CPUs, 0.86 between
+/// far ones.
 const STRIDE: u64 = 27;
 
 /// A ring as a producer of this process sees it: ours or a peer's.

@@ -1,10 +1,9 @@
 //! Moving bytes between memory descriptors: which bytes they are, and how they are reached.
 //!
 //! Called by the put and get paths and by [`super::framed`]. Bytes in an arena or a segment are
-//! mapped here; bytes in a peer's private memory are reached by cross-memory attach, and so are
-//! those of a descriptor of this process over its address space, of which pages may be missing.
-//! Invariant: the bytes move once, and what a peer wrote about its memory was checked by
-//! [`crate::peer`].
+//! mapped here. Bytes in a peer's private memory are reached by cross-memory attach. So are those
+//! of a descriptor of this process over its address space, where pages may be missing. Invariant:
+//! the bytes move once, and what a peer wrote about its memory was checked by [`crate::peer`].
 
 use core::sync::atomic::Ordering;
 
@@ -153,7 +152,7 @@ impl NiState {
     }
 
     /// Moves the bytes of a matched message between pieces of memory here, one after the other,
-    /// and a peer other than ourselves, whose descriptor a hazard names.
+    /// and another process, whose descriptor a hazard names.
     ///
     /// # Safety
     /// The pieces are valid for the bytes accepted: readable if they move `to_target`, else
@@ -174,7 +173,7 @@ impl NiState {
                 let n = piece.len.min(left) as usize;
                 let local = piece.base.cast();
                 let (from, to) = if to_target { (local, remote) } else { (remote, local) };
-                // SAFETY: `local` is a part of a valid piece (`# Safety`); `remote` lies in an
+                // SAFETY: `local` is a part of a valid piece (`# Safety`). `remote` lies in an
                 // arena or a segment, and all pieces together in the bytes accepted there.
                 unsafe { copy(from, to, n) };
                 remote = remote.wrapping_add(n);
@@ -321,7 +320,7 @@ impl NiState {
     }
 
     /// Swaps `bytes` (at most 64) with the bytes of a matched get-put, under the target's lock
-    /// word: `bytes` is stored, and then holds what was there before.
+    /// word. `bytes` is stored, and then holds what was there before.
     pub(crate) fn swap_bytes(
         &self,
         peer: &MappedPeer,
@@ -393,8 +392,8 @@ pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> Result<(
         let (target, target_size) = to.list[j];
         let length = (source_size - i_done).min(target_size - j_done);
         let count = length as usize;
-        // A mapped range lies in memory of a held descriptor (checked against its length), in an
-        // arena or a segment (checked), or in a caller's buffer; the kernel checks the others.
+        // A mapped range lies in memory of a held descriptor, in an arena or a segment, or in a
+        // caller's buffer; its length was checked. The kernel checks the other ranges.
         match (source.advance(i_done), target.advance(j_done)) {
             (Location::Mapped(a), Location::Mapped(b)) => {
                 // SAFETY: both ranges are mapped, as above, and have `count` bytes left.

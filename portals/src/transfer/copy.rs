@@ -2,10 +2,10 @@
 //!
 //! Called by every transfer. Invariant: 1, 2, 4 and 8 bytes are one load and one store each.
 
-/// Copies bytes that may overlap and that other processes may be reading. 1, 2, 4 and 8 bytes
-/// are one load and one store each: a process that polls a word must not see a part of it, or a
-/// second store of it. Up to four words are copied inline: 0.94 of a put or get of 16 or 32 bytes
-/// through Portals.
+/// Copies bytes that may overlap and that other processes may be reading. 1, 2, 4 and 8 bytes are
+/// one load and one store each. A process that polls a word must not see a part of it, or a second
+/// store of it. Up to four words are copied inline: 0.94 of a put or get of 16 or 32 bytes through
+/// Portals.
 ///
 /// # Safety
 /// Both pointers are valid for `length` bytes.
@@ -80,9 +80,9 @@ mod tests {
         let (from, to) = (black_box((&raw const from).cast()), black_box(WORD.as_ptr().cast()));
         for length in [1, 2, 4, 8] {
             let length = black_box(length);
-            // SAFETY: the handler accesses atomics only, and nothing else traps in this process;
-            // the processor's trap flag belongs to this thread and is cleared again; both
-            // pointers are valid for a word.
+            // SAFETY: the handler accesses atomics only, and nothing else traps in this process.
+            // The processor's trap flag belongs to this thread and is cleared again. Both pointers
+            // are valid for a word.
             unsafe {
                 let take: extern "C" fn(i32) = take;
                 let old = set_plain(Signal::TRAP, take as usize);

@@ -1,18 +1,18 @@
 //! Messages cut into frames, for peers whose memory cannot be reached.
 //!
-//! The calls submit a message for a peer with [`crate::nal::Route::Wire`], and for a message to
-//! a mapped peer whose descriptor lies in private memory that cross-memory attach cannot reach.
-//! While such a message is in flight ([`Framer::busy`]), every later message of the pair is
-//! submitted too, so that messages match in the order in which they were sent.
-//! [`Framer::progress`] runs inside the calls that look at event queues.
+//! The calls submit a message for a peer with [`crate::nal::Route::Wire`]. They also submit one
+//! for a mapped peer if its descriptor lies in private memory that cross-memory attach cannot
+//! reach. While such a message is in flight ([`Framer::busy`]), every later message of the pair is
+//! submitted too. So messages match in the order in which they were sent. [`Framer::progress`]
+//! runs inside the calls that look at event queues.
 //!
 //! A message is one or more frames with the same [`FrameHeader`], each with its part of the
 //! payload. The target matches it when the first frame arrives, and posts START; END follows the
-//! last accepted byte. A [`crate::nal::Nal`] must deliver the first frame of a message before
-//! its others, and the first frames of the requests of a pair in order
+//! last accepted byte. A [`crate::nal::Nal`] must deliver the first frame of a message before its
+//! others. It must deliver the first frames of the requests of a pair in order
 //! ([`FrameTag::precedes`](crate::FrameTag::precedes)). Any other order is allowed. What cannot
-//! leave at once waits in a queue of messages, not of frames: the bytes stay in place, held by
-//! the message's [`FramedTransfer`].
+//! leave at once waits in a queue of messages, not of frames: the bytes stay in place, held by the
+//! message's [`FramedTransfer`].
 //!
 //! Invariant: nothing that a peer wrote is used before it is checked. The NAL names the sender
 //! of a frame; lengths and offsets are compared with what was accepted; handles are looked up.

@@ -1,6 +1,6 @@
-//! Access control: "the entry of the target's table that the message names must admit the
-//! sender and the portal index, before the match list is looked at". The entry checks the
-//! sender's user, job and process.
+//! Access control: "before the match list is looked at, the entry of the target's table that the
+//! message names must admit sender and portal index". The entry checks the sender's user, job and
+//! process.
 
 use portals3::{JID_ANY, NID_ANY, PID_ANY, PT_INDEX_ANY, PtlError, PtlProcessId, UID_ANY};
 

@@ -1,6 +1,6 @@
 //! Application bypass: "a target that never calls the library still has its puts delivered, its
-//! acknowledgements sent and its gets answered", where its memory can be reached. Also tested:
-//! the behaviour where it cannot.
+//! acknowledgements sent and its gets answered". This holds where its memory can be reached. Also
+//! tested: the behaviour where it cannot.
 
 use portals3::md_options::MANAGE_REMOTE;
 use portals3::{AckReq, PtlEventKind};

@@ -159,10 +159,10 @@ macro_rules! collective {
         /// Returns when the caller's part is over, which `flags` define.
         ///
         /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
-        /// - `flags`: one of `GASNET_COLL_IN_NOSYNC`, `_IN_MYSYNC` and `_IN_ALLSYNC`, one of
-        ///   `GASNET_COLL_OUT_NOSYNC`, `_OUT_MYSYNC` and `_OUT_ALLSYNC`, one of
-        ///   `GASNET_COLL_SINGLE` and `_LOCAL`; `GASNET_COLL_NO_IMAGES` if a call covers
-        ///   all images of its process.
+        /// - `flags`: one of `GASNET_COLL_IN_NOSYNC`, `_IN_MYSYNC` and `_IN_ALLSYNC`. Also one of
+        ///   `GASNET_COLL_OUT_NOSYNC`, `_OUT_MYSYNC` and `_OUT_ALLSYNC`, and one of
+        ///   `GASNET_COLL_SINGLE` and `_LOCAL`. `GASNET_COLL_NO_IMAGES` if a call covers all
+        ///   images of its process.
         /// - Context: by every image of the team, in the same order. Not in a handler or a
         ///   no-interrupt section, and not while a handler-safe lock is held.
         ///

@@ -62,8 +62,8 @@ impl core::fmt::Debug for CreditStats {
 }
 
 impl CreditStats {
-    /// Of the process with this rank, one of `ranks`, which hold `each` credits of each other at
-    /// first, with `bank` in the bank; `par` where several threads call.
+    /// For the process with this rank, one of `ranks`. At first they hold `each` credits of each
+    /// other, and `bank` is in the bank. `par` if several threads call.
     pub fn new(par: bool, rank: JobRank, ranks: u32, each: u16, bank: u32) -> CreditStats {
         let first = Sums { high_loan: each, high_send: each, ..Sums::default() };
         let sums = (0..ranks).map(|_| first).collect();

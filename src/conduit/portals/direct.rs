@@ -1,5 +1,6 @@
-//! What a network does beyond the specification: [`Direct`], the fast path to a peer whose memory
-//! is mapped here, and [`SharedHost`], what the processes of a host share through the network.
+//! What a network does beyond the specification. [`Direct`] is the fast path to a peer whose
+//! memory is mapped here. [`SharedHost`] is what the processes of a host share through the
+//! network.
 //!
 //! Implemented by `emulation`; a libportals has neither. Invariant: nothing depends on them but
 //! speed and waking up.
@@ -38,9 +39,9 @@ pub struct ScatteredRma {
 
 /// The fast path between processes that map each other's memory.
 ///
-/// `put_inline`, `put_at_once`, `get_at_once` and `scattered_at_once` are complete, without an
-/// event here, when they return true; if they return false they have done nothing, and the verb
-/// must be used.
+/// When `put_inline`, `put_at_once`, `get_at_once` or `scattered_at_once` returns true, the
+/// operation is complete, without an event here. If it returns false it has done nothing, and the
+/// verb must be used.
 pub trait Direct: Send + Sync {
     /// [`super::Portals::Eq`]
     type Eq;
@@ -97,8 +98,8 @@ pub trait Direct: Send + Sync {
         false
     }
 
-    /// How many events were taken from this queue, as a number that grows by one with each, if no
-    /// process has posted another one or is about to. `None` also where the network cannot know.
+    /// How many events were taken from this queue: a number that grows by one with each. `None` if
+    /// a process has posted another one or is about to. `None` also where the network cannot know.
     fn eq_drained(&self, eq: &Self::Eq) -> Option<u64> {
         let _ = eq;
         None
@@ -139,8 +140,8 @@ pub trait SharedHost: Send + Sync {
     /// not.
     fn library_memory(&self, of: PortalsId) -> Option<Dst<'static>>;
 
-    /// Says that the segment `own` is shared with the processes of this host; `peers[pid]` is
-    /// where the segment of process `pid` (on this host) is mapped here, if it is.
+    /// Says that the segment `own` is shared with the processes of this host. `peers[pid]` is
+    /// where the segment of process `pid` of this host is mapped here, if it is.
     fn expose_segments(&self, own: Dst<'static>, peers: &[Option<Dst<'static>>]);
 
     /// Whether all memory of a process can be reached without its help.
@@ -159,7 +160,7 @@ pub trait SharedHost: Send + Sync {
     fn sleep(&self, seen: u32, timeout_ns: u64);
 
     /// Wakes the processes of this host that sleep on their doorbells, because something in memory
-    /// that we share with them has changed; the change must have been made before the call.
+    /// that we share with them has changed. The change must have been made before the call.
     fn ring_peers(&self);
 
     /// Wakes the threads of this process that sleep on the doorbell, because this thread has
@@ -170,7 +171,7 @@ pub trait SharedHost: Send + Sync {
     /// lock word), if there is one now.
     fn blocked_by(&self) -> Option<u32>;
 
-    /// Ends the job if a peer has overwritten words of the network that this process alone writes,
-    /// or a slot that its next event is due in: what it waits for may never come.
+    /// Ends the job if a peer has overwritten words of the network that only this process writes,
+    /// or the slot of its next event. What this process waits for may never arrive.
     fn check_memory(&self);
 }

@@ -330,13 +330,13 @@ pub trait Portals: Send + Sync + 'static {
         true
     }
     /// Whether queues may hold events of kinds that the specification does not name for a
-    /// descriptor, or that its flags disable: some Portals post such, and they count as nothing.
+    /// descriptor, or that its flags disable. Some Portals post such events; they are ignored.
     fn posts_further_kinds(&self) -> bool {
         true
     }
     /// Whether puts and gets of peers complete here while this process does not call the network,
-    /// as far as that is known; or a doorbell wakes it for them. All processes have opened their
-    /// interfaces.
+    /// as far as that is known. Also true if a doorbell wakes it for them. All processes have
+    /// opened their interfaces.
     fn has_bypass(&self) -> bool {
         true
     }

@@ -1,10 +1,10 @@
-//! What an unknown Portals must do before the conduit relies on it: a few bytes put to ourselves
-//! and fetched back, over descriptors of each kind that the conduit has.
+//! What an unknown Portals must do before the conduit relies on it. A few bytes are put to
+//! ourselves and fetched back, over descriptors of each kind that the conduit has.
 //!
 //! Called when a libportals is opened, before any peer can send to us. Behaviour that the binding
-//! can adapt to is returned ([`Findings`]). Behaviour that it cannot work with, or that shows that
-//! the loaded library is not the one of the header, is an error that names the descriptor and says
-//! what is wrong.
+//! can adapt to is returned ([`Findings`]). Behaviour that it cannot work with is an error that
+//! names the descriptor and says what is wrong. So is behaviour that shows that the loaded library
+//! is not the one of the header.
 
 use super::{
     EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdFlags, MdPart, MdRegion, MdSpec,

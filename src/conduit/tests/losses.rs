@@ -126,8 +126,8 @@ fn a_request_that_its_target_has_not() {
     assert_eq!(proved(&world, LostMessage::Request(JobRank(0), 2)), [false, true, true]);
 }
 
-/// A request that waits in the queue of its target, in a batch of implicit replies, or for the
-/// target's next poll, is not lost; nor is anything once it is answered.
+/// A request is not lost while it is in the queue of its target, in a batch of implicit replies,
+/// or due at the target's next poll. Nothing is lost once it is answered.
 #[test]
 fn a_request_under_way() {
     let world = world(1);
@@ -151,7 +151,7 @@ fn a_request_under_way() {
     world.serve_until(up0, || up0.conduit().has_handled(JobRank(1)));
 }
 
-/// Another thread of the requester is in no wait, or in one of an earlier stage: it may be about
+/// Another thread of the requester is in no wait, or in one of an earlier stage. It may be about
 /// to send what it has taken.
 #[test]
 fn a_request_that_another_thread_may_be_sending() {

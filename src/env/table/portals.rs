@@ -21,7 +21,7 @@ variables! {
     PORTAL_THREADSAFE: YesNo;
 
     /// Whether puts and gets of peers complete while their target does not call the libportals.
-    /// The default is what the library says; for a library that says nothing it is no, and a
+    /// The default is what the library says. For a library that says nothing it is no: then a
     /// waiting rank yields the CPU between polls and never sleeps.
     PORTAL_BYPASS: YesNo;
 

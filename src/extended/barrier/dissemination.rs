@@ -1,9 +1,9 @@
 //! The barrier of ranks that share no memory: dissemination (Hensgen, Finkel, Manber 1988) over
 //! active messages.
 //!
-//! Used by [`super::Barrier`]. Invariant: an arrival carries the number of its barrier, so none
-//! is ever reset; arrivals of successive barriers are kept apart by parity, because a peer may
-//! be one barrier ahead, but never two.
+//! Used by [`super::Barrier`]. Invariant: an arrival carries the number of its barrier, so none is
+//! ever reset. Arrivals of successive barriers are kept apart by parity: a peer may be one barrier
+//! ahead, but never two.
 //!
 //! In round r, rank i sends the merged value of the ranks that it knows to have arrived to rank
 //! i + 2^r. After ceil(log2 N) rounds it knows of all ranks.

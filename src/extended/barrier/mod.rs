@@ -2,11 +2,11 @@
 //! value.
 //!
 //! Called by `capi` and, for teams, by `coll`. Any thread of a process may notify and any thread
-//! may wait. Invariant: a process is either outside a barrier or between its notify and the wait
-//! (or successful try) that ends it; a call out of that order ends the job.
+//! may wait. Invariant: a process is outside a barrier, or between its notify and the wait or
+//! successful try that ends it. A call out of that order ends the job.
 //!
-//! Where all ranks of the job map each other's memory, the barrier of the job uses shared words
-//! (`shared`); otherwise, and for teams, it uses active messages (`dissemination`).
+//! Where all ranks of the job map each other's memory, its barrier uses shared words (`shared`);
+//! the team of all ranks has the same one. All others use active messages (`dissemination`).
 
 mod dissemination;
 mod shared;
@@ -293,9 +293,9 @@ mod harness {
     use crate::extended::random::SeededRandom;
     use alloc::vec;
 
-    /// Runs `n` ranks through barriers, each step by a rank chosen at random: no rank gets through
-    /// before all have arrived, all get through in the end and see the same value, and some are
-    /// a barrier ahead of others.
+    /// Runs `n` ranks through barriers, each step by a rank chosen at random. No rank gets through
+    /// before all have arrived. All get through in the end and see the same value. Some are a
+    /// barrier ahead of others.
     pub(super) fn split_phase(
         n: u32,
         notify: impl Fn(u32, u32, BarrierValue),

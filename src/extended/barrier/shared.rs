@@ -14,11 +14,12 @@
 //! ```
 //!
 //! In both forms a rank that has notified need not call again for others to get through.
-//! Successive barriers use different words: a rank may notify the next barrier while others
-//! still wait for this one, but never the one after the next.
+//! Successive barriers use different words. A rank may notify the next barrier while others still
+//! wait for this one, but never the one after the next.
 //!
 //! Any rank can overwrite these words. A rank that waits for long looks for words that no rank
-//! stores in the barriers under way, and for arrivals of its own that are missing ([`damage`]).
+//! stores in the barriers under way ([`damage`]). It also looks for arrivals of its own that are
+//! missing.
 //!
 //! [`damage`]: SharedBarrier::damage
 
@@ -95,8 +96,9 @@ fn is_of(word: u64, epoch: u32, least: u8, all: u8) -> bool {
         && BarrierValue::unpack(word).pack() == word & ((1 << 34) - 1)
 }
 
-/// Whether a word of this parity may be there while no barrier after `epoch` has begun: it is of
-/// that barrier, with at least the arrivals `least`, or if there are none, of the one before.
+/// Whether a word of this parity may be there while no barrier after `epoch` has begun. It may be
+/// of that barrier, with at least the arrivals `least`. If `least` is none, it may also be of the
+/// barrier of this parity before, with all arrivals, or unwritten.
 fn may_be(word: u64, epoch: u32, least: u8, all: u8) -> bool {
     is_of(word, epoch, least, all)
         || least == 0 && (is_of(word, epoch.wrapping_sub(2), all, all) || word == 0 && epoch <= 2)

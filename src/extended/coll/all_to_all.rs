@@ -4,8 +4,8 @@
 //! together.
 //!
 //! Dissemination (Bruck et al. 1997) needs ceil(log2 N) rounds. In gather_all a process has the
-//! blocks of twice as many processes after each round; in exchange the blocks travel by the
-//! digits of their distance, here for radix 2 and five processes:
+//! blocks of twice as many processes after each round. In exchange the blocks travel by the digits
+//! of their distance, here for radix 2 and five processes:
 //!
 //! ```text
 //!   gather_all   from rank i+1: its 1 block   from i+2: its 2 blocks   from i+4: 1 block

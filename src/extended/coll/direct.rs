@@ -8,9 +8,9 @@
 //!   publish the offset of the own source   ->  synchronise  ->  copy  ->  synchronise
 //! ```
 //!
-//! Synchronisations of even and odd number use different words: a rank may enter the next one
+//! Synchronisations of even and odd number use different words. A rank may enter the next one
 //! while others still look for the last rank of this one. A source is published before the first
-//! synchronisation of a movement and read before the second, so no rank publishes the next one
+//! synchronisation of a movement and read before the second. So no rank publishes the next one
 //! before all have read this one.
 //!
 //! Any rank can overwrite these words. A rank that waits for long compares its own with what it

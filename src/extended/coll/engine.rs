@@ -2,9 +2,8 @@
 //!
 //! Called by the last image of a process that calls a collective, and by polls through
 //! [`CollEngine::progress`]. Invariants: an operation is in the table from the call of its first
-//! image until its plan is done; one thread at a time advances plans, under the lock of the
-//! table; handlers fill the inbox and never take that lock, so a send, which may poll, is safe
-//! under it.
+//! image until its plan is done. One thread at a time advances plans, under the lock of the table.
+//! Handlers fill the inbox and never take that lock, so a send, which may poll, is safe under it.
 //!
 //! ```text
 //!   small message    a cache line of the ring if it fits and one is free, else Short or Medium

@@ -131,9 +131,9 @@ fn three_of(m: &CollMessage<'_>) -> [i32; 3] {
 /// Bits of the upper half of a size that hold a checksum instead. No message is that long.
 const SIZE_CHECKSUM: i32 = !0xffff;
 
-/// The eight arguments of the notice that a receiver expects a large message, of which the seventh
-/// is the upper half of the size: with a checksum there, since no more than eight fit into a
-/// cache line.
+/// The eight arguments of the notice that a receiver expects a large message. The seventh is the
+/// upper half of the size, with a checksum in its unused bits. No more than eight arguments fit
+/// into a cache line.
 pub(super) fn ready_args(mut args: [i32; 8]) -> [i32; 8] {
     args[6] &= !SIZE_CHECKSUM;
     args[6] |= checksum(&args) & SIZE_CHECKSUM;

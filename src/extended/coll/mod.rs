@@ -1,8 +1,8 @@
 //! The collectives: teams, data movement, reductions and scans, blocking and not.
 //!
-//! Called by `capi` with checked arguments. Invariant: a collective is identified by the
-//! context of its team's view and by its sequence number, the number of collectives that each
-//! image has called there before.
+//! Called by `capi` with checked arguments. Invariant: a collective is identified by the context
+//! of its team's view and by its sequence number. That counts the collectives that each image has
+//! called there before.
 //!
 //! ```text
 //!   call of an image   records its buffers                                        engine
@@ -18,9 +18,9 @@
 //!   `OUT_MYSYNC`.
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
-//! - A blocking movement with `IN_ALLSYNC` and `OUT_ALLSYNC` among few ranks that map each
-//!   other's segments copies from segment to segment (`direct`), if all sources lie in segments
-//!   and the tuning has its defaults.
+//! - A blocking movement with `IN_ALLSYNC` and `OUT_ALLSYNC` among few ranks that map each other's
+//!   segments copies from segment to segment (`direct`). It does so only if all sources lie in
+//!   segments and the tuning has its defaults.
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |

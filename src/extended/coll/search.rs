@@ -19,8 +19,8 @@ const CANDIDATES: [&str; 6] = [
     "NARY_TREE,1",
 ];
 
-/// Runs `call` `warm + times` times with each tree, with `work` between start and sync, sets the
-/// tree whose slowest image was fastest over the last `times`, and returns it.
+/// Runs `call` `warm + times` times with each tree, with `work` between start and sync. Sets and
+/// returns the tree whose slowest image was fastest over the last `times`.
 pub fn search(
     coll: &Coll,
     ctx: Ctx,

@@ -1,5 +1,5 @@
-//! Plans of all processes of a team, carried out in one process with messages in any order:
-//! every operation, algorithm and root gives the right result, and nothing else is written.
+//! Plans of all processes of a team, carried out in one process with messages in any order. Every
+//! operation, algorithm and root gives the right result, and nothing else is written.
 
 use super::all_to_all::{self, AllToAll};
 use super::layout::{LocalBlocks, TeamLayout};

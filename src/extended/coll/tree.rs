@@ -1,7 +1,7 @@
 //! Trees over the ranks 0 to n - 1, with the root at 0, for rooted collectives.
 //!
 //! Pure functions, used by the plans. Invariant: in every kind of tree a subtree is a range of
-//! consecutive ranks that begins with its root, so its blocks are one piece of memory, and
+//! consecutive ranks that begins with its root. So its blocks are one piece of memory, and
 //! combining children in order keeps the order of the operands.
 //!
 //! ```text

@@ -200,8 +200,8 @@ pub fn copy_mapped(
         return false;
     };
     directly(direction, shape, |run| {
-        // SAFETY: `distance` has checked that the remote pieces of the shape, of which a run is
-        // a part, are mapped at this distance from their addresses.
+        // SAFETY: `distance` has checked that the remote pieces of the shape are mapped at this
+        // distance from their addresses. A run is a part of them.
         unsafe { Dst::new(run.remote.wrapping_add(distance), run.n) }
     });
     true

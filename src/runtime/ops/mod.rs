@@ -304,7 +304,7 @@ impl Ops {
     }
 
     /// Closes the access region of `thread` and returns the handle of all that was initiated in
-    /// it, INVALID if that is complete; `None` if no region is open.
+    /// it. Returns INVALID if that is complete, `None` if no region is open.
     pub fn close_region(&self, thread: u16) -> Option<OpHandle> {
         let lane = self.mine(thread);
         let index = lane.owner.region.load(Ordering::Relaxed);

@@ -14,9 +14,14 @@
 //! - The watchdog ends it.
 //! - It leaves a process or a file.
 //!
-//! Variables: TREE, the installed prefix (default: build); ONLY, names of programs; SECONDS,
-//! the watchdog's time; BUILT, a folder with the compiled programs; THROUGH, a command that runs
-//! them (an emulator: GASNET_PSHM_NODES then starts the ranks). GASNET_* reach the programs.
+//! | variable | holds |
+//! |---|---|
+//! | TREE | the installed prefix (default: build) |
+//! | ONLY | names of programs |
+//! | SECONDS | the watchdog's time |
+//! | BUILT | a folder with the compiled programs |
+//! | THROUGH | a command that runs them, an emulator: then GASNET_PSHM_NODES starts the ranks |
+//! | GASNET_* | what the programs get |
 
 use capi_tests::Failure;
 use capi_tests::build_trees::{self, ClientMode, succeed};

@@ -288,7 +288,7 @@ const MAKERS: &[&str] = &[
     "mknodat",
 ];
 
-/// What a line of strace makes; `None` for calls that make nothing, and for the file in which a
+/// What a line of strace makes. `None` for calls that make nothing, and for the file in which a
 /// rank leaves its counters for the runner.
 fn made(line: &str) -> Option<String> {
     let (call, arguments) = line.split_once('(')?;

@@ -3,7 +3,7 @@
 //!
 //! Used by [`super::Binding`] in processes of several threads. Invariant: two threads are never
 //! inside the library at once. A signal handler that interrupted a call may enter it again, as in
-//! a process of one thread: at an exit it must not wait for the code that it interrupted.
+//! a process of one thread. At an exit it must not wait for the code that it interrupted.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;

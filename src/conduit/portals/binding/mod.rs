@@ -1,12 +1,12 @@
 //! A libportals as the conduit sees it.
 //!
 //! Owns the translation between [`super::Portals`] and the C interface of the library that was
-//! found when this one was built; opened by `conduit::network`, used by the conduit. Invariant:
+//! found when this one was built. Opened by `conduit::network`, used by the conduit. Invariant:
 //! every value comes from the vendor's header.
 //!
-//! Vendors differ, so the binding accepts errors of either sign, an interface that is open
-//! already, SEND events of gets, descriptors and queues that stay in use for a moment, and REPLY
-//! events without match bits (docs/guide/libportals.md, "What a libportals must have").
+//! Vendors differ. The binding accepts errors of either sign, an interface that is open already,
+//! SEND events of gets, and REPLY events without match bits. Descriptors and queues may stay in
+//! use for a moment (docs/guide/libportals.md, "What a libportals must have").
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -126,8 +126,8 @@ impl Binding {
         self.calls.map(CallLock::enter)
     }
 
-    /// The addresses of all processes as the system or its launcher knows them, if it does;
-    /// `by_system` says that the functions of the system have started the job.
+    /// The addresses of all processes, if the system or its launcher knows them. `by_system` says
+    /// that the functions of the system have started the job.
     ///
     /// # Errors
     /// They are not those of a job of `size`, or not ours at `rank`.

@@ -4,13 +4,13 @@
 //! Called by [`super::Binding`]. Invariant: variables that are set here exist only while the
 //! interface is opened.
 //!
-//! A library that serves the processes of one host by shared memory needs a memory file and a
-//! rank map; one with `PtlSetRank` learns its address from a rank map. Where no launcher of its
-//! own has set them, [`tell`] sets them from what our launcher knows. [`known`] asks the system of
-//! Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, if the program is
-//! linked with them), then the rank map of a launcher. Where neither exists, the processes
-//! exchange their addresses: through PMI's functions if these have started the job, else through
-//! ours (`runtime::start`).
+//! A library that serves the processes of one host by shared memory needs a memory file and a rank
+//! map. One with `PtlSetRank` learns its address from a rank map. Where no launcher of its own has
+//! set them, [`tell`] sets them from what our launcher knows. [`known`] asks the system of Cray
+//! XT-class machines (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, if the program is linked
+//! with them), then the rank map of a launcher. Where neither exists, the processes exchange their
+//! addresses: through PMI's functions if these have started the job, else through ours
+//! (`runtime::start`).
 
 use super::super::{OpenError, PortalsId};
 use super::sys;
@@ -128,7 +128,7 @@ pub(super) fn tell(
     Ok(told)
 }
 
-/// The addresses of all processes by rank, if the system or a launcher knows them; `by_system`
+/// The addresses of all processes by rank, if the system or a launcher knows them. `by_system`
 /// says that the functions of the system have started the job.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
-/* The parts of the binding that need a C compiler to fit every vendor's header: calls whose
- * argument types differ, constants of any type, names that are functions or arrays. No function of
- * this file is called per message. */
+/* The parts of the binding that need a C compiler to fit every vendor's header. They are calls
+ * whose argument types differ, constants of any type, and names that are functions or arrays. No
+ * function of this file is called per message. */
 #include "shim.h"
 
 #include <stddef.h>

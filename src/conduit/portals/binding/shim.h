@@ -1,6 +1,6 @@
 /* What the Rust side of the binding sees of a libportals: its header, which differs from vendor to
- * vendor, and, by the names gasneti_ptl_* and GASNETI_PTL_*, what every vendor has in one spelling
- * or another.
+ * vendor. What every vendor has in one spelling or another is named gasneti_ptl_* and
+ * GASNETI_PTL_*.
  *
  * bindgen reads this file; shim.c implements it. build.rs writes gasneti_portals_config.h, which
  * includes the vendor's header and says by macros what the header has.
@@ -90,7 +90,7 @@ unsigned gasneti_ptl_properties(ptl_handle_ni_t ni);
 /* The name of an error in the header, of either sign; null for none. */
 const char *gasneti_ptl_error_name(int error);
 /* Compares the names that the library has for the header's errors with those of the header. Null
- * if all agree, or if the library has texts instead of names; otherwise the first name of the
+ * if all agree, or if the library has texts instead of names. Otherwise the first name of the
  * header that the library calls something else, *theirs. */
 const char *gasneti_ptl_disagrees(int *value, const char **theirs);
 /* A function of the library. */

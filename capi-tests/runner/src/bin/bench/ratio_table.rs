@@ -211,9 +211,9 @@ pub(crate) fn page(names: &[&str], table: &str, rounds: usize, ms: f64, moved: u
          - {rounds} rounds. In each round all systems take turns, {ms} ms per value.\n\
          - A ratio is ours to the other's within one turn (within one round for libraries other\n  \
            than GASNet). The table has the median over the rounds and the quartiles.\n\
-         - The round trip of a cache line is measured between the systems. A turn of two ranks was\n  \
-           repeated up to five times if the host moved the CPUs in it (the round trip changed by\n  \
-           more than a quarter). {moved} such turns remained.\n\
+         - The round trip of a cache line is measured between the systems. If it changed by more\n  \
+           than a quarter, the host had moved the CPUs. Such a turn of two ranks was repeated up\n  \
+           to five times; {moved} such turns remained.\n\
          - A goal for a range of sizes applies to the worst size.\n\
          - Rows without a goal show how close we are to what the machine can do.\n\
          - Figures have three significant digits; ours are bold. Verdicts are of unrounded ratios.\n\
