@@ -16,8 +16,9 @@
 #define PART 4096
 
 static int threads, rounds, late;
-/* Requests that have arrived; handlers that have asked whether they are the first. */
-static gasnett_atomic_t quick = gasnett_atomic_init(0), slow = gasnett_atomic_init(0), was_late = gasnett_atomic_init(0);
+/* Handlers of quick and of slow requests that have replied; handlers of slow ones that have begun. */
+static gasnett_atomic_t quick = gasnett_atomic_init(0), slow = gasnett_atomic_init(0), begun = gasnett_atomic_init(0);
+/* By thread of rank 0, the replies to it; its threads that have all their replies. */
 static gasnett_atomic_t answered[MOST], done = gasnett_atomic_init(0);
 
 static void pass_time(void) {
@@ -33,7 +34,7 @@ static void quick_h(gasnet_token_t token, gasnet_handlerarg_t id) {
 }
 
 static void slow_h(gasnet_token_t token, gasnet_handlerarg_t id) {
-    if (gasnet_mynode() == 1 && gasnett_atomic_add(&was_late, 1, 0) == 1) pass_time();
+    if (gasnet_mynode() == 1 && gasnett_atomic_add(&begun, 1, 0) == 1) pass_time();
     CHECK_OK(gasnet_AMReplyShort1(token, H_BACK, id));
     gasnett_atomic_increment(&slow, GASNETT_ATOMIC_REL);
 }

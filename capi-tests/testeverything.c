@@ -1,10 +1,11 @@
 /* testeverything: GASNET_SEGMENT_EVERYTHING. Every rank puts to, gets from and sends Longs to each
  * kind of memory of its neighbour. The kinds are static data, heap, sbrk, mmap, stacks,
  * thread-local variables, data of a library opened by dlopen, and memory mapped again at one
- * address. Also memory while a forked child exists. Two cases take one argument:
+ * address. Also memory while a forked child exists. With an argument it runs that case alone:
  *   asleep   the neighbour sleeps in the kernel while it is read and written
  *   CASE     unmapped_put, unmapped_get, read_only_put, unmapped_memset, unmapped_long or
- *            unmapped_vector: an operation on memory that is not there, which must end the job */
+ *            unmapped_vector: an operation on memory that does not exist, or may not be written;
+ *            it must end the job */
 /* faults: flip_put flip_get flip_am skip_memset */
 /* args: */
 /* nodes: any */
@@ -21,17 +22,17 @@
 #define BYTES 70000
 #define H_LONG 200
 #define H_REPLY 201
-#define H_TOLD 202
+#define H_ADDRESSES 202
 #define H_BACK 203
 
-/* Where each kind of memory is. */
+/* Kinds of memory. */
 enum kind { STATIC, COMMON, HEAP, SBRK, MAPPED, STACK, LOCAL, LIBRARY, THREAD_STACK, THREAD_LOCAL, KINDS };
 static const char *const kinds[KINDS] = {"static data",     "common data",      "heap",
                                          "sbrk",            "mmap",             "stack",
                                          "thread-local",    "data of a library", "stack of a thread",
                                          "thread-local of a thread"};
 
-/* The addresses that a rank gives to the others, and room for a check. */
+/* The memory of each kind of a rank, as its neighbours need it; where its reply Longs arrive. */
 static struct addresses {
     char *kind[KINDS];
     size_t bytes[KINDS];
@@ -43,9 +44,11 @@ char common_data[BYTES];
 static __thread char local_data[4096];
 static gasnet_node_t to, from;
 static volatile int longs, replies;
-static volatile int leave_thread;
+/* 0 until the other thread has filled its memory, 1 while it must stay, 2 when it may end. */
+static volatile int thread_stage;
 
-/* The neighbour's own bytes, and mine for it, by kind and round. */
+/* The seed of bytes in memory of this kind. Those of round 0 are the owner's, which it has from the
+ * start; those of later rounds are put by the owner into its neighbour's memory. */
 static uint64_t seed(gasnet_node_t owner, int kind, int round) {
     return ((uint64_t)owner << 32) + (uint64_t)kind * 100 + (uint64_t)round;
 }
@@ -179,34 +182,34 @@ static void *thread(void *unused) {
     fill(THREAD_STACK, stack, sizeof stack);
     fill(THREAD_LOCAL, local_data, sizeof local_data);
     gasnett_local_wmb();
-    leave_thread = 1;
-    while (leave_thread == 1) usleep(1000);
+    thread_stage = 1;
+    while (thread_stage == 1) usleep(1000);
     return stack[0] ? NULL : unused;
 }
 #endif
 
-/* The addresses of all ranks travel through static data that the ranks know by a Medium. */
-static volatile int told;
+/* Each rank sends its addresses to both neighbours in a Medium. */
+static volatile int addresses_came;
 
-static void told_h(gasnet_token_t token, void *buf, size_t n) {
+static void addresses_h(gasnet_token_t token, void *buf, size_t n) {
     gasnet_node_t source = 0;
     CHECK_OK(gasnet_AMGetMsgSource(token, &source));
     CHECK(n == sizeof theirs && (source == to || source == from), "the addresses of rank %d", (int)source);
     if (source == to) memcpy(&theirs, buf, sizeof theirs);
     if (source == from) memcpy(&senders, buf, sizeof senders);
-    told++;
+    addresses_came++;
 }
 
-static void tell(void) {
-    int before = told;
+static void exchange_addresses(void) {
+    int before = addresses_came;
     barrier("addresses");
     mine.answer = answer;
-    CHECK_OK(gasnet_AMRequestMedium0(from, H_TOLD, &mine, sizeof mine));
-    CHECK_OK(gasnet_AMRequestMedium0(to, H_TOLD, &mine, sizeof mine));
-    GASNET_BLOCKUNTIL(told == before + 2);
+    CHECK_OK(gasnet_AMRequestMedium0(from, H_ADDRESSES, &mine, sizeof mine));
+    CHECK_OK(gasnet_AMRequestMedium0(to, H_ADDRESSES, &mine, sizeof mine));
+    GASNET_BLOCKUNTIL(addresses_came == before + 2);
 }
 
-/* An address that has other memory than before is as good a target. */
+/* An address that has other memory than before is a target as well. */
 static void map_again(void) {
     char *at = mine.kind[MAPPED];
     int round;
@@ -254,7 +257,7 @@ static void fork_child(void) {
     CHECK(waitpid(child, &status, 0) == child && status == 0, "the memory of the child has changed: %d", status);
 }
 
-/* The neighbour below stores words into mine, and reads one that changes. Neither is ever a
+/* One neighbour stores words into mine; I read one of the other that changes. No word is ever a
  * mixture of two. */
 static void whole_words(void) {
     static volatile uint64_t stored[4], changing;
@@ -263,7 +266,7 @@ static void whole_words(void) {
     int i, k;
     mine.kind[STATIC] = (char *)stored;
     mine.kind[COMMON] = (char *)&changing;
-    tell();
+    exchange_addresses();
     for (i = 0; i < 2000; i++) {
         for (k = 0; k < 4; k++) {
             value = (uint64_t)(i & 0x7f) * UINT64_C(0x0101010101010101);
@@ -289,7 +292,7 @@ static void whole_words(void) {
 static void asleep(void) {
     static volatile uint64_t wake;
     mine.kind[STATIC] = (char *)&wake;
-    tell();
+    exchange_addresses();
     if (gasnet_mynode() % 2) {
         while (!wake) usleep(20000);
     } else if (to != gasnet_mynode()) {
@@ -301,7 +304,7 @@ static void asleep(void) {
         }
         gasnet_memset(to, theirs.kind[STATIC], 0, 8);
         gasnet_put(to, theirs.kind[STATIC], &one, 8);
-        /* The put is done, so a get sees it, though the target calls nothing. */
+        /* The put is complete, so a get reads it, though the target calls nothing. */
         gasnet_get(&there, to, theirs.kind[STATIC], 8);
         CHECK(there == 1, "the put has not arrived");
     }
@@ -317,7 +320,7 @@ static void missing(const char *what) {
     if (!strncmp(what, "read_only", 9)) mprotect(page, 2 * GASNET_PAGESIZE, PROT_READ);
     else munmap(page, 2 * GASNET_PAGESIZE);
     mine.kind[MAPPED] = page;
-    tell();
+    exchange_addresses();
     if (gasnet_mynode() == 0) {
         char *at = theirs.kind[MAPPED];
         gasnet_memvec_t there[2], local;
@@ -340,7 +343,7 @@ static void missing(const char *what) {
 }
 
 int main(int argc, char **argv) {
-    gasnet_handlerentry_t handlers[] = {{H_LONG, long_h}, {H_REPLY, reply_h}, {H_TOLD, told_h}, {H_BACK, back_h}};
+    gasnet_handlerentry_t handlers[] = {{H_LONG, long_h}, {H_REPLY, reply_h}, {H_ADDRESSES, addresses_h}, {H_BACK, back_h}};
     char stack[5000];
     char *brk, *heap;
     void *library;
@@ -376,11 +379,11 @@ int main(int argc, char **argv) {
     if (library) fill(LIBRARY, (char *)dlsym(library, "signgam"), sizeof(int));
 #if CHECK_PAR
     CHECK(pthread_create(&other, NULL, thread, NULL) == 0, "pthread_create");
-    while (!leave_thread) usleep(1000);
+    while (!thread_stage) usleep(1000);
 #else
     fill(LOCAL, local_data, sizeof local_data);
 #endif
-    tell();
+    exchange_addresses();
     for (kind = 0; kind < KINDS; kind++) {
         if (kind == LIBRARY) word(theirs.kind[kind]);
         else if (theirs.kind[kind]) transfer(kind, theirs.kind[kind], theirs.bytes[kind]);
@@ -392,7 +395,7 @@ int main(int argc, char **argv) {
     fork_child();
     whole_words();
 #if CHECK_PAR
-    leave_thread = 2;
+    thread_stage = 2;
     pthread_join(other, NULL);
 #endif
     check_done();

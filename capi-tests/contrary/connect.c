@@ -7,8 +7,10 @@
 #include <string.h>
 
 enum { HELLO = 1, WELCOME = 2 };
+/* Each process sends this one a HELLO and a WELCOME at most. */
 enum { EVENTS = 2 * PROCESSES };
 
+/* A message that waits for a connection. */
 struct waiting {
     struct waiting *next;
     struct connect_message message;
@@ -23,7 +25,8 @@ static struct {
 static uint32_t queue, source;
 static int lock, is_open;
 
-static void done(int rc, const char *what) {
+/* Ends the process, which no caller can report an error to, unless the call below succeeded. */
+static void must(int rc, const char *what) {
     if (rc != BELOW_OK) {
         fprintf(stderr, "libportals-contrary: %s failed: %d\n", what, rc);
         abort();
@@ -42,8 +45,11 @@ static void leave(void) {
 int connect_open(void) {
     struct below_md md;
     uint32_t me, made;
-    int rc = below_eq(EVENTS, &queue);
-    if (is_open || rc != BELOW_OK)
+    int rc;
+    if (is_open)
+        return BELOW_OK;
+    rc = below_eq(EVENTS, &queue);
+    if (rc != BELOW_OK)
         return rc;
     memset(&md, 0, sizeof md);
     md.infinite = 1;
@@ -79,13 +85,13 @@ void connect_progress(void) {
         if (e.pid >= PROCESSES || e.kind != BELOW_EVENT_PUT_END)
             abort();
         if (e.match_bits == HELLO)
-            done(say(WELCOME, e.nid, e.pid), "accepting a connection");
+            must(say(WELCOME, e.nid, e.pid), "accepting a connection");
         if (e.match_bits == WELCOME || peers[e.pid].state == NONE) {
             peers[e.pid].state = OPEN;
             while (peers[e.pid].first != NULL) {
                 struct waiting *first = peers[e.pid].first;
                 peers[e.pid].first = first->next;
-                done(pass_on(&first->message), "a message that waited for a connection");
+                must(pass_on(&first->message), "a message that waited for a connection");
                 free(first);
             }
         }

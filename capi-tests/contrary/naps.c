@@ -1,4 +1,4 @@
-/* naps: puts of rank 0 to the last rank while the others wait; for jobs of more ranks than CPUs.
+/* naps: rank 0 puts to the last rank while the others wait; for jobs of more ranks than CPUs.
  * This program's nanosleep stands for that of the C library and counts the sleeps of waiting
  * ranks. With `none` there must be none, with `some` at least one. */
 #define _GNU_SOURCE 1
@@ -54,6 +54,7 @@ int main(int argc, char **argv) {
     wants_none = argc > 1 && strcmp(argv[1], "none") == 0;
     last = gasnet_nodes() - 1;
     segments = calloc(gasnet_nodes(), sizeof *segments);
+    if (segments == NULL) return 1;
     gasnet_getSegmentInfo(segments, (int)gasnet_nodes());
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);

@@ -11,21 +11,21 @@ use sys::process::{self, ProcessIdentity};
 pub(super) struct Member {
     pub(super) process: ProcessIdentity,
     /// `None` if it is process 1, the parent of processes whose own has exited.
-    pub(super) launcher: Option<ProcessIdentity>,
+    pub(super) parent: Option<ProcessIdentity>,
 }
 
 impl Member {
     /// This process; `None` if the system does not report it.
     pub(super) fn this_process() -> Option<Member> {
-        let launcher = ProcessIdentity::of(process::parent()).filter(|l| l.pid > 1);
-        Some(Member { process: ProcessIdentity::of(process::pid())?, launcher })
+        let parent = ProcessIdentity::of(process::parent()).filter(|p| p.pid > 1);
+        Some(Member { process: ProcessIdentity::of(process::pid())?, parent })
     }
 
     /// The text for the other processes.
     pub(super) fn text(self) -> String {
         let p = self.process;
-        let l = self.launcher.unwrap_or(ProcessIdentity { pid: 0, start: 0 });
-        format!("{}.{}.{}.{}.{}", pid_namespace(), p.pid, p.start, l.pid, l.start)
+        let parent = self.parent.unwrap_or(ProcessIdentity { pid: 0, start: 0 });
+        format!("{}.{}.{}.{}.{}", pid_namespace(), p.pid, p.start, parent.pid, parent.start)
     }
 
     /// The process of a text; `None` if it is of another namespace.
@@ -38,8 +38,8 @@ impl Member {
                 start: parts.next()?.parse().ok()?,
             })
         };
-        let (process, launcher) = (identity()?, identity()?);
-        Some(Member { process, launcher: (launcher.pid > 0).then_some(launcher) })
+        let (process, parent) = (identity()?, identity()?);
+        Some(Member { process, parent: (parent.pid > 0).then_some(parent) })
     }
 }
 
@@ -62,7 +62,7 @@ mod tests {
         let here = Member::this_process().unwrap();
         assert_eq!(here.process.pid, process::pid());
         assert_eq!(Member::read(&here.text()), Some(here));
-        let alone = Member { launcher: None, ..here };
+        let alone = Member { parent: None, ..here };
         assert_eq!(Member::read(&alone.text()), Some(alone));
         let elsewhere = here.text().replacen('.', "0.", 1);
         for bad in ["", "-", elsewhere.as_str(), &here.text()[..here.text().rfind('.').unwrap()]] {

@@ -87,12 +87,11 @@ fn refuse(a: Modes, b: Modes) -> ! {
     )
 }
 
-/// Registers an object that includes gasnet.h.
+/// The record of a client. Ends the program if its headers are of another interface.
 ///
 /// # Safety
 /// `client` must point to a [`Client`], whose first field is right whatever its interface.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasneti_register_client(client: *const Client) {
+pub(super) unsafe fn read(client: *const Client) -> Client {
     // SAFETY: the headers of every version pass a record whose first field is this.
     let abi = unsafe { (*client).abi };
     if abi != ABI {
@@ -105,7 +104,17 @@ pub unsafe extern "C" fn gasneti_register_client(client: *const Client) {
         );
     }
     // SAFETY: the interface is ours, so the record is.
-    let modes = Modes::of(unsafe { &*client });
+    unsafe { *client }
+}
+
+/// Registers an object that includes gasnet.h.
+///
+/// # Safety
+/// `client` must point to a [`Client`], whose first field is right whatever its interface.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_register_client(client: *const Client) {
+    // SAFETY: as this function requires.
+    let modes = Modes::of(&unsafe { read(client) });
     let _ =
         FIRST[modes.0].compare_exchange(0, client as usize, Ordering::AcqRel, Ordering::Relaxed);
     match CHOSEN.load(Ordering::Acquire) {

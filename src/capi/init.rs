@@ -35,18 +35,10 @@ pub unsafe extern "C" fn gasneti_init(
     _argv: *mut *mut *mut c_char,
     client: *const Client,
 ) -> c_int {
-    // SAFETY: the headers of every version pass a record whose first field is this.
-    let abi = unsafe { (*client).abi };
-    if abi != ABI {
-        report::fatal(
-            format_args!(
-                "gasnet_init(): the program was compiled with headers of interface {abi}, the library has {ABI}"
-            ),
-            format_args!("Compile it with the headers that belong to this library."),
-        );
-    }
-    // SAFETY: the interface is ours, so the record is.
-    let client = unsafe { *client };
+    // Objects that include gasnet.h were checked when they were loaded. Other callers were not, nor
+    // were those that call before, in a constructor of their own.
+    // SAFETY: as this function requires.
+    let client = unsafe { client::read(client) };
     let known = SegmentMode::ALL.into_iter().find(|&mode| mode as u32 == client.segment_mode);
     let Some(segments) = known else {
         report::fatal(

@@ -26,8 +26,8 @@ pub(super) const fn args_bytes(numargs: usize) -> usize {
     (numargs * size_of::<i32>()).next_multiple_of(8)
 }
 
-/// Bytes of the address that ends the body of some forms.
-pub(super) const ADDRESS: usize = size_of::<u64>();
+/// Bytes of the destination that ends the body of some forms.
+pub(super) const DESTINATION_BYTES: usize = size_of::<u64>();
 
 /// Whether the payload travels in the body.
 #[inline(always)]
@@ -35,9 +35,9 @@ pub(super) fn has_payload(form: AmForm) -> bool {
     matches!(form, AmForm::Medium | AmForm::Packed | AmForm::Landing)
 }
 
-/// Whether the body ends with an address.
+/// Whether the body ends with the destination of the payload.
 #[inline(always)]
-pub(super) fn has_address(form: AmForm) -> bool {
+pub(super) fn has_destination(form: AmForm) -> bool {
     matches!(form, AmForm::Packed | AmForm::Placed)
 }
 
@@ -49,7 +49,7 @@ fn pair(args: &[i32]) -> u64 {
     if cfg!(target_endian = "big") { first << 32 | second } else { second << 32 | first }
 }
 
-/// Arguments as they stand in a body, and an address after them.
+/// Arguments as they stand in a body, and a destination after them.
 pub(super) struct HeadWords {
     words: [MaybeUninit<u64>; MAX_ARGS / 2 + 1],
     /// Words that are initialised.
@@ -90,7 +90,7 @@ impl HeadWords {
 /// A body of at most so many words. They stay in registers. Through memory, there and back, they
 /// would cost 56 instructions and 8 % of the time of a Short with 8 arguments (row `short-8`).
 #[inline(always)]
-pub(super) fn inline_body(form: AmForm, address: u64, m: &Outgoing<'_>) -> InlineBody {
+pub(super) fn inline_body(form: AmForm, offset: u64, m: &Outgoing<'_>) -> InlineBody {
     let mut body = InlineBody::default();
     let mut words = body.iter_mut();
     for (args, word) in m.args.chunks(2).zip(&mut words) {
@@ -101,17 +101,17 @@ pub(super) fn inline_body(form: AmForm, address: u64, m: &Outgoing<'_>) -> Inlin
             *word = word_at(m.payload, at);
         }
     }
-    if has_address(form)
+    if has_destination(form)
         && let Some(word) = words.next()
     {
-        *word = address;
+        *word = offset;
     }
     body
 }
 
 /// Writes a body into a chunk that the caller holds: its bytes; padding is zero.
 #[inline(always)]
-pub(super) fn write_body(chunk: Dst<'_>, form: AmForm, address: u64, m: &Outgoing<'_>) -> usize {
+pub(super) fn write_body(chunk: Dst<'_>, form: AmForm, offset: u64, m: &Outgoing<'_>) -> usize {
     let mut len = 0;
     let mut push = |word| {
         chunk.part(len, 8).copy_from(bytes_of(&[word]));
@@ -127,9 +127,9 @@ pub(super) fn write_body(chunk: Dst<'_>, form: AmForm, address: u64, m: &Outgoin
         chunk.part(len, n).copy_from(m.payload);
         len += padded;
     }
-    if has_address(form) {
-        chunk.part(len, ADDRESS).copy_from(bytes_of(&[address]));
-        len += ADDRESS;
+    if has_destination(form) {
+        chunk.part(len, DESTINATION_BYTES).copy_from(bytes_of(&[offset]));
+        len += DESTINATION_BYTES;
     }
     len
 }

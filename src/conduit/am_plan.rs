@@ -6,7 +6,7 @@
 //! Invariant: the body of a plan fits one chunk, and its credits are no more than any sender can
 //! have.
 
-use super::am_body::{ADDRESS, args_bytes};
+use super::am_body::{DESTINATION_BYTES, args_bytes};
 use super::credits;
 use super::match_bits::{AmForm, AmHeader, DESTINATIONS, EXTENTS};
 use super::portals::{Direct, InlineBody, Portals};
@@ -19,15 +19,16 @@ pub(super) struct SendPlan {
     pub(super) form: AmForm,
     /// Bytes of its body.
     pub(super) len: usize,
-    /// Of a Long: where the payload goes or is in the segment of the target, or the address of an
-    /// empty one. Of [`AmForm::Outbox`]: where it is in the library memory of this process.
-    pub(super) address: u64,
+    /// Of a Long, where its payload is in the segment of the target; if it is empty, the address
+    /// that the client named. Of [`AmForm::Outbox`], where it is in the library memory of this
+    /// process.
+    pub(super) offset: u64,
 }
 
 impl SendPlan {
     #[inline(always)]
-    pub(super) fn new(form: AmForm, len: usize, address: u64) -> SendPlan {
-        SendPlan { form, len, address }
+    pub(super) fn new(form: AmForm, len: usize, offset: u64) -> SendPlan {
+        SendPlan { form, len, offset }
     }
 }
 
@@ -51,15 +52,15 @@ impl<P: Portals> Conduit<P> {
         let (args, n) = (args_bytes(m.args.len()), m.payload.len());
         if n == 0 {
             // Nothing to send apart.
-            return SendPlan::new(AmForm::Packed, args + ADDRESS, m.address as u64);
+            return SendPlan::new(AmForm::Packed, args + DESTINATION_BYTES, m.address as u64);
         }
-        let address = m.to.offset() as u64;
+        let offset = m.to.offset() as u64;
         if self.config.at_once {
-            let landing = SendPlan::new(AmForm::Landing, args + n, address);
+            let landing = SendPlan::new(AmForm::Landing, args + n, offset);
             if Self::fits_inline(landing.form, landing.len)
                 && n <= self.config.packed_limit
                 && rank != self.me
-                && address < DESTINATIONS
+                && offset < DESTINATIONS
             {
                 return landing;
             }
@@ -73,15 +74,15 @@ impl<P: Portals> Conduit<P> {
                 };
                 // The header is published after the payload.
                 if put_ahead {
-                    return SendPlan::new(AmForm::Placed, args + ADDRESS, address);
+                    return SendPlan::new(AmForm::Placed, args + DESTINATION_BYTES, offset);
                 }
             }
         }
-        let packed = args + n.next_multiple_of(8) + ADDRESS;
+        let packed = args + n.next_multiple_of(8) + DESTINATION_BYTES;
         if n <= self.config.packed_limit && packed <= CHUNK {
-            SendPlan::new(AmForm::Packed, packed, address)
+            SendPlan::new(AmForm::Packed, packed, offset)
         } else {
-            SendPlan::new(AmForm::Unpacked, args, address)
+            SendPlan::new(AmForm::Unpacked, args, offset)
         }
     }
 
@@ -100,10 +101,10 @@ impl<P: Portals> Conduit<P> {
 
 /// [`AmHeader::extent`] of all forms but [`AmForm::Unpacked`].
 #[inline(always)]
-pub(super) fn extent(form: AmForm, address: u64, m: &Outgoing<'_>) -> u64 {
+pub(super) fn extent(form: AmForm, offset: u64, m: &Outgoing<'_>) -> u64 {
     match form {
-        AmForm::Landing => AmHeader::landing(m.payload.len(), address),
-        AmForm::Outbox => AmHeader::stashed(m.payload.len(), address),
+        AmForm::Landing => AmHeader::landing(m.payload.len(), offset),
+        AmForm::Outbox => AmHeader::stashed(m.payload.len(), offset),
         _ => m.payload.len() as u64,
     }
 }

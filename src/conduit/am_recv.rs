@@ -5,7 +5,7 @@
 //! is checked against its buffer, our segment or its sender's library memory before it is used. A
 //! message that fails ends the job.
 
-use super::am_body::{ADDRESS, args_bytes};
+use super::am_body::args_bytes;
 use super::match_bits::{AmForm, AmHeader};
 use super::memory::Body;
 use super::portals::Portals;
@@ -113,7 +113,7 @@ impl<P: Portals> Conduit<P> {
             }
             AmForm::Packed => {
                 let from = body.part(at, n)?;
-                let offset = body.word(n.map(|n| at + n.next_multiple_of(ADDRESS)))?;
+                let offset = body.word(n.map(|n| at + n.next_multiple_of(8)))?;
                 let to = segment(offset, n)?;
                 self.rar().store(to, from.into(), am.source, self.me);
                 Some(to)

@@ -26,7 +26,7 @@
 //! Up to 32 bytes of arguments and payload travel in the event, if the network can do that.
 //! They go to ReqHdr or, for a reply, to a chunk that the header names.
 
-use super::am_body::{HeadWords, has_address, has_payload, inline_body};
+use super::am_body::{HeadWords, has_destination, has_payload, inline_body};
 use super::hold::Hold;
 use super::match_bits::{self, AmForm, TargetMd};
 use super::memory::{bytes_of, word_at};
@@ -62,7 +62,7 @@ impl<P: Portals> Conduit<P> {
         &self,
         form: AmForm,
         len: usize,
-        address: u64,
+        offset: u64,
         m: &Outgoing<'_>,
         to: &Target,
     ) -> bool {
@@ -70,7 +70,7 @@ impl<P: Portals> Conduit<P> {
             return false;
         }
         match self.direct(to.process) {
-            Some(direct) => direct.put_inline(&inline_body(form, address, m), to),
+            Some(direct) => direct.put_inline(&inline_body(form, offset, m), to),
             None => false,
         }
     }
@@ -81,7 +81,7 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn send_at_once(
         &self,
         form: AmForm,
-        address: u64,
+        offset: u64,
         m: &Outgoing<'_>,
         to: &Target,
     ) -> bool {
@@ -90,8 +90,8 @@ impl<P: Portals> Conduit<P> {
         let mut head = HeadWords::new();
         head.push_args(m.args);
         if !has_payload(form) || n == 0 {
-            if has_address(form) {
-                head.push(address);
+            if has_destination(form) {
+                head.push(offset);
             }
             return direct.put_at_once([head.bytes()], to);
         }
@@ -102,8 +102,8 @@ impl<P: Portals> Conduit<P> {
             last[0] = word_at(rest, 0);
             filled = 1;
         }
-        if has_address(form) {
-            last[filled] = address;
+        if has_destination(form) {
+            last[filled] = offset;
             filled += 1;
         }
         direct.put_at_once([head.bytes(), whole, bytes_of(&last[..filled])], to)

@@ -38,9 +38,9 @@ impl<P: Portals> Conduit<P> {
         m: &Outgoing<'_>,
         plan: SendPlan,
     ) {
-        let SendPlan { form, len, address } = plan;
+        let SendPlan { form, len, offset } = plan;
         let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
-        let mut extent = extent(form, address, m);
+        let mut extent = extent(form, offset, m);
         if form == AmForm::Unpacked {
             cold_path();
             extent = self.put_data_of_reply(up, token, &{ *m }).into();
@@ -61,10 +61,10 @@ impl<P: Portals> Conduit<P> {
         let (bits, data) = header.pack();
         let to = self.am_target(token.source, bits, token.chunk as usize * CHUNK, data);
         let inline = Target { bits: AmHeader::inline_reply(bits, token.chunk), ..to };
-        if !(self.send_inline(form, len, address, m, &inline)
-            || self.send_at_once(form, address, m, &to))
+        if !(self.send_inline(form, len, offset, m, &inline)
+            || self.send_at_once(form, offset, m, &to))
         {
-            self.reply_from_chunk(form, address, &{ *m }, token, chunk, &{ to });
+            self.reply_from_chunk(form, offset, &{ *m }, token, chunk, &{ to });
         }
         if low {
             cold_path();
@@ -81,13 +81,13 @@ impl<P: Portals> Conduit<P> {
     fn reply_from_chunk(
         &self,
         form: AmForm,
-        address: u64,
+        offset: u64,
         m: &Outgoing<'_>,
         token: &mut ReplyToken,
         chunk: u32,
         to: &Target,
     ) {
-        let len = write_body(self.rplsb.chunks.part(chunk, CHUNK), form, address, m);
+        let len = write_body(self.rplsb.chunks.part(chunk, CHUNK), form, offset, m);
         let from = if len == 0 {
             self.reqsb.silent_part(0, 0)
         } else {

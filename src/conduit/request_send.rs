@@ -50,8 +50,8 @@ impl<P: Portals> Conduit<P> {
         // The target reads it there if it maps our library memory, as we map its own.
         let stashed = self.library_memory(rank).and_then(|_| self.outbox.stash(m.payload));
         match stashed {
-            Some(address) => {
-                let plan = SendPlan::new(AmForm::Outbox, args_bytes(m.args.len()), address);
+            Some(offset) => {
+                let plan = SendPlan::new(AmForm::Outbox, args_bytes(m.args.len()), offset);
                 if let Some(reserved) = self.reserve(up, rank, m, plan) {
                     self.transmit_request(up, rank, m, plan, reserved);
                 }
@@ -183,16 +183,16 @@ impl<P: Portals> Conduit<P> {
         plan: SendPlan,
         reserved: ReservedSend,
     ) {
-        let SendPlan { form, len, address } = plan;
+        let SendPlan { form, len, offset } = plan;
         let ReservedSend { chunk, credit, may_wait, slot } = reserved;
-        let mut extent = extent(form, address, m);
+        let mut extent = extent(form, offset, m);
         if form == AmForm::Unpacked {
             cold_path();
             self.put_data(up, rank, TargetMd::RarAm, &{ *m }, chunk, slot);
             extent = chunk.into();
         }
         if form == AmForm::Outbox {
-            self.outbox.note(chunk, address);
+            self.outbox.note(chunk, offset);
         }
         let header = AmHeader {
             form,
@@ -211,10 +211,10 @@ impl<P: Portals> Conduit<P> {
         if !(fault::on_every_64th("drop_am", &REQUESTS_SENT)) {
             let to = self.am_target(rank, bits, 0, data);
             let inline = Target { bits: AmHeader::inline_request(bits), ..to };
-            if !(self.send_inline(form, len, address, m, &inline)
-                || self.send_at_once(form, address, m, &to))
+            if !(self.send_inline(form, len, offset, m, &inline)
+                || self.send_at_once(form, offset, m, &to))
             {
-                self.send_from_chunk(form, address, &{ *m }, chunk, &{ to });
+                self.send_from_chunk(form, offset, &{ *m }, chunk, &{ to });
             }
         }
         if form == AmForm::Unpacked && !m.source_stays {
@@ -228,14 +228,14 @@ impl<P: Portals> Conduit<P> {
     fn send_from_chunk(
         &self,
         form: AmForm,
-        address: u64,
+        offset: u64,
         m: &Outgoing<'_>,
         chunk: u32,
         to: &Target,
     ) {
         let len = match m.args.is_empty() && matches!(form, AmForm::Short | AmForm::Outbox) {
             true => 0,
-            false => write_body(self.reqsb.chunks.part(chunk, CHUNK), form, address, m),
+            false => write_body(self.reqsb.chunks.part(chunk, CHUNK), form, offset, m),
         };
         let from = self.reqsb.silent_part(chunk, len);
         self.portals.put(from, false, to).unwrap_or_else(|e| broken(e));

@@ -12,6 +12,7 @@
 //! | `start`, `agreed_environment` | `gasnet_init` and `gasnet_attach`; one environment for all ranks |
 //! | `client`, `endpoint`, `team` | what a context names |
 //! | `segment`, `address` | the segments; the addresses in them |
+//! | `tracers` | which processes may copy from and to the memory of this rank |
 //! | `scratch` | the memory that the ranks of a host share for small data |
 //! | `threads` | the client threads, and what is kept for each |
 //! | `handlers`, `am` | the handler table and the token; how a message gets to its handler |

@@ -2,13 +2,13 @@
 //! trace its descendants alone (Yama's ptrace_scope 1).
 //!
 //! Called by `start` in EVERYTHING. Invariant: no more processes are admitted than the descendants
-//! of the nearest common ancestor of all ranks, unless they have none.
+//! of the nearest common ancestor of all ranks, unless none is among those that they name.
 
 use crate::boot::bootstrap::Bootstrap;
 use sys::attach::{self, Tracers};
 use sys::process;
 
-/// Ancestors that a rank names to the others.
+/// Most ancestors that a rank names to the others.
 const NAMED: usize = 16;
 
 /// Admits the other ranks. Collective.

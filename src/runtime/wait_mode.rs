@@ -23,7 +23,7 @@ const DEAR_AT_MOST: u64 = 20;
 /// BLOCK and on an oversubscribed host it is only one: the sender may be waiting for this CPU.
 const EAGER_ROUNDS: u32 = 64;
 const EAGER_BEFORE_BLOCK: u32 = 16;
-/// Yields before the first sleep, since a write of a word ends none. On an oversubscribed host
+/// Yields before the first sleep, which no write of a word ends. On an oversubscribed host
 /// each lets others run. A barrier of 4 ranks on 2 CPUs took 40 us with one yield, and takes 1.4
 /// us with these. Elsewhere a yield returns at once.
 const SHARED_YIELDS: u32 = 32;
@@ -67,11 +67,10 @@ pub(super) struct RelaxPlan {
 
 impl Waiting {
     /// For one of `processes` processes of this host, which has `cpus` usable CPUs; `mode` is
-    /// the user's choice.
+    /// the user's choice. Without one it is SPIN ([`Waiting::set`]).
     pub fn new(mode: Option<WaitMode>, processes: usize, cpus: usize) -> Waiting {
         let insists = mode == Some(WaitMode::Spin);
-        let mode =
-            mode.unwrap_or(if processes > cpus { WaitMode::SpinBlock } else { WaitMode::Spin });
+        let mode = mode.unwrap_or(WaitMode::Spin);
         let waiting = Waiting {
             mode: AtomicU8::new(mode as u8),
             insists,
@@ -98,7 +97,7 @@ impl Waiting {
     /// `GASNET_WAIT_SPINBLOCK`: a spinning process would take the CPU from the one that it
     /// waits for.
     pub fn set(&self, mode: WaitMode) {
-        let oversubscribed = self.processes > self.cpus;
+        let oversubscribed = self.is_oversubscribed(1);
         let mode = if oversubscribed && mode == WaitMode::Spin && !self.insists {
             WaitMode::SpinBlock
         } else {
@@ -120,10 +119,14 @@ impl Waiting {
         self.eager.load(Ordering::Relaxed)
     }
 
-    /// Whether the waiting threads of this host, one for each process at least, outnumber the
-    /// CPUs.
-    fn is_oversubscribed(&self) -> bool {
-        self.processes * self.threads.load(Ordering::Relaxed).max(1) > self.cpus
+    /// Whether this many threads of each process of this host outnumber its CPUs.
+    fn is_oversubscribed(&self, threads: usize) -> bool {
+        self.processes * threads > self.cpus
+    }
+
+    /// The threads that wait in each process, as far as this one knows; at least one.
+    fn waiting_threads(&self) -> usize {
+        self.threads.load(Ordering::Relaxed).max(1)
     }
 
     pub(super) fn plan(&self) -> RelaxPlan {
@@ -137,7 +140,7 @@ impl Waiting {
         if self.dear.load(Ordering::Relaxed) && self.naps {
             return RelaxPlan { spin: 1, then_yield: 0, then_sleep: true };
         }
-        let oversubscribed = self.is_oversubscribed();
+        let oversubscribed = self.is_oversubscribed(self.waiting_threads());
         if spin && !oversubscribed {
             return CONTEND;
         }
@@ -156,8 +159,8 @@ impl Waiting {
 
     /// Whether more threads waited than this process has CPUs, or yields took long.
     pub(super) fn is_flagged(&self) -> bool {
-        let threads = self.threads.load(Ordering::Relaxed) > 1 && self.is_oversubscribed();
-        threads || self.dear.load(Ordering::Relaxed)
+        let threads = self.waiting_threads();
+        threads > 1 && self.is_oversubscribed(threads) || self.dear.load(Ordering::Relaxed)
     }
 
     /// Notes how many threads of this process wait at the time `now`.

@@ -68,7 +68,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     for program in PROGRAMS.into_iter().filter_map(program::named) {
         let mut settings = Vec::new();
         for mode in MODES {
-            // A program of one thread is none for PARSYNC.
+            // A program for SEQ alone does not run in PARSYNC.
             let runs = match mode {
                 ClientMode::EverythingSeq => program.modes.contains(&ClientMode::Seq),
                 _ => program.modes.contains(&ClientMode::Par),
@@ -87,7 +87,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         });
         for (i, &s) in settings.iter().enumerate() {
             let p = program.clone();
-            let name = format!("{}::{}", p.name, place(s));
+            let name = format!("{}::{}", p.name, setting_name(s));
             all.push(TestCase::new(name, taken.contains(&i), move || passes(&p, s)));
         }
     }
@@ -110,18 +110,18 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let s = CaseSetting { mode, means: Means::Attach, nodes: 4 };
         passed(&p, &run(&p, s, &["asleep"], &[])?)
     }));
-    for (means, told) in [
+    for (means, words) in [
         (Means::Attach, "by cross-memory attach, without a call of its owner"),
         (Means::Frames, "in frames, at the next call of its owner, because"),
     ] {
         let p = program.clone();
-        let name = format!("testeverything::told::{}", means.name());
+        let name = format!("testeverything::means::{}", means.name());
         all.push(TestCase::new(name, true, move || {
             let s = CaseSetting { mode, means, nodes };
             let ended = run(&p, s, &[], &[("GASNET_VERBOSEENV", "1")])?;
-            match ended.output.lines().filter(|l| l.contains(told)).count() {
+            match ended.output.lines().filter(|l| l.contains(words)).count() {
                 1 => passed(&p, &ended),
-                n => Err(ended.trouble(format!("{n} lines say {told:?}"))),
+                n => Err(ended.trouble(format!("{n} lines say {words:?}"))),
             }
         }));
     }
@@ -136,7 +136,8 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all
 }
 
-/// Cases of testeverything, and what the line calls the operation by either means.
+/// Cases of testeverything, and what the line calls the operation: by cross-memory attach, in
+/// frames.
 const MISSING: [(&str, [&str; 2]); 6] = [
     ("unmapped_put", ["a put of 8 bytes", "a put of 8 bytes"]),
     ("unmapped_get", ["a get of 4096 bytes", "a get of 4096 bytes"]),
@@ -146,7 +147,7 @@ const MISSING: [(&str, [&str; 2]); 6] = [
     ("unmapped_vector", ["a put of 8 bytes", "a vector put of 8 bytes"]),
 ];
 
-fn place(s: CaseSetting) -> String {
+fn setting_name(s: CaseSetting) -> String {
     format!("{}::{}::n{}", s.mode.name(), s.means.name(), s.nodes)
 }
 
@@ -188,7 +189,7 @@ fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let framed: u64 = ended.counters.iter().map(|c| c.framed).sum();
     match (s.means, framed) {
         (Means::Attach, 1..) => Err(ended.trouble(format!("{framed} messages went in frames"))),
-        // It puts to its own rank.
+        // testword puts to its own rank.
         (Means::Frames, 0) if s.nodes > 1 && program.name != "testword" => {
             Err(ended.trouble("no message went in frames"))
         }
@@ -203,7 +204,9 @@ fn noticed(program: &TestProgram, mode: ClientMode, fault: &str) -> Result<(), F
     let job = |env: &[(&str, &str)]| {
         let job = library.job(&compiled, &program.args, JobLauncher::Gasnetrun, 2)?;
         let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
-        job.watchdog(Duration::from_secs(300)).run()
+        let ended = job.watchdog(Duration::from_secs(300)).run()?;
+        ended.tidy()?;
+        Ok::<_, Failure>(ended)
     };
     passed(program, &job(&[])?).map_err(|e| format!("without the fault: {e}"))?;
     let ended = job(&[("GASNET_TEST_FAULT", fault)])?;
@@ -226,13 +229,13 @@ fn missing(
         .lines()
         .find_map(|l| l.strip_prefix("testeverything: rank 0 names ")?.strip_suffix(" of rank 1"));
     let Some(address) = named else { return Err(ended.trouble("no address was named")) };
-    let told = format!(
+    let cause = format!(
         "{} by rank 0 failed: at {address} rank 1 has no memory that can be ",
         operation[s.means as usize]
     );
     let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
-    if ended.code != Some(1) || lines != 1 || !ended.output.contains(&told) {
-        return Err(ended.trouble(format!("not one line says {told:?}")));
+    if ended.code != Some(1) || lines != 1 || !ended.output.contains(&cause) {
+        return Err(ended.trouble(format!("not one line says {cause:?}")));
     }
     Ok(())
 }

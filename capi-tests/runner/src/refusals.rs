@@ -10,6 +10,7 @@ use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// Rank 1 allocates more memory than its control group allows.
@@ -86,7 +87,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Both of our launchers, where they differ.
+/// Each case under both of our launchers.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     let root = (sys::process::user() != 0).then_some("the power of root");
@@ -147,10 +148,9 @@ fn run(
     args.push(program.display().to_string());
     let job =
         TestJob::new(&build_trees::build(), Path::new("/bin/sh"), &args, JobLauncher::Alone, 1);
-    let job = if launcher == JobLauncher::PshmNodes {
-        job.env("GASNET_PSHM_NODES", nodes.to_string())
-    } else {
-        job
+    let job = match launcher {
+        JobLauncher::PshmNodes => job.env("GASNET_PSHM_NODES", nodes.to_string()),
+        _ => job,
     };
     let ended = job.watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
@@ -181,12 +181,9 @@ struct Group(PathBuf);
 impl Group {
     /// A group that allows this many bytes; `None` if the kernel allows none.
     fn new(bytes: u64) -> Option<Group> {
-        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-        let name = format!(
-            "capi-tests-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
-        );
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("capi-tests-{}-{number}", std::process::id());
         for (root, file) in
             [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
         {

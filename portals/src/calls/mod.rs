@@ -333,7 +333,7 @@ impl NetworkInterface {
     /// can miss one. For a thread that has waited for long.
     pub fn check_arena(&self) {
         let state = &self.state;
-        state.peers.tell_claimed();
+        state.peers.publish_claimed();
         if let Some(damage) = state.arena_damage().or_else(|| state.peers.nal.damage()) {
             state.report(&damage);
         }

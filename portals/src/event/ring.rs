@@ -109,7 +109,7 @@ impl EventRing {
 
     /// Records in the queue how far this process knows it to be claimed. For a thread that waits
     /// for long: its last event may have been destroyed after it was posted.
-    pub(crate) fn tell_claimed(&self, cell: &EqCell) {
+    pub(crate) fn publish_claimed(&self, cell: &EqCell) {
         // Acquire: the hint is that of this queue or of a later one, whose key differs.
         let key = self.key();
         if key != 0 {

@@ -233,13 +233,13 @@ impl Peers {
 
     /// Reports to the peers that this process has addressed how far it knows their queues to be
     /// claimed.
-    pub(crate) fn tell_claimed(&self) {
+    pub(crate) fn publish_claimed(&self) {
         for peer in &self.mapped {
             // SAFETY: as in `cached`.
             let Some(peer) = (unsafe { peer.load(Ordering::Acquire).as_ref() }) else { continue };
             for (index, ring) in (0..).zip(&peer.rings) {
                 if let Some(cell) = peer.view.eq(index) {
-                    ring.tell_claimed(cell);
+                    ring.publish_claimed(cell);
                 }
             }
         }

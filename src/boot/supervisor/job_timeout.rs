@@ -38,7 +38,7 @@ impl JobTimeout {
         ranks: &[RankProcess],
         status: &mut StatusRequest,
     ) {
-        if now >= self.deadline && status.is_timeout_told(control, ranks, self.seconds) {
+        if now >= self.deadline && status.is_timeout_reported(control, ranks, self.seconds) {
             control.decide_failure(TIMED_OUT);
         }
     }

@@ -13,7 +13,7 @@
 //! | `exit_progress` | the steps of the end, and their deadlines |
 //! | `barrier_exchange` | barriers and exchanges |
 //! | `connections` | ranks that connect |
-//! | `rank_parents` | the launchers' daemons that started those |
+//! | `rank_parents` | the processes that started those |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
 //! | `job_timeout` | how long the job may run |
@@ -58,7 +58,7 @@ use late_ranks::LateRanks;
 use prefix::PrefixedStream;
 use rank_ends::RankEnds;
 use rank_output::RankOutput;
-use rank_parents::Launchers;
+use rank_parents::RankParents;
 use rank_process::RankProcess;
 use status_request::StatusRequest;
 use std::io::ErrorKind;
@@ -97,7 +97,7 @@ pub struct Supervisor {
     exit: ExitProgress,
     ends: RankEnds,
     connections: Connections,
-    launchers: Launchers,
+    parents: RankParents,
     late: LateRanks,
     status: StatusRequest,
     errors: FoldedErrors,
@@ -145,7 +145,7 @@ impl Supervisor {
             exit: ExitProgress::new(options.exit_timeout(size), options.no_cut_off),
             ends: RankEnds::new(control),
             connections: Connections::default(),
-            launchers: Launchers::default(),
+            parents: RankParents::default(),
             late: LateRanks::new(options.spawn_timeout),
             status: StatusRequest::default(),
             errors: FoldedErrors::default(),
@@ -197,16 +197,16 @@ impl Supervisor {
             Supervisor::with(members.len() as u32, cookie, SignalSource::Launcher, options)?;
         s.ranks = (0..s.size).map(|r| RankProcess::expected(JobRank(r), s.control)).collect();
         for (i, member) in members.iter().enumerate() {
-            let Some(Member { process, launcher }) = member else { continue };
+            let Some(Member { process, parent }) = member else { continue };
             s.ranks[i].watch(process.pid, ProcessWatch::of(*process).ok());
-            let Some(launcher) = launcher else { continue };
-            s.ranks[i].launcher = Some(launcher.pid);
-            if s.launchers.has(launcher.pid) {
+            let Some(parent) = parent else { continue };
+            s.ranks[i].parent = Some(parent.pid);
+            if s.parents.has(parent.pid) {
                 continue;
             }
-            match ProcessWatch::of(*launcher) {
-                Ok(watch) => s.launchers.add(launcher.pid, watch),
-                Err(_) => s.end_without_launcher(launcher.pid),
+            match ProcessWatch::of(*parent) {
+                Ok(watch) => s.parents.add(parent.pid, watch),
+                Err(_) => s.end_without_launcher(parent.pid),
             }
         }
         s.connections.listen(listener);
@@ -357,8 +357,8 @@ impl Supervisor {
         if self.signals.needs_looks() {
             deadlines.push(Some(now + watch::LOOK_NS));
         }
-        let launchers = self.launchers.watches().filter(|_| self.exit.is_running());
-        for watch in self.ranks.iter().flat_map(RankProcess::watches).chain(launchers) {
+        let parents = self.parents.watches().filter(|_| self.exit.is_running());
+        for watch in self.ranks.iter().flat_map(RankProcess::watches).chain(parents) {
             match watch.fd() {
                 Some(fd) => polled.push(entry(Some(fd))),
                 None => deadlines.push(Some(now + watch::LOOK_NS)),
@@ -375,7 +375,7 @@ impl Supervisor {
             if self.late.check(now, &self.ranks) {
                 self.control.decide_failure(1);
             }
-            if let Some(pid) = self.launchers.exited_early(&mut self.ranks) {
+            if let Some(pid) = self.parents.exited_early(&mut self.ranks) {
                 self.end_without_launcher(pid);
             }
         }
@@ -394,7 +394,7 @@ impl Supervisor {
         }
         if self.exit.is_cut_due(now)
             && let Some(first) = self.exit.decision()
-            && !self.status.is_cut_off_told(self.control, &self.ranks, first)
+            && !self.status.is_cut_off_reported(self.control, &self.ranks, first)
         {
             return;
         }
@@ -439,13 +439,13 @@ impl Supervisor {
             return;
         }
         (r.joined, r.socket) = (Some(pid), Some(new));
-        if r.launcher.is_none() {
+        if r.parent.is_none() {
             // Process 1 is the parent of processes whose own has exited.
-            r.launcher = process::parent_of(pid).filter(|&p| p > 1);
-            if let Some(pid) = r.launcher.filter(|&pid| !self.launchers.has(pid))
+            r.parent = process::parent_of(pid).filter(|&p| p > 1);
+            if let Some(pid) = r.parent.filter(|&pid| !self.parents.has(pid))
                 && let Ok(watch) = ProcessWatch::new(pid)
             {
-                self.launchers.add(pid, watch);
+                self.parents.add(pid, watch);
             }
         }
         self.late.joined(clock::now_ns());

@@ -1,16 +1,16 @@
-//! The launchers' daemons that started connected ranks: hydra_pmi_proxy, slurmstepd, mpirun.
+//! The processes that started connected ranks: mostly daemons of launchers, such as
+//! hydra_pmi_proxy, slurmstepd and mpirun.
 //!
-//! Owned by [`super::Supervisor`]. Invariant: if a daemon exits before one of its ranks, the job
-//! ends.
+//! Owned by [`super::Supervisor`]. Invariant: if one exits before one of its ranks, the job ends.
 
 use super::rank_process::RankProcess;
 use sys::watch::ProcessWatch;
 
-/// The daemons, each with its watch.
+/// The process ids, each with its watch.
 #[derive(Debug, Default)]
-pub(super) struct Launchers(Vec<(u32, ProcessWatch)>);
+pub(super) struct RankParents(Vec<(u32, ProcessWatch)>);
 
-impl Launchers {
+impl RankParents {
     /// Whether this process is watched.
     pub(super) fn has(&self, pid: u32) -> bool {
         self.0.iter().any(|(known, _)| *known == pid)
@@ -38,6 +38,6 @@ impl Launchers {
         let pid = exited?;
         // A rank that exited before it is detected here.
         ranks.iter_mut().for_each(RankProcess::check_watch);
-        ranks.iter().any(|r| r.launcher == Some(pid) && !r.is_gone()).then_some(pid)
+        ranks.iter().any(|r| r.parent == Some(pid) && !r.is_gone()).then_some(pid)
     }
 }

@@ -35,7 +35,7 @@ pub(super) struct RankProcess {
     /// `process` is a debugger, or a terminal with one.
     pub(super) has_debugger: bool,
     /// The process that started it, if that is not the supervisor.
-    pub(super) launcher: Option<u32>,
+    pub(super) parent: Option<u32>,
     /// Watches the child.
     child_watch: Option<ProcessWatch>,
     /// How the child ended, if it has.
@@ -88,7 +88,7 @@ impl RankProcess {
             is_child: false,
             has_debugger: false,
             child_watch: None,
-            launcher: None,
+            parent: None,
             ended: None,
             joined: None,
             watch: None,

@@ -27,9 +27,9 @@ pub(super) struct StatusRequest {
     /// The open request.
     open: Option<OpenRequest>,
     /// The ranks that are cut off have been reported.
-    is_cut_off_told: bool,
+    is_cut_off_reported: bool,
     /// The ranks of a job that runs too long have been reported.
-    is_timeout_told: bool,
+    is_timeout_reported: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -80,13 +80,13 @@ impl StatusRequest {
 
     /// Whether the ranks that the end `first` of a rank cuts off have been reported, or there are
     /// none. Requests their status in the first call.
-    pub(super) fn is_cut_off_told(
+    pub(super) fn is_cut_off_reported(
         &mut self,
         control: ControlMemory,
         ranks: &[RankProcess],
         first: ExitDecision,
     ) -> bool {
-        if !self.is_cut_off_told && ranks.iter().any(RankProcess::is_working) {
+        if !self.is_cut_off_reported && ranks.iter().any(RankProcess::is_working) {
             self.request(control, ranks, CUT_OFF_ANSWER, RequestReason::CutOff(first));
             return false;
         }
@@ -95,16 +95,16 @@ impl StatusRequest {
 
     /// Whether the ranks of a job that has run for so many seconds have been reported. Requests
     /// their status in the first call.
-    pub(super) fn is_timeout_told(
+    pub(super) fn is_timeout_reported(
         &mut self,
         control: ControlMemory,
         ranks: &[RankProcess],
         seconds: f64,
     ) -> bool {
-        if !self.is_timeout_told {
+        if !self.is_timeout_reported {
             self.request(control, ranks, ANSWER, RequestReason::Timeout(seconds));
         }
-        self.is_timeout_told
+        self.is_timeout_reported
     }
 
     /// When to check for answers.
@@ -130,7 +130,7 @@ impl StatusRequest {
                 report_all(control, ranks, open.number);
             }
             RequestReason::Timeout(seconds) => {
-                self.is_timeout_told = true;
+                self.is_timeout_reported = true;
                 report::line(format_args!(
                     "the job has run for {seconds} s (--timeout) and ends with exit code 124; \
                      what its {} ranks do:",
@@ -139,7 +139,7 @@ impl StatusRequest {
                 report_all(control, ranks, open.number);
             }
             RequestReason::CutOff(first) => {
-                self.is_cut_off_told = true;
+                self.is_cut_off_reported = true;
                 report_cut_off(control, ranks, first, open.number);
             }
         }

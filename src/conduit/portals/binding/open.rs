@@ -47,10 +47,10 @@ pub fn wants_process_ids() -> bool {
 }
 
 impl Binding {
-    /// Opens the interface of the process with this rank; `shared` is an empty memory file that
-    /// all processes of this host have, for a library that wants one, unless the launcher of that
-    /// library has started the job. `process_ids` are those of the system, by rank, for a library
-    /// that [`wants_process_ids`]. In a small portal table other entries are chosen in `config`.
+    /// Opens the interface of the process with this rank. `shared` is an empty memory file that all
+    /// processes of this host have, for a library that wants one and has not got it from a
+    /// launcher. `process_ids` are those of the system, by rank, for a library that
+    /// [`wants_process_ids`]. In a small portal table other entries are chosen in `config`.
     ///
     /// # Errors
     /// What the library lacks or does wrong, with its file.
@@ -87,11 +87,11 @@ impl Binding {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut ni: sys::ptl_handle_ni_t = unsafe { zeroed() };
         let mut call: *const c_char = c"PtlNIInit".as_ptr();
-        let told = ranks::tell(shared, rank, config.nodes, process_ids)?;
-        let has_rank = told.name_the_rank().into();
+        let variables = ranks::set_variables(shared, rank, config.nodes, process_ids)?;
+        let has_rank = variables.name_the_rank().into();
         // SAFETY: the pointers are live variables of the types that shim.h names.
         let rc = unsafe { sys::gasneti_ptl_open(has_rank, &mut limits, &mut ni, &mut call) };
-        drop(told);
+        drop(variables);
         // SAFETY: a string constant, ours or that of shim.c.
         let call = unsafe { CStr::from_ptr(call) }.to_str().unwrap_or("PtlNIInit");
         let refused = |e: PortalsError| OpenError::new(e.to_string(), NOT_OPENED);
@@ -133,6 +133,7 @@ impl Binding {
             return Err(trial::failed(e));
         }
         this.echoes_match_bits = findings.echoes_match_bits;
+        // What the trial sent is no traffic of the job.
         this.sent = CachePadded::default();
         Ok(this)
     }
@@ -192,16 +193,18 @@ fn enough(
     granted: &sys::gasneti_ptl_limits,
     wanted: &sys::gasneti_ptl_limits,
 ) -> Result<(), OpenError> {
+    const LOWER: &str = "Lower GASNET_PORTAL_NUM_TMPMD or GASNET_PORTAL_AMRECV_SPACE.";
+    const OTHER: &str = "Use a libportals that grants as many.";
     let rows = [
-        ("match entries", granted.mes, wanted.mes),
-        ("memory descriptors", granted.mds, wanted.mds),
-        ("event queues", granted.eqs, wanted.eqs),
+        ("match entries", granted.mes, wanted.mes, LOWER),
+        ("memory descriptors", granted.mds, wanted.mds, LOWER),
+        ("event queues", granted.eqs, wanted.eqs, OTHER),
     ];
     match rows.iter().find(|row| row.1 < row.2) {
         None => Ok(()),
-        Some((what, granted, wanted)) => Err(OpenError::new(
+        Some((what, granted, wanted, remedy)) => Err(OpenError::new(
             format!("it grants {granted} {what}, but {wanted} are wanted"),
-            "Lower GASNET_PORTAL_NUM_TMPMD or GASNET_PORTAL_AMRECV_SPACE.",
+            *remedy,
         )),
     }
 }

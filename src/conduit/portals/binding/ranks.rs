@@ -6,10 +6,10 @@
 //!
 //! A library that serves the processes of one host by shared memory needs a memory file and a rank
 //! map. One with `PtlSetRank` learns its address from a rank map. Where no launcher of its own has
-//! set them, [`tell`] sets them from what our launcher knows. [`known`] asks the system of Cray
-//! XT-class machines (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, if the program is linked
-//! with them), then the rank map of a launcher. Where neither exists, the processes exchange their
-//! addresses: through PMI's functions if these have started the job, else through ours
+//! set them, [`set_variables`] sets them from what our launcher knows. [`known`] asks the system of
+//! Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, if the program is
+//! linked with them), then the rank map of a launcher. Where neither exists, the processes exchange
+//! their addresses: through PMI's functions if these have started the job, else through ours
 //! (`runtime::start`).
 
 use super::super::{OpenError, PortalsId};
@@ -34,13 +34,14 @@ const TWO_LAUNCHERS: &str =
 /// What to do if a rank map is not that of the job.
 const WRONG_MAP: &str = "Correct PTL_NIDMAP and PTL_PIDMAP, or unset both.";
 
-/// Forgets what the launcher of a libportals gave to a process that has started this one: the
-/// descriptor of the memory file is closed. Called before any descriptor is opened.
+/// Removes the variables of the launcher of a libportals if it set them for another process, which
+/// has started this one: then the descriptor that they name is closed here. Called before any
+/// descriptor is opened.
 pub fn forget_stale() {
     let Some(fabric) = fabric_variable() else { return };
     if system::fabric_descriptor().is_some_and(|fd| !::sys::descriptor::is_open(fd)) {
         for name in [RANK, NIDS, PIDS, fabric] {
-            // SAFETY: gasnet_init is called before the program has other threads.
+            // SAFETY: no other thread uses the environment during gasnet_init (its contract).
             unsafe { ::sys::environment::unset(name) };
         }
     }
@@ -60,7 +61,7 @@ impl RankVariables {
 
     fn set(&mut self, name: &'static CStr, value: String) {
         let value = CString::new(value).unwrap_or_default();
-        // SAFETY: gasnet_init is called before the program has other threads.
+        // SAFETY: no other thread uses the environment during gasnet_init (its contract).
         unsafe { ::sys::environment::set(name, &value) };
         self.names.push(name);
     }
@@ -69,7 +70,7 @@ impl RankVariables {
 impl Drop for RankVariables {
     fn drop(&mut self) {
         for name in &self.names {
-            // SAFETY: gasnet_init is called before the program has other threads.
+            // SAFETY: no other thread uses the environment during gasnet_init (its contract).
             unsafe { ::sys::environment::unset(name) };
         }
     }
@@ -83,22 +84,22 @@ fn list(numbers: impl Iterator<Item = u32>) -> String {
     numbers.map(|n| n.to_string()).collect::<Vec<_>>().join(":")
 }
 
-/// Gives the library our rank, and what no launcher or user has set of the rank map and a memory
-/// file, if the library reads them. A library without a memory file gets the process ids of the
-/// system as Portals process ids: they differ from those of other jobs.
+/// Sets the variables that the library reads and that no launcher or user has set: our rank, the
+/// rank map, a memory file. A library without a memory file gets the process ids of the system as
+/// Portals process ids: they differ from those of other jobs.
 ///
 /// # Errors
 /// A launcher has set another rank.
-pub(super) fn tell(
+pub(super) fn set_variables(
     shared: Option<OwnedFd>,
     rank: JobRank,
     size: u32,
     process_ids: &[u32],
 ) -> Result<RankVariables, OpenError> {
-    let mut told = RankVariables { names: Vec::new(), shared };
+    let mut variables = RankVariables { names: Vec::new(), shared };
     let fabric = fabric_variable();
     if fabric.is_none() && !system::has_set_rank() {
-        return Ok(told);
+        return Ok(variables);
     }
     let given = value(RANK);
     if let Some(other) = given.as_ref().filter(|other| other.trim().parse() != Ok(rank.0)) {
@@ -109,23 +110,23 @@ pub(super) fn tell(
     }
     let has_map = [NIDS, PIDS].into_iter().any(|name| value(name).is_some());
     if let Some(fabric) = fabric {
-        let file = told.shared.as_ref().map(AsRawFd::as_raw_fd);
+        let file = variables.shared.as_ref().map(AsRawFd::as_raw_fd);
         if let (Some(file), None, false) = (file, &given, has_map) {
-            told.set(RANK, rank.to_string());
-            told.set(NIDS, list((0..size).map(|_| 0)));
-            told.set(PIDS, list(0..size));
-            told.set(fabric, file.to_string());
+            variables.set(RANK, rank.to_string());
+            variables.set(NIDS, list((0..size).map(|_| 0)));
+            variables.set(PIDS, list(0..size));
+            variables.set(fabric, file.to_string());
         }
-        return Ok(told);
+        return Ok(variables);
     }
     if given.is_none() {
-        told.set(RANK, rank.to_string());
+        variables.set(RANK, rank.to_string());
     }
     if !has_map && process_ids.len() == size as usize {
-        told.set(NIDS, list((0..size).map(|_| 0)));
-        told.set(PIDS, list(process_ids.iter().copied()));
+        variables.set(NIDS, list((0..size).map(|_| 0)));
+        variables.set(PIDS, list(process_ids.iter().copied()));
     }
-    Ok(told)
+    Ok(variables)
 }
 
 /// The addresses of all processes by rank, if the system or a launcher knows them. `by_system`
