@@ -16,7 +16,7 @@
 #define PART 4096
 
 static int threads, rounds, late;
-/* Handlers of quick and of slow requests that have replied; handlers of slow ones that have begun. */
+/* Handlers of quick and of slow requests that have replied; those of slow ones that have begun. */
 static gasnett_atomic_t quick = gasnett_atomic_init(0), slow = gasnett_atomic_init(0), begun = gasnett_atomic_init(0);
 /* By thread of rank 0, the replies to it; its threads that have all their replies. */
 static gasnett_atomic_t answered[MOST], done = gasnett_atomic_init(0);

@@ -47,8 +47,8 @@ static volatile int longs, replies;
 /* 0 until the other thread has filled its memory, 1 while it must stay, 2 when it may end. */
 static volatile int thread_stage;
 
-/* The seed of bytes in memory of this kind. Those of round 0 are the owner's, which it has from the
- * start; those of later rounds are put by the owner into its neighbour's memory. */
+/* The seed of bytes in memory of this kind. Those of round 0 are in the owner's memory from the
+ * start. The owner puts those of later rounds into its neighbour's memory. */
 static uint64_t seed(gasnet_node_t owner, int kind, int round) {
     return ((uint64_t)owner << 32) + (uint64_t)kind * 100 + (uint64_t)round;
 }

@@ -79,7 +79,7 @@ static void waiter(int id) {
         GASNET_BLOCKUNTIL(wakes >= woken + WAITS);
 }
 
-/* All ranks but the first wait with so many threads. */
+/* All ranks but the first wait with this many threads. */
 static void wait_with(int n) {
     threads = n;
     check_alive("threads");

@@ -123,7 +123,7 @@ static void worker(int id) {
 static void short_lived(int id) { work(id, first_round); }
 
 /* As many threads as a process may have, including the main thread, all alive at once. Some of
- * them work, one by one, since so many at work would only wait for a CPU. */
+ * them work, one by one, since more would only wait for a CPU. */
 static pthread_barrier_t meeting;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 

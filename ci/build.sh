@@ -16,8 +16,8 @@
 #
 # Unset, it is both if one of these variables is set, or if pkg-config knows a portals3 that is not
 # our own libportals3. Otherwise it is emulation. For another machine: ci/target.sh. The shared
-# library is linked here, from the static archive. A plain cdylib does not export the symbols of C objects,
-# and rustc offers no control of the soname and the version script.
+# library is linked here, from the static archive. A plain cdylib does not export the symbols of C
+# objects, and rustc offers no control of the soname and the version script.
 set -eu
 cd "$(dirname "$0")/.."
 tree=$1

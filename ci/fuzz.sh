@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the functions that decode foreign bytes under libFuzzer and AddressSanitizer.
-#   ci/fuzz.sh SECONDS [TARGET...]   each target for so many seconds; without a TARGET, all
+#   ci/fuzz.sh SECONDS [TARGET...]   each target for this many seconds; without a TARGET, all
 #   ci/fuzz.sh merge [TARGET...]     adds the inputs found so far that reach new branches to the
 #                                    committed corpus
 # A target is a test whose name begins with fuzz_; fuzz/corpus/TARGET holds its inputs. Inputs that

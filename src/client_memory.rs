@@ -5,7 +5,7 @@
 //! lower layers take these types and are safe. Invariants: a [`Src`] may be read, and a [`Dst`]
 //! read and written, for its length and lifetime. A [`RemoteRange`] lies in memory of its rank
 //! that operations may address; its mapping, if any, is a [`Dst`]. Where every address of a rank
-//! may be named (`GASNET_SEGMENT_EVERYTHING`), the client answers for the memory there. A part of
+//! may be named (`GASNET_SEGMENT_EVERYTHING`), the client must know the memory there. A part of
 //! [`AddressSpace`] may not exist.
 //!
 //! ```text

@@ -336,7 +336,7 @@ fn stdin_goes_to_rank_0() {
 }
 
 #[test]
-fn bad_usage_is_told() {
+fn bad_usage_is_reported() {
     let plain = std::env::temp_dir().join(format!("boot_exit-{}", std::process::id()));
     std::fs::write(&plain, "not a program").unwrap();
     let cases: &[(&[&str], &str)] = &[

@@ -24,7 +24,7 @@ static TARGET: OnceLock<FuzzTarget> = OnceLock::new();
 extern "C" fn one_input(bytes: *const u8, n: usize) -> c_int {
     let input = match n {
         0 => &[],
-        // SAFETY: libFuzzer passes so many bytes, which stay during the call.
+        // SAFETY: libFuzzer passes this many bytes, which stay during the call.
         _ => unsafe { core::slice::from_raw_parts(bytes, n) },
     };
     if let Some(target) = TARGET.get() {
@@ -59,7 +59,7 @@ pub(crate) fn run(target: FuzzTarget) -> ! {
         words.iter().map(|word| word.as_ptr().cast_mut()).chain([core::ptr::null_mut()]).collect();
     let mut count = words.len() as c_int;
     let mut first = pointers.as_mut_ptr();
-    // SAFETY: so many C strings and a null pointer after them; all live until the call returns.
+    // SAFETY: this many C strings and a null pointer after them; all live until the call returns.
     let code = unsafe { LLVMFuzzerRunDriver(&mut count, &mut first, one_input) };
     std::process::exit(code)
 }

@@ -64,7 +64,7 @@ pub struct ExitProtocol {
     due: AtomicU64,
 }
 
-/// A rank whose queue was locked at so many looks has interrupted the code that locked it.
+/// A rank whose queue was locked at this many looks has interrupted the code that locked it.
 const DEAF_LOOKS: u32 = 200;
 
 impl ExitProtocol {

@@ -35,8 +35,8 @@ pub unsafe extern "C" fn gasneti_init(
     _argv: *mut *mut *mut c_char,
     client: *const Client,
 ) -> c_int {
-    // Objects that include gasnet.h were checked when they were loaded. Other callers were not, nor
-    // were those that call before, in a constructor of their own.
+    // Objects that include gasnet.h were checked when they were loaded, but not other callers, and
+    // not one that calls earlier, in a constructor of its own.
     // SAFETY: as this function requires.
     let client = unsafe { client::read(client) };
     let known = SegmentMode::ALL.into_iter().find(|&mode| mode as u32 == client.segment_mode);
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn gasneti_init(
             format_args!(
                 "gasnet_init(): this process has called it before; the second call changes nothing"
             ),
-            format_args!("Call it once, or heed the code that it returns, GASNET_ERR_NOT_INIT."),
+            format_args!("Call it once, or check the code that it returns, GASNET_ERR_NOT_INIT."),
         );
         return GasnetError::NotInit as c_int;
     }

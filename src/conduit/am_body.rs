@@ -82,12 +82,12 @@ impl HeadWords {
 
     #[inline(always)]
     pub(super) fn bytes(&self) -> Src<'_> {
-        // SAFETY: so many words are initialised; they are borrowed.
+        // SAFETY: this many words are initialised; they are borrowed.
         unsafe { Src::new(self.words.as_ptr().cast(), self.len * size_of::<u64>()) }
     }
 }
 
-/// A body of at most so many words. They stay in registers. Through memory, there and back, they
+/// A body of at most this many words. They stay in registers. Through memory, there and back, they
 /// would cost 56 instructions and 8 % of the time of a Short with 8 arguments (row `short-8`).
 #[inline(always)]
 pub(super) fn inline_body(form: AmForm, offset: u64, m: &Outgoing<'_>) -> InlineBody {

@@ -78,7 +78,7 @@ impl ImplicitReplies {
         }
     }
 
-    /// Whether the implicit reply may wait to a request of ours that leaves so many credits.
+    /// Whether the implicit reply may wait to a request of ours that leaves this many credits.
     #[inline(always)]
     pub(super) fn may_wait(&self, left: u16) -> bool {
         u32::from(left) >= self.least_left

@@ -91,14 +91,14 @@ pub(super) enum LostMessage {
     /// A chunk waits for the reply to its request, but all credits have been returned. Both are
     /// returned by the reply, the credits not before the chunk.
     Chunk,
-    /// So many credits of this rank are in use, but no chunk waits for a reply.
+    /// This many credits of this rank are in use, but no chunk waits for a reply.
     Credits(JobRank, u16),
     /// Puts, gets or data of Longs have not ended, but their events, which this process posts
     /// itself when it sends them, have been taken.
     Transfer,
     /// Operations are incomplete, but nothing is under way that could complete them.
     Operation,
-    /// So many credits are in use for requests to this rank, which has handled all requests of
+    /// This many credits are in use for requests to this rank, which has handled all requests of
     /// this process and sent the replies.
     Request(JobRank, u16),
 }

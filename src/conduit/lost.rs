@@ -67,7 +67,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Whether each request of this rank that was sent before this call has been handled, and its
-    /// reply sent. False if that cannot be told now.
+    /// reply sent. False if that is not known now.
     #[cold]
     pub(super) fn has_handled(&self, rank: JobRank) -> bool {
         let Some(taker) = self.am.taker.try_lock() else { return false };

@@ -209,7 +209,7 @@ pub(super) struct AmHeader {
     pub(super) credit: u16,
 }
 
-/// Bounds of what a header can carry: extents, and thereby lengths of payloads,
+/// Bounds of what a header can carry: extents, which bound lengths of payloads,
 pub(super) const EXTENTS: u64 = 1 << (LOWER_BITS + UPPER_BITS);
 /// destinations of Longs that land,
 pub(super) const DESTINATIONS: u64 = EXTENTS >> LANDING_BITS;
@@ -236,7 +236,7 @@ const _: () = assert!(size_of::<InlineBody>() < 1 << LANDING_BITS);
 /// Bits of the length of a payload in the outbox.
 const STASHED_BITS: u32 = 17;
 const _: () = assert!(CHUNK < 1 << STASHED_BITS);
-/// The place of such a payload is a multiple of so many bytes.
+/// The place of such a payload is a multiple of this many bytes.
 pub(super) const STASH_UNIT: u64 = 64;
 
 /// The lowest `n` bits.

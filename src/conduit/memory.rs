@@ -126,7 +126,7 @@ impl<'a> Body<'a> {
         if n * size_of::<i32>() > self.bytes.len() {
             return None;
         }
-        // SAFETY: within the body, which is aligned; no one else writes it until `'a` ends.
+        // SAFETY: within the body, which is aligned; nothing else writes it until `'a` ends.
         Some(unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), n) })
     }
 

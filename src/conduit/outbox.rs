@@ -215,7 +215,7 @@ impl Outbox {
         self.free.left()
     }
 
-    /// Whether all areas are free but those that were read last, of which each of so many
+    /// Whether all areas are free but those that were read last, of which each of this many
     /// processes can have one.
     pub(super) fn all_back(&self, nodes: u32) -> bool {
         let relaxed = Ordering::Relaxed;

@@ -20,13 +20,13 @@ pub const SCRATCH_WORDS: usize = SCRATCH_BYTES / 8;
 #[derive(Debug)]
 pub(super) struct HostScratch(&'static [[AtomicU64; SCRATCH_WORDS]]);
 
-/// Bytes of the pages of so many ranks.
+/// Bytes of the pages of this many ranks.
 pub(super) fn bytes(ranks: u32) -> usize {
     ranks as usize * SCRATCH_BYTES
 }
 
 impl HostScratch {
-    /// Maps the pages of so many ranks.
+    /// Maps the pages of this many ranks.
     ///
     /// # Errors
     /// What the operating system said, if there is not enough memory.

@@ -151,7 +151,7 @@ impl GasnetJob {
                      nothing"
                 ),
                 format_args!(
-                    "Call it once, or heed the code that it returns, GASNET_ERR_NOT_INIT."
+                    "Call it once, or check the code that it returns, GASNET_ERR_NOT_INIT."
                 ),
             );
             return Err(GasnetError::NotInit);

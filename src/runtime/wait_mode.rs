@@ -17,8 +17,8 @@ const LONG_YIELD_NS: u64 = 500_000;
 /// No thread yields for the duration of a long yield times a factor. It is small at first, because
 /// the other computation may be over soon. In between the factor doubles whenever yields take long
 /// again soon after.
-const DEAR_AT_FIRST: u64 = 2;
-const DEAR_AT_MOST: u64 = 20;
+const FIRST_FACTOR: u64 = 2;
+const LARGEST_FACTOR: u64 = 20;
 /// The first rounds of a wait only poll, a few microseconds in all: in SPIN and in SPINBLOCK. In
 /// BLOCK and on an oversubscribed host it is only one: the sender may be waiting for this CPU.
 const EAGER_ROUNDS: u32 = 64;
@@ -47,11 +47,11 @@ pub struct Waiting {
     /// Threads of this process that waited when they were last counted. As many are assumed to
     /// wait in each of the other processes.
     threads: AtomicUsize,
-    /// Yields take long.
-    dear: AtomicBool,
+    /// Yields took long, so threads sleep instead.
+    no_yields: AtomicBool,
     /// Until when that counts, and the length of that period.
-    dear_until: AtomicU64,
-    dear_for: AtomicU64,
+    no_yields_until: AtomicU64,
+    no_yields_for: AtomicU64,
     /// Rounds of a wait that only poll.
     eager: AtomicU32,
     /// Whether a thread may sleep: peers may need its polls to go on.
@@ -77,9 +77,9 @@ impl Waiting {
             processes,
             cpus,
             threads: AtomicUsize::new(1),
-            dear: AtomicBool::new(false),
-            dear_until: AtomicU64::new(0),
-            dear_for: AtomicU64::new(0),
+            no_yields: AtomicBool::new(false),
+            no_yields_until: AtomicU64::new(0),
+            no_yields_for: AtomicU64::new(0),
             eager: AtomicU32::new(EAGER_ROUNDS),
             naps: true,
         };
@@ -119,7 +119,7 @@ impl Waiting {
         self.eager.load(Ordering::Relaxed)
     }
 
-    /// Whether this many threads of each process of this host outnumber its CPUs.
+    /// Whether this many threads of each process of this host outnumber the CPUs.
     fn is_oversubscribed(&self, threads: usize) -> bool {
         self.processes * threads > self.cpus
     }
@@ -137,7 +137,7 @@ impl Waiting {
         if spin && self.insists {
             return CONTEND;
         }
-        if self.dear.load(Ordering::Relaxed) && self.naps {
+        if self.no_yields.load(Ordering::Relaxed) && self.naps {
             return RelaxPlan { spin: 1, then_yield: 0, then_sleep: true };
         }
         let oversubscribed = self.is_oversubscribed(self.waiting_threads());
@@ -160,14 +160,14 @@ impl Waiting {
     /// Whether more threads waited than this process has CPUs, or yields took long.
     pub(super) fn is_flagged(&self) -> bool {
         let threads = self.waiting_threads();
-        threads > 1 && self.is_oversubscribed(threads) || self.dear.load(Ordering::Relaxed)
+        threads > 1 && self.is_oversubscribed(threads) || self.no_yields.load(Ordering::Relaxed)
     }
 
     /// Notes how many threads of this process wait at the time `now`.
     pub(super) fn look(&self, now: u64, threads: usize) {
         self.threads.store(threads, Ordering::Relaxed);
-        if now >= self.dear_until.load(Ordering::Relaxed) {
-            self.dear.store(false, Ordering::Relaxed);
+        if now >= self.no_yields_until.load(Ordering::Relaxed) {
+            self.no_yields.store(false, Ordering::Relaxed);
         }
     }
 
@@ -175,13 +175,13 @@ impl Waiting {
     pub(super) fn yielded(&self, now: u64, after: u64) {
         let took = after.saturating_sub(now);
         if took > LONG_YIELD_NS {
-            let last = self.dear_for.load(Ordering::Relaxed);
-            let again = now < self.dear_until.load(Ordering::Relaxed) + last;
-            let (least, most) = (DEAR_AT_FIRST * took, DEAR_AT_MOST * took);
+            let last = self.no_yields_for.load(Ordering::Relaxed);
+            let again = now < self.no_yields_until.load(Ordering::Relaxed) + last;
+            let (least, most) = (FIRST_FACTOR * took, LARGEST_FACTOR * took);
             let this = if again { (2 * last).clamp(least, most) } else { least };
-            self.dear_for.store(this, Ordering::Relaxed);
-            self.dear_until.store(after + this, Ordering::Relaxed);
-            self.dear.store(true, Ordering::Relaxed);
+            self.no_yields_for.store(this, Ordering::Relaxed);
+            self.no_yields_until.store(after + this, Ordering::Relaxed);
+            self.no_yields.store(true, Ordering::Relaxed);
         }
     }
 }

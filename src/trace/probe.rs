@@ -63,7 +63,7 @@ impl Probe {
         }
     }
 
-    /// Counts an event of so many bytes, if it has any, that took so many nanoseconds.
+    /// Counts an event of this many bytes, if it has any, that took this many nanoseconds.
     pub(super) fn add(&'static self, bytes: Option<u64>, ns: u64) {
         if !self.listed.load(Ordering::Relaxed) && !self.listed.swap(true, Ordering::Relaxed) {
             let mut end = &FIRST;

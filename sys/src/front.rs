@@ -52,7 +52,7 @@ pub struct FrontProcess {
 pub struct FrontLink(OwnedFd);
 
 /// Forks a child to stand behind this process. In the child, this returns when the other threads
-/// of the front process have been told to stop.
+/// of the front process have been sent the signal that stops them.
 ///
 /// # Errors
 /// That of the system.

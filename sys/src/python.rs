@@ -61,7 +61,7 @@ impl PythonLock {
         Some(PythonLock { before, after_in_child, give_up })
     }
 
-    /// In the child of a fork: tells the interpreter that its other threads do not exist here.
+    /// In the child of a fork: makes the interpreter forget its other threads, which are not here.
     pub fn after_fork(&self) {
         // SAFETY: this thread holds the lock, and `take` has prepared the interpreter.
         unsafe { (self.after_in_child)() };

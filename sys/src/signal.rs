@@ -160,7 +160,7 @@ fn empty_action() -> libc::sigaction {
     unsafe { core::mem::zeroed() }
 }
 
-/// The signal that tells a process to look at its control socket. It is a real-time signal,
+/// The signal at which a process looks at its control socket. It is a real-time signal,
 /// which merges with no signal that programs use and has no meaning of its own. The topmost
 /// ones are left to programs, which count from either end.
 pub fn notice() -> Signal {

@@ -477,13 +477,13 @@ fn long_work_shows_its_progress() -> Result<(), Failure> {
         soak.args([part, "1"]).stdout(Stdio::null()).stderr(programs);
         let mut child = soak.spawn().map_err(|e| e.to_string())?;
         drop(soak);
-        let mut told = Vec::new();
+        let mut printed = Vec::new();
         // The end of the programs is an error of a terminal.
-        let _ = fs::File::from(user).read_to_end(&mut told);
+        let _ = fs::File::from(user).read_to_end(&mut printed);
         child.wait().map_err(|e| e.to_string())?;
-        let told = String::from_utf8_lossy(&told);
-        if !told.contains("[1 of 1, ") {
-            return Err(format!("soak {part} 1 shows no progress: {told}"));
+        let printed = String::from_utf8_lossy(&printed);
+        if !printed.contains("[1 of 1, ") {
+            return Err(format!("soak {part} 1 shows no progress: {printed}"));
         }
     }
     Ok(())

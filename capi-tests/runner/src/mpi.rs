@@ -115,7 +115,7 @@ fn compiled((name, compiler, ..): Mpi, mode: ClientMode) -> Result<PathBuf, Fail
 }
 
 /// An MPI that each rank has for itself is reported once. Open MPI, initialised without a
-/// launcher, tells PMIx that this is a job of one.
+/// launcher, says to PMIx that this is a job of one.
 fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
     let program = compiled(mpi, ClientMode::Seq)?;
     let args = ["mpi", "0"].map(String::from);

@@ -39,12 +39,12 @@ pub fn cases() -> Vec<TestCase> {
 /// Nothing is built for a system that no mirror has; a line says so.
 fn without_a_mirror() -> Result<(), Failure> {
     let ended = script("debian").env("SUITE", "none-such").output().map_err(|e| e.to_string())?;
-    let told = String::from_utf8_lossy(&ended.stdout);
+    let printed = String::from_utf8_lossy(&ended.stdout);
     let known = ["no mirror has packages of Debian none-such", "this root may not mount"];
-    if ended.status.code() == Some(SKIPPED) && known.iter().any(|line| told.starts_with(line)) {
+    if ended.status.code() == Some(SKIPPED) && known.iter().any(|line| printed.starts_with(line)) {
         return Ok(());
     }
-    Err(format!("{}\n{told}{}", ended.status, String::from_utf8_lossy(&ended.stderr)))
+    Err(format!("{}\n{printed}{}", ended.status, String::from_utf8_lossy(&ended.stderr)))
 }
 
 fn script(name: &str) -> Command {

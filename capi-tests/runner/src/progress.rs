@@ -21,7 +21,7 @@ pub struct WorkProgress {
 /// How much work there is.
 #[derive(Clone, Copy, Debug)]
 pub enum WorkExtent {
-    /// So many pieces.
+    /// This many pieces.
     Pieces(usize),
     /// As much as this time allows.
     Time(Duration),

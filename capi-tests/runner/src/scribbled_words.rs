@@ -203,7 +203,7 @@ pub struct JobMemory {
 }
 
 impl JobMemory {
-    /// That of a job of so many ranks, of which `pid` is one.
+    /// That of a job of this many ranks, of which `pid` is one.
     ///
     /// # Errors
     /// The process has exited, cannot be written to, or has another layout.

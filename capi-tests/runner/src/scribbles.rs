@@ -61,7 +61,7 @@ const UNCHECKED: WordClass = WordClass::EventMessage;
 const APART: u64 = 400;
 /// Ranks, and the steps of their traffic: a tenth of a second on 2 CPUs.
 const SIZES: [(u32, u32); 3] = [(2, 60), (3, 100), (9, 12)];
-/// Of so many runs one is of the last size, the first with a tree of barriers.
+/// One run of this many is of the last size, the first with a tree of barriers.
 const LARGE: u64 = 12;
 
 /// What the new value of a word is.

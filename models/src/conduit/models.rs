@@ -21,7 +21,7 @@ pub(crate) fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Runs `body` in so many threads, one of which is this one.
+/// Runs `body` in this many threads, one of which is this one.
 pub(crate) fn in_threads<T: Send + Sync + 'static>(
     shared: T,
     threads: usize,

@@ -343,7 +343,7 @@ pub(crate) fn search<'a>(
             let head = head.load(Ordering::Acquire);
             // Behind: reserved a lap ago and not published yet, so the ring is full. Or our
             // position is behind by half of all that a control can distinguish. Nonsense that the
-            // consumer has passed stands in no one's way.
+            // consumer has passed stops no producer.
             if lead < 0 || nonsense(head) {
                 if head.wrapping_sub(position) as i64 <= 0 {
                     return Err(position);

@@ -66,7 +66,7 @@ pub(crate) struct FrameHeader {
     pub(crate) mlength: Size,
 }
 
-/// Largest index of a portal or access control entry on the wire. No interface has so many, so
+/// Largest index of a portal or access control entry on the wire. No interface has that many, so
 /// every larger index names the same: an entry that does not exist.
 const MOST_INDEX: u32 = 0xfff;
 

@@ -1,4 +1,4 @@
-//! A peer that sends frames which make no sense harms no one.
+//! A peer that sends frames which make no sense harms no other process.
 
 use core::cell::Cell;
 use core::ptr::NonNull;

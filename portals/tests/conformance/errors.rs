@@ -21,7 +21,7 @@ instantiate! {
     put_and_get_check_the_target
     regions_are_checked
     distance_checks_the_process
-    identities_are_told
+    identities_are_reported
 }
 
 fn limits_are_told_and_kept(kind: RigKind) {
@@ -216,7 +216,7 @@ fn distance_checks_the_process(kind: RigKind) {
     }
 }
 
-fn identities_are_told(kind: RigKind) {
+fn identities_are_reported(kind: RigKind) {
     let rig = kind.rig();
     let user = sys::process::real_user();
     let mut seen = Vec::new();

@@ -135,7 +135,7 @@ fn many_senders_to_one_queue(kind: RigKind) {
     assert_eq!(node.dropped(), 0);
 }
 
-fn overflow_under_fire_is_always_told(kind: RigKind) {
+fn overflow_under_fire_is_always_reported(kind: RigKind) {
     let _watchdog = watch("overflow", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
@@ -275,7 +275,7 @@ fn full_under_fire(kind: RigKind) {
     });
 }
 
-/// Descriptors with room for seven puts, which `bounded` makes unlink themselves after so many.
+/// Descriptors with room for seven puts, which `bounded` makes unlink themselves after this many.
 fn used_up_under_fire(kind: RigKind, bounded: fn(MemoryDescriptor, i32) -> MemoryDescriptor) {
     let _watchdog = watch("auto-unlink under fire", kind);
     let (rig, senders) = build(kind);
@@ -413,7 +413,7 @@ macro_rules! instantiate {
 
 instantiate! {
     many_senders_to_one_queue
-    overflow_under_fire_is_always_told
+    overflow_under_fire_is_always_reported
     unlink_under_fire
     auto_unlink_under_fire
     full_under_fire

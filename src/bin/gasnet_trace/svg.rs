@@ -43,7 +43,7 @@ impl PlotFrame {
 }
 
 /// Distance of the marks of an axis from 0 to `most`. It is the smallest of 1, 2 or 5 times a
-/// power of ten that makes at most so many marks.
+/// power of ten that makes at most this many marks.
 fn step(most: f64, marks: f64) -> f64 {
     let power = 10f64.powf((most / marks).log10().floor());
     [1.0, 2.0, 5.0]

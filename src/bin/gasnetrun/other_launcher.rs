@@ -80,7 +80,7 @@ pub(crate) fn replace(arguments: &[OsString]) -> ! {
     cannot_run(&arguments[0], &e)
 }
 
-/// Runs another launcher for so many seconds at most; returns its code, or that of a job that
+/// Runs another launcher for this many seconds at most; returns its code, or that of a job that
 /// runs too long.
 pub(crate) fn run_within(arguments: &[OsString], seconds: f64) -> i32 {
     let set = SignalSet::of(&[

@@ -19,7 +19,7 @@ pub(super) struct JobTimeout {
 }
 
 impl JobTimeout {
-    /// So many seconds from now.
+    /// This many seconds from now.
     pub(super) fn new(seconds: f64) -> JobTimeout {
         let deadline = clock::now_ns().saturating_add((seconds * 1e9) as u64);
         JobTimeout { seconds, deadline }

@@ -172,7 +172,7 @@ impl Supervisor {
         Ok(self)
     }
 
-    /// Ends the job when it has run for so many seconds.
+    /// Ends the job when it has run for this many seconds.
     pub(super) fn timeout(mut self, seconds: f64) -> Supervisor {
         self.timeout = Some(JobTimeout::new(seconds));
         self

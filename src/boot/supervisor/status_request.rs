@@ -46,7 +46,7 @@ enum RequestReason {
     Signal,
     /// The end of a rank cuts off the others.
     CutOff(ExitDecision),
-    /// The job has run for so many seconds.
+    /// The job has run for this many seconds.
     Timeout(f64),
 }
 
@@ -93,7 +93,7 @@ impl StatusRequest {
         true
     }
 
-    /// Whether the ranks of a job that has run for so many seconds have been reported. Requests
+    /// Whether the ranks of a job that has run for this many seconds have been reported. Requests
     /// their status in the first call.
     pub(super) fn is_timeout_reported(
         &mut self,

@@ -217,15 +217,15 @@ impl CreditBank {
 /// How many credits moved, and in which direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditChange {
-    /// We lent the peer so many more.
+    /// We lent the peer this many more.
     Lent(u16),
-    /// The peer gave so many back to us; 0 if it could spare none.
+    /// The peer gave this many back to us; 0 if it could spare none.
     Returned(u16),
-    /// The peer lent us so many more.
+    /// The peer lent us this many more.
     Borrowed(u16),
-    /// We gave so many back to the peer.
+    /// We gave this many back to the peer.
     GaveBack(u16),
-    /// We were short of so many.
+    /// We were short of this many.
     Stalled(u16),
 }
 

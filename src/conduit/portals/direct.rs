@@ -73,7 +73,7 @@ pub trait Direct: Send + Sync {
         false
     }
 
-    /// A hint: a put of so many bytes to this target will follow soon.
+    /// A hint: a put of this many bytes to this target will follow soon.
     #[inline(always)]
     fn prefetch_target(&self, to: &Target, bytes: usize) {
         let _ = (to, bytes);

@@ -181,7 +181,7 @@ pub enum EntryPosition<Me> {
     Before(Me),
 }
 
-/// The kinds of events that the conduit acts upon; START events are disabled on all its
+/// The kinds of events that the conduit handles; START events are disabled on all its
 /// descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MdEventKind {

@@ -236,7 +236,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         }
     }
 
-    /// So many words of the source.
+    /// This many words of the source.
     fn source(&self, words: usize) -> MdPart<P::Md> {
         MdPart { md: self.source.md, offset: SOURCE_WORD * WORD, len: words * WORD }
     }
@@ -315,7 +315,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         self.targets.iter().find(|t| t.user as usize == user as usize)
     }
 
-    /// Puts so many words, and waits for these events.
+    /// Puts this many words, and waits for these events.
     fn put<const N: usize>(
         &self,
         low_bits: u64,

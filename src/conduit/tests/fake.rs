@@ -91,7 +91,7 @@ enum Later {
 struct Net {
     processes: Vec<Process>,
     later: Vec<Later>,
-    /// The put after so many others stops when it has matched.
+    /// The put after this many others stops when it has matched.
     hold: Option<u32>,
     held: Option<Later>,
     next: Handle,

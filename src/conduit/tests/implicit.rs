@@ -19,12 +19,12 @@ fn up<P: Portals>(world: &World<P>, rank: u32) -> Up<'_, P> {
     Up { world, rank, thread: 0, handler: traffic::nothing }
 }
 
-/// Sends a Medium of so many bytes to rank 0, which uses a credit for each 256 with the argument.
+/// Sends a Medium of this many bytes to rank 0, which uses a credit for each 256 with the argument.
 fn send(world: &World<Emulation>, from: u32, bytes: usize) {
     traffic::send_medium(up(world, from), 0, &vec![1; bytes]);
 }
 
-/// Rank 0 polls until it has handled so many requests in all.
+/// Rank 0 polls until it has handled this many requests in all.
 fn handle(world: &World<Emulation>, all: u64) {
     for _ in 0..all + 2 {
         if world.ranks[0].requests.load(Ordering::Relaxed) == all {
@@ -142,7 +142,7 @@ fn elsewhere_none_waits() {
     }
 }
 
-/// Sends a Medium of so many bytes whose handler replies, or not.
+/// Sends a Medium of this many bytes whose handler replies, or not.
 fn ask<P: Portals>(up: Up<'_, P>, node: u32, bytes: usize, reply: bool) {
     let payload = [3u8; 2000];
     let args = [reply.into()];
@@ -269,7 +269,7 @@ fn any_order<P: Portals>(world: &World<P>, seed: u64) {
     }
 }
 
-/// Just so many chunks that replies may wait, few credits, epochs that end often.
+/// Just enough chunks for replies to wait, few credits, epochs that end often.
 fn scarce(ranks: u32, threads: usize, each: u32) -> Config {
     let mut config = usual(tiny(ranks, threads));
     (config.sb_chunks, config.max_cred_per_node, config.epoch_duration) =

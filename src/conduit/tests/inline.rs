@@ -24,7 +24,7 @@ fn byte(i: usize) -> u8 {
     0xf1u8.wrapping_add(i as u8)
 }
 
-/// A message to `node` with so many arguments and bytes; a Long goes to an odd address.
+/// A message to `node` with this many arguments and bytes; a Long goes to an odd address.
 fn message<'a, P: Portals>(
     world: &World<P>,
     node: u32,
@@ -44,7 +44,7 @@ fn message<'a, P: Portals>(
 
 const ARGS: [i32; 16] = [-1, 2, -3, 4, -5, 6, -7, 8, -9, 10, -11, 12, -13, 14, -15, 16];
 
-/// Whether a message is what one of the same category would be with so many arguments and bytes.
+/// Whether a message is what one of the same category would be with this many arguments and bytes.
 fn check<P: Portals>(
     up: Up<'_, P>,
     m: &AmMessage<'_>,

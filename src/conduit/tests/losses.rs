@@ -77,7 +77,7 @@ fn up(
     Up { world, rank, thread: 0, handler }
 }
 
-/// What rank 1 finds in so many looks, while it waits in this stage and serves its queues. Rank 0
+/// What rank 1 finds in this many looks, while it waits in this stage and serves its queues. Rank 0
 /// serves its own if `served`.
 fn looks(world: &World<Emulation>, stage: WaitStage, served: bool) -> Option<LostMessage> {
     let up = |rank| up(world, rank, traffic::nothing);

@@ -60,7 +60,7 @@ unsafe impl<P: Portals> Send for Rank<P> {}
 fn bytes_of(payload: Dst<'_>) -> &[u8] {
     match payload.len() {
         0 => &[],
-        // SAFETY: no one else writes the payload while its handler runs; tests agree on that.
+        // SAFETY: nothing else writes the payload while its handler runs; tests agree on that.
         n => unsafe { core::slice::from_raw_parts(payload.as_ptr(), n) },
     }
 }
@@ -181,7 +181,7 @@ impl<P: Portals> World<P> {
         World::open_with(portals, &[config], SEGMENT, 0)
     }
 
-    /// The same with segments of so many bytes, which begin `earlier` bytes before their memory.
+    /// The same with segments of this many bytes, which begin `earlier` bytes before their memory.
     /// The ranks take the configurations in turn; the first configuration says how many threads
     /// call.
     fn open_with(portals: Vec<P>, configs: &[&Config], bytes: usize, earlier: usize) -> World<P> {
@@ -427,7 +427,7 @@ fn this_case() -> usize {
     std::env::var("GASNET_TEST_CASE").expect("a case").parse().expect("a number")
 }
 
-/// Instantiates a test for the networks: `fn(portals, config)` with so many ranks and threads.
+/// Instantiates a test for the networks: `fn(portals, config)` with this many ranks and threads.
 macro_rules! over_all {
     ($($name:ident($ranks:expr, $threads:expr) $config:expr;)*) => {
         mod over_fake {

@@ -15,7 +15,7 @@ fn config(ranks: u32, threads: usize, areas: u32) -> Config {
     Config { outbox_areas: areas, am_limit: 1, ..usual(tiny(ranks, threads)) }
 }
 
-/// Rank 0 and others over the emulation, with so many areas each.
+/// Rank 0 and others over the emulation, with this many areas each.
 fn world(ranks: u32, threads: usize, areas: u32) -> World<Emulation> {
     let config = config(ranks, threads, areas);
     World::open(emulation(ranks, &config), &config)
@@ -29,7 +29,7 @@ fn up(
     Up { world, rank, thread: 0, handler }
 }
 
-/// Sends so many bytes, each `byte`, from rank 0 to `node`: the bytes that it took through
+/// Sends this many bytes, each `byte`, from rank 0 to `node`: the bytes that it took through
 /// Portals.
 fn send(world: &World<Emulation>, node: u32, byte: u8, nbytes: usize) -> u64 {
     let up = up(world, 0, traffic::nothing);

@@ -35,7 +35,7 @@ fn send(
     bytes
 }
 
-/// Two processes, whose segments begin so many bytes before their memory.
+/// Two processes, whose segments begin this many bytes before their memory.
 fn world(earlier: u64, at_once: bool) -> World<Emulation> {
     let config = Config { at_once, ..usual(tiny(2, 1)) };
     World::open_with(emulation(2, &config), &[&config], SEGMENT, earlier as usize)

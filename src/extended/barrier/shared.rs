@@ -81,7 +81,7 @@ fn unpack(word: u64, epoch: u32) -> (u8, BarrierValue) {
     }
 }
 
-/// All of so many members.
+/// All of this many members.
 fn all_of(members: u32) -> u8 {
     ((1u32 << members) - 1) as u8
 }

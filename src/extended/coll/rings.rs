@@ -156,7 +156,7 @@ impl ShortRings {
         &self.pages.page(to).rings()[from * self.lines + turn.line()]
     }
 
-    /// Whether a message of so many arguments and bytes fits into a cache line.
+    /// Whether a message of this many arguments and bytes fits into a cache line.
     pub(super) fn fits(numargs: usize, nbytes: usize) -> bool {
         numargs <= ARGS && words_of(numargs, nbytes) <= WORDS
     }

@@ -33,7 +33,7 @@ pub(super) fn own(bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
         return Err(io::Error::from_raw_os_error(error));
     }
     let base = NonNull::new(start.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-    // SAFETY: so many bytes were just allocated.
+    // SAFETY: this many bytes were just allocated.
     unsafe { base.write_bytes(0, bytes) };
     Ok(base)
 }

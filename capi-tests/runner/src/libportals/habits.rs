@@ -14,8 +14,8 @@ pub(super) fn cases() -> Vec<TestCase> {
     let mut all = vec![TestCase::new("contrary::one_thread_at_a_time".into(), true, || {
         let library = with_habits("unthreaded");
         passes(&threads(&library, |job| job)?, "testthreads")?;
-        let told = library.with_env("GASNET_PORTAL_THREADSAFE", "1");
-        fails(&threads(&told, |job| job)?, &["a second thread entered a library without threads"])
+        let threadsafe = library.with_env("GASNET_PORTAL_THREADSAFE", "1");
+        fails(&threads(&threadsafe, |job| job)?, &["a second thread entered a library without threads"])
     })];
     for habits in ["in_calls", "connects", "connects,in_calls"] {
         let name = format!("contrary::ranks_do_not_sleep::{habits}");

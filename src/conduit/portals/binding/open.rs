@@ -47,9 +47,9 @@ pub fn wants_process_ids() -> bool {
 }
 
 impl Binding {
-    /// Opens the interface of the process with this rank. `shared` is an empty memory file that all
-    /// processes of this host have, for a library that wants one and has not got it from a
-    /// launcher. `process_ids` are those of the system, by rank, for a library that
+    /// Opens the interface of the process with this rank. `shared` is an empty memory file that
+    /// all processes of this host have. A library that wants one gets it, unless a launcher has
+    /// given it another. `process_ids` are those of the system, by rank, for a library that
     /// [`wants_process_ids`]. In a small portal table other entries are chosen in `config`.
     ///
     /// # Errors

@@ -6,11 +6,11 @@
 //!
 //! A library that serves the processes of one host by shared memory needs a memory file and a rank
 //! map. One with `PtlSetRank` learns its address from a rank map. Where no launcher of its own has
-//! set them, [`set_variables`] sets them from what our launcher knows. [`known`] asks the system of
-//! Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, if the program is
-//! linked with them), then the rank map of a launcher. Where neither exists, the processes exchange
-//! their addresses: through PMI's functions if these have started the job, else through ours
-//! (`runtime::start`).
+//! set them, [`set_variables`] sets them from what our launcher knows. [`known`] asks the system
+//! of Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, if the program is
+//! linked with them), then the rank map of a launcher. Where neither exists, the processes
+//! exchange their addresses: through PMI's functions if these have started the job, else through
+//! ours (`runtime::start`).
 
 use super::super::{OpenError, PortalsId};
 use super::sys;
@@ -34,8 +34,8 @@ const TWO_LAUNCHERS: &str =
 /// What to do if a rank map is not that of the job.
 const WRONG_MAP: &str = "Correct PTL_NIDMAP and PTL_PIDMAP, or unset both.";
 
-/// Removes the variables of the launcher of a libportals if it set them for another process, which
-/// has started this one: then the descriptor that they name is closed here. Called before any
+/// Removes the variables of the launcher of a libportals if the descriptor that they name is
+/// closed: then they were set for another process, which has started this one. Called before any
 /// descriptor is opened.
 pub fn forget_stale() {
     let Some(fabric) = fabric_variable() else { return };
