@@ -240,9 +240,9 @@ fn fortran() -> Result<(), Failure> {
 fn hung_fortran_ends(prefix: &Path, program: &Path, launcher: JobLauncher) -> Result<(), Failure> {
     let hang = ["hang".to_string()];
     let job = TestJob::new(prefix, program, &hang, launcher, 2).without_library_path();
-    let blow =
-        InjectedFault { after: Duration::from_secs(1), deed: FaultKind::Signal(Signal::TERM, 0) };
-    let ended = job.watchdog(Duration::from_secs(60)).blow(blow).run()?;
+    let fault =
+        InjectedFault { after: Duration::from_secs(1), kind: FaultKind::Signal(Signal::TERM, 0) };
+    let ended = job.watchdog(Duration::from_secs(60)).fault(fault).run()?;
     ended.tidy()?;
     match ended.code == Some(143) && !ended.output.contains("Backtrace") {
         true => Ok(()),

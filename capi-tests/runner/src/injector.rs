@@ -32,12 +32,12 @@ pub struct InjectedFault {
     /// Time after the start.
     pub after: Duration,
     /// The kind.
-    pub deed: FaultKind,
+    pub kind: FaultKind,
 }
 
 /// Injects one fault.
 pub(crate) struct FaultInjector {
-    blow: InjectedFault,
+    fault: InjectedFault,
     /// The user's end of the terminal.
     terminal: Option<File>,
     /// The next step and its time.
@@ -50,7 +50,7 @@ pub(crate) struct FaultInjector {
 
 #[derive(Clone, Copy)]
 enum Step {
-    Strike,
+    Inject,
     Continue(i32),
     TypeAgain,
 }
@@ -72,15 +72,15 @@ pub(crate) fn is_theirs(name: &str) -> bool {
 
 impl FaultInjector {
     /// Prepares the command of the job.
-    pub(crate) fn new(blow: InjectedFault, command: &mut Command) -> io::Result<FaultInjector> {
-        let terminal = match blow.deed {
+    pub(crate) fn new(fault: InjectedFault, command: &mut Command) -> io::Result<FaultInjector> {
+        let terminal = match fault.kind {
             FaultKind::HangUp | FaultKind::Interrupts(_) => Some(give_terminal(command)?),
             _ => None,
         };
         Ok(FaultInjector {
-            blow,
+            fault,
             terminal,
-            then: Some((blow.after, Step::Strike)),
+            then: Some((fault.after, Step::Inject)),
             hit: String::new(),
             hit_theirs: false,
         })
@@ -96,7 +96,7 @@ impl FaultInjector {
         let Some((_, step)) = self.then.filter(|(at, _)| elapsed >= *at) else { return false };
         self.then = None;
         match step {
-            Step::Strike => self.strike(elapsed, processes()),
+            Step::Inject => self.inject(elapsed, processes()),
             Step::Continue(pid) => {
                 send(pid, Signal::CONT);
                 false
@@ -112,14 +112,14 @@ impl FaultInjector {
     /// see only how the launcher ends. It ignores signals on its helpers, and its own crash is
     /// not under test. srun forks itself, and waits forever for its copy if the copy is killed.
     /// A single SIGINT only makes srun report its tasks.
-    fn strike(&mut self, now: Duration, mut processes: Vec<i32>) -> bool {
+    fn inject(&mut self, now: Duration, mut processes: Vec<i32>) -> bool {
         processes.sort_unstable();
         let mut processes: Vec<(i32, String)> =
             processes.into_iter().map(|pid| (pid, name(pid))).collect();
         processes.retain(|(pid, n)| n != SRUN || name(parent(*pid)) != SRUN);
         let foreign = processes.iter().any(|(_, name)| is_theirs(name));
         let supervised = !foreign || processes.iter().any(|(_, name)| name == SUPERVISOR);
-        processes.retain(|(_, name)| match self.blow.deed {
+        processes.retain(|(_, name)| match self.fault.kind {
             FaultKind::Signal(Signal::KILL, _) => true,
             FaultKind::Signal(Signal::SEGV, _) => !is_theirs(name),
             FaultKind::Signal(Signal::INT, _) if name == SRUN => false,
@@ -128,19 +128,19 @@ impl FaultInjector {
             _ => true,
         });
         let nth = |n: usize| processes.get(n % processes.len().max(1));
-        let victim = match self.blow.deed {
+        let victim = match self.fault.kind {
             FaultKind::Signal(_, n) | FaultKind::Pause(_, n) => nth(n),
             FaultKind::HangUp | FaultKind::Interrupts(_) | FaultKind::Thaw => None,
         };
         if !supervised && victim.is_none_or(|(_, name)| is_theirs(name)) {
-            self.then = Some((now, Step::Strike));
+            self.then = Some((now, Step::Inject));
             return false;
         }
         if let Some((pid, name)) = victim {
             self.hit = format!("process {pid} ({name})");
             self.hit_theirs = is_theirs(name);
         }
-        match (self.blow.deed, victim) {
+        match (self.fault.kind, victim) {
             (FaultKind::Signal(signal, _), Some(&(pid, _))) => send(pid, signal),
             (FaultKind::Pause(pause, _), Some(&(pid, _))) => {
                 self.then = Some((now + pause, Step::Continue(pid)));

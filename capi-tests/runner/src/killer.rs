@@ -74,7 +74,7 @@ struct Run {
     launcher: JobLauncher,
     nodes: u32,
     portals: bool,
-    blow: InjectedFault,
+    fault: InjectedFault,
 }
 
 /// One entry per number.
@@ -112,12 +112,12 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
         0 => String::new(),
         n => format!("; {n} times another launcher hung, with no process of ours left"),
     };
-    let struck = sums.values().sum::<u64>() - sum(Outcome::Missed);
+    let hit = sums.values().sum::<u64>() - sum(Outcome::Missed);
     let like = like.iter().map(|word| format!(" {word}")).collect::<String>();
     let again = crate::job_launcher::started_again();
     say(format!(
-        "random killer{like}, SEED={seed}: {count} runs, {struck} struck, {} hangs, {} orphans, {} leftovers, {} late, {} with a \
-         wrong code; the last process was gone at most {:.2} s after the blow{theirs}{again}",
+        "random killer{like}, SEED={seed}: {count} runs, {hit} hit, {} hangs, {} orphans, {} leftovers, {} late, {} with a \
+         wrong code; the last process was gone at most {:.2} s after the fault{theirs}{again}",
         sum(Outcome::Hang),
         sum(Outcome::Orphan),
         sum(Outcome::Leftover),
@@ -134,7 +134,7 @@ impl Run {
         let mut launchers = vec![JobLauncher::Gasnetrun, JobLauncher::PshmNodes];
         launchers.extend(JobLauncher::foreign());
         let launcher = *random.pick(&launchers);
-        let deed = match random.below(10) {
+        let kind = match random.below(10) {
             0 => FaultKind::HangUp,
             1 => FaultKind::Interrupts(Duration::from_millis(random.below(300))),
             2 => FaultKind::Pause(
@@ -144,13 +144,13 @@ impl Run {
             _ => FaultKind::Signal(*random.pick(&SIGNALS), random.below(1000) as usize),
         };
         // The result of Ctrl-C under srun depends on srun's own timing.
-        let deed = match (launcher, deed) {
+        let kind = match (launcher, kind) {
             (JobLauncher::SrunPmi2 | JobLauncher::SrunPmix, FaultKind::Interrupts(_)) => {
                 FaultKind::Signal(Signal::TERM, 0)
             }
-            _ => deed,
+            _ => kind,
         };
-        let victims = if matches!(deed, FaultKind::Pause(..)) { &VICTIMS[2..] } else { VICTIMS };
+        let victims = if matches!(kind, FaultKind::Pause(..)) { &VICTIMS[2..] } else { VICTIMS };
         let victim = *random.pick(victims);
         let mode =
             if victim.2 || random.below(2) == 1 { ClientMode::Par } else { ClientMode::Seq };
@@ -161,7 +161,7 @@ impl Run {
             launcher,
             nodes: *random.pick(&NODES),
             portals: random.below(3) == 0,
-            blow: InjectedFault { after, deed },
+            fault: InjectedFault { after, kind },
         }
     }
 
@@ -177,7 +177,7 @@ impl Run {
         let mut job =
             TestJob::new(&build_trees::build(), &compiled, &args, self.launcher, self.nodes)
                 .watchdog(Duration::from_secs(30))
-                .blow(self.blow);
+                .fault(self.fault);
         if self.portals {
             job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
         }
@@ -192,7 +192,7 @@ impl Run {
                     Outcome::Right | Outcome::Missed | Outcome::Theirs => Ok(()),
                     _ => Err(ended.trouble(format!(
                         "{outcome:?}: {why}; {:?} {}{}",
-                        self.blow, ended.hit, ended.outlived
+                        self.fault, ended.hit, ended.outlived
                     ))),
                 };
                 (outcome, result, ended.after_kill)
@@ -221,7 +221,7 @@ impl Run {
             return (outcome, none());
         };
         let passed = ended.output.contains(": PASS");
-        if matches!(self.blow.deed, FaultKind::Pause(..)) {
+        if matches!(self.fault.kind, FaultKind::Pause(..)) {
             return if ended.code == Some(0) {
                 (Outcome::Right, none())
             } else {
@@ -231,7 +231,7 @@ impl Run {
         // The exit code of another job system's launcher that is interrupted itself is not ours
         // to judge.
         let is_not_judged = self.launcher.is_foreign()
-            && match self.blow.deed {
+            && match self.fault.kind {
                 FaultKind::Signal(signal, _) => {
                     ended.hit_theirs && matches!(signal, Signal::INT | Signal::TERM)
                 }

@@ -59,7 +59,7 @@ pub struct TestJob {
     /// The victim dies without being killed.
     by_itself: bool,
     /// The fault to inject.
-    blow: Option<InjectedFault>,
+    fault: Option<InjectedFault>,
     /// The event from which the fault's time counts, if not from the start.
     ready: Option<Ready>,
     /// Whether the processes report their exit.
@@ -104,7 +104,7 @@ impl TestJob {
             victim,
             act: None,
             by_itself: false,
-            blow: None,
+            fault: None,
             ready: None,
             exit_times: false,
             dir,
@@ -160,8 +160,8 @@ impl TestJob {
     }
 
     /// Injects this fault.
-    pub fn blow(mut self, blow: InjectedFault) -> TestJob {
-        self.blow = Some(blow);
+    pub fn fault(mut self, fault: InjectedFault) -> TestJob {
+        self.fault = Some(fault);
         self
     }
 
@@ -262,23 +262,25 @@ impl TestJob {
             command.env("TESTEXIT_PIPE", path);
         }
 
-        let mut striker = match self.blow {
-            Some(blow) => Some(FaultInjector::new(blow, &mut command).map_err(io)?),
+        let mut injector = match self.fault {
+            Some(fault) => Some(FaultInjector::new(fault, &mut command).map_err(io)?),
             None => None,
         };
 
         let before = names_of_shared_memory();
         let start = Instant::now();
         let mut child = command.spawn().map_err(|e| format!("{shown}: {e}"))?;
-        let mut struck = None;
+        let mut injected = None;
         let mut gone = None;
         let mut only_theirs = None;
-        let watched = (&mut pipe, &mut gone, &mut striker, &mut only_theirs);
-        let code = self.wait(&mut child, start, &output, &mut struck, watched);
-        let launcher_hangs =
-            only_theirs.zip(struck).filter(|_| code.is_none()).map(|(at, blow)| at - blow);
+        let watched = (&mut pipe, &mut gone, &mut injector, &mut only_theirs);
+        let code = self.wait(&mut child, start, &output, &mut injected, watched);
+        let launcher_hangs = only_theirs
+            .zip(injected)
+            .filter(|_| code.is_none())
+            .map(|(at, injected)| at - injected);
         let time = start.elapsed();
-        let mut after_kill = struck.map(|at: Instant| at.elapsed());
+        let mut after_kill = injected.map(|at: Instant| at.elapsed());
 
         let mut left = Vec::new();
         let mut outlived = String::new();
@@ -288,7 +290,7 @@ impl TestJob {
             let there = described(&marked(&self.marker)).join(", ");
             while !marked(&self.marker).is_empty() && since.elapsed() < GRACE {
                 // A stopped process is continued when its time comes.
-                if let Some(s) = &mut striker {
+                if let Some(s) = &mut injector {
                     s.look(start.elapsed(), Vec::new);
                 }
                 if !self.only_theirs() {
@@ -296,8 +298,8 @@ impl TestJob {
                 }
                 sleep(Duration::from_millis(5));
             }
-            if striker.is_some() {
-                after_kill = struck.map(|at| at.elapsed());
+            if injector.is_some() {
+                after_kill = injected.map(|at| at.elapsed());
             }
             if !there.is_empty() {
                 outlived = format!(
@@ -326,7 +328,7 @@ impl TestJob {
                 file.file_name().to_string_lossy()
             ));
         }
-        let (hit, hit_theirs) = striker.map(|s| (s.hit, s.hit_theirs)).unwrap_or_default();
+        let (hit, hit_theirs) = injector.map(|s| (s.hit, s.hit_theirs)).unwrap_or_default();
         let text = String::from_utf8_lossy(&fs::read(&output).map_err(io)?).into_owned();
         let counters = counters(&self.dir.join("counters"));
         let mut files: Vec<(String, String)> = fs::read_dir(self.dir.join("work"))
@@ -360,8 +362,8 @@ impl TestJob {
         child: &mut Child,
         start: Instant,
         output: &Path,
-        struck: &mut Option<Instant>,
-        (pipe, gone, striker, only_theirs): Watched<'_>,
+        injected: &mut Option<Instant>,
+        (pipe, gone, injector, only_theirs): Watched<'_>,
     ) -> Option<i32> {
         let mut looked = start;
         let mut ready = self.ready.is_none().then_some(start);
@@ -374,11 +376,11 @@ impl TestJob {
             if let Ok(Some(status)) = child.try_wait() {
                 if self.by_itself {
                     // The victim was alive at the last look, or was not yet known.
-                    struck.get_or_insert(looked);
+                    injected.get_or_insert(looked);
                 }
                 return Some(code(status));
             }
-            if striker.is_some() && struck.is_some() && glanced.elapsed() > GLANCE {
+            if injector.is_some() && injected.is_some() && glanced.elapsed() > GLANCE {
                 glanced = Instant::now();
                 *only_theirs = only_theirs.or(Some(glanced)).filter(|_| self.only_theirs());
             }
@@ -400,12 +402,12 @@ impl TestJob {
             let due = |s: &mut FaultInjector, since: Instant| {
                 s.look(since.elapsed(), || marked(&self.marker))
             };
-            if ready.is_some_and(|since| striker.as_mut().is_some_and(|s| due(s, since))) {
-                *struck = Some(Instant::now());
+            if ready.is_some_and(|since| injector.as_mut().is_some_and(|s| due(s, since))) {
+                *injected = Some(Instant::now());
             }
-            if struck.is_none() {
+            if injected.is_none() {
                 looked = Instant::now();
-                *struck = self.strike(output);
+                *injected = self.act_if_due(output);
             }
             sleep(Duration::from_millis(2));
         }
@@ -413,7 +415,7 @@ impl TestJob {
 
     /// Acts on the job if it is time, kills the victim if it is known, or detects its death;
     /// returns when.
-    fn strike(&self, output: &Path) -> Option<Instant> {
+    fn act_if_due(&self, output: &Path) -> Option<Instant> {
         if let Some(act) = &self.act {
             return act(&fs::read_to_string(output).ok()?).then(Instant::now);
         }

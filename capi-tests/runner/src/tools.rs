@@ -193,12 +193,12 @@ pub fn cases() -> Vec<TestCase> {
             .into_iter()
             .chain(JobLauncher::foreign())
         {
-            for (what, deed) in DEEDS {
+            for (what, kind) in FAULTS {
                 let when = if on_error { "error" } else { "start" };
                 let name = format!("tools::freeze::{when}::{}::{what}", launcher.name());
-                let run = move || frozen(on_error, launcher, deed);
+                let run = move || frozen(on_error, launcher, kind);
                 let case = TestCase::new(name, !launcher.is_foreign(), run);
-                all.push(if deed == FaultKind::Thaw { case.needs("gdb") } else { case });
+                all.push(if kind == FaultKind::Thaw { case.needs("gdb") } else { case });
             }
         }
     }
@@ -207,14 +207,14 @@ pub fn cases() -> Vec<TestCase> {
 
 /// How a frozen job goes on: a debugger resumes it, its first process gets SIGTERM, or a user
 /// types Ctrl-C.
-const DEEDS: [(&str, FaultKind); 3] = [
+const FAULTS: [(&str, FaultKind); 3] = [
     ("debugger", FaultKind::Thaw),
     ("sigterm", FaultKind::Signal(Signal::TERM, 0)),
     ("ctrl_c", FaultKind::Interrupts(Duration::from_millis(100))),
 ];
 
 /// Two ranks freeze at their start, or one of them at its crash, until the fault is injected.
-fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), Failure> {
+fn frozen(on_error: bool, launcher: JobLauncher, kind: FaultKind) -> Result<(), Failure> {
     const AWHILE: Duration = Duration::from_millis(300);
     let program = compiled("frozen", FROZEN, false)?;
     let args: &[String] = if on_error { &["crash".to_string()] } else { &[] };
@@ -224,7 +224,7 @@ fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), 
         .watchdog(Duration::from_secs(120))
         .env(variable, "1")
         .once(move |output| output.matches(IS_FROZEN).count() == are_frozen)
-        .blow(InjectedFault { after: AWHILE, deed })
+        .fault(InjectedFault { after: AWHILE, kind })
         .run()?;
     ended.tidy()?;
     let Some(after) = ended.after_kill else { return Err(ended.trouble("it did not wait")) };
@@ -232,7 +232,7 @@ fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), 
         (ended.output.matches("came in").count(), ended.output.matches("went on").count());
     let code = ended.code.unwrap_or_default();
     let before = if on_error { 2 } else { 0 };
-    let (right, far) = match (deed, on_error) {
+    let (right, far) = match (kind, on_error) {
         (FaultKind::Thaw, false) => (0, (2, 2)),
         (FaultKind::Thaw, true) => (139, (2, 0)),
         // As for any signal that asks a process to end.

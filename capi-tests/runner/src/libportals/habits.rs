@@ -15,7 +15,10 @@ pub(super) fn cases() -> Vec<TestCase> {
         let library = with_habits("unthreaded");
         passes(&threads(&library, |job| job)?, "testthreads")?;
         let threadsafe = library.with_env("GASNET_PORTAL_THREADSAFE", "1");
-        fails(&threads(&threadsafe, |job| job)?, &["a second thread entered a library without threads"])
+        fails(
+            &threads(&threadsafe, |job| job)?,
+            &["a second thread entered a library without threads"],
+        )
     })];
     for habits in ["in_calls", "connects", "connects,in_calls"] {
         let name = format!("contrary::ranks_do_not_sleep::{habits}");
