@@ -341,7 +341,7 @@ int main(int argc, char **argv) {
     check_init("testtools", &argc, &argv);
     rounds = check_arg(argc, argv, 1, 10000);
     if (!getenv("GASNET_MAX_SEGSIZE"))
-        CHECK(gasnet_getMaxLocalSegmentSize() <= 1 << 20, "gasnet_max_segsize of the client is not heard");
+        CHECK(gasnet_getMaxLocalSegmentSize() <= 1 << 20, "gasnet_max_segsize of the client has no effect");
     check_attach(NULL, 0, 1 << 16);
     CHECK(hook_addr == check_seg[gasnet_mynode()].addr && hook_size == 1 << 16, "the attach hook was not called");
     timers();

@@ -184,7 +184,7 @@ fn a_rank_may_finish_its_own_stack() {
 }
 
 #[test]
-fn a_stopped_rank_is_told_of_and_killed() {
+fn a_stopped_rank_is_reported_and_killed() {
     for launcher in BOTH {
         let job = start(launcher, 3, &["2", "alarm:5", "stop"], &[]);
         job.finish().gives(5).says("is stopped and cannot exit; it is killed");

@@ -323,8 +323,7 @@ fn turned_away(name: &str, words: &[u8]) {
     let stranger = socket::connect(name).unwrap();
     socket::send(stranger.as_fd(), words, true).unwrap();
     let mut answer = [0; HEAD_BYTES];
-    let heard = socket::receive_fds(stranger.as_fd(), &mut answer);
-    match heard {
+    match socket::receive_fds(stranger.as_fd(), &mut answer) {
         Ok((n, files)) => assert!(n == 0 && files.is_empty(), "{answer:?}"),
         Err(e) => assert_eq!(e.kind(), std::io::ErrorKind::ConnectionReset),
     }

@@ -42,7 +42,7 @@ const MEMORY: [(usize, Option<u64>, Option<u64>, u64); 2] =
 const STATE_OF_10_000: u64 = 400_000;
 
 impl Run {
-    fn wish(&self) -> CreditDemand {
+    fn demand(&self) -> CreditDemand {
         CreditDemand {
             nodes: self.ranks.into(),
             chunk: self.chunk,
@@ -57,7 +57,7 @@ impl Run {
     }
 
     fn share(&self) -> CreditShare {
-        self.wish()
+        self.demand()
             .share()
             .unwrap_or_else(|e| fail(&format!("these figures do not go together: {e:?}")))
     }
@@ -80,8 +80,8 @@ impl Run {
     }
 
     fn simulate(&self, pattern: Pattern, watched: &[u32]) -> (SimulationResult, Vec<CreditStats>) {
-        let (wish, share) = (self.wish(), self.share());
-        let limits = CreditLimits::new(wish.least_each() as u16, wish.most_each as u16, 1024);
+        let (demand, share) = (self.demand(), self.share());
+        let limits = CreditLimits::new(demand.least_each() as u16, demand.most_each as u16, 1024);
         let world =
             SimulatedJob::new(self.ranks, share.each as u16, share.bank as u32, limits, watched);
         world.run(pattern, self.requests, self.seed)
@@ -182,9 +182,9 @@ fn main() {
     if run.chunk != 1024 && run.chunk != 2048 {
         fail("chunks have 1024 or 2048 bytes");
     }
-    let (wish, share) = (run.wish(), run.share());
+    let (demand, share) = (run.demand(), run.share());
     let total = share.total(run.ranks.into());
-    let buffers = share.buffers * wish.buffer_bytes();
+    let buffers = share.buffers * demand.buffer_bytes();
     if table {
         println!(
             "| ranks | pattern | requests | stalled | lent | returned | CREDIT_REVOKEs | without result | steady after | most turns of a pair |"

@@ -61,8 +61,8 @@ pub struct ExitAgreement {
     pub code: i32,
     /// A rank that did not take part within its time.
     pub missing: Option<JobRank>,
-    /// Whether that rank itself was not heard of. Otherwise another rank may be the reason, and
-    /// acts on it.
+    /// Whether that rank has sent nothing. Otherwise another rank may be the reason, and acts on
+    /// it.
     pub is_silent: bool,
 }
 
@@ -157,8 +157,8 @@ impl ExitNotice {
         now.saturating_sub(self.polls_since.load(Ordering::Relaxed)) > ONLY_POLLS
     }
 
-    /// Whether a process that must exit must do so now. Without a supervisor a rank that has heard
-    /// of an exit may go on for the time of grace. Async-signal-safe.
+    /// Whether a process that must exit must do so now. Without a supervisor a rank that has
+    /// learned of an exit may go on for the time of grace. Async-signal-safe.
     pub fn is_due(&self) -> bool {
         self.protocol.as_ref().is_none_or(ExitProtocol::is_due)
     }
@@ -183,7 +183,7 @@ impl ExitNotice {
         held
     }
 
-    /// Connects a rank without a supervisor with the others. From now on they hear of its exit.
+    /// Connects a rank without a supervisor with the others. From now on they learn of its exit.
     pub fn connect(&self, wire: &'static dyn ExitWire) {
         if let Some(protocol) = &self.protocol {
             protocol.connect(wire);
@@ -192,9 +192,9 @@ impl ExitNotice {
 
     /// A message of the protocol has arrived, outside of an exit.
     #[cold]
-    pub fn hear(&self, message: ExitMessage) {
+    pub fn receive(&self, message: ExitMessage) {
         let Some(protocol) = &self.protocol else { return };
-        let Some(decision) = protocol.hear(message) else { return };
+        let Some(decision) = protocol.receive(message) else { return };
         if self.decision().is_none() {
             protocol.set_due(sys::clock::now_ns() + decision.grace_ns());
             self.memory.decide(decision);

@@ -5,9 +5,9 @@
 //! (`ExitDecision::prevails`). So all ranks that took part in all rounds hold the same one.
 //!
 //! ```text
-//! rank r exits, or hears of an exit for the first time:
+//! rank r exits, or learns of an exit for the first time:
 //!     NOTICE(decision) to r + 1, r + 2, r + 4, ...                 the news, log2 N steps
-//! rank r leaves (it exits; or it heard of the exit, and its grace is over):
+//! rank r leaves (it exits; or it learned of the exit, and its grace is over):
 //!     for k in 0, 1, ...: ROUND(k, decision) to r + 2^k, wait for ROUND(k) of r - 2^k
 //! ```
 //!
@@ -59,13 +59,13 @@ pub struct ExitProtocol {
     /// The rounds that were sent: those below this number.
     sent: AtomicU32,
     /// The system queue was open to this rank, so a message that is not there was not sent.
-    could_hear: AtomicBool,
-    /// When a rank that heard of the exit must leave; 0 for at once.
+    could_receive: AtomicBool,
+    /// When a rank that learned of the exit must leave; 0 for at once.
     due: AtomicU64,
 }
 
 /// A rank whose queue was locked at this many looks has interrupted the code that locked it.
-const DEAF_LOOKS: u32 = 200;
+const LOCKED_LOOKS: u32 = 200;
 
 impl ExitProtocol {
     /// The part of a rank in a job of `size`; `timeout` is in nanoseconds.
@@ -79,7 +79,7 @@ impl ExitProtocol {
             notified: AtomicBool::new(false),
             arrived: AtomicU32::new(0),
             sent: AtomicU32::new(0),
-            could_hear: AtomicBool::new(false),
+            could_receive: AtomicBool::new(false),
             due: AtomicU64::new(0),
         }
     }
@@ -125,11 +125,11 @@ impl ExitProtocol {
 
     /// Takes a message; the decision in it. A word that is no decision counts as a failure of the
     /// job.
-    pub(super) fn hear(&self, message: ExitMessage) -> Option<ExitDecision> {
+    pub(super) fn receive(&self, message: ExitMessage) -> Option<ExitDecision> {
         let decision =
             ExitDecision::unpack(message.word).unwrap_or(Some(ExitDecision::FAILURE))?;
         self.add(decision);
-        self.could_hear.store(true, Ordering::Release);
+        self.could_receive.store(true, Ordering::Release);
         if let Some(round) = message.round
             && u32::from(round) < self.rounds()
         {
@@ -167,10 +167,10 @@ impl ExitProtocol {
     /// Sends and receives as far as possible without waiting; whether all rounds are over. A rank
     /// that is `deaf` sends the messages of all rounds, so that the others can leave.
     fn advance(&self, wire: &dyn ExitWire, deaf: bool) -> bool {
-        let heard = wire.take(&mut |message| {
-            self.hear(message);
+        let readable = wire.take(&mut |message| {
+            self.receive(message);
         });
-        self.could_hear.fetch_or(heard, Ordering::AcqRel);
+        self.could_receive.fetch_or(readable, Ordering::AcqRel);
         loop {
             let sent = self.sent.load(Ordering::Acquire);
             let is_open = sent > 0 && self.arrived.load(Ordering::Acquire) & 1 << (sent - 1) == 0;
@@ -190,7 +190,7 @@ impl ExitProtocol {
         let grace = self.decision().map_or(GRACE_AFTER_SUCCESS, ExitDecision::grace_ns);
         let end = sys::clock::now_ns() + grace + self.timeout;
         let mut looks = 0u32;
-        while !self.advance(wire, looks >= DEAF_LOOKS && !self.could_hear()) {
+        while !self.advance(wire, looks >= LOCKED_LOOKS && !self.could_receive()) {
             if sys::clock::now_ns() >= end {
                 return Some(self.behind(self.sent.load(Ordering::Acquire) - 1));
             }
@@ -200,14 +200,14 @@ impl ExitProtocol {
         None
     }
 
-    fn could_hear(&self) -> bool {
-        self.could_hear.load(Ordering::Acquire)
+    fn could_receive(&self) -> bool {
+        self.could_receive.load(Ordering::Acquire)
     }
 
     /// Whether not even the first message of the rank behind was sent: no rank but that one can be
     /// the reason.
     pub(super) fn is_silent_behind(&self) -> bool {
-        self.could_hear() && self.arrived.load(Ordering::Acquire) & 1 == 0
+        self.could_receive() && self.arrived.load(Ordering::Acquire) & 1 == 0
     }
 
     /// The longest time that [`ExitProtocol::await_others`] may take, in microseconds.
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use std::sync::Mutex;
 
-    /// Ranks from this one on hear nothing.
+    /// Ranks from this one on receive nothing.
     const DEAF: usize = 1000;
 
     /// A network of ranks of one process; messages to ranks that are dead are lost.
@@ -301,9 +301,9 @@ mod tests {
             ranks[size as usize / 2].notify();
             for _ in 0..ranks[0].rounds() {
                 for p in &ranks {
-                    let mut heard = false;
-                    p.wire().unwrap().take(&mut |m| heard |= p.hear(m).is_some());
-                    if heard {
+                    let mut received = false;
+                    p.wire().unwrap().take(&mut |m| received |= p.receive(m).is_some());
+                    if received {
                         p.notify();
                     }
                 }
@@ -368,8 +368,8 @@ mod tests {
     #[test]
     fn a_word_that_is_no_decision_is_a_failure() {
         let ranks = job(3, 0);
-        assert_eq!(ranks[0].hear(ExitMessage { round: None, word: 0 }), None);
-        ranks[0].hear(ExitMessage { round: Some(40), word: 77 });
+        assert_eq!(ranks[0].receive(ExitMessage { round: None, word: 0 }), None);
+        ranks[0].receive(ExitMessage { round: Some(40), word: 77 });
         assert_eq!(ranks[0].decision(), Some(ExitDecision::FAILURE));
         assert!(ranks[0].is_silent_behind());
     }

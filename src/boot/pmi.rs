@@ -206,16 +206,16 @@ mod tests {
             ours: true,
             siblings: Siblings::find(None),
         };
-        let mut heard = [0; 256];
+        let mut received = [0; 256];
         for answer in [&b"cmd=put_result rc=0 msg=success\n"[..], b"cmd=barrier", b"_out\n"] {
             socket::send(theirs.as_fd(), answer, true).unwrap();
         }
         p.put("k", "v").unwrap();
-        let n = socket::receive(theirs.as_fd(), &mut heard, true).unwrap();
-        assert_eq!(&heard[..n], b"cmd=put kvsname=kvs key=k-1 value=v\n");
+        let n = socket::receive(theirs.as_fd(), &mut received, true).unwrap();
+        assert_eq!(&received[..n], b"cmd=put kvsname=kvs key=k-1 value=v\n");
         p.fence().unwrap();
-        let n = socket::receive(theirs.as_fd(), &mut heard, true).unwrap();
-        assert_eq!(&heard[..n], b"cmd=barrier_in\n");
+        let n = socket::receive(theirs.as_fd(), &mut received, true).unwrap();
+        assert_eq!(&received[..n], b"cmd=barrier_in\n");
         socket::send(theirs.as_fd(), b"cmd=get_result rc=-1 msg=unknown\n", true).unwrap();
         assert!(p.get(0, "k").unwrap_err().cause.contains("rc=-1"));
         drop(theirs);

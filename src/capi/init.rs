@@ -35,8 +35,8 @@ pub unsafe extern "C" fn gasneti_init(
     _argv: *mut *mut *mut c_char,
     client: *const Client,
 ) -> c_int {
-    // Objects that include gasnet.h were checked when they were loaded, but not other callers, and
-    // not one that calls earlier, in a constructor of its own.
+    // Objects that include gasnet.h were checked when they were loaded. Other callers were not,
+    // nor was one that calls earlier, in a constructor of its own.
     // SAFETY: as this function requires.
     let client = unsafe { client::read(client) };
     let known = SegmentMode::ALL.into_iter().find(|&mode| mode as u32 == client.segment_mode);

@@ -158,15 +158,15 @@ impl Config {
                 ),
             );
         }
-        let wish = sizing::CreditDemand {
+        let demand = sizing::CreditDemand {
             each: each.map(u64::from),
             bank: bank.map(u64::from),
             space,
             most_each: if dynamic { most } else { u16::MAX.into() },
             dynamic,
-            ..self.wish()
+            ..self.demand()
         };
-        let share = wish.share().unwrap_or_else(|e| {
+        let share = demand.share().unwrap_or_else(|e| {
             report::fatal(
                 format_args!(
                     "request receive buffers for {} credits are too small for {} processes with {} credits each",
@@ -186,7 +186,7 @@ impl Config {
     }
 
     /// What the sizing of receive buffers starts from.
-    fn wish(&self) -> sizing::CreditDemand {
+    fn demand(&self) -> sizing::CreditDemand {
         sizing::CreditDemand {
             nodes: self.nodes.into(),
             chunk: CHUNK,
@@ -251,7 +251,7 @@ impl Config {
         let buffers = u64::from(self.reqrb_buffers);
         let am = match self.flow_control {
             true => self.total_credits() + buffers,
-            false => 500 + buffers * (self.wish().credits_per_buffer() + 1),
+            false => 500 + buffers * (self.demand().credits_per_buffer() + 1),
         };
         // Of each process: a CREDIT_REVOKE, a CREDIT_RETURN, a HANDLED_QUERY, a HANDLED_ANSWER,
         // two messages of its upper layer.

@@ -59,7 +59,7 @@ impl Ctx {
     #[cold]
     pub(super) fn system_message(self, message: SystemMessage) {
         if let Some(message) = unpacked(message) {
-            self.job.boot.exit.hear(message);
+            self.job.boot.exit.receive(message);
         }
     }
 }

@@ -65,8 +65,8 @@ impl HeapBlock {
 
     /// The bytes. C code that was given their address may write them between two uses here.
     pub fn bytes(&self) -> &[Cell<MaybeUninit<u8>>] {
-        // SAFETY: this many bytes were allocated and live as long as the value. As cells that may be
-        // uninitialised they have no invalid contents and may change.
+        // SAFETY: this many bytes were allocated and live as long as the value. As cells that may
+        // be uninitialised they have no invalid contents and may change.
         unsafe { core::slice::from_raw_parts(self.base.as_ptr().cast(), self.len) }
     }
 }

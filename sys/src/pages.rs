@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Why a mapping of this many bytes was refused just now. Names `ulimit -v` where that is the cause.
+/// Why a mapping of this many bytes was refused just now. Names `ulimit -v` if that is the cause.
 #[cold]
 fn not_mapped(bytes: usize) -> io::Error {
     let e = io::Error::last_os_error();

@@ -120,7 +120,7 @@ fn killed(
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }
     // The traffic runs once the victim has printed its line; shortly after, it is at full rate.
-    let ended = job.kill(told_pid(victim)).watchdog(Duration::from_secs(30)).run()?;
+    let ended = job.kill(printed_pid(victim)).watchdog(Duration::from_secs(30)).run()?;
     soon_over(&ended, launcher, victim, children)
 }
 
@@ -136,7 +136,7 @@ fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Failure> {
         // Waiting ranks sleep, so that doorbells ring.
         .env("GASNET_WAITMODE", "BLOCK")
         .env("GASNET_TEST_PAUSE", format!("{point}:kill:{passage}"));
-    let ended = job.death(told_pid(VICTIM)).watchdog(Duration::from_secs(60)).run()?;
+    let ended = job.death(printed_pid(VICTIM)).watchdog(Duration::from_secs(60)).run()?;
     soon_over(&ended, JobLauncher::Gasnetrun, VICTIM, true)
 }
 
@@ -158,7 +158,7 @@ pub(crate) fn traffic_source() -> Result<PathBuf, Failure> {
 }
 
 /// The process id of a rank, from its line.
-fn told_pid(rank: u32) -> impl Fn(&str) -> Option<i32> {
+fn printed_pid(rank: u32) -> impl Fn(&str) -> Option<i32> {
     move |output| {
         let line = format!("rank {rank} is process ");
         let at = output.find(&line)? + line.len();

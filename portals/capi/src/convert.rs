@@ -234,7 +234,7 @@ pub(crate) fn event_out(fetched: &FetchedEvent) -> abi::CEvent {
 
 /// Negative limits count as 0. At most [`MOST`] objects can have handles.
 pub(crate) fn limits_in(limits: &CNiLimits) -> NiLimits {
-    let number = |wish: c_int| wish.max(0) as u32;
+    let number = |wanted: c_int| wanted.max(0) as u32;
     NiLimits {
         max_mes: number(limits.max_mes).min(MOST),
         max_mds: number(limits.max_mds).min(MOST),

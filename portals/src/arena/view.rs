@@ -38,7 +38,7 @@ impl ArenaLayout {
     }
 }
 
-/// The limits that are granted for these wishes: indices in shared words are 16 bits wide.
+/// The limits that are granted for the wanted ones: indices in shared words are 16 bits wide.
 pub(crate) fn granted(wished: &NiLimits) -> NiLimits {
     NiLimits {
         max_mes: wished.max_mes.clamp(1, 0xfffe),

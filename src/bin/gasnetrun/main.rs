@@ -14,7 +14,7 @@ use gasnet::boot::launch::{LaunchPlan, run};
 use gasnet::boot::options::BootOptions;
 use gasnet::env;
 use lexopt::Parser;
-use options::{Refusal, StartMethod, Wish};
+use options::{GasnetrunRequest, Refusal, StartMethod};
 use std::ffi::{CString, OsString};
 use std::path::Path;
 use std::process::exit;
@@ -96,9 +96,9 @@ fn main() {
 /// The exit code of the job.
 fn run_command() -> Result<i32, Refusal> {
     let o = match options::parse(Parser::from_env())? {
-        Wish::Run(options) => options,
-        Wish::Usage => print_and_exit(&GASNETRUN.usage()),
-        Wish::Version => print_and_exit(&GASNETRUN.version()),
+        GasnetrunRequest::Run(options) => options,
+        GasnetrunRequest::Usage => print_and_exit(&GASNETRUN.usage()),
+        GasnetrunRequest::Version => print_and_exit(&GASNETRUN.version()),
     };
     for (name, value) in &o.set {
         // SAFETY: this process has one thread.

@@ -69,7 +69,7 @@ impl Options {
 
 /// What the user wants.
 #[derive(Debug)]
-pub(crate) enum Wish {
+pub(crate) enum GasnetrunRequest {
     Run(Box<Options>),
     Usage,
     Version,
@@ -202,7 +202,7 @@ fn single_dash(parser: &mut Parser, name: &str) -> Result<Option<OsString>, lexo
 }
 
 /// Reads a command line.
-pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
+pub(crate) fn parse(mut parser: Parser) -> Result<GasnetrunRequest, Refusal> {
     let mut o = Options {
         ranks: None,
         hosts: None,
@@ -264,8 +264,8 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             Arg::Long("wdir") => o.folder = Some(parser.value()?.into()),
             Arg::Long("gdb") => o.gdb = Some(ranks(&parser.value()?)?),
             Arg::Short('h') if argument != "-h" => return Err(unknown(&argument)),
-            Arg::Short('h') | Arg::Long("help") => return Ok(Wish::Usage),
-            Arg::Long("version") => return Ok(Wish::Version),
+            Arg::Short('h') | Arg::Long("help") => return Ok(GasnetrunRequest::Usage),
+            Arg::Long("version") => return Ok(GasnetrunRequest::Version),
             Arg::Value(program) => {
                 o.program = Some(program);
                 o.args = parser.raw_args()?.collect();
@@ -273,7 +273,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<Wish, Refusal> {
             Arg::Short(_) | Arg::Long(_) => return Err(unknown(&argument)),
         }
     }
-    Ok(Wish::Run(Box::new(o)))
+    Ok(GasnetrunRequest::Run(Box::new(o)))
 }
 
 /// Rejects an option.
@@ -344,14 +344,14 @@ mod tests {
     fn any_words(input: &[u8]) {
         let mut arguments = input.split(|&c| c == 0).map(|w| OsString::from_vec(w.to_vec()));
         let template = arguments.next().unwrap_or_default();
-        let wish = match parse(Parser::from_args(arguments)) {
-            Ok(wish) => wish,
+        let request = match parse(Parser::from_args(arguments)) {
+            Ok(request) => request,
             Err(Refusal { cause, remedy }) => {
                 assert!(!cause.is_empty() && !remedy.is_empty());
                 return;
             }
         };
-        let Wish::Run(o) = wish else { return };
+        let GasnetrunRequest::Run(o) = request else { return };
         assert!(o.ranks.is_none_or(|n| (1..=MAX_RANKS).contains(&n)));
         assert!(o.hosts.is_none_or(|n| (1..=MAX_RANKS).contains(&n)));
         assert!(o.cores >= 1 && (o.program.is_some() || o.args.is_empty()));
@@ -379,7 +379,7 @@ mod tests {
                     (_, false) => vec![name.to_string(), value.to_string()],
                 };
                 let read = parse(Parser::from_args(words.into_iter().chain(["prog".into()])));
-                let Ok(Wish::Run(o)) = read else { panic!("{name}: {read:?}") };
+                let Ok(GasnetrunRequest::Run(o)) = read else { panic!("{name}: {read:?}") };
                 assert_eq!(o.program, Some("prog".into()), "{name}");
             }
         }

@@ -133,7 +133,7 @@ impl ExitProgress {
 
     /// Kills all ranks that are left.
     pub(super) fn kill_now(&mut self, now: u64, ranks: &mut [RankProcess]) {
-        for r in ranks.iter_mut().filter(|r| !r.is_gone() && !r.is_killed_late) {
+        for r in ranks.iter_mut().filter(|r| !r.has_exited() && !r.is_killed_late) {
             kill(r);
         }
         self.stage = ExitStage::Killed(now + KILLED);
@@ -189,7 +189,7 @@ impl ExitProgress {
     fn kill_rest(&self, ranks: &mut [RankProcess], spare: bool) -> bool {
         let ms = self.timeout / MS;
         let mut spared = false;
-        for r in ranks.iter_mut().filter(|r| !r.is_gone() && !r.is_killed_late) {
+        for r in ranks.iter_mut().filter(|r| !r.has_exited() && !r.is_killed_late) {
             if spare && r.is_stopped_by_itself() {
                 spared = true;
                 continue;
@@ -221,7 +221,7 @@ fn kill(r: &mut RankProcess) {
 /// Sends all ranks the order to exit.
 fn order_exit(ranks: &mut [RankProcess]) {
     let order = Rc::new(ControlHead::new(ControlKind::ExitNow).bytes().to_vec());
-    for r in ranks.iter_mut().filter(|r| !r.is_gone()) {
+    for r in ranks.iter_mut().filter(|r| !r.has_exited()) {
         // No other message matters any more.
         r.outgoing.clear();
         r.send(order.clone());
@@ -237,12 +237,12 @@ fn order_exit(ranks: &mut [RankProcess]) {
 /// Whether a rank that still runs gets too little CPU time to exit. Looks at all, so that the next
 /// look compares.
 fn is_any_starved(ranks: &mut [RankProcess]) -> bool {
-    ranks.iter_mut().filter(|r| !r.is_gone()).fold(false, |any, r| r.is_starved() | any)
+    ranks.iter_mut().filter(|r| !r.has_exited()).fold(false, |any, r| r.is_starved() | any)
 }
 
 /// Reports ranks that were killed but do not disappear.
 pub(super) fn report_unkillable(ranks: &[RankProcess]) {
-    for r in ranks.iter().filter(|r| !r.is_gone()) {
+    for r in ranks.iter().filter(|r| !r.has_exited()) {
         report::line(format_args!(
             "rank {} (pid {}) was killed but does not disappear; it is left behind",
             r.rank,

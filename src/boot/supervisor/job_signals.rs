@@ -31,7 +31,7 @@ pub enum SignalSource {
     Own,
     /// They are sent to the process in front of this one.
     Front(FrontLink),
-    /// None come: a launcher sends them to the ranks.
+    /// None arrive: a launcher sends them to the ranks.
     Launcher,
 }
 

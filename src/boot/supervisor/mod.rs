@@ -292,7 +292,7 @@ impl Supervisor {
             self.reap();
             let now = clock::now_ns();
             self.advance(now);
-            if self.ranks.iter().all(RankProcess::is_gone)
+            if self.ranks.iter().all(RankProcess::has_exited)
                 && (!self.connections.is_open() || !self.exit.is_running())
             {
                 break;
@@ -484,7 +484,7 @@ impl Supervisor {
         }
         // A terminal raises signals for the ranks as well, except its hang-up.
         if sent || signal == Signal::HUP {
-            for r in self.ranks.iter().filter(|r| !r.is_gone()) {
+            for r in self.ranks.iter().filter(|r| !r.has_exited()) {
                 process::kill(r.pid(), signal);
             }
         }

@@ -38,6 +38,6 @@ impl RankParents {
         let pid = exited?;
         // A rank that exited before it is detected here.
         ranks.iter_mut().for_each(RankProcess::check_watch);
-        ranks.iter().any(|r| r.parent == Some(pid) && !r.is_gone()).then_some(pid)
+        ranks.iter().any(|r| r.parent == Some(pid) && !r.has_exited()).then_some(pid)
     }
 }

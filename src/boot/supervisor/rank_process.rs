@@ -107,7 +107,7 @@ impl RankProcess {
     }
 
     /// Whether every process of it has exited, or none has connected.
-    pub(super) fn is_gone(&self) -> bool {
+    pub(super) fn has_exited(&self) -> bool {
         match self.is_child {
             true => self.ended.is_some() && (self.watch.is_none() || self.exited_at.is_some()),
             false => self.process == 0 || self.exited_at.is_some(),
@@ -175,7 +175,7 @@ impl RankProcess {
 
     /// Whether it works on, though the job ends.
     pub(super) fn is_working(&self) -> bool {
-        !self.is_gone() && self.own_end.is_none()
+        !self.has_exited() && self.own_end.is_none()
     }
 
     fn watched(&self) -> Option<&ProcessWatch> {

@@ -73,7 +73,7 @@ impl StatusRequest {
         }
         let deadline = clock::now_ns() + answer;
         self.open = Some(OpenRequest { number: control.open_status_request(), deadline, reason });
-        for r in ranks.iter().filter(|r| !r.is_gone() && control.is_armed(r.local_rank)) {
+        for r in ranks.iter().filter(|r| !r.has_exited() && control.is_armed(r.local_rank)) {
             process::kill(r.pid(), signal::notice());
         }
     }
@@ -116,7 +116,7 @@ impl StatusRequest {
     pub(super) fn check(&mut self, control: ControlMemory, ranks: &[RankProcess]) {
         let Some(open) = self.open else { return };
         let is_silent = |r: &RankProcess| {
-            !r.is_gone()
+            !r.has_exited()
                 && control.is_armed(r.local_rank)
                 && process::liveness(r.pid()) == Liveness::Alive
                 && control.answer_of(r.local_rank, open.number).is_none()
@@ -159,7 +159,7 @@ fn report_all(control: ControlMemory, ranks: &[RankProcess], request: u64) {
 /// What a rank does, as it or the system says.
 fn activity(control: ControlMemory, r: &RankProcess, request: u64) -> String {
     let pid = r.pid();
-    match (r.is_gone(), process::liveness(pid), control.answer_of(r.local_rank, request)) {
+    match (r.has_exited(), process::liveness(pid), control.answer_of(r.local_rank, request)) {
         (true, ..) => "has ended".to_string(),
         (_, Liveness::Stopped, _) => match process::tracer_of(pid) {
             Some(tracer) => format!("is stopped by process {tracer}, which traces it"),

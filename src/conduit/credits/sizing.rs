@@ -195,7 +195,7 @@ pub fn credit_space(credits: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const WISH: CreditDemand = CreditDemand {
+    const DEMAND: CreditDemand = CreditDemand {
         nodes: 2,
         chunk: 2048,
         buffer_chunks: 1024,
@@ -220,8 +220,12 @@ mod tests {
     #[test]
     fn the_worked_figures() {
         // One buffer of 8184 credits, and a spare.
-        assert_eq!(WISH.share(), Ok(CreditShare { each: 200, extra: 0, bank: 7784, buffers: 2 }));
-        let fixed = CreditDemand { dynamic: false, most_each: 65535, nodes: 5, spares: 2, ..WISH };
+        assert_eq!(
+            DEMAND.share(),
+            Ok(CreditShare { each: 200, extra: 0, bank: 7784, buffers: 2 })
+        );
+        let fixed =
+            CreditDemand { dynamic: false, most_each: 65535, nodes: 5, spares: 2, ..DEMAND };
         assert_eq!(fixed.share(), Ok(CreditShare { each: 1636, extra: 4, bank: 0, buffers: 3 }));
         let said = CreditDemand { each: Some(8), ..fixed };
         assert_eq!(said.share(), Ok(CreditShare { each: 8, extra: 0, bank: 0, buffers: 3 }));
@@ -232,14 +236,14 @@ mod tests {
         let least = CreditDemand { space: Some(4 << 20), ..fixed };
         assert_eq!(least.share().map(|s| (s.buffers, s.total(5))), Ok((2, 8184)));
         // Both numbers of credits take precedence over the space.
-        let both = CreditDemand { each: Some(10), bank: Some(10), space: Some(8 << 20), ..WISH };
+        let both = CreditDemand { each: Some(10), bank: Some(10), space: Some(8 << 20), ..DEMAND };
         assert_eq!(both.share(), Ok(CreditShare { each: 10, extra: 0, bank: 10, buffers: 2 }));
     }
 
     #[test]
     fn extremes() {
         // The least space: all credits that one buffer is good for.
-        let least = CreditDemand { nodes: 1000, space: Some(4 << 20), ..WISH };
+        let least = CreditDemand { nodes: 1000, space: Some(4 << 20), ..DEMAND };
         assert_eq!(least.share(), Ok(CreditShare { each: 8, extra: 0, bank: 184, buffers: 2 }));
         let small = CreditDemand { nodes: 2000, ..least };
         assert_eq!(
@@ -254,12 +258,12 @@ mod tests {
             Err(TooFewBuffers { each: 10, total: 8184, bytes: 3 * (2 << 20) })
         );
         // No bank; a large one.
-        let none = CreditDemand { bank: Some(0), ..WISH };
+        let none = CreditDemand { bank: Some(0), ..DEMAND };
         assert_eq!(none.share().map(|s| s.bank), Ok(0));
-        let large = CreditDemand { bank: Some(65535), ..WISH };
+        let large = CreditDemand { bank: Some(65535), ..DEMAND };
         assert_eq!(large.share().map(|s| (s.bank, s.buffers)), Ok((65535, 10)));
         // No process gets more than the most.
-        let most = CreditDemand { most_each: 8, ..WISH };
+        let most = CreditDemand { most_each: 8, ..DEMAND };
         assert_eq!(most.share().map(|s| s.each), Ok(8));
     }
 
@@ -267,12 +271,12 @@ mod tests {
     #[test]
     fn memory_of_10_000_processes() {
         let readme =
-            CreditDemand { nodes: 10_000, chunk: 1024, each: Some(6), bank: Some(0), ..WISH };
+            CreditDemand { nodes: 10_000, chunk: 1024, each: Some(6), bank: Some(0), ..DEMAND };
         let share = readme.share().expect("it fits");
         let total = share.total(10_000);
         assert_eq!(total, 60_000);
         assert!(total * 384 <= 22 << 20 && credit_space(total) <= 22 << 20);
-        let table = CreditDemand { nodes: 10_000, ..WISH };
+        let table = CreditDemand { nodes: 10_000, ..DEMAND };
         let share = table.share().expect("it fits");
         let total = share.total(10_000);
         assert!(total * 384 <= 44 << 20, "{total}");

@@ -113,7 +113,7 @@ fn lending_keeps_its_pace() {
     assert_eq!(lent, 32);
     (0..4).for_each(|_| y.request_arrived(JobRank(1), ask));
     assert_eq!(y.store.epoch(), 1);
-    // What was lent counts a quarter now; the borrower hears of the new epoch once.
+    // What was lent counts a quarter now; the borrower learns of the new epoch once.
     let (first, second) = (y.reply_field(JobRank(0), ask).0, y.reply_field(JobRank(0), ask).0);
     assert_eq!((first.epoch(), second.epoch()), (true, false));
     let rest: u16 = (0..20).map(|_| y.reply_field(JobRank(0), ask).0.extra()).sum();
@@ -147,7 +147,7 @@ fn who_is_asked_to_give_back() {
     assert_eq!(asked(), [(4, false)]);
     y.return_arrived(JobRank(4), CreditReturn { credits: 7, epoch: false });
     assert_eq!(asked(), []);
-    // In the next epoch they are asked again, from where the search ended; 3's wish has decayed.
+    // In the next epoch they are asked again, from where the search ended; 3's demand has decayed.
     (0..2).for_each(|_| y.request_arrived(JobRank(1), CreditField(1)));
     assert_eq!(asked(), [(1, true), (3, true)]);
     assert_eq!(y.store.bank(|b| b.credits), 12);

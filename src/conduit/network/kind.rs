@@ -57,8 +57,8 @@ pub fn chosen() -> NetworkKind {
 /// All networks of this library, the preferred one first. `may_attach`: whether processes of one
 /// user may copy from and to each other's memory (`process_vm_readv`).
 pub fn networks(may_attach: bool) -> Vec<NetworkInfo> {
-    let wish = env::NETWORK.read().map(|kind| kind.unwrap_or(NetworkKind::DEFAULT));
-    let chosen = |kind: NetworkKind| wish.as_ref() == Ok(&kind);
+    let choice = env::NETWORK.read().map(|kind| kind.unwrap_or(NetworkKind::DEFAULT));
+    let chosen = |kind: NetworkKind| choice.as_ref() == Ok(&kind);
     #[cfg(not(feature = "emulation"))]
     let _ = may_attach;
     Vec::from([

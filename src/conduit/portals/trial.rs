@@ -262,7 +262,7 @@ impl<'a, P: Portals> Trial<'a, P> {
             self.put(ONE_WAY, 1, true, [SendEnd, PutEnd, Ack]).map_err(puts)?;
         self.arrived(&arrived, User::Puts, ONE_WAY, TARGET_WORD).map_err(puts)?;
         for e in [sent, ack] {
-            self.came_of(&e, User::Source, ONE_WAY).map_err(puts)?;
+            self.belongs_to(&e, User::Source, ONE_WAY).map_err(puts)?;
         }
         wants(&ack, "mlength", ack.mlength.data() as u64, WORD as u64).map_err(puts)?;
 
@@ -284,7 +284,7 @@ impl<'a, P: Portals> Trial<'a, P> {
             User::Bare => self.events([PutEnd], None).map_err(with(user))?[0],
             _ => self.events([SendEnd, PutEnd], None).map_err(empty)?[1],
         };
-        self.came_of(&arrived, User::Empty, EMPTY).map_err(empty)?;
+        self.belongs_to(&arrived, User::Empty, EMPTY).map_err(empty)?;
         wants(&arrived, "hdr_data", arrived.hdr_data, HDR_DATA).map_err(empty)?;
         wants(&arrived, "mlength", arrived.mlength.data() as u64, 0).map_err(empty)?;
 
@@ -297,7 +297,7 @@ impl<'a, P: Portals> Trial<'a, P> {
             .get(self.source(1), &self.to(ONE_WAY, TARGET_WORD))
             .map_err(|e| User::Gets.wrong(e))?;
         let [read, reply] = self.events([GetEnd, ReplyEnd], Some(SendEnd)).map_err(gets)?;
-        self.came_of(&read, User::Gets, ONE_WAY).map_err(gets)?;
+        self.belongs_to(&read, User::Gets, ONE_WAY).map_err(gets)?;
         wants(&reply, "md.user_ptr", reply.user as u64, User::Source as u64).map_err(gets)?;
         wants(&reply, "mlength", reply.mlength.data() as u64, WORD as u64).map_err(gets)?;
         self.same(&self.source, SOURCE_WORD, "get").map_err(gets)?;
@@ -368,7 +368,7 @@ impl<'a, P: Portals> Trial<'a, P> {
     /// Whether it is the event of a word that was put to this descriptor.
     fn arrived(&self, e: &MdEvent, user: User, low_bits: u64, at: usize) -> Result<(), String> {
         let to = self.target(user).unwrap_or(&self.source);
-        self.came_of(e, user, low_bits)?;
+        self.belongs_to(e, user, low_bits)?;
         wants(e, "hdr_data", e.hdr_data, HDR_DATA)?;
         wants(e, "mlength", e.mlength.data() as u64, WORD as u64)?;
         wants(e, "offset", e.offset.data() as u64, (at * WORD) as u64)?;
@@ -376,7 +376,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         self.same(to, at, "put")
     }
 
-    fn came_of(&self, e: &MdEvent, user: User, low_bits: u64) -> Result<(), String> {
+    fn belongs_to(&self, e: &MdEvent, user: User, low_bits: u64) -> Result<(), String> {
         wants(e, "md.user_ptr", e.user as u64, user as u64)?;
         wants(e, "match_bits", e.match_bits, BITS | low_bits)
     }

@@ -19,7 +19,7 @@ fn up<P: Portals>(world: &World<P>, rank: u32) -> Up<'_, P> {
     Up { world, rank, thread: 0, handler: traffic::nothing }
 }
 
-/// Sends a Medium of this many bytes to rank 0, which uses a credit for each 256 with the argument.
+/// Sends a Medium of this many bytes to rank 0. It uses a credit for each 256, argument included.
 fn send(world: &World<Emulation>, from: u32, bytes: usize) {
     traffic::send_medium(up(world, from), 0, &vec![1; bytes]);
 }

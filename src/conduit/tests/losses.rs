@@ -77,7 +77,7 @@ fn up(
     Up { world, rank, thread: 0, handler }
 }
 
-/// What rank 1 finds in this many looks, while it waits in this stage and serves its queues. Rank 0
+/// What rank 1 finds in eight looks, while it waits in this stage and serves its queues. Rank 0
 /// serves its own if `served`.
 fn looks(world: &World<Emulation>, stage: WaitStage, served: bool) -> Option<LostMessage> {
     let up = |rank| up(world, rank, traffic::nothing);
@@ -126,8 +126,8 @@ fn a_request_that_its_target_has_not() {
     assert_eq!(proved(&world, LostMessage::Request(JobRank(0), 2)), [false, true, true]);
 }
 
-/// A request is not lost while it is in the queue of its target, in a batch of implicit replies,
-/// or due at the target's next poll. Nothing is lost once it is answered.
+/// A request is not lost while it is in the queue of its target, or in a batch of implicit
+/// replies. It may be due at the target's next poll. Nothing is lost once it is answered.
 #[test]
 fn a_request_under_way() {
     let world = world(1);

@@ -107,7 +107,7 @@ fn small(name: &str, body: &str) -> Result<PathBuf, Failure> {
     library().compiled(&source, ClientMode::Seq)
 }
 
-/// Ranks that exit at the same time without having heard of each other: a failure prevails over 0,
+/// Ranks that exit at once and have not learned of each other: a failure prevails over 0,
 /// the lowest rank over others. What each has printed is there.
 fn failures_at_once_agree_on_one_code() -> Result<(), Failure> {
     const AT_ONCE: &str = "\

@@ -20,13 +20,13 @@ use sys::signal::{self, Signal};
 use sys::{descriptor, process, socket};
 
 /// What the user wants.
-enum PtlrunWish {
+enum PtlrunRequest {
     Run { count: u32, program: Vec<OsString> },
     Print(String),
 }
 
 /// Reads the command line.
-fn wish() -> Result<PtlrunWish, String> {
+fn request() -> Result<PtlrunRequest, String> {
     let mut parser = Parser::from_env();
     let mut count = None;
     while let Some(arg) = parser.next().map_err(|e| e.to_string())? {
@@ -38,13 +38,15 @@ fn wish() -> Result<PtlrunWish, String> {
                     format!("-n {} is not a number from 1 to {MOST}", value.to_string_lossy())
                 })?);
             }
-            Arg::Short('h') | Arg::Long("help") => return Ok(PtlrunWish::Print(PTLRUN.usage())),
-            Arg::Long("version") => return Ok(PtlrunWish::Print(PTLRUN.version())),
+            Arg::Short('h') | Arg::Long("help") => {
+                return Ok(PtlrunRequest::Print(PTLRUN.usage()));
+            }
+            Arg::Long("version") => return Ok(PtlrunRequest::Print(PTLRUN.version())),
             Arg::Value(program) => {
                 let rest = parser.raw_args().map_err(|e| e.to_string())?;
                 let count = count.ok_or("the number of processes is missing: -n N")?;
                 let program = std::iter::once(program).chain(rest).collect();
-                return Ok(PtlrunWish::Run { count, program });
+                return Ok(PtlrunRequest::Run { count, program });
             }
             other => return Err(other.unexpected().to_string()),
         }
@@ -56,9 +58,9 @@ fn wish() -> Result<PtlrunWish, String> {
 const MOST: u32 = 1024;
 
 fn main() -> ExitCode {
-    let (count, program) = match wish() {
-        Ok(PtlrunWish::Run { count, program }) => (count, program),
-        Ok(PtlrunWish::Print(text)) => {
+    let (count, program) = match request() {
+        Ok(PtlrunRequest::Run { count, program }) => (count, program),
+        Ok(PtlrunRequest::Print(text)) => {
             sys::stdio::end_on_closed_pipe();
             sys::stdio::write(PTLRUN.name, &text);
             return ExitCode::SUCCESS;

@@ -35,7 +35,7 @@ const TWO_LAUNCHERS: &str =
 const WRONG_MAP: &str = "Correct PTL_NIDMAP and PTL_PIDMAP, or unset both.";
 
 /// Removes the variables of the launcher of a libportals if the descriptor that they name is
-/// closed: then they were set for another process, which has started this one. Called before any
+/// closed. Then they were set for another process, which has started this one. Called before any
 /// descriptor is opened.
 pub fn forget_stale() {
     let Some(fabric) = fabric_variable() else { return };

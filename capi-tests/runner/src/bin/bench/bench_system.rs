@@ -204,7 +204,7 @@ impl BenchSystem {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
         let programs = build_trees::build().join("bench").join(conduit);
         let package =
-            |wish: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wish);
+            |wanted: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wanted);
         let flags = package(&["--cflags", "--libs"])?;
         // The linker that clients of this conduit need, such as mpicc.
         let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
@@ -425,11 +425,11 @@ fn compile(cc: &str, program: &str, to: &Path, flags: &[String]) -> Result<(), S
     Ok(())
 }
 
-/// The words of `wish` in the pkg-config file of a package in the tree `prefix`.
-fn package(prefix: &Path, name: &str, wish: &[&str]) -> Result<Vec<String>, String> {
+/// The words of `wanted` in the pkg-config file of a package in the tree `prefix`.
+fn package(prefix: &Path, name: &str, wanted: &[&str]) -> Result<Vec<String>, String> {
     let path = prefix.join("lib/pkgconfig");
     let out = Command::new("pkg-config")
-        .args(wish)
+        .args(wanted)
         .arg(name)
         .env("PKG_CONFIG_PATH", &path)
         .output()
