@@ -39,16 +39,16 @@ impl ArenaLayout {
 }
 
 /// The limits that are granted for the wanted ones: indices in shared words are 16 bits wide.
-pub(crate) fn granted(wished: &NiLimits) -> NiLimits {
+pub(crate) fn granted(wanted: &NiLimits) -> NiLimits {
     NiLimits {
-        max_mes: wished.max_mes.clamp(1, 0xfffe),
-        max_mds: wished.max_mds.clamp(1, 0xfffe),
-        max_eqs: wished.max_eqs.clamp(1, 0xfffe),
-        max_ac_index: wished.max_ac_index.min(255),
-        max_pt_index: wished.max_pt_index.min(255),
-        max_md_iovecs: wished.max_md_iovecs.min(IOVECS as u32),
-        max_me_list: wished.max_me_list.clamp(1, 0xfffe),
-        max_getput_md: wished.max_getput_md.min(64),
+        max_mes: wanted.max_mes.clamp(1, 0xfffe),
+        max_mds: wanted.max_mds.clamp(1, 0xfffe),
+        max_eqs: wanted.max_eqs.clamp(1, 0xfffe),
+        max_ac_index: wanted.max_ac_index.min(255),
+        max_pt_index: wanted.max_pt_index.min(255),
+        max_md_iovecs: wanted.max_md_iovecs.min(IOVECS as u32),
+        max_me_list: wanted.max_me_list.clamp(1, 0xfffe),
+        max_getput_md: wanted.max_getput_md.min(64),
     }
 }
 
