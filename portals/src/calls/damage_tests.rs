@@ -183,8 +183,8 @@ fn bytes_go_to_no_other_address_than_the_owner_wrote() {
     assert_eq!((put(PT, 16), put(PT + 1, 16)), (None, None));
 }
 
-/// Bytes for a segment that is mapped here go where the owner said or nowhere: along a match list,
-/// along a cached match, and by events, which a descriptor that counts needs.
+/// Bytes for a segment that is mapped here go where the owner said or nowhere. They go along a
+/// match list, along a cached match, and by events, which a descriptor that counts needs.
 #[test]
 fn bytes_go_to_no_other_place_of_a_segment_than_the_owner_wrote() {
     let mut nis = fabric(2, AttachPolicy::Denied);

@@ -200,7 +200,7 @@ impl ShortRings {
     }
 
     /// Ends the job if a message that this rank wrote was overwritten with the word of a free
-    /// cache line: its reader waits for it, and its writer has gone on.
+    /// cache line. Then its reader waits for it, and its writer has gone on.
     pub(super) fn check_words(&self) {
         let me = self.pages.me();
         for to in (0..self.pages.ranks()).filter(|&to| to != me) {
@@ -210,8 +210,8 @@ impl ShortRings {
         }
     }
 
-    /// The turn of a message to a rank whose cache line is free, but not because it was read:
-    /// the reader leaves the word of the next lap.
+    /// The turn of a message to a rank whose cache line is free, but not because it was read. The
+    /// reader leaves the word of the next lap.
     fn lost(&self, to: usize) -> Option<RingTurn> {
         let mut turn = RingTurn(self.written[to].load(Ordering::Acquire)).last_lap();
         // The last lap of each line, where it has one: the word of lap -1 is in no ring.
