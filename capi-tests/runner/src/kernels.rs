@@ -30,8 +30,8 @@ const KERNELS: [OldKernel; 2] = [("2.6.16", ClientMode::Seq), ("2.6.27", ClientM
 const PATHS: [SegmentPath; 3] =
     [SegmentPath::CrossMapped, SegmentPath::Portals, SegmentPath::Events];
 
-/// All cases; the sample of the programs meets each path, launcher and number of ranks once per
-/// kernel.
+/// All cases; the sample of the programs meets each path, each launcher, and one, two and more
+/// ranks, once per kernel.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     KERNELS.into_iter().flat_map(|kernel| on(kernel, seed)).collect()
 }
@@ -47,7 +47,7 @@ fn on(kernel: OldKernel, seed: u64) -> Vec<TestCase> {
     }
     let mut random = SampleRandom::new(seed, &prefix);
     let taken = sample::cover(&runs, &mut random, |(_, s)| {
-        [s.path as u64, s.launcher as u64, u64::from(s.nodes)]
+        [s.path as u64, s.launcher as u64, matrix::ranks_trait(s.nodes)]
     });
     let mut all = Vec::new();
     for (i, (program, setting)) in runs.into_iter().enumerate() {

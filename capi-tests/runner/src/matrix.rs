@@ -82,7 +82,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         );
         let mut random = SampleRandom::new(seed, &program.name);
         let taken = sample::cover(&settings, &mut random, |s| {
-            [s.mode as u64, s.path as u64, s.launcher as u64, u64::from(s.nodes)]
+            [s.mode as u64, s.path as u64, s.launcher as u64, ranks_trait(s.nodes)]
         });
         for (i, s) in settings.iter().enumerate() {
             let (p, s) = (program.clone(), *s);
@@ -102,6 +102,11 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         }
     }
     all
+}
+
+/// What a sample distinguishes in a number of ranks: one, two, or more.
+pub(crate) fn ranks_trait(nodes: u32) -> u64 {
+    nodes.min(3).into()
 }
 
 /// Whether a program is run in all settings, rather than in cases of its own.

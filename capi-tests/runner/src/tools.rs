@@ -197,7 +197,10 @@ pub fn cases() -> Vec<TestCase> {
                 let when = if on_error { "error" } else { "start" };
                 let name = format!("tools::freeze::{when}::{}::{what}", launcher.name());
                 let run = move || frozen(on_error, launcher, kind);
-                let case = TestCase::new(name, !launcher.is_foreign(), run);
+                // A debugger takes seconds: the sample has one for each launcher.
+                let slow =
+                    kind == FaultKind::Thaw && on_error == (launcher == JobLauncher::Gasnetrun);
+                let case = TestCase::new(name, !launcher.is_foreign() && !slow, run);
                 all.push(if kind == FaultKind::Thaw { case.needs("gdb") } else { case });
             }
         }
