@@ -31,20 +31,10 @@ pub enum AttachFailure {
 ///
 /// # Safety
 /// `to` must be valid for writes of `length` bytes.
+#[inline]
 pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> Result<(), AttachFailure> {
-    let copied = until_all(length, |done| {
-        let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: length - done };
-        let remote = remote(from, done, length);
-        // SAFETY: the kernel writes within `local`, which the caller has made sure of, and
-        // checks `remote`.
-        unsafe { transfer(libc::SYS_process_vm_readv, pid, &[local], &[remote]) }
-    });
-    match copied {
-        Err(AttachFailure::Process) if pid == process::pid() => {
-            through_pipe(length, |done| (from as usize + done, to.wrapping_add(done).addr()))
-        }
-        copied => copied,
-    }
+    // SAFETY: the kernel writes `length` bytes at `to` (`# Safety`).
+    unsafe { copy(false, pid, to, from, length) }
 }
 
 /// Copies `length` bytes at `from` to address `to` of process `pid`.
@@ -54,26 +44,72 @@ pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> Result<()
 ///
 /// # Safety
 /// `from` must be valid for reads of `length` bytes.
+#[inline]
 pub unsafe fn write(
     pid: u32,
     to: u64,
     from: *const u8,
     length: usize,
 ) -> Result<(), AttachFailure> {
-    let copied = until_all(length, |done| {
-        let from = from.wrapping_add(done).cast_mut().cast();
-        let local = libc::iovec { iov_base: from, iov_len: length - done };
-        let remote = remote(to, done, length);
-        // SAFETY: the kernel reads within `local`, which the caller has made sure of, and
-        // checks `remote`.
-        unsafe { transfer(libc::SYS_process_vm_writev, pid, &[local], &[remote]) }
-    });
-    match copied {
-        Err(AttachFailure::Process) if pid == process::pid() => {
-            through_pipe(length, |done| (from.wrapping_add(done).addr(), to as usize + done))
-        }
-        copied => copied,
+    // SAFETY: the kernel reads `length` bytes at `from` (`# Safety`).
+    unsafe { copy(true, pid, from.cast_mut(), to, length) }
+}
+
+/// Copies to address `remote` of a process if `write`, else from there.
+///
+/// # Safety
+/// `local` must be valid for `length` bytes: for reads if `write`, else for writes.
+#[inline(always)]
+unsafe fn copy(
+    write: bool,
+    pid: u32,
+    local: *mut u8,
+    remote: u64,
+    length: usize,
+) -> Result<(), AttachFailure> {
+    let here = [iovec(local.expose_provenance() as u64, length)];
+    // SAFETY: the bytes at `local` are valid (`# Safety`).
+    let moved = unsafe { transfer(write, pid, &here, &[iovec(remote, length)]) };
+    match usize::try_from(moved) == Ok(length) {
+        true => Ok(()),
+        // SAFETY: as above.
+        false => unsafe { copy_rest(write, pid, local, remote, length, moved) },
     }
+}
+
+/// [`copy`], of which a first system call has moved some bytes or failed.
+///
+/// # Safety
+/// As [`copy`].
+#[cold]
+#[inline(never)]
+unsafe fn copy_rest(
+    write: bool,
+    pid: u32,
+    local: *mut u8,
+    remote: u64,
+    length: usize,
+    mut moved: isize,
+) -> Result<(), AttachFailure> {
+    let (here, mut done) = (local.expose_provenance() as u64, 0);
+    let failure = loop {
+        match usize::try_from(moved) {
+            Ok(n) if n > 0 => done += n,
+            _ => break failure(),
+        }
+        if done == length {
+            return Ok(());
+        }
+        let (local, remote) = (here.wrapping_add(done as u64), remote.wrapping_add(done as u64));
+        let (local, remote) = (iovec(local, length - done), iovec(remote, length - done));
+        // SAFETY: what is left of the bytes at `local`, which are valid (`# Safety`).
+        moved = unsafe { transfer(write, pid, &[local], &[remote]) };
+    };
+    if failure == AttachFailure::Process && pid == process::pid() {
+        let (from, to) = if write { (here, remote) } else { (remote, here) };
+        return through_pipe(length, from, to).1;
+    }
+    Err(failure)
 }
 
 /// A piece of memory of this process, and where it goes to or comes from.
@@ -88,7 +124,7 @@ pub struct AttachPiece {
 }
 
 /// Pieces that one system call moves; the kernel takes 1,024.
-const AT_ONCE: usize = 256;
+pub const PIECES_PER_CALL: usize = 256;
 
 /// Copies pieces to process `pid`, or from it unless `write`, in as few system calls as possible.
 ///
@@ -102,15 +138,13 @@ pub unsafe fn move_pieces(
     write: bool,
     mut pieces: impl Iterator<Item = AttachPiece>,
 ) -> Result<(), (AttachFailure, usize)> {
-    let call = if write { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
-    let none = libc::iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };
-    let (mut here, mut there) = ([none; AT_ONCE], [none; AT_ONCE]);
+    let (mut here, mut there) = ([iovec(0, 0); PIECES_PER_CALL], [iovec(0, 0); PIECES_PER_CALL]);
     let mut before = 0;
     loop {
         let (mut count, mut bytes) = (0, 0);
-        for piece in pieces.by_ref().take(AT_ONCE) {
-            here[count] = libc::iovec { iov_base: piece.local.cast(), iov_len: piece.length };
-            there[count] = remote(piece.remote, 0, piece.length);
+        for piece in pieces.by_ref().take(PIECES_PER_CALL) {
+            here[count] = iovec(piece.local.expose_provenance() as u64, piece.length);
+            there[count] = iovec(piece.remote, piece.length);
             bytes += piece.length;
             count += 1;
         }
@@ -118,18 +152,13 @@ pub unsafe fn move_pieces(
             return Ok(());
         }
         // SAFETY: the caller answers for the local side, the kernel checks the other one.
-        let moved = unsafe { transfer(call, pid, &here[..count], &there[..count]) };
+        let moved = unsafe { transfer(write, pid, &here[..count], &there[..count]) };
         // A call that has moved fewer ends at an address that is wrong, or at 2 GiB: one by one.
         if usize::try_from(moved) != Ok(bytes) {
             for (i, (here, there)) in here[..count].iter().zip(&there[..count]).enumerate() {
                 let (local, n) = (here.iov_base.cast::<u8>(), here.iov_len);
-                let remote = there.iov_base.addr() as u64;
-                let moved = match write {
-                    // SAFETY: as above.
-                    true => unsafe { self::write(pid, remote, local, n) },
-                    // SAFETY: as above.
-                    false => unsafe { read(pid, remote, local, n) },
-                };
+                // SAFETY: as above.
+                let moved = unsafe { copy(write, pid, local, there.iov_base.addr() as u64, n) };
                 moved.map_err(|failure| (failure, before + i))?;
             }
         }
@@ -137,28 +166,26 @@ pub unsafe fn move_pieces(
     }
 }
 
-/// Copies `length` bytes of this process, from and to the addresses that `at` returns for the
-/// number of bytes copied before: the kernel checks both. A pipe takes a page at least.
-fn through_pipe(length: usize, at: impl Fn(usize) -> (usize, usize)) -> Result<(), AttachFailure> {
-    let (end, start) = descriptor::pipe().map_err(|_| AttachFailure::Process)?;
+/// Copies bytes of this process: the kernel checks both addresses. Returns how many, from the
+/// first on, were copied. A pipe takes a page at least.
+fn through_pipe(length: usize, from: u64, to: u64) -> (usize, Result<(), AttachFailure>) {
+    let Ok((end, start)) = descriptor::pipe() else { return (0, Err(AttachFailure::Process)) };
+    let at = |address: u64, done| iovec(address.wrapping_add(done as u64), 0).iov_base;
     let mut done = 0;
     while done < length {
         let n = (length - done).min(4096);
-        let (from, to) = at(done);
-        let (from, to) = (core::ptr::without_provenance_mut(from), to);
         // SAFETY: the kernel checks the memory, which it only reads.
-        let n = unsafe { libc::write(start.as_raw_fd(), from, n) };
-        let Ok(n) = usize::try_from(n) else { return Err(failure()) };
-        let to = core::ptr::without_provenance_mut(to);
+        let n = unsafe { libc::write(start.as_raw_fd(), at(from, done), n) };
+        let Ok(n) = usize::try_from(n) else { return (done, Err(failure())) };
         // SAFETY: the kernel checks the memory. It is that of an operation of a client, which
-        // answers for it as for a store of its own.
-        let taken = unsafe { libc::read(end.as_raw_fd(), to, n) };
+        // answers for it as for a store of its own, or a slice of a caller.
+        let taken = unsafe { libc::read(end.as_raw_fd(), at(to, done), n) };
         if usize::try_from(taken) != Ok(n) {
-            return Err(failure());
+            return (done, Err(failure()));
         }
         done += n;
     }
-    Ok(())
+    (done, Ok(()))
 }
 
 /// What the last system call failed of.
@@ -173,13 +200,10 @@ fn failure() -> AttachFailure {
 /// [`peek`] uses a pipe.
 ///
 /// # Safety
-/// The kernel must be allowed to copy from or to `local`.
-unsafe fn transfer(
-    call: libc::c_long,
-    pid: u32,
-    local: &[libc::iovec],
-    remote: &[libc::iovec],
-) -> isize {
+/// The kernel must be allowed to copy from `local` if `write`, else to it.
+#[inline(always)]
+unsafe fn transfer(write: bool, pid: u32, local: &[libc::iovec], remote: &[libc::iovec]) -> isize {
+    let call = if write { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
     let (here, there) = (local.len() as libc::c_ulong, remote.len() as libc::c_ulong);
     let (local, remote) = (local.as_ptr(), remote.as_ptr());
     // SAFETY: live descriptions of memory; the caller answers for `local`, the kernel checks
@@ -187,38 +211,25 @@ unsafe fn transfer(
     unsafe { libc::syscall(call, pid, local, here, remote, there, 0 as libc::c_ulong) as isize }
 }
 
-/// What is left of a remote range after `done` bytes.
-fn remote(address: u64, done: usize, length: usize) -> libc::iovec {
-    let at = (address as usize).wrapping_add(done);
-    libc::iovec { iov_base: core::ptr::without_provenance_mut(at), iov_len: length - done }
-}
-
-/// Repeats a system call, which is given the number of bytes copied so far and returns how many
-/// more it copied.
-fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> Result<(), AttachFailure> {
-    let mut done = 0;
-    while done < length {
-        match call(done) {
-            n if n > 0 => done += n as usize,
-            _ => return Err(failure()),
-        }
-    }
-    Ok(())
+/// Bytes at an address that the kernel checks, or that is a pointer's.
+#[inline(always)]
+fn iovec(address: u64, length: usize) -> libc::iovec {
+    let at = core::ptr::with_exposed_provenance_mut(address as usize);
+    libc::iovec { iov_base: at, iov_len: length }
 }
 
 /// Copies memory of this process that it may not be allowed to read, as an address that the client
 /// passed. Returns how many bytes, from the first on, were copied. Needs a pipe where the system
 /// denies cross-memory attach.
 pub fn peek(from: *const u8, to: &mut [u8]) -> usize {
-    let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
-    let remote = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: to.len() };
-    let me = process::pid();
-    // SAFETY: `local` is a live slice; the kernel checks `remote`.
-    let n = unsafe { transfer(libc::SYS_process_vm_readv, me, &[local], &[remote]) };
+    let (from, here) = (from.addr() as u64, to.as_mut_ptr().expose_provenance() as u64);
+    let (local, remote) = (iovec(here, to.len()), iovec(from, to.len()));
+    // SAFETY: `local` is a live slice.
+    let n = unsafe { transfer(false, process::pid(), &[local], &[remote]) };
     match usize::try_from(n) {
         Ok(n) => n,
         Err(_) if crate::errno() == libc::EFAULT => 0,
-        Err(_) => peek_through_pipe(from, to),
+        Err(_) => through_pipe(to.len(), from, here).0,
     }
 }
 
@@ -246,24 +257,6 @@ pub fn is_accessible(at: u64, length: u64, write: bool) -> bool {
             _ => return true,
         };
     }
-}
-
-/// As [`peek`]: a pipe, which holds a page at least, takes what can be read.
-fn peek_through_pipe(from: *const u8, to: &mut [u8]) -> usize {
-    let Ok((end, start)) = descriptor::pipe() else { return 0 };
-    let mut done = 0;
-    for part in to.chunks_mut(4096) {
-        let at = from.wrapping_add(done).cast();
-        // SAFETY: the kernel checks the memory, which it only reads.
-        let n = unsafe { libc::write(start.as_raw_fd(), at, part.len()) };
-        let Ok(n) = usize::try_from(n) else { break };
-        let Ok(n) = descriptor::read(end.as_raw_fd(), &mut part[..n]) else { break };
-        done += n;
-        if n < part.len() {
-            break;
-        }
-    }
-    done
 }
 
 /// Which processes may trace this one, and so copy from and to its memory, where the system has
@@ -305,10 +298,10 @@ pub fn denial() -> String {
     let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
     let scope = scope.ok().and_then(|text| text.trim().parse::<u32>().ok()).unwrap_or(0);
     let (mut from, mut to) = (1u8, 0u8);
-    let local = libc::iovec { iov_base: (&raw mut to).cast(), iov_len: 1 };
-    let remote = libc::iovec { iov_base: (&raw mut from).cast(), iov_len: 1 };
+    let byte = |at: &mut u8| iovec((at as *mut u8).expose_provenance() as u64, 1);
+    let (local, remote) = (byte(&mut to), byte(&mut from));
     // SAFETY: two live bytes.
-    let own = unsafe { transfer(libc::SYS_process_vm_readv, process::pid(), &[local], &[remote]) };
+    let own = unsafe { transfer(false, process::pid(), &[local], &[remote]) };
     match (own, scope) {
         (1, 1..) => format!("ptrace_scope is {scope}"),
         (1, 0) => "the ranks are in different user namespaces, or of different users".into(),
@@ -407,11 +400,11 @@ mod tests {
         static READ_ONLY: [u8; 4] = [9; 4];
         let (from, mut to) = (vec![7u8; 10_000], vec![0u8; 10_000]);
         let to_at = to.as_mut_ptr().expose_provenance();
-        let copy = |from: usize, to: usize, n| through_pipe(n, |done| (from + done, to + done));
-        assert_eq!(copy(from.as_ptr().addr(), to_at, 10_000), Ok(()));
+        let copy = |from: usize, to: usize, n| through_pipe(n, from as u64, to as u64);
+        assert_eq!(copy(from.as_ptr().addr(), to_at, 10_000), (10_000, Ok(())));
         assert_eq!(from, to);
         for (from, to) in [(0, to_at), (to_at, 0), (to_at, READ_ONLY.as_ptr().addr())] {
-            assert_eq!(copy(from, to, 4), Err(AttachFailure::Address));
+            assert_eq!(copy(from, to, 4), (0, Err(AttachFailure::Address)));
         }
     }
 
@@ -423,7 +416,11 @@ mod tests {
         // The second page is beyond the end of the file.
         let mapping = file.map(0, 2 * page).unwrap();
         let end = mapping.as_ptr().wrapping_add(page - 2);
-        for peek in [peek, peek_through_pipe] {
+        let by_pipe = |from: *const u8, to: &mut [u8]| {
+            let here = to.as_mut_ptr().expose_provenance();
+            through_pipe(to.len(), from.addr() as u64, here as u64).0
+        };
+        for peek in [peek, by_pipe] {
             let (bytes, mut copy) = ([7u8; 5000], [1; 5000]);
             assert_eq!(peek(bytes.as_ptr(), &mut copy), bytes.len());
             assert_eq!(copy, bytes);

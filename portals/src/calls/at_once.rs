@@ -1,8 +1,8 @@
 //! Puts and gets that are complete when the call returns, without events at the initiator.
 //!
-//! An extension of this library; the conduit's fast path. `calls/cached.rs` serves most calls;
-//! the rest walk the match list, and cache the match if they can. Invariant: a call that returns
-//! false has done nothing.
+//! An extension of this library; the conduit's fast path. `calls/cached.rs` serves most calls,
+//! `calls/attached.rs` those to an address space. The rest walk the match list, and cache the
+//! match if they can. Invariant: a call that returns false has done nothing.
 
 use super::NetworkInterface;
 use super::cached::order;
@@ -201,6 +201,12 @@ impl NetworkInterface {
         length: Size,
         to: &TargetAddress,
     ) -> Result<bool, PtlError> {
+        if let [piece] = pieces
+            // SAFETY: the piece is valid (`# Safety` above).
+            && unsafe { self.by_attach(kind, piece, to) }
+        {
+            return Ok(true);
+        }
         let index = self.state.peers.index_of(to.target)?;
         let peer = match self.direct(index)? {
             Some(peer) if index != self.state.peers.index => peer,

@@ -164,7 +164,7 @@ impl NetworkInterface {
 
     /// Claims room: the offset. The hazard has been published.
     #[inline(always)]
-    fn claim_cached(
+    pub(super) fn claim_cached(
         &self,
         cached: &CachedMatch,
         pt: &AtomicU64,

@@ -2,14 +2,15 @@
 //!
 //! Called by the users of this crate: its C interface, and the conduit. A file holds the calls on
 //! one object: [`ac`], [`me`], [`md`] and [`md_update`], [`eq`] and [`eq_poll`]. The data movement
-//! calls are in [`put_get`], [`get_put`], [`at_once`], whose fast path is [`cached`], and
-//! [`scattered`]. This one holds the interface itself: `PtlNIInit`, identity, limits, status,
+//! calls are in [`put_get`], [`get_put`], [`at_once`], whose fast paths are [`cached`] and
+//! [`attached`], and [`scattered`]. This one holds the interface itself: `PtlNIInit`, identity, limits, status,
 //! library memory. Invariant: every call may be made by several threads at once.
 
 mod ac;
 #[cfg(test)]
 mod address_space_tests;
 mod at_once;
+mod attached;
 mod cached;
 #[cfg(test)]
 mod check_tests;

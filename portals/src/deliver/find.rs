@@ -202,7 +202,10 @@ impl Peers {
     ) -> Option<PreparedDelivery> {
         let &Found { md, cell, traits, length, pt, .. } = found;
         let relaxed = Ordering::Relaxed;
-        let base = self.mapped_at(peer, traits.kind(), peer_word(&cell.start), length)?;
+        let base = match found.is_plain_address_space() {
+            true => core::ptr::null_mut(),
+            false => self.mapped_at(peer, traits.kind(), peer_word(&cell.start), length)?,
+        };
         let mut out = PreparedDelivery {
             base,
             pt: &raw const pt.version,

@@ -69,7 +69,8 @@ pub(crate) struct PreparedDelivery {
     /// First byte of the descriptor's memory as mapped here, after a check that all of it is
     /// mapped. Null if it is not, or the descriptor's kind needs more steps.
     pub(crate) base: *mut u8,
-    /// The words of both versions.
+    /// The words of both versions. Not null if `base` is not, nor if the descriptor is a plain
+    /// address space, which `calls/attached.rs` serves.
     pub(crate) pt: *const AtomicU64,
     pub(crate) ac: *const AtomicU64,
     pub(crate) cell: *const MdCell,

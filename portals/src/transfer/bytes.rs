@@ -219,42 +219,9 @@ impl NiState {
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
-        if let [piece] = local
-            && matched.traits.kind() == MemoryKind::AddressSpace
-            && let Some(done) = self.move_one(piece, peer, matched, to_target)
-        {
-            return done;
-        }
         let pieces = local.iter().map(|piece| (Location::Mapped(piece.base.cast()), piece.len));
         let local = ByteRanges::cut(0, matched.accepted.mlength, pieces);
         self.move_between(&local, peer, matched, to_target)
-    }
-
-    /// [`NiState::move_remote_pieces`] of one piece and an address space: without lists, a system
-    /// call. `None`: the addresses are damaged, or the kernel refused one.
-    fn move_one(
-        &self,
-        local: &MdIovec,
-        peer: &MappedPeer,
-        matched: &Matched<'_>,
-        to_target: bool,
-    ) -> Option<bool> {
-        let (cell, Accepted { offset, mlength, .. }) = (matched.cell, matched.accepted);
-        let (address, whole) = (peer_word(&cell.address), peer_word(&cell.length));
-        let inside = Peer::new(offset.saturating_add(mlength)).at_most(whole.data()).is_some();
-        if !inside || !cell.is_sealed(matched.traits.0) {
-            return None;
-        }
-        let (pid, at) = (peer.attached_pid(), address.data().wrapping_add(offset));
-        let (local, n) = (local.base.cast::<u8>(), local.len.min(mlength) as usize);
-        let moved = match to_target {
-            // SAFETY: the caller's piece is valid; the kernel checks the remote side.
-            true => unsafe { attach::write(pid, at, local, n) },
-            // SAFETY: as above.
-            false => unsafe { attach::read(pid, at, local, n) },
-        };
-        fault::point("put.copied");
-        moved.is_ok().then_some(true)
     }
 
     #[inline(never)]
