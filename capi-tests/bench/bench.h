@@ -7,8 +7,35 @@
 #include "figures.h"
 
 #include <gasnet.h>
+#include <sys/mman.h>
 
 static gasnet_seginfo_t *bench_seg;
+
+static inline void bench_fail(const char *what) {
+    fprintf(stderr, "%s\n", what);
+    gasnet_exit(1);
+}
+
+/* What bench_seg describes: the segments or, in GASNET_SEGMENT_EVERYTHING, as many bytes at one
+ * address of every rank. */
+static inline void bench_find_segments(size_t bytes) {
+    bench_seg = (gasnet_seginfo_t *)calloc((size_t)bench_nodes, sizeof *bench_seg);
+#ifdef GASNET_SEGMENT_EVERYTHING
+    {
+        void *wanted = (void *)0x200000000000, *memory;
+        int i;
+        memory = mmap(wanted, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory != wanted) bench_fail("no memory at the address that all ranks use");
+        for (i = 0; i < bench_nodes; i++) {
+            bench_seg[i].addr = memory;
+            bench_seg[i].size = bytes;
+        }
+    }
+#else
+    gasnet_getSegmentInfo(bench_seg, bench_nodes);
+#endif
+    memset(bench_seg[bench_me].addr, 1, bytes);
+}
 
 /* Counts the rounds of a loop and is a compiler barrier between them. A compiler that sees the
  * code of a put or a get must not merge the rounds. */
@@ -22,11 +49,6 @@ static inline void bench_barrier(void) {
     if (gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS) != GASNET_OK) gasnet_exit(1);
 }
 
-static inline void bench_fail(const char *what) {
-    fprintf(stderr, "%s\n", what);
-    gasnet_exit(1);
-}
-
 /* Starts the job with a segment of `bytes`. The options were read before, so that the sizes
  * may depend on them. */
 static inline void bench_init(int *argc, char ***argv, gasnet_handlerentry_t *handlers, int count, size_t bytes) {
@@ -35,9 +57,7 @@ static inline void bench_init(int *argc, char ***argv, gasnet_handlerentry_t *ha
     bench_nodes = (int)gasnet_nodes();
     bytes = (bytes + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE * GASNET_PAGESIZE;
     if (gasnet_attach(handlers, count, bytes, 0)) bench_fail("gasnet_attach failed");
-    bench_seg = (gasnet_seginfo_t *)calloc((size_t)bench_nodes, sizeof *bench_seg);
-    gasnet_getSegmentInfo(bench_seg, bench_nodes);
-    memset(bench_seg[bench_me].addr, 1, bytes);
+    bench_find_segments(bytes);
     if (bench_pinned) bench_pin(bench_me);
     bench_barrier();
 }
