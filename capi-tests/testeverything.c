@@ -288,6 +288,68 @@ static void whole_words(void) {
         CHECK(!memcmp((const void *)&stored[k], &value, sizes[k]), "the last word of %lu bytes has not arrived", (unsigned long)sizes[k]);
 }
 
+/* Many small implicit operations, which may leave together: their sources are used again at once,
+ * kinds and ranks change in between, and each way to sync completes them. */
+static void trains(void) {
+    enum { WORDS = 700, STEP = 24 };
+    static char expected[WORDS * STEP], back[WORDS * STEP];
+    static uint64_t gotten[WORDS];
+    char *at = theirs.kind[HEAP];
+    uint64_t value;
+    int i, round;
+    for (round = 0; round < 6; round++) {
+        gasnet_handle_t handle = GASNET_INVALID_HANDLE;
+        char piece[WORDS];
+        barrier("trains");
+        check_fill(expected, sizeof expected, seed(to, HEAP, 40 + round));
+        gasnet_put_bulk(to, at, expected, sizeof expected);
+        /* One that stays outside of the region. */
+        value = 7;
+        gasnet_put_nbi(to, at, &value, 8);
+        memcpy(expected, &value, 8);
+        if (round == 1) gasnet_begin_nbi_accessregion();
+        for (i = 1; i < WORDS; i++) {
+            size_t n = round == 2 ? (size_t)(i % 16 + 1) : 8;
+            value = seed(gasnet_mynode(), i, round) * UINT64_C(0x9e3779b97f4a7c15);
+            memset(piece, i, sizeof piece);
+            if (round == 2) gasnet_put_nbi_bulk(to, at + STEP * i + 3, memcpy(back + STEP * i, piece, n), n);
+            else if (i % 7 == 3) gasnet_put_nbi_val(to, at + STEP * i, (gasnet_register_value_t)value, 8);
+            else gasnet_put_nbi(to, at + STEP * i, &value, 8);
+            if (round == 2) memcpy(expected + STEP * i + 3, piece, n);
+            else memcpy(expected + STEP * i, &value, 8);
+            value = 0;
+            if (round == 3 && i % 50 == 0) gasnet_get_nbi(&gotten[i], to, at + 8, 8);
+            if (round == 4 && i % 90 == 0) gasnet_put_nbi(gasnet_mynode(), gotten, &value, 8);
+            if (round == 4 && i % 100 == 0) CHECK_OK(gasnet_AMPoll());
+        }
+        switch (round) {
+        case 1:
+            handle = gasnet_end_nbi_accessregion();
+            gasnet_wait_syncnb(handle);
+            break;
+        case 2:
+            while (gasnet_try_syncnbi_puts() == GASNET_ERR_NOT_READY) {}
+            break;
+        default: gasnet_wait_syncnbi_all();
+        }
+        gasnet_wait_syncnbi_puts();
+        for (i = 50; round == 3 && i < WORDS; i += 50)
+            CHECK(!memcmp(&gotten[i], expected + 8, 8), "a get among puts returned 0x%" PRIx64, gotten[i]);
+        gasnet_get_bulk(back, to, at, sizeof back);
+        CHECK(!memcmp(back, expected, sizeof back), "a train of puts did not arrive, round %d", round);
+        memset(back, 0, sizeof back);
+        for (i = 0; i < WORDS; i++) {
+            if (round & 1) gasnet_get_nbi_bulk(back + STEP * i, to, at + STEP * i, STEP);
+            else gasnet_get_nbi(&gotten[i], to, at + STEP * i, 8);
+        }
+        gasnet_wait_syncnbi_gets();
+        for (i = 0; i < WORDS; i++)
+            CHECK(!memcmp(round & 1 ? (void *)(back + STEP * i) : (void *)&gotten[i], expected + STEP * i, round & 1 ? STEP : 8),
+                  "a train of gets did not arrive, round %d, word %d", round, i);
+    }
+    barrier("trains");
+}
+
 /* Odd ranks sleep in the kernel, outside the library, until a byte arrives in a word of theirs. */
 static void asleep(void) {
     static volatile uint64_t wake;
@@ -391,6 +453,7 @@ int main(int argc, char **argv) {
         if (mine.kind[kind]) check_same(mine.kind[kind], mine.bytes[kind], seed(from, kind, 3), kinds[kind]);
     }
     CHECK(longs == (CHECK_PAR ? 3 * 8 : 3 * 7), "%d Longs have arrived", longs);
+    trains();
     map_again();
     fork_child();
     whole_words();

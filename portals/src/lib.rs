@@ -41,4 +41,5 @@ pub use access_fault::{AccessFault, AccessHandler};
 pub use calls::{NetworkInterface, ScatteredPiece};
 pub use event::record::EqWatch;
 pub use nal::frame::FrameTag;
+pub use sys::attach::PIECES_PER_CALL;
 pub use types::*;

@@ -31,6 +31,17 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// [`Conduit::get_at_once`], as [`Conduit::put_mapped`].
+    #[inline]
+    pub fn get_mapped(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
+        if dst.len() > self.config.max_transfer {
+            return false;
+        }
+        let bits = NO_OPERATION.pack(MessageKind::Get);
+        let from = self.in_segment(src.rank(), src.offset(), bits);
+        self.direct(from.process).is_some_and(|direct| direct.get_mapped(dst, &from))
+    }
+
     /// Gets from a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`].
     pub fn get<U: Upcall>(&self, up: U, dst: Dst<'static>, src: RemoteRange, op: OpId) {
         let n = dst.len();

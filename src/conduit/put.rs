@@ -42,6 +42,17 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// [`Conduit::put_at_once`] where the network has remembered that it maps the memory.
+    #[inline(always)]
+    pub fn put_mapped(&self, dst: RemoteRange, src: Src<'_>) -> bool {
+        if src.len() > self.config.max_transfer {
+            return false;
+        }
+        let bits = NO_OPERATION.pack(MessageKind::Put);
+        let to = self.in_segment(dst.rank(), dst.offset(), bits);
+        self.direct(to.process).is_some_and(|direct| direct.put_mapped(src, &to))
+    }
+
     /// Puts to a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`]. The
     /// source may be reused when this returns.
     pub fn put<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'_>, op: OpId) {

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `rma`, `value`, `memset` | puts and gets; value forms; memset |
 //! | `sync` | explicit handles, implicit operations, access regions |
+//! | `trains`, `batch` | implicit puts and gets that leave together; their pieces |
 //! | `vis` | vector, indexed and strided puts and gets |
 //! | `barrier` | the barriers of the job and of teams |
 //! | `coll`, `members` | collectives; the ranks of a team |
@@ -19,6 +20,7 @@
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 mod barrier;
+mod batch;
 pub mod coll;
 mod handler_ids;
 mod members;
@@ -29,6 +31,7 @@ mod random;
 pub mod rma;
 mod scratch;
 pub mod sync;
+mod trains;
 pub mod value;
 pub mod vis;
 
@@ -42,6 +45,7 @@ use barrier::Barrier;
 use coll::Coll;
 use core::any::Any;
 use scratch::ScratchPages;
+use trains::Trains;
 use vis::Vis;
 
 /// The handlers of this module, in the order of `handler_ids`.
@@ -64,12 +68,14 @@ struct Extended {
     barrier: &'static Barrier,
     coll: Coll,
     vis: Vis,
+    trains: Trains,
 }
 
 impl Subsystem<Ctx> for Extended {
     fn progress(&self, ctx: Ctx) {
         self.barrier.progress(ctx);
         self.coll.progress(ctx);
+        self.trains.depart(ctx);
     }
 
     fn check_words(&self) {
@@ -78,7 +84,7 @@ impl Subsystem<Ctx> for Extended {
     }
 
     fn completes_operations(&self) -> bool {
-        self.coll.is_active()
+        self.coll.is_active() || self.trains.is_active()
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -92,7 +98,8 @@ pub fn open(job: &'static GasnetJob) {
     let pages = ScratchPages::of(job);
     let barrier: &'static Barrier = Box::leak(Box::new(Barrier::of_job(job, pages.as_ref())));
     let coll = Coll::new(barrier, pages.as_ref());
-    job.subsystem.set(Box::new(Extended { barrier, coll, vis: Vis::new(job) }));
+    let (vis, trains) = (Vis::new(job), Trains::new(job));
+    job.subsystem.set(Box::new(Extended { barrier, coll, vis, trains }));
 }
 
 fn state(job: &'static GasnetJob) -> &'static Extended {
@@ -112,6 +119,11 @@ pub fn collectives(ctx: Ctx) -> &'static Coll {
 /// The vector transfers of this process.
 pub fn transfers(job: &'static GasnetJob) -> &'static Vis {
     &state(job).vis
+}
+
+/// Lets the train of the calling thread leave.
+fn depart(ctx: Ctx) {
+    state(ctx.job).trains.depart(ctx);
 }
 
 /// The handler of a barrier's message: an arrival, the number of the team, a checksum.

@@ -8,6 +8,7 @@
 //! thread stored before, and before what it stores later. Acquire stands after a get: what this
 //! thread loads later is no older than the data.
 
+use super::trains;
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::conduit::OpId;
 use crate::fault;
@@ -88,19 +89,28 @@ fn get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) 
 }
 
 #[inline(never)]
-fn implicit_put_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
+fn implicit_put(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
+    if trains::put(job, dst, src) || job.endpoint.conduit.put_at_once(dst, src) {
+        return;
+    }
     let (ctx, op) = begin_implicit(job, ImplicitKind::Puts, dst.len());
     job.endpoint.conduit.put(ctx, dst, src, op);
 }
 
 #[inline(never)]
-fn implicit_put_bulk_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
+fn implicit_put_bulk(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
+    if trains::put(job, dst, src) || job.endpoint.conduit.put_at_once(dst, src) {
+        return;
+    }
     let (ctx, op) = begin_implicit(job, ImplicitKind::Puts, dst.len());
     job.endpoint.conduit.put_bulk(ctx, dst, src, op);
 }
 
 #[inline(never)]
-fn implicit_get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) {
+fn implicit_get(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) {
+    if trains::get(job, dst, src) || job.endpoint.conduit.get_at_once(dst, src) {
+        return;
+    }
     let (ctx, op) = begin_implicit(job, ImplicitKind::Gets, src.len());
     job.endpoint.conduit.get(ctx, dst, src, op);
 }
@@ -171,27 +181,30 @@ pub fn get_nb(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> O
     get_by_conduit(job, dst, src)
 }
 
+// The implicit forms look for mapped memory only, before what is rare: elsewhere they may join a
+// train.
+
 /// As [`put_nb`], collected by the calling thread or its access region.
 #[inline(always)]
 pub fn put_nbi(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
-    if !put_at_once(job, dst, src) {
-        implicit_put_by_conduit(job, dst, src);
+    if !put_directly(dst, src) && !job.endpoint.conduit.put_mapped(dst, src) {
+        implicit_put(job, dst, src);
     }
 }
 
 /// As [`put_nb_bulk`], collected by the calling thread or its access region.
 #[inline(always)]
 pub fn put_nbi_bulk(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
-    if !put_at_once(job, dst, src) {
-        implicit_put_bulk_by_conduit(job, dst, src);
+    if !put_directly(dst, src) && !job.endpoint.conduit.put_mapped(dst, src) {
+        implicit_put_bulk(job, dst, src);
     }
 }
 
 /// As [`get_nb`], collected by the calling thread or its access region.
 #[inline(always)]
 pub fn get_nbi(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) {
-    if !get_at_once(job, dst, src) {
-        implicit_get_by_conduit(job, dst, src);
+    if !get_directly(dst, src) && !job.endpoint.conduit.get_mapped(dst, src) {
+        implicit_get(job, dst, src);
     }
 }
 

@@ -97,6 +97,7 @@ impl Ctx {
 
     /// `gasnet_begin_nbi_accessregion`
     pub fn begin_region(self) {
+        super::depart(self);
         if !self.job.ops.open_region(self.thread_index()) {
             report::fatal(
                 format_args!(
@@ -111,6 +112,7 @@ impl Ctx {
 
     /// `gasnet_end_nbi_accessregion`
     pub fn end_region(self) -> OpHandle {
+        super::depart(self);
         self.job.ops.close_region(self.thread_index()).unwrap_or_else(|| {
             report::fatal(
                 format_args!(

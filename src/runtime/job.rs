@@ -97,6 +97,11 @@ impl GasnetJob {
         }
     }
 
+    /// Threads that may call at the same time.
+    pub fn max_threads(&self) -> usize {
+        self.slots.count()
+    }
+
     /// Where the ranks of the job run.
     pub fn placement(&self) -> &Placement {
         &self.boot.placement

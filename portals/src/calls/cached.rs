@@ -45,6 +45,60 @@ impl NetworkInterface {
         }
     }
 
+    /// [`NetworkInterface::put_at_once`] of one piece, where a cached match leads to memory that
+    /// is mapped here. False, and nothing done, elsewhere.
+    ///
+    /// # Safety
+    /// The piece is readable.
+    #[inline(always)]
+    pub unsafe fn put_mapped(
+        &self,
+        from: MdIovec,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+    ) -> bool {
+        let (kind, n, bits, offset) = (OpKind::Put, from.len, match_bits, remote_offset);
+        // SAFETY: a put only reads the piece, which is readable (`# Safety` above).
+        unsafe {
+            self.by_cached_match(
+                kind,
+                &[from],
+                n,
+                target,
+                pt_index,
+                ac_index,
+                bits,
+                offset,
+                0,
+                None,
+            )
+        }
+    }
+
+    /// [`NetworkInterface::get_at_once`], as [`NetworkInterface::put_mapped`].
+    ///
+    /// # Safety
+    /// The piece is writable.
+    #[inline(never)]
+    pub unsafe fn get_mapped(
+        &self,
+        to: MdIovec,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+    ) -> bool {
+        let (kind, n, bits, offset) = (OpKind::Get, to.len, match_bits, remote_offset);
+        // SAFETY: the piece is writable (`# Safety` above).
+        unsafe {
+            self.by_cached_match(kind, &[to], n, target, pt_index, ac_index, bits, offset, 0, None)
+        }
+    }
+
     /// Puts or gets `length` bytes, the sum of the pieces; false, and nothing done, if no cached
     /// match serves. With `inline`: an empty put at offset 0 whose event carries that payload.
     ///

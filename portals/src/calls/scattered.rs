@@ -34,11 +34,10 @@ impl NetworkInterface {
     ///
     /// # Safety
     /// The pieces are readable by a put and writable by a get.
-    #[inline(never)]
     pub unsafe fn scattered_at_once(
         &self,
         put: bool,
-        pieces: &[ScatteredPiece],
+        pieces: impl Iterator<Item = ScatteredPiece> + Clone,
         target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
@@ -69,11 +68,13 @@ impl NetworkInterface {
         let claim = self.state.peers.claim_found(peer, &header, find, &hold, [NO_MD; 2]);
         let moved = match claim {
             // SAFETY: the pieces are valid (`# Safety` above).
-            ClaimResult::Matched(matched) => unsafe { self.scatter(put, pieces, peer, &matched) },
+            ClaimResult::Matched(matched) => unsafe {
+                self.scatter(put, pieces.clone(), peer, &matched)
+            },
             _ => false,
         };
         if moved {
-            let bytes = pieces.iter().map(|piece| piece.length).sum();
+            let bytes = pieces.map(|piece| piece.length).sum();
             self.state.count(&hold, kind, bytes);
             order(kind);
         }
@@ -88,19 +89,19 @@ impl NetworkInterface {
     unsafe fn scatter(
         &self,
         put: bool,
-        pieces: &[ScatteredPiece],
+        mut pieces: impl Iterator<Item = ScatteredPiece> + Clone,
         peer: &MappedPeer,
         matched: &Matched<'_>,
     ) -> bool {
         let cell = matched.cell;
         let (address, whole) = (peer_word(&cell.address), peer_word(&cell.length));
-        let end = pieces.iter().map(|p| p.remote_offset.saturating_add(p.length)).max();
+        let end = pieces.clone().map(|p| p.remote_offset.saturating_add(p.length)).max();
         let inside = Peer::new(end.unwrap_or(0)).at_most(whole.data()).is_some();
         if !inside || !cell.is_sealed(matched.traits.0) {
             return false;
         }
-        let there = |piece: &ScatteredPiece| address.data().wrapping_add(piece.remote_offset);
-        let list = pieces.iter().map(|piece| AttachPiece {
+        let there = |piece: ScatteredPiece| address.data().wrapping_add(piece.remote_offset);
+        let list = pieces.clone().map(|piece| AttachPiece {
             local: piece.local.cast(),
             remote: there(piece),
             length: piece.length as usize,
@@ -108,7 +109,7 @@ impl NetworkInterface {
         // SAFETY: the pieces are valid (`# Safety` above); the kernel checks the remote side.
         let moved = unsafe { attach::move_pieces(peer.attached_pid(), put, list) };
         if let Err((AttachFailure::Address, at)) = moved
-            && let Some(piece) = pieces.get(at)
+            && let Some(piece) = pieces.nth(at)
         {
             let (local, length) = (piece.local.addr() as u64, piece.length);
             self.state.peers.report_fault(&match attach::is_accessible(local, length, !put) {

@@ -308,6 +308,18 @@ impl JobConduit {
         over!(self, c => c.get_at_once(dst, src))
     }
 
+    /// [`Conduit::put_mapped`]
+    #[inline(always)]
+    pub fn put_mapped(&self, dst: RemoteRange, src: Src<'_>) -> bool {
+        over!(self, c => c.put_mapped(dst, src))
+    }
+
+    /// [`Conduit::get_mapped`]
+    #[inline]
+    pub fn get_mapped(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
+        over!(self, c => c.get_mapped(dst, src))
+    }
+
     /// [`Conduit::request`]
     #[inline(always)]
     pub fn request<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {

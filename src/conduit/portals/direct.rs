@@ -24,7 +24,7 @@ pub enum NextEvent {
     Other,
 }
 
-/// Most pieces of [`Direct::scattered_at_once`].
+/// Pieces of [`Direct::scattered_at_once`] that a caller collects: more gain nothing.
 pub const SCATTERED: usize = 256;
 
 /// A piece of a scattered put or get: memory here, and its offset at the target. A put only reads
@@ -57,6 +57,21 @@ pub trait Direct: Send + Sync {
     #[inline(always)]
     fn put_at_once<const N: usize>(&self, from: [Src<'_>; N], to: &Target) -> bool {
         let _ = (from, to);
+        false
+    }
+
+    /// The same of one piece, only where the network has remembered that it maps the memory there:
+    /// a caller that can do without the others learns so soon.
+    #[inline(always)]
+    fn put_mapped(&self, from: Src<'_>, to: &Target) -> bool {
+        let _ = (from, to);
+        false
+    }
+
+    /// A get to plain memory, as [`Direct::put_mapped`].
+    #[inline(always)]
+    fn get_mapped(&self, to: Dst<'_>, from: &Target) -> bool {
+        let _ = (to, from);
         false
     }
 

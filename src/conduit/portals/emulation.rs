@@ -452,24 +452,38 @@ impl Direct for Emulation {
         .unwrap_or(false)
     }
 
-    fn scattered_at_once(&self, put: bool, pieces: &[ScatteredRma], to: &Target) -> bool {
-        const NONE: ScatteredPiece =
-            ScatteredPiece { local: core::ptr::null_mut(), length: 0, remote_offset: 0 };
-        let mut list = [NONE; SCATTERED];
-        let Some(list) = list.get_mut(..pieces.len()) else { return false };
-        for (to, piece) in list.iter_mut().zip(pieces) {
-            *to = ScatteredPiece {
-                local: piece.local.as_ptr().cast(),
-                length: piece.local.len() as u64,
-                remote_offset: piece.offset as u64,
-            };
+    #[inline(always)]
+    fn put_mapped(&self, from: Src<'_>, to: &Target) -> bool {
+        let from = MdIovec { base: from.as_ptr().cast_mut().cast(), len: from.len() as u64 };
+        let (process, offset) = (to_ptl(to.process), to.offset as u64);
+        // SAFETY: the bytes are readable, by the invariant of `Src`.
+        unsafe {
+            self.interface.put_mapped(from, process, to.portal, ANY_PROCESS, to.bits, offset)
         }
-        let process = to_ptl(to.process);
+    }
+
+    #[inline]
+    fn get_mapped(&self, to: Dst<'_>, from: &Target) -> bool {
+        let to = MdIovec { base: to.as_ptr().cast(), len: to.len() as u64 };
+        let (process, offset) = (to_ptl(from.process), from.offset as u64);
+        // SAFETY: the bytes are writable, by the invariant of `Dst`.
+        unsafe {
+            self.interface.get_mapped(to, process, from.portal, ANY_PROCESS, from.bits, offset)
+        }
+    }
+
+    fn scattered_at_once(&self, put: bool, pieces: &[ScatteredRma], to: &Target) -> bool {
+        const { assert!(SCATTERED <= portals3::PIECES_PER_CALL, "a system call moves them") };
+        let pieces = pieces.iter().map(|piece| ScatteredPiece {
+            local: piece.local.as_ptr().cast(),
+            length: piece.local.len() as u64,
+            remote_offset: piece.offset as u64,
+        });
+        let (process, portal, bits) = (to_ptl(to.process), to.portal, to.bits);
         // SAFETY: the pieces are readable and writable, by the invariant of `Dst`, and a put only
         // reads them.
         unsafe {
-            let (portal, bits) = (to.portal, to.bits);
-            self.interface.scattered_at_once(put, list, process, portal, ANY_PROCESS, bits)
+            self.interface.scattered_at_once(put, pieces, process, portal, ANY_PROCESS, bits)
         }
     }
 
