@@ -67,7 +67,7 @@ fn any_memory_is_put_to_and_gotten_from_at_once() {
     };
     let reversed: Vec<_> = (0..24).map(|i| word(i, at + 23 - i)).collect();
     // SAFETY: as above.
-    assert!(unsafe { a.scattered_at_once(true, &reversed, target, PT, 0, BITS) });
+    assert!(unsafe { a.scattered_at_once(true, reversed.into_iter(), target, PT, 0, BITS) });
     assert!(there.iter().rev().eq(&back));
     assert_eq!(FOUND.take(), None);
     // Address 8 is no memory of any process here.
@@ -81,7 +81,7 @@ fn any_memory_is_put_to_and_gotten_from_at_once() {
     assert!(got.is_err() && FOUND.take() == Some(refused(false, 8)));
     let wrong = [word(0, at), word(1, 7)];
     // SAFETY: as above.
-    assert!(!unsafe { a.scattered_at_once(true, &wrong, target, PT, 0, BITS) });
+    assert!(!unsafe { a.scattered_at_once(true, wrong.into_iter(), target, PT, 0, BITS) });
     assert_eq!(FOUND.take(), Some(refused(true, 1)));
     let nowhere = [MdIovec { base: core::ptr::without_provenance_mut(8), len: 4 }];
     // SAFETY: the kernel alone reads the piece, and refuses it.
@@ -99,6 +99,13 @@ fn frames_are_stored_by_the_kernel() {
     let piece = [MdIovec { base: from.as_mut_ptr().cast(), len: 24 }];
     // SAFETY: arrays.
     assert_eq!(unsafe { a.put_at_once(piece, b.id(), PT, 0, BITS, at, 0) }, Ok(false));
+    let eq = a.eq_alloc(64, None).unwrap();
+    let next = |kind| loop {
+        let event = a.eq_get(eq).unwrap().unwrap().event;
+        if event.kind == kind {
+            return event.ni_fail;
+        }
+    };
     let md = MemoryDescriptor {
         start: from.as_mut_ptr().cast(),
         length: 24,
@@ -106,16 +113,22 @@ fn frames_are_stored_by_the_kernel() {
         max_size: 0,
         options: 0,
         user_ptr: core::ptr::null_mut(),
-        eq: EqHandle::NONE,
+        eq,
     };
     // SAFETY: an array that outlives the interface's use of it.
     let md = unsafe { a.md_bind(&md, Unlink::Retain).unwrap() };
     for (at, refused) in [(at, false), (7, true)] {
-        a.put(md, AckReq::NoAck, b.id(), PT, 0, BITS, at, 0).unwrap();
-        b.progress();
         let fault =
-            AccessFault::Target { put: true, initiator: 0, target: 1, address: 8, length: 24 };
-        assert_eq!(FOUND.take(), refused.then_some(fault));
+            |put| AccessFault::Target { put, initiator: 0, target: 1, address: 8, length: 24 };
+        let told = if refused { NiFail::Fail } else { NiFail::Ok };
+        a.put(md, AckReq::Ack, b.id(), PT, 0, BITS, at, 0).unwrap();
+        b.progress();
+        assert_eq!(FOUND.take(), refused.then_some(fault(true)));
+        assert_eq!(next(PtlEventKind::Ack), told);
+        a.get(md, b.id(), PT, 0, BITS, at).unwrap();
+        b.progress();
+        assert_eq!(FOUND.take(), refused.then_some(fault(false)));
+        assert_eq!(next(PtlEventKind::ReplyEnd), told);
     }
-    assert_eq!(there, from);
+    assert_eq!((from, &there[..]), ([9; 24], &[9; 24][..]));
 }

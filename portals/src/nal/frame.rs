@@ -28,7 +28,7 @@ pub(crate) enum FrameRole {
 ///
 /// | bytes | frames | content |
 /// |---|---|---|
-/// | 8 | all | role 1:0, operation 3:2, ack 4, confirm 5, later frame 6, portal 19:8, access control entry 31:20; number of the message 63:32 |
+/// | 8 | all | role 1:0, operation 3:2, ack 4, confirm 5, later frame 6, failed 7, portal 19:8, access control entry 31:20; number of the message 63:32 |
 /// | 8 | later frames of a message | position of the payload; nothing follows |
 /// | 44 | first frames but [`FrameRole::Taken`] | uid, jid, descriptor (32 bits each), match bits, remote offset, length, header data |
 /// | 8 | request of a get or get-put, reply | local offset |
@@ -43,6 +43,9 @@ pub(crate) struct FrameHeader {
     pub(crate) ack: bool,
     /// Request: the initiator wants a [`FrameRole::Taken`].
     pub(crate) confirm: bool,
+    /// Bytes of the message could not be read, or those of the acknowledged put not be written:
+    /// the operation has failed.
+    pub(crate) failed: bool,
     /// Number of the message, counted by its sender; wraps.
     pub(crate) message: u32,
     /// Position of this frame's payload in the message. All but the first frame of a message have
@@ -116,6 +119,7 @@ impl FrameHeader {
             | u32::from(self.ack) << 4
             | u32::from(self.confirm) << 5
             | u32::from(later) << 6
+            | u32::from(self.failed) << 7
             | self.pt_index.min(MOST_INDEX) << 8
             | self.ac_index.min(MOST_INDEX) << 20;
         out.extend(first.to_le_bytes());
@@ -162,6 +166,7 @@ impl FrameHeader {
             op,
             ack: first & 1 << 4 != 0,
             confirm: first & 1 << 5 != 0,
+            failed: first & 1 << 7 != 0,
             pt_index: first >> 8 & MOST_INDEX,
             ac_index: first >> 20 & MOST_INDEX,
             message,
@@ -275,6 +280,7 @@ mod tests {
             op,
             ack: true,
             confirm: false,
+            failed: false,
             message: u32::MAX,
             at,
             uid: 1,
@@ -371,6 +377,7 @@ mod tests {
                 op: [OpKind::Put, OpKind::Get, OpKind::GetPut][(draw() % 3) as usize],
                 ack: draw() % 2 == 0,
                 confirm: draw() % 2 == 0,
+                failed: draw() % 2 == 0,
                 message: draw() as u32,
                 at: 0,
                 uid: draw() as u32,

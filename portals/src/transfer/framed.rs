@@ -158,16 +158,17 @@ impl NiState {
     }
 
     /// The initiator's side of an acknowledgement: claims the descriptor and posts ACK; if it is
-    /// not valid, counts a drop. `header` is the put's, with the target as `initiator`.
+    /// not valid, counts a drop. With `ok` false the put has failed. `header` is the put's, with the target as `initiator`.
     pub(crate) fn ack_arrived(
         &self,
         md: MdHandle,
         remote_offset: Size,
         mlength: Size,
         header: &MessageHeader,
+        ok: bool,
     ) {
         let post = |local: &LocalMd<'_>| {
-            self.peers.post_ack(local, remote_offset, mlength, header, true).then_some(())
+            self.peers.post_ack(local, remote_offset, mlength, header, ok).then_some(())
         };
         if self.with_local(md, post).is_none() {
             self.dropped(&self.peers.own, header.pt_index, header.match_bits);

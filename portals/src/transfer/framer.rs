@@ -65,7 +65,6 @@ struct OutgoingMessage {
     /// `at` is the position of the next frame.
     frame: FrameHeader,
     payload: OutgoingPayload,
-    ok: bool,
 }
 
 /// A message whose last byte has not arrived.
@@ -188,7 +187,7 @@ impl Framer {
         let room = payload_room(ni) as Size;
         self.sent.fetch_add(frame.length().div_ceil(room).max(1), Ordering::Relaxed);
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        state.outgoing[peer as usize].push_back(OutgoingMessage { frame, payload, ok: true });
+        state.outgoing[peer as usize].push_back(OutgoingMessage { frame, payload });
     }
 
     /// Sends to one peer until the network has no room or nothing waits.
@@ -205,7 +204,11 @@ impl Framer {
             match &message.payload {
                 OutgoingPayload::None => {}
                 OutgoingPayload::Memory(transfer) => {
-                    message.ok &= ni.transfer_read(transfer, message.frame.at, into)
+                    if !ni.transfer_read(transfer, message.frame.at, into) {
+                        message.frame.failed = true;
+                        message.frame.encode(&mut state.scratch);
+                        state.scratch.resize(head + piece, 0);
+                    }
                 }
                 OutgoingPayload::Bytes(bytes) => {
                     into.copy_from_slice(&bytes[message.frame.at as usize..][..piece])
@@ -221,11 +224,10 @@ impl Framer {
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
                 if let Some(OutgoingMessage {
                     payload: OutgoingPayload::Memory(transfer),
-                    ok,
-                    ..
+                    frame,
                 }) = done
                 {
-                    ni.transfer_end(transfer, ok);
+                    ni.transfer_end(transfer, !frame.failed);
                 }
             }
         }
@@ -254,7 +256,9 @@ impl Framer {
                     word.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1));
             }
             (FrameRole::Ack, _) => {
-                ni.ack_arrived(frame.md, frame.remote_offset, frame.mlength, &frame.header(peer));
+                let (offset, mlength, header) =
+                    (frame.remote_offset, frame.mlength, frame.header(peer));
+                ni.ack_arrived(frame.md, offset, mlength, &header, !frame.failed);
             }
             (FrameRole::Request, OpKind::Get) => self.take_get(ni, state, peer, &frame),
             (FrameRole::Request, OpKind::GetPut) => {
@@ -288,11 +292,11 @@ impl Framer {
             return;
         }
         if let Some(transfer) = self.match_request(ni, state, peer, frame) {
-            let answer =
-                FrameHeader { role: FrameRole::Reply, mlength: transfer.mlength, ..*frame };
-            let mut bytes = payload[..transfer.mlength as usize].to_vec();
+            let mlength = transfer.mlength;
+            let mut bytes = payload[..mlength as usize].to_vec();
             let ok = ni.transfer_swap(&transfer, &mut bytes);
             ni.transfer_end(transfer, ok);
+            let answer = FrameHeader { role: FrameRole::Reply, failed: !ok, mlength, ..*frame };
             self.enqueue(ni, state, peer, answer, OutgoingPayload::Bytes(bytes));
         }
     }
@@ -349,8 +353,8 @@ impl Framer {
         let accepted =
             message.transfer.mlength.saturating_sub(frame.at).min(payload.len() as Size);
         if accepted != 0 {
-            message.ok &=
-                ni.transfer_write(&message.transfer, frame.at, &payload[..accepted as usize]);
+            message.ok &= !frame.failed
+                && ni.transfer_write(&message.transfer, frame.at, &payload[..accepted as usize]);
             message.missing = message.missing.saturating_sub(accepted);
         }
         if message.missing == 0
@@ -367,8 +371,8 @@ impl Framer {
             (transfer.offset, transfer.mlength, transfer.ack_allowed && frame.ack);
         ni.transfer_end(transfer, ok);
         if acknowledge && frame.role == FrameRole::Request {
-            let answer =
-                FrameHeader { role: FrameRole::Ack, remote_offset: offset, mlength, ..frame };
+            let (role, failed) = (FrameRole::Ack, !ok);
+            let answer = FrameHeader { role, failed, remote_offset: offset, mlength, ..frame };
             self.enqueue(ni, state, peer, answer, OutgoingPayload::None);
         }
     }
@@ -382,6 +386,7 @@ fn first_frame(message: &Submission) -> FrameHeader {
         op: header.kind,
         ack: message.ack,
         confirm: false,
+        failed: false,
         message: 0,
         at: 0,
         uid: header.uid,

@@ -134,6 +134,7 @@ fn any(lot: &Cell<u64>) -> FrameHeader {
         op: [OpKind::Put, OpKind::Get, OpKind::GetPut][(number(3) % 3) as usize],
         ack: number(2) == 0,
         confirm: number(2) == 0,
+        failed: number(2) == 0,
         message: number(4) as u32,
         at: number(3).wrapping_mul(100),
         uid: number(2) as u32,
