@@ -33,6 +33,7 @@ pub(crate) enum RowSizes {
 
 const CROSS_MAPPED: &str = "cross-mapped";
 const PORTALS: &str = "portals";
+const EVERYTHING: &str = "everything";
 const MIB: u64 = 1 << 20;
 
 /// The same measurement of another system.
@@ -78,6 +79,11 @@ const fn bound(
 ) -> BenchRow {
     let other = ("machine", of, n);
     BenchRow { ours: (CROSS_MAPPED, name, n), other, sizes: One(size, limit_size), aim: Nothing }
+}
+
+/// Another measurement of the same turn in EVERYTHING.
+const fn above(name: &'static str, sizes: RowSizes, other: &'static str, aim: RowAim) -> BenchRow {
+    BenchRow { ours: (EVERYTHING, name, 2), other: (EVERYTHING, other, 2), sizes, aim }
 }
 
 const fn at(size: u64) -> RowSizes {
@@ -140,6 +146,16 @@ pub(crate) const ROWS: &[BenchRow] = &[
     peer(CROSS_MAPPED, "launch", 64, at(0), "openmpi", AtMost(0.25)),
     peer(CROSS_MAPPED, "pairs_trip", 8, at(0), "smp", AtMost(0.2)),
     peer(CROSS_MAPPED, "barrier_anonymous", 8, at(8), "smp", AtMost(0.2)),
+    peer(EVERYTHING, "put", 2, at(8), "mpi-everything", AtMost(0.75)),
+    peer(EVERYTHING, "put", 2, at(65536), "mpi-everything", AtMost(0.3)),
+    peer(EVERYTHING, "put", 2, at(MIB), "mpi-everything", AtMost(0.5)),
+    above("attach_put", at(8), "bare_attach_put", AtMost(1.2)),
+    above("attach_get", at(8), "bare_attach_get", AtMost(1.2)),
+    above("asleep_put", at(8), "attach_put", AtMost(1.05)),
+    above("asleep_put", at(8), "attach_put", AtLeast(0.95)),
+    above("train_put", at(64), "singly_put", AtMost(0.4)),
+    above("train_get", at(64), "singly_get", AtMost(0.4)),
+    above("train_put", at(64), "bare_attach_vector", Nothing),
     peer("no-bypass", "put_word", 4, at(8), "no-bypass-spin", AtMost(1.0)),
     bound("medium_trip", 2, 8, "copy_trip", 8),
     bound("medium_trip", 2, 1024, "copy_trip", 1024),

@@ -34,6 +34,8 @@ pub(crate) enum Turn {
     WithoutBypass(Run),
     /// The other libraries run their programs.
     Others,
+    /// Each library for EVERYTHING runs this program.
+    Everything(Run),
     /// Jobs start and end.
     Starts,
 }
@@ -42,9 +44,17 @@ impl Turn {
     /// Whether it depends on the distance of the two CPUs, which the host may change at any
     /// time.
     pub(crate) fn of_lines(self) -> bool {
-        matches!(self, Turn::Run((_, 2, _), _))
+        matches!(self, Turn::Run((_, 2, _), _) | Turn::Everything(_))
     }
 }
+
+/// A program, and the system that it measures.
+const EVERYTHING: &str = "everything";
+
+/// What a client of that segment mode is compiled with, and how an installation of GASNet that has
+/// no other says so.
+const SEGMENT_EVERYTHING: &str = "-DGASNET_SEGMENT_EVERYTHING";
+const PEER_EVERYTHING: &str = "#define GASNET_SEGMENT_EVERYTHING 1";
 
 /// The programs that are built against a GASNet.
 const PROGRAMS: &[&str] = &["rma", "am", "barrier", "coll", "vis", "startup"];
@@ -74,6 +84,8 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(("barrier", 8, &[]), &["yield_round"]),
     Turn::Run(("am", 8, &["pairs_trip"]), &[]),
     Turn::Run(("coll", 8, &[]), &[]),
+    Turn::Everything(("rma", 2, &["put", "get"])),
+    Turn::Everything((EVERYTHING, 2, &[])),
     Turn::WithoutBypass(("rma", 4, &["put_word"])),
     Turn::Others,
     Turn::Starts,
@@ -84,6 +96,10 @@ pub(crate) const TURNS: &[Turn] = &[
 enum Kind {
     Machine,
     Gasnet,
+    /// A GASNet whose ranks may name any address; this library if it is ours.
+    Everything {
+        ours: bool,
+    },
     /// This library over libportals-contrary, which completes a put in a call of its target.
     WithoutBypass,
     /// Another library, which runs this program with two ranks.
@@ -173,6 +189,25 @@ impl BenchSystem {
         })
     }
 
+    /// This library for programs that are compiled for EVERYTHING.
+    pub(crate) fn everything() -> Result<BenchSystem, String> {
+        let programs = build_trees::build().join("bench").join(EVERYTHING);
+        let mut flags =
+            package(&build_trees::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
+        flags.push(SEGMENT_EVERYTHING.to_string());
+        for program in ["rma", EVERYTHING] {
+            compile(&cc(), program, &programs, &flags)?;
+        }
+        Ok(BenchSystem {
+            name: EVERYTHING.to_string(),
+            start: Start::Fork,
+            environment: Vec::new(),
+            programs,
+            kind: Kind::Everything { ours: true },
+            launch: None,
+        })
+    }
+
     /// This library over a network without application bypass, with these variables; `None` if
     /// its tree was not built.
     pub(crate) fn without_bypass(
@@ -199,15 +234,22 @@ impl BenchSystem {
         }))
     }
 
-    /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says.
+    /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says. Its name is the
+    /// conduit's, with `-everything` if it was built for that segment mode.
     pub(crate) fn peer(text: &str) -> Result<BenchSystem, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
-        let programs = build_trees::build().join("bench").join(conduit);
         let package =
             |wanted: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wanted);
         let flags = package(&["--cflags", "--libs"])?;
         // The linker that clients of this conduit need, such as mpicc.
         let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
+        let header = Path::new(prefix).join("include/gasnet_config.h");
+        let header = fs::read_to_string(&header).unwrap_or_default();
+        let (name, kind) = match header.lines().any(|line| line == PEER_EVERYTHING) {
+            true => (format!("{conduit}-{EVERYTHING}"), Kind::Everything { ours: false }),
+            false => (conduit.to_string(), Kind::Gasnet),
+        };
+        let programs = build_trees::build().join("bench").join(&name);
         for program in PROGRAMS {
             compile(&linker, program, &programs, &flags)?;
         }
@@ -221,11 +263,11 @@ impl BenchSystem {
             [("rmaps_base_oversubscribe", "1"), ("hwloc_base_binding_policy", "none")]
                 .map(|(name, value)| (format!("OMPI_MCA_{name}"), value.to_string()));
         Ok(BenchSystem {
-            name: conduit.to_string(),
+            name,
             start,
             environment: environment.to_vec(),
             programs,
-            kind: Kind::Gasnet,
+            kind,
             launch: None,
         })
     }
@@ -241,6 +283,10 @@ impl BenchSystem {
         let run = match (turn, self.kind) {
             (Turn::Run(run, _), Kind::Gasnet) => run,
             (Turn::WithoutBypass(run), Kind::WithoutBypass) => run,
+            // The program of this name needs ranks that reach each other by cross-memory attach.
+            (Turn::Everything(run), Kind::Everything { ours }) if ours || run.0 != EVERYTHING => {
+                run
+            }
             (Turn::Run(_, limits), Kind::Machine) if !limits.is_empty() => ("limits", 1, limits),
             (Turn::Others, Kind::Other(program)) => (program, 2, &[][..]),
             (Turn::Starts, _) => {
@@ -265,7 +311,10 @@ impl BenchSystem {
         match self.run(program, processes, &args) {
             Ok(printed) => figures.read(&printed)?,
             // Measurements that a peer cannot do are left out.
-            Err(e) if self.kind == Kind::Gasnet && self.launch.is_none() => {
+            Err(e)
+                if matches!(self.kind, Kind::Gasnet | Kind::Everything { ours: false })
+                    && self.launch.is_none() =>
+            {
                 eprintln!("bench: left out: {e}");
             }
             Err(e) => return Err(e),

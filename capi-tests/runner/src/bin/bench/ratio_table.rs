@@ -176,6 +176,11 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
         "this library with `GASNET_SUPERNODE_MAXSIZE=1`: puts and gets go through Portals too",
     ),
     (
+        "everything",
+        "libgasnet (ours), EVERYTHING",
+        "this library for programs that are compiled for GASNET_SEGMENT_EVERYTHING",
+    ),
+    (
         "no-bypass",
         "libgasnet (ours), without application bypass",
         "this library over a libportals that completes a put in a call of its target",
@@ -187,6 +192,11 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
     ),
     ("smp", "GASNet, smp-conduit (shared memory)", "GASNet's conduit for the ranks of one host"),
     ("mpi", "GASNet, mpi-conduit (over MPI)", "GASNet's conduit over the messages of an MPI"),
+    (
+        "mpi-everything",
+        "GASNet, mpi-conduit, EVERYTHING",
+        "GASNet's mpi-conduit, built for GASNET_SEGMENT_EVERYTHING",
+    ),
     ("openmpi", "Open MPI, without GASNet", "Open MPI's own puts and messages, without GASNet"),
     ("mpich", "MPICH, without GASNet", "MPICH's own puts and messages, without GASNet"),
     ("shmem", "Open MPI's OpenSHMEM", "the puts of the OpenSHMEM in Open MPI"),
