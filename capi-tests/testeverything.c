@@ -1,12 +1,14 @@
 /* testeverything: GASNET_SEGMENT_EVERYTHING. Every rank puts to, gets from and sends Longs to each
  * kind of memory of its neighbour. The kinds are static data, heap, sbrk, mmap, stacks,
  * thread-local variables, data of a library opened by dlopen, and memory mapped again at one
- * address. Also memory while a forked child exists. With an argument it runs that case alone:
+ * address. Also memory while a forked child exists. Small implicit operations come in great
+ * number. With an argument it runs that case alone:
+ *   apart    each rank is in a user namespace of its own: no cross-memory attach between them
  *   asleep   the neighbour sleeps in the kernel while it is read and written
  *   CASE     unmapped_put, unmapped_get, read_only_put, unmapped_memset, unmapped_long or
  *            unmapped_vector: an operation on memory that does not exist, or may not be written;
  *            it must end the job */
-/* faults: flip_put flip_get flip_am skip_memset */
+/* faults: flip_put flip_get flip_am skip_memset skip_sync */
 /* args: */
 /* nodes: any */
 /* threads: both */
@@ -16,6 +18,7 @@
 #include <gasnet_vis.h>
 
 #include <dlfcn.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 
@@ -398,10 +401,17 @@ static void missing(const char *what) {
         else if (!strcmp(what, "unmapped_memset")) gasnet_memset(to, at, 1, 5000);
         else if (!strcmp(what, "unmapped_long")) CHECK_OK(gasnet_AMRequestLong2(to, H_LONG, here, 64, at, MAPPED, 0));
         else if (!strcmp(what, "unmapped_vector")) gasnet_putv_bulk(to, 2, there, 1, &local);
-        else check_usage("[asleep | CASE]");
+        else check_usage("[apart | asleep | CASE]");
     }
     barrier("missing");
     check_error("%s went through", what);
+}
+
+/* Into a user namespace of its own. */
+static void leave_namespace(void) {
+    if (!unshare(CLONE_NEWUSER)) return;
+    fprintf(stderr, "testeverything: this machine allows no user namespace: %s\n", strerror(errno));
+    exit(77);
 }
 
 int main(int argc, char **argv) {
@@ -414,6 +424,10 @@ int main(int argc, char **argv) {
     pthread_t other;
 #endif
 
+    if (argc > 1 && !strcmp(argv[1], "apart")) {
+        leave_namespace();
+        argc = 1;
+    }
     check_init("testeverything", &argc, &argv);
     CHECK(gasnet_getMaxLocalSegmentSize() == UINTPTR_MAX && gasnet_getMaxGlobalSegmentSize() == UINTPTR_MAX,
           "a segment is limited");

@@ -463,15 +463,11 @@ int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event) {
     return translated(rc);
 }
 
-int PtlPutRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack, ptl_process_id_t target,
-                 ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
-                 ptl_hdr_data_t hdr_data) {
-    ENTERED;
+/* The fields that a put and a get share. */
+static struct connect_message message_of(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length, ptl_process_id_t target,
+                                         ptl_pt_index_t pt, ptl_match_bits_t match_bits, ptl_size_t remote_offset) {
     struct connect_message message = {0};
-    if (ac != 0 || length > PTL_MAX_TRANS_SZ)
-        return answer(PTL_FAIL);
     target = id_in(target);
-    message.ack = ack == PTL_ACK_REQ;
     message.md = record_in(md)->below;
     message.nid = target.nid;
     message.pid = target.pid;
@@ -480,6 +476,18 @@ int PtlPutRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length,
     message.length = length;
     message.match_bits = match_bits;
     message.remote = remote_offset;
+    return message;
+}
+
+int PtlPutRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack, ptl_process_id_t target,
+                 ptl_pt_index_t pt, ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+                 ptl_hdr_data_t hdr_data) {
+    ENTERED;
+    struct connect_message message;
+    if (ac != 0 || length > PTL_MAX_TRANS_SZ)
+        return answer(PTL_FAIL);
+    message = message_of(md, local_offset, length, target, pt, match_bits, remote_offset);
+    message.ack = ack == PTL_ACK_REQ;
     message.hdr_data = hdr_data;
     return translated(connect_send(&message));
 }
@@ -492,21 +500,13 @@ int PtlPut(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_process_id_t target, ptl_p
 int PtlGetRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length, ptl_process_id_t target, ptl_pt_index_t pt,
                  ptl_ac_index_t ac, ptl_match_bits_t match_bits, ptl_size_t remote_offset) {
     ENTERED;
-    struct connect_message message = {0};
+    struct connect_message message;
     struct record *record = record_in(md);
     if (ac != 0 || length > PTL_MAX_TRANS_SZ)
         return answer(PTL_FAIL);
     if (habits.send_end && record->eq != NULL)
         later(record->eq, record, match_bits);
-    target = id_in(target);
+    message = message_of(md, local_offset, length, target, pt, match_bits, remote_offset);
     message.get = 1;
-    message.md = record->below;
-    message.nid = target.nid;
-    message.pid = target.pid;
-    message.pt = pt;
-    message.local = local_offset;
-    message.length = length;
-    message.match_bits = match_bits;
-    message.remote = remote_offset;
     return translated(connect_send(&message));
 }

@@ -95,6 +95,9 @@ pub mod md_options {
     pub const EVENT_START_DISABLE: u32 = 0x080;
     /// `PTL_MD_EVENT_END_DISABLE`: no end events.
     pub const EVENT_END_DISABLE: u32 = 0x100;
+    /// An extension: the region is the address space of this process, of which pages may be
+    /// missing. The kernel checks every access.
+    pub const ADDRESS_SPACE: u32 = 0x200;
 }
 
 /// `ptl_md_iovec_t`: one piece of a scattered memory descriptor.

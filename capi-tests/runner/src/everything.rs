@@ -125,6 +125,10 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             }
         }));
     }
+    let p = program.clone();
+    all.push(TestCase::new("testeverything::user_namespaces".to_string(), true, move || {
+        apart(&p)
+    }));
     for nodes in [1, 2, 4] {
         let name = format!("testsegment::large::n{nodes}");
         all.push(TestCase::new(name, true, move || {
@@ -194,6 +198,28 @@ fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
             Err(ended.trouble("no message went in frames"))
         }
         _ => Ok(()),
+    }
+}
+
+/// Ranks in user namespaces of their own find that the kernel denies cross-memory attach, say why,
+/// and send frames.
+fn apart(program: &TestProgram) -> Result<(), Failure> {
+    const REASON: &str =
+        "because the ranks are in different user namespaces, or of different users";
+    let s = CaseSetting { mode: ClientMode::EverythingSeq, means: Means::Frames, nodes: 3 };
+    let library = TestLibrary::of(build_trees::build());
+    let compiled = library.compiled(&program.source, s.mode)?;
+    let job = library.job(&compiled, &["apart".to_string()], JobLauncher::Gasnetrun, s.nodes)?;
+    let ended = job.env("GASNET_VERBOSEENV", "1").watchdog(Duration::from_secs(300)).run()?;
+    ended.tidy()?;
+    if ended.says("allows no user namespace") {
+        println!("skipped testeverything::user_namespaces: {}", ended.output.trim());
+        return Ok(());
+    }
+    passed(program, &ended)?;
+    match ended.output.lines().filter(|line| line.ends_with(REASON)).count() {
+        1 => Ok(()),
+        n => Err(ended.trouble(format!("{n} lines end with {REASON:?}"))),
     }
 }
 

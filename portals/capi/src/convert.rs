@@ -172,6 +172,10 @@ const _: () = {
 };
 
 pub(crate) fn descriptor_in(md: &abi::CMd) -> Result<portals3::MemoryDescriptor, Code> {
+    // No option of the specification.
+    if md.options & md_options::ADDRESS_SPACE != 0 {
+        return Err(PtlError::MdIllegal.into());
+    }
     Ok(portals3::MemoryDescriptor {
         start: md.start,
         length: md.length,

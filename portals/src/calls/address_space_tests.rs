@@ -32,7 +32,12 @@ fn pair(attach: AttachPolicy) -> Vec<NetworkInterface> {
         length: (1 << 62) - 1,
         threshold: THRESH_INF,
         max_size: 0,
-        options: OP_PUT | OP_GET | MANAGE_REMOTE | EVENT_START_DISABLE | EVENT_END_DISABLE,
+        options: OP_PUT
+            | OP_GET
+            | MANAGE_REMOTE
+            | EVENT_START_DISABLE
+            | EVENT_END_DISABLE
+            | ADDRESS_SPACE,
         user_ptr: core::ptr::null_mut(),
         eq: EqHandle::NONE,
     };

@@ -31,7 +31,8 @@ const ALL_OPTIONS: u32 = OP_PUT
     | IOVEC
     | MAX_SIZE
     | EVENT_START_DISABLE
-    | EVENT_END_DISABLE;
+    | EVENT_END_DISABLE
+    | ADDRESS_SPACE;
 
 /// A checked descriptor: the result of [`NiState::examine`].
 pub(crate) struct Examined {
@@ -142,8 +143,10 @@ impl NiState {
         let mut pieces = None;
         let mut length = md.length;
         let kind;
+        let whole = md.options & ADDRESS_SPACE != 0;
         if md.options & IOVEC != 0 {
-            if md.length > u64::from(self.limits.max_md_iovecs)
+            if whole
+                || md.length > u64::from(self.limits.max_md_iovecs)
                 || (md.start.is_null() && md.length > 0)
             {
                 return Err(PtlError::MdIllegal);
@@ -162,7 +165,10 @@ impl NiState {
             kind = MemoryKind::Scattered;
         } else {
             check_range(md.start, length)?;
-            kind = self.place(md.start.cast(), length).0;
+            kind = match whole {
+                true => MemoryKind::AddressSpace,
+                false => self.place(md.start.cast(), length).0,
+            };
         }
 
         // The fields of the state word.
@@ -294,8 +300,7 @@ impl NiState {
     }
 
     /// The kind of this memory, and its offset there. An empty range counts as reachable
-    /// wherever it begins; one that encloses the arena, and lies in no segment, is the address
-    /// space.
+    /// wherever it begins.
     pub(crate) fn place(&self, start: *mut u8, length: u64) -> (MemoryKind, u64) {
         if length == 0 {
             return (MemoryKind::Arena, 0);
@@ -313,10 +318,6 @@ impl NiState {
         let size = segment.length.load(Ordering::Acquire);
         if let Some(offset) = inside(segment.base.load(Ordering::Relaxed), size) {
             return (MemoryKind::Segment, offset);
-        }
-        let before = (arena.0 as usize).checked_sub(start as usize);
-        if before.is_some_and(|before| before as u64 + arena.1 <= length) {
-            return (MemoryKind::AddressSpace, start as u64);
         }
         (MemoryKind::Private, start as u64)
     }

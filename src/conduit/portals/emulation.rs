@@ -225,6 +225,7 @@ fn md(spec: &MdSpec<'_, EqWatch>) -> MemoryDescriptor {
         (f.event_start_disable, o::EVENT_START_DISABLE),
         (f.event_end_disable, o::EVENT_END_DISABLE),
         (spec.max_size.is_some(), o::MAX_SIZE),
+        (matches!(spec.region, MdRegion::AddressSpace), o::ADDRESS_SPACE),
     ];
     MemoryDescriptor {
         start: spec.region.start().cast(),

@@ -119,6 +119,16 @@ struct TrialMd<P: Portals> {
     words: Dst<'static>,
 }
 
+/// A descriptor to attach, and the low match bits of its entry.
+#[derive(Clone, Copy)]
+struct TrialTarget {
+    low_bits: u64,
+    user: User,
+    flags: MdFlags,
+    /// Whether it unlinks itself.
+    unlink: bool,
+}
+
 impl<P: Portals> TrialMd<P> {
     fn write(&self, word: usize, value: u64) {
         self.words.part(word * WORD, WORD).copy_from(Src::from(&value.to_ne_bytes()[..]));
@@ -159,31 +169,37 @@ impl<'a, P: Portals> Trial<'a, P> {
         let source = TrialMd { md, user, words };
         let mut this = Trial { portals, pt, eq, source, bare, targets: Vec::new() };
         use EntryPosition::{Before, Head, Tail};
+        let target = |low_bits, user, flags| TrialTarget { low_bits, user, flags, unlink: false };
         let basin = MdFlags { op_put: true, truncate: true, ack_disable: true, ..flags };
-        let basin = this.attach(Tail(pt), LIMITED, User::Basin, basin, false, |spec, words| {
-            spec.region = words.part(0, WORD).into();
-        })?;
+        let basin =
+            this.attach(Tail(pt), target(LIMITED, User::Basin, basin), |spec, words| {
+                spec.region = words.part(0, WORD).into();
+            })?;
         let limited = MdFlags { op_put: true, ..flags };
-        this.attach(Before(basin), LIMITED, User::Limited, limited, true, |spec, words| {
-            spec.region = words.part(0, 2 * WORD).into();
-            spec.max_size = Some(WORD + 1);
-        })?;
+        this.attach(
+            Before(basin),
+            TrialTarget { unlink: true, ..target(LIMITED, User::Limited, limited) },
+            |spec, words| {
+                spec.region = words.part(0, 2 * WORD).into();
+                spec.max_size = Some(WORD + 1);
+            },
+        )?;
         let puts = MdFlags { op_put: true, ..remote };
-        this.attach(Head(pt), ONE_WAY, User::Puts, puts, false, |_, _| {})?;
+        this.attach(Head(pt), target(ONE_WAY, User::Puts, puts), |_, _| {})?;
         let gets = MdFlags { op_get: true, ..remote };
-        this.attach(Tail(pt), ONE_WAY, User::Gets, gets, false, |_, _| {})?;
+        this.attach(Tail(pt), target(ONE_WAY, User::Gets, gets), |_, _| {})?;
         let silent = MdFlags { event_end_disable: true, ..puts };
-        this.attach(Head(pt), SILENT, User::Silent, silent, false, |_, _| {})?;
+        this.attach(Head(pt), target(SILENT, User::Silent, silent), |_, _| {})?;
         if let Ok(bare) = this.bare {
             let user = User::Queueless;
             let without = |spec: &mut MdSpec<'_, P::Eq>, _| spec.eq = None;
-            if let Err(e) = this.try_attach(Head(pt), QUEUELESS, user, puts, false, without) {
+            if let Err(e) = this.try_attach(Head(pt), target(QUEUELESS, user, puts), without) {
                 portals.md_unlink(bare).map_err(|e| User::Bare.wrong(e))?;
                 this.bare = Err(e);
             }
         }
         let empty = MdFlags { ack_disable: true, ..puts };
-        this.attach(Tail(pt), EMPTY, User::Empty, empty, false, |spec, words| {
+        this.attach(Tail(pt), target(EMPTY, User::Empty, empty), |spec, words| {
             spec.region = words.part(0, 0).into();
         })?;
         Ok(this)
@@ -193,25 +209,20 @@ impl<'a, P: Portals> Trial<'a, P> {
     fn attach(
         &mut self,
         position: EntryPosition<P::Me>,
-        low_bits: u64,
-        user: User,
-        flags: MdFlags,
-        unlink: bool,
+        target: TrialTarget,
         adapt: impl FnOnce(&mut MdSpec<'_, P::Eq>, Dst<'static>),
     ) -> Result<P::Me, String> {
-        self.try_attach(position, low_bits, user, flags, unlink, adapt).map_err(|e| user.wrong(e))
+        self.try_attach(position, target, adapt).map_err(|e| target.user.wrong(e))
     }
 
-    /// Attaches a target of these match bits; `adapt` changes what it is from what most are.
+    /// Attaches a target; `adapt` changes what it is from what most are.
     fn try_attach(
         &mut self,
         position: EntryPosition<P::Me>,
-        low_bits: u64,
-        user: User,
-        flags: MdFlags,
-        unlink: bool,
+        target: TrialTarget,
         adapt: impl FnOnce(&mut MdSpec<'_, P::Eq>, Dst<'static>),
     ) -> Result<P::Me, PortalsError> {
+        let TrialTarget { low_bits, user, flags, unlink } = target;
         let words = words();
         let mut spec = spec(words, user, flags, &self.eq);
         adapt(&mut spec, words);

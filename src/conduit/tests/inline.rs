@@ -4,20 +4,12 @@
 use super::hold::Hold;
 use super::match_bits::{AmForm, AmHeader, DESTINATIONS, TargetMd};
 use super::portals::{Direct, InlineBody};
+use super::traffic::{pair, up};
 use super::*;
 
 /// Bytes that an event carries.
 const ROOM: usize = size_of::<InlineBody>();
 const MOST: usize = ROOM + 9;
-
-fn world(threads: usize) -> World<Emulation> {
-    let config = usual(tiny(2, threads));
-    World::open(emulation(2, &config), &config)
-}
-
-fn up<P: Portals>(world: &World<P>, rank: u32, handler: traffic::TestHandler<P>) -> Up<'_, P> {
-    Up { world, rank, thread: 0, handler }
-}
 
 /// Byte `i` of every payload.
 fn byte(i: usize) -> u8 {
@@ -128,7 +120,7 @@ fn shapes<P: Portals>(world: &World<P>, expected: impl Fn(Category, usize, usize
 #[test]
 fn what_fits_an_event_goes_there() {
     for threads in [1, 2] {
-        shapes(&world(threads), |category, numargs, nbytes| {
+        shapes(&pair(threads), |category, numargs, nbytes| {
             let (args, padded) = (numargs.next_multiple_of(2) * 4, nbytes.next_multiple_of(8));
             Some(match category {
                 Category::Short if args == 0 => 0,
@@ -146,7 +138,7 @@ fn what_fits_an_event_goes_there() {
 /// through Portals. Its arguments and its destination address may still fit.
 #[test]
 fn the_arguments_of_a_longer_long() {
-    let world = world(1);
+    let world = pair(1);
     let payload: Vec<u8> = (0..300).map(byte).collect();
     for (numargs, body) in [(0, ROOM), (2, ROOM), (6, ROOM), (8, 40)] {
         for (nbytes, cross_mapped) in [(300, false), (33, false), (300, true), (33, true)] {
@@ -221,7 +213,7 @@ fn a_deferred_reply_keeps_its_body() {
         }
         echo(up, token, m);
     }
-    let world = world(1);
+    let world = pair(1);
     let payload: Vec<u8> = (0..24).map(byte).collect();
     let [asks, serves] = [0, 1].map(|rank| up(&world, rank, poll_inside));
     // Replies are on their way to rank 0, and a request, in whose handler it polls.
@@ -260,7 +252,7 @@ fn a_header_that_cannot_be_is_fatal() {
 #[ignore = "ends the process; run by a_header_that_cannot_be_is_fatal"]
 fn case() {
     let case = this_case();
-    let world = world(1);
+    let world = pair(1);
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
     let free = gets.reqsb.take(Hold::REQUEST).expect("a chunk");
     let beyond = gets.config.sb_chunks;

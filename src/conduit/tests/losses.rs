@@ -4,6 +4,7 @@
 use super::hold::Hold;
 use super::loss_search::LostMessage;
 use super::match_bits::{AmForm, AmHeader};
+use super::traffic::{pair, up};
 use super::*;
 
 /// A time later than all before it, by two seconds.
@@ -64,19 +65,6 @@ impl<P: Portals> Up<'_, P> {
     }
 }
 
-fn world(threads: usize) -> World<Emulation> {
-    let config = usual(tiny(2, threads));
-    World::open(emulation(2, &config), &config)
-}
-
-fn up(
-    world: &World<Emulation>,
-    rank: u32,
-    handler: traffic::TestHandler<Emulation>,
-) -> Up<'_, Emulation> {
-    Up { world, rank, thread: 0, handler }
-}
-
 /// What rank 1 finds in eight looks, while it waits in this stage and serves its queues. Rank 0
 /// serves its own if `served`.
 fn looks(world: &World<Emulation>, stage: WaitStage, served: bool) -> Option<LostMessage> {
@@ -106,7 +94,7 @@ fn proved(world: &World<Emulation>, lost: LostMessage) -> [bool; 3] {
 #[test]
 fn nothing_is_lost_where_nothing_is_under_way() {
     for threads in [1, 2] {
-        let world = world(threads);
+        let world = pair(threads);
         (1..threads).for_each(|thread| {
             Up { thread, ..up(&world, 1, traffic::nothing) }.note_wait(WaitStage::Idle)
         });
@@ -117,7 +105,7 @@ fn nothing_is_lost_where_nothing_is_under_way() {
 /// Credits and a chunk are taken, but the request never leaves.
 #[test]
 fn a_request_that_its_target_has_not() {
-    let world = world(1);
+    let world = pair(1);
     let c = &world.ranks[1].conduit;
     c.credits.take(JobRank(0), 2).expect("credits");
     c.reqsb.take(Hold::REQUEST).expect("a chunk");
@@ -130,7 +118,7 @@ fn a_request_that_its_target_has_not() {
 /// replies. It may be due at the target's next poll. Nothing is lost once it is answered.
 #[test]
 fn a_request_under_way() {
-    let world = world(1);
+    let world = pair(1);
     let [up0, up1] = [0, 1].map(|rank| up(&world, rank, traffic::nothing));
     up1.conduit().request(up1, JobRank(0), &Outgoing::short(200, &[]));
     assert_eq!(looks(&world, WaitStage::Idle, false), None);
@@ -155,7 +143,7 @@ fn a_request_under_way() {
 /// to send what it has taken.
 #[test]
 fn a_request_that_another_thread_may_be_sending() {
-    let world = world(2);
+    let world = pair(2);
     let c = &world.ranks[1].conduit;
     c.credits.take(JobRank(0), 1).expect("credits");
     c.reqsb.take(Hold::REQUEST).expect("a chunk");
@@ -178,7 +166,7 @@ fn a_request_in_its_handler() {
         assert!(!up.conduit().has_handled(JobRank(1)));
     }
     for threads in [1, 2] {
-        let world = world(threads);
+        let world = pair(threads);
         let [up0, up1] = [0, 1].map(|rank| up(&world, rank, handler));
         up1.conduit().request(up1, JobRank(0), &Outgoing::short(200, &[]));
         world.serve_until(up0, || world.ranks[0].requests.load(Ordering::Relaxed) == 1);
@@ -189,7 +177,7 @@ fn a_request_in_its_handler() {
 #[test]
 fn chunks_and_credits_that_go_apart() {
     let world_with = |credits: u32, chunk: bool| {
-        let world = world(1);
+        let world = pair(1);
         let c = &world.ranks[1].conduit;
         if credits != 0 {
             c.credits.take(JobRank(0), credits).expect("credits");
@@ -216,7 +204,7 @@ fn transfers_whose_events_never_came() {
         (|c| _ = c.tmpmd.take().expect("a slot"), [false; 3]),
     ];
     for (take, stages) in takes {
-        let world = world(1);
+        let world = pair(1);
         take(&world.ranks[1].conduit);
         assert_eq!(proved(&world, LostMessage::Transfer), stages);
     }
@@ -225,7 +213,7 @@ fn transfers_whose_events_never_came() {
 /// An operation is lost only if nothing is under way that could complete it.
 #[test]
 fn operations_that_nothing_completes() {
-    let world = world(1);
+    let world = pair(1);
     world.ranks[1].ops[3].store(1, Ordering::Relaxed);
     assert_eq!(proved(&world, LostMessage::Operation), [false, false, true]);
     world.ranks[1].conduit.reqsb.take(Hold::HERE).expect("a chunk");
@@ -235,7 +223,7 @@ fn operations_that_nothing_completes() {
 /// The header of a Long whose data never came.
 #[test]
 fn a_header_without_its_data() {
-    let world = world(1);
+    let world = pair(1);
     let am = AmHeader { extent: 0, ..AmHeader::plain(AmForm::Unpacked, false) };
     let c = &world.ranks[1].conduit;
     let chunk = c.reqsb.take(Hold::HERE).expect("a chunk");

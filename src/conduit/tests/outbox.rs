@@ -4,6 +4,7 @@
 use super::hold::Hold;
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::InlineBody;
+use super::traffic::up;
 use super::*;
 
 /// A payload that stays at its sender.
@@ -19,14 +20,6 @@ fn config(ranks: u32, threads: usize, areas: u32) -> Config {
 fn world(ranks: u32, threads: usize, areas: u32) -> World<Emulation> {
     let config = config(ranks, threads, areas);
     World::open(emulation(ranks, &config), &config)
-}
-
-fn up(
-    world: &World<Emulation>,
-    rank: u32,
-    handler: traffic::TestHandler<Emulation>,
-) -> Up<'_, Emulation> {
-    Up { world, rank, thread: 0, handler }
 }
 
 /// Sends this many bytes, each `byte`, from rank 0 to `node`: the bytes that it took through

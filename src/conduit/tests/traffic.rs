@@ -7,6 +7,17 @@ pub(super) type TestHandler<P> = fn(Up<'_, P>, Option<&mut ReplyToken>, AmMessag
 
 pub(super) fn nothing<P: Portals>(_: Up<'_, P>, _: Option<&mut ReplyToken>, _: AmMessage<'_>) {}
 
+/// Two ranks over the emulation, with so many threads each.
+pub(super) fn pair(threads: usize) -> World<Emulation> {
+    let config = usual(tiny(2, threads));
+    World::open(emulation(2, &config), &config)
+}
+
+/// The first thread of a rank.
+pub(super) fn up<P: Portals>(world: &World<P>, rank: u32, handler: TestHandler<P>) -> Up<'_, P> {
+    Up { world, rank, thread: 0, handler }
+}
+
 /// Any client thread may call it, outside of handlers.
 pub(super) fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: &[u8]) {
     let m = Outgoing::medium(200, &[7], Src::from(payload));
