@@ -13,7 +13,8 @@ use crate::descriptor;
 use crate::process;
 use crate::signal::{self, Signal};
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::Mutex;
 
 /// Why bytes could not be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,20 +167,52 @@ pub unsafe fn move_pieces(
     }
 }
 
+/// The pipe of this process that copies its bytes, empty between two uses, and the process that
+/// made it: a forked child makes its own.
+static OWN_PIPE: Mutex<Option<(u32, OwnedFd, OwnedFd)>> = Mutex::new(None);
+
 /// Copies bytes of this process: the kernel checks both addresses. Returns how many, from the
-/// first on, were copied. A pipe takes a page at least.
+/// first on, were copied.
 fn through_pipe(length: usize, from: u64, to: u64) -> (usize, Result<(), AttachFailure>) {
-    let Ok((end, start)) = descriptor::pipe() else { return (0, Err(AttachFailure::Process)) };
+    // Where another thread uses it, or a signal handler interrupted its user, a pipe is made.
+    let mut kept = OWN_PIPE.try_lock().ok();
+    let me = process::pid();
+    let own = kept.as_mut().and_then(|kept| kept.take());
+    let (_, end, start) = match own.filter(|&(maker, ..)| maker == me) {
+        Some(pipe) => pipe,
+        None => match descriptor::pipe() {
+            Ok((end, start)) => (me, end, start),
+            Err(_) => return (0, Err(AttachFailure::Process)),
+        },
+    };
+    let (done, copied) = copy_by(end.as_raw_fd(), start.as_raw_fd(), length, from, to);
+    // After a failure the pipe may hold bytes.
+    if copied.is_ok()
+        && let Some(kept) = &mut kept
+    {
+        **kept = Some((me, end, start));
+    }
+    (done, copied)
+}
+
+/// [`through_pipe`], through this one, which takes a page at least.
+fn copy_by(
+    end: RawFd,
+    start: RawFd,
+    length: usize,
+    from: u64,
+    to: u64,
+) -> (usize, Result<(), AttachFailure>) {
     let at = |address: u64, done| iovec(address.wrapping_add(done as u64), 0).iov_base;
     let mut done = 0;
     while done < length {
         let n = (length - done).min(4096);
         // SAFETY: the kernel checks the memory, which it only reads.
-        let n = unsafe { libc::write(start.as_raw_fd(), at(from, done), n) };
+        let n = unsafe { libc::write(start, at(from, done), n) };
         let Ok(n) = usize::try_from(n) else { return (done, Err(failure())) };
         // SAFETY: the kernel checks the memory. It is that of an operation of a client, which
         // answers for it as for a store of its own, or a slice of a caller.
-        let taken = unsafe { libc::read(end.as_raw_fd(), at(to, done), n) };
+        let taken = unsafe { libc::read(end, at(to, done), n) };
         if usize::try_from(taken) != Ok(n) {
             return (done, Err(failure()));
         }

@@ -97,7 +97,11 @@ impl NiState {
             header: *header,
             ack_allowed: !matched.traits.has(ACK_DISABLE),
             link,
-            memory: record.memory(),
+            memory: match half {
+                OpHalf::Arrival(_) => record.memory(),
+                // What the client names of its own.
+                _ => MdMemory { whole: false, ..record.memory() },
+            },
             matched: TransferTarget {
                 traits: matched.traits,
                 eq_key: matched.eq_key,
