@@ -43,7 +43,8 @@ impl PieceBatch {
         self.put == put && self.rank == rank
     }
 
-    /// Adds a piece; there must be room. Of a put, `local` stays unchanged until the batch is sent.
+    /// Adds a piece; there must be room. Of a put, `local` stays unchanged until the batch is
+    /// sent.
     pub(super) fn push(&mut self, local: Dst<'static>, remote: RemoteRange) {
         self.pieces[self.used] = ScatteredRma { local, offset: remote.offset() };
         self.used += 1;

@@ -162,7 +162,8 @@ impl NiState {
     }
 
     /// The initiator's side of an acknowledgement: claims the descriptor and posts ACK; if it is
-    /// not valid, counts a drop. With `ok` false the put has failed. `header` is the put's, with the target as `initiator`.
+    /// not valid, counts a drop. With `ok` false the put has failed. `header` is the put's, with
+    /// the target as `initiator`.
     pub(crate) fn ack_arrived(
         &self,
         md: MdHandle,

@@ -39,7 +39,7 @@ pub struct ScatteredRma {
 
 /// The fast path between processes that map each other's memory.
 ///
-/// When `put_inline`, `put_at_once`, `get_at_once` or `scattered_at_once` returns true, the
+/// When a put or get of this trait returns true, the
 /// operation is complete, without an event here. If it returns false it has done nothing, and the
 /// verb must be used.
 pub trait Direct: Send + Sync {

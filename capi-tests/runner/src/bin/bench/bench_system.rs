@@ -234,8 +234,8 @@ impl BenchSystem {
         }))
     }
 
-    /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says. Its name is the
-    /// conduit's, with `-everything` if it was built for that segment mode.
+    /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says. Its name is
+    /// the conduit's, with `-everything` if it was built for that segment mode.
     pub(crate) fn peer(text: &str) -> Result<BenchSystem, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
         let package =
