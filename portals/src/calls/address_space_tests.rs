@@ -125,15 +125,15 @@ fn frames_are_stored_by_the_kernel() {
     for (at, refused) in [(at, false), (7, true)] {
         let fault =
             |put| AccessFault::Target { put, initiator: 0, target: 1, address: 8, length: 24 };
-        let told = if refused { NiFail::Fail } else { NiFail::Ok };
+        let expected = if refused { NiFail::Fail } else { NiFail::Ok };
         a.put(md, AckReq::Ack, b.id(), PT, 0, BITS, at, 0).unwrap();
         b.progress();
         assert_eq!(FOUND.take(), refused.then_some(fault(true)));
-        assert_eq!(next(PtlEventKind::Ack), told);
+        assert_eq!(next(PtlEventKind::Ack), expected);
         a.get(md, b.id(), PT, 0, BITS, at).unwrap();
         b.progress();
         assert_eq!(FOUND.take(), refused.then_some(fault(false)));
-        assert_eq!(next(PtlEventKind::ReplyEnd), told);
+        assert_eq!(next(PtlEventKind::ReplyEnd), expected);
     }
     assert_eq!((from, &there[..]), ([9; 24], &[9; 24][..]));
 }

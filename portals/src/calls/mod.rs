@@ -3,8 +3,8 @@
 //! Called by the users of this crate: its C interface, and the conduit. A file holds the calls on
 //! one object: [`ac`], [`me`], [`md`] and [`md_update`], [`eq`] and [`eq_poll`]. The data movement
 //! calls are in [`put_get`], [`get_put`], [`at_once`], whose fast paths are [`cached`] and
-//! [`attached`], and [`scattered`]. This one holds the interface itself: `PtlNIInit`, identity, limits, status,
-//! library memory. Invariant: every call may be made by several threads at once.
+//! [`attached`], and [`scattered`]. This one holds the interface itself: `PtlNIInit`, identity,
+//! limits, status, library memory. Invariant: every call may be made by several threads at once.
 
 mod ac;
 #[cfg(test)]

@@ -39,9 +39,8 @@ pub struct ScatteredRma {
 
 /// The fast path between processes that map each other's memory.
 ///
-/// When a put or get of this trait returns true, the
-/// operation is complete, without an event here. If it returns false it has done nothing, and the
-/// verb must be used.
+/// When a put or get of this trait returns true, the operation is complete, without an event here.
+/// If it returns false it has done nothing, and the verb must be used.
 pub trait Direct: Send + Sync {
     /// [`super::Portals::Eq`]
     type Eq;

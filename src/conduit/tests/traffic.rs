@@ -7,7 +7,7 @@ pub(super) type TestHandler<P> = fn(Up<'_, P>, Option<&mut ReplyToken>, AmMessag
 
 pub(super) fn nothing<P: Portals>(_: Up<'_, P>, _: Option<&mut ReplyToken>, _: AmMessage<'_>) {}
 
-/// Two ranks over the emulation, with so many threads each.
+/// Two ranks over the emulation, with this many threads each.
 pub(super) fn pair(threads: usize) -> World<Emulation> {
     let config = usual(tiny(2, threads));
     World::open(emulation(2, &config), &config)
