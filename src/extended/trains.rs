@@ -1,10 +1,11 @@
 //! Trains: small implicit puts, or gets, of a thread to one rank that leave in one system call.
 //!
 //! Begun and joined by `rma` in EVERYTHING, where the rank is reached by cross-memory attach. A
-//! train leaves when a sync or another call polls, when it is full, when an operation of another
-//! kind or rank joins none, and where an access region begins or ends. Invariant: a train counts
-//! as one implicit operation of its thread, begun with its first piece and complete when it has
-//! left.
+//! train leaves when a sync or another call polls, and when it is full. It also leaves before a
+//! small implicit operation of the other kind or of another rank, and where an access region
+//! begins or ends. Active messages do not wait for it: the specification orders them after a sync
+//! only. Invariant: a train counts as one implicit operation of its thread, begun with its first
+//! piece and complete when it has left.
 
 use super::batch::PieceBatch;
 use crate::client_memory::{Dst, RemoteRange, Src};
