@@ -29,11 +29,14 @@ const LONGEST_GET: usize = 4096;
 /// The trains of all threads.
 #[derive(Debug)]
 pub(super) struct Trains {
-    /// That of each thread, which is missing while it leaves and before the first one.
-    all: Box<[CachePadded<Mutex<Option<Box<Train>>>>]>,
+    /// That of each thread.
+    all: Box<[CachePadded<TrainOfThread>]>,
     /// Threads whose train has pieces.
     waiting: AtomicU32,
 }
+
+/// A thread's train; `None` while it leaves and before the first one.
+type TrainOfThread = Mutex<Option<Box<Train>>>;
 
 #[derive(Debug)]
 struct Train {
