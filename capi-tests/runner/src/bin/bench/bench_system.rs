@@ -245,12 +245,15 @@ impl BenchSystem {
         let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
         let header = Path::new(prefix).join("include/gasnet_config.h");
         let header = fs::read_to_string(&header).unwrap_or_default();
-        let (name, kind) = match header.lines().any(|line| line == PEER_EVERYTHING) {
-            true => (format!("{conduit}-{EVERYTHING}"), Kind::Everything { ours: false }),
-            false => (conduit.to_string(), Kind::Gasnet),
+        // For EVERYTHING one program runs alone; the others may need another version of GASNet.
+        let (name, kind, needed) = match header.lines().any(|line| line == PEER_EVERYTHING) {
+            true => {
+                (format!("{conduit}-{EVERYTHING}"), Kind::Everything { ours: false }, &["rma"][..])
+            }
+            false => (conduit.to_string(), Kind::Gasnet, PROGRAMS),
         };
         let programs = build_trees::build().join("bench").join(&name);
-        for program in PROGRAMS {
+        for program in needed {
             compile(&linker, program, &programs, &flags)?;
         }
         let start = match conduit {
