@@ -372,6 +372,14 @@ pub enum Damage {
         /// Index of its descriptor.
         md: u32,
     },
+    /// The state of a peer's descriptor counts operations in flight that do not exist: as many as
+    /// it can count, and none has ended for long.
+    Full {
+        /// Index of the process.
+        process: u32,
+        /// Index of its descriptor.
+        md: u32,
+    },
     /// A queue has lost events, or a peer has overwritten the count; reported after
     /// [`crate::NetworkInterface::expect_no_loss`] only.
     Lost {
@@ -466,6 +474,10 @@ impl core::fmt::Display for Damage {
             Damage::Address { process, md } => write!(
                 f,
                 "the addresses of descriptor {md} of process {process} of this host are not the ones that it wrote"
+            ),
+            Damage::Full { process, md } => write!(
+                f,
+                "descriptor {md} of process {process} of this host counts operations in flight that do not exist"
             ),
             Damage::Lost { queue, lost } => {
                 write!(f, "event queue {queue} of this process counts {lost} lost events")

@@ -9,6 +9,7 @@ use super::NetworkInterface;
 use crate::arena::MdCell;
 use crate::arena::hazard::{HazardWord, NO_MD};
 use crate::arena::ring::{published, reserved};
+use crate::descriptor::state::FLIGHTS;
 use crate::md_options::*;
 use crate::nal::shm::AttachPolicy;
 use crate::nal::shm::tests::fabric;
@@ -237,6 +238,32 @@ fn bytes_go_to_no_other_place_of_a_segment_than_the_owner_wrote() {
         }
         b.md_unlink(handle).unwrap();
     }
+}
+
+/// A descriptor that counts as many operations in flight as it can, and never fewer, is waited for
+/// no longer than real ones could take.
+#[test]
+fn operations_in_flight_that_do_not_exist_are_no_reason_to_wait() {
+    let mut nis = fabric(2, AttachPolicy::Allowed);
+    nis[0].set_damage_handler(found);
+    let (a, b) = (&nis[0], &nis[1]);
+    let (mut target, mut source) = ([1u8; 8], [2u8; 8]);
+    let me = b.me_attach(PT, PtlProcessId::ANY, BITS, 0, Unlink::Retain, InsPos::After).unwrap();
+    let once = MemoryDescriptor {
+        threshold: 9,
+        ..md(&mut target, OP_PUT | MANAGE_REMOTE, EqHandle::NONE)
+    };
+    // SAFETY: as in `attach`.
+    let handle = unsafe { b.md_attach(me, &once, Unlink::Unlink) }.unwrap();
+    // SAFETY: as above.
+    let from = unsafe { a.md_bind(&md(&mut source, 0, EqHandle::NONE), Unlink::Retain) }.unwrap();
+    let state = &b.state.own_cell(handle.0 & 0xffff).state.0;
+    state.fetch_or(FLIGHTS, Relaxed);
+    a.put(from, AckReq::NoAck, b.id(), PT, 0, BITS, 0, 0).unwrap();
+    assert_eq!(taken(), Some(Damage::Full { process: 1, md: handle.0 & 0xffff }));
+    state.fetch_and(!FLIGHTS, Relaxed);
+    a.put(from, AckReq::NoAck, b.id(), PT, 0, BITS, 0, 0).unwrap();
+    assert_eq!((taken(), target), (None, [2; 8]));
 }
 
 /// An event that names a descriptor which does not exist is reported and skipped.

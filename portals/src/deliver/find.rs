@@ -22,6 +22,11 @@ use crate::peer::match_cache::{self, CachedMatch, PreparedDelivery};
 use crate::peer::{MappedPeer, Peers, falsely_odd};
 use crate::types::md_options::*;
 use crate::types::*;
+use sys::clock;
+
+/// A descriptor that counts as many operations in flight as it can changes within this time,
+/// unless a peer has overwritten its state.
+const FULL_NS: u64 = 1_000_000_000;
 
 /// A descriptor that accepts a message.
 #[derive(Clone, Copy)]
@@ -101,6 +106,8 @@ enum Walk<'a> {
     End,
     /// The words that were read do not belong together.
     Again,
+    /// This descriptor, in this state, counts as many operations in flight as it can.
+    Full(u32, u64),
 }
 
 impl Peers {
@@ -265,6 +272,7 @@ impl Peers {
             return FindResult::Missed;
         };
         let mut round = 0;
+        let mut full: Option<(u32, u64, u64)> = None;
         loop {
             // Acquire pairs with the Release in `pt_end_change`: the list is as it was written.
             let version = pt.version.load(Ordering::Acquire);
@@ -280,6 +288,18 @@ impl Peers {
                         }
                         Walk::Unreachable => return FindResult::Unreachable,
                         Walk::End if pt_unchanged(pt, version) => return FindResult::Missed,
+                        Walk::Full(md, state) => match full {
+                            // So many operations are not all at rest: a peer has overwritten it.
+                            Some((of, same, since))
+                                if (of, same) == (md, state)
+                                    && clock::now_ns().saturating_sub(since) > FULL_NS =>
+                            {
+                                self.report(&Damage::Full { process: peer.index, md });
+                                return FindResult::Missed;
+                            }
+                            Some((of, same, _)) if (of, same) == (md, state) => {}
+                            _ => full = Some((md, state, clock::now_ns())),
+                        },
                         Walk::End | Walk::Again => {}
                     }
                 }
@@ -358,7 +378,7 @@ impl Peers {
                 state::accept(traits, length, max_size, now, header.remote_offset, header.rlength);
             let Some((accepted, _)) = accepted else {
                 if now & state::INACTIVE == 0 && now & state::FLIGHTS == state::FLIGHTS {
-                    return Walk::Again; // it cannot count one more just now
+                    return Walk::Full(md, now);
                 }
                 constant = false;
                 continue;
