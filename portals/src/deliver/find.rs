@@ -289,7 +289,7 @@ impl Peers {
                         Walk::Unreachable => return FindResult::Unreachable,
                         Walk::End if pt_unchanged(pt, version) => return FindResult::Missed,
                         Walk::Full(md, state) => match full {
-                            // So many operations are not all at rest: a peer has overwritten it.
+                            // Real operations would have ended: a peer has overwritten it.
                             Some((of, same, since))
                                 if (of, same) == (md, state)
                                     && clock::now_ns().saturating_sub(since) > FULL_NS =>
