@@ -71,6 +71,7 @@ mod arrived;
 mod client_thread;
 mod config;
 pub mod credits;
+pub mod firehose;
 mod get;
 mod hold;
 mod implicit;
