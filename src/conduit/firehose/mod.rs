@@ -29,24 +29,41 @@
 //!
 //! | event | call | thread |
 //! |---|---|---|
-//! | a put or get needs memory of a peer | `Firehose::remote`, then `Firehose::progress` in each round of a full poll until the hold is ready | that of the client |
-//! | it needs memory of this rank, as its local side | `Firehose::local`, after the remote hold is ready | that of the client |
-//! | the transfer is complete | `Firehose::release_remote`, `Firehose::release_local` | any that polls |
-//! | the target refused the transfer: its generation was old | `Firehose::rejected`, then `Firehose::remote` again | any that polls |
-//! | the message of [`Mover::send`] arrives | `Firehose::serve`, whose answer goes back | any that polls, in the handler |
-//! | the answer arrives | `Firehose::answered` | any that polls, in the handler |
+//! | a put or get needs memory of a peer | [`Firehose::remote`], then [`Firehose::progress`] in each round of a full poll until the hold is ready | that of the client |
+//! | it needs memory of this rank, as its local side | [`Firehose::local`], after the remote hold is ready | that of the client |
+//! | the transfer is complete | [`Firehose::release_remote`], [`Firehose::release_local`] | any that polls |
+//! | the target refused the transfer: its generation was old | [`Firehose::rejected`], then [`Firehose::remote`] again | any that polls |
+//! | the message of [`Mover::send`] arrives | [`Firehose::serve`], whose answer goes back | any that polls, in the handler |
+//! | the answer arrives | [`Firehose::answered`] | any that polls, in the handler |
+//!
+//! [`Firehose::progress`] is a part of each full poll: a rank that was asked to give regions back may
+//! have no transfer of its own.
 //!
 //! A transfer holds one region of the peer and one region of this rank at most: the caller cuts it
 //! at the borders of regions ([`FirehoseLimits::piece`]), and starts a piece before it waits for
-//! the next. No call waits; only `Firehose::progress` sends.
+//! the next. No call waits; only [`Firehose::progress`] sends.
 
-pub mod moves;
+mod local;
+mod moves;
 pub mod policy;
+mod remote;
+mod stats;
+mod table;
+#[cfg(test)]
+mod tests;
 
 use crate::client_memory::Src;
 use crate::rank::JobRank;
+use alloc::sync::Arc;
+use local::LocalSide;
+use moves::{MoveAnswer, MoveRequest};
+use remote::RemoteSide;
+use stats::FirehoseCounters;
 
-pub use policy::FirehoseLimits;
+pub use local::LocalSums;
+pub use moves::MoveMessage;
+pub use policy::{FirehoseLimits, FirehoseMisfit};
+pub use stats::FirehoseStats;
 
 /// Bytes of an address space, from `start` up to `end`, which is not one of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -140,18 +157,18 @@ pub trait Pinner: Send + Sync {
     fn unpin(&self, id: PinId, extent: MemoryExtent, kept: Option<MemoryExtent>) -> UnpinOutcome;
 
     /// What a peer must name to access this pin, which exists: travels in the answer to it and
-    /// comes back from `Firehose::key`. Match bits, or the key of a memory region.
+    /// comes back from [`Firehose::key`]. Match bits, or the key of a memory region.
     fn key(&self, id: PinId) -> u64;
 }
 
 /// Sends the messages that ask a peer to pin memory.
 ///
-/// Implemented over active messages. Called by `Firehose::progress` on the thread that calls
+/// Implemented over active messages. Called by [`Firehose::progress`] on the thread that calls
 /// it, with no lock held.
 pub trait Mover {
     /// Sends `message`, at most [`MOVE_BYTES`] bytes, to the library of a peer. There
-    /// `Firehose::serve` is called with the same bytes and this rank's number. Its answer, at
-    /// most [`ANSWER_BYTES`] bytes, comes back to `Firehose::answered`. The answer may be the
+    /// [`Firehose::serve`] is called with the same bytes and this rank's number. Its answer, at
+    /// most [`ANSWER_BYTES`] bytes, comes back to [`Firehose::answered`]. The answer may be the
     /// reply to the message. Messages and answers may overtake each other; none may be lost.
     ///
     /// `payload` is what rides along, of `Riding`; empty for other messages. The target's
@@ -178,17 +195,17 @@ pub trait Monitor: Send + Sync {
 /// Largest message of [`Mover::send`], in bytes.
 pub const MOVE_BYTES: usize = 416;
 
-/// Largest answer of `Firehose::serve`, in bytes.
+/// Largest answer of [`Firehose::serve`], in bytes.
 pub const ANSWER_BYTES: usize = 672;
 
 /// A region of a peer that an operation uses, or waits for. Each is released once, by
-/// `Firehose::release_remote` or `Firehose::rejected`.
+/// [`Firehose::release_remote`] or [`Firehose::rejected`].
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemoteHold(u32);
 
 /// A region of this rank that an operation uses. Each is released once, by
-/// `Firehose::release_local`.
+/// [`Firehose::release_local`].
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LocalHold(u32);
@@ -219,19 +236,19 @@ numbered!(LocalHold);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MissTurn(u64);
 
-/// What `Firehose::remote` gives for memory of a peer.
+/// What [`Firehose::remote`] gives for memory of a peer.
 #[must_use]
 #[derive(Clone, Copy, Debug)]
 pub enum RemoteAccess {
     /// A hit: the transfer may start.
     Ready(RemoteHold),
-    /// A miss: the transfer may start when `Firehose::state` says so.
+    /// A miss: the transfer may start when [`Firehose::state`] says so.
     Pending(RemoteHold),
     /// A miss whose payload may ride along: the caller sends the message with it by
     /// [`Mover::send`]. When the hold is no longer pending, the payload has arrived, even if the
     /// pin failed.
-    Riding(RemoteHold, moves::MoveMessage),
-    /// All regions are in use: `Firehose::progress`, poll, call again with the turn.
+    Riding(RemoteHold, MoveMessage),
+    /// All regions are in use: [`Firehose::progress`], poll, call again with the turn.
     Full(MissTurn),
 }
 
@@ -246,7 +263,7 @@ pub enum HoldState {
     Failed(PinError),
 }
 
-/// What `Firehose::local` gives for memory of this rank.
+/// What [`Firehose::local`] gives for memory of this rank.
 #[must_use]
 #[derive(Clone, Copy, Debug)]
 pub enum LocalAccess {
@@ -256,4 +273,175 @@ pub enum LocalAccess {
     Full(MissTurn),
     /// It could not be pinned; nothing is held.
     Failed(PinError),
+}
+
+/// The firehose of one rank.
+pub struct Firehose<P, W> {
+    me: JobRank,
+    limits: FirehoseLimits,
+    remote: RemoteSide,
+    local: LocalSide<P, W>,
+    counters: Arc<FirehoseCounters>,
+}
+
+impl<P, W> core::fmt::Debug for Firehose<P, W> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Firehose").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl<P: Pinner, W: Monitor> Firehose<P, W> {
+    /// That of rank `me`, within limits that were checked. `par`: several threads call.
+    /// `count_hits`: the statistics count hits, which then cost more.
+    pub fn new(
+        par: bool,
+        count_hits: bool,
+        me: JobRank,
+        limits: FirehoseLimits,
+        pinner: P,
+        monitor: W,
+    ) -> Firehose<P, W> {
+        let counters = Arc::new(FirehoseCounters::new(count_hits));
+        Firehose {
+            me,
+            limits,
+            remote: RemoteSide::new(par, limits, counters.clone()),
+            local: LocalSide::new(par, limits, me, (pinner, monitor), counters.clone()),
+            counters,
+        }
+    }
+
+    /// Its limits.
+    #[inline]
+    pub fn limits(&self) -> FirehoseLimits {
+        self.limits
+    }
+
+    /// Memory of a peer, another rank: bytes of one region ([`FirehoseLimits::piece`]), one at
+    /// least. `ahead` more bytes behind them belong to the same transfer: a miss asks for their
+    /// regions too. `ride`: the transfer is a put whose payload may ride along with a miss. `turn`
+    /// is that of the last call for this memory, if it gave one.
+    #[inline]
+    pub fn remote(
+        &self,
+        peer: JobRank,
+        bytes: MemoryExtent,
+        ahead: usize,
+        ride: bool,
+        turn: Option<MissTurn>,
+    ) -> RemoteAccess {
+        debug_assert!(!bytes.is_empty() && self.limits.block(bytes.start).covers(bytes));
+        self.remote.access(peer, bytes, ahead, ride, turn)
+    }
+
+    /// Whether the transfer of a hold may start. Takes no lock.
+    #[inline]
+    pub fn state(&self, hold: RemoteHold) -> HoldState {
+        self.remote.state(hold)
+    }
+
+    /// What the transfer of a hold that is ready must name: the peer's [`Pinner::key`].
+    #[inline]
+    pub fn key(&self, hold: RemoteHold) -> u64 {
+        self.remote.key(hold)
+    }
+
+    /// The transfer is complete, or will not start. Takes no lock, as a rule.
+    #[inline]
+    pub fn release_remote(&self, hold: RemoteHold) {
+        self.remote.release(hold);
+    }
+
+    /// The target refused the transfer, because the pin is gone: the memory under it was unmapped.
+    /// Releases the hold; another call of [`Firehose::remote`] asks for a new pin.
+    pub fn rejected(&self, hold: RemoteHold) {
+        self.remote.rejected(hold);
+    }
+
+    /// Memory of this rank: bytes of one region, one at least.
+    #[inline]
+    pub fn local(&self, bytes: MemoryExtent, turn: Option<MissTurn>) -> LocalAccess {
+        debug_assert!(!bytes.is_empty() && self.limits.block(bytes.start).covers(bytes));
+        self.local.access(bytes, turn)
+    }
+
+    /// The pin of a hold, under which the [`Pinner`] knows it.
+    #[inline]
+    pub fn pin_id(&self, hold: LocalHold) -> PinId {
+        self.local.pin_id(hold)
+    }
+
+    /// The transfer is complete. Takes no lock, as a rule.
+    #[inline]
+    pub fn release_local(&self, hold: LocalHold) {
+        self.local.release(hold);
+    }
+
+    /// A message of [`Mover::send`] of a peer has arrived: writes the answer, and returns how many
+    /// bytes it has. With 0 no answer is needed. `None` if no library has sent that message.
+    pub fn serve(
+        &self,
+        from: JobRank,
+        message: &[u8],
+        answer: &mut [u8; ANSWER_BYTES],
+    ) -> Option<usize> {
+        if from == self.me || from.0 >= self.limits.ranks {
+            return None;
+        }
+        match MoveRequest::decode(message)? {
+            MoveRequest::Move { victims, wanted, hungry } => {
+                Some(self.local.serve(from, &victims, &wanted, hungry)?.encode(answer))
+            }
+            MoveRequest::Recall(limit) => {
+                self.remote.limited(from, limit);
+                Some(0)
+            }
+        }
+    }
+
+    /// The answer of a peer has arrived. False if that peer's library has not sent it.
+    #[must_use]
+    pub fn answered(&self, from: JobRank, answer: &[u8]) -> bool {
+        MoveAnswer::decode(answer).is_some_and(|answer| self.remote.answered(from, &answer))
+    }
+
+    /// Sends what is to be sent now, and does what could not be done at once. Part of each full
+    /// poll; three loads if there is nothing.
+    #[inline]
+    pub fn progress(&self, mover: &impl Mover) {
+        let mut looks = None;
+        while let Some((to, message)) = self.remote.next_message(&mut looks) {
+            mover.send(to, message.as_bytes(), Src::empty());
+        }
+        while let Some((to, limit)) = self.local.progress() {
+            mover.send(to, MoveRequest::Recall(limit).encode().as_bytes(), Src::empty());
+        }
+    }
+
+    /// Unpins everything: the rank exits. Returns how many own holds and references of peers
+    /// there were.
+    pub fn close(&self) -> (u32, u32) {
+        self.local.close()
+    }
+
+    /// How often things happened.
+    pub fn stats(&self) -> FirehoseStats {
+        self.counters.read()
+    }
+
+    /// What is pinned. Asserts the invariants of this rank; slow.
+    pub fn local_sums(&self) -> LocalSums {
+        self.local.sums()
+    }
+
+    /// How many regions of a peer count as used here, and how many holds of peers' regions
+    /// operations have. Slow.
+    pub fn remote_sums(&self, peer: JobRank) -> (u32, u32) {
+        self.remote.sums(peer)
+    }
+
+    /// References that a peer holds of this rank.
+    pub fn held_by(&self, peer: JobRank) -> u32 {
+        self.local.held_by(peer)
+    }
 }

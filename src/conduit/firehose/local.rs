@@ -1,0 +1,591 @@
+//! What of this rank is pinned: for its peers, and for the local side of its own transfers.
+//!
+//! Called by `Firehose`. Pins through the traits only, one call at a time, under its lock.
+//! Invariants: a slot is in use while peers hold references to its pin, or this rank counts it
+//! among its own, or it is pinned; so at most M + MAXVICTIM regions are pinned. A pin that may be
+//! in use is unpinned only if the memory under it was unmapped. A slot is used again when nothing
+//! refers to its last pin.
+//!
+//! ```text
+//!                    a peer wants it              the last peer gives it back
+//!  not pinned ──pin──> REMOTE_ONLY ─────────────────────────────────┐
+//!    ^   │                  │  ^                                    v
+//!    │   │    own use, with │  │ victim, and    READY: counts as one of MAXVICTIM,
+//!    │   │   one of MAXVICTIM  │ peers hold it         in use or idle
+//!    │   │                  v  │                           │
+//!    │   └──pin, own use──> READY <────────────────────────┘
+//!    │                        │ victim, and no peer holds it
+//!    └──done── UNPINNING <────┘
+//!                 └──busy: tried again; the block is not pinned meanwhile
+//! ```
+//!
+//! What peers hold and what this rank uses are counted apart, since their limits are: a pin for a
+//! peer never waits for transfers of this rank. Memory that was unmapped, or of which more is
+//! needed than was pinned, becomes STALE: those that use it end, nothing else finds it.
+
+use super::moves::{HoldLimit, MoveAnswer, WantedResult};
+use super::policy::{FirehoseLimits, MissTurns, RegionLender};
+use super::stats::{FirehoseCounter, FirehoseCounters};
+use super::table::{EntryState, IdleTest, LookUp, RegionTable};
+use super::{
+    LocalAccess, LocalHold, MemoryExtent, MissTurn, Monitor, PinError, PinId, Pinner, UnpinOutcome,
+};
+use crate::conduit::primitive::{AtomicBool, Ordering};
+use crate::conduit::sync::ParLock;
+use crate::rank::JobRank;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Most idle regions that one search for place looks at; the next goes on where it ended. A search
+/// for one to unpin looks at all.
+const LOOKS: usize = 128;
+
+/// What is known of a slot under the lock.
+#[derive(Clone, Copy, Default)]
+struct OwnPin {
+    generation: u32,
+    /// References of peers.
+    refs: u32,
+    /// It is one of MAXVICTIM.
+    own: bool,
+    pinned: bool,
+    /// The network uses it: the unpin is to be tried again.
+    busy: bool,
+    /// It is in the table: the current pin of its block.
+    linked: bool,
+    extent: MemoryExtent,
+}
+
+struct LocalTables {
+    pins: Box<[OwnPin]>,
+    /// Free slots; the one that was used longest ago first.
+    free: VecDeque<u32>,
+    /// Slots that were own and idle, with their generations, in the order of the clock.
+    idle: VecDeque<(u32, u32)>,
+    /// The pinned ones, by the start of their block.
+    by_block: BTreeSet<(usize, u32)>,
+    busy: Vec<u32>,
+    /// How many are own.
+    own: u32,
+    lender: RegionLender,
+    recalls: VecDeque<(JobRank, HoldLimit)>,
+    turns: MissTurns,
+}
+
+/// The pinned memory of this rank.
+pub(super) struct LocalSide<P, W> {
+    me: JobRank,
+    limits: FirehoseLimits,
+    pinner: P,
+    monitor: W,
+    table: RegionTable,
+    tables: ParLock<LocalTables>,
+    /// There are recalls to be sent, or pins to be undone.
+    due: AtomicBool,
+    counters: Arc<FirehoseCounters>,
+}
+
+/// Why a region has no new pin.
+enum NoPin {
+    /// Something must end first.
+    Wait,
+    Error(PinError),
+}
+
+impl<P: Pinner, W: Monitor> LocalSide<P, W> {
+    pub(super) fn new(
+        par: bool,
+        limits: FirehoseLimits,
+        me: JobRank,
+        (pinner, monitor): (P, W),
+        counters: Arc<FirehoseCounters>,
+    ) -> LocalSide<P, W> {
+        let slots = limits.slots();
+        let tables = LocalTables {
+            pins: (0..slots).map(|_| OwnPin::default()).collect(),
+            free: (0..slots).collect(),
+            idle: VecDeque::new(),
+            by_block: BTreeSet::new(),
+            busy: Vec::new(),
+            own: 0,
+            lender: RegionLender::new(limits),
+            recalls: VecDeque::new(),
+            turns: MissTurns::default(),
+        };
+        let table = RegionTable::new(par, slots, limits.region_bytes);
+        let tables = ParLock::new(par, tables);
+        let due = AtomicBool::new(false);
+        LocalSide { me, limits, pinner, monitor, table, tables, due, counters }
+    }
+
+    /// See [`super::Firehose::local`].
+    #[inline]
+    pub(super) fn access(&self, bytes: MemoryExtent, turn: Option<MissTurn>) -> LocalAccess {
+        if self.monitor.has_news() {
+            self.hear();
+        }
+        let found = self.table.hit(self.table.key(self.me, bytes.start), bytes);
+        match (found, turn) {
+            (LookUp::Hit(at), None) => {
+                self.counters.hit(FirehoseCounter::LocalHits);
+                LocalAccess::Ready(LocalHold(at))
+            }
+            _ => self.miss(found, bytes, turn),
+        }
+    }
+
+    #[cold]
+    fn miss(&self, found: LookUp, bytes: MemoryExtent, turn: Option<MissTurn>) -> LocalAccess {
+        let mut guard = self.tables.lock();
+        let tables = &mut *guard;
+        match found {
+            LookUp::Hit(at) => {
+                tables.turns.done(turn);
+                return LocalAccess::Ready(LocalHold(at));
+            }
+            LookUp::Last(at) => self.last(tables, at),
+            LookUp::Miss => {}
+        }
+        let held = match tables.turns.admits(turn) {
+            true => self.pin_for_self(tables, bytes),
+            false => Err(NoPin::Wait),
+        };
+        if let Err(NoPin::Wait) = held {
+            self.counters.add(FirehoseCounter::Stalls);
+            return LocalAccess::Full(tables.turns.wait(turn));
+        }
+        tables.turns.done(turn);
+        match held {
+            Ok(at) => LocalAccess::Ready(LocalHold(at)),
+            Err(NoPin::Error(error)) => LocalAccess::Failed(error),
+            Err(NoPin::Wait) => unreachable!("returned above"),
+        }
+    }
+
+    /// A hold of a region for this rank itself.
+    fn pin_for_self(&self, tables: &mut LocalTables, bytes: MemoryExtent) -> Result<u32, NoPin> {
+        let current = self.current(tables, bytes)?;
+        if let Some(at) = current
+            && tables.pins[at as usize].own
+        {
+            self.counters.hit(FirehoseCounter::LocalHits);
+            self.table.hold(at);
+            return Ok(at);
+        }
+        self.counters.add(FirehoseCounter::LocalMisses);
+        if tables.own == self.limits.max_victim && !self.evict(tables, false) {
+            return Err(NoPin::Wait);
+        }
+        // What was evicted may have been the current pin of this block, held by peers.
+        let at = match current {
+            Some(at) => at,
+            None => self.pin(tables, bytes)?,
+        };
+        self.make_own(tables, at, 1);
+        Ok(at)
+    }
+
+    /// The current pin of the block of these bytes, if it covers them. One that does not is
+    /// superseded.
+    fn current(
+        &self,
+        tables: &mut LocalTables,
+        bytes: MemoryExtent,
+    ) -> Result<Option<u32>, NoPin> {
+        let key = self.table.key(self.me, bytes.start);
+        let Some(mut at) = self.table.find(key) else { return Ok(None) };
+        if self.table.state(at).0 == EntryState::Unpinning {
+            self.retry_busy(tables);
+            match self.table.find(key) {
+                None => return Ok(None),
+                Some(next) => at = next,
+            }
+            if self.table.state(at).0 == EntryState::Unpinning {
+                return Err(NoPin::Wait);
+            }
+        }
+        if tables.pins[at as usize].extent.covers(bytes) {
+            return Ok(Some(at));
+        }
+        self.supersede(tables, at);
+        self.settle(tables, at);
+        Ok(None)
+    }
+
+    /// Nothing finds the pin any more; those that hold it keep it.
+    fn supersede(&self, tables: &mut LocalTables, at: u32) {
+        let state = self.table.state(at).0;
+        let unused = self.table.retire(at, state, EntryState::Stale);
+        tables.pins[at as usize].linked = false;
+        if unused {
+            self.disown(tables, at);
+        }
+    }
+
+    fn disown(&self, tables: &mut LocalTables, at: u32) {
+        if core::mem::take(&mut tables.pins[at as usize].own) {
+            tables.own -= 1;
+        }
+    }
+
+    /// Counts a pin that only peers may use among the own ones, with so many holds.
+    fn make_own(&self, tables: &mut LocalTables, at: u32, holds: u32) {
+        let pin = &mut tables.pins[at as usize];
+        pin.own = true;
+        tables.own += 1;
+        tables.idle.push_back((at, pin.generation));
+        self.table.change(at, EntryState::RemoteOnly, EntryState::Ready, holds);
+    }
+
+    /// Pins a block of which nothing is pinned that is current, in a new slot: for peers, so far.
+    fn pin(&self, tables: &mut LocalTables, bytes: MemoryExtent) -> Result<u32, NoPin> {
+        if tables.free.is_empty() {
+            self.retry_busy(tables);
+        }
+        let Some(slot) = tables.free.pop_front() else { return Err(NoPin::Wait) };
+        let generation = (tables.pins[slot as usize].generation + 1) % P::GENERATIONS;
+        let id = PinId { slot, generation };
+        let block = self.limits.block(bytes.start);
+        let mut tried = self.pinner.pin(id, block, bytes);
+        if tried == Err(PinError::Limit) {
+            self.counters.add(FirehoseCounter::PinRetries);
+        }
+        while tried == Err(PinError::Limit) && self.evict(tables, true) {
+            tried = self.pinner.pin(id, block, bytes);
+        }
+        if tried == Err(PinError::Limit) {
+            // There may be enough for what is needed now.
+            tried = self.pinner.pin(id, bytes, bytes);
+        }
+        let extent = match tried {
+            Ok(extent) => extent,
+            Err(error) => {
+                // The generation was not used.
+                tables.free.push_front(slot);
+                self.counters.add(FirehoseCounter::PinFailures);
+                return Err(NoPin::Error(error));
+            }
+        };
+        tables.pins[slot as usize] =
+            OwnPin { generation, pinned: true, linked: true, extent, ..OwnPin::default() };
+        tables.by_block.insert((block.start, slot));
+        self.count_pin(tables, FirehoseCounter::Pins);
+        self.monitor.watch(extent);
+        self.table.set_payload(slot, generation.into(), extent);
+        self.table.reserve(slot, self.table.key(self.me, bytes.start), EntryState::RemoteOnly, 0);
+        Ok(slot)
+    }
+
+    fn count_pin(&self, tables: &LocalTables, counter: FirehoseCounter) {
+        self.counters.add(counter);
+        self.counters.set_pinned(tables.by_block.len() as u32);
+    }
+
+    /// Makes place for an own region: takes an idle one away. With `unpin`, one that is then
+    /// unpinned.
+    fn evict(&self, tables: &mut LocalTables, unpin: bool) -> bool {
+        // Twice round: the first round takes second chances away.
+        let all = 2 * tables.idle.len();
+        for _ in 0..if unpin { all } else { all.min(LOOKS) } {
+            let Some((at, generation)) = tables.idle.pop_front() else { return false };
+            let pin = tables.pins[at as usize];
+            if !pin.own || pin.generation != generation {
+                continue;
+            }
+            let to = if pin.refs > 0 { EntryState::RemoteOnly } else { EntryState::Unpinning };
+            let closed = !(unpin && pin.refs > 0)
+                && self.table.test_idle(at, to, false) == IdleTest::Closed;
+            if !closed {
+                tables.idle.push_back((at, generation));
+                continue;
+            }
+            if pin.refs > 0 {
+                self.disown(tables, at);
+                return true;
+            }
+            self.counters.add(FirehoseCounter::Victims);
+            if self.unpin(tables, at) {
+                self.disown(tables, at);
+                self.settle(tables, at);
+                return true;
+            }
+            // The network uses it: it stays one of MAXVICTIM until it is unpinned.
+        }
+        false
+    }
+
+    /// Undoes a pin that no look-up finds. False if that has to be tried again.
+    fn unpin(&self, tables: &mut LocalTables, at: u32) -> bool {
+        let pin = tables.pins[at as usize];
+        let block = self.limits.block(pin.extent.start);
+        let newer =
+            if pin.linked { None } else { self.table.find(self.table.key(self.me, block.start)) };
+        let kept = newer.map(|at| tables.pins[at as usize]);
+        let kept = kept.filter(|newer| newer.pinned).map(|newer| newer.extent);
+        let id = PinId { slot: at, generation: pin.generation };
+        if self.pinner.unpin(id, pin.extent, kept) == UnpinOutcome::Busy {
+            tables.pins[at as usize].busy = true;
+            tables.busy.push(at);
+            self.due.store(true, Ordering::Relaxed);
+            return false;
+        }
+        if pin.linked {
+            self.table.unlink(at);
+        }
+        tables.pins[at as usize] = OwnPin { pinned: false, busy: false, linked: false, ..pin };
+        tables.by_block.remove(&(block.start, at));
+        self.count_pin(tables, FirehoseCounter::Unpins);
+        self.monitor.unwatch(pin.extent);
+        true
+    }
+
+    /// Tries again to undo the pins that the network was using.
+    fn retry_busy(&self, tables: &mut LocalTables) {
+        for at in core::mem::take(&mut tables.busy) {
+            if self.unpin(tables, at) {
+                if self.table.state(at).0 == EntryState::Unpinning {
+                    self.disown(tables, at);
+                }
+                self.settle(tables, at);
+            }
+        }
+    }
+
+    /// Frees a slot that nothing refers to. It is in a state that no look-up holds.
+    fn settle(&self, tables: &mut LocalTables, at: u32) {
+        let pin = tables.pins[at as usize];
+        if pin.refs > 0 || pin.own || pin.busy {
+            return;
+        }
+        let state = self.table.state(at).0;
+        if pin.pinned {
+            if pin.linked && state != EntryState::Unpinning {
+                self.table.change(at, state, EntryState::Unpinning, 0);
+            }
+            if !self.unpin(tables, at) {
+                return;
+            }
+        }
+        let state = self.table.state(at).0;
+        if state != EntryState::Free {
+            self.table.change(at, state, EntryState::Free, 0);
+            tables.free.push_back(at);
+        }
+    }
+
+    /// The last own hold of a stale pin was taken back. Several threads may believe so.
+    fn last(&self, tables: &mut LocalTables, at: u32) {
+        if self.table.state(at) == (EntryState::Stale, 0) {
+            self.disown(tables, at);
+            self.settle(tables, at);
+        }
+    }
+
+    #[inline]
+    pub(super) fn release(&self, LocalHold(at): LocalHold) {
+        if self.table.release(at) {
+            self.last(&mut self.tables.lock(), at);
+        }
+    }
+
+    #[inline]
+    pub(super) fn pin_id(&self, LocalHold(slot): LocalHold) -> PinId {
+        PinId { slot, generation: self.table.pin(slot) as u32 }
+    }
+
+    /// Takes in what the monitor has noted.
+    #[cold]
+    fn hear(&self) {
+        let mut tables = self.tables.lock();
+        self.hear_locked(&mut tables);
+    }
+
+    fn hear_locked(&self, tables: &mut LocalTables) {
+        while let Some(extent) = self.monitor.take() {
+            self.unmapped(tables, extent);
+        }
+    }
+
+    /// Unpins what overlaps memory that is no longer what was pinned.
+    fn unmapped(&self, tables: &mut LocalTables, extent: MemoryExtent) {
+        let first = self.limits.block(extent.start).start;
+        let pinned: Vec<u32> =
+            tables.by_block.range((first, 0)..(extent.end, 0)).map(|&(_, at)| at).collect();
+        for at in pinned {
+            let pin = tables.pins[at as usize];
+            if pin.busy || !pin.extent.overlaps(extent) {
+                continue;
+            }
+            self.counters.add(FirehoseCounter::Unmapped);
+            if pin.linked {
+                self.supersede(tables, at);
+            }
+            // Its holders and peers keep the slot, so that no other pin gets its number.
+            self.unpin(tables, at);
+            self.settle(tables, at);
+        }
+    }
+
+    /// Serves a move of a peer: `None` if it gives back what it does not hold.
+    pub(super) fn serve(
+        &self,
+        from: JobRank,
+        victims: &[PinId],
+        wanted: &[MemoryExtent],
+        hungry: u32,
+    ) -> Option<MoveAnswer> {
+        let mut guard = self.tables.lock();
+        let tables = &mut *guard;
+        if self.monitor.has_news() {
+            self.hear_locked(tables);
+        }
+        for &id in victims {
+            self.take_back(tables, from, id)?;
+        }
+        let mut refused = false;
+        let mut results = Vec::with_capacity(wanted.len());
+        for &bytes in wanted {
+            if bytes.len() > self.limits.piece(bytes.start, bytes.len()) {
+                return None;
+            }
+            let result = self.give(tables, from, bytes);
+            refused |= result == WantedResult::Refused;
+            results.push((bytes.start, result));
+        }
+        let limit = tables.lender.limit(from, hungry, refused);
+        Some(MoveAnswer { limit, results })
+    }
+
+    fn take_back(&self, tables: &mut LocalTables, from: JobRank, id: PinId) -> Option<()> {
+        let pin = tables.pins.get_mut(id.slot as usize)?;
+        if pin.generation != id.generation || pin.refs == 0 || !tables.lender.take_back(from) {
+            return None;
+        }
+        pin.refs -= 1;
+        let keep = pin.refs == 0 && pin.linked && !pin.own && !pin.busy;
+        if keep && (tables.own < self.limits.max_victim || self.evict(tables, false)) {
+            self.make_own(tables, id.slot, 0);
+        }
+        self.settle(tables, id.slot);
+        Some(())
+    }
+
+    /// Gives a peer a reference to the region of these bytes.
+    fn give(&self, tables: &mut LocalTables, from: JobRank, bytes: MemoryExtent) -> WantedResult {
+        if !tables.lender.grant(from) {
+            self.counters.add(FirehoseCounter::Refused);
+            if let Some(recall) = tables.lender.recall(from) {
+                self.counters.add(FirehoseCounter::Recalls);
+                tables.recalls.push_back(recall);
+                self.due.store(true, Ordering::Relaxed);
+            }
+            return WantedResult::Refused;
+        }
+        let pinned = match self.current(tables, bytes) {
+            Ok(Some(at)) => Ok(at),
+            Ok(None) => self.pin(tables, bytes),
+            Err(e) => Err(e),
+        };
+        match pinned {
+            Ok(slot) => {
+                let pin = &mut tables.pins[slot as usize];
+                pin.refs += 1;
+                let id = PinId { slot, generation: pin.generation };
+                WantedResult::Pinned { id, key: self.pinner.key(id), extent: pin.extent }
+            }
+            Err(no) => {
+                let had = tables.lender.take_back(from);
+                debug_assert!(had, "it was granted above");
+                match no {
+                    NoPin::Wait => WantedResult::Busy,
+                    NoPin::Error(error) => WantedResult::Failed(error),
+                }
+            }
+        }
+    }
+
+    /// Does what could not be done at once. Returns the next peer that is to give regions back.
+    #[inline]
+    pub(super) fn progress(&self) -> Option<(JobRank, HoldLimit)> {
+        if self.monitor.has_news() {
+            self.hear();
+        }
+        if self.due.load(Ordering::Relaxed) { self.do_due() } else { None }
+    }
+
+    #[cold]
+    fn do_due(&self) -> Option<(JobRank, HoldLimit)> {
+        let mut tables = self.tables.lock();
+        let recall = tables.recalls.pop_front();
+        self.retry_busy(&mut tables);
+        let left = !tables.recalls.is_empty() || !tables.busy.is_empty();
+        self.due.store(left, Ordering::Relaxed);
+        recall
+    }
+
+    /// Undoes all pins: the rank exits. Returns how many own holds and references of peers there
+    /// were, which their transfers lose.
+    pub(super) fn close(&self) -> (u32, u32) {
+        let mut guard = self.tables.lock();
+        let tables = &mut *guard;
+        let (held, refs) = self.held(tables);
+        let pinned: Vec<u32> = tables.by_block.iter().map(|&(_, at)| at).collect();
+        for at in pinned {
+            let pin = tables.pins[at as usize];
+            if pin.busy {
+                continue;
+            }
+            if pin.linked {
+                self.supersede(tables, at);
+            }
+            self.unpin(tables, at);
+            self.settle(tables, at);
+        }
+        self.retry_busy(tables);
+        (held, refs)
+    }
+
+    /// Own holds, and references of peers.
+    fn held(&self, tables: &LocalTables) -> (u32, u32) {
+        let held = (0..self.table.len()).map(|at| self.table.state(at).1).sum();
+        (held, tables.pins.iter().map(|pin| pin.refs).sum())
+    }
+
+    /// The sums of this side; asserts its invariants.
+    pub(super) fn sums(&self) -> LocalSums {
+        let tables = self.tables.lock();
+        let count = |f: fn(&OwnPin) -> bool| tables.pins.iter().filter(|p| f(p)).count() as u32;
+        let (own_holds, references) = self.held(&tables);
+        let (lent, committed) = tables.lender.sums();
+        let pinned = count(|p| p.pinned);
+        assert_eq!(pinned as usize, tables.by_block.len());
+        assert_eq!(tables.own, count(|p| p.own));
+        assert!(tables.own <= self.limits.max_victim, "{} own regions", tables.own);
+        assert_eq!(lent, references, "references and what the lender counts");
+        assert!(committed <= self.limits.m, "{committed} of {} are committed", self.limits.m);
+        assert!(pinned <= self.limits.slots());
+        let unused = count(|p| p.refs == 0 && !p.own && !p.pinned);
+        assert_eq!(unused as usize, tables.free.len(), "slots that nothing refers to");
+        LocalSums { pinned, own_holds, references, lent }
+    }
+
+    /// References that a peer holds.
+    pub(super) fn held_by(&self, peer: JobRank) -> u32 {
+        self.tables.lock().lender.held(peer)
+    }
+}
+
+/// What a rank has pinned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LocalSums {
+    /// Regions that are pinned.
+    pub pinned: u32,
+    /// Holds of transfers of this rank.
+    pub own_holds: u32,
+    /// References of peers.
+    pub references: u32,
+    /// The same as the lender counts them.
+    pub lent: u32,
+}

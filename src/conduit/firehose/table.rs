@@ -1,0 +1,427 @@
+//! The regions that a rank can use now: a hash table whose hits take no lock. One holds the regions
+//! of peers (`remote`), another those of this rank itself (`local`).
+//!
+//! Look-ups run on any thread at any time; everything else is called with the lock of the owner
+//! of the table held. Invariant: an entry whose count is not 0 keeps its state `READY`, or goes to
+//! `STALE`; its payload stays.
+//!
+//! ```text
+//!  word:   ... | recent | state | count of holds (32 bits)
+//!
+//!  FREE ──reserve──> PENDING ──publish──> READY ──close_idle, if the count is 0──> FREE
+//!                       │                 │   ^
+//!                    fail│          retire│   └──── REMOTE_ONLY (own regions that only peers hold)
+//!                       v                 v
+//!                    FAILED             STALE   ──free, by the last holder──> FREE
+//! ```
+//!
+//! A look-up adds a hold first and looks at the state then, as the readers of a sequence of hazards
+//! do (Michael, "Hazard Pointers", 2004). An entry is closed by one compare-and-swap of the whole
+//! word, from "ready, no holds". So one of the two sees the other. A look-up that met another
+//! state takes its hold back. States change by additions only: no such hold is lost.
+//!
+//! Chains are changed under the lock only. A reader may follow an entry into another chain, since
+//! entries are used again; it finds nothing there, and looks again under the lock.
+
+use super::MemoryExtent;
+use crate::conduit::primitive::{AtomicU32, AtomicU64, Ordering};
+use crate::rank::JobRank;
+use alloc::boxed::Box;
+use sys::hint::cold_path;
+
+/// The end of a chain.
+const NONE: u32 = u32::MAX;
+/// A reader gives up after so many entries of a chain.
+const MOST_STEPS: u32 = 64;
+/// Bits of the number of a block in a key; what aliases is told apart by its extent.
+const BLOCK_BITS: u32 = 46;
+
+const STATE_SHIFT: u32 = 32;
+const STATE_MASK: u64 = 7 << STATE_SHIFT;
+const COUNT_MASK: u64 = (1 << STATE_SHIFT) - 1;
+/// Used since the search for victims came by.
+const RECENT: u64 = 1 << 35;
+
+/// The states of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(super) enum EntryState {
+    Free = 0,
+    /// The owner has not answered, or not been asked.
+    Pending = 1,
+    /// Hits.
+    Ready = 2,
+    /// It could not be pinned; in no chain.
+    Failed = 3,
+    /// No longer to be used by others than its holders; in no chain.
+    Stale = 4,
+    /// Pinned, but only peers may use it.
+    RemoteOnly = 5,
+    /// Being unpinned.
+    Unpinning = 6,
+}
+
+impl EntryState {
+    const fn bits(self) -> u64 {
+        (self as u64) << STATE_SHIFT
+    }
+
+    fn of(word: u64) -> EntryState {
+        use EntryState::*;
+        [Free, Pending, Ready, Failed, Stale, RemoteOnly, Unpinning, Free]
+            [((word & STATE_MASK) >> STATE_SHIFT) as usize]
+    }
+}
+
+/// What a search for an idle entry found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum IdleTest {
+    /// It was idle and is closed now.
+    Closed,
+    /// It is idle, but was used since the last search.
+    SecondChance,
+    /// It is held, or not ready.
+    InUse,
+}
+
+/// The result of a look-up without the lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LookUp {
+    /// The caller holds this entry.
+    Hit(u32),
+    /// Nothing, or not enough of it.
+    Miss,
+    /// As `Miss`; and the last hold of this entry, which is stale or failed, was taken back.
+    Last(u32),
+}
+
+#[repr(align(64))]
+struct Entry {
+    key: AtomicU64,
+    word: AtomicU64,
+    /// What a message must name.
+    pin: AtomicU64,
+    start: AtomicU64,
+    end: AtomicU64,
+    next: AtomicU32,
+}
+
+pub(super) struct RegionTable {
+    par: bool,
+    region_shift: u32,
+    hash_shift: u32,
+    heads: Box<[AtomicU32]>,
+    entries: Box<[Entry]>,
+}
+
+impl RegionTable {
+    /// Space for so many regions of this size, a power of two.
+    pub(super) fn new(par: bool, entries: u32, region_bytes: usize) -> RegionTable {
+        let heads = (entries.max(1) as usize * 2).next_power_of_two();
+        let entry = |_| Entry {
+            key: AtomicU64::new(0),
+            word: AtomicU64::new(0),
+            pin: AtomicU64::new(0),
+            start: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            next: AtomicU32::new(NONE),
+        };
+        RegionTable {
+            par,
+            region_shift: region_bytes.trailing_zeros(),
+            hash_shift: 64 - heads.trailing_zeros(),
+            heads: (0..heads).map(|_| AtomicU32::new(NONE)).collect(),
+            entries: (0..entries).map(entry).collect(),
+        }
+    }
+
+    /// The key of the region of a rank in which an address lies; never 0.
+    #[inline]
+    pub(super) fn key(&self, rank: JobRank, address: usize) -> u64 {
+        let block = (address as u64 >> self.region_shift) & ((1 << BLOCK_BITS) - 1);
+        (u64::from(rank.0) + 1) << BLOCK_BITS | block
+    }
+
+    #[inline]
+    fn head(&self, key: u64) -> &AtomicU32 {
+        &self.heads[(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.hash_shift) as usize]
+    }
+
+    /// Changes a word by a sum; returns the old one.
+    #[inline]
+    fn sum(&self, word: &AtomicU64, n: u64) -> u64 {
+        if self.par {
+            // Acquire pairs with the Release of `publish`: a holder sees the payload. Release pairs
+            // with the Acquire of `close_idle`: what a holder read is changed afterwards.
+            word.fetch_add(n, Ordering::AcqRel)
+        } else {
+            let old = word.load(Ordering::Relaxed);
+            word.store(old.wrapping_add(n), Ordering::Relaxed);
+            old
+        }
+    }
+
+    /// Looks a region up, without the lock: a hold if these bytes of it are ready.
+    #[inline]
+    pub(super) fn hit(&self, key: u64, bytes: MemoryExtent) -> LookUp {
+        let mut at = self.head(key).load(Ordering::Acquire);
+        for _ in 0..MOST_STEPS {
+            let Some(entry) = self.entries.get(at as usize) else { break };
+            if entry.key.load(Ordering::Relaxed) == key {
+                return self.try_hold(at, entry, key, bytes);
+            }
+            cold_path();
+            at = entry.next.load(Ordering::Acquire);
+        }
+        LookUp::Miss
+    }
+
+    #[inline]
+    fn try_hold(&self, at: u32, entry: &Entry, key: u64, bytes: MemoryExtent) -> LookUp {
+        let old = self.sum(&entry.word, 1);
+        // The key again: the entry may have been used for another region before the hold.
+        if EntryState::of(old) == EntryState::Ready
+            && entry.key.load(Ordering::Relaxed) == key
+            && self.extent(at).covers(bytes)
+        {
+            if old & RECENT == 0 {
+                cold_path();
+                self.set_recent(entry);
+            }
+            return LookUp::Hit(at);
+        }
+        cold_path();
+        if self.release(at) { LookUp::Last(at) } else { LookUp::Miss }
+    }
+
+    fn set_recent(&self, entry: &Entry) {
+        if self.par {
+            entry.word.fetch_or(RECENT, Ordering::Relaxed);
+        } else {
+            entry.word.store(entry.word.load(Ordering::Relaxed) | RECENT, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes a hold back, without the lock. True if it was the last one of an entry that is stale
+    /// or failed: the caller has it freed, under the lock.
+    #[inline]
+    #[must_use]
+    pub(super) fn release(&self, at: u32) -> bool {
+        let old = self.sum(&self.entries[at as usize].word, 1u64.wrapping_neg());
+        old & COUNT_MASK == 1
+            && matches!(EntryState::of(old), EntryState::Stale | EntryState::Failed)
+    }
+
+    /// The state and the count of an entry.
+    #[inline]
+    pub(super) fn state(&self, at: u32) -> (EntryState, u32) {
+        // Acquire pairs with the Release of `publish`.
+        let word = self.entries[at as usize].word.load(Ordering::Acquire);
+        (EntryState::of(word), (word & COUNT_MASK) as u32)
+    }
+
+    /// The bytes of an entry that the caller holds.
+    #[inline]
+    pub(super) fn extent(&self, at: u32) -> MemoryExtent {
+        let entry = &self.entries[at as usize];
+        MemoryExtent {
+            start: entry.start.load(Ordering::Relaxed) as usize,
+            end: entry.end.load(Ordering::Relaxed) as usize,
+        }
+    }
+
+    /// What a message must name, of an entry that the caller holds.
+    #[inline]
+    pub(super) fn pin(&self, at: u32) -> u64 {
+        self.entries[at as usize].pin.load(Ordering::Relaxed)
+    }
+
+    /// How many entries there are.
+    pub(super) fn len(&self) -> u32 {
+        self.entries.len() as u32
+    }
+}
+
+/// What is called under the lock only.
+impl RegionTable {
+    /// The entry of a region in the chains, if any.
+    pub(super) fn find(&self, key: u64) -> Option<u32> {
+        let mut at = self.head(key).load(Ordering::Relaxed);
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            if entry.key.load(Ordering::Relaxed) == key {
+                return Some(at);
+            }
+            at = entry.next.load(Ordering::Relaxed);
+        }
+        None
+    }
+
+    /// Moves an entry that stays where it is from one state to another, and adds holds.
+    pub(super) fn change(&self, at: u32, from: EntryState, to: EntryState, holds: u32) {
+        debug_assert_eq!(self.state(at).0, from);
+        let sum = to.bits().wrapping_sub(from.bits()).wrapping_add(holds.into());
+        self.sum(&self.entries[at as usize].word, sum);
+    }
+
+    /// Puts a free entry into the chains, in this state and with so many holds.
+    pub(super) fn reserve(&self, at: u32, key: u64, state: EntryState, holds: u32) {
+        let entry = &self.entries[at as usize];
+        entry.key.store(key, Ordering::Relaxed);
+        self.change(at, EntryState::Free, state, holds);
+        let head = self.head(key);
+        entry.next.store(head.load(Ordering::Relaxed), Ordering::Relaxed);
+        // Release pairs with the Acquire of `hit`.
+        head.store(at, Ordering::Release);
+    }
+
+    /// Gives an entry its payload and makes it ready.
+    pub(super) fn publish(&self, at: u32, from: EntryState, pin: u64, extent: MemoryExtent) {
+        self.set_payload(at, pin, extent);
+        self.change(at, from, EntryState::Ready, 0);
+        self.set_recent(&self.entries[at as usize]);
+    }
+
+    /// Gives an entry that nobody may hold yet its payload.
+    pub(super) fn set_payload(&self, at: u32, pin: u64, extent: MemoryExtent) {
+        let entry = &self.entries[at as usize];
+        entry.pin.store(pin, Ordering::Relaxed);
+        entry.start.store(extent.start as u64, Ordering::Relaxed);
+        entry.end.store(extent.end as u64, Ordering::Relaxed);
+    }
+
+    /// Adds a hold to an entry that is ready or pending.
+    pub(super) fn hold(&self, at: u32) {
+        self.sum(&self.entries[at as usize].word, 1);
+    }
+
+    /// Takes an entry out of its chain.
+    pub(super) fn unlink(&self, at: u32) {
+        let entry = &self.entries[at as usize];
+        let mut link = self.head(entry.key.load(Ordering::Relaxed));
+        loop {
+            let next = link.load(Ordering::Relaxed);
+            if next == at {
+                // Release: as in `reserve`; what follows was linked before.
+                return link.store(entry.next.load(Ordering::Relaxed), Ordering::Release);
+            }
+            let Some(before) = self.entries.get(next as usize) else { return };
+            link = &before.next;
+        }
+    }
+
+    /// No look-up finds the entry any more; its holders keep it. Returns whether there are none.
+    pub(super) fn retire(&self, at: u32, from: EntryState, to: EntryState) -> bool {
+        self.unlink(at);
+        self.change(at, from, to, 0);
+        self.state(at).1 == 0
+    }
+
+    /// Moves an entry from `from` to `to` if it has no holds.
+    pub(super) fn change_idle(&self, at: u32, from: EntryState, to: EntryState) -> bool {
+        let word = &self.entries[at as usize].word;
+        let old = word.load(Ordering::Relaxed);
+        if old & COUNT_MASK != 0 || EntryState::of(old) != from {
+            return false;
+        }
+        let new = to.bits();
+        if !self.par {
+            word.store(new, Ordering::Relaxed);
+            return true;
+        }
+        // Acquire pairs with the Release of the last holder.
+        word.compare_exchange(old, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Tests whether a ready entry is idle, and moves it to another state if it is and was not
+    /// used lately. `force` gives no second chance.
+    pub(super) fn test_idle(&self, at: u32, to: EntryState, force: bool) -> IdleTest {
+        let word = &self.entries[at as usize].word;
+        let old = word.load(Ordering::Relaxed);
+        if old & COUNT_MASK != 0 || EntryState::of(old) != EntryState::Ready {
+            return IdleTest::InUse;
+        }
+        if old & RECENT != 0 && !force {
+            if self.par {
+                word.fetch_and(!RECENT, Ordering::Relaxed);
+            } else {
+                word.store(old & !RECENT, Ordering::Relaxed);
+            }
+            return IdleTest::SecondChance;
+        }
+        if self.change_idle(at, EntryState::Ready, to) {
+            IdleTest::Closed
+        } else {
+            IdleTest::InUse
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BYTES: MemoryExtent = MemoryExtent { start: 0x5000, end: 0x5008 };
+    const PAGE: MemoryExtent = MemoryExtent { start: 0x5000, end: 0x6000 };
+
+    #[test]
+    fn an_entry_goes_through_its_states() {
+        for par in [false, true] {
+            let t = RegionTable::new(par, 4, 4096);
+            let key = t.key(JobRank(3), 0x5000);
+            assert_eq!((t.hit(key, BYTES), t.find(key)), (LookUp::Miss, None));
+            t.reserve(2, key, EntryState::Pending, 1);
+            assert_eq!((t.hit(key, BYTES), t.find(key)), (LookUp::Miss, Some(2)));
+            t.publish(2, EntryState::Pending, 77, PAGE);
+            assert_eq!(t.hit(key, BYTES), LookUp::Hit(2));
+            assert_eq!((t.pin(2), t.state(2)), (77, (EntryState::Ready, 2)));
+            assert_eq!(t.test_idle(2, EntryState::Free, true), IdleTest::InUse);
+            assert!(!t.release(2) && !t.release(2));
+            assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::SecondChance);
+            assert_eq!(t.hit(key, BYTES), LookUp::Hit(2));
+            assert!(!t.release(2));
+            assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::SecondChance);
+            assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::Closed);
+            t.unlink(2);
+            assert_eq!((t.hit(key, BYTES), t.find(key)), (LookUp::Miss, None));
+        }
+    }
+
+    #[test]
+    fn bytes_beyond_the_extent_miss() {
+        let t = RegionTable::new(false, 2, 0x10000);
+        let key = t.key(JobRank(0), 0x5000);
+        t.reserve(0, key, EntryState::Pending, 0);
+        t.publish(0, EntryState::Pending, 1, PAGE);
+        assert_eq!(t.hit(key, MemoryExtent { start: 0x5ff8, end: 0x6008 }), LookUp::Miss);
+        assert_eq!(t.state(0).1, 0);
+        assert_eq!(t.hit(key, BYTES), LookUp::Hit(0));
+    }
+
+    #[test]
+    fn chains_lose_what_is_unlinked_only() {
+        let t = RegionTable::new(false, 8, 4096);
+        let keys: Vec<u64> = (0..8).map(|i| t.key(JobRank(1), i << 12)).collect();
+        for (at, &key) in keys.iter().enumerate() {
+            t.reserve(at as u32, key, EntryState::Pending, 0);
+        }
+        for gone in [3, 0, 7, 5] {
+            t.unlink(gone as u32);
+            assert_eq!(t.find(keys[gone]), None);
+        }
+        for left in [1, 2, 4, 6] {
+            assert_eq!(t.find(keys[left]), Some(left as u32));
+        }
+    }
+
+    #[test]
+    fn the_last_holder_of_a_stale_entry_is_told() {
+        let t = RegionTable::new(true, 2, 4096);
+        let key = t.key(JobRank(0), 0x5000);
+        t.reserve(1, key, EntryState::Pending, 2);
+        t.publish(1, EntryState::Pending, 1, PAGE);
+        assert!(!t.retire(1, EntryState::Ready, EntryState::Stale));
+        assert_eq!(t.hit(key, BYTES), LookUp::Miss);
+        assert!(!t.release(1) && t.release(1));
+    }
+}
