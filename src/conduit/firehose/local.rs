@@ -33,7 +33,6 @@ use super::{
 use crate::conduit::primitive::{AtomicBool, Ordering};
 use crate::conduit::sync::ParLock;
 use crate::rank::JobRank;
-use alloc::boxed::Box;
 use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -59,7 +58,7 @@ struct OwnPin {
 }
 
 struct LocalTables {
-    pins: Box<[OwnPin]>,
+    pins: Vec<OwnPin>,
     /// Free slots; the one that was used longest ago first.
     free: VecDeque<u32>,
     /// Slots that were own and idle, with their generations, in the order of the clock.
@@ -102,10 +101,9 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         (pinner, monitor): (P, W),
         counters: Arc<FirehoseCounters>,
     ) -> LocalSide<P, W> {
-        let slots = limits.slots();
         let tables = LocalTables {
-            pins: (0..slots).map(|_| OwnPin::default()).collect(),
-            free: (0..slots).collect(),
+            pins: Vec::new(),
+            free: VecDeque::new(),
             idle: VecDeque::new(),
             by_block: BTreeSet::new(),
             busy: Vec::new(),
@@ -114,7 +112,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
             recalls: VecDeque::new(),
             turns: MissTurns::default(),
         };
-        let table = RegionTable::new(par, slots, limits.region_bytes);
+        let table = RegionTable::new(par, limits.slots(), limits.region_bytes);
         let tables = ParLock::new(par, tables);
         let due = AtomicBool::new(false);
         LocalSide { me, limits, pinner, monitor, table, tables, due, counters }
@@ -167,7 +165,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
     /// A hold of a region for this rank itself.
     fn pin_for_self(&self, tables: &mut LocalTables, bytes: MemoryExtent) -> Result<u32, NoPin> {
         let current = self.current(tables, bytes)?;
-        if let Some(at) = current
+        if let Ok(at) = current
             && tables.pins[at as usize].own
         {
             self.counters.hit(FirehoseCounter::LocalHits);
@@ -180,38 +178,38 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         }
         // What was evicted may have been the current pin of this block, held by peers.
         let at = match current {
-            Some(at) => at,
-            None => self.pin(tables, bytes)?,
+            Ok(at) => at,
+            Err(needed) => self.pin(tables, needed)?,
         };
         self.make_own(tables, at, 1);
         Ok(at)
     }
 
     /// The current pin of the block of these bytes, if it covers them. One that does not is
-    /// superseded.
+    /// superseded; then, or if there is none: what to pin.
     fn current(
         &self,
         tables: &mut LocalTables,
         bytes: MemoryExtent,
-    ) -> Result<Option<u32>, NoPin> {
+    ) -> Result<Result<u32, MemoryExtent>, NoPin> {
         let key = self.table.key(self.me, bytes.start);
-        let Some(mut at) = self.table.find(key) else { return Ok(None) };
-        if self.table.state(at).0 == EntryState::Unpinning {
+        let is_unpinning = |at: &u32| self.table.state(*at).0 == EntryState::Unpinning;
+        if self.table.find(key).as_ref().is_some_and(is_unpinning) {
             self.retry_busy(tables);
-            match self.table.find(key) {
-                None => return Ok(None),
-                Some(next) => at = next,
-            }
-            if self.table.state(at).0 == EntryState::Unpinning {
-                return Err(NoPin::Wait);
-            }
         }
-        if tables.pins[at as usize].extent.covers(bytes) {
-            return Ok(Some(at));
+        let Some(at) = self.table.find(key) else { return Ok(Err(bytes)) };
+        if is_unpinning(&at) {
+            return Err(NoPin::Wait);
+        }
+        let old = tables.pins[at as usize].extent;
+        if old.covers(bytes) {
+            return Ok(Ok(at));
         }
         self.supersede(tables, at);
         self.settle(tables, at);
-        Ok(None)
+        // The new pin covers the old one, which its holders may keep for long.
+        let (start, end) = (old.start.min(bytes.start), old.end.max(bytes.end));
+        Ok(Err(MemoryExtent { start, end }))
     }
 
     /// Nothing finds the pin any more; those that hold it keep it.
@@ -241,6 +239,10 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
 
     /// Pins a block of which nothing is pinned that is current, in a new slot: for peers, so far.
     fn pin(&self, tables: &mut LocalTables, bytes: MemoryExtent) -> Result<u32, NoPin> {
+        if tables.free.is_empty() {
+            tables.free.extend(self.table.add_entries());
+            tables.pins.resize(self.table.len() as usize, OwnPin::default());
+        }
         if tables.free.is_empty() {
             self.retry_busy(tables);
         }
@@ -484,8 +486,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
             return WantedResult::Refused;
         }
         let pinned = match self.current(tables, bytes) {
-            Ok(Some(at)) => Ok(at),
-            Ok(None) => self.pin(tables, bytes),
+            Ok(Ok(at)) => Ok(at),
+            Ok(Err(needed)) => self.pin(tables, needed),
             Err(e) => Err(e),
         };
         match pinned {

@@ -55,6 +55,7 @@ mod tests;
 use crate::client_memory::Src;
 use crate::rank::JobRank;
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use local::LocalSide;
 use moves::{MoveAnswer, MoveRequest};
 use remote::RemoteSide;
@@ -432,6 +433,11 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
     /// What is pinned. Asserts the invariants of this rank; slow.
     pub fn local_sums(&self) -> LocalSums {
         self.local.sums()
+    }
+
+    /// The peers of which this rank ever used regions.
+    pub fn peers_used(&self) -> Vec<JobRank> {
+        self.remote.peers()
     }
 
     /// How many regions of a peer count as used here, and how many holds of peers' regions

@@ -25,7 +25,6 @@ use super::{HoldState, MemoryExtent, MissTurn, PinError, PinId, RemoteAccess, Re
 use crate::conduit::primitive::{AtomicBool, Ordering};
 use crate::conduit::sync::ParLock;
 use crate::rank::JobRank;
-use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -67,7 +66,7 @@ struct PeerRegions {
 
 struct RemoteTables {
     free: Vec<u32>,
-    entries: Box<[RemoteEntry]>,
+    entries: Vec<RemoteEntry>,
     peers: BTreeMap<JobRank, PeerRegions>,
     /// Peers to which there may be something to send.
     due: VecDeque<JobRank>,
@@ -92,18 +91,9 @@ impl RemoteSide {
         limits: FirehoseLimits,
         counters: Arc<FirehoseCounters>,
     ) -> RemoteSide {
-        let unused = RemoteEntry {
-            peer: JobRank(0),
-            life: 0,
-            id: PinId::default(),
-            needed: MemoryExtent::default(),
-            sent: false,
-            riding: false,
-            error: PinError::Refused,
-        };
         let tables = RemoteTables {
-            free: (0..limits.table).rev().collect(),
-            entries: (0..limits.table).map(|_| unused).collect(),
+            free: Vec::new(),
+            entries: Vec::new(),
             peers: BTreeMap::new(),
             due: VecDeque::new(),
             turns: MissTurns::default(),
@@ -217,7 +207,7 @@ impl RemoteSide {
             if start >= last || self.table.find(self.table.key(peer, start)).is_some() {
                 return;
             }
-            let Some(at) = tables.free.pop() else { return };
+            let Some(at) = self.free_entry(tables) else { return };
             self.queue(tables, at, peer, MemoryExtent { start, end }, 0);
             start = end;
         }
@@ -259,9 +249,26 @@ impl RemoteSide {
         }
     }
 
+    fn free_entry(&self, tables: &mut RemoteTables) -> Option<u32> {
+        if tables.free.is_empty() {
+            let unused = RemoteEntry {
+                peer: JobRank(0),
+                life: 0,
+                id: PinId::default(),
+                needed: MemoryExtent::default(),
+                sent: false,
+                riding: false,
+                error: PinError::Refused,
+            };
+            tables.free.extend(self.table.add_entries().rev());
+            tables.entries.resize(self.table.len() as usize, unused);
+        }
+        tables.free.pop()
+    }
+
     /// A free entry: one that is, or that of an idle region of any peer.
     fn take_entry(&self, tables: &mut RemoteTables) -> Option<u32> {
-        if let Some(at) = tables.free.pop() {
+        if let Some(at) = self.free_entry(tables) {
             return Some(at);
         }
         for _ in 0..LOOKS.min(2 * self.table.len() as usize) {
@@ -528,6 +535,11 @@ impl RemoteSide {
             }
         }
         self.release(hold);
+    }
+
+    /// The peers of which regions were ever used.
+    pub(super) fn peers(&self) -> Vec<JobRank> {
+        self.tables.lock().peers.keys().copied().collect()
     }
 
     /// How many regions of a peer count as used here, and how many are held by operations of all

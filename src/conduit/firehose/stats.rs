@@ -4,71 +4,86 @@
 //! be the one shared word that a hit writes beyond its entry.
 
 use crate::conduit::primitive::{AtomicU64, Ordering};
+use core::ops::AddAssign;
 use crossbeam_utils::CachePadded;
 
-/// How often things happened, up to now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FirehoseStats {
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident $variant:ident)*) => {
+        /// How often things happened, up to now.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct FirehoseStats {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        /// A counter of [`FirehoseStats`].
+        #[derive(Clone, Copy, Debug)]
+        #[repr(usize)]
+        pub(super) enum FirehoseCounter {
+            $($variant,)*
+        }
+
+        const COUNTERS: usize = [$(FirehoseCounter::$variant),*].len();
+
+        impl FirehoseCounters {
+            pub(super) fn read(&self) -> FirehoseStats {
+                let n = |counter: FirehoseCounter| {
+                    self.of[counter as usize].load(Ordering::Relaxed)
+                };
+                FirehoseStats { $($name: n(FirehoseCounter::$variant),)* }
+            }
+        }
+
+        impl FirehoseStats {
+            /// The counters with their names.
+            pub fn named(&self) -> [(&'static str, u64); COUNTERS] {
+                [$((stringify!($name), self.$name)),*]
+            }
+        }
+
+        impl AddAssign for FirehoseStats {
+            fn add_assign(&mut self, other: FirehoseStats) {
+                $(self.$name += other.$name;)*
+            }
+        }
+    };
+}
+
+counters! {
     /// Accesses to memory of peers that was pinned; 0 where hits are not counted.
-    pub remote_hits: u64,
+    remote_hits RemoteHits
     /// Accesses to memory of peers that was not.
-    pub remote_misses: u64,
+    remote_misses RemoteMisses
     /// Uses of memory of this rank that was pinned; 0 where hits are not counted.
-    pub local_hits: u64,
+    local_hits LocalHits
     /// Uses of memory of this rank that was not.
-    pub local_misses: u64,
+    local_misses LocalMisses
     /// Moves and recalls that were sent.
-    pub moves: u64,
-    /// Regions of peers that were given back for others.
-    pub victims: u64,
+    moves Moves
+    /// Regions that were given up for others: of peers, and of this rank.
+    victims Victims
     /// Regions of this rank that were pinned, for itself or for peers.
-    pub pins: u64,
+    pins Pins
     /// Pins that were undone.
-    pub unpins: u64,
-    /// Pins that failed at a limit, then worked when idle regions had been unpinned.
-    pub pin_retries: u64,
+    unpins Unpins
+    /// Pins that met a limit of the system and were tried again.
+    pin_retries PinRetries
     /// Pins that failed.
-    pub pin_failures: u64,
+    pin_failures PinFailures
     /// Calls that found all regions in use.
-    pub stalls: u64,
+    stalls Stalls
     /// Regions that this rank refused to peers, which held as many as they may.
-    pub refused: u64,
+    refused Refused
     /// Regions that this rank asked back from peers.
-    pub recalls: u64,
+    recalls Recalls
     /// Transfers that their target refused since their pin was gone.
-    pub rejected: u64,
+    rejected Rejected
     /// Regions of this rank that were unpinned since memory under them was unmapped.
-    pub unmapped: u64,
-    /// Regions of this rank that are pinned now, and most that were.
-    pub pinned: u64,
-    /// See `pinned`.
-    pub most_pinned: u64,
+    unmapped Unmapped
+    /// Regions of this rank that are pinned now.
+    pinned Pinned
+    /// Most that were.
+    most_pinned MostPinned
 }
-
-/// A counter of [`FirehoseStats`].
-#[derive(Clone, Copy, Debug)]
-#[repr(usize)]
-pub(super) enum FirehoseCounter {
-    RemoteHits,
-    RemoteMisses,
-    LocalHits,
-    LocalMisses,
-    Moves,
-    Victims,
-    Pins,
-    Unpins,
-    PinRetries,
-    PinFailures,
-    Stalls,
-    Refused,
-    Recalls,
-    Rejected,
-    Unmapped,
-    Pinned,
-    MostPinned,
-}
-
-const COUNTERS: usize = FirehoseCounter::MostPinned as usize + 1;
 
 /// The counters of one rank.
 pub(super) struct FirehoseCounters {
@@ -79,10 +94,8 @@ pub(super) struct FirehoseCounters {
 
 impl FirehoseCounters {
     pub(super) fn new(hits: bool) -> FirehoseCounters {
-        FirehoseCounters {
-            hits,
-            of: core::array::from_fn(|_| CachePadded::new(AtomicU64::new(0))),
-        }
+        let of = core::array::from_fn(|_| CachePadded::new(AtomicU64::new(0)));
+        FirehoseCounters { hits, of }
     }
 
     pub(super) fn add(&self, counter: FirehoseCounter) {
@@ -103,29 +116,5 @@ impl FirehoseCounters {
         let most = &self.of[FirehoseCounter::MostPinned as usize];
         self.of[FirehoseCounter::Pinned as usize].store(now.into(), Ordering::Relaxed);
         most.store(most.load(Ordering::Relaxed).max(now.into()), Ordering::Relaxed);
-    }
-
-    pub(super) fn read(&self) -> FirehoseStats {
-        use FirehoseCounter::*;
-        let n = |counter: FirehoseCounter| self.of[counter as usize].load(Ordering::Relaxed);
-        FirehoseStats {
-            remote_hits: n(RemoteHits),
-            remote_misses: n(RemoteMisses),
-            local_hits: n(LocalHits),
-            local_misses: n(LocalMisses),
-            moves: n(Moves),
-            victims: n(Victims),
-            pins: n(Pins),
-            unpins: n(Unpins),
-            pin_retries: n(PinRetries),
-            pin_failures: n(PinFailures),
-            stalls: n(Stalls),
-            refused: n(Refused),
-            recalls: n(Recalls),
-            rejected: n(Rejected),
-            unmapped: n(Unmapped),
-            pinned: n(Pinned),
-            most_pinned: n(MostPinned),
-        }
     }
 }

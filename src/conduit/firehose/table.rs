@@ -21,12 +21,15 @@
 //! state takes its hold back. States change by additions only: no such hold is lost.
 //!
 //! Chains are changed under the lock only. A reader may follow an entry into another chain, since
-//! entries are used again; it finds nothing there, and looks again under the lock.
+//! entries are used again; it finds nothing there, and looks again under the lock. So the table may
+//! grow while it is read: its entries stay where they are, its chains are made anew.
 
 use super::MemoryExtent;
 use crate::conduit::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::rank::JobRank;
 use alloc::boxed::Box;
+use core::ops::Range;
+use once_cell::race::OnceBox;
 use sys::hint::cold_path;
 
 /// The end of a chain.
@@ -106,33 +109,63 @@ struct Entry {
     next: AtomicU32,
 }
 
+/// Entries of the first piece of a table; each further piece has twice as many as the last.
+const FIRST: u32 = 64;
+/// Most pieces: more than 2^24 entries.
+const PIECES: usize = 20;
+
 pub(super) struct RegionTable {
     par: bool,
     region_shift: u32,
-    hash_shift: u32,
-    heads: Box<[AtomicU32]>,
-    entries: Box<[Entry]>,
+    /// Most entries.
+    most: u32,
+    pieces: [OnceBox<Box<[Entry]>>; PIECES],
+    /// The heads of the chains, made anew with each piece: about as many as entries.
+    heads: [OnceBox<Box<[AtomicU32]>>; PIECES],
+    /// Which of the heads are current: the pieces that exist, less 1.
+    level: AtomicU32,
 }
 
 impl RegionTable {
-    /// Space for so many regions of this size, a power of two.
-    pub(super) fn new(par: bool, entries: u32, region_bytes: usize) -> RegionTable {
-        let heads = (entries.max(1) as usize * 2).next_power_of_two();
-        let entry = |_| Entry {
-            key: AtomicU64::new(0),
-            word: AtomicU64::new(0),
-            pin: AtomicU64::new(0),
-            start: AtomicU64::new(0),
-            end: AtomicU64::new(0),
-            next: AtomicU32::new(NONE),
-        };
-        RegionTable {
+    /// Space for so many regions of this size, a power of two; not used before it is needed.
+    pub(super) fn new(par: bool, most: u32, region_bytes: usize) -> RegionTable {
+        let table = RegionTable {
             par,
             region_shift: region_bytes.trailing_zeros(),
-            hash_shift: 64 - heads.trailing_zeros(),
-            heads: (0..heads).map(|_| AtomicU32::new(NONE)).collect(),
-            entries: (0..entries).map(entry).collect(),
-        }
+            most,
+            pieces: core::array::from_fn(|_| OnceBox::new()),
+            heads: core::array::from_fn(|_| OnceBox::new()),
+            level: AtomicU32::new(0),
+        };
+        table.make_heads(0);
+        table
+    }
+
+    /// The current heads.
+    #[inline]
+    fn heads(&self) -> &[AtomicU32] {
+        // Acquire pairs with the Release of `add_entries`.
+        let level = self.level.load(Ordering::Acquire) as usize;
+        self.heads.get(level).and_then(OnceBox::get).map_or(&[], |heads| heads)
+    }
+
+    fn make_heads(&self, level: usize) -> &[AtomicU32] {
+        let count = (2 * FIRST) << level;
+        self.heads[level]
+            .get_or_init(|| Box::new((0..count).map(|_| AtomicU32::new(NONE)).collect()))
+    }
+
+    /// An entry that exists; `None` for [`NONE`].
+    #[inline]
+    fn get(&self, at: u32) -> Option<&Entry> {
+        let n = at.checked_add(FIRST)?;
+        let piece = n.ilog2() - FIRST.ilog2();
+        self.pieces.get(piece as usize)?.get()?.get((n - (FIRST << piece)) as usize)
+    }
+
+    #[inline]
+    fn entry(&self, at: u32) -> &Entry {
+        self.get(at).unwrap_or_else(|| panic!("region {at} does not exist"))
     }
 
     /// The key of the region of a rank in which an address lies; never 0.
@@ -143,8 +176,10 @@ impl RegionTable {
     }
 
     #[inline]
-    fn head(&self, key: u64) -> &AtomicU32 {
-        &self.heads[(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.hash_shift) as usize]
+    fn head(heads: &[AtomicU32], key: u64) -> &AtomicU32 {
+        // The upper bits of the product; there is a power of two of heads.
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        &heads[hash as usize & (heads.len() - 1)]
     }
 
     /// Changes a word by a sum; returns the old one.
@@ -164,9 +199,9 @@ impl RegionTable {
     /// Looks a region up, without the lock: a hold if these bytes of it are ready.
     #[inline]
     pub(super) fn hit(&self, key: u64, bytes: MemoryExtent) -> LookUp {
-        let mut at = self.head(key).load(Ordering::Acquire);
+        let mut at = Self::head(self.heads(), key).load(Ordering::Acquire);
         for _ in 0..MOST_STEPS {
-            let Some(entry) = self.entries.get(at as usize) else { break };
+            let Some(entry) = self.get(at) else { break };
             if entry.key.load(Ordering::Relaxed) == key {
                 return self.try_hold(at, entry, key, bytes);
             }
@@ -207,7 +242,7 @@ impl RegionTable {
     #[inline]
     #[must_use]
     pub(super) fn release(&self, at: u32) -> bool {
-        let old = self.sum(&self.entries[at as usize].word, 1u64.wrapping_neg());
+        let old = self.sum(&self.entry(at).word, 1u64.wrapping_neg());
         old & COUNT_MASK == 1
             && matches!(EntryState::of(old), EntryState::Stale | EntryState::Failed)
     }
@@ -216,14 +251,14 @@ impl RegionTable {
     #[inline]
     pub(super) fn state(&self, at: u32) -> (EntryState, u32) {
         // Acquire pairs with the Release of `publish`.
-        let word = self.entries[at as usize].word.load(Ordering::Acquire);
+        let word = self.entry(at).word.load(Ordering::Acquire);
         (EntryState::of(word), (word & COUNT_MASK) as u32)
     }
 
     /// The bytes of an entry that the caller holds.
     #[inline]
     pub(super) fn extent(&self, at: u32) -> MemoryExtent {
-        let entry = &self.entries[at as usize];
+        let entry = self.entry(at);
         MemoryExtent {
             start: entry.start.load(Ordering::Relaxed) as usize,
             end: entry.end.load(Ordering::Relaxed) as usize,
@@ -233,22 +268,62 @@ impl RegionTable {
     /// What a message must name, of an entry that the caller holds.
     #[inline]
     pub(super) fn pin(&self, at: u32) -> u64 {
-        self.entries[at as usize].pin.load(Ordering::Relaxed)
+        self.entry(at).pin.load(Ordering::Relaxed)
     }
 
-    /// How many entries there are.
+    /// How many entries exist.
     pub(super) fn len(&self) -> u32 {
-        self.entries.len() as u32
+        let pieces = self.pieces.iter().take_while(|piece| piece.get().is_some()).count();
+        ((FIRST << pieces) - FIRST).min(self.most)
     }
 }
 
 /// What is called under the lock only.
 impl RegionTable {
+    /// Adds free entries: their numbers. None if there are as many as there may be.
+    pub(super) fn add_entries(&self) -> Range<u32> {
+        let first = self.len();
+        let piece = (first + FIRST).ilog2() - FIRST.ilog2();
+        let last = first.saturating_add(FIRST << piece).min(self.most);
+        if first >= last {
+            return 0..0;
+        }
+        let entry = |_| Entry {
+            key: AtomicU64::new(0),
+            word: AtomicU64::new(0),
+            pin: AtomicU64::new(0),
+            start: AtomicU64::new(0),
+            end: AtomicU64::new(0),
+            next: AtomicU32::new(NONE),
+        };
+        self.pieces[piece as usize].get_or_init(|| Box::new((first..last).map(entry).collect()));
+        if piece > 0 {
+            self.make_chains(piece as usize);
+        }
+        first..last
+    }
+
+    /// Links all entries to the next heads.
+    fn make_chains(&self, level: usize) {
+        let (old, new) = (self.heads(), self.make_heads(level));
+        for head in old {
+            let mut at = head.load(Ordering::Relaxed);
+            while let Some(entry) = self.get(at) {
+                let next = entry.next.load(Ordering::Relaxed);
+                let head = Self::head(new, entry.key.load(Ordering::Relaxed));
+                entry.next.store(head.load(Ordering::Relaxed), Ordering::Release);
+                head.store(at, Ordering::Relaxed);
+                at = next;
+            }
+        }
+        // Release pairs with the Acquire of `heads`.
+        self.level.store(level as u32, Ordering::Release);
+    }
+
     /// The entry of a region in the chains, if any.
     pub(super) fn find(&self, key: u64) -> Option<u32> {
-        let mut at = self.head(key).load(Ordering::Relaxed);
-        while at != NONE {
-            let entry = &self.entries[at as usize];
+        let mut at = Self::head(self.heads(), key).load(Ordering::Relaxed);
+        while let Some(entry) = self.get(at) {
             if entry.key.load(Ordering::Relaxed) == key {
                 return Some(at);
             }
@@ -261,15 +336,15 @@ impl RegionTable {
     pub(super) fn change(&self, at: u32, from: EntryState, to: EntryState, holds: u32) {
         debug_assert_eq!(self.state(at).0, from);
         let sum = to.bits().wrapping_sub(from.bits()).wrapping_add(holds.into());
-        self.sum(&self.entries[at as usize].word, sum);
+        self.sum(&self.entry(at).word, sum);
     }
 
     /// Puts a free entry into the chains, in this state and with so many holds.
     pub(super) fn reserve(&self, at: u32, key: u64, state: EntryState, holds: u32) {
-        let entry = &self.entries[at as usize];
+        let entry = self.entry(at);
         entry.key.store(key, Ordering::Relaxed);
         self.change(at, EntryState::Free, state, holds);
-        let head = self.head(key);
+        let head = Self::head(self.heads(), key);
         entry.next.store(head.load(Ordering::Relaxed), Ordering::Relaxed);
         // Release pairs with the Acquire of `hit`.
         head.store(at, Ordering::Release);
@@ -279,12 +354,12 @@ impl RegionTable {
     pub(super) fn publish(&self, at: u32, from: EntryState, pin: u64, extent: MemoryExtent) {
         self.set_payload(at, pin, extent);
         self.change(at, from, EntryState::Ready, 0);
-        self.set_recent(&self.entries[at as usize]);
+        self.set_recent(self.entry(at));
     }
 
     /// Gives an entry that nobody may hold yet its payload.
     pub(super) fn set_payload(&self, at: u32, pin: u64, extent: MemoryExtent) {
-        let entry = &self.entries[at as usize];
+        let entry = self.entry(at);
         entry.pin.store(pin, Ordering::Relaxed);
         entry.start.store(extent.start as u64, Ordering::Relaxed);
         entry.end.store(extent.end as u64, Ordering::Relaxed);
@@ -292,20 +367,20 @@ impl RegionTable {
 
     /// Adds a hold to an entry that is ready or pending.
     pub(super) fn hold(&self, at: u32) {
-        self.sum(&self.entries[at as usize].word, 1);
+        self.sum(&self.entry(at).word, 1);
     }
 
     /// Takes an entry out of its chain.
     pub(super) fn unlink(&self, at: u32) {
-        let entry = &self.entries[at as usize];
-        let mut link = self.head(entry.key.load(Ordering::Relaxed));
+        let entry = self.entry(at);
+        let mut link = Self::head(self.heads(), entry.key.load(Ordering::Relaxed));
         loop {
             let next = link.load(Ordering::Relaxed);
             if next == at {
                 // Release: as in `reserve`; what follows was linked before.
                 return link.store(entry.next.load(Ordering::Relaxed), Ordering::Release);
             }
-            let Some(before) = self.entries.get(next as usize) else { return };
+            let Some(before) = self.get(next) else { return };
             link = &before.next;
         }
     }
@@ -319,7 +394,7 @@ impl RegionTable {
 
     /// Moves an entry from `from` to `to` if it has no holds.
     pub(super) fn change_idle(&self, at: u32, from: EntryState, to: EntryState) -> bool {
-        let word = &self.entries[at as usize].word;
+        let word = &self.entry(at).word;
         let old = word.load(Ordering::Relaxed);
         if old & COUNT_MASK != 0 || EntryState::of(old) != from {
             return false;
@@ -336,7 +411,7 @@ impl RegionTable {
     /// Tests whether a ready entry is idle, and moves it to another state if it is and was not
     /// used lately. `force` gives no second chance.
     pub(super) fn test_idle(&self, at: u32, to: EntryState, force: bool) -> IdleTest {
-        let word = &self.entries[at as usize].word;
+        let word = &self.entry(at).word;
         let old = word.load(Ordering::Relaxed);
         if old & COUNT_MASK != 0 || EntryState::of(old) != EntryState::Ready {
             return IdleTest::InUse;
@@ -364,10 +439,17 @@ mod tests {
     const BYTES: MemoryExtent = MemoryExtent { start: 0x5000, end: 0x5008 };
     const PAGE: MemoryExtent = MemoryExtent { start: 0x5000, end: 0x6000 };
 
+    fn table(par: bool, region_bytes: usize) -> RegionTable {
+        let t = RegionTable::new(par, 8, region_bytes);
+        assert_eq!(t.add_entries(), 0..8);
+        assert_eq!((t.add_entries(), t.len()), (0..0, 8));
+        t
+    }
+
     #[test]
     fn an_entry_goes_through_its_states() {
         for par in [false, true] {
-            let t = RegionTable::new(par, 4, 4096);
+            let t = table(par, 4096);
             let key = t.key(JobRank(3), 0x5000);
             assert_eq!((t.hit(key, BYTES), t.find(key)), (LookUp::Miss, None));
             t.reserve(2, key, EntryState::Pending, 1);
@@ -389,7 +471,7 @@ mod tests {
 
     #[test]
     fn bytes_beyond_the_extent_miss() {
-        let t = RegionTable::new(false, 2, 0x10000);
+        let t = table(false, 0x10000);
         let key = t.key(JobRank(0), 0x5000);
         t.reserve(0, key, EntryState::Pending, 0);
         t.publish(0, EntryState::Pending, 1, PAGE);
@@ -400,7 +482,7 @@ mod tests {
 
     #[test]
     fn chains_lose_what_is_unlinked_only() {
-        let t = RegionTable::new(false, 8, 4096);
+        let t = table(false, 4096);
         let keys: Vec<u64> = (0..8).map(|i| t.key(JobRank(1), i << 12)).collect();
         for (at, &key) in keys.iter().enumerate() {
             t.reserve(at as u32, key, EntryState::Pending, 0);
@@ -415,8 +497,33 @@ mod tests {
     }
 
     #[test]
+    fn a_table_grows_and_keeps_what_is_in_it() {
+        let t = RegionTable::new(true, 1000, 4096);
+        let mut free: Vec<u32> = Vec::new();
+        let key = |i: u32| t.key(JobRank(i % 7), (i as usize) << 12);
+        for i in 0..1000 {
+            if free.is_empty() {
+                free.extend(t.add_entries());
+            }
+            let at = free.pop().expect("there is space");
+            t.reserve(at, key(i), EntryState::Pending, 0);
+            let start = (i as usize) << 12;
+            let extent = MemoryExtent { start, end: start + 4096 };
+            t.publish(at, EntryState::Pending, i.into(), extent);
+        }
+        assert_eq!((t.len(), t.add_entries()), (1000, 0..0));
+        for i in 0..1000 {
+            let start = (i as usize) << 12;
+            match t.hit(key(i), MemoryExtent { start, end: start + 1 }) {
+                LookUp::Hit(at) => assert_eq!(t.pin(at), i.into()),
+                other => panic!("{i}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
     fn the_last_holder_of_a_stale_entry_is_told() {
-        let t = RegionTable::new(true, 2, 4096);
+        let t = table(true, 4096);
         let key = t.key(JobRank(0), 0x5000);
         t.reserve(1, key, EntryState::Pending, 2);
         t.publish(1, EntryState::Pending, 1, PAGE);

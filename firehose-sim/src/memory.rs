@@ -1,0 +1,199 @@
+//! The simulated memory of a rank: what is pinned, and which transfers are under way to it.
+//!
+//! Stands behind the traits of `gasnet::conduit::firehose`. Invariants, asserted here: a pin that
+//! transfers use is not undone, unless its memory was unmapped; a generation is not used again
+//! while one is under way.
+
+use crate::dice::Dice;
+use gasnet::conduit::firehose::{MemoryExtent, Monitor, PinError, PinId, Pinner, UnpinOutcome};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Bytes of a page.
+pub(crate) const PAGE: usize = 4096;
+
+/// What goes wrong, in parts of 1,000.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Troubles {
+    /// Unpins that find the memory in use.
+    pub(crate) busy: u32,
+    /// Blocks of which only what is needed is mapped.
+    pub(crate) partial: u32,
+    /// Operations before which the target unmaps what it has pinned, or some of it.
+    pub(crate) unmapped: u32,
+    /// Most regions that the system lets a rank pin, 0 for no limit.
+    pub(crate) physical: u32,
+}
+
+struct PinRecord {
+    generation: u32,
+    extent: MemoryExtent,
+    unmapped: bool,
+}
+
+#[derive(Default)]
+struct Pins {
+    by_slot: BTreeMap<u32, PinRecord>,
+    /// Transfers under way, of this rank and of peers.
+    used: BTreeMap<PinId, u32>,
+    watched: BTreeMap<(usize, usize), u32>,
+    news: VecDeque<MemoryExtent>,
+    ever_unmapped: bool,
+    most: u32,
+}
+
+/// The memory of one rank.
+#[derive(Clone)]
+pub(crate) struct SimulatedMemory {
+    pins: Arc<Mutex<Pins>>,
+    dice: Dice,
+    troubles: Troubles,
+    slots: u32,
+}
+
+impl SimulatedMemory {
+    pub(crate) fn new(seed: u64, troubles: Troubles, slots: u32) -> SimulatedMemory {
+        SimulatedMemory { pins: Arc::default(), dice: Dice::new(seed), troubles, slots }
+    }
+
+    fn pins(&self) -> MutexGuard<'_, Pins> {
+        self.pins.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A transfer begins to use a pin, or is sent to it.
+    pub(crate) fn begin(&self, id: PinId) {
+        *self.pins().used.entry(id).or_default() += 1;
+    }
+
+    /// It has arrived, for these bytes. False if the pin is gone: it must not land.
+    pub(crate) fn end(&self, id: PinId, bytes: MemoryExtent) -> bool {
+        let mut pins = self.pins();
+        let used = pins.used.get_mut(&id).expect("it has begun");
+        *used -= 1;
+        if *used == 0 {
+            pins.used.remove(&id);
+        }
+        let record = pins.by_slot.get(&id.slot).filter(|r| r.generation == id.generation);
+        match record {
+            Some(record) => {
+                assert!(record.extent.covers(bytes), "{bytes:?} are not of {:?}", record.extent);
+                true
+            }
+            None => {
+                assert!(pins.ever_unmapped, "{id:?} is not pinned, and nothing was unmapped");
+                false
+            }
+        }
+    }
+
+    /// The program unmaps something that is pinned.
+    pub(crate) fn unmap_some(&self) {
+        let mut pins = self.pins();
+        let count = pins.by_slot.len() as u32;
+        if count == 0 {
+            return;
+        }
+        let which = self.dice.below(count) as usize;
+        let record = pins.by_slot.values().nth(which).expect("there are as many");
+        let MemoryExtent { start, end } = record.extent;
+        let gone = MemoryExtent { start, end: end.min(start + PAGE) };
+        for record in pins.by_slot.values_mut().filter(|r| r.extent.overlaps(gone)) {
+            record.unmapped = true;
+        }
+        pins.ever_unmapped = true;
+        pins.news.push_back(gone);
+    }
+
+    /// Most regions that were pinned at once.
+    pub(crate) fn most(&self) -> u32 {
+        self.pins().most
+    }
+
+    /// Nothing is pinned, watched or under way.
+    pub(crate) fn is_empty(&self) -> bool {
+        let pins = self.pins();
+        pins.by_slot.is_empty() && pins.used.is_empty() && pins.watched.is_empty()
+    }
+}
+
+impl Pinner for SimulatedMemory {
+    // Few, so that they come round.
+    const GENERATIONS: u32 = 8;
+
+    fn pin(
+        &self,
+        id: PinId,
+        block: MemoryExtent,
+        needed: MemoryExtent,
+    ) -> Result<MemoryExtent, PinError> {
+        let mut pins = self.pins();
+        let physical = self.troubles.physical;
+        if physical != 0 && pins.by_slot.len() as u32 >= physical {
+            return Err(PinError::Limit);
+        }
+        assert!(!pins.used.contains_key(&id), "{id:?} is used while a transfer names it");
+        let pages = |bytes: MemoryExtent| MemoryExtent {
+            start: bytes.start & !(PAGE - 1),
+            end: bytes.end.next_multiple_of(PAGE),
+        };
+        let partial = self.dice.below(1000) < self.troubles.partial;
+        let extent = if partial { pages(needed) } else { block };
+        let record = PinRecord { generation: id.generation, extent, unmapped: false };
+        assert!(pins.by_slot.insert(id.slot, record).is_none(), "{id:?} is pinned twice");
+        pins.most = pins.most.max(pins.by_slot.len() as u32);
+        assert!(pins.most <= self.slots, "{} regions are pinned", pins.most);
+        Ok(extent)
+    }
+
+    fn unpin(&self, id: PinId, extent: MemoryExtent, kept: Option<MemoryExtent>) -> UnpinOutcome {
+        let mut pins = self.pins();
+        let record = pins.by_slot.get(&id.slot).expect("only what is pinned is unpinned");
+        assert_eq!((record.generation, record.extent), (id.generation, extent));
+        assert!(
+            record.unmapped || !pins.used.contains_key(&id),
+            "{id:?} is unpinned while it is used"
+        );
+        if let Some(kept) = kept {
+            let is_kept = |(&slot, r): (&u32, &PinRecord)| slot != id.slot && r.extent == kept;
+            assert!(pins.by_slot.iter().any(is_kept), "what is kept is pinned");
+        }
+        if self.dice.below(1000) < self.troubles.busy {
+            return UnpinOutcome::Busy;
+        }
+        pins.by_slot.remove(&id.slot);
+        UnpinOutcome::Done
+    }
+
+    fn key(&self, id: PinId) -> u64 {
+        u64::from(id.slot) << 32 | u64::from(id.generation)
+    }
+}
+
+/// The pin of a [`Pinner::key`].
+pub(crate) fn pin_of(key: u64) -> PinId {
+    PinId { slot: (key >> 32) as u32, generation: key as u32 }
+}
+
+impl Monitor for SimulatedMemory {
+    fn watch(&self, extent: MemoryExtent) {
+        *self.pins().watched.entry((extent.start, extent.end)).or_default() += 1;
+    }
+
+    fn unwatch(&self, extent: MemoryExtent) {
+        let mut pins = self.pins();
+        let key = (extent.start, extent.end);
+        let watched = pins.watched.get_mut(&key).expect("only what is watched is unwatched");
+        *watched -= 1;
+        if *watched == 0 {
+            pins.watched.remove(&key);
+        }
+    }
+
+    fn has_news(&self) -> bool {
+        !self.pins().news.is_empty()
+    }
+
+    fn take(&self) -> Option<MemoryExtent> {
+        self.pins().news.pop_front()
+    }
+}
