@@ -20,7 +20,7 @@ const USAGE: &str = "\
 usage: firehose-sim [--ranks N] [--seed S] [--table]
        firehose-sim [--ranks N] [--seed S] --pattern P [--share REGIONS] [--set REGIONS] [--victims REGIONS]
                     [--operations K] [--threads T] [--fixed] [--trouble]
-  P is one of pairs, stream, neighbours, hot, all-to-all. --share is M/(N-1), --victims MAXVICTIM, --set how
+  P is one of pairs, stream, neighbours, hot, late, all-to-all. --share is M/(N-1), --victims MAXVICTIM, --set how
   many regions of each peer are accessed; --fixed lends nothing; --trouble adds unpins that must be tried
   again, regions that are mapped in part, memory that is unmapped, and a limit of the system.
   --table runs a row for each case of docs/internals/firehose.md.";
@@ -77,7 +77,7 @@ fn troubled(scenario: Scenario) -> Scenario {
 
 /// The cases of the table. All ranks together do about `budget` operations in each.
 fn cases(ranks: u32, seed: u64, budget: u32) -> Vec<FirehoseCase> {
-    use AccessPattern::{AllToAll, Hot, Neighbours, Pairs, Stream};
+    use AccessPattern::{AllToAll, Hot, Late, Neighbours, Pairs, Stream};
     let case = |name, scenario: Scenario, least| {
         let operations = scenario.operations.min((budget / ranks).max(8));
         FirehoseCase { name, scenario: Scenario { operations, ..scenario }, least }
@@ -95,6 +95,8 @@ fn cases(ranks: u32, seed: u64, budget: u32) -> Vec<FirehoseCase> {
         ),
         case("a stream through 8 times the share", scenario(ranks, Stream, 8, 64, seed), 0.0),
         case("six neighbours at the limit", lent(scenario(ranks, Neighbours, 8, 8, seed)), 0.0),
+        case("six neighbours above it, lent", lent(scenario(ranks, Neighbours, 2, 12, seed)), 0.0),
+        case("all to one above it, one early", lent(scenario(ranks, Late, 2, 12, seed)), 0.0),
         case("all to one, least limits", lent(least(scenario(ranks, Hot, 1, 8, seed), 400)), 0.0),
         case("all to all, least limits", least(scenario(ranks, AllToAll, 1, 8, seed), 400), 0.0),
         case(
@@ -207,4 +209,76 @@ fn main() {
         if missed == 0 { "all goals met".to_string() } else { format!("{missed} GOALS MISSED") };
     println!("summary: {ranks} ranks, {} cases; {verdict}", cases.len());
     std::process::exit(i32::from(missed != 0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(ranks: u32, seeds: std::ops::Range<u64>, budget: u32) {
+        for seed in seeds {
+            for case in cases(ranks, seed, budget) {
+                let result = SimulatedJob::new(case.scenario).run();
+                let rate = result.hit_rate();
+                assert!(rate >= case.least, "{ranks} ranks, {}: {rate:.1} %", case.name);
+                let all = u64::from(ranks) * u64::from(case.scenario.operations);
+                assert_eq!(result.operations, all, "{}", case.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_pair() {
+        check(2, 1..10, 1000);
+    }
+
+    #[test]
+    fn few_ranks() {
+        check(3, 1..8, 2000);
+        check(7, 1..5, 4000);
+    }
+
+    #[test]
+    fn goals_of_few_ranks() {
+        check(8, 1..2, 24_000);
+    }
+
+    #[test]
+    fn many_ranks() {
+        check(300, 1..2, 9000);
+    }
+
+    /// What a peer does not use is lent, and given back when it needs it.
+    #[test]
+    fn lent_regions_are_recalled() {
+        let result = SimulatedJob::new(lent(scenario(8, AccessPattern::Late, 2, 12, 1))).run();
+        assert!(result.stats.recalls > 0 && result.stats.refused > 0, "{result:?}");
+    }
+
+    /// All kinds of trouble happen, and all operations end.
+    #[test]
+    fn trouble_is_survived() {
+        let result =
+            SimulatedJob::new(troubled(scenario(8, AccessPattern::AllToAll, 2, 6, 1))).run();
+        let s = result.stats;
+        assert!(s.unmapped > 0 && s.rejected > 0 && s.pin_retries > 0, "{s:?}");
+        assert_eq!(result.failed, 0);
+    }
+
+    #[test]
+    fn limits_that_cannot_hold_are_refused() {
+        use gasnet::conduit::firehose::FirehoseMisfit;
+        let limits = scenario(8, AccessPattern::Pairs, 1, 1, 1).limits;
+        assert!(limits.check().is_ok());
+        let with = |change: fn(&mut FirehoseLimits)| {
+            let mut changed = limits;
+            change(&mut changed);
+            changed.check()
+        };
+        assert_eq!(with(|l| l.m = 6), Err(FirehoseMisfit::M(7)));
+        assert_eq!(with(|l| l.max_victim = 0), Err(FirehoseMisfit::MaxVictim(1)));
+        assert_eq!(with(|l| l.table = 0), Err(FirehoseMisfit::Table(1)));
+        assert_eq!(with(|l| l.m = 1 << 24), Err(FirehoseMisfit::TooMany(1 << 24)));
+        assert_eq!(with(|l| l.region_bytes = 12345), Err(FirehoseMisfit::RegionBytes(1 << 30)));
+    }
 }

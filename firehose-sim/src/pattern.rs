@@ -13,6 +13,8 @@ pub(crate) enum AccessPattern {
     Neighbours,
     /// All ranks access rank 0, which accesses rank 1.
     Hot,
+    /// The same, but all except rank 1 begin late: rank 1 finds all regions unused.
+    Late,
     /// Each rank accesses all others, in a random order.
     AllToAll,
 }
@@ -23,8 +25,12 @@ pub(crate) const PATTERNS: &[AccessPattern] = &[
     AccessPattern::Stream,
     AccessPattern::Neighbours,
     AccessPattern::Hot,
+    AccessPattern::Late,
     AccessPattern::AllToAll,
 ];
+
+/// Operations before those that begin late.
+const LATE: u32 = 300;
 
 impl AccessPattern {
     pub(crate) fn name(self) -> &'static str {
@@ -33,6 +39,7 @@ impl AccessPattern {
             AccessPattern::Stream => "stream",
             AccessPattern::Neighbours => "neighbours",
             AccessPattern::Hot => "hot",
+            AccessPattern::Late => "late",
             AccessPattern::AllToAll => "all-to-all",
         }
     }
@@ -45,6 +52,8 @@ impl AccessPattern {
             AccessPattern::Stream => (next(0), k % set),
             AccessPattern::Neighbours => (next(dice.below(6) * (ranks / 7 + 1)), dice.below(set)),
             AccessPattern::Hot => (u32::from(me == 0), dice.below(set)),
+            AccessPattern::Late if me != 1 && k < LATE => (next(0), dice.below(set)),
+            AccessPattern::Late => (u32::from(me == 0), dice.below(set)),
             AccessPattern::AllToAll => (next(dice.below(ranks - 1)), dice.below(set)),
         }
     }

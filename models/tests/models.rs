@@ -1,6 +1,7 @@
 //! Runs the models, and one that must fail.
 
 use models::conduit::credits::models as of_credits;
+use models::conduit::firehose::models as of_firehose;
 use models::conduit::models as plain;
 use models::portals::models as of_portals;
 
@@ -26,6 +27,9 @@ models! {
     of_credits::one_revoke_at_a_time
     of_credits::credits_are_taken_once
     of_credits::an_epoch_is_reported_once
+    of_firehose::a_hold_is_of_the_region_that_was_looked_for
+    of_firehose::a_held_entry_is_not_closed
+    of_firehose::a_stale_entry_is_freed_once
     of_portals::a_ring_with_room_is_not_full
     of_portals::a_ring_with_room_is_not_full_for_siblings
 }

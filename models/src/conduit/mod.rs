@@ -1,6 +1,7 @@
 //! The files of the conduit that threads share, as they are, over loom's primitives.
 
 pub mod credits;
+pub mod firehose;
 pub mod models;
 
 /// Stands in for the library's `conduit/primitive.rs`.

@@ -263,3 +263,54 @@ impl MoveAnswer {
         from.0.is_empty().then_some(answer)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn messages_come_back() {
+        let id = PinId { slot: 7, generation: 9 };
+        let bytes = MemoryExtent { start: 0x7fff_1234_5008, end: 0x7fff_1234_5010 };
+        let full =
+            MoveRequest::Move { victims: vec![id; MOST], wanted: vec![bytes; MOST], hungry: 5 };
+        let limit = HoldLimit { regions: 3, number: u32::MAX };
+        for request in [full, MoveRequest::Recall(limit)] {
+            assert_eq!(MoveRequest::decode(request.encode().as_bytes()), Some(request));
+        }
+        let extent = MemoryExtent { start: 0x7fff_1234_4000, end: 0x7fff_1234_6000 };
+        let mut results = vec![(bytes.start, WantedResult::Pinned { id, key: !0, extent })];
+        results.extend(
+            [PinError::Limit, PinError::Unmapped, PinError::Refused]
+                .map(|e| (bytes.start, WantedResult::Failed(e))),
+        );
+        results.push((1, WantedResult::Refused));
+        results.push((2, WantedResult::Busy));
+        let answer = MoveAnswer { limit, results };
+        let mut bytes = [0; ANSWER_BYTES];
+        let len = answer.encode(&mut bytes);
+        assert_eq!(MoveAnswer::decode(&bytes[..len]), Some(answer));
+        assert_eq!(MoveAnswer::decode(&bytes[..len - 1]), None);
+    }
+
+    /// What can be read is written as it was, but for padding.
+    fn any_bytes(input: &[u8]) {
+        if let Some(request) = MoveRequest::decode(input) {
+            assert_eq!(MoveRequest::decode(request.encode().as_bytes()), Some(request));
+        }
+        if let Some(answer) = MoveAnswer::decode(input) {
+            let mut bytes = [0; ANSWER_BYTES];
+            let in_bounds = answer.results.iter().all(|&(start, result)| match result {
+                WantedResult::Pinned { extent, .. } => extent.start <= start,
+                _ => true,
+            });
+            assert!(in_bounds && answer.encode(&mut bytes) <= ANSWER_BYTES);
+        }
+    }
+
+    #[test]
+    fn fuzz_firehose_moves() {
+        fuzz::check("firehose_moves", 20_000, any_bytes);
+    }
+}

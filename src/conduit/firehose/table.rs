@@ -150,7 +150,7 @@ impl RegionTable {
     }
 
     fn make_heads(&self, level: usize) -> &[AtomicU32] {
-        let count = (2 * FIRST) << level;
+        let count = (2 * FIRST).min((2 * self.most).next_power_of_two()) << level;
         self.heads[level]
             .get_or_init(|| Box::new((0..count).map(|_| AtomicU32::new(NONE)).collect()))
     }
