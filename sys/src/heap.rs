@@ -27,6 +27,21 @@ pub fn allocate_aligned(align: usize, bytes: usize) -> io::Result<*mut u8> {
     }
 }
 
+/// Keeps freed memory in the heap from now on: none of it is unmapped. False: this C library
+/// cannot do that.
+#[cfg(target_env = "gnu")]
+pub fn keep_freed() -> bool {
+    // SAFETY: parameters of the heap, which may change at any time.
+    let set = |parameter, value| unsafe { libc::mallopt(parameter, value) == 1 };
+    set(libc::M_TRIM_THRESHOLD, -1) && set(libc::M_MMAP_MAX, 0)
+}
+
+/// Nothing is known of this heap: false.
+#[cfg(not(target_env = "gnu"))]
+pub fn keep_freed() -> bool {
+    false
+}
+
 /// A copy of a string that C code may free; null if there is no memory.
 pub fn copy_of(text: &CStr) -> *mut c_char {
     // SAFETY: the text is NUL-terminated.

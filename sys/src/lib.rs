@@ -62,6 +62,7 @@ pub mod hint;
 #[cfg_attr(not(feature = "hosted"), path = "lightweight/library.rs")]
 pub mod library;
 pub mod limits;
+mod locked_pages;
 pub mod locks;
 mod mapping;
 pub mod memory;

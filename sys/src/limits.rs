@@ -43,6 +43,13 @@ pub fn address_space() -> Option<u64> {
     soft(libc::RLIMIT_AS as u32)
 }
 
+/// Memory that this process may lock, in bytes (`ulimit -l`); `None` if that is not limited. A
+/// process with the right to lock (CAP_IPC_LOCK) is not bound by it.
+#[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
+pub fn locked_memory() -> Option<u64> {
+    soft(libc::RLIMIT_MEMLOCK as u32)
+}
+
 /// Raises a limit as far as this process may; false if the system refuses.
 pub fn maximize(resource: u32) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };

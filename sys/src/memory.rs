@@ -5,6 +5,7 @@
 //! can be made there.
 
 pub use super::limits::page_size;
+pub use super::locked_pages::LockedPages;
 pub use super::mapping::*;
 pub use super::memory_amount::*;
 use super::memory_file;

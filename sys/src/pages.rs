@@ -122,3 +122,22 @@ pub(super) unsafe fn free(base: NonNull<u8>, bytes: usize) {
         unsafe { libc::munmap(base.as_ptr().cast(), bytes) };
     }
 }
+
+/// Keeps pages in memory (`mlock`); both numbers are multiples of the page size.
+///
+/// # Errors
+/// That of the system. ENOMEM: a page is not mapped, or `ulimit -l` is reached.
+pub(super) fn lock(start: usize, bytes: usize) -> io::Result<()> {
+    let at = core::ptr::without_provenance(start);
+    // SAFETY: the call changes no byte, and refuses what is not mapped.
+    match unsafe { libc::mlock(at, bytes) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets go of pages that [`lock`] keeps; pages that are not mapped any more are none of them.
+pub(super) fn unlock(start: usize, bytes: usize) {
+    // SAFETY: the call changes no byte.
+    unsafe { libc::munlock(core::ptr::without_provenance(start), bytes) };
+}

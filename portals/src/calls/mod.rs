@@ -25,6 +25,8 @@ mod md;
 mod md_update;
 mod me;
 mod put_get;
+#[cfg(test)]
+mod registration_tests;
 mod scattered;
 
 pub use scattered::ScatteredPiece;
@@ -326,6 +328,21 @@ impl NetworkInterface {
     /// is seen counts as damage from now on.
     pub fn expect_no_loss(&mut self) {
         self.state.loses_nothing = true;
+    }
+
+    /// Demands that memory is registered: from now on a descriptor locks the pages that it covers,
+    /// outside of arena and segment, while it exists. The kernel checks accesses to them, as those
+    /// to an address space, of which no descriptor can be made. Messages to portal table entries
+    /// from `revocable` on may come after the end of their descriptor: they are dropped and
+    /// counted.
+    pub fn demand_registration(&mut self, revocable: PtIndex) {
+        self.state.registers = true;
+        self.state.revocable = revocable;
+    }
+
+    /// Bytes of memory that descriptors have registered.
+    pub fn registered(&self) -> usize {
+        self.state.owner.lock().registered.bytes()
     }
 
     /// Looks for damage of the memory that this process shares, and reports it. It checks the

@@ -165,9 +165,11 @@ impl NiState {
             kind = MemoryKind::Scattered;
         } else {
             check_range(md.start, length)?;
-            kind = match whole {
-                true => MemoryKind::AddressSpace,
-                false => self.place(md.start.cast(), length).0,
+            kind = match self.place(md.start.cast(), length).0 {
+                _ if whole => MemoryKind::AddressSpace,
+                // The user may have unmapped what it has registered.
+                MemoryKind::Private if self.registers => MemoryKind::AddressSpace,
+                kind => kind,
             };
         }
 
@@ -212,8 +214,15 @@ impl NiState {
         examined: Examined,
     ) -> Result<(), PtlError> {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
+        let registered = self.register(owner, md.start.cast(), &examined)?;
         let (iov, pieces) = match &examined.pieces {
-            Some(pieces) => self.write_iov(owner, pieces)?,
+            Some(pieces) => match self.write_iov(owner, pieces) {
+                Ok(written) => written,
+                Err(error) => {
+                    owner.deregister(registered);
+                    return Err(error);
+                }
+            },
             None => (0, Vec::new()),
         };
         let traits = examined.traits;
@@ -251,7 +260,30 @@ impl NiState {
         };
         written.pieces = pieces;
         written.words.store(cell);
+        let before = mem::replace(&mut written.registered, registered);
+        owner.deregister(before);
         Ok(())
+    }
+
+    /// Registers the memory of a checked descriptor that begins at `start`, if that is demanded.
+    fn register(
+        &self,
+        owner: &mut OwnerTables,
+        start: *mut u8,
+        examined: &Examined,
+    ) -> Result<Vec<(usize, u64)>, PtlError> {
+        if !self.registers {
+            return Ok(Vec::new());
+        }
+        let whole = [(start, examined.length)];
+        let pieces = match &examined.pieces {
+            Some(pieces) => &pieces.list[..pieces.count],
+            None => &whole,
+        };
+        let placed = |&(start, length): &(*mut u8, u64)| {
+            (self.place(start, length).0, start.addr(), length)
+        };
+        owner.register(pieces.iter().map(placed))
     }
 
     /// Frees what [`NiState::write`] acquired; does nothing the second time.
@@ -264,7 +296,10 @@ impl NiState {
             drop(unsafe { Box::from_raw(pieces) });
         }
         cell.iov.store(0, Ordering::Relaxed);
-        let iov = mem::take(&mut owner.written[index as usize].words.iov);
+        let written = &mut owner.written[index as usize];
+        let (iov, registered) =
+            (mem::take(&mut written.words.iov), mem::take(&mut written.registered));
+        owner.deregister(registered);
         if iov != 0 {
             owner.free_iovs.push(iov);
         }

@@ -5,6 +5,7 @@
 //! - [`owner`]: data under the owner lock
 //! - [`queues`]: event queues
 //! - [`lists`]: portal table and match lists
+//! - [`registration`]: memory that descriptors lock
 //! - [`descriptors`]: look-up, checks, contents
 //! - [`removal`]: operations that use a descriptor, and its removal
 //! - [`check`]: damage of the arena
@@ -16,6 +17,7 @@ mod descriptors;
 mod lists;
 mod owner;
 mod queues;
+mod registration;
 mod removal;
 
 use alloc::boxed::Box;
@@ -59,6 +61,10 @@ pub(crate) struct NiState {
     pub(crate) owner: SpinLock<OwnerTables>,
     /// See [`crate::NetworkInterface::expect_no_loss`].
     pub(crate) loses_nothing: bool,
+    /// See [`crate::NetworkInterface::demand_registration`].
+    pub(crate) registers: bool,
+    /// The first portal table entry to which messages may come late.
+    pub(crate) revocable: PtIndex,
 }
 
 impl NiState {
@@ -75,6 +81,8 @@ impl NiState {
             found_busy: AtomicU32::new(0),
             owner: SpinLock::new(owner),
             loses_nothing: false,
+            registers: false,
+            revocable: PtIndex::MAX,
             peers,
         }
     }
@@ -92,7 +100,7 @@ impl NiState {
         at.view.header().drops.0.fetch_add(1, Ordering::Relaxed);
         // A process that closes its interface drops what arrives later.
         let open = at.view.header().ident.magic.load(Ordering::Relaxed) == MAGIC;
-        if self.loses_nothing && open {
+        if self.loses_nothing && open && pt_index < self.revocable {
             self.report(&Damage::Dropped { process: at.index, pt_index, match_bits });
         }
     }

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use crate::arena::{AcWords, IdentWords, MdWords, MeWords, PieceWords, ShapeWords};
 use crate::descriptor::record::Pieces;
 use crate::types::*;
+use sys::memory::LockedPages;
 
 /// What changes only under the owner lock.
 #[derive(Debug)]
@@ -41,6 +42,8 @@ pub(crate) struct OwnerTables {
     pub(crate) admissions: Vec<AcWords>,
     /// What was written into the cells of descriptors; as long as the highest index in use needs.
     pub(crate) written: Vec<WrittenMd>,
+    /// The memory that descriptors have registered.
+    pub(crate) registered: LockedPages,
 }
 
 impl OwnerTables {
@@ -64,6 +67,7 @@ impl OwnerTables {
             ident: IdentWords::default(),
             admissions: vec![AcWords::default(); limits.max_ac_index as usize + 1],
             written: Vec::new(),
+            registered: LockedPages::new(),
         }
     }
 }
@@ -87,6 +91,8 @@ pub(crate) struct WrittenMd {
     pub(crate) words: MdWords,
     /// Of a scattered descriptor.
     pub(crate) pieces: Vec<PieceWords>,
+    /// Memory that it has registered: first byte, bytes.
+    pub(crate) registered: Vec<(usize, u64)>,
 }
 
 /// A removed descriptor whose record and cell must not be reused yet.

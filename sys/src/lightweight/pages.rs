@@ -49,3 +49,14 @@ pub(super) unsafe fn free(base: NonNull<u8>, _bytes: usize) {
     // SAFETY: the caller's.
     unsafe { libc::free(base.as_ptr().cast()) };
 }
+
+/// All memory stays where it is.
+///
+/// # Errors
+/// Never.
+pub(super) fn lock(_start: usize, _bytes: usize) -> io::Result<()> {
+    Ok(())
+}
+
+/// Nothing moves.
+pub(super) fn unlock(_start: usize, _bytes: usize) {}
