@@ -15,10 +15,11 @@
 //! - An invalid value ends the job with a line that names the variable, the value and what is
 //!   accepted.
 //!
-//! Imports run downwards: `unknown` -> `table` -> `variable` -> `kinds`, `environ`; then the
-//! leaves `letters`, `number`, `rank_variables`, `tree`, `upstream_names` and `words`.
+//! Imports run downwards: `unknown` -> `table` -> `variable` -> `fraction` -> `kinds`, `environ`;
+//! then the leaves `letters`, `number`, `rank_variables`, `tree`, `upstream_names`, `words`.
 
 mod environ;
+mod fraction;
 mod kinds;
 mod letters;
 pub mod number;
@@ -31,6 +32,7 @@ mod variable;
 mod words;
 
 pub use environ::{adopt, lookup, raw, snapshot};
+pub use fraction::Fraction;
 pub use kinds::{
     Bytes, FaultName, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, Seconds,
     SignalList, Signals, TreeName, ValueKind, YesNo,
@@ -39,6 +41,7 @@ pub use letters::{Letter, LetterMask};
 pub use rank_variables::{LOCAL_RANK, RANK, RANK_VARIABLES, RankVariable, SIZE};
 pub use table::collectives::*;
 pub use table::debugging::*;
+pub use table::firehose::*;
 pub use table::launch::*;
 pub use table::portals::*;
 pub use table::tracing::*;

@@ -59,6 +59,7 @@ const RANGES: &[Range] = &[
     range("GASNET_PORTAL_BYPASS", 0, 1),
     range("GASNET_PORTAL_PTE_RAR", 0, 255),
     range("GASNET_PORTAL_PTE_AM", 0, 255),
+    range("GASNET_PORTAL_PIN", 0, 1),
 ];
 
 /// The position of a value in its range, or beyond it.

@@ -9,6 +9,7 @@
 
 pub(super) mod collectives;
 pub(super) mod debugging;
+pub(super) mod firehose;
 pub(super) mod launch;
 pub(super) mod portals;
 pub(super) mod tracing;
@@ -29,6 +30,7 @@ pub const SUBJECTS: &[Subject] = &[
     Subject { title: "Debugging", variables: debugging::ALL },
     Subject { title: "Tracing and statistics", variables: tracing::ALL },
     Subject { title: "Network and active messages", variables: portals::ALL },
+    Subject { title: "Registered memory", variables: firehose::ALL },
     Subject {
         title: "Vector, indexed, strided and collective operations",
         variables: collectives::ALL,
@@ -64,6 +66,7 @@ mod tests {
         let texts = [
             include_str!("collectives.rs"),
             include_str!("debugging.rs"),
+            include_str!("firehose.rs"),
             include_str!("launch.rs"),
             include_str!("portals.rs"),
             include_str!("tracing.rs"),

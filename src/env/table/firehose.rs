@@ -1,0 +1,65 @@
+//! Variables of memory that a network registers before puts and gets use it.
+
+use crate::env::fraction::Fraction;
+use crate::env::kinds::{Bytes, Integer, YesNo};
+use crate::env::variable::variables;
+
+/// Largest amount of memory that a variable may name.
+const MOST: usize = 1 << 47;
+
+variables! {
+    /// The emulation demands that memory outside of segments is registered before a put or get
+    /// uses it: it is locked (mlock), within `ulimit -l` and GASNET_PHYSMEM_MAX. All ranks must
+    /// have the same.
+    PORTAL_PIN: YesNo = false;
+
+    /// Register memory outside of segments on demand and keep it registered (firehose), where the
+    /// network demands registration. Without it such puts and gets are active messages.
+    USE_FIREHOSE: YesNo = true;
+
+    /// Memory of one rank that other ranks may keep registered, in equal shares. The default is
+    /// 3/4 of what a rank may register.
+    FIREHOSE_M: Bytes(4096..=MOST);
+
+    /// Memory beyond GASNET_FIREHOSE_M that one rank may keep registered for its own puts and
+    /// gets. The default is the rest of what it may register.
+    FIREHOSE_MAXVICTIM_M: Bytes(4096..=MOST);
+
+    /// Number of regions of one rank that other ranks may keep registered, in equal shares. The
+    /// default follows from GASNET_FIREHOSE_M and GASNET_FIREHOSE_MAXREGION_SIZE.
+    FIREHOSE_R: Integer(1..=16384);
+
+    /// Number of regions that one rank may keep registered for its own puts and gets. The default
+    /// follows from GASNET_FIREHOSE_MAXVICTIM_M and GASNET_FIREHOSE_MAXREGION_SIZE.
+    FIREHOSE_MAXVICTIM_R: Integer(1..=16384);
+
+    /// Largest region that is registered as one, a multiple of the page size. The default is
+    /// 128KB, or less where GASNET_FIREHOSE_M is small.
+    FIREHOSE_MAXREGION_SIZE: Bytes(4096..=1 << 30);
+
+    /// Each rank prints the limits of registered memory at attach.
+    FIREHOSE_VERBOSE: YesNo = false;
+
+    /// Memory that all ranks of a host may register together. The default is
+    /// GASNET_PHYSMEM_PINNABLE_RATIO of the memory of the host.
+    PHYSMEM_MAX: Bytes(4096..=MOST);
+
+    /// Trust GASNET_PHYSMEM_MAX: do not try at attach whether the system lets a rank register its
+    /// share.
+    PHYSMEM_NOPROBE: YesNo = false;
+
+    /// Fraction of the memory of a host that its ranks may register together.
+    PHYSMEM_PINNABLE_RATIO: Fraction = 0.7;
+
+    /// Largest put that travels with the request to register its destination. A longer one
+    /// follows the answer.
+    PUTINMOVE_LIMIT: Bytes(0..=1024) = 1024;
+
+    /// Keep memory that the program frees: `free` gives no pages back to the system. For programs
+    /// whose unmapping the library does not notice.
+    DISABLE_MUNMAP: YesNo = false;
+
+    /// Gets read registered memory of their source. Without it the source sends the data by active
+    /// messages.
+    RDMA_GETS: YesNo = true;
+}
