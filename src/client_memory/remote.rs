@@ -28,6 +28,11 @@ impl AddressSpace {
         Dst { at, len: AddressSpace::BYTES, lifetime: PhantomData }
     }
 
+    /// The bytes of this process from an address on, of which pages may be missing.
+    pub(crate) const fn extent(start: usize, len: usize) -> Dst<'static> {
+        Dst { at: Address(ptr::without_provenance_mut(start)), len, lifetime: PhantomData }
+    }
+
     /// That of a rank, which this process is if it is its `own`.
     pub(crate) const fn of(rank: JobRank, own: bool) -> RemoteRange {
         match own {

@@ -30,6 +30,16 @@ impl SendPlan {
     pub(super) fn new(form: AmForm, len: usize, offset: u64) -> SendPlan {
         SendPlan { form, len, offset }
     }
+
+    /// Of a Long whose payload is at its destination.
+    #[inline(always)]
+    pub(super) fn placed(m: &Outgoing<'_>) -> SendPlan {
+        SendPlan::new(
+            AmForm::Placed,
+            args_bytes(m.args.len()) + DESTINATION_BYTES,
+            m.to.offset() as u64,
+        )
+    }
 }
 
 impl<P: Portals> Conduit<P> {
@@ -74,7 +84,7 @@ impl<P: Portals> Conduit<P> {
                 };
                 // The header is published after the payload.
                 if put_ahead {
-                    return SendPlan::new(AmForm::Placed, args + DESTINATION_BYTES, offset);
+                    return SendPlan::placed(m);
                 }
             }
         }

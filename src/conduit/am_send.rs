@@ -26,7 +26,7 @@
 //! Up to 32 bytes of arguments and payload travel in the event, if the network can do that.
 //! They go to ReqHdr or, for a reply, to a chunk that the header names.
 
-use super::am_body::{HeadWords, has_destination, has_payload, inline_body};
+use super::am_body::{DESTINATION_BYTES, HeadWords, has_destination, has_payload, inline_body};
 use super::hold::Hold;
 use super::match_bits::{self, AmForm, TargetMd};
 use super::memory::{bytes_of, word_at};
@@ -39,6 +39,12 @@ use crate::rank::JobRank;
 /// Largest Medium: what a chunk holds besides the most arguments.
 const MAX_MEDIUM: usize = CHUNK - MAX_ARGS * size_of::<i32>();
 
+/// Largest Long that travels in one message with any arguments.
+const MAX_PACKED: usize = MAX_MEDIUM - DESTINATION_BYTES;
+
+/// Largest Long request to memory that is registered on demand.
+const LARGEST_PINNED: usize = 1 << 30;
+
 impl<P: Portals> Conduit<P> {
     /// Largest Medium payload in bytes.
     pub fn max_medium(&self) -> usize {
@@ -47,12 +53,19 @@ impl<P: Portals> Conduit<P> {
 
     /// Largest Long request payload in bytes.
     pub fn max_long_request(&self) -> usize {
-        self.config.max_transfer
+        match self.config.pinned {
+            Some(_) => LARGEST_PINNED,
+            None => self.config.max_transfer,
+        }
     }
 
     /// Largest Long reply payload in bytes.
     pub fn max_long_reply(&self) -> usize {
-        self.config.max_transfer
+        match self.config.pinned {
+            // A handler cannot wait for registered memory: the payload travels along.
+            Some(_) => MAX_PACKED,
+            None => self.config.max_transfer,
+        }
     }
 
     /// Sends a message with its body in its event. Returns false, with nothing done, if the

@@ -7,6 +7,7 @@
 
 use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
+use super::pinned_config::PinnedConfig;
 use super::{CHUNK, MAX_NODES};
 use crate::{env, report};
 use sys::byte_count::ByteCount;
@@ -64,8 +65,12 @@ pub struct Config {
     pub reqrb_buffers: u32,
     /// Chunks of one of them.
     pub reqrb_chunks: u32,
-    /// Largest payload of one Portals message, in bytes.
+    /// Largest payload of one Portals message to a segment, in bytes; 0 if there are none.
     pub max_transfer: usize,
+    /// Whether the network demands that memory is registered.
+    pub registers: bool,
+    /// How memory is registered on demand, if puts and gets need that.
+    pub pinned: Option<PinnedConfig>,
     /// Portal table entry of the descriptors that cover the segment.
     pub pt_rar: u32,
     /// Portal table entry of the active message and system descriptors.
@@ -128,6 +133,8 @@ impl Config {
             reqrb_buffers: 0,
             reqrb_chunks: 1024,
             max_transfer: 1 << 30,
+            registers: env::PORTAL_PIN.get(),
+            pinned: None,
             pt_rar: env::PORTAL_PTE_RAR.get().unwrap_or(PT_RAR),
             pt_am: env::PORTAL_PTE_AM.get().unwrap_or(PT_AM),
         };
@@ -137,6 +144,24 @@ impl Config {
             env::PORTAL_AMRECV_SPACE.get().map(|n| n as u64),
         );
         config
+    }
+
+    /// Prepares for a network that demands registration, and ranks of which `host_ranks` share
+    /// this host: in EVERYTHING for puts and gets of all memory of each rank, otherwise for their
+    /// local sides. Ends the process with a line that says why if the limits cannot hold.
+    pub fn register_on_demand(&mut self, everything: bool, host_ranks: u32) {
+        let first_list = self.pt_rar.max(self.pt_am) + 1;
+        let (nodes, host) = (self.nodes, host_ranks);
+        let pinned = PinnedConfig::from_env(everything, nodes, host, first_list);
+        if !everything {
+            // Without regions, a local side is registered for each operation.
+            self.pinned = Some(pinned).filter(|pinned| pinned.firehose.is_some());
+            return;
+        }
+        self.pinned = Some(pinned);
+        // Longs whose payload travels with them need no registered memory.
+        self.packed_limit = CHUNK;
+        self.max_transfer = 0;
     }
 
     /// Decides how many request receive buffers there are, and how much of them each peer may
@@ -262,7 +287,9 @@ impl Config {
     /// [`super::portals::SharedHost::alloc_library_memory`].
     pub fn library_bytes(&self) -> usize {
         let page = super::message::PAGE;
+        let replies = if self.registers { self.rpl_chunks as usize * CHUNK } else { 0 };
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
+            + replies.next_multiple_of(page)
             + (self.outbox_areas as usize * CHUNK).next_multiple_of(page)
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)
     }
@@ -270,13 +297,38 @@ impl Config {
     /// Match entries that the conduit attaches: three of the segment, ReqSB, ReqHdr, catch basin,
     /// SYS, receive buffers.
     pub fn match_entries(&self) -> usize {
-        7 + self.reqrb_buffers as usize
+        7 + self.reqrb_buffers as usize + self.regions()
     }
 
     /// Memory descriptors that the conduit has at once: those of the match entries, RplSB, those
     /// that requests and system messages leave from, temporary ones.
     pub fn descriptors(&self) -> usize {
-        self.match_entries() + 3 + self.num_tmpmd as usize
+        self.match_entries() + 3 + self.num_tmpmd as usize + self.regions()
+    }
+
+    /// Whether puts and gets name memory of their targets that must be registered.
+    pub(super) fn targets_regions(&self) -> bool {
+        self.pinned.as_ref().is_some_and(|pinned| pinned.everything)
+    }
+
+    /// What puts and gets must do first, for the user; `None` if nothing.
+    pub fn registration(&self) -> Option<&'static str> {
+        let pinned = self.pinned.as_ref().filter(|pinned| pinned.everything)?;
+        Some(match pinned.firehose {
+            Some(_) => "where it is registered (firehose)",
+            None => "by active messages (GASNET_USE_FIREHOSE is no)",
+        })
+    }
+
+    /// The highest portal table entry.
+    pub fn last_list(&self) -> u32 {
+        let regions = self.pinned.as_ref().map(|p| p.first_list + PinnedConfig::LISTS - 1);
+        regions.unwrap_or(self.pt_rar.max(self.pt_am))
+    }
+
+    /// Regions of registered memory: each has a match entry and two descriptors.
+    fn regions(&self) -> usize {
+        self.pinned.as_ref().map_or(0, PinnedConfig::slots)
     }
 }
 
@@ -313,6 +365,8 @@ pub(super) mod tests {
             reqrb_buffers: 0,
             reqrb_chunks: 2,
             max_transfer: 5000,
+            registers: false,
+            pinned: None,
             pt_rar: 38,
             pt_am: 39,
         };

@@ -9,47 +9,35 @@
 
 use super::hold::Hold;
 use super::match_bits::{MessageKind, RmaBits};
-use super::portals::{Direct, Portals};
-use super::put::NO_OPERATION;
+use super::pinned_transfer::LocalBytes;
+use super::portals::Portals;
 use super::queue::broken;
 use super::{Conduit, OpId, ResourceNeed, Upcall};
 use crate::client_memory::{Dst, RemoteRange};
 use crate::rank::JobRank;
 
 impl<P: Portals> Conduit<P> {
-    /// Gets from a segment, as [`Conduit::put_at_once`] puts to it.
-    #[inline]
-    pub fn get_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
-        if dst.len() > self.config.max_transfer {
-            return false;
-        }
-        let bits = NO_OPERATION.pack(MessageKind::Get);
-        let from = self.in_segment(src.rank(), src.offset(), bits);
-        match self.direct(from.process) {
-            Some(direct) => direct.get_at_once(dst, &from),
-            None => false,
-        }
-    }
-
-    /// [`Conduit::get_at_once`], as [`Conduit::put_mapped`].
-    #[inline]
-    pub fn get_mapped(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
-        if dst.len() > self.config.max_transfer {
-            return false;
-        }
-        let bits = NO_OPERATION.pack(MessageKind::Get);
-        let from = self.in_segment(src.rank(), src.offset(), bits);
-        self.direct(from.process).is_some_and(|direct| direct.get_mapped(dst, &from))
-    }
-
     /// Gets from a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`].
     pub fn get<U: Upcall>(&self, up: U, dst: Dst<'static>, src: RemoteRange, op: OpId) {
-        let n = dst.len();
-        let mut at = 0;
-        while at < n {
-            let len = (n - at).min(self.config.max_transfer);
-            self.get_fragment(up, dst.part(at, len), (src.rank(), src.offset() + at), op);
-            at += len;
+        if dst.len() > self.config.max_transfer {
+            return self.get_large(up, dst, src, op);
+        }
+        if dst.len() != 0 {
+            self.get_fragment(up, dst, (src.rank(), src.offset()), op);
+        }
+    }
+
+    /// A get of several messages, or of registered memory.
+    #[cold]
+    #[inline(never)]
+    fn get_large<U: Upcall>(&self, up: U, dst: Dst<'static>, src: RemoteRange, op: OpId) {
+        if self.config.targets_regions() {
+            return self.transfer(up, src, LocalBytes::To(dst), Some(op), true);
+        }
+        let largest = self.config.max_transfer;
+        for at in (0..dst.len()).step_by(largest) {
+            let part = dst.part(at, largest.min(dst.len() - at));
+            self.get_fragment(up, part, (src.rank(), src.offset() + at), op);
         }
     }
 
@@ -75,6 +63,9 @@ impl<P: Portals> Conduit<P> {
             self.reqsb.note_get(chunk, dst);
             rma.chunk = chunk;
             self.reqsb.part(chunk, n)
+        } else if echoes && self.pinned.get().is_some() {
+            let from = RemoteRange::unmapped(rank, remote, n);
+            return self.transfer(up, from, LocalBytes::To(dst), Some(op), true);
         } else {
             let need = ResourceNeed::of(&"a get for a memory descriptor");
             let taken = self.wait_safe(up, need, || self.tmpmd.take());

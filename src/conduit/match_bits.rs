@@ -12,6 +12,7 @@
 //! | active message | 3:0 target; 7:4 kind; 10:8 form; 13:11 flags; 18:14 arguments; 26:19 handler; 38:27 chunk; 63:39 extent |
 //! | data of a Long | 3:0 target; 7:4 kind; 15:8 thread; 16 the thread waits for departure |
 //! | system message | 3:0 target; 15:8 id; 63:32 word 0 |
+//! | put, get of registered memory | `pinned/bits` |
 //!
 //! | message | immediate data |
 //! |---|---|
@@ -65,12 +66,15 @@ pub(super) enum MessageKind {
     Get,
     AmHeader,
     AmData,
+    /// A put or get of registered memory ([`super::pinned`]).
+    Pinned,
 }
 
 const PUT: u64 = 0x10;
 const GET: u64 = 0x20;
 const AM: u64 = 0x40;
 const AM_DATA: u64 = 0x80;
+pub(super) const PINNED: u64 = 0x30;
 
 /// What these match bits belong to; `None` for nothing that we send.
 #[inline]
@@ -80,6 +84,7 @@ pub(super) fn kind(bits: u64) -> Option<MessageKind> {
         GET => Some(MessageKind::Get),
         AM => Some(MessageKind::AmHeader),
         AM_DATA => Some(MessageKind::AmData),
+        PINNED => Some(MessageKind::Pinned),
         _ => None,
     }
 }

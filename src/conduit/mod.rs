@@ -9,6 +9,7 @@
 //! | file | noun |
 //! |---|---|
 //! | `rar`, `reqsb`, `rplsb`, `reqrb`, `tmpmd`, `system` | the descriptors, and the memory behind them |
+//! | `firehose`, `pinned`, `pinned_config` | memory that the network must have registered: the scheme, its use, its limits |
 //! | `refused` | the report of an access to memory that is not there |
 //! | `queue` | the event queues |
 //! | `message` | what the conduit carries, as the layers above name it |
@@ -32,9 +33,11 @@
 //! | file | what it does |
 //! |---|---|
 //! | `put`, `get` | puts and gets |
-//! | `request_send`, `reply_send` | active messages that leave |
+//! | `at_once` | those that the network completes within the call |
+//! | `request`, `request_send`, `reply_send` | active messages that leave |
 //! | `am_plan`, `am_send` | their form; what both share |
 //! | `request_recv`, `reply_recv`, `am_recv` | those that arrive; what both share |
+//! | `pinned_transfer`, `pinned_messages`, `pinned_events` | puts and gets of registered memory; their messages; their events |
 //! | `safe`, `system_messages` | what each event of SAFE_EQ and of SYS_EQ does |
 //! | `lost`, `loss_search` | messages that a waiting rank proves lost; what proves it |
 //! | `wait`, `poll` | waiting with SAFE polls; full polls, and waiting with them |
@@ -68,6 +71,7 @@ mod am_plan;
 mod am_recv;
 mod am_send;
 mod arrived;
+mod at_once;
 mod client_thread;
 mod config;
 pub mod credits;
@@ -83,6 +87,11 @@ mod memory;
 mod message;
 pub mod network;
 mod outbox;
+mod pinned;
+mod pinned_config;
+mod pinned_events;
+mod pinned_messages;
+mod pinned_transfer;
 mod poll;
 pub mod portals;
 mod prefetch;
@@ -96,6 +105,7 @@ mod reply_send;
 mod reply_token;
 mod reqrb;
 mod reqsb;
+mod request;
 mod request_recv;
 mod request_send;
 mod rplsb;
@@ -120,6 +130,8 @@ pub use loss_search::{WaitStage, WaitingProcess};
 pub use message::{
     AmMessage, CHUNK, Category, MAX_ARGS, MAX_NODES, OpId, Outgoing, SystemMessage,
 };
+pub use pinned_config::PinnedConfig;
+pub use pinned_messages::PINNED_HANDLERS;
 pub use portals::{SCATTERED, ScatteredRma};
 pub use rar::ExposedMemory;
 pub use refused::RefusedAccess;

@@ -8,7 +8,8 @@
 
 use super::hold::Hold;
 use super::match_bits::{MessageKind, RmaBits};
-use super::portals::{Direct, Portals, ScatteredRma};
+use super::pinned_transfer::LocalBytes;
+use super::portals::Portals;
 use super::queue::broken;
 use super::{Conduit, OpId, ResourceNeed, Upcall};
 use crate::client_memory::{Dst, RemoteRange, Src};
@@ -16,43 +17,6 @@ use crate::fault;
 use crate::rank::JobRank;
 
 impl<P: Portals> Conduit<P> {
-    /// Puts pieces to a rank, or gets them, as [`Conduit::put_at_once`] does one.
-    pub fn scattered_at_once(&self, put: bool, rank: JobRank, pieces: &[ScatteredRma]) -> bool {
-        let kind = if put { MessageKind::Put } else { MessageKind::Get };
-        let to = self.in_segment(rank, 0, NO_OPERATION.pack(kind));
-        match self.direct(to.process) {
-            Some(direct) => direct.scattered_at_once(put, pieces, &to),
-            None => false,
-        }
-    }
-
-    /// Puts to a segment, to be there when this returns; false, and nothing done, where the
-    /// network cannot do that within the call.
-    // Inlined: 0.93 of the instructions of row `put_8`, 0.95 of `long_64_request`.
-    #[inline(always)]
-    pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
-        if src.len() > self.config.max_transfer {
-            return false;
-        }
-        let bits = NO_OPERATION.pack(MessageKind::Put);
-        let to = self.in_segment(dst.rank(), dst.offset(), bits);
-        match self.direct(to.process) {
-            Some(direct) => direct.put_at_once([src], &to),
-            None => false,
-        }
-    }
-
-    /// [`Conduit::put_at_once`] where the network has remembered that it maps the memory.
-    #[inline(always)]
-    pub fn put_mapped(&self, dst: RemoteRange, src: Src<'_>) -> bool {
-        if src.len() > self.config.max_transfer {
-            return false;
-        }
-        let bits = NO_OPERATION.pack(MessageKind::Put);
-        let to = self.in_segment(dst.rank(), dst.offset(), bits);
-        self.direct(to.process).is_some_and(|direct| direct.put_mapped(src, &to))
-    }
-
     /// Puts to a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`]. The
     /// source may be reused when this returns.
     pub fn put<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'_>, op: OpId) {
@@ -76,18 +40,28 @@ impl<P: Portals> Conduit<P> {
     ) {
         let n = src.len();
         let src = if fault::on("flip_put") && n != 0 { flipped(src) } else { src };
-        let mut at = 0;
+        if n > self.config.max_transfer {
+            return self.put_large(up, dst, src, op, bulk);
+        }
+        let at = (dst.rank(), dst.offset());
+        if n != 0 && self.put_fragment(up, at, src, op, bulk) {
+            self.wait_local(up);
+        }
+    }
+
+    /// A put of several messages, or of registered memory.
+    #[cold]
+    #[inline(never)]
+    fn put_large<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'_>, op: OpId, bulk: bool) {
+        if self.config.targets_regions() {
+            return self.transfer(up, dst, LocalBytes::From(src), Some(op), bulk);
+        }
+        let largest = self.config.max_transfer;
         let mut left = 0;
-        while at < n {
-            let len = (n - at).min(self.config.max_transfer);
-            left += u32::from(self.put_fragment(
-                up,
-                (dst.rank(), dst.offset() + at),
-                src.part(at, len),
-                op,
-                bulk,
-            ));
-            at += len;
+        for at in (0..src.len()).step_by(largest) {
+            let part = src.part(at, largest.min(src.len() - at));
+            let to = (dst.rank(), dst.offset() + at);
+            left += u32::from(self.put_fragment(up, to, part, op, bulk));
         }
         if left != 0 {
             self.wait_local(up);
@@ -115,6 +89,10 @@ impl<P: Portals> Conduit<P> {
             self.reqsb.chunks.part(chunk, n).copy_from(src);
             rma.chunk = chunk;
             self.reqsb.part(chunk, n)
+        } else if local.is_none() && self.pinned.get().is_some() {
+            let to = RemoteRange::unmapped(rank, remote, n);
+            self.transfer(up, to, LocalBytes::From(src), Some(op), bulk);
+            return false;
         } else {
             rma.local = (!bulk).then(|| up.thread() as u8);
             local.unwrap_or_else(|| {
@@ -140,9 +118,6 @@ impl<P: Portals> Conduit<P> {
         rma.local.is_some()
     }
 }
-
-/// Stands for an operation where no event will need one.
-pub(super) const NO_OPERATION: RmaBits = RmaBits { op: OpId(0), local: None, chunk: 0 };
 
 /// A copy with one byte wrong, never freed: a planted fault.
 fn flipped(src: Src<'_>) -> Src<'static> {

@@ -23,11 +23,15 @@ pub enum ExposedMemory {
     Segment(Dst<'static>),
     /// All our memory: offsets are those in [`AddressSpace`].
     AddressSpace,
+    /// The same, but the network reaches only what is registered ([`super::pinned`]).
+    Registered,
 }
 
 pub(super) struct Rar<P: Portals> {
     /// RARSRC
     src: P::Md,
+    /// What RARSRC covers.
+    covered: Dst<'static>,
     /// The segment; or the address space, of which pages may be missing.
     memory: Dst<'static>,
     is_segment: bool,
@@ -44,6 +48,7 @@ impl<P: Portals> Rar<P> {
         let (region, memory) = match exposed {
             ExposedMemory::Segment(segment) => (segment.into(), segment),
             ExposedMemory::AddressSpace => (MdRegion::AddressSpace, AddressSpace::here()),
+            ExposedMemory::Registered => return Self::over_nothing(portals, safe),
         };
         let attach = |target: TargetMd, user: Descriptor, flags: MdFlags, eq: Option<&P::Eq>| {
             let position = EntryPosition::Tail(pt);
@@ -62,15 +67,25 @@ impl<P: Portals> Rar<P> {
         attach(TargetMd::RarAm, Descriptor::RarAm, put, Some(am))?;
         let src = attach(TargetMd::RarSrc, Descriptor::RarSrc, put, Some(safe))?;
         let is_segment = matches!(exposed, ExposedMemory::Segment(_));
-        Ok(Rar { src, memory, is_segment })
+        Ok(Rar { src, covered: memory, memory, is_segment })
+    }
+
+    /// Without descriptors that peers target: RARSRC covers nothing.
+    fn over_nothing(portals: &P, safe: &P::Eq) -> Result<Self, PortalsError> {
+        let user = Descriptor::RarSrc.pack();
+        let (region, flags) = (MdRegion::EMPTY, MdFlags::default());
+        let src =
+            portals.md_bind(&MdSpec { region, max_size: None, flags, user, eq: Some(safe) })?;
+        let (covered, memory) = (Dst::empty(), AddressSpace::here());
+        Ok(Rar { src, covered, memory, is_segment: false })
     }
 
     /// These bytes as a part of RARSRC, if they lie in the memory that we expose.
     #[inline]
     pub(super) fn local(&self, bytes: Src<'_>) -> Option<MdPart<P::Md>> {
-        let offset = bytes.as_ptr().addr().wrapping_sub(self.memory.as_ptr().addr());
+        let offset = bytes.as_ptr().addr().wrapping_sub(self.covered.as_ptr().addr());
         let len = bytes.len();
-        self.memory.try_part(offset, len).map(|_| MdPart { md: self.src, offset, len })
+        self.covered.try_part(offset, len).map(|_| MdPart { md: self.src, offset, len })
     }
 
     /// The `n` bytes from `offset` on of the memory that we expose, if it has them. Of an address

@@ -24,8 +24,13 @@ impl<P: Portals> RplSb<P> {
         par: bool,
         chunks: u32,
         eq: &P::Eq,
+        registers: bool,
     ) -> Result<Self, PortalsError> {
-        let memory = memory::private(chunks as usize * CHUNK)?;
+        // Memory of the network is registered.
+        let memory = match registers {
+            true => memory::targeted(portals, chunks as usize * CHUNK)?,
+            false => memory::private(chunks as usize * CHUNK)?,
+        };
         let spec = MdSpec {
             region: memory.into(),
             max_size: None,

@@ -93,6 +93,9 @@ impl<P: Portals> Conduit<P> {
             }
             // Some Portals post a SEND event for a get.
             (MdEventKind::SendEnd, MessageKind::Get) => self.portals.posts_further_kinds(),
+            (MdEventKind::Ack, MessageKind::Pinned) => self.pinned_ended(up, bits, true),
+            (MdEventKind::ReplyEnd, MessageKind::Pinned) => self.pinned_ended(up, bits, false),
+            (MdEventKind::SendEnd, MessageKind::Pinned) => self.pinned_left(bits),
             _ => return self.no_message(&e),
         };
         if !awaited {

@@ -11,6 +11,7 @@ use super::implicit::ImplicitReplies;
 use super::lid_cache::LidCache;
 use super::loss_search::LossSearch;
 use super::outbox::Outbox;
+use super::pinned::PinnedMemory;
 use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
 use super::queue::EventQueue;
 use super::rar::{ExposedMemory, Rar};
@@ -82,6 +83,7 @@ pub struct Conduit<P: Portals> {
     pub(super) implicit: ImplicitReplies,
     pub(super) lost: ParLock<LossSearch>,
     pub(super) rar: OnceBox<Rar<P>>,
+    pub(super) pinned: OnceBox<PinnedMemory<P>>,
     pub(super) stats: StatCounters,
 }
 
@@ -116,7 +118,7 @@ impl<P: Portals> Conduit<P> {
         // Order on the list of this portal table entry, most frequent first: ReqSB (replies),
         // ReqHdr, ReqRB, catch basin, SYS. ReqRB inserts itself before the catch basin.
         let reqsb = ReqSb::open(&portals, pt, par, config.sb_chunks, &safe.eq)?;
-        let rplsb = RplSb::open(&portals, par, config.rpl_chunks, &safe.eq)?;
+        let rplsb = RplSb::open(&portals, par, config.rpl_chunks, &safe.eq, config.registers)?;
         let reqrb = ReqRb::open(&portals, &config, &am.eq)?;
         let sys = Sys::open(&portals, pt, par, sys_events)?;
         let outbox = Outbox::open(&portals, &config, me)?;
@@ -130,6 +132,7 @@ impl<P: Portals> Conduit<P> {
             implicit: ImplicitReplies::new(&config),
             lost: ParLock::new(par, LossSearch::default()),
             rar: OnceBox::new(),
+            pinned: OnceBox::new(),
             stats: StatCounters::default(),
             waiting: AtomicU32::new(0),
             peers: peers.into_boxed_slice(),
@@ -161,6 +164,24 @@ impl<P: Portals> Conduit<P> {
         Ok(())
     }
 
+    /// [`Conduit::expose`] where memory is registered on demand, as [`Config::pinned`] says.
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    ///
+    /// # Panics
+    /// The second time.
+    pub fn expose_registered(&'static self, memory: ExposedMemory) -> Result<(), PortalsError> {
+        self.expose(memory)?;
+        if let Some(config) = &self.config.pinned {
+            let (eq, par, tickets) = (&self.safe.eq, self.config.par(), self.config.msg_limit);
+            let config = config.clone();
+            let pinned = PinnedMemory::open(&self.portals, eq, config, self.me, par, tickets);
+            assert!(self.pinned.set(Box::new(pinned)).is_ok(), "memory is exposed once");
+        }
+        Ok(())
+    }
+
     /// Whether the network reaches all memory of a rank without a call of that rank; `None` if it
     /// does not say.
     pub fn attaches(&self, rank: JobRank) -> Option<bool> {
@@ -181,11 +202,17 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn rar(&self) -> &Rar<P> {
         match self.rar.get() {
             Some(rar) => rar,
-            None => report::fatal(
-                format_args!("a put, get or Long was used before gasnet_attach"),
-                format_args!("Call gasnet_attach first."),
-            ),
+            None => self.not_exposed(),
         }
+    }
+
+    /// Ends the job: no memory is exposed yet.
+    #[cold]
+    pub(super) fn not_exposed(&self) -> ! {
+        report::fatal(
+            format_args!("a put, get or Long was used before gasnet_attach"),
+            format_args!("Call gasnet_attach first."),
+        )
     }
 
     /// Where an active message to a rank goes.
@@ -231,11 +258,14 @@ impl<P: Portals> Conduit<P> {
     /// How many messages, and so completions, a put or get of `n` bytes takes; 0 for none.
     #[inline]
     pub fn fragments(&self, n: usize) -> u32 {
-        if n <= self.config.max_transfer {
-            u32::from(n != 0)
-        } else {
-            n.div_ceil(self.config.max_transfer) as u32
-        }
+        if n <= self.config.max_transfer { u32::from(n != 0) } else { self.fragments_of_large(n) }
+    }
+
+    /// [`Conduit::fragments`] of more than one message; a transfer of registered memory is one.
+    #[cold]
+    fn fragments_of_large(&self, n: usize) -> u32 {
+        n.checked_div(self.config.max_transfer)
+            .map_or(1, |_| n.div_ceil(self.config.max_transfer) as u32)
     }
 
     /// Credits that this process has lent to us, those in use included, if they are limited and no

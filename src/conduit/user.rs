@@ -25,6 +25,8 @@ pub(super) enum Descriptor {
     Sys,
     /// Requests that need no space in a buffer.
     ReqHdr,
+    /// A region of registered memory as a local side.
+    Region,
 }
 
 impl Descriptor {
@@ -40,6 +42,7 @@ impl Descriptor {
             Descriptor::TmpMd(i) => 6 | (i as usize) << 4,
             Descriptor::Sys => 7,
             Descriptor::ReqHdr => 8,
+            Descriptor::Region => 9,
         }
     }
 
@@ -55,7 +58,8 @@ impl Descriptor {
             5 => Descriptor::CatchBasin,
             6 => Descriptor::TmpMd(i),
             7 => Descriptor::Sys,
-            _ => Descriptor::ReqHdr,
+            8 => Descriptor::ReqHdr,
+            _ => Descriptor::Region,
         }
     }
 }
@@ -66,7 +70,9 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_unpacked() {
-        for d in [RarAm, RarSrc, ReqSb, RplSb, ReqRb(77), CatchBasin, TmpMd(32767), Sys, ReqHdr] {
+        for d in
+            [RarAm, RarSrc, ReqSb, RplSb, ReqRb(77), CatchBasin, TmpMd(32767), Sys, ReqHdr, Region]
+        {
             assert_eq!(Descriptor::unpack(d.pack()), d);
         }
     }

@@ -1,6 +1,7 @@
 //! The indices of the extended layer's handlers; `super::HANDLERS` lists the functions in this
 //! order.
 
+use crate::conduit::PINNED_HANDLERS;
 use crate::runtime::am::EXTENDED_BASE;
 
 pub(super) const MEMSET_REQUEST: u8 = EXTENDED_BASE;
@@ -13,3 +14,5 @@ pub(super) const VIS_PUT_REQUEST: u8 = EXTENDED_BASE + 6;
 pub(super) const VIS_PUT_REPLY: u8 = EXTENDED_BASE + 7;
 pub(super) const VIS_GET_REQUEST: u8 = EXTENDED_BASE + 8;
 pub(super) const VIS_GET_REPLY: u8 = EXTENDED_BASE + 9;
+
+const _: () = assert!(PINNED_HANDLERS == EXTENDED_BASE + 10);

@@ -60,6 +60,12 @@ pub const HANDLERS: &[InternalHandler] = &[
     vis::packing::on_put_reply,
     vis::packing::on_get,
     |ctx, token, m| transfers(ctx.job).on_get_reply(ctx, token, m),
+    on_pinned,
+    on_pinned_reply,
+    on_pinned,
+    on_pinned_reply,
+    on_pinned,
+    on_pinned_reply,
 ];
 
 /// The state of this module for a job.
@@ -76,6 +82,7 @@ impl Subsystem<Ctx> for Extended {
         self.barrier.progress(ctx);
         self.coll.progress(ctx);
         self.trains.depart(ctx);
+        ctx.endpoint().conduit.progress_pinned(ctx);
     }
 
     fn check_words(&self) {
@@ -100,6 +107,10 @@ pub fn open(job: &'static GasnetJob) {
     let coll = Coll::new(barrier, pages.as_ref());
     let (vis, trains) = (Vis::new(job), Trains::new(job));
     job.subsystem.set(Box::new(Extended { barrier, coll, vis, trains }));
+    // Peers may be waiting for regions that this rank holds.
+    if job.endpoint.conduit.config().pinned.is_some() {
+        job.subsystem.want(true);
+    }
 }
 
 fn state(job: &'static GasnetJob) -> &'static Extended {
@@ -124,6 +135,17 @@ pub fn transfers(job: &'static GasnetJob) -> &'static Vis {
 /// Lets the train of the calling thread leave.
 fn depart(ctx: Ctx) {
     state(ctx.job).trains.depart(ctx);
+}
+
+/// The handler of the conduit's own requests.
+fn on_pinned(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
+    let conduit = &ctx.endpoint().conduit;
+    conduit.serve_pinned(m, |reply| ctx.reply_to("registered memory", token, reply));
+}
+
+/// The handler of the replies to them.
+fn on_pinned_reply(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
+    ctx.endpoint().conduit.serve_pinned_reply(ctx, m);
 }
 
 /// The handler of a barrier's message: an arrival, the number of the team, a checksum.

@@ -107,6 +107,26 @@ impl StatsFiles {
                 s.caught
             ),
         );
+        if let Some(f) = conduit.firehose_stats() {
+            trace::note(
+                Letter::C,
+                format_args!(
+                    "FIREHOSE: remote_hits={} remote_misses={} local_hits={} local_misses={} \
+                     moves={} pins={} unpins={} victims={} stalls={} pinned={} most_pinned={}",
+                    f.remote_hits,
+                    f.remote_misses,
+                    f.local_hits,
+                    f.local_misses,
+                    f.moves,
+                    f.pins,
+                    f.unpins,
+                    f.victims,
+                    f.stalls,
+                    f.pinned,
+                    f.most_pinned
+                ),
+            );
+        }
         let Some(file) = counters else { return };
         file.write(|text| {
             write!(text, "{} {} {} {} {} {}", rank, c.puts, c.gets, c.bytes, c.framed, c.dropped)?;

@@ -49,7 +49,12 @@ impl GasnetJob {
                 format!(", because {}", sys::attach::denial()),
             ),
         };
-        let text = format_args!("the memory of other ranks is reached {means}{reason}");
+        let registered = match self.endpoint.conduit.config().registration() {
+            Some(how) => format!("{how}, "),
+            None => String::new(),
+        };
+        let text =
+            format_args!("the memory of other ranks is reached {registered}{means}{reason}");
         trace::note(Letter::I, format_args!("EVERYTHING: {text}"));
         if client_variables::verbose() {
             report::note(format_args!("GASNET_SEGMENT_EVERYTHING: {text}"));

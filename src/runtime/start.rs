@@ -62,6 +62,12 @@ impl GasnetJob {
         if client.segments == SegmentMode::Everything {
             super::tracers::admit(&boot);
         }
+        if env::DISABLE_MUNMAP.get() && !sys::heap::keep_freed() {
+            report::warn(
+                format_args!("GASNET_DISABLE_MUNMAP has no effect with this C library"),
+                format_args!("Unset it."),
+            );
+        }
         let max_threads = match client.threads {
             ThreadMode::Seq => 1,
             _ => env::MAX_THREADS.get() as usize,
@@ -71,6 +77,10 @@ impl GasnetJob {
             .map(|n| n as u64)
             .or((client.max_segsize != 0).then_some(client.max_segsize));
         let mut config = conduit::Config::from_env(size, max_threads);
+        if config.registers {
+            let everything = client.segments == SegmentMode::Everything;
+            config.register_on_demand(everything, boot.placement.local_size());
+        }
         let interface = OpenInterface::open(interface_ranks(&boot), &mut config)
             .unwrap_or_else(|e| no_interface(&e));
         if client.segments == SegmentMode::Everything {
@@ -138,7 +148,7 @@ impl GasnetJob {
     /// a bad table or segment. A segment is bad if it is larger than the limit or no multiple of
     /// the page size. In EVERYTHING `len` does not count.
     pub fn attach(
-        &self,
+        &'static self,
         table: &mut [HandlerEntry],
         extended: &'static [ContextHandler<Ctx>],
         len: usize,
@@ -204,6 +214,9 @@ impl GasnetJob {
         });
         let own = attached.segments.own();
         let exposed = match mode {
+            SegmentMode::Everything if endpoint.conduit.config().pinned.is_some() => {
+                ExposedMemory::Registered
+            }
             SegmentMode::Everything => ExposedMemory::AddressSpace,
             SegmentMode::Fast | SegmentMode::Large => {
                 let (base, bytes) = attached.segments.mapped();
@@ -214,7 +227,12 @@ impl GasnetJob {
                 ExposedMemory::Segment(own)
             }
         };
-        endpoint.conduit.expose(exposed).unwrap_or_else(|e| no_network(&e));
+        let conduit = &endpoint.conduit;
+        match conduit.config().pinned.is_some() {
+            true => conduit.expose_registered(exposed),
+            false => conduit.expose(exposed),
+        }
+        .unwrap_or_else(|e| no_network(&e));
         if !endpoint.bind(attached.segments) {
             return Err(GasnetError::NotInit);
         }

@@ -14,6 +14,7 @@
 //! | `info` | a network as `gasnet_info` prints it |
 //! | `emulation`, `libportals` | name, remedies and description of each network |
 
+use super::firehose::FirehoseStats;
 #[cfg(feature = "libportals")]
 use super::portals::binding::{self, Binding};
 #[cfg(feature = "emulation")]
@@ -24,8 +25,8 @@ use super::portals::{
 #[cfg(feature = "libportals")]
 use super::start_exchange::StartExchange;
 use super::{
-    Conduit, ConduitStats, Config, ExposedMemory, OpId, Outgoing, ReplyToken, SystemMessage,
-    Upcall, WaitingProcess,
+    AmMessage, Conduit, ConduitStats, Config, ExposedMemory, OpId, Outgoing, ReplyToken,
+    SystemMessage, Upcall, WaitingProcess,
 };
 use crate::boot::linked_launcher::LinkedLaunchers;
 use crate::boot::network_start::NetworkCollective;
@@ -266,6 +267,34 @@ impl JobConduit {
     /// The Portals call that failed.
     pub fn expose(&self, memory: ExposedMemory) -> Result<(), PortalsError> {
         over!(self, c => c.expose(memory))
+    }
+
+    /// [`Conduit::expose_registered`]
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    pub fn expose_registered(&'static self, memory: ExposedMemory) -> Result<(), PortalsError> {
+        over!(self, c => c.expose_registered(memory))
+    }
+
+    /// [`Conduit::firehose_stats`]
+    pub fn firehose_stats(&self) -> Option<FirehoseStats> {
+        over!(self, c => c.firehose_stats())
+    }
+
+    /// [`Conduit::progress_pinned`]
+    pub fn progress_pinned<U: Upcall>(&self, up: U) {
+        over!(self, c => c.progress_pinned(up))
+    }
+
+    /// [`Conduit::serve_pinned`]
+    pub fn serve_pinned(&self, m: &AmMessage<'_>, reply: impl FnOnce(&Outgoing<'_>)) {
+        over!(self, c => c.serve_pinned(m, reply))
+    }
+
+    /// [`Conduit::serve_pinned_reply`]
+    pub fn serve_pinned_reply<U: Upcall>(&self, up: U, m: &AmMessage<'_>) {
+        over!(self, c => c.serve_pinned_reply(up, m))
     }
 
     /// [`Conduit::attaches`]

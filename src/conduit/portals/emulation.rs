@@ -26,6 +26,8 @@ use sys::memory;
 /// One interface of the emulation.
 pub struct Emulation {
     interface: NetworkInterface,
+    /// Whether peers may target any memory that is registered.
+    registers: bool,
 }
 
 impl core::fmt::Debug for Emulation {
@@ -88,11 +90,14 @@ impl Emulation {
         interface.set_access_handler(refused);
         // Credits and tickets bound what is sent to each descriptor and queue.
         interface.expect_no_loss();
+        if config.registers {
+            interface.demand_registration(config.pt_rar.max(config.pt_am) + 1);
+        }
         if config.threads == 1 {
             // SAFETY: a conduit that is configured for one thread is never called by two at once.
             unsafe { interface.set_single_threaded() };
         }
-        Ok(Emulation { interface })
+        Ok(Emulation { interface, registers: config.registers })
     }
 
     /// The interface itself.
@@ -142,7 +147,7 @@ fn limits(config: &Config) -> NiLimits {
         max_mes: 16 + 2 * config.match_entries() as u32,
         max_mds: 16 + config.reqrb_buffers + config.descriptors() as u32,
         max_eqs: 4,
-        max_pt_index: config.pt_rar.max(config.pt_am),
+        max_pt_index: config.last_list(),
         ..NiLimits::DEFAULT
     }
 }
@@ -325,7 +330,8 @@ impl Portals for Emulation {
         // What peers target completes without our help.
         let (start, bytes) = (spec.region.start(), spec.region.bytes());
         assert!(
-            matches!(spec.region, MdRegion::AddressSpace)
+            self.registers
+                || matches!(spec.region, MdRegion::AddressSpace)
                 || self.interface.is_shared(start, bytes as u64),
             "{bytes} bytes at {start:p} that peers target are neither arena nor segment",
         );

@@ -1,0 +1,80 @@
+//! Puts and gets that the network completes within the call, without an operation.
+//!
+//! Called by the extended layer through `JobConduit`, and by `am_plan`. Invariant: a call that
+//! returns false has done nothing.
+
+use super::match_bits::{MessageKind, RmaBits};
+use super::portals::{Direct, Portals, ScatteredRma};
+use super::{Conduit, OpId};
+use crate::client_memory::{Dst, RemoteRange, Src};
+use crate::rank::JobRank;
+
+impl<P: Portals> Conduit<P> {
+    /// Puts pieces to a rank, or gets them, as [`Conduit::put_at_once`] does one.
+    pub fn scattered_at_once(&self, put: bool, rank: JobRank, pieces: &[ScatteredRma]) -> bool {
+        if self.config.targets_regions() {
+            return false;
+        }
+        let kind = if put { MessageKind::Put } else { MessageKind::Get };
+        let to = self.in_segment(rank, 0, NO_OPERATION.pack(kind));
+        match self.direct(to.process) {
+            Some(direct) => direct.scattered_at_once(put, pieces, &to),
+            None => false,
+        }
+    }
+
+    /// Puts to a segment, to be there when this returns; false, and nothing done, where the
+    /// network cannot do that within the call.
+    // Inlined: 0.93 of the instructions of row `put_8`, 0.95 of `long_64_request`.
+    #[inline(always)]
+    pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
+        if src.len() > self.config.max_transfer {
+            return false;
+        }
+        let bits = NO_OPERATION.pack(MessageKind::Put);
+        let to = self.in_segment(dst.rank(), dst.offset(), bits);
+        match self.direct(to.process) {
+            Some(direct) => direct.put_at_once([src], &to),
+            None => false,
+        }
+    }
+
+    /// Gets from a segment, as [`Conduit::put_at_once`] puts to it.
+    #[inline]
+    pub fn get_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
+        if dst.len() > self.config.max_transfer {
+            return false;
+        }
+        let bits = NO_OPERATION.pack(MessageKind::Get);
+        let from = self.in_segment(src.rank(), src.offset(), bits);
+        match self.direct(from.process) {
+            Some(direct) => direct.get_at_once(dst, &from),
+            None => false,
+        }
+    }
+
+    /// [`Conduit::put_at_once`] where the network has remembered that it maps the memory.
+    #[inline(always)]
+    pub fn put_mapped(&self, dst: RemoteRange, src: Src<'_>) -> bool {
+        if src.len() > self.config.max_transfer {
+            return false;
+        }
+        let bits = NO_OPERATION.pack(MessageKind::Put);
+        let to = self.in_segment(dst.rank(), dst.offset(), bits);
+        self.direct(to.process).is_some_and(|direct| direct.put_mapped(src, &to))
+    }
+
+    /// [`Conduit::get_at_once`], as [`Conduit::put_mapped`].
+    #[inline]
+    pub fn get_mapped(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
+        if dst.len() > self.config.max_transfer {
+            return false;
+        }
+        let bits = NO_OPERATION.pack(MessageKind::Get);
+        let from = self.in_segment(src.rank(), src.offset(), bits);
+        self.direct(from.process).is_some_and(|direct| direct.get_mapped(dst, &from))
+    }
+}
+
+/// Stands for an operation where no event will need one.
+const NO_OPERATION: RmaBits = RmaBits { op: OpId(0), local: None, chunk: 0 };

@@ -1,0 +1,82 @@
+//! Puts and gets of memory that the network must have registered first: all memory of a rank in
+//! EVERYTHING, over a network that demands registration.
+//!
+//! Opened by `state` when memory is exposed; used by `pinned_transfer`, `pinned_messages` and
+//! `pinned_events`. `pinned_config` says how much a rank may register. Invariants: a
+//! transfer names a region of its target only while this rank holds it, and is complete when all
+//! its pieces are; what cannot be registered travels in active messages.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `bits` | the match bits |
+//! | `monitor` | what learns that memory was unmapped |
+//! | `pinner` | match entries and descriptors of regions |
+//! | `flights` | the records of transfers and of their pieces under way |
+//!
+//! ```text
+//!   put, get ── piece ──> region of the target held? ──hit──> PtlPut, PtlGet ──> event
+//!                          │ miss                                                 │
+//!                          └─> MOVE ──> target pins ──> answer ──> PtlPut ...     └─> releases
+//! ```
+
+pub(super) mod bits;
+pub(super) mod flights;
+mod monitor;
+mod pinner;
+
+use super::firehose::Firehose;
+use super::pinned_config::PinnedConfig;
+use super::portals::Portals;
+use crate::rank::JobRank;
+use crate::{env, report};
+use alloc::sync::Arc;
+use flights::{Flights, Transfers};
+use monitor::NoMonitor;
+use pinner::RegionPinner;
+use sys::byte_count::ByteCount;
+
+/// The firehose over a Portals.
+pub(super) type RegionFirehose<P> = Firehose<Arc<RegionPinner<P>>, NoMonitor>;
+
+/// What a conduit has for memory that must be registered.
+pub(super) struct PinnedMemory<P: Portals> {
+    pub(super) config: PinnedConfig,
+    /// `None`: all data travel in active messages.
+    pub(super) firehose: Option<RegionFirehose<P>>,
+    /// That of the firehose.
+    pub(super) pinner: Arc<RegionPinner<P>>,
+    pub(super) transfers: Transfers,
+    pub(super) flights: Flights,
+}
+
+impl<P: Portals> PinnedMemory<P> {
+    /// That of rank `me`, with so many send tickets. Completions whose local side is a region go
+    /// to `safe`. `par`: several threads call.
+    pub(super) fn open(
+        portals: &'static P,
+        safe: &P::Eq,
+        config: PinnedConfig,
+        me: JobRank,
+        par: bool,
+        tickets: u32,
+    ) -> PinnedMemory<P> {
+        let pinner = Arc::new(RegionPinner::new(portals, safe, &config));
+        let firehose = config.firehose.map(|limits| {
+            let pinner = pinner.clone();
+            Firehose::new(par, config.count_hits, me, limits, pinner, NoMonitor)
+        });
+        if let (Some(limits), true) = (config.firehose, env::FIREHOSE_VERBOSE.get()) {
+            let bytes = |regions: u32| ByteCount(u64::from(regions) * limits.region_bytes as u64);
+            report::note(format_args!(
+                "firehose: regions of {}; {} ({}) for peers, {} ({}) for this rank",
+                ByteCount(limits.region_bytes as u64),
+                limits.m,
+                bytes(limits.m),
+                limits.max_victim,
+                bytes(limits.max_victim)
+            ));
+        }
+        let (transfers, flights) = (Transfers::new(par), Flights::new(par, tickets));
+        PinnedMemory { config, firehose, pinner, transfers, flights }
+    }
+}

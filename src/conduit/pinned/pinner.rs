@@ -1,0 +1,225 @@
+//! Registers memory with the network: a region has a match entry and a descriptor that peers
+//! target, and a descriptor that is the local side of this rank's own puts and gets.
+//!
+//! Used by the firehose, with its lock held. The match bits of a region name its slot and its
+//! generation: a put or get that comes after the end of a region matches nothing and is dropped.
+//! Invariant: a slot has descriptors exactly while the firehose has it pinned.
+
+use super::super::firehose::{MemoryExtent, PinError, PinId, Pinner, UnpinOutcome};
+use super::super::pinned_config::PinnedConfig;
+use super::super::portals::{
+    EntryPosition, MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError,
+};
+use super::super::queue::broken;
+use super::super::user::Descriptor;
+use super::bits::{self, PinnedBits, RegionKey};
+use crate::client_memory::AddressSpace;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use parking_lot::Mutex;
+use sys::attach;
+use sys::limits::page_size;
+
+/// What unlinking a descriptor in use fails with.
+const IN_USE: &str = "PTL_MD_IN_USE";
+
+/// The descriptors of a region, as long as it has them: they go one after the other.
+struct RegionMds<P: Portals> {
+    target: Option<P::Md>,
+    entry: Option<P::Me>,
+    local: Option<P::Md>,
+    /// Its first address.
+    start: usize,
+}
+
+/// The regions of this rank, by slot.
+pub(in crate::conduit) struct RegionPinner<P: Portals> {
+    portals: &'static P,
+    eq: P::Eq,
+    first_list: u32,
+    /// Of the largest region, a power of two.
+    region_bytes: usize,
+    /// A lock is free whenever it is taken: operations use the region of a slot only while it is
+    /// pinned.
+    slots: Box<[Mutex<RegionMds<P>>]>,
+}
+
+impl<P: Portals> RegionPinner<P> {
+    /// Completions of operations whose local side is a region go to `eq`.
+    pub(in crate::conduit) fn new(portals: &'static P, eq: &P::Eq, config: &PinnedConfig) -> Self {
+        let none = || RegionMds { target: None, entry: None, local: None, start: 0 };
+        let slots = (0..config.slots()).map(|_| Mutex::new(none())).collect();
+        let region_bytes = config.firehose.map_or(1, |limits| limits.region_bytes);
+        RegionPinner {
+            portals,
+            eq: eq.clone(),
+            first_list: config.first_list,
+            region_bytes,
+            slots,
+        }
+    }
+
+    /// These bytes of a region that is pinned, as the local side of an operation.
+    pub(in crate::conduit) fn local(
+        &self,
+        id: PinId,
+        address: usize,
+        len: usize,
+    ) -> MdPart<P::Md> {
+        let region = self.slots[id.slot as usize].lock();
+        match region.local {
+            Some(md) => MdPart { md, offset: address - region.start, len },
+            None => unreachable!("an operation holds a region that is not pinned"),
+        }
+    }
+
+    /// Unlinks a descriptor, unless that is done; false: it is in use.
+    fn unlink(&self, md: &mut Option<P::Md>) -> bool {
+        let Some(handle) = *md else { return true };
+        match self.portals.md_unlink(handle) {
+            Ok(()) => *md = None,
+            Err(e) if e.code == IN_USE => return false,
+            Err(e) => broken(e),
+        }
+        true
+    }
+
+    /// Makes the descriptors of exactly these bytes.
+    fn register(&self, id: PinId, bytes: MemoryExtent) -> Result<(), PortalsError> {
+        let name = RegionKey::new(id, 0).name();
+        let list = self.first_list + bits::list_of(name, PinnedConfig::LISTS);
+        let match_bits = PinnedBits { flight: 0, name }.pack();
+        let region = MdRegion::Target(AddressSpace::extent(bytes.start, bytes.len()));
+        let silent = MdFlags { event_start_disable: true, ..MdFlags::default() };
+        let exposed = MdFlags {
+            op_put: true,
+            op_get: true,
+            manage_remote: true,
+            event_end_disable: true,
+            ..silent
+        };
+        let user = Descriptor::Region.pack();
+        let local = MdSpec { region, max_size: None, flags: silent, user, eq: Some(&self.eq) };
+        let target = MdSpec { flags: exposed, eq: None, ..local };
+        let local = self.portals.md_bind(&local)?;
+        let position = EntryPosition::Tail(list);
+        let attached =
+            self.portals.me_attach(position, match_bits, bits::IGNORE, false).and_then(|entry| {
+                match self.portals.md_attach(entry, &target, false) {
+                    Ok(target) => Ok((entry, target)),
+                    Err(e) => {
+                        self.portals.me_unlink(entry).unwrap_or_else(|e| broken(e));
+                        Err(e)
+                    }
+                }
+            });
+        let (entry, target) = attached.inspect_err(|_| {
+            self.portals.md_unlink(local).unwrap_or_else(|e| broken(e));
+        })?;
+        *self.slots[id.slot as usize].lock() = RegionMds {
+            target: Some(target),
+            entry: Some(entry),
+            local: Some(local),
+            start: bytes.start,
+        };
+        Ok(())
+    }
+}
+
+impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
+    const GENERATIONS: u32 = bits::GENERATIONS;
+
+    fn pin(
+        &self,
+        id: PinId,
+        block: MemoryExtent,
+        needed: MemoryExtent,
+    ) -> Result<MemoryExtent, PinError> {
+        let block = whole_pages(block);
+        let Err(e) = self.register(id, block) else { return Ok(block) };
+        if e.code != "PTL_SEGV" {
+            return Err(refusal(e));
+        }
+        let extent = mapped_around(block, needed).ok_or(PinError::Unmapped)?;
+        self.register(id, extent).map_err(refusal)?;
+        Ok(extent)
+    }
+
+    fn unpin(&self, id: PinId, _: MemoryExtent, _: Option<MemoryExtent>) -> UnpinOutcome {
+        let mut region = self.slots[id.slot as usize].lock();
+        let RegionMds { target, entry, local, .. } = &mut *region;
+        if !self.unlink(target) {
+            return UnpinOutcome::Busy;
+        }
+        if let Some(entry) = entry.take() {
+            self.portals.me_unlink(entry).unwrap_or_else(|e| broken(e));
+        }
+        if !self.unlink(local) {
+            return UnpinOutcome::Busy;
+        }
+        UnpinOutcome::Done
+    }
+
+    fn key(&self, id: PinId) -> u64 {
+        let start = self.slots[id.slot as usize].lock().start;
+        RegionKey::new(id, start & (self.region_bytes - 1)).0
+    }
+}
+
+fn refusal(e: PortalsError) -> PinError {
+    match e.code {
+        "PTL_NO_SPACE" | "PTL_ME_LIST_TOO_LONG" => PinError::Limit,
+        "PTL_SEGV" => PinError::Unmapped,
+        _ => PinError::Refused,
+    }
+}
+
+/// The pages that these bytes touch.
+fn whole_pages(MemoryExtent { start, end }: MemoryExtent) -> MemoryExtent {
+    let page = page_size();
+    MemoryExtent { start: start / page * page, end: end.saturating_add(page - 1) / page * page }
+}
+
+/// The pages of a block that are mapped around the bytes needed; `None` if those are not.
+fn mapped_around(block: MemoryExtent, needed: MemoryExtent) -> Option<MemoryExtent> {
+    let page = page_size();
+    let is_mapped = |at: usize| attach::is_accessible(at as u64, 1, false);
+    let mut start = needed.start / page * page;
+    let mut end = start;
+    while end < needed.end {
+        if !is_mapped(end) {
+            return None;
+        }
+        end += page;
+    }
+    while end < block.end && is_mapped(end) {
+        end += page;
+    }
+    while start > block.start && is_mapped(start - page) {
+        start -= page;
+    }
+    Some(MemoryExtent { start, end: end.min(block.end) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sys::memory::Mapping;
+
+    #[test]
+    fn what_is_mapped_is_found() {
+        let page = page_size();
+        let mapping = Mapping::anonymous(16 * page).expect("memory");
+        let start = mapping.base().addr().get();
+        let within =
+            |from: usize, to: usize| MemoryExtent { start: start + from, end: start + to };
+        let (block, needed) = (within(0, 16 * page), within(5 * page + 1, 6 * page + 1));
+        assert_eq!(mapped_around(block, needed), Some(block));
+        assert_eq!(
+            mapped_around(within(2 * page, 8 * page), needed),
+            Some(within(2 * page, 8 * page))
+        );
+        let low = MemoryExtent { start: 0, end: 4 * page };
+        assert_eq!(mapped_around(low, MemoryExtent { start: 8, end: 9 }), None);
+    }
+}

@@ -1,0 +1,197 @@
+//! How much memory a rank may register, from the environment and from what the system has.
+//!
+//! Read by `Config`. Invariants: all ranks of a host together register no more than
+//! GASNET_PHYSMEM_MAX; limits that cannot hold end the process with the least that works.
+
+use super::firehose::policy::{FirehoseLimits, FirehoseMisfit};
+use crate::{env, report};
+use sys::byte_count::ByteCount;
+use sys::limits::page_size;
+use sys::memory::{self, LockedPages, Mapping};
+
+/// How memory that is not registered is put to and gotten from.
+#[derive(Clone, Debug)]
+pub struct PinnedConfig {
+    /// The regions of each rank; `None`: all data travel in active messages.
+    pub(super) firehose: Option<FirehoseLimits>,
+    /// Whether each rank exposes its address space; otherwise a segment, which is registered.
+    pub(super) everything: bool,
+    /// Whether gets read registered memory; otherwise its owner sends the data.
+    pub(super) rdma_gets: bool,
+    /// Largest put that travels with the request to register its destination, in bytes.
+    pub(super) put_in_move: usize,
+    /// Whether the statistics count hits, which then cost more.
+    pub(super) count_hits: bool,
+    /// The first of [`PinnedConfig::LISTS`] portal table entries for regions.
+    pub(super) first_list: u32,
+}
+
+/// Largest region by default.
+const REGION: usize = 128 << 10;
+/// Most regions of a rank: each has a match entry and two descriptors.
+const MOST_REGIONS: u32 = 16384;
+/// Most regions of peers that a rank holds.
+const MOST_HELD: u32 = 1 << 16;
+/// Largest limit of locked memory that is tried.
+const TRIED: u64 = 64 << 20;
+
+impl PinnedConfig {
+    /// Portal table entries that share the match entries of regions, so that no list is long.
+    pub(super) const LISTS: u32 = 64;
+
+    /// For a job of `ranks` ranks, of which `host_ranks` share this host.
+    pub(super) fn from_env(
+        everything: bool,
+        ranks: u32,
+        host_ranks: u32,
+        first_list: u32,
+    ) -> Self {
+        let firehose = env::USE_FIREHOSE.get().then(|| regions(ranks, host_ranks));
+        PinnedConfig {
+            firehose,
+            everything,
+            rdma_gets: env::RDMA_GETS.get(),
+            put_in_move: env::PUTINMOVE_LIMIT.get(),
+            count_hits: env::FIREHOSE_VERBOSE.get() || env::STATSFILE.get().is_some(),
+            first_list,
+        }
+    }
+
+    /// Regions of a rank.
+    pub(super) fn slots(&self) -> usize {
+        self.firehose.map_or(0, |limits| limits.slots() as usize)
+    }
+}
+
+/// What one rank may register, in bytes, and what bounds it.
+fn share(host_ranks: u32) -> (u64, &'static str) {
+    let (host, mut bound) = match env::PHYSMEM_MAX.get() {
+        Some(bytes) => (bytes as u64, "GASNET_PHYSMEM_MAX"),
+        None => {
+            let ratio = env::PHYSMEM_PINNABLE_RATIO.get();
+            ((memory::total() as f64 * ratio) as u64, "GASNET_PHYSMEM_PINNABLE_RATIO")
+        }
+    };
+    let mut bytes = host / u64::from(host_ranks.max(1));
+    if let Some(limit) = sys::limits::locked_memory().filter(|&limit| limit < bytes)
+        && (env::PHYSMEM_NOPROBE.get() || !exceeds(limit))
+    {
+        (bytes, bound) = (limit, "ulimit -l");
+    }
+    (bytes, bound)
+}
+
+/// Whether this process may lock more than a limit.
+fn exceeds(limit: u64) -> bool {
+    let bytes = limit as usize + page_size();
+    if limit > TRIED {
+        return false;
+    }
+    let Ok(mapping) = Mapping::anonymous(bytes) else { return false };
+    let (mut pages, start) = (LockedPages::new(), mapping.base().addr().get());
+    let may = pages.lock(start, bytes).is_ok();
+    if may {
+        pages.unlock(start, bytes);
+    }
+    may
+}
+
+/// The regions of a rank.
+fn regions(ranks: u32, host_ranks: u32) -> FirehoseLimits {
+    let (page, peers) = (page_size(), u64::from(ranks.max(2) - 1));
+    let (share, bound) = share(host_ranks);
+    let least = (peers + 1) * page as u64;
+    if share < least {
+        report::fatal(
+            format_args!(
+                "{} of registered memory for each rank ({bound}) are less than one page for each \
+                 of {peers} peers and one of its own",
+                ByteCount(share)
+            ),
+            format_args!(
+                "Allow {} at least on each host, or set GASNET_USE_FIREHOSE=0.",
+                ByteCount(least * u64::from(host_ranks.max(1)))
+            ),
+        );
+    }
+    let victims = env::FIREHOSE_MAXVICTIM_M.get().map(|bytes| bytes as u64);
+    let for_peers = env::FIREHOSE_M.get().map_or_else(
+        || {
+            let rest = share.saturating_sub(victims.unwrap_or(page as u64));
+            (share / 4 * 3).max(peers * page as u64).min(rest)
+        },
+        |bytes| bytes as u64,
+    );
+    let victims = victims.unwrap_or(share.saturating_sub(for_peers));
+    if for_peers.saturating_add(victims) > share {
+        report::fatal(
+            format_args!(
+                "GASNET_FIREHOSE_M ({}) and GASNET_FIREHOSE_MAXVICTIM_M ({}) together exceed the \
+                 {} that a rank may register ({bound})",
+                ByteCount(for_peers),
+                ByteCount(victims),
+                ByteCount(share)
+            ),
+            format_args!("Lower them to {} together, or raise {bound}.", ByteCount(share)),
+        );
+    }
+    let fitting = (for_peers / peers).min(victims).min(REGION as u64).max(page as u64);
+    let region_bytes = match env::FIREHOSE_MAXREGION_SIZE.get() {
+        Some(bytes) => 1 << bytes.max(page).ilog2(),
+        None => 1 << fitting.ilog2(),
+    };
+    let count = |bytes: u64, most: Option<u32>| {
+        let regions = (bytes / region_bytes as u64).min(MOST_REGIONS.into()) as u32;
+        most.map_or(regions, |most| regions.min(most))
+    };
+    let limits = FirehoseLimits {
+        region_bytes,
+        ranks: ranks.max(2),
+        m: count(for_peers, env::FIREHOSE_R.get()),
+        max_victim: count(victims, env::FIREHOSE_MAXVICTIM_R.get()),
+        table: 0,
+        lend: true,
+    };
+    let table = limits.m.saturating_mul(limits.peers()).clamp(limits.peers(), MOST_HELD);
+    let limits = FirehoseLimits { table, ..limits };
+    limits.check().unwrap_or_else(|misfit| refuse(limits, misfit, bound))
+}
+
+/// Ends the process: limits cannot hold.
+fn refuse(limits: FirehoseLimits, what: FirehoseMisfit, bound: &str) -> ! {
+    let region = limits.region_bytes as u64;
+    let bytes = |regions: u32| ByteCount(u64::from(regions) * region);
+    match what {
+        FirehoseMisfit::M(least) => report::fatal(
+            format_args!(
+                "the {} regions of {} that peers may register (GASNET_FIREHOSE_M, \
+                 GASNET_FIREHOSE_R) are fewer than the {least} other ranks",
+                limits.m,
+                ByteCount(region)
+            ),
+            format_args!(
+                "Give GASNET_FIREHOSE_M {} at least and GASNET_FIREHOSE_R {least}, or lower \
+                 GASNET_FIREHOSE_MAXREGION_SIZE.",
+                bytes(least)
+            ),
+        ),
+        FirehoseMisfit::MaxVictim(least) => report::fatal(
+            format_args!(
+                "GASNET_FIREHOSE_MAXVICTIM_M and GASNET_FIREHOSE_MAXVICTIM_R leave a rank no \
+                 region of {} for its own transfers, within {bound}",
+                ByteCount(region)
+            ),
+            format_args!(
+                "Give GASNET_FIREHOSE_MAXVICTIM_M {} at least, or lower \
+                 GASNET_FIREHOSE_MAXREGION_SIZE.",
+                bytes(least)
+            ),
+        ),
+        FirehoseMisfit::Table(_) | FirehoseMisfit::RegionBytes(_) | FirehoseMisfit::TooMany(_) => {
+            report::fatal(
+                format_args!("registered memory cannot be divided: {what:?}"),
+                format_args!("Leave the variables GASNET_FIREHOSE_* unset."),
+            )
+        }
+    }
+}

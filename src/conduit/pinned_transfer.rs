@@ -1,0 +1,387 @@
+//! Puts and gets of registered memory: each is a transfer, cut at the borders of regions.
+//!
+//! Called by `put`, `get` and `request` on their cold paths.
+//! Invariant: a piece takes the region of the target first, then its local side, and its send
+//! ticket last; it waits with full polls for the first two. So it waits for no peer that waits for
+//! what it holds.
+
+use super::firehose::{
+    HoldState, LocalAccess, LocalHold, MemoryExtent, MissTurn, Mover, PinError, RemoteAccess,
+    RemoteHold,
+};
+use super::pinned::bits::{self, PinnedBits, RegionKey};
+use super::pinned::flights::{Flight, FlightSide, Flights, NO_REGION};
+use super::pinned::{PinnedMemory, RegionFirehose};
+use super::pinned_config::PinnedConfig;
+use super::pinned_messages::AmMover;
+use super::portals::{MdPart, Portals, Target};
+use super::queue::broken;
+use super::refused::RefusedAccess;
+use super::{Conduit, OpId, ResourceNeed, Upcall};
+use crate::client_memory::{AddressSpace, Dst, RemoteRange, Src};
+use crate::rank::JobRank;
+use crate::report;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// The local side of a transfer.
+#[derive(Clone, Copy)]
+pub(super) enum LocalBytes<'a> {
+    /// Of a put.
+    From(Src<'a>),
+    /// Of a get.
+    To(Dst<'static>),
+}
+
+impl<'a> LocalBytes<'a> {
+    fn len(self) -> usize {
+        match self {
+            LocalBytes::From(src) => src.len(),
+            LocalBytes::To(dst) => dst.len(),
+        }
+    }
+
+    fn address(self) -> usize {
+        match self {
+            LocalBytes::From(src) => src.as_ptr().addr(),
+            LocalBytes::To(dst) => dst.as_ptr().addr(),
+        }
+    }
+
+    fn is_put(self) -> bool {
+        matches!(self, LocalBytes::From(_))
+    }
+
+    fn part(self, at: usize, len: usize) -> LocalBytes<'a> {
+        match self {
+            LocalBytes::From(src) => LocalBytes::From(src.part(at, len)),
+            LocalBytes::To(dst) => LocalBytes::To(dst.part(at, len)),
+        }
+    }
+}
+
+/// A transfer that its owner is starting.
+struct TransferStart<'a, P: Portals, U> {
+    conduit: &'a Conduit<P>,
+    up: U,
+    pinned: &'a PinnedMemory<P>,
+    rank: JobRank,
+    transfer: u32,
+}
+
+/// A part of a transfer.
+#[derive(Clone, Copy)]
+struct TransferPart<'a> {
+    /// Where it begins in the segment of the target, or in its address space.
+    offset: usize,
+    /// Bytes of the transfer before it.
+    at: usize,
+    local: LocalBytes<'a>,
+}
+
+impl<'a> TransferPart<'a> {
+    fn first(self, len: usize) -> TransferPart<'a> {
+        TransferPart { local: self.local.part(0, len), ..self }
+    }
+
+    fn without(self, len: usize) -> TransferPart<'a> {
+        let TransferPart { offset, at, local } = self;
+        let local = local.part(len, local.len() - len);
+        TransferPart { offset: offset.wrapping_add(len), at: at + len, local }
+    }
+
+    /// Its address at the target, if that exposes its address space.
+    fn address(self) -> usize {
+        AddressSpace::FIRST.wrapping_add(self.offset)
+    }
+}
+
+/// Where a piece goes at its target.
+enum PieceTarget {
+    /// To an offset of the segment.
+    Segment(usize),
+    /// To an offset of a region that this rank holds.
+    Region(RemoteHold, usize),
+    /// The data have arrived with the request to register.
+    Arrived,
+}
+
+impl<P: Portals> Conduit<P> {
+    /// Puts to memory of a rank, or gets from it; ends with [`Upcall::op_done`], once, if there is
+    /// an operation. With `stays` the source of a put may be read until then, otherwise it may be
+    /// reused when this returns; without an operation the transfer is complete then.
+    #[cold]
+    pub(super) fn transfer<U: Upcall>(
+        &self,
+        up: U,
+        remote: RemoteRange,
+        local: LocalBytes<'_>,
+        op: Option<OpId>,
+        stays: bool,
+    ) {
+        let Some(pinned) = self.pinned.get() else { self.not_exposed() };
+        let to = match local {
+            LocalBytes::From(_) => Dst::empty(),
+            LocalBytes::To(dst) => dst,
+        };
+        let need = ResourceNeed::of(&"a put or get for its record");
+        let transfer = self.wait_full(up, need, || pinned.transfers.begin(op, to));
+        let start = TransferStart { conduit: self, up, pinned, rank: remote.rank(), transfer };
+        start.start(TransferPart { offset: remote.offset(), at: 0, local });
+        if op.is_none() || !stays {
+            let need = ResourceNeed::of(&"the pieces of a put");
+            self.wait_full(up, need, || pinned.transfers.is_quiet(transfer).then_some(()));
+        }
+        if let Some(op) = pinned.transfers.disown(transfer) {
+            up.op_done(op);
+        }
+    }
+
+    /// A chunk as the local side of a piece.
+    fn bounce(&self, chunk: u32, local: LocalBytes<'_>) -> MdPart<P::Md> {
+        match local {
+            LocalBytes::From(src) => self.reqsb.chunks.part(chunk, src.len()).copy_from(src),
+            LocalBytes::To(dst) => self.reqsb.note_get(chunk, dst),
+        }
+        self.reqsb.part(chunk, local.len())
+    }
+}
+
+impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
+    /// Starts all of a transfer.
+    fn start(&self, all: TransferPart<'_>) {
+        let config = &self.pinned.config;
+        let reads = config.rdma_gets && self.conduit.portals.echoes_match_bits();
+        let Some(firehose) = &self.pinned.firehose else { return self.copy(all) };
+        if config.everything && !all.local.is_put() && !reads {
+            return self.copy(all);
+        }
+        let mut rest = all;
+        while rest.local.len() != 0 {
+            rest = rest.without(self.start_piece(firehose, rest));
+        }
+    }
+
+    /// Sends data in active messages, to an address of the target.
+    fn copy(&self, part: TransferPart<'_>) {
+        let &TransferStart { conduit, up, pinned, rank, transfer } = self;
+        let (to, at) = ((rank, part.address()), part.at);
+        match part.local {
+            LocalBytes::From(src) => conduit.send_copies(up, pinned, to, src, transfer),
+            LocalBytes::To(dst) => {
+                conduit.ask_copies(up, pinned, to, (at, dst.len()), transfer);
+            }
+        }
+    }
+
+    /// Starts the first piece of what is left: its length.
+    fn start_piece(&self, firehose: &RegionFirehose<P>, rest: TransferPart<'_>) -> usize {
+        let &TransferStart { conduit, pinned, rank, transfer, .. } = self;
+        let (limits, put) = (firehose.limits(), rest.local.is_put());
+        let mut len = rest.local.len();
+        if pinned.config.everything {
+            len = limits.piece(rest.address(), len);
+        }
+        let most = if put { conduit.config.put_bounce } else { conduit.config.get_bounce };
+        let bounces = len <= most;
+        if !bounces {
+            len = limits.piece(rest.local.address(), len);
+        }
+        let piece = rest.first(len);
+        let target = match self.find_target(firehose, piece, rest.local.len() - len) {
+            Ok(PieceTarget::Arrived) => return len,
+            Ok(target) => target,
+            Err(error) => {
+                self.not_pinned(rank, piece.address(), error, piece.local);
+                self.copy(piece);
+                return len;
+            }
+        };
+        let hold = Flights::hold(put, transfer);
+        let chunk = bounces.then(|| conduit.reqsb.take(hold)).flatten();
+        let (local, from) = match chunk {
+            Some(chunk) => (FlightSide::Chunk(chunk), conduit.bounce(chunk, piece.local)),
+            None => {
+                let address = piece.local.address();
+                len = limits.piece(address, len);
+                let piece = piece.first(len);
+                match self.hold_local(firehose, piece.local) {
+                    Ok(local) => {
+                        let part = pinned.pinner.local(firehose.pin_id(local), address, len);
+                        (FlightSide::Region(local.number()), part)
+                    }
+                    Err(error) => {
+                        if let PieceTarget::Region(hold, _) = target {
+                            firehose.release_remote(hold);
+                        }
+                        self.not_pinned(conduit.me, address, error, piece.local);
+                        self.copy(piece);
+                        return len;
+                    }
+                }
+            }
+        };
+        self.send(firehose, target, from, local, put);
+        len
+    }
+
+    /// Starts the put or get of a piece.
+    fn send(
+        &self,
+        firehose: &RegionFirehose<P>,
+        target: PieceTarget,
+        from: MdPart<P::Md>,
+        local: FlightSide,
+        put: bool,
+    ) {
+        let &TransferStart { conduit, up, pinned, rank, transfer } = self;
+        let need = ResourceNeed::of(&"a put or get for a send ticket");
+        conduit.wait_safe(up, need, || conduit.tickets.take(1));
+        pinned.transfers.add_piece(transfer);
+        let flight = |remote| pinned.flights.begin(put, Flight { transfer, remote, local });
+        let to = match target {
+            PieceTarget::Region(hold, offset) => {
+                let name = RegionKey(firehose.key(hold)).name();
+                let bits = PinnedBits { flight: flight(hold.number()), name }.pack();
+                let portal = pinned.config.first_list + bits::list_of(name, PinnedConfig::LISTS);
+                let process = conduit.peers[rank.index()];
+                Target { process, portal, bits, offset, hdr_data: 0 }
+            }
+            PieceTarget::Segment(offset) => {
+                conduit.in_segment(rank, offset, bits::to_segment(flight(NO_REGION)))
+            }
+            PieceTarget::Arrived => unreachable!("it needs nothing more"),
+        };
+        let sent = match put {
+            true => conduit.portals.put(from, true, &to),
+            false => conduit.portals.get(from, &to),
+        };
+        sent.unwrap_or_else(|e| broken(e));
+    }
+
+    /// Waits until this rank holds the region of a piece, or the piece has arrived with the
+    /// request for it. `ahead` more bytes of the transfer follow.
+    fn find_target(
+        &self,
+        firehose: &RegionFirehose<P>,
+        piece: TransferPart<'_>,
+        ahead: usize,
+    ) -> Result<PieceTarget, PinError> {
+        let &TransferStart { conduit, up, pinned, rank, .. } = self;
+        if !pinned.config.everything {
+            return Ok(PieceTarget::Segment(piece.offset));
+        }
+        let (start, len) = (piece.address(), piece.local.len());
+        let extent = MemoryExtent { start, end: start + len };
+        let rides = piece.local.is_put() && len <= pinned.config.put_in_move;
+        let mover = AmMover { conduit, up, address: start };
+        let need = ResourceNeed::of(&"a put or get for registered memory of a peer");
+        let mut turn: Option<MissTurn> = None;
+        let access = conduit.wait_full(up, need, || {
+            match firehose.remote(rank, extent, ahead, rides, turn) {
+                RemoteAccess::Full(mine) => {
+                    turn = Some(mine);
+                    firehose.progress(&mover);
+                    None
+                }
+                access => Some(access),
+            }
+        });
+        let offset = |hold| {
+            let skipped = RegionKey(firehose.key(hold)).skipped();
+            start.wrapping_sub(firehose.limits().block(start).start + skipped)
+        };
+        let (hold, rode) = match access {
+            RemoteAccess::Ready(hold) => return Ok(PieceTarget::Region(hold, offset(hold))),
+            RemoteAccess::Pending(hold) => (hold, false),
+            RemoteAccess::Riding(hold, message) => {
+                if let LocalBytes::From(src) = piece.local {
+                    mover.send(rank, message.as_bytes(), src);
+                }
+                (hold, true)
+            }
+            RemoteAccess::Full(_) => unreachable!("waited for"),
+        };
+        let state = conduit.wait_full(up, need, || {
+            firehose.progress(&mover);
+            Some(firehose.state(hold)).filter(|state| *state != HoldState::Pending)
+        });
+        match state {
+            _ if rode => {
+                firehose.release_remote(hold);
+                Ok(PieceTarget::Arrived)
+            }
+            HoldState::Failed(error) => {
+                firehose.release_remote(hold);
+                Err(error)
+            }
+            _ => Ok(PieceTarget::Region(hold, offset(hold))),
+        }
+    }
+
+    /// Waits until the local side of a piece is registered.
+    fn hold_local(
+        &self,
+        firehose: &RegionFirehose<P>,
+        local: LocalBytes<'_>,
+    ) -> Result<LocalHold, PinError> {
+        let &TransferStart { conduit, up, .. } = self;
+        let start = local.address();
+        let extent = MemoryExtent { start, end: start + local.len() };
+        let need = ResourceNeed::of(&"a put or get for registered memory of its own");
+        let mover = AmMover { conduit, up, address: 0 };
+        let mut turn: Option<MissTurn> = None;
+        conduit.wait_full(up, need, || match firehose.local(extent, turn) {
+            LocalAccess::Full(mine) => {
+                turn = Some(mine);
+                firehose.progress(&mover);
+                None
+            }
+            LocalAccess::Ready(hold) => Some(Ok(hold)),
+            LocalAccess::Failed(error) => Some(Err(error)),
+        })
+    }
+
+    /// Memory of a rank, at an address, could not be registered. Ends the job if it is missing, or
+    /// if the target exposes a segment; otherwise a line says, once, that such data travel in
+    /// active messages.
+    #[cold]
+    fn not_pinned(&self, rank: JobRank, address: usize, error: PinError, local: LocalBytes<'_>) {
+        static WARNED: AtomicBool = AtomicBool::new(false);
+        let (bytes, put, me) = (local.len(), local.is_put(), self.conduit.me);
+        let (operation, can) = if put { ("put", "read") } else { ("get", "written") };
+        let remedy = format_args!("Lower GASNET_PHYSMEM_MAX, or raise `ulimit -l`.");
+        match error {
+            PinError::Unmapped if rank == me => report::fatal(
+                format_args!(
+                    "a {operation} of {bytes} bytes failed: at {address:#x} this rank has no \
+                     memory that can be {can}"
+                ),
+                format_args!("Pass {bytes} bytes of memory of this rank as the local side."),
+            ),
+            PinError::Unmapped => RefusedAccess {
+                operation: if put { "a put" } else { "a get" },
+                bytes,
+                initiator: me,
+                target: rank,
+                address,
+                writes: put,
+            }
+            .report(),
+            _ if !self.pinned.config.everything => report::fatal(
+                format_args!(
+                    "rank {rank} cannot register {bytes} bytes at {address:#x}, as its system \
+                     lets it lock no more memory"
+                ),
+                remedy,
+            ),
+            _ if WARNED.swap(true, Ordering::Relaxed) => {}
+            _ => report::warn(
+                format_args!(
+                    "rank {rank} cannot register {bytes} bytes at {address:#x}, as its system \
+                     lets it lock no more memory: such data travel in active messages"
+                ),
+                remedy,
+            ),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Requests of the upper layers.
+//!
+//! Called through `JobConduit`. Invariant: the payload of a Long whose destination must be
+//! registered is there before its header leaves.
+
+use super::am_plan::SendPlan;
+use super::match_bits::AmForm;
+use super::pinned_transfer::LocalBytes;
+use super::portals::Portals;
+use super::{Category, Conduit, Outgoing, Upcall};
+use crate::rank::JobRank;
+use sys::hint::cold_path;
+
+impl<P: Portals> Conduit<P> {
+    /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never
+    /// from inside a handler.
+    /// What goes out of line takes a copy of the message. So the message itself is never put
+    /// together in memory: 0.94 of row `one_way_request`.
+    #[inline(always)]
+    pub fn request<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
+        if m.category != Category::Long {
+            return self.request_message(up, rank, m);
+        }
+        debug_assert!(!self.in_handler(up), "a request from inside a handler");
+        let mut plan = self.plan(rank, m);
+        if plan.form == AmForm::Unpacked && self.pinned.get().is_some() {
+            cold_path();
+            self.transfer(up, m.to, LocalBytes::From(m.payload), None, false);
+            plan = SendPlan::placed(m);
+        }
+        self.request_planned(up, rank, m, plan);
+    }
+}
