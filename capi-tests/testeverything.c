@@ -67,7 +67,10 @@ static void long_h(gasnet_token_t token, void *buf, size_t n, gasnet_handlerarg_
     CHECK(buf == mine.kind[kind], "%s: a Long arrived at %p instead of %p", kinds[kind], buf, (void *)mine.kind[kind]);
     longs++;
     /* The answer goes to the same kind of memory of the sender. */
-    if (back) CHECK_OK(gasnet_AMReplyLong1(token, H_BACK, buf, n, senders.answer, kind));
+    if (back) {
+        size_t most = gasnet_AMMaxLongReply();
+        CHECK_OK(gasnet_AMReplyLong1(token, H_BACK, buf, n < most ? n : most, senders.answer, kind));
+    }
     else CHECK_OK(gasnet_AMReplyShort0(token, H_REPLY));
 }
 
@@ -158,6 +161,7 @@ static void transfer(int kind, char *at, size_t n) {
     GASNET_BLOCKUNTIL(replies >= 2);
     CHECK_OK(gasnet_AMRequestLong2(to, H_LONG, here, n, at, kind, 1));
     GASNET_BLOCKUNTIL(replies == 3);
+    if (n > gasnet_AMMaxLongReply()) n = gasnet_AMMaxLongReply();
     check_same(answer, n, seed(gasnet_mynode(), kind, 3), "the answer");
     replies = 0;
 }

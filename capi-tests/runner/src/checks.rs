@@ -11,7 +11,7 @@ use std::fs;
 use std::time::Duration;
 
 /// Programs that have cases of their own.
-const ELSEWHERE: &[&str] = &["testexit", "testbad", "testeverything"];
+const ELSEWHERE: &[&str] = &["testexit", "testbad", "testeverything", "testfirehose"];
 /// Programs of the short run.
 const SAMPLED: &[&str] = &["testhsl", "testgasnet", "testam"];
 

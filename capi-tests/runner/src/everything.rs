@@ -16,8 +16,9 @@ use std::time::Duration;
 const WITHOUT_ATTACH: &str = "3.1";
 const MODES: [ClientMode; 3] =
     [ClientMode::EverythingSeq, ClientMode::EverythingParsync, ClientMode::EverythingPar];
-const PROGRAMS: [&str; 9] = [
+const PROGRAMS: [&str; 10] = [
     "testeverything",
+    "testfirehose",
     "testword",
     "testvis",
     "testmemset",
@@ -34,23 +35,64 @@ const RANKS: [u32; 5] = [1, 2, 3, 4, 8];
 enum Means {
     Attach,
     Frames,
+    /// Memory must be registered, and is, on demand.
+    Registered,
+    /// The same in frames, with so little memory to register that regions always change.
+    RegisteredFrames,
+    /// Memory must be registered, and none is: data travel in active messages.
+    Messages,
 }
 
 impl Means {
-    const ALL: [Means; 2] = [Means::Attach, Means::Frames];
+    const ALL: [Means; 5] = [
+        Means::Attach,
+        Means::Frames,
+        Means::Registered,
+        Means::RegisteredFrames,
+        Means::Messages,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Means::Attach => "attach",
             Means::Frames => "frames",
+            Means::Registered => "registered",
+            Means::RegisteredFrames => "registered_frames",
+            Means::Messages => "messages",
         }
+    }
+
+    /// Means that the sample of a program takes one of.
+    fn sampled(self) -> u64 {
+        match self {
+            Means::Attach => 0,
+            Means::Frames => 1,
+            Means::Registered | Means::RegisteredFrames | Means::Messages => 2,
+        }
+    }
+
+    /// Whether memory is registered.
+    fn registers(self) -> bool {
+        matches!(self, Means::Registered | Means::RegisteredFrames)
+    }
+
+    /// Whether the operations of other ranks go in frames.
+    fn frames(self) -> bool {
+        matches!(self, Means::Frames | Means::RegisteredFrames)
     }
 
     fn library(self) -> TestLibrary {
         let library = TestLibrary::of(build_trees::build());
+        let library = if self.frames() { library.under(WITHOUT_ATTACH) } else { library };
         match self {
-            Means::Attach => library,
-            Means::Frames => library.under(WITHOUT_ATTACH),
+            Means::Attach | Means::Frames => library,
+            Means::Registered => library.with_env("GASNET_PORTAL_PIN", "1"),
+            Means::RegisteredFrames => {
+                library.with_env("GASNET_PORTAL_PIN", "1").with_env("GASNET_PHYSMEM_MAX", "1MB")
+            }
+            Means::Messages => {
+                library.with_env("GASNET_PORTAL_PIN", "1").with_env("GASNET_USE_FIREHOSE", "0")
+            }
         }
     }
 }
@@ -73,7 +115,9 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
                 ClientMode::EverythingSeq => program.modes.contains(&ClientMode::Seq),
                 _ => program.modes.contains(&ClientMode::Par),
             };
-            for means in Means::ALL.into_iter().filter(|_| runs) {
+            // It registers memory in any case.
+            let all = |m: &Means| program.name != "testfirehose" || m.registers();
+            for means in Means::ALL.into_iter().filter(|m| runs && all(m)) {
                 for nodes in RANKS.into_iter().filter(|&n| program.nodes.allow(n)) {
                     settings.push(CaseSetting { mode, means, nodes });
                 }
@@ -81,9 +125,10 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         }
         let mut random = SampleRandom::new(seed, &format!("everything {}", program.name));
         // Thread modes and means meet in the program that tests them alone.
-        let all_modes = program.name == "testeverything";
+        let all_modes = ["testeverything", "testfirehose"].contains(&&*program.name);
         let taken = sample::cover(&settings, &mut random, |s| {
-            [if all_modes { s.mode as u64 } else { 0 }, s.means as u64]
+            let means = if all_modes { s.means as u64 } else { s.means.sampled() };
+            [if all_modes { s.mode as u64 } else { 0 }, means]
         });
         for (i, &s) in settings.iter().enumerate() {
             let p = program.clone();
@@ -91,10 +136,11 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             all.push(TestCase::new(name, taken.contains(&i), move || passes(&p, s)));
         }
     }
+    all.extend(firehose_cases());
     let Some(program) = program::named("testeverything") else { return all };
     let (mode, nodes) = (ClientMode::EverythingSeq, 2);
     for (case, operation) in MISSING {
-        for means in Means::ALL {
+        for means in [Means::Attach, Means::Frames, Means::Registered] {
             let (p, s) = (program.clone(), CaseSetting { mode, means, nodes });
             let name = format!("testeverything::{case}::{}", means.name());
             all.push(TestCase::new(name, true, move || missing(&p, s, case, operation)));
@@ -140,15 +186,73 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all
 }
 
+/// Limits that cannot hold, for four ranks: the variables, and what the line says.
+const REFUSED: [(&str, &[(&str, &str)], &str); 4] = [
+    (
+        "few_regions",
+        &[("GASNET_FIREHOSE_M", "8KB"), ("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB")],
+        "Give GASNET_FIREHOSE_M 12KB at least and GASNET_FIREHOSE_R 3",
+    ),
+    (
+        "large_regions",
+        &[("GASNET_FIREHOSE_MAXREGION_SIZE", "1MB"), ("GASNET_PHYSMEM_MAX", "8MB")],
+        "or lower GASNET_FIREHOSE_MAXREGION_SIZE",
+    ),
+    ("little_memory", &[("GASNET_PHYSMEM_MAX", "60KB")], "Allow 64KB at least on each host"),
+    (
+        "beyond_memory",
+        &[("GASNET_FIREHOSE_M", "2MB"), ("GASNET_PHYSMEM_MAX", "4MB")],
+        "Lower them to 1MB together, or raise GASNET_PHYSMEM_MAX.",
+    ),
+];
+
+/// Registered memory: the smallest limits that hold, and those that do not; planted faults.
+fn firehose_cases() -> Vec<TestCase> {
+    let mut all = Vec::new();
+    let Some(program) = program::named("testfirehose") else { return all };
+    let means = Means::Registered;
+    for mode in [ClientMode::EverythingSeq, ClientMode::EverythingPar] {
+        let (p, s) = (program.clone(), CaseSetting { mode, means, nodes: 4 });
+        let name = format!("testfirehose::minimal::{}", mode.name());
+        all.push(TestCase::new(name, true, move || {
+            passed(&p, &run(&p, s, &["60"], &[("GASNET_PHYSMEM_MAX", "64KB")])?)
+        }));
+    }
+    for (case, env, remedy) in REFUSED {
+        let p = program.clone();
+        let name = format!("testfirehose::refused::{case}");
+        all.push(TestCase::new(name, true, move || {
+            let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 4 };
+            let ended = run(&p, s, &[], env)?;
+            let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
+            match ended.code == Some(1) && lines == 1 && ended.output.contains(remedy) {
+                true => Ok(()),
+                false => Err(ended.trouble(format!("not one line says {remedy:?}"))),
+            }
+        }));
+    }
+    for fault in &program.faults {
+        let (p, fault) = (program.clone(), fault.name.clone());
+        let name = format!("testfirehose::fault::{fault}");
+        all.push(TestCase::new(name, true, move || {
+            noticed(&p, ClientMode::EverythingSeq, &fault)
+        }));
+    }
+    all
+}
+
 /// Cases of testeverything, and what the line calls the operation: by cross-memory attach, in
-/// frames.
-const MISSING: [(&str, [&str; 2]); 6] = [
-    ("unmapped_put", ["a put of 8 bytes", "a put of 8 bytes"]),
-    ("unmapped_get", ["a get of 4096 bytes", "a get of 4096 bytes"]),
-    ("read_only_put", ["a put of 8 bytes", "a put of 8 bytes"]),
-    ("unmapped_memset", ["a put of 5000 bytes", "a memset of 5000 bytes"]),
-    ("unmapped_long", ["a put of 64 bytes", "a Long of 64 bytes"]),
-    ("unmapped_vector", ["a put of 8 bytes", "a vector put of 8 bytes"]),
+/// frames, to registered memory.
+const MISSING: [(&str, [&str; 3]); 6] = [
+    ("unmapped_put", ["a put of 8 bytes", "a put of 8 bytes", "a put of 8 bytes"]),
+    ("unmapped_get", ["a get of 4096 bytes", "a get of 4096 bytes", "a get of 4096 bytes"]),
+    ("read_only_put", ["a put of 8 bytes", "a put of 8 bytes", "a put of 8 bytes"]),
+    (
+        "unmapped_memset",
+        ["a put of 5000 bytes", "a memset of 5000 bytes", "a memset of 5000 bytes"],
+    ),
+    ("unmapped_long", ["a put of 64 bytes", "a Long of 64 bytes", "a Long of 64 bytes"]),
+    ("unmapped_vector", ["a put of 8 bytes", "a vector put of 8 bytes", "a put of 8 bytes"]),
 ];
 
 fn setting_name(s: CaseSetting) -> String {
@@ -192,9 +296,12 @@ fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     passed(program, &ended)?;
     let framed: u64 = ended.counters.iter().map(|c| c.framed).sum();
     match (s.means, framed) {
-        (Means::Attach, 1..) => Err(ended.trouble(format!("{framed} messages went in frames"))),
-        // testword puts to its own rank.
-        (Means::Frames, 0) if s.nodes > 1 && program.name != "testword" => {
+        (Means::Attach | Means::Registered | Means::Messages, 1..) => {
+            Err(ended.trouble(format!("{framed} messages went in frames")))
+        }
+        // testword puts to its own rank; the Longs of testam fit into their messages.
+        (Means::RegisteredFrames, 0) if program.name == "testam" => Ok(()),
+        (_, 0) if s.means.frames() && s.nodes > 1 && program.name != "testword" => {
             Err(ended.trouble("no message went in frames"))
         }
         _ => Ok(()),
@@ -229,7 +336,9 @@ fn noticed(program: &TestProgram, mode: ClientMode, fault: &str) -> Result<(), F
     let compiled = library.compiled(&program.source, mode)?;
     let job = |env: &[(&str, &str)]| {
         let job = library.job(&compiled, &program.args, JobLauncher::Gasnetrun, 2)?;
-        let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
+        let own = program.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let job =
+            own.chain(env.iter().copied()).fold(job, |job, (name, value)| job.env(name, value));
         let ended = job.watchdog(Duration::from_secs(300)).run()?;
         ended.tidy()?;
         Ok::<_, Failure>(ended)
@@ -247,7 +356,7 @@ fn missing(
     program: &TestProgram,
     s: CaseSetting,
     case: &str,
-    operation: [&str; 2],
+    operation: [&str; 3],
 ) -> Result<(), Failure> {
     let ended = run(program, s, &[case], &[])?;
     let named = ended

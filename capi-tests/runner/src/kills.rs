@@ -6,7 +6,7 @@ use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::test_library::TestLibrary;
-use crate::{Failure, TestCase};
+use crate::{Failure, TestCase, program};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -79,8 +79,37 @@ pub fn cases() -> Vec<TestCase> {
             all.push(TestCase::new(name, true, move || killed_at(point, passage, at_once)));
         }
     }
+    for &(point, passage) in REGISTERED {
+        let name = format!("kill::registered::{point}");
+        all.push(TestCase::new(name, true, move || killed_while_registering(point, passage)));
+    }
     all.extend(over(&TestLibrary::of(build_trees::build()), ""));
     all
+}
+
+/// As `POINTS`, of deliveries to registered memory, and of the ends of registrations.
+const REGISTERED: &[(&str, u32)] = &[
+    ("put.held", 300),
+    ("put.claimed", 300),
+    ("put.copied", 300),
+    ("get.claimed", 100),
+    ("list.odd", 100),
+    ("unlink.closing", 100),
+];
+
+/// One rank of testfirehose ends at a point; no other waits for it.
+fn killed_while_registering(point: &str, passage: u32) -> Result<(), Failure> {
+    const VICTIM: u32 = 1;
+    let program = program::named("testfirehose").ok_or("there is no testfirehose")?;
+    let compiled = build_trees::compiled(&program.source, ClientMode::EverythingSeq)?;
+    let args = ["forever".to_string(), VICTIM.to_string()];
+    let job = TestLibrary::of(build_trees::build_faults())
+        .job(&compiled, &args, JobLauncher::Gasnetrun, NODES)?
+        .env("GASNET_PORTAL_PIN", "1")
+        .env("GASNET_PHYSMEM_MAX", "3MB")
+        .env("GASNET_TEST_PAUSE", format!("{point}:kill:{passage}"));
+    let ended = job.death(told_pid(VICTIM)).watchdog(Duration::from_secs(60)).run()?;
+    soon_over(&ended, JobLauncher::Gasnetrun, VICTIM, false)
 }
 
 /// Launchers x paths x victims, and the same with living children.

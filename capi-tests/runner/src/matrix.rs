@@ -12,7 +12,7 @@ use crate::{Failure, TestCase};
 use std::time::Duration;
 
 /// Programs that have cases of their own.
-const IN_CASES: &[&str] = &["testexit", "testbad", "testeverything"];
+const IN_CASES: &[&str] = &["testexit", "testbad", "testeverything", "testfirehose"];
 /// Programs that are also compiled for PARSYNC.
 const PARSYNC: &[&str] = &["testam", "testgasnet", "testhello", "testhsl"];
 const PROCESSES: &[u32] = &[1, 2, 3, 4, 8];

@@ -1,0 +1,198 @@
+/* testfirehose: memory that is registered on demand. Each thread of each rank puts to, and gets
+ * from, its own part of the area of every rank, whose sizes are below, at and above what ranks may
+ * register; local sides lie anywhere in a large buffer. All ranks then address all others at once,
+ * and memory that peers have registered is unmapped and mapped again. What a rank has locked is
+ * read all the time: it never exceeds its share of GASNET_PHYSMEM_MAX. One case takes an argument:
+ *   forever RANK   prints a line, then goes on until it is killed; GASNET_TEST_PAUSE applies to
+ *                  this rank only */
+/* faults: flip_put flip_get */
+/* args: 150 */
+/* nodes: any */
+/* threads: both */
+/* segments: everything */
+/* env: GASNET_PORTAL_PIN=1 GASNET_PHYSMEM_MAX=12MB */
+#include "check.h"
+
+#define LOCAL (2 << 20)
+#define LARGEST 150000
+#define THREADS (CHECK_PAR ? 3 : 1)
+#define ALL_TO_ALL 8
+
+/* What one thread has of its own. */
+struct thread {
+    int number;
+    uint64_t random;
+    char *local;
+    size_t window;
+    int rounds;
+};
+
+static size_t area, share, most_locked;
+static volatile int forever;
+
+/* What the kernel has locked of this process, in bytes. */
+static size_t locked(void) {
+    char text[4096], *line;
+    FILE *status = fopen("/proc/self/status", "r");
+    size_t n = status ? fread(text, 1, sizeof text - 1, status) : 0;
+    text[n] = 0;
+    if (status) fclose(status);
+    line = strstr(text, "VmLck:");
+    CHECK(line, "/proc/self/status has no VmLck");
+    return line ? (size_t)strtoul(line + 6, NULL, 10) * 1024 : 0;
+}
+
+static void sample(const char *where) {
+    size_t now = locked();
+    if (now > most_locked) most_locked = now;
+    CHECK(now <= share, "%s: %lu bytes are locked, more than %lu", where, (unsigned long)now, (unsigned long)share);
+}
+
+/* The part of a thread in the area of a rank, and its bytes. */
+static char *part(gasnet_node_t of, int thread) {
+    size_t parts = (size_t)gasnet_nodes() * THREADS;
+    return check_at(of, area / parts * ((size_t)gasnet_mynode() * THREADS + (size_t)thread));
+}
+
+static size_t part_bytes(void) { return area / ((size_t)gasnet_nodes() * THREADS); }
+
+/* One put and one get of the same bytes, in one of their forms. */
+static void transfer(struct thread *t) {
+    gasnet_node_t to = (gasnet_node_t)check_random(&t->random, gasnet_nodes());
+    size_t room = t->window < part_bytes() ? t->window : part_bytes();
+    size_t most = check_random(&t->random, 3) == 0 ? LARGEST : 3000;
+    size_t n = 1 + check_random(&t->random, most < room ? most : room - 1);
+    char *at = part(to, t->number) + check_random(&t->random, room - n + 1);
+    char *here = t->local + check_random(&t->random, LOCAL - n), *back;
+    uint64_t seed = check_mix(t->random);
+    check_fill(here, n, seed);
+    switch (check_random(&t->random, 5)) {
+    case 0: gasnet_put_bulk(to, at, here, n); break;
+    case 1: gasnet_wait_syncnb(gasnet_put_nb_bulk(to, at, here, n)); break;
+    case 2: /* The source may be reused. */
+        gasnet_put_nbi(to, at, here, n);
+        memset(here, 0, n);
+        gasnet_wait_syncnbi_puts();
+        break;
+    case 3:
+        gasnet_put_nbi_bulk(to, at, here, n);
+        gasnet_wait_syncnbi_puts();
+        break;
+    default: gasnet_put(to, at, here, n);
+    }
+    back = t->local + check_random(&t->random, LOCAL - n);
+    memset(back, 0, n);
+    if (check_random(&t->random, 2)) gasnet_get_bulk(back, to, at, n);
+    else gasnet_wait_syncnb(gasnet_get_nb_bulk(back, to, at, n));
+    check_same(back, n, seed, "a put");
+}
+
+/* Many operations at once, to all ranks. */
+static void all_to_all(struct thread *t) {
+    size_t n = part_bytes() / ALL_TO_ALL < 5000 ? part_bytes() / ALL_TO_ALL : 5000;
+    gasnet_node_t to;
+    int i;
+    for (i = 0; i < ALL_TO_ALL; i++) {
+        char *here = t->local + (size_t)i * LOCAL / ALL_TO_ALL;
+        check_fill(here, n, (uint64_t)i);
+        for (to = 0; to < gasnet_nodes(); to++)
+            gasnet_put_nbi_bulk(to, part(to, t->number) + (size_t)i * part_bytes() / ALL_TO_ALL, here, n);
+    }
+    gasnet_wait_syncnbi_puts();
+    for (to = 0; to < gasnet_nodes(); to++) {
+        for (i = 0; i < ALL_TO_ALL; i++) {
+            char *here = t->local + (size_t)i * LOCAL / ALL_TO_ALL;
+            memset(here, 0, n);
+            gasnet_get_nbi_bulk(here, to, part(to, t->number) + (size_t)i * part_bytes() / ALL_TO_ALL, n);
+        }
+        gasnet_wait_syncnbi_gets();
+        for (i = 0; i < ALL_TO_ALL; i++)
+            check_same(t->local + (size_t)i * LOCAL / ALL_TO_ALL, n, (uint64_t)i, "all to all");
+    }
+}
+
+static void *run(void *of) {
+    struct thread *t = (struct thread *)of;
+    int i;
+    for (i = 0; i < t->rounds || forever; i++) {
+        check_alive("transfers");
+        transfer(t);
+        if (i % 4 == 0) sample("a transfer");
+        if (i % 50 == 0) all_to_all(t);
+    }
+    return NULL;
+}
+
+static void run_all(size_t window, int rounds) {
+    static struct thread threads[THREADS];
+    int i;
+#if CHECK_PAR
+    pthread_t ids[THREADS];
+#endif
+    for (i = 0; i < THREADS; i++) {
+        struct thread *t = &threads[i];
+        t->number = i;
+        t->random = check_mix((uint64_t)gasnet_mynode() * 100 + (uint64_t)i);
+        if (!t->local) t->local = (char *)malloc(LOCAL);
+        t->window = window;
+        t->rounds = rounds;
+#if CHECK_PAR
+        CHECK(pthread_create(&ids[i], NULL, run, t) == 0, "pthread_create");
+#else
+        run(t);
+#endif
+    }
+#if CHECK_PAR
+    for (i = 0; i < THREADS; i++) {
+        void *unused;
+        /* Waiting polls, since peers wait for this rank. */
+        while (pthread_tryjoin_np(ids[i], &unused) != 0) {
+            gasnet_AMPoll();
+            gasnett_sched_yield();
+        }
+    }
+#endif
+    check_barrier();
+}
+
+/* Memory that peers have registered is unmapped and mapped again at its address. */
+static void map_again(void) {
+    gasnet_node_t to = (gasnet_mynode() + 1) % gasnet_nodes(), from = (gasnet_mynode() + gasnet_nodes() - 1) % gasnet_nodes();
+    char *mine = check_at(gasnet_mynode(), 0), here[200];
+    int round;
+    for (round = 0; round < 5; round++) {
+        munmap(mine, area);
+        CHECK(mmap(mine, area, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mine, "mmap");
+        check_barrier();
+        check_fill(here, sizeof here, (uint64_t)round + 10 * gasnet_mynode());
+        gasnet_put(to, check_at(to, area / 2 + 3000), here, sizeof here);
+        check_barrier();
+        check_same(mine + area / 2 + 3000, sizeof here, (uint64_t)round + 10 * from, "a put to memory mapped again");
+        sample("memory mapped again");
+        check_barrier();
+    }
+}
+
+int main(int argc, char **argv) {
+    int rounds;
+    check_init("testfirehose", &argc, &argv);
+    forever = argc > 1 && !strcmp(argv[1], "forever");
+    if (argc > 2 && atoi(argv[2]) != (int)gasnet_mynode()) unsetenv("GASNET_TEST_PAUSE");
+    rounds = forever ? 1 : (int)check_arg(argc, argv, 1, 150);
+    share = (size_t)gasnett_parse_int(gasnett_getenv("GASNET_PHYSMEM_MAX") ? gasnett_getenv("GASNET_PHYSMEM_MAX") : "1TB", 1) / gasnet_nodes();
+    area = check_round(16 << 20);
+    check_attach(NULL, 0, area);
+    sample("attach");
+    if (forever) {
+        printf("rank %d is process %d\n", (int)gasnet_mynode(), (int)getpid());
+        run_all(area, rounds);
+    }
+    run_all(20000, rounds);
+    run_all(share / gasnet_nodes() / THREADS, rounds);
+    run_all(area, rounds);
+    map_again();
+    run_all(area, rounds / 4);
+    CHECK(gasnet_nodes() == 1 || most_locked > 0 || !gasnett_getenv("GASNET_PORTAL_PIN"), "nothing was ever locked");
+    check_barrier();
+    check_done();
+}
