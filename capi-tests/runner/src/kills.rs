@@ -108,7 +108,7 @@ fn killed_while_registering(point: &str, passage: u32) -> Result<(), Failure> {
         .env("GASNET_PORTAL_PIN", "1")
         .env("GASNET_PHYSMEM_MAX", "3MB")
         .env("GASNET_TEST_PAUSE", format!("{point}:kill:{passage}"));
-    let ended = job.death(told_pid(VICTIM)).watchdog(Duration::from_secs(60)).run()?;
+    let ended = job.death(printed_pid(VICTIM)).watchdog(Duration::from_secs(60)).run()?;
     soon_over(&ended, JobLauncher::Gasnetrun, VICTIM, false)
 }
 

@@ -50,7 +50,7 @@ pub(super) struct PinnedMemory<P: Portals> {
 }
 
 impl<P: Portals> PinnedMemory<P> {
-    /// That of rank `me`, with so many send tickets. Completions whose local side is a region go
+    /// That of rank `me`, with `tickets` send tickets. Completions whose local side is a region go
     /// to `safe`. `par`: several threads call.
     pub(super) fn open(
         portals: &'static P,
