@@ -53,18 +53,18 @@ impl<P: Portals> Conduit<P> {
 
     /// Largest Long request payload in bytes.
     pub fn max_long_request(&self) -> usize {
-        match self.config.pinned {
-            Some(_) => LARGEST_PINNED,
-            None => self.config.max_transfer,
+        match self.config.targets_regions() {
+            true => LARGEST_PINNED,
+            false => self.config.max_transfer,
         }
     }
 
     /// Largest Long reply payload in bytes.
     pub fn max_long_reply(&self) -> usize {
-        match self.config.pinned {
+        match self.config.targets_regions() {
             // A handler cannot wait for registered memory: the payload travels along.
-            Some(_) => MAX_PACKED,
-            None => self.config.max_transfer,
+            true => MAX_PACKED,
+            false => self.config.max_transfer,
         }
     }
 

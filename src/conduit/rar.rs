@@ -23,7 +23,7 @@ pub enum ExposedMemory {
     Segment(Dst<'static>),
     /// All our memory: offsets are those in [`AddressSpace`].
     AddressSpace,
-    /// The same, but the network reaches only what is registered ([`super::pinned`]).
+    /// The same, but the network reaches only what is registered.
     Registered,
 }
 

@@ -28,7 +28,7 @@ const FLIGHT_SHIFT: u32 = 8;
 const NAME_SHIFT: u32 = 24;
 const GENERATION_SHIFT: u32 = 16;
 /// What match entries of regions ignore.
-pub(in crate::conduit) const IGNORE: u64 = (1 << NAME_SHIFT) - 1 & !0xff;
+pub(in crate::conduit) const IGNORE: u64 = ((1 << NAME_SHIFT) - 1) & !0xff;
 /// Bits of the name of a region.
 const NAME_BITS: u32 = 64 - NAME_SHIFT;
 /// Generations of a slot.
