@@ -186,8 +186,11 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all
 }
 
-/// Limits that cannot hold, for four ranks: the variables, and what the line says.
-const REFUSED: [(&str, &[(&str, &str)], &str); 4] = [
+/// Limits that cannot hold: a name, the variables, and what the line says.
+type RefusedLimits = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+
+/// Those of four ranks.
+const REFUSED: [RefusedLimits; 4] = [
     (
         "few_regions",
         &[("GASNET_FIREHOSE_M", "8KB"), ("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB")],
