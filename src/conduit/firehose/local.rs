@@ -179,7 +179,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         // What was evicted may have been the current pin of this block, held by peers.
         let at = match current {
             Ok(at) => at,
-            Err(needed) => self.pin(tables, needed)?,
+            Err(needed) => self.pin_all_or(tables, needed, bytes)?,
         };
         self.make_own(tables, at, 1);
         Ok(at)
@@ -235,6 +235,20 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         tables.own += 1;
         tables.idle.push_back((at, pin.generation));
         self.table.change(at, EntryState::RemoteOnly, EntryState::Ready, holds);
+    }
+
+    /// Pins all that is needed, or only these bytes where memory between them and the rest is
+    /// missing.
+    fn pin_all_or(
+        &self,
+        tables: &mut LocalTables,
+        needed: MemoryExtent,
+        bytes: MemoryExtent,
+    ) -> Result<u32, NoPin> {
+        match self.pin(tables, needed) {
+            Err(NoPin::Error(PinError::Unmapped)) if needed != bytes => self.pin(tables, bytes),
+            pinned => pinned,
+        }
     }
 
     /// Pins a block of which nothing is pinned that is current, in a new slot: for peers, so far.
@@ -487,7 +501,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         }
         let pinned = match self.current(tables, bytes) {
             Ok(Ok(at)) => Ok(at),
-            Ok(Err(needed)) => self.pin(tables, needed),
+            Ok(Err(needed)) => self.pin_all_or(tables, needed, bytes),
             Err(e) => Err(e),
         };
         match pinned {

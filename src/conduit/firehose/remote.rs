@@ -160,9 +160,7 @@ impl RemoteSide {
                 return ready(tables, at);
             } else if is_ready {
                 self.retire(tables, at);
-            } else if !entry.riding && (!entry.sent || entry.needed.covers(bytes)) {
-                entry.needed.start = entry.needed.start.min(bytes.start);
-                entry.needed.end = entry.needed.end.max(bytes.end);
+            } else if !entry.riding && entry.needed.covers(bytes) {
                 self.table.hold(at);
                 tables.turns.done(turn);
                 self.counters.add(FirehoseCounter::RemoteMisses);
