@@ -96,7 +96,7 @@ struct Operation {
 
 type Rank = (Firehose<SimulatedMemory, SimulatedMemory>, SimulatedMemory, Vec<Option<Operation>>);
 
-pub(crate) struct SimulatedJob {
+pub(crate) struct FirehoseJob {
     scenario: Scenario,
     ranks: Vec<Rank>,
     started: Vec<u32>,
@@ -117,8 +117,8 @@ impl Mover for Outbox {
     }
 }
 
-impl SimulatedJob {
-    pub(crate) fn new(scenario: Scenario) -> SimulatedJob {
+impl FirehoseJob {
+    pub(crate) fn new(scenario: Scenario) -> FirehoseJob {
         let limits = scenario.limits;
         let rank = |me: u32| {
             let seed = scenario.seed << 20 ^ u64::from(me);
@@ -127,7 +127,7 @@ impl SimulatedJob {
                 Firehose::new(false, true, JobRank(me), limits, memory.clone(), memory.clone());
             (firehose, memory, (0..scenario.threads).map(|_| None).collect())
         };
-        SimulatedJob {
+        FirehoseJob {
             scenario,
             ranks: (0..limits.ranks).map(rank).collect(),
             started: vec![0; limits.ranks as usize],

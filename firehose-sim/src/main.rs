@@ -8,9 +8,10 @@ mod dice;
 mod job;
 mod memory;
 mod pattern;
+mod speed;
 
 use gasnet::conduit::firehose::FirehoseLimits;
-use job::{FirehoseResult, Scenario, SimulatedJob};
+use job::{FirehoseJob, FirehoseResult, Scenario};
 use memory::{PAGE, Troubles};
 use pattern::{AccessPattern, PATTERNS};
 use std::str::FromStr;
@@ -20,10 +21,11 @@ const USAGE: &str = "\
 usage: firehose-sim [--ranks N] [--seed S] [--table]
        firehose-sim [--ranks N] [--seed S] --pattern P [--share REGIONS] [--set REGIONS] [--victims REGIONS]
                     [--operations K] [--threads T] [--fixed] [--trouble]
+       firehose-sim --speed
   P is one of pairs, stream, neighbours, hot, late, all-to-all. --share is M/(N-1), --victims MAXVICTIM, --set how
   many regions of each peer are accessed; --fixed lends nothing; --trouble adds unpins that must be tried
   again, regions that are mapped in part, memory that is unmapped, and a limit of the system.
-  --table runs a row for each case of docs/internals/firehose.md.";
+  --speed measures hits. --table runs a row for each case of docs/internals/firehose.md.";
 
 /// A simulation with a name, and the hit rate that it must reach, in percent.
 struct FirehoseCase {
@@ -161,6 +163,11 @@ fn main() {
             Some(lexopt::Arg::Long("victims")) => victims = value(&mut args),
             Some(lexopt::Arg::Long("operations")) => operations = value(&mut args),
             Some(lexopt::Arg::Long("threads")) => threads = value(&mut args),
+            Some(lexopt::Arg::Long("speed")) => {
+                let missed = speed::measure();
+                println!("summary: {missed} goals missed");
+                std::process::exit(i32::from(missed != 0));
+            }
             Some(lexopt::Arg::Long("fixed")) => fixed = true,
             Some(lexopt::Arg::Long("trouble")) => trouble = true,
             Some(lexopt::Arg::Long("pattern")) => {
@@ -198,7 +205,7 @@ fn main() {
         if let Err(why) = case.scenario.limits.check() {
             fail(&format!("these limits cannot hold: {why:?}"));
         }
-        let result = SimulatedJob::new(case.scenario).run();
+        let result = FirehoseJob::new(case.scenario).run();
         println!("{}", row(case, &result));
         if result.hit_rate() < case.least {
             println!("MISSED: {:.1} % of hits, {} % are the goal", result.hit_rate(), case.least);
@@ -218,7 +225,7 @@ mod tests {
     fn check(ranks: u32, seeds: std::ops::Range<u64>, budget: u32) {
         for seed in seeds {
             for case in cases(ranks, seed, budget) {
-                let result = SimulatedJob::new(case.scenario).run();
+                let result = FirehoseJob::new(case.scenario).run();
                 let rate = result.hit_rate();
                 assert!(rate >= case.least, "{ranks} ranks, {}: {rate:.1} %", case.name);
                 let all = u64::from(ranks) * u64::from(case.scenario.operations);
@@ -251,7 +258,7 @@ mod tests {
     /// What a peer does not use is lent, and given back when it needs it.
     #[test]
     fn lent_regions_are_recalled() {
-        let result = SimulatedJob::new(lent(scenario(8, AccessPattern::Late, 2, 12, 1))).run();
+        let result = FirehoseJob::new(lent(scenario(8, AccessPattern::Late, 2, 12, 1))).run();
         assert!(result.stats.recalls > 0 && result.stats.refused > 0, "{result:?}");
     }
 
@@ -259,7 +266,7 @@ mod tests {
     #[test]
     fn trouble_is_survived() {
         let result =
-            SimulatedJob::new(troubled(scenario(8, AccessPattern::AllToAll, 2, 6, 1))).run();
+            FirehoseJob::new(troubled(scenario(8, AccessPattern::AllToAll, 2, 6, 1))).run();
         let s = result.stats;
         assert!(s.unmapped > 0 && s.rejected > 0 && s.pin_retries > 0, "{s:?}");
         assert_eq!(result.failed, 0);

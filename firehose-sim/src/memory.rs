@@ -65,7 +65,7 @@ impl SimulatedMemory {
         *self.pins().used.entry(id).or_default() += 1;
     }
 
-    /// It has arrived, for these bytes. False if the pin is gone: it must not land.
+    /// It has arrived, for these bytes. False if the pin was undone: it must not land.
     pub(crate) fn end(&self, id: PinId, bytes: MemoryExtent) -> bool {
         let mut pins = self.pins();
         let used = pins.used.get_mut(&id).expect("it has begun");

@@ -28,6 +28,7 @@
 //! | `libportals` | the programs over a libportals that is bound by its header |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `sanitizers` | fuzzing; tests under sanitizers and valgrind |
+//! | `simulations` | the simulators of credits and firehoses |
 //! | `cross` | builds for the targets of `cross/`, and what can be run of them |
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
 //! | `everything` | programs compiled for EVERYTHING and LARGE |
@@ -83,6 +84,7 @@ pub mod sanitizers;
 pub mod scribbled_words;
 pub mod scribbles;
 pub mod segments;
+pub mod simulations;
 pub mod starts;
 pub mod test_job;
 pub mod test_library;
@@ -170,6 +172,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(installation::cases());
     all.extend(network::cases());
     all.extend(sanitizers::cases());
+    all.extend(simulations::cases(seed));
     all.extend(cross::cases());
     all.extend(packaging::cases());
     all.extend(clients::cases());

@@ -15,6 +15,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
+//! | `extent` | a range of addresses |
 //! | `policy` | sizes and limits; how a rank shares its M among its peers |
 //! | `table` | the regions that a rank can use now: hits take no lock |
 //! | `remote` | what this rank holds of its peers: misses, victims, answers |
@@ -25,7 +26,7 @@
 //! What is not here stands behind three traits: [`Pinner`] pins, [`Mover`] sends, [`Monitor`]
 //! learns that memory was unmapped.
 //!
-//! # Who calls what, on which thread
+//! # Calls, and their threads
 //!
 //! | event | call | thread |
 //! |---|---|---|
@@ -43,6 +44,7 @@
 //! at the borders of regions ([`FirehoseLimits::piece`]), and starts a piece before it waits for
 //! the next. No call waits; only [`Firehose::progress`] sends.
 
+mod extent;
 mod local;
 mod moves;
 pub mod policy;
@@ -61,42 +63,11 @@ use moves::{MoveAnswer, MoveRequest};
 use remote::RemoteSide;
 use stats::FirehoseCounters;
 
+pub use extent::MemoryExtent;
 pub use local::LocalSums;
 pub use moves::MoveMessage;
 pub use policy::{FirehoseLimits, FirehoseMisfit};
 pub use stats::FirehoseStats;
-
-/// Bytes of an address space, from `start` up to `end`, which is not one of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct MemoryExtent {
-    /// The address of the first byte.
-    pub start: usize,
-    /// The address behind the last byte.
-    pub end: usize,
-}
-
-impl MemoryExtent {
-    /// Whether `other` lies within these bytes.
-    #[inline]
-    pub fn covers(self, other: MemoryExtent) -> bool {
-        self.start <= other.start && other.end <= self.end
-    }
-
-    /// Whether a byte is in both.
-    pub fn overlaps(self, other: MemoryExtent) -> bool {
-        self.start < other.end && other.start < self.end
-    }
-
-    /// How many bytes.
-    pub fn len(self) -> usize {
-        self.end.saturating_sub(self.start)
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(self) -> bool {
-        self.end <= self.start
-    }
-}
 
 /// The name of one pin at the rank that owns the memory. Match bits of a transfer carry it (or
 /// [`Pinner::key`] stands for it), so that a transfer which names an old generation finds nothing.
@@ -162,7 +133,7 @@ pub trait Pinner: Send + Sync {
     fn key(&self, id: PinId) -> u64;
 }
 
-/// Sends the messages that ask a peer to pin memory.
+/// Sends the messages that request a peer to pin memory.
 ///
 /// Implemented over active messages. Called by [`Firehose::progress`] on the thread that calls
 /// it, with no lock held.
@@ -320,8 +291,8 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
     }
 
     /// Memory of a peer, another rank: bytes of one region ([`FirehoseLimits::piece`]), one at
-    /// least. `ahead` more bytes behind them belong to the same transfer: a miss asks for their
-    /// regions too. `ride`: the transfer is a put whose payload may ride along with a miss. `turn`
+    /// least. `ahead` more bytes behind them belong to the same transfer: a miss requests
+    /// their regions too. `ride`: the transfer is a put whose payload may ride along with a miss. `turn`
     /// is that of the last call for this memory, if it gave one.
     #[inline]
     pub fn remote(
@@ -354,8 +325,8 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
         self.remote.release(hold);
     }
 
-    /// The target refused the transfer, because the pin is gone: the memory under it was unmapped.
-    /// Releases the hold; another call of [`Firehose::remote`] asks for a new pin.
+    /// The target refused the transfer: the memory under its pin was unmapped, so the pin was undone.
+    /// Releases the hold; another call of [`Firehose::remote`] requests a new pin.
     pub fn rejected(&self, hold: RemoteHold) {
         self.remote.rejected(hold);
     }

@@ -3,13 +3,13 @@
 //! Written by `remote` and `local`, read by the other at the peer. Invariant: what was read has
 //! counts and sizes within bounds; whether the pins exist that it names, the reader checks.
 //!
-//! A *move* gives pins back and asks for others, in one message. A *recall* only says that the
+//! A *move* gives pins back and requests others, in one message. A *recall* only says that the
 //! rank which receives it may hold fewer regions of the sender from now on.
 
 use super::{ANSWER_BYTES, MOVE_BYTES, MemoryExtent, PinError, PinId};
 use alloc::vec::Vec;
 
-/// Most pins that a move gives back, and most regions that it asks for.
+/// Most pins that a move gives back, and most regions that it requests.
 pub(super) const MOST: usize = 16;
 
 const HEAD: usize = 16;

@@ -211,7 +211,8 @@ impl RegionLender {
     }
 }
 
-/// Who may take the next entry that becomes free, where there was none: first come, first served.
+/// The order in which operations take entries that become free, where there was none: first come,
+/// first served.
 #[derive(Debug, Default)]
 pub(super) struct MissTurns {
     next: u64,

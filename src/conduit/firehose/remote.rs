@@ -1,6 +1,6 @@
 //! What this rank holds of its peers: hits, misses, victims, the answers of owners.
 //!
-//! Called by `Firehose`. Free of I/O: it returns messages, and is told of answers. Invariants: this
+//! Called by `Firehose`. Free of I/O: it returns messages, and takes answers in. Invariants: this
 //! rank counts as its use of a peer's regions at least what the peer counts as held by it, once
 //! all messages have arrived. A region is given back only when no operation holds it. What waits
 //! for one peer is sent in the order of its arrival.
@@ -29,7 +29,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// Most regions behind the one needed that a miss asks for too.
+/// Most regions behind the one needed that a miss requests too.
 const AHEAD: usize = MOST - 1;
 /// Regions to be given back to a peer that are not left to wait for the next move to it.
 const MANY_BACK: usize = MOST / 2;
@@ -45,7 +45,7 @@ struct RemoteEntry {
     id: PinId,
     needed: MemoryExtent,
     sent: bool,
-    /// The payload of a put travels with its move: it is not asked for again.
+    /// The payload of a put travels with its move: it is not requested again.
     riding: bool,
     error: PinError,
 }
@@ -190,7 +190,7 @@ impl RemoteSide {
         RemoteAccess::Pending(RemoteHold(at))
     }
 
-    /// Asks for regions of the same transfer behind the one needed, as far as they are free.
+    /// Requests regions of the same transfer behind the one needed, as far as they are free.
     fn queue_ahead(
         &self,
         tables: &mut RemoteTables,
@@ -521,7 +521,7 @@ impl RemoteSide {
         }
     }
 
-    /// The target refused a transfer: its pin is gone. Releases the hold.
+    /// The target refused a transfer: its pin was undone. Releases the hold.
     #[cold]
     pub(super) fn rejected(&self, hold: RemoteHold) {
         self.counters.add(FirehoseCounter::Rejected);

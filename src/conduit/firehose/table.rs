@@ -69,10 +69,22 @@ impl EntryState {
         (self as u64) << STATE_SHIFT
     }
 
+    /// Whether a word has this state: one comparison, in the hits.
+    #[inline]
+    const fn is_of(self, word: u64) -> bool {
+        word & STATE_MASK == self.bits()
+    }
+
     fn of(word: u64) -> EntryState {
-        use EntryState::*;
-        [Free, Pending, Ready, Failed, Stale, RemoteOnly, Unpinning, Free]
-            [((word & STATE_MASK) >> STATE_SHIFT) as usize]
+        match (word & STATE_MASK) >> STATE_SHIFT {
+            1 => EntryState::Pending,
+            2 => EntryState::Ready,
+            3 => EntryState::Failed,
+            4 => EntryState::Stale,
+            5 => EntryState::RemoteOnly,
+            6 => EntryState::Unpinning,
+            _ => EntryState::Free,
+        }
     }
 }
 
@@ -107,6 +119,16 @@ struct Entry {
     start: AtomicU64,
     end: AtomicU64,
     next: AtomicU32,
+}
+
+impl Entry {
+    #[inline]
+    fn extent(&self) -> MemoryExtent {
+        MemoryExtent {
+            start: self.start.load(Ordering::Relaxed) as usize,
+            end: self.end.load(Ordering::Relaxed) as usize,
+        }
+    }
 }
 
 /// Entries of the first piece of a table; each further piece has twice as many as the last.
@@ -215,9 +237,9 @@ impl RegionTable {
     fn try_hold(&self, at: u32, entry: &Entry, key: u64, bytes: MemoryExtent) -> LookUp {
         let old = self.sum(&entry.word, 1);
         // The key again: the entry may have been used for another region before the hold.
-        if EntryState::of(old) == EntryState::Ready
+        if EntryState::Ready.is_of(old)
             && entry.key.load(Ordering::Relaxed) == key
-            && self.extent(at).covers(bytes)
+            && entry.extent().covers(bytes)
         {
             if old & RECENT == 0 {
                 cold_path();
@@ -243,8 +265,7 @@ impl RegionTable {
     #[must_use]
     pub(super) fn release(&self, at: u32) -> bool {
         let old = self.sum(&self.entry(at).word, 1u64.wrapping_neg());
-        old & COUNT_MASK == 1
-            && matches!(EntryState::of(old), EntryState::Stale | EntryState::Failed)
+        old & COUNT_MASK == 1 && (EntryState::Stale.is_of(old) || EntryState::Failed.is_of(old))
     }
 
     /// The state and the count of an entry.
@@ -258,11 +279,7 @@ impl RegionTable {
     /// The bytes of an entry that the caller holds.
     #[inline]
     pub(super) fn extent(&self, at: u32) -> MemoryExtent {
-        let entry = self.entry(at);
-        MemoryExtent {
-            start: entry.start.load(Ordering::Relaxed) as usize,
-            end: entry.end.load(Ordering::Relaxed) as usize,
-        }
+        self.entry(at).extent()
     }
 
     /// What a message must name, of an entry that the caller holds.
@@ -357,7 +374,7 @@ impl RegionTable {
         self.set_recent(self.entry(at));
     }
 
-    /// Gives an entry that nobody may hold yet its payload.
+    /// Gives an entry its payload, before any thread may hold it.
     pub(super) fn set_payload(&self, at: u32, pin: u64, extent: MemoryExtent) {
         let entry = self.entry(at);
         entry.pin.store(pin, Ordering::Relaxed);

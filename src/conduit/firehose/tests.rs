@@ -186,7 +186,7 @@ fn a_miss_pins_and_the_next_access_hits() {
 }
 
 /// Memory is unmapped and mapped again at the same address: the old key reaches nothing, a new
-/// one is asked for.
+/// one is requested.
 #[test]
 fn a_pin_whose_memory_was_unmapped_is_not_used_again() {
     let memories = [TestMemory::default(), TestMemory::default()];
