@@ -23,13 +23,13 @@
 //! peer never waits for transfers of this rank. Memory that was unmapped, or of which more is
 //! needed than was pinned, becomes STALE: those that use it end, nothing else finds it.
 
+use super::access::{LocalAccess, LocalHold, MissTurn};
+use super::extent::MemoryExtent;
 use super::moves::{HoldLimit, MoveAnswer, WantedResult};
 use super::policy::{FirehoseLimits, MissTurns, RegionLender};
 use super::stats::{FirehoseCounter, FirehoseCounters};
 use super::table::{EntryState, IdleTest, LookUp, RegionTable};
-use super::{
-    LocalAccess, LocalHold, MemoryExtent, MissTurn, Monitor, PinError, PinId, Pinner, UnpinOutcome,
-};
+use super::traits::{Monitor, PinError, PinId, Pinner, UnpinOutcome};
 use crate::conduit::primitive::{AtomicBool, Ordering};
 use crate::conduit::sync::ParLock;
 use crate::rank::JobRank;

@@ -6,7 +6,8 @@
 //! A *move* gives pins back and requests others, in one message. A *recall* only says that the
 //! rank which receives it may hold fewer regions of the sender from now on.
 
-use super::{ANSWER_BYTES, MOVE_BYTES, MemoryExtent, PinError, PinId};
+use super::extent::MemoryExtent;
+use super::traits::{ANSWER_BYTES, MOVE_BYTES, PinError, PinId};
 use alloc::vec::Vec;
 
 /// Most pins that a move gives back, and most regions that it requests.

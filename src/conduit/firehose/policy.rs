@@ -4,8 +4,9 @@
 //! regions that a rank sets aside for its peers, each peer is sure of one. What peers hold, plus
 //! one for each that holds none, is at most M.
 
+use super::access::MissTurn;
+use super::extent::MemoryExtent;
 use super::moves::HoldLimit;
-use super::{MemoryExtent, MissTurn};
 use crate::rank::JobRank;
 use alloc::collections::{BTreeMap, VecDeque};
 

@@ -17,11 +17,13 @@
 //! of the list that is idle and was not used since it was looked at last (the clock algorithm,
 //! Corbato 1969). So a hit changes no list.
 
+use super::access::{HoldState, MissTurn, RemoteAccess, RemoteHold};
+use super::extent::MemoryExtent;
 use super::moves::{HoldLimit, MOST, MoveAnswer, MoveMessage, MoveRequest, WantedResult};
 use super::policy::{FirehoseLimits, MissTurns};
 use super::stats::{FirehoseCounter, FirehoseCounters};
 use super::table::{EntryState, IdleTest, LookUp, RegionTable};
-use super::{HoldState, MemoryExtent, MissTurn, PinError, PinId, RemoteAccess, RemoteHold};
+use super::traits::{PinError, PinId};
 use crate::conduit::primitive::{AtomicBool, Ordering};
 use crate::conduit::sync::ParLock;
 use crate::rank::JobRank;

@@ -1,5 +1,5 @@
-//! The regions that a rank can use now: a hash table whose hits take no lock. One holds the regions
-//! of peers (`remote`), another those of this rank itself (`local`).
+//! The regions that a rank can use now: a hash table whose hits take no lock. One holds the
+//! regions of peers (`remote`), another those of this rank itself (`local`).
 //!
 //! Look-ups run on any thread at any time; everything else is called with the lock of the owner
 //! of the table held. Invariant: an entry whose count is not 0 keeps its state `READY`, or goes to
@@ -10,21 +10,21 @@
 //!
 //!  FREE ──reserve──> PENDING ──publish──> READY ──close_idle, if the count is 0──> FREE
 //!                       │                 │   ^
-//!                    fail│          retire│   └──── REMOTE_ONLY (own regions that only peers hold)
+//!                    fail│          retire│   └──── REMOTE_ONLY (only peers hold it)
 //!                       v                 v
 //!                    FAILED             STALE   ──free, by the last holder──> FREE
 //! ```
 //!
-//! A look-up adds a hold first and looks at the state then, as the readers of a sequence of hazards
-//! do (Michael, "Hazard Pointers", 2004). An entry is closed by one compare-and-swap of the whole
+//! A look-up adds a hold first and looks at the state then, as readers with hazards do
+//! (Michael, "Hazard Pointers", 2004). An entry is closed by one compare-and-swap of the whole
 //! word, from "ready, no holds". So one of the two sees the other. A look-up that met another
 //! state takes its hold back. States change by additions only: no such hold is lost.
 //!
 //! Chains are changed under the lock only. A reader may follow an entry into another chain, since
-//! entries are used again; it finds nothing there, and looks again under the lock. So the table may
-//! grow while it is read: its entries stay where they are, its chains are made anew.
+//! entries are used again; it finds nothing there, and looks again under the lock. So the table
+//! may grow while it is read: its entries stay where they are, its chains are made anew.
 
-use super::MemoryExtent;
+use super::extent::MemoryExtent;
 use crate::conduit::primitive::{AtomicU32, AtomicU64, Ordering};
 use crate::rank::JobRank;
 use alloc::boxed::Box;
@@ -208,8 +208,8 @@ impl RegionTable {
     #[inline]
     fn sum(&self, word: &AtomicU64, n: u64) -> u64 {
         if self.par {
-            // Acquire pairs with the Release of `publish`: a holder sees the payload. Release pairs
-            // with the Acquire of `close_idle`: what a holder read is changed afterwards.
+            // Acquire pairs with the Release of `publish`: a holder sees the payload. Release
+            // pairs with the Acquire of `close_idle`: what a holder read is changed afterwards.
             word.fetch_add(n, Ordering::AcqRel)
         } else {
             let old = word.load(Ordering::Relaxed);

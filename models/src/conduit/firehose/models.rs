@@ -25,7 +25,8 @@ fn key(table: &RegionTable, rank: u32) -> u64 {
     table.key(JobRank(rank), PAGE.start)
 }
 
-/// One thread looks for the pages of ranks 1 and 2, another gives the entry of rank 1 to rank 2. A hold is
+/// One thread looks for the pages of ranks 1 and 2, another gives the entry of rank 1 to rank 2.
+/// A hold is
 /// of what was looked for, and stays so until it is released.
 pub fn a_hold_is_of_the_region_that_was_looked_for() {
     check(|| {

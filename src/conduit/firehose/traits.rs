@@ -1,0 +1,107 @@
+//! The traits below the firehose, and the names that they share with it. Implemented over each
+//! network; used by all files here.
+
+use super::extent::MemoryExtent;
+use crate::client_memory::Src;
+use crate::rank::JobRank;
+
+/// The name of one pin at the rank that owns the memory. Match bits of a transfer carry it (or
+/// [`Pinner::key`] stands for it), so that a transfer which names an old generation finds nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PinId {
+    /// Which of the `FirehoseLimits::slots`: below that number.
+    pub slot: u32,
+    /// How often the slot has been used, up to [`Pinner::GENERATIONS`]. It changes with each pin.
+    /// A slot is used again only when no peer holds a reference to its last pin.
+    pub generation: u32,
+}
+
+/// Why memory could not be pinned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PinError {
+    /// A limit of the system or of the network: RLIMIT_MEMLOCK, GASNET_PHYSMEM_MAX, PTL_NO_SPACE.
+    /// Idle regions are unpinned and the pin is tried again.
+    Limit,
+    /// Some of the bytes needed are not mapped: the client's error. Trying again is no use.
+    Unmapped,
+    /// Anything else; trying again is no use.
+    Refused,
+}
+
+/// What [`Pinner::unpin`] has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnpinOutcome {
+    /// The memory is unpinned: a transfer that names the pin finds nothing from now on.
+    Done,
+    /// The network is using it (`PTL_MD_IN_USE`): the call is made again later. Until it succeeds
+    /// the pin counts, and its block is not pinned again.
+    Busy,
+}
+
+/// Pins memory of this rank: `mlock`, `PtlMEAttach` and `PtlMDBind`, `fi_mr_reg`.
+///
+/// Implemented over each network; called by `Firehose` with its lock held, one call at a time,
+/// on a thread of the client. The calls neither send nor poll.
+pub trait Pinner: Send + Sync {
+    /// How many generations a message can name: generations are below this number; at least 2.
+    const GENERATIONS: u32;
+
+    /// Pins as much of `block` as is mapped around `needed`, which lies in it; at least `needed`,
+    /// in whole pages. Peers may then access the extent that is returned, as its pages allow, by
+    /// naming `id`. Another pin that overlaps may exist: an older one of the same block, to which
+    /// peers still hold references.
+    ///
+    /// # Errors
+    /// Nothing is pinned.
+    fn pin(
+        &self,
+        id: PinId,
+        block: MemoryExtent,
+        needed: MemoryExtent,
+    ) -> Result<MemoryExtent, PinError>;
+
+    /// Undoes a pin of this extent. `kept` is the extent of a newer pin of the same block, if
+    /// there is one: its pages must stay locked.
+    fn unpin(&self, id: PinId, extent: MemoryExtent, kept: Option<MemoryExtent>) -> UnpinOutcome;
+
+    /// What a peer must name to access this pin, which exists: travels in the answer to it and
+    /// comes back from `Firehose::key`. Match bits, or the key of a memory region.
+    fn key(&self, id: PinId) -> u64;
+}
+
+/// Sends the messages that request a peer to pin memory.
+///
+/// Implemented over active messages. Called by `Firehose::progress` on the thread that calls
+/// it, with no lock held.
+pub trait Mover {
+    /// Sends `message`, at most [`MOVE_BYTES`] bytes, to the library of a peer. There
+    /// `Firehose::serve` is called with the same bytes and this rank's number. Its answer, at
+    /// most [`ANSWER_BYTES`] bytes, comes back to `Firehose::answered`. The answer may be the
+    /// reply to the message. Messages and answers may overtake each other; none may be lost.
+    ///
+    /// `payload` is what rides along, of `Riding`; empty for other messages. The target's
+    /// handler writes it to its destination whatever the answer is. May poll, may not wait for a
+    /// hold.
+    fn send(&self, to: JobRank, message: &[u8], payload: Src<'_>);
+}
+
+/// Learns that memory of this process was unmapped, remapped or given back, so that no pin
+/// outlives the memory under it.
+///
+/// Implementations may hear of it on any thread, or in a signal handler; they only note it.
+pub trait Monitor: Send + Sync {
+    /// This extent is pinned now. Called with the lock of `Firehose` held.
+    fn watch(&self, extent: MemoryExtent);
+    /// It is no longer.
+    fn unwatch(&self, extent: MemoryExtent);
+    /// Whether [`Monitor::take`] has something: one load. Called by each local hit.
+    fn has_news(&self) -> bool;
+    /// An extent that was unmapped since it was watched; each is returned once.
+    fn take(&self) -> Option<MemoryExtent>;
+}
+
+/// Largest message of [`Mover::send`], in bytes.
+pub const MOVE_BYTES: usize = 416;
+
+/// Largest answer of `Firehose::serve`, in bytes.
+pub const ANSWER_BYTES: usize = 672;
