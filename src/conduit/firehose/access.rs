@@ -46,6 +46,7 @@ pub struct MissTurn(pub(super) u64);
 /// What `Firehose::remote` gives for memory of a peer.
 #[must_use]
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant, reason = "a value lives on the stack of one call")]
 pub enum RemoteAccess {
     /// A hit: the transfer may start.
     Ready(RemoteHold),
