@@ -10,8 +10,8 @@
 //! A *region* is an aligned block of [`FirehoseLimits::region_bytes`]. With the size of a page
 //! this is the page firehose; with GASNET_FIREHOSE_MAXREGION_SIZE it is the region firehose. One
 //! table serves both, because aligned blocks never overlap: a look-up is one hash probe, where
-//! regions of any bounds need a search, merging and splitting. Of a block only the part that is mapped is
-//! pinned, its [`MemoryExtent`].
+//! regions of any bounds need a search, merging and splitting. Of a block only the part that is
+//! mapped is pinned, its [`MemoryExtent`].
 //!
 //! | file | what it owns |
 //! |---|---|
