@@ -17,7 +17,7 @@ use std::cell::RefCell;
 
 /// Longest way of a message, in ticks.
 const LATENCY: u32 = 8;
-/// So many ticks without the end of an operation are a hang.
+/// This number of ticks without the end of an operation are a hang.
 const HANG: u64 = 20_000;
 /// Where the memory of ranks begins.
 const BASE: usize = 0x10_0000_0000;

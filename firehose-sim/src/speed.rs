@@ -20,7 +20,7 @@ const REGIONS: usize = 512;
 const ACCESSES: usize = 1 << 15;
 const ROUNDS: usize = 200;
 
-/// A hit costs at most so many bare probes, with one thread and with several.
+/// The most bare probes that a hit may cost, with one thread and with several.
 const GOALS: [(bool, f64); 2] = [(false, 10.0), (true, 20.0)];
 
 struct Outbox(RefCell<Vec<Vec<u8>>>);

@@ -228,7 +228,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         }
     }
 
-    /// Counts a pin that only peers may use among the own ones, with so many holds.
+    /// Counts a pin that only peers may use among the own ones, with this number of holds.
     fn make_own(&self, tables: &mut LocalTables, at: u32, holds: u32) {
         let pin = &mut tables.pins[at as usize];
         pin.own = true;

@@ -110,12 +110,12 @@ const LEND_STEP: u32 = 32;
 struct Borrower {
     /// References that it holds.
     held: u32,
-    /// The last limit that it was told.
-    told: HoldLimit,
+    /// The last limit that was announced to it.
+    announced: HoldLimit,
 }
 
 /// How a rank shares its M regions among its peers. The rule is [`RegionLender::grant`]; the
-/// limits that peers are told only save them requests which it would refuse.
+/// limits that are announced only save peers requests which it would refuse.
 ///
 /// Each peer is sure of one region. With [`FirehoseLimits::lend`] all others are for whichever
 /// peer asks first. A peer that finds less than its share has them recalled from those that hold
@@ -174,7 +174,7 @@ impl RegionLender {
         true
     }
 
-    /// The limit that a peer is told in an answer. It could use `hungry` more; `refused`: it was
+    /// The limit that an answer announces to a peer. It could use `hungry` more; `refused`: it was
     /// just refused one.
     pub(super) fn limit(&mut self, peer: JobRank, hungry: u32, refused: bool) -> HoldLimit {
         let free = self.limits.m - self.committed;
@@ -187,8 +187,8 @@ impl RegionLender {
             (false, true) if p.held >= share => own + hungry.min(free / 2).min(LEND_STEP),
             (false, true) => own,
         };
-        p.told = HoldLimit { regions, number: p.told.number.wrapping_add(1) };
-        p.told
+        p.announced = HoldLimit { regions, number: p.announced.number.wrapping_add(1) };
+        p.announced
     }
 
     /// A peer was refused a region: what to tell which other, if that one holds more than its
@@ -198,8 +198,9 @@ impl RegionLender {
         if self.held(refused) >= share {
             return None;
         }
-        // Those that were told already are about to give back.
-        let rich = |(_, p): &(&JobRank, &mut Borrower)| p.held > share && p.told.regions >= p.held;
+        // Those that have a lower limit are about to give back.
+        let rich =
+            |(_, p): &(&JobRank, &mut Borrower)| p.held > share && p.announced.regions >= p.held;
         let after = JobRank(self.cursor.0.saturating_add(1));
         let (&rank, _) = match self.peers.range_mut(after..).find(rich) {
             Some(found) => found,
@@ -207,8 +208,9 @@ impl RegionLender {
         };
         self.cursor = rank;
         let p = self.peers.get_mut(&rank)?;
-        p.told = HoldLimit { regions: p.held - 1, number: p.told.number.wrapping_add(1) };
-        Some((rank, p.told))
+        p.announced =
+            HoldLimit { regions: p.held - 1, number: p.announced.number.wrapping_add(1) };
+        Some((rank, p.announced))
     }
 }
 

@@ -34,9 +34,9 @@ use sys::hint::cold_path;
 
 /// The end of a chain.
 const NONE: u32 = u32::MAX;
-/// A reader gives up after so many entries of a chain.
+/// A reader gives up after this number of entries of a chain.
 const MOST_STEPS: u32 = 64;
-/// Bits of the number of a block in a key; what aliases is told apart by its extent.
+/// Bits of the number of a block in a key; aliases differ in their extents.
 const BLOCK_BITS: u32 = 46;
 
 const STATE_SHIFT: u32 = 32;
@@ -149,7 +149,7 @@ pub(super) struct RegionTable {
 }
 
 impl RegionTable {
-    /// Space for so many regions of this size, a power of two; not used before it is needed.
+    /// Space for `most` regions of this size, a power of two; not used before it is needed.
     pub(super) fn new(par: bool, most: u32, region_bytes: usize) -> RegionTable {
         let table = RegionTable {
             par,
@@ -356,7 +356,7 @@ impl RegionTable {
         self.sum(&self.entry(at).word, sum);
     }
 
-    /// Puts a free entry into the chains, in this state and with so many holds.
+    /// Puts a free entry into the chains, in this state and with this number of holds.
     pub(super) fn reserve(&self, at: u32, key: u64, state: EntryState, holds: u32) {
         let entry = self.entry(at);
         entry.key.store(key, Ordering::Relaxed);

@@ -355,12 +355,12 @@ fn threads_share_a_firehose() {
                 });
             }
         });
-        for me in 0..2 {
+        for (me, memory) in memories.iter().enumerate() {
             let (used, holds) = pair.0[me].remote_sums(JobRank(1 - me as u32));
             assert_eq!((used, holds), (pair.0[1 - me].held_by(JobRank(me as u32)), 0));
             assert_eq!(pair.0[me].local_sums().own_holds, 0);
             pair.0[me].close();
-            assert_eq!(memories[me].pinned.load(Ordering::Relaxed), 0);
+            assert_eq!(memory.pinned.load(Ordering::Relaxed), 0);
         }
     }
 }

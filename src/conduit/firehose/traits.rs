@@ -88,7 +88,7 @@ pub trait Mover {
 /// Learns that memory of this process was unmapped, remapped or given back, so that no pin
 /// outlives the memory under it.
 ///
-/// Implementations may hear of it on any thread, or in a signal handler; they only note it.
+/// An implementation may learn it on any thread, or in a signal handler; it only notes it.
 pub trait Monitor: Send + Sync {
     /// This extent is pinned now. Called with the lock of `Firehose` held.
     fn watch(&self, extent: MemoryExtent);
