@@ -27,7 +27,7 @@ use super::access::{LocalAccess, LocalHold, MissTurn};
 use super::extent::MemoryExtent;
 use super::moves::{HoldLimit, MoveAnswer, WantedResult};
 use super::policy::{FirehoseLimits, MissTurns, RegionLender};
-use super::stats::{FirehoseCounter, FirehoseCounters};
+use super::stats::{FirehoseCounter, FirehoseCounters, LocalSums};
 use super::table::{EntryState, IdleTest, LookUp, RegionTable};
 use super::traits::{Monitor, PinError, PinId, Pinner, UnpinOutcome};
 use crate::conduit::primitive::{AtomicBool, Ordering};
@@ -591,17 +591,4 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
     pub(super) fn held_by(&self, peer: JobRank) -> u32 {
         self.tables.lock().lender.held(peer)
     }
-}
-
-/// What a rank has pinned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LocalSums {
-    /// Regions that are pinned.
-    pub pinned: u32,
-    /// Holds of transfers of this rank.
-    pub own_holds: u32,
-    /// References of peers.
-    pub references: u32,
-    /// The same as the lender counts them.
-    pub lent: u32,
 }

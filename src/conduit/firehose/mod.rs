@@ -67,10 +67,10 @@ use stats::FirehoseCounters;
 
 pub use access::{HoldState, LocalAccess, LocalHold, MissTurn, RemoteAccess, RemoteHold};
 pub use extent::MemoryExtent;
-pub use local::LocalSums;
+
 pub use moves::MoveMessage;
 pub use policy::{FirehoseLimits, FirehoseMisfit};
-pub use stats::FirehoseStats;
+pub use stats::{FirehoseStats, LocalSums};
 pub use traits::{
     ANSWER_BYTES, MOVE_BYTES, Monitor, Mover, PinError, PinId, Pinner, UnpinOutcome,
 };

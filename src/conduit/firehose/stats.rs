@@ -118,3 +118,16 @@ impl FirehoseCounters {
         most.store(most.load(Ordering::Relaxed).max(now.into()), Ordering::Relaxed);
     }
 }
+
+/// What a rank has pinned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LocalSums {
+    /// Regions that are pinned.
+    pub pinned: u32,
+    /// Holds of transfers of this rank.
+    pub own_holds: u32,
+    /// References of peers.
+    pub references: u32,
+    /// The same as the lender counts them.
+    pub lent: u32,
+}
