@@ -67,7 +67,6 @@ use stats::FirehoseCounters;
 
 pub use access::{HoldState, LocalAccess, LocalHold, MissTurn, RemoteAccess, RemoteHold};
 pub use extent::MemoryExtent;
-
 pub use moves::MoveMessage;
 pub use policy::{FirehoseLimits, FirehoseMisfit};
 pub use stats::{FirehoseStats, LocalSums};
