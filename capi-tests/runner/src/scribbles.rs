@@ -2,8 +2,8 @@
 //! kind. Meanwhile up to 64 words of one structure that any of them can write get other values.
 //! Segments are excepted.
 //!
-//! Allowed: the job is unharmed, or a payload in shared memory is wrong. Allowed too: the
-//! job ends within 5 s with a line that says what happened and one that says what to do. Not
+//! Allowed: the job is unharmed, a payload in shared memory is wrong, or a barrier ends early, since
+//! its word got a valid value. Allowed too: the job ends within 5 s with a line that says what happened and one that says what to do. Not
 //! allowed: a signal, changed private memory, a lost operation, a hang.
 //!
 //! The traffic takes one of the three paths, or path `portals` without an outbox or with frames. A
@@ -96,6 +96,9 @@ enum ScribbleEffect {
     WrongPayload,
     /// The library ended the job with its two lines.
     Reported,
+    /// A rank went on before the puts of another had come: a word of the barrier got the value
+    /// that another step has, which is a valid one.
+    EarlyBarrier,
     /// The traffic found an operation lost.
     Lost,
     /// Private memory changed.
@@ -110,12 +113,13 @@ enum ScribbleEffect {
     Other,
 }
 use ScribbleEffect::{
-    Canary, Hang, Late, Lost, Missed, Other, Reported, Signal, Unharmed, WrongPayload,
+    Canary, EarlyBarrier, Hang, Late, Lost, Missed, Other, Reported, Signal, Unharmed,
+    WrongPayload,
 };
 
 impl ScribbleEffect {
     fn is_allowed(self) -> bool {
-        matches!(self, Missed | Unharmed | WrongPayload | Reported)
+        matches!(self, Missed | Unharmed | WrongPayload | EarlyBarrier | Reported)
     }
 }
 
@@ -307,6 +311,7 @@ impl ScribbleRun {
             Ok((ended, written)) => {
                 let effect = match effect(&ended, !written.is_empty()) {
                     Unharmed if self.path == FRAMES && !is_framed(&ended) => Other,
+                    Lost if self.class == WordClass::Barrier => EarlyBarrier,
                     effect => effect,
                 };
                 let text = format!("{self:?}\n  wrote: {}", written.join("; "));
