@@ -2,9 +2,13 @@
 //! kind. Meanwhile up to 64 words of one structure that any of them can write get other values.
 //! Segments are excepted.
 //!
-//! Allowed: the job is unharmed, a payload in shared memory is wrong, or a barrier ends early, since
-//! its word got a valid value. Allowed too: the job ends within 5 s with a line that says what happened and one that says what to do. Not
-//! allowed: a signal, changed private memory, a lost operation, a hang.
+//! Allowed:
+//! - the job is unharmed
+//! - a payload in shared memory is wrong
+//! - a barrier ends early, since its word got a valid value
+//! - the job ends within 5 s with a line that says what happened and one that says what to do
+//!
+//! Not allowed: a signal, changed private memory, a lost operation, a hang.
 //!
 //! The traffic takes one of the three paths, or path `portals` without an outbox or with frames. A
 //! planted fault of the library makes the frames. The rings of frames are overwritten there.
