@@ -288,18 +288,17 @@ impl Peers {
                         }
                         Walk::Unreachable => return FindResult::Unreachable,
                         Walk::End if pt_unchanged(pt, version) => return FindResult::Missed,
-                        Walk::Full(md, state) => match full {
+                        Walk::Full(md, state) => {
+                            let now = clock::now_ns();
+                            let same = full.filter(|&(of, was, _)| (of, was) == (md, state));
+                            let since = same.map_or(now, |(.., since)| since);
                             // Real operations would have ended: a peer has overwritten it.
-                            Some((of, same, since))
-                                if (of, same) == (md, state)
-                                    && clock::now_ns().saturating_sub(since) > FULL_NS =>
-                            {
+                            if now.saturating_sub(since) > FULL_NS {
                                 self.report(&Damage::Full { process: peer.index, md });
                                 return FindResult::Missed;
                             }
-                            Some((of, same, _)) if (of, same) == (md, state) => {}
-                            _ => full = Some((md, state, clock::now_ns())),
-                        },
+                            full = Some((md, state, since));
+                        }
                         Walk::End | Walk::Again => {}
                     }
                 }

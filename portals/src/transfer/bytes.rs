@@ -199,16 +199,11 @@ impl NiState {
     #[inline(never)]
     fn look_up_memory(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<*mut u8> {
         let (cell, kind) = (matched.cell, matched.traits.kind());
-        if !self.peers.shares(peer, kind) || !cell.is_sealed(matched.traits.0) {
-            return None;
-        }
-        let (start, length) = (peer_word(&cell.start), peer_word(&cell.length));
+        let length = peer_word(&cell.length);
+        let base = self.peers.mapped_at(peer, kind, peer_word(&cell.start), length.data())?;
         let Accepted { offset, mlength, .. } = matched.accepted;
         Peer::new(offset.saturating_add(mlength)).at_most(length.data())?;
-        match self.peers.locate(peer, kind, start, Peer::new(0), 0, length)? {
-            Location::Mapped(base) => Some(base),
-            Location::Remote(_) | Location::Own(_) => None,
-        }
+        cell.is_sealed(matched.traits.0).then_some(base)
     }
 
     #[inline(never)]
