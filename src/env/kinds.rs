@@ -207,45 +207,6 @@ impl ValueKind for Bytes {
     }
 }
 
-/// A number of seconds, possibly a fraction a/b, not negative.
-#[derive(Clone, Copy, Debug)]
-pub struct Seconds;
-
-impl Seconds {
-    pub(super) const fn admits(&self, default: f64) -> bool {
-        default >= 0.0
-    }
-}
-
-impl ValueKind for Seconds {
-    type Value = f64;
-    type Default = f64;
-
-    fn parse(&self, text: &str) -> Option<f64> {
-        number::parse_fraction(text).filter(|s| *s >= 0.0)
-    }
-
-    fn accepted(&self) -> String {
-        "a number of seconds that is not negative, or a fraction a/b".to_string()
-    }
-
-    fn values(&self) -> String {
-        "seconds, or a fraction a/b".to_string()
-    }
-
-    fn default_value(&self, default: f64) -> f64 {
-        default
-    }
-
-    fn default_text(&self, default: f64) -> String {
-        default.to_string()
-    }
-
-    fn understood(&self, value: &f64) -> Option<String> {
-        Some(value.to_string())
-    }
-}
-
 /// One of these words, in either case, and the value that each stands for.
 #[derive(Clone, Copy, Debug)]
 pub struct OneOf<T: 'static>(pub &'static [(&'static str, T)]);
@@ -445,6 +406,7 @@ shown_as_written!(FreeText, String, |text: &str| Some(text.to_string()), "any te
 
 #[cfg(test)]
 mod tests {
+    use super::super::real_number::Seconds;
     use super::*;
 
     #[test]
@@ -491,14 +453,6 @@ mod tests {
         assert_eq!(any.shown("64M", &(64 << 20)), "64M (64 MB)");
         assert_eq!(any.values(), "size, 0B to 1TB");
         assert_eq!(Bytes(4096..=1 << 47).accepted(), "a size from 4KB to 128TB");
-    }
-
-    #[test]
-    fn seconds() {
-        assert_eq!(Seconds.parse("1/4"), Some(0.25));
-        for bad in ["-1", "1/0", "inf", "soon"] {
-            assert_eq!(Seconds.parse(bad), None, "{bad}");
-        }
     }
 
     #[test]

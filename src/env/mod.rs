@@ -15,15 +15,15 @@
 //! - An invalid value ends the job with a line that names the variable, the value and what is
 //!   accepted.
 //!
-//! Imports run downwards: `unknown` -> `table` -> `variable` -> `fraction` -> `kinds`, `environ`;
+//! Imports run downwards: `unknown` -> `table` -> `variable`, `real_number` -> `kinds`, `environ`;
 //! then the leaves `letters`, `number`, `rank_variables`, `tree`, `upstream_names`, `words`.
 
 mod environ;
-mod fraction;
 mod kinds;
 mod letters;
 pub mod number;
 mod rank_variables;
+mod real_number;
 mod table;
 mod tree;
 mod unknown;
@@ -32,13 +32,13 @@ mod variable;
 mod words;
 
 pub use environ::{adopt, lookup, raw, snapshot};
-pub use fraction::Fraction;
 pub use kinds::{
-    Bytes, FaultName, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, Seconds,
-    SignalList, Signals, TreeName, ValueKind, YesNo,
+    Bytes, FaultName, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, SignalList,
+    Signals, TreeName, ValueKind, YesNo,
 };
 pub use letters::{Letter, LetterMask};
 pub use rank_variables::{LOCAL_RANK, RANK, RANK_VARIABLES, RankVariable, SIZE};
+pub use real_number::{Fraction, Seconds};
 pub use table::collectives::*;
 pub use table::debugging::*;
 pub use table::firehose::*;

@@ -33,13 +33,6 @@ macro_rules! counters {
             }
         }
 
-        impl FirehoseStats {
-            /// The counters with their names.
-            pub fn named(&self) -> [(&'static str, u64); COUNTERS] {
-                [$((stringify!($name), self.$name)),*]
-            }
-        }
-
         impl AddAssign for FirehoseStats {
             fn add_assign(&mut self, other: FirehoseStats) {
                 $(self.$name += other.$name;)*

@@ -1,7 +1,7 @@
 //! Variables of memory that a network registers before puts and gets use it.
 
-use crate::env::fraction::Fraction;
 use crate::env::kinds::{Bytes, Integer, YesNo};
+use crate::env::real_number::Fraction;
 use crate::env::variable::variables;
 
 /// Largest amount of memory that a variable may name.

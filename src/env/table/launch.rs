@@ -1,6 +1,7 @@
 //! Variables of the job: how it starts, its memory and threads, how it waits and how it ends.
 
-use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Seconds, Signals, YesNo};
+use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Signals, YesNo};
+use crate::env::real_number::Seconds;
 use crate::env::variable::variables;
 use crate::env::words::{SpawnControl, WaitMode};
 use crate::limits::{MAX_RANKS, MAX_THREADS as THREADS};
