@@ -29,7 +29,7 @@
 //! | `own_term:N` | have a SIGTERM handler; 200 ms after the signal, print a line and return N |
 //! | `masked` | spin with all signals blocked |
 //! | `stop` | stop themselves (SIGSTOP) |
-//! | `traced` | have a debugger stop them for five seconds, then spin |
+//! | `traced` | have a debugger stop them for five seconds, notice no signal for 0.3 s, then spin |
 //! | `after:MS:N` | sleep so long, then return N |
 //! | `finish` | print another line 50 ms after the first exit, then return 0 |
 //!
@@ -92,6 +92,12 @@ fn spin(boot: &Bootstrap, polling: bool) -> ! {
     }
 }
 
+/// Blocks all signals that can be; returns what was blocked before.
+fn block_all() -> signal::SignalSet {
+    let all: Vec<Signal> = (1..=64).map(Signal::new).collect();
+    signal::block(&signal::SignalSet::of(&all))
+}
+
 fn others(boot: &Bootstrap, what: &str) -> i32 {
     match what {
         "barrier" => loop {
@@ -103,8 +109,7 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
             clock::sleep_ns(3_600_000_000_000);
         },
         "masked" => {
-            let all: Vec<Signal> = (1..=64).map(Signal::new).collect();
-            signal::block(&signal::SignalSet::of(&all));
+            block_all();
             spin(boot, false)
         }
         "blocks" => {
@@ -120,7 +125,11 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
             let args = ["gdb", "-nx", "-batch", "-p", &pid, "-ex", "shell sleep 5"];
             let args = args.map(|a| std::ffi::CString::new(a).unwrap()).to_vec();
             let gdb = sys::helper::HelperProgram::new(c"/usr/bin/gdb".into(), args);
+            let before = block_all();
             assert!(gdb.run(1, 30_000_000_000), "the debugger has not finished");
+            // Thrice the time between two looks of the supervisor.
+            clock::sleep_ns(300_000_000);
+            signal::set_mask(&before);
             spin(boot, false)
         }
         "finish" => {

@@ -16,7 +16,8 @@
 //! one that does not poll. Ranks that still run after the timeout are killed. Two things extend
 //! the timeout in small steps, each up to a limit. One is that a rank waits longer for a CPU
 //! than it has one. The other is that a program that a rank has started keeps it stopped, such
-//! as a debugger that prints its stack. The second extends it for that rank only.
+//! as a debugger that prints its stack. The second extends it for that rank only, and gives it
+//! the timeout anew when that program lets it go.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
@@ -175,7 +176,7 @@ impl ExitProgress {
         };
         let extended = now - began;
         self.stage = if extended < EXTENSIONS && is_any_starved(ranks)
-            || self.kill_rest(ranks, extended < TRACED)
+            || self.kill_rest(now, ranks, extended < TRACED)
         {
             ExitStage::Extended(now + EXTENSION, began)
         } else {
@@ -184,13 +185,13 @@ impl ExitProgress {
         false
     }
 
-    /// Kills the ranks that are left; if `spare`, all but those that are stopped by themselves.
-    /// Returns whether there are any such.
-    fn kill_rest(&self, ranks: &mut [RankProcess], spare: bool) -> bool {
+    /// Kills the ranks that are left; if `spare`, all but those that were stopped by themselves
+    /// within the timeout. Returns whether there are any such.
+    fn kill_rest(&self, now: u64, ranks: &mut [RankProcess], spare: bool) -> bool {
         let ms = self.timeout / MS;
         let mut spared = false;
         for r in ranks.iter_mut().filter(|r| !r.has_exited() && !r.is_killed_late) {
-            if spare && r.is_stopped_by_itself() {
+            if spare && r.was_stopped_by_itself(now, self.timeout) {
                 spared = true;
                 continue;
             }

@@ -61,6 +61,8 @@ pub(super) struct RankProcess {
     pub(super) killed_by_us: bool,
     /// It was sent SIGKILL for being late.
     pub(super) is_killed_late: bool,
+    /// When it was last found stopped by a program that it has started.
+    stopped_at: Option<u64>,
     /// CPU time of its threads at the last look.
     cpu_time: Option<CpuTime>,
 }
@@ -102,6 +104,7 @@ impl RankProcess {
             own_end: None,
             killed_by_us: false,
             is_killed_late: false,
+            stopped_at: None,
             cpu_time: None,
         }
     }
@@ -190,10 +193,13 @@ impl RankProcess {
     }
 
     /// Whether a program that it has started keeps it stopped, such as a debugger that prints its
-    /// stack.
-    pub(super) fn is_stopped_by_itself(&self) -> bool {
+    /// stack, or was found to do so less than `within` nanoseconds before `now`.
+    pub(super) fn was_stopped_by_itself(&mut self, now: u64, within: u64) -> bool {
         let pid = self.pid();
-        process::tracer_of(pid).is_some_and(|tracer| process::descends_from(tracer, pid))
+        if process::tracer_of(pid).is_some_and(|tracer| process::descends_from(tracer, pid)) {
+            self.stopped_at = Some(now);
+        }
+        self.stopped_at.is_some_and(|at| now < at.saturating_add(within))
     }
 
     /// Records the exit of the watched process.
