@@ -108,7 +108,9 @@ unsafe fn copy_rest(
     };
     if failure == AttachFailure::Process && pid == process::pid() {
         let (from, to) = if write { (here, remote) } else { (remote, here) };
-        return through_pipe(length, from, to).1;
+        // SAFETY: the bytes at `local` are valid (`# Safety`); the other side is that of a remote
+        // operation.
+        return unsafe { through_pipe(length, from, to) }.1;
     }
     Err(failure)
 }
@@ -152,7 +154,7 @@ pub unsafe fn move_pieces(
         if count == 0 {
             return Ok(());
         }
-        // SAFETY: the caller answers for the local side, the kernel checks the other one.
+        // SAFETY: the local sides are valid (`# Safety`), the kernel checks the others.
         let moved = unsafe { transfer(write, pid, &here[..count], &there[..count]) };
         // A call that has moved fewer ends at an address that is wrong, or at 2 GiB: one by one.
         if usize::try_from(moved) != Ok(bytes) {
@@ -173,7 +175,11 @@ static OWN_PIPE: Mutex<Option<(u32, OwnedFd, OwnedFd)>> = Mutex::new(None);
 
 /// Copies bytes of this process: the kernel checks both addresses. Returns how many, from the
 /// first on, were copied.
-fn through_pipe(length: usize, from: u64, to: u64) -> (usize, Result<(), AttachFailure>) {
+///
+/// # Safety
+/// As far as the kernel can write the `length` bytes at `to`, they must be those of a live slice,
+/// or the remote side of an operation.
+unsafe fn through_pipe(length: usize, from: u64, to: u64) -> (usize, Result<(), AttachFailure>) {
     // Where another thread uses it, or a signal handler interrupted its user, a pipe is made.
     let mut kept = OWN_PIPE.try_lock().ok();
     let me = process::pid();
@@ -185,7 +191,8 @@ fn through_pipe(length: usize, from: u64, to: u64) -> (usize, Result<(), AttachF
             Err(_) => return (0, Err(AttachFailure::Process)),
         },
     };
-    let (done, copied) = copy_by(end.as_raw_fd(), start.as_raw_fd(), length, from, to);
+    // SAFETY: as here (`# Safety`).
+    let (done, copied) = unsafe { copy_by(end.as_raw_fd(), start.as_raw_fd(), length, from, to) };
     // After a failure the pipe may hold bytes.
     if copied.is_ok()
         && let Some(kept) = &mut kept
@@ -196,7 +203,10 @@ fn through_pipe(length: usize, from: u64, to: u64) -> (usize, Result<(), AttachF
 }
 
 /// [`through_pipe`], through this one, which takes a page at least.
-fn copy_by(
+///
+/// # Safety
+/// As [`through_pipe`].
+unsafe fn copy_by(
     end: RawFd,
     start: RawFd,
     length: usize,
@@ -210,8 +220,7 @@ fn copy_by(
         // SAFETY: the kernel checks the memory, which it only reads.
         let n = unsafe { libc::write(start, at(from, done), n) };
         let Ok(n) = usize::try_from(n) else { return (done, Err(failure())) };
-        // SAFETY: the kernel checks the memory. It is that of an operation of a client, which
-        // answers for it as for a store of its own, or a slice of a caller.
+        // SAFETY: the kernel checks the memory, which may be written (`# Safety`).
         let taken = unsafe { libc::read(end, at(to, done), n) };
         if usize::try_from(taken) != Ok(n) {
             return (done, Err(failure()));
@@ -239,7 +248,7 @@ unsafe fn transfer(write: bool, pid: u32, local: &[libc::iovec], remote: &[libc:
     let call = if write { libc::SYS_process_vm_writev } else { libc::SYS_process_vm_readv };
     let (here, there) = (local.len() as libc::c_ulong, remote.len() as libc::c_ulong);
     let (local, remote) = (local.as_ptr(), remote.as_ptr());
-    // SAFETY: live descriptions of memory; the caller answers for `local`, the kernel checks
+    // SAFETY: live descriptions of memory. The kernel may use `local` (`# Safety`) and checks
     // `remote`.
     unsafe { libc::syscall(call, pid, local, here, remote, there, 0 as libc::c_ulong) as isize }
 }
@@ -262,7 +271,8 @@ pub fn peek(from: *const u8, to: &mut [u8]) -> usize {
     match usize::try_from(n) {
         Ok(n) => n,
         Err(_) if crate::errno() == libc::EFAULT => 0,
-        Err(_) => through_pipe(to.len(), from, here).0,
+        // SAFETY: a live slice.
+        Err(_) => unsafe { through_pipe(to.len(), from, here) }.0,
     }
 }
 
@@ -433,7 +443,8 @@ mod tests {
         static READ_ONLY: [u8; 4] = [9; 4];
         let (from, mut to) = (vec![7u8; 10_000], vec![0u8; 10_000]);
         let to_at = to.as_mut_ptr().expose_provenance();
-        let copy = |from: usize, to: usize, n| through_pipe(n, from as u64, to as u64);
+        // SAFETY: a live list, or memory that the kernel does not write.
+        let copy = |from: usize, to: usize, n| unsafe { through_pipe(n, from as u64, to as u64) };
         assert_eq!(copy(from.as_ptr().addr(), to_at, 10_000), (10_000, Ok(())));
         assert_eq!(from, to);
         for (from, to) in [(0, to_at), (to_at, 0), (to_at, READ_ONLY.as_ptr().addr())] {
@@ -451,7 +462,8 @@ mod tests {
         let end = mapping.as_ptr().wrapping_add(page - 2);
         let by_pipe = |from: *const u8, to: &mut [u8]| {
             let here = to.as_mut_ptr().expose_provenance();
-            through_pipe(to.len(), from.addr() as u64, here as u64).0
+            // SAFETY: a live slice.
+            unsafe { through_pipe(to.len(), from.addr() as u64, here as u64) }.0
         };
         for peek in [peek, by_pipe] {
             let (bytes, mut copy) = ([7u8; 5000], [1; 5000]);

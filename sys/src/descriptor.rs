@@ -82,10 +82,10 @@ pub(crate) fn or_older(returned: libc::c_long, older: impl FnOnce() -> i32) -> i
 /// # Safety
 /// Nothing else in this process may own the number.
 pub(crate) unsafe fn opened(fd: RawFd) -> io::Result<OwnedFd> {
-    // SAFETY: as the caller says.
+    // SAFETY: nothing else owns the number (`# Safety`).
     match unsafe { above_standard(fd) } {
         ..0 => Err(io::Error::last_os_error()),
-        // SAFETY: it is open, and the caller knows that nothing else owns it.
+        // SAFETY: it is open, and nothing else owns it (`# Safety`).
         fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
     }
 }
@@ -98,7 +98,7 @@ pub(crate) unsafe fn opened(fd: RawFd) -> io::Result<OwnedFd> {
 /// # Safety
 /// As there.
 pub(crate) unsafe fn opened_pair(fds: [RawFd; 2]) -> io::Result<(OwnedFd, OwnedFd)> {
-    // SAFETY: as the caller says.
+    // SAFETY: nothing else owns the numbers (`# Safety`).
     let [a, b] = fds.map(|fd| unsafe { opened(fd) });
     Ok((a?, b?))
 }
@@ -137,7 +137,7 @@ pub unsafe fn inherited(fd: RawFd) -> Option<OwnedFd> {
     if !is_open(fd) {
         return None;
     }
-    // SAFETY: it is open, and the caller knows that nothing else owns it.
+    // SAFETY: it is open, and nothing else owns it (`# Safety`).
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

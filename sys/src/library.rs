@@ -17,8 +17,8 @@ impl Library {
     /// # Errors
     /// The text of the system.
     pub fn load(name: &CStr) -> Result<Library, String> {
-        // SAFETY: the name is NUL-terminated. The library's constructors run, as the caller
-        // wants.
+        // SAFETY: the name is NUL-terminated. The constructors of the library run; they are those
+        // of an installed library.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         NonNull::new(handle).map(Library).ok_or_else(|| {
             // SAFETY: no arguments; it returns null or a NUL-terminated text of this thread.

@@ -33,7 +33,7 @@ type Giver = unsafe extern "C" fn(c_int);
 unsafe fn function<F: Copy>(name: &CStr) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<NonNull<c_void>>()) };
     let address = symbol(name)?;
-    // SAFETY: of the same size, and of that type as the caller says.
+    // SAFETY: of the same size, and of that type (`# Safety`).
     Some(unsafe { core::mem::transmute_copy(&address) })
 }
 

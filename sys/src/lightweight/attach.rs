@@ -27,7 +27,7 @@ pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> Result<()
         return Err(AttachFailure::Process);
     }
     let from = core::ptr::with_exposed_provenance::<u8>(from as usize);
-    // SAFETY: as the caller has made sure of.
+    // SAFETY: both are valid for `length` bytes (`# Safety`).
     unsafe { core::ptr::copy(from, to, length) };
     Ok(())
 }
@@ -45,7 +45,7 @@ pub unsafe fn write(
     from: *const u8,
     length: usize,
 ) -> Result<(), AttachFailure> {
-    // SAFETY: as the caller has made sure of.
+    // SAFETY: both are valid for `length` bytes (`# Safety`).
     unsafe {
         read(pid, from.addr() as u64, core::ptr::with_exposed_provenance_mut(to as usize), length)
     }
