@@ -169,10 +169,11 @@ static void way_long(size_t n, long times) {
 }
 
 /* Before the measurements, every rank receives this many bytes of requests and of replies. The
- * first lap through receive buffers touches their pages for the first time. */
+ * first lap through receive buffers touches their pages for the first time. Longer payloads may
+ * stay in memory of their sender. */
 static void warm_up(void) {
     static int warm;
-    const size_t n = 512, all = (size_t)8 << 20;
+    const size_t n = 256, all = (size_t)8 << 20;
     long t, times;
     int i;
     if (warm++ || bench_nodes == 1) return;

@@ -15,7 +15,7 @@
 //! | `event` | posting an event into a queue's ring, and reading it |
 //! | `nal` | how processes reach each other: loopback, shared memory, frames |
 //! | `arena` | the memory that peers share: its layout, and the algorithms on its words |
-//! | `base` | a lock, zeroed tables, prefetches, faults for tests |
+//! | `base` | a lock, zeroed tables, faults for tests |
 //! | `types`, `message`, `access_fault` | the specification's types; a message's header; a refused access |
 //!
 //! A folder uses only those below it in this table. No two files use each other;

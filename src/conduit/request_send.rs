@@ -52,6 +52,7 @@ impl<P: Portals> Conduit<P> {
                 let plan = SendPlan::new(AmForm::Outbox, args_bytes(m.args.len()), offset);
                 if let Some(reserved) = self.reserve(up, rank, m, plan) {
                     self.transmit_request(up, rank, m, plan, reserved);
+                    self.outbox.prefetch_next(m.payload.len());
                 }
             }
             None => self.request_along(up, rank, m),

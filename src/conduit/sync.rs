@@ -176,6 +176,13 @@ impl FreeList {
         FreeList { par, head: CachePadded::new(AtomicU64::new(u64::from(first))), next }
     }
 
+    /// The number that is taken next, unless another thread takes or gives one first.
+    #[inline]
+    pub(super) fn next(&self) -> Option<u32> {
+        let index = self.head.load(Ordering::Relaxed) as u32;
+        (index != NONE).then_some(index)
+    }
+
     /// Takes a number, for `hold`.
     #[inline]
     pub(super) fn take(&self, hold: Hold) -> Option<u32> {

@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU64, Ordering, fence};
 use super::NetworkInterface;
 use crate::arena::MdCell;
 use crate::arena::hazard::HazardWord;
-use crate::base::{fault, prefetch};
+use crate::base::fault;
 use crate::deliver::Matched;
 use crate::descriptor::state::{self, Accepted};
 use crate::event::ring::{EventSlots, INLINE};
@@ -22,6 +22,7 @@ use crate::peer::MappedPeer;
 use crate::peer::match_cache::{self, CachedMatch};
 use crate::transfer::copy;
 use crate::types::*;
+use sys::cache;
 use sys::hint::cold_path;
 
 impl NetworkInterface {
@@ -41,7 +42,7 @@ impl NetworkInterface {
         if let Some((_, entry)) = self.state.peers.cached(kind, target, pt_index, match_bits)
             && let Some(at) = entry.guess(match_cache::key(kind, pt_index, 0), match_bits)
         {
-            prefetch::to_write(at, bytes as usize);
+            cache::prefetch_range_to_write(at, bytes as usize);
         }
     }
 

@@ -11,8 +11,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::arena::ring::{self, Memo, published};
 use crate::arena::{ArenaView, ClaimedBelow, EqCell, EventSlot, LINE, peer_word};
-use crate::base::{fault, prefetch};
+use crate::base::fault;
 use crate::types::*;
+use sys::cache;
 
 /// Slots that are set up at once: those of a page of memory.
 const BLOCK: u64 = 4096 / LINE as u64;
@@ -161,7 +162,7 @@ impl EventRing {
     #[inline(always)]
     pub(crate) fn prefetch(&self, slots: EventSlots<'_>, ahead: u64) {
         let slot: *const EventSlot = slots.at(self.memo.hint().wrapping_add(ahead));
-        prefetch::line_to_write(slot.cast());
+        cache::prefetch_to_write(slot.cast());
     }
 
     /// Posts an event: its position, or `None` if the ring was full.

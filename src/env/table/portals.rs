@@ -71,7 +71,7 @@ variables! {
     /// Number of 2 KiB areas for Medium request payloads of 320 bytes and more (512 with threads).
     /// An area holds a payload until a rank of this host reads it there. Must exceed the number of
     /// such ranks, or be 0 for none.
-    PORTAL_OUTBOX_AREAS: Integer(0..=4096) = 64;
+    PORTAL_OUTBOX_AREAS: Integer(0..=4096) = 512;
 
     /// Number of 2 KiB chunks for replies.
     PORTAL_RPL_CHUNKS: Integer(2..=4096) = 256;
