@@ -175,7 +175,9 @@ static void word(char *at) {
     gasnet_put(to, at, &here, sizeof here);
 }
 
-static void fill(int kind, char *at, size_t n) {
+/* Not inline: gcc for ARM would add constants to the address of a thread-local variable, beyond
+ * what a relocation holds. */
+static __attribute__((noinline)) void fill(int kind, char *at, size_t n) {
     mine.kind[kind] = at;
     mine.bytes[kind] = n;
     check_fill(at, n, seed(gasnet_mynode(), kind, 0));

@@ -1,10 +1,11 @@
 /* PMI as a library, for tests over ptlrun: its key-value space is a folder, PMI_DIR, with a file
- * for each key. PMI_FAULT names a function that fails. */
+ * for each key; PMI_Init makes it. PMI_FAULT names a function that fails. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int begun;
@@ -29,8 +30,9 @@ int PMI_Initialized(int *done) {
 
 int PMI_Init(int *spawned);
 int PMI_Init(int *spawned) {
+    const char *dir = getenv("PMI_DIR");
     *spawned = 0;
-    begun = !fails("PMI_Init");
+    begun = !fails("PMI_Init") && (dir == NULL || mkdir(dir, 0700) == 0 || errno == EEXIST);
     return !begun;
 }
 

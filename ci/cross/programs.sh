@@ -24,10 +24,12 @@ compile() {
         case " ${PROGRAMS:-$name} " in *" $name "*) ;; *) continue ;; esac
         threads=$(sed -n 's|^/\* threads: \(.*\) \*/|\1|p' "$source")
         case ${threads:-both} in both | "$mode") ;; *) continue ;; esac
+        segments=
+        if grep -q '^/\* segments: everything \*/' "$source"; then segments=-DGASNET_SEGMENT_EVERYTHING; fi
         program=$tree/tests/$mode/$name
         [ -e "$program" ] && [ -z "$(find "$source" capi-tests/*.h include/*.h "$tree/lib/libgasnet.a" -newer "$program" | head -n 1)" ] && continue
         # shellcheck disable=SC2086 # flags
-        if "$cc" -std=gnu99 -O2 -w $2 -I capi-tests "$source" -o "$program.new" $3; then
+        if "$cc" -std=gnu99 -O2 -w $2 $segments -I capi-tests "$source" -o "$program.new" $3; then
             mv "$program.new" "$program"
             echo "$program"
         else

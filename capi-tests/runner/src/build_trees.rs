@@ -158,27 +158,44 @@ pub fn underlightweight() -> Result<PathBuf, Failure> {
     compiled(&root().join("capi-tests/underlightweight.c"), ClientMode::Seq)
 }
 
-/// A static program, compiled in `mode` with the archives of this tree, of libcnos and of
-/// libportals3: what a program of a Cray XT is. It is linked again only if it is older than its
-/// source or the archives.
-pub fn compiled_static(tree: &Path, source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
+/// The functions by which a static program learns of its job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartFunctions {
+    /// Those of libcnos.
+    Cnos,
+    /// Those of `capi-tests/contrary/pmi.c`.
+    Pmi,
+}
+
+/// A static program, compiled in `mode` with the archives of this tree and of libportals3, and
+/// with these functions: what a program of a Cray XT is. It is linked again only if it is older
+/// than its source or what it is linked with.
+pub fn compiled_static(
+    tree: &Path,
+    source: &Path,
+    mode: ClientMode,
+    functions: StartFunctions,
+) -> Result<PathBuf, Failure> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let portals = tree.join("portals/lib");
-    let archives =
-        [tree.join("lib/libgasnet.a"), portals.join("libcnos.a"), portals.join("libportals3.a")];
+    let (functions, folder) = match functions {
+        StartFunctions::Cnos => (portals.join("libcnos.a"), "static"),
+        StartFunctions::Pmi => (root().join("capi-tests/contrary/pmi.c"), "static-pmi"),
+    };
+    let linked = [tree.join("lib/libgasnet.a"), functions, portals.join("libportals3.a")];
     let stem = source.file_stem().expect("a source file has a name");
-    let dir = tree.join("static").join(mode.name());
+    let dir = tree.join(folder).join(mode.name());
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let program = dir.join(stem);
-    if is_fresh(&program, archives.iter().chain([&source.to_path_buf()])) {
+    if is_fresh(&program, linked.iter().chain([&source.to_path_buf()])) {
         return Ok(program);
     }
     let mut cc = compiler();
     cc.args(["-static", "-std=gnu99", "-O2", "-g", "-Wall", "-Wextra"]).args(mode.defines());
     cc.arg("-I").arg(tree.join("include")).arg("-I").arg(tree.join("portals/include"));
     cc.arg("-I").arg(root().join("capi-tests")).arg(source).arg("-o").arg(&program);
-    cc.arg("-Wl,-u,cnos_get_rank").args(&archives);
+    cc.arg("-Wl,-u,cnos_get_rank").args(&linked);
     cc.args(["-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
     succeed(cc)?;
     Ok(program)

@@ -4,14 +4,13 @@
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
+use crate::matrix;
 use crate::program::{self, TestProgram};
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::time::Duration;
 
-/// Programs that have cases of their own.
-const ELSEWHERE: &[&str] = &["testexit", "testbad", "testeverything", "testfirehose"];
 /// Programs of the short run.
 const SAMPLED: &[&str] = &["testhsl", "testgasnet", "testam"];
 
@@ -27,7 +26,7 @@ const MISUSE: &str = "#include <gasnet.h>\n\
 /// Each program, mode and path; clients compiled with and without checks.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    for program in program::all().into_iter().filter(|p| !ELSEWHERE.contains(&p.name.as_str())) {
+    for program in program::all().into_iter().filter(matrix::has_settings) {
         for &mode in &program.modes {
             for portals in [false, true] {
                 let path = if portals { "portals" } else { "cross-mapped" };

@@ -556,8 +556,8 @@ fn check_programs() -> Result<(), Failure> {
         return Err(format!("exit code {code:?}:\n{output}"));
     }
     let (code, output) =
-        check(&root().join("capi-tests"), &[("ONLY", "testhello testenv testexit")])?;
-    if code != Some(0) || !output.contains("3 passed, 0 failed, 0 not compiled, 0 skipped") {
+        check(&root().join("capi-tests"), &[("ONLY", "testhello testenv testexit testfirehose")])?;
+    if code != Some(0) || !output.contains("4 passed, 0 failed, 0 not compiled, 0 skipped") {
         return Err(format!("exit code {code:?}:\n{output}"));
     }
     Ok(())

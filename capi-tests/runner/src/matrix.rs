@@ -11,8 +11,8 @@ use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
 use std::time::Duration;
 
-/// Programs that have cases of their own.
-const IN_CASES: &[&str] = &["testexit", "testbad", "testeverything", "testfirehose"];
+/// Programs that run one case at a time. They have cases of their own, as those for EVERYTHING.
+const IN_CASES: &[&str] = &["testexit", "testbad"];
 /// Programs that are also compiled for PARSYNC.
 const PARSYNC: &[&str] = &["testam", "testgasnet", "testhello", "testhsl"];
 const PROCESSES: &[u32] = &[1, 2, 3, 4, 8];
@@ -111,7 +111,7 @@ pub(crate) fn ranks_trait(nodes: u32) -> u64 {
 
 /// Whether a program is run in all settings, rather than in cases of its own.
 pub(crate) fn has_settings(program: &TestProgram) -> bool {
-    !IN_CASES.contains(&program.name.as_str())
+    !program.everything && !IN_CASES.contains(&program.name.as_str())
 }
 
 /// All settings of a program over these paths.

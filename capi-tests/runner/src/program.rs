@@ -57,6 +57,8 @@ pub struct TestProgram {
     pub nodes: Nodes,
     /// Thread modes that it compiles for.
     pub modes: Vec<ClientMode>,
+    /// Compiled with GASNET_SEGMENT_EVERYTHING.
+    pub everything: bool,
     /// Faults that it must detect.
     pub faults: Vec<PlantedFault>,
     /// Whether it calls a get of any form, so that the network interface must have counted
@@ -96,6 +98,7 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
         env: Vec::new(),
         nodes: Nodes::Any,
         modes: vec![ClientMode::Seq, ClientMode::Par],
+        everything: false,
         faults: Vec::new(),
         gets: ["gasnet_get(", "gasnet_get_nb", "gasnet_get_val", "gasnet_get_bulk"]
             .iter()
@@ -138,6 +141,10 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
                     _ => panic!("{name}.c: threads: {value}"),
                 }
             }
+            "segments" => match value {
+                "everything" => program.everything = true,
+                _ => panic!("{name}.c: segments: {value}"),
+            },
             "faults" => {
                 program.faults = words(value)
                     .iter()
@@ -205,13 +212,15 @@ mod tests {
         let p = parse(
             Path::new("x/testenv.c"),
             "/* Says what it does.\n */\n/* args: GASNet is \"Global Address Space Networking\" */\n/* nodes: 3+ */\n\
-             /* threads: par */\n/* faults: lose_env skip_lock:par flip_put:portals */\n/* env: GASNET_DUMMY=\"a b\" */\n",
+             /* threads: par */\n/* faults: lose_env skip_lock:par flip_put:portals */\n/* env: GASNET_DUMMY=\"a b\" */\n\
+             /* segments: everything */\n",
         );
         assert_eq!(p.name, "testenv");
         assert_eq!(p.args, ["GASNet", "is", "Global Address Space Networking"]);
         assert_eq!(p.nodes, Nodes::From(3));
         assert_eq!(p.modes, [ClientMode::Par]);
         assert_eq!(p.env, [("GASNET_DUMMY".to_string(), "a b".to_string())]);
+        assert!(p.everything);
         assert_eq!(p.faults.len(), 3);
         assert!(p.faults[1].par && p.faults[1].path.is_none());
         assert_eq!(p.faults[2].path, Some(SegmentPath::Portals));

@@ -1,7 +1,7 @@
 //! A built library, and the environment variables of its jobs.
 
 use crate::Failure;
-use crate::build_trees::{self, ClientMode};
+use crate::build_trees::{self, ClientMode, StartFunctions};
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ pub struct TestLibrary {
     env: Vec<(&'static str, String)>,
     /// The kernel as on which its jobs run, if not that of the machine.
     kernel: Option<&'static str>,
-    /// Its programs are static, and have libportals3 and libcnos in them.
-    is_static: bool,
+    /// Its programs are static, and have libportals3 and these functions in them.
+    static_with: Option<StartFunctions>,
     /// Its ranks run as on a lightweight kernel.
     is_lightweight: bool,
 }
@@ -26,21 +26,21 @@ impl TestLibrary {
             tree,
             env: Vec::new(),
             kernel: None,
-            is_static: false,
+            static_with: None,
             is_lightweight: false,
         }
     }
 
-    /// The same for static programs over libportals3 and libcnos.
-    pub fn in_static_programs(self) -> TestLibrary {
-        TestLibrary { is_static: true, ..self }
+    /// The same for static programs over libportals3 and these functions.
+    pub fn in_static_programs(self, functions: StartFunctions) -> TestLibrary {
+        TestLibrary { static_with: Some(functions), ..self }
     }
 
     /// A program, compiled in `mode` for this library.
     pub fn compiled(&self, source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
-        match self.is_static {
-            true => build_trees::compiled_static(&self.tree, source, mode),
-            false => build_trees::compiled(source, mode),
+        match self.static_with {
+            Some(functions) => build_trees::compiled_static(&self.tree, source, mode, functions),
+            None => build_trees::compiled(source, mode),
         }
     }
 

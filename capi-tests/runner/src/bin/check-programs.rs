@@ -34,6 +34,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, exit};
 use std::time::Duration;
 
+/// Compiles a program for that segment mode.
+const EVERYTHING: &str = "-DGASNET_SEGMENT_EVERYTHING";
+
 /// How a program is compiled and run.
 #[derive(Clone, Debug)]
 struct Plan {
@@ -151,6 +154,7 @@ fn plan(source: &Path, text: &str, name: &str) -> Plan {
         _ => Plan {
             nodes: Some(program.nodes),
             modes,
+            flags: if program.everything { vec![EVERYTHING.to_string()] } else { Vec::new() },
             env: program.env,
             args: program.args,
             ..Plan::new()

@@ -6,7 +6,7 @@
 //! Invariant: the list refuses the archive of a whole library, the filter a program over it.
 
 use super::static_programs::runs;
-use crate::build_trees::{self, ClientMode};
+use crate::build_trees::{self, ClientMode, StartFunctions};
 use crate::job_launcher::JobLauncher;
 use crate::program;
 use crate::test_library::TestLibrary;
@@ -20,7 +20,9 @@ const OFTEN: &[&str] = &["testsmall", "testam", "testcore1", "testbarrier"];
 const ENDS: &[u32] = &[1, 7, 100, 121];
 
 fn library() -> TestLibrary {
-    TestLibrary::of(build_trees::build_lightweight()).in_static_programs().under_lightweight()
+    TestLibrary::of(build_trees::build_lightweight())
+        .in_static_programs(StartFunctions::Cnos)
+        .under_lightweight()
 }
 
 pub(super) fn cases(seed: u64) -> Vec<TestCase> {
@@ -66,7 +68,8 @@ fn outside_names() -> Result<(), Failure> {
 
 /// A program over the whole library needs what the filter refuses.
 fn the_filter_refuses_the_whole_library() -> Result<(), Failure> {
-    let library = TestLibrary::of(build_trees::build_libportals()).in_static_programs();
+    let library =
+        TestLibrary::of(build_trees::build_libportals()).in_static_programs(StartFunctions::Cnos);
     let hello = program::named("testhello").ok_or("testhello.c is missing")?;
     let binary = library.compiled(&hello.source, ClientMode::Seq)?;
     let ended = library.under_lightweight().job(&binary, &[], JobLauncher::Ptlrun, 2)?.run()?;

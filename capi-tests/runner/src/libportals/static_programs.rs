@@ -1,10 +1,11 @@
 //! Static programs over libgasnet.a, libcnos.a and libportals3.a, started by ptlrun: what a
-//! program of a Cray XT is. There is no supervisor, no control socket and no memory file of ours.
-//! A trace of the system calls shows it. The cases show how such a job starts and ends, not an
-//! old C library: the programs have the one of this machine in them.
+//! program of a Cray XT is. The cases `static::pmi` have functions of PMI in place of libcnos.
+//! There is no supervisor, no control socket and no memory file of ours. A trace of the system
+//! calls shows it. The cases show how such a job starts and ends, not an old C library: the
+//! programs have the one of this machine in them.
 
 use super::{place, programs, write};
-use crate::build_trees::{self, ClientMode};
+use crate::build_trees::{self, ClientMode, StartFunctions};
 use crate::job_launcher::JobLauncher;
 use crate::sample::SampleRandom;
 use crate::test_library::TestLibrary;
@@ -33,7 +34,15 @@ const SHARING: &[&str] = &["testscribble", "testsegment"];
 const ENDS: &[u32] = &[1, 2, 5, 7, 11, 100, 104, 121, 122];
 
 fn library() -> TestLibrary {
-    TestLibrary::of(build_trees::build_libportals()).in_static_programs()
+    TestLibrary::of(build_trees::build_libportals()).in_static_programs(StartFunctions::Cnos)
+}
+
+/// As [`library`], with PMI only. Over ptlrun a rank has the same address in each job, so jobs
+/// can share the folder of its key-value space.
+fn with_pmi() -> TestLibrary {
+    let tree = build_trees::build_libportals();
+    let space = tree.join("pmi-space").display().to_string();
+    TestLibrary::of(tree).in_static_programs(StartFunctions::Pmi).with_env("PMI_DIR", space)
 }
 
 /// The programs, each in all settings; a short run takes each of `often` once.
@@ -70,6 +79,8 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
         cases.retain(|case| case.name.contains(mode));
         all.extend(cases);
     }
+    all.extend(runs(&with_pmi(), "static::pmi::", &["testsmall", "testam"], seed));
+    all.extend(exits::over_ptlrun(&with_pmi(), "static::pmi::", ENDS));
     let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
         all.push(TestCase::new(format!("static::{name}"), true, run));
     };

@@ -68,7 +68,6 @@ fn pmi_functions_start_jobs() -> Result<(), Failure> {
     let job = |nodes: u32| -> Result<TestJob, Failure> {
         let space = place()?.join("pmi-space");
         let _ = std::fs::remove_dir_all(&space);
-        std::fs::create_dir_all(&space).map_err(|e| format!("{}: {e}", space.display()))?;
         Ok(library()
             .job(&binary, &[], JobLauncher::Ptlrun, nodes)?
             .env("PMI_DIR", space.display().to_string()))
