@@ -21,6 +21,8 @@ unwind=$(cat "$tree/lib/.unwind" 2>/dev/null || true)
 static="${portals:+$portals }${unwind:+$unwind }-lutil -lrt -lpthread -lm -ldl -lc"
 processor=${HOST-}
 processor=${processor%%-*}
+char_unsigned=no
+case $processor in aarch64 | riscv64) char_unsigned=yes ;; esac
 more=-lm
 [ "${SHARED:-yes}" = yes ] || more=$static
 # link NAME: a link name of the library.
@@ -48,7 +50,8 @@ fill() {
         -e "s|@THREADS@|$3|" -e "s|@VERSION@|$version|" -e "s|@RELEASE@|$release|" -e "s|@MAJOR@|$major|" \
         -e "s|@CC@|${CC:-cc}|" -e "s|@CXX@|${CXX:-c++}|" -e "s|@STATIC@|$static|" -e "s|@MORE@|$more|" \
         -e "s|@TARGET@|${CROSS_TARGET-}|g" -e "s|@STANDS_FOR@|${STANDS_FOR-}|" -e "s|@HOST@|${HOST-}|" -e "s|@LAUNCHER@|${LAUNCHER-}|" \
-        -e "s|@QEMU@|${QEMU-}|" -e "s|@PROCESSOR@|$processor|" -e "s|@LIBRARIES@|$libdir|" \
+        -e "s|@QEMU@|${QEMU-}|" -e "s|@PROCESSOR@|$processor|" \
+        -e "s|@CHAR_UNSIGNED@|$char_unsigned|" -e "s|@HOSTED@|${HOSTED:-yes}|" -e "s|@LIBRARIES@|$libdir|" \
         -e "s|@STATIC_CMAKE@|$(echo "$static" | sed -e 's/^-l//' -e 's/ -l/ /g' -e 's/ /;/g')|" \
         -e 's/  */ /g' -e 's/ *$//' "ci/client/$4" >"$5.new"
     mv "$5.new" "$5"

@@ -117,8 +117,11 @@ answers() {
             eval "size=\$ac_cv_sizeof_$(echo "$type" | sed -e 's/void \*/void_p/' -e 's/ /_/g')"
             echo "char c$((number = ${number:-0} + 1))[sizeof($type) == $size ? 1 : -1];"
         done >"$work/sizes"
-        (echo '#include <stddef.h>' && cat "$work/sizes") >"$work/sizes.c"
-        "$CC" -c "$work/sizes.c" -o "$work/sizes.o"
+        # shellcheck disable=SC2154
+        [ "$ac_cv_c_char_unsigned" = no ] && sign='<' || sign='>'
+        (echo '#include <stddef.h>' && cat "$work/sizes" && echo "char sign[(char)-1 $sign 0 ? 1 : -1];") >"$work/sizes.c"
+        # shellcheck disable=SC2154
+        "$CC" -c "$work/sizes.c" -o "$work/sizes.o" && [ "$ac_cv_func_fork_works$ac_cv_func_mmap_fixed_mapped" = "$HOSTED$HOSTED" ]
     )
 }
 step answers_for_configure answers
