@@ -72,14 +72,27 @@ fn main() -> ExitCode {
     };
     match run(count, &program) {
         Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            eprintln!("ptlrun: {}: {error}", program[0].to_string_lossy());
+        Err(PtlrunError { cause, remedy }) => {
+            eprintln!("*** ptlrun: {cause}\n***   {remedy}");
             ExitCode::from(127)
         }
     }
 }
 
-fn run(count: u32, program: &[OsString]) -> io::Result<u8> {
+/// Why a job does not run.
+struct PtlrunError {
+    cause: String,
+    remedy: &'static str,
+}
+
+impl From<io::Error> for PtlrunError {
+    fn from(error: io::Error) -> PtlrunError {
+        let cause = format!("the job cannot be started: {error}");
+        PtlrunError { cause, remedy: "Start fewer processes, or raise the limits (ulimit -a)." }
+    }
+}
+
+fn run(count: u32, program: &[OsString]) -> Result<u8, PtlrunError> {
     let text = |word: &OsString| CString::new(word.as_bytes()).map_err(io::Error::from);
     let program = program.iter().map(text).collect::<io::Result<Vec<_>>>()?;
     let file = OwnedFd::from(MemFd::create(c"portals3")?);
@@ -113,12 +126,17 @@ fn run(count: u32, program: &[OsString]) -> io::Result<u8> {
         drop(report);
         let mut number = [0; 4];
         if descriptor::read(failure.as_raw_fd(), &mut number)? == number.len() {
-            return Err(io::Error::from_raw_os_error(i32::from_ne_bytes(number)));
+            let error = io::Error::from_raw_os_error(i32::from_ne_bytes(number));
+            let cause = format!("{} cannot be run: {error}", program[0].to_string_lossy());
+            return Err(PtlrunError {
+                cause,
+                remedy: "Check the name or the path of the program.",
+            });
         }
         sockets.push(ours);
     }
     std::thread::spawn(move || while barrier(&sockets).is_ok() {});
-    children.wait()
+    Ok(children.wait()?)
 }
 
 /// Makes a new process a rank of the job. Returns only if that fails.
