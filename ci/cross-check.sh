@@ -41,7 +41,7 @@ finds() {
     }
 }
 
-# build of another kind.
+# The sample: a faster build, and a few programs.
 if [ -n "$sample" ]; then
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
     export PROGRAMS="testhello testsmall testam testexit testhsl testcoll"
@@ -53,11 +53,11 @@ if [ $HOSTED = no ]; then
 fi
 step build ci/cross.sh "$target"
 if [ $code = 77 ]; then
-    # The line before the last says what is missing.
-    tail -n 2 "$output" | head -n 1
+    # Two lines: what is missing, and the remedy.
+    tail -n 2 "$output" | sed 's/^\*\*\* *//' | paste -s -d ';' | sed 's/;/; /'
     exit 77
 fi
-[ $code = 0 ] || exit 1
+[ $code = 0 ] || finish
 cc=$PWD/$tree/bin/$target-cc
 
 # Outside names and versions of glibc.
