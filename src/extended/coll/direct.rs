@@ -1,8 +1,9 @@
 //! Blocking movements of few ranks that map each other's segments: each rank copies its blocks
 //! out of the sources of the others.
 //!
-//! Used by `super` for movements with `IN_ALLSYNC` and `OUT_ALLSYNC`. Invariant: an offset that
-//! a peer published is checked against its segment before it is used.
+//! Used by `super` for movements with `IN_ALLSYNC` or `OUT_ALLSYNC`: with either of them no rank
+//! returns before all have called. Invariant: an offset that a peer published is checked against
+//! its segment before it is used.
 //!
 //! ```text
 //!   publish the offset of the own source   ->  synchronise  ->  copy  ->  synchronise

@@ -18,9 +18,9 @@
 //!   `OUT_MYSYNC`.
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
-//! - A blocking movement with `IN_ALLSYNC` and `OUT_ALLSYNC` among few ranks that map each other's
-//!   segments copies from segment to segment (`direct`). It does so only if all sources lie in
-//!   segments and the tuning has its defaults.
+//! - A blocking movement with `IN_ALLSYNC` or `OUT_ALLSYNC` among few ranks that map each other's
+//!   segments copies from segment to segment (`direct`), as if it had both flags. It does so only
+//!   if all sources lie in segments and the tuning has its defaults.
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |
@@ -287,8 +287,7 @@ impl Coll {
         // With one image on each process, processes call in the order of the team.
         let one_image = view.context == 0 && view.all() == view.members.size();
         if !(one_image
-            && request.in_allsync
-            && request.out_allsync
+            && (request.in_allsync || request.out_allsync)
             && view.tuning.lock().leaves_open(request.operation))
         {
             return false;
