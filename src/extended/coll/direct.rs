@@ -1,5 +1,5 @@
-//! Blocking movements of few ranks that map each other's segments: each rank copies its blocks
-//! out of the sources of the others.
+//! Blocking movements and reductions of few ranks that map each other's segments: each rank copies
+//! its blocks out of the sources of the others, or combines them.
 //!
 //! Used by `super` for movements with `IN_ALLSYNC` or `OUT_ALLSYNC`: with either of them no rank
 //! returns before all have called. Invariant: an offset that a peer published is checked against
@@ -17,7 +17,7 @@
 //! Any rank can overwrite these words. A rank that waits for long compares its own with what it
 //! stored, and those of the others with what they may store now.
 
-use super::request::{CollBuffers, CollOperation, CollRequest};
+use super::request::{CollBuffers, CollMemory, CollOperation, CollRequest};
 use crate::client_memory::Src;
 use crate::extended::scratch::{ScratchPage, ScratchPages};
 use crate::rank::JobRank;
@@ -29,6 +29,8 @@ use sys::peer::Peer;
 
 /// Largest job: each rank reads the cache lines of all others.
 const MAX_RANKS: usize = 8;
+/// Largest operand of a reduction, in bytes: the root combines all of them, one after the other.
+const MAX_REDUCED: usize = 2048;
 
 /// See the module.
 #[derive(Debug)]
@@ -51,6 +53,16 @@ impl DirectMovement {
             last: AtomicU64::new(0),
             published: AtomicU64::new(0),
         })
+    }
+
+    /// Whether [`DirectMovement::carry_out`] is worth a trial. The source of a reduction is often
+    /// outside the segment. So its trial must not add a synchronisation.
+    pub(super) fn suits(request: &CollRequest) -> bool {
+        match request.operation {
+            CollOperation::Reduce => request.in_allsync && request.nbytes <= MAX_REDUCED,
+            CollOperation::Scan | CollOperation::Barrier => false,
+            _ => request.in_allsync || request.out_allsync,
+        }
     }
 
     /// Carries out a movement of the team of all processes, each with one image; all call this
@@ -76,10 +88,12 @@ impl DirectMovement {
         if if rooted { elsewhere(root) } else { (0..all).any(elsewhere) } {
             return false;
         }
-        let fetch = |rank: usize, block: usize, to: usize| {
-            let offset =
-                source(rank).map(|s| s.wrapping_sub(1).saturating_add((block * n) as u64));
-            let from = block_of(ctx, rank, offset, n);
+        let block = |rank: usize, i: usize| {
+            let offset = source(rank).map(|s| s.wrapping_sub(1).saturating_add((i * n) as u64));
+            block_of(ctx, rank, offset, n)
+        };
+        let fetch = |rank: usize, i: usize, to: usize| {
+            let from = block(rank, i);
             let to = buffers.dst.part(to * n, n);
             if !ptr::eq(from.as_ptr(), to.as_ptr()) {
                 to.copy_from(from);
@@ -90,14 +104,25 @@ impl DirectMovement {
         match request.operation {
             CollOperation::Broadcast => fetch(root, 0, 0),
             CollOperation::Scatter => fetch(root, me, 0),
-            CollOperation::Gather if me != root => {}
+            CollOperation::Gather | CollOperation::Reduce if me != root => {}
             CollOperation::Gather | CollOperation::GatherAll => {
                 others.for_each(|rank| fetch(rank, 0, rank));
             }
             CollOperation::Exchange => others.for_each(|rank| fetch(rank, me, rank)),
-            CollOperation::Reduce | CollOperation::Scan | CollOperation::Barrier => {
-                unreachable!("no movement")
+            CollOperation::Reduce => {
+                let reduction = request.reduction.expect("a reduction has a function");
+                let stride = n.next_multiple_of(16);
+                let mut memory = CollMemory::new(2 * stride);
+                let areas = memory.bytes();
+                // In the order of the ranks; each result is the left operand of the next.
+                let total = (1..all).fold(block(0, 0), |left, rank| {
+                    let to = areas.part(rank % 2 * stride, n);
+                    reduction.combine(to, left, block(rank, 0));
+                    to.into()
+                });
+                buffers.dst.copy_from(total);
             }
+            CollOperation::Scan | CollOperation::Barrier => unreachable!("never direct"),
         }
         self.synchronise(ctx);
         true

@@ -1,8 +1,8 @@
 //! Carries out plans: sends and receives their messages, round by round, as messages arrive.
 //!
 //! Called by the last image of a process that calls a collective, and by polls through
-//! [`CollEngine::progress`]. Invariants: an operation is in the table from the call of its first
-//! image until its plan is done. One thread at a time advances plans, under the lock of the table.
+//! [`CollEngine::progress`]. Invariants: an operation that waits, for images of this process or
+//! for messages, is in the table. One thread at a time advances plans, under the lock of the table.
 //! Handlers fill the inbox and never take that lock, so a send, which may poll, is safe under it.
 //!
 //! ```text
@@ -47,7 +47,8 @@ struct ActiveColl {
     view: &'static TeamView,
     request: CollRequest,
     function: &'static str,
-    status: Arc<CollStatus>,
+    /// Of an operation that waits.
+    status: Option<Arc<CollStatus>>,
     /// By image of this process.
     buffers: Box<[CollBuffers]>,
     /// Images of this process that have not called.
@@ -89,7 +90,7 @@ impl CollEngine {
     }
 
     /// Records the call of one image of this process, and starts the collective if it is the
-    /// last.
+    /// last. `None` if it is done at once.
     pub(super) fn call(
         &self,
         ctx: Ctx,
@@ -98,26 +99,14 @@ impl CollEngine {
         image: usize,
         request: CollRequest,
         buffers: CollBuffers,
-    ) -> Arc<CollStatus> {
+    ) -> Option<Arc<CollStatus>> {
         let id = CollId { context: view.context, number: view.images[image].next() };
         let mut table = self.active.lock();
-        let active = table.entry(id).or_insert_with(|| ActiveColl {
-            view,
-            request,
-            function,
-            status: Arc::default(),
-            buffers: view.images.iter().map(|_| CollBuffers::none()).collect(),
-            missing: view.images.len(),
-            plan: CollPlan::default(),
-            round: 0,
-            begun: false,
-            sends: Vec::new(),
-            receives: Vec::new(),
-        });
-        if active.request != request {
-            disagree(function, active.function);
-        }
-        let status = active.status.clone();
+        let mut active = match table.remove(&id) {
+            Some(active) if active.request != request => disagree(function, active.function),
+            Some(active) => active,
+            None => ActiveColl::new(view, request, function),
+        };
         active.buffers[image] = buffers;
         active.missing -= 1;
         if active.missing == 0 {
@@ -126,12 +115,14 @@ impl CollEngine {
                 self.read_rings(rings);
             }
             if active.advance(ctx, id, self) {
-                table.remove(&id);
-            } else {
-                ctx.job.subsystem.want(true);
+                active.finish(ctx);
+                return None;
             }
+            ctx.job.subsystem.want(true);
         }
-        status
+        let status = active.status.get_or_insert_default().clone();
+        table.insert(id, active);
+        Some(status)
     }
 
     /// Ends the job if a word of the rings was overwritten.
@@ -159,8 +150,10 @@ impl CollEngine {
             let Some(active) = table.get_mut(&id).filter(|active| active.missing == 0) else {
                 continue;
             };
-            if active.advance(ctx, id, self) {
-                table.remove(&id);
+            if active.advance(ctx, id, self)
+                && let Some(active) = table.remove(&id)
+            {
+                active.finish(ctx);
                 ctx.job.subsystem.want(false);
             }
         }
@@ -168,6 +161,35 @@ impl CollEngine {
 }
 
 impl ActiveColl {
+    fn new(view: &'static TeamView, request: CollRequest, function: &'static str) -> ActiveColl {
+        ActiveColl {
+            view,
+            request,
+            function,
+            status: None,
+            buffers: view.images.iter().map(|_| CollBuffers::none()).collect(),
+            missing: view.images.len(),
+            plan: CollPlan::default(),
+            round: 0,
+            begun: false,
+            sends: Vec::new(),
+            receives: Vec::new(),
+        }
+    }
+
+    /// Reports the end to the images that wait for it.
+    fn finish(self, ctx: Ctx) {
+        if let Some(status) = self.status {
+            status.finish(&ctx.job.ops);
+        }
+        if self.view.images.len() > 1 {
+            // Threads of other images may sleep until this.
+            if let Some(host) = ctx.endpoint().conduit.shared_host() {
+                host.ring_self();
+            }
+        }
+    }
+
     /// Goes on until messages are missing; true if the collective is done.
     fn advance(&mut self, ctx: Ctx, id: CollId, engine: &CollEngine) -> bool {
         let inbox = &engine.inbox;
@@ -190,13 +212,6 @@ impl ActiveColl {
             }
             self.round += 1;
             self.begun = false;
-        }
-        self.status.finish(&ctx.job.ops);
-        if self.view.images.len() > 1 {
-            // Threads of other images may sleep until this.
-            if let Some(host) = ctx.endpoint().conduit.shared_host() {
-                host.ring_self();
-            }
         }
         true
     }

@@ -18,7 +18,7 @@
 //!   `OUT_MYSYNC`.
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
-//! - A blocking movement with `IN_ALLSYNC` or `OUT_ALLSYNC` among few ranks that map each other's
+//! - A blocking movement or short reduction with `IN_ALLSYNC` or `OUT_ALLSYNC` among few ranks that map each other's
 //!   segments copies from segment to segment (`direct`), as if it had both flags. It does so only
 //!   if all sources lie in segments and the tuning has its defaults.
 //! - A *process* is a rank of a team, with its images.
@@ -287,7 +287,7 @@ impl Coll {
         // With one image on each process, processes call in the order of the team.
         let one_image = view.context == 0 && view.all() == view.members.size();
         if !(one_image
-            && (request.in_allsync || request.out_allsync)
+            && DirectMovement::suits(request)
             && view.tuning.lock().leaves_open(request.operation))
         {
             return false;
@@ -307,8 +307,11 @@ impl Coll {
     ) {
         let image = self.image(ctx, function, view);
         self.enter(ctx, function, view, &request);
-        let status = (!self.at_once(ctx, view, &mut request, buffers))
-            .then(|| self.engine.call(ctx, function, view, image, request, buffers));
+        let status = if self.at_once(ctx, view, &mut request, buffers) {
+            None
+        } else {
+            self.engine.call(ctx, function, view, image, request, buffers)
+        };
         let before = core::mem::take(&mut *view.images[image].aggregate.lock());
         if fault::on("skip_sync") {
             return;
@@ -333,18 +336,17 @@ impl Coll {
         self.enter(ctx, call.function, view, &call.request);
         let status = self.engine.call(ctx, call.function, view, image, call.request, call.buffers);
         let mut before = view.images[image].aggregate.lock();
+        before.extend(status);
         if aggregate {
-            before.push(status);
             return OpHandle::INVALID;
         }
-        let before = core::mem::take(&mut *before);
-        let all = || before.iter().chain([&status]);
-        if all().all(|s| s.done()) {
+        let all = core::mem::take(&mut *before);
+        if all.iter().all(|s| s.done()) {
             return OpHandle::INVALID;
         }
         let ops = &ctx.job.ops;
-        let handle = ops.begin(ctx.thread_index(), before.len() as u32 + 1);
-        all().for_each(|status| status.complete(handle.op(), ops));
+        let handle = ops.begin(ctx.thread_index(), all.len() as u32);
+        all.iter().for_each(|status| status.complete(handle.op(), ops));
         handle
     }
 

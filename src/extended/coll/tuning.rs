@@ -131,12 +131,10 @@ impl CollTuning {
         Ok(())
     }
 
-    /// Whether the operation is a movement (it combines nothing) with default settings.
+    /// Whether the operation has default settings.
     pub(super) fn leaves_open(&self, operation: CollOperation) -> bool {
         let i = operation as usize;
-        i <= CollOperation::Exchange as usize
-            && self.trees[i].is_none()
-            && self.limits[i] == DISSEMINATE
+        self.trees[i].is_none() && self.limits[i] == DISSEMINATE
     }
 }
 
