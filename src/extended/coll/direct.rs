@@ -1,7 +1,7 @@
 //! Blocking movements and reductions of few ranks that map each other's segments: each rank copies
 //! its blocks out of the sources of the others, or combines them.
 //!
-//! Used by `super` for movements with `IN_ALLSYNC` or `OUT_ALLSYNC`: with either of them no rank
+//! Used by `super` for operations with `IN_ALLSYNC` or `OUT_ALLSYNC`: with either of them no rank
 //! returns before all have called. Invariant: an offset that a peer published is checked against
 //! its segment before it is used.
 //!

@@ -2,7 +2,8 @@
 //!
 //! Called by the last image of a process that calls a collective, and by polls through
 //! [`CollEngine::progress`]. Invariants: an operation that waits, for images of this process or
-//! for messages, is in the table. One thread at a time advances plans, under the lock of the table.
+//! for messages, is in the table. One thread at a time advances plans, under the lock of the
+//! table.
 //! Handlers fill the inbox and never take that lock, so a send, which may poll, is safe under it.
 //!
 //! ```text
