@@ -19,8 +19,9 @@
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
 //! - A blocking movement or short reduction with `IN_ALLSYNC`, or a movement with `OUT_ALLSYNC`,
-//!   copies from segment to segment (`direct`), as if it had both flags. It does so among few ranks
-//!   that map each other's segments, if all sources lie in segments and the tuning has its defaults.
+//!   copies from segment to segment (`direct`), as if it had both flags. It does so among few
+//!   ranks that map each other's segments. All sources must lie in segments, and the tuning must
+//!   have its defaults.
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |
