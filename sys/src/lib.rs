@@ -33,6 +33,7 @@
 //! | `getrandom` | 3.17 | [`random::number`] |
 //! | `pidfd_open` | 5.3 | [`watch::ProcessWatch`] |
 //! | `ioctl`, `PIDFD_GET_INFO` | 6.13 | [`watch::ProcessWatch::how_ended`] |
+//! | `userfaultfd` | 5.7 | [`unmap_watch::UnmapWatch::open`] |
 //! | `process_vm_readv`, `process_vm_writev` | 3.2 | [`attach::read`], [`attach::write`], [`attach::peek`] |
 //!
 //! `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore, is made up for by
@@ -90,6 +91,8 @@ pub mod terminal;
 pub mod thread;
 #[cfg(feature = "hosted")]
 mod unlinked;
+#[cfg_attr(not(feature = "hosted"), path = "lightweight/unmap_watch.rs")]
+pub mod unmap_watch;
 #[cfg(feature = "hosted")]
 pub mod watch;
 

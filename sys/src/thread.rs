@@ -6,6 +6,8 @@
 //! is sound in signal handlers and while a thread ends. A pthread key reports the end of the
 //! thread.
 
+#[cfg(feature = "hosted")]
+use super::signal;
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -55,6 +57,38 @@ pub fn claim(index: u32, release: fn(u32)) -> bool {
     key.is_some_and(
         |key| unsafe { libc::pthread_setspecific(key, (index as usize + 1) as *const c_void) } == 0,
     )
+}
+
+/// Starts a thread that runs `body` until the process ends. All signals are blocked there: it runs
+/// no handler of the program.
+///
+/// # Errors
+/// The system allows no further thread.
+#[cfg(feature = "hosted")]
+pub(crate) fn start_forever<T: Sync + 'static>(
+    body: fn(&'static T) -> !,
+    of: &'static T,
+) -> std::io::Result<()> {
+    type Start<T> = (fn(&'static T) -> !, &'static T);
+    extern "C" fn run<T: Sync + 'static>(start: *mut c_void) -> *mut c_void {
+        // SAFETY: it is the pair that was leaked for this thread.
+        let (body, of) = unsafe { *start.cast::<Start<T>>() };
+        body(of)
+    }
+    let start: &'static mut Start<T> = Box::leak(Box::new((body, of)));
+    let before = signal::block(&signal::SignalSet::all());
+    let mut thread = 0;
+    // SAFETY: `thread` is live; `run` takes the pair, which stays for ever.
+    let error = unsafe {
+        libc::pthread_create(
+            &mut thread,
+            core::ptr::null(),
+            run::<T>,
+            core::ptr::from_mut(start).cast(),
+        )
+    };
+    signal::set_mask(&before);
+    if error == 0 { Ok(()) } else { Err(std::io::Error::from_raw_os_error(error)) }
 }
 
 /// Lets another thread run on this CPU, if one is ready.

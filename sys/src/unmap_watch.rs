@@ -1,0 +1,233 @@
+//! What the program does to memory that is watched: it unmaps it, maps other memory in its place,
+//! moves it, or drops its contents. By a userfaultfd (Linux 4.14, `CONFIG_USERFAULTFD`).
+//!
+//! Used by the conduit. Invariant: the call that changes watched memory (`munmap`, `mmap` with
+//! `MAP_FIXED`, `mremap`, `madvise`) returns when [`UnmapWatch::next`] has returned its range. So
+//! the thread that reads must not wait for one that may make such a call, and does not allocate.
+//!
+//! Memory is registered for the faults of write protection, since a registration needs a kind of
+//! fault. Nothing is ever protected, so none happens.
+
+use super::descriptor;
+use super::limits::page_size;
+use super::poll::{self, PollEntry};
+use super::thread;
+use core::ops::Range;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// `struct uffdio_api`
+#[repr(C)]
+struct UffdApi {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+/// `struct uffdio_register`
+#[repr(C)]
+struct UffdRegister {
+    start: u64,
+    len: u64,
+    mode: u64,
+    ioctls: u64,
+}
+
+/// `struct uffdio_range`
+#[repr(C)]
+struct UffdRange {
+    start: u64,
+    len: u64,
+}
+
+/// `struct uffd_msg`, in 8-byte words: the kind of event is the lowest byte of the first.
+type UffdMessage = [u64; 4];
+
+const API: u64 = 0xaa;
+const IOCTL_API: u64 = 0xc018_aa3f;
+const IOCTL_REGISTER: u64 = 0xc020_aa00;
+const IOCTL_UNREGISTER: u64 = 0x8010_aa01;
+const MODE_WRITE_PROTECT: u64 = 2;
+/// Of `userfaultfd`: faults of the program only, which needs no privilege (Linux 5.11).
+const USER_MODE_ONLY: i32 = 1;
+
+const WRITE_PROTECTION: u64 = 1;
+const EVENTS: u64 = 1 << 2 | 1 << 3 | 1 << 6;
+/// Write protection of shared memory (5.19), and without faults (6.7): then any memory can be
+/// registered, such as that of files.
+const WIDER: [u64; 3] = [1 << 12 | 1 << 15, 1 << 12, 0];
+
+const EVENT_REMAP: u8 = 0x14;
+const EVENT_REMOVE: u8 = 0x15;
+const EVENT_UNMAP: u8 = 0x16;
+
+/// Watches memory of this process.
+#[derive(Debug)]
+pub struct UnmapWatch {
+    fd: OwnedFd,
+}
+
+/// A userfaultfd that reports events, with these further features.
+fn open_with(features: u64) -> io::Result<OwnedFd> {
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let open = |flags: i32| {
+        // SAFETY: touches no memory.
+        let fd = unsafe { libc::syscall(libc::SYS_userfaultfd, flags) };
+        // SAFETY: the descriptor was just opened, so nothing else owns it.
+        unsafe { descriptor::opened(fd as i32) }
+    };
+    // The plain form needs a privilege on most systems, and is the only one of older kernels.
+    let fd = open(flags | USER_MODE_ONLY).or_else(|_| open(flags))?;
+    let features = EVENTS | WRITE_PROTECTION | features;
+    let mut api = UffdApi { api: API, features, ioctls: 0 };
+    // SAFETY: the request says that the structure has 24 bytes, which it has; it is live.
+    match unsafe { libc::ioctl(fd.as_raw_fd(), IOCTL_API as _, &mut api) } {
+        0 => Ok(fd),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl UnmapWatch {
+    /// Watches nothing yet.
+    ///
+    /// # Errors
+    /// The system has no userfaultfd with these events and write protection (5.7), or forbids it.
+    pub fn open() -> io::Result<UnmapWatch> {
+        let mut last = io::ErrorKind::Unsupported.into();
+        for features in WIDER {
+            match open_with(features) {
+                Ok(fd) => return Ok(UnmapWatch { fd }),
+                Err(e) => last = e,
+            }
+        }
+        Err(last)
+    }
+
+    /// Watches whole pages. False if some of them are of a kind that cannot be watched.
+    pub fn watch(&self, pages: Range<usize>) -> bool {
+        self.each_part(pages, &|start, len| {
+            let mut request = UffdRegister { start, len, mode: MODE_WRITE_PROTECT, ioctls: 0 };
+            // SAFETY: the request says that the structure has 32 bytes, which it has; it is live.
+            unsafe { libc::ioctl(self.fd.as_raw_fd(), IOCTL_REGISTER as _, &mut request) == 0 }
+        })
+    }
+
+    /// No longer watches whole pages, of which some may be unmapped.
+    pub fn unwatch(&self, pages: Range<usize>) {
+        self.each_part(pages, &|start, len| {
+            let mut request = UffdRange { start, len };
+            // SAFETY: the request says that the structure has 16 bytes, which it has; it is live.
+            unsafe { libc::ioctl(self.fd.as_raw_fd(), IOCTL_UNREGISTER as _, &mut request) == 0 }
+        });
+    }
+
+    /// Makes a request for pages, by halves where some of them do not allow it. False if some do
+    /// not.
+    fn each_part(&self, pages: Range<usize>, request: &dyn Fn(u64, u64) -> bool) -> bool {
+        if pages.is_empty() || request(pages.start as u64, pages.len() as u64) {
+            return true;
+        }
+        let half = pages.len() / 2 / page_size() * page_size();
+        if half == 0 {
+            return false;
+        }
+        let middle = pages.start + half;
+        let first = self.each_part(pages.start..middle, request);
+        self.each_part(middle..pages.end, request) && first
+    }
+
+    /// Starts the thread that reads: it runs `body` until the process ends, with all signals
+    /// blocked.
+    ///
+    /// # Errors
+    /// The system allows no further thread.
+    pub fn start_reader<T: Sync + 'static>(
+        body: fn(&'static T) -> !,
+        of: &'static T,
+    ) -> io::Result<()> {
+        thread::start_forever(body, of)
+    }
+
+    /// Waits until [`UnmapWatch::next`] has something, or a signal arrives.
+    pub fn wait(&self) {
+        poll::wait(&mut [PollEntry::reading(Some(self.fd.as_fd()))], None);
+    }
+
+    /// The range of a change that has not been reported; `None` if there is none now. Allocates
+    /// nothing.
+    pub fn next(&self) -> Option<Range<usize>> {
+        loop {
+            let mut message: UffdMessage = [0; 4];
+            let bytes = size_of::<UffdMessage>();
+            let to = message.as_mut_ptr().cast();
+            // SAFETY: the buffer is live and has this many bytes.
+            let n = unsafe { libc::read(self.fd.as_raw_fd(), to, bytes) };
+            if n != bytes as isize {
+                return None;
+            }
+            let [head, a, b, c] = message;
+            let kind = head.to_ne_bytes()[0];
+            match kind {
+                EVENT_REMAP => return Some(a as usize..(a + c) as usize),
+                EVENT_REMOVE | EVENT_UNMAP => return Some(a as usize..b as usize),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Mapping;
+    use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::Mutex;
+
+    const PAGES: usize = 16;
+
+    #[test]
+    fn what_happens_to_watched_memory_is_reported_before_the_call_returns() {
+        let Ok(watch) = UnmapWatch::open() else { return };
+        let (watch, seen) = (&watch, &Mutex::new(Vec::with_capacity(64)));
+        let (stop, page) = (&AtomicBool::new(false), page_size());
+        let read = &AtomicUsize::new(0);
+        std::thread::scope(|s| {
+            s.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    if let Some(range) = watch.next() {
+                        seen.lock().unwrap().push(range);
+                        read.fetch_add(1, Ordering::Release);
+                    } else {
+                        thread::yield_now();
+                    }
+                }
+            });
+            let mapping = Mapping::anonymous(PAGES * page).expect("memory");
+            let start = mapping.base().addr().get();
+            assert!(watch.watch(start..start + PAGES * page));
+            watch.unwatch(start + 8 * page..start + PAGES * page);
+            let at = |n: usize| core::ptr::with_exposed_provenance_mut(start + n * page);
+            // SAFETY: the pages are those of the mapping, which nothing else uses.
+            unsafe {
+                assert_eq!(libc::madvise(at(1), page, libc::MADV_DONTNEED), 0);
+                assert_eq!(libc::munmap(at(9), page), 0);
+                assert_eq!(libc::munmap(at(3), 2 * page), 0);
+                let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+                let bits = libc::PROT_READ;
+                for n in [3, 9] {
+                    assert_eq!(libc::mmap(at(n), 2 * page, bits, flags, -1, 0), at(n));
+                }
+            }
+            let changes = [1..2, 3..5].map(|r| start + r.start * page..start + r.end * page);
+            // The reader notes a range after the call that made it has returned, or before.
+            while read.load(Ordering::Acquire) < changes.len() {
+                thread::yield_now();
+            }
+            assert_eq!(*seen.lock().unwrap(), changes);
+            // What is mapped anew is not watched; unmapping it needs no reader.
+            watch.unwatch(start..start + PAGES * page);
+            stop.store(true, Ordering::Relaxed);
+            drop(mapping);
+        });
+    }
+}
