@@ -221,7 +221,8 @@ impl FirehoseJob {
                 let op = operations[thread].as_mut().expect("it is under way");
                 let Stage::Flying(remote, local) = op.stage else { panic!("it is not flying") };
                 let bytes = MemoryExtent { start: op.local, end: op.local + op.piece };
-                // It may have been unmapped here meanwhile.
+                // It may have been unmapped here meanwhile, but the transfer keeps its pin.
+                assert!(memory.has(firehose.pin_id(local)), "unpinned while in use here");
                 memory.end(firehose.pin_id(local), bytes);
                 firehose.release_local(local);
                 if landed {

@@ -6,7 +6,7 @@
 
 use crate::dice::Dice;
 use gasnet::conduit::firehose::{MemoryExtent, Monitor, PinError, PinId, Pinner, UnpinOutcome};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Bytes of a page.
@@ -29,6 +29,8 @@ struct PinRecord {
     generation: u32,
     extent: MemoryExtent,
     unmapped: bool,
+    /// Transfers of peers find it no more.
+    hidden: bool,
 }
 
 #[derive(Default)]
@@ -36,10 +38,16 @@ struct Pins {
     by_slot: BTreeMap<u32, PinRecord>,
     /// Transfers under way, of this rank and of peers.
     used: BTreeMap<PinId, u32>,
-    watched: BTreeMap<(usize, usize), u32>,
+    /// The pages that the system watches.
+    watched: BTreeSet<usize>,
     news: VecDeque<MemoryExtent>,
     ever_unmapped: bool,
     most: u32,
+}
+
+/// The starts of pages that bytes touch.
+fn pages(bytes: MemoryExtent) -> impl Iterator<Item = usize> {
+    (bytes.start & !(PAGE - 1)..bytes.end).step_by(PAGE)
 }
 
 /// The memory of one rank.
@@ -65,7 +73,12 @@ impl SimulatedMemory {
         *self.pins().used.entry(id).or_default() += 1;
     }
 
-    /// It has arrived, for these bytes. False if the pin was undone: it must not land.
+    /// Whether a pin exists: transfers of this rank may use it.
+    pub(crate) fn has(&self, id: PinId) -> bool {
+        self.pins().by_slot.get(&id.slot).is_some_and(|r| r.generation == id.generation)
+    }
+
+    /// It has arrived, for these bytes. False if peers find the pin no more: it must not land.
     pub(crate) fn end(&self, id: PinId, bytes: MemoryExtent) -> bool {
         let mut pins = self.pins();
         let used = pins.used.get_mut(&id).expect("it has begun");
@@ -77,7 +90,7 @@ impl SimulatedMemory {
         match record {
             Some(record) => {
                 assert!(record.extent.covers(bytes), "{bytes:?} are not of {:?}", record.extent);
-                true
+                !record.hidden
             }
             None => {
                 assert!(pins.ever_unmapped, "{id:?} is not pinned, and nothing was unmapped");
@@ -97,10 +110,18 @@ impl SimulatedMemory {
         let record = pins.by_slot.values().nth(which).expect("there are as many");
         let MemoryExtent { start, end } = record.extent;
         let gone = MemoryExtent { start, end: end.min(start + PAGE) };
+        if !pages(gone).all(|page| pins.watched.contains(&page)) {
+            // It is unmapped already.
+            return;
+        }
         for record in pins.by_slot.values_mut().filter(|r| r.extent.overlaps(gone)) {
             record.unmapped = true;
         }
         pins.ever_unmapped = true;
+        for page in pages(gone) {
+            // What is mapped in its place is not watched.
+            pins.watched.remove(&page);
+        }
         pins.news.push_back(gone);
     }
 
@@ -132,13 +153,13 @@ impl Pinner for SimulatedMemory {
             return Err(PinError::Limit);
         }
         assert!(!pins.used.contains_key(&id), "{id:?} is used while a transfer names it");
-        let pages = |bytes: MemoryExtent| MemoryExtent {
+        let whole = |bytes: MemoryExtent| MemoryExtent {
             start: bytes.start & !(PAGE - 1),
             end: bytes.end.next_multiple_of(PAGE),
         };
         let partial = self.dice.below(1000) < self.troubles.partial;
-        let extent = if partial { pages(needed) } else { block };
-        let record = PinRecord { generation: id.generation, extent, unmapped: false };
+        let extent = if partial { whole(needed) } else { block };
+        let record = PinRecord { generation: id.generation, extent, unmapped: false, hidden: false };
         assert!(pins.by_slot.insert(id.slot, record).is_none(), "{id:?} is pinned twice");
         pins.most = pins.most.max(pins.by_slot.len() as u32);
         assert!(pins.most <= self.slots, "{} regions are pinned", pins.most);
@@ -164,6 +185,16 @@ impl Pinner for SimulatedMemory {
         UnpinOutcome::Done
     }
 
+    fn hide(&self, id: PinId) -> UnpinOutcome {
+        let mut pins = self.pins();
+        let busy = self.dice.below(1000) < self.troubles.busy;
+        let record = pins.by_slot.get_mut(&id.slot).expect("only what is pinned is hidden");
+        assert_eq!(record.generation, id.generation);
+        assert!(record.unmapped, "{id:?} is hidden, and nothing was unmapped");
+        record.hidden |= !busy;
+        if busy { UnpinOutcome::Busy } else { UnpinOutcome::Done }
+    }
+
     fn key(&self, id: PinId) -> u64 {
         u64::from(id.slot) << 32 | u64::from(id.generation)
     }
@@ -176,16 +207,14 @@ pub(crate) fn pin_of(key: u64) -> PinId {
 
 impl Monitor for SimulatedMemory {
     fn watch(&self, extent: MemoryExtent) {
-        *self.pins().watched.entry((extent.start, extent.end)).or_default() += 1;
+        self.pins().watched.extend(pages(extent));
     }
 
-    fn unwatch(&self, extent: MemoryExtent) {
+    fn unwatch(&self, block: MemoryExtent) {
         let mut pins = self.pins();
-        let key = (extent.start, extent.end);
-        let watched = pins.watched.get_mut(&key).expect("only what is watched is unwatched");
-        *watched -= 1;
-        if *watched == 0 {
-            pins.watched.remove(&key);
+        assert!(!pins.by_slot.values().any(|r| r.extent.overlaps(block)), "it is pinned");
+        for page in pages(block) {
+            pins.watched.remove(&page);
         }
     }
 

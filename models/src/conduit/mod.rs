@@ -30,3 +30,5 @@ mod lid_cache;
 mod sync;
 #[path = "../../../src/conduit/tickets.rs"]
 mod tickets;
+#[path = "../../../src/conduit/pinned/unmap_news.rs"]
+mod unmap_news;

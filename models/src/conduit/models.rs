@@ -6,6 +6,7 @@ use super::lid_cache::LidCache;
 use super::primitive::{AtomicI64, AtomicU32, Ordering};
 use super::sync::{self, FreeList, ParLock};
 use super::tickets::Tickets;
+use super::unmap_news::UnmapNews;
 use crate::rank::JobRank;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -98,6 +99,40 @@ pub fn tickets_come_back() {
                 }
             });
         assert!(shared.0.take(3).is_some() && shared.0.take(1).is_none());
+    });
+}
+
+/// A change of memory, as its reader, the thread that made it, and one that deals with changes see
+/// it: when the call that made the change has returned, it has been dealt with, or is announced.
+pub fn a_change_is_announced_until_it_is_dealt_with() {
+    check(|| {
+        let of = (UnmapNews::<2>::new(), AtomicU32::new(0), AtomicU32::new(0));
+        in_threads(of, 3, |(news, returned, dealt), thread| match thread {
+            0 => {
+                let mut read = false;
+                news.note(|| {
+                    if core::mem::replace(&mut read, true) {
+                        return None;
+                    }
+                    // The kernel lets the thread go on whose change was read.
+                    returned.store(1, Ordering::Release);
+                    Some(4096..8192)
+                });
+            }
+            1 => {
+                if returned.load(Ordering::Acquire) == 1 && !news.any() {
+                    assert_eq!(dealt.load(Ordering::Relaxed), 1, "nothing says that it changed");
+                }
+            }
+            _ => {
+                if news.any() {
+                    while let Some(range) = news.take() {
+                        assert_eq!(range, 4096..8192);
+                        dealt.store(1, Ordering::Relaxed);
+                    }
+                }
+            }
+        });
     });
 }
 

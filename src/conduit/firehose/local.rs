@@ -23,6 +23,8 @@
 //! peer never waits for transfers of this rank. Memory that was unmapped, or of which more is
 //! needed than was pinned, becomes STALE: those that use it end, nothing else finds it.
 
+mod unmapped;
+
 use super::access::{LocalAccess, LocalHold, MissTurn};
 use super::extent::MemoryExtent;
 use super::moves::{HoldLimit, MoveAnswer, WantedResult};
@@ -54,6 +56,8 @@ struct OwnPin {
     busy: bool,
     /// It is in the table: the current pin of its block.
     linked: bool,
+    /// Memory under it was unmapped: peers find it no more.
+    gone: bool,
     extent: MemoryExtent,
 }
 
@@ -264,6 +268,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let generation = (tables.pins[slot as usize].generation + 1) % P::GENERATIONS;
         let id = PinId { slot, generation };
         let block = self.limits.block(bytes.start);
+        // Before the pin: what is unmapped after it is noticed.
+        self.monitor.watch(block);
         let mut tried = self.pinner.pin(id, block, bytes);
         if tried == Err(PinError::Limit) {
             self.counters.add(FirehoseCounter::PinRetries);
@@ -280,6 +286,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
             Err(error) => {
                 // The generation was not used.
                 tables.free.push_front(slot);
+                self.unwatch(tables, block);
                 self.counters.add(FirehoseCounter::PinFailures);
                 return Err(NoPin::Error(error));
             }
@@ -288,10 +295,19 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
             OwnPin { generation, pinned: true, linked: true, extent, ..OwnPin::default() };
         tables.by_block.insert((block.start, slot));
         self.count_pin(tables, FirehoseCounter::Pins);
+        // Pages of it may have been mapped meanwhile.
         self.monitor.watch(extent);
         self.table.set_payload(slot, generation.into(), extent);
         self.table.reserve(slot, self.table.key(self.me, bytes.start), EntryState::RemoteOnly, 0);
         Ok(slot)
+    }
+
+    /// Ends the watch of a block of which nothing is pinned any more.
+    fn unwatch(&self, tables: &LocalTables, block: MemoryExtent) {
+        let (first, last) = ((block.start, 0), (block.start, u32::MAX));
+        if tables.by_block.range(first..=last).next().is_none() {
+            self.monitor.unwatch(block);
+        }
     }
 
     fn count_pin(&self, tables: &LocalTables, counter: FirehoseCounter) {
@@ -353,14 +369,17 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         tables.pins[at as usize] = OwnPin { pinned: false, busy: false, linked: false, ..pin };
         tables.by_block.remove(&(block.start, at));
         self.count_pin(tables, FirehoseCounter::Unpins);
-        self.monitor.unwatch(pin.extent);
+        self.unwatch(tables, block);
         true
     }
 
     /// Tries again to undo the pins that the network was using.
     fn retry_busy(&self, tables: &mut LocalTables) {
         for at in core::mem::take(&mut tables.busy) {
-            if self.unpin(tables, at) {
+            let pin = tables.pins[at as usize];
+            if pin.gone && pin.own {
+                self.hide(tables, at);
+            } else if self.unpin(tables, at) {
                 if self.table.state(at).0 == EntryState::Unpinning {
                     self.disown(tables, at);
                 }
@@ -369,10 +388,11 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         }
     }
 
-    /// Frees a slot that nothing refers to. It is in a state that no look-up holds.
+    /// Undoes a pin that nothing uses, and frees a slot that nothing refers to. It is in a state
+    /// that no look-up holds.
     fn settle(&self, tables: &mut LocalTables, at: u32) {
         let pin = tables.pins[at as usize];
-        if pin.refs > 0 || pin.own || pin.busy {
+        if (pin.refs > 0 && !pin.gone) || pin.own || pin.busy {
             return;
         }
         let state = self.table.state(at).0;
@@ -385,7 +405,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
             }
         }
         let state = self.table.state(at).0;
-        if state != EntryState::Free {
+        if pin.refs == 0 && state != EntryState::Free {
             self.table.change(at, state, EntryState::Free, 0);
             tables.free.push_back(at);
         }
@@ -409,39 +429,6 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
     #[inline]
     pub(super) fn pin_id(&self, LocalHold(slot): LocalHold) -> PinId {
         PinId { slot, generation: self.table.pin(slot) as u32 }
-    }
-
-    /// Takes in what the monitor has noted.
-    #[cold]
-    fn hear(&self) {
-        let mut tables = self.tables.lock();
-        self.hear_locked(&mut tables);
-    }
-
-    fn hear_locked(&self, tables: &mut LocalTables) {
-        while let Some(extent) = self.monitor.take() {
-            self.unmapped(tables, extent);
-        }
-    }
-
-    /// Unpins what overlaps memory that is no longer what was pinned.
-    fn unmapped(&self, tables: &mut LocalTables, extent: MemoryExtent) {
-        let first = self.limits.block(extent.start).start;
-        let pinned: Vec<u32> =
-            tables.by_block.range((first, 0)..(extent.end, 0)).map(|&(_, at)| at).collect();
-        for at in pinned {
-            let pin = tables.pins[at as usize];
-            if pin.busy || !pin.extent.overlaps(extent) {
-                continue;
-            }
-            self.counters.add(FirehoseCounter::Unmapped);
-            if pin.linked {
-                self.supersede(tables, at);
-            }
-            // Its holders and peers keep the slot, so that no other pin gets its number.
-            self.unpin(tables, at);
-            self.settle(tables, at);
-        }
     }
 
     /// Serves a move of a peer: `None` if it gives back what it does not hold.

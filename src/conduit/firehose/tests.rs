@@ -19,6 +19,8 @@ struct TestMemory {
     /// Most regions that can be pinned, 0 for any number.
     limit: AtomicU32,
     news: Mutex<Vec<MemoryExtent>>,
+    /// Pins that were to be hidden, and what came of it.
+    hidden: Mutex<Vec<(PinId, UnpinOutcome)>>,
 }
 
 const UNMAPPED: usize = 0x100_0000;
@@ -75,6 +77,15 @@ impl Pinner for &TestMemory {
         slots[id.slot as usize].0 = 0;
         self.pinned.fetch_sub(1, Ordering::Relaxed);
         UnpinOutcome::Done
+    }
+
+    fn hide(&self, id: PinId) -> UnpinOutcome {
+        let outcome = match self.busy.load(Ordering::Relaxed) {
+            true => UnpinOutcome::Busy,
+            false => UnpinOutcome::Done,
+        };
+        self.hidden.lock().unwrap().push((id, outcome));
+        outcome
     }
 
     fn key(&self, id: PinId) -> u64 {
@@ -186,7 +197,7 @@ fn a_miss_pins_and_the_next_access_hits() {
 }
 
 /// Memory is unmapped and mapped again at the same address: the old key reaches nothing, a new
-/// one is requested.
+/// one is requested. A transfer of the owner keeps its pin until it is complete.
 #[test]
 fn a_pin_whose_memory_was_unmapped_is_not_used_again() {
     let memories = [TestMemory::default(), TestMemory::default()];
@@ -196,8 +207,14 @@ fn a_pin_whose_memory_was_unmapped_is_not_used_again() {
     let own = pair.local(1, 0x5000);
     let gone = MemoryExtent { start: 0x5000, end: 0x6000 };
     memories[1].news.lock().unwrap().push(gone);
+    memories[1].busy.store(true, Ordering::Relaxed);
     pair.progress(1);
-    assert!(!memories[1].is_pinned(old));
+    memories[1].busy.store(false, Ordering::Relaxed);
+    pair.progress(1);
+    let id = pair.0[1].pin_id(own);
+    let hidden = [(id, UnpinOutcome::Busy), (id, UnpinOutcome::Busy), (id, UnpinOutcome::Done)];
+    assert_eq!(*memories[1].hidden.lock().unwrap(), hidden);
+    assert!(memories[1].is_pinned(old));
     // The slot keeps its number for those that still know it.
     let fresh = pair.local(1, 0x5000);
     assert_ne!(pair.0[1].pin_id(fresh).slot, pair.0[1].pin_id(own).slot);
@@ -206,6 +223,7 @@ fn a_pin_whose_memory_was_unmapped_is_not_used_again() {
     assert!(memories[1].is_pinned(pair.0[0].key(hold)) && pair.0[0].key(hold) != old);
     pair.0[0].release_remote(hold);
     pair.0[1].release_local(own);
+    assert!(!memories[1].is_pinned(old));
     pair.0[1].release_local(fresh);
     let sums = pair.0[1].local_sums();
     assert_eq!((sums.own_holds, pair.0[1].held_by(JobRank(0))), (0, sums.references));

@@ -64,6 +64,11 @@ pub trait Pinner: Send + Sync {
     /// there is one: its pages must stay locked.
     fn unpin(&self, id: PinId, extent: MemoryExtent, kept: Option<MemoryExtent>) -> UnpinOutcome;
 
+    /// The memory of a pin was unmapped while transfers of this rank use it: transfers of peers
+    /// that name it find nothing from now on. `unpin` follows when those of this rank are
+    /// complete.
+    fn hide(&self, id: PinId) -> UnpinOutcome;
+
     /// What a peer must name to access this pin, which exists: travels in the answer to it and
     /// comes back from `Firehose::key`. Match bits, or the key of a memory region.
     fn key(&self, id: PinId) -> u64;
@@ -90,13 +95,15 @@ pub trait Mover {
 ///
 /// An implementation may learn it on any thread, or in a signal handler; it only notes it.
 pub trait Monitor: Send + Sync {
-    /// This extent is pinned now. Called with the lock of `Firehose` held.
+    /// This extent of a block is about to be pinned, or is. Called with the lock of `Firehose`
+    /// held.
     fn watch(&self, extent: MemoryExtent);
-    /// It is no longer.
-    fn unwatch(&self, extent: MemoryExtent);
-    /// Whether [`Monitor::take`] has something: one load. Called by each local hit.
+    /// Nothing of this block is pinned any more.
+    fn unwatch(&self, block: MemoryExtent);
+    /// Whether [`Monitor::take`] may have something: two loads. Called by each local hit.
     fn has_news(&self) -> bool;
-    /// An extent that was unmapped since it was watched; each is returned once.
+    /// An extent that was unmapped since it was watched, or more; each is returned once. The one
+    /// before it has been dealt with. Called with the lock of `Firehose` held.
     fn take(&self) -> Option<MemoryExtent>;
 }
 

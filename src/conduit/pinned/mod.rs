@@ -9,7 +9,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `bits` | the match bits |
-//! | `monitor` | what learns that memory was unmapped |
+//! | `monitor`, `unmap_news` | what learns that memory was unmapped; what it has learnt |
 //! | `pinner` | match entries and descriptors of regions |
 //! | `flights` | the records of transfers and of their pieces under way |
 //!
@@ -23,6 +23,7 @@ pub(super) mod bits;
 pub(super) mod flights;
 mod monitor;
 mod pinner;
+mod unmap_news;
 
 use super::firehose::Firehose;
 use super::pinned_config::PinnedConfig;
@@ -31,12 +32,12 @@ use crate::rank::JobRank;
 use crate::{env, report};
 use alloc::sync::Arc;
 use flights::{Flights, Transfers};
-use monitor::NoMonitor;
+use monitor::UnmapMonitor;
 use pinner::RegionPinner;
 use sys::byte_count::ByteCount;
 
 /// The firehose over a Portals.
-pub(super) type RegionFirehose<P> = Firehose<Arc<RegionPinner<P>>, NoMonitor>;
+pub(super) type RegionFirehose<P> = Firehose<Arc<RegionPinner<P>>, UnmapMonitor>;
 
 /// What a conduit has for memory that must be registered.
 pub(super) struct PinnedMemory<P: Portals> {
@@ -61,19 +62,23 @@ impl<P: Portals> PinnedMemory<P> {
         tickets: u32,
     ) -> PinnedMemory<P> {
         let pinner = Arc::new(RegionPinner::new(portals, safe, &config));
-        let firehose = config.firehose.map(|limits| {
-            let pinner = pinner.clone();
-            Firehose::new(par, config.count_hits, me, limits, pinner, NoMonitor)
+        let monitor = config.firehose.map(|_| UnmapMonitor::start());
+        let firehose = config.firehose.zip(monitor).map(|(limits, monitor)| {
+            Firehose::new(par, config.count_hits, me, limits, pinner.clone(), monitor)
         });
         if let (Some(limits), true) = (config.firehose, env::FIREHOSE_VERBOSE.get()) {
             let bytes = |regions: u32| ByteCount(u64::from(regions) * limits.region_bytes as u64);
             report::note(format_args!(
-                "firehose: regions of {}; {} ({}) for peers, {} ({}) for this rank",
+                "firehose: regions of {}; {} ({}) for peers, {} ({}) for this rank; {}",
                 ByteCount(limits.region_bytes as u64),
                 limits.m,
                 bytes(limits.m),
                 limits.max_victim,
-                bytes(limits.max_victim)
+                bytes(limits.max_victim),
+                match monitor.is_some_and(UnmapMonitor::notices) {
+                    true => "unmapped memory is noticed",
+                    false => "unmapped memory is not noticed",
+                }
             ));
         }
         let (transfers, flights) = (Transfers::new(par), Flights::new(par, tickets));

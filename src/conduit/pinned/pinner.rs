@@ -84,6 +84,17 @@ impl<P: Portals> RegionPinner<P> {
         true
     }
 
+    /// Unlinks what peers target; false: it is in use.
+    fn unlink_target(&self, region: &mut RegionMds<P>) -> bool {
+        if !self.unlink(&mut region.target) {
+            return false;
+        }
+        if let Some(entry) = region.entry.take() {
+            self.portals.me_unlink(entry).unwrap_or_else(|e| broken(e));
+        }
+        true
+    }
+
     /// Makes the descriptors of exactly these bytes.
     fn register(&self, id: PinId, bytes: MemoryExtent) -> Result<(), PortalsError> {
         let name = RegionKey::new(id, 0).name();
@@ -147,17 +158,17 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
 
     fn unpin(&self, id: PinId, _: MemoryExtent, _: Option<MemoryExtent>) -> UnpinOutcome {
         let mut region = self.slots[id.slot as usize].lock();
-        let RegionMds { target, entry, local, .. } = &mut *region;
-        if !self.unlink(target) {
-            return UnpinOutcome::Busy;
+        match self.unlink_target(&mut region) && self.unlink(&mut region.local) {
+            true => UnpinOutcome::Done,
+            false => UnpinOutcome::Busy,
         }
-        if let Some(entry) = entry.take() {
-            self.portals.me_unlink(entry).unwrap_or_else(|e| broken(e));
+    }
+
+    fn hide(&self, id: PinId) -> UnpinOutcome {
+        match self.unlink_target(&mut self.slots[id.slot as usize].lock()) {
+            true => UnpinOutcome::Done,
+            false => UnpinOutcome::Busy,
         }
-        if !self.unlink(local) {
-            return UnpinOutcome::Busy;
-        }
-        UnpinOutcome::Done
     }
 
     fn key(&self, id: PinId) -> u64 {

@@ -55,6 +55,11 @@ variables! {
     /// follows the answer.
     PUTINMOVE_LIMIT: Bytes(0..=1024) = 1024;
 
+    /// Notice that the program unmaps or remaps registered memory, and register it anew. A thread
+    /// of the library waits for reports of the kernel (userfaultfd). It has no effect where the
+    /// kernel has none, or forbids it.
+    FIREHOSE_MONITOR: YesNo = true;
+
     /// Keep memory that the program frees: `free` gives no pages back to the system. For programs
     /// whose unmapping the library does not notice.
     DISABLE_MUNMAP: YesNo = false;
