@@ -1,8 +1,11 @@
 /* testfirehose: memory that is registered on demand. Each thread of each rank puts to, and gets
  * from, its own part of the area of every rank, whose sizes are below, at and above what ranks may
- * register; local sides lie anywhere in a large buffer. All ranks then address all others at once,
- * and memory that peers have registered is unmapped and mapped again. What a rank has locked is
- * read all the time: it never exceeds its share of GASNET_PHYSMEM_MAX. One case takes an argument:
+ * register; local sides lie anywhere in a large buffer. All ranks then address all others at once.
+ * Memory that peers have registered is unmapped and mapped again: new data arrive, and the memory
+ * is registered anew. Pages between those that transfers use are replaced meanwhile. What a rank
+ * has locked is read all the time: it never exceeds its share of GASNET_PHYSMEM_MAX. Two cases
+ * take an argument:
+ *   freed          what was allocated and freed stays mapped (GASNET_DISABLE_MUNMAP)
  *   forever RANK   prints a line, then goes on until it is killed; GASNET_TEST_PAUSE applies to
  *                  this rank only */
 /* faults: flip_put flip_get */
@@ -12,6 +15,8 @@
 /* segments: everything */
 /* env: GASNET_PORTAL_PIN=1 GASNET_PHYSMEM_MAX=12MB */
 #include "check.h"
+#include <fcntl.h>
+#include <sys/syscall.h>
 
 #define LOCAL (2 << 20)
 #define LARGEST 150000
@@ -24,7 +29,7 @@ struct thread {
     uint64_t random;
     char *local;
     size_t window;
-    int rounds;
+    int rounds, replace;
 };
 
 static size_t area, share, most_locked;
@@ -111,19 +116,22 @@ static void all_to_all(struct thread *t) {
     }
 }
 
+static void replace_pages(struct thread *t);
+
 static void *run(void *of) {
     struct thread *t = (struct thread *)of;
     int i;
     for (i = 0; i < t->rounds || forever; i++) {
         check_alive("transfers");
-        transfer(t);
+        if (t->replace) replace_pages(t);
+        else transfer(t);
         if (i % 4 == 0) sample("a transfer");
-        if (i % 50 == 0) all_to_all(t);
+        if (i % 50 == 0 && !t->replace) all_to_all(t);
     }
     return NULL;
 }
 
-static void run_all(size_t window, int rounds) {
+static void run_all(size_t window, int rounds, int replace) {
     static struct thread threads[THREADS];
     int i;
 #if CHECK_PAR
@@ -136,6 +144,7 @@ static void run_all(size_t window, int rounds) {
         if (!t->local) t->local = (char *)malloc(LOCAL);
         t->window = window;
         t->rounds = rounds;
+        t->replace = replace;
 #if CHECK_PAR
         CHECK(pthread_create(&ids[i], NULL, run, t) == 0, "pthread_create");
 #else
@@ -173,6 +182,82 @@ static void map_again(void) {
     }
 }
 
+/* Whether the library can notice that memory is unmapped. */
+static int has_monitor(void) {
+    const char *no = gasnett_getenv("GASNET_FIREHOSE_MONITOR");
+    long fd = syscall(SYS_userfaultfd, O_CLOEXEC | 1);
+    if (fd >= 0) close((int)fd);
+    return fd >= 0 && gasnet_nodes() > 1 && gasnett_getenv("GASNET_PORTAL_PIN") && !(no && !strcmp(no, "0"));
+}
+
+/* Whether the page of an address is locked. */
+static int is_locked(const char *at) {
+    char line[4096];
+    int here = 0, is = 0;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    while (maps && fgets(line, sizeof line, maps)) {
+        unsigned long start, end;
+        if (sscanf(line, "%lx-%lx ", &start, &end) == 2) here = (unsigned long)at >= start && (unsigned long)at < end;
+        if (here && !strncmp(line, "VmFlags:", 8)) is = strstr(line, " lo") != NULL;
+    }
+    if (maps) fclose(maps);
+    return is;
+}
+
+/* Memory that is mapped again is registered anew: after the second put its page is locked. */
+static void registered_anew(void) {
+    gasnet_node_t to = (gasnet_mynode() + 1) % gasnet_nodes();
+    char *mine = check_at(gasnet_mynode(), 0), here[200];
+    int round, i;
+    for (round = 0; round < 3; round++) {
+        for (i = 0; i < 2; i++) {
+            check_fill(here, sizeof here, (uint64_t)round);
+            gasnet_put(to, check_at(to, 3000), here, sizeof here);
+            check_barrier();
+        }
+        check_same(mine + 3000, sizeof here, (uint64_t)round, "a put to memory that is registered");
+        CHECK(!has_monitor() || is_locked(mine + 3000), "round %d: what a peer has put to is not registered", round);
+        munmap(mine, area);
+        CHECK(mmap(mine, area, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == mine, "mmap");
+        CHECK(!is_locked(mine + 3000), "new memory is locked");
+        check_barrier();
+    }
+}
+
+/* Transfers between even pages, while the thread replaces the odd pages of the same regions, of
+ * which others are in use. */
+static void replace_pages(struct thread *t) {
+    gasnet_node_t to = (gasnet_node_t)check_random(&t->random, gasnet_nodes());
+    size_t pages = (1 << 20) / 8192, each = pages / THREADS;
+    size_t n = 8192 * (each * (size_t)t->number + check_random(&t->random, each));
+    char *mine = check_at(gasnet_mynode(), 0), *here = mine + (2 << 20) + n, *odd;
+    /* The ranks share the even pages of each other. */
+    char *there = check_at(to, (size_t)(4 + gasnet_mynode()) << 20) + n;
+    uint64_t seed = check_mix(t->random);
+    gasnet_handle_t h;
+    check_fill(here, 4096, seed);
+    h = gasnet_put_nb_bulk(to, there, here, 4096);
+    odd = mine + (size_t)((2 + check_random(&t->random, 2 + gasnet_nodes())) << 20) + n + 4096;
+    CHECK(mmap(odd, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == odd, "mmap");
+    gasnet_wait_syncnb(h);
+    memset(here, 0, 4096);
+    h = gasnet_get_nb_bulk(here, to, there, 4096);
+    CHECK(mmap(here + 4096, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == here + 4096, "mmap");
+    gasnet_wait_syncnb(h);
+    check_same(here, 4096, seed, "a put between pages that are replaced");
+}
+
+/* Whether the pages of a large allocation are mapped after they were freed. */
+static int stays_mapped(void) {
+    const size_t bytes = 8 << 20, page = 4096;
+    unsigned char resident;
+    char *memory = (char *)malloc(bytes);
+    uintptr_t at = ((uintptr_t)memory + bytes / 2) / page * page;
+    memset(memory, 1, bytes);
+    free(memory);
+    return mincore((void *)at, page, &resident) == 0;
+}
+
 int main(int argc, char **argv) {
     int rounds;
     check_init("testfirehose", &argc, &argv);
@@ -183,15 +268,21 @@ int main(int argc, char **argv) {
     area = check_round(16 << 20);
     check_attach(NULL, 0, area);
     sample("attach");
+    if (argc > 1 && !strcmp(argv[1], "freed")) {
+        CHECK(stays_mapped(), "freed memory is unmapped");
+        check_done();
+    }
     if (forever) {
         printf("rank %d is process %d\n", (int)gasnet_mynode(), (int)getpid());
-        run_all(area, rounds);
+        run_all(area, rounds, 0);
     }
-    run_all(20000, rounds);
-    run_all(share / gasnet_nodes() / THREADS, rounds);
-    run_all(area, rounds);
+    run_all(20000, rounds, 0);
+    run_all(share / gasnet_nodes() / THREADS, rounds, 0);
+    run_all(area, rounds, 0);
     map_again();
-    run_all(area, rounds / 4);
+    registered_anew();
+    if (gasnet_nodes() <= 8) run_all(area, rounds, 1);
+    run_all(area, rounds / 4, 0);
     CHECK(gasnet_nodes() == 1 || most_locked > 0 || !gasnett_getenv("GASNET_PORTAL_PIN"), "nothing was ever locked");
     check_barrier();
     check_done();

@@ -11,6 +11,9 @@
  * ADDRESS`.
  * `testsegment beyond`, in LARGE: the segments exceed the memory of the machine, and their first
  * and last pages can be used.
+ * `testsegment locked`: the local sides of puts, gets and reply Longs, outside the segment, are
+ * larger than what the rank may register (GASNET_PORTAL_PIN, GASNET_PHYSMEM_MAX). It never has
+ * more locked than that.
  * `testsegment huge` touches 8 MiB of its segment and prints `testsegment: huge pages: N kB`,
  * those mapped there. */
 /* args: */
@@ -117,15 +120,82 @@ static void beyond(uintptr_t bytes) {
     CHECK(*first == due && *last == due, "the words are %lu and %lu", (unsigned long)*first, (unsigned long)*last);
 }
 
+/* What this rank has locked, in bytes. */
+static uintptr_t locked(void) {
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[200];
+    unsigned long kib = 0;
+    int found = 0;
+    while (f && !found && fgets(line, sizeof line, f)) found = sscanf(line, "VmLck: %lu kB", &kib) == 1;
+    if (f) fclose(f);
+    CHECK(found, "/proc/self/status has no VmLck");
+    return (uintptr_t)kib * 1024;
+}
+
+#define LARGE_SIDE (6 * MIB)
+static uintptr_t share, most_locked;
+static char *side;
+static volatile int replies;
+
+static void sample(const char *where) {
+    uintptr_t now = locked();
+    if (now > most_locked) most_locked = now;
+    CHECK(now <= share, "%s: %lu bytes are locked, more than %lu", where, (unsigned long)now, (unsigned long)share);
+}
+
+static void on_ask(gasnet_token_t token, gasnet_handlerarg_t n) {
+    gasnet_node_t from;
+    gasnet_AMGetMsgSource(token, &from);
+    gasnet_AMReplyLong0(token, 202, side, (size_t)n, check_at(from, 0));
+    sample("a reply Long");
+}
+
+static void on_data(gasnet_token_t token, void *data, size_t n) {
+    (void)token;
+    check_same(data, n, 5, "a reply Long");
+    replies++;
+}
+
+/* Transfers whose local sides are outside the segment and larger than the share. */
+static void beyond_share(void) {
+    const gasnet_node_t peer = check_peer();
+    const size_t reply = gasnet_AMMaxLongReply() < LARGE_SIDE ? gasnet_AMMaxLongReply() : LARGE_SIDE;
+    gasnet_handle_t handles[4];
+    int i;
+    share = (uintptr_t)gasnett_parse_int(gasnett_getenv("GASNET_PHYSMEM_MAX"), 1) / gasnet_nodes();
+    CHECK(share < LARGE_SIDE, "the share of %lu bytes is too large for this test", (unsigned long)share);
+    side = (char *)malloc(LARGE_SIDE);
+    check_fill(side, LARGE_SIDE, 5);
+    check_barrier();
+    for (i = 0; i < 4; i++) {
+        handles[i] = gasnet_put_nb_bulk(peer, check_at(peer, 4 * MIB), side, LARGE_SIDE);
+        sample("a put");
+    }
+    gasnet_wait_syncnb_all(handles, 4);
+    memset(side, 0, LARGE_SIDE);
+    for (i = 0; i < 2; i++) {
+        handles[i] = gasnet_get_nb_bulk(side, peer, check_at(peer, 4 * MIB), LARGE_SIDE);
+        sample("a get");
+    }
+    gasnet_wait_syncnb_all(handles, 2);
+    check_same(side, LARGE_SIDE, 5, "a get");
+    check_barrier();
+    gasnet_AMRequestShort1(peer, 201, (gasnet_handlerarg_t)reply);
+    GASNET_BLOCKUNTIL(replies == 1);
+    check_barrier();
+    CHECK(most_locked > 0, "nothing was ever locked");
+}
+
 int main(int argc, char **argv) {
     uintptr_t before, bytes;
+    gasnet_handlerentry_t handlers[] = {{201, (void (*)())on_ask}, {202, (void (*)())on_data}};
     int fd;
 
     check_init("testsegment", &argc, &argv);
     before = resident();
     bytes = gasnet_getMaxLocalSegmentSize();
     CHECK(bytes >= LEAST, "a segment of %lu bytes is too small for this test", (unsigned long)bytes);
-    check_attach(NULL, 0, bytes);
+    check_attach(handlers, 2, bytes);
     CHECK(check_seg[gasnet_mynode()].size == bytes, "the segment has %lu bytes instead of %lu",
           (unsigned long)check_seg[gasnet_mynode()].size, (unsigned long)bytes);
     fd = memory_file(check_seg[gasnet_mynode()].addr);
@@ -139,6 +209,9 @@ int main(int argc, char **argv) {
         beyond(bytes);
         check_barrier();
         check_done();
+    } else if (argc == 2 && !strcmp(argv[1], "locked")) {
+        beyond_share();
+        check_done();
     } else if (argc == 2 && !strcmp(argv[1], "huge")) {
         char *mine = check_at(gasnet_mynode(), 0);
         memset(mine, 1, TOUCHED);
@@ -146,7 +219,7 @@ int main(int argc, char **argv) {
         check_barrier();
         check_done();
     } else if (argc != 1) {
-        check_usage("[touch | huge | beyond | lack own|peer]");
+        check_usage("[touch | huge | beyond | locked | lack own|peer]");
     }
     check_barrier();
     untouched(before, fd);

@@ -179,7 +179,7 @@ impl FirehoseJob {
             let looked_at = self.dice.below(ranks) as usize;
             self.ranks[looked_at].0.local_sums();
         }
-        self.close()
+        self.sum_up()
     }
 
     /// What waits, of a few ranks.
@@ -311,7 +311,7 @@ impl FirehoseJob {
                 let start = op.remote.start;
                 let bytes = MemoryExtent { start, end: start + op.piece };
                 match firehose.remote(peer, bytes, left - op.piece, op.small, turn) {
-                    RemoteAccess::Ready(hold) => op.stage = Stage::Local(hold, None),
+                    RemoteAccess::Ready(hold, _) => op.stage = Stage::Local(hold, None),
                     RemoteAccess::Pending(hold) => op.stage = Stage::Pending(hold),
                     RemoteAccess::Riding(hold, message) => {
                         op.stage = Stage::Riding(hold);
@@ -373,7 +373,7 @@ impl FirehoseJob {
     }
 
     /// Lets all messages arrive, and checks what is left.
-    fn close(mut self) -> FirehoseResult {
+    fn sum_up(mut self) -> FirehoseResult {
         let ranks = self.scenario.limits.ranks;
         self.result.ticks = self.tick;
         for _ in 0..20 * LATENCY {
@@ -399,16 +399,9 @@ impl FirehoseJob {
         }
         for (firehose, memory, _) in &self.ranks {
             self.result.most_pinned = self.result.most_pinned.max(memory.most());
-            let mut left = firehose.close();
-            for _ in 0..10_000 {
-                if memory.is_empty() {
-                    break;
-                }
-                left = firehose.close();
-            }
-            let FirehoseStats { pins, unpins, pinned, .. } = firehose.stats();
-            assert!(memory.is_empty() && left.0 == 0, "something is left: {left:?}");
-            assert_eq!((pins, pinned), (unpins, 0));
+            let FirehoseStats { pins, unpins, pinned, holds, .. } = firehose.stats();
+            assert_eq!((holds, pins - unpins), (0, pinned), "something is held");
+            assert_eq!(memory.unused(), Some(pinned), "something is under way, or watched");
             self.result.stats += firehose.stats();
         }
         self.result

@@ -27,6 +27,7 @@ pub(crate) struct Troubles {
 
 struct PinRecord {
     generation: u32,
+    block: MemoryExtent,
     extent: MemoryExtent,
     unmapped: bool,
     /// Transfers of peers find it no more.
@@ -130,10 +131,15 @@ impl SimulatedMemory {
         self.pins().most
     }
 
-    /// Nothing is pinned, watched or under way.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// How many regions are pinned, if no transfer uses any and nothing else is watched.
+    pub(crate) fn unused(&self) -> Option<u64> {
         let pins = self.pins();
-        pins.by_slot.is_empty() && pins.used.is_empty() && pins.watched.is_empty()
+        let is_pinned = |&page: &usize| {
+            let page = MemoryExtent { start: page, end: page + PAGE };
+            pins.by_slot.values().any(|r| r.block.covers(page))
+        };
+        let tidy = pins.used.is_empty() && pins.watched.iter().all(is_pinned);
+        tidy.then_some(pins.by_slot.len() as u64)
     }
 }
 
@@ -159,7 +165,8 @@ impl Pinner for SimulatedMemory {
         };
         let partial = self.dice.below(1000) < self.troubles.partial;
         let extent = if partial { whole(needed) } else { block };
-        let record = PinRecord { generation: id.generation, extent, unmapped: false, hidden: false };
+        let generation = id.generation;
+        let record = PinRecord { generation, block, extent, unmapped: false, hidden: false };
         assert!(pins.by_slot.insert(id.slot, record).is_none(), "{id:?} is pinned twice");
         pins.most = pins.most.max(pins.by_slot.len() as u32);
         assert!(pins.most <= self.slots, "{} regions are pinned", pins.most);

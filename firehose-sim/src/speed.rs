@@ -93,8 +93,8 @@ pub(crate) fn measure() -> u32 {
         let ranks = ready(par);
         let hit = quickest(&order, |region| {
             match ranks[0].remote(JobRank(1), bytes(region), 0, false, None) {
-                RemoteAccess::Ready(hold) => {
-                    black_box(ranks[0].key(hold));
+                RemoteAccess::Ready(hold, key) => {
+                    black_box(key);
                     ranks[0].release_remote(hold);
                 }
                 other => panic!("{other:?}"),

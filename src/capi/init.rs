@@ -192,7 +192,8 @@ pub unsafe extern "C" fn gasnet_attach(
     if result.is_ok() {
         extended::open(job);
         super::fast::open(job);
-        let way = if checks::on() || trace::on() { &WATCHED } else { &ATTACHED };
+        let watched = checks::on() || trace::on() || job.endpoint.conduit.notices_unmapping();
+        let way = if watched { &WATCHED } else { &ATTACHED };
         way.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
         job.record_segment(rows.len());
         let own = job.endpoint.segments().info(job.endpoint.rank);

@@ -43,8 +43,9 @@ pub mod vis;
 static JOB: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
 /// The job, from `gasnet_attach` on.
 static ATTACHED: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
-/// The same instead of [`ATTACHED`], which is null then, while every call is checked or traced.
-/// Then each call takes the cold path, [`watched_job`], and the fast path has no test for it.
+/// The same instead of [`ATTACHED`], which is null then, while every call is checked or traced, or
+/// must learn first what the program has unmapped. Then each call takes the cold path,
+/// [`watched_job`], and the fast path has no test for it.
 static WATCHED: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
 /// Thread mode, 0 before `gasnet_init`.
 static THREAD_MODE: AtomicU8 = AtomicU8::new(0);
@@ -127,6 +128,8 @@ fn watched_job(function: &str) -> &'static GasnetJob {
         if checks::on() {
             job.ctx().check_call(function);
         }
+        // Before a peer can learn from this call that other memory is there now.
+        job.endpoint.conduit.undo_unmapped();
         return job;
     }
     early_job(function);

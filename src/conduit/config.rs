@@ -11,6 +11,7 @@ use super::pinned_config::PinnedConfig;
 use super::{CHUNK, MAX_NODES};
 use crate::{env, report};
 use sys::byte_count::ByteCount;
+use sys::limits::page_size;
 
 /// Parameters of the conduit; see `GASNET_PORTAL_*` in `src/env/table/portals.rs`.
 #[derive(Clone, Debug)]
@@ -154,7 +155,9 @@ impl Config {
         let (nodes, host) = (self.nodes, host_ranks);
         let pinned = PinnedConfig::from_env(everything, nodes, host, first_list);
         if !everything {
-            // Without regions, a local side is registered for each operation.
+            // Without regions, a local side is registered for each operation; that of the data of
+            // a reply Long always.
+            self.bound_temporary(pinned.for_operations(host_ranks));
             self.pinned = Some(pinned).filter(|pinned| pinned.firehose.is_some());
             return;
         }
@@ -163,6 +166,37 @@ impl Config {
         self.packed_limit = CHUNK;
         self.max_transfer = 0;
     }
+
+    /// Lets temporary descriptors register this number of bytes together: there are fewer of them,
+    /// and each covers less. Ends the process if that is too little; `bound` is what the user set.
+    fn bound_temporary(&mut self, (bytes, bound): (u64, &str)) {
+        let page = page_size() as u64;
+        let least = u64::from(Self::LEAST_TMPMD) * 2 * page;
+        if bytes < least {
+            report::fatal(
+                format_args!(
+                    "{} of registered memory for single operations of each rank ({bound}) are too \
+                     little",
+                    ByteCount(bytes)
+                ),
+                format_args!(
+                    "Allow {} more for each rank of the host, or lower \
+                     GASNET_FIREHOSE_MAXVICTIM_M.",
+                    ByteCount(least - bytes)
+                ),
+            );
+        }
+        let wanted = bytes / Self::LEAST_TRANSFER;
+        self.num_tmpmd = self.num_tmpmd.min(wanted.max(Self::LEAST_TMPMD.into()) as u32);
+        // Bytes that begin within a page touch one more.
+        let each = bytes / u64::from(self.num_tmpmd) / page * page - page;
+        self.max_transfer = self.max_transfer.min(each as usize);
+    }
+
+    /// Temporary descriptors that there are at least.
+    const LEAST_TMPMD: u32 = 2;
+    /// Bytes of a transfer below which there are rather fewer temporary descriptors.
+    const LEAST_TRANSFER: u64 = 128 << 10;
 
     /// Decides how many request receive buffers there are, and how much of them each peer may
     /// fill; see [`sizing`].
@@ -326,9 +360,10 @@ impl Config {
         regions.unwrap_or(self.pt_rar.max(self.pt_am))
     }
 
-    /// Regions of registered memory: each has a match entry and two descriptors.
+    /// Regions of registered memory: each has a match entry and two descriptors. What catches late
+    /// puts and gets counts too.
     fn regions(&self) -> usize {
-        self.pinned.as_ref().map_or(0, PinnedConfig::slots)
+        self.pinned.as_ref().map_or(0, |pinned| pinned.slots() + PinnedConfig::LISTS as usize)
     }
 }
 

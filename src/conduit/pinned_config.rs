@@ -46,15 +46,26 @@ impl PinnedConfig {
         host_ranks: u32,
         first_list: u32,
     ) -> Self {
-        let firehose = env::USE_FIREHOSE.get().then(|| regions(ranks, host_ranks));
+        let share = share(host_ranks);
+        let firehose = env::USE_FIREHOSE.get().then(|| regions(ranks, host_ranks, share));
         PinnedConfig {
             firehose,
             everything,
             rdma_gets: env::RDMA_GETS.get(),
             put_in_move: env::PUTINMOVE_LIMIT.get(),
-            count_hits: env::FIREHOSE_VERBOSE.get() || env::STATSFILE.get().is_some(),
+            count_hits: env::FIREHOSE_VERBOSE.get()
+                || env::STATSFILE.get().is_some()
+                || env::TRACEFILE.get().is_some(),
             first_list,
         }
+    }
+
+    /// How many bytes a rank that exposes a segment may register for single operations, and what
+    /// bounds that: its share, less the regions of its own.
+    pub(super) fn for_operations(&self, host_ranks: u32) -> (u64, &'static str) {
+        let (share, bound) = share(host_ranks);
+        let own = self.firehose.map_or(0, |l| u64::from(l.max_victim) * l.region_bytes as u64);
+        (share.saturating_sub(own), bound)
     }
 
     /// Regions of a rank.
@@ -96,10 +107,9 @@ fn exceeds(limit: u64) -> bool {
     may
 }
 
-/// The regions of a rank.
-fn regions(ranks: u32, host_ranks: u32) -> FirehoseLimits {
+/// The regions of a rank, within its share.
+fn regions(ranks: u32, host_ranks: u32, (share, bound): (u64, &'static str)) -> FirehoseLimits {
     let (page, peers) = (page_size(), u64::from(ranks.max(2) - 1));
-    let (share, bound) = share(host_ranks);
     let least = (peers + 1) * page as u64;
     if share < least {
         report::fatal(

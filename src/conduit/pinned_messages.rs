@@ -110,11 +110,16 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Sends what the firehose has to send. Part of each poll outside handlers, where memory is
-    /// registered on demand.
-    pub fn progress_pinned<U: Upcall>(&self, up: U) {
+    /// Whether memory is registered on demand and its unmapping is noticed. Then each call of the
+    /// client begins with [`Conduit::undo_unmapped`].
+    pub fn notices_unmapping(&self) -> bool {
+        self.pinned.get().is_some_and(|pinned| pinned.notices_unmapping)
+    }
+
+    /// Undoes the registration of memory that was unmapped.
+    pub fn undo_unmapped(&self) {
         if let Some(firehose) = self.pinned.get().and_then(|pinned| pinned.firehose.as_ref()) {
-            firehose.progress(&AmMover { conduit: self, up, address: 0 });
+            firehose.undo_unmapped();
         }
     }
 

@@ -10,7 +10,7 @@ use super::firehose::{
     RemoteHold,
 };
 use super::pinned::bits::{self, PinnedBits, RegionKey};
-use super::pinned::flights::{Flight, FlightSide, Flights, NO_REGION};
+use super::pinned::flights::{Flight, FlightSide, Flights, NO_REGION, Piece, RejectedPiece};
 use super::pinned::{PinnedMemory, RegionFirehose};
 use super::pinned_config::PinnedConfig;
 use super::pinned_messages::AmMover;
@@ -99,8 +99,8 @@ impl<'a> TransferPart<'a> {
 enum PieceTarget {
     /// To an offset of the segment.
     Segment(usize),
-    /// To an offset of a region that this rank holds.
-    Region(RemoteHold, usize),
+    /// To a region that this rank holds, under its name, at an offset.
+    Region(RemoteHold, u64, usize),
     /// The data have arrived with the request to register.
     Arrived,
 }
@@ -129,10 +129,57 @@ impl<P: Portals> Conduit<P> {
         start.start(TransferPart { offset: remote.offset(), at: 0, local });
         if op.is_none() || !stays {
             let need = ResourceNeed::of(&"the pieces of a put");
-            self.wait_full(up, need, || pinned.transfers.is_quiet(transfer).then_some(()));
+            self.wait_full(up, need, || {
+                self.send_rejected(up);
+                pinned.transfers.is_quiet(transfer).then_some(())
+            });
         }
         if let Some(op) = pinned.transfers.disown(transfer) {
             up.op_done(op);
+        }
+    }
+
+    /// Sends what the firehose has to send. Part of each poll outside handlers, where memory is
+    /// registered on demand.
+    pub fn progress_pinned<U: Upcall>(&self, up: U) {
+        if let Some(firehose) = self.pinned.get().and_then(|pinned| pinned.firehose.as_ref()) {
+            firehose.progress(&AmMover { conduit: self, up, address: 0 });
+            self.send_rejected(up);
+        }
+    }
+
+    /// Sends the pieces that their targets have refused, in active messages: the next access to
+    /// their memory has it registered anew.
+    #[inline]
+    fn send_rejected<U: Upcall>(&self, up: U) {
+        let Some(pinned) = self.pinned.get() else { return };
+        while let Some(rejected) = pinned.rejected.next() {
+            self.send_in_messages(up, pinned, &rejected);
+        }
+    }
+
+    #[cold]
+    fn send_in_messages<U: Upcall>(
+        &self,
+        up: U,
+        pinned: &PinnedMemory<P>,
+        rejected: &RejectedPiece,
+    ) {
+        let &RejectedPiece { transfer, put, piece, ref copied } = rejected;
+        let Piece { rank, offset, at, address, len } = piece;
+        let here = AddressSpace::extent(address, len);
+        let local = match copied {
+            Some(bytes) => LocalBytes::From(Src::from(&**bytes)),
+            None if put => LocalBytes::From(here.into()),
+            None => LocalBytes::To(here),
+        };
+        let start = TransferStart { conduit: self, up, pinned, rank, transfer };
+        start.copy(TransferPart { offset, at, local });
+        // It stands for the messages.
+        match pinned.transfers.piece_done(transfer) {
+            Ok(Some(op)) => up.op_done(op),
+            Ok(None) => {}
+            Err(_) => unreachable!("a piece that was refused is under way"),
         }
     }
 
@@ -210,7 +257,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
                         (FlightSide::Region(local.number()), part)
                     }
                     Err(error) => {
-                        if let PieceTarget::Region(hold, _) = target {
+                        if let PieceTarget::Region(hold, ..) = target {
                             firehose.release_remote(hold);
                         }
                         self.not_pinned(conduit.me, address, error, piece.local);
@@ -220,27 +267,32 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
                 }
             }
         };
-        self.send(firehose, target, from, local, put);
+        let piece = Piece {
+            rank,
+            offset: piece.offset,
+            at: piece.at,
+            address: piece.local.address(),
+            len,
+        };
+        self.send(target, from, (local, piece), put);
         len
     }
 
     /// Starts the put or get of a piece.
     fn send(
         &self,
-        firehose: &RegionFirehose<P>,
         target: PieceTarget,
         from: MdPart<P::Md>,
-        local: FlightSide,
+        (local, piece): (FlightSide, Piece),
         put: bool,
     ) {
         let &TransferStart { conduit, up, pinned, rank, transfer } = self;
         let need = ResourceNeed::of(&"a put or get for a send ticket");
         conduit.wait_safe(up, need, || conduit.tickets.take(1));
         pinned.transfers.add_piece(transfer);
-        let flight = |remote| pinned.flights.begin(put, Flight { transfer, remote, local });
+        let flight = |remote| pinned.flights.begin(put, Flight { transfer, remote, local, piece });
         let to = match target {
-            PieceTarget::Region(hold, offset) => {
-                let name = RegionKey(firehose.key(hold)).name();
+            PieceTarget::Region(hold, name, offset) => {
                 let bits = PinnedBits { flight: flight(hold.number()), name }.pack();
                 let portal = pinned.config.first_list + bits::list_of(name, PinnedConfig::LISTS);
                 let process = conduit.peers[rank.index()];
@@ -286,12 +338,13 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
                 access => Some(access),
             }
         });
-        let offset = |hold| {
-            let skipped = RegionKey(firehose.key(hold)).skipped();
-            start.wrapping_sub(firehose.limits().block(start).start + skipped)
+        let in_region = |hold, key| {
+            let (key, block) = (RegionKey(key), firehose.limits().block(start));
+            let offset = start.wrapping_sub(block.start + key.skipped());
+            PieceTarget::Region(hold, key.name(), offset)
         };
         let (hold, rode) = match access {
-            RemoteAccess::Ready(hold) => return Ok(PieceTarget::Region(hold, offset(hold))),
+            RemoteAccess::Ready(hold, key) => return Ok(in_region(hold, key)),
             RemoteAccess::Pending(hold) => (hold, false),
             RemoteAccess::Riding(hold, message) => {
                 if let LocalBytes::From(src) = piece.local {
@@ -314,7 +367,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
                 firehose.release_remote(hold);
                 Err(error)
             }
-            _ => Ok(PieceTarget::Region(hold, offset(hold))),
+            _ => Ok(in_region(hold, firehose.key(hold))),
         }
     }
 

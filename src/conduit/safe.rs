@@ -93,8 +93,8 @@ impl<P: Portals> Conduit<P> {
             }
             // Some Portals post a SEND event for a get.
             (MdEventKind::SendEnd, MessageKind::Get) => self.portals.posts_further_kinds(),
-            (MdEventKind::Ack, MessageKind::Pinned) => self.pinned_ended(up, bits, true),
-            (MdEventKind::ReplyEnd, MessageKind::Pinned) => self.pinned_ended(up, bits, false),
+            (MdEventKind::Ack, MessageKind::Pinned) => self.pinned_ended(up, &e, true),
+            (MdEventKind::ReplyEnd, MessageKind::Pinned) => self.pinned_ended(up, &e, false),
             (MdEventKind::SendEnd, MessageKind::Pinned) => self.pinned_left(bits),
             _ => return self.no_message(&e),
         };

@@ -176,7 +176,7 @@ impl<P: Portals> Conduit<P> {
         if let Some(config) = &self.config.pinned {
             let (eq, par, tickets) = (&self.safe.eq, self.config.par(), self.config.msg_limit);
             let config = config.clone();
-            let pinned = PinnedMemory::open(&self.portals, eq, config, self.me, par, tickets);
+            let pinned = PinnedMemory::open(&self.portals, eq, config, self.me, par, tickets)?;
             assert!(self.pinned.set(Box::new(pinned)).is_ok(), "memory is exposed once");
         }
         Ok(())

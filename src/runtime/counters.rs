@@ -112,7 +112,8 @@ impl StatsFiles {
                 Letter::C,
                 format_args!(
                     "FIREHOSE: remote_hits={} remote_misses={} local_hits={} local_misses={} \
-                     moves={} pins={} unpins={} victims={} stalls={} pinned={} most_pinned={}",
+                     moves={} pins={} unpins={} victims={} stalls={} unmapped={} rejected={} \
+                     pinned={} most_pinned={} holds={}",
                     f.remote_hits,
                     f.remote_misses,
                     f.local_hits,
@@ -122,8 +123,11 @@ impl StatsFiles {
                     f.unpins,
                     f.victims,
                     f.stalls,
+                    f.unmapped,
+                    f.rejected,
                     f.pinned,
-                    f.most_pinned
+                    f.most_pinned,
+                    f.holds
                 ),
             );
         }

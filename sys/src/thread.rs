@@ -78,7 +78,7 @@ pub(crate) fn start_forever<T: Sync + 'static>(
     let start: &'static mut Start<T> = Box::leak(Box::new((body, of)));
     let before = signal::block(&signal::SignalSet::all());
     let mut thread = 0;
-    // SAFETY: `thread` is live; `run` takes the pair, which stays for ever.
+    // SAFETY: `thread` is live; `run` takes the pair, which is never freed.
     let error = unsafe {
         libc::pthread_create(
             &mut thread,

@@ -183,8 +183,25 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             passed(&p, &run(&p, s, &["beyond"], &[])?)
         }));
     }
+    for (case, env) in LOCKED {
+        let name = format!("testsegment::locked::{case}");
+        all.push(TestCase::new(name, true, move || {
+            let p = program::named("testsegment").ok_or("there is no testsegment")?;
+            let s = CaseSetting { mode: ClientMode::Seq, means: Means::Registered, nodes: 2 };
+            // Events complete the operations.
+            let path = [("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")];
+            let env = [&path, env].concat();
+            passed(&p, &run(&p, s, &["locked"], &env)?)
+        }));
+    }
     all
 }
+
+/// How local sides that exceed the share of a rank are locked.
+const LOCKED: [(&str, &[(&str, &str)]); 2] = [
+    ("regions", &[("GASNET_PHYSMEM_MAX", "4MB")]),
+    ("each", &[("GASNET_PHYSMEM_MAX", "4MB"), ("GASNET_USE_FIREHOSE", "0")]),
+];
 
 /// Limits that cannot hold: a name, the variables, and what the line says.
 type RefusedLimits = (&'static str, &'static [(&'static str, &'static str)], &'static str);
@@ -221,6 +238,13 @@ fn firehose_cases() -> Vec<TestCase> {
             passed(&p, &run(&p, s, &["60"], &[("GASNET_PHYSMEM_MAX", "64KB")])?)
         }));
     }
+    let p = program.clone();
+    all.push(TestCase::new("testfirehose::freed".to_string(), true, move || {
+        let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 2 };
+        passed(&p, &run(&p, s, &["freed"], &[("GASNET_DISABLE_MUNMAP", "1")])?)
+    }));
+    let p = program.clone();
+    all.push(TestCase::new("testfirehose::counts".to_string(), true, move || counts(&p)));
     for (case, env, remedy) in REFUSED {
         let p = program.clone();
         let name = format!("testfirehose::refused::{case}");
@@ -242,6 +266,35 @@ fn firehose_cases() -> Vec<TestCase> {
         }));
     }
     all
+}
+
+/// When all is done no region is held, and there were all the events that the program provokes.
+fn counts(program: &TestProgram) -> Result<(), String> {
+    let s = CaseSetting { mode: ClientMode::EverythingPar, means: Means::Registered, nodes: 4 };
+    let trace = [("GASNET_TRACEFILE", "stderr"), ("GASNET_TRACEMASK", "C")];
+    let ended = run(program, s, &[], &trace)?;
+    passed(program, &ended)?;
+    let lines: Vec<&str> = ended.output.lines().filter(|l| l.contains("FIREHOSE:")).collect();
+    let counter = |line: &str, name: &str| {
+        let value = line.split_whitespace().find_map(|word| word.strip_prefix(name));
+        value.and_then(|value| value.strip_prefix('=')?.parse::<u64>().ok())
+    };
+    let sum = |name: &str| lines.iter().map(|line| counter(line, name)).sum::<Option<u64>>();
+    let nonzero = |&name: &&str| sum(name).is_some_and(|sum| sum != 0);
+    let events = ["remote_hits", "local_hits", "moves", "pins", "unpins", "victims", "pinned"];
+    let monitored = ["unmapped", "rejected"].into_iter().filter(|_| has_userfaultfd());
+    match events.into_iter().chain(monitored).find(|name| !nonzero(name)) {
+        Some(name) => Err(ended.trouble(format!("no rank counts {name}"))),
+        None if lines.len() != 4 || sum("holds") != Some(0) => {
+            Err(ended.trouble("regions are held when all is done".to_string()))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether the library can notice that memory is unmapped.
+fn has_userfaultfd() -> bool {
+    sys::unmap_watch::UnmapWatch::open().is_ok()
 }
 
 /// Cases of testeverything, and what the line calls the operation: by cross-memory attach, in

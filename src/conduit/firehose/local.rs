@@ -23,59 +23,23 @@
 //! peer never waits for transfers of this rank. Memory that was unmapped, or of which more is
 //! needed than was pinned, becomes STALE: those that use it end, nothing else finds it.
 
-mod unmapped;
-
 use super::access::{LocalAccess, LocalHold, MissTurn};
 use super::extent::MemoryExtent;
 use super::moves::{HoldLimit, MoveAnswer, WantedResult};
-use super::policy::{FirehoseLimits, MissTurns, RegionLender};
+use super::own_pins::{LocalTables, OwnPin};
+use super::policy::FirehoseLimits;
 use super::stats::{FirehoseCounter, FirehoseCounters, LocalSums};
 use super::table::{EntryState, IdleTest, LookUp, RegionTable};
 use super::traits::{Monitor, PinError, PinId, Pinner, UnpinOutcome};
 use crate::conduit::primitive::{AtomicBool, Ordering};
 use crate::conduit::sync::ParLock;
 use crate::rank::JobRank;
-use alloc::collections::{BTreeSet, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Most idle regions that one search for place looks at; the next goes on where it ended. A search
 /// for one to unpin looks at all.
 const LOOKS: usize = 128;
-
-/// What is known of a slot under the lock.
-#[derive(Clone, Copy, Default)]
-struct OwnPin {
-    generation: u32,
-    /// References of peers.
-    refs: u32,
-    /// It is one of MAXVICTIM.
-    own: bool,
-    pinned: bool,
-    /// The network uses it: the unpin is to be tried again.
-    busy: bool,
-    /// It is in the table: the current pin of its block.
-    linked: bool,
-    /// Memory under it was unmapped: peers find it no more.
-    gone: bool,
-    extent: MemoryExtent,
-}
-
-struct LocalTables {
-    pins: Vec<OwnPin>,
-    /// Free slots; the one that was used longest ago first.
-    free: VecDeque<u32>,
-    /// Slots that were own and idle, with their generations, in the order of the clock.
-    idle: VecDeque<(u32, u32)>,
-    /// The pinned ones, by the start of their block.
-    by_block: BTreeSet<(usize, u32)>,
-    busy: Vec<u32>,
-    /// How many are own.
-    own: u32,
-    lender: RegionLender,
-    recalls: VecDeque<(JobRank, HoldLimit)>,
-    turns: MissTurns,
-}
 
 /// The pinned memory of this rank.
 pub(super) struct LocalSide<P, W> {
@@ -105,19 +69,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         (pinner, monitor): (P, W),
         counters: Arc<FirehoseCounters>,
     ) -> LocalSide<P, W> {
-        let tables = LocalTables {
-            pins: Vec::new(),
-            free: VecDeque::new(),
-            idle: VecDeque::new(),
-            by_block: BTreeSet::new(),
-            busy: Vec::new(),
-            own: 0,
-            lender: RegionLender::new(limits),
-            recalls: VecDeque::new(),
-            turns: MissTurns::default(),
-        };
         let table = RegionTable::new(par, limits.slots(), limits.region_bytes);
-        let tables = ParLock::new(par, tables);
+        let tables = ParLock::new(par, LocalTables::new(limits));
         let due = AtomicBool::new(false);
         LocalSide { me, limits, pinner, monitor, table, tables, due, counters }
     }
@@ -125,12 +78,10 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
     /// See [`super::Firehose::local`].
     #[inline]
     pub(super) fn access(&self, bytes: MemoryExtent, turn: Option<MissTurn>) -> LocalAccess {
-        if self.monitor.has_news() {
-            self.hear();
-        }
+        self.undo_unmapped();
         let found = self.table.hit(self.table.key(self.me, bytes.start), bytes);
         match (found, turn) {
-            (LookUp::Hit(at), None) => {
+            (LookUp::Hit(at, _), None) => {
                 self.counters.hit(FirehoseCounter::LocalHits);
                 LocalAccess::Ready(LocalHold(at))
             }
@@ -143,7 +94,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let mut guard = self.tables.lock();
         let tables = &mut *guard;
         match found {
-            LookUp::Hit(at) => {
+            LookUp::Hit(at, _) => {
                 tables.turns.done(turn);
                 return LocalAccess::Ready(LocalHold(at));
             }
@@ -431,6 +382,63 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         PinId { slot, generation: self.table.pin(slot) as u32 }
     }
 
+    /// Takes in what the monitor has noted.
+    #[inline]
+    pub(super) fn undo_unmapped(&self) {
+        if self.monitor.has_news() {
+            self.undo_all();
+        }
+    }
+
+    #[cold]
+    fn undo_all(&self) {
+        let mut tables = self.tables.lock();
+        self.undo_locked(&mut tables);
+    }
+
+    fn undo_locked(&self, tables: &mut LocalTables) {
+        while let Some(extent) = self.monitor.take() {
+            self.unmapped(tables, extent);
+        }
+    }
+
+    /// Undoes pins of memory that is no longer what was pinned: at once for peers, for this rank
+    /// when its transfers are complete. Other bytes of a region may be in use.
+    fn unmapped(&self, tables: &mut LocalTables, extent: MemoryExtent) {
+        let first = self.limits.block(extent.start).start;
+        let pinned: Vec<u32> =
+            tables.by_block.range((first, 0)..(extent.end, 0)).map(|&(_, at)| at).collect();
+        for at in pinned {
+            let pin = tables.pins[at as usize];
+            if pin.busy || pin.gone || !pin.extent.overlaps(extent) {
+                continue;
+            }
+            self.counters.add(FirehoseCounter::Unmapped);
+            if pin.linked {
+                self.supersede(tables, at);
+            }
+            // Its holders and peers keep the slot, so that no other pin gets its number.
+            let pin = &mut tables.pins[at as usize];
+            pin.gone = true;
+            if pin.own {
+                self.hide(tables, at);
+            } else {
+                self.settle(tables, at);
+            }
+        }
+    }
+
+    /// Peers find a pin no more whose memory was unmapped while transfers of this rank use it.
+    fn hide(&self, tables: &mut LocalTables, at: u32) {
+        let pin = &mut tables.pins[at as usize];
+        pin.busy =
+            self.pinner.hide(PinId { slot: at, generation: pin.generation }) == UnpinOutcome::Busy;
+        if pin.busy {
+            tables.busy.push(at);
+            self.due.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Serves a move of a peer: `None` if it gives back what it does not hold.
     pub(super) fn serve(
         &self,
@@ -442,7 +450,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let mut guard = self.tables.lock();
         let tables = &mut *guard;
         if self.monitor.has_news() {
-            self.hear_locked(tables);
+            self.undo_locked(tables);
         }
         for &id in victims {
             self.take_back(tables, from, id)?;
@@ -512,9 +520,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
     /// Does what could not be done at once. Returns the next peer that is to give regions back.
     #[inline]
     pub(super) fn progress(&self) -> Option<(JobRank, HoldLimit)> {
-        if self.monitor.has_news() {
-            self.hear();
-        }
+        self.undo_unmapped();
         if self.due.load(Ordering::Relaxed) { self.do_due() } else { None }
     }
 
@@ -528,39 +534,16 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         recall
     }
 
-    /// Undoes all pins: the rank exits. Returns how many own holds and references of peers there
-    /// were, which their transfers lose.
-    pub(super) fn close(&self) -> (u32, u32) {
-        let mut guard = self.tables.lock();
-        let tables = &mut *guard;
-        let (held, refs) = self.held(tables);
-        let pinned: Vec<u32> = tables.by_block.iter().map(|&(_, at)| at).collect();
-        for at in pinned {
-            let pin = tables.pins[at as usize];
-            if pin.busy {
-                continue;
-            }
-            if pin.linked {
-                self.supersede(tables, at);
-            }
-            self.unpin(tables, at);
-            self.settle(tables, at);
-        }
-        self.retry_busy(tables);
-        (held, refs)
-    }
-
-    /// Own holds, and references of peers.
-    fn held(&self, tables: &LocalTables) -> (u32, u32) {
-        let held = (0..self.table.len()).map(|at| self.table.state(at).1).sum();
-        (held, tables.pins.iter().map(|pin| pin.refs).sum())
+    /// Holds of transfers of this rank.
+    pub(super) fn holds(&self) -> u32 {
+        self.table.holds()
     }
 
     /// The sums of this side; asserts its invariants.
     pub(super) fn sums(&self) -> LocalSums {
         let tables = self.tables.lock();
         let count = |f: fn(&OwnPin) -> bool| tables.pins.iter().filter(|p| f(p)).count() as u32;
-        let (own_holds, references) = self.held(&tables);
+        let references = tables.pins.iter().map(|pin| pin.refs).sum();
         let (lent, committed) = tables.lender.sums();
         let pinned = count(|p| p.pinned);
         assert_eq!(pinned as usize, tables.by_block.len());
@@ -571,7 +554,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         assert!(pinned <= self.limits.slots());
         let unused = count(|p| p.refs == 0 && !p.own && !p.pinned);
         assert_eq!(unused as usize, tables.free.len(), "slots that nothing refers to");
-        LocalSums { pinned, own_holds, references, lent }
+        LocalSums { pinned, own_holds: self.holds(), references, lent }
     }
 
     /// References that a peer holds.

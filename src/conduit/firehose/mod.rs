@@ -19,7 +19,7 @@
 //! | `policy` | sizes and limits; how a rank shares its M among its peers |
 //! | `table` | the regions that a rank can use now: hits take no lock |
 //! | `remote` | what this rank holds of its peers: misses, victims, answers |
-//! | `local` | what of this rank is pinned, for its peers and for itself |
+//! | `local`, `own_pins` | what of this rank is pinned, for its peers and for itself |
 //! | `moves` | the messages between the two, as bytes |
 //! | `stats` | counters |
 //!
@@ -30,6 +30,7 @@
 //!
 //! | event | call | thread |
 //! |---|---|---|
+//! | a call of the client begins, where a monitor notices unmapping | [`Firehose::undo_unmapped`] | any |
 //! | a put or get needs memory of a peer | [`Firehose::remote`], then [`Firehose::progress`] in each round of a full poll until the hold is ready | that of the client |
 //! | it needs memory of this rank, as its local side | [`Firehose::local`], after the remote hold is ready | that of the client |
 //! | the transfer is complete | [`Firehose::release_remote`], [`Firehose::release_local`] | any that polls |
@@ -48,6 +49,7 @@ mod access;
 mod extent;
 mod local;
 mod moves;
+mod own_pins;
 pub mod policy;
 mod remote;
 mod stats;
@@ -176,6 +178,14 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
         self.local.release(hold);
     }
 
+    /// Undoes pins of memory that the [`Monitor`] has noticed to be unmapped. Called before
+    /// anything by which a peer could learn that other memory is there now. Two loads if there is
+    /// none.
+    #[inline]
+    pub fn undo_unmapped(&self) {
+        self.local.undo_unmapped();
+    }
+
     /// A message of [`Mover::send`] of a peer has arrived: writes the answer, and returns how many
     /// bytes it has. With 0 no answer is needed. `None` if no library has sent that message.
     pub fn serve(
@@ -217,15 +227,14 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
         }
     }
 
-    /// Unpins everything: the rank exits. Returns how many own holds and references of peers
-    /// there were.
-    pub fn close(&self) -> (u32, u32) {
-        self.local.close()
+    /// How many holds operations of this rank have, of its own regions and of those of peers.
+    fn holds(&self) -> u32 {
+        self.local.holds() + self.remote.holds()
     }
 
-    /// How often things happened.
+    /// How often things happened. Async-signal-safe.
     pub fn stats(&self) -> FirehoseStats {
-        self.counters.read()
+        FirehoseStats { holds: self.holds().into(), ..self.counters.read() }
     }
 
     /// What is pinned. Asserts the invariants of this rank; slow.

@@ -122,9 +122,9 @@ impl RemoteSide {
     ) -> RemoteAccess {
         let found = self.table.hit(self.table.key(peer, bytes.start), bytes);
         match (found, turn) {
-            (LookUp::Hit(at), None) => {
+            (LookUp::Hit(at, key), None) => {
                 self.counters.hit(FirehoseCounter::RemoteHits);
-                RemoteAccess::Ready(RemoteHold(at))
+                RemoteAccess::Ready(RemoteHold(at), key)
             }
             _ => self.miss(found, peer, bytes, ahead, ride, turn),
         }
@@ -145,10 +145,10 @@ impl RemoteSide {
         let ready = |tables: &mut RemoteTables, at| {
             tables.turns.done(turn);
             self.counters.hit(FirehoseCounter::RemoteHits);
-            RemoteAccess::Ready(RemoteHold(at))
+            RemoteAccess::Ready(RemoteHold(at), self.table.pin(at))
         };
         match found {
-            LookUp::Hit(at) => return ready(tables, at),
+            LookUp::Hit(at, _) => return ready(tables, at),
             LookUp::Last(at) => self.last(tables, at),
             LookUp::Miss => {}
         }
@@ -547,6 +547,11 @@ impl RemoteSide {
     pub(super) fn sums(&self, peer: JobRank) -> (u32, u32) {
         let tables = self.tables.lock();
         let used = tables.peers.get(&peer).map_or(0, |p| p.used);
-        (used, (0..self.table.len()).map(|at| self.table.state(at).1).sum())
+        (used, self.holds())
+    }
+
+    /// Holds of regions of peers.
+    pub(super) fn holds(&self) -> u32 {
+        self.table.holds()
     }
 }

@@ -76,6 +76,9 @@ counters! {
     pinned Pinned
     /// Most that were.
     most_pinned MostPinned
+    /// Holds of regions by operations under way, of this rank's and of peers' regions. Counted in
+    /// the tables.
+    holds Holds
 }
 
 /// The counters of one rank.

@@ -102,8 +102,8 @@ pub(super) enum IdleTest {
 /// The result of a look-up without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LookUp {
-    /// The caller holds this entry.
-    Hit(u32),
+    /// The caller holds this entry, whose message must name the pin.
+    Hit(u32, u64),
     /// Nothing, or not enough of it.
     Miss,
     /// As `Miss`; and the last hold of this entry, which is stale or failed, was taken back.
@@ -245,7 +245,7 @@ impl RegionTable {
                 cold_path();
                 self.set_recent(entry);
             }
-            return LookUp::Hit(at);
+            return LookUp::Hit(at, entry.pin.load(Ordering::Relaxed));
         }
         cold_path();
         if self.release(at) { LookUp::Last(at) } else { LookUp::Miss }
@@ -286,6 +286,11 @@ impl RegionTable {
     #[inline]
     pub(super) fn pin(&self, at: u32) -> u64 {
         self.entry(at).pin.load(Ordering::Relaxed)
+    }
+
+    /// The sum of all counts. Async-signal-safe.
+    pub(super) fn holds(&self) -> u32 {
+        (0..self.len()).map(|at| self.state(at).1).sum()
     }
 
     /// How many entries exist.
@@ -472,12 +477,12 @@ mod tests {
             t.reserve(2, key, EntryState::Pending, 1);
             assert_eq!((t.hit(key, BYTES), t.find(key)), (LookUp::Miss, Some(2)));
             t.publish(2, EntryState::Pending, 77, PAGE);
-            assert_eq!(t.hit(key, BYTES), LookUp::Hit(2));
+            assert_eq!(t.hit(key, BYTES), LookUp::Hit(2, 77));
             assert_eq!((t.pin(2), t.state(2)), (77, (EntryState::Ready, 2)));
             assert_eq!(t.test_idle(2, EntryState::Free, true), IdleTest::InUse);
             assert!(!t.release(2) && !t.release(2));
             assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::SecondChance);
-            assert_eq!(t.hit(key, BYTES), LookUp::Hit(2));
+            assert_eq!(t.hit(key, BYTES), LookUp::Hit(2, 77));
             assert!(!t.release(2));
             assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::SecondChance);
             assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::Closed);
@@ -494,7 +499,7 @@ mod tests {
         t.publish(0, EntryState::Pending, 1, PAGE);
         assert_eq!(t.hit(key, MemoryExtent { start: 0x5ff8, end: 0x6008 }), LookUp::Miss);
         assert_eq!(t.state(0).1, 0);
-        assert_eq!(t.hit(key, BYTES), LookUp::Hit(0));
+        assert_eq!(t.hit(key, BYTES), LookUp::Hit(0, 1));
     }
 
     #[test]
@@ -532,7 +537,7 @@ mod tests {
         for i in 0..1000 {
             let start = (i as usize) << 12;
             match t.hit(key(i), MemoryExtent { start, end: start + 1 }) {
-                LookUp::Hit(at) => assert_eq!(t.pin(at), i.into()),
+                LookUp::Hit(at, pin) => assert_eq!((t.pin(at), pin), (i.into(), i.into())),
                 other => panic!("{i}: {other:?}"),
             }
         }

@@ -282,6 +282,16 @@ impl JobConduit {
         over!(self, c => c.firehose_stats())
     }
 
+    /// [`Conduit::notices_unmapping`]
+    pub fn notices_unmapping(&self) -> bool {
+        over!(self, c => c.notices_unmapping())
+    }
+
+    /// [`Conduit::undo_unmapped`]
+    pub fn undo_unmapped(&self) {
+        over!(self, c => c.undo_unmapped())
+    }
+
     /// [`Conduit::progress_pinned`]
     pub fn progress_pinned<U: Upcall>(&self, up: U) {
         over!(self, c => c.progress_pinned(up))

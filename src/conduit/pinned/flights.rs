@@ -6,10 +6,12 @@
 
 use super::super::OpId;
 use super::super::hold::Hold;
-use super::super::sync::{self, FreeList};
+use super::super::sync::{self, FreeList, ParLock};
 use crate::client_memory::Dst;
+use crate::rank::JobRank;
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use alloc::collections::VecDeque;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::atomic::AtomicCell;
 use sys::peer::Peer;
 
@@ -132,6 +134,61 @@ pub(in crate::conduit) struct Flight {
     /// The number of the hold of the target's region, or [`NO_REGION`].
     pub(in crate::conduit) remote: u32,
     pub(in crate::conduit) local: FlightSide,
+    /// Its bytes.
+    pub(in crate::conduit) piece: Piece,
+}
+
+/// Where the bytes of a piece are.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::conduit) struct Piece {
+    pub(in crate::conduit) rank: JobRank,
+    /// At the target: an offset in what it exposes.
+    pub(in crate::conduit) offset: usize,
+    /// Bytes of the transfer before it.
+    pub(in crate::conduit) at: usize,
+    /// Here.
+    pub(in crate::conduit) address: usize,
+    pub(in crate::conduit) len: usize,
+}
+
+/// A piece that its target has refused, since the memory of its region was unmapped.
+pub(in crate::conduit) struct RejectedPiece {
+    pub(in crate::conduit) transfer: u32,
+    pub(in crate::conduit) put: bool,
+    pub(in crate::conduit) piece: Piece,
+    /// The data of a put whose source may have been reused.
+    pub(in crate::conduit) copied: Option<Box<[u8]>>,
+}
+
+/// The pieces that were refused and have not been sent otherwise. They hold nothing.
+pub(in crate::conduit) struct RejectedPieces {
+    any: AtomicBool,
+    pieces: ParLock<VecDeque<RejectedPiece>>,
+}
+
+impl RejectedPieces {
+    pub(in crate::conduit) fn new(par: bool) -> RejectedPieces {
+        let pieces = ParLock::new(par, VecDeque::new());
+        RejectedPieces { any: AtomicBool::new(false), pieces }
+    }
+
+    pub(in crate::conduit) fn add(&self, piece: RejectedPiece) {
+        let mut pieces = self.pieces.lock();
+        pieces.push_back(piece);
+        self.any.store(true, Ordering::Relaxed);
+    }
+
+    /// The one that was refused first. One load if there is none.
+    #[inline]
+    pub(in crate::conduit) fn next(&self) -> Option<RejectedPiece> {
+        if !self.any.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut pieces = self.pieces.lock();
+        let next = pieces.pop_front();
+        self.any.store(!pieces.is_empty(), Ordering::Relaxed);
+        next
+    }
 }
 
 /// The pieces under way, each with a send ticket.
@@ -143,7 +200,8 @@ pub(in crate::conduit) struct Flights {
 impl Flights {
     /// As many as there are send tickets.
     pub(in crate::conduit) fn new(par: bool, tickets: u32) -> Flights {
-        let none = Flight { transfer: 0, remote: 0, local: FlightSide::Chunk(0) };
+        let (local, piece) = (FlightSide::Chunk(0), Piece::default());
+        let none = Flight { transfer: 0, remote: 0, local, piece };
         let slots = (0..tickets).map(|_| AtomicCell::new(none)).collect();
         Flights { free: FreeList::new(par, tickets), slots }
     }
@@ -201,7 +259,8 @@ mod tests {
     #[test]
     fn a_flight_ends_once_and_by_its_own_event() {
         let flights = Flights::new(true, 2);
-        let flight = Flight { transfer: 5, remote: 8, local: FlightSide::Region(3) };
+        let (local, piece) = (FlightSide::Region(3), Piece::default());
+        let flight = Flight { transfer: 5, remote: 8, local, piece };
         let index = flights.begin(true, flight);
         assert!(flights.has(index) && flights.end(index, false).is_none());
         assert_eq!(flights.end(index, true).map(|f| f.local), Some(FlightSide::Region(3)));

@@ -27,11 +27,11 @@ mod unmap_news;
 
 use super::firehose::Firehose;
 use super::pinned_config::PinnedConfig;
-use super::portals::Portals;
+use super::portals::{Portals, PortalsError};
 use crate::rank::JobRank;
 use crate::{env, report};
 use alloc::sync::Arc;
-use flights::{Flights, Transfers};
+use flights::{Flights, RejectedPieces, Transfers};
 use monitor::UnmapMonitor;
 use pinner::RegionPinner;
 use sys::byte_count::ByteCount;
@@ -44,15 +44,21 @@ pub(super) struct PinnedMemory<P: Portals> {
     pub(super) config: PinnedConfig,
     /// `None`: all data travel in active messages.
     pub(super) firehose: Option<RegionFirehose<P>>,
+    /// Whether the firehose learns that memory was unmapped.
+    pub(super) notices_unmapping: bool,
     /// That of the firehose.
     pub(super) pinner: Arc<RegionPinner<P>>,
     pub(super) transfers: Transfers,
     pub(super) flights: Flights,
+    pub(super) rejected: RejectedPieces,
 }
 
 impl<P: Portals> PinnedMemory<P> {
     /// That of rank `me`, with `tickets` send tickets. Completions whose local side is a region go
     /// to `safe`. `par`: several threads call.
+    ///
+    /// # Errors
+    /// The Portals call that failed.
     pub(super) fn open(
         portals: &'static P,
         safe: &P::Eq,
@@ -60,9 +66,13 @@ impl<P: Portals> PinnedMemory<P> {
         me: JobRank,
         par: bool,
         tickets: u32,
-    ) -> PinnedMemory<P> {
+    ) -> Result<PinnedMemory<P>, PortalsError> {
         let pinner = Arc::new(RegionPinner::new(portals, safe, &config));
+        if config.everything && config.firehose.is_some() {
+            pinner.catch_late()?;
+        }
         let monitor = config.firehose.map(|_| UnmapMonitor::start());
+        let notices_unmapping = monitor.is_some_and(UnmapMonitor::notices);
         let firehose = config.firehose.zip(monitor).map(|(limits, monitor)| {
             Firehose::new(par, config.count_hits, me, limits, pinner.clone(), monitor)
         });
@@ -75,13 +85,22 @@ impl<P: Portals> PinnedMemory<P> {
                 bytes(limits.m),
                 limits.max_victim,
                 bytes(limits.max_victim),
-                match monitor.is_some_and(UnmapMonitor::notices) {
+                match notices_unmapping {
                     true => "unmapped memory is noticed",
                     false => "unmapped memory is not noticed",
                 }
             ));
         }
         let (transfers, flights) = (Transfers::new(par), Flights::new(par, tickets));
-        PinnedMemory { config, firehose, pinner, transfers, flights }
+        let rejected = RejectedPieces::new(par);
+        Ok(PinnedMemory {
+            config,
+            firehose,
+            notices_unmapping,
+            pinner,
+            transfers,
+            flights,
+            rejected,
+        })
     }
 }

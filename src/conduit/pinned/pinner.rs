@@ -2,7 +2,7 @@
 //! target, and a descriptor that is the local side of this rank's own puts and gets.
 //!
 //! Used by the firehose, with its lock held. The match bits of a region name its slot and its
-//! generation: a put or get that comes after the end of a region matches nothing and is dropped.
+//! generation: of a put or get that comes after the end of a region nothing is accepted.
 //! Invariant: a slot has descriptors exactly while the firehose has it pinned.
 
 use super::super::firehose::{MemoryExtent, PinError, PinId, Pinner, UnpinOutcome};
@@ -59,6 +59,33 @@ impl<P: Portals> RegionPinner<P> {
         }
     }
 
+    /// Attaches what catches puts and gets that name a region which no longer exists, at the end
+    /// of each list. It accepts none of their bytes, and so their initiators learn it.
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    pub(in crate::conduit) fn catch_late(&self) -> Result<(), PortalsError> {
+        for list in self.first_list..self.first_list + PinnedConfig::LISTS {
+            let entry = self.portals.me_attach(EntryPosition::Tail(list), 0, !0, false)?;
+            let nothing = MdSpec {
+                region: MdRegion::EMPTY,
+                max_size: None,
+                flags: MdFlags {
+                    op_put: true,
+                    op_get: true,
+                    truncate: true,
+                    event_start_disable: true,
+                    event_end_disable: true,
+                    ..MdFlags::default()
+                },
+                user: Descriptor::Region.pack(),
+                eq: None,
+            };
+            self.portals.md_attach(entry, &nothing, false)?;
+        }
+        Ok(())
+    }
+
     /// These bytes of a region that is pinned, as the local side of an operation.
     pub(in crate::conduit) fn local(
         &self,
@@ -113,7 +140,8 @@ impl<P: Portals> RegionPinner<P> {
         let local = MdSpec { region, max_size: None, flags: silent, user, eq: Some(&self.eq) };
         let target = MdSpec { flags: exposed, eq: None, ..local };
         let local = self.portals.md_bind(&local)?;
-        let position = EntryPosition::Tail(list);
+        // Before the entry that catches what names no region.
+        let position = EntryPosition::Head(list);
         let attached =
             self.portals.me_attach(position, match_bits, bits::IGNORE, false).and_then(|entry| {
                 match self.portals.md_attach(entry, &target, false) {

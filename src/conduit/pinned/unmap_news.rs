@@ -7,7 +7,7 @@
 //! ```text
 //!   program           munmap ............................ returns
 //!   reader    wait ──> round + 1 (odd) ──> read, wakes the program ──> push ──> round + 1 (even)
-//!   firehose  any: heard is not round ──> waits for an even round ──> take ... none: heard = round
+//!   firehose  any: settled is not round ──> an even round ──> take ... none: settled = round
 //! ```
 //!
 //! One thread writes. One at a time takes, with the lock of the firehose held. It may wait for the
@@ -24,7 +24,7 @@ pub(in crate::conduit) struct UnmapNews<const KEPT: usize = 64> {
     /// Odd while the reader reads.
     round: AtomicU64,
     /// The round up to which all changes were taken.
-    heard: AtomicU64,
+    settled: AtomicU64,
     pushed: AtomicU64,
     taken: AtomicU64,
     /// There were more changes than are kept.
@@ -36,7 +36,7 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
     pub(in crate::conduit) fn new() -> Self {
         UnmapNews {
             round: AtomicU64::new(0),
-            heard: AtomicU64::new(0),
+            settled: AtomicU64::new(0),
             pushed: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             lost: AtomicBool::new(false),
@@ -68,7 +68,7 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
     #[inline]
     pub(in crate::conduit) fn any(&self) -> bool {
         // Acquire pairs with the Release of `take`: what was taken has been dealt with.
-        self.heard.load(Ordering::Acquire) != self.round.load(Ordering::Relaxed)
+        self.settled.load(Ordering::Acquire) != self.round.load(Ordering::Relaxed)
     }
 
     /// A change, all memory if changes were lost. With `None` all that were taken before count as
@@ -77,7 +77,7 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
         let backoff = Backoff::new();
         let round = loop {
             let round = self.round.load(Ordering::Acquire);
-            if round % 2 == 0 {
+            if round.is_multiple_of(2) {
                 break round;
             }
             backoff.snooze();
@@ -88,12 +88,11 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
         let taken = self.taken.load(Ordering::Relaxed);
         if taken == self.pushed.load(Ordering::Relaxed) {
             // Release pairs with the Acquire of `any`.
-            self.heard.store(round, Ordering::Release);
+            self.settled.store(round, Ordering::Release);
             return None;
         }
         let [first, last] = &self.kept[taken as usize % KEPT];
-        let range =
-            first.load(Ordering::Relaxed) as usize..last.load(Ordering::Relaxed) as usize;
+        let range = first.load(Ordering::Relaxed) as usize..last.load(Ordering::Relaxed) as usize;
         // Release pairs with the Acquire of `note`.
         self.taken.store(taken + 1, Ordering::Release);
         Some(range)

@@ -33,7 +33,7 @@ pub fn a_hold_is_of_the_region_that_was_looked_for() {
         in_threads(table(), 2, |table, thread| {
             if thread == 0 {
                 for i in [1, 2] {
-                    if let LookUp::Hit(at) = table.hit(key(table, i), PAGE) {
+                    if let LookUp::Hit(at, _) = table.hit(key(table, i), PAGE) {
                         assert_eq!((table.pin(at), table.extent(at)), (u64::from(i), PAGE));
                         assert!(!table.release(at));
                     }
@@ -53,7 +53,7 @@ pub fn a_held_entry_is_not_closed() {
         let closed = AtomicU32::new(0);
         let shared = in_threads((table(), closed), 2, |(table, closed), thread| {
             if thread == 0 {
-                if let LookUp::Hit(at) = table.hit(key(table, 1), PAGE) {
+                if let LookUp::Hit(at, _) = table.hit(key(table, 1), PAGE) {
                     assert_eq!(closed.load(Ordering::Relaxed), 0, "closed before it was held");
                     assert_eq!(table.state(at).0, EntryState::Ready);
                     assert!(!table.release(at));
@@ -65,7 +65,7 @@ pub fn a_held_entry_is_not_closed() {
             }
         });
         let (table, closed) = &*shared;
-        let found = matches!(table.hit(key(table, 1), PAGE), LookUp::Hit(_));
+        let found = matches!(table.hit(key(table, 1), PAGE), LookUp::Hit(..));
         assert_eq!(found, closed.load(Ordering::Relaxed) == 0);
     });
 }
@@ -86,7 +86,7 @@ pub fn a_stale_entry_is_freed_once() {
             let table = &shared.0;
             if thread == 0 {
                 match table.hit(key(table, 1), PAGE) {
-                    LookUp::Hit(at) if table.release(at) => last(shared),
+                    LookUp::Hit(at, _) if table.release(at) => last(shared),
                     LookUp::Last(_) => last(shared),
                     _ => {}
                 }

@@ -1,0 +1,61 @@
+//! What is known of the pins of this rank, under the lock of `local`.
+//!
+//! Used by `local`, which keeps the sums that it documents.
+
+use super::extent::MemoryExtent;
+use super::moves::HoldLimit;
+use super::policy::{FirehoseLimits, MissTurns, RegionLender};
+use crate::rank::JobRank;
+use alloc::collections::{BTreeSet, VecDeque};
+use alloc::vec::Vec;
+
+/// What is known of a slot under the lock.
+#[derive(Clone, Copy, Default)]
+pub(super) struct OwnPin {
+    pub(super) generation: u32,
+    /// References of peers.
+    pub(super) refs: u32,
+    /// It is one of MAXVICTIM.
+    pub(super) own: bool,
+    pub(super) pinned: bool,
+    /// The network uses it: the unpin is to be tried again.
+    pub(super) busy: bool,
+    /// It is in the table: the current pin of its block.
+    pub(super) linked: bool,
+    /// Memory under it was unmapped: peers find it no more.
+    pub(super) gone: bool,
+    pub(super) extent: MemoryExtent,
+}
+
+pub(super) struct LocalTables {
+    pub(super) pins: Vec<OwnPin>,
+    /// Free slots; the one that was used longest ago first.
+    pub(super) free: VecDeque<u32>,
+    /// Slots that were own and idle, with their generations, in the order of the clock.
+    pub(super) idle: VecDeque<(u32, u32)>,
+    /// The pinned ones, by the start of their block.
+    pub(super) by_block: BTreeSet<(usize, u32)>,
+    pub(super) busy: Vec<u32>,
+    /// How many are own.
+    pub(super) own: u32,
+    pub(super) lender: RegionLender,
+    pub(super) recalls: VecDeque<(JobRank, HoldLimit)>,
+    pub(super) turns: MissTurns,
+}
+
+impl LocalTables {
+    /// Nothing is pinned.
+    pub(super) fn new(limits: FirehoseLimits) -> LocalTables {
+        LocalTables {
+            pins: Vec::new(),
+            free: VecDeque::new(),
+            idle: VecDeque::new(),
+            by_block: BTreeSet::new(),
+            busy: Vec::new(),
+            own: 0,
+            lender: RegionLender::new(limits),
+            recalls: VecDeque::new(),
+            turns: MissTurns::default(),
+        }
+    }
+}
