@@ -259,16 +259,17 @@ static int stays_mapped(void) {
 }
 
 int main(int argc, char **argv) {
-    int rounds;
+    int rounds, freed;
     check_init("testfirehose", &argc, &argv);
+    freed = argc > 1 && !strcmp(argv[1], "freed");
     forever = argc > 1 && !strcmp(argv[1], "forever");
     if (argc > 2 && atoi(argv[2]) != (int)gasnet_mynode()) unsetenv("GASNET_TEST_PAUSE");
-    rounds = forever ? 1 : (int)check_arg(argc, argv, 1, 150);
+    rounds = forever || freed ? 1 : (int)check_arg(argc, argv, 1, 150);
     share = (size_t)gasnett_parse_int(gasnett_getenv("GASNET_PHYSMEM_MAX") ? gasnett_getenv("GASNET_PHYSMEM_MAX") : "1TB", 1) / gasnet_nodes();
     area = check_round(16 << 20);
     check_attach(NULL, 0, area);
     sample("attach");
-    if (argc > 1 && !strcmp(argv[1], "freed")) {
+    if (freed) {
         CHECK(stays_mapped(), "freed memory is unmapped");
         check_done();
     }
