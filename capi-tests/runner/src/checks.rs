@@ -73,7 +73,7 @@ fn passes(program: &TestProgram, mode: ClientMode, portals: bool) -> Result<(), 
     let ended = job.run()?;
     ended.tidy()?;
     if ended.code != Some(0) || !ended.says(&format!("{}: PASS", program.name)) {
-        return Err(ended.trouble("it did not pass with debug checks on"));
+        return Err(ended.failure("it did not pass with debug checks on"));
     }
     Ok(())
 }
@@ -103,7 +103,7 @@ fn client(name: &str, define: &str, value: Option<&str>, noticed: bool) -> Resul
     if noticed != (ended.code != Some(0))
         || noticed != ended.output.contains("gasnet_hold_interrupts()")
     {
-        return Err(ended.trouble(if noticed {
+        return Err(ended.failure(if noticed {
             "the misuse was accepted"
         } else {
             "checks are on"

@@ -96,7 +96,7 @@ fn passes(
     if ended.code == Some(0) && ended.output.contains("PASS") {
         Ok(())
     } else {
-        Err(ended.trouble("expected exit code 0 and PASS".to_string()))
+        Err(ended.failure("expected exit code 0 and PASS".to_string()))
     }
 }
 
@@ -247,7 +247,7 @@ fn hung_fortran_ends(prefix: &Path, program: &Path, launcher: JobLauncher) -> Re
     ended.tidy()?;
     match ended.code == Some(143) && !ended.output.contains("Backtrace") {
         true => Ok(()),
-        false => Err(ended.trouble("expected exit code 143 and no stack")),
+        false => Err(ended.failure("expected exit code 143 and no stack")),
     }
 }
 

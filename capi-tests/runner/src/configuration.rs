@@ -154,7 +154,7 @@ fn lines_of_verboseenv() -> Result<(), Failure> {
     for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes, JobLauncher::Alone] {
         let ended = run(("asks", ASKS), launcher, &vars)?;
         if ended.code != Some(0) {
-            return Err(ended.trouble("expected exit code 0".to_string()));
+            return Err(ended.failure("expected exit code 0".to_string()));
         }
         let wanted = [
             ("MY_SIZE = 8K (8 KB)", false),
@@ -174,14 +174,14 @@ fn lines_of_verboseenv() -> Result<(), Failure> {
             let all = lines(&ended);
             let found: Vec<_> = all.iter().filter(of_key).collect();
             let [line] = found[..] else {
-                return Err(ended.trouble(format!("{} lines of {key}, expected one", found.len())));
+                return Err(ended.failure(format!("{} lines of {key}, expected one", found.len())));
             };
             let mark = if is_default { "(default)" } else { "" };
             // 55 columns for name, value and mark; three more for " = ".
             let width = 55usize.saturating_sub(text.len() - 3).max(12);
             if **line != format!("ENV parameter: {text}{mark:>width$}") {
                 return Err(
-                    ended.trouble(format!("{line:?} is not {text:?} with {mark:?} at its end"))
+                    ended.failure(format!("{line:?} is not {text:?} with {mark:?} at its end"))
                 );
             }
         }
@@ -208,7 +208,7 @@ fn misspelt_names() -> Result<(), Failure> {
         for text in [MEANT, OTHERS, NOBODYS] {
             let wanted = usize::from(texts.contains(&text));
             if ended.code != Some(0) || ended.output.matches(text).count() != wanted {
-                return Err(ended.trouble(format!("{more:?}: expected {wanted} times {text:?}")));
+                return Err(ended.failure(format!("{more:?}: expected {wanted} times {text:?}")));
             }
         }
     }
@@ -329,7 +329,7 @@ fn values_that_are_refused() -> Result<(), Failure> {
         let once = ended.output.matches(&format!("{name}={value} cannot be used\n")).count() == 1;
         if ended.code != Some(1) || !once || !ended.output.contains(accepted) {
             return Err(ended
-                .trouble(format!("expected exit code 1, {name}={value} once, and {accepted:?}")));
+                .failure(format!("expected exit code 1, {name}={value} once, and {accepted:?}")));
         }
     }
     for launcher in [JobLauncher::PshmNodes, JobLauncher::Alone] {
@@ -337,7 +337,7 @@ fn values_that_are_refused() -> Result<(), Failure> {
         if ended.code != Some(1) || !ended.output.contains("GASNET_PSHM_NODES=two cannot be used")
         {
             return Err(
-                ended.trouble("expected exit code 1 and GASNET_PSHM_NODES=two".to_string())
+                ended.failure("expected exit code 1 and GASNET_PSHM_NODES=two".to_string())
             );
         }
     }
@@ -345,7 +345,7 @@ fn values_that_are_refused() -> Result<(), Failure> {
     let ended =
         run(("asks", ASKS), JobLauncher::Alone, &[("GASNET_BACKTRACE_TYPE", "GDB,SMOKE")])?;
     if ended.code != Some(1) || !ended.output.contains("SMOKE is not a method to print a stack") {
-        return Err(ended.trouble("expected exit code 1 and no method SMOKE".to_string()));
+        return Err(ended.failure("expected exit code 1 and no method SMOKE".to_string()));
     }
     // An empty value counts as unset.
     let ended = run(
@@ -356,7 +356,7 @@ fn values_that_are_refused() -> Result<(), Failure> {
     if ended.code == Some(0) {
         Ok(())
     } else {
-        Err(ended.trouble("empty values were refused".to_string()))
+        Err(ended.failure("empty values were refused".to_string()))
     }
 }
 
@@ -372,6 +372,6 @@ fn refused_after_setenv() -> Result<(), Failure> {
     if ended.code == Some(1) && ended.output.contains(line) {
         Ok(())
     } else {
-        Err(ended.trouble(format!("expected exit code 1 and {line:?}")))
+        Err(ended.failure(format!("expected exit code 1 and {line:?}")))
     }
 }

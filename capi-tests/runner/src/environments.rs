@@ -76,12 +76,12 @@ fn one(script: &str, supernode: &str, lines: &[&str]) -> Result<(), Failure> {
     let ended =
         job.env("GASNET_SUPERNODE_MAXSIZE", supernode).watchdog(Duration::from_secs(60)).run()?;
     if ended.code != Some(0) {
-        return Err(ended.trouble("it did not end with 0".to_string()));
+        return Err(ended.failure("it did not end with 0".to_string()));
     }
     let mut printed: Vec<&str> = ended.output.lines().filter(|l| l.starts_with("own ")).collect();
     printed.sort();
     if printed != lines {
-        return Err(ended.trouble(format!("the processes say {printed:?}")));
+        return Err(ended.failure(format!("the processes say {printed:?}")));
     }
     ended.tidy()
 }

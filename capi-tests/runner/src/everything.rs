@@ -167,7 +167,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             let ended = run(&p, s, &[], &[("GASNET_VERBOSEENV", "1")])?;
             match ended.output.lines().filter(|l| l.contains(words)).count() {
                 1 => passed(&p, &ended),
-                n => Err(ended.trouble(format!("{n} lines say {words:?}"))),
+                n => Err(ended.failure(format!("{n} lines say {words:?}"))),
             }
         }));
     }
@@ -254,7 +254,7 @@ fn firehose_cases() -> Vec<TestCase> {
             let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
             match ended.code == Some(1) && lines == 1 && ended.output.contains(remedy) {
                 true => Ok(()),
-                false => Err(ended.trouble(format!("not one line says {remedy:?}"))),
+                false => Err(ended.failure(format!("not one line says {remedy:?}"))),
             }
         }));
     }
@@ -284,9 +284,9 @@ fn counts(program: &TestProgram) -> Result<(), String> {
     let events = ["remote_hits", "local_hits", "moves", "pins", "unpins", "victims", "pinned"];
     let monitored = ["unmapped", "rejected"].into_iter().filter(|_| has_userfaultfd());
     match events.into_iter().chain(monitored).find(|name| !nonzero(name)) {
-        Some(name) => Err(ended.trouble(format!("no rank counts {name}"))),
+        Some(name) => Err(ended.failure(format!("no rank counts {name}"))),
         None if lines.len() != 4 || sum("holds") != Some(0) => {
-            Err(ended.trouble("regions are held when all is done".to_string()))
+            Err(ended.failure("regions are held when all is done".to_string()))
         }
         None => Ok(()),
     }
@@ -342,7 +342,7 @@ fn run(
 fn passed(program: &TestProgram, ended: &JobOutcome) -> Result<(), Failure> {
     match ended.code == Some(0) && ended.says(&format!("{}: PASS", program.name)) {
         true => Ok(()),
-        false => Err(ended.trouble("it did not pass")),
+        false => Err(ended.failure("it did not pass")),
     }
 }
 
@@ -353,12 +353,12 @@ fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let framed: u64 = ended.counters.iter().map(|c| c.framed).sum();
     match (s.means, framed) {
         (Means::Attach | Means::Registered | Means::Messages, 1..) => {
-            Err(ended.trouble(format!("{framed} messages went in frames")))
+            Err(ended.failure(format!("{framed} messages went in frames")))
         }
         // testword puts to its own rank; the Longs of testam fit into their messages.
         (Means::RegisteredFrames, 0) if program.name == "testam" => Ok(()),
         (_, 0) if s.means.frames() && s.nodes > 1 && program.name != "testword" => {
-            Err(ended.trouble("no message went in frames"))
+            Err(ended.failure("no message went in frames"))
         }
         _ => Ok(()),
     }
@@ -382,7 +382,7 @@ fn apart(program: &TestProgram) -> Result<(), Failure> {
     passed(program, &ended)?;
     match ended.output.lines().filter(|line| line.ends_with(REASON)).count() {
         1 => Ok(()),
-        n => Err(ended.trouble(format!("{n} lines end with {REASON:?}"))),
+        n => Err(ended.failure(format!("{n} lines end with {REASON:?}"))),
     }
 }
 
@@ -402,7 +402,7 @@ fn noticed(program: &TestProgram, mode: ClientMode, fault: &str) -> Result<(), F
     passed(program, &job(&[])?).map_err(|e| format!("without the fault: {e}"))?;
     let ended = job(&[("GASNET_TEST_FAULT", fault)])?;
     match ended.code {
-        Some(0) => Err(ended.trouble(format!("it passed with the fault {fault}"))),
+        Some(0) => Err(ended.failure(format!("it passed with the fault {fault}"))),
         _ => Ok(()),
     }
 }
@@ -419,14 +419,14 @@ fn missing(
         .output
         .lines()
         .find_map(|l| l.strip_prefix("testeverything: rank 0 names ")?.strip_suffix(" of rank 1"));
-    let Some(address) = named else { return Err(ended.trouble("no address was named")) };
+    let Some(address) = named else { return Err(ended.failure("no address was named")) };
     let cause = format!(
         "{} by rank 0 failed: at {address} rank 1 has no memory that can be ",
         operation[s.means as usize]
     );
     let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
     if ended.code != Some(1) || lines != 1 || !ended.output.contains(&cause) {
-        return Err(ended.trouble(format!("not one line says {cause:?}")));
+        return Err(ended.failure(format!("not one line says {cause:?}")));
     }
     Ok(())
 }

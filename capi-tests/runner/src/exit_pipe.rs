@@ -36,9 +36,9 @@ pub struct ExitTimes {
 impl ExitPipe {
     /// Makes a pipe with this name.
     pub fn create(path: &Path) -> Result<ExitPipe, Failure> {
-        let trouble = |e: std::io::Error| format!("{}: {e}", path.display());
+        let failure = |e: std::io::Error| format!("{}: {e}", path.display());
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-        let file = sys::file::read_new_pipe(&name).map_err(trouble)?.into();
+        let file = sys::file::read_new_pipe(&name).map_err(failure)?.into();
         Ok(ExitPipe { file, text: String::new(), hung_up: None, come: false })
     }
 

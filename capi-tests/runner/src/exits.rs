@@ -289,13 +289,13 @@ fn right(
 
 fn as_expected(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     if !ended.code.is_some_and(|c| s.row.1.met(c)) {
-        return Err(ended.trouble(format!("expected {:?}", s.row.1)));
+        return Err(ended.failure(format!("expected {:?}", s.row.1)));
     }
     if ended.output.contains(FAILED) {
-        return Err(ended.trouble("it says TEST FAILED"));
+        return Err(ended.failure("it says TEST FAILED"));
     }
     if ended.exit_times.left.is_empty() {
-        return Err(ended.trouble("no process reported that it leaves"));
+        return Err(ended.failure("no process reported that it leaves"));
     }
     Ok(())
 }
@@ -318,13 +318,13 @@ fn handled(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     if right {
         return Ok(());
     }
-    Err(ended.trouble(format!("SIGQUIT handlers ran on {quit:?}, but were due on {due:?}")))
+    Err(ended.failure(format!("SIGQUIT handlers ran on {quit:?}, but were due on {due:?}")))
 }
 
 /// Whether all processes ended soon enough.
 fn soon(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     let late =
-        |why| ended.trouble(format!("our last process was gone late after the first exit: {why}"));
+        |why| ended.failure(format!("our last process was gone late after the first exit: {why}"));
     ended.exit_times.gone.map_or(Ok(()), |gone| s.launcher.soon(s.nodes, gone)).map_err(late)
 }
 

@@ -225,11 +225,11 @@ impl Flood {
         passed(&ended, self.nodes)?;
         let stalls: u64 = ended.counters.iter().map(|c| c.stalls).sum();
         if matches!(self.limits, Limits::Least | Limits::Fixed | Limits::Lending) && stalls == 0 {
-            return Err(ended.trouble("no request lacked credits, so nothing was tried"));
+            return Err(ended.failure("no request lacked credits, so nothing was tried"));
         }
         let refreshes: u64 = ended.counters.iter().map(|c| c.refreshes).sum();
         if self.limits == Limits::Full && self.pattern == Pattern::EveryToOne && refreshes == 0 {
-            return Err(ended.trouble("no receive buffer was ever full, so nothing was tried"));
+            return Err(ended.failure("no receive buffer was ever full, so nothing was tried"));
         }
         Ok(())
     }
@@ -239,7 +239,7 @@ impl Flood {
 fn passed(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code != Some(0) || !ended.says("testflood: PASS") {
-        return Err(ended.trouble("it did not pass"));
+        return Err(ended.failure("it did not pass"));
     }
     matrix::delivered(ended, nodes)
 }
@@ -289,13 +289,13 @@ impl Overflow {
         let reported = ended.output.matches(message).count() == 1 && ended.output.contains(advice);
         if ended.code != Some(1) || !reported {
             return Err(
-                ended.trouble(format!("expected exit code 1, once {message:?}, and {advice:?}"))
+                ended.failure(format!("expected exit code 1, once {message:?}, and {advice:?}"))
             );
         }
         let caught: Vec<u64> =
             ended.counters.iter().filter(|c| c.caught != 0).map(|c| c.rank).collect();
         match self {
-            Overflow::Buffers if caught != [0] => Err(ended.trouble(format!(
+            Overflow::Buffers if caught != [0] => Err(ended.failure(format!(
                 "the catch basins of {caught:?} were reached, expected that of 0"
             ))),
             _ => Ok(()),
@@ -327,14 +327,14 @@ fn credit_stats() -> Result<(), Failure> {
         let Some((_, text)) = file.filter(|f| f.1.contains(&format!("process {rank} 4 8 40\n")))
         else {
             return Err(
-                ended.trouble(format!("{name} is missing or does not say whose it is: {file:?}"))
+                ended.failure(format!("{name} is missing or does not say whose it is: {file:?}"))
             );
         };
         for line in text.lines().filter(|l| l.starts_with("peer ")) {
             let numbers: Vec<u64> =
                 line.split(' ').skip(1).filter_map(|w| w.parse().ok()).collect();
             let [_, _, to, _, _, from, _, _, _, _] = numbers[..] else {
-                return Err(ended.trouble(format!("{name} has the line {line:?}")));
+                return Err(ended.failure(format!("{name} has the line {line:?}")));
             };
             lent += to;
             borrowed += from;
@@ -342,7 +342,7 @@ fn credit_stats() -> Result<(), Failure> {
         fs::write(dir.join(name), text).map_err(failed)?;
     }
     if lent == 0 || borrowed > lent {
-        return Err(ended.trouble(format!("{lent} credits were lent and {borrowed} borrowed")));
+        return Err(ended.failure(format!("{lent} credits were lent and {borrowed} borrowed")));
     }
     fs::write(dir.join("other"), "process 0 4 8 40\nnothing\n").map_err(failed)?;
     let trace = |args: &[&str]| {

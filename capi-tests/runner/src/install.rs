@@ -58,7 +58,7 @@ fn ran(ended: &JobOutcome, word: &str) -> Result<(), Failure> {
     if ended.code == Some(0) && ended.output.contains(word) {
         Ok(())
     } else {
-        Err(ended.trouble(format!("expected exit code 0 and {word:?}")))
+        Err(ended.failure(format!("expected exit code 0 and {word:?}")))
     }
 }
 
@@ -292,7 +292,7 @@ fn all_data_seen(program: &Path) -> Result<(), Failure> {
     if ended.code == Some(77) && ended.output.contains("seen\n") {
         return Ok(());
     }
-    Err(ended.trouble("expected exit code 77 and \"seen\"".to_string()))
+    Err(ended.failure("expected exit code 77 and \"seen\"".to_string()))
 }
 
 fn client_data(flags: &[&str], with_archive: bool) -> Result<(), Failure> {

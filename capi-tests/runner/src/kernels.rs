@@ -162,9 +162,9 @@ fn memory_files(
 fn judge(ended: &JobOutcome, runs: bool) -> Result<(), Failure> {
     match runs {
         true if ended.code == Some(0) && ended.says("whole: PASS") => Ok(()),
-        true => Err(ended.trouble("it did not pass")),
+        true => Err(ended.failure("it did not pass")),
         false if ended.code == Some(1) && is_refusal(&ended.output) => Ok(()),
-        false => Err(ended.trouble("it was not refused by a line with a remedy")),
+        false => Err(ended.failure("it was not refused by a line with a remedy")),
     }
 }
 
@@ -202,7 +202,7 @@ fn killed_starts(kernel: OldKernel, launcher: JobLauncher) -> Result<(), Failure
     let ended = by_script(SCRIPT, kernel, launcher, &program)?;
     match ended.code == Some(0) && ended.says("testhello: PASS") {
         true => Ok(()),
-        false => Err(ended.trouble("the job after the killed ones did not pass")),
+        false => Err(ended.failure("the job after the killed ones did not pass")),
     }
 }
 
@@ -216,7 +216,7 @@ fn signals(kernel: OldKernel, launcher: JobLauncher) -> Result<(), Failure> {
     let ended = by_script(SCRIPT, kernel, launcher, &program)?;
     match ended.code == Some(143) && ended.output.contains("SIGTERM") {
         true => Ok(()),
-        false => Err(ended.trouble("SIGTERM did not end the job with code 143")),
+        false => Err(ended.failure("SIGTERM did not end the job with code 143")),
     }
 }
 
@@ -233,7 +233,7 @@ fn info((version, _): OldKernel) -> Result<(), Failure> {
         "processes may copy from each other's memory: no",
     ];
     match lines.into_iter().find(|line| !ended.says(line)) {
-        Some(line) => Err(ended.trouble(format!("it does not say {line:?}"))),
+        Some(line) => Err(ended.failure(format!("it does not say {line:?}"))),
         None => Ok(()),
     }
 }
@@ -255,6 +255,6 @@ fn rust_tests(version: &str, package: &str, tests: &str) -> Result<(), Failure> 
     ended.tidy()?;
     match ended.code == Some(0) && ended.says("test result: ok") {
         true => Ok(()),
-        false => Err(ended.trouble(format!("a test of {package} failed"))),
+        false => Err(ended.failure(format!("a test of {package} failed"))),
     }
 }

@@ -101,9 +101,9 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
         if outcome != Outcome::Theirs {
             longest = longest.max(time.unwrap_or_default());
         }
-        if let Err(trouble) = result {
+        if let Err(failure) = result {
             all_right = false;
-            say(format!("killer::{n:04} SEED={seed}: {trouble}"));
+            say(format!("killer::{n:04} SEED={seed}: {failure}"));
         }
     }
     drop(progress);
@@ -190,14 +190,14 @@ impl Run {
                 let (outcome, why) = self.judge(&ended);
                 let result = match outcome {
                     Outcome::Right | Outcome::Missed | Outcome::Theirs => Ok(()),
-                    _ => Err(ended.trouble(format!(
+                    _ => Err(ended.failure(format!(
                         "{outcome:?}: {why}; {:?} {}{}",
                         self.fault, ended.hit, ended.outlived
                     ))),
                 };
                 (outcome, result, ended.after_kill)
             }
-            Err(trouble) => (Outcome::Wrong, Err(trouble), None),
+            Err(failure) => (Outcome::Wrong, Err(failure), None),
         }
     }
 

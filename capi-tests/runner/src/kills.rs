@@ -203,23 +203,23 @@ fn soon_over(
     children: bool,
 ) -> Result<(), Failure> {
     let Some(after) = ended.after_kill else {
-        return Err(ended.trouble("the job ended before a process was killed"));
+        return Err(ended.failure("the job ended before a process was killed"));
     };
     if ended.code.is_none_or(|c| c == 0) {
-        return Err(ended.trouble("the job did not end with an error"));
+        return Err(ended.failure("the job did not end with an error"));
     }
     launcher
         .soon(NODES, after)
-        .map_err(|why| ended.trouble(format!("the job lived on for {why}")))?;
+        .map_err(|why| ended.failure(format!("the job lived on for {why}")))?;
     let is_named =
         ["rank", "process"].iter().any(|w| ended.output.contains(&format!("{w} {victim} ")))
             && ended.output.to_lowercase().contains("killed");
     if !is_named {
-        return Err(ended.trouble(format!("no message says that rank {victim} was killed")));
+        return Err(ended.failure(format!("no message says that rank {victim} was killed")));
     }
     let foreign = ended.left.iter().filter(|l| !(children && l.contains("(sleep)"))).count();
     if foreign != 0 {
-        return Err(ended.trouble(format!("it left behind: {}", ended.left.join(", "))));
+        return Err(ended.failure(format!("it left behind: {}", ended.left.join(", "))));
     }
     Ok(())
 }

@@ -83,5 +83,5 @@ fn one(
                 && words.iter().all(|words| ended.output.contains(words))
         }
     };
-    if right { Ok(()) } else { Err(ended.trouble("it did not end as it should")) }
+    if right { Ok(()) } else { Err(ended.failure("it did not end as it should")) }
 }

@@ -196,10 +196,10 @@ pub(crate) fn sound(
 fn passed(program: &TestProgram, ended: &JobOutcome) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code != Some(0) {
-        return Err(ended.trouble("it did not exit with 0"));
+        return Err(ended.failure("it did not exit with 0"));
     }
     if !ended.says(&format!("{}: PASS", program.name)) {
-        return Err(ended.trouble("it printed no PASS"));
+        return Err(ended.failure("it printed no PASS"));
     }
     Ok(())
 }
@@ -208,11 +208,11 @@ fn passed(program: &TestProgram, ended: &JobOutcome) -> Result<(), Failure> {
 pub(crate) fn delivered(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     let ranks: Vec<u64> = ended.counters.iter().map(|c| c.rank).collect();
     if ranks != (0..u64::from(nodes)).collect::<Vec<_>>() {
-        return Err(ended.trouble(format!("counters came from the ranks {ranks:?}")));
+        return Err(ended.failure(format!("counters came from the ranks {ranks:?}")));
     }
     match ended.counters.iter().find(|c| c.dropped != 0 || c.caught != 0) {
         Some(c) => {
-            Err(ended.trouble(format!("rank {} dropped messages, or caught some: {c:?}", c.rank)))
+            Err(ended.failure(format!("rank {} dropped messages, or caught some: {c:?}", c.rank)))
         }
         None => Ok(()),
     }
@@ -226,15 +226,15 @@ fn travelled(program: &TestProgram, s: CaseSetting, ended: &JobOutcome) -> Resul
         return Ok(());
     }
     if let Some(c) = ended.counters.iter().find(|c| c.puts == 0) {
-        return Err(ended.trouble(format!("rank {} sent nothing through Portals: {c:?}", c.rank)));
+        return Err(ended.failure(format!("rank {} sent nothing through Portals: {c:?}", c.rank)));
     }
     let gets: u64 = ended.counters.iter().map(|c| c.gets).sum();
     match s.path {
         SegmentPath::Portals | SegmentPath::Events if program.gets && gets == 0 => {
-            Err(ended.trouble("no get went through Portals, though the program gets"))
+            Err(ended.failure("no get went through Portals, though the program gets"))
         }
         SegmentPath::CrossMapped if gets != 0 => {
-            Err(ended.trouble(format!("{gets} gets of mapped segments went through Portals")))
+            Err(ended.failure(format!("{gets} gets of mapped segments went through Portals")))
         }
         _ => Ok(()),
     }
@@ -254,7 +254,7 @@ fn noticed(program: &TestProgram, fault: &str, s: CaseSetting) -> Result<(), Fai
         .watchdog(Duration::from_secs(3 * stall))
         .run()?;
     if ended.code == Some(0) {
-        return Err(ended.trouble(format!("it passed with the fault {fault}")));
+        return Err(ended.failure(format!("it passed with the fault {fault}")));
     }
     Ok(())
 }

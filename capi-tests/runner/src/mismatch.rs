@@ -178,10 +178,10 @@ fn load(a: Kind, b: Kind) -> Result<(), Failure> {
         ended.output.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).collect();
     match ended.code {
         Some(0) if a == b => Ok(()),
-        Some(0) => Err(ended.trouble(format!("{} and {} ran together", a.name, b.name))),
-        _ if a == b => Err(ended.trouble("equal modes were refused")),
+        Some(0) => Err(ended.failure(format!("{} and {} ran together", a.name, b.name))),
+        _ if a == b => Err(ended.failure("equal modes were refused")),
         _ if words.contains(&a.message_name) && words.contains(&b.message_name) => Ok(()),
-        _ => Err(ended.trouble("it was refused without a line that names both modes")),
+        _ => Err(ended.failure("it was refused without a line that names both modes")),
     }
 }
 
@@ -200,10 +200,10 @@ fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(),
         .run()?;
     ended.tidy()?;
     if ended.code == Some(0) {
-        return Err(ended.trouble("it was accepted"));
+        return Err(ended.failure("it was accepted"));
     }
     match words.iter().find(|w| !ended.output.contains(**w)) {
-        Some(w) => Err(ended.trouble(format!("the refusal does not say {w}"))),
+        Some(w) => Err(ended.failure(format!("the refusal does not say {w}"))),
         None => Ok(()),
     }
 }

@@ -24,8 +24,8 @@ pub fn cases() -> Vec<TestCase> {
     let Some(program) = program::named("testbad") else { return Vec::new() };
     let rows = match list(&program) {
         Ok(rows) => rows,
-        Err(trouble) => {
-            return vec![TestCase::new("testbad::list".to_string(), true, move || Err(trouble))];
+        Err(failure) => {
+            return vec![TestCase::new("testbad::list".to_string(), true, move || Err(failure))];
         }
     };
     let mut all = Vec::new();
@@ -91,11 +91,11 @@ fn answered(
     let ended = job.run()?;
     ended.tidy()?;
     if row.dies && ended.code == Some(0) {
-        return Err(ended.trouble("the wrong call was accepted"));
+        return Err(ended.failure("the wrong call was accepted"));
     }
     let passed = ended.code == Some(0) && ended.says("testbad: PASS");
     if !row.dies && !passed {
-        return Err(ended.trouble("it did not pass"));
+        return Err(ended.failure("it did not pass"));
     }
     // The case prints words with numbers that are known only in the job.
     let words = ended
@@ -109,7 +109,7 @@ fn answered(
         .filter(|w| !w.is_empty())
         .find(|word| !fatal.iter().any(|l| l.contains(word)))
     {
-        Some(word) => Err(ended.trouble(format!("no line that begins with *** says {word:?}"))),
+        Some(word) => Err(ended.failure(format!("no line that begins with *** says {word:?}"))),
         None => Ok(()),
     }
 }

@@ -126,7 +126,7 @@ fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
         _ => (1, LONE),
     };
     if ended.code != Some(code) || ended.output.matches(message).count() != 1 {
-        return Err(ended.trouble("no message about ranks that MPI cannot connect"));
+        return Err(ended.failure("no message about ranks that MPI cannot connect"));
     }
     Ok(())
 }
@@ -139,7 +139,7 @@ fn each_alone(mpi: Mpi) -> Result<(), Failure> {
     let ended = TestJob::new(&build_trees::build(), &program, &args, launcher, 3).run()?;
     ended.tidy()?;
     if ended.code != Some(0) || ended.output.matches("testmpi: rank 0 of 1 of MPI").count() != 3 {
-        return Err(ended.trouble("not every rank had an MPI of its own"));
+        return Err(ended.failure("not every rank had an MPI of its own"));
     }
     Ok(())
 }
@@ -159,13 +159,13 @@ fn together(
         if launcher == JobLauncher::SrunPmi2 && first == "gasnet" {
             if ended.code == Some(0) || !ended.output.contains("Call MPI_Init before gasnet_init")
             {
-                return Err(ended.trouble("Slurm's PMI was used where MPI needs it"));
+                return Err(ended.failure("Slurm's PMI was used where MPI needs it"));
             }
         } else if ended.code != Some(code)
             || !ended.output.contains("testmpi: PASS")
             || ended.output.contains(LONE)
         {
-            return Err(ended.trouble(format!("it did not pass with exit code {code}")));
+            return Err(ended.failure(format!("it did not pass with exit code {code}")));
         }
     }
     Ok(())

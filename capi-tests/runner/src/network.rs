@@ -51,7 +51,7 @@ fn repeated(suite: &str, features: &str, variable: &str, value: &str) -> Result<
         .run()?;
     ended.tidy()?;
     if ended.code != Some(0) || !ended.says("test result: ok") {
-        return Err(ended.trouble("a test of portals3 failed"));
+        return Err(ended.failure("a test of portals3 failed"));
     }
     Ok(())
 }

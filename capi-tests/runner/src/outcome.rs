@@ -67,7 +67,7 @@ pub struct RankCounters {
 
 impl JobOutcome {
     /// A failure of this job: `why`, the command line and the end of its output.
-    pub fn trouble(&self, why: impl std::fmt::Display) -> Failure {
+    pub fn failure(&self, why: impl std::fmt::Display) -> Failure {
         let lines: Vec<&str> = self.output.lines().collect();
         let tail = &lines[lines.len().saturating_sub(60)..];
         format!(
@@ -85,10 +85,10 @@ impl JobOutcome {
     /// Fails if the watchdog ended it, or if it left something behind.
     pub fn tidy(&self) -> Result<(), Failure> {
         if self.code.is_none() {
-            return Err(self.trouble("the watchdog ended it"));
+            return Err(self.failure("the watchdog ended it"));
         }
         if !self.left.is_empty() {
-            return Err(self.trouble(format!("it left behind: {}", self.left.join(", "))));
+            return Err(self.failure(format!("it left behind: {}", self.left.join(", "))));
         }
         Ok(())
     }

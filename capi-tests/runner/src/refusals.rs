@@ -172,7 +172,7 @@ fn full_dev_shm(launcher: JobLauncher) -> Result<(), Failure> {
     if ended.code == Some(0) && ended.output.contains("testhello: PASS") {
         return Ok(());
     }
-    Err(ended.trouble("it did not pass with a full /dev/shm"))
+    Err(ended.failure("it did not pass with a full /dev/shm"))
 }
 
 /// A memory control group, of version 1 or 2, removed when dropped.
@@ -228,10 +228,10 @@ fn memory(launcher: JobLauncher) -> Result<(), Failure> {
         "raise the limit",
     ];
     if ended.code != Some(137) {
-        return Err(ended.trouble("the exit code is not 137"));
+        return Err(ended.failure("the exit code is not 137"));
     }
     match words.iter().find(|w| !ended.output.contains(**w)) {
-        Some(word) => Err(ended.trouble(format!("it does not say {word:?}"))),
+        Some(word) => Err(ended.failure(format!("it does not say {word:?}"))),
         None => Ok(()),
     }
 }
@@ -243,5 +243,5 @@ fn strangers(launcher: JobLauncher) -> Result<(), Failure> {
     if ended.code == Some(0) && ended.output.contains("the same user 31, another 0\n") {
         return Ok(());
     }
-    Err(ended.trouble("another user has access, or the same user has none"))
+    Err(ended.failure("another user has access, or the same user has none"))
 }

@@ -70,7 +70,7 @@ fn each_rank_has_a_line(launcher: JobLauncher, mode: ClientMode) -> Result<(), F
     for (rank, what) in expected.into_iter().enumerate() {
         let line = |l: &str| l.starts_with(&format!("*** rank {rank} (pid ")) && l.contains(what);
         if !ended.output.lines().any(line) {
-            return Err(ended.trouble(format!("no line says that rank {rank} {what}")));
+            return Err(ended.failure(format!("no line says that rank {rank} {what}")));
         }
     }
     Ok(())

@@ -71,7 +71,7 @@ fn script(name: &str, args: &[&str]) -> Result<(), Failure> {
         .run()?;
     match ended.code {
         Some(0) => Ok(()),
-        Some(77) => Err(ended.trouble("this machine lacks what the script needs")),
-        _ => Err(ended.trouble("the script failed")),
+        Some(77) => Err(ended.failure("this machine lacks what the script needs")),
+        _ => Err(ended.failure("the script failed")),
     }
 }

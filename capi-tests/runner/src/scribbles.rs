@@ -147,14 +147,14 @@ struct ScribbleRun {
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let case = |n: u64| {
         TestCase::new(format!("scribbles::{n:03}"), n == 0, move || {
-            let mut troubles = String::new();
+            let mut failures = String::new();
             let numbers = n * 1000 * RUNS..(n + 1) * 1000 * RUNS;
             let runs = numbers.map(|number| ScribbleRun::draw(seed, number));
             let checked = runs.filter(|run| run.class != UNCHECKED).take(RUNS as usize);
-            let (_, sum) = run_all(checked, WorkProgress::hidden(), |trouble| {
-                troubles += &format!("{trouble}\n")
+            let (_, sum) = run_all(checked, WorkProgress::hidden(), |failure| {
+                failures += &format!("{failure}\n")
             });
-            if troubles.is_empty() { Ok(()) } else { Err(format!("{troubles}{sum}")) }
+            if failures.is_empty() { Ok(()) } else { Err(format!("{failures}{sum}")) }
         })
     };
     (0..CASES).map(case).collect()
@@ -170,20 +170,20 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     let fitting = drawn.filter(|run| like.iter().all(|word| run.matches(word))).take(count);
     let mut all_right = true;
     let progress = WorkProgress::new(WorkExtent::Pieces(count));
-    let (runs, sum) = run_all(fitting, progress, |trouble| {
+    let (runs, sum) = run_all(fitting, progress, |failure| {
         all_right = false;
-        say(trouble);
+        say(failure);
     });
     let like = like.iter().map(|word| format!(" {word}")).collect::<String>();
     say(format!("scribbles{like}, SEED={seed}: {sum}"));
     all_right && runs > 0
 }
 
-/// Runs them; passes on each trouble, returns their number and the sum in words.
+/// Runs them; passes on each failure, returns their number and the sum in words.
 fn run_all(
     runs: impl Iterator<Item = ScribbleRun>,
     mut progress: WorkProgress,
-    mut trouble: impl FnMut(String),
+    mut failure: impl FnMut(String),
 ) -> (u64, String) {
     let mut sums: BTreeMap<ScribbleEffect, u64> = BTreeMap::new();
     let mut longest = Duration::ZERO;
@@ -196,7 +196,7 @@ fn run_all(
             longest = longest.max(time.unwrap_or_default());
         }
         if !effect.is_allowed() {
-            trouble(format!(
+            failure(format!(
                 "{effect:?}: {text}\n  again: SEED={} cargo run -p capi-tests --bin soak -- scribbles 1 '#{}'",
                 run.seed, run.number
             ));
@@ -319,7 +319,7 @@ impl ScribbleRun {
                     effect => effect,
                 };
                 let text = format!("{self:?}\n  wrote: {}", written.join("; "));
-                (effect, ended.trouble(text), ended.after_kill)
+                (effect, ended.failure(text), ended.after_kill)
             }
             Err(failure) => (Other, failure, None),
         }

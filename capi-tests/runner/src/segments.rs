@@ -66,7 +66,7 @@ pub fn cases() -> Vec<TestCase> {
                 return Ok(());
             }
             Err(ended
-                .trouble("the largest segment does not fit into the address space that is left"))
+                .failure("the largest segment does not fit into the address space that is left"))
         }));
         all.push(TestCase::new(format!("ulimit::file_size::{place}"), true, move || {
             let ended = limited("ulimit -f 100", launcher, nodes)?;
@@ -75,7 +75,7 @@ pub fn cases() -> Vec<TestCase> {
             {
                 return Ok(());
             }
-            Err(ended.trouble("it was not refused by a line that names ulimit -f"))
+            Err(ended.failure("it was not refused by a line that names ulimit -f"))
         }));
     }
     all
@@ -122,11 +122,11 @@ fn run_with(
 fn touch(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let ended = run(program, s, &["touch"])?;
     if ended.code != Some(1) || !ended.says("testsegment: FAIL") {
-        return Err(ended.trouble("it did not fail, though it touched pages"));
+        return Err(ended.failure("it did not fail, though it touched pages"));
     }
     for message in ["rank 0: RssShmem grew", "rank 0: the memory file of the segments has"] {
         if !ended.output.contains(message) {
-            return Err(ended.trouble(format!("it does not say {message:?}")));
+            return Err(ended.failure(format!("it does not say {message:?}")));
         }
     }
     Ok(())
@@ -148,7 +148,7 @@ fn huge(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
             || printed.len() != s.nodes as usize
             || printed.iter().any(|&huge| huge != expected)
         {
-            return Err(ended.trouble(format!(
+            return Err(ended.failure(format!(
                 "with GASNET_USE_HUGEPAGES={value}, where the kernel says {kernel:?}, huge pages should be {expected}"
             )));
         }
@@ -159,22 +159,22 @@ fn huge(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
 fn lack(program: &TestProgram, s: CaseSetting, whose: &str) -> Result<(), Failure> {
     let ended = run(program, s, &["lack", whose])?;
     if ended.code != Some(BUS) {
-        return Err(ended.trouble(format!("expected {BUS}")));
+        return Err(ended.failure(format!("expected {BUS}")));
     }
     let toucher = if whose == "own" { s.nodes - 1 } else { 0 };
     let Some(message) = page_message(&ended.output, toucher) else {
-        return Err(ended.trouble("no line names the rank, the address and the limit"));
+        return Err(ended.failure("no line names the rank, the address and the limit"));
     };
     // The address at which a rank maps a peer's segment is not specified.
     let touched = format!("testsegment: rank {toucher} touches {}", message.address);
     if whose == "own" && !ended.output.lines().any(|l| l == touched) {
-        return Err(ended.trouble(format!("it was not {} that was touched", message.address)));
+        return Err(ended.failure(format!("it was not {} that was touched", message.address)));
     }
     if message.limit == 0 || message.limit > physical() {
-        return Err(ended.trouble(format!("the machine does not have {} bytes", message.limit)));
+        return Err(ended.failure(format!("the machine does not have {} bytes", message.limit)));
     }
     if !ended.output.lines().any(|l| l.starts_with("***") && l.contains("GASNET_MAX_SEGSIZE")) {
-        return Err(ended.trouble("no line names the variable to change"));
+        return Err(ended.failure("no line names the variable to change"));
     }
     Ok(())
 }

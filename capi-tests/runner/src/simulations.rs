@@ -43,6 +43,6 @@ fn simulate(simulator: &str, args: &[String]) -> Result<(), Failure> {
             .run()?;
     match ended.code {
         Some(0) => Ok(()),
-        _ => Err(ended.trouble("the simulator failed, or a goal is missed")),
+        _ => Err(ended.failure("the simulator failed, or a goal is missed")),
     }
 }

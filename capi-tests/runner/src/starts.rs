@@ -246,7 +246,7 @@ fn one(start: &OddStart, place: Place, end: (&str, i32)) -> Result<(), Failure> 
 fn judge(ended: &JobOutcome, start: &OddStart, code: i32, foreign: bool) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.time > SOON && !foreign {
-        return Err(ended.trouble("it took too long"));
+        return Err(ended.failure("it took too long"));
     }
     let right = ended.code == Some(code) || (foreign && ended.code != Some(0));
     if start.allowed == Refusal && ended.code == Some(1) && is_refusal(&ended.output) {
@@ -254,7 +254,7 @@ fn judge(ended: &JobOutcome, start: &OddStart, code: i32, foreign: bool) -> Resu
     }
     match right {
         true => Ok(()),
-        false => Err(ended.trouble(format!("its code is not {code}"))),
+        false => Err(ended.failure(format!("its code is not {code}"))),
     }
 }
 
@@ -292,7 +292,7 @@ fn python() -> TestCase {
             let ended = job.watchdog(6 * SOON).run()?;
             ended.tidy()?;
             if ended.code != Some(5) {
-                return Err(ended.trouble("its code is not 5"));
+                return Err(ended.failure("its code is not 5"));
             }
         }
         Ok(())

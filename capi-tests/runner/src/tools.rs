@@ -165,7 +165,7 @@ pub fn cases() -> Vec<TestCase> {
         let ended = crash(false, "ADDR2LINE")?;
         says(&ended, &["Caught a fatal signal: SIGSEGV", "set GASNET_BACKTRACE=1"])?;
         match ended.output.contains("the_deepest") {
-            true => Err(ended.trouble("it prints a stack unasked")),
+            true => Err(ended.failure("it prints a stack unasked")),
             false => Ok(()),
         }
     });
@@ -179,7 +179,7 @@ pub fn cases() -> Vec<TestCase> {
         let ended = crash_of(2, true, None)?;
         says(&ended, &["[0] the_deepest at ", "[1] the_deepest at ", "stack.c:"])?;
         match ended.output.contains("gasnet::") {
-            true => Err(ended.trouble("a stack has frames of the library")),
+            true => Err(ended.failure("a stack has frames of the library")),
             false => Ok(()),
         }
     });
@@ -230,7 +230,7 @@ fn frozen(on_error: bool, launcher: JobLauncher, kind: FaultKind) -> Result<(), 
         .fault(InjectedFault { after: AWHILE, kind })
         .run()?;
     ended.tidy()?;
-    let Some(after) = ended.after_kill else { return Err(ended.trouble("it did not wait")) };
+    let Some(after) = ended.after_kill else { return Err(ended.failure("it did not wait")) };
     let (came, went) =
         (ended.output.matches("came in").count(), ended.output.matches("went on").count());
     let code = ended.code.unwrap_or_default();
@@ -244,16 +244,16 @@ fn frozen(on_error: bool, launcher: JobLauncher, kind: FaultKind) -> Result<(), 
     };
     if (came, went) != far {
         return Err(
-            ended.trouble(format!("{came} came in and {went} went on, where {far:?} should have"))
+            ended.failure(format!("{came} came in and {went} went on, where {far:?} should have"))
         );
     }
     // What another job system's launcher does on a signal, or on a process killed by one, is
     // not ours to judge.
     let theirs = launcher.is_foreign() && right != 0 && code != 0;
     if code != right && !theirs {
-        return Err(ended.trouble(format!("expected {right}")));
+        return Err(ended.failure(format!("expected {right}")));
     }
-    launcher.soon(2, after).map_err(|late| ended.trouble(late))
+    launcher.soon(2, after).map_err(|late| ended.failure(late))
 }
 
 /// A process that crashes, with this means in GASNET_BACKTRACE, if given.
@@ -282,7 +282,7 @@ fn crash_of(ranks: u32, asked: bool, means: Option<&str>) -> Result<JobOutcome, 
     ended.tidy()?;
     match ended.code {
         Some(139) => Ok(ended),
-        _ => Err(ended.trouble("expected 139")),
+        _ => Err(ended.failure("expected 139")),
     }
 }
 
@@ -295,7 +295,7 @@ fn gdb_stacks() -> Result<(), Failure> {
         let is_whole = own.first().is_some_and(|l| l.contains("the_deepest"))
             && own.iter().any(|l| l.contains(" main ") && l.contains("stack.c:"));
         if !is_whole {
-            return Err(ended.trouble(format!("rank {rank} has no whole stack of the client")));
+            return Err(ended.failure(format!("rank {rank} has no whole stack of the client")));
         }
     }
     Ok(())
@@ -348,7 +348,7 @@ fn stack(
 
 fn says(ended: &JobOutcome, words: &[&str]) -> Result<(), Failure> {
     match words.iter().find(|w| !ended.output.contains(**w)) {
-        Some(word) => Err(ended.trouble(format!("it does not say {word:?}"))),
+        Some(word) => Err(ended.failure(format!("it does not say {word:?}"))),
         None => Ok(()),
     }
 }
@@ -372,7 +372,7 @@ fn report(alone: bool) -> Result<(), Failure> {
         } else {
             let file = dir.join(format!("report-{rank}"));
             let text = fs::read_to_string(&file)
-                .map_err(|e| ended.trouble(format!("{}: {e}", file.display())))?;
+                .map_err(|e| ended.failure(format!("{}: {e}", file.display())))?;
             let _ = fs::remove_file(file);
             text
         };
@@ -383,7 +383,7 @@ fn report(alone: bool) -> Result<(), Failure> {
             "leak.c:",
         ] {
             if !text.contains(words) {
-                return Err(ended.trouble(format!(
+                return Err(ended.failure(format!(
                     "the report of rank {rank} does not say {words:?}: {text}"
                 )));
             }

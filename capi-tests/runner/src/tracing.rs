@@ -151,7 +151,7 @@ fn run(mode: &str, nodes: u32, way: &str, vars: &[(&str, &str)]) -> Result<JobOu
 }
 
 fn read(ended: &JobOutcome, file: &Path) -> Result<String, Failure> {
-    fs::read_to_string(file).map_err(|e| ended.trouble(format!("{}: {e}", file.display())))
+    fs::read_to_string(file).map_err(|e| ended.failure(format!("{}: {e}", file.display())))
 }
 
 /// The number of each event in a trace, by `(letter) NAME`.
@@ -206,11 +206,11 @@ fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Failure> 
         all.extend([("GASNET_TRACEFILE", trace.as_str()), ("GASNET_STATSFILE", stats.as_str())]);
         let ended = run(mode, nodes, "gasnet_exit", &all)?;
         if ended.code != Some(0) {
-            return Err(ended.trouble("expected exit code 0"));
+            return Err(ended.failure("expected exit code 0"));
         }
         for rank in 0..nodes {
             let trace = read(&ended, &dir.join(format!("trace-{rank}")))?;
-            let wrong = |why: String| ended.trouble(format!("rank {rank}: {why}:\n{trace}"));
+            let wrong = |why: String| ended.failure(format!("rank {rank}: {why}:\n{trace}"));
             let counts = events(&trace);
             for (event, n) in EVENTS {
                 if counts.get(event).copied().unwrap_or(0) != n {
@@ -254,7 +254,7 @@ fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Failure> 
                 "(H) pongs=4\n",
             ] {
                 if !stats.contains(text) {
-                    return Err(ended.trouble(format!(
+                    return Err(ended.failure(format!(
                         "rank {rank}: no {text:?} in the statistics:\n{stats}"
                     )));
                 }
@@ -278,7 +278,7 @@ fn ways_out() -> Result<(), Failure> {
         let (whole, wanted) = (whole.count(), if way == "abort" { 1 } else { 2 });
         if whole < wanted {
             return Err(
-                ended.trouble(format!("leaving by {way:?}: {whole} of 2 traces have their end"))
+                ended.failure(format!("leaving by {way:?}: {whole} of 2 traces have their end"))
             );
         }
     }
@@ -296,7 +296,7 @@ fn ranks_and_masks() -> Result<(), Failure> {
     ];
     let ended = run("SEQ", 2, "", &vars)?;
     if dir.join("trace-0").exists() {
-        return Err(ended.trouble("rank 0 traces, but was not named"));
+        return Err(ended.failure("rank 0 traces, but was not named"));
     }
     // The program itself changes the mask later. Without N there are no source lines.
     let trace = read(&ended, &dir.join("trace-1"))?;
@@ -304,14 +304,14 @@ fn ranks_and_masks() -> Result<(), Failure> {
         trace.lines().take_while(|l| !l.contains("but this")).map(|l| format!("{l}\n")).collect();
     let wanted = BTreeMap::from([("(G) GET_BULK".to_string(), 5), ("(G) GET_VAL".to_string(), 1)]);
     if events(&early) != wanted || early.contains('[') {
-        return Err(ended.trouble(format!("expected gets alone, without lines:\n{early}")));
+        return Err(ended.failure(format!("expected gets alone, without lines:\n{early}")));
     }
     for (name, value) in [("GASNET_TRACEMASK", "GPQ"), ("GASNET_STATSMASK", "x")] {
         let ended = run("SEQ", 1, "", &[(name, value)])?;
         let said = ended.output.contains(&format!("{name}={value} cannot be used"))
             && ended.output.contains("letters out of GPSWXBLAICDNH");
         if ended.code != Some(1) || !said {
-            return Err(ended.trouble(format!("{name}={value} was not refused with the letters")));
+            return Err(ended.failure(format!("{name}={value} was not refused with the letters")));
         }
     }
     Ok(())
@@ -329,7 +329,7 @@ fn local() -> Result<(), Failure> {
         if counts.get("(P) PUT").copied().unwrap_or(0) != puts
             || counts.get("(A) AMREQUESTSHORT") != Some(&3)
         {
-            return Err(ended.trouble(format!(
+            return Err(ended.failure(format!(
                 "expected {puts} puts with GASNET_TRACELOCAL={value}:\n{trace}"
             )));
         }
@@ -350,13 +350,13 @@ fn one_file() -> Result<(), Failure> {
         let count = text.lines().filter(of_rank).count();
         if count != 8 || !text.contains(&format!("\n{rank}> (P) PUT: count=9 ")) {
             return Err(
-                ended.trouble(format!("rank {rank} has {count} puts in the one file:\n{text}"))
+                ended.failure(format!("rank {rank} has {count} puts in the one file:\n{text}"))
             );
         }
     }
     if let Some(bad) = text.lines().find(|l| !l.contains("> ") || !l.starts_with(['0', '1', '2']))
     {
-        return Err(ended.trouble(format!("a line is not whole, or of an earlier job: {bad:?}")));
+        return Err(ended.failure(format!("a line is not whole, or of an earlier job: {bad:?}")));
     }
     Ok(())
 }
@@ -371,7 +371,7 @@ fn unwritable() -> Result<(), Failure> {
             && ended.output.contains("Name a file in a directory where you may write");
         if ended.code != Some(1) || !said {
             return Err(
-                ended.trouble(format!("expected exit code 1 and why {name} cannot be written"))
+                ended.failure(format!("expected exit code 1 and why {name} cannot be written"))
             );
         }
     }
@@ -384,7 +384,7 @@ fn off() -> Result<(), Failure> {
     if ended.code == Some(0) && ended.output.is_empty() {
         Ok(())
     } else {
-        Err(ended.trouble("expected exit code 0 and no word"))
+        Err(ended.failure("expected exit code 0 and no word"))
     }
 }
 
@@ -428,7 +428,7 @@ fn tool() -> Result<(), Failure> {
             .map(words)
             .any(|l| l.starts_with(first) && l.ends_with(&format!(" {last}")));
         if code != Some(0) || !row {
-            return Err(ended.trouble(format!("--by {by}: no row {first} ... {last}: {text}")));
+            return Err(ended.failure(format!("--by {by}: no row {first} ... {last}: {text}")));
         }
     }
     let out = dir.join("job.json").display().to_string();
@@ -438,7 +438,7 @@ fn tool() -> Result<(), Failure> {
     let arrows = (count("\"ph\":\"s\""), count("\"ph\":\"f\""));
     let puts = count("\"name\":\"PUT\"");
     if code != Some(0) || arrows != (32, 32) || puts != 32 || count("\"name\":\"rank ") != 4 {
-        return Err(ended.trouble(format!("{arrows:?} ends of arrows, {puts} puts in {out}")));
+        return Err(ended.failure(format!("{arrows:?} ends of arrows, {puts} puts in {out}")));
     }
     let stranger = dir.join("stranger").display().to_string();
     fs::write(&stranger, "neither\n").map_err(|e| format!("{stranger}: {e}"))?;

@@ -117,12 +117,12 @@ impl Range {
         if matches!(place, Place::Most) && self.most == NOT_TO_BE_HAD {
             let advice = format!("lower GASNET_PORTAL_SB_CHUNKS and {}.", self.name);
             if ended.code != Some(1) || ended.output.matches(&advice).count() != 1 {
-                return Err(ended.trouble(format!("expected exit code 1, and once {advice:?}")));
+                return Err(ended.failure(format!("expected exit code 1, and once {advice:?}")));
             }
             return Ok(());
         }
         if ended.code != Some(0) || !ended.says("testflood: PASS") {
-            return Err(ended.trouble("it did not pass"));
+            return Err(ended.failure("it did not pass"));
         }
         matrix::delivered(&ended, 3)
     }
@@ -139,7 +139,7 @@ impl Range {
         let in_units = format!("from {} to {}", size(self.least), size(self.most));
         let is_named = ended.output.contains(&bounds) || ended.output.contains(&in_units);
         if ended.code != Some(1) || !is_said_once || !is_named {
-            return Err(ended.trouble(format!(
+            return Err(ended.failure(format!(
                 "expected exit code 1, once that it cannot be used, and {bounds:?}"
             )));
         }

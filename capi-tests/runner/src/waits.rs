@@ -43,5 +43,5 @@ fn ends(launcher: JobLauncher, portals: bool) -> Result<(), Failure> {
     if ended.code == Some(0) && ended.says("testbarrier: PASS") {
         return Ok(());
     }
-    Err(ended.trouble("it did not pass"))
+    Err(ended.failure("it did not pass"))
 }

@@ -93,9 +93,9 @@ fn main() -> ExitCode {
             progress.end();
             match result {
                 Ok(()) => passed += 1,
-                Err(trouble) => {
+                Err(failure) => {
                     failed += 1;
-                    say(format!("FAILED {} on {}\n{trouble}", case.name, commit()));
+                    say(format!("FAILED {} on {}\n{failure}", case.name, commit()));
                 }
             }
             done += 1;
@@ -241,10 +241,10 @@ fn visit(
             note(&name, if result.is_ok() { "passed" } else { "FAILED" });
             match result {
                 Ok(()) => *passed += 1,
-                Err(trouble) => {
+                Err(failure) => {
                     *failed += 1;
-                    println!("FAILED {name}\n{trouble}");
-                    writeln!(tally, "FAILED {name} on {}\n{trouble}", commit())
+                    println!("FAILED {name}\n{failure}");
+                    writeln!(tally, "FAILED {name} on {}\n{failure}", commit())
                         .expect("the tally can be written");
                 }
             }

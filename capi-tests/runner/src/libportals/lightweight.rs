@@ -75,7 +75,7 @@ fn the_filter_refuses_the_whole_library() -> Result<(), Failure> {
     let ended = library.under_lightweight().job(&binary, &[], JobLauncher::Ptlrun, 2)?.run()?;
     ended.tidy()?;
     match ended.code {
-        Some(0) => Err(ended.trouble("it runs on a lightweight kernel")),
+        Some(0) => Err(ended.failure("it runs on a lightweight kernel")),
         _ => Ok(()),
     }
 }

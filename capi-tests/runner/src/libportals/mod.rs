@@ -220,17 +220,17 @@ fn passes(ended: &JobOutcome, program: &str) -> Result<(), Failure> {
     if ended.code == Some(0) && ended.says(&format!("{program}: PASS")) {
         Ok(())
     } else {
-        Err(ended.trouble("it did not pass"))
+        Err(ended.failure("it did not pass"))
     }
 }
 
 fn fails(ended: &JobOutcome, lines: &[&str]) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code == Some(0) {
-        return Err(ended.trouble("it passed"));
+        return Err(ended.failure("it passed"));
     }
     match lines.iter().find(|line| !ended.output.contains(**line)) {
-        Some(line) => Err(ended.trouble(format!("it does not say {line:?}"))),
+        Some(line) => Err(ended.failure(format!("it does not say {line:?}"))),
         None => Ok(()),
     }
 }

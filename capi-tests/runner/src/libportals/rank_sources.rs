@@ -119,7 +119,7 @@ fn jobs_of_cnos() -> Result<(), Failure> {
             let ended = job("testexit", &[case], habits)?.run()?;
             ended.tidy()?;
             if ended.code != Some(code) || ended.output.contains("TEST FAILED") {
-                return Err(ended.trouble(format!("expected {code}")));
+                return Err(ended.failure(format!("expected {code}")));
             }
         }
     }

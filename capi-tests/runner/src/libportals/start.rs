@@ -205,7 +205,7 @@ fn another_header(header: &OtherHeader) -> Result<(), Failure> {
 /// The message has nothing to do with loading, and does not lead there.
 fn is_silent_of_loading(ended: &JobOutcome) -> Result<(), Failure> {
     match ended.output.contains("LD_LIBRARY_PATH") {
-        true => Err(ended.trouble("it names LD_LIBRARY_PATH")),
+        true => Err(ended.failure("it names LD_LIBRARY_PATH")),
         false => Ok(()),
     }
 }

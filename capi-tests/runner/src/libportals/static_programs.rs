@@ -134,10 +134,10 @@ int main(int argc, char **argv) {
         let ended = library().job(&binary, &[], JobLauncher::Ptlrun, nodes)?.run()?;
         ended.tidy()?;
         if ended.code != Some(11) {
-            return Err(ended.trouble("expected the code of rank 1, which is 11"));
+            return Err(ended.failure("expected the code of rank 1, which is 11"));
         }
         if let Some(rank) = (0..nodes).find(|r| !ended.says(&format!("rank {r} exits"))) {
-            return Err(ended.trouble(format!("what rank {rank} printed is lost")));
+            return Err(ended.failure(format!("what rank {rank} printed is lost")));
         }
     }
     Ok(())
@@ -163,10 +163,10 @@ int main(int argc, char **argv) {
         let next = 2 % nodes;
         let line = format!("rank {next}: rank 1 has not called the library since");
         if ended.code != Some(137) || ended.output.matches("has not called").count() != 1 {
-            return Err(ended.trouble("expected one message, and the code of SIGKILL"));
+            return Err(ended.failure("expected one message, and the code of SIGKILL"));
         }
         if !ended.output.contains(&line) {
-            return Err(ended.trouble(format!("it does not say {line:?}")));
+            return Err(ended.failure(format!("it does not say {line:?}")));
         }
     }
     Ok(())
@@ -192,7 +192,7 @@ int main(int argc, char **argv) {
     ended.tidy()?;
     match (ended.code, ended.says("the result")) {
         (Some(0), true) => Ok(()),
-        _ => Err(ended.trouble("expected its result, and 0")),
+        _ => Err(ended.failure("expected its result, and 0")),
     }
 }
 
@@ -231,7 +231,7 @@ int main(int argc, char **argv) {
         if ended.output.contains("does not return") {
             stuck += 1;
         } else if ended.code != Some(code) || ended.output.contains("has not called") {
-            return Err(ended.trouble(format!("expected {code} and no message")));
+            return Err(ended.failure(format!("expected {code} and no message")));
         }
     }
     if stuck > RUNS / 2 {
@@ -256,7 +256,7 @@ int main(int argc, char **argv) {
     if ended.code == Some(1) && ended.output.contains("the barrier of CNOS failed") {
         return Ok(());
     }
-    Err(ended.trouble("expected code 1 and a message about the barrier"))
+    Err(ended.failure("expected code 1 and a message about the barrier"))
 }
 
 /// The calls that make a descriptor, a process, a thread or shared memory.
@@ -329,7 +329,7 @@ fn trace(binary: &Path, name: &str, nodes: u32) -> Result<BTreeSet<String>, Fail
         library().job(Path::new("/usr/bin/strace"), &args, JobLauncher::Ptlrun, nodes)?.run()?;
     ended.tidy()?;
     if ended.code != Some(0) {
-        return Err(ended.trouble("it did not exit with 0"));
+        return Err(ended.failure("it did not exit with 0"));
     }
     let mut calls = BTreeSet::new();
     let mut ranks = 0;

@@ -78,7 +78,7 @@ fn pmi_functions_start_jobs() -> Result<(), Failure> {
         let ended = job.run()?;
         passes(&ended, "testhello")?;
         if ended.output.matches("PMI_Finalize").count() != nodes as usize {
-            return Err(ended.trouble("PMI is not finalised once by each rank"));
+            return Err(ended.failure("PMI is not finalised once by each rank"));
         }
     }
     for (fault, says) in [
@@ -103,7 +103,7 @@ fn a_shared_libcnos_starts_jobs() -> Result<(), Failure> {
         let ended = library().job(&binary, &[], launcher, nodes)?.run()?;
         passes(&ended, "testhello")?;
         if !ended.says(&format!("Hello from rank {} of {nodes}", nodes - 1)) {
-            return Err(ended.trouble(format!("it is no job of {nodes} ranks")));
+            return Err(ended.failure(format!("it is no job of {nodes} ranks")));
         }
     }
     let alone = library().job(&binary, &[], JobLauncher::Alone, 1)?;
@@ -135,7 +135,7 @@ int main(int argc, char **argv) {
     if ended.says("Hello from rank 0 of 1") {
         return Ok(());
     }
-    Err(ended.trouble("the program that a rank started is no job of one"))
+    Err(ended.failure("the program that a rank started is no job of one"))
 }
 
 fn systems_that_are_missing_are_named() -> Result<(), Failure> {

@@ -89,8 +89,8 @@ fn options() -> Result<Options, String> {
 fn main() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(trouble) => {
-            eprintln!("bench: {trouble}");
+        Err(failure) => {
+            eprintln!("bench: {failure}");
             ExitCode::FAILURE
         }
     }
