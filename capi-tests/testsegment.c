@@ -1,9 +1,9 @@
 /* testsegment: the largest segment takes no memory before it is used, and an unavailable page
  * is reported.
  *
- * `testsegment` attaches the largest segment and passes if that touched no page. No page of it
- * may be mapped in this process (RssShmem of /proc/self/status), or allocated in the memory file
- * of all segments of the host.
+ * `testsegment` attaches the largest segment and passes if that touched no page, and if a peer's
+ * first word is zero. No page of it may be mapped in this process (RssShmem of
+ * /proc/self/status), or allocated in the memory file of all segments of the host.
  * `testsegment touch` also writes to 8 MiB of the segment of rank 0, and must fail.
  * `testsegment lack own|peer`: the memory file loses all its pages, as if memory had run out.
  * Then the last rank (own) or rank 0 (peer) writes to the segment of the last rank. It must die
@@ -223,5 +223,7 @@ int main(int argc, char **argv) {
     }
     check_barrier();
     untouched(before, fd);
+    check_barrier();
+    CHECK(gasnet_get_val(check_peer(), check_at(check_peer(), 0), 8) == 0, "a page that is new is not zero");
     check_done();
 }
