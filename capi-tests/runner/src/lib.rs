@@ -153,7 +153,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = matrix::cases(seed);
     all.extend(floods::cases(seed));
     all.extend(exits::cases(seed));
-    all.extend(kills::cases());
+    all.extend(kills::cases(seed));
     all.extend(killer::cases(seed));
     all.extend(reports::cases());
     all.extend(misuse::cases());
