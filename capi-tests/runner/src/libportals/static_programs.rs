@@ -76,7 +76,9 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
         let (old, prefix) = (library().under(kernel), format!("static::{kernel}::"));
         let mut cases = runs(&old, &prefix, &["testsmall"], seed);
         cases.extend(exits::over_ptlrun(&old, &prefix, &[7]));
-        cases.retain(|case| case.name.contains(mode));
+        // Before Linux 3.2 libportals3 delivers when the target calls. Over such a network a rank
+        // that waits polls, and testidle measures that it sleeps.
+        cases.retain(|case| case.name.contains(mode) && !case.name.contains("::testidle::"));
         all.extend(cases);
     }
     all.extend(runs(&with_pmi(), "static::pmi::", &["testsmall", "testam"], seed));
