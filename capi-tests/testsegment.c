@@ -31,17 +31,20 @@
 #define SLACK(peers) (MIB + (peers) * (MIB / 16))
 #define TOUCHED (8 * MIB)
 
-/* Bytes of shared memory mapped and present in this process. */
-static uintptr_t resident(void) {
+/* A line of /proc/self/status of this process, in bytes; `format` reads its number of kB. */
+static uintptr_t status_bytes(const char *format) {
     FILE *f = fopen("/proc/self/status", "r");
     char line[200];
     unsigned long kib = 0;
     int found = 0;
-    while (f && !found && fgets(line, sizeof line, f)) found = sscanf(line, "RssShmem: %lu kB", &kib) == 1;
+    while (f && !found && fgets(line, sizeof line, f)) found = sscanf(line, format, &kib) == 1;
     if (f) fclose(f);
-    CHECK(found, "/proc/self/status has no RssShmem");
+    CHECK(found, "/proc/self/status has no line '%s'", format);
     return (uintptr_t)kib * 1024;
 }
+
+/* Bytes of shared memory mapped and present in this process. */
+static uintptr_t resident(void) { return status_bytes("RssShmem: %lu kB"); }
 
 /* The descriptor of the memory file that is mapped at `address`, or -1. */
 static int memory_file(const void *address) {
@@ -121,16 +124,7 @@ static void beyond(uintptr_t bytes) {
 }
 
 /* What this rank has locked, in bytes. */
-static uintptr_t locked(void) {
-    FILE *f = fopen("/proc/self/status", "r");
-    char line[200];
-    unsigned long kib = 0;
-    int found = 0;
-    while (f && !found && fgets(line, sizeof line, f)) found = sscanf(line, "VmLck: %lu kB", &kib) == 1;
-    if (f) fclose(f);
-    CHECK(found, "/proc/self/status has no VmLck");
-    return (uintptr_t)kib * 1024;
-}
+static uintptr_t locked(void) { return status_bytes("VmLck: %lu kB"); }
 
 #define LARGE_SIDE (6 * MIB)
 static uintptr_t share, most_locked;

@@ -157,7 +157,7 @@ impl Config {
         if !everything {
             // Without regions, a local side is registered for each operation; that of the data of
             // a reply Long always.
-            self.bound_temporary(pinned.for_operations(host_ranks));
+            self.bound_temporary(pinned.for_operations());
             self.pinned = Some(pinned).filter(|pinned| pinned.firehose.is_some());
             return;
         }

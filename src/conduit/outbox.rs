@@ -132,13 +132,19 @@ impl Outbox {
         }
     }
 
+    /// Where an area is in our library memory.
+    #[inline(always)]
+    fn offset_of(&self, area: u32) -> usize {
+        self.first + area as usize * CHUNK
+    }
+
     /// Copies a payload of at most [`CHUNK`] bytes into an area and returns its offset in our
     /// library memory. `None`, and nothing done, if no area is free.
     #[inline(always)]
     pub(super) fn stash(&self, payload: Src<'_>) -> Option<u64> {
         let own = self.own?;
         let area = self.take()?;
-        let offset = self.first + area as usize * CHUNK;
+        let offset = self.offset_of(area);
         own.part(offset, payload.len()).copy_from(payload);
         Some(offset as u64)
     }
@@ -148,7 +154,7 @@ impl Outbox {
     #[inline(always)]
     pub(super) fn prefetch_next(&self, bytes: usize) {
         if let (Some(own), Some(area)) = (self.own, self.free.next()) {
-            let at = own.as_ptr().wrapping_add(self.first + area as usize * CHUNK);
+            let at = own.as_ptr().wrapping_add(self.offset_of(area));
             cache::prefetch_range_to_write(at, bytes);
         }
     }

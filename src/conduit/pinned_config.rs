@@ -24,6 +24,8 @@ pub struct PinnedConfig {
     pub(super) count_hits: bool,
     /// The first of [`PinnedConfig::LISTS`] portal table entries for regions.
     pub(super) first_list: u32,
+    /// What this rank may register, in bytes, and what bounds it.
+    share: (u64, &'static str),
 }
 
 /// Largest region by default.
@@ -57,13 +59,14 @@ impl PinnedConfig {
                 || env::STATSFILE.get().is_some()
                 || env::TRACEFILE.get().is_some(),
             first_list,
+            share,
         }
     }
 
     /// How many bytes a rank that exposes a segment may register for single operations, and what
     /// bounds that: its share, less the regions of its own.
-    pub(super) fn for_operations(&self, host_ranks: u32) -> (u64, &'static str) {
-        let (share, bound) = share(host_ranks);
+    pub(super) fn for_operations(&self) -> (u64, &'static str) {
+        let (share, bound) = self.share;
         let own = self.firehose.map_or(0, |l| u64::from(l.max_victim) * l.region_bytes as u64);
         (share.saturating_sub(own), bound)
     }
