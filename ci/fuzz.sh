@@ -21,7 +21,7 @@ instrumented address --cfg fuzzing -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Cllvm-args=-simplifycfg-branch-fold-threshold=0
-programs=$(test_programs target/fuzz -p portals3 -p gasnet --lib --bins) || exit $?
+programs=$(test_programs target/fuzz -p handshake -p portals3 -p gasnet --lib --bins) || exit $?
 
 failed=
 found=0

@@ -1,0 +1,36 @@
+//! The proof by both ends of a connection that they know the secret of the job.
+//!
+//! Called by whatever makes connections between hosts: it moves the bytes, this crate makes and
+//! checks them. Invariant: a stranger can make a [`Handshake`] keep at most 92 bytes of its own,
+//! and learns nothing but versions, identities and proofs for nonces that never come again.
+//!
+//! ```text
+//! connector                           acceptor
+//! greeting C          ------------>   checks versions and purpose
+//! checks them         <------------   greeting A, HMAC(secret, "acceptor" C A)
+//! checks the proof
+//! HMAC(secret, "connector" C A)  -->  checks the proof
+//! ```
+//!
+//! HMAC is that of RFC 2104 with SHA-256. A greeting has 60 bytes:
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 8 | `GASNetHS` |
+//! | 2 | protocol version, little-endian |
+//! | 24 | library version, filled with zeros |
+//! | 1 | 0: connector, 1: acceptor |
+//! | 1 | purpose |
+//! | 8 | identity of the sender, little-endian |
+//! | 16 | nonce |
+//!
+//! The first 34 bytes are the same in all protocol versions, so that a mismatch can be named.
+#![forbid(unsafe_code)]
+
+mod greeting;
+mod secret;
+mod state;
+
+pub use greeting::{ConnectionPurpose, LibraryVersion, PROTOCOL};
+pub use secret::{JobSecret, Nonce};
+pub use state::{Handshake, HandshakeError, HandshakeSpec};
