@@ -15,10 +15,22 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
     name: "gasnetrun",
     links: &["gasnetrun_portals"],
     synopsis: "-n N [options] [--] program [arguments]",
-    purpose: "Starts the program as a job of N ranks on this host.",
+    purpose: "Starts the program as a job of N ranks on this host, or on those that are named.",
     options: &[
         row(&["-n", "-np"], Any("N"), "number of ranks"),
-        row(&["-N"], Any("N"), "number of hosts (all ranks run on this host)"),
+        row(
+            &["-H", "--host"],
+            Any("A[:R],..."),
+            "hosts to start ranks on by ssh, each with at most R of them",
+        ),
+        row(&["--hostfile"], File("FILE"), "the same from a file, a host on each line: A or A:R"),
+        row(&["-N"], Any("N"), "use only the first N of the hosts"),
+        row(&["--ranks-per-host"], Any("R"), "start at most R ranks on each host"),
+        row(
+            &["--map-by"],
+            OneOf("M", &["core", "host"]),
+            "fill one host after the other (core, the default), or take them in turn (host)",
+        ),
         row(&["-c"], Any("N"), "CPUs per rank: cores of each rank with --bind core"),
         row(
             &["-E"],
@@ -32,8 +44,8 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
         row(&["-k"], Nothing, "keep temporary files (there are none)"),
         row(
             &["-spawner="],
-            OneOf("S", &["fork", "mpi", "pmi"]),
-            "what starts the ranks: fork (gasnetrun itself, the default), mpi, pmi",
+            OneOf("S", &["fork", "ssh", "mpi", "pmi"]),
+            "what starts the ranks: fork (gasnetrun, on this host), ssh, mpi, pmi",
         ),
         row(
             &["--bind"],
@@ -62,6 +74,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
             "start these ranks (0,2-3 or *) under gdb, in xterms or this terminal",
         ),
         row(&["--no-aslr"], Nothing, "load all ranks at the same addresses"),
+        row(&["--remote"], Nothing, "start what gasnetrun of another host says (used by ssh)"),
     ],
     operands: Operands::Command,
     notes: "SIGUSR1 to gasnetrun prints what each rank is waiting for.

@@ -5,6 +5,10 @@
 //! socket, so neither side receives a part of one.
 
 use super::decision::ExitDecision;
+#[cfg(feature = "hosted")]
+use handshake::JobSecret;
+#[cfg(feature = "hosted")]
+use std::net::{IpAddr, Ipv6Addr};
 
 /// Largest number of data bytes in one message.
 pub const DATA_BYTES: usize = 32 << 10;
@@ -36,6 +40,9 @@ pub enum ControlKind {
     JoinReply,
     /// Rank to supervisor: it withholds an error, which another rank prints.
     ErrorWithheld,
+    /// Supervisor to a rank of a job of several hosts: the secret of the job and the address of
+    /// the host follow ([`job_secret`]).
+    JobSecret,
 }
 
 /// The head of a control message.
@@ -82,7 +89,7 @@ impl ControlHead {
     pub fn parse(message: &[u8]) -> Option<(ControlHead, &[u8])> {
         let (head, data) = message.split_at_checked(HEAD_BYTES)?;
         let word = |i: usize| u32::from_ne_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
-        const KINDS: [ControlKind; 10] = [
+        const KINDS: [ControlKind; 11] = [
             ControlKind::Joined,
             ControlKind::Barrier,
             ControlKind::BarrierDone,
@@ -93,6 +100,7 @@ impl ControlHead {
             ControlKind::JoinRequest,
             ControlKind::JoinReply,
             ControlKind::ErrorWithheld,
+            ControlKind::JobSecret,
         ];
         let kind = KINDS.into_iter().find(|&k| k as u32 == word(0))?;
         Some((ControlHead { kind, a: word(4), b: word(8) }, data))
@@ -112,6 +120,27 @@ pub fn parts(data: &[u8]) -> impl Iterator<Item = Vec<u8>> {
         m.extend_from_slice(piece);
         m
     })
+}
+
+/// The message [`ControlKind::JobSecret`]: 16 bytes of the secret, and 16 of the address of the host
+/// as one of IPv6.
+#[cfg(feature = "hosted")]
+pub(super) fn job_secret(secret: &JobSecret, address: IpAddr) -> Vec<u8> {
+    let address = match address {
+        IpAddr::V4(four) => four.to_ipv6_mapped(),
+        IpAddr::V6(six) => six,
+    };
+    let head = ControlHead::new(ControlKind::JobSecret).bytes();
+    [&head[..], &secret.to_bytes(), &address.octets()].concat()
+}
+
+/// What the data of a [`ControlKind::JobSecret`] say.
+#[cfg(feature = "hosted")]
+pub(super) fn parse_job_secret(data: &[u8]) -> Option<(JobSecret, IpAddr)> {
+    let (secret, address) = data.split_first_chunk()?;
+    let address: [u8; 16] = address.try_into().ok()?;
+    let secret = JobSecret::from_bytes(*secret);
+    Some((secret, IpAddr::V6(Ipv6Addr::from(address)).to_canonical()))
 }
 
 /// Data assembled from its parts.

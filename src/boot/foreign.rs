@@ -24,6 +24,7 @@ use super::bootstrap::Bootstrap;
 use super::control_message::{self, ControlHead, ControlKind};
 use super::error::BootError;
 use super::host_memory::HostMemory;
+use super::host_share::RankPlace;
 use super::key_value::KeyValueSpace;
 use super::member::{Member, namespace};
 use super::options::BootOptions;
@@ -194,7 +195,8 @@ fn connect(rank: JobRank, size: u32, address: &str) -> Result<RankId, BootError>
     }
     let memory =
         HostMemory { arena: arena.into(), segments: segments.into(), scratch: scratch.into() };
-    Ok(RankId { rank, size, cookie, control, memory, socket })
+    let place = RankPlace::on_one_host(rank, size);
+    Ok(RankId { place, cookie, control, memory, socket })
 }
 
 fn unreachable_supervisor(why: &str) -> BootError {

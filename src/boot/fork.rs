@@ -15,6 +15,7 @@
 
 use super::bootstrap::Bootstrap;
 use super::error::BootError;
+use super::host_share::HostShare;
 use super::options::BootOptions;
 use super::supervisor::{OF_FRONT, ProcessRole, SignalSource, Supervisor};
 use super::supervisor_link;
@@ -44,7 +45,7 @@ pub(super) fn start(size: u32, options: &BootOptions) -> Result<Bootstrap, BootE
     // Each is read once, here, and known in every rank.
     sys::memory::total();
     sys::cpu::quota();
-    match Supervisor::new(size, source, options)?.start()? {
+    match Supervisor::new(HostShare::whole(size), source, options)?.start()? {
         ProcessRole::Rank(id) => {
             if let Some(lock) = python {
                 lock.give_up();

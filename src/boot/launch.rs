@@ -1,4 +1,4 @@
-//! The launcher `gasnetrun` for one host: starts a program as the ranks of a job.
+//! The launcher `gasnetrun`: starts a program as the ranks of a job, on this host and on others.
 //!
 //! Called by the program `gasnetrun`. Invariant: what distinguishes a rank is its CPUs, its
 //! addresses and its [`RankId`]. It is set up in the new process, after the fork and before
@@ -6,23 +6,33 @@
 
 use super::control_message::{ControlHead, ControlKind};
 use super::debugger::{self, Debugger};
+use super::decision::ExitDecision;
 use super::error::BootError;
-use super::hosts::HostList;
+use super::host_share::HostShare;
+use super::hosts::list;
+use super::hosts::mapping::HostPlan;
+use super::hosts::message::HostMessage;
+use super::hosts::remote::RemoteHost;
+use super::hosts::remote_plan::RemotePlan;
 use super::options::BootOptions;
-use super::placement::Placement;
 use super::rank_id::RankId;
 use super::rank_variables;
 use super::supervisor::{ProcessRole, SignalSource, Supervisor};
 use crate::env::RankSet;
 use crate::report;
+use crate::tools::this_process::hostname;
 use std::ffi::{CString, OsString};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
+use std::time::Duration;
 use sys::cpu::{self, CpuMask};
 use sys::signal::Signal;
 use sys::{clock, process, signal, socket};
+
+/// How long the last message to another host may take.
+const LAST_MESSAGE: Duration = Duration::from_secs(2);
 
 /// Which CPUs each rank is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +50,8 @@ pub enum CpuBinding {
 pub struct LaunchPlan {
     /// Ranks.
     pub size: u32,
+    /// On which hosts; `None` for this one alone.
+    pub hosts: Option<HostPlan>,
     /// Which program; found through PATH unless the name has a slash.
     pub program: OsString,
     /// Its arguments.
@@ -62,14 +74,60 @@ pub struct LaunchPlan {
     pub gdb: Option<RankSet>,
 }
 
-/// Runs a program as the ranks of a job on this host; returns the exit code of the job.
+/// Runs a program as the ranks of a job; returns the exit code of the job.
 ///
 /// # Errors
 /// If the program cannot be run, or the processes cannot be started.
 pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
-    check(&plan.program)?;
-    if let Some(hosts) = HostList::from_env() {
-        hosts.check()?;
+    let is_here = |name: &String| list::is_this_host(name).unwrap_or(false);
+    let Some((hosts, own)) = plan.hosts.as_ref().map(|h| (h, h.names.iter().position(is_here)))
+    else {
+        return run_share(plan, options, HostShare::whole(plan.size), Ok);
+    };
+    if hosts.names.len() == 1 && own == Some(0) {
+        return run_share(plan, options, HostShare::whole(plan.size), Ok);
+    }
+    if plan.gdb.is_some() {
+        return Err(BootError::new(
+            "--gdb needs a terminal for its ranks, which other hosts do not have",
+            "Start all ranks on this host, or omit --gdb.",
+        ));
+    }
+    let own = own.map(|own| own as u32);
+    let share = HostShare::of_host(own.unwrap_or(u32::MAX), &hosts.host_of);
+    let remote = RemotePlan::of_here(hosts.host_of.clone(), plan.clone());
+    run_share(plan, options, share, |supervisor| {
+        supervisor.start_hosts(&hosts.names, own, &remote, options.spawn_timeout)
+    })
+}
+
+/// Runs the ranks of this host, on which gasnetrun has been started by that of another host;
+/// returns the exit code of the job.
+///
+/// # Errors
+/// As [`run`]; the other hosts have been told.
+pub fn run_remote(remote: RemoteHost, options: &BootOptions) -> Result<i32, BootError> {
+    let RemoteHost { host, plan, secret, mut link } = remote;
+    if let Err(e) = check(&plan.launch.program) {
+        let failure = ExitDecision { code: e.code, ..ExitDecision::FAILURE };
+        link.send(&HostMessage::Decision(failure));
+        link.send(&HostMessage::Ended(e.code));
+        link.finish(LAST_MESSAGE);
+        return Err(e);
+    }
+    let share = HostShare::of_host(host, &plan.host_of);
+    run_share(&plan.launch, options, share, |supervisor| supervisor.below(link, secret))
+}
+
+/// Runs the ranks of this host. `connect` connects its supervisor with other hosts.
+fn run_share(
+    plan: &LaunchPlan,
+    options: &BootOptions,
+    share: HostShare,
+    connect: impl FnOnce(Supervisor) -> Result<Supervisor, BootError>,
+) -> Result<i32, BootError> {
+    if share.local_size() > 0 {
+        check(&plan.program)?;
     }
     let text = |s: &OsString| {
         CString::new(s.as_bytes())
@@ -82,16 +140,20 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
     // The Rust runtime's handlers ignore the first of these when a process sends it.
     signal::set_default(Signal::SEGV);
     signal::set_default(Signal::BUS);
-    let masks = cpu_masks(plan);
+    let masks = cpu_masks(plan, share.local_size() as usize);
     let debugger = plan.gdb.as_ref().map(|ranks| Debugger::new(ranks, plan.size)).transpose()?;
     let began = clock::now_ns();
-    match supervisor(plan, options, debugger.as_ref())?.start()? {
+    let is_alone = share.hosts == 1;
+    let supervisor = supervisor(plan, options, share, debugger.as_ref())?;
+    match connect(supervisor)?.start()? {
         ProcessRole::Supervisor(supervisor) => {
             if plan.verbose {
-                for (rank, pid) in supervisor.pids().iter().enumerate() {
-                    let mask = masks.get(rank % masks.len().max(1));
+                for (local, (rank, pid)) in supervisor.processes().iter().enumerate() {
+                    let mask = masks.get(local % masks.len().max(1));
                     let cpus = mask.map_or(String::new(), |m| format!(" on CPUs {m:?}"));
-                    eprintln!("gasnetrun: rank {rank} is process {pid}{cpus}");
+                    let host =
+                        if is_alone { String::new() } else { format!(" of {}", hostname()) };
+                    eprintln!("gasnetrun: rank {rank} is process {pid}{host}{cpus}");
                 }
             }
             let code = supervisor.watch();
@@ -102,16 +164,16 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
             Ok(code)
         }
         ProcessRole::Rank(id) => {
-            if let Some(m) = masks.get(id.rank.index() % masks.len().max(1)) {
+            if let Some(m) = masks.get(id.place.local_rank.index() % masks.len().max(1)) {
                 m.bind();
             }
             if plan.fixed_addresses && !process::fix_addresses() {
                 report::line(format_args!(
                     "rank {}: the system does not allow fixed addresses (--no-aslr)",
-                    id.rank
+                    id.place.rank
                 ));
             }
-            let under = debugger.and_then(|debugger| debugger.command(id.rank, &argv));
+            let under = debugger.and_then(|debugger| debugger.command(id.place.rank, &argv));
             let argv = under.unwrap_or(argv);
             become_program(&id, &argv)
         }
@@ -122,6 +184,7 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
 fn supervisor(
     plan: &LaunchPlan,
     options: &BootOptions,
+    share: HostShare,
     debugger: Option<&Debugger>,
 ) -> Result<Supervisor, BootError> {
     if debugger.and_then(Debugger::at_terminal).is_some() {
@@ -133,7 +196,7 @@ fn supervisor(
         // A rank at the prompt of its debugger has all the time that the user takes.
         (options.spawn_timeout, options.no_cut_off) = (None, true);
     }
-    let mut supervisor = Supervisor::new(plan.size, SignalSource::Own, &options)?;
+    let mut supervisor = Supervisor::new(share, SignalSource::Own, &options)?;
     if let Some(debugger) = debugger {
         supervisor = supervisor.debugged(debugger.ranks.clone(), debugger.at_terminal());
     }
@@ -149,14 +212,14 @@ fn supervisor(
     })
 }
 
-/// The CPUs of the ranks, in turn; empty if they are not bound.
-fn cpu_masks(plan: &LaunchPlan) -> Vec<CpuMask> {
+/// The CPUs of the ranks of this host, in turn; empty if they are not bound.
+fn cpu_masks(plan: &LaunchPlan, size: usize) -> Vec<CpuMask> {
     let Some(all) = CpuMask::of_thread() else { return Vec::new() };
     match plan.bind {
         CpuBinding::None => Vec::new(),
         CpuBinding::Core => {
             let cores = cpu::cores(&all);
-            let wanted = plan.size as usize * plan.cores as usize;
+            let wanted = size * plan.cores as usize;
             if wanted > cores.len() {
                 report::line(format_args!(
                     "gasnetrun: --bind core needs {wanted} cores, but this host has {}; some ranks share \
@@ -165,7 +228,7 @@ fn cpu_masks(plan: &LaunchPlan) -> Vec<CpuMask> {
                 ));
             }
             let each = (plan.cores as usize).min(cores.len());
-            (0..plan.size as usize)
+            (0..size)
                 .map(|rank| {
                     (0..each).fold(CpuMask::of([]), |m, i| {
                         m.or(&cores[(rank * each + i) % cores.len()])
@@ -175,9 +238,7 @@ fn cpu_masks(plan: &LaunchPlan) -> Vec<CpuMask> {
         }
         CpuBinding::Numa => {
             let nodes = cpu::numa_nodes(&all);
-            (0..plan.size as usize)
-                .map(|rank| nodes[rank * nodes.len() / plan.size as usize].clone())
-                .collect()
+            (0..size).map(|rank| nodes[rank * nodes.len() / size].clone()).collect()
         }
     }
 }
@@ -186,7 +247,7 @@ fn cpu_masks(plan: &LaunchPlan) -> Vec<CpuMask> {
 /// numbers in its environment.
 fn become_program(id: &RankId, argv: &[CString]) -> ! {
     let mut variables = vec![id.for_program()];
-    variables.extend(rank_variables::for_program(&Placement::one_host(id.rank, id.size)));
+    variables.extend(rank_variables::for_program(id.place));
     // A Rust program starts with SIGPIPE ignored; the ranks must not inherit that.
     signal::set_default(Signal::PIPE);
     let e = sys::child::exec(&argv[0], argv, &variables);

@@ -75,6 +75,8 @@ fn join(
         barrier: start,
         exit,
         host_memory: None,
+        #[cfg(feature = "hosted")]
+        wire: None,
         one_environment: true,
         network_start: Some(start),
         release: Some(Box::new(|| launcher.release())),

@@ -28,6 +28,7 @@
 //! | [`host_memory`] | the memory files that the ranks of a host share |
 //! | [`rank_id`] | what makes a process a rank: numbers and descriptors |
 //! | [`rank_variables`] | GASNET_RANK, GASNET_SIZE, GASNET_LOCAL_RANK |
+//! | `host_share` | the ranks that one host has |
 //! | [`placement`] | which ranks share a host, and which a supernode |
 //! | [`options`], `hosts`, [`error`] | the user's choices; the hosts that the user names; errors |
 
@@ -40,7 +41,9 @@ mod foreign;
 #[cfg(feature = "hosted")]
 mod fork;
 #[cfg(feature = "hosted")]
-mod hosts;
+pub mod host_share;
+#[cfg(feature = "hosted")]
+pub mod hosts;
 #[cfg(feature = "hosted")]
 pub mod launch;
 #[cfg(feature = "hosted")]

@@ -6,22 +6,25 @@
 
 use super::error::BootError;
 use super::host_memory::HostMemory;
+use super::host_share::RankPlace;
 use super::launcher_variables;
-use crate::rank::JobRank;
+use crate::rank::{JobRank, LocalRank};
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Rank, size, cookie, then the descriptors of the control memory, arena, segments, scratch and
-/// control socket.
+/// control socket. In a job of several hosts: the number of the host, the hosts, the local rank and
+/// the ranks of the host.
 const SPAWN_FDS: &CStr = c"GASNET_SPAWN_FDS";
+
+/// Descriptors of a rank.
+const DESCRIPTORS: usize = 5;
 
 /// What makes a process a rank of a job.
 #[derive(Debug)]
 pub struct RankId {
-    /// Its rank.
-    pub rank: JobRank,
-    /// Ranks of the job.
-    pub size: u32,
+    /// Where it stands.
+    pub place: RankPlace,
     /// Distinguishes the job from others.
     pub cookie: u64,
     /// The control memory.
@@ -33,7 +36,7 @@ pub struct RankId {
 }
 
 impl RankId {
-    fn descriptors(&self) -> [BorrowedFd<'_>; 5] {
+    fn descriptors(&self) -> [BorrowedFd<'_>; DESCRIPTORS] {
         let HostMemory { arena, segments, scratch } = &self.memory;
         let [arena, segments, scratch] = [arena, segments, scratch].map(AsFd::as_fd);
         [self.control.as_fd(), arena, segments, scratch, self.socket.as_fd()]
@@ -55,9 +58,13 @@ impl RankId {
     /// program inherits the descriptors.
     pub(super) fn for_program(&self) -> CString {
         let name = SPAWN_FDS.to_string_lossy();
-        let mut variable = format!("{name}={},{},{}", self.rank, self.size, self.cookie);
+        let RankPlace { rank, size, host, hosts, local_rank, local_size } = self.place;
+        let mut variable = format!("{name}={rank},{size},{}", self.cookie);
         for fd in self.descriptors() {
             variable += &format!(",{}", fd.as_raw_fd());
+        }
+        if hosts > 1 {
+            variable += &format!(",{host},{hosts},{local_rank},{local_size}");
         }
         let _ = self.close_on_exec(false);
         CString::new(variable).unwrap_or_default()
@@ -80,12 +87,11 @@ impl RankId {
             )
         };
         let numbers: Option<Vec<u64>> = text.split(',').map(|n| n.parse().ok()).collect();
-        let Some([rank, size, cookie, fds @ ..]) = numbers.as_deref() else { return Err(bad()) };
-        let (Ok(rank), Ok(size)) = (u32::try_from(*rank), u32::try_from(*size)) else {
-            return Err(bad());
-        };
+        let Some([rank, size, cookie, rest @ ..]) = numbers.as_deref() else { return Err(bad()) };
+        let (fds, place) = rest.split_at(rest.len().min(DESCRIPTORS));
+        let place = place_of(*rank, *size, place).ok_or_else(bad)?;
         let fds: Vec<i32> = fds.iter().filter_map(|&n| i32::try_from(n).ok()).collect();
-        let fds: [i32; 5] = fds.try_into().map_err(|_| bad())?;
+        let fds: [i32; DESCRIPTORS] = fds.try_into().map_err(|_| bad())?;
         if !are_inherited(&fds) {
             return Err(bad());
         }
@@ -94,8 +100,7 @@ impl RankId {
         let [control, arena, segments, scratch, socket] =
             fds.map(|n| unsafe { sys::descriptor::inherited(n) }.ok_or_else(bad));
         let id = RankId {
-            rank: JobRank(rank),
-            size,
+            place,
             cookie: *cookie,
             control: control?,
             memory: HostMemory {
@@ -109,6 +114,24 @@ impl RankId {
         // demands.
         unsafe { sys::environment::unset(SPAWN_FDS) };
         Ok(Some(id))
+    }
+}
+
+/// The place that the numbers of the variable say; `several` is empty in a job of one host.
+fn place_of(rank: u64, size: u64, several: &[u64]) -> Option<RankPlace> {
+    let number = |n: u64| u32::try_from(n).ok();
+    let (rank, size) = (JobRank(number(rank)?), number(size)?);
+    match *several {
+        [] => Some(RankPlace::on_one_host(rank, size)),
+        [host, hosts, local_rank, local_size] => Some(RankPlace {
+            rank,
+            size,
+            host: number(host)?,
+            hosts: number(hosts)?,
+            local_rank: LocalRank(number(local_rank)?),
+            local_size: number(local_size)?,
+        }),
+        _ => None,
     }
 }
 

@@ -40,6 +40,8 @@ pub fn start() -> Result<Bootstrap, BootError> {
         barrier: &SingleRank,
         exit,
         host_memory: sys::memory::HAS_FILES.then(HostMemory::create).transpose()?,
+        #[cfg(feature = "hosted")]
+        wire: None,
         one_environment: true,
         network_start: None,
         release: None,

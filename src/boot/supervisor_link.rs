@@ -3,13 +3,14 @@
 //! Made for every rank that has a supervisor, used through [`Exchange`] and [`JobBarrier`].
 //! Invariants: a hang-up of the supervisor ends every wait; one thread converses at a time.
 
-use super::bootstrap::Bootstrap;
+use super::bootstrap::{Bootstrap, WireStart};
 use super::collective::{Exchange, JobBarrier};
 use super::control_memory::ControlMemory;
 use super::control_message::{self, Assembly, ControlHead, ControlKind};
 use super::control_socket::ControlSocket;
 use super::error::BootError;
 use super::exit_notice::ExitNotice;
+use super::host_share::RankPlace;
 use super::placement::Placement;
 use super::rank_id::RankId;
 use crate::rank::ByJobRank;
@@ -40,11 +41,11 @@ struct Conversation {
 /// Makes this process the rank, and notifies the supervisor, which messages call `supervisor`.
 pub(super) fn join(id: RankId, supervisor: &'static str) -> Result<Bootstrap, BootError> {
     id.close_on_exec(true)?;
-    let RankId { rank, size, cookie, control, memory: host_memory, socket } = id;
-    let memory = ControlMemory::open(control.as_fd(), size, cookie)?;
-    let placement = Placement::one_host(rank, size);
+    let RankId { place, cookie, control, memory: host_memory, socket } = id;
+    let RankPlace { rank, size, local_rank, .. } = place;
+    let memory = ControlMemory::open(control.as_fd(), place.local_size, cookie)?;
     let link = Some(ControlSocket::new(socket, supervisor));
-    let exit = ExitNotice::join(memory, rank, placement.local_rank(), size, link)?;
+    let exit = ExitNotice::join(memory, rank, local_rank, size, link)?;
     let socket = exit.socket().expect("a rank with a supervisor has a socket");
     let conversation = Conversation {
         buffer: vec![0; control_message::HEAD_BYTES + control_message::DATA_BYTES],
@@ -53,8 +54,19 @@ pub(super) fn join(id: RankId, supervisor: &'static str) -> Result<Bootstrap, Bo
     let link: &'static SupervisorLink =
         Box::leak(Box::new(SupervisorLink { exit, size, socket, turn: Mutex::new(conversation) }));
     link.send(&ControlHead { kind: ControlKind::Joined, a: process::pid(), b: 0 }.bytes());
+    let (placement, wire) = match place.hosts {
+        1 => (Placement::one_host(rank, size), None),
+        _ => {
+            let wire = link.wire_start()?;
+            let hosts = link.exchange(&place.host.to_le_bytes());
+            let number = |b: &Vec<u8>| b[..].try_into().map_or(u32::MAX, u32::from_le_bytes);
+            let hosts: Vec<u32> = hosts.iter().map(number).collect();
+            (Placement::apart(rank, size).with_hosts(&hosts), Some(wire))
+        }
+    };
     Ok(Bootstrap {
         placement,
+        wire,
         exchange: link,
         barrier: link,
         exit,
@@ -99,6 +111,16 @@ impl SupervisorLink {
         // Parsed above.
         ControlHead::parse(&turn.buffer[..n])
             .unwrap_or((ControlHead::new(ControlKind::ExitNow), &[]))
+    }
+
+    /// What this rank must know to reach those of other hosts.
+    fn wire_start(&self) -> Result<WireStart, BootError> {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let (head, data) = self.receive(&mut turn);
+        match (head.kind, control_message::parse_job_secret(data)) {
+            (ControlKind::JobSecret, Some((secret, address))) => Ok(WireStart { secret, address }),
+            _ => self.supervisor_lost(),
+        }
     }
 
     fn exit_if_ending(&self) {

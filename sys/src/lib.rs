@@ -60,6 +60,8 @@ pub mod heap;
 #[cfg_attr(not(feature = "hosted"), path = "lightweight/helper.rs")]
 pub mod helper;
 pub mod hint;
+#[cfg(feature = "hosted")]
+pub mod interface;
 #[cfg_attr(not(feature = "hosted"), path = "lightweight/library.rs")]
 pub mod library;
 pub mod limits;

@@ -21,8 +21,31 @@ pub const RAISABLE: &[(u32, &str)] = &[
     (libc::RLIMIT_AS as u32, "RLIMIT_AS"),
 ];
 
+/// The limits that a job passes on to its other hosts, by the kernel's number.
+#[allow(clippy::unnecessary_cast, reason = "the constants have other types in other C libraries")]
+pub const PASSED_ON: [u32; 6] = [
+    libc::RLIMIT_CPU as u32,
+    libc::RLIMIT_FSIZE as u32,
+    libc::RLIMIT_DATA as u32,
+    libc::RLIMIT_STACK as u32,
+    libc::RLIMIT_CORE as u32,
+    libc::RLIMIT_MEMLOCK as u32,
+];
+
+/// Sets the limit of a resource that holds now, as far as this process may; `None` for no limit.
+pub fn set_soft(resource: u32, wanted: Option<u64>) {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a live structure; an unknown resource is refused.
+    if unsafe { libc::getrlimit(resource as _, &mut limit) } != 0 {
+        return;
+    }
+    limit.rlim_cur = wanted.map_or(libc::RLIM_INFINITY, |n| n as _).min(limit.rlim_max);
+    // SAFETY: a live structure; what the system refuses stays as it was.
+    unsafe { libc::setrlimit(resource as _, &limit) };
+}
+
 /// The limit of a resource that holds now (`ulimit -S`); `None` if there is none.
-fn soft(resource: u32) -> Option<u64> {
+pub fn soft(resource: u32) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a live structure; an unknown resource is refused.
     let known = unsafe { libc::getrlimit(resource as _, &mut limit) } == 0;

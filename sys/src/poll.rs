@@ -32,6 +32,11 @@ impl PollEntry {
         PollEntry(libc::pollfd { fd, events, revents: 0 })
     }
 
+    /// Waits until the descriptor can be written.
+    pub fn writing(fd: BorrowedFd<'_>) -> PollEntry {
+        PollEntry::of(fd.as_raw_fd(), libc::POLLOUT)
+    }
+
     /// If `wanted`, waits also until the descriptor can be written.
     pub fn or_writing(mut self, wanted: bool) -> PollEntry {
         if wanted {

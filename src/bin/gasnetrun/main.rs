@@ -10,11 +10,15 @@ mod options;
 mod other_launcher;
 
 use command_line::GASNETRUN;
-use gasnet::boot::launch::{LaunchPlan, run};
+use gasnet::boot::error::BootError;
+use gasnet::boot::hosts::list::HostList;
+use gasnet::boot::hosts::mapping::{self, HostPlan};
+use gasnet::boot::hosts::remote;
+use gasnet::boot::launch::{LaunchPlan, run, run_remote};
 use gasnet::boot::options::BootOptions;
 use gasnet::env;
 use lexopt::Parser;
-use options::{GasnetrunRequest, Refusal, StartMethod};
+use options::{GasnetrunRequest, Options, Refusal, StartMethod};
 use std::ffi::{CString, OsString};
 use std::path::Path;
 use std::process::exit;
@@ -86,6 +90,54 @@ fn enter(folder: &Path) {
     }
 }
 
+/// The hosts that the user names, and the ranks of each; `None` for this host alone.
+fn host_plan(o: &Options, size: u32) -> Result<Option<HostPlan>, Refusal> {
+    let named = match (&o.host_names, &o.host_file, o.spawner) {
+        (Some(_), Some(_), _) => {
+            return Err(Refusal::new("-H and --hostfile both name hosts", "Give one of them."));
+        }
+        (None, None, Some(StartMethod::Fork | StartMethod::Mpi | StartMethod::Pmi)) => None,
+        (Some(names), None, _) => Some(HostList::of_names("-H", names)?),
+        (None, Some(file), _) => Some(HostList::of_file("--hostfile", file)?),
+        (None, None, _) => HostList::from_env()?,
+    };
+    let Some(mut named) = named else {
+        return match o.spawner {
+            Some(StartMethod::Ssh) => Err(Refusal::new(
+                "-spawner=ssh: no hosts are named",
+                "Name them with -H or --hostfile, or in GASNET_SSH_SERVERS.",
+            )),
+            _ => Ok(None),
+        };
+    };
+    named.hosts.truncate(o.hosts.map_or(usize::MAX, |n| n as usize));
+    Ok(Some(mapping::map(&named, size, o.mapping, o.ranks_per_host)?))
+}
+
+/// Where the ranks of a plan run.
+fn placed(plan: &LaunchPlan) -> String {
+    let Some(hosts) = &plan.hosts else { return format!("{} ranks on this host", plan.size) };
+    let of_host = |host: u32| hosts.host_of.iter().filter(|h| **h == host).count();
+    let each: Vec<String> = (0..)
+        .zip(&hosts.names)
+        .map(|(host, name)| format!("{} on {name}", of_host(host)))
+        .collect();
+    format!("{} ranks, {}", plan.size, each.join(", "))
+}
+
+/// Runs the ranks of this host, as gasnetrun on another one says.
+fn run_below() -> i32 {
+    let run = || {
+        let remote = remote::connect()?;
+        env::check_all();
+        run_remote(remote, &BootOptions::from_env())
+    };
+    run().unwrap_or_else(|e: BootError| {
+        eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);
+        e.code
+    })
+}
+
 fn main() {
     match run_command() {
         Ok(code) => exit(code),
@@ -97,6 +149,7 @@ fn main() {
 fn run_command() -> Result<i32, Refusal> {
     let o = match options::parse(Parser::from_env())? {
         GasnetrunRequest::Run(options) => options,
+        GasnetrunRequest::Remote => return Ok(run_below()),
         GasnetrunRequest::Usage => print_and_exit(&GASNETRUN.usage()),
         GasnetrunRequest::Version => print_and_exit(&GASNETRUN.version()),
     };
@@ -113,7 +166,9 @@ fn run_command() -> Result<i32, Refusal> {
     })?;
     let mut plan = o.plan(size, program);
     let hosts = o.hosts.unwrap_or(1);
-    if o.spawner != StartMethod::Fork {
+    plan.hosts = host_plan(&o, size)?;
+    let foreign = matches!(o.spawner, Some(StartMethod::Mpi | StartMethod::Pmi));
+    if foreign {
         if plan.gdb.is_some() {
             return Err(Refusal::new(
                 "--gdb needs a terminal for its ranks, which another launcher does not give them",
@@ -125,21 +180,23 @@ fn run_command() -> Result<i32, Refusal> {
                 other_launcher::redirected(&folder, &plan.program, &plan.args);
         }
     }
-    let foreign = match o.spawner {
-        StartMethod::Fork => None,
-        StartMethod::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, hosts)?),
-        StartMethod::Pmi => Some(command("PMIRUN_CMD", "srun --mpi=pmi2 -n %N %C", &plan, hosts)?),
+    let command_of_other = match o.spawner {
+        None | Some(StartMethod::Fork | StartMethod::Ssh) => None,
+        Some(StartMethod::Mpi) => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, hosts)?),
+        Some(StartMethod::Pmi) => {
+            Some(command("PMIRUN_CMD", "srun --mpi=pmi2 -n %N %C", &plan, hosts)?)
+        }
     };
-    if hosts > 1 && foreign.is_none() {
-        eprintln!("*** gasnetrun: -N {hosts}: all ranks run on this host");
+    if hosts > 1 && command_of_other.is_none() && plan.hosts.is_none() {
+        eprintln!("*** gasnetrun: -N {hosts}: all ranks run on this host; -H names others");
     }
     if o.verbose || o.dry {
-        match &foreign {
+        match &command_of_other {
             Some(arguments) => eprintln!("gasnetrun: {}", shown(arguments)),
             None => {
                 let arguments: Vec<OsString> =
                     std::iter::once(&plan.program).chain(&plan.args).cloned().collect();
-                eprintln!("gasnetrun: {size} ranks on this host: {}", shown(&arguments));
+                eprintln!("gasnetrun: {}: {}", placed(&plan), shown(&arguments));
             }
         }
     }
@@ -149,7 +206,7 @@ fn run_command() -> Result<i32, Refusal> {
     if let Some(folder) = &o.folder {
         enter(folder);
     }
-    if let Some(arguments) = foreign {
+    if let Some(arguments) = command_of_other {
         match plan.timeout {
             Some(seconds) => return Ok(other_launcher::run_within(&arguments, seconds)),
             None => other_launcher::replace(&arguments),

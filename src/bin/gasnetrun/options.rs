@@ -4,6 +4,8 @@
 //! a [`Refusal`].
 
 use command_line::GASNETRUN;
+use gasnet::boot::error::BootError;
+use gasnet::boot::hosts::mapping::RankMapping;
 use gasnet::boot::launch::{CpuBinding, LaunchPlan};
 use gasnet::env::{RankSet, number};
 use gasnet::limits::MAX_RANKS;
@@ -16,6 +18,7 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartMethod {
     Fork,
+    Ssh,
     Mpi,
     Pmi,
 }
@@ -29,7 +32,13 @@ pub(crate) struct Options {
     pub(crate) pass_on: Vec<String>,
     pub(crate) verbose: bool,
     pub(crate) dry: bool,
-    pub(crate) spawner: StartMethod,
+    /// `None`: gasnetrun, on the hosts that are named.
+    pub(crate) spawner: Option<StartMethod>,
+    /// The hosts of -H.
+    pub(crate) host_names: Option<String>,
+    pub(crate) host_file: Option<PathBuf>,
+    pub(crate) ranks_per_host: Option<u32>,
+    pub(crate) mapping: RankMapping,
     pub(crate) bind: CpuBinding,
     pub(crate) prefix: bool,
     pub(crate) fixed_addresses: bool,
@@ -53,6 +62,7 @@ impl Options {
     pub(crate) fn plan(&self, size: u32, program: OsString) -> LaunchPlan {
         LaunchPlan {
             size,
+            hosts: None,
             program,
             args: self.args.clone(),
             bind: self.bind,
@@ -71,6 +81,8 @@ impl Options {
 #[derive(Debug)]
 pub(crate) enum GasnetrunRequest {
     Run(Box<Options>),
+    /// Start the ranks of this host, as gasnetrun on another one says.
+    Remote,
     Usage,
     Version,
 }
@@ -85,6 +97,12 @@ pub(crate) struct Refusal {
 impl Refusal {
     pub(crate) fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Refusal {
         Refusal { cause: cause.into(), remedy: remedy.into() }
+    }
+}
+
+impl From<BootError> for Refusal {
+    fn from(e: BootError) -> Refusal {
+        Refusal::new(e.cause, e.remedy)
     }
 }
 
@@ -113,13 +131,22 @@ fn spawner(value: &OsStr) -> Result<StartMethod, Refusal> {
         "fork" | "local" => Ok(StartMethod::Fork),
         "mpi" => Ok(StartMethod::Mpi),
         "pmi" => Ok(StartMethod::Pmi),
-        "ssh" => Err(Refusal::new(
-            "-spawner=ssh: gasnetrun starts processes on this host only",
-            "Omit it.",
+        "ssh" => Ok(StartMethod::Ssh),
+        other => Err(Refusal::new(
+            format!("-spawner={other} is not known"),
+            "Give fork, ssh, mpi or pmi.",
         )),
-        other => {
-            Err(Refusal::new(format!("-spawner={other} is not known"), "Give fork, mpi or pmi."))
-        }
+    }
+}
+
+fn mapping(value: &OsStr) -> Result<RankMapping, Refusal> {
+    match value.to_string_lossy().to_ascii_lowercase().as_str() {
+        "core" => Ok(RankMapping::Core),
+        "host" => Ok(RankMapping::Host),
+        other => Err(Refusal::new(
+            format!("--map-by {other} is not known"),
+            "Give core (fill the slots of a host first) or host (take the hosts in turn).",
+        )),
     }
 }
 
@@ -210,7 +237,11 @@ pub(crate) fn parse(mut parser: Parser) -> Result<GasnetrunRequest, Refusal> {
         pass_on: Vec::new(),
         verbose: false,
         dry: false,
-        spawner: StartMethod::Fork,
+        spawner: None,
+        host_names: None,
+        host_file: None,
+        ranks_per_host: None,
+        mapping: RankMapping::Core,
         bind: CpuBinding::None,
         prefix: false,
         fixed_addresses: false,
@@ -226,7 +257,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<GasnetrunRequest, Refusal> {
     let mut argument = OsString::new();
     loop {
         if let Some(value) = single_dash(&mut parser, "-spawner")? {
-            o.spawner = spawner(&value)?;
+            o.spawner = Some(spawner(&value)?);
             continue;
         }
         if let Some(value) = single_dash(&mut parser, "-np")? {
@@ -248,6 +279,15 @@ pub(crate) fn parse(mut parser: Parser) -> Result<GasnetrunRequest, Refusal> {
                 let names = parser.value()?.string()?;
                 o.pass_on.extend(names.split(',').filter(|n| !n.is_empty()).map(String::from));
             }
+            Arg::Short('H') | Arg::Long("host") => {
+                o.host_names = Some(parser.value()?.string()?);
+            }
+            Arg::Long("hostfile") => o.host_file = Some(parser.value()?.into()),
+            Arg::Long("ranks-per-host") => {
+                o.ranks_per_host = Some(count("--ranks-per-host", &parser.value()?, MAX_RANKS)?);
+            }
+            Arg::Long("map-by") => o.mapping = mapping(&parser.value()?)?,
+            Arg::Long("remote") => return Ok(GasnetrunRequest::Remote),
             Arg::Short('v') => o.verbose = true,
             Arg::Short('t') => o.dry = true,
             Arg::Short('k') => {}
@@ -281,8 +321,8 @@ fn unknown(argument: &OsStr) -> Refusal {
     let argument = argument.to_string_lossy();
     let name = argument.trim_start_matches('-');
     let remedy = match name.split('=').next().unwrap_or_default() {
-        "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
-            "Omit it: gasnetrun starts all processes on this host.".to_string()
+        "f" | "hosts" | "machinefile" | "nodefile" => {
+            "Name hosts with -H or --hostfile.".to_string()
         }
         "envall" | "genv" | "genvall" => "Omit it: ranks inherit all variables.".to_string(),
         name if GASNETRUN.long_names().any(|long| long == name) => {

@@ -105,9 +105,11 @@ impl ExitProgress {
         }
     }
 
-    /// Whether killed ranks have had their time to disappear.
-    pub(super) fn is_over(&self, now: u64) -> bool {
-        matches!(self.stage, ExitStage::Killed(until) if now >= until)
+    /// Whether killed ranks have had their time to disappear. Other hosts that still work end their
+    /// ranks by the same rules, and may have to wait for a program that keeps one stopped.
+    pub(super) fn is_over(&self, now: u64, others_work: bool) -> bool {
+        let more = if others_work { TRACED } else { 0 };
+        matches!(self.stage, ExitStage::Killed(until) if now >= until + more)
     }
 
     /// Begins the end with the grace period that suits the decision. If a failure has taken the
@@ -241,8 +243,11 @@ fn is_any_starved(ranks: &mut [RankProcess]) -> bool {
     ranks.iter_mut().filter(|r| !r.has_exited()).fold(false, |any, r| r.is_starved() | any)
 }
 
-/// Reports ranks that were killed but do not disappear.
-pub(super) fn report_unkillable(ranks: &[RankProcess]) {
+/// Reports ranks that were killed but do not disappear, and hosts that have not ended.
+pub(super) fn report_unended(ranks: &[RankProcess], hosts: &[&str]) {
+    for host in hosts {
+        report::line(format_args!("host {host} has not ended its ranks; it is left behind"));
+    }
     for r in ranks.iter().filter(|r| !r.has_exited()) {
         report::line(format_args!(
             "rank {} (pid {}) was killed but does not disappear; it is left behind",

@@ -77,6 +77,11 @@ impl JobSignals {
         Ok(JobSignals { queue, front, old_mask, old_actions })
     }
 
+    /// The mask that programs of this process are to have.
+    pub(super) fn ranks_mask(&self) -> &SignalSet {
+        &self.old_mask
+    }
+
     /// In a new rank: gives the signals back.
     pub(super) fn restore(&self) {
         for (signal, action) in &self.old_actions {

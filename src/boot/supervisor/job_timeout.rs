@@ -3,8 +3,9 @@
 //! Owned by [`super::Supervisor`]. Invariant: before the job ends, a report says what each rank
 //! does.
 
+use super::other_hosts::OtherHosts;
 use super::rank_process::RankProcess;
-use super::status_request::StatusRequest;
+use super::status_request::{self, StatusRequest};
 use crate::boot::control_memory::ControlMemory;
 use sys::clock;
 
@@ -27,7 +28,12 @@ impl JobTimeout {
 
     /// When to look, unless a report is awaited.
     pub(super) fn deadline(self, status: &StatusRequest) -> Option<u64> {
-        Some(self.deadline).filter(|_| !status.is_open())
+        // Later, other hosts answer.
+        let next = match status.is_timeout_begun() {
+            true => self.deadline + status_request::ANSWER,
+            false => self.deadline,
+        };
+        Some(next).filter(|_| !status.is_open())
     }
 
     /// Reports and ends a job that runs too long.
@@ -37,8 +43,17 @@ impl JobTimeout {
         control: ControlMemory,
         ranks: &[RankProcess],
         status: &mut StatusRequest,
+        others: &mut OtherHosts,
     ) {
-        if now >= self.deadline && status.is_timeout_reported(control, ranks, self.seconds) {
+        if now < self.deadline {
+            return;
+        }
+        if !status.is_timeout_begun() {
+            others.request_status();
+        }
+        let is_reported = status.is_timeout_reported(control, ranks, self.seconds);
+        let is_late = now >= self.deadline + status_request::ANSWER;
+        if is_reported && (others.have_printed_status() || is_late) {
             control.decide_failure(TIMED_OUT);
         }
     }

@@ -17,18 +17,22 @@ const NAMED: usize = 8;
 pub(super) struct LateRanks {
     /// When the first rank called `gasnet_init`, and when the next report is due.
     waiting: Option<(u64, u64)>,
+    has_first: bool,
     /// GASNET_SPAWN_TIMEOUT in nanoseconds.
     timeout: Option<u64>,
 }
 
 impl LateRanks {
     pub(super) fn new(timeout: Option<u64>) -> LateRanks {
-        LateRanks { waiting: None, timeout }
+        LateRanks { waiting: None, has_first: false, timeout }
     }
 
-    /// A rank has called `gasnet_init`.
-    pub(super) fn joined(&mut self, now: u64) {
-        self.waiting.get_or_insert((now, now + FIRST_LATE_REPORT));
+    /// A rank of the job has called `gasnet_init`. Whether it is the first.
+    pub(super) fn joined(&mut self, now: u64) -> bool {
+        if !self.has_first {
+            self.waiting = Some((now, now + FIRST_LATE_REPORT));
+        }
+        !std::mem::replace(&mut self.has_first, true)
     }
 
     /// When [`LateRanks::check`] is due.

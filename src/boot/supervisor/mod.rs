@@ -14,6 +14,7 @@
 //! | `barrier_exchange` | barriers and exchanges |
 //! | `connections` | ranks that connect |
 //! | `rank_parents` | the processes that started those |
+//! | `other_hosts` | the supervisors of the job's other hosts |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
 //! | `job_timeout` | how long the job may run |
@@ -29,6 +30,7 @@ mod folded_errors;
 mod job_signals;
 mod job_timeout;
 mod late_ranks;
+mod other_hosts;
 mod prefix;
 mod rank_ends;
 mod rank_output;
@@ -40,22 +42,28 @@ use super::control_memory::ControlMemory;
 use super::control_message::{self, ControlHead, ControlKind};
 use super::error::BootError;
 use super::host_memory::HostMemory;
+use super::host_share::{HostShare, RankPlace};
+use super::hosts::link::HostLink;
+use super::hosts::message::HostMessage;
+use super::hosts::remote_plan::RemotePlan;
 use super::member::Member;
 use super::options::BootOptions;
 use super::rank_id::RankId;
 use crate::env::RankSet;
-use crate::rank::JobRank;
+use crate::rank::{JobRank, LocalRank};
 use crate::report;
-use barrier_exchange::InvalidMessage;
+use barrier_exchange::{BarrierExchange, InvalidMessage};
 use connections::{Connections, JoinRequest};
 use exit_progress::ExitProgress;
 use folded_errors::FoldedErrors;
+use handshake::JobSecret;
 use job_signals::JobSignals;
 pub(super) use job_signals::OF_FRONT;
 pub use job_signals::SignalSource;
 use job_timeout::JobTimeout;
 use late_ranks::LateRanks;
-use prefix::PrefixedStream;
+use other_hosts::{HostEvent, HostsToStart, OtherHosts};
+pub(super) use prefix::PrefixedStream;
 use rank_ends::RankEnds;
 use rank_output::RankOutput;
 use rank_parents::RankParents;
@@ -64,6 +72,7 @@ use status_request::StatusRequest;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::rc::Rc;
 use sys::child::Forked;
 use sys::poll::PollEntry;
 use sys::signal::{ReceivedSignal, Signal};
@@ -91,11 +100,14 @@ pub struct Supervisor {
     control_file: OwnedFd,
     cookie: u64,
     memory: HostMemory,
+    /// Those of this host, by local rank.
     ranks: Vec<RankProcess>,
-    size: u32,
+    share: HostShare,
     signals: JobSignals,
     exit: ExitProgress,
     ends: RankEnds,
+    collective: BarrierExchange,
+    others: OtherHosts,
     connections: Connections,
     parents: RankParents,
     late: LateRanks,
@@ -111,39 +123,40 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Prepares a job of `size` ranks, and takes over the signals of this process, which has one
+    /// Prepares the ranks of this host, and takes over the signals of this process, which has one
     /// thread.
     ///
     /// # Errors
     /// The system lacks a resource.
     pub fn new(
-        size: u32,
+        share: HostShare,
         signals: SignalSource,
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
         let cookie = sys::random::number()
             .map_err(|e| BootError::system("cannot get a random number", &e))?;
-        Supervisor::with(size, cookie, signals, options)
+        Supervisor::with(share, cookie, signals, options)
     }
 
     fn with(
-        size: u32,
+        share: HostShare,
         cookie: u64,
         signals: SignalSource,
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
         sys::limits::maximize_descriptors();
-        let (file, control) = ControlMemory::create(size, cookie)?;
+        let (file, control) = ControlMemory::create(share.local_size(), cookie)?;
         Ok(Supervisor {
             control,
             control_file: file.into(),
             cookie,
             memory: HostMemory::create()?,
             ranks: Vec::new(),
-            size,
             signals: JobSignals::take_over(signals)?,
-            exit: ExitProgress::new(options.exit_timeout(size), options.no_cut_off),
+            exit: ExitProgress::new(options.exit_timeout(share.size), options.no_cut_off),
             ends: RankEnds::new(control),
+            collective: BarrierExchange::default(),
+            others: OtherHosts::default(),
             connections: Connections::default(),
             parents: RankParents::default(),
             late: LateRanks::new(options.spawn_timeout),
@@ -153,6 +166,7 @@ impl Supervisor {
             output: RankOutput::default(),
             reader: JobRank(0),
             timeout: None,
+            share,
         })
     }
 
@@ -168,7 +182,7 @@ impl Supervisor {
     /// # Errors
     /// The folder or a file cannot be made.
     pub(super) fn output(mut self, folder: &Path) -> Result<Supervisor, BootError> {
-        self.output = self.output.in_folder(folder, self.size)?;
+        self.output = self.output.in_folder(folder, self.share.ranks())?;
         Ok(self)
     }
 
@@ -176,6 +190,37 @@ impl Supervisor {
     pub(super) fn timeout(mut self, seconds: f64) -> Supervisor {
         self.timeout = Some(JobTimeout::new(seconds));
         self
+    }
+
+    /// Starts the supervisors of all hosts of the job but this one, whose number is `own` if it
+    /// has ranks. They must have connected within `timeout` nanoseconds.
+    ///
+    /// # Errors
+    /// One cannot be started; those that were end with this process.
+    pub(super) fn start_hosts(
+        mut self,
+        names: &[String],
+        own: Option<u32>,
+        plan: &RemotePlan,
+        timeout: Option<u64>,
+    ) -> Result<Supervisor, BootError> {
+        let mask = self.signals.ranks_mask();
+        let started = OtherHosts::start(&HostsToStart { names, own, plan, mask, timeout });
+        self.others = started.inspect_err(|_| self.signals.restore_mask())?;
+        Ok(self)
+    }
+
+    /// Connects this supervisor with that of gasnetrun on another host.
+    ///
+    /// # Errors
+    /// The user names a network interface that this host does not have.
+    pub(super) fn below(
+        mut self,
+        link: HostLink,
+        secret: JobSecret,
+    ) -> Result<Supervisor, BootError> {
+        self.others = OtherHosts::above(link, secret)?;
+        Ok(self)
     }
 
     /// Leaves output to the debuggers of these ranks; `reader` has standard input.
@@ -193,9 +238,10 @@ impl Supervisor {
         members: &[Option<Member>],
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
-        let mut s =
-            Supervisor::with(members.len() as u32, cookie, SignalSource::Launcher, options)?;
-        s.ranks = (0..s.size).map(|r| RankProcess::expected(JobRank(r), s.control)).collect();
+        let share = HostShare::whole(members.len() as u32);
+        let mut s = Supervisor::with(share, cookie, SignalSource::Launcher, options)?;
+        let locals = (0..s.share.local_size()).map(LocalRank);
+        s.ranks = locals.map(|l| RankProcess::expected(s.share.place(l), s.control)).collect();
         for (i, member) in members.iter().enumerate() {
             let Some(Member { process, parent }) = member else { continue };
             s.ranks[i].watch(process.pid, ProcessWatch::of(*process).ok());
@@ -219,7 +265,9 @@ impl Supervisor {
     /// Not all can be started; those that were are killed.
     pub fn start(mut self) -> Result<ProcessRole, BootError> {
         let own = process::pid();
-        for rank in (0..self.size).map(JobRank) {
+        for local in (0..self.share.local_size()).map(LocalRank) {
+            let place = self.share.place(local);
+            let rank = place.rank;
             let pair = socket::pair()
                 .and_then(|pair| socket::note_senders(pair.0.as_fd()).map(|()| pair));
             let (here, there) = match pair {
@@ -234,7 +282,7 @@ impl Supervisor {
             match unsafe { sys::child::fork() } {
                 Err(e) => return Err(self.give_up(rank, &e)),
                 Ok(Forked::Parent(child)) => {
-                    let mut r = RankProcess::of_child(rank, self.control, child, here);
+                    let mut r = RankProcess::of_child(place, self.control, child, here);
                     r.has_debugger = self.output.is_spared(rank);
                     self.ranks.push(r);
                     ends.clear();
@@ -247,27 +295,26 @@ impl Supervisor {
                     for (standard, end) in &ends {
                         let _ = sys::descriptor::redirect(*standard, end.as_fd());
                     }
-                    return Ok(ProcessRole::Rank(self.into_rank_id(rank, there)));
+                    return Ok(ProcessRole::Rank(self.into_rank_id(place, there)));
                 }
             }
         }
         Ok(ProcessRole::Supervisor(Box::new(self)))
     }
 
-    /// The processes that were started, by rank.
-    pub fn pids(&self) -> Vec<u32> {
-        self.ranks.iter().map(|r| r.process).collect()
+    /// The ranks of this host, each with the process that was started.
+    pub fn processes(&self) -> Vec<(JobRank, u32)> {
+        self.ranks.iter().map(|r| (r.rank, r.process)).collect()
     }
 
     /// In a new process: gives the signals back, and keeps only what a rank needs.
-    fn into_rank_id(self, rank: JobRank, socket: OwnedFd) -> RankId {
+    fn into_rank_id(self, place: RankPlace, socket: OwnedFd) -> RankId {
         self.signals.restore();
-        if rank != self.reader {
+        if place.rank != self.reader {
             sys::stdio::null_stdin();
         }
         RankId {
-            rank,
-            size: self.size,
+            place,
             cookie: self.cookie,
             control: self.control_file,
             memory: self.memory,
@@ -280,7 +327,7 @@ impl Supervisor {
             process::kill(r.process, Signal::KILL);
         }
         self.signals.restore_mask();
-        BootError::system(&format!("cannot start rank {rank} of {}", self.size), e)
+        BootError::system(&format!("cannot start rank {rank} of {}", self.share.size), e)
     }
 
     /// Watches the job until all ranks have exited; returns its exit code.
@@ -294,11 +341,12 @@ impl Supervisor {
             self.advance(now);
             if self.ranks.iter().all(RankProcess::has_exited)
                 && (!self.connections.is_open() || !self.exit.is_running())
+                && self.others.are_over()
             {
                 break;
             }
-            if self.exit.is_over(now) {
-                exit_progress::report_unkillable(&self.ranks);
+            if self.exit.is_over(now, !self.others.working().is_empty()) {
+                exit_progress::report_unended(&self.ranks, &self.others.working());
                 break;
             }
             self.wait(&mut polled, now);
@@ -316,18 +364,27 @@ impl Supervisor {
                 self.ranks[i].flush();
                 self.ranks[i].check_watch();
             }
+            for event in self.others.serve(now) {
+                self.on_host_event(event);
+            }
+            self.tell_ranks();
             self.output.streams_mut().iter_mut().for_each(PrefixedStream::pass_on);
-            self.status.check(self.control, &self.ranks);
+            if self.status.check(self.control, &self.ranks) {
+                self.others.send_up(&HostMessage::StatusPrinted);
+            }
             self.errors.check(clock::now_ns(), self.control, &self.ranks);
         }
         self.errors.report(self.control, &self.ranks);
         self.output.streams_mut().iter_mut().for_each(PrefixedStream::finish);
         let decided = || self.control.decision().map_or(0, |d| d.code);
-        let code = match (self.exit.code(), self.ends.late_crash) {
+        let late_crash = self.ends.late_crash.or(self.others.failure());
+        let code = match (self.exit.code(), late_crash) {
             (0, Some(crash)) => crash,
             (0, None) => decided(),
             (code, _) => code,
         };
+        self.others.say_ended(code);
+        self.others.end_shells();
         self.signals.end_front(code);
         code
     }
@@ -342,9 +399,11 @@ impl Supervisor {
         }
         polled.extend(self.connections.descriptors().map(|fd| entry(Some(fd))));
         polled.extend(self.output.streams().iter().map(|s| entry(s.fd())));
+        self.others.add_to(polled);
         let mut deadlines =
             vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
         deadlines.push(self.errors.deadline());
+        deadlines.push(self.others.deadline(now));
         if self.exit.is_running() {
             deadlines.push(self.late.deadline());
         }
@@ -381,11 +440,12 @@ impl Supervisor {
         }
         if self.exit.is_open() {
             if let Some(timeout) = self.timeout {
-                timeout.check(now, self.control, &self.ranks, &mut self.status);
+                timeout.check(now, self.control, &self.ranks, &mut self.status, &mut self.others);
             }
             self.ends.check_watched(&self.ranks, now);
             let Some(decision) = self.control.decision() else { return };
             if self.exit.begin(decision, now) {
+                self.others.send(&HostMessage::Decision(decision));
                 self.ends.announce(decision, &self.ranks);
                 if !decision.is_success() {
                     self.control.request_exit();
@@ -414,7 +474,9 @@ impl Supervisor {
     /// Makes a rank of a process that has connected; others are disconnected.
     fn on_join_request(&mut self, request: JoinRequest) {
         let JoinRequest { rank, pid, socket: new } = request;
-        let Some(r) = self.ranks.get_mut(rank.index()).filter(|r| r.socket.is_none()) else {
+        let local = self.share.local_rank_of(rank);
+        let known = local.and_then(|local| self.ranks.get_mut(local.index()));
+        let Some(r) = known.filter(|r| r.socket.is_none()) else {
             return report::line(format_args!(
                 "process {pid} tried to join this job as rank {rank}, which is taken"
             ));
@@ -432,7 +494,8 @@ impl Supervisor {
         let HostMemory { arena, segments, scratch } = &self.memory;
         let [arena, segments, scratch] = [arena, segments, scratch].map(AsFd::as_fd);
         let files = [self.control_file.as_fd(), arena, segments, scratch];
-        let answer = ControlHead { kind: ControlKind::JoinReply, a: self.size, b: 0 }.bytes();
+        let answer =
+            ControlHead { kind: ControlKind::JoinReply, a: self.share.size, b: 0 }.bytes();
         if socket::note_senders(new.as_fd()).is_err()
             || socket::send_fds(new.as_fd(), &answer, &files).is_err()
         {
@@ -448,7 +511,7 @@ impl Supervisor {
                 self.parents.add(pid, watch);
             }
         }
-        self.late.joined(clock::now_ns());
+        self.first_joined();
     }
 
     fn on_signal(&mut self, ReceivedSignal { signal, sent }: ReceivedSignal) {
@@ -457,6 +520,7 @@ impl Supervisor {
             return;
         }
         if signal == job_signals::STATUS_REQUEST {
+            self.others.request_status();
             return self.status.open(self.control, &self.ranks);
         }
         if job_signals::END_REQUESTS.contains(&signal) {
@@ -468,6 +532,7 @@ impl Supervisor {
                         signal.name()
                     ));
                     self.control.decide_signal(signal);
+                    self.others.send_down(&HostMessage::Signal(Signal::KILL.number() as u32));
                     self.exit.kill_now(now, &mut self.ranks);
                 }
                 return;
@@ -482,11 +547,77 @@ impl Supervisor {
                 ));
             }
         }
+        self.others.send_down(&HostMessage::Signal(signal.number() as u32));
         // A terminal raises signals for the ranks as well, except its hang-up.
         if sent || signal == Signal::HUP {
-            for r in self.ranks.iter().filter(|r| !r.has_exited()) {
-                process::kill(r.pid(), signal);
+            self.signal_ranks(signal);
+        }
+    }
+
+    fn signal_ranks(&self, signal: Signal) {
+        for r in self.ranks.iter().filter(|r| !r.has_exited()) {
+            process::kill(r.pid(), signal);
+        }
+    }
+
+    /// Acts on what another host has sent.
+    fn on_host_event(&mut self, event: HostEvent) {
+        match event {
+            HostEvent::Lost(code) => self.control.decide_failure(code),
+            HostEvent::FromAbove(HostMessage::Barrier) => {
+                self.collective.release(&mut self.ranks, &mut self.others);
             }
+            HostEvent::FromAbove(HostMessage::Exchanged(all)) => {
+                self.collective.deliver(&mut self.ranks, &mut self.others, all);
+            }
+            HostEvent::FromAbove(HostMessage::Signal(n)) if n as i32 == Signal::KILL.number() => {
+                self.exit.kill_now(clock::now_ns(), &mut self.ranks);
+            }
+            HostEvent::FromAbove(HostMessage::Signal(n)) => {
+                self.signal_ranks(Signal::new(n as i32));
+            }
+            HostEvent::FromAbove(HostMessage::Status) => {
+                self.others.request_status();
+                self.status.open(self.control, &self.ranks);
+            }
+            HostEvent::FromAbove(HostMessage::Decision(d))
+            | HostEvent::FromBelow(HostMessage::Decision(d)) => _ = self.control.decide(d),
+            HostEvent::FromAbove(HostMessage::Joined)
+            | HostEvent::FromBelow(HostMessage::Joined) => self.first_joined(),
+            // What it has sent stands in `others`.
+            HostEvent::FromBelow(_) => {
+                self.collective.advance_barrier(&mut self.ranks, &mut self.others);
+                if let Err(e) = self.advance_exchange() {
+                    self.end_because_of(&e);
+                }
+            }
+            HostEvent::FromAbove(_) => {}
+        }
+    }
+
+    /// A rank of the job has called `gasnet_init`.
+    fn first_joined(&mut self) {
+        if self.late.joined(clock::now_ns()) {
+            self.others.send(&HostMessage::Joined);
+        }
+    }
+
+    fn advance_exchange(&mut self) -> Result<(), InvalidMessage> {
+        self.collective.advance_exchange(&mut self.ranks, &mut self.others, self.share.size)
+    }
+
+    fn end_because_of(&self, &InvalidMessage(rank): &InvalidMessage) {
+        report::line(format_args!("rank {rank} sent an invalid message; the job ends"));
+        self.control.decide_failure(1);
+    }
+
+    /// Tells the ranks that have joined what they need to reach those of other hosts.
+    fn tell_ranks(&mut self) {
+        let Some((secret, address)) = self.others.for_ranks() else { return };
+        let message = Rc::new(control_message::job_secret(secret, address));
+        for r in self.ranks.iter_mut().filter(|r| r.joined.is_some() && !r.has_secret) {
+            r.has_secret = true;
+            r.send(message.clone());
         }
     }
 
@@ -514,16 +645,12 @@ impl Supervisor {
             match socket::receive_from(fd, &mut buffer) {
                 Ok((0, _)) => self.ranks[i].socket = None,
                 Ok((n, sender)) => {
-                    let message = ControlHead::parse(&buffer[..n]).ok_or(InvalidMessage(i));
+                    let message =
+                        ControlHead::parse(&buffer[..n]).ok_or(InvalidMessage(self.ranks[i].rank));
                     let done =
                         message.and_then(|(head, data)| self.on_message(i, sender, head, data));
-                    if let Err(InvalidMessage(i)) = done {
-                        report::line(format_args!(
-                            "rank {} (pid {}) sent an invalid message; the job ends",
-                            self.ranks[i].rank,
-                            self.ranks[i].pid()
-                        ));
-                        self.control.decide_failure(1);
+                    if let Err(e) = done {
+                        self.end_because_of(&e);
                     }
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
@@ -562,12 +689,17 @@ impl Supervisor {
                 if head.a != r.process {
                     r.watch = ProcessWatch::new(head.a).ok();
                 }
-                self.late.joined(clock::now_ns());
                 self.ends.check_missing(&self.ranks);
+                self.first_joined();
             }
-            ControlKind::Barrier => barrier_exchange::enter_barrier(&mut self.ranks, i),
+            ControlKind::Barrier => {
+                r.in_barrier = true;
+                self.collective.advance_barrier(&mut self.ranks, &mut self.others);
+            }
             ControlKind::ExchangePart => {
-                barrier_exchange::contribute(&mut self.ranks, i, head, data)?
+                if barrier_exchange::contribute(r, head, data)? {
+                    self.advance_exchange()?;
+                }
             }
             ControlKind::ErrorWithheld => self.errors.notice(clock::now_ns()),
             // Usually in the control memory already, where every round looks for it.
@@ -580,7 +712,7 @@ impl Supervisor {
             ControlKind::ExecFailed => {
                 let e = std::io::Error::from_raw_os_error(head.a as i32);
                 if self.control.decision().is_none() {
-                    report::line(format_args!("rank {i} cannot be started: {e}"));
+                    report::line(format_args!("rank {} cannot be started: {e}", r.rank));
                     report::line(format_args!(
                         "  See that the program is one for this machine, and that its interpreter \
                          or loader exists."
@@ -592,7 +724,8 @@ impl Supervisor {
             ControlKind::BarrierDone
             | ControlKind::ExitNow
             | ControlKind::JoinRequest
-            | ControlKind::JoinReply => return Err(InvalidMessage(i)),
+            | ControlKind::JobSecret
+            | ControlKind::JoinReply => return Err(InvalidMessage(r.rank)),
         }
         Ok(())
     }

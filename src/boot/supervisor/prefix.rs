@@ -1,19 +1,19 @@
-//! The output of a rank, passed on line by line with the rank in front (`gasnetrun --prefix`).
+//! Output that is passed on line by line: of a rank, with the rank in front (`gasnetrun --prefix`),
+//! and of another host.
 //!
-//! Owned by [`super::Supervisor`]. Invariant: nothing that the rank wrote is lost or reordered
+//! Owned by [`super::Supervisor`] and `hosts::ssh`. Invariant: nothing that was written is lost or reordered
 //! within its stream. A line without an end is passed on when it is very long, and at the end
 //! of the job.
 
-use crate::rank::JobRank;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 /// A longer line is broken, in bytes.
 const LONGEST: usize = 64 << 10;
 
-/// One output stream of one rank.
+/// One output stream.
 #[derive(Debug)]
-pub(super) struct PrefixedStream {
+pub(in crate::boot) struct PrefixedStream {
     prefix: String,
     /// 1 or 2.
     standard: RawFd,
@@ -22,21 +22,23 @@ pub(super) struct PrefixedStream {
 }
 
 impl PrefixedStream {
-    /// A stream that passes output of this rank on to the descriptor `standard`, and the end that
-    /// the rank writes to.
-    pub(super) fn new(rank: JobRank, standard: RawFd) -> io::Result<(PrefixedStream, OwnedFd)> {
+    /// A stream that passes output on to the descriptor `standard`, and the end to write to.
+    pub(in crate::boot) fn new(
+        prefix: &str,
+        standard: RawFd,
+    ) -> io::Result<(PrefixedStream, OwnedFd)> {
         let (from, to) = sys::descriptor::pipe()?;
-        let prefix = format!("[{rank}] ");
+        let prefix = prefix.to_string();
         Ok((PrefixedStream { prefix, standard, from: Some(from), begun: Vec::new() }, to))
     }
 
     /// The descriptor to poll; `None` after the end of the stream.
-    pub(super) fn fd(&self) -> Option<&OwnedFd> {
+    pub(in crate::boot) fn fd(&self) -> Option<&OwnedFd> {
         self.from.as_ref()
     }
 
     /// Passes on the lines that have arrived, without waiting for more.
-    pub(super) fn pass_on(&mut self) {
+    pub(in crate::boot) fn pass_on(&mut self) {
         let mut buffer = [0; 16 << 10];
         while let Some(from) = self.from.as_ref().filter(|f| sys::poll::readable(f.as_fd())) {
             match sys::descriptor::read(from.as_raw_fd(), &mut buffer) {
@@ -47,8 +49,8 @@ impl PrefixedStream {
         }
     }
 
-    /// Passes on the rest, when the rank has exited.
-    pub(super) fn finish(&mut self) {
+    /// Passes on the rest, when those that wrote have exited.
+    pub(in crate::boot) fn finish(&mut self) {
         self.pass_on();
         if !self.begun.is_empty() {
             self.add(b"\n");

@@ -46,9 +46,9 @@ impl RankEnds {
 
     /// Names the rank that ends the job with this failure, unless a message has.
     pub(super) fn announce(&mut self, decision: ExitDecision, ranks: &[RankProcess]) {
-        let ended = decision.rank.and_then(|rank| ranks.get(rank.index()));
+        let ended = ranks.iter().find(|r| decision.rank == Some(r.rank));
         let Some(r) = ended.filter(|_| !self.is_named && !decision.is_success()) else { return };
-        let (title, code) = (r.title(ranks.len()), decision.code);
+        let (title, code) = (r.title(), decision.code);
         match decision.cause {
             ExitCause::Exit => {
                 report::line(format_args!("{title} called gasnet_exit({code}); the job ends"));

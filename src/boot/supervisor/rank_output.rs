@@ -38,12 +38,16 @@ impl RankOutput {
         RankOutput { kind: OutputKind::Prefixed(Vec::new()), ..self }
     }
 
-    /// Into files of this folder, one for each of `size` ranks and each stream. Makes the folder
+    /// Into files of this folder, one for each of these ranks and each stream. Makes the folder
     /// and all files, empty.
     ///
     /// # Errors
     /// One cannot be made; the message names it.
-    pub(super) fn in_folder(self, folder: &Path, size: u32) -> Result<RankOutput, BootError> {
+    pub(super) fn in_folder(
+        self,
+        folder: &Path,
+        ranks: &[JobRank],
+    ) -> Result<RankOutput, BootError> {
         let failed = |what: &str, path: &Path, e: io::Error| {
             BootError::new(
                 format!("{what} {} cannot be made: {e}", path.display()),
@@ -52,8 +56,8 @@ impl RankOutput {
         };
         fs::create_dir_all(folder).map_err(|e| failed("the folder", folder, e))?;
         for (_, stream) in STREAMS {
-            for rank in (0..size).map(JobRank) {
-                let path = file(folder, rank, stream);
+            for rank in ranks {
+                let path = file(folder, *rank, stream);
                 fs::File::create(&path).map_err(|e| failed("the output file", &path, e))?;
             }
         }
@@ -70,7 +74,7 @@ impl RankOutput {
             match &mut self.kind {
                 OutputKind::Inherited => {}
                 OutputKind::Prefixed(streams) => {
-                    let (stream, end) = PrefixedStream::new(rank, standard)?;
+                    let (stream, end) = PrefixedStream::new(&format!("[{rank}] "), standard)?;
                     streams.push(stream);
                     ends.push((standard, end));
                 }

@@ -6,6 +6,7 @@
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::control_message::Assembly;
 use crate::boot::decision::ExitDecision;
+use crate::boot::host_share::RankPlace;
 use crate::rank::{JobRank, LocalRank};
 use crate::tools::this_process::hostname;
 use std::collections::VecDeque;
@@ -27,6 +28,8 @@ const QUERY: u64 = 5_000_000;
 pub(super) struct RankProcess {
     pub(super) rank: JobRank,
     pub(super) local_rank: LocalRank,
+    /// Ranks of the job.
+    job_size: u32,
     control: ControlMemory,
     /// The process that was started, or that joined a job of another launcher; 0 before.
     pub(super) process: u32,
@@ -52,6 +55,8 @@ pub(super) struct RankProcess {
     /// Messages sent so far.
     sent: u64,
     pub(super) in_barrier: bool,
+    /// It was sent the secret of a job of several hosts.
+    pub(super) has_secret: bool,
     /// What has arrived of its contribution to an exchange.
     pub(super) arriving: Assembly,
     /// Its complete contribution.
@@ -70,21 +75,21 @@ pub(super) struct RankProcess {
 impl RankProcess {
     /// A rank whose process is a child of the supervisor.
     pub(super) fn of_child(
-        rank: JobRank,
+        place: RankPlace,
         control: ControlMemory,
         child: u32,
         socket: OwnedFd,
     ) -> RankProcess {
-        let expected = RankProcess::expected(rank, control);
+        let expected = RankProcess::expected(place, control);
         RankProcess { process: child, is_child: true, socket: Some(socket), ..expected }
     }
 
     /// A rank that is to connect.
-    pub(super) fn expected(rank: JobRank, control: ControlMemory) -> RankProcess {
+    pub(super) fn expected(place: RankPlace, control: ControlMemory) -> RankProcess {
         RankProcess {
-            rank,
-            // One supervisor has all ranks of the job.
-            local_rank: LocalRank(rank.0),
+            rank: place.rank,
+            local_rank: place.local_rank,
+            job_size: place.size,
             control,
             process: 0,
             is_child: false,
@@ -99,6 +104,7 @@ impl RankProcess {
             outgoing: VecDeque::new(),
             sent: 0,
             in_barrier: false,
+            has_secret: false,
             arriving: Assembly::default(),
             contribution: None,
             own_end: None,
@@ -171,9 +177,23 @@ impl RankProcess {
         self.joined.unwrap_or(self.process)
     }
 
-    /// How messages call it, in a job of `size` ranks.
-    pub(super) fn title(&self, size: usize) -> String {
-        format!("rank {} of {size} (pid {}, {})", self.rank, self.pid(), hostname())
+    /// How messages call it.
+    pub(super) fn title(&self) -> String {
+        let RankProcess { rank, job_size, .. } = self;
+        format!("rank {rank} of {job_size} (pid {}, {})", self.pid(), hostname())
+    }
+
+    /// How messages call a rank of another host of its job.
+    pub(super) fn title_elsewhere(&self, other: JobRank) -> String {
+        format!("rank {other} of {} (on another host)", self.job_size)
+    }
+
+    /// How messages call the ranks of a supervisor.
+    pub(super) fn of_job(ranks: &[RankProcess]) -> String {
+        match ranks.iter().any(|r| r.job_size as usize != ranks.len()) {
+            true => format!("{} ranks of host {}", ranks.len(), hostname()),
+            false => format!("{} ranks of the job", ranks.len()),
+        }
     }
 
     /// Whether it works on, though the job ends.

@@ -15,7 +15,7 @@ use sys::{clock, signal};
 
 /// Nanoseconds that ranks may take to answer, the same before they are cut off, and between two
 /// checks.
-const ANSWER: u64 = 1_000_000_000;
+pub(super) const ANSWER: u64 = 1_000_000_000;
 const CUT_OFF_ANSWER: u64 = 100_000_000;
 const CHECK: u64 = 10_000_000;
 /// Lines of a report of ranks that are cut off.
@@ -30,6 +30,7 @@ pub(super) struct StatusRequest {
     is_cut_off_reported: bool,
     /// The ranks of a job that runs too long have been reported.
     is_timeout_reported: bool,
+    is_timeout_begun: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,9 +103,15 @@ impl StatusRequest {
         seconds: f64,
     ) -> bool {
         if !self.is_timeout_reported {
+            self.is_timeout_begun = true;
             self.request(control, ranks, ANSWER, RequestReason::Timeout(seconds));
         }
         self.is_timeout_reported
+    }
+
+    /// Whether the status of a job that has run too long was requested.
+    pub(super) fn is_timeout_begun(&self) -> bool {
+        self.is_timeout_begun
     }
 
     /// When to check for answers.
@@ -112,9 +119,10 @@ impl StatusRequest {
         self.open.map(|_| now + CHECK)
     }
 
-    /// Prints the answers, once all ranks that can answer have, or after the deadline.
-    pub(super) fn check(&mut self, control: ControlMemory, ranks: &[RankProcess]) {
-        let Some(open) = self.open else { return };
+    /// Prints the answers, once all ranks that can answer have, or after the deadline. Whether
+    /// it has printed them.
+    pub(super) fn check(&mut self, control: ControlMemory, ranks: &[RankProcess]) -> bool {
+        let Some(open) = self.open else { return false };
         let is_silent = |r: &RankProcess| {
             !r.has_exited()
                 && control.is_armed(r.local_rank)
@@ -122,19 +130,19 @@ impl StatusRequest {
                 && control.answer_of(r.local_rank, open.number).is_none()
         };
         if clock::now_ns() < open.deadline && ranks.iter().any(is_silent) {
-            return;
+            return false;
         }
         match open.reason {
             RequestReason::Signal => {
-                report::line(format_args!("what the {} ranks of the job do:", ranks.len()));
+                report::line(format_args!("what the {} do:", RankProcess::of_job(ranks)));
                 report_all(control, ranks, open.number);
             }
             RequestReason::Timeout(seconds) => {
                 self.is_timeout_reported = true;
                 report::line(format_args!(
                     "the job has run for {seconds} s (--timeout) and ends with exit code 124; \
-                     what its {} ranks do:",
-                    ranks.len()
+                     what the {} do:",
+                    RankProcess::of_job(ranks)
                 ));
                 report_all(control, ranks, open.number);
             }
@@ -145,6 +153,7 @@ impl StatusRequest {
         }
         control.close_status_request();
         self.open = None;
+        true
     }
 }
 
@@ -181,16 +190,18 @@ fn report_cut_off(
     request: u64,
 ) {
     let cut_off: Vec<&RankProcess> = ranks.iter().filter(|r| r.is_working()).collect();
-    let ended = first.rank.and_then(|rank| ranks.get(rank.index()));
-    let (Some(ended), false) = (ended, cut_off.is_empty()) else { return };
+    let (Some(ended), Some(one)) = (first.rank, cut_off.first()) else { return };
+    let ended = match ranks.iter().find(|r| r.rank == ended) {
+        Some(ended) => ended.title(),
+        None => one.title_elsewhere(ended),
+    };
     let how = match first.cause {
         ExitCause::Exit => "called gasnet_exit(0)",
         _ => "exited with 0",
     };
     let numbers: Vec<u32> = cut_off.iter().map(|r| r.rank.0).collect();
     report::line(format_args!(
-        "{} {how} while others work: the job ends and cuts off {}",
-        ended.title(ranks.len()),
+        "{ended} {how} while others work: the job ends and cuts off {}",
         named(&numbers)
     ));
     for r in cut_off.iter().take(SHOWN) {

@@ -27,16 +27,30 @@ variables! {
     /// limit.
     SPAWN_TIMEOUT: Seconds = 300.0;
 
-    /// File with a host name on each line. gasnetrun starts ranks on this host only and rejects
-    /// any other name.
+    /// File with a host on each line, on which gasnetrun starts ranks: `name`, `name:ranks` or
+    /// `name slots=ranks`. The options -H and --hostfile come first.
     SSH_NODEFILE: FreeText;
 
-    /// Host names as in GASNET_SSH_NODEFILE, separated by blanks or commas. Ignored if that is
-    /// set.
+    /// Hosts as in GASNET_SSH_NODEFILE, separated by blanks or commas. Ignored if that is set.
     SSH_SERVERS: FreeText;
 
     /// As GASNET_SSH_NODEFILE. Ignored if that or GASNET_SSH_SERVERS is set.
     NODEFILE: FreeText;
+
+    /// The command that runs a program on another host, with the host and the program as its last
+    /// arguments.
+    SSH_CMD: FreeText;
+
+    /// Options of GASNET_SSH_CMD, separated by blanks.
+    SSH_OPTIONS: FreeText;
+
+    /// The network interface for jobs of several hosts: its name, its address, or a network such
+    /// as 10.0.0.0/8. The default is the one from which packets to the other hosts leave.
+    NETWORK_INTERFACE: FreeText;
+
+    /// The TCP ports on which a job of several hosts listens, such as 50000-50100. The default is
+    /// any free port.
+    NETWORK_PORTS: FreeText;
 
     /// Largest group of ranks that map each other's segments. 1 sends all traffic through
     /// Portals; 0 means no limit. In EVERYTHING each is alone.

@@ -1,0 +1,310 @@
+//! The hosts that a user names: on the command line, in a file, in the variables of GASNet's ssh
+//! spawner, or by the batch system in which gasnetrun runs.
+//!
+//! Called by the program gasnetrun and by `launch`. Invariant: no host is named twice.
+
+use crate::boot::error::BootError;
+use crate::env::{self, FreeText, OptionalVariable};
+use std::net::{ToSocketAddrs, UdpSocket};
+use std::path::Path;
+
+/// A host that ranks may be started on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedHost {
+    /// Its name or address, for ssh and for messages.
+    pub name: String,
+    /// How many ranks it is to have at most; `None` if the user does not say.
+    pub slots: Option<u32>,
+}
+
+/// Hosts, and who names them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostList {
+    /// An option or a variable, for messages.
+    pub source: String,
+    /// In the order in which they are named.
+    pub hosts: Vec<NamedHost>,
+}
+
+/// The variables of the ssh spawner, first match wins; the flag marks those that name a file.
+const VARIABLES: [(OptionalVariable<FreeText>, bool); 3] =
+    [(env::SSH_NODEFILE, true), (env::SSH_SERVERS, false), (env::NODEFILE, true)];
+
+/// Variables of batch systems, in the same order: that of PBS names a file with a line for each
+/// slot, that of LSF pairs of a host and its slots.
+const PBS: &str = "PBS_NODEFILE";
+const LSF: &str = "LSB_MCPU_HOSTS";
+const SLURM_HOSTS: [&str; 2] = ["SLURM_JOB_NODELIST", "SLURM_NODELIST"];
+const SLURM_SLOTS: [&str; 2] = ["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE"];
+
+impl HostList {
+    /// The hosts of `-H` or `GASNET_SSH_SERVERS`: names separated by commas or blanks, each maybe
+    /// with a colon and slots.
+    ///
+    /// # Errors
+    /// What is wrong with one of them.
+    pub fn of_names(source: &str, text: &str) -> Result<HostList, BootError> {
+        let words = text.split([' ', '\t', '\n', ',']).filter(|w| !w.is_empty());
+        HostList::new(source, words.map(|word| host(source, word)))
+    }
+
+    /// The hosts of a file: one on each line, `name`, `name:slots` or `name slots=n`; a comment
+    /// begins with #. A host on several lines has that many slots.
+    ///
+    /// # Errors
+    /// The file cannot be read, or a line of it is wrong.
+    pub fn of_file(source: &str, path: &Path) -> Result<HostList, BootError> {
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            BootError::new(
+                format!("{source} {} cannot be read: {e}", path.display()),
+                "Correct the path: the file has the name of a host on each line.",
+            )
+        })?;
+        let source = format!("{source} {}", path.display());
+        HostList::new(&source, text.lines().filter_map(|line| in_line(&source, line)))
+    }
+
+    /// The hosts that variables name, if one does.
+    ///
+    /// # Errors
+    /// As [`HostList::of_names`] and [`HostList::of_file`].
+    pub fn from_env() -> Result<Option<HostList>, BootError> {
+        for (variable, is_file) in &VARIABLES {
+            let Some(value) = variable.get() else { continue };
+            let list = match is_file {
+                true => HostList::of_file(variable.name(), Path::new(&value)),
+                false => HostList::of_names(variable.name(), &value),
+            };
+            return list.map(Some);
+        }
+        let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        if let Some(path) = set(PBS) {
+            return HostList::of_file(PBS, Path::new(&path)).map(Some);
+        }
+        if let Some(value) = set(LSF) {
+            return HostList::new(LSF, of_lsf(&value).into_iter()).map(Some);
+        }
+        let first = |names: [&'static str; 2]| names.into_iter().find_map(|n| Some((n, set(n)?)));
+        match first(SLURM_HOSTS) {
+            Some((name, value)) => {
+                let slots = first(SLURM_SLOTS).map_or(Vec::new(), |(_, slots)| of_slurm(&slots));
+                let hosts = expanded(&value).ok_or_else(|| malformed(name, &value))?;
+                let hosts = hosts.into_iter().enumerate();
+                let hosts =
+                    hosts.map(|(i, name)| Ok(NamedHost { name, slots: slots.get(i).copied() }));
+                HostList::new(name, hosts).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Joins the slots of hosts that are named several times.
+    fn new(
+        source: &str,
+        named: impl Iterator<Item = Result<NamedHost, BootError>>,
+    ) -> Result<HostList, BootError> {
+        let mut hosts: Vec<NamedHost> = Vec::new();
+        for host in named {
+            let host = host?;
+            match hosts.iter_mut().find(|known| known.name == host.name) {
+                Some(known) => {
+                    let slots = known.slots.unwrap_or(1).saturating_add(host.slots.unwrap_or(1));
+                    known.slots = Some(slots);
+                }
+                None => hosts.push(host),
+            }
+        }
+        if hosts.is_empty() {
+            return Err(BootError::new(
+                format!("{source} names no host"),
+                "Name at least one, such as localhost, or leave it out.",
+            ));
+        }
+        Ok(HostList { source: source.to_string(), hosts })
+    }
+}
+
+/// A word such as `name`, `name:slots` or `[address]:slots`.
+fn host(source: &str, word: &str) -> Result<NamedHost, BootError> {
+    let (name, slots) = match word.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, "")) => (address, None),
+        Some((address, rest)) => (address, Some(rest.trim_start_matches(':'))),
+        // An address of version 6 has several colons.
+        None if word.matches(':').count() > 1 => (word, None),
+        None => word.split_once(':').map_or((word, None), |(name, slots)| (name, Some(slots))),
+    };
+    let slots = slots.map(|text| text.parse::<u32>().ok().filter(|n| *n > 0).ok_or(text));
+    match slots.transpose() {
+        // A dash would be an option of ssh.
+        Ok(slots) if !name.is_empty() && !name.starts_with('-') => {
+            Ok(NamedHost { name: name.to_string(), slots })
+        }
+        _ => Err(malformed(source, word)),
+    }
+}
+
+fn malformed(source: &str, word: &str) -> BootError {
+    BootError::new(
+        format!("{source}: {word} is not a host"),
+        "Give a name or an address, and maybe a colon and the number of ranks: node1:4.",
+    )
+}
+
+/// The host of a line of a file.
+fn in_line(source: &str, line: &str) -> Option<Result<NamedHost, BootError>> {
+    let mut words = line.split('#').next()?.split_ascii_whitespace();
+    let named = host(source, words.next()?);
+    let slots = words.find_map(|word| word.strip_prefix("slots="));
+    Some(match (named, slots.map(str::parse::<u32>)) {
+        (Ok(named), Some(Ok(slots @ 1..))) => Ok(NamedHost { slots: Some(slots), ..named }),
+        (Ok(_), Some(_)) => Err(malformed(source, line)),
+        (named, _) => named,
+    })
+}
+
+/// Pairs of a host and its slots.
+fn of_lsf(value: &str) -> Vec<Result<NamedHost, BootError>> {
+    let words: Vec<&str> = value.split_ascii_whitespace().collect();
+    let pairs = words.chunks(2).map(|pair| match pair {
+        [name, slots] => host(LSF, &format!("{name}:{slots}")),
+        _ => Err(malformed(LSF, value)),
+    });
+    pairs.collect()
+}
+
+/// Slots of Slurm, such as `2(x3),1`, one for each host.
+fn of_slurm(text: &str) -> Vec<u32> {
+    let groups = text.split(',').filter_map(|group| {
+        let (slots, times) = match group.split_once("(x") {
+            Some((slots, times)) => (slots, times.strip_suffix(')')?.parse().ok()?),
+            None => (group, 1),
+        };
+        Some((slots.parse::<u32>().ok().filter(|n| *n > 0)?, times))
+    });
+    groups.flat_map(|(slots, times): (u32, usize)| vec![slots; times.min(MOST_HOSTS)]).collect()
+}
+
+/// Hosts of one list of Slurm.
+const MOST_HOSTS: usize = 65_536;
+
+/// The hosts of a list of Slurm, such as `a[1-3,07],b`. `None` if it is malformed.
+fn expanded(text: &str) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        // A comma in brackets divides no hosts.
+        let end = rest.find([',', '[']).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        if !after.starts_with('[') {
+            all.push(name.to_string());
+            rest = after.strip_prefix(',').unwrap_or(after);
+            continue;
+        }
+        let (ranges, after) = after[1..].split_once(']')?;
+        let (tail, after) = after.split_once(',').unwrap_or((after, ""));
+        for range in ranges.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (low, high) = (first.parse::<usize>().ok()?, last.parse::<usize>().ok()?);
+            if high < low || high - low >= MOST_HOSTS || all.len() > MOST_HOSTS {
+                return None;
+            }
+            let width = first.len();
+            all.extend((low..=high).map(|n| format!("{name}{n:0width$}{tail}")));
+        }
+        rest = after;
+    }
+    (!all.iter().any(|name| name.is_empty() || name.starts_with('-'))).then_some(all)
+}
+
+/// Whether this host has the name or the address.
+///
+/// # Errors
+/// The name is unknown.
+pub(in crate::boot) fn is_this_host(name: &str) -> std::io::Result<bool> {
+    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name == "localhost" || name == own.trim() {
+        return Ok(true);
+    }
+    // A socket can be bound only to addresses of this host.
+    Ok((name, 0).to_socket_addrs()?.any(|address| UdpSocket::bind(address).is_ok()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str, slots: Option<u32>) -> NamedHost {
+        NamedHost { name: name.into(), slots }
+    }
+
+    #[test]
+    fn hosts_of_names() {
+        let list = HostList::of_names("-H", "a:2,b  c, [fe80::1]:3 ::1,a").unwrap();
+        let hosts = [
+            named("a", Some(3)),
+            named("b", None),
+            named("c", None),
+            named("fe80::1", Some(3)),
+            named("::1", None),
+        ];
+        assert_eq!(list.hosts, hosts);
+        for wrong in ["a:0", "a:x", ":3", "-oProxyCommand=x", "", "[::1]:x"] {
+            assert!(HostList::of_names("-H", wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_lines() {
+        let lines = "a slots=2 max_slots=9\n\n# b\n  c # d\na\ne:4\n";
+        let read = lines.lines().filter_map(|line| in_line("file", line));
+        let hosts = HostList::new("file", read).unwrap().hosts;
+        assert_eq!(hosts, [named("a", Some(3)), named("c", None), named("e", Some(4))]);
+        assert!(in_line("file", "a slots=0").unwrap().is_err());
+    }
+
+    #[test]
+    fn hosts_of_batch_systems() {
+        let of = |text: &str| expanded(text).map(|all| all.join(" "));
+        assert_eq!(of("node[1-3,07],b").as_deref(), Some("node1 node2 node3 node07 b"));
+        assert_eq!(of("a,b[08-10]-x").as_deref(), Some("a b08-x b09-x b10-x"));
+        assert!(
+            ["a[1", "a[x]", "a[3-1]", "a[0-999999999]", "-a"].map(of).iter().all(|o| o.is_none())
+        );
+        assert_eq!(of_slurm("2(x3),1"), [2, 2, 2, 1]);
+        let lsf: Result<Vec<_>, _> = of_lsf("a 2 b 3").into_iter().collect();
+        assert_eq!(lsf.unwrap(), [named("a", Some(2)), named("b", Some(3))]);
+        assert!(of_lsf("a 2 b").pop().unwrap().is_err());
+    }
+
+    #[test]
+    fn this_host_is_recognised() {
+        assert!(is_this_host("localhost").unwrap());
+        assert!(is_this_host("127.0.0.1").unwrap());
+        // An address of the block reserved for documentation.
+        assert!(!is_this_host("192.0.2.1").unwrap());
+        assert!(is_this_host("no host name has blanks").is_err());
+    }
+
+    /// Any text is a list of hosts, none of which ssh would take for an option, or is refused.
+    fn any_list(input: &[u8]) {
+        let text = String::from_utf8_lossy(input);
+        let lines = HostList::new("file", text.lines().filter_map(|line| in_line("file", line)));
+        for list in [HostList::of_names("-H", &text), lines].into_iter().flatten() {
+            assert!(!list.hosts.is_empty());
+            for host in list.hosts {
+                assert!(!host.name.is_empty() && !host.name.starts_with('-'));
+                assert!(host.slots != Some(0));
+            }
+        }
+        if let Some(all) = expanded(&text) {
+            assert!(all.iter().all(|name| !name.is_empty() && !name.starts_with('-')));
+        }
+        of_slurm(&text);
+        of_lsf(&text);
+    }
+
+    #[test]
+    fn fuzz_hosts() {
+        fuzz::check("hosts", 20_000, any_list);
+    }
+}

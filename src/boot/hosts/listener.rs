@@ -1,0 +1,173 @@
+//! Where the supervisors of other hosts connect to that of gasnetrun.
+//!
+//! Owned by `supervisor::other_hosts`. Invariants: a connection becomes a link only after both
+//! ends have proven that they know the secret of the job; a stranger keeps a descriptor and a few
+//! bytes for [`INTRODUCTION`], and delays none of the others.
+
+use super::link::HostLink;
+use super::{library_version, purpose};
+use crate::report;
+use handshake::{Handshake, HandshakeSpec, JobSecret, Nonce};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Nanoseconds in which a connection must have proven that it belongs to the job.
+const INTRODUCTION: u64 = 5_000_000_000;
+/// Connections that may be doing so at a time.
+const MOST_PENDING: usize = 64;
+/// Strangers that are reported one by one.
+const REPORTED: u64 = 3;
+
+/// Listening sockets, and connections that have not proven anything yet.
+#[derive(Debug)]
+pub(in crate::boot) struct HostListener {
+    secret: JobSecret,
+    sockets: Vec<TcpListener>,
+    pending: Vec<PendingHost>,
+    strangers: u64,
+}
+
+#[derive(Debug)]
+struct PendingHost {
+    stream: TcpStream,
+    handshake: Handshake,
+    from: SocketAddr,
+    until: u64,
+}
+
+impl HostListener {
+    /// Listens on these addresses of this host, each with a port of its own from `ports`.
+    ///
+    /// # Errors
+    /// An address cannot be listened on.
+    pub(in crate::boot) fn open(
+        secret: JobSecret,
+        addresses: &[IpAddr],
+        ports: &RangeInclusive<u16>,
+    ) -> io::Result<HostListener> {
+        let mut sockets = Vec::new();
+        for address in addresses {
+            let socket = listen(*address, ports)?;
+            socket.set_nonblocking(true)?;
+            sockets.push(socket);
+        }
+        Ok(HostListener { secret, sockets, pending: Vec::new(), strangers: 0 })
+    }
+
+    /// Where it listens.
+    pub(in crate::boot) fn addresses(&self) -> Vec<SocketAddr> {
+        self.sockets.iter().filter_map(|s| s.local_addr().ok()).collect()
+    }
+
+    /// What to poll.
+    pub(in crate::boot) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().map(AsFd::as_fd).chain(self.pending.iter().map(|p| p.stream.as_fd()))
+    }
+
+    /// The earliest deadline of a connection.
+    pub(in crate::boot) fn deadline(&self) -> Option<u64> {
+        self.pending.iter().map(|p| p.until).min()
+    }
+
+    /// Accepts connections. Returns those whose other end has proven that it belongs to the job,
+    /// each with the number of its host.
+    pub(in crate::boot) fn accept(&mut self, now: u64) -> Vec<(u32, HostLink)> {
+        for socket in &self.sockets {
+            while self.pending.len() < MOST_PENDING {
+                let Ok((stream, from)) = socket.accept() else { break };
+                if let Some(handshake) = acceptor(&self.secret, &stream) {
+                    let until = now + INTRODUCTION;
+                    self.pending.push(PendingHost { stream, handshake, from, until });
+                }
+            }
+        }
+        let mut proven = Vec::new();
+        for mut p in std::mem::take(&mut self.pending) {
+            match p.advance() {
+                Ok(None) if now < p.until => self.pending.push(p),
+                Ok(None) => self.count_stranger(p.from, "it sent nothing"),
+                Ok(Some((host, received))) => {
+                    proven.extend(HostLink::new(p.stream, received).ok().map(|link| (host, link)));
+                }
+                Err(why) => self.count_stranger(p.from, &why),
+            }
+        }
+        proven
+    }
+
+    fn count_stranger(&mut self, from: SocketAddr, why: &str) {
+        self.strangers += 1;
+        if self.strangers <= REPORTED {
+            report::line(format_args!(
+                "a connection from {from} does not belong to this job and was refused: {why}"
+            ));
+        }
+    }
+}
+
+/// Nonces are numbers of the system; without one the connection is refused.
+fn acceptor(secret: &JobSecret, stream: &TcpStream) -> Option<Handshake> {
+    stream.set_nonblocking(true).ok()?;
+    stream.set_nodelay(true).ok()?;
+    Some(Handshake::acceptor(HandshakeSpec {
+        secret,
+        library: library_version(),
+        purpose: purpose(),
+        identity: 0,
+        nonce: Nonce::random().ok()?,
+    }))
+}
+
+impl PendingHost {
+    /// Goes on with the proof. The number of the host, and what came behind its proof, when it is
+    /// complete.
+    fn advance(&mut self) -> Result<Option<(u32, Vec<u8>)>, String> {
+        let mut buffer = [0; 1024];
+        loop {
+            let sent = self.send();
+            let n = match self.stream.read(&mut buffer) {
+                Ok(0) => return Err("it hung up".to_string()),
+                Ok(n) => n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return sent.map(|()| None),
+                Err(e) => return Err(e.to_string()),
+            };
+            let taken = self.handshake.feed(&buffer[..n]);
+            let taken = taken.map_err(|e| {
+                // Tells the other end the version of this one.
+                let _ = self.send();
+                e.to_string()
+            })?;
+            self.send()?;
+            if let Some(host) = self.handshake.peer() {
+                return Ok(Some((host as u32, buffer[taken..n].to_vec())));
+            }
+        }
+    }
+
+    fn send(&mut self) -> Result<(), String> {
+        while !self.handshake.to_send().is_empty() {
+            match self.stream.write(self.handshake.to_send()) {
+                Ok(n) => self.handshake.sent(n),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // A stranger, since the first bytes on a connection have room.
+                Err(e) => return Err(e.to_string()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A socket that listens on the first port that is free.
+fn listen(address: IpAddr, ports: &RangeInclusive<u16>) -> io::Result<TcpListener> {
+    let mut result = Err(ErrorKind::InvalidInput.into());
+    for port in ports.clone() {
+        result = TcpListener::bind((address, port));
+        if !matches!(&result, Err(e) if e.kind() == ErrorKind::AddrInUse) {
+            break;
+        }
+    }
+    result
+}

@@ -1,0 +1,44 @@
+//! Jobs of several hosts: which hosts there are, which ranks they have, how their supervisors
+//! start and how these are connected.
+//!
+//! Used by `launch`, `foreign` and the supervisor. Invariant: what arrives from another host is
+//! used only after both ends have proven that they know the secret of the job.
+//!
+//! ```text
+//! gasnetrun = supervisor of its host ---ssh---> gasnetrun --remote = supervisor of host 1 --> ranks
+//!           \---ranks                ---ssh---> gasnetrun --remote = supervisor of host 2 --> ranks
+//!            <-------- one TCP connection from each: barriers, exchanges, the exit --------
+//! ```
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `list` | the hosts that the user names, with their slots |
+//! | `mapping` | which ranks a host has |
+//! | `interface` | the addresses of this host that other hosts reach |
+//! | `ssh` | the process that starts the supervisor of another host |
+//! | `remote_plan` | what that supervisor is told |
+//! | `remote` | how that supervisor connects and begins |
+//! | `listener` | where it connects |
+//! | `link`, `message` | the connection, and what is said on it |
+
+pub(super) mod interface;
+pub(super) mod link;
+pub mod list;
+pub(super) mod listener;
+pub mod mapping;
+pub(super) mod message;
+pub mod remote;
+pub(super) mod remote_plan;
+pub(super) mod ssh;
+
+use handshake::{ConnectionPurpose, LibraryVersion};
+
+/// What both ends of a connection must have.
+fn library_version() -> LibraryVersion {
+    LibraryVersion::new(env!("CARGO_PKG_VERSION"))
+}
+
+/// What these connections are for.
+fn purpose() -> ConnectionPurpose {
+    ConnectionPurpose::Control
+}

@@ -1,0 +1,206 @@
+//! What the supervisor of another host is told: its ranks, their program and their surroundings.
+//!
+//! Made by `launch`, read by [`super::remote`]. Invariant: what is decoded is what was encoded, or
+//! nothing; both ends are of one version of the library.
+
+use crate::boot::launch::{CpuBinding, LaunchPlan};
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use sys::limits;
+
+/// What a host is to start.
+#[derive(Clone, Debug)]
+pub(in crate::boot) struct RemotePlan {
+    /// The number of the host of each rank, by rank.
+    pub(in crate::boot) host_of: Vec<u32>,
+    /// The program of the ranks, and how it is started.
+    pub(in crate::boot) launch: LaunchPlan,
+    /// Where the ranks begin.
+    pub(in crate::boot) folder: PathBuf,
+    /// Their environment.
+    pub(in crate::boot) variables: Vec<(OsString, OsString)>,
+    /// Their limits, by the kernel's number.
+    pub(in crate::boot) limits: Vec<(u32, Option<u64>)>,
+}
+
+/// Variables that say something of one host or of one login, not of the job.
+const OF_HOST: &[&str] = &[
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "HOST",
+    "HOSTNAME",
+    "MAIL",
+    "SSH_AUTH_SOCK",
+    "SSH_CLIENT",
+    "SSH_CONNECTION",
+    "SSH_TTY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "XDG_SESSION_ID",
+];
+
+impl RemotePlan {
+    /// This process's folder, environment and limits are those of the job.
+    pub(in crate::boot) fn of_here(host_of: Vec<u32>, launch: LaunchPlan) -> RemotePlan {
+        let variables = std::env::vars_os();
+        RemotePlan {
+            host_of,
+            launch,
+            folder: std::env::current_dir().unwrap_or_else(|_| "/".into()),
+            variables: variables
+                .filter(|(name, _)| name.to_str().is_none_or(|name| !OF_HOST.contains(&name)))
+                .collect(),
+            limits: limits::PASSED_ON.iter().map(|&r| (r, limits::soft(r))).collect(),
+        }
+    }
+
+    pub(in crate::boot) fn encode(&self) -> Vec<u8> {
+        let mut out = Encoder(Vec::new());
+        let LaunchPlan { program, args, bind, cores, prefix, fixed_addresses, .. } = &self.launch;
+        out.list(self.host_of.iter().map(|host| host.to_le_bytes()));
+        out.bytes(program.as_bytes());
+        out.list(args.iter().map(|a| a.as_bytes()));
+        let bind = match bind {
+            CpuBinding::None => 0,
+            CpuBinding::Core => 1,
+            CpuBinding::Numa => 2,
+        };
+        let flags = [*prefix, *fixed_addresses, self.launch.verbose].map(u8::from);
+        out.bytes(&[&[bind][..], &flags, &cores.to_le_bytes()].concat());
+        let output = self.launch.output.as_ref().map_or(&b""[..], |o| o.as_os_str().as_bytes());
+        out.bytes(output);
+        out.bytes(self.folder.as_os_str().as_bytes());
+        let both = self.variables.iter().flat_map(|(name, value)| [name, value]);
+        out.list(both.map(|text| text.as_bytes()));
+        // A limit that is none has one more byte.
+        out.list(self.limits.iter().map(|(resource, limit)| {
+            let mut bytes = resource.to_le_bytes().to_vec();
+            bytes.extend(limit.iter().flat_map(|limit| limit.to_le_bytes()));
+            bytes
+        }));
+        out.0
+    }
+
+    pub(in crate::boot) fn decode(bytes: &[u8]) -> Option<RemotePlan> {
+        let mut from = Decoder(bytes);
+        let number = |b: Vec<u8>| Some(u32::from_le_bytes(b.try_into().ok()?));
+        let host_of = from.list()?.into_iter().map(number).collect::<Option<Vec<u32>>>()?;
+        let program = OsString::from_vec(from.bytes()?.to_vec());
+        let args = from.list()?.into_iter().map(OsString::from_vec).collect();
+        let [bind, prefix, fixed_addresses, verbose, cores @ ..] = from.bytes()? else {
+            return None;
+        };
+        let output = Some(from.bytes()?).filter(|path| !path.is_empty());
+        let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
+        let launch = LaunchPlan {
+            size: host_of.len() as u32,
+            hosts: None,
+            program,
+            args,
+            bind: match bind {
+                0 => CpuBinding::None,
+                1 => CpuBinding::Core,
+                _ => CpuBinding::Numa,
+            },
+            cores: number(cores.to_vec())?,
+            prefix: *prefix != 0,
+            fixed_addresses: *fixed_addresses != 0,
+            verbose: *verbose != 0,
+            timeout: None,
+            output: output.map(path),
+            gdb: None,
+        };
+        let folder = path(from.bytes()?);
+        let texts: Vec<OsString> = from.list()?.into_iter().map(OsString::from_vec).collect();
+        let variables = texts.chunks(2).map(|pair| match pair {
+            [name, value] => Some((name.clone(), value.clone())),
+            _ => None,
+        });
+        let variables = variables.collect::<Option<Vec<_>>>()?;
+        let limits = from.list()?.into_iter().map(|limit| {
+            let (resource, limit) = limit.split_first_chunk()?;
+            let limit = (!limit.is_empty()).then(|| limit.try_into().ok().map(u64::from_le_bytes));
+            Some((u32::from_le_bytes(*resource), limit.flatten()))
+        });
+        let limits = limits.collect::<Option<Vec<_>>>()?;
+        from.0.is_empty().then_some(RemotePlan { host_of, launch, folder, variables, limits })
+    }
+}
+
+/// Byte strings, each behind its length.
+struct Encoder(Vec<u8>);
+
+impl Encoder {
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.extend((bytes.len() as u32).to_le_bytes());
+        self.0.extend_from_slice(bytes);
+    }
+
+    fn list<B: AsRef<[u8]>>(&mut self, all: impl Iterator<Item = B>) {
+        let mut inner = Encoder(Vec::new());
+        all.for_each(|bytes| inner.bytes(bytes.as_ref()));
+        self.bytes(&inner.0);
+    }
+}
+
+/// The rest of what an [`Encoder`] made.
+struct Decoder<'a>(&'a [u8]);
+
+impl<'a> Decoder<'a> {
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let (length, rest) = self.0.split_first_chunk()?;
+        let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*length) as usize)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    fn list(&mut self) -> Option<Vec<Vec<u8>>> {
+        let mut inner = Decoder(self.bytes()?);
+        let mut all = Vec::new();
+        while !inner.0.is_empty() {
+            all.push(inner.bytes()?.to_vec());
+        }
+        Some(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plan_survives_its_message() {
+        let launch = LaunchPlan {
+            size: 3,
+            hosts: None,
+            program: "./p".into(),
+            args: vec!["".into(), "a b".into()],
+            bind: CpuBinding::Core,
+            cores: 2,
+            prefix: true,
+            fixed_addresses: false,
+            verbose: true,
+            timeout: None,
+            output: Some("/o".into()),
+            gdb: None,
+        };
+        let plan = RemotePlan::of_here(vec![0, 1, 1], launch);
+        let bytes = plan.encode();
+        let read = RemotePlan::decode(&bytes).unwrap();
+        assert_eq!(format!("{read:?}"), format!("{plan:?}"));
+        assert!((0..bytes.len()).all(|end| RemotePlan::decode(&bytes[..end]).is_none()));
+    }
+
+    /// Any bytes are a plan or none.
+    fn any_bytes(input: &[u8]) {
+        if let Some(plan) = RemotePlan::decode(input) {
+            assert!(RemotePlan::decode(&plan.encode()).is_some());
+        }
+    }
+
+    #[test]
+    fn fuzz_remote_plan() {
+        fuzz::check("remote_plan", 20_000, any_bytes);
+    }
+}

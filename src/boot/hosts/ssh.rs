@@ -1,0 +1,272 @@
+//! The process that starts the supervisor of another host: `ssh`, or what GASNET_SSH_CMD names.
+//!
+//! Owned by `supervisor::other_hosts`. Invariants: it ends with this process, and gets no signal
+//! of the terminal. The secret of the job goes by its standard input, never by its arguments. What
+//! the other host prints is passed on line by line.
+
+use crate::boot::error::BootError;
+use crate::boot::supervisor::PrefixedStream;
+use crate::env;
+use handshake::JobSecret;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use sys::poll::PollEntry;
+use sys::process;
+use sys::signal::{self, SignalSet};
+
+/// What the supervisor of another host reads from its standard input before anything else. The
+/// rest of the input is that of rank 0, if it is there.
+#[derive(Debug, PartialEq)]
+pub(super) struct RemoteGreeting {
+    pub(super) host: u32,
+    pub(super) secret: JobSecret,
+    /// Where the supervisor of gasnetrun listens.
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+impl RemoteGreeting {
+    /// As a line.
+    pub(super) fn line(&self) -> String {
+        let secret: String = self.secret.to_bytes().iter().map(|b| format!("{b:02x}")).collect();
+        let addresses: Vec<String> = self.addresses.iter().map(SocketAddr::to_string).collect();
+        format!("gasnet {} {secret} {}\n", self.host, addresses.join(","))
+    }
+
+    pub(super) fn parse(line: &str) -> Option<RemoteGreeting> {
+        let words: Vec<&str> = line.trim_end().split(' ').collect();
+        let ["gasnet", host, secret, addresses] = words[..] else { return None };
+        let secret = u128::from_str_radix(secret, 16).ok().filter(|_| secret.len() == 32)?;
+        let addresses = addresses.split(',').map(|a| a.parse().ok()).collect::<Option<_>>()?;
+        let secret = JobSecret::from_bytes(secret.to_be_bytes());
+        Some(RemoteGreeting { host: host.parse().ok()?, secret, addresses })
+    }
+}
+
+/// The process that runs the supervisor of another host.
+#[derive(Debug)]
+pub(in crate::boot) struct RemoteShell {
+    /// The name of the host, as the user wrote it.
+    pub(in crate::boot) host: String,
+    child: Child,
+    /// Standard output and standard error of the other host.
+    streams: [PrefixedStream; 2],
+    input: Option<ForwardedInput>,
+    ended: Option<String>,
+}
+
+impl RemoteShell {
+    /// Starts the supervisor of a host. `mask`: the signal mask that programs are to have.
+    /// `reads`: whether it gets the standard input of this process.
+    ///
+    /// # Errors
+    /// The command cannot be run.
+    pub(in crate::boot) fn start(
+        host: &str,
+        number: u32,
+        secret: &JobSecret,
+        addresses: &[SocketAddr],
+        mask: &SignalSet,
+        reads: bool,
+    ) -> Result<RemoteShell, BootError> {
+        let words = command(host)?;
+        let failed = |e: &io::Error| {
+            BootError::new(
+                format!("{} cannot be run: {e}", words[0].to_string_lossy()),
+                "Install ssh, or name another command in GASNET_SSH_CMD.",
+            )
+        };
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).process_group(0);
+        command.stdin(Stdio::piped());
+        let (out, out_end) = PrefixedStream::new("", 1).map_err(|e| failed(&e))?;
+        let (err, err_end) = PrefixedStream::new("", 2).map_err(|e| failed(&e))?;
+        command.stdout(Stdio::from(out_end)).stderr(Stdio::from(err_end));
+        let (mask, own) = (*mask, process::pid());
+        // SAFETY: the closure makes system calls only, which are async-signal-safe.
+        unsafe {
+            command.pre_exec(move || {
+                signal::set_mask(&mask);
+                match sys::child::die_with_parent(own) {
+                    true => Ok(()),
+                    false => Err(io::ErrorKind::BrokenPipe.into()),
+                }
+            });
+        }
+        let mut child = command.spawn().map_err(|e| failed(&e))?;
+        let greeting =
+            RemoteGreeting { host: number, secret: secret.clone(), addresses: addresses.to_vec() };
+        let mut input = child.stdin.take();
+        if let Some(input) = &mut input {
+            // A pipe has room for it. If the process has ended, its end is noticed.
+            let _ = input.write_all(greeting.line().as_bytes());
+        }
+        let input = input.filter(|_| reads).map(ForwardedInput::new);
+        Ok(RemoteShell { host: host.to_string(), child, streams: [out, err], input, ended: None })
+    }
+
+    /// What to poll.
+    pub(in crate::boot) fn poll_entries(&self) -> impl Iterator<Item = PollEntry> {
+        let streams = self.streams.iter().map(|s| PollEntry::reading(s.fd().map(AsFd::as_fd)));
+        streams.chain(self.input.iter().map(ForwardedInput::poll_entry))
+    }
+
+    /// Passes on what has arrived, and looks whether the process has ended.
+    pub(in crate::boot) fn serve(&mut self) {
+        self.streams.iter_mut().for_each(PrefixedStream::pass_on);
+        if self.input.as_mut().is_some_and(|input| !input.pass_on()) {
+            self.input = None;
+        }
+        if self.ended.is_none()
+            && let Ok(Some(status)) = self.child.try_wait()
+        {
+            self.streams.iter_mut().for_each(PrefixedStream::finish);
+            self.ended = Some(status.to_string());
+        }
+    }
+
+    /// How the process has ended, if it has. Everything that it printed has been passed on then.
+    pub(in crate::boot) fn ended(&self) -> Option<&str> {
+        self.ended.as_deref()
+    }
+
+    /// Ends the process.
+    pub(in crate::boot) fn kill(&mut self) {
+        if self.ended.is_none() {
+            // Both fail only if it has ended.
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            self.streams.iter_mut().for_each(PrefixedStream::finish);
+            self.ended = Some("killed".to_string());
+        }
+    }
+}
+
+/// The words of the command that starts the supervisor of a host.
+fn command(host: &str) -> Result<Vec<OsString>, BootError> {
+    let program = std::env::current_exe()
+        .map_err(|e| BootError::system("cannot find the file of this program", &e))?;
+    let text = env::SSH_CMD.get().unwrap_or_else(|| "ssh".to_string());
+    let mut words: Vec<OsString> = text.split_ascii_whitespace().map(OsString::from).collect();
+    if words.is_empty() {
+        return Err(BootError::new("GASNET_SSH_CMD is empty", "Name a command, or unset it."));
+    }
+    if Path::new(&words[0]).file_name() == Some("ssh".as_ref()) {
+        // No question could be answered.
+        words.extend(["-x", "-T", "-o", "BatchMode=yes"].map(OsString::from));
+    }
+    let options = env::SSH_OPTIONS.get().unwrap_or_default();
+    words.extend(options.split_ascii_whitespace().map(OsString::from));
+    words.push(host.into());
+    // The shell of the other host reads it.
+    words.push(format!("exec {} --remote", quoted(&program)).into());
+    Ok(words)
+}
+
+/// A path quoted for a shell.
+fn quoted(path: &Path) -> String {
+    let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+/// The standard input of this process, passed on to rank 0 of another host.
+#[derive(Debug)]
+struct ForwardedInput {
+    to: ChildStdin,
+    waiting: Vec<u8>,
+    is_over: bool,
+}
+
+impl ForwardedInput {
+    fn new(to: ChildStdin) -> ForwardedInput {
+        // A full pipe must not keep the supervisor.
+        let is_over = sys::descriptor::set_nonblocking(to.as_fd()).is_err();
+        ForwardedInput { to, waiting: Vec::new(), is_over }
+    }
+
+    fn poll_entry(&self) -> PollEntry {
+        match self.waiting.is_empty() {
+            true => PollEntry::reading_number(0),
+            false => PollEntry::writing(self.to.as_fd()),
+        }
+    }
+
+    /// False after the end of the input, when all was passed on.
+    fn pass_on(&mut self) -> bool {
+        loop {
+            while !self.waiting.is_empty() {
+                match sys::descriptor::write(self.to.as_raw_fd(), &self.waiting) {
+                    Ok(n) => drop(self.waiting.drain(..n)),
+                    Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => return true,
+                    Err(_) => return false,
+                }
+            }
+            if self.is_over {
+                return false;
+            }
+            if !is_input_readable() {
+                return true;
+            }
+            let mut buffer = [0; 16 << 10];
+            match sys::descriptor::read(0, &mut buffer) {
+                Ok(n @ 1..) => self.waiting.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                _ => self.is_over = true,
+            }
+        }
+    }
+}
+
+fn is_input_readable() -> bool {
+    let mut entry = [PollEntry::reading_number(0)];
+    sys::poll::wait(&mut entry, Some(0));
+    entry[0].happened()
+}
+
+/// Reads a line of the standard input of this process and nothing behind it. `None`: it ends
+/// before.
+pub(super) fn read_line(from: &OwnedFd) -> Option<String> {
+    const LONGEST: usize = 64 << 10;
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() < LONGEST {
+        match sys::descriptor::read(from.as_raw_fd(), &mut byte) {
+            Ok(1) if byte[0] == b'\n' => return String::from_utf8(line).ok(),
+            Ok(1) => line.push(byte[0]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_greeting_is_a_line() {
+        let greeting = RemoteGreeting {
+            host: 3,
+            secret: JobSecret::from_bytes([7; 16]),
+            addresses: vec!["10.0.0.1:50".parse().unwrap(), "[::1]:9".parse().unwrap()],
+        };
+        let line = greeting.line();
+        assert!(line.ends_with('\n') && !line.trim_end().contains('\n'));
+        assert_eq!(RemoteGreeting::parse(&line), Some(greeting));
+        for wrong in ["", "gasnet 3", "gasnet 3 00 10.0.0.1:50", "gasnet x 0 1"] {
+            assert_eq!(RemoteGreeting::parse(wrong), None);
+        }
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        assert_eq!(quoted(Path::new("/a b/it's")), "'/a b/it'\\''s'");
+    }
+}

@@ -1,0 +1,352 @@
+//! The other hosts of a job, as the supervisor of one host sees them: the host of gasnetrun above
+//! it, or the hosts that gasnetrun has started below.
+//!
+//! Owned by [`super::Supervisor`]. Invariants: a host below is over when it has said so, or when
+//! its connection is lost; the loss of a host is reported once, by name. Nothing here waits.
+
+use crate::boot::error::BootError;
+use crate::boot::hosts::interface;
+use crate::boot::hosts::link::HostLink;
+use crate::boot::hosts::listener::HostListener;
+use crate::boot::hosts::message::HostMessage;
+use crate::boot::hosts::remote_plan::RemotePlan;
+use crate::boot::hosts::ssh::RemoteShell;
+use crate::rank::JobRank;
+use crate::report;
+use handshake::JobSecret;
+use std::net::IpAddr;
+use std::time::Duration;
+use sys::clock;
+use sys::poll::PollEntry;
+use sys::signal::SignalSet;
+
+/// Nanoseconds that the shells may take to end after their hosts have ended, and after the job has
+/// been ended by force.
+const SHELL_END: u64 = 3_000_000_000;
+/// How long the last message may take.
+const LAST_MESSAGE: Duration = Duration::from_secs(2);
+
+/// The other hosts of the job.
+#[derive(Debug, Default)]
+pub(super) struct OtherHosts {
+    secret: Option<JobSecret>,
+    /// To the host of gasnetrun.
+    above: Option<HostLink>,
+    below: Vec<HostBelow>,
+    listener: Option<HostListener>,
+    /// What the hosts below are told.
+    plan: Vec<u8>,
+    /// When they must have connected.
+    connect_by: Option<u64>,
+    /// When the last of them has ended.
+    ended_at: Option<u64>,
+    /// The address of this host for the other hosts.
+    address: Option<IpAddr>,
+}
+
+/// A host that gasnetrun has started.
+#[derive(Debug)]
+struct HostBelow {
+    number: u32,
+    shell: RemoteShell,
+    link: Option<HostLink>,
+    /// All its ranks are in the barrier.
+    in_barrier: bool,
+    contributions: Option<Vec<(JobRank, Vec<u8>)>>,
+    has_printed_status: bool,
+    /// All its ranks have ended, with this code.
+    ended: Option<i32>,
+    is_lost: bool,
+}
+
+/// What a supervisor must act on.
+#[derive(Debug)]
+pub(super) enum HostEvent {
+    /// The host of gasnetrun says so.
+    FromAbove(HostMessage),
+    /// A host below says so.
+    FromBelow(HostMessage),
+    /// A host is lost, which has been reported. The exit code.
+    Lost(i32),
+}
+
+/// What [`OtherHosts::start`] needs.
+#[derive(Debug)]
+pub(super) struct HostsToStart<'a> {
+    /// All hosts of the job.
+    pub(super) names: &'a [String],
+    /// The number of this host, if it has ranks.
+    pub(super) own: Option<u32>,
+    pub(super) plan: &'a RemotePlan,
+    pub(super) mask: &'a SignalSet,
+    /// Nanoseconds in which the hosts must have connected.
+    pub(super) timeout: Option<u64>,
+}
+
+impl OtherHosts {
+    /// Those of a host that gasnetrun has started elsewhere.
+    pub(super) fn above(link: HostLink, secret: JobSecret) -> Result<OtherHosts, BootError> {
+        let address = interface::wanted()?.or(link.own_address());
+        let secret = Some(secret);
+        Ok(OtherHosts { secret, above: Some(link), address, ..OtherHosts::default() })
+    }
+
+    /// Starts the supervisors of all hosts but this one.
+    ///
+    /// # Errors
+    /// One cannot be started; those that were end with this process.
+    pub(super) fn start(hosts: &HostsToStart<'_>) -> Result<OtherHosts, BootError> {
+        let HostsToStart { names, own, plan, mask, timeout } = *hosts;
+        let secret = JobSecret::random()
+            .map_err(|e| BootError::system("cannot get a random number", &e))?;
+        let others = (0..).zip(names).filter(|(number, _)| Some(*number) != own);
+        let others: Vec<(u32, &String)> = others.collect();
+        let toward: Vec<String> = others.iter().map(|(_, name)| name.to_string()).collect();
+        let addresses = interface::toward(&toward)?;
+        let listener = HostListener::open(secret.clone(), &addresses, &interface::ports()?);
+        let listener = listener.map_err(|e| {
+            BootError::new(
+                format!("cannot listen for the other hosts on {addresses:?}: {e}"),
+                "Name a free port or another interface: GASNET_NETWORK_PORTS, \
+                 GASNET_NETWORK_INTERFACE.",
+            )
+        })?;
+        let listens_at = listener.addresses();
+        let rank_0 = plan.host_of.first().copied();
+        let mut below = Vec::new();
+        for (number, name) in others {
+            let reads = rank_0 == Some(number);
+            let shell = RemoteShell::start(name, number, &secret, &listens_at, mask, reads)?;
+            below.push(HostBelow::new(number, shell));
+        }
+        Ok(OtherHosts {
+            secret: Some(secret),
+            below,
+            listener: Some(listener),
+            plan: plan.encode(),
+            connect_by: timeout.map(|t| clock::now_ns() + t),
+            ..OtherHosts::default()
+        })
+    }
+
+    /// What a rank must know to reach those of other hosts, once it is known: the secret of the
+    /// job, and the address of this host.
+    pub(super) fn for_ranks(&self) -> Option<(&JobSecret, IpAddr)> {
+        Some((self.secret.as_ref()?, self.address?))
+    }
+
+    /// Adds what to poll.
+    pub(super) fn add_to(&self, polled: &mut Vec<PollEntry>) {
+        polled.extend(self.above.iter().map(HostLink::poll_entry));
+        for host in &self.below {
+            polled.extend(host.link.iter().map(HostLink::poll_entry));
+            polled.extend(host.shell.poll_entries());
+        }
+        let listener = self.listener.iter().flat_map(HostListener::descriptors);
+        polled.extend(listener.map(|fd| PollEntry::reading(Some(fd))));
+    }
+
+    /// When [`OtherHosts::serve`] must be called at the latest.
+    pub(super) fn deadline(&self, now: u64) -> Option<u64> {
+        let connect = self.connect_by.filter(|_| self.below.iter().any(HostBelow::is_awaited));
+        let pending = self.listener.as_ref().and_then(HostListener::deadline);
+        // The end of a shell is no event of a descriptor.
+        let looks = (!self.are_over()).then_some(now + 50_000_000).filter(|_| self.has_shells());
+        [connect, pending, looks].into_iter().flatten().min()
+    }
+
+    fn has_shells(&self) -> bool {
+        self.below.iter().any(|host| host.shell.ended().is_none())
+    }
+
+    /// Moves messages and output. Returns what happened.
+    pub(super) fn serve(&mut self, now: u64) -> Vec<HostEvent> {
+        let mut events = Vec::new();
+        if let Some(link) = &mut self.above {
+            link.flush();
+            events.extend(link.receive().into_iter().map(HostEvent::FromAbove));
+            if let Some(why) = link.lost() {
+                report::line(format_args!(
+                    "the connection to gasnetrun on another host is lost: {why}; the job ends"
+                ));
+                events.push(HostEvent::Lost(1));
+                self.above = None;
+            }
+        }
+        let new = self.listener.as_mut().map_or(Vec::new(), |listener| listener.accept(now));
+        new.into_iter().for_each(|(number, link)| self.connected(number, link));
+        if !self.below.iter().any(HostBelow::is_awaited) {
+            self.listener = None;
+        }
+        let is_late = self.connect_by.is_some_and(|by| now >= by);
+        for host in &mut self.below {
+            host.serve(is_late, &mut events);
+        }
+        if self.ended_at.is_none() && self.below.iter().all(HostBelow::is_over) {
+            self.ended_at = Some(now);
+        }
+        if self.ended_at.is_some_and(|at| now >= at + SHELL_END) {
+            self.end_shells();
+        }
+        events
+    }
+
+    fn connected(&mut self, number: u32, mut link: HostLink) {
+        let host = self.below.iter_mut().find(|host| host.number == number && host.is_awaited());
+        // A second connection of the same host is of no use.
+        let Some(host) = host else { return };
+        if self.address.is_none() {
+            self.address = link.own_address();
+        }
+        link.send(&HostMessage::Plan(self.plan.clone()));
+        host.link = Some(link);
+    }
+
+    /// Whether all hosts below have ended or are lost, and have printed all.
+    pub(super) fn are_over(&self) -> bool {
+        self.below.iter().all(|host| host.is_over() && host.shell.ended().is_some())
+    }
+
+    /// Ends the shells that are left.
+    pub(super) fn end_shells(&mut self) {
+        self.below.iter_mut().for_each(|host| host.shell.kill());
+    }
+
+    /// The exit code of a host below that is not 0.
+    pub(super) fn failure(&self) -> Option<i32> {
+        self.below.iter().filter_map(|host| host.ended).find(|code| *code != 0)
+    }
+
+    /// Hosts that have neither ended nor been lost.
+    pub(super) fn working(&self) -> Vec<&str> {
+        let working = self.below.iter().filter(|host| !host.is_over());
+        working.map(|host| host.shell.host.as_str()).collect()
+    }
+
+    /// Sends a message to the hosts below.
+    pub(super) fn send_down(&mut self, message: &HostMessage) {
+        self.below.iter_mut().filter_map(|host| host.link.as_mut()).for_each(|l| l.send(message));
+    }
+
+    /// Sends a message to the host of gasnetrun; false if this is the one.
+    pub(super) fn send_up(&mut self, message: &HostMessage) -> bool {
+        self.above.as_mut().map(|link| link.send(message)).is_some()
+    }
+
+    /// Sends a message to all that this host is connected with.
+    pub(super) fn send(&mut self, message: &HostMessage) {
+        self.send_up(message);
+        self.send_down(message);
+    }
+
+    /// Sends the last message to the host of gasnetrun.
+    pub(super) fn say_ended(&mut self, code: i32) {
+        if let Some(link) = &mut self.above {
+            link.send(&HostMessage::Ended(code));
+            link.finish(LAST_MESSAGE);
+        }
+    }
+
+    /// Whether all ranks of the hosts below are in the barrier.
+    pub(super) fn are_in_barrier(&self) -> bool {
+        self.below.iter().all(|host| host.in_barrier)
+    }
+
+    /// The ranks of the hosts below leave the barrier.
+    pub(super) fn leave_barrier(&mut self) {
+        self.below.iter_mut().for_each(|host| host.in_barrier = false);
+        self.send_down(&HostMessage::Barrier);
+    }
+
+    /// Whether all hosts below have contributed to the exchange.
+    pub(super) fn have_contributed(&self) -> bool {
+        self.below.iter().all(|host| host.contributions.is_some())
+    }
+
+    /// What the ranks of the hosts below contribute to the exchange.
+    pub(super) fn take_contributions(&mut self) -> Vec<(JobRank, Vec<u8>)> {
+        let all = self.below.iter_mut().filter_map(|host| host.contributions.take());
+        all.flatten().collect()
+    }
+
+    /// Asks the hosts below to print what their ranks do.
+    pub(super) fn request_status(&mut self) {
+        self.below.iter_mut().for_each(|host| host.has_printed_status = false);
+        self.send_down(&HostMessage::Status);
+    }
+
+    /// Whether all hosts below have printed what their ranks do.
+    pub(super) fn have_printed_status(&self) -> bool {
+        self.below.iter().all(|host| host.has_printed_status || host.is_over())
+    }
+}
+
+impl HostBelow {
+    fn new(number: u32, shell: RemoteShell) -> HostBelow {
+        HostBelow {
+            number,
+            shell,
+            link: None,
+            in_barrier: false,
+            contributions: None,
+            has_printed_status: false,
+            ended: None,
+            is_lost: false,
+        }
+    }
+
+    /// Whether it has not connected yet.
+    fn is_awaited(&self) -> bool {
+        self.link.is_none() && !self.is_over()
+    }
+
+    fn is_over(&self) -> bool {
+        self.ended.is_some() || self.is_lost
+    }
+
+    fn serve(&mut self, is_late: bool, events: &mut Vec<HostEvent>) {
+        self.shell.serve();
+        let messages = self.link.as_mut().map_or(Vec::new(), |link| {
+            link.flush();
+            link.receive()
+        });
+        for message in messages {
+            match message {
+                HostMessage::Barrier => self.in_barrier = true,
+                HostMessage::Contributions(all) => self.contributions = Some(all),
+                HostMessage::StatusPrinted => self.has_printed_status = true,
+                HostMessage::Ended(code) => self.ended = Some(code),
+                _ => {
+                    events.push(HostEvent::FromBelow(message));
+                    continue;
+                }
+            }
+            events.push(HostEvent::FromBelow(HostMessage::StatusPrinted));
+        }
+        if self.is_over() {
+            return;
+        }
+        let host = &self.shell.host;
+        if let Some(why) = self.link.as_ref().and_then(HostLink::lost) {
+            report::line(format_args!("host {host} is lost: {why}; the job ends"));
+        } else if self.link.is_none()
+            && let Some(how) = self.shell.ended()
+        {
+            report::line(format_args!(
+                "host {host} did not start its ranks ({how}); the job ends"
+            ));
+            report::line(format_args!(
+                "  See what is printed above. `ssh {host} true` must work without a question, and \
+                 gasnetrun must be installed there at the same path."
+            ));
+        } else if self.link.is_none() && is_late {
+            report::line(format_args!(
+                "host {host} has not connected within GASNET_SPAWN_TIMEOUT; the job ends"
+            ));
+        } else {
+            return;
+        }
+        self.is_lost = true;
+        events.push(HostEvent::Lost(1));
+    }
+}
