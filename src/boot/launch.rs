@@ -79,6 +79,17 @@ pub struct LaunchPlan {
 /// # Errors
 /// If the program cannot be run, or the processes cannot be started.
 pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
+    let began = clock::now_ns();
+    let code = run_on_hosts(plan, options)?;
+    if plan.verbose {
+        let seconds = (clock::now_ns() - began) as f64 / 1e9;
+        eprintln!("gasnetrun: the job ended after {seconds:.3} s with exit code {code}");
+    }
+    Ok(code)
+}
+
+/// Runs the ranks of this host, and starts the other hosts.
+fn run_on_hosts(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
     let is_here = |name: &String| list::is_this_host(name).unwrap_or(false);
     let Some((hosts, own)) = plan.hosts.as_ref().map(|h| (h, h.names.iter().position(is_here)))
     else {
@@ -142,7 +153,6 @@ fn run_share(
     signal::set_default(Signal::BUS);
     let masks = cpu_masks(plan, share.local_size() as usize);
     let debugger = plan.gdb.as_ref().map(|ranks| Debugger::new(ranks, plan.size)).transpose()?;
-    let began = clock::now_ns();
     let is_alone = share.hosts == 1;
     let supervisor = supervisor(plan, options, share, debugger.as_ref())?;
     match connect(supervisor)?.start()? {
@@ -156,12 +166,7 @@ fn run_share(
                     eprintln!("gasnetrun: rank {rank} is process {pid}{host}{cpus}");
                 }
             }
-            let code = supervisor.watch();
-            if plan.verbose {
-                let seconds = (clock::now_ns() - began) as f64 / 1e9;
-                eprintln!("gasnetrun: the job ended after {seconds:.3} s with exit code {code}");
-            }
-            Ok(code)
+            Ok(supervisor.watch())
         }
         ProcessRole::Rank(id) => {
             if let Some(m) = masks.get(id.place.local_rank.index() % masks.len().max(1)) {

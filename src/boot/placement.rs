@@ -4,7 +4,10 @@
 //! Made by `supervisor_link`, `single` and `linked`, read by the runtime. Invariant: in a rank,
 //! only this converts between ranks of the job and ranks of this host.
 
-use crate::rank::{JobRank, LocalRank};
+use crate::rank::{ByJobRank, JobRank, LocalRank};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 /// Where the ranks of the job run, as one of them knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,14 +17,36 @@ pub struct Placement {
     local_rank: LocalRank,
     /// The ranks of this host in the order of their local ranks.
     local: Box<[JobRank]>,
+    /// Where each rank runs, by rank; empty if all run on this host, or none is known to run on the
+    /// host of another.
+    places: Box<[HostPlace]>,
+    /// Ranks of each host, by its number; empty as `places`.
+    hosts: Box<[u32]>,
     supernode_size: u32,
+}
+
+/// The host of a rank, and its number among the ranks of that host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostPlace {
+    /// Number of the host, from 0.
+    pub host: u32,
+    /// Its rank on that host.
+    pub local_rank: LocalRank,
 }
 
 impl Placement {
     /// All `size` ranks run on this host, and form one supernode.
     pub fn one_host(rank: JobRank, size: u32) -> Placement {
         let local = (0..size).map(JobRank).collect();
-        Placement { rank, size, local_rank: LocalRank(rank.0), local, supernode_size: u32::MAX }
+        Placement {
+            rank,
+            size,
+            local_rank: LocalRank(rank.0),
+            local,
+            places: [].into(),
+            hosts: [].into(),
+            supernode_size: u32::MAX,
+        }
     }
 
     /// No rank of `size` is known to run on the host of another.
@@ -31,17 +56,31 @@ impl Placement {
             size,
             local_rank: LocalRank(0),
             local: [rank].into(),
+            places: [].into(),
+            hosts: [].into(),
             supernode_size: u32::MAX,
         }
     }
 
-    /// The same where `hosts` names the host of each rank, by rank.
+    /// The same where `hosts` names the host of each rank, by rank, each host by any number. Hosts
+    /// are numbered anew, in the order of their lowest ranks.
     pub fn with_hosts(self, hosts: &[u32]) -> Placement {
-        let own = hosts[self.rank.index()];
+        let mut numbers = BTreeMap::new();
+        let mut sizes: Vec<u32> = Vec::new();
+        let place = |name: &u32| {
+            let host = *numbers.entry(*name).or_insert(sizes.len() as u32);
+            if host as usize == sizes.len() {
+                sizes.push(0);
+            }
+            let local_rank = LocalRank(sizes[host as usize]);
+            sizes[host as usize] += 1;
+            HostPlace { host, local_rank }
+        };
+        let places: Box<[HostPlace]> = hosts.iter().map(place).collect();
+        let own = places[self.rank.index()];
         let ranks = (0..self.size).map(JobRank);
-        let local: Box<[JobRank]> = ranks.filter(|r| hosts[r.index()] == own).collect();
-        let before = local.iter().filter(|r| r.0 < self.rank.0).count();
-        Placement { local_rank: LocalRank(before as u32), local, ..self }
+        let local = ranks.filter(|r| places[r.index()].host == own.host).collect();
+        Placement { local_rank: own.local_rank, local, places, hosts: sizes.into(), ..self }
     }
 
     /// The same with supernodes of at most `most` ranks; 0 for no limit.
@@ -85,6 +124,37 @@ impl Placement {
         local.0 / self.supernode_size
     }
 
+    /// Ranks of each host, by its number.
+    pub fn hosts(&self) -> &[u32] {
+        match self.hosts.is_empty() {
+            true => core::slice::from_ref(&self.size),
+            false => &self.hosts,
+        }
+    }
+
+    /// Where a rank of the job runs. Of ranks whose hosts are not known ([`Placement::apart`]), each
+    /// has host 0 and its own number there.
+    pub fn place_of(&self, rank: JobRank) -> HostPlace {
+        let unknown = HostPlace { host: 0, local_rank: LocalRank(rank.0) };
+        self.places.get(rank.index()).copied().unwrap_or(unknown)
+    }
+
+    /// The number in the job of the supernode of each rank, by rank.
+    pub fn supernodes(&self) -> ByJobRank<u32> {
+        let mut first = 0;
+        let firsts = self.hosts().iter().map(|ranks| {
+            let own = first;
+            first += ranks.div_ceil(self.supernode_size);
+            own
+        });
+        let firsts: Vec<u32> = firsts.collect();
+        let number = |rank| {
+            let HostPlace { host, local_rank } = self.place_of(rank);
+            firsts[host as usize] + self.supernode(local_rank)
+        };
+        (0..self.size).map(|rank| number(JobRank(rank))).collect()
+    }
+
     /// Whether this process and another rank of the job map each other's memory.
     pub fn shares_memory(&self, rank: JobRank) -> bool {
         self.supernode_size > 1
@@ -124,5 +194,12 @@ mod tests {
         assert_eq!((p.local_size(), p.local_rank()), (3, LocalRank(1)));
         assert_eq!(p.local_rank_of(JobRank(4)), Some(LocalRank(2)));
         assert_eq!((p.local_rank_of(JobRank(1)), p.is_one_supernode()), (None, false));
+        assert_eq!(p.hosts(), [3, 2]);
+        let place = HostPlace { host: 1, local_rank: LocalRank(1) };
+        assert_eq!(p.place_of(JobRank(2)), place);
+        assert_eq!(p.supernodes().as_slice(), [0, 1, 1, 0, 0]);
+        assert_eq!(p.with_supernodes(2).supernodes().as_slice(), [0, 2, 2, 0, 1]);
+        let one = Placement::one_host(JobRank(0), 3).with_supernodes(1);
+        assert_eq!((one.hosts(), one.supernodes().as_slice()), (&[3][..], &[0, 1, 2][..]));
     }
 }

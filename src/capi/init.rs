@@ -342,11 +342,11 @@ pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_
     if !has_rows("gasnet_getNodeInfo", table.is_null(), numentries) {
         return GasnetError::BadArg as c_int;
     }
+    let placement = job.placement();
+    let supernodes = placement.supernodes();
     for rank in (0..(numentries as u32).min(job.team.size())).map(JobRank) {
-        let placement = job.placement();
-        let local = placement.local_rank_of(rank);
-        let supernode = local.map_or(0, |local| placement.supernode(local));
-        let mut info = NodeInfo { host: 0, supernode, offset: 0 };
+        let (host, supernode) = (placement.place_of(rank).host, supernodes[rank]);
+        let mut info = NodeInfo { host, supernode, offset: 0 };
         if attached {
             info.offset = job.endpoint.segments()[rank].distance().unwrap_or(0);
         }
