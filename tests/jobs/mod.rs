@@ -19,6 +19,8 @@ pub enum ProbeLauncher {
     Fork,
     /// `gasnetrun -n N probe`
     Run,
+    /// `gasnetrun -n N -H localhost,other probe`, where the other host is this machine too
+    Hosts,
     /// MPICH's mpiexec
     Hydra,
     /// Open MPI's mpirun
@@ -28,7 +30,7 @@ pub enum ProbeLauncher {
     /// Slurm's srun, with PMIx
     SlurmPmix,
 }
-use ProbeLauncher::{Fork, Hydra, OpenMpi, Run, Slurm, SlurmPmix};
+use ProbeLauncher::{Fork, Hosts, Hydra, OpenMpi, Run, Slurm, SlurmPmix};
 
 /// The command with which another launcher starts a job of `n` processes.
 pub fn foreign(launcher: ProbeLauncher, n: u32) -> Command {
@@ -37,7 +39,7 @@ pub fn foreign(launcher: ProbeLauncher, n: u32) -> Command {
         OpenMpi => ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"]),
         Slurm => ("srun", &["--mpi=pmi2", "--overcommit", "--quiet"]),
         SlurmPmix => ("srun", &["--mpi=pmix", "--overcommit", "--quiet"]),
-        Fork | Run => panic!("{launcher:?} is not foreign"),
+        Fork | Run | Hosts => panic!("{launcher:?} is not foreign"),
     };
     let mut c = Command::new(name);
     c.args(options).arg("-n").arg(n.to_string());
@@ -97,6 +99,11 @@ pub fn start(launcher: ProbeLauncher, n: u32, args: &[&str], vars: &[(&str, &str
             c.arg("-n").arg(n.to_string()).arg(probe());
             c
         }
+        Hosts => {
+            let mut c = several_hosts(n);
+            c.arg(probe());
+            c
+        }
         _ => {
             let mut c = foreign(launcher, n);
             c.arg(probe());
@@ -105,6 +112,17 @@ pub fn start(launcher: ProbeLauncher, n: u32, args: &[&str], vars: &[(&str, &str
     };
     c.args(args).env("PROBE_MARK", &mark).envs(vars.iter().copied());
     spawn(c, mark, format!("{launcher:?} {n} {args:?}"))
+}
+
+/// gasnetrun with `n` ranks, the first half on this host and the others on one that is this machine
+/// under another name.
+pub fn several_hosts(n: u32) -> Command {
+    let mut c = Command::new(gasnetrun());
+    let (here, there) = (n.div_ceil(2), (n / 2).max(1));
+    c.args(["-n", &n.to_string(), "-H", &format!("localhost:{here},other.invalid:{there}")]);
+    c.env("GASNET_SSH_CMD", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/jobs/enter_host.sh"));
+    c.env("GASNET_NETWORK_INTERFACE", "lo");
+    c
 }
 
 pub fn spawn(mut c: Command, mark: String, what: String) -> ProbeJob {
@@ -147,12 +165,17 @@ impl ProbeJob {
         self.child.id()
     }
 
+    /// Whether a process of the job is none of its supervisors.
+    fn is_rank(&self, pid: u32) -> bool {
+        pid != self.pid() && sys::process::name_of(pid) != "gasnetrun"
+    }
+
     /// Waits until the ranks print that they run.
     pub fn wait_for_ranks(&self, n: usize) -> Vec<u32> {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             let ranks: Vec<u32> =
-                marked(&self.mark).into_iter().filter(|&p| p != self.pid()).collect();
+                marked(&self.mark).into_iter().filter(|&p| self.is_rank(p)).collect();
             if ranks.len() == n {
                 // Past their start: all are in the activity of their arguments.
                 std::thread::sleep(Duration::from_millis(300));
@@ -266,7 +289,7 @@ pub fn programs_of_ranks(launcher: ProbeLauncher) {
     let control = match launcher {
         Hydra | Slurm => "PMI",
         OpenMpi | SlurmPmix => "PMIX",
-        Fork | Run => "",
+        Fork | Run | Hosts => "",
     };
     for control in ["", control] {
         let alone = inner("GASNET_PSHM_NODES=1 @ all return:0 -", control);

@@ -547,6 +547,10 @@ impl Supervisor {
                 ));
             }
         }
+        // The ranks learn why before the signal reaches them, as those of this host do.
+        if let Some(decision) = self.control.decision() {
+            self.others.send_down(&HostMessage::Decision(decision));
+        }
         self.others.send_down(&HostMessage::Signal(signal.number() as u32));
         // A terminal raises signals for the ranks as well, except its hang-up.
         if sent || signal == Signal::HUP {
