@@ -26,6 +26,8 @@
 //! | `close_range` | 5.9 | [`descriptor::close_all_but`] |
 //! | `recvmsg`, `MSG_CMSG_CLOEXEC` | 2.6.23 | [`socket::receive_fds`] |
 //! | `socket`, `SOCK_CLOEXEC` | 2.6.27 | `socket::unconnected` |
+//! | `socket`, `SOCK_CLOEXEC`, of TCP | 2.6.27 | [`tcp::listen`], [`tcp::connect`] |
+//! | `setsockopt`, `TCP_USER_TIMEOUT` | 2.6.37 | [`tcp::tune`] |
 //! | `socketpair`, `SOCK_CLOEXEC` | 2.6.27 | [`socket::pair`] |
 //! | `accept4` | 2.6.28 | [`socket::accept`] |
 //! | `poll`, `POLLRDHUP` | 2.6.17 | [`poll::hung_up`] |
@@ -52,6 +54,8 @@ pub mod clock;
 pub mod cpu;
 pub mod descriptor;
 pub mod environment;
+#[cfg(feature = "hosted")]
+pub mod epoll;
 pub mod file;
 #[cfg(feature = "hosted")]
 pub mod front;
@@ -89,6 +93,8 @@ pub mod socket;
 pub mod stack;
 pub mod static_ref;
 pub mod stdio;
+#[cfg(feature = "hosted")]
+pub mod tcp;
 pub mod terminal;
 pub mod thread;
 #[cfg(feature = "hosted")]

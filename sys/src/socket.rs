@@ -68,7 +68,7 @@ fn unconnected() -> io::Result<OwnedFd> {
 pub fn listen(name: &str, backlog: u32) -> io::Result<OwnedFd> {
     let (a, len) = address(name)?;
     let fd = unconnected()?;
-    set_flags(fd.as_fd(), |flags| flags | libc::O_NONBLOCK)?;
+    set_nonblocking(fd.as_fd())?;
     // SAFETY: an address of the stated length.
     let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const a).cast(), len) == 0 };
     let backlog = backlog.min(i32::MAX as u32) as i32;
@@ -321,6 +321,11 @@ pub fn signal_on_event(fd: BorrowedFd<'_>, signal: Option<Signal>) -> io::Result
             set_flags(fd, |flags| flags | libc::O_ASYNC)
         }
     }
+}
+
+/// Makes calls on this descriptor return at once.
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_flags(fd, |flags| flags | libc::O_NONBLOCK)
 }
 
 /// Changes the status flags of a descriptor. Async-signal-safe.
