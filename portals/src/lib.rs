@@ -1,4 +1,4 @@
-//! Portals 3.3 in user space, for the processes of one host.
+//! Portals 3.3 in user space, for the processes of one host or of several.
 //!
 //! A [`NetworkInterface`] is one network interface of the specification (`PtlNIInit`); its
 //! methods are the calls of the specification in snake case. All of them may be called from

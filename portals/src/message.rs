@@ -30,7 +30,7 @@ impl OpKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageHeader {
     pub(crate) kind: OpKind,
-    /// Index of the initiator in the fabric (its `PtlProcessId::pid`).
+    /// The number of the initiator.
     pub(crate) initiator: u32,
     pub(crate) uid: Uid,
     pub(crate) jid: Jid,

@@ -574,6 +574,8 @@ pub struct NiCounters {
     pub frames_sent: u64,
     /// Frames that arrived.
     pub frames_taken: u64,
+    /// Connections of strangers that were refused.
+    pub refused: u64,
 }
 
 impl NiLimits {

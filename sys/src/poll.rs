@@ -59,6 +59,18 @@ pub fn wait(entries: &mut [PollEntry], timeout_ms: Option<u32>) {
     unsafe { libc::poll(entries.as_mut_ptr().cast(), entries.len() as libc::nfds_t, timeout) };
 }
 
+/// As [`wait`], for at most this many nanoseconds.
+pub fn wait_ns(entries: &mut [PollEntry], timeout_ns: u64) {
+    let timeout = libc::timespec {
+        tv_sec: (timeout_ns / 1_000_000_000).min(i32::MAX as u64) as libc::time_t,
+        tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
+    };
+    let (n, mask) = (entries.len() as libc::nfds_t, core::ptr::null());
+    // SAFETY: the pointer and length are those of a live slice, of a type that is a pollfd; a
+    // live timeout; null leaves the signals as they are.
+    unsafe { libc::ppoll(entries.as_mut_ptr().cast(), n, &timeout, mask) };
+}
+
 /// Whether there is something to read now, or the other side has hung up.
 pub fn readable(fd: BorrowedFd<'_>) -> bool {
     let mut entry = [PollEntry::reading(Some(fd))];

@@ -129,6 +129,8 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 /// That of the system.
 pub fn connect(from: IpAddr, to: SocketAddr) -> io::Result<OwnedFd> {
     let fd = new_socket(to)?;
+    // A host that does not answer is given up after 15 seconds.
+    option(fd.as_fd(), libc::IPPROTO_TCP, libc::TCP_SYNCNT, 3)?;
     bind(fd.as_fd(), SocketAddr::new(from, 0))?;
     let (raw, length) = RawAddress::new(to);
     // SAFETY: an address of the stated length.
@@ -266,7 +268,7 @@ mod tests {
                 b.is_ok()
             });
             let b = b.unwrap();
-            poll::wait(&mut [PollEntry::reading(None).or_writing(true)], Some(0));
+            poll::wait(&mut [PollEntry::writing(a.as_fd())], None);
             error(a.as_fd()).unwrap();
             tune(a.as_fd(), 3000).unwrap();
             let mut buffer = [0; 16];

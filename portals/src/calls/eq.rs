@@ -12,6 +12,7 @@ use crate::arena::{EventSlot, LINE, ShapeWords, doorbell};
 use crate::descriptor::record::MdRecord;
 use crate::event::record::{EqWatch, TakenEvent, pass, take_slot};
 use crate::event::ring::INLINE;
+use crate::nal::numbering::RemoteName;
 use crate::types::*;
 use sys::hint::cold_path;
 use sys::peer::Peer;
@@ -181,7 +182,7 @@ impl NetworkInterface {
         self.state.report(&Damage::Event {
             queue,
             position: taken.position,
-            initiator: taken.initiator(),
+            initiator: self.state.peers.named(taken.initiator(), taken.rlength.data()),
         });
     }
 
@@ -212,7 +213,7 @@ impl NetworkInterface {
             md_handle: md,
             user_ptr: user_ptr as *mut _,
             start: start as *mut _,
-            initiator: self.state.peers.process(taken.initiator()),
+            initiator: self.state.peers.process_named(taken.initiator(), taken.rlength.data()),
             match_bits: taken.match_bits,
             hdr_data: taken.hdr_data,
             offset: taken.offset,
@@ -272,7 +273,11 @@ impl NetworkInterface {
         };
         let Some((index, taken, md)) = self.eq_take(eq, snapshot)? else { return Ok(None) };
         let md_handle = taken.md();
-        let initiator = self.state.peers.process(taken.initiator());
+        let (mut rlength, low) = (taken.rlength.data(), taken.initiator());
+        let initiator = self.state.peers.process_named(low, rlength);
+        if RemoteName::is_one(low) {
+            rlength &= RemoteName::LENGTH;
+        }
         let event = PtlEvent {
             kind: taken.kind(),
             initiator,
@@ -281,7 +286,7 @@ impl NetworkInterface {
             pt_index: (taken.what >> 8 & 0xff) as u32,
             match_bits: taken.match_bits,
             // The specification's event is plain numbers, which its user compares with `md`.
-            rlength: taken.rlength.data(),
+            rlength,
             mlength: taken.mlength.data(),
             offset: taken.offset.data(),
             md_handle,

@@ -55,7 +55,7 @@ impl NetworkInterface {
                     Some(left) => left,
                 },
             };
-            self.sleep(seen, left.min(self.longest_sleep_ns()));
+            self.sleep(seen, left);
         }
     }
 }

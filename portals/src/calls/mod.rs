@@ -42,8 +42,11 @@ use crate::arena::{
     self, ArenaHeader, ArenaView, IdentWords, MAGIC, PROCESSES, access, doorbell, hazard,
 };
 use crate::descriptor::traits::MemoryKind;
+use crate::nal::joined::Joined;
 use crate::nal::loopback::Loopback;
+use crate::nal::numbering::HostNumbering;
 use crate::nal::shm::Fabric;
+use crate::nal::wire::{Wire, WireCounters};
 use crate::nal::{Nal, PeerState};
 use crate::peer::Peers;
 use crate::tables::NiState;
@@ -89,6 +92,47 @@ impl NetworkInterface {
     /// they have called this too.
     pub fn shm(fabric: Fabric, limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
         NetworkInterface::with_nal(Box::new(fabric), limits)
+    }
+
+    /// Opens the interface of one process of a job on several hosts. Host `i` has `hosts[i]`
+    /// processes; this one is number `pid` of `fabric` on host `nid` of it. `wire` reaches the
+    /// processes of other hosts. Before the first message to them, or from them, all processes
+    /// call [`NetworkInterface::connect`]. `PTL_PID_INVALID`: there is no such process.
+    pub fn joined(
+        fabric: Fabric,
+        hosts: &[u32],
+        wire: Box<dyn Wire>,
+        limits: Option<NiLimits>,
+    ) -> Result<NetworkInterface, PtlError> {
+        let numbering = HostNumbering::new(fabric.nid(), hosts).ok_or(PtlError::PidInvalid)?;
+        if numbering.own() != fabric.size() {
+            return Err(PtlError::PidInvalid);
+        }
+        NetworkInterface::with_nal(Box::new(Joined::new(fabric, numbering, wire)), limits)
+    }
+
+    /// Says where the processes of other hosts are: the addresses of all wires, one after the
+    /// other in the order of (`nid`, `pid`). `PTL_PROCESS_INVALID`: not as many as processes, or
+    /// there are no other hosts.
+    pub fn connect(&self, addresses: Box<[u8]>) -> Result<(), PtlError> {
+        let nal = &self.state.peers.nal;
+        let (Some(wire), Some(numbering)) = (nal.wire(), nal.numbering()) else {
+            return Err(PtlError::ProcessInvalid);
+        };
+        match wire.connect(self.id(), numbering, addresses) {
+            true => Ok(()),
+            false => Err(PtlError::ProcessInvalid),
+        }
+    }
+
+    /// The process with a number that a failure of this interface names.
+    pub fn process(&self, number: u32) -> PtlProcessId {
+        self.state.peers.process(number)
+    }
+
+    /// The number of a process.
+    pub fn number(&self, process: PtlProcessId) -> Result<u32, PtlError> {
+        self.state.peers.index_of(process)
     }
 
     /// Opens an interface over any NAL. `PTL_NO_SPACE`: the tables for these limits do not fit the
@@ -184,9 +228,10 @@ impl NetworkInterface {
         }
     }
 
-    /// `PtlNIDist`: 0 to this process, 1 to the others of the host.
+    /// `PtlNIDist`: 0 to this process, 1 to the others of the host, 2 to those of other hosts.
     pub fn distance(&self, target: PtlProcessId) -> Result<u64, PtlError> {
-        Ok(u64::from(self.state.peers.index_of(target)? != self.state.peers.index))
+        let (number, peers) = (self.state.peers.index_of(target)?, &self.state.peers);
+        Ok(u64::from(number != peers.index) + u64::from(number >= peers.size))
     }
 
     /// Whether puts and gets of the other processes complete without calls of this one: the system
@@ -221,13 +266,25 @@ impl NetworkInterface {
     /// [`NetworkInterface::sleep`]. It changes when an event is posted to any queue of ours
     /// after this call.
     pub fn doorbell(&self) -> u32 {
+        self.state.peers.nal.look_soon();
         doorbell::before_sleep(self.state.peers.own.view.header())
     }
 
     /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may
     /// wake for no reason.
     pub fn sleep(&self, seen: u32, timeout_ns: u64) {
-        doorbell::sleep(self.state.peers.own.view.header(), seen, timeout_ns);
+        let longest = self.longest_sleep_ns();
+        doorbell::sleep(self.state.peers.own.view.header(), seen, timeout_ns.min(longest));
+    }
+
+    /// Sleeps in the kernel until something has arrived from another host, for at most
+    /// `timeout_ns` nanoseconds; returns at once if there is no other host. For a thread that
+    /// does nothing but call this and [`NetworkInterface::progress`].
+    pub fn wait_wire(&self, timeout_ns: u64) {
+        if let Some(wire) = self.state.peers.nal.wire() {
+            wire.wait(timeout_ns);
+            self.state.peers.nal.look_soon();
+        }
     }
 
     /// Wakes the threads of this process that sleep on its doorbell. This thread has taken an
@@ -247,7 +304,9 @@ impl NetworkInterface {
     /// How long a wait for events may sleep at most: a network of frames rings no doorbell, and
     /// room for waiting frames must be polled.
     pub(crate) fn longest_sleep_ns(&self) -> u64 {
-        if self.state.peers.own_mapped && !self.framer.is_waiting() { u64::MAX } else { 200_000 }
+        let peers = &self.state.peers;
+        let rings = peers.own_mapped && peers.nal.wire().is_none() && !self.framer.is_waiting();
+        if rings { u64::MAX } else { 200_000 }
     }
 
     /// The memory that this process shares with its peers for the network itself: first byte,
@@ -367,6 +426,7 @@ impl NetworkInterface {
     pub fn counters(&self) -> NiCounters {
         let (puts, gets, bytes) = self.state.counted();
         let (frames_sent, frames_taken) = self.framer.counters();
+        let wire = self.state.peers.nal.wire().map_or(WireCounters::default(), Wire::counters);
         NiCounters {
             puts,
             gets,
@@ -374,7 +434,8 @@ impl NetworkInterface {
             framed: self.framed.load(Ordering::Relaxed),
             dropped: self.status(StatusRegister::DropCount),
             frames_sent,
-            frames_taken,
+            frames_taken: frames_taken.saturating_sub(wire.parts),
+            refused: wire.refused,
         }
     }
 

@@ -320,7 +320,9 @@ impl NetworkInterface {
         hold.clear(true);
         doorbell::ring(self.state.peers.own.view.header());
         self.framed.fetch_add(1, Ordering::Relaxed);
-        self.framed_before.store(true, Ordering::Relaxed);
+        if self.state.peers.is_mapped(target) {
+            self.framed_before.store(true, Ordering::Relaxed);
+        }
         self.framer.submit(
             &self.state,
             Submission { target, header: *header, source, ack, md, local_offset },

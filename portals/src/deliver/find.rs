@@ -266,7 +266,7 @@ impl Peers {
     }
 
     fn walked<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> FindResult<'a> {
-        let initiator = PtlProcessId { nid: self.nid, pid: header.initiator };
+        let initiator = self.process(header.initiator);
         let (Some(pt), Some(ac)) = (peer.view.pt(header.pt_index), peer.view.ac(header.ac_index))
         else {
             return FindResult::Missed;

@@ -242,6 +242,7 @@ impl TakenEvent {
     pub(crate) fn fail(&self) -> NiFail {
         if self.what & 0x20 != 0 { NiFail::Fail } else { NiFail::Ok }
     }
+    /// A number, or the lower part of a [`RemoteName`](crate::nal::numbering::RemoteName).
     pub(crate) fn initiator(&self) -> u32 {
         (self.what >> 16 & 0xffff) as u32
     }

@@ -92,7 +92,7 @@ impl FrameHeader {
     }
 
     /// Whether a message of this role and operation can have later frames.
-    fn may_continue(&self) -> bool {
+    pub(crate) fn may_continue(&self) -> bool {
         match self.role {
             FrameRole::Request => self.op == OpKind::Put,
             FrameRole::Reply => true,

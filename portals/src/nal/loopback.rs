@@ -6,7 +6,8 @@
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
-use super::{Nal, Route};
+use super::{FrameSent, Nal, Route};
+use crate::types::MdIovec;
 use sys::memory::Mapping;
 
 /// Enough for everything that one process allocates in it; untouched pages cost nothing.
@@ -48,11 +49,11 @@ unsafe impl Nal for Loopback {
     fn route(&self, _peer: u32) -> Route {
         Route::Mapped(self.arena.base())
     }
-    fn max_frame(&self) -> usize {
+    fn max_frame(&self, _peer: u32) -> usize {
         0
     }
-    fn send(&self, _peer: u32, _frame: &[u8]) -> bool {
-        false
+    unsafe fn send(&self, _peer: u32, _header: &[u8], _payload: &[MdIovec]) -> FrameSent {
+        FrameSent::Full
     }
     fn has_frames(&self) -> bool {
         false

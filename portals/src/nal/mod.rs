@@ -10,13 +10,20 @@
 //! Invariant: the bytes that a NAL returns as an arena stay mapped while it lives.
 
 pub(crate) mod frame;
+pub mod joined;
 pub(crate) mod loopback;
+pub mod numbering;
 pub mod shm;
+pub mod tcp;
+pub mod wire;
 
+use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
-use crate::types::Damage;
+use crate::types::{Damage, MdIovec};
+use numbering::HostNumbering;
+use wire::Wire;
 
 /// How messages to a peer travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +34,21 @@ pub enum Route {
     Wire,
 }
 
-/// A network: how to reach each peer. Processes are numbered 0 to `size() - 1`; the number is
-/// their `PtlProcessId::pid`.
+/// What became of a frame that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameSent {
+    /// It will arrive, unless the peer or the network fails.
+    Sent,
+    /// There is no room now. A part of it may have left: the next frame to this peer is the same
+    /// again.
+    Full,
+    /// The peer cannot be reached any more.
+    Gone,
+}
+
+/// A network: how to reach each peer. The processes of this host are numbered 0 to `size() - 1`;
+/// the number is their `PtlProcessId::pid`. Those of other hosts, if any, follow
+/// ([`HostNumbering`]).
 ///
 /// # Safety
 /// The memory that [`Nal::arena`] and [`Nal::route`] return is mapped, readable, writable
@@ -39,8 +59,16 @@ pub unsafe trait Nal: Send + Sync {
     fn nid(&self) -> u32;
     /// The number of this process.
     fn index(&self) -> u32;
-    /// The number of processes.
+    /// The number of processes of this host.
     fn size(&self) -> u32;
+    /// The numbers of the processes of all hosts; `None` if there is one host.
+    fn numbering(&self) -> Option<&HostNumbering> {
+        None
+    }
+    /// What reaches the other hosts.
+    fn wire(&self) -> Option<&dyn Wire> {
+        None
+    }
     /// Job id.
     fn jid(&self) -> u32;
     /// The arena of this process.
@@ -76,11 +104,14 @@ pub unsafe trait Nal: Send + Sync {
         None
     }
 
-    /// Longest frame that [`Nal::send`] takes, in bytes.
-    fn max_frame(&self) -> usize;
-    /// Sends one frame; false if there is no room now. Frames arrive at most once, in an order
-    /// that [`crate::FrameTag::precedes`] allows.
-    fn send(&self, peer: u32, frame: &[u8]) -> bool;
+    /// Longest frame to this peer that [`Nal::send`] takes, in bytes.
+    fn max_frame(&self, peer: u32) -> usize;
+    /// Sends one frame: its header and the bytes of these pieces. Frames arrive at most once, in
+    /// an order that [`crate::FrameTag::precedes`] allows.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent;
     /// Whether [`Nal::receive`] may find something. Called in every poll, unless there is a
     /// flag.
     fn has_frames(&self) -> bool;
@@ -89,9 +120,30 @@ pub unsafe trait Nal: Send + Sync {
     fn frames_flag(&self) -> Option<&AtomicU32> {
         None
     }
+    /// The next call of [`Nal::has_frames`] is the last one before a sleep: it misses nothing.
+    fn look_soon(&self) {}
     /// Passes the frames that have arrived to `sink`, each with the number of its sender, until
     /// `max` frames are taken or none is left. One thread at a time calls it.
     fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8]));
+}
+
+/// A frame in one piece, as [`Nal::send`] gets it.
+///
+/// # Safety
+/// The pieces are readable.
+pub unsafe fn gathered(header: &[u8], payload: &[MdIovec]) -> Vec<u8> {
+    let length = payload.iter().map(|piece| piece.len as usize).sum::<usize>();
+    let mut frame = Vec::with_capacity(header.len() + length);
+    frame.extend_from_slice(header);
+    for piece in payload {
+        // SAFETY: the piece is readable (`# Safety`), and there is capacity for all of them.
+        unsafe {
+            let end = frame.as_mut_ptr().add(frame.len());
+            core::ptr::copy_nonoverlapping(piece.base.cast::<u8>(), end, piece.len as usize);
+            frame.set_len(frame.len() + piece.len as usize);
+        }
+    }
+    frame
 }
 
 /// What the operating system reports of a process.

@@ -25,10 +25,10 @@ use sys::checksum::add;
 use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
 
-use super::{Nal, PeerState, Route};
+use super::{FrameSent, Nal, PeerState, Route};
 use crate::arena::ring::{self, Memo, published, reserved_by};
 use crate::arena::{ArenaHeader, MAGIC, OwnLine};
-use crate::types::{ArenaTable, Damage};
+use crate::types::{ArenaTable, Damage, MdIovec};
 
 /// Frames that an inbox has room for.
 const FRAMES: u64 = 32;
@@ -298,19 +298,31 @@ unsafe impl Nal for Fabric {
         damage.map(|(position, control)| Damage::Frame { position, control })
     }
 
-    fn max_frame(&self) -> usize {
+    fn max_frame(&self, _peer: u32) -> usize {
         FRAME
     }
 
-    fn send(&self, peer: u32, frame: &[u8]) -> bool {
+    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
         let open = self.header(peer).ident.magic.load(Ordering::Acquire) == MAGIC;
-        if !open || frame.len() > FRAME {
-            return false;
+        let length = payload.iter().fold(header.len(), |sum, piece| sum + piece.len as usize);
+        if !open || length > FRAME {
+            return FrameSent::Full;
         }
+        // In one piece, since its checksum is taken of what cannot change meanwhile.
+        let mut frame = [0u8; FRAME];
+        frame[..header.len()].copy_from_slice(header);
+        let mut end = header.len();
+        for piece in payload {
+            let to = frame[end..].as_mut_ptr();
+            // SAFETY: the piece is readable (`# Safety`), and all of them fit, as above.
+            unsafe { ptr::copy_nonoverlapping(piece.base.cast(), to, piece.len as usize) };
+            end += piece.len as usize;
+        }
+        let frame = &frame[..length];
         let control_of = |position| self.control_of(peer, position);
         let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
         let Ok(position) = ring::claim(control_of, FRAMES, 1, memo, head, self.index) else {
-            return false;
+            return FrameSent::Full;
         };
         crate::base::fault::point("frame.reserved");
         self.sender_of(peer, position).store(self.index, Ordering::Relaxed);
@@ -324,7 +336,7 @@ unsafe impl Nal for Fabric {
         self.control_of(peer, position).store(published(position), Ordering::Release);
         // Release: an owner that sees the flag sees the frame.
         self.flag_of(peer).store(1, Ordering::Release);
-        true
+        FrameSent::Sent
     }
 
     fn has_frames(&self) -> bool {
@@ -405,6 +417,12 @@ pub(crate) mod tests {
         fabrics.map(|fabric| NetworkInterface::shm(fabric, None).unwrap()).collect()
     }
 
+    fn send(sender: &Fabric, frame: &[u8]) {
+        // SAFETY: no pieces.
+        let sent = unsafe { sender.send(0, frame, &[]) };
+        assert_eq!(sent, FrameSent::Sent);
+    }
+
     /// A sender that is stopped before it sets the flag does not hide the frames of others.
     #[test]
     fn frames_behind_a_slow_sender_are_seen() {
@@ -413,7 +431,7 @@ pub(crate) mod tests {
         owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
         let slow = owner.control_of(0, FRAMES);
         slow.store(ring::reserved(ring::first(FRAMES), 1), Ordering::Release);
-        assert!(sender.send(0, b"fast"));
+        send(&sender, b"fast");
         assert!(owner.has_frames());
         owner.receive(9, &mut |_, _| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
@@ -437,7 +455,7 @@ pub(crate) mod tests {
             let mut fabrics = join_all(2, 1 << 16, AttachPolicy::Denied);
             let (owner, sender) = (fabrics.next().unwrap(), fabrics.next().unwrap());
             owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
-            assert!(sender.send(0, &[7; 40]));
+            send(&sender, &[7; 40]);
             assert!(owner.damage().is_none());
             // SAFETY: words of the slot. The first is the control; then come sender and length,
             // the checksum, and from the second line on the bytes.

@@ -22,7 +22,8 @@ use crate::arena::hazard::{HazardHold, HazardWord};
 use crate::arena::{ArenaHeader, ArenaView, MAGIC, doorbell};
 use crate::base::fault;
 use crate::event::ring::EventRing;
-use crate::message::OpKind;
+use crate::message::{MessageHeader, OpKind};
+use crate::nal::numbering::{HostNumbering, RemoteName};
 use crate::nal::{Nal, PeerState, Route};
 use crate::peer::match_cache::{MatchCache, MatchCacheEntry};
 use crate::types::*;
@@ -86,7 +87,7 @@ pub(crate) struct Peers {
     /// The number of this process.
     pub(crate) index: u32,
     pub(crate) nid: u32,
-    /// Processes of the fabric.
+    /// Processes of this host.
     pub(crate) size: u32,
     /// Only one thread calls; see [`crate::NetworkInterface::set_single_threaded`].
     pub(crate) single: bool,
@@ -162,22 +163,39 @@ impl Peers {
         }
     }
 
-    /// The number of a process of this fabric.
+    /// The number of a process.
     #[inline(always)]
     pub(crate) fn index_of(&self, target: PtlProcessId) -> Result<u32, PtlError> {
         if target.nid == self.nid && target.pid < self.size {
             Ok(target.pid)
         } else {
-            Err(PtlError::ProcessInvalid)
+            self.number_elsewhere(target)
         }
+    }
+
+    /// The number of a process of another host.
+    #[cold]
+    #[inline(never)]
+    fn number_elsewhere(&self, target: PtlProcessId) -> Result<u32, PtlError> {
+        let numbering = self.nal.numbering().ok_or(PtlError::ProcessInvalid)?;
+        numbering.number(target).ok_or(PtlError::ProcessInvalid)
+    }
+
+    /// Processes of all hosts.
+    pub(crate) fn total(&self) -> u32 {
+        self.nal.numbering().map_or(self.size, HostNumbering::total)
     }
 
     /// The peer, or `None` if it is reached by frames only. `PTL_PROCESS_INVALID`: its interface
     /// is not open.
     #[inline(always)]
     pub(crate) fn peer(&self, index: u32) -> Result<Option<&MappedPeer>, PtlError> {
+        let Some(peer) = self.mapped.get(index as usize) else {
+            cold_path();
+            return Ok(None); // of another host
+        };
         // Acquire pairs with the Release in `open_peer`.
-        let peer = self.mapped[index as usize].load(Ordering::Acquire);
+        let peer = peer.load(Ordering::Acquire);
         if peer.is_null() {
             return self.open_peer(index);
         }
@@ -360,13 +378,49 @@ impl Peers {
     /// What the operating system reports of the process with this index; a number without a
     /// process is dead.
     pub(crate) fn state_of(&self, index: u32) -> PeerState {
-        if index < self.size { self.nal.peer_state(index) } else { PeerState::Dead }
+        if index < self.total() { self.nal.peer_state(index) } else { PeerState::Dead }
     }
 
-    /// The process that an event names. The index is a peer's word and may name no process.
+    /// The process with this number, which may be a peer's word and name no process.
+    #[inline]
+    pub(crate) fn process(&self, number: u32) -> PtlProcessId {
+        let here = PtlProcessId { nid: self.nid, pid: number };
+        if number < self.size {
+            return here;
+        }
+        cold_path();
+        self.nal.numbering().and_then(|n| n.process(number)).unwrap_or(here)
+    }
+
+    /// The number that an event names, by its words for initiator and length. It may be a peer's
+    /// word and name no process.
     #[inline(always)]
-    pub(crate) fn process(&self, index: u32) -> PtlProcessId {
-        PtlProcessId { nid: self.nid, pid: index }
+    pub(crate) fn named(&self, initiator: u32, length: u64) -> u32 {
+        if RemoteName::is_one(initiator) {
+            cold_path();
+            return self.size.wrapping_add(RemoteName::after(initiator, length));
+        }
+        initiator
+    }
+
+    /// The process that an event names; as [`Peers::named`].
+    #[inline(always)]
+    pub(crate) fn process_named(&self, initiator: u32, length: u64) -> PtlProcessId {
+        if RemoteName::is_one(initiator) {
+            cold_path();
+            return self.process(self.named(initiator, length));
+        }
+        PtlProcessId { nid: self.nid, pid: initiator }
+    }
+
+    /// The header with which events of a framed message are posted: it names its peer as events
+    /// do.
+    pub(crate) fn as_posted(&self, header: &MessageHeader) -> MessageHeader {
+        let Some(after) = header.initiator.checked_sub(self.size) else { return *header };
+        let name = RemoteName::new(after);
+        // No memory is longer: the length of an event is cut.
+        let rlength = header.rlength.min(RemoteName::LENGTH) | name.high;
+        MessageHeader { initiator: name.low, rlength, ..*header }
     }
 
     /// Takes a hazard slot of ours and writes `word` into it.

@@ -42,6 +42,16 @@ impl ByteRanges {
         out
     }
 
+    /// Fills in pieces of memory that is mapped here, and returns how many; `None` if some is
+    /// not.
+    pub(super) fn mapped(&self, pieces: &mut [MdIovec; IOVECS]) -> Option<usize> {
+        for (piece, &(location, len)) in pieces.iter_mut().zip(&self.list[..self.count]) {
+            let Location::Mapped(base) = location else { return None };
+            *piece = MdIovec { base: base.cast(), len };
+        }
+        Some(self.count)
+    }
+
     fn push(&mut self, location: Location, length: u64) {
         if let Some(free) = self.list.get_mut(self.count) {
             *free = (location, length);

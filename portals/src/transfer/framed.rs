@@ -9,8 +9,8 @@ use core::sync::atomic::Ordering;
 
 use super::bytes::{ByteRanges, copy_all, copy_own, own_ranges};
 use crate::access_fault::AccessFault;
-use crate::arena::doorbell;
 use crate::arena::hazard::{HazardWord, NO_MD};
+use crate::arena::{IOVECS, doorbell};
 use crate::deliver::{ClaimResult, FindResult, Matched, claim_local};
 use crate::descriptor::record::{LocalMd, MdMemory};
 use crate::descriptor::state::Accepted;
@@ -32,7 +32,8 @@ pub(crate) struct FramedTransfer {
     pub(crate) offset: Size,
     /// Bytes accepted.
     pub(crate) mlength: Size,
-    /// The message; of a REPLY, `initiator` is the target.
+    /// The message as events name it ([`Peers::as_posted`](crate::peer::Peers::as_posted)); of
+    /// a REPLY, `initiator` is the target.
     pub(crate) header: MessageHeader,
     /// Whether an acknowledgement may be sent (arrival of a put: the descriptor lacks
     /// `ACK_DISABLE`).
@@ -83,6 +84,7 @@ impl NiState {
         header: &MessageHeader,
         half: OpHalf,
     ) -> FramedTransfer {
+        let header = &self.peers.as_posted(header);
         let link = self.peers.post_start(&self.peers.own, matched, header, half);
         let record = &self.mds[matched.md as usize];
         record.pending.fetch_add(1, Ordering::Relaxed);
@@ -172,8 +174,9 @@ impl NiState {
         header: &MessageHeader,
         ok: bool,
     ) {
+        let posted = self.peers.as_posted(header);
         let post = |local: &LocalMd<'_>| {
-            self.peers.post_ack(local, remote_offset, mlength, header, ok).then_some(())
+            self.peers.post_ack(local, remote_offset, mlength, &posted, ok).then_some(())
         };
         if self.with_local(md, post).is_none() {
             self.dropped(&self.peers.own, header.pt_index, header.match_bits);
@@ -232,6 +235,21 @@ impl NiState {
         self.noted(transfer, copy_own(transfer.memory, transfer.offset + at, to, true))
     }
 
+    /// The memory of a transfer, `length` bytes that begin `at` bytes from its start, if the
+    /// kernel need not check them: how many pieces.
+    pub(crate) fn transfer_pieces(
+        &self,
+        transfer: &FramedTransfer,
+        at: Size,
+        length: Size,
+        pieces: &mut [MdIovec; IOVECS],
+    ) -> Option<usize> {
+        if transfer.memory.whole || !inside(transfer, at, length as usize) {
+            return None;
+        }
+        own_ranges(transfer.memory, transfer.offset + at, length).mapped(pieces)
+    }
+
     /// Copies bytes into the memory of a transfer, `at` bytes from its start.
     pub(crate) fn transfer_write(&self, transfer: &FramedTransfer, at: Size, from: &[u8]) -> bool {
         if !inside(transfer, at, from.len()) {
@@ -250,7 +268,7 @@ impl NiState {
             self.peers.report_fault(&match half {
                 OpHalf::Arrival(kind) => AccessFault::Target {
                     put: kind == OpKind::Put,
-                    initiator: header.initiator,
+                    initiator: self.peers.named(header.initiator, header.rlength),
                     target: self.peers.index,
                     address,
                     length,

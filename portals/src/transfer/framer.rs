@@ -21,11 +21,13 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::{mem, ptr};
 
 use super::framed::FramedTransfer;
-use crate::arena::doorbell;
+use crate::arena::{IOVECS, doorbell};
 use crate::base::lock::SpinLock;
 use crate::message::{MessageHeader, OpKind};
+use crate::nal::FrameSent;
 use crate::nal::frame::{FrameHeader, FrameRole};
 use crate::tables::NiState;
 use crate::types::*;
@@ -79,18 +81,26 @@ struct IncomingMessage {
 
 #[derive(Debug)]
 struct FramerState {
-    outgoing: Box<[VecDeque<OutgoingMessage>]>,
+    /// By peer; no queue is empty.
+    outgoing: BTreeMap<u32, VecDeque<OutgoingMessage>>,
+    /// Peers whose queues are tried in turn.
+    turn: Vec<u32>,
+    /// A queue that has become empty, to be used again.
+    spare: VecDeque<OutgoingMessage>,
     /// By sender and number.
     incoming: BTreeMap<(u32, u32), IncomingMessage>,
     next_message: u32,
+    /// The header of a frame.
+    head: Vec<u8>,
+    /// Payload of a frame that is read by the kernel.
     scratch: Vec<u8>,
 }
 
 /// The framing state of one interface.
 #[derive(Debug)]
 pub(crate) struct Framer {
-    /// Requests to mapped peers that the peer has not confirmed, by peer. Written under the
-    /// lock.
+    /// Requests to mapped peers that the peer has not confirmed, by peer of this host. Written
+    /// under the lock.
     busy: Box<[AtomicU32]>,
     /// Messages in `outgoing`. Written under the lock.
     waiting: AtomicU32,
@@ -100,12 +110,15 @@ pub(crate) struct Framer {
 }
 
 impl Framer {
-    /// For a fabric of `size` processes.
+    /// For `size` processes of this host.
     pub(crate) fn new(size: u32) -> Framer {
         let state = FramerState {
-            outgoing: (0..size).map(|_| VecDeque::new()).collect(),
+            outgoing: BTreeMap::new(),
+            turn: Vec::new(),
+            spare: VecDeque::new(),
             incoming: BTreeMap::new(),
             next_message: 0,
+            head: Vec::new(),
             scratch: Vec::new(),
         };
         Framer {
@@ -124,8 +137,10 @@ impl Framer {
         frame.confirm = ni.peers.is_mapped(target);
         let payload = message.source.map_or(OutgoingPayload::None, OutgoingPayload::Memory);
         let mut state = self.state.lock();
-        if frame.confirm {
-            self.busy[target as usize].fetch_add(1, Ordering::Relaxed);
+        if frame.confirm
+            && let Some(busy) = self.busy.get(target as usize)
+        {
+            busy.fetch_add(1, Ordering::Relaxed);
         }
         self.enqueue(ni, &mut state, target, frame, payload);
         self.pump(ni, &mut state, target);
@@ -135,7 +150,7 @@ impl Framer {
     pub(crate) fn busy(&self, target: u32) -> bool {
         // Acquire pairs with the Release in `take`: the next message finds the list as the
         // confirmed one left it.
-        self.busy[target as usize].load(Ordering::Acquire) != 0
+        self.busy.get(target as usize).is_some_and(|busy| busy.load(Ordering::Acquire) != 0)
     }
 
     /// Whether messages wait for room.
@@ -167,9 +182,12 @@ impl Framer {
             }
         });
         if self.waiting.load(Ordering::Relaxed) != 0 {
-            for peer in 0..state.outgoing.len() {
-                self.pump(ni, state, peer as u32);
+            let mut turn = mem::take(&mut state.turn);
+            turn.extend(state.outgoing.keys());
+            for peer in turn.drain(..) {
+                self.pump(ni, state, peer);
             }
+            state.turn = turn;
         }
     }
 
@@ -184,52 +202,43 @@ impl Framer {
         state.next_message = state.next_message.wrapping_add(1);
         frame.message = state.next_message;
         frame.at = 0;
-        let room = payload_room(ni) as Size;
+        let room = payload_room(ni, peer);
         self.sent.fetch_add(frame.length().div_ceil(room).max(1), Ordering::Relaxed);
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        state.outgoing[peer as usize].push_back(OutgoingMessage { frame, payload });
+        let queue = state.outgoing.entry(peer).or_insert_with(|| mem::take(&mut state.spare));
+        queue.push_back(OutgoingMessage { frame, payload });
     }
 
     /// Sends to one peer until the network has no room or nothing waits.
     fn pump(&self, ni: &NiState, state: &mut FramerState, peer: u32) {
-        let room = payload_room(ni) as Size;
+        let room = payload_room(ni, peer);
         let mut left = false;
-        while let Some(message) = state.outgoing[peer as usize].front_mut() {
-            let rest = message.frame.length() - message.frame.at;
-            let piece = rest.min(room) as usize;
-            message.frame.encode(&mut state.scratch);
-            let head = state.scratch.len();
-            state.scratch.resize(head + piece, 0);
-            let into = &mut state.scratch[head..];
-            match &message.payload {
-                OutgoingPayload::None => {}
-                OutgoingPayload::Memory(transfer) => {
-                    if !ni.transfer_read(transfer, message.frame.at, into) {
-                        message.frame.failed = true;
-                        message.frame.encode(&mut state.scratch);
-                        state.scratch.resize(head + piece, 0);
+        let FramerState { outgoing, head, scratch, .. } = state;
+        let Some(queue) = outgoing.get_mut(&peer) else { return };
+        while let Some(message) = queue.front_mut() {
+            let piece = (message.frame.length() - message.frame.at).min(room);
+            match send_frame(ni, peer, message, piece, head, scratch) {
+                FrameSent::Full => break,
+                FrameSent::Gone => message.frame.failed = true,
+                FrameSent::Sent => {
+                    left = true;
+                    message.frame.at += piece;
+                    if message.frame.at != message.frame.length() {
+                        continue;
                     }
                 }
-                OutgoingPayload::Bytes(bytes) => {
-                    into.copy_from_slice(&bytes[message.frame.at as usize..][..piece])
-                }
             }
-            if !ni.peers.nal.send(peer, &state.scratch) {
-                break;
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            if let Some(OutgoingMessage { payload: OutgoingPayload::Memory(transfer), frame }) =
+                queue.pop_front()
+            {
+                ni.transfer_end(transfer, !frame.failed);
             }
-            left = true;
-            message.frame.at += piece as Size;
-            if message.frame.at == message.frame.length() {
-                let done = state.outgoing[peer as usize].pop_front();
-                self.waiting.fetch_sub(1, Ordering::Relaxed);
-                if let Some(OutgoingMessage {
-                    payload: OutgoingPayload::Memory(transfer),
-                    frame,
-                }) = done
-                {
-                    ni.transfer_end(transfer, !frame.failed);
-                }
-            }
+        }
+        if queue.is_empty()
+            && let Some(empty) = outgoing.remove(&peer)
+        {
+            state.spare = empty;
         }
         if left {
             ni.peers.wake(peer);
@@ -245,15 +254,16 @@ impl Framer {
         frame: FrameHeader,
         payload: &[u8],
     ) {
-        if peer as usize >= state.outgoing.len() {
+        if peer >= ni.peers.total() {
             return;
         }
         match (frame.role, frame.op) {
             (FrameRole::Taken, _) => {
                 // A peer that confirms too often only loses its own order of arrival.
-                let word = &self.busy[peer as usize];
-                let _ =
-                    word.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1));
+                if let Some(word) = self.busy.get(peer as usize) {
+                    let less = |n: u32| n.checked_sub(1);
+                    let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, less);
+                }
             }
             (FrameRole::Ack, _) => {
                 let (offset, mlength, header) =
@@ -403,7 +413,46 @@ fn first_frame(message: &Submission) -> FrameHeader {
     }
 }
 
-/// Payload bytes of a frame, whatever its header.
-fn payload_room(ni: &NiState) -> usize {
-    ni.peers.nal.max_frame() - FrameHeader::MOST_BYTES
+/// Payload bytes of a frame to this peer, whatever its header.
+fn payload_room(ni: &NiState, peer: u32) -> Size {
+    (ni.peers.nal.max_frame(peer) - FrameHeader::MOST_BYTES) as Size
+}
+
+/// Sends the next `length` bytes of a message.
+fn send_frame(
+    ni: &NiState,
+    peer: u32,
+    message: &mut OutgoingMessage,
+    length: Size,
+    head: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+) -> FrameSent {
+    let mut pieces = [MdIovec { base: ptr::null_mut(), len: 0 }; IOVECS];
+    let at = message.frame.at;
+    let count = match &message.payload {
+        OutgoingPayload::None => 0,
+        OutgoingPayload::Memory(_) if length == 0 => 0,
+        OutgoingPayload::Memory(transfer) => {
+            match ni.transfer_pieces(transfer, at, length, &mut pieces) {
+                Some(count) => count,
+                None => {
+                    scratch.clear();
+                    scratch.resize(length as usize, 0);
+                    if !ni.transfer_read(transfer, at, scratch) {
+                        message.frame.failed = true;
+                    }
+                    pieces[0] = MdIovec { base: scratch.as_mut_ptr().cast(), len: length };
+                    1
+                }
+            }
+        }
+        OutgoingPayload::Bytes(bytes) => {
+            let base = bytes[at as usize..].as_ptr().cast_mut().cast();
+            pieces[0] = MdIovec { base, len: length };
+            1
+        }
+    };
+    message.frame.encode(head);
+    // SAFETY: memory of a descriptor whose use the message is, or of a buffer, which is only read.
+    unsafe { ni.peers.nal.send(peer, head, &pieces[..count]) }
 }

@@ -9,7 +9,7 @@ use fuzz::InputReader;
 use crate::NetworkInterface;
 use crate::message::OpKind;
 use crate::nal::frame::{FrameHeader, FrameRole};
-use crate::nal::{Nal, Route};
+use crate::nal::{FrameSent, Nal, Route, gathered};
 use crate::types::*;
 
 const ARENA: usize = 1 << 20;
@@ -59,14 +59,16 @@ unsafe impl Nal for Hostile {
     fn route(&self, _peer: u32) -> Route {
         Route::Wire
     }
-    fn max_frame(&self) -> usize {
+    fn max_frame(&self, _peer: u32) -> usize {
         MAX
     }
-    fn send(&self, _peer: u32, frame: &[u8]) -> bool {
-        assert!(frame.len() <= MAX && FrameHeader::decode(frame).is_some());
+    unsafe fn send(&self, _peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+        // SAFETY: the pieces are readable (`# Safety`).
+        let frame = unsafe { gathered(header, payload) };
+        assert!(frame.len() <= MAX && FrameHeader::decode(&frame).is_some());
         let mut sent = self.sent.lock().expect("a number");
         *sent += 1;
-        !sent.is_multiple_of(4)
+        if sent.is_multiple_of(4) { FrameSent::Full } else { FrameSent::Sent }
     }
     fn has_frames(&self) -> bool {
         !self.frames.lock().expect("frames").is_empty()

@@ -9,8 +9,8 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portals3::nal::{Nal, Route};
-use portals3::{FrameTag, NetworkInterface, NiLimits, PtlError};
+use portals3::nal::{FrameSent, Nal, Route, gathered};
+use portals3::{FrameTag, MdIovec, NetworkInterface, NiLimits, PtlError};
 use sys::memory::Mapping;
 
 /// Arena bytes of each interface.
@@ -150,20 +150,21 @@ unsafe impl Nal for Port {
         Route::Wire
     }
 
-    fn max_frame(&self) -> usize {
+    fn max_frame(&self, _peer: u32) -> usize {
         FRAME
     }
 
-    fn send(&self, peer: u32, frame: &[u8]) -> bool {
+    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
         let mut state = self.shared.lock();
         if state.flights[peer as usize].len() == ROOM || state.draw(8) == 0 {
-            return false;
+            return FrameSent::Full;
         }
-        let Some(tag) = FrameTag::of(frame) else { return false };
-        let flight = Flight { from: self.index, tag, bytes: frame.to_vec() };
-        state.flights[peer as usize].push(flight);
+        // SAFETY: the pieces are readable (`# Safety`).
+        let bytes = unsafe { gathered(header, payload) };
+        let Some(tag) = FrameTag::of(&bytes) else { return FrameSent::Full };
+        state.flights[peer as usize].push(Flight { from: self.index, tag, bytes });
         self.shared.waiting[peer as usize].fetch_add(1, Ordering::Relaxed);
-        true
+        FrameSent::Sent
     }
 
     fn has_frames(&self) -> bool {

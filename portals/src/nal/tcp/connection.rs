@@ -1,0 +1,199 @@
+//! One connection: what is being sent on it, and how far it has come.
+//!
+//! Owned by [`super::network`]. Invariant: the bytes of a frame leave in one piece: nothing comes
+//! between its beginning and its end, and what was begun is sent again until all of it has left.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+use super::input::{CREDITS, FrameCredits, FrameInput};
+use super::{WINDOW_BYTES, WINDOW_FRAMES};
+use crate::arena::IOVECS;
+use crate::types::MdIovec;
+use handshake::Handshake;
+use sys::tcp::{self, SendPiece};
+
+/// How far a connection has come.
+#[derive(Debug)]
+pub(super) enum ConnectionStage {
+    /// The system connects it.
+    Connecting,
+    /// Both sides prove that they belong to the job.
+    Greeting(Handshake),
+    /// It carries frames, as far as there are credits.
+    Open,
+}
+
+/// Bytes that go before those of a frame: credits and a length.
+#[derive(Debug, Default)]
+struct FrameLead {
+    bytes: [u8; 24],
+    sent: usize,
+    length: usize,
+}
+
+impl FrameLead {
+    fn is_empty(&self) -> bool {
+        self.sent == self.length
+    }
+
+    fn push(&mut self, word: u32) {
+        if self.is_empty() {
+            (self.sent, self.length) = (0, 0);
+        }
+        self.bytes[self.length..][..4].copy_from_slice(&word.to_le_bytes());
+        self.length += 4;
+    }
+}
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) socket: OwnedFd,
+    pub(super) stage: ConnectionStage,
+    /// The peer: the one that this process connects to, or that has proved who it is.
+    pub(super) peer: Option<u32>,
+    /// This process has made it.
+    pub(super) is_outgoing: bool,
+    /// When it must have become open, in nanoseconds; only of incoming ones.
+    pub(super) deadline: u64,
+    /// It is watched for room to send.
+    pub(super) is_writing: bool,
+    pub(super) input: FrameInput,
+    lead: FrameLead,
+    /// Bytes of the frame that is being sent that have left; `None` between two frames.
+    frame_sent: Option<usize>,
+}
+
+/// What became of bytes to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SendProgress {
+    /// All have left.
+    All,
+    /// There is no room for more.
+    NoRoom,
+    /// The peer has given no credits for them.
+    NoCredit,
+}
+
+impl Connection {
+    pub(super) fn new(socket: OwnedFd, stage: ConnectionStage, peer: Option<u32>) -> Connection {
+        Connection {
+            socket,
+            stage,
+            peer,
+            is_outgoing: peer.is_some(),
+            deadline: u64::MAX,
+            is_writing: false,
+            input: FrameInput::new(),
+            lead: FrameLead::default(),
+            frame_sent: None,
+        }
+    }
+
+    /// Sends what waits, or credits if half of a window is owed.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub(super) fn flush(&mut self) -> io::Result<SendProgress> {
+        if !matches!(self.stage, ConnectionStage::Open) {
+            return Ok(SendProgress::All);
+        }
+        if self.frame_sent.is_none() && self.lead.is_empty() {
+            self.push_credits(2);
+        }
+        if self.lead.is_empty() {
+            return Ok(SendProgress::All);
+        }
+        // SAFETY: no pieces.
+        unsafe { self.send_pieces(&[], &[]) }
+    }
+
+    /// Puts credits in front of what is sent next, if this part of a window is owed.
+    fn push_credits(&mut self, part: u32) {
+        let FrameCredits { frames, bytes } = self.input.owed;
+        if frames >= WINDOW_FRAMES / part || bytes >= WINDOW_BYTES / part {
+            let granted = self.input.grant();
+            self.lead.push(CREDITS | granted.frames);
+            self.lead.push(granted.bytes);
+        }
+    }
+
+    /// Sends a frame, or the rest of it.
+    ///
+    /// # Errors
+    /// That of the system.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    pub(super) unsafe fn send(
+        &mut self,
+        header: &[u8],
+        payload: &[MdIovec],
+    ) -> io::Result<SendProgress> {
+        if self.frame_sent.is_none() {
+            let length = payload.iter().fold(header.len(), |sum, piece| sum + piece.len as usize);
+            if !self.input.credits.take(length as u32 + 4) {
+                return Ok(SendProgress::NoCredit);
+            }
+            if self.lead.is_empty() {
+                self.push_credits(8);
+            }
+            self.lead.push(length as u32);
+            self.frame_sent = Some(0);
+        }
+        // SAFETY: the same contract.
+        let sent = unsafe { self.send_pieces(header, payload) };
+        if let Ok(SendProgress::All) = sent {
+            // Credits could not leave within the frame.
+            self.frame_sent = None;
+            self.flush()?;
+        }
+        sent
+    }
+
+    /// Sends what waits, and then these pieces but for what of them has left.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn send_pieces(
+        &mut self,
+        header: &[u8],
+        payload: &[MdIovec],
+    ) -> io::Result<SendProgress> {
+        let mut pieces = [SendPiece::EMPTY; IOVECS + 2];
+        let (mut count, mut total) = (0, 0);
+        let mut skip = self.frame_sent.unwrap_or(0);
+        let mut add = |base: *const u8, length: usize, skip: &mut usize| {
+            let skipped = length.min(*skip);
+            *skip -= skipped;
+            if length != skipped {
+                pieces[count] = SendPiece::new(base.wrapping_add(skipped), length - skipped);
+                count += 1;
+                total += length - skipped;
+            }
+        };
+        let lead = &self.lead.bytes[self.lead.sent..self.lead.length];
+        add(lead.as_ptr(), lead.len(), &mut 0);
+        add(header.as_ptr(), header.len(), &mut skip);
+        for piece in payload {
+            add(piece.base.cast(), piece.len as usize, &mut skip);
+        }
+        // SAFETY: the kernel checks the pieces, which are a snapshot whenever they are read.
+        let n = match unsafe { tcp::send(self.socket.as_fd(), &pieces[..count]) } {
+            Ok(n) => n,
+            Err(e)
+                if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+            {
+                0
+            }
+            Err(e) => return Err(e),
+        };
+        let of_lead = n.min(lead.len());
+        self.lead.sent += of_lead;
+        if let Some(sent) = &mut self.frame_sent {
+            *sent += n - of_lead;
+        }
+        Ok(if n < total { SendProgress::NoRoom } else { SendProgress::All })
+    }
+}

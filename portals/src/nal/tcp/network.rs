@@ -1,0 +1,507 @@
+//! The connections of a process: how they begin, which of two stays, and how they end.
+//!
+//! Owned by [`TcpWire`], under its lock. Invariant: a peer has at most one connection that
+//! carries frames. A peer that has failed has none, and is not connected to again.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::mem;
+use std::io;
+use std::os::fd::AsFd;
+
+use super::connection::{Connection, ConnectionStage, SendProgress};
+use super::input::RESERVE;
+use super::{
+    ATTEMPTS, LOST_MS, PROMISE_NS, STRANGER_NS, STRANGERS, TcpPeers, TcpWire, identity, process_of,
+};
+use crate::nal::FrameSent;
+use crate::types::MdIovec;
+use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
+use sys::epoll::{EVENTS, EpollEvent};
+use sys::poll::{self, PollEntry};
+use sys::{clock, socket, tcp};
+
+/// The number of the listening socket among those that are watched.
+pub(super) const LISTENER: u64 = u64::MAX;
+
+/// Bytes that one call of the system reads.
+const READ: usize = 256 << 10;
+
+/// Most connections that one look accepts.
+const ACCEPTED_AT_ONCE: usize = 16;
+
+/// How long a process waits for the system to connect, so that its greeting leaves at once.
+const CONNECT_NS: u64 = 20_000_000;
+
+/// What this process knows of a peer that it has met.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PeerLink {
+    /// The number of its connection.
+    Connection(usize),
+    /// It has refused our connection, since its own stays: until this time.
+    Promised(u64),
+    Failed,
+}
+
+/// The end of a connection.
+#[derive(Debug)]
+enum ConnectionEnd {
+    /// The peer has closed it, or the network has failed.
+    Closed(Option<io::Error>),
+    /// Another connection to the same peer stays.
+    Superseded,
+    /// The peer did what no process of the job does.
+    Wrong(String),
+}
+
+impl From<io::Error> for ConnectionEnd {
+    fn from(e: io::Error) -> ConnectionEnd {
+        ConnectionEnd::Closed(Some(e))
+    }
+}
+
+/// See the head of this file.
+#[derive(Default)]
+pub(super) struct TcpNetwork {
+    connections: Vec<Option<Box<Connection>>>,
+    /// Numbers of `connections` that are free.
+    free: Vec<usize>,
+    /// Those that become free when no event of the system can name their connections any more.
+    freed: Vec<usize>,
+    links: BTreeMap<u32, PeerLink>,
+    /// How often peers have been connected to that are not connected.
+    attempts: BTreeMap<u32, u32>,
+    /// Incoming connections that are not open, oldest first.
+    strangers: Vec<usize>,
+    /// Peers whose links are promised.
+    promised: usize,
+    buffer: Vec<u8>,
+}
+
+impl TcpNetwork {
+    fn add(&mut self, wire: &TcpWire, connection: Connection) -> io::Result<usize> {
+        let number = self.free.pop().unwrap_or(self.connections.len());
+        let writing = connection.is_writing;
+        if let Err(e) = wire.epoll.add(connection.socket.as_fd(), number as u64, writing) {
+            self.free.push(number);
+            if number == self.connections.len() {
+                self.connections.push(None);
+            }
+            return Err(e);
+        }
+        let connection = Some(Box::new(connection));
+        match self.connections.get_mut(number) {
+            Some(place) => *place = connection,
+            None => self.connections.push(connection),
+        }
+        Ok(number)
+    }
+
+    /// Closes a connection, whose place is empty while it is worked on.
+    fn close(&mut self, number: usize) {
+        self.connections[number] = None;
+        self.freed.push(number);
+        self.strangers.retain(|&stranger| stranger != number);
+    }
+
+    fn begin_handshake(
+        wire: &TcpWire,
+        peers: &TcpPeers,
+        expected: Option<u64>,
+        outgoing: bool,
+    ) -> io::Result<Handshake> {
+        let spec = HandshakeSpec {
+            secret: &wire.secret,
+            library: wire.library,
+            purpose: ConnectionPurpose::Data,
+            identity: identity(peers.own),
+            nonce: Nonce::random()?,
+        };
+        Ok(match outgoing {
+            true => Handshake::connector(spec, expected),
+            false => Handshake::acceptor(spec),
+        })
+    }
+
+    /// Begins to connect to a peer; returns the number of the connection.
+    fn connect(&mut self, wire: &TcpWire, peers: &TcpPeers, peer: u32) -> Result<usize, String> {
+        let address = peers.address(peer).ok_or("it has no address")?;
+        let failed = |e: io::Error| format!("no connection: {e}");
+        let socket = tcp::connect(wire.address.ip(), address).map_err(failed)?;
+        let mut connection = Connection::new(socket, ConnectionStage::Connecting, Some(peer));
+        connection.is_writing = true;
+        let number = self.add(wire, connection).map_err(failed)?;
+        self.links.insert(peer, PeerLink::Connection(number));
+        *self.attempts.entry(peer).or_default() += 1;
+        Ok(number)
+    }
+
+    /// As [`crate::nal::wire::Wire::send`].
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    pub(super) unsafe fn send(
+        &mut self,
+        wire: &TcpWire,
+        peers: &TcpPeers,
+        peer: u32,
+        header: &[u8],
+        payload: &[MdIovec],
+    ) -> FrameSent {
+        let number = match self.links.get(&peer) {
+            Some(&PeerLink::Connection(number)) => number,
+            Some(PeerLink::Promised(_)) => return FrameSent::Full,
+            Some(PeerLink::Failed) => return FrameSent::Gone,
+            None => {
+                self.connect_or_fail(wire, peers, peer);
+                return FrameSent::Full;
+            }
+        };
+        let Some(connection) = &mut self.connections[number] else { return FrameSent::Full };
+        if !matches!(connection.stage, ConnectionStage::Open) {
+            return FrameSent::Full;
+        }
+        // SAFETY: the same contract.
+        let sent = unsafe { connection.send(header, payload) };
+        match sent {
+            Ok(SendProgress::All) => FrameSent::Sent,
+            Ok(SendProgress::NoCredit) => FrameSent::Full,
+            Ok(SendProgress::NoRoom) => {
+                watch(wire, number, connection);
+                FrameSent::Full
+            }
+            Err(e) => {
+                self.end(wire, peers, number, None, e.into());
+                FrameSent::Gone
+            }
+        }
+    }
+
+    fn connect_or_fail(&mut self, wire: &TcpWire, peers: &TcpPeers, peer: u32) {
+        match self.connect(wire, peers, peer) {
+            // Usually it is connected after one round trip, and the greeting leaves at once.
+            Ok(number) => {
+                let Some(connection) = &self.connections[number] else { return };
+                let mut entry = [PollEntry::writing(connection.socket.as_fd())];
+                poll::wait_ns(&mut entry, CONNECT_NS);
+                if entry[0].happened() {
+                    let number = number as u64;
+                    let event = EpollEvent { number, readable: false, writable: true };
+                    let _ = self.happened(wire, peers, &event, &mut |_, _| {});
+                }
+            }
+            Err(cause) => {
+                self.links.insert(peer, PeerLink::Failed);
+                wire.fail(peers, peer, false, &cause);
+            }
+        }
+    }
+
+    /// As [`crate::nal::wire::Wire::receive`].
+    pub(super) fn receive(
+        &mut self,
+        wire: &TcpWire,
+        peers: &TcpPeers,
+        max: usize,
+        sink: &mut dyn FnMut(u32, &[u8]),
+    ) -> bool {
+        let mut taken = 0;
+        self.free.append(&mut self.freed);
+        let mut events = [EpollEvent::NONE; EVENTS];
+        for event in wire.epoll.wait(&mut events, Some(0)) {
+            if event.number == LISTENER {
+                self.accept(wire, peers);
+            } else if taken < max {
+                taken += self.happened(wire, peers, event, sink);
+            }
+        }
+        if !self.strangers.is_empty() || self.promised != 0 {
+            self.check_deadlines(wire, peers);
+        }
+        taken != 0
+    }
+
+    fn accept(&mut self, wire: &TcpWire, peers: &TcpPeers) {
+        for _ in 0..ACCEPTED_AT_ONCE {
+            let Ok(socket) = tcp::accept(wire.listener.as_fd()) else { return };
+            if let Some(&oldest) = self.strangers.first()
+                && self.strangers.len() == STRANGERS
+            {
+                wire.refuse();
+                self.close(oldest);
+            }
+            let begun = Self::begin_handshake(wire, peers, None, false);
+            let Ok(handshake) = begun else { continue };
+            let stage = ConnectionStage::Greeting(handshake);
+            let mut connection = Connection::new(socket, stage, None);
+            connection.deadline = clock::now_ns().saturating_add(STRANGER_NS);
+            if let Ok(number) = self.add(wire, connection) {
+                self.strangers.push(number);
+            }
+        }
+    }
+
+    fn check_deadlines(&mut self, wire: &TcpWire, peers: &TcpPeers) {
+        let now = clock::now_ns();
+        while let Some(&oldest) = self.strangers.first()
+            && self.connections[oldest].as_ref().is_none_or(|oldest| oldest.deadline <= now)
+        {
+            wire.refuse();
+            self.close(oldest);
+        }
+        if self.promised != 0 {
+            let late = |(&peer, &link): (&u32, &PeerLink)| match link {
+                PeerLink::Promised(until) if until <= now => Some(peer),
+                _ => None,
+            };
+            let late: Vec<u32> = self.links.iter().filter_map(late).collect();
+            for peer in late {
+                self.promised -= 1;
+                self.links.insert(peer, PeerLink::Failed);
+                wire.fail(peers, peer, false, &"it refused our connection, and made none");
+            }
+        }
+    }
+
+    /// Something happened on a connection; returns how many frames were taken.
+    fn happened(
+        &mut self,
+        wire: &TcpWire,
+        peers: &TcpPeers,
+        event: &EpollEvent,
+        sink: &mut dyn FnMut(u32, &[u8]),
+    ) -> usize {
+        let number = event.number as usize;
+        // It may have been closed by an event before this one.
+        let Some(Some(_)) = self.connections.get(number) else { return 0 };
+        let Some(mut connection) = self.connections[number].take() else { return 0 };
+        match self.advance(wire, peers, number, &mut connection, event, sink) {
+            Ok(taken) => {
+                self.connections[number] = Some(connection);
+                taken
+            }
+            Err(end) => {
+                self.end(wire, peers, number, Some(connection), end);
+                0
+            }
+        }
+    }
+
+    fn advance(
+        &mut self,
+        wire: &TcpWire,
+        peers: &TcpPeers,
+        number: usize,
+        connection: &mut Connection,
+        event: &EpollEvent,
+        sink: &mut dyn FnMut(u32, &[u8]),
+    ) -> Result<usize, ConnectionEnd> {
+        if matches!(connection.stage, ConnectionStage::Connecting) {
+            if event.writable {
+                tcp::error(connection.socket.as_fd())
+                    .map_err(|e| ConnectionEnd::Wrong(format!("no connection: {e}")))?;
+                tcp::tune(connection.socket.as_fd(), LOST_MS)?;
+                let expected = connection.peer.and_then(|peer| peers.numbering.process(peer));
+                let expected = expected.map(identity);
+                let handshake = Self::begin_handshake(wire, peers, expected, true)?;
+                connection.stage = ConnectionStage::Greeting(handshake);
+                self.send_greeting(wire, number, connection)?;
+            }
+            return Ok(0);
+        }
+        if event.writable && connection.is_writing {
+            connection.is_writing = false;
+            wire.epoll.change(connection.socket.as_fd(), number as u64, true, false)?;
+            self.send_greeting(wire, number, connection)?;
+            if connection.flush()? == SendProgress::NoRoom {
+                watch(wire, number, connection);
+            }
+        }
+        if !event.readable {
+            return Ok(0);
+        }
+        self.buffer.resize(RESERVE + READ, 0);
+        let mut buffer = mem::take(&mut self.buffer);
+        let read = self.read(wire, peers, number, connection, &mut buffer, sink);
+        self.buffer = buffer;
+        read
+    }
+
+    /// Reads what has arrived.
+    fn read(
+        &mut self,
+        wire: &TcpWire,
+        peers: &TcpPeers,
+        number: usize,
+        connection: &mut Connection,
+        buffer: &mut [u8],
+        sink: &mut dyn FnMut(u32, &[u8]),
+    ) -> Result<usize, ConnectionEnd> {
+        let n = match socket::receive(connection.socket.as_fd(), &mut buffer[RESERVE..], false) {
+            Ok(0) => return Err(ConnectionEnd::Closed(None)),
+            Ok(n) => n,
+            Err(e)
+                if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
+            {
+                return Ok(0);
+            }
+            Err(e) => return Err(e.into()),
+        };
+        let (mut start, end) = (RESERVE, RESERVE + n);
+        if let ConnectionStage::Greeting(handshake) = &mut connection.stage {
+            let fed = handshake.feed(&buffer[start..end]);
+            // What is left tells the peer our versions, even after a failure.
+            let sent = self.send_greeting(wire, number, connection);
+            start += fed.map_err(|why| ConnectionEnd::Wrong(format!("{why}")))?;
+            sent?;
+            let ConnectionStage::Greeting(handshake) = &connection.stage else { return Ok(0) };
+            match handshake.peer() {
+                Some(peer) if handshake.to_send().is_empty() => {
+                    self.proved(wire, peers, number, connection, peer)?;
+                }
+                _ => return Ok(0),
+            }
+        }
+        let Some(peer) = connection.peer else { return Ok(0) };
+        let taken = connection.input.take(buffer, start, end, &mut |frame| sink(peer, frame));
+        wire.count_parts(connection.input.take_parts());
+        let taken = taken.map_err(|why| ConnectionEnd::Wrong(format!("{why}")))?;
+        if connection.input.is_granted {
+            self.attempts.remove(&peer);
+        }
+        if connection.flush()? == SendProgress::NoRoom {
+            watch(wire, number, connection);
+        }
+        Ok(taken)
+    }
+
+    fn send_greeting(
+        &mut self,
+        wire: &TcpWire,
+        number: usize,
+        connection: &mut Connection,
+    ) -> io::Result<()> {
+        let ConnectionStage::Greeting(handshake) = &mut connection.stage else { return Ok(()) };
+        while !handshake.to_send().is_empty() {
+            let bytes = handshake.to_send();
+            let piece = tcp::SendPiece::new(bytes.as_ptr(), bytes.len());
+            // SAFETY: bytes of the handshake, which is borrowed.
+            match unsafe { tcp::send(connection.socket.as_fd(), &[piece]) } {
+                Ok(n) => handshake.sent(n),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    watch(wire, number, connection);
+                    return Ok(());
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    /// The peer belongs to the job. Opens the connection, unless another one to it stays.
+    fn proved(
+        &mut self,
+        wire: &TcpWire,
+        peers: &TcpPeers,
+        number: usize,
+        connection: &mut Connection,
+        peer: u64,
+    ) -> Result<(), ConnectionEnd> {
+        if !connection.is_outgoing {
+            let process = process_of(peer);
+            let known = peers.numbering.number(process).filter(|_| process.nid != peers.own.nid);
+            let Some(peer_number) = known else {
+                return Err(ConnectionEnd::Wrong(String::from("no process of another host")));
+            };
+            match self.links.get(&peer_number) {
+                None => {}
+                Some(PeerLink::Promised(_)) => self.promised -= 1,
+                Some(PeerLink::Failed) => return Err(ConnectionEnd::Superseded),
+                Some(&PeerLink::Connection(other)) => {
+                    let ours = self.connections[other].as_ref();
+                    let open = ours.is_some_and(|ours| !ours.is_outgoing || ours.input.is_granted);
+                    if open || identity(peers.own) < peer {
+                        return Err(ConnectionEnd::Superseded);
+                    }
+                    self.close(other);
+                }
+            }
+            tcp::tune(connection.socket.as_fd(), LOST_MS)?;
+            connection.peer = Some(peer_number);
+            self.links.insert(peer_number, PeerLink::Connection(number));
+            self.strangers.retain(|&stranger| stranger != number);
+        }
+        connection.stage = ConnectionStage::Open;
+        if connection.flush()? == SendProgress::NoRoom {
+            watch(wire, number, connection);
+        }
+        Ok(())
+    }
+
+    /// A connection has ended; `connection` is it if its place is empty.
+    fn end(
+        &mut self,
+        wire: &TcpWire,
+        peers: &TcpPeers,
+        number: usize,
+        connection: Option<Box<Connection>>,
+        end: ConnectionEnd,
+    ) {
+        let connection = connection.or_else(|| self.connections[number].take());
+        self.close(number);
+        let Some(connection) = connection else { return };
+        let Some(peer) = connection.peer else {
+            if !matches!(end, ConnectionEnd::Superseded) {
+                wire.refuse();
+            }
+            return;
+        };
+        if self.links.get(&peer) != Some(&PeerLink::Connection(number)) {
+            return;
+        }
+        let granted = connection.input.is_granted;
+        if connection.is_outgoing && !granted && matches!(end, ConnectionEnd::Closed(_)) {
+            let theirs_stays =
+                peers.numbering.process(peer).map(identity) < Some(identity(peers.own));
+            if matches!(connection.stage, ConnectionStage::Open) && theirs_stays {
+                self.promised += 1;
+                let until = clock::now_ns().saturating_add(PROMISE_NS);
+                self.links.insert(peer, PeerLink::Promised(until));
+                return;
+            }
+            if self.attempts.get(&peer).is_none_or(|&attempts| attempts < ATTEMPTS) {
+                self.links.remove(&peer);
+                self.connect_or_fail(wire, peers, peer);
+                return;
+            }
+        }
+        self.links.insert(peer, PeerLink::Failed);
+        let between = connection.input.is_between_frames();
+        let (closed, cause) = match end {
+            ConnectionEnd::Wrong(cause) => (false, cause),
+            ConnectionEnd::Closed(Some(e)) => (false, format!("the connection failed: {e}")),
+            ConnectionEnd::Closed(None) if !granted => {
+                (false, String::from("it closed the connection within the handshake"))
+            }
+            ConnectionEnd::Closed(None) if !between => {
+                (false, String::from("the connection ended within a frame"))
+            }
+            ConnectionEnd::Closed(None) | ConnectionEnd::Superseded => {
+                (true, String::from("it closed the connection"))
+            }
+        };
+        wire.fail(peers, peer, closed, &cause);
+    }
+}
+
+/// Watches a connection for room to send.
+fn watch(wire: &TcpWire, number: usize, connection: &mut Connection) {
+    if !connection.is_writing {
+        let changed = wire.epoll.change(connection.socket.as_fd(), number as u64, true, true);
+        connection.is_writing = changed.is_ok();
+    }
+}

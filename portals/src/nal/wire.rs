@@ -1,0 +1,78 @@
+//! Wires: networks that carry frames between hosts.
+//!
+//! Joined with the processes of a host by [`super::joined`]. A wire names processes by the
+//! numbers of its interface ([`HostNumbering`]). Invariant: frames of a process arrive once, in
+//! the order in which they were sent, or the peer counts as dead and its failure is reported.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+use core::fmt;
+use std::net::SocketAddr;
+
+use super::numbering::HostNumbering;
+use super::{FrameSent, PeerState};
+use crate::types::{MdIovec, PtlProcessId};
+
+/// A network between hosts. [`Wire::send`] and [`Wire::receive`] are called by one thread at a
+/// time.
+pub trait Wire: Send + Sync {
+    /// Says which process this is, and where the others are: their [`Wire`] addresses one after
+    /// the other, in the order of (`nid`, `pid`). Called once, before the first frame. False:
+    /// these are not as many addresses as there are processes.
+    fn connect(&self, own: PtlProcessId, numbering: &HostNumbering, addresses: Box<[u8]>) -> bool;
+
+    /// Longest frame, in bytes.
+    fn max_frame(&self) -> usize;
+
+    /// Sends one frame, as [`super::Nal::send`].
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent;
+
+    /// Takes frames that have arrived, as [`super::Nal::receive`]; returns whether there were
+    /// any.
+    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) -> bool;
+
+    /// Whether a process can be reached.
+    fn peer_state(&self, peer: u32) -> PeerState;
+
+    /// Sleeps in the kernel until something has arrived, for at most `timeout_ns` nanoseconds.
+    fn wait(&self, timeout_ns: u64);
+
+    /// What it has counted.
+    fn counters(&self) -> WireCounters;
+}
+
+/// What a wire counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WireCounters {
+    /// Connections that ended before the other side had proved that it belongs to the job.
+    pub refused: u64,
+    /// Parts of frames, but the first of each, that were passed on as frames of their own.
+    pub parts: u64,
+}
+
+/// A connection that has failed. Its peer counts as dead.
+#[derive(Clone, Debug)]
+pub struct PeerFailure {
+    /// The peer.
+    pub process: PtlProcessId,
+    /// Where it is.
+    pub address: SocketAddr,
+    /// It has closed the connection between two frames, as a process that ends does.
+    pub closed: bool,
+    /// What happened.
+    pub cause: String,
+}
+
+impl fmt::Display for PeerFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PtlProcessId { nid, pid } = self.process;
+        write!(f, "process {pid} of host {nid} ({}): {}", self.address, self.cause)
+    }
+}
+
+/// What is called with a failure, once per peer. It may be called within any call of the
+/// interface, and must not call the interface itself.
+pub type PeerFailureHandler = Box<dyn Fn(&PeerFailure) + Send + Sync>;
