@@ -55,6 +55,8 @@ pub struct WireStart {
     pub secret: handshake::JobSecret,
     /// The address of this host for the others.
     pub address: std::net::IpAddr,
+    /// The ports to listen on; `0..=0` for any.
+    pub ports: core::ops::RangeInclusive<u16>,
 }
 
 impl core::fmt::Debug for Bootstrap {

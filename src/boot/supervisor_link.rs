@@ -11,6 +11,7 @@ use super::control_socket::ControlSocket;
 use super::error::BootError;
 use super::exit_notice::ExitNotice;
 use super::host_share::RankPlace;
+use super::hosts::interface;
 use super::placement::Placement;
 use super::rank_id::RankId;
 use crate::rank::ByJobRank;
@@ -118,7 +119,9 @@ impl SupervisorLink {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let (head, data) = self.receive(&mut turn);
         match (head.kind, control_message::parse_job_secret(data)) {
-            (ControlKind::JobSecret, Some((secret, address))) => Ok(WireStart { secret, address }),
+            (ControlKind::JobSecret, Some((secret, address))) => {
+                Ok(WireStart { secret, address, ports: interface::ports()? })
+            }
             _ => self.supervisor_lost(),
         }
     }

@@ -260,7 +260,10 @@ fn interface_ranks(boot: &Bootstrap) -> InterfaceRanks {
         rank: placement.rank(),
         size: placement.size(),
         local_rank: placement.local_rank(),
-        local_size: placement.local_size(),
+        hosts: placement.hosts().to_vec(),
+        host: placement.place_of(placement.rank()).host,
+        #[cfg(feature = "hosted")]
+        wire: boot.wire.clone(),
         process_ids: process_ids(boot),
         arena,
         by_system: boot.network_start.is_some(),
@@ -312,8 +315,9 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
         };
     }
     let (kind, id) = (interface.kind(), interface.id());
-    let mine = [kind as u32, id.nid, id.pid].map(u32::to_ne_bytes).concat();
-    let mut peers = Vec::new();
+    let own = [kind as u32, id.nid, id.pid].map(u32::to_ne_bytes).concat();
+    let mine = [&own[..], interface.wire_address()].concat();
+    let (mut peers, mut addresses) = (Vec::new(), Vec::new());
     for (other, b) in boot.exchange.exchange(&mine).ranked() {
         let word = |i: usize| u32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
         if word(0) != kind as u32 {
@@ -326,7 +330,9 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
             );
         }
         peers.push(PortalsId { nid: word(4), pid: word(8) });
+        addresses.push(b[own.len()..].to_vec());
     }
+    interface.connect(&peers, &addresses).unwrap_or_else(|e| no_network(&e));
     match interface.known_peers(rank, size, false) {
         Ok(known) => known.unwrap_or(peers),
         Err(e) => no_interface(&e),

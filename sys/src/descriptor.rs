@@ -233,22 +233,6 @@ fn older_pipe(fds: &mut [RawFd; 2]) -> i32 {
     r
 }
 
-/// Has reads and writes of a descriptor fail instead of waiting.
-///
-/// # Errors
-/// That of the system.
-pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: no pointers; the descriptor is open.
-    let flags = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_GETFL) };
-    // SAFETY: as above.
-    if flags < 0
-        || unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) } < 0
-    {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(())
-}
-
 /// Reads what has arrived, waiting for the first of it, and returns how many bytes; 0 at the
 /// end.
 ///

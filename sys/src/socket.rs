@@ -324,7 +324,10 @@ pub fn signal_on_event(fd: BorrowedFd<'_>, signal: Option<Signal>) -> io::Result
 }
 
 /// Makes calls on this descriptor return at once.
-pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
+///
+/// # Errors
+/// That of the system.
+pub fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_flags(fd, |flags| flags | libc::O_NONBLOCK)
 }
 
@@ -345,44 +348,6 @@ fn control(fd: BorrowedFd<'_>, command: i32, value: i32) -> io::Result<i32> {
 
 /// The same number on every architecture of Linux.
 const F_SETSIG: i32 = 10;
-
-/// When the system gives up a connection whose other end shows no sign of life.
-#[derive(Clone, Copy, Debug)]
-pub struct KeepAlive {
-    /// Seconds of silence before the first probe.
-    pub idle_s: u32,
-    /// Seconds between two probes.
-    pub interval_s: u32,
-    /// Probes without an answer.
-    pub probes: u32,
-    /// Milliseconds for which what was sent may stay unconfirmed.
-    pub unanswered_ms: u32,
-}
-
-/// Has the system give up this TCP connection when its other end shows no sign of life.
-///
-/// # Errors
-/// That of the system.
-pub fn keep_alive(fd: BorrowedFd<'_>, when: KeepAlive) -> io::Result<()> {
-    let options = [
-        (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
-        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, when.idle_s),
-        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, when.interval_s),
-        (libc::IPPROTO_TCP, libc::TCP_KEEPCNT, when.probes),
-        (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, when.unanswered_ms),
-    ];
-    for (level, name, value) in options {
-        let (value, length) = (&raw const value, size_of::<u32>() as libc::socklen_t);
-        // SAFETY: a live number of this length.
-        let result =
-            unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.cast(), length) };
-        // Linux before 2.6.37 has no TCP_USER_TIMEOUT.
-        if result != 0 && name != libc::TCP_USER_TIMEOUT {
-            return Err(io::Error::last_os_error());
-        }
-    }
-    Ok(())
-}
 
 #[cfg(test)]
 mod tests {

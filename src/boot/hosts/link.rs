@@ -11,13 +11,12 @@ use std::net::{IpAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
 use sys::poll::{self, PollEntry};
-use sys::socket::{self, KeepAlive};
+use sys::tcp;
 
 /// Bytes that wait to be sent; a supervisor that takes none for so many is lost.
 const MOST_WAITING: usize = 1 << 30;
-/// When the system gives up the other end.
-const SIGNS_OF_LIFE: KeepAlive =
-    KeepAlive { idle_s: 1, interval_s: 1, probes: 3, unanswered_ms: 4000 };
+/// Milliseconds without a sign of life after which the system gives up the other end.
+const LOST_MS: u32 = 4000;
 
 /// One end of a connection.
 #[derive(Debug)]
@@ -36,8 +35,7 @@ impl HostLink {
     /// That of the system.
     pub(super) fn new(stream: TcpStream, received: Vec<u8>) -> io::Result<HostLink> {
         stream.set_nonblocking(true)?;
-        stream.set_nodelay(true)?;
-        socket::keep_alive(stream.as_fd(), SIGNS_OF_LIFE)?;
+        tcp::tune(stream.as_fd(), LOST_MS)?;
         Ok(HostLink { stream, received, outgoing: Vec::new(), lost: None })
     }
 

@@ -185,7 +185,7 @@ struct ForwardedInput {
 impl ForwardedInput {
     fn new(to: ChildStdin) -> ForwardedInput {
         // A full pipe must not keep the supervisor.
-        let is_over = sys::descriptor::set_nonblocking(to.as_fd()).is_err();
+        let is_over = sys::socket::set_nonblocking(to.as_fd()).is_err();
         ForwardedInput { to, waiting: Vec::new(), is_over }
     }
 

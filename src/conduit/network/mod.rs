@@ -28,6 +28,8 @@ use super::{
     AmMessage, Conduit, ConduitStats, Config, ExposedMemory, OpId, Outgoing, ReplyToken,
     SystemMessage, Upcall, WaitingProcess,
 };
+#[cfg(feature = "hosted")]
+use crate::boot::bootstrap::WireStart;
 use crate::boot::linked_launcher::LinkedLaunchers;
 use crate::boot::network_start::NetworkCollective;
 use crate::client_memory::{Dst, RemoteRange, Src};
@@ -60,8 +62,13 @@ pub struct InterfaceRanks {
     pub size: u32,
     /// Rank of this process on its host.
     pub local_rank: LocalRank,
-    /// Ranks of the host.
-    pub local_size: u32,
+    /// Ranks of each host, by its number, and the number of this one.
+    pub hosts: Vec<u32>,
+    /// See [`InterfaceRanks::hosts`].
+    pub host: u32,
+    /// What is needed to reach ranks of other hosts, if the job has such.
+    #[cfg(feature = "hosted")]
+    pub wire: Option<WireStart>,
     /// The process ids of the system, by rank, if the network wants them ([`wants_process_ids`]).
     pub process_ids: Vec<u32>,
     /// An empty memory file that all ranks of the host have, if they can share memory.
@@ -113,7 +120,10 @@ impl OpenInterface {
         match chosen() {
             #[cfg(feature = "emulation")]
             NetworkKind::Emulation => match ranks.arena {
-                Some(arena) => Emulation::open(arena, ranks.local_rank, ranks.local_size, config),
+                Some(arena) => {
+                    let hosts = (&ranks.hosts[..], ranks.host);
+                    Emulation::open(arena, ranks.local_rank, hosts, ranks.wire, config)
+                }
                 None if ranks.size == 1 => Emulation::loopback(config),
                 None => Err(OpenError::new(
                     "the ranks of this host share no memory",
@@ -178,6 +188,31 @@ impl OpenInterface {
             OpenInterface::Emulation(_) => None,
             #[cfg(feature = "libportals")]
             OpenInterface::Libportals(p) => Some(StartInterface(p.once_more())),
+        }
+    }
+
+    /// What ranks of other hosts must know of this one; of the same length in all ranks.
+    pub fn wire_address(&self) -> &[u8] {
+        match self {
+            #[cfg(feature = "emulation")]
+            OpenInterface::Emulation(p) => p.wire_address(),
+            #[cfg(feature = "libportals")]
+            OpenInterface::Libportals(_) => &[],
+        }
+    }
+
+    /// Says where the ranks of other hosts are: the addresses of all ranks, by rank, and what each
+    /// has as [`OpenInterface::wire_address`]. Before the first message.
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    pub fn connect(&self, ranks: &[PortalsId], addresses: &[Vec<u8>]) -> Result<(), PortalsError> {
+        let _ = (ranks, addresses);
+        match self {
+            #[cfg(feature = "emulation")]
+            OpenInterface::Emulation(p) => p.connect(ranks, addresses),
+            #[cfg(feature = "libportals")]
+            OpenInterface::Libportals(_) => Ok(()),
         }
     }
 

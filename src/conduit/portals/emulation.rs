@@ -5,11 +5,13 @@
 //! Invariant: names and meanings on both sides are the specification's, so every method is one
 //! call.
 
+use super::other_hosts::OtherHosts;
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdRegion, MdSpec,
     NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED, ScatteredRma, SharedHost,
     Target, TrafficCounters,
 };
+use crate::boot::bootstrap::WireStart;
 use crate::client_memory::{Dst, Src};
 use crate::conduit::{Config, RefusedAccess};
 use crate::rank::{JobRank, LocalRank};
@@ -28,6 +30,7 @@ pub struct Emulation {
     interface: NetworkInterface,
     /// Whether peers may target any memory that is registered.
     registers: bool,
+    others: Option<OtherHosts>,
 }
 
 impl core::fmt::Debug for Emulation {
@@ -37,17 +40,21 @@ impl core::fmt::Debug for Emulation {
 }
 
 impl Emulation {
-    /// The interface of the process with this rank among the `size` on this host, whose arenas
-    /// share the file `arena`. Peers can be addressed once they have returned from this too.
+    /// The interface of the process with this rank among those on this host, whose arenas share the
+    /// file `arena`. Peers can be addressed once they have returned from this too; those of other
+    /// hosts once [`Emulation::connect`] was called. `hosts`: the ranks of each host, and the number
+    /// of this one.
     ///
     /// # Errors
-    /// There is no memory for the arena.
+    /// There is no memory for the arena, or no network to the other hosts.
     pub fn open(
         arena: OwnedFd,
         rank: LocalRank,
-        size: u32,
+        (hosts, own): (&[u32], u32),
+        wire: Option<WireStart>,
         config: &Config,
     ) -> Result<Emulation, OpenError> {
+        let size = hosts[own as usize];
         let bytes = arena_bytes(config);
         let no_arena = |e| no_memory(format_args!("no arena for Portals: {e}"));
         // Arenas get their pages when they are first touched, and then the kernel would kill for
@@ -61,7 +68,7 @@ impl Emulation {
             index: rank.0,
             size,
             bytes,
-            nid: 0,
+            nid: own,
             jid: 0,
             attach: match fault::on("frames") {
                 true => AttachPolicy::Denied,
@@ -69,7 +76,33 @@ impl Emulation {
             },
         };
         let fabric = Fabric::join(spec).map_err(no_arena)?;
-        Self::over(NetworkInterface::shm(fabric, Some(limits(config))), config).map_err(no_memory)
+        let limits = Some(limits(config));
+        let Some(wire) = wire else {
+            return Self::over(NetworkInterface::shm(fabric, limits), config).map_err(no_memory);
+        };
+        let (wire, others) = OtherHosts::open(wire)?;
+        let interface = NetworkInterface::joined(fabric, hosts, Box::new(wire), limits);
+        let emulation = Self::over(interface, config).map_err(no_memory)?;
+        Ok(Emulation { others: Some(others), ..emulation })
+    }
+
+    /// Where this process listens for ranks of other hosts; empty if there are none.
+    pub fn wire_address(&self) -> &[u8] {
+        self.others.as_ref().map_or(&[], OtherHosts::address)
+    }
+
+    /// Says where the ranks of other hosts listen: the addresses of all ranks, by rank, and what
+    /// each has as [`Emulation::wire_address`].
+    ///
+    /// # Errors
+    /// These are not the ranks of the hosts of [`Emulation::open`].
+    pub fn connect(&self, ranks: &[PortalsId], addresses: &[Vec<u8>]) -> Result<(), PortalsError> {
+        let Some(others) = &self.others else { return Ok(()) };
+        let mut all: Vec<_> = ranks.iter().map(|id| (id.nid, id.pid)).zip(addresses).collect();
+        all.sort_unstable();
+        let all: Vec<u8> = all.into_iter().flat_map(|(_, address)| address).copied().collect();
+        others.set_ranks(ranks.to_vec());
+        self.interface.connect(all.into()).map_err(|e| error("PtlNIInit", e))
     }
 
     /// The interface of the only process of a job, whose arena no other process can map.
@@ -97,7 +130,7 @@ impl Emulation {
             // SAFETY: a conduit that is configured for one thread is never called by two at once.
             unsafe { interface.set_single_threaded() };
         }
-        Ok(Emulation { interface, registers: config.registers })
+        Ok(Emulation { interface, registers: config.registers, others: None })
     }
 
     /// The interface itself.
@@ -595,5 +628,8 @@ impl SharedHost for Emulation {
 
     fn check_memory(&self) {
         self.interface.check_arena();
+        if let Some(others) = &self.others {
+            others.check();
+        }
     }
 }

@@ -18,6 +18,8 @@ pub mod binding;
 mod direct;
 #[cfg(feature = "emulation")]
 pub mod emulation;
+#[cfg(feature = "emulation")]
+mod other_hosts;
 #[cfg(any(feature = "libportals", test))]
 pub mod trial;
 

@@ -1,0 +1,91 @@
+//! The wire of the emulation to ranks of other hosts.
+//!
+//! Owned by `emulation`. Invariant: a connection that is lost ends the job, unless the job has
+//! begun to end: then peers leave, and their connections end with them.
+
+use super::{OpenError, PortalsId};
+use crate::boot::bootstrap::WireStart;
+use crate::rank::JobRank;
+use crate::report;
+use handshake::LibraryVersion;
+use portals3::nal::tcp::{TcpSpec, TcpWire};
+use portals3::nal::wire::PeerFailure;
+use std::sync::{Arc, OnceLock};
+use sys::clock;
+
+/// Nanoseconds that the news of an exit may take, which come another way than the end of a
+/// connection.
+const NEWS: u64 = 3_000_000_000;
+
+/// How this process is connected with ranks of other hosts.
+#[derive(Debug)]
+pub(super) struct OtherHosts {
+    address: Vec<u8>,
+    /// The address of each rank, by rank, once they are known.
+    ranks: OnceLock<Vec<PortalsId>>,
+    lost: Arc<OnceLock<LostPeer>>,
+}
+
+/// The first connection that was lost.
+#[derive(Debug)]
+struct LostPeer {
+    failure: PeerFailure,
+    at: u64,
+}
+
+impl OtherHosts {
+    /// The wire that is chosen, and how it stands.
+    ///
+    /// # Errors
+    /// This process cannot listen.
+    pub(super) fn open(start: WireStart) -> Result<(TcpWire, OtherHosts), OpenError> {
+        let WireStart { secret, address, ports } = start;
+        let lost = Arc::new(OnceLock::new());
+        let first = lost.clone();
+        let on_failure = Box::new(move |failure: &PeerFailure| {
+            let _ = first.set(LostPeer { failure: failure.clone(), at: clock::now_ns() });
+        });
+        let library = LibraryVersion::new(env!("CARGO_PKG_VERSION"));
+        let range = ports.clone();
+        let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure });
+        let wire = wire.map_err(|e| {
+            OpenError::new(
+                format!(
+                    "cannot listen for ranks of other hosts at {address}, ports {range:?}: {e}"
+                ),
+                "Allow more ports in GASNET_NETWORK_PORTS, or name another interface in \
+                 GASNET_NETWORK_INTERFACE.",
+            )
+        })?;
+        let address = wire.address().to_vec();
+        Ok((wire, OtherHosts { address, ranks: OnceLock::new(), lost }))
+    }
+
+    /// Where this process listens, for the others.
+    pub(super) fn address(&self) -> &[u8] {
+        &self.address
+    }
+
+    /// The addresses of all ranks, by rank.
+    pub(super) fn set_ranks(&self, ranks: Vec<PortalsId>) {
+        let _ = self.ranks.set(ranks);
+    }
+
+    /// Ends the job if a connection has been lost for so long that no exit can be the reason.
+    pub(super) fn check(&self) {
+        let Some(LostPeer { failure, at }) = self.lost.get() else { return };
+        if clock::now_ns() < at + NEWS {
+            return;
+        }
+        let id = PortalsId { nid: failure.process.nid, pid: failure.process.pid };
+        let rank = self.ranks.get().and_then(|all| all.iter().position(|other| *other == id));
+        let rank = JobRank(rank.unwrap_or_default() as u32);
+        report::fatal(
+            format_args!(
+                "the connection to rank {rank} at {} is lost: {}",
+                failure.address, failure.cause
+            ),
+            format_args!("Check the network between the hosts, and what is printed of that rank."),
+        )
+    }
+}
