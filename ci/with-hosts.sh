@@ -5,9 +5,9 @@
 #
 # A host has its own network, name, /run and /dev/shm, and all but the first their own processes.
 # They are called host1 to hostN and know each other by these names. The command finds
-# HOSTS=host1,host2,... and GASNET_SSH_CMD, which enters a host as ssh would. When the command ends,
-# the hosts vanish with all their processes; KILL_HOST, a program, does that to the host that is its
-# argument.
+# HOSTS=host1,host2,... and GASNET_SSH_CMD, which enters a host as ssh would. When the command
+# ends, the hosts vanish with all their processes; KILL_HOST, a program, does that to the host that
+# is its argument.
 set -u
 number=$1
 shift

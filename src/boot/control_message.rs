@@ -122,8 +122,8 @@ pub fn parts(data: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// The message [`ControlKind::JobSecret`]: 16 bytes of the secret, and 16 of the address of the host
-/// as one of IPv6.
+/// The message [`ControlKind::JobSecret`]: 16 bytes of the secret, and 16 of the address of the
+/// host as one of IPv6.
 #[cfg(feature = "hosted")]
 pub(super) fn job_secret(secret: &JobSecret, address: IpAddr) -> Vec<u8> {
     let address = match address {

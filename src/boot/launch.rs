@@ -10,22 +10,20 @@ use super::decision::ExitDecision;
 use super::error::BootError;
 use super::host_share::HostShare;
 use super::hosts::list;
-use super::hosts::mapping::HostPlan;
 use super::hosts::message::HostMessage;
 use super::hosts::remote::RemoteHost;
 use super::hosts::remote_plan::RemotePlan;
+use super::launch_plan::{CpuBinding, LaunchPlan};
 use super::options::BootOptions;
 use super::rank_id::RankId;
 use super::rank_variables;
 use super::supervisor::{ProcessRole, SignalSource, Supervisor};
-use crate::env::RankSet;
 use crate::report;
 use crate::tools::this_process::hostname;
 use std::ffi::{CString, OsString};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
 use std::time::Duration;
 use sys::cpu::{self, CpuMask};
 use sys::signal::Signal;
@@ -33,46 +31,6 @@ use sys::{clock, process, signal, socket};
 
 /// How long the last message to another host may take.
 const LAST_MESSAGE: Duration = Duration::from_secs(2);
-
-/// Which CPUs each rank is bound to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CpuBinding {
-    /// The CPUs that the launcher may use.
-    None,
-    /// Cores of its own, assigned in turn.
-    Core,
-    /// The CPUs of one NUMA node, neighbouring ranks together.
-    Numa,
-}
-
-/// What to start, and how.
-#[derive(Clone, Debug)]
-pub struct LaunchPlan {
-    /// Ranks.
-    pub size: u32,
-    /// On which hosts; `None` for this one alone.
-    pub hosts: Option<HostPlan>,
-    /// Which program; found through PATH unless the name has a slash.
-    pub program: OsString,
-    /// Its arguments.
-    pub args: Vec<OsString>,
-    /// Which CPUs each rank is bound to.
-    pub bind: CpuBinding,
-    /// Cores per rank, with [`CpuBinding::Core`].
-    pub cores: u32,
-    /// Prints the rank in front of each line of its output.
-    pub prefix: bool,
-    /// Loads the ranks at the same addresses, without randomisation.
-    pub fixed_addresses: bool,
-    /// Prints the process of each rank, and how the job ended.
-    pub verbose: bool,
-    /// Seconds after which the job ends.
-    pub timeout: Option<f64>,
-    /// The folder of a file for each rank and stream.
-    pub output: Option<PathBuf>,
-    /// The ranks that gdb starts.
-    pub gdb: Option<RankSet>,
-}
 
 /// Runs a program as the ranks of a job; returns the exit code of the job.
 ///
@@ -116,7 +74,7 @@ fn run_on_hosts(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootErr
 /// returns the exit code of the job.
 ///
 /// # Errors
-/// As [`run`]; the other hosts have been told.
+/// As [`run`]; the other hosts know of it.
 pub fn run_remote(remote: RemoteHost, options: &BootOptions) -> Result<i32, BootError> {
     let RemoteHost { host, plan, secret, mut link } = remote;
     if let Err(e) = check(&plan.launch.program) {

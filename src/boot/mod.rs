@@ -6,6 +6,8 @@
 //! | file | what it owns |
 //! |---|---|
 //! | [`launch`] | the launcher: starts a program as the ranks of a job |
+//! | [`launch_plan`] | what it starts, and how |
+//! | `passed_stream` | output that is passed on line by line |
 //! | `debugger` | gdb for some of them |
 //! | `fork` | GASNET_PSHM_NODES: the process that is started forks the ranks and becomes their supervisor, or stands in front of it |
 //! | `foreign` | mpiexec, mpirun, srun: the ranks find each other by PMI or PMIx, then get a supervisor |
@@ -30,7 +32,8 @@
 //! | [`rank_variables`] | GASNET_RANK, GASNET_SIZE, GASNET_LOCAL_RANK |
 //! | `host_share` | the ranks that one host has |
 //! | [`placement`] | which ranks share a host, and which a supernode |
-//! | [`options`], `hosts`, [`error`] | the user's choices; the hosts that the user names; errors |
+//! | [`hosts`] | the other hosts of a job: their names, their ranks, the connections |
+//! | [`options`], [`error`] | the user's choices; errors |
 
 #[cfg(feature = "hosted")]
 mod debugger;
@@ -47,11 +50,15 @@ pub mod hosts;
 #[cfg(feature = "hosted")]
 pub mod launch;
 #[cfg(feature = "hosted")]
+pub mod launch_plan;
+#[cfg(feature = "hosted")]
 mod launcher_variables;
 #[cfg(feature = "hosted")]
 mod member;
 #[cfg(feature = "hosted")]
 mod mpi_state;
+#[cfg(feature = "hosted")]
+mod passed_stream;
 #[cfg(feature = "hosted")]
 mod pmi;
 #[cfg(feature = "hosted")]

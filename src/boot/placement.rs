@@ -17,8 +17,8 @@ pub struct Placement {
     local_rank: LocalRank,
     /// The ranks of this host in the order of their local ranks.
     local: Box<[JobRank]>,
-    /// Where each rank runs, by rank; empty if all run on this host, or none is known to run on the
-    /// host of another.
+    /// Where each rank runs, by rank; empty if all run on this host, or none is known to run on
+    /// the host of another.
     places: Box<[HostPlace]>,
     /// Ranks of each host, by its number; empty as `places`.
     hosts: Box<[u32]>,
@@ -132,8 +132,8 @@ impl Placement {
         }
     }
 
-    /// Where a rank of the job runs. Of ranks whose hosts are not known ([`Placement::apart`]), each
-    /// has host 0 and its own number there.
+    /// Where a rank of the job runs. Of ranks whose hosts are not known ([`Placement::apart`]),
+    /// each has host 0 and its own number there.
     pub fn place_of(&self, rank: JobRank) -> HostPlace {
         let unknown = HostPlace { host: 0, local_rank: LocalRank(rank.0) };
         self.places.get(rank.index()).copied().unwrap_or(unknown)

@@ -13,8 +13,8 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 /// Rank, size, cookie, then the descriptors of the control memory, arena, segments, scratch and
-/// control socket. In a job of several hosts: the number of the host, the hosts, the local rank and
-/// the ranks of the host.
+/// control socket. In a job of several hosts: the number of the host, the hosts, the local rank
+/// and the ranks of the host.
 const SPAWN_FDS: &CStr = c"GASNET_SPAWN_FDS";
 
 /// Descriptors of a rank.

@@ -114,8 +114,8 @@ pub fn start(launcher: ProbeLauncher, n: u32, args: &[&str], vars: &[(&str, &str
     spawn(c, mark, format!("{launcher:?} {n} {args:?}"))
 }
 
-/// gasnetrun with `n` ranks, the first half on this host and the others on one that is this machine
-/// under another name.
+/// gasnetrun with `n` ranks, the first half on this host and the others on one that is this
+/// machine under another name.
 pub fn several_hosts(n: u32) -> Command {
     let mut c = Command::new(gasnetrun());
     let (here, there) = (n.div_ceil(2), (n / 2).max(1));

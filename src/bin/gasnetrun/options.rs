@@ -6,7 +6,7 @@
 use command_line::GASNETRUN;
 use gasnet::boot::error::BootError;
 use gasnet::boot::hosts::mapping::RankMapping;
-use gasnet::boot::launch::{CpuBinding, LaunchPlan};
+use gasnet::boot::launch_plan::{CpuBinding, LaunchPlan};
 use gasnet::env::{RankSet, number};
 use gasnet::limits::MAX_RANKS;
 use lexopt::{Arg, Parser, ValueExt};

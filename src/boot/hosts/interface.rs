@@ -1,7 +1,7 @@
 //! The addresses of this host that other hosts of the job reach.
 //!
-//! Called by `launch` and the supervisor. Invariant: an address that is used is one of an interface
-//! that is up; the user's choice comes first.
+//! Called by `launch` and the supervisor. Invariant: an address that is used is one of an
+//! interface that is up; the user's choice comes first.
 
 use crate::boot::error::BootError;
 use crate::env;

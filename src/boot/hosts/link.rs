@@ -2,8 +2,8 @@
 //!
 //! Made by [`super::listener`] and [`super::remote`], owned by the supervisor. Invariants: the
 //! other end has proven that it knows the secret of the job; nothing here waits, except
-//! [`HostLink::finish`]. The system reports the other end as lost within 5 s after its last sign of
-//! life.
+//! [`HostLink::finish`]. The system reports the other end as lost within 5 s after its last sign
+//! of life.
 
 use super::message::HostMessage;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use sys::poll::{self, PollEntry};
 use sys::tcp;
 
-/// Bytes that wait to be sent; a supervisor that takes none for so many is lost.
+/// Most bytes that wait to be sent; beyond it, the other end is lost.
 const MOST_WAITING: usize = 1 << 30;
 /// Milliseconds without a sign of life after which the system gives up the other end.
 const LOST_MS: u32 = 4000;

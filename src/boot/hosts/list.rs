@@ -17,7 +17,7 @@ pub struct NamedHost {
     pub slots: Option<u32>,
 }
 
-/// Hosts, and who names them.
+/// Hosts, and what names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostList {
     /// An option or a variable, for messages.

@@ -5,6 +5,7 @@
 
 use super::list::HostList;
 use crate::boot::error::BootError;
+use crate::boot::launch_plan::HostPlan;
 
 /// The order in which ranks are given to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,15 +14,6 @@ pub enum RankMapping {
     Core,
     /// The hosts get a rank each in turn.
     Host,
-}
-
-/// The hosts of a job that have ranks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HostPlan {
-    /// Their names.
-    pub names: Vec<String>,
-    /// The number of the host of each rank, by rank.
-    pub host_of: Vec<u32>,
 }
 
 /// Distributes `size` ranks. A host without slots of its own has `each`; without that, all hosts

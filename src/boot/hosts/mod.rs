@@ -5,9 +5,12 @@
 //! used only after both ends have proven that they know the secret of the job.
 //!
 //! ```text
-//! gasnetrun = supervisor of its host ---ssh---> gasnetrun --remote = supervisor of host 1 --> ranks
-//!           \---ranks                ---ssh---> gasnetrun --remote = supervisor of host 2 --> ranks
-//!            <-------- one TCP connection from each: barriers, exchanges, the exit --------
+//! gasnetrun = supervisor of its host ----> its ranks
+//!   |  |
+//!   |  +--ssh--> gasnetrun --remote = supervisor of host 1 ----> its ranks
+//!   +-----ssh--> gasnetrun --remote = supervisor of host 2 ----> its ranks
+//!
+//! each gasnetrun --remote has one TCP connection to gasnetrun: barriers, exchanges, the exit
 //! ```
 //!
 //! | file | what it owns |
@@ -16,7 +19,7 @@
 //! | `mapping` | which ranks a host has |
 //! | `interface` | the addresses of this host that other hosts reach |
 //! | `ssh` | the process that starts the supervisor of another host |
-//! | `remote_plan` | what that supervisor is told |
+//! | `remote_plan` | what that supervisor must know |
 //! | `remote` | how that supervisor connects and begins |
 //! | `listener` | where it connects |
 //! | `link`, `message` | the connection, and what is said on it |

@@ -1,9 +1,9 @@
-//! What the supervisor of another host is told: its ranks, their program and their surroundings.
+//! What the supervisor of another host must know: its ranks, their program and their surroundings.
 //!
 //! Made by `launch`, read by [`super::remote`]. Invariant: what is decoded is what was encoded, or
 //! nothing; both ends are of one version of the library.
 
-use crate::boot::launch::{CpuBinding, LaunchPlan};
+use crate::boot::launch_plan::{CpuBinding, LaunchPlan};
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;

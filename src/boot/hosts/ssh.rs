@@ -5,7 +5,7 @@
 //! the other host prints is passed on line by line.
 
 use crate::boot::error::BootError;
-use crate::boot::supervisor::PrefixedStream;
+use crate::boot::passed_stream::PrefixedStream;
 use crate::env;
 use handshake::JobSecret;
 use std::ffi::OsString;

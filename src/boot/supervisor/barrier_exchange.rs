@@ -1,8 +1,8 @@
-//! Barriers and exchanges of the ranks, completed by the supervisor of gasnetrun for all hosts, and
-//! by the only supervisor of a job of one host.
+//! Barriers and exchanges of the ranks, completed by the supervisor of gasnetrun for all hosts,
+//! and by the only supervisor of a job of one host.
 //!
-//! Called by [`super::Supervisor`] for each message of a rank or of another host. Invariant: a rank
-//! is in at most one of them, since it waits for the answer.
+//! Called by [`super::Supervisor`] for each message of a rank or of another host. Invariant: a
+//! rank is in at most one of them, since it waits for the answer.
 //!
 //! ```text
 //! all ranks of a host are in it   --Barrier, Contributions-->   host of gasnetrun

@@ -105,8 +105,8 @@ impl ExitProgress {
         }
     }
 
-    /// Whether killed ranks have had their time to disappear. Other hosts that still work end their
-    /// ranks by the same rules, and may have to wait for a program that keeps one stopped.
+    /// Whether killed ranks have had their time to disappear. Other hosts that still work end
+    /// their ranks by the same rules, and may have to wait for a program that keeps one stopped.
     pub(super) fn is_over(&self, now: u64, others_work: bool) -> bool {
         let more = if others_work { TRACED } else { 0 };
         matches!(self.stage, ExitStage::Killed(until) if now >= until + more)

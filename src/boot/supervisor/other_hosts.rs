@@ -34,7 +34,7 @@ pub(super) struct OtherHosts {
     above: Option<HostLink>,
     below: Vec<HostBelow>,
     listener: Option<HostListener>,
-    /// What the hosts below are told.
+    /// What the hosts below must know.
     plan: Vec<u8>,
     /// When they must have connected.
     connect_by: Option<u64>,

@@ -4,8 +4,8 @@
 //! Owned by [`super::Supervisor`]. Invariants: a rank writes its files itself, so their content
 //! does not depend on the supervisor. The ranks that a debugger controls print where it does.
 
-use super::prefix::PrefixedStream;
 use crate::boot::error::BootError;
+use crate::boot::passed_stream::PrefixedStream;
 use crate::env::RankSet;
 use crate::rank::JobRank;
 use std::fs::{self, OpenOptions};

@@ -5,7 +5,9 @@
 //! Invariant: names and meanings on both sides are the specification's, so every method is one
 //! call.
 
-use super::other_hosts::OtherHosts;
+use super::emulation_error::error;
+use super::emulation_limits::{arena_bytes, limits};
+use super::remote_ranks::RemoteRanks;
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdRegion, MdSpec,
     NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED, ScatteredRma, SharedHost,
@@ -19,8 +21,7 @@ use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
     AccessFault, AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle,
-    MemoryDescriptor, NetworkInterface, NiFail, NiLimits, ScatteredPiece, THRESH_INF, Unlink,
-    md_options,
+    MemoryDescriptor, NetworkInterface, NiFail, ScatteredPiece, THRESH_INF, Unlink, md_options,
 };
 use std::os::fd::{AsFd, OwnedFd};
 use sys::memory;
@@ -30,7 +31,7 @@ pub struct Emulation {
     interface: NetworkInterface,
     /// Whether peers may target any memory that is registered.
     registers: bool,
-    others: Option<OtherHosts>,
+    others: Option<RemoteRanks>,
 }
 
 impl core::fmt::Debug for Emulation {
@@ -40,10 +41,10 @@ impl core::fmt::Debug for Emulation {
 }
 
 impl Emulation {
-    /// The interface of the process with this rank among those on this host, whose arenas share the
-    /// file `arena`. Peers can be addressed once they have returned from this too; those of other
-    /// hosts once [`Emulation::connect`] was called. `hosts`: the ranks of each host, and the number
-    /// of this one.
+    /// The interface of the process with this rank among those on this host, whose arenas share
+    /// the file `arena`. Peers can be addressed once they have returned from this too; those of
+    /// other hosts once [`Emulation::connect`] was called. `hosts`: the ranks of each host;
+    /// `own`: the number of this one.
     ///
     /// # Errors
     /// There is no memory for the arena, or no network to the other hosts.
@@ -80,7 +81,7 @@ impl Emulation {
         let Some(wire) = wire else {
             return Self::over(NetworkInterface::shm(fabric, limits), config).map_err(no_memory);
         };
-        let (wire, others) = OtherHosts::open(wire)?;
+        let (wire, others) = RemoteRanks::open(wire)?;
         let interface = NetworkInterface::joined(fabric, hosts, Box::new(wire), limits);
         let emulation = Self::over(interface, config).map_err(no_memory)?;
         Ok(Emulation { others: Some(others), ..emulation })
@@ -88,7 +89,7 @@ impl Emulation {
 
     /// Where this process listens for ranks of other hosts; empty if there are none.
     pub fn wire_address(&self) -> &[u8] {
-        self.others.as_ref().map_or(&[], OtherHosts::address)
+        self.others.as_ref().map_or(&[], RemoteRanks::address)
     }
 
     /// Says where the ranks of other hosts listen: the addresses of all ranks, by rank, and what
@@ -174,64 +175,11 @@ fn refused(fault: &AccessFault) {
     }
 }
 
-/// What the conduit uses; entries and descriptors of refreshed buffers may be given back late.
-fn limits(config: &Config) -> NiLimits {
-    NiLimits {
-        max_mes: 16 + 2 * config.match_entries() as u32,
-        max_mds: 16 + config.reqrb_buffers + config.descriptors() as u32,
-        max_eqs: 4,
-        max_pt_index: config.last_list(),
-        ..NiLimits::DEFAULT
-    }
-}
-
-/// Bytes of the arena of one process: tables, event queues, the conduit's buffers, and room for
-/// what the emulation keeps there itself.
-fn arena_bytes(config: &Config) -> usize {
-    const OWN: usize = 512 << 10;
-    const ENTRY: usize = 64;
-    const DESCRIPTOR: usize = 128;
-    const EVENT: usize = 64;
-    let limits = limits(config);
-    let events: usize = config.event_counts().iter().map(|n| n.next_power_of_two()).sum();
-    OWN + limits.max_mes as usize * ENTRY
-        + limits.max_mds as usize * DESCRIPTOR
-        + events * EVENT
-        + config.library_bytes()
-}
-
 fn no_memory(cause: impl core::fmt::Display) -> OpenError {
     OpenError::new(
         format!("{cause}"),
         "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE.",
     )
-}
-
-fn error(call: &'static str, e: portals3::PtlError) -> PortalsError {
-    use portals3::PtlError as E;
-    let code = match e {
-        E::AcIndexInvalid => "PTL_AC_INDEX_INVALID",
-        E::EqInvalid => "PTL_EQ_INVALID",
-        E::Fail => "PTL_FAIL",
-        E::HandleInvalid => "PTL_HANDLE_INVALID",
-        E::IfaceInvalid => "PTL_IFACE_INVALID",
-        E::MdIllegal => "PTL_MD_ILLEGAL",
-        E::MdInvalid => "PTL_MD_INVALID",
-        E::MdInUse => "PTL_MD_IN_USE",
-        E::MdNoUpdate => "PTL_MD_NO_UPDATE",
-        E::MeInvalid => "PTL_ME_INVALID",
-        E::MeInUse => "PTL_ME_IN_USE",
-        E::MeListTooLong => "PTL_ME_LIST_TOO_LONG",
-        E::NiInvalid => "PTL_NI_INVALID",
-        E::NoSpace => "PTL_NO_SPACE",
-        E::PidInvalid => "PTL_PID_INVALID",
-        E::ProcessInvalid => "PTL_PROCESS_INVALID",
-        E::PtFull => "PTL_PT_FULL",
-        E::PtIndexInvalid => "PTL_PT_INDEX_INVALID",
-        E::Segv => "PTL_SEGV",
-        E::SrIndexInvalid => "PTL_SR_INDEX_INVALID",
-    };
-    PortalsError { call, code }
 }
 
 #[inline]

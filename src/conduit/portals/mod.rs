@@ -19,7 +19,11 @@ mod direct;
 #[cfg(feature = "emulation")]
 pub mod emulation;
 #[cfg(feature = "emulation")]
-mod other_hosts;
+mod emulation_error;
+#[cfg(feature = "emulation")]
+mod emulation_limits;
+#[cfg(feature = "emulation")]
+mod remote_ranks;
 #[cfg(any(feature = "libportals", test))]
 pub mod trial;
 

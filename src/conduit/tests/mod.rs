@@ -380,12 +380,11 @@ impl Dice {
 /// Interfaces of the emulation that share a memory file, all in this process.
 fn emulation(processes: u32, config: &Config) -> Vec<Emulation> {
     let arena = std::os::fd::OwnedFd::from(::sys::memory::MemFd::create(c"arena").unwrap());
-    (0..processes)
-        .map(|i| {
-            Emulation::open(arena.try_clone().expect("dup"), LocalRank(i), processes, config)
-                .expect("open")
-        })
-        .collect()
+    let open = |i| {
+        let (arena, rank) = (arena.try_clone().expect("dup"), LocalRank(i));
+        Emulation::open(arena, rank, (&[processes], 0), None, config).expect("open")
+    };
+    (0..processes).map(open).collect()
 }
 
 /// Runs a test that may end its process, in one of its own with this environment: exit code and

@@ -1,9 +1,9 @@
-//! Output that is passed on line by line: of a rank, with the rank in front (`gasnetrun --prefix`),
-//! and of another host.
+//! Output that is passed on line by line: of a rank, with the rank in front (`gasnetrun
+//! --prefix`), and of another host.
 //!
-//! Owned by [`super::Supervisor`] and `hosts::ssh`. Invariant: nothing that was written is lost or reordered
-//! within its stream. A line without an end is passed on when it is very long, and at the end
-//! of the job.
+//! Owned by the supervisor and `hosts::ssh`. Invariant: nothing that was written is lost or
+//! reordered within its stream. A line without an end is passed on when it is very long, and at
+//! the end of the job.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -13,7 +13,7 @@ const LONGEST: usize = 64 << 10;
 
 /// One output stream.
 #[derive(Debug)]
-pub(in crate::boot) struct PrefixedStream {
+pub(super) struct PrefixedStream {
     prefix: String,
     /// 1 or 2.
     standard: RawFd,
@@ -23,22 +23,19 @@ pub(in crate::boot) struct PrefixedStream {
 
 impl PrefixedStream {
     /// A stream that passes output on to the descriptor `standard`, and the end to write to.
-    pub(in crate::boot) fn new(
-        prefix: &str,
-        standard: RawFd,
-    ) -> io::Result<(PrefixedStream, OwnedFd)> {
+    pub(super) fn new(prefix: &str, standard: RawFd) -> io::Result<(PrefixedStream, OwnedFd)> {
         let (from, to) = sys::descriptor::pipe()?;
         let prefix = prefix.to_string();
         Ok((PrefixedStream { prefix, standard, from: Some(from), begun: Vec::new() }, to))
     }
 
     /// The descriptor to poll; `None` after the end of the stream.
-    pub(in crate::boot) fn fd(&self) -> Option<&OwnedFd> {
+    pub(super) fn fd(&self) -> Option<&OwnedFd> {
         self.from.as_ref()
     }
 
     /// Passes on the lines that have arrived, without waiting for more.
-    pub(in crate::boot) fn pass_on(&mut self) {
+    pub(super) fn pass_on(&mut self) {
         let mut buffer = [0; 16 << 10];
         while let Some(from) = self.from.as_ref().filter(|f| sys::poll::readable(f.as_fd())) {
             match sys::descriptor::read(from.as_raw_fd(), &mut buffer) {
@@ -50,7 +47,7 @@ impl PrefixedStream {
     }
 
     /// Passes on the rest, when those that wrote have exited.
-    pub(in crate::boot) fn finish(&mut self) {
+    pub(super) fn finish(&mut self) {
         self.pass_on();
         if !self.begun.is_empty() {
             self.add(b"\n");

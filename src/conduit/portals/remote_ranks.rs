@@ -19,7 +19,7 @@ const NEWS: u64 = 3_000_000_000;
 
 /// How this process is connected with ranks of other hosts.
 #[derive(Debug)]
-pub(super) struct OtherHosts {
+pub(super) struct RemoteRanks {
     address: Vec<u8>,
     /// The address of each rank, by rank, once they are known.
     ranks: OnceLock<Vec<PortalsId>>,
@@ -33,12 +33,12 @@ struct LostPeer {
     at: u64,
 }
 
-impl OtherHosts {
+impl RemoteRanks {
     /// The wire that is chosen, and how it stands.
     ///
     /// # Errors
     /// This process cannot listen.
-    pub(super) fn open(start: WireStart) -> Result<(TcpWire, OtherHosts), OpenError> {
+    pub(super) fn open(start: WireStart) -> Result<(TcpWire, RemoteRanks), OpenError> {
         let WireStart { secret, address, ports } = start;
         let lost = Arc::new(OnceLock::new());
         let first = lost.clone();
@@ -58,7 +58,7 @@ impl OtherHosts {
             )
         })?;
         let address = wire.address().to_vec();
-        Ok((wire, OtherHosts { address, ranks: OnceLock::new(), lost }))
+        Ok((wire, RemoteRanks { address, ranks: OnceLock::new(), lost }))
     }
 
     /// Where this process listens, for the others.

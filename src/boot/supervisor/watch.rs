@@ -1,0 +1,427 @@
+//! The life of a supervisor: it waits for signals, messages, other hosts and the ends of ranks,
+//! until all ranks have exited.
+//!
+//! Invariant: it waits for processes, never for descriptors, which children of ranks may keep
+//! open.
+
+use super::barrier_exchange::InvalidMessage;
+use super::connections::JoinRequest;
+use super::job::Supervisor;
+use super::other_hosts::HostEvent;
+use super::rank_process::RankProcess;
+use super::{barrier_exchange, exit_progress, job_signals};
+use crate::boot::control_message::{self, ControlHead, ControlKind};
+use crate::boot::host_memory::HostMemory;
+use crate::boot::hosts::message::HostMessage;
+use crate::boot::passed_stream::PrefixedStream;
+use crate::report;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use sys::poll::PollEntry;
+use sys::signal::{ReceivedSignal, Signal};
+use sys::watch::{self, ProcessWatch};
+use sys::{clock, process, socket};
+
+/// Nanoseconds after a request to end the job in which another one is the same: `timeout` sends
+/// its signal twice.
+const SECOND_REQUEST: u64 = 100_000_000;
+
+impl Supervisor {
+    /// Watches the job until all ranks have exited; returns its exit code.
+    pub fn watch(mut self) -> i32 {
+        let mut polled = Vec::new();
+        self.ends.begin();
+        self.ranks.iter_mut().for_each(RankProcess::watch_child);
+        loop {
+            self.reap();
+            let now = clock::now_ns();
+            self.advance(now);
+            if self.ranks.iter().all(RankProcess::has_exited)
+                && (!self.connections.is_open() || !self.exit.is_running())
+                && self.others.are_over()
+            {
+                break;
+            }
+            if self.exit.is_over(now, !self.others.working().is_empty()) {
+                exit_progress::report_unended(&self.ranks, &self.others.working());
+                break;
+            }
+            self.wait(&mut polled, now);
+            while let Some(received) = self.signals.next() {
+                self.on_signal(received);
+            }
+            for request in self.connections.accept(now, self.cookie) {
+                self.on_join_request(request);
+            }
+            if self.ranks.iter().all(|r| r.socket.is_some()) {
+                self.connections.close();
+            }
+            for i in 0..self.ranks.len() {
+                self.receive(i);
+                self.ranks[i].flush();
+                self.ranks[i].check_watch();
+            }
+            for event in self.others.serve(now) {
+                self.on_host_event(event);
+            }
+            self.tell_ranks();
+            self.output.streams_mut().iter_mut().for_each(PrefixedStream::pass_on);
+            if self.status.check(self.control, &self.ranks) {
+                self.others.send_up(&HostMessage::StatusPrinted);
+            }
+            self.errors.check(clock::now_ns(), self.control, &self.ranks);
+        }
+        self.errors.report(self.control, &self.ranks);
+        self.output.streams_mut().iter_mut().for_each(PrefixedStream::finish);
+        let decided = || self.control.decision().map_or(0, |d| d.code);
+        let late_crash = self.ends.late_crash.or(self.others.failure());
+        let code = match (self.exit.code(), late_crash) {
+            (0, Some(crash)) => crash,
+            (0, None) => decided(),
+            (code, _) => code,
+        };
+        self.others.say_ended(code);
+        self.others.end_shells();
+        self.signals.end_front(code);
+        code
+    }
+
+    /// Sleeps until a signal, a message, the exit of a watched process, or the next deadline.
+    fn wait(&self, polled: &mut Vec<PollEntry>, now: u64) {
+        let entry = |fd: Option<&OwnedFd>| PollEntry::reading(fd.map(AsFd::as_fd));
+        polled.clear();
+        polled.extend(self.signals.fds().map(PollEntry::reading));
+        for r in &self.ranks {
+            polled.push(entry(r.socket.as_ref()).or_writing(!r.outgoing.is_empty()));
+        }
+        polled.extend(self.connections.descriptors().map(|fd| entry(Some(fd))));
+        polled.extend(self.output.streams().iter().map(|s| entry(s.fd())));
+        self.others.add_to(polled);
+        let mut deadlines =
+            vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
+        deadlines.push(self.errors.deadline());
+        deadlines.push(self.others.deadline(now));
+        if self.exit.is_running() {
+            deadlines.push(self.late.deadline());
+        }
+        if self.exit.is_open() {
+            deadlines.push(self.timeout.and_then(|t| t.deadline(&self.status)));
+            let unknown = self.ranks.iter().filter(|r| r.own_end.is_none());
+            let exited = unknown.filter_map(|r| Some(r.query_at(r.exited_at?, now)));
+            deadlines.push(exited.min());
+        }
+        if self.signals.needs_looks() {
+            deadlines.push(Some(now + watch::LOOK_NS));
+        }
+        let parents = self.parents.watches().filter(|_| self.exit.is_running());
+        for watch in self.ranks.iter().flat_map(RankProcess::watches).chain(parents) {
+            match watch.fd() {
+                Some(fd) => polled.push(entry(Some(fd))),
+                None => deadlines.push(Some(now + watch::LOOK_NS)),
+            }
+        }
+        let until = deadlines.into_iter().flatten().min();
+        let ms = until.map(|t| t.saturating_sub(now).div_ceil(1_000_000).min(60_000) as u32);
+        sys::poll::wait(polled, ms);
+    }
+
+    /// Looks for reasons to end the job, and goes on with its end.
+    fn advance(&mut self, now: u64) {
+        if self.exit.is_running() {
+            if self.late.check(now, &self.ranks) {
+                self.control.decide_failure(1);
+            }
+            if let Some(pid) = self.parents.exited_early(&mut self.ranks) {
+                self.end_without_launcher(pid);
+            }
+        }
+        if self.exit.is_open() {
+            if let Some(timeout) = self.timeout {
+                timeout.check(now, self.control, &self.ranks, &mut self.status, &mut self.others);
+            }
+            self.ends.check_watched(&self.ranks, now);
+            let Some(decision) = self.control.decision() else { return };
+            if self.exit.begin(decision, now) {
+                self.others.send(&HostMessage::Decision(decision));
+                self.ends.announce(decision, &self.ranks);
+                if !decision.is_success() {
+                    self.control.request_exit();
+                }
+            }
+        }
+        if self.exit.is_cut_due(now)
+            && let Some(first) = self.exit.decision()
+            && !self.status.is_cut_off_reported(self.control, &self.ranks, first)
+        {
+            return;
+        }
+        if self.exit.advance(now, self.control, &mut self.ranks) {
+            // A rank that connects now is too late.
+            self.connections.close();
+        }
+    }
+
+    /// Makes a rank of a process that has connected; others are disconnected.
+    fn on_join_request(&mut self, request: JoinRequest) {
+        let JoinRequest { rank, pid, socket: new } = request;
+        let local = self.share.local_rank_of(rank);
+        let known = local.and_then(|local| self.ranks.get_mut(local.index()));
+        let Some(r) = known.filter(|r| r.socket.is_none()) else {
+            return report::line(format_args!(
+                "process {pid} tried to join this job as rank {rank}, which is taken"
+            ));
+        };
+        // The process has exited and left its connection behind.
+        if r.exited_at.is_some() {
+            return;
+        }
+        if r.process != pid || r.watch.is_none() {
+            r.watch(pid, ProcessWatch::new(pid).ok());
+            if r.exited_at.is_some() {
+                return;
+            }
+        }
+        let HostMemory { arena, segments, scratch } = &self.memory;
+        let [arena, segments, scratch] = [arena, segments, scratch].map(AsFd::as_fd);
+        let files = [self.control_file.as_fd(), arena, segments, scratch];
+        let answer =
+            ControlHead { kind: ControlKind::JoinReply, a: self.share.size, b: 0 }.bytes();
+        if socket::note_senders(new.as_fd()).is_err()
+            || socket::send_fds(new.as_fd(), &answer, &files).is_err()
+        {
+            return;
+        }
+        (r.joined, r.socket) = (Some(pid), Some(new));
+        if r.parent.is_none() {
+            // Process 1 is the parent of processes whose own has exited.
+            r.parent = process::parent_of(pid).filter(|&p| p > 1);
+            if let Some(pid) = r.parent.filter(|&pid| !self.parents.has(pid))
+                && let Ok(watch) = ProcessWatch::new(pid)
+            {
+                self.parents.add(pid, watch);
+            }
+        }
+        self.first_joined();
+    }
+
+    fn on_signal(&mut self, ReceivedSignal { signal, sent }: ReceivedSignal) {
+        if signal == Signal::CHLD {
+            // Each round looks for ended children.
+            return;
+        }
+        if signal == job_signals::STATUS_REQUEST {
+            self.others.request_status();
+            return self.status.open(self.control, &self.ranks);
+        }
+        if job_signals::END_REQUESTS.contains(&signal) {
+            let now = clock::now_ns();
+            if let Some(first) = self.end_requested_at {
+                if now > first + SECOND_REQUEST {
+                    report::line(format_args!(
+                        "second request to end ({}): the ranks are killed",
+                        signal.name()
+                    ));
+                    self.control.decide_signal(signal);
+                    self.others.send_down(&HostMessage::Signal(Signal::KILL.number() as u32));
+                    self.exit.kill_now(now, &mut self.ranks);
+                }
+                return;
+            }
+            self.end_requested_at = Some(now);
+            if self.control.decide_signal(signal) {
+                report::line(format_args!(
+                    "Caught a signal: {}({n}); the job ends with exit code {}",
+                    signal.name(),
+                    128 + signal.number(),
+                    n = signal.number()
+                ));
+            }
+        }
+        // The ranks learn why before the signal reaches them, as those of this host do.
+        if let Some(decision) = self.control.decision() {
+            self.others.send_down(&HostMessage::Decision(decision));
+        }
+        self.others.send_down(&HostMessage::Signal(signal.number() as u32));
+        // A terminal raises signals for the ranks as well, except its hang-up.
+        if sent || signal == Signal::HUP {
+            self.signal_ranks(signal);
+        }
+    }
+
+    fn signal_ranks(&self, signal: Signal) {
+        for r in self.ranks.iter().filter(|r| !r.has_exited()) {
+            process::kill(r.pid(), signal);
+        }
+    }
+
+    /// Acts on what another host has sent.
+    fn on_host_event(&mut self, event: HostEvent) {
+        match event {
+            HostEvent::Lost(code) => self.control.decide_failure(code),
+            HostEvent::FromAbove(HostMessage::Barrier) => {
+                self.collective.release(&mut self.ranks, &mut self.others);
+            }
+            HostEvent::FromAbove(HostMessage::Exchanged(all)) => {
+                self.collective.deliver(&mut self.ranks, &mut self.others, all);
+            }
+            HostEvent::FromAbove(HostMessage::Signal(n)) if n as i32 == Signal::KILL.number() => {
+                self.exit.kill_now(clock::now_ns(), &mut self.ranks);
+            }
+            HostEvent::FromAbove(HostMessage::Signal(n)) => {
+                self.signal_ranks(Signal::new(n as i32));
+            }
+            HostEvent::FromAbove(HostMessage::Status) => {
+                self.others.request_status();
+                self.status.open(self.control, &self.ranks);
+            }
+            HostEvent::FromAbove(HostMessage::Decision(d))
+            | HostEvent::FromBelow(HostMessage::Decision(d)) => _ = self.control.decide(d),
+            HostEvent::FromAbove(HostMessage::Joined)
+            | HostEvent::FromBelow(HostMessage::Joined) => self.first_joined(),
+            // What it has sent stands in `others`.
+            HostEvent::FromBelow(_) => {
+                self.collective.advance_barrier(&mut self.ranks, &mut self.others);
+                if let Err(e) = self.advance_exchange() {
+                    self.end_because_of(&e);
+                }
+            }
+            HostEvent::FromAbove(_) => {}
+        }
+    }
+
+    /// A rank of the job has called `gasnet_init`.
+    fn first_joined(&mut self) {
+        if self.late.joined(clock::now_ns()) {
+            self.others.send(&HostMessage::Joined);
+        }
+    }
+
+    fn advance_exchange(&mut self) -> Result<(), InvalidMessage> {
+        self.collective.advance_exchange(&mut self.ranks, &mut self.others, self.share.size)
+    }
+
+    fn end_because_of(&self, &InvalidMessage(rank): &InvalidMessage) {
+        report::line(format_args!("rank {rank} sent an invalid message; the job ends"));
+        self.control.decide_failure(1);
+    }
+
+    /// Tells the ranks that have joined what they need to reach those of other hosts.
+    fn tell_ranks(&mut self) {
+        let Some((secret, address)) = self.others.for_ranks() else { return };
+        let message = Rc::new(control_message::job_secret(secret, address));
+        for r in self.ranks.iter_mut().filter(|r| r.joined.is_some() && !r.has_secret) {
+            r.has_secret = true;
+            r.send(message.clone());
+        }
+    }
+
+    /// Collects the children that have ended.
+    fn reap(&mut self) {
+        if !self.ranks.iter().any(RankProcess::has_running_child) || !sys::child::any_ended() {
+            return;
+        }
+        for i in 0..self.ranks.len() {
+            if self.ranks[i].has_running_child()
+                && let Some(ended) = sys::child::reap(self.ranks[i].process)
+            {
+                // Its last messages come before its end.
+                self.receive(i);
+                self.ends.child_ended(&mut self.ranks, i, ended);
+            }
+        }
+    }
+
+    /// Receives all messages that rank `i` has sent.
+    fn receive(&mut self, i: usize) {
+        let mut buffer = [0; control_message::HEAD_BYTES + control_message::DATA_BYTES];
+        loop {
+            let Some(fd) = self.ranks[i].socket.as_ref().map(AsFd::as_fd) else { return };
+            match socket::receive_from(fd, &mut buffer) {
+                Ok((0, _)) => self.ranks[i].socket = None,
+                Ok((n, sender)) => {
+                    let message =
+                        ControlHead::parse(&buffer[..n]).ok_or(InvalidMessage(self.ranks[i].rank));
+                    let done =
+                        message.and_then(|(head, data)| self.on_message(i, sender, head, data));
+                    if let Err(e) = done {
+                        self.end_because_of(&e);
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.ranks[i].socket = None,
+            }
+        }
+    }
+
+    /// `sender`: the process that sent it, as the kernel says.
+    fn on_message(
+        &mut self,
+        i: usize,
+        sender: u32,
+        head: ControlHead,
+        data: &[u8],
+    ) -> Result<(), InvalidMessage> {
+        let r = &mut self.ranks[i];
+        match head.kind {
+            // The ranks know each other by these numbers, and so does this process.
+            ControlKind::Joined if head.a != sender => {
+                report::line(format_args!(
+                    "rank {} is process {} for itself and {sender} for its supervisor: they have \
+                     different process-id namespaces, and the job ends",
+                    r.rank, head.a
+                ));
+                report::line(format_args!(
+                    "  Start the launcher and all ranks in one namespace (container)."
+                ));
+                self.control.decide_failure(1);
+            }
+            // A rank that connected was recorded then.
+            ControlKind::Joined if !r.is_child => {}
+            ControlKind::Joined => {
+                r.joined = Some(head.a);
+                if head.a != r.process {
+                    r.watch = ProcessWatch::new(head.a).ok();
+                }
+                self.ends.check_missing(&self.ranks);
+                self.first_joined();
+            }
+            ControlKind::Barrier => {
+                r.in_barrier = true;
+                self.collective.advance_barrier(&mut self.ranks, &mut self.others);
+            }
+            ControlKind::ExchangePart => {
+                if barrier_exchange::contribute(r, head, data)? {
+                    self.advance_exchange()?;
+                }
+            }
+            ControlKind::ErrorWithheld => self.errors.notice(clock::now_ns()),
+            // Usually in the control memory already, where every round looks for it.
+            ControlKind::ExitDecided => {
+                if let Some(decision) = head.decision().filter(|d| d.rank == Some(r.rank)) {
+                    r.own_end = Some(decision);
+                    self.control.decide(decision);
+                }
+            }
+            ControlKind::ExecFailed => {
+                let e = std::io::Error::from_raw_os_error(head.a as i32);
+                if self.control.decision().is_none() {
+                    report::line(format_args!("rank {} cannot be started: {e}", r.rank));
+                    report::line(format_args!(
+                        "  See that the program is one for this machine, and that its interpreter \
+                         or loader exists."
+                    ));
+                }
+                let is_missing = e.kind() == ErrorKind::NotFound;
+                self.control.decide_failure(if is_missing { 127 } else { 126 });
+            }
+            ControlKind::BarrierDone
+            | ControlKind::ExitNow
+            | ControlKind::JoinRequest
+            | ControlKind::JobSecret
+            | ControlKind::JoinReply => return Err(InvalidMessage(r.rank)),
+        }
+        Ok(())
+    }
+}
