@@ -47,6 +47,10 @@ macro_rules! instantiate {
             fn framed() {
                 crate::common::run(RigKind::Framed, stringify!($case), super::$case);
             }
+            #[test]
+            fn tcp() {
+                crate::common::run(RigKind::Tcp, stringify!($case), super::$case);
+            }
         })*
     };
 }

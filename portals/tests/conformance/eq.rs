@@ -182,7 +182,10 @@ fn wait_sleeps_until_an_event_comes(kind: RigKind) {
             std::thread::sleep(std::time::Duration::from_millis(3));
         }
         rig.initiator().put(from.md, AckReq::NoAck, to(&rig), hdr).expect("PtlPut");
-        rig.initiator().progress();
+        while !waiting.is_over() {
+            rig.initiator().progress();
+            std::thread::yield_now();
+        }
         let answer = waiting.finish().expect("PtlEQWait");
         let AgentAnswer::Fetched(Some(fetched)) = answer else { panic!("{answer:?}") };
         assert_eq!(fetched.event.hdr_data, hdr);
@@ -223,7 +226,10 @@ fn poll_sleeps_until_an_event_comes(kind: RigKind) {
         let waiting = rig.target().begin(AgentCall::EqPoll { eqs, len: 2, timeout_ms });
         std::thread::sleep(std::time::Duration::from_millis(5));
         rig.initiator().put(from.md, AckReq::NoAck, to(&rig), 3).expect("PtlPut");
-        rig.initiator().progress();
+        while !waiting.is_over() {
+            rig.initiator().progress();
+            std::thread::yield_now();
+        }
         let answer = waiting.finish().expect("PtlEQPoll");
         let AgentAnswer::Polled(Some((1, fetched))) = answer else { panic!("{answer:?}") };
         assert_eq!(fetched.event.hdr_data, 3);

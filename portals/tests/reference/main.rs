@@ -61,3 +61,8 @@ fn random_operations_at_once_do_what_the_model_does() {
 fn random_operations_in_frames_do_what_the_model_does() {
     check(RigKind::Framed, 200);
 }
+
+#[test]
+fn random_operations_over_tcp_do_what_the_model_does() {
+    check(RigKind::Tcp, 100);
+}

@@ -2,7 +2,8 @@
 //! written once.
 //!
 //! A test is one sequential script that commands *nodes*. A node is an interface of this process
-//! ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`]) or one of another
+//! ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`], [`RigKind::Tcp`]) or
+//! one of another
 //! process. The other process is this same test program started again; it serves calls over a
 //! socket (see `agent`). A served node does nothing between two calls, so what arrives there
 //! meanwhile arrived without its help.
@@ -18,6 +19,7 @@
 
 pub mod agent;
 mod framed;
+mod hosts;
 mod node;
 mod process;
 pub mod watchdog;
@@ -55,22 +57,25 @@ pub enum RigKind {
     /// Two interfaces of this process; everything travels in frames, which are delayed and
     /// reordered.
     Framed,
+    /// Two interfaces of this process, each on a host of its own; everything travels over TCP.
+    Tcp,
 }
 
 impl RigKind {
     /// Every kind.
-    pub const ALL: [RigKind; 6] = [
+    pub const ALL: [RigKind; 7] = [
         RigKind::Loopback,
         RigKind::ShmOneProcess,
         RigKind::ShmMapped,
         RigKind::ShmAttach,
         RigKind::ShmDenied,
         RigKind::Framed,
+        RigKind::Tcp,
     ];
 
     /// Whether a target's interface must be called before anything arrives there.
     pub fn needs_target(self) -> bool {
-        matches!(self, RigKind::ShmDenied | RigKind::Framed)
+        matches!(self, RigKind::ShmDenied | RigKind::Framed | RigKind::Tcp)
     }
 
     /// Whether the nodes are processes of their own.
@@ -82,9 +87,11 @@ impl RigKind {
     fn memory(self) -> AgentMemory {
         match self {
             RigKind::ShmOneProcess | RigKind::ShmMapped => AgentMemory::Arena,
-            RigKind::Loopback | RigKind::ShmAttach | RigKind::ShmDenied | RigKind::Framed => {
-                AgentMemory::Private
-            }
+            RigKind::Loopback
+            | RigKind::ShmAttach
+            | RigKind::ShmDenied
+            | RigKind::Framed
+            | RigKind::Tcp => AgentMemory::Private,
         }
     }
 
@@ -134,6 +141,7 @@ impl RigKind {
                 let network = FramedNetwork::new(count as u32, seed);
                 (0..count).map(|_| here(network.join(limits).expect("framed"))).collect()
             }
+            RigKind::Tcp => hosts::join(count, limits).into_iter().map(here).collect(),
             RigKind::ShmOneProcess => {
                 let file = process::memory_file();
                 let spec = |index| process::fabric(&file, index, count as u32, self.attach());

@@ -39,8 +39,19 @@ pub(super) fn memory_file() -> OwnedFd {
 
 /// Joins as process `index` of `size`.
 pub(super) fn fabric(file: &OwnedFd, index: u32, size: u32, attach: AttachPolicy) -> Fabric {
+    fabric_on(file, 0, index, size, attach)
+}
+
+/// Joins as process `index` of `size` on host `nid`.
+pub(super) fn fabric_on(
+    file: &OwnedFd,
+    nid: u32,
+    index: u32,
+    size: u32,
+    attach: AttachPolicy,
+) -> Fabric {
     let arena = file.try_clone().expect("dup");
-    Fabric::join(FabricSpec { arena, index, size, bytes: ARENA, nid: 0, jid: 77, attach })
+    Fabric::join(FabricSpec { arena, index, size, bytes: ARENA, nid, jid: 77, attach })
         .expect("join")
 }
 

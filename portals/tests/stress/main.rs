@@ -407,6 +407,10 @@ macro_rules! instantiate {
             fn framed() {
                 crate::repeatedly(super::$case, RigKind::Framed);
             }
+            #[test]
+            fn tcp() {
+                crate::repeatedly(super::$case, RigKind::Tcp);
+            }
         })*
     };
 }

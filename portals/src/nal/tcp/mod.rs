@@ -46,7 +46,7 @@ use super::{FrameSent, PeerState};
 use crate::base::lock::SpinLock;
 use crate::nal::frame::FrameHeader;
 use crate::types::{MdIovec, PtlProcessId};
-use handshake::{JobSecret, LibraryVersion};
+pub use handshake::{JobSecret, LibraryVersion};
 use network::TcpNetwork;
 use sys::epoll::EpollSet;
 use sys::poll::{self, PollEntry};
