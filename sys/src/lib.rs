@@ -44,6 +44,8 @@
 
 #[cfg_attr(not(feature = "hosted"), path = "lightweight/attach.rs")]
 pub mod attach;
+#[cfg(feature = "hosted")]
+pub mod bell;
 pub mod byte_count;
 pub mod cache;
 pub mod capture;

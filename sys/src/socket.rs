@@ -26,7 +26,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// The address of this name in the abstract namespace, and its length.
-fn address(name: &str) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
+pub(crate) fn address(name: &str) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
     // SAFETY: all-zero is a valid address; its path then starts with the zero that marks the
     // abstract namespace.
     let mut a: libc::sockaddr_un = unsafe { core::mem::zeroed() };

@@ -40,6 +40,8 @@ pub(crate) struct Ident {
     pub(crate) max_eqs: AtomicU32,
     pub(crate) max_ac_index: AtomicU32,
     pub(crate) max_pt_index: AtomicU32,
+    /// The name of the owner's bell ([`sys::bell`]), or 0.
+    pub(crate) bell: AtomicU64,
 }
 
 /// The check of words that say where memory is, which deliverers cannot bound: they refuse words

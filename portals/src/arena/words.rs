@@ -60,6 +60,7 @@ owner_words! {
         max_eqs: u32,
         max_ac_index: u32,
         max_pt_index: u32,
+        bell: u64,
     }
 }
 

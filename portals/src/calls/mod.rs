@@ -52,9 +52,13 @@ use crate::peer::Peers;
 use crate::tables::NiState;
 use crate::transfer::framer::Framer;
 use crate::types::*;
+use sys::bell::{self, Bell};
 use sys::hint::cold_path;
 use sys::peer::Peer;
 use sys::thread;
+
+/// How long one of several threads of a process that has a wire sleeps at most.
+const SEVERAL_SLEEPERS_NS: u64 = 2_000_000;
 
 /// One network interface of the specification.
 ///
@@ -98,6 +102,7 @@ impl NetworkInterface {
     /// processes; this one is number `pid` of `fabric` on host `nid` of it. `wire` reaches the
     /// processes of other hosts. Before the first message to them, or from them, all processes
     /// call [`NetworkInterface::connect`]. `PTL_PID_INVALID`: there is no such process.
+    /// `PTL_NO_SPACE`: also if the system has no descriptors left.
     pub fn joined(
         fabric: Fabric,
         hosts: &[u32],
@@ -108,7 +113,8 @@ impl NetworkInterface {
         if numbering.own() != fabric.size() {
             return Err(PtlError::PidInvalid);
         }
-        NetworkInterface::with_nal(Box::new(Joined::new(fabric, numbering, wire)), limits)
+        let joined = Joined::new(fabric, numbering, wire).map_err(|_| PtlError::NoSpace)?;
+        NetworkInterface::with_nal(Box::new(joined), limits)
     }
 
     /// Says where the processes of other hosts are: the addresses of all wires, one after the
@@ -180,6 +186,7 @@ impl NetworkInterface {
             max_eqs: limits.max_eqs,
             max_ac_index: limits.max_ac_index,
             max_pt_index: limits.max_pt_index,
+            bell: state.peers.nal.bell().map_or(0, Bell::name),
         };
         owner.ident = words;
         let ident = &view.header().ident;
@@ -266,24 +273,41 @@ impl NetworkInterface {
     /// [`NetworkInterface::sleep`]. It changes when an event is posted to any queue of ours
     /// after this call.
     pub fn doorbell(&self) -> u32 {
-        self.state.peers.nal.look_soon();
-        doorbell::before_sleep(self.state.peers.own.view.header())
+        let peers = &self.state.peers;
+        peers.nal.look_soon();
+        doorbell::before_sleep(peers.own.view.header(), peers.nal.bell().is_some())
     }
 
     /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may
     /// wake for no reason.
     pub fn sleep(&self, seen: u32, timeout_ns: u64) {
-        let longest = self.longest_sleep_ns();
-        doorbell::sleep(self.state.peers.own.view.header(), seen, timeout_ns.min(longest));
+        let (peers, timeout_ns) = (&self.state.peers, timeout_ns.min(self.longest_sleep_ns()));
+        let header = peers.own.view.header();
+        if peers.nal.bell().is_none() {
+            return doorbell::sleep(header, seen, timeout_ns);
+        }
+        // A thread that silences the bell may miss another that is just falling asleep.
+        let longest = if peers.single { u64::MAX } else { SEVERAL_SLEEPERS_NS };
+        peers.nal.sleep(timeout_ns.min(longest), &|| doorbell::is_unchanged(header, seen));
     }
 
-    /// Sleeps in the kernel until something has arrived from another host, for at most
-    /// `timeout_ns` nanoseconds; returns at once if there is no other host. For a thread that
-    /// does nothing but call this and [`NetworkInterface::progress`].
-    pub fn wait_wire(&self, timeout_ns: u64) {
-        if let Some(wire) = self.state.peers.nal.wire() {
-            wire.wait(timeout_ns);
-            self.state.peers.nal.look_soon();
+    /// Delivers what comes from other hosts, for a thread that does nothing but call this. Sleeps
+    /// in the kernel until something arrives, for at most `timeout_ns` nanoseconds. While other
+    /// threads look at event queues, or sleep until an event is posted, this only rests: they
+    /// deliver. No event handler runs here. [`NetworkInterface::wake_wire`] ends the sleep.
+    pub fn progress_wire(&self, timeout_ns: u64) {
+        let nal = &self.state.peers.nal;
+        if nal.wait(timeout_ns) {
+            nal.look_soon();
+            self.progress();
+            nal.rested();
+        }
+    }
+
+    /// Ends a sleep of [`NetworkInterface::progress_wire`].
+    pub fn wake_wire(&self) {
+        if let Some(bell) = self.state.peers.nal.bell() {
+            bell::ring(bell.name());
         }
     }
 
@@ -305,7 +329,7 @@ impl NetworkInterface {
     /// room for waiting frames must be polled.
     pub(crate) fn longest_sleep_ns(&self) -> u64 {
         let peers = &self.state.peers;
-        let rings = peers.own_mapped && peers.nal.wire().is_none() && !self.framer.is_waiting();
+        let rings = peers.own_mapped && !self.framer.is_waiting();
         if rings { u64::MAX } else { 200_000 }
     }
 

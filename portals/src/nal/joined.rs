@@ -5,14 +5,18 @@
 
 use alloc::boxed::Box;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::io;
+use std::os::fd::AsFd;
 
 use super::numbering::HostNumbering;
 use super::shm::Fabric;
 use super::wire::Wire;
 use super::{FrameSent, Nal, PeerState, Route};
 use crate::types::{Damage, MdIovec};
+use sys::bell::Bell;
 use sys::clock;
+use sys::poll::{self, PollEntry};
 
 /// How long the wire is looked at in every poll after a frame came or left.
 const ACTIVE_NS: u64 = 200_000;
@@ -20,6 +24,9 @@ const ACTIVE_NS: u64 = 200_000;
 /// Polls between two looks at a wire that is not active. A look is a system call, which takes
 /// longer than a message between processes of a host.
 const PATIENCE: u32 = 256;
+
+/// How long a thread that delivers rests while others deliver.
+const REST_NS: u64 = 1_000_000;
 
 /// See the head of this file.
 pub(crate) struct Joined {
@@ -30,13 +37,45 @@ pub(crate) struct Joined {
     active: AtomicU64,
     /// Polls until the next look at the wire.
     patience: AtomicU32,
+    /// Wakes threads that sleep until something arrives on the wire.
+    bell: Bell,
+    /// Threads that sleep so, but for the one that only delivers.
+    sleepers: AtomicU32,
+    /// Another thread than that one has polled since it looked.
+    polled: AtomicBool,
 }
 
 impl Joined {
     /// `numbering` is that of the fabric's host, which has as many processes.
-    pub(crate) fn new(host: Fabric, numbering: HostNumbering, wire: Box<dyn Wire>) -> Joined {
-        let (active, patience) = (AtomicU64::new(0), AtomicU32::new(0));
-        Joined { host, wire, numbering, active, patience }
+    ///
+    /// # Errors
+    /// That of the system: there is no descriptor.
+    pub(crate) fn new(
+        host: Fabric,
+        numbering: HostNumbering,
+        wire: Box<dyn Wire>,
+    ) -> io::Result<Joined> {
+        Ok(Joined {
+            host,
+            wire,
+            numbering,
+            active: AtomicU64::new(0),
+            patience: AtomicU32::new(0),
+            bell: Bell::new()?,
+            sleepers: AtomicU32::new(0),
+            polled: AtomicBool::new(false),
+        })
+    }
+
+    /// Sleeps until something has arrived or the bell rings. The last of `own` sleepers silences
+    /// it: another one that is just falling asleep must hear it.
+    fn wait_for_both(&self, timeout_ns: u64, own: u32) {
+        let mut entries = [self.wire.descriptor(), self.bell.as_fd()]
+            .map(|descriptor| PollEntry::reading(Some(descriptor)));
+        poll::wait_ns(&mut entries, timeout_ns);
+        if entries[1].happened() && self.sleepers.load(Ordering::SeqCst) == own {
+            self.bell.silence();
+        }
     }
 
     fn is_here(&self, peer: u32) -> bool {
@@ -122,11 +161,40 @@ unsafe impl Nal for Joined {
     }
 
     fn has_frames(&self) -> bool {
+        if !self.polled.load(Ordering::Relaxed) {
+            self.polled.store(true, Ordering::Relaxed);
+        }
         self.host.has_frames() || self.is_due()
     }
 
     fn look_soon(&self) {
         self.patience.store(0, Ordering::Relaxed);
+    }
+
+    fn bell(&self) -> Option<&Bell> {
+        Some(&self.bell)
+    }
+
+    fn sleep(&self, timeout_ns: u64, may_sleep: &dyn Fn() -> bool) {
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        if may_sleep() {
+            self.wait_for_both(timeout_ns, 1);
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    fn wait(&self, timeout_ns: u64) -> bool {
+        let busy = self.polled.swap(false, Ordering::Relaxed);
+        if busy || self.sleepers.load(Ordering::Relaxed) != 0 {
+            clock::sleep_ns(timeout_ns.min(REST_NS));
+            return false;
+        }
+        self.wait_for_both(timeout_ns, 0);
+        true
+    }
+
+    fn rested(&self) {
+        self.polled.store(false, Ordering::Relaxed);
     }
 
     fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {

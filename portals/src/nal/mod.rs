@@ -23,6 +23,7 @@ use core::sync::atomic::AtomicU32;
 
 use crate::types::{Damage, MdIovec};
 use numbering::HostNumbering;
+use sys::bell::Bell;
 use wire::Wire;
 
 /// How messages to a peer travel.
@@ -122,6 +123,23 @@ pub unsafe trait Nal: Send + Sync {
     }
     /// The next call of [`Nal::has_frames`] is the last one before a sleep: it misses nothing.
     fn look_soon(&self) {}
+    /// What wakes a thread that sleeps by [`Nal::sleep`]; `None`: no thread does.
+    fn bell(&self) -> Option<&Bell> {
+        None
+    }
+    /// Sleeps until something has arrived or the bell rings, if `may_sleep` says so when it would
+    /// be missed no more.
+    fn sleep(&self, timeout_ns: u64, may_sleep: &dyn Fn() -> bool) {
+        let _ = (timeout_ns, may_sleep);
+    }
+    /// For a thread that delivers what other threads do not: sleeps until something has arrived
+    /// (true), or while they deliver it.
+    fn wait(&self, timeout_ns: u64) -> bool {
+        let _ = timeout_ns;
+        true
+    }
+    /// What such a thread delivers was not delivered by another.
+    fn rested(&self) {}
     /// Passes the frames that have arrived to `sink`, each with the number of its sender, until
     /// `max` frames are taken or none is left. One thread at a time calls it.
     fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8]));

@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
 
 use super::numbering::HostNumbering;
 use super::{FrameSent, PeerState};
@@ -37,8 +38,8 @@ pub trait Wire: Send + Sync {
     /// Whether a process can be reached.
     fn peer_state(&self, peer: u32) -> PeerState;
 
-    /// Sleeps in the kernel until something has arrived, for at most `timeout_ns` nanoseconds.
-    fn wait(&self, timeout_ns: u64);
+    /// What can be read when something has arrived.
+    fn descriptor(&self) -> BorrowedFd<'_>;
 
     /// What it has counted.
     fn counters(&self) -> WireCounters;

@@ -37,7 +37,7 @@ use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
 use super::numbering::HostNumbering;
@@ -49,7 +49,6 @@ use crate::types::{MdIovec, PtlProcessId};
 pub use handshake::{JobSecret, LibraryVersion};
 use network::TcpNetwork;
 use sys::epoll::EpollSet;
-use sys::poll::{self, PollEntry};
 use sys::tcp;
 
 /// Bytes of the address of a process.
@@ -237,8 +236,8 @@ impl Wire for TcpWire {
         }
     }
 
-    fn wait(&self, timeout_ns: u64) {
-        poll::wait_ns(&mut [PollEntry::reading(Some(self.epoll.as_fd()))], timeout_ns);
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
     }
 
     fn counters(&self) -> WireCounters {

@@ -436,3 +436,75 @@ fn a_port_of_the_range_is_taken() {
         assert!(other > port && other <= last);
     }
 }
+
+/// A process that sleeps is woken by a frame, and by a process of its host.
+#[test]
+fn a_sleeper_is_woken_from_both_sides() {
+    let job = job(&[2, 1]);
+    let [a, near, far] = &job[..] else { unreachable!() };
+    let mut memories = [0, 1, 2].map(|i| memory(64, |_| i));
+    let [to_a, from_near, from_far] = &mut memories;
+    a.expose(7, to_a);
+    let (from_near, from_far) = (near.bind(from_near), far.bind(from_far));
+    // Connected.
+    far.put(from_far, (0, 64), a, 7, 0, 0);
+    events(&[far, a], 2);
+    events(&[a], 1);
+    let long = 30_000_000_000;
+    for round in 0..200 {
+        let (from, md) = if round % 2 == 0 { (near, from_near) } else { (far, from_far) };
+        std::thread::scope(|scope| {
+            let asleep = scope.spawn(|| {
+                let began = Instant::now();
+                loop {
+                    let seen = a.ni.doorbell();
+                    if let Some(fetched) = a.ni.eq_get(a.eq).unwrap() {
+                        return (fetched.event.hdr_data, began.elapsed());
+                    }
+                    a.ni.sleep(seen, long);
+                }
+            });
+            if round % 4 < 2 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            from.ni.put_region(md, 0, 64, AckReq::NoAck, a.ni.id(), 4, 0, 7, 0, round).unwrap();
+            let (data, slept) = asleep.join().unwrap();
+            assert_eq!(data, round);
+            assert!(slept < Duration::from_nanos(long), "it woke by its timeout");
+        });
+        while from.ni.eq_get(from.eq).unwrap().is_some() {}
+    }
+}
+
+/// A thread delivers what arrives while the application does not call.
+#[test]
+fn a_thread_delivers_while_the_application_computes() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let mut memories = [0, 1].map(|i| memory(64, |_| i));
+    let [to_b, from_a] = &mut memories;
+    b.expose(7, to_b);
+    let from_a = a.bind(from_a);
+    let over = core::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                b.ni.progress_wire(60_000_000_000);
+            }
+        });
+        for round in 0..100 {
+            a.put(from_a, (0, 64), b, 7, 0, round);
+            events(&[a], 2);
+            // Now and then the application polls, and the thread rests.
+            if round % 10 == 0 {
+                for _ in 0..1000 {
+                    b.ni.progress();
+                }
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        b.ni.wake_wire();
+    });
+    assert_eq!(events(&[b], 100).len(), 100);
+    assert_eq!(memories[0], [1; 64]);
+}
