@@ -50,6 +50,7 @@ fn write_all(mut stream: &TcpStream, mut from: &[u8]) {
 struct Side {
     ni: NetworkInterface,
     eq: EqHandle,
+    watch: EqWatch,
     memory: Vec<u8>,
     raw: TcpStream,
 }
@@ -78,10 +79,14 @@ impl Side {
         let (bytes, attach) = (4 << 20, AttachPolicy::Allowed);
         let fabric = FabricSpec { arena, index: 0, size: 1, bytes, nid, jid: 1, attach };
         let fabric = Fabric::join(fabric).expect("a fabric");
-        let ni = NetworkInterface::joined(fabric, &[1, 1], Box::new(wire), None).expect("joined");
+        let ni = NetworkInterface::joined(fabric, &[1, 1], Box::new(wire), None);
+        let mut ni = ni.expect("joined");
+        // SAFETY: this process has one thread.
+        unsafe { ni.set_single_threaded() };
         ni.connect(addresses.concat().into()).expect("addresses");
         let eq = ni.eq_alloc(64, None).expect("PtlEQAlloc");
-        Side { ni, eq, memory: vec![nid as u8; LARGE], raw }
+        let watch = ni.eq_watch(eq).expect("a queue");
+        Side { ni, eq, watch, memory: vec![nid as u8; LARGE], raw }
     }
 
     fn md(&mut self, options: u32) -> MemoryDescriptor {
@@ -98,7 +103,7 @@ impl Side {
 
     /// Polls for an event of this kind.
     fn await_event(&self, kind: PtlEventKind) {
-        while !self.ni.eq_get(self.eq).expect("PtlEQGet").is_some_and(|e| e.event.kind == kind) {}
+        while !self.ni.eq_next(&self.watch, &mut [0; 4]).is_some_and(|e| e.kind == kind) {}
     }
 
     fn serve(&mut self, phase: Phase) {

@@ -235,6 +235,29 @@ pub unsafe fn send(fd: BorrowedFd<'_>, pieces: &[SendPiece]) -> io::Result<usize
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
+/// Receives bytes: the first `length` go to `to`, the others to `rest`. Returns how many there
+/// were, 0 if the peer has hung up.
+///
+/// # Errors
+/// That of the system; `WouldBlock` if there are none.
+///
+/// # Safety
+/// `to` is valid for writes of `length` bytes.
+pub unsafe fn receive(
+    fd: BorrowedFd<'_>,
+    to: *mut u8,
+    length: usize,
+    rest: &mut [u8],
+) -> io::Result<usize> {
+    let pieces = [
+        libc::iovec { iov_base: to.cast(), iov_len: length },
+        libc::iovec { iov_base: rest.as_mut_ptr().cast(), iov_len: rest.len() },
+    ];
+    // SAFETY: both are valid for writes of their lengths.
+    let n = unsafe { libc::readv(fd.as_raw_fd(), pieces.as_ptr(), pieces.len() as i32) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,6 +307,13 @@ mod tests {
             let refused =
                 unsafe { send(a.as_fd(), &[SendPiece::new(core::ptr::without_provenance(8), 8)]) };
             assert_eq!(refused.unwrap_err().raw_os_error(), Some(libc::EFAULT));
+            // SAFETY: a constant.
+            unsafe { send(a.as_fd(), &[piece(b"parted")]) }.unwrap();
+            let (mut to, mut rest) = ([0u8; 4], [0u8; 4]);
+            // SAFETY: a live buffer of this length.
+            let mut read = || unsafe { receive(b.as_fd(), to.as_mut_ptr(), 4, &mut rest) };
+            until(|| read().is_ok_and(|n| n == 6));
+            assert_eq!((&to, &rest), (b"part", b"ed\0\0"));
             drop(a);
             until(|| socket::receive(b.as_fd(), &mut buffer, false).is_ok_and(|n| n == 0));
         }

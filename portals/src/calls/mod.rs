@@ -297,7 +297,7 @@ impl NetworkInterface {
     /// deliver. No event handler runs here. [`NetworkInterface::wake_wire`] ends the sleep.
     pub fn progress_wire(&self, timeout_ns: u64) {
         let nal = &self.state.peers.nal;
-        if nal.wait(timeout_ns) {
+        if nal.wait(timeout_ns.min(self.longest_sleep_ns())) {
             nal.look_soon();
             self.progress();
             nal.rested();

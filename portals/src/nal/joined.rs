@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use super::numbering::HostNumbering;
 use super::shm::Fabric;
 use super::wire::Wire;
-use super::{FrameSent, Nal, PeerState, Route};
+use super::{FrameSent, FrameSink, Nal, PeerState, Route};
 use crate::types::{Damage, MdIovec};
 use sys::bell::Bell;
 use sys::clock;
@@ -197,14 +197,14 @@ unsafe impl Nal for Joined {
         self.polled.store(false, Ordering::Relaxed);
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
+    fn receive(&self, max: usize, sink: &mut dyn FrameSink) {
         if self.host.has_frames() {
             let (fabric, own) = (&self.host, self.numbering.own());
             // A slot of the inbox names its sender by a word that any process of the host can
             // write.
-            fabric.receive(max, &mut |peer, frame| {
+            fabric.receive(max, &mut |peer: u32, frame: &[u8]| {
                 if peer < own {
-                    sink(peer, frame);
+                    sink.frame(peer, frame);
                 }
             });
         }

@@ -6,7 +6,7 @@
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
-use super::{FrameSent, Nal, Route};
+use super::{FrameSent, FrameSink, Nal, Route};
 use crate::types::MdIovec;
 use sys::memory::Mapping;
 
@@ -62,5 +62,5 @@ unsafe impl Nal for Loopback {
         static NEVER: AtomicU32 = AtomicU32::new(0);
         Some(&NEVER)
     }
-    fn receive(&self, _max: usize, _sink: &mut dyn FnMut(u32, &[u8])) {}
+    fn receive(&self, _max: usize, _sink: &mut dyn FrameSink) {}
 }

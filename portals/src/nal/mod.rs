@@ -142,7 +142,32 @@ pub unsafe trait Nal: Send + Sync {
     fn rested(&self) {}
     /// Passes the frames that have arrived to `sink`, each with the number of its sender, until
     /// `max` frames are taken or none is left. One thread at a time calls it.
-    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8]));
+    fn receive(&self, max: usize, sink: &mut dyn FrameSink);
+}
+
+/// What takes the frames that have arrived.
+pub trait FrameSink {
+    /// Takes a frame, with the number of its sender.
+    fn frame(&mut self, peer: u32, frame: &[u8]);
+
+    /// Where the payload of the frame with this header belongs, if its message is known and the
+    /// bytes may be written there without [`FrameSink::frame`]: first byte, and how many. The
+    /// memory stays valid until the next call.
+    fn place(&mut self, peer: u32, header: &[u8]) -> Option<(*mut u8, usize)> {
+        let _ = (peer, header);
+        None
+    }
+
+    /// So many bytes of that frame have been written there.
+    fn placed(&mut self, peer: u32, header: &[u8], length: usize) {
+        let _ = (peer, header, length);
+    }
+}
+
+impl<F: FnMut(u32, &[u8])> FrameSink for F {
+    fn frame(&mut self, peer: u32, frame: &[u8]) {
+        self(peer, frame);
+    }
 }
 
 /// A frame in one piece, as [`Nal::send`] gets it.

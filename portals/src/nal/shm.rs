@@ -25,7 +25,7 @@ use sys::checksum::add;
 use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
 
-use super::{FrameSent, Nal, PeerState, Route};
+use super::{FrameSent, FrameSink, Nal, PeerState, Route};
 use crate::arena::ring::{self, Memo, published, reserved_by};
 use crate::arena::{ArenaHeader, MAGIC, OwnLine};
 use crate::types::{ArenaTable, Damage, MdIovec};
@@ -347,7 +347,7 @@ unsafe impl Nal for Fabric {
         Some(self.flag_of(self.index))
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
+    fn receive(&self, max: usize, sink: &mut dyn FrameSink) {
         // Frames are copied out before they are read: their sender could still write to them.
         let mut copy = [0u8; FRAME];
         // Acquire: the frames of those that set it are visible. A sender that publishes later
@@ -382,7 +382,7 @@ unsafe impl Nal for Fabric {
             let frame = &copy[..length];
             let right = checksum(sender, frame);
             if found == right {
-                sink(sender, frame);
+                sink.frame(sender, frame);
             } else {
                 let (table, index) = (ArenaTable::Frames, (next % FRAMES) as u32);
                 let expected = Some(right);
@@ -433,14 +433,14 @@ pub(crate) mod tests {
         slow.store(ring::reserved(ring::first(FRAMES), 1), Ordering::Release);
         send(&sender, b"fast");
         assert!(owner.has_frames());
-        owner.receive(9, &mut |_, _| panic!("the first frame is not there yet"));
+        owner.receive(9, &mut |_: u32, _: &[u8]| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
         owner.checksum_of(0, FRAMES).store(checksum(0, b""), Ordering::Relaxed);
         slow.store(published(ring::first(FRAMES)), Ordering::Release);
         assert!(owner.has_frames());
         let mut taken = 0;
         let mut last = Vec::new();
-        owner.receive(9, &mut |sender, bytes| {
+        owner.receive(9, &mut |sender: u32, bytes: &[u8]| {
             taken += 1;
             last = vec![(sender, bytes.to_vec())];
         });
@@ -464,7 +464,7 @@ pub(crate) mod tests {
                 &*first.add(if word < 3 { word } else { word + 5 })
             };
             word.fetch_xor(1 << 33, Ordering::Relaxed);
-            owner.receive(9, &mut |_, _| panic!("the frame was overwritten"));
+            owner.receive(9, &mut |_: u32, _: &[u8]| panic!("the frame was overwritten"));
             let damage = owner.damage();
             assert!(matches!(damage, Some(Damage::Word { word: "checksum", .. })), "{damage:?}");
         }
@@ -496,7 +496,7 @@ pub(crate) mod tests {
             let head = input.number();
             owner.head_of(0).store(head, Ordering::Relaxed);
             let mut taken = 0;
-            owner.receive(1, &mut |from, bytes| {
+            owner.receive(1, &mut |from: u32, bytes: &[u8]| {
                 assert_eq!((from, bytes.len()), (sender, taken_bytes));
                 taken += 1;
             });

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use super::numbering::HostNumbering;
-use super::{FrameSent, PeerState};
+use super::{FrameSent, FrameSink, PeerState};
 use crate::types::{MdIovec, PtlProcessId};
 
 /// A network between hosts. [`Wire::send`] and [`Wire::receive`] are called by one thread at a
@@ -33,7 +33,7 @@ pub trait Wire: Send + Sync {
 
     /// Takes frames that have arrived, as [`super::Nal::receive`]; returns whether there were
     /// any.
-    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) -> bool;
+    fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool;
 
     /// Whether a process can be reached.
     fn peer_state(&self, peer: u32) -> PeerState;

@@ -27,8 +27,8 @@ use super::framed::FramedTransfer;
 use crate::arena::{IOVECS, doorbell};
 use crate::base::lock::SpinLock;
 use crate::message::{MessageHeader, OpKind};
-use crate::nal::FrameSent;
 use crate::nal::frame::{FrameHeader, FrameRole};
+use crate::nal::{FrameSent, FrameSink};
 use crate::tables::NiState;
 use crate::types::*;
 
@@ -175,12 +175,7 @@ impl Framer {
             return;
         };
         let state = &mut *guard;
-        ni.peers.nal.receive(TAKEN_AT_ONCE, &mut |peer, bytes| {
-            self.taken.fetch_add(1, Ordering::Relaxed);
-            if let Some((frame, payload)) = FrameHeader::decode(bytes) {
-                self.take(ni, state, peer, frame, payload);
-            }
-        });
+        ni.peers.nal.receive(TAKEN_AT_ONCE, &mut FramesFor { framer: self, ni, state });
         if self.waiting.load(Ordering::Relaxed) != 0 {
             let mut turn = mem::take(&mut state.turn);
             turn.extend(state.outgoing.keys());
@@ -359,18 +354,31 @@ impl Framer {
             let missing = transfer.mlength;
             state.incoming.insert(key, IncomingMessage { transfer, frame, missing, ok: true });
         }
-        let Some(message) = state.incoming.get_mut(&key) else { return };
+        let Some(message) = state.incoming.get(&key) else { return };
         let accepted =
             message.transfer.mlength.saturating_sub(frame.at).min(payload.len() as Size);
-        if accepted != 0 {
-            message.ok &= !frame.failed
+        let ok = accepted == 0
+            || !frame.failed
                 && ni.transfer_write(&message.transfer, frame.at, &payload[..accepted as usize]);
-            message.missing = message.missing.saturating_sub(accepted);
-        }
+        self.arrived(ni, state, key, accepted, ok);
+    }
+
+    /// Bytes of a message have been written to their place, or not if they are not `ok`.
+    fn arrived(
+        &self,
+        ni: &NiState,
+        state: &mut FramerState,
+        key: (u32, u32),
+        accepted: Size,
+        ok: bool,
+    ) {
+        let Some(message) = state.incoming.get_mut(&key) else { return };
+        message.ok &= ok;
+        message.missing = message.missing.saturating_sub(accepted);
         if message.missing == 0
             && let Some(message) = state.incoming.remove(&key)
         {
-            self.finish(ni, state, peer, message);
+            self.finish(ni, state, key.0, message);
         }
     }
 
@@ -384,6 +392,42 @@ impl Framer {
             let (role, failed) = (FrameRole::Ack, !ok);
             let answer = FrameHeader { role, failed, remote_offset: offset, mlength, ..frame };
             self.enqueue(ni, state, peer, answer, OutgoingPayload::None);
+        }
+    }
+}
+
+/// Takes the frames that a NAL passes on.
+struct FramesFor<'a> {
+    framer: &'a Framer,
+    ni: &'a NiState,
+    state: &'a mut FramerState,
+}
+
+impl FrameSink for FramesFor<'_> {
+    fn frame(&mut self, peer: u32, frame: &[u8]) {
+        self.framer.taken.fetch_add(1, Ordering::Relaxed);
+        if let Some((frame, payload)) = FrameHeader::decode(frame) {
+            self.framer.take(self.ni, self.state, peer, frame, payload);
+        }
+    }
+
+    fn place(&mut self, peer: u32, header: &[u8]) -> Option<(*mut u8, usize)> {
+        let (frame, _) = FrameHeader::decode(header)?;
+        let message = self.state.incoming.get(&(peer, frame.message))?;
+        let length = message.transfer.mlength.checked_sub(frame.at).filter(|&n| n != 0)?;
+        if frame.failed {
+            return None;
+        }
+        let mut pieces = [MdIovec { base: ptr::null_mut(), len: 0 }; IOVECS];
+        self.ni.transfer_pieces(&message.transfer, frame.at, length, &mut pieces)?;
+        Some((pieces[0].base.cast(), pieces[0].len as usize))
+    }
+
+    fn placed(&mut self, peer: u32, header: &[u8], length: usize) {
+        self.framer.taken.fetch_add(1, Ordering::Relaxed);
+        if let Some((frame, _)) = FrameHeader::decode(header) {
+            let key = (peer, frame.message);
+            self.framer.arrived(self.ni, self.state, key, length as Size, true);
         }
     }
 }

@@ -9,7 +9,7 @@ use fuzz::InputReader;
 use crate::NetworkInterface;
 use crate::message::OpKind;
 use crate::nal::frame::{FrameHeader, FrameRole};
-use crate::nal::{FrameSent, Nal, Route, gathered};
+use crate::nal::{FrameSent, FrameSink, Nal, Route, gathered};
 use crate::types::*;
 
 const ARENA: usize = 1 << 20;
@@ -73,10 +73,10 @@ unsafe impl Nal for Hostile {
     fn has_frames(&self) -> bool {
         !self.frames.lock().expect("frames").is_empty()
     }
-    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
+    fn receive(&self, max: usize, sink: &mut dyn FrameSink) {
         for _ in 0..max {
             let Some((sender, bytes)) = self.frames.lock().expect("frames").pop() else { return };
-            sink(sender, &bytes);
+            sink.frame(sender, &bytes);
         }
     }
 }

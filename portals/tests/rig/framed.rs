@@ -9,7 +9,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use portals3::nal::{FrameSent, Nal, Route, gathered};
+use portals3::nal::{FrameSent, FrameSink, Nal, Route, gathered};
 use portals3::{FrameTag, MdIovec, NetworkInterface, NiLimits, PtlError};
 use sys::memory::Mapping;
 
@@ -171,12 +171,12 @@ unsafe impl Nal for Port {
         self.shared.waiting[self.index as usize].load(Ordering::Relaxed) != 0
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
+    fn receive(&self, max: usize, sink: &mut dyn FrameSink) {
         for _ in 0..max {
             let next = self.shared.lock().next(self.index as usize);
             let Some(flight) = next else { return };
             self.shared.waiting[self.index as usize].fetch_sub(1, Ordering::Relaxed);
-            sink(flight.from, &flight.bytes);
+            sink.frame(flight.from, &flight.bytes);
         }
     }
 }

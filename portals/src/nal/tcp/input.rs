@@ -129,6 +129,41 @@ impl FrameInput {
         owed
     }
 
+    /// Where the bytes that arrive next belong, as `find` says by the header of their part:
+    /// first byte, and how many.
+    pub(super) fn place(
+        &mut self,
+        find: impl FnOnce(&[u8]) -> Option<(*mut u8, usize)>,
+    ) -> Option<(*mut u8, usize)> {
+        let (header, missing) = self.rest.as_ref()?;
+        header.encode(&mut self.part);
+        let (to, length) = find(&self.part)?;
+        Some((to, length.min(*missing)))
+    }
+
+    /// So many bytes have arrived there, which `note` is told with the header of their part.
+    pub(super) fn placed(&mut self, length: usize, note: impl FnOnce(&[u8])) {
+        if let Some((header, _)) = &self.rest {
+            header.encode(&mut self.part);
+            note(&self.part);
+            self.parts += 1;
+            self.pass(length);
+        }
+    }
+
+    /// A part of a frame has arrived.
+    fn pass(&mut self, length: usize) {
+        self.owed.bytes += length as u32;
+        if let Some((header, missing)) = &mut self.rest {
+            header.at = header.at.wrapping_add(length as u64);
+            *missing -= length;
+            if *missing == 0 {
+                self.owed.frames += 1;
+                self.rest = None;
+            }
+        }
+    }
+
     /// Takes the bytes from `start` to `end` of a buffer, whose first [`RESERVE`] bytes are free.
     /// Passes frames on, and parts of frames; returns how many.
     pub(super) fn take(
@@ -145,7 +180,7 @@ impl FrameInput {
         let mut taken = 0;
         loop {
             let arrived = end - start;
-            if let Some((header, missing)) = &mut self.rest {
+            if let Some((header, missing)) = &self.rest {
                 let n = arrived.min(*missing);
                 if n == 0 {
                     return Ok(taken);
@@ -156,14 +191,8 @@ impl FrameInput {
                 sink(&buffer[start - PART..start + n]);
                 taken += 1;
                 self.parts += 1;
-                header.at = header.at.wrapping_add(n as u64);
-                *missing -= n;
-                self.owed.bytes += n as u32;
                 start += n;
-                if *missing == 0 {
-                    self.owed.frames += 1;
-                    self.rest = None;
-                }
+                self.pass(n);
                 continue;
             }
             let bytes = &buffer[start..end];

@@ -42,7 +42,7 @@ use std::sync::OnceLock;
 
 use super::numbering::HostNumbering;
 use super::wire::{PeerFailure, PeerFailureHandler, Wire, WireCounters};
-use super::{FrameSent, PeerState};
+use super::{FrameSent, FrameSink, PeerState};
 use crate::base::lock::SpinLock;
 use crate::nal::frame::FrameHeader;
 use crate::types::{MdIovec, PtlProcessId};
@@ -55,10 +55,10 @@ use sys::tcp;
 pub const ADDRESS: usize = 18;
 
 /// Longest frame.
-const FRAME: usize = (128 << 10) + FrameHeader::MOST_BYTES;
+const FRAME: usize = (256 << 10) + FrameHeader::MOST_BYTES;
 /// Credits of one direction of a connection: frames, and bytes with their lengths.
 const WINDOW_FRAMES: u32 = 1024;
-const WINDOW_BYTES: u32 = 2 << 20;
+const WINDOW_BYTES: u32 = 4 << 20;
 /// Connections that have not proved anything yet. One more ends the oldest.
 const STRANGERS: usize = 64;
 /// How long such a connection may take.
@@ -224,7 +224,7 @@ impl Wire for TcpWire {
         unsafe { self.network.lock().send(self, peers, peer, header, payload) }
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) -> bool {
+    fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool {
         let Some(peers) = self.peers.get() else { return false };
         self.network.lock().receive(self, peers, max, sink)
     }

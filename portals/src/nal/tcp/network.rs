@@ -17,7 +17,7 @@ use super::input::RESERVE;
 use super::{
     ATTEMPTS, LOST_MS, PROMISE_NS, STRANGER_NS, STRANGERS, TcpPeers, TcpWire, identity, process_of,
 };
-use crate::nal::FrameSent;
+use crate::nal::{FrameSent, FrameSink};
 use crate::types::MdIovec;
 use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
 use sys::epoll::{EVENTS, EpollEvent};
@@ -27,8 +27,13 @@ use sys::{clock, socket, tcp};
 /// The number of the listening socket among those that are watched.
 pub(super) const LISTENER: u64 = u64::MAX;
 
-/// Bytes that one call of the system reads.
-const READ: usize = 256 << 10;
+/// Bytes that one call of the system reads; those of a long message are read to their place.
+const READ: usize = 64 << 10;
+/// Bytes that are read behind them.
+const BEHIND: usize = 4096;
+
+/// Of so many looks one asks the system which connections have something.
+const LOOKS: u32 = 4;
 
 /// Most connections that one look accepts.
 const ACCEPTED_AT_ONCE: usize = 16;
@@ -79,6 +84,9 @@ pub(super) struct TcpNetwork {
     /// Peers whose links are promised.
     promised: usize,
     buffer: Vec<u8>,
+    /// The connection on which frames came last.
+    last: Option<usize>,
+    looks: u32,
 }
 
 impl TcpNetwork {
@@ -103,6 +111,7 @@ impl TcpNetwork {
     /// Closes a connection, whose place is empty while it is worked on.
     fn close(&mut self, number: usize) {
         self.connections[number] = None;
+        self.last = self.last.filter(|&last| last != number);
         self.freed.push(number);
         self.strangers.retain(|&stranger| stranger != number);
     }
@@ -168,11 +177,8 @@ impl TcpNetwork {
         let sent = unsafe { connection.send(header, payload) };
         match sent {
             Ok(SendProgress::All) => FrameSent::Sent,
-            Ok(SendProgress::NoCredit) => FrameSent::Full,
-            Ok(SendProgress::NoRoom) => {
-                watch(wire, number, connection);
-                FrameSent::Full
-            }
+            // The caller tries again in its next poll, and sleeps only briefly until then.
+            Ok(SendProgress::NoCredit | SendProgress::NoRoom) => FrameSent::Full,
             Err(e) => {
                 self.end(wire, peers, number, None, e.into());
                 FrameSent::Gone
@@ -190,7 +196,7 @@ impl TcpNetwork {
                 if entry[0].happened() {
                     let number = number as u64;
                     let event = EpollEvent { number, readable: false, writable: true };
-                    let _ = self.happened(wire, peers, &event, &mut |_, _| {});
+                    let _ = self.happened(wire, peers, &event, &mut |_: u32, _: &[u8]| {});
                 }
             }
             Err(cause) => {
@@ -206,16 +212,29 @@ impl TcpNetwork {
         wire: &TcpWire,
         peers: &TcpPeers,
         max: usize,
-        sink: &mut dyn FnMut(u32, &[u8]),
+        sink: &mut dyn FrameSink,
     ) -> bool {
         let mut taken = 0;
         self.free.append(&mut self.freed);
+        // The connection on which something came last is read without asking the system which
+        // have something: one call of the system less until the answer to a message is here.
+        self.looks = self.looks.wrapping_add(1);
+        if let Some(number) = self.last
+            && !self.looks.is_multiple_of(LOOKS)
+        {
+            let event = EpollEvent { number: number as u64, readable: true, writable: false };
+            return self.happened(wire, peers, &event, sink) != 0;
+        }
         let mut events = [EpollEvent::NONE; EVENTS];
         for event in wire.epoll.wait(&mut events, Some(0)) {
             if event.number == LISTENER {
                 self.accept(wire, peers);
             } else if taken < max {
-                taken += self.happened(wire, peers, event, sink);
+                let more = self.happened(wire, peers, event, sink);
+                if more != 0 {
+                    self.last = Some(event.number as usize);
+                }
+                taken += more;
             }
         }
         if !self.strangers.is_empty() || self.promised != 0 {
@@ -272,7 +291,7 @@ impl TcpNetwork {
         wire: &TcpWire,
         peers: &TcpPeers,
         event: &EpollEvent,
-        sink: &mut dyn FnMut(u32, &[u8]),
+        sink: &mut dyn FrameSink,
     ) -> usize {
         let number = event.number as usize;
         // It may have been closed by an event before this one.
@@ -297,7 +316,7 @@ impl TcpNetwork {
         number: usize,
         connection: &mut Connection,
         event: &EpollEvent,
-        sink: &mut dyn FnMut(u32, &[u8]),
+        sink: &mut dyn FrameSink,
     ) -> Result<usize, ConnectionEnd> {
         if matches!(connection.stage, ConnectionStage::Connecting) {
             if event.writable {
@@ -338,9 +357,23 @@ impl TcpNetwork {
         number: usize,
         connection: &mut Connection,
         buffer: &mut [u8],
-        sink: &mut dyn FnMut(u32, &[u8]),
+        sink: &mut dyn FrameSink,
     ) -> Result<usize, ConnectionEnd> {
-        let n = match socket::receive(connection.socket.as_fd(), &mut buffer[RESERVE..], false) {
+        let mut place = None;
+        if let Some(peer) = connection.peer {
+            place = connection.input.place(|header| sink.place(peer, header));
+        }
+        let socket = connection.socket.as_fd();
+        let read = match place {
+            // What follows is the beginning of another frame.
+            Some((to, length)) => {
+                let rest = &mut buffer[RESERVE..][..BEHIND];
+                // SAFETY: the contract of `FrameSink::place`.
+                unsafe { tcp::receive(socket, to, length, rest) }
+            }
+            None => socket::receive(socket, &mut buffer[RESERVE..], false),
+        };
+        let mut n = match read {
             Ok(0) => return Err(ConnectionEnd::Closed(None)),
             Ok(n) => n,
             Err(e)
@@ -350,6 +383,11 @@ impl TcpNetwork {
             }
             Err(e) => return Err(e.into()),
         };
+        if let (Some((_, length)), Some(peer)) = (place, connection.peer) {
+            let length = length.min(n);
+            connection.input.placed(length, |header| sink.placed(peer, header, length));
+            n -= length;
+        }
         let (mut start, end) = (RESERVE, RESERVE + n);
         if let ConnectionStage::Greeting(handshake) = &mut connection.stage {
             let fed = handshake.feed(&buffer[start..end]);
@@ -366,7 +404,8 @@ impl TcpNetwork {
             }
         }
         let Some(peer) = connection.peer else { return Ok(0) };
-        let taken = connection.input.take(buffer, start, end, &mut |frame| sink(peer, frame));
+        let taken =
+            connection.input.take(buffer, start, end, &mut |frame| sink.frame(peer, frame));
         wire.count_parts(connection.input.take_parts());
         let taken = taken.map_err(|why| ConnectionEnd::Wrong(format!("{why}")))?;
         if connection.input.is_granted {
@@ -375,7 +414,7 @@ impl TcpNetwork {
         if connection.flush()? == SendProgress::NoRoom {
             watch(wire, number, connection);
         }
-        Ok(taken)
+        Ok(taken + usize::from(place.is_some()))
     }
 
     fn send_greeting(
