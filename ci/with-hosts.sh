@@ -43,10 +43,12 @@ ip -n "$bridge" link set br0 up
 } >"$folder/hosts"
 mkdir "$folder/pids"
 
-# Enters a host, as ssh does: the last two arguments are the host and the command.
+# Enters a host, as ssh does: the last two arguments are the host and the command. Only commands in
+# the first host call it.
 cat >"$folder/enter" <<END
 #!/bin/sh
 for word; do host=\$last; last=\$word; done
+[ "\$host" != host1 ] || exec sh -c "\$last"
 pid=\$(cat "$folder/pids/\$host" 2>/dev/null) || {
     echo "\$host: no such host" >&2
     exit 255

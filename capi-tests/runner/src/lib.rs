@@ -58,6 +58,7 @@ pub mod everything;
 pub mod exit_pipe;
 pub mod exits;
 pub mod floods;
+pub mod hosts;
 pub mod injector;
 pub mod install;
 pub mod installation;
@@ -164,6 +165,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(tracing::cases());
     all.extend(segments::cases());
     all.extend(everything::cases(seed));
+    all.extend(hosts::cases(seed));
     all.extend(starts::cases(seed));
     all.extend(kernels::cases(seed));
     all.extend(scribbles::cases(seed));

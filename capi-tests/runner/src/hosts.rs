@@ -1,0 +1,171 @@
+//! Jobs of several hosts, which are network namespaces of this machine (`ci/with-hosts.sh`). All
+//! programs pass over even and uneven placements, and the counters show that messages crossed.
+//! Whatever dies, the job ends with the right code and leaves nothing on any host.
+
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::outcome::JobOutcome;
+use crate::program::{self, TestProgram};
+use crate::sample::{self, SampleRandom};
+use crate::test_library::TestLibrary;
+use crate::{Failure, TestCase};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Ranks by host: the name of the case, the hosts, the ranks of each.
+const PLACEMENTS: [(&str, &str, &[u32]); 3] = [
+    ("two_by_two", "2", &[2, 2]),
+    ("three_by_two", "3", &[2, 2, 2]),
+    ("four_one_one", "3", &[4, 1, 1]),
+];
+
+const MODES: [ClientMode; 3] = [ClientMode::Seq, ClientMode::Parsync, ClientMode::Par];
+
+/// Programs about one host, or about ends of jobs that [`FAULTS`] has for several.
+const ONE_HOST: [&str; 7] =
+    ["testexit", "testbad", "testscribble", "testidle", "testsegment", "testtools", "testflood"];
+
+/// What happens to a job on the hosts 1 and 2: the name of the case, the shell command in host 1,
+/// where $job is the process of gasnetrun, and the exit code of the job. A process of host 2 is
+/// reached by $GASNET_SSH_CMD.
+const FAULTS: [(&str, &str, i32); 6] = [
+    ("rank_here", "kill -9 $(pgrep -n -P $job testflood)", 137),
+    ("rank_there", "$GASNET_SSH_CMD host2 'pkill -9 -o testflood'", 137),
+    ("supervisor_there", "$GASNET_SSH_CMD host2 'pkill -9 gasnetrun'", 1),
+    ("gasnetrun", "kill -9 $job", 137),
+    ("request", "kill -TERM $job", 143),
+    ("host", "$KILL_HOST host2", 1),
+];
+
+/// Runs a flood and ends it by the first argument. Prints the exit code of the job, the processes
+/// that are left, and the milliseconds that it took.
+const FAULT_SCRIPT: &str = r#"
+"$1" -n 4 "$2" -r 100000000 all >out 2>&1 &
+job=$!
+for host in host1 host2; do
+    tries=0
+    until [ "$($GASNET_SSH_CMD $host 'pgrep -c testflood')" -ge 2 ] || [ $tries -gt 600 ]; do
+        tries=$((tries + 1)); sleep 0.05
+    done
+done
+sleep 0.5
+began=$(date +%s%N)
+eval "$3"
+wait $job
+code=$?
+took=$((($(date +%s%N) - began) / 1000000))
+tries=0
+while pgrep -f "^($1|$2) " >left && [ $tries -lt 100 ]; do
+    tries=$((tries + 1)); sleep 0.05
+done
+sed 's/^/said: /' out
+ps -o pid,args -p "$(paste -sd, left)" 2>/dev/null
+echo "code $code left $(wc -l <left) after $took ms"
+"#;
+
+/// Longest time until a job has ended, on a machine that does other work too.
+const LONGEST_MS: u64 = 15_000;
+
+/// The program that makes the hosts.
+fn with_hosts() -> PathBuf {
+    build_trees::root().join("ci/with-hosts.sh")
+}
+
+/// Why there are no hosts here.
+fn missing() -> Option<String> {
+    let mut c = Command::new(with_hosts());
+    c.args(["2", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    match c.output() {
+        Ok(done) if done.status.success() => None,
+        Ok(done) => Some(format!(
+            "hosts made of network namespaces (root, Debian package iproute2): {}",
+            String::from_utf8_lossy(&done.stderr).lines().next().unwrap_or_default()
+        )),
+        Err(e) => Some(format!("ci/with-hosts.sh: {e}")),
+    }
+}
+
+/// Programs x placements x modes, and faults. The sample meets all placements and modes.
+pub fn cases(seed: u64) -> Vec<TestCase> {
+    let missing = missing();
+    let mut all = Vec::new();
+    let programs = program::all().into_iter();
+    for p in programs.filter(|p| !p.everything && !ONE_HOST.contains(&&*p.name)) {
+        let mut settings = Vec::new();
+        for (i, (_, _, ranks)) in PLACEMENTS.iter().enumerate() {
+            let nodes = ranks.iter().sum();
+            let modes = MODES.into_iter().filter(|mode| p.modes.contains(mode));
+            settings.extend(modes.filter(|_| p.nodes.allow(nodes)).map(|mode| (i, mode)));
+        }
+        let mut random = SampleRandom::new(seed, &format!("hosts {}", p.name));
+        let taken = sample::cover(&settings, &mut random, |_| [0]);
+        for (i, &(placement, mode)) in settings.iter().enumerate() {
+            let name = format!("hosts::{}::{}::{}", p.name, PLACEMENTS[placement].0, mode.name());
+            let p = p.clone();
+            let sampled = taken.contains(&i);
+            all.push(TestCase::new(name, sampled, move || passes(&p, placement, mode)));
+        }
+    }
+    for (case, command, code) in FAULTS {
+        let name = format!("hosts::fault::{case}");
+        all.push(TestCase::new(name, true, move || ends(command, code)));
+    }
+    all.iter_mut().for_each(|case| case.missing.clone_from(&missing));
+    all
+}
+
+fn servers(placement: usize) -> String {
+    let (_, _, ranks) = PLACEMENTS[placement];
+    let hosts = (1..).zip(ranks).map(|(host, ranks)| format!("host{host}:{ranks}"));
+    hosts.collect::<Vec<_>>().join(",")
+}
+
+/// It passes, and messages go in frames.
+fn passes(program: &TestProgram, placement: usize, mode: ClientMode) -> Result<(), Failure> {
+    let (_, hosts, ranks) = PLACEMENTS[placement];
+    let library = TestLibrary::of(build_trees::build());
+    let compiled = library.compiled(&program.source, mode)?;
+    let nodes = ranks.iter().sum();
+    let mut job = library.job(&compiled, &program.args, JobLauncher::Gasnetrun, nodes)?;
+    for (name, value) in &program.env {
+        job = job.env(name, value);
+    }
+    let job = job.env("GASNET_SSH_SERVERS", servers(placement));
+    let ended = job.below(&with_hosts(), hosts).watchdog(Duration::from_secs(300)).run()?;
+    ended.tidy()?;
+    if ended.code != Some(0) || !ended.says(&format!("{}: PASS", program.name)) {
+        return Err(ended.failure("it did not pass"));
+    }
+    crossed(&ended, nodes)
+}
+
+/// Each rank sent messages in frames.
+fn crossed(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
+    match ended.counters.iter().map(|c| c.framed).sum::<u64>() {
+        0 => Err(ended.failure("no message went to another host")),
+        _ if ended.counters.len() == nodes as usize => Ok(()),
+        _ => Err(ended.failure(format!("{} ranks have counted", ended.counters.len()))),
+    }
+}
+
+/// The job ends with this code, soon, and nothing is left.
+fn ends(command: &str, code: i32) -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let flood = program::named("testflood").ok_or("there is no testflood")?;
+    let compiled = library.compiled(&flood.source, ClientMode::Par)?;
+    let shell = PathBuf::from("/bin/sh");
+    let gasnetrun = build_trees::build().join("bin/gasnetrun").display().to_string();
+    let args = ["-c", FAULT_SCRIPT, "sh", &gasnetrun, &compiled.display().to_string(), command];
+    let args = args.map(String::from);
+    let job = library.job(&shell, &args, JobLauncher::Alone, 1)?;
+    let job = job.env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
+    ended.tidy()?;
+    let last = ended.output.lines().last().unwrap_or_default();
+    let numbers: Vec<u64> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
+    match numbers[..] {
+        [found, 0, took] if found == code as u64 && took < LONGEST_MS => Ok(()),
+        _ => Err(ended.failure(format!("{code} was due, nothing left, soon"))),
+    }
+}
