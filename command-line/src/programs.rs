@@ -29,7 +29,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
         row(
             &["--map-by"],
             OneOf("M", &["core", "host"]),
-            "fill one host after the other (core, the default), or take them in turn (host)",
+            "core (fill one host, then the next; the default) or host (in turn)",
         ),
         row(&["-c"], Any("N"), "CPUs per rank: cores of each rank with --bind core"),
         row(
@@ -74,7 +74,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
             "start these ranks (0,2-3 or *) under gdb, in xterms or this terminal",
         ),
         row(&["--no-aslr"], Nothing, "load all ranks at the same addresses"),
-        row(&["--remote"], Nothing, "start what gasnetrun of another host says (used by ssh)"),
+        row(&["--remote"], Nothing, "used by gasnetrun of another host"),
     ],
     operands: Operands::Command,
     notes: "SIGUSR1 to gasnetrun prints what each rank is waiting for.

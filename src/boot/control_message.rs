@@ -41,7 +41,7 @@ pub enum ControlKind {
     /// Rank to supervisor: it withholds an error, which another rank prints.
     ErrorWithheld,
     /// Supervisor to a rank of a job of several hosts: the secret of the job and the address of
-    /// the host follow ([`job_secret`]).
+    /// the host follow (`job_secret`).
     JobSecret,
 }
 
