@@ -142,6 +142,12 @@ pub const GASNET_TRACE: ProgramTable = ProgramTable {
             help: "draws the files of GASNET_PORTAL_CREDIT_STATS (gasnet_credits.RANK)",
             options: &[row(&["-o", "--output"], File("OUT.svg"), OUT)],
         },
+        SubcommandRow {
+            name: "firehose",
+            synopsis: "FILE... -o OUT.svg",
+            help: "draws registered memory and hit rates of a trace of GASNET_TRACEFILE",
+            options: &[row(&["-o", "--output"], File("OUT.svg"), OUT)],
+        },
     ]),
     notes: "",
 };

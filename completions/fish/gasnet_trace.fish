@@ -6,5 +6,7 @@ complete -c gasnet_trace -n __fish_use_subcommand -a perfetto -d 'converts a tra
 complete -c gasnet_trace -n '__fish_seen_subcommand_from perfetto' -s o -l output -r -F -d 'write this file'
 complete -c gasnet_trace -n __fish_use_subcommand -a credits -d 'draws the files of GASNET_PORTAL_CREDIT_STATS (gasnet_credits.RANK)'
 complete -c gasnet_trace -n '__fish_seen_subcommand_from credits' -s o -l output -r -F -d 'write this file'
+complete -c gasnet_trace -n __fish_use_subcommand -a firehose -d 'draws registered memory and hit rates of a trace of GASNET_TRACEFILE'
+complete -c gasnet_trace -n '__fish_seen_subcommand_from firehose' -s o -l output -r -F -d 'write this file'
 complete -c gasnet_trace -s h -l help -d 'print this text'
 complete -c gasnet_trace -l version -d 'print the version'

@@ -20,7 +20,7 @@ use super::refused::RefusedAccess;
 use super::{Conduit, OpId, ResourceNeed, Upcall};
 use crate::client_memory::{AddressSpace, Dst, RemoteRange, Src};
 use crate::rank::JobRank;
-use crate::report;
+use crate::{report, trace};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// The local side of a transfer.
@@ -142,9 +142,13 @@ impl<P: Portals> Conduit<P> {
     /// Sends what the firehose has to send. Part of each poll outside handlers, where memory is
     /// registered on demand.
     pub fn progress_pinned<U: Upcall>(&self, up: U) {
-        if let Some(firehose) = self.pinned.get().and_then(|pinned| pinned.firehose.as_ref()) {
+        let Some(pinned) = self.pinned.get() else { return };
+        if let Some(firehose) = &pinned.firehose {
             firehose.progress(&AmMover { conduit: self, up, address: 0 });
             self.send_rejected(up);
+            if trace::on() {
+                pinned.stats_trace.write(|| firehose.stats());
+            }
         }
     }
 

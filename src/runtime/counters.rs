@@ -108,28 +108,7 @@ impl StatsFiles {
             ),
         );
         if let Some(f) = conduit.firehose_stats() {
-            trace::note(
-                Letter::C,
-                format_args!(
-                    "FIREHOSE: remote_hits={} remote_misses={} local_hits={} local_misses={} \
-                     moves={} pins={} unpins={} victims={} stalls={} unmapped={} rejected={} \
-                     pinned={} most_pinned={} holds={}",
-                    f.remote_hits,
-                    f.remote_misses,
-                    f.local_hits,
-                    f.local_misses,
-                    f.moves,
-                    f.pins,
-                    f.unpins,
-                    f.victims,
-                    f.stalls,
-                    f.unmapped,
-                    f.rejected,
-                    f.pinned,
-                    f.most_pinned,
-                    f.holds
-                ),
-            );
+            trace::note(Letter::C, format_args!("FIREHOSE: {f}"));
         }
         let Some(file) = counters else { return };
         file.write(|text| {

@@ -9,7 +9,9 @@ use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::test_library::TestLibrary;
+use crate::tracing::gasnet_trace;
 use crate::{Failure, TestCase};
+use std::fs;
 use std::time::Duration;
 
 /// A kernel without process_vm_readv and process_vm_writev.
@@ -269,26 +271,53 @@ fn firehose_cases() -> Vec<TestCase> {
 }
 
 /// When all is done no region is held, and there were all the events that the program provokes.
+/// The counters are traced while they change, and `gasnet_trace` draws them.
 fn counts(program: &TestProgram) -> Result<(), String> {
     let s = CaseSetting { mode: ClientMode::EverythingPar, means: Means::Registered, nodes: 4 };
-    let trace = [("GASNET_TRACEFILE", "stderr"), ("GASNET_TRACEMASK", "C")];
+    let folder = build_trees::build().join("capi-tests/firehose");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let trace = [("GASNET_TRACEFILE", &*path("trace.%")), ("GASNET_TRACEMASK", "C")];
     let ended = run(program, s, &[], &trace)?;
     passed(program, &ended)?;
-    let lines: Vec<&str> = ended.output.lines().filter(|l| l.contains("FIREHOSE:")).collect();
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let traces: Vec<String> = (0..4).map(|rank| read(&format!("trace.{rank}"))).collect();
+    let lines = |trace: &str| trace.lines().filter(|l| l.contains("FIREHOSE:")).count();
+    let last: Vec<&str> =
+        traces.iter().filter_map(|t| t.lines().rfind(|l| l.contains("FIREHOSE:"))).collect();
     let counter = |line: &str, name: &str| {
         let value = line.split_whitespace().find_map(|word| word.strip_prefix(name));
         value.and_then(|value| value.strip_prefix('=')?.parse::<u64>().ok())
     };
-    let sum = |name: &str| lines.iter().map(|line| counter(line, name)).sum::<Option<u64>>();
+    let sum = |name: &str| last.iter().map(|line| counter(line, name)).sum::<Option<u64>>();
     let nonzero = |&name: &&str| sum(name).is_some_and(|sum| sum != 0);
-    let events = ["remote_hits", "local_hits", "moves", "pins", "unpins", "victims", "pinned"];
+    let events =
+        ["remote_hits", "local_hits", "moves", "pins", "unpins", "victims", "pinned_bytes"];
     let monitored = ["unmapped", "rejected"].into_iter().filter(|_| has_userfaultfd());
-    match events.into_iter().chain(monitored).find(|name| !nonzero(name)) {
-        Some(name) => Err(ended.failure(format!("no rank counts {name}"))),
-        None if lines.len() != 4 || sum("holds") != Some(0) => {
-            Err(ended.failure("regions are held when all is done".to_string()))
-        }
-        None => Ok(()),
+    if let Some(name) = events.into_iter().chain(monitored).find(|name| !nonzero(name)) {
+        return Err(ended.failure(format!("no rank counts {name}")));
+    }
+    if last.len() != 4 || sum("holds") != Some(0) {
+        return Err(ended.failure("regions are held when all is done".to_string()));
+    }
+    if traces.iter().any(|trace| lines(trace) < 3) {
+        return Err(ended.failure("counters are not traced while they change".to_string()));
+    }
+    let files: Vec<String> = (0..4).map(|rank| path(&format!("trace.{rank}"))).collect();
+    let out = path("out.svg");
+    let mut args = vec!["firehose", "-o", &*out];
+    args.extend(files.iter().map(String::as_str));
+    let drawn = gasnet_trace(&args)?;
+    let svg = read("out.svg");
+    if drawn.0 != Some(0) || (0..4).any(|rank| !svg.contains(&format!(">rank {rank}: at most "))) {
+        return Err(format!("gasnet_trace {args:?} drew {svg:?}: {drawn:?}"));
+    }
+    fs::write(folder.join("other"), "0(0) 1.0> (C) PORTALS: puts=1\n")
+        .map_err(|e| format!("{}: {e}", folder.display()))?;
+    match gasnet_trace(&["firehose", &path("other"), "-o", &out])? {
+        (Some(1), text) if text.contains("no line about registered memory") => Ok(()),
+        other => Err(format!("gasnet_trace firehose of another trace: {other:?}")),
     }
 }
 

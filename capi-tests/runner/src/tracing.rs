@@ -389,7 +389,7 @@ fn off() -> Result<(), Failure> {
 }
 
 /// gasnet_trace with these arguments: its exit code and its output.
-fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Failure> {
+pub(crate) fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Failure> {
     let tool = build_trees::build().join("bin/gasnet_trace");
     let out =
         Command::new(&tool).args(args).output().map_err(|e| format!("{}: {e}", tool.display()))?;

@@ -1,9 +1,10 @@
 //! Summarises or draws the files that the ranks of a job wrote.
 //!
-//! `credits`, `perfetto` and `summary` hold a subcommand each; this file runs the one that the
+//! `credits`, `firehose`, `perfetto` and `summary` hold a subcommand each; this file runs the one that the
 //! user names.
 
 mod credits;
+mod firehose;
 mod lines;
 mod perfetto;
 mod summary;
@@ -22,7 +23,7 @@ struct Subcommand {
 }
 
 const SUBCOMMANDS: &[Subcommand] =
-    &[summary::SUBCOMMAND, perfetto::SUBCOMMAND, credits::SUBCOMMAND];
+    &[summary::SUBCOMMAND, perfetto::SUBCOMMAND, credits::SUBCOMMAND, firehose::SUBCOMMAND];
 
 /// Why a subcommand did not do its work.
 enum Failure {

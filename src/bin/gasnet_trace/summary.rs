@@ -140,7 +140,7 @@ fn counted(statistics: &[TraceStatistic], by: By) -> String {
 mod tests {
     use super::*;
     use crate::lines::TraceRecords;
-    use crate::perfetto;
+    use crate::{firehose, perfetto};
 
     /// Whether strings end, and what is opened is closed.
     fn is_balanced(json: &str) -> bool {
@@ -180,6 +180,8 @@ mod tests {
             counted(&records.statistics, by);
         }
         assert!(is_balanced(&perfetto::json(&records.events)));
+        let (drawing, _) = firehose::draw(&records.events);
+        assert!(!drawing.contains("NaN") && !drawing.contains("inf"), "{drawing}");
     }
 
     #[test]

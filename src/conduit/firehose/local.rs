@@ -245,6 +245,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         tables.pins[slot as usize] =
             OwnPin { generation, pinned: true, linked: true, extent, ..OwnPin::default() };
         tables.by_block.insert((block.start, slot));
+        tables.pinned_bytes += extent.len();
         self.count_pin(tables, FirehoseCounter::Pins);
         // Pages of it may have been mapped meanwhile.
         self.monitor.watch(extent);
@@ -263,7 +264,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
 
     fn count_pin(&self, tables: &LocalTables, counter: FirehoseCounter) {
         self.counters.add(counter);
-        self.counters.set_pinned(tables.by_block.len() as u32);
+        self.counters.set_pinned(tables.by_block.len() as u32, tables.pinned_bytes);
     }
 
     /// Makes place for an own region: takes an idle one away. With `unpin`, one that is then
@@ -319,6 +320,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         }
         tables.pins[at as usize] = OwnPin { pinned: false, busy: false, linked: false, ..pin };
         tables.by_block.remove(&(block.start, at));
+        tables.pinned_bytes -= pin.extent.len();
         self.count_pin(tables, FirehoseCounter::Unpins);
         self.unwatch(tables, block);
         true
@@ -547,6 +549,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let (lent, committed) = tables.lender.sums();
         let pinned = count(|p| p.pinned);
         assert_eq!(pinned as usize, tables.by_block.len());
+        let bytes = tables.pins.iter().filter(|p| p.pinned).map(|p| p.extent.len()).sum::<usize>();
+        assert_eq!(bytes, tables.pinned_bytes);
         assert_eq!(tables.own, count(|p| p.own));
         assert!(tables.own <= self.limits.max_victim, "{} own regions", tables.own);
         assert_eq!(lent, references, "references and what the lender counts");

@@ -35,6 +35,8 @@ pub(super) struct LocalTables {
     pub(super) idle: VecDeque<(u32, u32)>,
     /// The pinned ones, by the start of their block.
     pub(super) by_block: BTreeSet<(usize, u32)>,
+    /// The sum of their extents.
+    pub(super) pinned_bytes: usize,
     pub(super) busy: Vec<u32>,
     /// How many are own.
     pub(super) own: u32,
@@ -51,6 +53,7 @@ impl LocalTables {
             free: VecDeque::new(),
             idle: VecDeque::new(),
             by_block: BTreeSet::new(),
+            pinned_bytes: 0,
             busy: Vec::new(),
             own: 0,
             lender: RegionLender::new(limits),

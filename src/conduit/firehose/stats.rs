@@ -4,6 +4,7 @@
 //! be the one shared word that a hit writes beyond its entry.
 
 use crate::conduit::primitive::{AtomicU64, Ordering};
+use core::fmt::{self, Display, Formatter};
 use core::ops::AddAssign;
 use crossbeam_utils::CachePadded;
 
@@ -36,6 +37,16 @@ macro_rules! counters {
         impl AddAssign for FirehoseStats {
             fn add_assign(&mut self, other: FirehoseStats) {
                 $(self.$name += other.$name;)*
+            }
+        }
+
+        /// As the trace has them: `name=count`, separated by blanks.
+        impl Display for FirehoseStats {
+            fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                let all = [$((stringify!($name), self.$name)),*];
+                all.into_iter().enumerate().try_for_each(|(i, (name, count))| {
+                    write!(f, "{}{name}={count}", if i == 0 { "" } else { " " })
+                })
             }
         }
     };
@@ -76,6 +87,8 @@ counters! {
     pinned Pinned
     /// Most that were.
     most_pinned MostPinned
+    /// Bytes of the regions that are pinned now.
+    pinned_bytes PinnedBytes
     /// Holds of regions by operations under way, of this rank's and of peers' regions. Counted in
     /// the tables.
     holds Holds
@@ -107,10 +120,12 @@ impl FirehoseCounters {
         }
     }
 
-    /// How many regions are pinned now. Called with the lock of `local` held.
-    pub(super) fn set_pinned(&self, now: u32) {
-        let most = &self.of[FirehoseCounter::MostPinned as usize];
-        self.of[FirehoseCounter::Pinned as usize].store(now.into(), Ordering::Relaxed);
+    /// How many regions are pinned now, and their bytes. Called with the lock of `local` held.
+    pub(super) fn set_pinned(&self, now: u32, bytes: usize) {
+        let of = |counter: FirehoseCounter| &self.of[counter as usize];
+        let most = of(FirehoseCounter::MostPinned);
+        of(FirehoseCounter::Pinned).store(now.into(), Ordering::Relaxed);
+        of(FirehoseCounter::PinnedBytes).store(bytes as u64, Ordering::Relaxed);
         most.store(most.load(Ordering::Relaxed).max(now.into()), Ordering::Relaxed);
     }
 }

@@ -12,6 +12,7 @@
 //! | `monitor`, `unmap_news` | what learns that memory was unmapped; what it has learnt |
 //! | `pinner` | match entries and descriptors of regions |
 //! | `flights` | the records of transfers and of their pieces under way |
+//! | `stats_trace` | the counters over time, in the trace |
 //!
 //! ```text
 //!   put, get ── piece ──> region of the target held? ──hit──> PtlPut, PtlGet ──> event
@@ -23,6 +24,7 @@ pub(super) mod bits;
 pub(super) mod flights;
 mod monitor;
 mod pinner;
+mod stats_trace;
 mod unmap_news;
 
 use super::firehose::Firehose;
@@ -34,6 +36,7 @@ use alloc::sync::Arc;
 use flights::{Flights, RejectedPieces, Transfers};
 use monitor::UnmapMonitor;
 use pinner::RegionPinner;
+use stats_trace::StatsTrace;
 use sys::byte_count::ByteCount;
 
 /// The firehose over a Portals.
@@ -51,6 +54,7 @@ pub(super) struct PinnedMemory<P: Portals> {
     pub(super) transfers: Transfers,
     pub(super) flights: Flights,
     pub(super) rejected: RejectedPieces,
+    pub(super) stats_trace: StatsTrace,
 }
 
 impl<P: Portals> PinnedMemory<P> {
@@ -101,6 +105,7 @@ impl<P: Portals> PinnedMemory<P> {
             transfers,
             flights,
             rejected,
+            stats_trace: StatsTrace::default(),
         })
     }
 }
