@@ -134,7 +134,7 @@ impl Config {
             reqrb_buffers: 0,
             reqrb_chunks: 1024,
             max_transfer: 1 << 30,
-            registers: env::PORTAL_PIN.get(),
+            registers: false,
             pinned: None,
             pt_rar: env::PORTAL_PTE_RAR.get().unwrap_or(PT_RAR),
             pt_am: env::PORTAL_PTE_AM.get().unwrap_or(PT_AM),
@@ -149,11 +149,13 @@ impl Config {
 
     /// Prepares for a network that demands registration, and ranks of which `host_ranks` share
     /// this host: in EVERYTHING for puts and gets of all memory of each rank, otherwise for their
-    /// local sides. Ends the process with a line that says why if the limits cannot hold.
-    pub fn register_on_demand(&mut self, everything: bool, host_ranks: u32) {
-        let first_list = self.pt_rar.max(self.pt_am) + 1;
+    /// local sides. A rank has up to twice `most` regions, unless the user says how many. Ends the
+    /// process with a line that says why if the limits cannot hold.
+    pub fn register_on_demand(&mut self, everything: bool, host_ranks: u32, most: u32) {
+        self.registers = true;
+        let behind = self.pt_rar.max(self.pt_am);
         let (nodes, host) = (self.nodes, host_ranks);
-        let pinned = PinnedConfig::from_env(everything, nodes, host, first_list);
+        let pinned = PinnedConfig::from_env(everything, nodes, host, most, behind);
         if !everything {
             // Without regions, a local side is registered for each operation; that of the data of
             // a reply Long always.
@@ -341,7 +343,7 @@ impl Config {
     }
 
     /// Whether puts and gets name memory of their targets that must be registered.
-    pub(super) fn targets_regions(&self) -> bool {
+    pub fn targets_regions(&self) -> bool {
         self.pinned.as_ref().is_some_and(|pinned| pinned.everything)
     }
 
@@ -356,14 +358,23 @@ impl Config {
 
     /// The highest portal table entry.
     pub fn last_list(&self) -> u32 {
-        let regions = self.pinned.as_ref().map(|p| p.first_list + PinnedConfig::LISTS - 1);
+        let regions = self.pinned.as_ref().map(|p| p.lists.end - 1);
         regions.unwrap_or(self.pt_rar.max(self.pt_am))
+    }
+
+    /// The portal table ends at `last`, and the other entries have been chosen.
+    #[cfg(feature = "libportals")]
+    pub fn place_lists(&mut self, last: u32) {
+        let (segment, behind) = (self.pt_rar, self.pt_rar.max(self.pt_am));
+        if let Some(pinned) = &mut self.pinned {
+            pinned.place_lists(segment, behind, last);
+        }
     }
 
     /// Regions of registered memory: each has a match entry and two descriptors. What catches late
     /// puts and gets counts too.
     fn regions(&self) -> usize {
-        self.pinned.as_ref().map_or(0, |pinned| pinned.slots() + PinnedConfig::LISTS as usize)
+        self.pinned.as_ref().map_or(0, |pinned| pinned.slots() + pinned.lists.len())
     }
 }
 

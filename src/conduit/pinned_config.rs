@@ -4,7 +4,9 @@
 //! GASNET_PHYSMEM_MAX; limits that cannot hold end the process with the least that works.
 
 use super::firehose::policy::{FirehoseLimits, FirehoseMisfit};
+use super::pinned::bits;
 use crate::{env, report};
+use core::ops::Range;
 use sys::byte_count::ByteCount;
 use sys::limits::page_size;
 use sys::memory::{self, LockedPages, Mapping};
@@ -22,34 +24,35 @@ pub struct PinnedConfig {
     pub(super) put_in_move: usize,
     /// Whether the statistics count hits, which then cost more.
     pub(super) count_hits: bool,
-    /// The first of [`PinnedConfig::LISTS`] portal table entries for regions.
-    pub(super) first_list: u32,
+    /// The portal table entries that share the match entries of regions.
+    pub(super) lists: Range<u32>,
     /// What this rank may register, in bytes, and what bounds it.
     share: (u64, &'static str),
 }
 
 /// Largest region by default.
 const REGION: usize = 128 << 10;
-/// Most regions of a rank: each has a match entry and two descriptors.
-const MOST_REGIONS: u32 = 16384;
 /// Most regions of peers that a rank holds.
 const MOST_HELD: u32 = 1 << 16;
 /// Largest limit of locked memory that is tried.
 const TRIED: u64 = 64 << 20;
 
 impl PinnedConfig {
-    /// Portal table entries that share the match entries of regions, so that no list is long.
-    pub(super) const LISTS: u32 = 64;
+    /// Portal table entries for regions, so that no list is long; fewer in a small table.
+    const LISTS: u32 = 64;
 
-    /// For a job of `ranks` ranks, of which `host_ranks` share this host.
+    /// For a job of `ranks` ranks, of which `host_ranks` share this host. `most` regions for
+    /// peers, and for a rank itself, unless the user says how many. `behind`: the last portal
+    /// table entry that is not for regions.
     pub(super) fn from_env(
         everything: bool,
         ranks: u32,
         host_ranks: u32,
-        first_list: u32,
+        most: u32,
+        behind: u32,
     ) -> Self {
         let share = share(host_ranks);
-        let firehose = env::USE_FIREHOSE.get().then(|| regions(ranks, host_ranks, share));
+        let firehose = env::USE_FIREHOSE.get().then(|| regions(ranks, host_ranks, share, most));
         PinnedConfig {
             firehose,
             everything,
@@ -58,7 +61,7 @@ impl PinnedConfig {
             count_hits: env::FIREHOSE_VERBOSE.get()
                 || env::STATSFILE.get().is_some()
                 || env::TRACEFILE.get().is_some(),
-            first_list,
+            lists: behind + 1..behind + 1 + Self::LISTS,
             share,
         }
     }
@@ -69,6 +72,21 @@ impl PinnedConfig {
         let (share, bound) = self.share;
         let own = self.firehose.map_or(0, |l| u64::from(l.max_victim) * l.region_bytes as u64);
         (share.saturating_sub(own), bound)
+    }
+
+    /// Places the lists in a portal table that ends at `last`: behind the entries `segment` and
+    /// `behind`, or in place of `segment`, which has no descriptors in EVERYTHING.
+    #[cfg(feature = "libportals")]
+    pub(super) fn place_lists(&mut self, segment: u32, behind: u32, last: u32) {
+        self.lists = match behind.min(last) == last {
+            true => segment..segment + 1,
+            false => behind + 1..last.saturating_add(1).min(behind + 1 + Self::LISTS),
+        };
+    }
+
+    /// The portal table entry whose list has the match entry of a region with this name.
+    pub(super) fn list_of(&self, name: u64) -> u32 {
+        bits::list_of(name, &self.lists)
     }
 
     /// Regions of a rank.
@@ -111,7 +129,12 @@ fn exceeds(limit: u64) -> bool {
 }
 
 /// The regions of a rank, within its share.
-fn regions(ranks: u32, host_ranks: u32, (share, bound): (u64, &'static str)) -> FirehoseLimits {
+fn regions(
+    ranks: u32,
+    host_ranks: u32,
+    (share, bound): (u64, &'static str),
+    most: u32,
+) -> FirehoseLimits {
     let (page, peers) = (page_size(), u64::from(ranks.max(2) - 1));
     let least = (peers + 1) * page as u64;
     if share < least {
@@ -153,9 +176,8 @@ fn regions(ranks: u32, host_ranks: u32, (share, bound): (u64, &'static str)) -> 
         Some(bytes) => 1 << bytes.max(page).ilog2(),
         None => 1 << fitting.ilog2(),
     };
-    let count = |bytes: u64, most: Option<u32>| {
-        let regions = (bytes / region_bytes as u64).min(MOST_REGIONS.into()) as u32;
-        most.map_or(regions, |most| regions.min(most))
+    let count = |bytes: u64, wanted: Option<u32>| {
+        (bytes / region_bytes as u64).min(wanted.unwrap_or(most).into()) as u32
     };
     let limits = FirehoseLimits {
         region_bytes,

@@ -12,7 +12,6 @@ use super::firehose::{
 use super::pinned::bits::{self, PinnedBits, RegionKey};
 use super::pinned::flights::{Flight, FlightSide, Flights, NO_REGION, Piece, RejectedPiece};
 use super::pinned::{PinnedMemory, RegionFirehose};
-use super::pinned_config::PinnedConfig;
 use super::pinned_messages::AmMover;
 use super::portals::{MdPart, Portals, Target};
 use super::queue::broken;
@@ -298,7 +297,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
         let to = match target {
             PieceTarget::Region(hold, name, offset) => {
                 let bits = PinnedBits { flight: flight(hold.number()), name }.pack();
-                let portal = pinned.config.first_list + bits::list_of(name, PinnedConfig::LISTS);
+                let portal = pinned.config.list_of(name);
                 let process = conduit.peers[rank.index()];
                 Target { process, portal, bits, offset, hdr_data: 0 }
             }

@@ -39,22 +39,21 @@ impl GasnetJob {
     /// and records it.
     pub(super) fn note_means(&self) {
         let other = self.team.ranks().find(|&rank| rank != self.endpoint.rank);
-        let Some(attaches) = other.and_then(|rank| self.endpoint.conduit.attaches(rank)) else {
-            return;
+        let Some(other) = other else { return };
+        let conduit = &self.endpoint.conduit;
+        let means = match conduit.attaches(other) {
+            Some(true) => "by cross-memory attach, without a call of its owner".to_string(),
+            Some(false) => {
+                let reason = sys::attach::denial();
+                format!("in frames, at the next call of its owner, because {reason}")
+            }
+            None => "as its libportals does".to_string(),
         };
-        let (means, reason) = match attaches {
-            true => ("by cross-memory attach, without a call of its owner", String::new()),
-            false => (
-                "in frames, at the next call of its owner",
-                format!(", because {}", sys::attach::denial()),
-            ),
-        };
-        let registered = match self.endpoint.conduit.config().registration() {
+        let registered = match conduit.config().registration() {
             Some(how) => format!("{how}, "),
             None => String::new(),
         };
-        let text =
-            format_args!("the memory of other ranks is reached {registered}{means}{reason}");
+        let text = format_args!("the memory of other ranks is reached {registered}{means}");
         trace::note(Letter::I, format_args!("EVERYTHING: {text}"));
         if client_variables::verbose() {
             report::note(format_args!("GASNET_SEGMENT_EVERYTHING: {text}"));

@@ -21,7 +21,7 @@ use crate::boot;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_variables;
-use crate::conduit::network::{InterfaceRanks, JobConduit, NetworkKind, OpenInterface};
+use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
 use crate::conduit::portals::{OpenError, PortalsId};
 use crate::conduit::{self, ExposedMemory};
 use crate::process::{self, exit, signals};
@@ -77,15 +77,14 @@ impl GasnetJob {
             .map(|n| n as u64)
             .or((client.max_segsize != 0).then_some(client.max_segsize));
         let mut config = conduit::Config::from_env(size, max_threads);
-        if config.registers {
-            let everything = client.segments == SegmentMode::Everything;
-            config.register_on_demand(everything, boot.placement.local_size());
+        let (network, everything) =
+            (conduit::network::chosen(), client.segments == SegmentMode::Everything);
+        if network.registers(everything) {
+            let host_ranks = boot.placement.local_size();
+            config.register_on_demand(everything, host_ranks, network.most_regions());
         }
         let interface = OpenInterface::open(interface_ranks(&boot), &mut config)
             .unwrap_or_else(|e| no_interface(&e));
-        if client.segments == SegmentMode::Everything {
-            refuse_libportals(interface.kind());
-        }
         let peers = find_peers(&boot, &interface);
         refuse_twins(&peers).unwrap_or_else(|e| no_interface(&e));
         if boot.network_start.is_some() {
@@ -336,21 +335,6 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     match interface.known_peers(rank, size, false) {
         Ok(known) => known.unwrap_or(peers),
         Err(e) => no_interface(&e),
-    }
-}
-
-/// Ends the job if a library decides what happens to memory that is not there.
-fn refuse_libportals(kind: NetworkKind) {
-    if kind == NetworkKind::Libportals {
-        report::fatal(
-            format_args!(
-                "gasnet_init(): GASNET_SEGMENT_EVERYTHING is not available over a libportals"
-            ),
-            format_args!(
-                "Compile the program for FAST or LARGE, or use the emulation \
-                 (GASNET_NETWORK=emulation) if the library has it."
-            ),
-        );
     }
 }
 

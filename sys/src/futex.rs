@@ -1,5 +1,5 @@
-//! Futexes in memory that several processes share, never the private kind. Called by `portals3`,
-//! which sleeps on a doorbell until an event arrives.
+//! Futexes in memory that several processes share. Called by `portals3`, which sleeps on a
+//! doorbell until an event arrives, and by the conduit, which asks whether memory can be written.
 
 use core::sync::atomic::AtomicU32;
 
@@ -47,11 +47,30 @@ pub fn wake(word: &AtomicU32, count: u32) -> u32 {
     r.max(0) as u32
 }
 
+/// Whether this process can write the word at an address, a multiple of 4. Adds 0 to it in one
+/// atomic step, so that nothing changes.
+pub fn is_writable(at: usize) -> bool {
+    // Add 0; wake no further thread unless the word was equal to 0.
+    const ADD_NOTHING: u32 = 1 << 28;
+    let own = AtomicU32::new(0);
+    let op = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the first word is live; the kernel checks the other one, and changes no bit of it.
+    unsafe { libc::syscall(libc::SYS_futex, own.as_ptr(), op, 0, 0usize, at, ADD_NOTHING) == 0 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use core::sync::atomic::Ordering;
     use std::sync::Arc;
+
+    #[test]
+    fn memory_that_can_be_written_is_known() {
+        static CONSTANT: [u32; 2048] = [7; 2048];
+        let mut word = 5u32;
+        assert!(is_writable((&raw mut word).addr()) && word == 5);
+        assert!(!is_writable(0) && !is_writable(CONSTANT[1024..].as_ptr().addr()));
+    }
 
     #[test]
     fn returns_at_once_when_the_value_differs() {

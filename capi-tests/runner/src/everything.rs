@@ -10,10 +10,12 @@ use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::test_library::TestLibrary;
 use crate::tracing::gasnet_trace;
-use crate::{Failure, TestCase};
+use crate::{Failure, TestCase, libportals};
 use std::fs;
 use std::time::Duration;
 
+/// The variable by which the emulation demands registration.
+const PIN: &str = "GASNET_PORTAL_PIN";
 /// A kernel without process_vm_readv and process_vm_writev.
 const WITHOUT_ATTACH: &str = "3.1";
 const MODES: [ClientMode; 3] =
@@ -43,16 +45,35 @@ enum Means {
     RegisteredFrames,
     /// Memory must be registered, and none is: data travel in active messages.
     Messages,
+    /// Over libportals3 as a foreign library; over one with the habits of other vendors.
+    Libportals,
+    Contrary,
 }
 
 impl Means {
-    const ALL: [Means; 5] = [
+    const ALL: [Means; 7] = [
         Means::Attach,
         Means::Frames,
         Means::Registered,
         Means::RegisteredFrames,
         Means::Messages,
+        Means::Libportals,
+        Means::Contrary,
     ];
+
+    /// Those of the trees that were built.
+    fn built() -> impl Iterator<Item = Means> {
+        Means::ALL.into_iter().filter(|means| match means {
+            Means::Libportals => libportals::is_built(&build_trees::build_libportals()),
+            Means::Contrary => libportals::is_built(&build_trees::build_contrary()),
+            _ => true,
+        })
+    }
+
+    /// Whether a libportals registers memory.
+    fn is_foreign(self) -> bool {
+        matches!(self, Means::Libportals | Means::Contrary)
+    }
 
     fn name(self) -> &'static str {
         match self {
@@ -61,6 +82,8 @@ impl Means {
             Means::Registered => "registered",
             Means::RegisteredFrames => "registered_frames",
             Means::Messages => "messages",
+            Means::Libportals => "libportals",
+            Means::Contrary => "contrary",
         }
     }
 
@@ -70,12 +93,13 @@ impl Means {
             Means::Attach => 0,
             Means::Frames => 1,
             Means::Registered | Means::RegisteredFrames | Means::Messages => 2,
+            Means::Libportals | Means::Contrary => 3,
         }
     }
 
     /// Whether memory is registered.
     fn registers(self) -> bool {
-        matches!(self, Means::Registered | Means::RegisteredFrames)
+        matches!(self, Means::Registered | Means::RegisteredFrames) || self.is_foreign()
     }
 
     /// Whether the operations of other ranks go in frames.
@@ -88,13 +112,15 @@ impl Means {
         let library = if self.frames() { library.under(WITHOUT_ATTACH) } else { library };
         match self {
             Means::Attach | Means::Frames => library,
-            Means::Registered => library.with_env("GASNET_PORTAL_PIN", "1"),
+            Means::Registered => library.with_env(PIN, "1"),
             Means::RegisteredFrames => {
-                library.with_env("GASNET_PORTAL_PIN", "1").with_env("GASNET_PHYSMEM_MAX", "1MB")
+                library.with_env(PIN, "1").with_env("GASNET_PHYSMEM_MAX", "1MB")
             }
             Means::Messages => {
-                library.with_env("GASNET_PORTAL_PIN", "1").with_env("GASNET_USE_FIREHOSE", "0")
+                library.with_env(PIN, "1").with_env("GASNET_USE_FIREHOSE", "0")
             }
+            Means::Libportals => libportals::network("libportals"),
+            Means::Contrary => libportals::with_habits(libportals::EVERY_HABIT),
         }
     }
 }
@@ -119,7 +145,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             };
             // It registers memory in any case.
             let all = |m: &Means| program.name != "testfirehose" || m.registers();
-            for means in Means::ALL.into_iter().filter(|m| runs && all(m)) {
+            for means in Means::built().filter(|m| runs && all(m)) {
                 for nodes in RANKS.into_iter().filter(|&n| program.nodes.allow(n)) {
                     settings.push(CaseSetting { mode, means, nodes });
                 }
@@ -142,7 +168,8 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     let Some(program) = program::named("testeverything") else { return all };
     let (mode, nodes) = (ClientMode::EverythingSeq, 2);
     for (case, operation) in MISSING {
-        for means in [Means::Attach, Means::Frames, Means::Registered] {
+        let sent = [Means::Attach, Means::Frames, Means::Registered];
+        for means in Means::built().filter(|means| sent.contains(means) || means.is_foreign()) {
             let (p, s) = (program.clone(), CaseSetting { mode, means, nodes });
             let name = format!("testeverything::{case}::{}", means.name());
             all.push(TestCase::new(name, true, move || missing(&p, s, case, operation)));
@@ -357,7 +384,9 @@ fn run(
         args => args.iter().map(|a| a.to_string()).collect(),
     };
     let mut job = library.job(&compiled, &args, JobLauncher::Gasnetrun, s.nodes)?;
-    for (name, value) in &program.env {
+    // A libportals registers memory in any case, and locks none.
+    let own = program.env.iter().filter(|(name, _)| !s.means.is_foreign() || name != PIN);
+    for (name, value) in own {
         job = job.env(name, value);
     }
     for (name, value) in env {
@@ -451,7 +480,7 @@ fn missing(
     let Some(address) = named else { return Err(ended.failure("no address was named")) };
     let cause = format!(
         "{} by rank 0 failed: at {address} rank 1 has no memory that can be ",
-        operation[s.means as usize]
+        operation[(s.means as usize).min(operation.len() - 1)]
     );
     let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
     if ended.code != Some(1) || lines != 1 || !ended.output.contains(&cause) {

@@ -23,6 +23,24 @@ impl NetworkKind {
         }
     }
 
+    /// Whether memory must be registered before a put or get uses it; `everything`: memory beyond
+    /// segments too.
+    pub fn registers(self, everything: bool) -> bool {
+        match self {
+            NetworkKind::Emulation => env::PORTAL_PIN.get(),
+            NetworkKind::Libportals => everything,
+        }
+    }
+
+    /// Most regions of registered memory that a rank has by default for its peers, and for itself:
+    /// each has a match entry and two descriptors.
+    pub fn most_regions(self) -> u32 {
+        match self {
+            NetworkKind::Emulation => 16384,
+            NetworkKind::Libportals => 1024,
+        }
+    }
+
     /// What else a user may do when it cannot be opened: nothing, or a sentence after a space.
     pub fn alternative(self) -> &'static str {
         match self {

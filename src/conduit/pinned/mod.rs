@@ -77,6 +77,16 @@ impl<P: Portals> PinnedMemory<P> {
         }
         let monitor = config.firehose.map(|_| UnmapMonitor::start());
         let notices_unmapping = monitor.is_some_and(UnmapMonitor::notices);
+        let needs_notice = monitor.is_some() && config.everything && !portals.checks_memory();
+        if needs_notice && !notices_unmapping && !env::DISABLE_MUNMAP.get() {
+            report::fatal(
+                format_args!(
+                    "gasnet_attach(): nothing reports that the program unmaps memory which the \
+                     libportals has registered (GASNET_SEGMENT_EVERYTHING)"
+                ),
+                format_args!("{}", UnmapMonitor::REMEDY),
+            );
+        }
         let firehose = config.firehose.zip(monitor).map(|(limits, monitor)| {
             Firehose::new(par, config.count_hits, me, limits, pinner.clone(), monitor)
         });

@@ -44,6 +44,10 @@ impl UnmapMonitor {
         UnmapMonitor(started.is_ok().then_some(memory))
     }
 
+    /// What to do where it notices nothing.
+    pub(in crate::conduit) const REMEDY: &str = "Allow userfaultfd (Linux 5.11, GASNET_FIREHOSE_MONITOR not 0), or set \
+         GASNET_DISABLE_MUNMAP=1 if the program itself unmaps no memory.";
+
     /// Whether it notices anything.
     pub(in crate::conduit) fn notices(self) -> bool {
         self.0.is_some()

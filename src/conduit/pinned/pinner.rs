@@ -8,7 +8,7 @@
 use super::super::firehose::{MemoryExtent, PinError, PinId, Pinner, UnpinOutcome};
 use super::super::pinned_config::PinnedConfig;
 use super::super::portals::{
-    EntryPosition, MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError,
+    EntryPosition, IN_USE, MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError,
 };
 use super::super::queue::broken;
 use super::super::user::Descriptor;
@@ -17,11 +17,8 @@ use crate::client_memory::AddressSpace;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use parking_lot::Mutex;
-use sys::attach;
 use sys::limits::page_size;
-
-/// What unlinking a descriptor in use fails with.
-const IN_USE: &str = "PTL_MD_IN_USE";
+use sys::{attach, futex};
 
 /// The descriptors of a region, as long as it has them: they go one after the other.
 struct RegionMds<P: Portals> {
@@ -36,7 +33,7 @@ struct RegionMds<P: Portals> {
 pub(in crate::conduit) struct RegionPinner<P: Portals> {
     portals: &'static P,
     eq: P::Eq,
-    first_list: u32,
+    config: PinnedConfig,
     /// Of the largest region, a power of two.
     region_bytes: usize,
     /// A lock is free whenever it is taken: operations use the region of a slot only while it is
@@ -50,13 +47,7 @@ impl<P: Portals> RegionPinner<P> {
         let none = || RegionMds { target: None, entry: None, local: None, start: 0 };
         let slots = (0..config.slots()).map(|_| Mutex::new(none())).collect();
         let region_bytes = config.firehose.map_or(1, |limits| limits.region_bytes);
-        RegionPinner {
-            portals,
-            eq: eq.clone(),
-            first_list: config.first_list,
-            region_bytes,
-            slots,
-        }
+        RegionPinner { portals, eq: eq.clone(), config: config.clone(), region_bytes, slots }
     }
 
     /// Attaches what catches puts and gets that name a region which no longer exists, at the end
@@ -65,7 +56,7 @@ impl<P: Portals> RegionPinner<P> {
     /// # Errors
     /// The Portals call that failed.
     pub(in crate::conduit) fn catch_late(&self) -> Result<(), PortalsError> {
-        for list in self.first_list..self.first_list + PinnedConfig::LISTS {
+        for list in self.config.lists.clone() {
             let entry = self.portals.me_attach(EntryPosition::Tail(list), 0, !0, false)?;
             let nothing = MdSpec {
                 region: MdRegion::EMPTY,
@@ -103,7 +94,7 @@ impl<P: Portals> RegionPinner<P> {
     /// Unlinks a descriptor, unless that is done; false: it is in use.
     fn unlink(&self, md: &mut Option<P::Md>) -> bool {
         let Some(handle) = *md else { return true };
-        match self.portals.md_unlink(handle) {
+        match self.portals.md_try_unlink(handle) {
             Ok(()) => *md = None,
             Err(e) if e.code == IN_USE => return false,
             Err(e) => broken(e),
@@ -122,15 +113,20 @@ impl<P: Portals> RegionPinner<P> {
         true
     }
 
-    /// Makes the descriptors of exactly these bytes.
-    fn register(&self, id: PinId, bytes: MemoryExtent) -> Result<(), PortalsError> {
+    /// Makes the descriptors of exactly these bytes. Peers may put there if `writable`.
+    fn register(
+        &self,
+        id: PinId,
+        bytes: MemoryExtent,
+        writable: bool,
+    ) -> Result<(), PortalsError> {
         let name = RegionKey::new(id, 0).name();
-        let list = self.first_list + bits::list_of(name, PinnedConfig::LISTS);
+        let list = self.config.list_of(name);
         let match_bits = PinnedBits { flight: 0, name }.pack();
         let region = MdRegion::Target(AddressSpace::extent(bytes.start, bytes.len()));
         let silent = MdFlags { event_start_disable: true, ..MdFlags::default() };
         let exposed = MdFlags {
-            op_put: true,
+            op_put: writable,
             op_get: true,
             manage_remote: true,
             event_end_disable: true,
@@ -175,12 +171,21 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
         needed: MemoryExtent,
     ) -> Result<MemoryExtent, PinError> {
         let block = whole_pages(block);
-        let Err(e) = self.register(id, block) else { return Ok(block) };
+        let readable = |at: usize| attach::is_accessible(at as u64, 1, false);
+        if !self.portals.checks_memory() {
+            // A put to read-only memory finds no descriptor.
+            let writes = futex::is_writable(needed.start / page_size() * page_size());
+            let same = |at: usize| readable(at) && futex::is_writable(at) == writes;
+            let extent = pages_around(block, needed, same).ok_or(PinError::Unmapped)?;
+            self.register(id, extent, writes).map_err(refusal)?;
+            return Ok(extent);
+        }
+        let Err(e) = self.register(id, block, true) else { return Ok(block) };
         if e.code != "PTL_SEGV" {
             return Err(refusal(e));
         }
-        let extent = mapped_around(block, needed).ok_or(PinError::Unmapped)?;
-        self.register(id, extent).map_err(refusal)?;
+        let extent = pages_around(block, needed, readable).ok_or(PinError::Unmapped)?;
+        self.register(id, extent, true).map_err(refusal)?;
         Ok(extent)
     }
 
@@ -219,22 +224,26 @@ fn whole_pages(MemoryExtent { start, end }: MemoryExtent) -> MemoryExtent {
     MemoryExtent { start: start / page * page, end: end.saturating_add(page - 1) / page * page }
 }
 
-/// The pages of a block that are mapped around the bytes needed; `None` if those are not.
-fn mapped_around(block: MemoryExtent, needed: MemoryExtent) -> Option<MemoryExtent> {
+/// The pages of a block around the bytes needed for which `holds` holds; `None` if it does not for
+/// these.
+fn pages_around(
+    block: MemoryExtent,
+    needed: MemoryExtent,
+    holds: impl Fn(usize) -> bool,
+) -> Option<MemoryExtent> {
     let page = page_size();
-    let is_mapped = |at: usize| attach::is_accessible(at as u64, 1, false);
     let mut start = needed.start / page * page;
     let mut end = start;
     while end < needed.end {
-        if !is_mapped(end) {
+        if !holds(end) {
             return None;
         }
         end += page;
     }
-    while end < block.end && is_mapped(end) {
+    while end < block.end && holds(end) {
         end += page;
     }
-    while start > block.start && is_mapped(start - page) {
+    while start > block.start && holds(start - page) {
         start -= page;
     }
     Some(MemoryExtent { start, end: end.min(block.end) })
@@ -253,12 +262,11 @@ mod tests {
         let within =
             |from: usize, to: usize| MemoryExtent { start: start + from, end: start + to };
         let (block, needed) = (within(0, 16 * page), within(5 * page + 1, 6 * page + 1));
-        assert_eq!(mapped_around(block, needed), Some(block));
-        assert_eq!(
-            mapped_around(within(2 * page, 8 * page), needed),
-            Some(within(2 * page, 8 * page))
-        );
+        let mapped = |at: usize| attach::is_accessible(at as u64, 1, false);
+        assert_eq!(pages_around(block, needed, mapped), Some(block));
+        let part = within(2 * page, 8 * page);
+        assert_eq!(pages_around(part, needed, mapped), Some(part));
         let low = MemoryExtent { start: 0, end: 4 * page };
-        assert_eq!(mapped_around(low, MemoryExtent { start: 8, end: 9 }), None);
+        assert_eq!(pages_around(low, MemoryExtent { start: 8, end: 9 }, mapped), None);
     }
 }

@@ -248,6 +248,9 @@ pub struct PortalsError {
     pub code: &'static str,
 }
 
+/// [`PortalsError::code`] of an unlink of a descriptor that the network uses.
+pub const IN_USE: &str = "PTL_MD_IN_USE";
+
 /// [`PortalsError::code`] of a put or get that was started and did not arrive.
 pub const NI_FAIL: &str = "PTL_NI_FAIL";
 
@@ -325,6 +328,11 @@ pub trait Portals: Send + Sync + 'static {
     /// `PtlMDUnlink`; a descriptor that no longer exists (`PTL_MD_INVALID`) counts as success.
     fn md_unlink(&self, md: Self::Md) -> Result<(), PortalsError>;
 
+    /// `PtlMDUnlink`, which fails with `PTL_MD_IN_USE` where [`Portals::md_unlink`] may wait.
+    fn md_try_unlink(&self, md: Self::Md) -> Result<(), PortalsError> {
+        self.md_unlink(md)
+    }
+
     /// `PtlPutRegion`
     fn put(&self, from: MdPart<Self::Md>, ack: bool, to: &Target) -> Result<(), PortalsError>;
     /// `PtlGetRegion`
@@ -333,6 +341,11 @@ pub trait Portals: Send + Sync + 'static {
     /// Whether a REPLY event has the match bits of its get, as the specification demands. Where it
     /// has not, the conduit gives each get a descriptor of its own.
     fn echoes_match_bits(&self) -> bool {
+        true
+    }
+    /// Whether a descriptor of memory that is missing is refused (`PTL_SEGV`), and a put to memory
+    /// that is read-only fails.
+    fn checks_memory(&self) -> bool {
         true
     }
     /// Whether queues may hold events of kinds that the specification does not name for a

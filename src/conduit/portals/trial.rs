@@ -12,7 +12,7 @@ use super::{
 };
 use crate::client_memory::{Dst, Src};
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use sys::{clock, thread};
 
@@ -60,6 +60,8 @@ enum User {
     Empty,
     /// Has no bytes and no queue: where a message of words alone comes from.
     Bare,
+    /// Has no bytes and no queue, truncates: what catches puts and gets that come late.
+    Catch,
 }
 
 impl User {
@@ -75,6 +77,7 @@ impl User {
             User::Queueless => "PTL_EQ_NONE",
             User::Empty => "a descriptor without bytes",
             User::Bare => "PTL_EQ_NONE and no bytes",
+            User::Catch => "PTL_MD_TRUNCATE and no bytes, as GASNET_SEGMENT_EVERYTHING needs it",
         }
     }
 
@@ -90,14 +93,19 @@ const ONE_WAY: u64 = 0xd;
 const SILENT: u64 = 0xb;
 const QUEUELESS: u64 = 0x7;
 const EMPTY: u64 = 0x6;
+const CATCH: u64 = 0x5;
 
 /// Puts a few bytes to this process and fetches them back, over this portal table entry.
+/// `regions`: also to where no byte is accepted, as if a region of registered memory had gone.
 ///
 /// # Errors
 /// What the library does wrong.
-pub fn run<P: Portals>(portals: &P, pt: u32) -> Result<Findings, OpenError> {
-    let trial = Trial::open(portals, pt).map_err(failed)?;
+pub fn run<P: Portals>(portals: &P, pt: u32, regions: bool) -> Result<Findings, OpenError> {
+    let mut trial = Trial::open(portals, pt).map_err(failed)?;
     let findings = trial.run().map_err(failed)?;
+    if regions && findings.refuses_eq_none.is_none() {
+        trial.catch_late(findings.echoes_match_bits).map_err(failed)?;
+    }
     trial.close().map_err(failed)?;
     Ok(findings)
 }
@@ -321,6 +329,39 @@ impl<'a, P: Portals> Trial<'a, P> {
         })
     }
 
+    /// A put and a get are refused by a descriptor that accepts nothing: their events say so, and
+    /// no byte moves.
+    fn catch_late(&mut self, gets: bool) -> Result<(), String> {
+        use MdEventKind::{Ack, ReplyEnd, SendEnd};
+        let with = |e: String| User::Catch.wrong(e);
+        let flags = MdFlags {
+            op_put: true,
+            op_get: true,
+            truncate: true,
+            event_start_disable: true,
+            event_end_disable: true,
+            ..MdFlags::default()
+        };
+        let target = TrialTarget { low_bits: CATCH, user: User::Catch, flags, unlink: false };
+        self.attach(EntryPosition::Tail(self.pt), target, |spec, _| {
+            spec.region = MdRegion::EMPTY;
+            spec.eq = None;
+        })?;
+        self.source.write(SOURCE_WORD, VALUE);
+        let [_, ack] = self.put(CATCH, 1, true, [SendEnd, Ack]).map_err(with)?;
+        wants(&ack, "mlength", ack.mlength.data() as u64, 0).map_err(with)?;
+        if !gets {
+            return Ok(());
+        }
+        self.portals
+            .get(self.source(1), &self.to(CATCH, TARGET_WORD))
+            .map_err(|e| with(e.to_string()))?;
+        let [reply] = self.events([ReplyEnd], Some(SendEnd)).map_err(with)?;
+        wants(&reply, "mlength", reply.mlength.data() as u64, 0).map_err(with)?;
+        self.events([], Some(SendEnd))?;
+        self.same(&self.source, SOURCE_WORD, "refused get").map_err(with)
+    }
+
     /// The target for this, if it was attached.
     fn target(&self, user: User) -> Option<&TrialMd<P>> {
         self.targets.iter().find(|t| t.user as usize == user as usize)
@@ -432,7 +473,7 @@ mod tests {
     fn habits_are_found_out() {
         let [plain, mute] = [(0, 0), (3, 1)].map(|(laziness, seed)| {
             let nets = fake::net(1, laziness, seed);
-            run(&nets[0], 39).expect("sound")
+            run(&nets[0], 39, true).expect("sound")
         });
         assert!(plain.echoes_match_bits && !mute.echoes_match_bits);
         assert_eq!(plain.refuses_eq_none, None);

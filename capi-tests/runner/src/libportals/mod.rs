@@ -57,15 +57,14 @@ const HABITS: &[&str] = &[
     "in_calls",
     EVERY_HABIT,
 ];
-const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,small,no_eq_none,\
+pub(crate) const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,small,no_eq_none,\
                            null_empty,unthreaded,connects,unranked,in_calls";
 
 /// One case per program, setting and network; per program and habit of libportals-contrary; per
 /// exit or kill; and what the build and gasnet_init reject.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
-    let built = |tree: &Path| tree.join("lib/libgasnet.so").exists();
-    if built(&build_trees::build_libportals()) {
+    if is_built(&build_trees::build_libportals()) {
         all.extend(chosen(seed, "libportals", SAMPLE));
         all.extend(chosen(seed, "emulation", 2));
         all.extend(built::cases());
@@ -78,7 +77,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     if build_trees::build_lightweight().join("lib/libgasnet.a").exists() {
         all.extend(lightweight::cases(seed));
     }
-    if built(&build_trees::build_contrary()) {
+    if is_built(&build_trees::build_contrary()) {
         all.extend(contrary(seed));
         all.extend(built::cases_of_contrary());
         all.extend(start::cases_of_contrary());
@@ -86,6 +85,11 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         all.extend(rank_sources::cases_of_contrary());
     }
     all
+}
+
+/// Whether a tree over a libportals was built.
+pub(crate) fn is_built(tree: &Path) -> bool {
+    tree.join("lib/libgasnet.so").exists()
 }
 
 /// A libportals reports every completion by an event, so only two paths differ.
@@ -97,12 +101,12 @@ fn programs() -> Vec<TestProgram> {
 }
 
 /// The variable that selects a network, where there are two.
-fn network(name: &str) -> TestLibrary {
+pub(crate) fn network(name: &str) -> TestLibrary {
     TestLibrary::of(build_trees::build_libportals()).with_env("GASNET_NETWORK", name)
 }
 
 /// libportals-contrary with these habits.
-fn with_habits(habits: &str) -> TestLibrary {
+pub(crate) fn with_habits(habits: &str) -> TestLibrary {
     let library = TestLibrary::of(build_trees::build_contrary()).with_env("CONTRARY", habits);
     if habits.contains("in_calls") { library.with_env("PTL_ATTACH", "0") } else { library }
 }

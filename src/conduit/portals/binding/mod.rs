@@ -32,7 +32,7 @@ pub use ranks::forget_stale;
 pub use system::linked;
 
 use super::{
-    EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NoDirect,
+    EntryPosition, EqResult, IN_USE, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NoDirect,
     OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
 };
 use crate::env;
@@ -336,16 +336,22 @@ impl Portals for Binding {
     fn md_unlink(&self, md: Md) -> Result<(), PortalsError> {
         let mut tries = 0;
         loop {
-            let call = self.enter();
-            // SAFETY: takes any handle.
-            let rc = unsafe { sys::PtlMDUnlink(md.0) } as c_int;
-            drop(call);
-            match code(rc) {
-                MD_INVALID => return Ok(()),
-                MD_IN_USE if tries < TRIES_TO_UNLINK => tries += 1,
-                _ => return done("PtlMDUnlink", rc),
+            match self.md_try_unlink(md) {
+                Err(e) if e.code == IN_USE && tries < TRIES_TO_UNLINK => tries += 1,
+                ended => return ended,
             }
             ::sys::thread::yield_now();
+        }
+    }
+
+    fn md_try_unlink(&self, md: Md) -> Result<(), PortalsError> {
+        let _call = self.enter();
+        // SAFETY: takes any handle.
+        let rc = unsafe { sys::PtlMDUnlink(md.0) } as c_int;
+        match code(rc) {
+            MD_INVALID => Ok(()),
+            MD_IN_USE => Err(PortalsError { call: "PtlMDUnlink", code: IN_USE }),
+            _ => done("PtlMDUnlink", rc),
         }
     }
 
@@ -397,6 +403,10 @@ impl Portals for Binding {
     #[inline]
     fn echoes_match_bits(&self) -> bool {
         self.echoes_match_bits
+    }
+
+    fn checks_memory(&self) -> bool {
+        false
     }
 
     fn has_bypass(&self) -> bool {

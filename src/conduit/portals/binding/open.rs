@@ -81,7 +81,7 @@ impl Binding {
             mes: 17 + 2 * config.match_entries() as c_int,
             mds: 18 + config.reqrb_buffers as c_int + config.descriptors() as c_int,
             eqs: 7,
-            pt_index: config.pt_rar.max(config.pt_am) as c_int,
+            pt_index: config.last_list() as c_int,
         };
         let mut limits = wanted;
         // SAFETY: a handle is plain data, overwritten before it is used.
@@ -97,7 +97,8 @@ impl Binding {
         let refused = |e: PortalsError| OpenError::new(e.to_string(), NOT_OPENED);
         done(call, rc).map_err(refused)?;
         choose_entries(&limits, config)?;
-        enough(&limits, &wanted)?;
+        config.place_lists(limits.pt_index.max(0) as u32);
+        enough(&limits, &wanted, config.targets_regions())?;
         let mut id: sys::ptl_process_id_t =
             // SAFETY: a process id is plain data, overwritten before it is used.
             unsafe { zeroed() };
@@ -124,10 +125,11 @@ impl Binding {
         if !this.single_threaded && !may_enter_together() {
             this.calls = Some(Box::leak(Box::new(CallLock::new())));
         }
-        let mut findings = trial::run(&this, config.pt_rar)?;
+        let regions = config.targets_regions();
+        let mut findings = trial::run(&this, config.pt_rar, regions)?;
         if findings.refuses_eq_none.is_some() {
             this.quiet = Some(this.eq_alloc(QUIET_EVENTS).map_err(refused)?);
-            findings = trial::run(&this, config.pt_rar)?;
+            findings = trial::run(&this, config.pt_rar, regions)?;
         }
         if let Some(e) = findings.refuses_eq_none {
             return Err(trial::failed(e));
@@ -188,16 +190,19 @@ fn choose_entries(
     Ok(())
 }
 
-/// Whether the interface grants what the conduit needs.
+/// Whether the interface grants what the conduit needs; `regions`: that of registered memory too.
 fn enough(
     granted: &sys::gasneti_ptl_limits,
     wanted: &sys::gasneti_ptl_limits,
+    regions: bool,
 ) -> Result<(), OpenError> {
     const LOWER: &str = "Lower GASNET_PORTAL_NUM_TMPMD or GASNET_PORTAL_AMRECV_SPACE.";
+    const FEWER: &str = "Lower GASNET_FIREHOSE_R and GASNET_FIREHOSE_MAXVICTIM_R.";
     const OTHER: &str = "Use a libportals that grants as many.";
+    let lower = if regions { FEWER } else { LOWER };
     let rows = [
-        ("match entries", granted.mes, wanted.mes, LOWER),
-        ("memory descriptors", granted.mds, wanted.mds, LOWER),
+        ("match entries", granted.mes, wanted.mes, lower),
+        ("memory descriptors", granted.mds, wanted.mds, lower),
         ("event queues", granted.eqs, wanted.eqs, OTHER),
     ];
     match rows.iter().find(|row| row.1 < row.2) {
