@@ -19,6 +19,7 @@
  *   twins       for tests of rejection: the same, and PtlSetRank has no effect
  *   lies        for tests of rejection: PTL_EVENT_ACK and PTL_EVENT_SEND_END are exchanged, as
  *               with the header of another version
+ *   whole       for tests of rejection: a put that was truncated is acknowledged with all its bytes
  *   renamed     for tests of rejection: the name of PTL_NO_SPACE belongs to another number
  * The differences between its header and that of libportals3 are permanent. An MD's real user
  * pointer leads to a record of this file, never freed, so that events can report the caller's
@@ -62,7 +63,7 @@ static int on(const char *habit) {
 }
 
 static struct {
-    int send_end, mute, negated, dup, eq_in_use, md_in_use, high, small, no_eq_none, null_empty, unthreaded, connects, lies;
+    int send_end, mute, negated, dup, eq_in_use, md_in_use, high, small, no_eq_none, null_empty, unthreaded, connects, lies, whole;
 } habits;
 
 /* The calls that are under way. */
@@ -218,6 +219,7 @@ int PtlInit(int *max_interfaces) {
     habits.unthreaded = on("unthreaded");
     habits.connects = on("connects");
     habits.lies = on("lies");
+    habits.whole = on("whole");
     *max_interfaces = 2;
     return PTL_OK;
 }
@@ -454,7 +456,7 @@ int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event) {
     event->initiator = id_out(e.nid, e.pid);
     event->match_bits = habits.mute && e.kind == BELOW_EVENT_REPLY_END ? 0 : e.match_bits;
     event->rlength = e.rlength;
-    event->mlength = e.mlength;
+    event->mlength = habits.whole && e.kind == BELOW_EVENT_ACK ? e.rlength : e.mlength;
     event->offset = e.offset;
     event->hdr_data = e.hdr_data;
     event->md = md->md;

@@ -225,6 +225,11 @@ impl Monitor for SimulatedMemory {
         }
     }
 
+    fn watches(&self, extent: MemoryExtent) -> bool {
+        let pins = self.pins();
+        pages(extent).all(|page| pins.watched.contains(&page))
+    }
+
     fn has_news(&self) -> bool {
         !self.pins().news.is_empty()
     }

@@ -423,6 +423,8 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
                 writes: put,
             }
             .report(),
+            // The data travel in active messages. Its owner pins it for its own transfers.
+            PinError::Unwatched => {}
             _ if !self.pinned.config.everything => report::fatal(
                 format_args!(
                     "rank {rank} cannot register {bytes} bytes at {address:#x}, as its system \

@@ -40,6 +40,14 @@ struct UffdRange {
     len: u64,
 }
 
+/// `struct uffdio_writeprotect`
+#[repr(C)]
+struct UffdWriteProtect {
+    start: u64,
+    len: u64,
+    mode: u64,
+}
+
 /// `struct uffd_msg`, in 8-byte words: the kind of event is the lowest byte of the first.
 type UffdMessage = [u64; 4];
 
@@ -47,6 +55,9 @@ const API: u64 = 0xaa;
 const IOCTL_API: u64 = 0xc018_aa3f;
 const IOCTL_REGISTER: u64 = 0xc020_aa00;
 const IOCTL_UNREGISTER: u64 = 0x8010_aa01;
+const IOCTL_WRITE_PROTECT: u64 = 0xc018_aa06;
+/// Tries of a request that the kernel refuses while it reports a change.
+const TRIES: u32 = 1000;
 const MODE_WRITE_PROTECT: u64 = 2;
 /// Of `userfaultfd`: faults of the program only, which needs no privilege (Linux 5.11).
 const USER_MODE_ONLY: i32 = 1;
@@ -65,6 +76,15 @@ const EVENT_UNMAP: u8 = 0x16;
 #[derive(Debug)]
 pub struct UnmapWatch {
     fd: OwnedFd,
+}
+
+/// The memory that can be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchKinds {
+    /// As much as the kernel allows.
+    All,
+    /// Anonymous memory of this process alone, as on Linux before 5.19.
+    Private,
 }
 
 /// A userfaultfd that reports events, with these further features.
@@ -92,9 +112,10 @@ impl UnmapWatch {
     ///
     /// # Errors
     /// The system has no userfaultfd with these events and write protection (5.7), or forbids it.
-    pub fn open() -> io::Result<UnmapWatch> {
+    pub fn open(kinds: WatchKinds) -> io::Result<UnmapWatch> {
         let mut last = io::ErrorKind::Unsupported.into();
-        for features in WIDER {
+        let skipped = if kinds == WatchKinds::All { 0 } else { WIDER.len() - 1 };
+        for features in WIDER.into_iter().skip(skipped) {
             match open_with(features) {
                 Ok(fd) => return Ok(UnmapWatch { fd }),
                 Err(e) => last = e,
@@ -119,6 +140,30 @@ impl UnmapWatch {
             // SAFETY: the request says that the structure has 16 bytes, which it has; it is live.
             unsafe { libc::ioctl(self.fd.as_raw_fd(), IOCTL_UNREGISTER as _, &mut request) == 0 }
         });
+    }
+
+    /// Whether each of these whole pages is mapped and watched now. For each one the kernel is asked
+    /// to protect nothing, which fails where there is no watch.
+    pub fn is_watching(&self, pages: Range<usize>) -> bool {
+        let page = page_size();
+        let watched = |start: usize| {
+            for _ in 0..TRIES {
+                let mut request =
+                    UffdWriteProtect { start: start as u64, len: page as u64, mode: 0 };
+                let fd = self.fd.as_raw_fd();
+                // SAFETY: the request says that the structure has 24 bytes, which it has; it is
+                // live.
+                if unsafe { libc::ioctl(fd, IOCTL_WRITE_PROTECT as _, &mut request) } == 0 {
+                    return true;
+                }
+                if super::errno() != libc::EAGAIN {
+                    break;
+                }
+                thread::yield_now();
+            }
+            false
+        };
+        pages.step_by(page).all(watched)
     }
 
     /// Makes a request for pages, by halves where some of them do not allow it. False if some do
@@ -187,7 +232,7 @@ mod tests {
 
     #[test]
     fn what_happens_to_watched_memory_is_reported_before_the_call_returns() {
-        let Ok(watch) = UnmapWatch::open() else { return };
+        let Ok(watch) = UnmapWatch::open(WatchKinds::All) else { return };
         let (watch, seen) = (&watch, &Mutex::new(Vec::with_capacity(64)));
         let (stop, page) = (&AtomicBool::new(false), page_size());
         let read = &AtomicUsize::new(0);
@@ -205,7 +250,10 @@ mod tests {
             let mapping = Mapping::anonymous(PAGES * page).expect("memory");
             let start = mapping.base().addr().get();
             assert!(watch.watch(start..start + PAGES * page));
+            assert!(watch.is_watching(start..start + PAGES * page));
             watch.unwatch(start + 8 * page..start + PAGES * page);
+            assert!(watch.is_watching(start..start + 8 * page));
+            assert!(!watch.is_watching(start + 7 * page..start + 9 * page));
             let at = |n: usize| core::ptr::with_exposed_provenance_mut(start + n * page);
             // SAFETY: the pages are those of the mapping, which nothing else uses.
             unsafe {
@@ -224,6 +272,7 @@ mod tests {
                 thread::yield_now();
             }
             assert_eq!(*seen.lock().unwrap(), changes);
+            assert!(!watch.is_watching(start + 3 * page..start + 4 * page));
             // What is mapped anew is not watched; unmapping it needs no reader.
             watch.unwatch(start..start + PAGES * page);
             stop.store(true, Ordering::Relaxed);

@@ -137,6 +137,9 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
             Err(needed) => self.pin_all_or(tables, needed, bytes)?,
         };
         self.make_own(tables, at, 1);
+        if tables.pins[at as usize].once {
+            self.supersede(tables, at);
+        }
         Ok(at)
     }
 
@@ -219,7 +222,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let generation = (tables.pins[slot as usize].generation + 1) % P::GENERATIONS;
         let id = PinId { slot, generation };
         let block = self.limits.block(bytes.start);
-        // Before the pin: what is unmapped after it is noticed.
+        // Before the pin: what is unmapped after it is noticed, or the page is not watched then.
         self.monitor.watch(block);
         let mut tried = self.pinner.pin(id, block, bytes);
         if tried == Err(PinError::Limit) {
@@ -242,13 +245,12 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
                 return Err(NoPin::Error(error));
             }
         };
+        let once = !self.monitor.watches(extent);
         tables.pins[slot as usize] =
-            OwnPin { generation, pinned: true, linked: true, extent, ..OwnPin::default() };
+            OwnPin { generation, pinned: true, linked: true, once, extent, ..OwnPin::default() };
         tables.by_block.insert((block.start, slot));
         tables.pinned_bytes += extent.len();
         self.count_pin(tables, FirehoseCounter::Pins);
-        // Pages of it may have been mapped meanwhile.
-        self.monitor.watch(extent);
         self.table.set_payload(slot, generation.into(), extent);
         self.table.reserve(slot, self.table.key(self.me, bytes.start), EntryState::RemoteOnly, 0);
         Ok(slot)
@@ -500,6 +502,14 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
             Ok(Ok(at)) => Ok(at),
             Ok(Err(needed)) => self.pin_all_or(tables, needed, bytes),
             Err(e) => Err(e),
+        };
+        let pinned = match pinned {
+            Ok(slot) if tables.pins[slot as usize].once => {
+                self.supersede(tables, slot);
+                self.settle(tables, slot);
+                Err(NoPin::Error(PinError::Unwatched))
+            }
+            pinned => pinned,
         };
         match pinned {
             Ok(slot) => {

@@ -201,6 +201,7 @@ impl WantedResult {
             WantedResult::Failed(PinError::Limit) => 3,
             WantedResult::Failed(PinError::Unmapped) => 4,
             WantedResult::Failed(PinError::Refused) => 5,
+            WantedResult::Failed(PinError::Unwatched) => 6,
         }
     }
 }
@@ -257,6 +258,7 @@ impl MoveAnswer {
                 3 => WantedResult::Failed(PinError::Limit),
                 4 => WantedResult::Failed(PinError::Unmapped),
                 5 => WantedResult::Failed(PinError::Refused),
+                6 => WantedResult::Failed(PinError::Unwatched),
                 _ => return None,
             };
             answer.results.push((start, result));
@@ -283,7 +285,7 @@ mod tests {
         let extent = MemoryExtent { start: 0x7fff_1234_4000, end: 0x7fff_1234_6000 };
         let mut results = vec![(bytes.start, WantedResult::Pinned { id, key: !0, extent })];
         results.extend(
-            [PinError::Limit, PinError::Unmapped, PinError::Refused]
+            [PinError::Limit, PinError::Unmapped, PinError::Refused, PinError::Unwatched]
                 .map(|e| (bytes.start, WantedResult::Failed(e))),
         );
         results.push((1, WantedResult::Refused));

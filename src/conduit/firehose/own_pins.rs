@@ -24,6 +24,8 @@ pub(super) struct OwnPin {
     pub(super) linked: bool,
     /// Memory under it was unmapped: peers find it no more.
     pub(super) gone: bool,
+    /// Nothing would notice that: it serves one transfer of this rank at most.
+    pub(super) once: bool,
     pub(super) extent: MemoryExtent,
 }
 

@@ -24,6 +24,8 @@ struct TestMemory {
 }
 
 const UNMAPPED: usize = 0x100_0000;
+/// A page of memory whose unmapping nothing would notice.
+const UNWATCHED: usize = 0x80_0000;
 
 impl TestMemory {
     fn begin(&self, key: u64) {
@@ -95,6 +97,9 @@ impl Pinner for &TestMemory {
 
 impl Monitor for &TestMemory {
     fn watch(&self, _: MemoryExtent) {}
+    fn watches(&self, extent: MemoryExtent) -> bool {
+        extent.end <= UNWATCHED || extent.start >= UNWATCHED + PAGE
+    }
     fn unwatch(&self, _: MemoryExtent) {}
     fn has_news(&self) -> bool {
         !self.news.lock().unwrap().is_empty()
@@ -226,6 +231,29 @@ fn a_pin_whose_memory_was_unmapped_is_not_used_again() {
     pair.0[1].release_local(fresh);
     let sums = pair.0[1].local_sums();
     assert_eq!((sums.own_holds, pair.0[1].held_by(JobRank(0))), (0, sums.references));
+}
+
+/// Memory whose unmapping nothing would notice is pinned for one transfer of its owner, and never
+/// for a peer.
+#[test]
+fn what_is_not_watched_is_not_kept_pinned() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(4, 2, 4), [&memories[0], &memories[1]]);
+    let (hold, state) = pair.hold(0, UNWATCHED);
+    assert_eq!(state, HoldState::Failed(PinError::Unwatched));
+    pair.0[0].release_remote(hold);
+    for _ in 0..3 {
+        let hold = pair.local(1, UNWATCHED);
+        assert_eq!(pair.0[1].local_sums().pinned, 1);
+        let other = pair.local(1, UNWATCHED);
+        assert_ne!(pair.0[1].pin_id(hold), pair.0[1].pin_id(other));
+        pair.0[1].release_local(hold);
+        pair.0[1].release_local(other);
+        let sums = pair.0[1].local_sums();
+        assert_eq!((sums.pinned, sums.own_holds, sums.lent), (0, 0, 0));
+    }
+    let stats = pair.0[1].stats();
+    assert_eq!((stats.pins, stats.unpins, stats.local_hits), (7, 7, 0));
 }
 
 #[test]

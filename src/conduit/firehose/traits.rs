@@ -26,6 +26,9 @@ pub enum PinError {
     Unmapped,
     /// Anything else; trying again is no use.
     Refused,
+    /// Nothing would notice that the memory is unmapped, so it is not kept pinned: memory of a
+    /// device, of a file on an old kernel, or that was mapped meanwhile.
+    Unwatched,
 }
 
 /// What [`Pinner::unpin`] has done.
@@ -95,9 +98,12 @@ pub trait Mover {
 ///
 /// An implementation may learn it on any thread, or in a signal handler; it only notes it.
 pub trait Monitor: Send + Sync {
-    /// This extent of a block is about to be pinned, or is. Called with the lock of `Firehose`
-    /// held.
+    /// This extent of a block is about to be pinned. Called with the lock of `Firehose` held.
     fn watch(&self, extent: MemoryExtent);
+    /// Whether all of an extent that was pinned has been watched since before it was: each page is
+    /// there, and is watched now. A monitor that notices nothing says that it has. Called with the
+    /// lock of `Firehose` held.
+    fn watches(&self, extent: MemoryExtent) -> bool;
     /// Nothing of this block is pinned any more.
     fn unwatch(&self, block: MemoryExtent);
     /// Whether [`Monitor::take`] may have something: two loads. Called by each local hit.

@@ -7,9 +7,9 @@
 
 use super::super::firehose::{MemoryExtent, Monitor};
 use super::unmap_news::UnmapNews;
-use crate::env;
+use crate::{env, fault};
 use alloc::boxed::Box;
-use sys::unmap_watch::UnmapWatch;
+use sys::unmap_watch::{UnmapWatch, WatchKinds};
 
 /// What the thread that reads shares with the others.
 #[derive(Debug)]
@@ -37,7 +37,11 @@ impl UnmapMonitor {
         if !env::FIREHOSE_MONITOR.get() {
             return UnmapMonitor(None);
         }
-        let Ok(watch) = UnmapWatch::open() else { return UnmapMonitor(None) };
+        let kinds = match fault::on("watch_private") {
+            true => WatchKinds::Private,
+            false => WatchKinds::All,
+        };
+        let Ok(watch) = UnmapWatch::open(kinds) else { return UnmapMonitor(None) };
         let memory: &'static WatchedMemory =
             Box::leak(Box::new(WatchedMemory { watch, news: UnmapNews::new() }));
         let started = UnmapWatch::start_reader(WatchedMemory::read, memory);
@@ -57,9 +61,12 @@ impl UnmapMonitor {
 impl Monitor for UnmapMonitor {
     fn watch(&self, extent: MemoryExtent) {
         if let Some(memory) = self.0 {
-            // Where it is refused the memory is of a device, or of a file on Linux before 6.7.
             memory.watch.watch(extent.start..extent.end);
         }
+    }
+
+    fn watches(&self, extent: MemoryExtent) -> bool {
+        self.0.is_none_or(|memory| memory.watch.is_watching(extent.start..extent.end))
     }
 
     fn unwatch(&self, block: MemoryExtent) {

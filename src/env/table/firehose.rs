@@ -26,11 +26,13 @@ variables! {
     FIREHOSE_MAXVICTIM_M: Bytes(4096..=MOST);
 
     /// Number of regions of one rank that other ranks may keep registered, in equal shares. The
-    /// default follows from GASNET_FIREHOSE_M and GASNET_FIREHOSE_MAXREGION_SIZE.
+    /// default follows from GASNET_FIREHOSE_M and GASNET_FIREHOSE_MAXREGION_SIZE; over a
+    /// libportals it is at most 1024.
     FIREHOSE_R: Integer(1..=16384);
 
     /// Number of regions that one rank may keep registered for its own puts and gets. The default
-    /// follows from GASNET_FIREHOSE_MAXVICTIM_M and GASNET_FIREHOSE_MAXREGION_SIZE.
+    /// follows from GASNET_FIREHOSE_MAXVICTIM_M and GASNET_FIREHOSE_MAXREGION_SIZE; over a
+    /// libportals it is at most 1024.
     FIREHOSE_MAXVICTIM_R: Integer(1..=16384);
 
     /// Largest region that is registered as one, a multiple of the page size. The default is

@@ -11,17 +11,31 @@ use std::io;
 #[derive(Debug)]
 pub struct UnmapWatch(Infallible);
 
+/// The memory that can be watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WatchKinds {
+    /// See there.
+    All,
+    /// See there.
+    Private,
+}
+
 impl UnmapWatch {
     /// Nothing is watched.
     ///
     /// # Errors
     /// Always.
-    pub fn open() -> io::Result<UnmapWatch> {
+    pub fn open(_: WatchKinds) -> io::Result<UnmapWatch> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
     /// See there.
     pub fn watch(&self, _: Range<usize>) -> bool {
+        match self.0 {}
+    }
+
+    /// See there.
+    pub fn is_watching(&self, _: Range<usize>) -> bool {
         match self.0 {}
     }
 
