@@ -34,6 +34,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Handler indices of this file. Programs use 130 to 249, or 0. */
@@ -215,8 +217,6 @@ static inline size_t check_round(size_t bytes) {
 }
 
 #ifdef GASNET_SEGMENT_EVERYTHING
-#include <sys/mman.h>
-
 static volatile unsigned check_areas;
 
 /* A rank says where its area is. */
@@ -326,6 +326,43 @@ GASNETT_NORETURN static inline void check_done(void) {
         total = check_verdict;
     }
     gasnet_exit(total ? 1 : 0);
+}
+
+/* ---- memory that is locked ---- */
+
+/* A line of /proc/self/status of this process, in bytes; `format` reads its number of kB. */
+static inline uintptr_t check_status_bytes(const char *format) {
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[200];
+    unsigned long kib = 0;
+    int found = 0;
+    while (f && !found && fgets(line, sizeof line, f)) found = sscanf(line, format, &kib) == 1;
+    if (f) fclose(f);
+    CHECK(found, "/proc/self/status has no line '%s'", format);
+    return (uintptr_t)kib * 1024;
+}
+
+/* What this rank may lock, and the most that check_locked has found. */
+static uintptr_t check_share, check_most_locked;
+
+/* Finds the share: this rank's of GASNET_PHYSMEM_MAX, or `ulimit -l` where that is less and holds. */
+static inline void check_find_share(void) {
+    const char *all = gasnett_getenv("GASNET_PHYSMEM_MAX");
+    struct rlimit limit;
+    check_share = (uintptr_t)gasnett_parse_int(all ? all : "1TB", 1) / gasnet_nodes();
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur < check_share) {
+        size_t more = (size_t)limit.rlim_cur + 4096;
+        void *memory = mmap(NULL, more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mlock(memory, more) != 0) check_share = (uintptr_t)limit.rlim_cur;
+        munmap(memory, more);
+    }
+}
+
+/* Checks that no more is locked than the share. */
+static inline void check_locked(const char *where) {
+    uintptr_t now = check_status_bytes("VmLck: %lu kB");
+    if (now > check_most_locked) check_most_locked = now;
+    CHECK(now <= check_share, "%s: %lu bytes are locked, more than %lu", where, (unsigned long)now, (unsigned long)check_share);
 }
 
 /* ---- threads, in PAR ---- */

@@ -31,20 +31,8 @@
 #define SLACK(peers) (MIB + (peers) * (MIB / 16))
 #define TOUCHED (8 * MIB)
 
-/* A line of /proc/self/status of this process, in bytes; `format` reads its number of kB. */
-static uintptr_t status_bytes(const char *format) {
-    FILE *f = fopen("/proc/self/status", "r");
-    char line[200];
-    unsigned long kib = 0;
-    int found = 0;
-    while (f && !found && fgets(line, sizeof line, f)) found = sscanf(line, format, &kib) == 1;
-    if (f) fclose(f);
-    CHECK(found, "/proc/self/status has no line '%s'", format);
-    return (uintptr_t)kib * 1024;
-}
-
 /* Bytes of shared memory mapped and present in this process. */
-static uintptr_t resident(void) { return status_bytes("RssShmem: %lu kB"); }
+static uintptr_t resident(void) { return check_status_bytes("RssShmem: %lu kB"); }
 
 /* The descriptor of the memory file that is mapped at `address`, or -1. */
 static int memory_file(const void *address) {
@@ -123,25 +111,15 @@ static void beyond(uintptr_t bytes) {
     CHECK(*first == due && *last == due, "the words are %lu and %lu", (unsigned long)*first, (unsigned long)*last);
 }
 
-/* What this rank has locked, in bytes. */
-static uintptr_t locked(void) { return status_bytes("VmLck: %lu kB"); }
-
 #define LARGE_SIDE (6 * MIB)
-static uintptr_t share, most_locked;
 static char *side;
 static volatile int replies;
-
-static void sample(const char *where) {
-    uintptr_t now = locked();
-    if (now > most_locked) most_locked = now;
-    CHECK(now <= share, "%s: %lu bytes are locked, more than %lu", where, (unsigned long)now, (unsigned long)share);
-}
 
 static void on_ask(gasnet_token_t token, gasnet_handlerarg_t n) {
     gasnet_node_t from;
     gasnet_AMGetMsgSource(token, &from);
     gasnet_AMReplyLong0(token, 202, side, (size_t)n, check_at(from, 0));
-    sample("a reply Long");
+    check_locked("a reply Long");
 }
 
 static void on_data(gasnet_token_t token, void *data, size_t n) {
@@ -156,20 +134,20 @@ static void beyond_share(void) {
     const size_t reply = gasnet_AMMaxLongReply() < LARGE_SIDE ? gasnet_AMMaxLongReply() : LARGE_SIDE;
     gasnet_handle_t handles[4];
     int i;
-    share = (uintptr_t)gasnett_parse_int(gasnett_getenv("GASNET_PHYSMEM_MAX"), 1) / gasnet_nodes();
-    CHECK(share < LARGE_SIDE, "the share of %lu bytes is too large for this test", (unsigned long)share);
+    check_find_share();
+    CHECK(check_share < LARGE_SIDE, "the share of %lu bytes is too large for this test", (unsigned long)check_share);
     side = (char *)malloc(LARGE_SIDE);
     check_fill(side, LARGE_SIDE, 5);
     check_barrier();
     for (i = 0; i < 4; i++) {
         handles[i] = gasnet_put_nb_bulk(peer, check_at(peer, 4 * MIB), side, LARGE_SIDE);
-        sample("a put");
+        check_locked("a put");
     }
     gasnet_wait_syncnb_all(handles, 4);
     memset(side, 0, LARGE_SIDE);
     for (i = 0; i < 2; i++) {
         handles[i] = gasnet_get_nb_bulk(side, peer, check_at(peer, 4 * MIB), LARGE_SIDE);
-        sample("a get");
+        check_locked("a get");
     }
     gasnet_wait_syncnb_all(handles, 2);
     check_same(side, LARGE_SIDE, 5, "a get");
@@ -177,7 +155,7 @@ static void beyond_share(void) {
     gasnet_AMRequestShort1(peer, 201, (gasnet_handlerarg_t)reply);
     GASNET_BLOCKUNTIL(replies == 1);
     check_barrier();
-    CHECK(most_locked > 0, "nothing was ever locked");
+    CHECK(check_most_locked > 0, "nothing was ever locked");
 }
 
 int main(int argc, char **argv) {

@@ -9,7 +9,7 @@ use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
 use super::pinned_config::PinnedConfig;
 use super::{CHUNK, MAX_NODES};
-use crate::{env, report};
+use crate::{env, fault, report};
 use sys::byte_count::ByteCount;
 use sys::limits::page_size;
 
@@ -115,7 +115,7 @@ impl Config {
             },
             flow_control: env::PORTAL_FLOW_CONTROL.get(),
             // Planted faults of events would not be met.
-            at_once: env::PORTAL_AT_ONCE.get() && !crate::fault::any(),
+            at_once: env::PORTAL_AT_ONCE.get() && !fault::any(),
             dynamic_credits: env::PORTAL_DYNAMIC_CREDITS.get(),
             credit_stats: env::PORTAL_CREDIT_STATS.get(),
             epoch_duration: env::PORTAL_EPOCH_DURATION.get(),
@@ -172,6 +172,9 @@ impl Config {
     /// Lets temporary descriptors register this number of bytes together: there are fewer of them,
     /// and each covers less. Ends the process if that is too little; `bound` is what the user set.
     fn bound_temporary(&mut self, (bytes, bound): (u64, &str)) {
+        if fault::on("lock_all") {
+            return;
+        }
         let page = page_size() as u64;
         let least = u64::from(Self::LEAST_TMPMD) * 2 * page;
         if bytes < least {

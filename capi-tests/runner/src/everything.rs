@@ -3,15 +3,15 @@
 //! its target does not have ends the job with a line that names all of it. In LARGE the largest
 //! segment exceeds the memory of the machine.
 
+mod registered;
+
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::test_library::TestLibrary;
-use crate::tracing::gasnet_trace;
 use crate::{Failure, TestCase, libportals};
-use std::fs;
 use std::time::Duration;
 
 /// The variable by which the emulation demands registration.
@@ -116,9 +116,7 @@ impl Means {
             Means::RegisteredFrames => {
                 library.with_env(PIN, "1").with_env("GASNET_PHYSMEM_MAX", "1MB")
             }
-            Means::Messages => {
-                library.with_env(PIN, "1").with_env("GASNET_USE_FIREHOSE", "0")
-            }
+            Means::Messages => library.with_env(PIN, "1").with_env("GASNET_USE_FIREHOSE", "0"),
             Means::Libportals => libportals::network("libportals"),
             Means::Contrary => libportals::with_habits(libportals::EVERY_HABIT),
         }
@@ -164,9 +162,25 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             all.push(TestCase::new(name, taken.contains(&i), move || passes(&p, s)));
         }
     }
-    all.extend(firehose_cases());
+    all.extend(registered::cases());
     let Some(program) = program::named("testeverything") else { return all };
     let (mode, nodes) = (ClientMode::EverythingSeq, 2);
+    for (case, library, env, line) in foreign_refusals() {
+        let p = program.clone();
+        let name = format!("testeverything::refused::{case}");
+        all.push(TestCase::new(name, true, move || {
+            let compiled = library.compiled(&p.source, mode)?;
+            let job = library.job(&compiled, &p.args, JobLauncher::Gasnetrun, nodes)?;
+            let job = env.iter().fold(job, |job, (name, value)| job.env(name, value));
+            let ended = job.watchdog(Duration::from_secs(300)).run()?;
+            ended.tidy()?;
+            match line {
+                None => passed(&p, &ended),
+                Some(line) if ended.code == Some(1) && ended.output.contains(line) => Ok(()),
+                Some(line) => Err(ended.failure(format!("no line says {line:?}"))),
+            }
+        }));
+    }
     for (case, operation) in MISSING {
         let sent = [Means::Attach, Means::Frames, Means::Registered];
         for means in Means::built().filter(|means| sent.contains(means) || means.is_foreign()) {
@@ -212,145 +226,33 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             passed(&p, &run(&p, s, &["beyond"], &[])?)
         }));
     }
-    for (case, env) in LOCKED {
-        let name = format!("testsegment::locked::{case}");
-        all.push(TestCase::new(name, true, move || {
-            let p = program::named("testsegment").ok_or("there is no testsegment")?;
-            let s = CaseSetting { mode: ClientMode::Seq, means: Means::Registered, nodes: 2 };
-            // Events complete the operations.
-            let path = [("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")];
-            let env = [&path, env].concat();
-            passed(&p, &run(&p, s, &["locked"], &env)?)
-        }));
-    }
     all
 }
 
-/// How local sides that exceed the share of a rank are locked.
-const LOCKED: [(&str, &[(&str, &str)]); 2] = [
-    ("regions", &[("GASNET_PHYSMEM_MAX", "4MB")]),
-    ("each", &[("GASNET_PHYSMEM_MAX", "4MB"), ("GASNET_USE_FIREHOSE", "0")]),
-];
+/// A job over a libportals: a name, the library, variables, and what it says if it is refused.
+type ForeignJob =
+    (&'static str, TestLibrary, &'static [(&'static str, &'static str)], Option<&'static str>);
 
-/// Limits that cannot hold: a name, the variables, and what the line says.
-type RefusedLimits = (&'static str, &'static [(&'static str, &'static str)], &'static str);
-
-/// Those of four ranks.
-const REFUSED: [RefusedLimits; 4] = [
-    (
-        "few_regions",
-        &[("GASNET_FIREHOSE_M", "8KB"), ("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB")],
-        "Give GASNET_FIREHOSE_M 12KB at least and GASNET_FIREHOSE_R 3",
-    ),
-    (
-        "large_regions",
-        &[("GASNET_FIREHOSE_MAXREGION_SIZE", "1MB"), ("GASNET_PHYSMEM_MAX", "8MB")],
-        "or lower GASNET_FIREHOSE_MAXREGION_SIZE",
-    ),
-    ("little_memory", &[("GASNET_PHYSMEM_MAX", "60KB")], "Allow 64KB at least on each host"),
-    (
-        "beyond_memory",
-        &[("GASNET_FIREHOSE_M", "2MB"), ("GASNET_PHYSMEM_MAX", "4MB")],
-        "Lower them to 1MB together, or raise GASNET_PHYSMEM_MAX.",
-    ),
-];
-
-/// Registered memory: the smallest limits that hold, and those that do not; planted faults.
-fn firehose_cases() -> Vec<TestCase> {
-    let mut all = Vec::new();
-    let Some(program) = program::named("testfirehose") else { return all };
-    let means = Means::Registered;
-    for mode in [ClientMode::EverythingSeq, ClientMode::EverythingPar] {
-        let (p, s) = (program.clone(), CaseSetting { mode, means, nodes: 4 });
-        let name = format!("testfirehose::minimal::{}", mode.name());
-        all.push(TestCase::new(name, true, move || {
-            passed(&p, &run(&p, s, &["60"], &[("GASNET_PHYSMEM_MAX", "64KB")])?)
-        }));
+/// What a libportals, or the system, lacks for EVERYTHING.
+fn foreign_refusals() -> Vec<ForeignJob> {
+    const BLIND: (&str, &str) = ("GASNET_FIREHOSE_MONITOR", "0");
+    let mut all: Vec<ForeignJob> = Vec::new();
+    if libportals::is_built(&build_trees::build_libportals()) {
+        let library = || Means::Libportals.library();
+        let line = "nothing reports that the program unmaps memory";
+        all.push(("unnoticed", library(), &[BLIND], Some(line)));
+        all.push((
+            "unnoticed_by_choice",
+            library(),
+            &[BLIND, ("GASNET_DISABLE_MUNMAP", "1")],
+            None,
+        ));
     }
-    let p = program.clone();
-    all.push(TestCase::new("testfirehose::freed".to_string(), true, move || {
-        let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 2 };
-        passed(&p, &run(&p, s, &["freed"], &[("GASNET_DISABLE_MUNMAP", "1")])?)
-    }));
-    let p = program.clone();
-    all.push(TestCase::new("testfirehose::counts".to_string(), true, move || counts(&p)));
-    for (case, env, remedy) in REFUSED {
-        let p = program.clone();
-        let name = format!("testfirehose::refused::{case}");
-        all.push(TestCase::new(name, true, move || {
-            let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 4 };
-            let ended = run(&p, s, &[], env)?;
-            let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
-            match ended.code == Some(1) && lines == 1 && ended.output.contains(remedy) {
-                true => Ok(()),
-                false => Err(ended.failure(format!("not one line says {remedy:?}"))),
-            }
-        }));
-    }
-    for fault in &program.faults {
-        let (p, fault) = (program.clone(), fault.name.clone());
-        let name = format!("testfirehose::fault::{fault}");
-        all.push(TestCase::new(name, true, move || {
-            noticed(&p, ClientMode::EverythingSeq, &fault)
-        }));
+    if libportals::is_built(&build_trees::build_contrary()) {
+        let line = "as GASNET_SEGMENT_EVERYTHING needs it: mlength of an event Ack is 0x8";
+        all.push(("whole", libportals::with_habits("whole"), &[], Some(line)));
     }
     all
-}
-
-/// When all is done no region is held, and there were all the events that the program provokes.
-/// The counters are traced while they change, and `gasnet_trace` draws them.
-fn counts(program: &TestProgram) -> Result<(), String> {
-    let s = CaseSetting { mode: ClientMode::EverythingPar, means: Means::Registered, nodes: 4 };
-    let folder = build_trees::build().join("capi-tests/firehose");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
-    let trace = [("GASNET_TRACEFILE", &*path("trace.%")), ("GASNET_TRACEMASK", "C")];
-    let ended = run(program, s, &[], &trace)?;
-    passed(program, &ended)?;
-    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
-    let traces: Vec<String> = (0..4).map(|rank| read(&format!("trace.{rank}"))).collect();
-    let lines = |trace: &str| trace.lines().filter(|l| l.contains("FIREHOSE:")).count();
-    let last: Vec<&str> =
-        traces.iter().filter_map(|t| t.lines().rfind(|l| l.contains("FIREHOSE:"))).collect();
-    let counter = |line: &str, name: &str| {
-        let value = line.split_whitespace().find_map(|word| word.strip_prefix(name));
-        value.and_then(|value| value.strip_prefix('=')?.parse::<u64>().ok())
-    };
-    let sum = |name: &str| last.iter().map(|line| counter(line, name)).sum::<Option<u64>>();
-    let nonzero = |&name: &&str| sum(name).is_some_and(|sum| sum != 0);
-    let events =
-        ["remote_hits", "local_hits", "moves", "pins", "unpins", "victims", "pinned_bytes"];
-    let monitored = ["unmapped", "rejected"].into_iter().filter(|_| has_userfaultfd());
-    if let Some(name) = events.into_iter().chain(monitored).find(|name| !nonzero(name)) {
-        return Err(ended.failure(format!("no rank counts {name}")));
-    }
-    if last.len() != 4 || sum("holds") != Some(0) {
-        return Err(ended.failure("regions are held when all is done".to_string()));
-    }
-    if traces.iter().any(|trace| lines(trace) < 3) {
-        return Err(ended.failure("counters are not traced while they change".to_string()));
-    }
-    let files: Vec<String> = (0..4).map(|rank| path(&format!("trace.{rank}"))).collect();
-    let out = path("out.svg");
-    let mut args = vec!["firehose", "-o", &*out];
-    args.extend(files.iter().map(String::as_str));
-    let drawn = gasnet_trace(&args)?;
-    let svg = read("out.svg");
-    if drawn.0 != Some(0) || (0..4).any(|rank| !svg.contains(&format!(">rank {rank}: at most "))) {
-        return Err(format!("gasnet_trace {args:?} drew {svg:?}: {drawn:?}"));
-    }
-    fs::write(folder.join("other"), "0(0) 1.0> (C) PORTALS: puts=1\n")
-        .map_err(|e| format!("{}: {e}", folder.display()))?;
-    match gasnet_trace(&["firehose", &path("other"), "-o", &out])? {
-        (Some(1), text) if text.contains("no line about registered memory") => Ok(()),
-        other => Err(format!("gasnet_trace firehose of another trace: {other:?}")),
-    }
-}
-
-/// Whether the library can notice that memory is unmapped.
-fn has_userfaultfd() -> bool {
-    sys::unmap_watch::UnmapWatch::open().is_ok()
 }
 
 /// Cases of testeverything, and what the line calls the operation: by cross-memory attach, in

@@ -1,0 +1,246 @@
+//! Registered memory: limits, counters, planted faults, and what is locked.
+//!
+//! Called by `everything`.
+
+use super::{CaseSetting, Means, PIN, noticed, passed, run};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::program::{self, TestProgram};
+use crate::test_library::TestLibrary;
+use crate::tracing::gasnet_trace;
+use crate::{Failure, TestCase};
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+use sys::unmap_watch::{UnmapWatch, WatchKinds};
+
+/// Variables with which events complete the operations.
+const EVENTS: [(&str, &str); 2] =
+    [("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")];
+
+/// How local sides that exceed the share of a rank are locked.
+const LOCKED: [(&str, &[(&str, &str)]); 2] = [
+    ("regions", &[("GASNET_PHYSMEM_MAX", "4MB")]),
+    ("each", &[("GASNET_PHYSMEM_MAX", "4MB"), ("GASNET_USE_FIREHOSE", "0")]),
+];
+
+/// testsegment, whose local sides are locked.
+fn locked_cases() -> Vec<TestCase> {
+    let mut all = Vec::new();
+    all.push(TestCase::new("testsegment::locked::fault".to_string(), true, locks_all));
+    for (case, env) in LOCKED {
+        let name = format!("testsegment::locked::{case}");
+        all.push(TestCase::new(name, true, move || {
+            let p = program::named("testsegment").ok_or("there is no testsegment")?;
+            let s = CaseSetting { mode: ClientMode::Seq, means: Means::Registered, nodes: 2 };
+            let env = [&EVENTS, env].concat();
+            passed(&p, &run(&p, s, &["locked"], &env)?)
+        }));
+    }
+    all
+}
+
+/// A library that locks more than it may is noticed, by the local side of a reply Long.
+fn locks_all() -> Result<(), Failure> {
+    let p = program::named("testsegment").ok_or("there is no testsegment")?;
+    let library = TestLibrary::of(build_trees::build_faults()).with_env(PIN, "1");
+    let compiled = library.compiled(&p.source, ClientMode::Seq)?;
+    let job = library.job(&compiled, &["locked".to_string()], JobLauncher::Gasnetrun, 2)?;
+    let ended = [("GASNET_PHYSMEM_MAX", "4MB"), ("GASNET_TEST_FAULT", "lock_all")]
+        .into_iter()
+        .chain(EVENTS)
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .watchdog(Duration::from_secs(300))
+        .run()?;
+    ended.tidy()?;
+    match ended.code != Some(0) && ended.output.contains("a reply Long: ") {
+        true => Ok(()),
+        false => Err(ended.failure("no reply Long locked too much")),
+    }
+}
+
+/// Limits that cannot hold: a name, the variables, and what the line says.
+type RefusedLimits = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+
+/// Those of four ranks.
+const REFUSED: [RefusedLimits; 4] = [
+    (
+        "few_regions",
+        &[("GASNET_FIREHOSE_M", "8KB"), ("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB")],
+        "Give GASNET_FIREHOSE_M 12KB at least and GASNET_FIREHOSE_R 3",
+    ),
+    (
+        "large_regions",
+        &[("GASNET_FIREHOSE_MAXREGION_SIZE", "1MB"), ("GASNET_PHYSMEM_MAX", "8MB")],
+        "or lower GASNET_FIREHOSE_MAXREGION_SIZE",
+    ),
+    ("little_memory", &[("GASNET_PHYSMEM_MAX", "60KB")], "Allow 64KB at least on each host"),
+    (
+        "beyond_memory",
+        &[("GASNET_FIREHOSE_M", "2MB"), ("GASNET_PHYSMEM_MAX", "4MB")],
+        "Lower them to 1MB together, or raise GASNET_PHYSMEM_MAX.",
+    ),
+];
+
+/// Registered memory: the smallest limits that hold, and those that do not; planted faults.
+pub(super) fn cases() -> Vec<TestCase> {
+    let mut all = locked_cases();
+    let Some(program) = program::named("testfirehose") else { return all };
+    let means = Means::Registered;
+    for mode in [ClientMode::EverythingSeq, ClientMode::EverythingPar] {
+        let (p, s) = (program.clone(), CaseSetting { mode, means, nodes: 4 });
+        let name = format!("testfirehose::minimal::{}", mode.name());
+        all.push(TestCase::new(name, true, move || {
+            passed(&p, &run(&p, s, &["60"], &[("GASNET_PHYSMEM_MAX", "64KB")])?)
+        }));
+    }
+    let p = program.clone();
+    all.push(TestCase::new("testfirehose::freed".to_string(), true, move || {
+        let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 2 };
+        passed(&p, &run(&p, s, &["freed"], &[("GASNET_DISABLE_MUNMAP", "1")])?)
+    }));
+    let p = program.clone();
+    all.push(TestCase::new("testfirehose::unwatched".to_string(), true, move || unwatched(&p)));
+    for (case, env, line) in LIMITED {
+        let p = program.clone();
+        let name = format!("testfirehose::ulimit::{case}");
+        all.push(TestCase::new(name, true, move || limited(&p, case, env, line)));
+    }
+    let p = program.clone();
+    all.push(TestCase::new("testfirehose::counts".to_string(), true, move || counts(&p)));
+    for (case, env, remedy) in REFUSED {
+        let p = program.clone();
+        let name = format!("testfirehose::refused::{case}");
+        all.push(TestCase::new(name, true, move || {
+            let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 4 };
+            let ended = run(&p, s, &[], env)?;
+            let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
+            match ended.code == Some(1) && lines == 1 && ended.output.contains(remedy) {
+                true => Ok(()),
+                false => Err(ended.failure(format!("not one line says {remedy:?}"))),
+            }
+        }));
+    }
+    for fault in &program.faults {
+        let (p, fault) = (program.clone(), fault.name.clone());
+        let name = format!("testfirehose::fault::{fault}");
+        all.push(TestCase::new(name, true, move || {
+            noticed(&p, ClientMode::EverythingSeq, &fault)
+        }));
+    }
+    all
+}
+
+/// When all is done no region is held, and there were all the events that the program provokes.
+/// The counters are traced while they change, and `gasnet_trace` draws them.
+fn counts(program: &TestProgram) -> Result<(), String> {
+    let s = CaseSetting { mode: ClientMode::EverythingPar, means: Means::Registered, nodes: 4 };
+    let folder = build_trees::build().join("capi-tests/firehose");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let trace = [("GASNET_TRACEFILE", &*path("trace.%")), ("GASNET_TRACEMASK", "C")];
+    let ended = run(program, s, &[], &trace)?;
+    passed(program, &ended)?;
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let traces: Vec<String> = (0..4).map(|rank| read(&format!("trace.{rank}"))).collect();
+    let lines = |trace: &str| trace.lines().filter(|l| l.contains("FIREHOSE:")).count();
+    let last: Vec<&str> =
+        traces.iter().filter_map(|t| t.lines().rfind(|l| l.contains("FIREHOSE:"))).collect();
+    let counter = |line: &str, name: &str| {
+        let value = line.split_whitespace().find_map(|word| word.strip_prefix(name));
+        value.and_then(|value| value.strip_prefix('=')?.parse::<u64>().ok())
+    };
+    let sum = |name: &str| last.iter().map(|line| counter(line, name)).sum::<Option<u64>>();
+    let nonzero = |&name: &&str| sum(name).is_some_and(|sum| sum != 0);
+    let events =
+        ["remote_hits", "local_hits", "moves", "pins", "unpins", "victims", "pinned_bytes"];
+    let monitored = ["unmapped", "rejected"].into_iter().filter(|_| has_userfaultfd());
+    if let Some(name) = events.into_iter().chain(monitored).find(|name| !nonzero(name)) {
+        return Err(ended.failure(format!("no rank counts {name}")));
+    }
+    if last.len() != 4 || sum("holds") != Some(0) {
+        return Err(ended.failure("regions are held when all is done".to_string()));
+    }
+    if traces.iter().any(|trace| lines(trace) < 3) {
+        return Err(ended.failure("counters are not traced while they change".to_string()));
+    }
+    let files: Vec<String> = (0..4).map(|rank| path(&format!("trace.{rank}"))).collect();
+    let out = path("out.svg");
+    let mut args = vec!["firehose", "-o", &*out];
+    args.extend(files.iter().map(String::as_str));
+    let drawn = gasnet_trace(&args)?;
+    let svg = read("out.svg");
+    if drawn.0 != Some(0) || (0..4).any(|rank| !svg.contains(&format!(">rank {rank}: at most "))) {
+        return Err(format!("gasnet_trace {args:?} drew {svg:?}: {drawn:?}"));
+    }
+    fs::write(folder.join("other"), "0(0) 1.0> (C) PORTALS: puts=1\n")
+        .map_err(|e| format!("{}: {e}", folder.display()))?;
+    match gasnet_trace(&["firehose", &path("other"), "-o", &out])? {
+        (Some(1), text) if text.contains("no line about registered memory") => Ok(()),
+        other => Err(format!("gasnet_trace firehose of another trace: {other:?}")),
+    }
+}
+
+/// Ranks that may lock 256 KB: a name, variables, and what they say of regions.
+type LimitedJob = (&'static str, &'static [(&'static str, &'static str)], &'static str);
+
+/// What the ranks do not have: the right to lock more, or the wish to try.
+const LIMITED: [LimitedJob; 2] = [
+    ("unprivileged", &[], "3 (192KB) for peers, 1 (64KB) for this rank"),
+    (
+        "no_probe",
+        &[("GASNET_PHYSMEM_NOPROBE", "1")],
+        "3 (192KB) for peers, 1 (64KB) for this rank",
+    ),
+];
+
+/// testfirehose below `ulimit -l 256`; unprivileged ranks have no capability of the superuser.
+fn limited(
+    program: &TestProgram,
+    case: &str,
+    env: &[(&str, &str)],
+    line: &str,
+) -> Result<(), Failure> {
+    const DROP: &str = "[ $(id -u) != 0 ] || set -- setpriv --bounding-set=-all \"$@\"; ";
+    let drop = if case == "unprivileged" { DROP } else { "" };
+    let library = Means::Registered.library();
+    let compiled = library.compiled(&program.source, ClientMode::EverythingSeq)?;
+    let args = ["-c", &format!("ulimit -l 256; {drop}exec \"$@\""), "sh"].map(str::to_string);
+    let args = [&args[..], &[compiled.display().to_string(), "60".to_string()]].concat();
+    let job = library.job(Path::new("/bin/sh"), &args, JobLauncher::Gasnetrun, 2)?;
+    let own = program.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let verbose = [("GASNET_FIREHOSE_VERBOSE", "1")];
+    let ended = own
+        .chain(env.iter().copied())
+        .chain(verbose)
+        .fold(job, |job, (name, value)| job.env(name, value))
+        .watchdog(Duration::from_secs(300))
+        .run()?;
+    ended.tidy()?;
+    match ended.output.lines().filter(|l| l.contains(line)).count() {
+        2 => passed(program, &ended),
+        n => Err(ended.failure(format!("{n} lines say {line:?}"))),
+    }
+}
+
+/// Memory whose unmapping the kernel does not report, as that of files before Linux 5.19, is not
+/// kept registered.
+fn unwatched(program: &TestProgram) -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build_faults());
+    let compiled = library.compiled(&program.source, ClientMode::EverythingPar)?;
+    let job = library.job(&compiled, &["files".to_string()], JobLauncher::Gasnetrun, 3)?;
+    let own = program
+        .env
+        .iter()
+        .chain([&("GASNET_TEST_FAULT".into(), "watch_private".into())])
+        .fold(job, |job, (name, value)| job.env(name, value));
+    let ended = own.watchdog(Duration::from_secs(300)).run()?;
+    ended.tidy()?;
+    passed(program, &ended)
+}
+
+/// Whether the library can notice that memory is unmapped.
+fn has_userfaultfd() -> bool {
+    UnmapWatch::open(WatchKinds::All).is_ok()
+}
