@@ -345,7 +345,7 @@ static inline uintptr_t check_status_bytes(const char *format) {
 /* What this rank may lock, and the most that check_locked has found. */
 static uintptr_t check_share, check_most_locked;
 
-/* Finds the share: this rank's of GASNET_PHYSMEM_MAX, or `ulimit -l` where that is less and holds. */
+/* Finds the share: this rank's of GASNET_PHYSMEM_MAX, or `ulimit -l` where that is less. */
 static inline void check_find_share(void) {
     const char *all = gasnett_getenv("GASNET_PHYSMEM_MAX");
     struct rlimit limit;

@@ -6,8 +6,9 @@
  * has locked is read all the time: it never exceeds its share of GASNET_PHYSMEM_MAX. With an
  * argument it runs one case alone:
  *   freed          what was allocated and freed stays mapped (GASNET_DISABLE_MUNMAP)
- *   files          the area is memory of a file; with the fault watch_private nothing reports that
- *                  it is unmapped, and it is not kept registered
+ *   files          the area is memory of a file; with the fault watch_no_files nothing reports
+ *                  that it is unmapped, and it is not kept registered
+ *   set REGIONS    random puts to this number of regions of 4 KB of the next rank, for a hit rate
  *   forever RANK   prints a line, then goes on until it is killed; GASNET_TEST_PAUSE applies to
  *                  this rank only */
 /* faults: flip_put flip_get */
@@ -17,8 +18,10 @@
 /* segments: everything */
 /* env: GASNET_PORTAL_PIN=1 GASNET_PHYSMEM_MAX=12MB */
 #include "check.h"
+#include <ctype.h>
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 
 #define LOCAL (2 << 20)
 #define LARGEST 150000
@@ -35,7 +38,8 @@ struct thread {
 };
 
 static size_t area;
-static int files;
+/* The area is memory of a file, or of one in memory. */
+static int files, is_tmpfs;
 static volatile int forever;
 
 /* The part of a thread in the area of a rank, and its bytes. */
@@ -152,11 +156,16 @@ static void run_all(size_t window, int rounds, int replace) {
 /* Maps new memory in place of the area. */
 static void map_area(void) {
     char *mine = check_at(gasnet_mynode(), 0);
-    int fd = files ? (int)syscall(SYS_memfd_create, "area", 0) : -1;
+    struct statfs of;
+    FILE *file = files ? tmpfile() : NULL;
+    int fd = file ? fileno(file) : -1;
     int flags = MAP_FIXED | (files ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS);
-    CHECK(!files || ftruncate(fd, (off_t)area) == 0, "memfd_create");
+    CHECK(!files || (file && ftruncate(fd, (off_t)area) == 0), "no temporary file");
     CHECK(mmap(mine, area, PROT_READ | PROT_WRITE, flags, fd, 0) == mine, "mmap");
-    if (files) close(fd);
+    if (file) {
+        is_tmpfs = fstatfs(fd, &of) == 0 && of.f_type == 0x01021994;
+        fclose(file);
+    }
 }
 
 /* Memory that peers have registered is unmapped and mapped again at its address. */
@@ -204,7 +213,7 @@ static int is_locked(const char *at) {
 static void registered_anew(void) {
     gasnet_node_t to = (gasnet_mynode() + 1) % gasnet_nodes();
     char *mine = check_at(gasnet_mynode(), 0), here[200];
-    int round, i, kept = !(files && gasnett_getenv("GASNET_TEST_FAULT"));
+    int round, i, kept = !(files && !is_tmpfs && gasnett_getenv("GASNET_TEST_FAULT"));
     for (round = 0; round < 3; round++) {
         for (i = 0; i < 2; i++) {
             check_fill(here, sizeof here, (uint64_t)round);
@@ -254,20 +263,39 @@ static int stays_mapped(void) {
     return mincore((void *)at, page, &resident) == 0;
 }
 
+/* Random puts to as many regions of the next rank. */
+static void random_set(int regions) {
+    gasnet_node_t to = (gasnet_mynode() + 1) % gasnet_nodes();
+    uint64_t random = check_mix(gasnet_mynode());
+    char here[64];
+    int i;
+    check_fill(here, sizeof here, 9);
+    for (i = 0; i < 1000 * regions; i++) {
+        if (i % 1000 == 0) check_alive("random puts");
+        gasnet_put(to, check_at(to, 4096 * (size_t)check_random(&random, (uint64_t)regions)), here, sizeof here);
+        if (i % 64 == 0) check_locked("a random put");
+    }
+    check_barrier();
+}
+
 int main(int argc, char **argv) {
     int rounds, freed;
     check_init("testfirehose", &argc, &argv);
     freed = argc > 1 && !strcmp(argv[1], "freed");
     files = argc > 1 && !strcmp(argv[1], "files");
     forever = argc > 1 && !strcmp(argv[1], "forever");
-    if (argc > 2 && atoi(argv[2]) != (int)gasnet_mynode()) unsetenv("GASNET_TEST_PAUSE");
-    rounds = forever || freed || files ? 20 : (int)check_arg(argc, argv, 1, 150);
+    if (forever && argc > 2 && atoi(argv[2]) != (int)gasnet_mynode()) unsetenv("GASNET_TEST_PAUSE");
+    rounds = argc > 1 && !isdigit((unsigned char)*argv[1]) ? 20 : (int)check_arg(argc, argv, 1, 150);
     check_find_share();
     area = check_round(16 << 20);
     check_attach(NULL, 0, area);
     check_locked("attach");
     if (freed) {
         CHECK(stays_mapped(), "freed memory is unmapped");
+        check_done();
+    }
+    if (argc > 2 && !strcmp(argv[1], "set")) {
+        random_set(atoi(argv[2]));
         check_done();
     }
     if (files) map_area();

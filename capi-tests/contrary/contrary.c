@@ -19,7 +19,7 @@
  *   twins       for tests of rejection: the same, and PtlSetRank has no effect
  *   lies        for tests of rejection: PTL_EVENT_ACK and PTL_EVENT_SEND_END are exchanged, as
  *               with the header of another version
- *   whole       for tests of rejection: a put that was truncated is acknowledged with all its bytes
+ *   whole       for tests of rejection: a put that was truncated is acknowledged with all bytes
  *   renamed     for tests of rejection: the name of PTL_NO_SPACE belongs to another number
  * The differences between its header and that of libportals3 are permanent. An MD's real user
  * pointer leads to a record of this file, never freed, so that events can report the caller's

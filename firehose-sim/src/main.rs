@@ -21,11 +21,11 @@ const USAGE: &str = "\
 usage: firehose-sim [--ranks N] [--seed S] [--table]
        firehose-sim [--ranks N] [--seed S] --pattern P [--share REGIONS] [--set REGIONS] [--victims REGIONS]
                     [--operations K] [--threads T] [--fixed] [--trouble]
-       firehose-sim --speed
+       firehose-sim --speed [--figures]
   P is one of pairs, stream, neighbours, hot, late, all-to-all. --share is M/(N-1), --victims MAXVICTIM, --set how
   many regions of each peer are accessed; --fixed lends nothing; --trouble adds unpins that must be tried
   again, regions that are mapped in part, memory that is unmapped, and a limit of the system.
-  --speed measures hits. --table runs a row for each case of docs/internals/firehose.md.";
+  --speed measures hits; --figures prints them as the programs of `make bench` do. --table runs a row for each case of docs/internals/firehose.md.";
 
 /// A simulation with a name, and the hit rate that it must reach, in percent.
 struct FirehoseCase {
@@ -164,7 +164,8 @@ fn main() {
             Some(lexopt::Arg::Long("operations")) => operations = value(&mut args),
             Some(lexopt::Arg::Long("threads")) => threads = value(&mut args),
             Some(lexopt::Arg::Long("speed")) => {
-                let missed = speed::measure();
+                let figures = args.next().ok().flatten() == Some(lexopt::Arg::Long("figures"));
+                let missed = speed::measure(figures);
                 println!("summary: {missed} goals missed");
                 std::process::exit(i32::from(missed != 0));
             }

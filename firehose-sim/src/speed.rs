@@ -73,8 +73,9 @@ fn quickest(order: &[usize], mut access: impl FnMut(usize)) -> f64 {
     best as f64 / order.len() as f64
 }
 
-/// Measures, prints a row for each mode, and returns how many goals are missed.
-pub(crate) fn measure() -> u32 {
+/// Measures, prints a row for each mode, and returns how many goals are missed. With `figures` it
+/// prints as the programs of `make bench` do, and no goal counts.
+pub(crate) fn measure(figures: bool) -> u32 {
     let dice = Dice::new(1);
     let order: Vec<usize> = (0..ACCESSES).map(|_| dice.below(REGIONS as u32) as usize).collect();
     let hash = |key: u64| (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
@@ -87,7 +88,16 @@ pub(crate) fn measure() -> u32 {
         let key = region as u64 + 1;
         black_box(slots[hash(key) & mask] == key);
     });
-    println!("| threads | a bare probe, ns | a hit, ns | ratio | goal |\n|---|---|---|---|---|");
+    let figure = |name: &str, ns: f64| {
+        println!("# {name}, 1 processes\n# Size Time (ns)\n8 {ns:.3}");
+    };
+    match figures {
+        true => figure("bare_probe", probe),
+        false => {
+            println!("| threads | a bare probe, ns | a hit, ns | ratio | goal |");
+            println!("|---|---|---|---|---|");
+        }
+    }
     let mut missed = 0;
     for (par, goal) in GOALS {
         let ranks = ready(par);
@@ -100,6 +110,10 @@ pub(crate) fn measure() -> u32 {
                 other => panic!("{other:?}"),
             }
         });
+        if figures {
+            figure(if par { "hit_threads" } else { "hit_one_thread" }, hit);
+            continue;
+        }
         let name = if par { "several" } else { "one" };
         println!("| {name} | {probe:.2} | {hit:.2} | {:.1} | {goal:.0} |", hit / probe);
         missed += u32::from(hit > goal * probe);

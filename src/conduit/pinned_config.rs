@@ -4,7 +4,6 @@
 //! GASNET_PHYSMEM_MAX; limits that cannot hold end the process with the least that works.
 
 use super::firehose::policy::{FirehoseLimits, FirehoseMisfit};
-use super::pinned::bits;
 use crate::{env, report};
 use core::ops::Range;
 use sys::byte_count::ByteCount;
@@ -84,9 +83,10 @@ impl PinnedConfig {
         };
     }
 
-    /// The portal table entry whose list has the match entry of a region with this name.
+    /// The portal table entry whose list has the match entry of a region: that of its slot, the
+    /// low 16 bits of its name.
     pub(super) fn list_of(&self, name: u64) -> u32 {
-        bits::list_of(name, &self.lists)
+        self.lists.start + u32::from(name as u16) % self.lists.len() as u32
     }
 
     /// Regions of a rank.

@@ -83,8 +83,8 @@ pub struct UnmapWatch {
 pub enum WatchKinds {
     /// As much as the kernel allows.
     All,
-    /// Anonymous memory of this process alone, as on Linux before 5.19.
-    Private,
+    /// No memory of files, as on Linux before 6.7.
+    NoFiles,
 }
 
 /// A userfaultfd that reports events, with these further features.
@@ -114,7 +114,7 @@ impl UnmapWatch {
     /// The system has no userfaultfd with these events and write protection (5.7), or forbids it.
     pub fn open(kinds: WatchKinds) -> io::Result<UnmapWatch> {
         let mut last = io::ErrorKind::Unsupported.into();
-        let skipped = if kinds == WatchKinds::All { 0 } else { WIDER.len() - 1 };
+        let skipped = usize::from(kinds == WatchKinds::NoFiles);
         for features in WIDER.into_iter().skip(skipped) {
             match open_with(features) {
                 Ok(fd) => return Ok(UnmapWatch { fd }),
@@ -142,8 +142,8 @@ impl UnmapWatch {
         });
     }
 
-    /// Whether each of these whole pages is mapped and watched now. For each one the kernel is asked
-    /// to protect nothing, which fails where there is no watch.
+    /// Whether each of these whole pages is mapped and watched now. For each one the kernel is
+    /// asked to protect nothing, which fails where there is no watch.
     pub fn is_watching(&self, pages: Range<usize>) -> bool {
         let page = page_size();
         let watched = |start: usize| {

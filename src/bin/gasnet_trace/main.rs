@@ -1,7 +1,7 @@
 //! Summarises or draws the files that the ranks of a job wrote.
 //!
-//! `credits`, `firehose`, `perfetto` and `summary` hold a subcommand each; this file runs the one that the
-//! user names.
+//! `credits`, `firehose`, `perfetto` and `summary` hold a subcommand each; this file runs the one
+//! that the user names.
 
 mod credits;
 mod firehose;

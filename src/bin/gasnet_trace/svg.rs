@@ -1,6 +1,7 @@
 //! A drawing in SVG: frames with axes, step curves, marks and text.
 //!
-//! Called by `credits` and `firehose`. Lengths are pixels from the upper left corner of the drawing.
+//! Called by `credits` and `firehose`. Lengths are pixels from the upper left corner of the
+//! drawing.
 
 use std::fmt::Write;
 

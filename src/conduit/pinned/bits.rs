@@ -15,7 +15,6 @@
 
 use super::super::firehose::PinId;
 use super::super::match_bits::{PINNED, TargetMd};
-use core::ops::Range;
 use sys::limits::page_size;
 
 /// The match bits of a put or get to a segment, whose local side is registered.
@@ -58,11 +57,6 @@ impl RegionKey {
     }
 }
 
-/// Which of these lists has the match entry of a region.
-pub(in crate::conduit) fn list_of(name: u64, lists: &Range<u32>) -> u32 {
-    lists.start + u32::from(name as u16) % (lists.end - lists.start)
-}
-
 /// The match bits of a put or get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::conduit) struct PinnedBits {
@@ -103,7 +97,6 @@ mod tests {
         assert_eq!(bits(1, 7), bits(1, 8));
         assert_ne!(bits(1, 7), bits(2, 7));
         let key = RegionKey::new(PinId { slot: 67, generation: GENERATIONS - 1 }, 5 * page_size());
-        assert_eq!((list_of(key.name(), &(40..104)), key.skipped()), (43, 5 * page_size()));
-        assert_eq!(list_of(key.name(), &(6..7)), 6);
+        assert_eq!((key.name() as u16, key.skipped()), (67, 5 * page_size()));
     }
 }

@@ -37,8 +37,8 @@ impl UnmapMonitor {
         if !env::FIREHOSE_MONITOR.get() {
             return UnmapMonitor(None);
         }
-        let kinds = match fault::on("watch_private") {
-            true => WatchKinds::Private,
+        let kinds = match fault::on("watch_no_files") {
+            true => WatchKinds::NoFiles,
             false => WatchKinds::All,
         };
         let Ok(watch) = UnmapWatch::open(kinds) else { return UnmapMonitor(None) };

@@ -17,7 +17,7 @@ pub enum WatchKinds {
     /// See there.
     All,
     /// See there.
-    Private,
+    NoFiles,
 }
 
 impl UnmapWatch {

@@ -5,12 +5,13 @@
 use super::{CaseSetting, Means, PIN, noticed, passed, run};
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
+use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::test_library::TestLibrary;
 use crate::tracing::gasnet_trace;
 use crate::{Failure, TestCase};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use sys::unmap_watch::{UnmapWatch, WatchKinds};
 
@@ -106,6 +107,11 @@ pub(super) fn cases() -> Vec<TestCase> {
         let name = format!("testfirehose::ulimit::{case}");
         all.push(TestCase::new(name, true, move || limited(&p, case, env, line)));
     }
+    for (regions, least) in [("64", 99.0), ("128", 45.0)] {
+        let p = program.clone();
+        let name = format!("testfirehose::hit_rate::{regions}");
+        all.push(TestCase::new(name, true, move || hit_rate(&p, regions, least)));
+    }
     let p = program.clone();
     all.push(TestCase::new("testfirehose::counts".to_string(), true, move || counts(&p)));
     for (case, env, remedy) in REFUSED {
@@ -131,26 +137,68 @@ pub(super) fn cases() -> Vec<TestCase> {
     all
 }
 
+/// A job that passes, whose counters are in `trace.RANK` of the folder that is returned.
+fn traced(
+    program: &TestProgram,
+    s: CaseSetting,
+    args: &[&str],
+    env: &[(&str, &str)],
+    name: &str,
+) -> Result<(JobOutcome, PathBuf), Failure> {
+    let folder = build_trees::build().join("capi-tests/firehose").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let file = folder.join("trace.%").to_string_lossy().into_owned();
+    let trace = [("GASNET_TRACEFILE", &*file), ("GASNET_TRACEMASK", "C")];
+    let ended = run(program, s, args, &[env, &trace].concat())?;
+    passed(program, &ended)?;
+    Ok((ended, folder))
+}
+
+/// The line of each rank that it wrote at exit.
+fn last_counters(folder: &Path, ranks: u32) -> Vec<String> {
+    let read = |rank| fs::read_to_string(folder.join(format!("trace.{rank}"))).unwrap_or_default();
+    let last = |trace: String| trace.lines().rfind(|l| l.contains("FIREHOSE:")).map(String::from);
+    (0..ranks).filter_map(|rank| last(read(rank))).collect()
+}
+
+/// A number of such a line.
+fn counter(line: &str, name: &str) -> Option<u64> {
+    let value = line.split_whitespace().find_map(|word| word.strip_prefix(name));
+    value.and_then(|value| value.strip_prefix('=')?.parse().ok())
+}
+
+/// Random accesses to as many regions as a rank may hold of its peer, or to twice as many, hit in
+/// this percentage at least.
+fn hit_rate(program: &TestProgram, regions: &str, least: f64) -> Result<(), Failure> {
+    let s = CaseSetting { mode: ClientMode::EverythingSeq, means: Means::Registered, nodes: 2 };
+    let limits = [
+        ("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB"),
+        ("GASNET_FIREHOSE_R", "64"),
+        ("GASNET_FIREHOSE_MAXVICTIM_R", "8"),
+    ];
+    let (ended, folder) = traced(program, s, &["set", regions], &limits, regions)?;
+    for line in last_counters(&folder, 2) {
+        let of = |name: &str| counter(&line, name).unwrap_or(0) as f64;
+        let rate = 100.0 * of("remote_hits") / (of("remote_hits") + of("remote_misses"));
+        println!("a set of {regions} regions, of which 64 are held: {rate:.2} % hits");
+        if rate.is_nan() || rate < least {
+            return Err(ended.failure(format!("{rate:.2} % of accesses hit, not {least} %")));
+        }
+    }
+    Ok(())
+}
+
 /// When all is done no region is held, and there were all the events that the program provokes.
 /// The counters are traced while they change, and `gasnet_trace` draws them.
 fn counts(program: &TestProgram) -> Result<(), String> {
     let s = CaseSetting { mode: ClientMode::EverythingPar, means: Means::Registered, nodes: 4 };
-    let folder = build_trees::build().join("capi-tests/firehose");
-    let _ = fs::remove_dir_all(&folder);
-    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
-    let trace = [("GASNET_TRACEFILE", &*path("trace.%")), ("GASNET_TRACEMASK", "C")];
-    let ended = run(program, s, &[], &trace)?;
-    passed(program, &ended)?;
+    let (ended, folder) = traced(program, s, &[], &[], "counts")?;
     let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let traces: Vec<String> = (0..4).map(|rank| read(&format!("trace.{rank}"))).collect();
     let lines = |trace: &str| trace.lines().filter(|l| l.contains("FIREHOSE:")).count();
-    let last: Vec<&str> =
-        traces.iter().filter_map(|t| t.lines().rfind(|l| l.contains("FIREHOSE:"))).collect();
-    let counter = |line: &str, name: &str| {
-        let value = line.split_whitespace().find_map(|word| word.strip_prefix(name));
-        value.and_then(|value| value.strip_prefix('=')?.parse::<u64>().ok())
-    };
+    let last = last_counters(&folder, 4);
     let sum = |name: &str| last.iter().map(|line| counter(line, name)).sum::<Option<u64>>();
     let nonzero = |&name: &&str| sum(name).is_some_and(|sum| sum != 0);
     let events =
@@ -185,7 +233,7 @@ fn counts(program: &TestProgram) -> Result<(), String> {
 /// Ranks that may lock 256 KB: a name, variables, and what they say of regions.
 type LimitedJob = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
-/// What the ranks do not have: the right to lock more, or the wish to try.
+/// The ranks may not lock more, or do not try.
 const LIMITED: [LimitedJob; 2] = [
     ("unprivileged", &[], "3 (192KB) for peers, 1 (64KB) for this rank"),
     (
@@ -233,7 +281,7 @@ fn unwatched(program: &TestProgram) -> Result<(), Failure> {
     let own = program
         .env
         .iter()
-        .chain([&("GASNET_TEST_FAULT".into(), "watch_private".into())])
+        .chain([&("GASNET_TEST_FAULT".into(), "watch_no_files".into())])
         .fold(job, |job, (name, value)| job.env(name, value));
     let ended = own.watchdog(Duration::from_secs(300)).run()?;
     ended.tidy()?;

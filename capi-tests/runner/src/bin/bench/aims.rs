@@ -34,6 +34,7 @@ pub(crate) enum RowSizes {
 const CROSS_MAPPED: &str = "cross-mapped";
 const PORTALS: &str = "portals";
 const EVERYTHING: &str = "everything";
+const REGISTERED: &str = "registered";
 const MIB: u64 = 1 << 20;
 
 /// The same measurement of another system.
@@ -84,6 +85,12 @@ const fn bound(
 /// Another measurement of the same turn in EVERYTHING.
 const fn above(name: &'static str, sizes: RowSizes, other: &'static str, aim: RowAim) -> BenchRow {
     BenchRow { ours: (EVERYTHING, name, 2), other: (EVERYTHING, other, 2), sizes, aim }
+}
+
+/// A hit of the firehose above bare hash probes.
+const fn hit(name: &'static str, aim: RowAim) -> BenchRow {
+    let other = ("firehose-sim", "bare_probe", 1);
+    BenchRow { ours: ("firehose-sim", name, 1), other, sizes: at(8), aim }
 }
 
 const fn at(size: u64) -> RowSizes {
@@ -156,6 +163,10 @@ pub(crate) const ROWS: &[BenchRow] = &[
     above("train_put", at(64), "singly_put", AtMost(0.4)),
     above("train_get", at(64), "singly_get", AtMost(0.4)),
     above("train_put", at(64), "bare_attach_vector", Nothing),
+    peer(REGISTERED, "put", 2, at(8), "registered-segment", AtMost(1.05)),
+    peer(REGISTERED, "put", 2, at(65536), "registered-segment", AtMost(1.05)),
+    hit("hit_one_thread", AtMost(10.0)),
+    hit("hit_threads", AtMost(20.0)),
     peer("no-bypass", "put_word", 4, at(8), "no-bypass-spin", AtMost(1.0)),
     bound("medium_trip", 2, 8, "copy_trip", 8),
     bound("medium_trip", 2, 1024, "copy_trip", 1024),

@@ -36,6 +36,10 @@ pub(crate) enum Turn {
     Others,
     /// Each library for EVERYTHING runs this program.
     Everything(Run),
+    /// This library over a network that demands registration runs this program.
+    Registered(Run),
+    /// A hit of the firehose, and a bare hash probe.
+    Hits,
     /// Jobs start and end.
     Starts,
 }
@@ -44,12 +48,14 @@ impl Turn {
     /// Whether it depends on the distance of the two CPUs, which the host may change at any
     /// time.
     pub(crate) fn of_lines(self) -> bool {
-        matches!(self, Turn::Run((_, 2, _), _) | Turn::Everything(_))
+        matches!(self, Turn::Run((_, 2, _), _) | Turn::Everything(_) | Turn::Registered(_))
     }
 }
 
 /// A program, and the system that it measures.
 const EVERYTHING: &str = "everything";
+
+const SIMULATOR: &str = "firehose-sim";
 
 /// What a client of that segment mode is compiled with, and how an installation of GASNet that has
 /// no other says so.
@@ -86,6 +92,8 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(("coll", 8, &[]), &[]),
     Turn::Everything(("rma", 2, &["put", "get"])),
     Turn::Everything((EVERYTHING, 2, &[])),
+    Turn::Registered(("rma", 2, &["put"])),
+    Turn::Hits,
     Turn::WithoutBypass(("rma", 4, &["put_word"])),
     Turn::Others,
     Turn::Starts,
@@ -100,6 +108,10 @@ enum Kind {
     Everything {
         ours: bool,
     },
+    /// This library over a network that demands registration.
+    Registered,
+    /// The simulator of firehoses.
+    Simulator,
     /// This library over libportals-contrary, which completes a put in a call of its target.
     WithoutBypass,
     /// Another library, which runs this program with two ranks.
@@ -208,6 +220,43 @@ impl BenchSystem {
         })
     }
 
+    /// This library where memory is registered, and events complete operations: for programs of
+    /// EVERYTHING on demand, otherwise that of segments.
+    pub(crate) fn registered(name: &str, everything: bool) -> Result<BenchSystem, String> {
+        let base = if everything { Self::everything()? } else { Self::ours(name, &[])? };
+        let environment = [
+            ("GASNET_PORTAL_PIN", "1"),
+            ("GASNET_SUPERNODE_MAXSIZE", "1"),
+            ("GASNET_PORTAL_AT_ONCE", "0"),
+        ]
+        .map(|(name, value)| (name.to_string(), value.to_string()))
+        .to_vec();
+        let name = name.to_string();
+        Ok(BenchSystem { name, environment, kind: Kind::Registered, launch: None, ..base })
+    }
+
+    /// The simulator of firehoses, which has the library's own.
+    pub(crate) fn simulator() -> Result<BenchSystem, String> {
+        let cargo = std::env::var("CARGO").unwrap_or("cargo".to_string());
+        let target = build_trees::root().join("target");
+        let mut build = Command::new(&cargo);
+        build
+            .args(["build", "--quiet", "--release", "-p", SIMULATOR, "--target-dir"])
+            .arg(&target);
+        let status = build.status().map_err(|e| format!("{cargo}: {e}"))?;
+        if !status.success() {
+            return Err(format!("{SIMULATOR} does not build: {status}"));
+        }
+        Ok(BenchSystem {
+            name: SIMULATOR.to_string(),
+            start: Start::Fork,
+            environment: Vec::new(),
+            programs: target.join("release"),
+            kind: Kind::Simulator,
+            launch: None,
+        })
+    }
+
     /// This library over a network without application bypass, with these variables; `None` if
     /// its tree was not built.
     pub(crate) fn without_bypass(
@@ -286,6 +335,11 @@ impl BenchSystem {
         let run = match (turn, self.kind) {
             (Turn::Run(run, _), Kind::Gasnet) => run,
             (Turn::WithoutBypass(run), Kind::WithoutBypass) => run,
+            (Turn::Registered(run), Kind::Registered) => run,
+            (Turn::Hits, Kind::Simulator) => {
+                figures.read(&self.run(SIMULATOR, 1, &["--speed", "--figures"])?)?;
+                return Ok(figures);
+            }
             // The program of this name needs ranks that reach each other by cross-memory attach.
             (Turn::Everything(run), Kind::Everything { ours }) if ours || run.0 != EVERYTHING => {
                 run

@@ -110,6 +110,9 @@ fn run() -> Result<(), String> {
     let mut systems = vec![BenchSystem::limits()?, BenchSystem::ours("cross-mapped", &[])?];
     systems.push(BenchSystem::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
     systems.push(BenchSystem::everything()?);
+    systems.push(BenchSystem::registered("registered", true)?);
+    systems.push(BenchSystem::registered("registered-segment", false)?);
+    systems.push(BenchSystem::simulator()?);
     systems.extend(BenchSystem::without_bypass("no-bypass", &[])?);
     systems.extend(BenchSystem::without_bypass("no-bypass-spin", &[("GASNET_WAITMODE", "SPIN")])?);
     for peer in &options.peers {

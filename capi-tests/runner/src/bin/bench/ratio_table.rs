@@ -181,6 +181,23 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
         "this library for programs that are compiled for GASNET_SEGMENT_EVERYTHING",
     ),
     (
+        "registered",
+        "libgasnet (ours), EVERYTHING, registered",
+        "the same with `GASNET_PORTAL_PIN=1` and `GASNET_PORTAL_AT_ONCE=0`: memory is registered \
+         on demand, and was when it is measured",
+    ),
+    (
+        "registered-segment",
+        "libgasnet (ours), registered segments",
+        "this library with the same variables and `GASNET_SUPERNODE_MAXSIZE=1`: segments are \
+         registered",
+    ),
+    (
+        "firehose-sim",
+        "libgasnet's firehose alone",
+        "a hit of this library's firehose, and a bare probe of a hash table (`firehose-sim --speed`)",
+    ),
+    (
         "no-bypass",
         "libgasnet (ours), without application bypass",
         "this library over a libportals that completes a put in a call of its target",
