@@ -368,7 +368,7 @@ mod tests {
         assert_eq!(bash_offers(&["gasnetrun", "--ti"]), ["--timeout"]);
         assert_eq!(bash_offers(&["gasnetrun", "-n", "2", "--bind", "n"]), ["none", "numa"]);
         assert_eq!(bash_offers(&["gasnetrun", "-spawner", "=", "p"]), ["pmi"]);
-        assert_eq!(bash_offers(&["gasnetrun", "-spawner", "="]), ["fork", "mpi", "pmi"]);
+        assert_eq!(bash_offers(&["gasnetrun", "-spawner", "="]), ["fork", "ssh", "mpi", "pmi"]);
         assert!(bash_offers(&["gasnetrun", "-n", ""]).is_empty());
         // The program, and what follows it.
         assert!(bash_offers(&["gasnetrun", "-n", "2", "ca"]).contains(&"cat".to_string()));

@@ -29,7 +29,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
         row(
             &["--map-by"],
             OneOf("M", &["core", "host"]),
-            "core (fill one host, then the next; the default) or host (in turn)",
+            "core (fill one host, then the next) or host (in turn)",
         ),
         row(&["-c"], Any("N"), "CPUs per rank: cores of each rank with --bind core"),
         row(
