@@ -10,9 +10,10 @@
 //! Invariant: the bytes that a NAL returns as an arena stay mapped while it lives.
 
 pub(crate) mod frame;
-pub mod joined;
+pub(crate) mod joined;
 pub(crate) mod loopback;
 pub mod numbering;
+pub(crate) mod outcome;
 pub mod shm;
 pub mod tcp;
 pub mod wire;
@@ -23,6 +24,7 @@ use core::sync::atomic::AtomicU32;
 
 use crate::types::{Damage, MdIovec};
 use numbering::HostNumbering;
+pub use outcome::{FrameSent, FrameSink, PeerState};
 use sys::bell::Bell;
 use wire::Wire;
 
@@ -33,18 +35,6 @@ pub enum Route {
     Mapped(NonNull<u8>),
     /// Every message travels in frames.
     Wire,
-}
-
-/// What became of a frame that was to be sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameSent {
-    /// It will arrive, unless the peer or the network fails.
-    Sent,
-    /// There is no room now. A part of it may have left: the next frame to this peer is the same
-    /// again.
-    Full,
-    /// The peer cannot be reached any more.
-    Gone,
 }
 
 /// A network: how to reach each peer. The processes of this host are numbered 0 to `size() - 1`;
@@ -145,31 +135,6 @@ pub unsafe trait Nal: Send + Sync {
     fn receive(&self, max: usize, sink: &mut dyn FrameSink);
 }
 
-/// What takes the frames that have arrived.
-pub trait FrameSink {
-    /// Takes a frame, with the number of its sender.
-    fn frame(&mut self, peer: u32, frame: &[u8]);
-
-    /// Where the payload of the frame with this header belongs, if its message is known and the
-    /// bytes may be written there without [`FrameSink::frame`]: first byte, and how many. The
-    /// memory stays valid until the next call.
-    fn place(&mut self, peer: u32, header: &[u8]) -> Option<(*mut u8, usize)> {
-        let _ = (peer, header);
-        None
-    }
-
-    /// So many bytes of that frame have been written there.
-    fn placed(&mut self, peer: u32, header: &[u8], length: usize) {
-        let _ = (peer, header, length);
-    }
-}
-
-impl<F: FnMut(u32, &[u8])> FrameSink for F {
-    fn frame(&mut self, peer: u32, frame: &[u8]) {
-        self(peer, frame);
-    }
-}
-
 /// A frame in one piece, as [`Nal::send`] gets it.
 ///
 /// # Safety
@@ -187,15 +152,4 @@ pub unsafe fn gathered(header: &[u8], payload: &[MdIovec]) -> Vec<u8> {
         }
     }
     frame
-}
-
-/// What the operating system reports of a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerState {
-    /// It can run.
-    Alive,
-    /// It is stopped (by a signal or a debugger).
-    Stopped,
-    /// It has ended.
-    Dead,
 }

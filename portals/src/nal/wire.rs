@@ -7,11 +7,11 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use super::numbering::HostNumbering;
-use super::{FrameSent, FrameSink, PeerState};
+use super::outcome::{FrameSent, FrameSink, PeerState};
 use crate::types::{MdIovec, PtlProcessId};
 
 /// A network between hosts. [`Wire::send`] and [`Wire::receive`] are called by one thread at a

@@ -1,25 +1,26 @@
-//! One connection: what is being sent on it, and how far it has come.
+//! One connection: its stage, and the frame that is being sent on it.
 //!
 //! Owned by [`super::network`]. Invariant: the bytes of a frame leave in one piece: nothing comes
 //! between its beginning and its end, and what was begun is sent again until all of it has left.
 
+use alloc::boxed::Box;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::input::{CREDITS, FrameCredits, FrameInput};
-use super::{WINDOW_BYTES, WINDOW_FRAMES};
+use super::limits::{WINDOW_BYTES, WINDOW_FRAMES};
 use crate::arena::IOVECS;
 use crate::types::MdIovec;
 use handshake::Handshake;
 use sys::tcp::{self, SendPiece};
 
-/// How far a connection has come.
+/// The stage of a connection.
 #[derive(Debug)]
 pub(super) enum ConnectionStage {
     /// The system connects it.
     Connecting,
     /// Both sides prove that they belong to the job.
-    Greeting(Handshake),
+    Greeting(Box<Handshake>),
     /// It carries frames, as far as there are credits.
     Open,
 }
@@ -51,7 +52,7 @@ impl FrameLead {
 pub(super) struct Connection {
     pub(super) socket: OwnedFd,
     pub(super) stage: ConnectionStage,
-    /// The peer: the one that this process connects to, or that has proved who it is.
+    /// The peer: the one that this process connects to, or that has proved its identity.
     pub(super) peer: Option<u32>,
     /// This process has made it.
     pub(super) is_outgoing: bool,

@@ -7,7 +7,7 @@
 
 use alloc::vec::Vec;
 
-use super::{FRAME, WINDOW_BYTES, WINDOW_FRAMES};
+use super::limits::{FRAME, WINDOW_BYTES, WINDOW_FRAMES};
 use crate::nal::frame::FrameHeader;
 
 /// Set in the first word of credits.
@@ -141,7 +141,7 @@ impl FrameInput {
         Some((to, length.min(*missing)))
     }
 
-    /// So many bytes have arrived there, which `note` is told with the header of their part.
+    /// So many bytes have arrived there; `note` takes the header of their part.
     pub(super) fn placed(&mut self, length: usize, note: impl FnOnce(&[u8])) {
         if let Some((header, _)) = &self.rest {
             header.encode(&mut self.part);
@@ -220,6 +220,11 @@ impl FrameInput {
             }
             let frame = &after[..length.min(after.len())];
             let (header, payload) = FrameHeader::decode(frame).ok_or(InputError::NoFrame)?;
+            // Its parts need positions.
+            let in_parts = header.may_continue() && header.at.checked_add(length as u64).is_some();
+            if length > WHOLE && !in_parts {
+                return Err(InputError::NoFrame);
+            }
             let missing = length - frame.len();
             sink(frame);
             taken += 1;
@@ -227,10 +232,7 @@ impl FrameInput {
             if missing == 0 {
                 self.owed.frames += 1;
             } else {
-                let at = header.at.wrapping_add(payload.len() as u64);
-                if !header.may_continue() || payload.is_empty() || at == 0 {
-                    return Err(InputError::NoFrame);
-                }
+                let at = header.at + payload.len() as u64;
                 self.rest = Some((FrameHeader { at, ..header }, missing));
             }
             start += 4 + frame.len();
@@ -238,5 +240,72 @@ impl FrameInput {
         self.stashed = end - start;
         self.stash[..self.stashed].copy_from_slice(&buffer[start..end]);
         Ok(taken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The message, the position in it, and the byte there, if any.
+    type LearntByte = (u32, u64, Option<u8>);
+
+    /// What a reader learns of bytes that arrive in pieces of this length: of each frame its
+    /// message, and of each payload byte its position.
+    fn read(bytes: &[u8], cut: usize) -> (Vec<LearntByte>, Option<InputError>) {
+        let mut input = FrameInput::new();
+        input.grant();
+        let mut learnt = Vec::new();
+        let mut buffer = vec![0; RESERVE + cut];
+        for piece in bytes.chunks(cut) {
+            let end = RESERVE + piece.len();
+            buffer[RESERVE..end].copy_from_slice(piece);
+            let taken = input.take(&mut buffer, RESERVE, end, &mut |frame| {
+                let (header, payload) = FrameHeader::decode(frame).expect("a frame");
+                assert!(frame.len() <= FRAME);
+                if payload.is_empty() {
+                    learnt.push((header.message, header.at, None));
+                }
+                for (i, &byte) in (0..).zip(payload) {
+                    learnt.push((header.message, header.at.wrapping_add(i), Some(byte)));
+                }
+            });
+            if let Err(why) = taken {
+                return (learnt, Some(why));
+            }
+            let owed = input.owed;
+            assert!(owed.frames <= WINDOW_FRAMES && owed.bytes <= WINDOW_BYTES);
+            assert!(input.stashed < STASH);
+        }
+        (learnt, None)
+    }
+
+    /// An input is the bytes of a connection; wherever they are cut, they mean the same.
+    fn any_connection(input: &[u8]) {
+        let whole = read(input, input.len().max(1));
+        for cut in [1, 2, 3, 7, 64, 137, 1000] {
+            assert_eq!(read(input, cut), whole, "pieces of {cut}");
+        }
+    }
+
+    #[test]
+    fn fuzz_connection() {
+        fuzz::check("connection", 3_000, any_connection);
+    }
+
+    #[test]
+    fn what_no_process_sends_is_refused() {
+        let word = |n: u32| n.to_le_bytes();
+        let long = FRAME as u32 + 1;
+        assert_eq!(read(&word(long), 4).1, Some(InputError::Length(long)));
+        assert_eq!(read(&[word(4), word(0)].concat(), 8).1, Some(InputError::NoFrame));
+        let credits = [word(CREDITS | (WINDOW_FRAMES + 1)), word(0)].concat();
+        assert_eq!(read(&credits, 8).1, Some(InputError::Credits));
+        // Frames that say that a request was taken.
+        let frame = [word(8), word(3), word(7)].concat();
+        let (learnt, why) = read(&frame.repeat(WINDOW_FRAMES as usize), 4096);
+        assert_eq!((learnt.len(), why), (WINDOW_FRAMES as usize, None));
+        let (learnt, why) = read(&frame.repeat(WINDOW_FRAMES as usize + 1), 4096);
+        assert_eq!((learnt.len(), why), (WINDOW_FRAMES as usize, Some(InputError::BeyondCredit)));
     }
 }

@@ -25,7 +25,9 @@
 //! once, and is not made again.
 
 mod connection;
+mod end;
 mod input;
+mod limits;
 mod network;
 #[cfg(test)]
 mod tests;
@@ -33,44 +35,25 @@ mod tests;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use super::numbering::HostNumbering;
-use super::wire::{PeerFailure, PeerFailureHandler, Wire, WireCounters};
-use super::{FrameSent, FrameSink, PeerState};
+use super::outcome::{FrameSent, FrameSink, PeerState};
+use super::wire::{PeerFailureHandler, Wire, WireCounters};
 use crate::base::lock::SpinLock;
-use crate::nal::frame::FrameHeader;
 use crate::types::{MdIovec, PtlProcessId};
+pub use end::ADDRESS;
+use end::{TcpEnd, TcpPeers, encode_address};
 pub use handshake::{JobSecret, LibraryVersion};
+use limits::{BACKLOG, FRAME};
 use network::TcpNetwork;
 use sys::epoll::EpollSet;
 use sys::tcp;
-
-/// Bytes of the address of a process.
-pub const ADDRESS: usize = 18;
-
-/// Longest frame.
-const FRAME: usize = (256 << 10) + FrameHeader::MOST_BYTES;
-/// Credits of one direction of a connection: frames, and bytes with their lengths.
-const WINDOW_FRAMES: u32 = 1024;
-const WINDOW_BYTES: u32 = 4 << 20;
-/// Connections that have not proved anything yet. One more ends the oldest.
-const STRANGERS: usize = 64;
-/// How long such a connection may take.
-const STRANGER_NS: u64 = 5_000_000_000;
-/// How long a process waits for a connection that its peer has promised by refusing another.
-const PROMISE_NS: u64 = 20_000_000_000;
-/// How often a connection that ended within its handshake is tried.
-const ATTEMPTS: u32 = 4;
-/// A host that does not answer for so long is lost.
-const LOST_MS: u32 = 3000;
-/// Connections that wait in the kernel to be accepted.
-const BACKLOG: u32 = 4096;
 
 /// What [`TcpWire::open`] needs.
 pub struct TcpSpec {
@@ -95,41 +78,16 @@ impl fmt::Debug for TcpSpec {
     }
 }
 
-/// The other processes, once they are known.
-struct TcpPeers {
-    own: PtlProcessId,
-    numbering: HostNumbering,
-    addresses: Box<[u8]>,
-}
-
-impl TcpPeers {
-    /// Where a process listens; `None`: there is no such process.
-    fn address(&self, number: u32) -> Option<SocketAddr> {
-        let position = self.numbering.position(self.numbering.process(number)?)? as usize;
-        let bytes = self.addresses.get(position * ADDRESS..)?.first_chunk::<ADDRESS>()?;
-        Some(decode_address(bytes))
-    }
-}
-
 /// See the head of this file.
 pub struct TcpWire {
-    listener: OwnedFd,
-    address: SocketAddr,
-    epoll: EpollSet,
-    secret: JobSecret,
-    library: LibraryVersion,
-    on_failure: PeerFailureHandler,
+    end: TcpEnd,
     peers: OnceLock<TcpPeers>,
-    refused: AtomicU64,
-    parts: AtomicU64,
-    /// Peers whose connections have failed, sorted.
-    dead: SpinLock<Vec<u32>>,
     network: SpinLock<TcpNetwork>,
 }
 
 impl fmt::Debug for TcpWire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TcpWire").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("TcpWire").field("address", &self.end.address).finish_non_exhaustive()
     }
 }
 
@@ -151,55 +109,29 @@ impl TcpWire {
         let listener = listener?;
         let epoll = EpollSet::new()?;
         let address = tcp::local_address(listener.as_fd())?;
-        Ok(TcpWire {
+        let end = TcpEnd {
             listener,
             address,
             epoll,
             secret,
             library,
             on_failure,
-            peers: OnceLock::new(),
             refused: AtomicU64::new(0),
             parts: AtomicU64::new(0),
             dead: SpinLock::new(Vec::new()),
-            network: SpinLock::new(TcpNetwork::default()),
-        })
+        };
+        let network = SpinLock::new(TcpNetwork::default());
+        Ok(TcpWire { end, peers: OnceLock::new(), network })
     }
 
     /// Where this process listens, for [`crate::NetworkInterface::connect`] of all processes.
     pub fn address(&self) -> [u8; ADDRESS] {
-        encode_address(self.address)
+        encode_address(self.end.address)
     }
 
     /// The same for people.
     pub fn socket_address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// A peer is dead from now on; called once per peer.
-    #[cold]
-    fn fail(&self, peers: &TcpPeers, number: u32, closed: bool, cause: &dyn fmt::Display) {
-        {
-            let mut dead = self.dead.lock();
-            let Err(at) = dead.binary_search(&number) else { return };
-            dead.insert(at, number);
-        }
-        let process = peers.numbering.process(number).unwrap_or(PtlProcessId::ANY);
-        let address = peers.address(number).unwrap_or(self.address);
-        (self.on_failure)(&PeerFailure {
-            process,
-            address,
-            closed,
-            cause: alloc::format!("{cause}"),
-        });
-    }
-
-    fn count_parts(&self, parts: u64) {
-        self.parts.fetch_add(parts, Ordering::Relaxed);
-    }
-
-    fn refuse(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.end.address
     }
 }
 
@@ -209,9 +141,9 @@ impl Wire for TcpWire {
             return false;
         }
         let peers = TcpPeers { own, numbering: numbering.clone(), addresses };
-        // Strangers wait in the kernel until it is known who belongs to the job.
+        // Strangers wait in the kernel until the processes of the job are known.
         self.peers.set(peers).is_ok()
-            && self.epoll.add(self.listener.as_fd(), network::LISTENER, false).is_ok()
+            && self.end.epoll.add(self.end.listener.as_fd(), network::LISTENER, false).is_ok()
     }
 
     fn max_frame(&self) -> usize {
@@ -221,57 +153,29 @@ impl Wire for TcpWire {
     unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
         let Some(peers) = self.peers.get() else { return FrameSent::Full };
         // SAFETY: the same contract.
-        unsafe { self.network.lock().send(self, peers, peer, header, payload) }
+        unsafe { self.network.lock().send(&self.end, peers, peer, header, payload) }
     }
 
     fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool {
         let Some(peers) = self.peers.get() else { return false };
-        self.network.lock().receive(self, peers, max, sink)
+        self.network.lock().receive(&self.end, peers, max, sink)
     }
 
     fn peer_state(&self, peer: u32) -> PeerState {
-        match self.dead.lock().binary_search(&peer) {
+        match self.end.dead.lock().binary_search(&peer) {
             Ok(_) => PeerState::Dead,
             Err(_) => PeerState::Alive,
         }
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        self.epoll.as_fd()
+        self.end.epoll.as_fd()
     }
 
     fn counters(&self) -> WireCounters {
         WireCounters {
-            refused: self.refused.load(Ordering::Relaxed),
-            parts: self.parts.load(Ordering::Relaxed),
+            refused: self.end.refused.load(Ordering::Relaxed),
+            parts: self.end.parts.load(Ordering::Relaxed),
         }
     }
-}
-
-/// An address as an IPv6 address, in network order, and a port.
-fn encode_address(address: SocketAddr) -> [u8; ADDRESS] {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
-        IpAddr::V6(ip) => ip,
-    };
-    let mut bytes = [0; ADDRESS];
-    bytes[..16].copy_from_slice(&ip.octets());
-    bytes[16..].copy_from_slice(&address.port().to_be_bytes());
-    bytes
-}
-
-fn decode_address(bytes: &[u8; ADDRESS]) -> SocketAddr {
-    let mut ip = [0; 16];
-    ip.copy_from_slice(&bytes[..16]);
-    let port = u16::from_be_bytes([bytes[16], bytes[17]]);
-    SocketAddr::new(Ipv6Addr::from(ip).to_canonical(), port)
-}
-
-/// The identity of a process in a handshake.
-fn identity(id: PtlProcessId) -> u64 {
-    u64::from(id.nid) << 32 | u64::from(id.pid)
-}
-
-fn process_of(identity: u64) -> PtlProcessId {
-    PtlProcessId { nid: (identity >> 32) as u32, pid: identity as u32 }
 }

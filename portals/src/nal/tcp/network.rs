@@ -1,6 +1,6 @@
 //! The connections of a process: how they begin, which of two stays, and how they end.
 //!
-//! Owned by [`TcpWire`], under its lock. Invariant: a peer has at most one connection that
+//! Owned by [`super::TcpWire`], under its lock. Invariant: a peer has at most one connection that
 //! carries frames. A peer that has failed has none, and is not connected to again.
 
 use alloc::boxed::Box;
@@ -13,11 +13,10 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::connection::{Connection, ConnectionStage, SendProgress};
+use super::end::{TcpEnd, TcpPeers, identity, process_of};
 use super::input::RESERVE;
-use super::{
-    ATTEMPTS, LOST_MS, PROMISE_NS, STRANGER_NS, STRANGERS, TcpPeers, TcpWire, identity, process_of,
-};
-use crate::nal::{FrameSent, FrameSink};
+use super::limits::{ATTEMPTS, LOST_MS, STRANGER_NS, STRANGERS, THEIRS_NS};
+use crate::nal::outcome::{FrameSent, FrameSink};
 use crate::types::MdIovec;
 use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
 use sys::epoll::{EVENTS, EpollEvent};
@@ -32,7 +31,7 @@ const READ: usize = 64 << 10;
 /// Bytes that are read behind them.
 const BEHIND: usize = 4096;
 
-/// Of so many looks one asks the system which connections have something.
+/// One of this many looks asks the system which connections have something.
 const LOOKS: u32 = 4;
 
 /// Most connections that one look accepts.
@@ -47,7 +46,7 @@ enum PeerLink {
     /// The number of its connection.
     Connection(usize),
     /// It has refused our connection, since its own stays: until this time.
-    Promised(u64),
+    Theirs(u64),
     Failed,
 }
 
@@ -81,8 +80,8 @@ pub(super) struct TcpNetwork {
     attempts: BTreeMap<u32, u32>,
     /// Incoming connections that are not open, oldest first.
     strangers: Vec<usize>,
-    /// Peers whose links are promised.
-    promised: usize,
+    /// Peers whose own connections are expected.
+    theirs: usize,
     buffer: Vec<u8>,
     /// The connection on which frames came last.
     last: Option<usize>,
@@ -90,10 +89,10 @@ pub(super) struct TcpNetwork {
 }
 
 impl TcpNetwork {
-    fn add(&mut self, wire: &TcpWire, connection: Connection) -> io::Result<usize> {
+    fn add(&mut self, here: &TcpEnd, connection: Connection) -> io::Result<usize> {
         let number = self.free.pop().unwrap_or(self.connections.len());
         let writing = connection.is_writing;
-        if let Err(e) = wire.epoll.add(connection.socket.as_fd(), number as u64, writing) {
+        if let Err(e) = here.epoll.add(connection.socket.as_fd(), number as u64, writing) {
             self.free.push(number);
             if number == self.connections.len() {
                 self.connections.push(None);
@@ -117,14 +116,14 @@ impl TcpNetwork {
     }
 
     fn begin_handshake(
-        wire: &TcpWire,
+        here: &TcpEnd,
         peers: &TcpPeers,
         expected: Option<u64>,
         outgoing: bool,
     ) -> io::Result<Handshake> {
         let spec = HandshakeSpec {
-            secret: &wire.secret,
-            library: wire.library,
+            secret: &here.secret,
+            library: here.library,
             purpose: ConnectionPurpose::Data,
             identity: identity(peers.own),
             nonce: Nonce::random()?,
@@ -136,13 +135,13 @@ impl TcpNetwork {
     }
 
     /// Begins to connect to a peer; returns the number of the connection.
-    fn connect(&mut self, wire: &TcpWire, peers: &TcpPeers, peer: u32) -> Result<usize, String> {
+    fn connect(&mut self, here: &TcpEnd, peers: &TcpPeers, peer: u32) -> Result<usize, String> {
         let address = peers.address(peer).ok_or("it has no address")?;
         let failed = |e: io::Error| format!("no connection: {e}");
-        let socket = tcp::connect(wire.address.ip(), address).map_err(failed)?;
+        let socket = tcp::connect(here.address.ip(), address).map_err(failed)?;
         let mut connection = Connection::new(socket, ConnectionStage::Connecting, Some(peer));
         connection.is_writing = true;
-        let number = self.add(wire, connection).map_err(failed)?;
+        let number = self.add(here, connection).map_err(failed)?;
         self.links.insert(peer, PeerLink::Connection(number));
         *self.attempts.entry(peer).or_default() += 1;
         Ok(number)
@@ -154,7 +153,7 @@ impl TcpNetwork {
     /// The pieces are readable.
     pub(super) unsafe fn send(
         &mut self,
-        wire: &TcpWire,
+        here: &TcpEnd,
         peers: &TcpPeers,
         peer: u32,
         header: &[u8],
@@ -162,10 +161,10 @@ impl TcpNetwork {
     ) -> FrameSent {
         let number = match self.links.get(&peer) {
             Some(&PeerLink::Connection(number)) => number,
-            Some(PeerLink::Promised(_)) => return FrameSent::Full,
+            Some(PeerLink::Theirs(_)) => return FrameSent::Full,
             Some(PeerLink::Failed) => return FrameSent::Gone,
             None => {
-                self.connect_or_fail(wire, peers, peer);
+                self.connect_or_fail(here, peers, peer);
                 return FrameSent::Full;
             }
         };
@@ -180,14 +179,14 @@ impl TcpNetwork {
             // The caller tries again in its next poll, and sleeps only briefly until then.
             Ok(SendProgress::NoCredit | SendProgress::NoRoom) => FrameSent::Full,
             Err(e) => {
-                self.end(wire, peers, number, None, e.into());
+                self.end(here, peers, number, None, e.into());
                 FrameSent::Gone
             }
         }
     }
 
-    fn connect_or_fail(&mut self, wire: &TcpWire, peers: &TcpPeers, peer: u32) {
-        match self.connect(wire, peers, peer) {
+    fn connect_or_fail(&mut self, here: &TcpEnd, peers: &TcpPeers, peer: u32) {
+        match self.connect(here, peers, peer) {
             // Usually it is connected after one round trip, and the greeting leaves at once.
             Ok(number) => {
                 let Some(connection) = &self.connections[number] else { return };
@@ -196,12 +195,12 @@ impl TcpNetwork {
                 if entry[0].happened() {
                     let number = number as u64;
                     let event = EpollEvent { number, readable: false, writable: true };
-                    let _ = self.happened(wire, peers, &event, &mut |_: u32, _: &[u8]| {});
+                    let _ = self.happened(here, peers, &event, &mut |_: u32, _: &[u8]| {});
                 }
             }
             Err(cause) => {
                 self.links.insert(peer, PeerLink::Failed);
-                wire.fail(peers, peer, false, &cause);
+                here.fail(peers, peer, false, &cause);
             }
         }
     }
@@ -209,7 +208,7 @@ impl TcpNetwork {
     /// As [`crate::nal::wire::Wire::receive`].
     pub(super) fn receive(
         &mut self,
-        wire: &TcpWire,
+        here: &TcpEnd,
         peers: &TcpPeers,
         max: usize,
         sink: &mut dyn FrameSink,
@@ -223,64 +222,64 @@ impl TcpNetwork {
             && !self.looks.is_multiple_of(LOOKS)
         {
             let event = EpollEvent { number: number as u64, readable: true, writable: false };
-            return self.happened(wire, peers, &event, sink) != 0;
+            return self.happened(here, peers, &event, sink) != 0;
         }
         let mut events = [EpollEvent::NONE; EVENTS];
-        for event in wire.epoll.wait(&mut events, Some(0)) {
+        for event in here.epoll.wait(&mut events, Some(0)) {
             if event.number == LISTENER {
-                self.accept(wire, peers);
+                self.accept(here, peers);
             } else if taken < max {
-                let more = self.happened(wire, peers, event, sink);
+                let more = self.happened(here, peers, event, sink);
                 if more != 0 {
                     self.last = Some(event.number as usize);
                 }
                 taken += more;
             }
         }
-        if !self.strangers.is_empty() || self.promised != 0 {
-            self.check_deadlines(wire, peers);
+        if !self.strangers.is_empty() || self.theirs != 0 {
+            self.check_deadlines(here, peers);
         }
         taken != 0
     }
 
-    fn accept(&mut self, wire: &TcpWire, peers: &TcpPeers) {
+    fn accept(&mut self, here: &TcpEnd, peers: &TcpPeers) {
         for _ in 0..ACCEPTED_AT_ONCE {
-            let Ok(socket) = tcp::accept(wire.listener.as_fd()) else { return };
+            let Ok(socket) = tcp::accept(here.listener.as_fd()) else { return };
             if let Some(&oldest) = self.strangers.first()
                 && self.strangers.len() == STRANGERS
             {
-                wire.refuse();
+                here.refuse();
                 self.close(oldest);
             }
-            let begun = Self::begin_handshake(wire, peers, None, false);
+            let begun = Self::begin_handshake(here, peers, None, false);
             let Ok(handshake) = begun else { continue };
-            let stage = ConnectionStage::Greeting(handshake);
+            let stage = ConnectionStage::Greeting(Box::new(handshake));
             let mut connection = Connection::new(socket, stage, None);
             connection.deadline = clock::now_ns().saturating_add(STRANGER_NS);
-            if let Ok(number) = self.add(wire, connection) {
+            if let Ok(number) = self.add(here, connection) {
                 self.strangers.push(number);
             }
         }
     }
 
-    fn check_deadlines(&mut self, wire: &TcpWire, peers: &TcpPeers) {
+    fn check_deadlines(&mut self, here: &TcpEnd, peers: &TcpPeers) {
         let now = clock::now_ns();
         while let Some(&oldest) = self.strangers.first()
             && self.connections[oldest].as_ref().is_none_or(|oldest| oldest.deadline <= now)
         {
-            wire.refuse();
+            here.refuse();
             self.close(oldest);
         }
-        if self.promised != 0 {
+        if self.theirs != 0 {
             let late = |(&peer, &link): (&u32, &PeerLink)| match link {
-                PeerLink::Promised(until) if until <= now => Some(peer),
+                PeerLink::Theirs(until) if until <= now => Some(peer),
                 _ => None,
             };
             let late: Vec<u32> = self.links.iter().filter_map(late).collect();
             for peer in late {
-                self.promised -= 1;
+                self.theirs -= 1;
                 self.links.insert(peer, PeerLink::Failed);
-                wire.fail(peers, peer, false, &"it refused our connection, and made none");
+                here.fail(peers, peer, false, &"it refused our connection, and made none");
             }
         }
     }
@@ -288,7 +287,7 @@ impl TcpNetwork {
     /// Something happened on a connection; returns how many frames were taken.
     fn happened(
         &mut self,
-        wire: &TcpWire,
+        here: &TcpEnd,
         peers: &TcpPeers,
         event: &EpollEvent,
         sink: &mut dyn FrameSink,
@@ -297,13 +296,13 @@ impl TcpNetwork {
         // It may have been closed by an event before this one.
         let Some(Some(_)) = self.connections.get(number) else { return 0 };
         let Some(mut connection) = self.connections[number].take() else { return 0 };
-        match self.advance(wire, peers, number, &mut connection, event, sink) {
+        match self.advance(here, peers, number, &mut connection, event, sink) {
             Ok(taken) => {
                 self.connections[number] = Some(connection);
                 taken
             }
-            Err(end) => {
-                self.end(wire, peers, number, Some(connection), end);
+            Err(why) => {
+                self.end(here, peers, number, Some(connection), why);
                 0
             }
         }
@@ -311,7 +310,7 @@ impl TcpNetwork {
 
     fn advance(
         &mut self,
-        wire: &TcpWire,
+        here: &TcpEnd,
         peers: &TcpPeers,
         number: usize,
         connection: &mut Connection,
@@ -325,18 +324,18 @@ impl TcpNetwork {
                 tcp::tune(connection.socket.as_fd(), LOST_MS)?;
                 let expected = connection.peer.and_then(|peer| peers.numbering.process(peer));
                 let expected = expected.map(identity);
-                let handshake = Self::begin_handshake(wire, peers, expected, true)?;
-                connection.stage = ConnectionStage::Greeting(handshake);
-                self.send_greeting(wire, number, connection)?;
+                let handshake = Self::begin_handshake(here, peers, expected, true)?;
+                connection.stage = ConnectionStage::Greeting(Box::new(handshake));
+                self.send_greeting(here, number, connection)?;
             }
             return Ok(0);
         }
         if event.writable && connection.is_writing {
             connection.is_writing = false;
-            wire.epoll.change(connection.socket.as_fd(), number as u64, true, false)?;
-            self.send_greeting(wire, number, connection)?;
+            here.epoll.change(connection.socket.as_fd(), number as u64, true, false)?;
+            self.send_greeting(here, number, connection)?;
             if connection.flush()? == SendProgress::NoRoom {
-                watch(wire, number, connection);
+                watch(here, number, connection);
             }
         }
         if !event.readable {
@@ -344,7 +343,7 @@ impl TcpNetwork {
         }
         self.buffer.resize(RESERVE + READ, 0);
         let mut buffer = mem::take(&mut self.buffer);
-        let read = self.read(wire, peers, number, connection, &mut buffer, sink);
+        let read = self.read(here, peers, number, connection, &mut buffer, sink);
         self.buffer = buffer;
         read
     }
@@ -352,7 +351,7 @@ impl TcpNetwork {
     /// Reads what has arrived.
     fn read(
         &mut self,
-        wire: &TcpWire,
+        here: &TcpEnd,
         peers: &TcpPeers,
         number: usize,
         connection: &mut Connection,
@@ -392,13 +391,13 @@ impl TcpNetwork {
         if let ConnectionStage::Greeting(handshake) = &mut connection.stage {
             let fed = handshake.feed(&buffer[start..end]);
             // What is left tells the peer our versions, even after a failure.
-            let sent = self.send_greeting(wire, number, connection);
+            let sent = self.send_greeting(here, number, connection);
             start += fed.map_err(|why| ConnectionEnd::Wrong(format!("{why}")))?;
             sent?;
             let ConnectionStage::Greeting(handshake) = &connection.stage else { return Ok(0) };
             match handshake.peer() {
                 Some(peer) if handshake.to_send().is_empty() => {
-                    self.proved(wire, peers, number, connection, peer)?;
+                    self.proved(here, peers, number, connection, peer)?;
                 }
                 _ => return Ok(0),
             }
@@ -406,20 +405,20 @@ impl TcpNetwork {
         let Some(peer) = connection.peer else { return Ok(0) };
         let taken =
             connection.input.take(buffer, start, end, &mut |frame| sink.frame(peer, frame));
-        wire.count_parts(connection.input.take_parts());
+        here.count_parts(connection.input.take_parts());
         let taken = taken.map_err(|why| ConnectionEnd::Wrong(format!("{why}")))?;
         if connection.input.is_granted {
             self.attempts.remove(&peer);
         }
         if connection.flush()? == SendProgress::NoRoom {
-            watch(wire, number, connection);
+            watch(here, number, connection);
         }
         Ok(taken + usize::from(place.is_some()))
     }
 
     fn send_greeting(
         &mut self,
-        wire: &TcpWire,
+        here: &TcpEnd,
         number: usize,
         connection: &mut Connection,
     ) -> io::Result<()> {
@@ -432,7 +431,7 @@ impl TcpNetwork {
                 Ok(n) => handshake.sent(n),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    watch(wire, number, connection);
+                    watch(here, number, connection);
                     return Ok(());
                 }
                 Err(e) => return Err(e),
@@ -444,7 +443,7 @@ impl TcpNetwork {
     /// The peer belongs to the job. Opens the connection, unless another one to it stays.
     fn proved(
         &mut self,
-        wire: &TcpWire,
+        here: &TcpEnd,
         peers: &TcpPeers,
         number: usize,
         connection: &mut Connection,
@@ -458,7 +457,7 @@ impl TcpNetwork {
             };
             match self.links.get(&peer_number) {
                 None => {}
-                Some(PeerLink::Promised(_)) => self.promised -= 1,
+                Some(PeerLink::Theirs(_)) => self.theirs -= 1,
                 Some(PeerLink::Failed) => return Err(ConnectionEnd::Superseded),
                 Some(&PeerLink::Connection(other)) => {
                     let ours = self.connections[other].as_ref();
@@ -476,7 +475,7 @@ impl TcpNetwork {
         }
         connection.stage = ConnectionStage::Open;
         if connection.flush()? == SendProgress::NoRoom {
-            watch(wire, number, connection);
+            watch(here, number, connection);
         }
         Ok(())
     }
@@ -484,18 +483,18 @@ impl TcpNetwork {
     /// A connection has ended; `connection` is it if its place is empty.
     fn end(
         &mut self,
-        wire: &TcpWire,
+        here: &TcpEnd,
         peers: &TcpPeers,
         number: usize,
         connection: Option<Box<Connection>>,
-        end: ConnectionEnd,
+        why: ConnectionEnd,
     ) {
         let connection = connection.or_else(|| self.connections[number].take());
         self.close(number);
         let Some(connection) = connection else { return };
         let Some(peer) = connection.peer else {
-            if !matches!(end, ConnectionEnd::Superseded) {
-                wire.refuse();
+            if !matches!(why, ConnectionEnd::Superseded) {
+                here.refuse();
             }
             return;
         };
@@ -503,24 +502,24 @@ impl TcpNetwork {
             return;
         }
         let granted = connection.input.is_granted;
-        if connection.is_outgoing && !granted && matches!(end, ConnectionEnd::Closed(_)) {
+        if connection.is_outgoing && !granted && matches!(why, ConnectionEnd::Closed(_)) {
             let theirs_stays =
                 peers.numbering.process(peer).map(identity) < Some(identity(peers.own));
             if matches!(connection.stage, ConnectionStage::Open) && theirs_stays {
-                self.promised += 1;
-                let until = clock::now_ns().saturating_add(PROMISE_NS);
-                self.links.insert(peer, PeerLink::Promised(until));
+                self.theirs += 1;
+                let until = clock::now_ns().saturating_add(THEIRS_NS);
+                self.links.insert(peer, PeerLink::Theirs(until));
                 return;
             }
             if self.attempts.get(&peer).is_none_or(|&attempts| attempts < ATTEMPTS) {
                 self.links.remove(&peer);
-                self.connect_or_fail(wire, peers, peer);
+                self.connect_or_fail(here, peers, peer);
                 return;
             }
         }
         self.links.insert(peer, PeerLink::Failed);
         let between = connection.input.is_between_frames();
-        let (closed, cause) = match end {
+        let (closed, cause) = match why {
             ConnectionEnd::Wrong(cause) => (false, cause),
             ConnectionEnd::Closed(Some(e)) => (false, format!("the connection failed: {e}")),
             ConnectionEnd::Closed(None) if !granted => {
@@ -533,14 +532,14 @@ impl TcpNetwork {
                 (true, String::from("it closed the connection"))
             }
         };
-        wire.fail(peers, peer, closed, &cause);
+        here.fail(peers, peer, closed, &cause);
     }
 }
 
 /// Watches a connection for room to send.
-fn watch(wire: &TcpWire, number: usize, connection: &mut Connection) {
+fn watch(here: &TcpEnd, number: usize, connection: &mut Connection) {
     if !connection.is_writing {
-        let changed = wire.epoll.change(connection.socket.as_fd(), number as u64, true, true);
+        let changed = here.epoll.change(connection.socket.as_fd(), number as u64, true, true);
         connection.is_writing = changed.is_ok();
     }
 }

@@ -1,8 +1,11 @@
 //! Jobs of several hosts in one process: each host has a fabric of its own, and each process a
 //! wire over the loopback device.
 
+use super::end::decode_address;
+use super::limits::{STRANGERS, WINDOW_BYTES, WINDOW_FRAMES};
 use super::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use crate::nal::wire::PeerFailure;
 use crate::types::*;
 use crate::{EqHandle, NetworkInterface};
 use std::io::{Read, Write};
@@ -151,7 +154,7 @@ fn id(nid: u32, pid: u32) -> PtlProcessId {
     PtlProcessId { nid, pid }
 }
 
-/// Every process puts to every other one, itself included, and sees who put to it.
+/// Every process puts to every other one, itself included, and sees the initiators.
 #[test]
 fn all_processes_of_uneven_hosts_reach_each_other() {
     let job = job(&[2, 1, 0, 3]);
@@ -314,7 +317,7 @@ fn a_flood_waits_for_credits() {
     assert!(source == target);
 }
 
-/// A process that is gone is reported once, and messages to it end.
+/// A process that has exited is reported once, and messages to it end.
 #[test]
 fn a_lost_peer_is_reported_once() {
     let mut job = job(&[1, 1, 1]);
@@ -345,7 +348,7 @@ fn a_lost_peer_is_reported_once() {
         ended.is_some()
     });
     assert_eq!(ended.unwrap().event.ni_fail, NiFail::Fail);
-    // One that never had a connection to it finds nobody there.
+    // One that never had a connection to it finds no listener.
     b.ni.put(b.bind(&mut memory(8, |_| 0)), AckReq::NoAck, gone, 4, 0, 7, 0, 0).unwrap();
     until(&[a, b], || !b.failed().is_empty());
     a.put(from, (0, 64), b, 7, 0, 0);

@@ -1,0 +1,113 @@
+//! This end of all connections, and where the others are.
+//!
+//! Owned by [`super::TcpWire`], used by [`super::network`]. Invariant: a peer is reported to have
+//! failed once.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::OwnedFd;
+
+use crate::base::lock::SpinLock;
+use crate::nal::numbering::HostNumbering;
+use crate::nal::wire::{PeerFailure, PeerFailureHandler};
+use crate::types::PtlProcessId;
+use handshake::{JobSecret, LibraryVersion};
+use sys::epoll::EpollSet;
+
+/// Bytes of the address of a process.
+pub const ADDRESS: usize = 18;
+
+/// The other processes, once they are known.
+pub(super) struct TcpPeers {
+    pub(super) own: PtlProcessId,
+    pub(super) numbering: HostNumbering,
+    pub(super) addresses: Box<[u8]>,
+}
+
+impl TcpPeers {
+    /// Where a process listens; `None`: there is no such process.
+    pub(super) fn address(&self, number: u32) -> Option<SocketAddr> {
+        let position = self.numbering.position(self.numbering.process(number)?)? as usize;
+        let bytes = self.addresses.get(position * ADDRESS..)?.first_chunk::<ADDRESS>()?;
+        Some(decode_address(bytes))
+    }
+}
+
+/// This end.
+pub(super) struct TcpEnd {
+    pub(super) listener: OwnedFd,
+    pub(super) address: SocketAddr,
+    pub(super) epoll: EpollSet,
+    pub(super) secret: JobSecret,
+    pub(super) library: LibraryVersion,
+    pub(super) on_failure: PeerFailureHandler,
+    pub(super) refused: AtomicU64,
+    pub(super) parts: AtomicU64,
+    /// Peers whose connections have failed, sorted.
+    pub(super) dead: SpinLock<Vec<u32>>,
+}
+
+impl TcpEnd {
+    /// A peer is dead from now on; called once per peer.
+    #[cold]
+    pub(super) fn fail(
+        &self,
+        peers: &TcpPeers,
+        number: u32,
+        closed: bool,
+        cause: &dyn fmt::Display,
+    ) {
+        {
+            let mut dead = self.dead.lock();
+            let Err(at) = dead.binary_search(&number) else { return };
+            dead.insert(at, number);
+        }
+        let process = peers.numbering.process(number).unwrap_or(PtlProcessId::ANY);
+        let address = peers.address(number).unwrap_or(self.address);
+        (self.on_failure)(&PeerFailure {
+            process,
+            address,
+            closed,
+            cause: alloc::format!("{cause}"),
+        });
+    }
+
+    pub(super) fn count_parts(&self, parts: u64) {
+        self.parts.fetch_add(parts, Ordering::Relaxed);
+    }
+
+    pub(super) fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// An address as an IPv6 address, in network order, and a port.
+pub(super) fn encode_address(address: SocketAddr) -> [u8; ADDRESS] {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    let mut bytes = [0; ADDRESS];
+    bytes[..16].copy_from_slice(&ip.octets());
+    bytes[16..].copy_from_slice(&address.port().to_be_bytes());
+    bytes
+}
+
+pub(super) fn decode_address(bytes: &[u8; ADDRESS]) -> SocketAddr {
+    let mut ip = [0; 16];
+    ip.copy_from_slice(&bytes[..16]);
+    let port = u16::from_be_bytes([bytes[16], bytes[17]]);
+    SocketAddr::new(Ipv6Addr::from(ip).to_canonical(), port)
+}
+
+/// The identity of a process in a handshake.
+pub(super) fn identity(id: PtlProcessId) -> u64 {
+    u64::from(id.nid) << 32 | u64::from(id.pid)
+}
+
+pub(super) fn process_of(identity: u64) -> PtlProcessId {
+    PtlProcessId { nid: (identity >> 32) as u32, pid: identity as u32 }
+}

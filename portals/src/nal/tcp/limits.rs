@@ -1,0 +1,25 @@
+//! The bounds of the wire: frames, credits, times.
+//!
+//! Used by all files of this folder. Invariant: half of a window holds the longest frame.
+
+use crate::nal::frame::FrameHeader;
+
+/// Longest frame.
+pub(super) const FRAME: usize = (256 << 10) + FrameHeader::MOST_BYTES;
+/// Credits of one direction of a connection: frames, and bytes with their lengths.
+pub(super) const WINDOW_FRAMES: u32 = 1024;
+pub(super) const WINDOW_BYTES: u32 = 4 << 20;
+/// Connections that have not proved anything yet. One more ends the oldest.
+pub(super) const STRANGERS: usize = 64;
+/// How long such a connection may take.
+pub(super) const STRANGER_NS: u64 = 5_000_000_000;
+/// How long a process waits for a connection that its peer has begun, as it refuses another.
+pub(super) const THEIRS_NS: u64 = 20_000_000_000;
+/// How often a connection that ended within its handshake is tried.
+pub(super) const ATTEMPTS: u32 = 4;
+/// A host that does not answer for so long is lost.
+pub(super) const LOST_MS: u32 = 3000;
+/// Connections that wait in the kernel to be accepted.
+pub(super) const BACKLOG: u32 = 4096;
+
+const _: () = assert!(FRAME + 4 <= WINDOW_BYTES as usize / 2);
