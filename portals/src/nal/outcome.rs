@@ -27,7 +27,7 @@ pub trait FrameSink {
         None
     }
 
-    /// So many bytes of that frame have been written there.
+    /// This many bytes of that frame have been written there.
     fn placed(&mut self, peer: u32, header: &[u8], length: usize) {
         let _ = (peer, header, length);
     }

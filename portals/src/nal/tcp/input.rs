@@ -141,7 +141,7 @@ impl FrameInput {
         Some((to, length.min(*missing)))
     }
 
-    /// So many bytes have arrived there; `note` takes the header of their part.
+    /// Bytes have arrived there; `note` takes the header of their part.
     pub(super) fn placed(&mut self, length: usize, note: impl FnOnce(&[u8])) {
         if let Some((header, _)) = &self.rest {
             header.encode(&mut self.part);
