@@ -50,7 +50,7 @@ pub trait Wire: Send + Sync {
 pub struct WireCounters {
     /// Connections that ended before the other side had proved that it belongs to the job.
     pub refused: u64,
-    /// Parts of frames, but the first of each, that were passed on as frames of their own.
+    /// Parts of frames, but the last of each, that were passed on as frames of their own.
     pub parts: u64,
 }
 

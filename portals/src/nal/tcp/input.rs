@@ -90,7 +90,7 @@ pub(super) struct FrameInput {
     /// Whether credits have ever arrived.
     pub(super) is_granted: bool,
     part: Vec<u8>,
-    /// Parts of frames but the first that were passed on.
+    /// Parts of frames but the last that were passed on.
     parts: u64,
 }
 
@@ -115,7 +115,7 @@ impl FrameInput {
         self.stashed == 0 && self.rest.is_none()
     }
 
-    /// The parts of frames, but the first of each, that were passed on since the last call.
+    /// The parts of frames, but the last of each, that were passed on since the last call.
     pub(super) fn take_parts(&mut self) -> u64 {
         core::mem::take(&mut self.parts)
     }
@@ -146,7 +146,6 @@ impl FrameInput {
         if let Some((header, _)) = &self.rest {
             header.encode(&mut self.part);
             note(&self.part);
-            self.parts += 1;
             self.pass(length);
         }
     }
@@ -160,6 +159,8 @@ impl FrameInput {
             if *missing == 0 {
                 self.owed.frames += 1;
                 self.rest = None;
+            } else {
+                self.parts += 1;
             }
         }
     }
@@ -190,7 +191,6 @@ impl FrameInput {
                 buffer[start - PART..start].copy_from_slice(&self.part);
                 sink(&buffer[start - PART..start + n]);
                 taken += 1;
-                self.parts += 1;
                 start += n;
                 self.pass(n);
                 continue;
@@ -234,6 +234,7 @@ impl FrameInput {
             } else {
                 let at = header.at + payload.len() as u64;
                 self.rest = Some((FrameHeader { at, ..header }, missing));
+                self.parts += 1;
             }
             start += 4 + frame.len();
         }
