@@ -2,7 +2,7 @@
 //! wire over the loopback device.
 
 use super::end::decode_address;
-use super::limits::{STRANGERS, WINDOW_BYTES, WINDOW_FRAMES};
+use super::limits::{STRANGERS, WINDOW_FRAMES};
 use super::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::nal::wire::PeerFailure;
@@ -303,18 +303,18 @@ fn a_flood_waits_for_credits() {
         }
     };
     for _ in 0..n {
-        put(4096);
+        put(8);
         sent(&mut sends);
     }
     // As many as there are credits for have left; the others wait, in place.
-    let most = (WINDOW_BYTES / 4096).min(WINDOW_FRAMES) as usize;
+    let most = WINDOW_FRAMES as usize;
     assert!(sends > most / 2 && sends <= most, "{sends} of {most}");
     until(&[b, a], || {
         sent(&mut sends);
         sends == n
     });
     until(&[b, a], || b.ni.counters().frames_taken == 1 + n as u64);
-    assert!(source == target);
+    assert!(source[..8] == target[..8]);
 }
 
 /// A process that has exited is reported once, and messages to it end.
@@ -443,7 +443,10 @@ fn a_port_of_the_range_is_taken() {
 /// A process that sleeps is woken by a frame, and by a process of its host.
 #[test]
 fn a_sleeper_is_woken_from_both_sides() {
-    let job = job(&[2, 1]);
+    let mut job = job(&[2, 1]);
+    // So that no bound of sleeps of several threads hides a wake-up that was lost.
+    // SAFETY: one thread at a time calls this interface.
+    unsafe { job[0].ni.set_single_threaded() };
     let [a, near, far] = &job[..] else { unreachable!() };
     let mut memories = [0, 1, 2].map(|i| memory(64, |_| i));
     let [to_a, from_near, from_far] = &mut memories;
