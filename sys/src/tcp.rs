@@ -182,20 +182,58 @@ fn option(fd: BorrowedFd<'_>, level: i32, name: i32, value: i32) -> io::Result<(
 }
 
 /// Sends small messages at once. Reports a host that is lost within about `lost_ms` milliseconds,
-/// whether bytes are on their way to it or not: keepalive from the first second on, each second.
+/// whether bytes are on their way to it or not. A peer that has no room for bytes for so long is
+/// reported too.
 ///
 /// # Errors
 /// That of the system. Kernels before Linux 2.6.37 have no limit for bytes on their way.
 pub fn tune(fd: BorrowedFd<'_>, lost_ms: u32) -> io::Result<()> {
-    option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-    option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
-    option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 1)?;
-    option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)?;
-    option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, (lost_ms / 1000).clamp(1, 127) as i32)?;
+    keep_alive(fd, lost_ms)?;
     match option(fd, libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, lost_ms as i32) {
         Err(e) if e.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(()),
         set => set,
     }
+}
+
+/// Sends small messages at once. Reports a host that is lost within about `lost_ms` milliseconds,
+/// if no bytes are on their way to it: keepalive from the first second on, each second. If some
+/// are, [`unanswered_ms`] tells.
+///
+/// # Errors
+/// That of the system.
+pub fn keep_alive(fd: BorrowedFd<'_>, lost_ms: u32) -> io::Result<()> {
+    option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+    option(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1)?;
+    option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, 1)?;
+    option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, 1)?;
+    option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, (lost_ms / 1000).clamp(1, 127) as i32)
+}
+
+/// For how many milliseconds the host of the peer has not answered, if it should have: bytes are
+/// sent again, or it is asked again for room. A peer without room answers such a question.
+///
+/// # Errors
+/// That of the system.
+pub fn unanswered_ms(fd: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+    // The beginning of `tcp_info`, which only ever grows at its end.
+    const RETRANSMITS: usize = 2;
+    const PROBES: usize = 3;
+    const LAST_ACK_RECEIVED: usize = 56;
+    let mut info = [0u8; LAST_ACK_RECEIVED + 4];
+    let mut length = size_of_val(&info) as libc::socklen_t;
+    let (level, name) = (libc::IPPROTO_TCP, libc::TCP_INFO);
+    // SAFETY: a live buffer of the stated length.
+    let r = unsafe {
+        let buffer = info.as_mut_ptr().cast();
+        libc::getsockopt(fd.as_raw_fd(), level, name, buffer, &mut length)
+    };
+    if r != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // One question may have been asked just now.
+    let unanswered = info[RETRANSMITS] != 0 || info[PROBES] > 1;
+    let since = info[LAST_ACK_RECEIVED..].first_chunk().map(|&bytes| u32::from_ne_bytes(bytes));
+    Ok(since.filter(|_| unanswered))
 }
 
 /// Bytes to be sent: where they are, and how many.
@@ -294,6 +332,7 @@ mod tests {
             poll::wait(&mut [PollEntry::writing(a.as_fd())], None);
             error(a.as_fd()).unwrap();
             tune(a.as_fd(), 3000).unwrap();
+            assert_eq!(unanswered_ms(a.as_fd()).unwrap(), None);
             let mut buffer = [0; 16];
             let nothing = socket::receive(b.as_fd(), &mut buffer, false).unwrap_err();
             assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);

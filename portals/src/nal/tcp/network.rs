@@ -34,6 +34,11 @@ const BEHIND: usize = 4096;
 /// One of this many looks asks the system which connections have something.
 const LOOKS: u32 = 4;
 
+/// One of this many looks asks for the time and, if it is due, whether the hosts answer.
+const LOOKS_PER_CLOCK: u32 = 256;
+/// How often the hosts are looked at.
+const CHECK_NS: u64 = 500_000_000;
+
 /// Most connections that one look accepts.
 const ACCEPTED_AT_ONCE: usize = 16;
 
@@ -86,6 +91,8 @@ pub(super) struct TcpNetwork {
     /// The connection on which frames came last.
     last: Option<usize>,
     looks: u32,
+    /// When hosts are to be looked at next.
+    next_check: u64,
 }
 
 impl TcpNetwork {
@@ -218,6 +225,9 @@ impl TcpNetwork {
         // The connection on which something came last is read without asking the system which
         // have something: one call of the system less until the answer to a message is here.
         self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(LOOKS_PER_CLOCK) {
+            self.check_hosts(here, peers);
+        }
         if let Some(number) = self.last
             && !self.looks.is_multiple_of(LOOKS)
         {
@@ -259,6 +269,27 @@ impl TcpNetwork {
             if let Ok(number) = self.add(here, connection) {
                 self.strangers.push(number);
             }
+        }
+    }
+
+    /// Ends the connections to hosts that do not answer. The system would take minutes for it: a
+    /// limit of its own would hit peers that compute, whose buffers are full, as well.
+    #[cold]
+    fn check_hosts(&mut self, here: &TcpEnd, peers: &TcpPeers) {
+        let now = clock::now_ns();
+        if now < self.next_check {
+            return;
+        }
+        self.next_check = now.saturating_add(CHECK_NS);
+        let lost = |(number, connection): (usize, &Option<Box<Connection>>)| {
+            let connection = connection.as_ref().filter(|connection| connection.peer.is_some())?;
+            let since = tcp::unanswered_ms(connection.socket.as_fd()).ok()??;
+            (since >= LOST_MS).then_some((number, since))
+        };
+        let lost: Vec<_> = self.connections.iter().enumerate().filter_map(lost).collect();
+        for (number, since) in lost {
+            let why = format!("its host has not answered for {} s", since / 1000);
+            self.end(here, peers, number, None, ConnectionEnd::Wrong(why));
         }
     }
 
@@ -321,7 +352,7 @@ impl TcpNetwork {
             if event.writable {
                 tcp::error(connection.socket.as_fd())
                     .map_err(|e| ConnectionEnd::Wrong(format!("no connection: {e}")))?;
-                tcp::tune(connection.socket.as_fd(), LOST_MS)?;
+                tcp::keep_alive(connection.socket.as_fd(), LOST_MS)?;
                 let expected = connection.peer.and_then(|peer| peers.numbering.process(peer));
                 let expected = expected.map(identity);
                 let handshake = Self::begin_handshake(here, peers, expected, true)?;
@@ -468,7 +499,7 @@ impl TcpNetwork {
                     self.close(other);
                 }
             }
-            tcp::tune(connection.socket.as_fd(), LOST_MS)?;
+            tcp::keep_alive(connection.socket.as_fd(), LOST_MS)?;
             connection.peer = Some(peer_number);
             self.links.insert(peer_number, PeerLink::Connection(number));
             self.strangers.retain(|&stranger| stranger != number);

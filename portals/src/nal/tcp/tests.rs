@@ -2,7 +2,7 @@
 //! wire over the loopback device.
 
 use super::end::decode_address;
-use super::limits::{STRANGERS, WINDOW_FRAMES};
+use super::limits::{LOST_MS, STRANGERS, WINDOW_FRAMES};
 use super::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::nal::wire::PeerFailure;
@@ -315,6 +315,28 @@ fn a_flood_waits_for_credits() {
     });
     until(&[b, a], || b.ni.counters().frames_taken == 1 + n as u64);
     assert!(source[..8] == target[..8]);
+}
+
+/// A process that does not poll for long is slow, not lost, although its buffers are full.
+#[test]
+fn a_peer_that_computes_for_long_is_not_lost() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let mut source = memory(8 << 20, |i| (i / 5) as u8);
+    let mut target = memory(8 << 20, |_| 0);
+    let from = a.bind(&mut source);
+    b.expose(7, &mut target);
+    a.put(from, (0, 8), b, 7, 0, 0);
+    events(&[a, b], 2);
+    a.put(from, (0, 8 << 20), b, 7, 0, 0);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(2 * u64::from(LOST_MS)) {
+        a.ni.progress();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(a.failed().is_empty(), "{}", a.failed()[0]);
+    events(&[a, b], 2);
+    assert!(source == target);
 }
 
 /// A process that has exited is reported once, and messages to it end.
