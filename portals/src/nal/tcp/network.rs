@@ -34,7 +34,7 @@ const BEHIND: usize = 4096;
 /// One of this many looks asks the system which connections have something.
 const LOOKS: u32 = 4;
 
-/// One of this many looks asks for the time and, if it is due, whether the hosts answer.
+/// One of this many looks reads the clock, and checks the hosts if it is time.
 const LOOKS_PER_CLOCK: u32 = 256;
 /// How often the hosts are looked at.
 const CHECK_NS: u64 = 500_000_000;
