@@ -230,8 +230,8 @@ pub fn unanswered_ms(fd: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     if r != 0 {
         return Err(io::Error::last_os_error());
     }
-    // One question may have been asked just now.
-    let unanswered = info[RETRANSMITS] != 0 || info[PROBES] > 1;
+    // One question may have been asked just now, and some bytes may have been lost.
+    let unanswered = info[RETRANSMITS] > 2 || info[PROBES] > 1;
     let since = info[LAST_ACK_RECEIVED..].first_chunk().map(|&bytes| u32::from_ne_bytes(bytes));
     Ok(since.filter(|_| unanswered))
 }
