@@ -11,8 +11,9 @@ pub(super) const WINDOW_FRAMES: u32 = 1024;
 pub(super) const WINDOW_BYTES: u32 = 4 << 20;
 /// Connections that have not proved anything yet. One more ends the oldest.
 pub(super) const STRANGERS: usize = 64;
-/// How long such a connection may take.
+/// How long such a connection may take to greet, and then to prove that it belongs to the job.
 pub(super) const STRANGER_NS: u64 = 5_000_000_000;
+pub(super) const GREETED_NS: u64 = 600_000_000_000;
 /// How long a process waits for a connection that its peer has begun, as it refuses another.
 pub(super) const THEIRS_NS: u64 = 20_000_000_000;
 /// How often a connection that ended within its handshake is tried.

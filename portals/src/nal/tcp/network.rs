@@ -15,7 +15,7 @@ use std::os::fd::AsFd;
 use super::connection::{Connection, ConnectionStage, SendProgress};
 use super::end::{TcpEnd, TcpPeers, identity, process_of};
 use super::input::RESERVE;
-use super::limits::{ATTEMPTS, LOST_MS, STRANGER_NS, STRANGERS, THEIRS_NS};
+use super::limits::{ATTEMPTS, GREETED_NS, LOST_MS, STRANGER_NS, STRANGERS, THEIRS_NS};
 use crate::nal::outcome::{FrameSent, FrameSink};
 use crate::types::MdIovec;
 use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
@@ -295,11 +295,13 @@ impl TcpNetwork {
 
     fn check_deadlines(&mut self, here: &TcpEnd, peers: &TcpPeers) {
         let now = clock::now_ns();
-        while let Some(&oldest) = self.strangers.first()
-            && self.connections[oldest].as_ref().is_none_or(|oldest| oldest.deadline <= now)
-        {
+        let is_late = |&number: &usize| {
+            self.connections[number].as_ref().is_none_or(|stranger| stranger.deadline <= now)
+        };
+        let late: Vec<usize> = self.strangers.iter().copied().filter(is_late).collect();
+        for late in late {
             here.refuse();
-            self.close(oldest);
+            self.close(late);
         }
         if self.theirs != 0 {
             let late = |(&peer, &link): (&u32, &PeerLink)| match link {
@@ -309,8 +311,13 @@ impl TcpNetwork {
             let late: Vec<u32> = self.links.iter().filter_map(late).collect();
             for peer in late {
                 self.theirs -= 1;
-                self.links.insert(peer, PeerLink::Failed);
-                here.fail(peers, peer, false, &"it refused our connection, and made none");
+                self.links.remove(&peer);
+                if self.attempts.get(&peer).is_some_and(|&attempts| attempts >= ATTEMPTS) {
+                    self.links.insert(peer, PeerLink::Failed);
+                    here.fail(peers, peer, false, &"it refused our connection, and made none");
+                } else {
+                    self.connect_or_fail(here, peers, peer);
+                }
             }
         }
     }
@@ -421,6 +428,10 @@ impl TcpNetwork {
         let (mut start, end) = (RESERVE, RESERVE + n);
         if let ConnectionStage::Greeting(handshake) = &mut connection.stage {
             let fed = handshake.feed(&buffer[start..end]);
+            if connection.peer.is_none() && fed.is_ok() && !handshake.to_send().is_empty() {
+                // It has greeted like a process of the job, which may compute before it proves.
+                connection.deadline = clock::now_ns().saturating_add(GREETED_NS);
+            }
             // What is left tells the peer our versions, even after a failure.
             let sent = self.send_greeting(here, number, connection);
             start += fed.map_err(|why| ConnectionEnd::Wrong(format!("{why}")))?;

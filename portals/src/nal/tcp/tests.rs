@@ -2,7 +2,7 @@
 //! wire over the loopback device.
 
 use super::end::decode_address;
-use super::limits::{LOST_MS, STRANGERS, WINDOW_FRAMES};
+use super::limits::{LOST_MS, STRANGER_NS, STRANGERS, WINDOW_FRAMES};
 use super::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::nal::wire::PeerFailure;
@@ -337,6 +337,25 @@ fn a_peer_that_computes_for_long_is_not_lost() {
     assert!(a.failed().is_empty(), "{}", a.failed()[0]);
     events(&[a, b], 2);
     assert!(source == target);
+}
+
+/// A process that computes between its greeting and its proof keeps its connection.
+#[test]
+fn a_process_that_computes_within_a_handshake_is_no_stranger() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let mut memories = [0, 1].map(|i| memory(64, |_| i));
+    let [source, target] = &mut memories;
+    let from = a.bind(source);
+    b.expose(7, target);
+    a.put(from, (0, 64), b, 7, 0, 0);
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_nanos(STRANGER_NS + STRANGER_NS / 5) {
+        b.ni.progress();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    events(&[a, b], 2);
+    assert_eq!((a.failed().len(), b.ni.counters().refused), (0, 0));
 }
 
 /// A process that has exited is reported once, and messages to it end.
