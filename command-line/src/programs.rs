@@ -35,7 +35,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
         row(
             &["-E"],
             Any("A,B,..."),
-            "variables to pass on besides GASNET_* (ranks inherit all variables)",
+            "variables to pass on (ranks inherit all variables)",
         ),
         row(&["--env"], Any("A=B"), "set a variable for the ranks; --env A is -E A"),
         row(&["--wdir"], Folder("DIR"), "start the ranks in this folder"),
@@ -61,7 +61,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
         row(
             &["--timeout"],
             Any("S"),
-            "after S seconds print what each rank waits for, and end with code 124",
+            "after S seconds print what ranks wait for, and end with code 124",
         ),
         row(
             &["--no-cut-off"],
