@@ -45,7 +45,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
         row(
             &["-spawner="],
             OneOf("S", &["fork", "ssh", "mpi", "pmi"]),
-            "what starts the ranks: fork (gasnetrun, on this host), ssh, mpi, pmi",
+            "what starts the ranks: fork (on this host), ssh, mpi, pmi",
         ),
         row(
             &["--bind"],
