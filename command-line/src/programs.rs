@@ -20,8 +20,8 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
         row(&["-n", "-np"], Any("N"), "number of ranks"),
         row(
             &["-H", "--host"],
-            Any("A[:R],..."),
-            "hosts to start ranks on by ssh, each with at most R of them",
+            Any("HOSTS"),
+            "start ranks on these hosts by ssh: A:R,B:R, each with at most R of them",
         ),
         row(&["--hostfile"], File("FILE"), "the same from a file, a host on each line: A or A:R"),
         row(&["-N"], Any("N"), "use only the first N of the hosts"),
@@ -32,11 +32,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
             "core (fill one host, then the next) or host (in turn)",
         ),
         row(&["-c"], Any("N"), "CPUs per rank: cores of each rank with --bind core"),
-        row(
-            &["-E"],
-            Any("A,B,..."),
-            "variables to pass on (ranks inherit all variables)",
-        ),
+        row(&["-E"], Any("A,B,..."), "variables to pass on (ranks inherit all variables)"),
         row(&["--env"], Any("A=B"), "set a variable for the ranks; --env A is -E A"),
         row(&["--wdir"], Folder("DIR"), "start the ranks in this folder"),
         row(&["-v"], Nothing, "print what is run, each rank's process, and how the job ended"),
@@ -63,11 +59,7 @@ pub const GASNETRUN: ProgramTable = ProgramTable {
             Any("S"),
             "after S seconds print what ranks wait for, and end with code 124",
         ),
-        row(
-            &["--no-cut-off"],
-            Nothing,
-            "when a rank has ended with 0, wait for the others (GASNET_NO_CUT_OFF)",
-        ),
+        row(&["--no-cut-off"], Nothing, "when a rank has ended with 0, wait for the others"),
         row(
             &["--gdb"],
             Any("RANKS"),

@@ -1,6 +1,6 @@
 //! The numbers that an interface gives to the processes of all hosts.
 //!
-//! Made for [`super::joined::Joined`]; used by `peer` and by wires. Invariant: the processes of
+//! Made for `super::joined`; used by `peer` and by wires. Invariant: the processes of
 //! this host have the numbers 0 to n - 1, by their `pid`. Those of other hosts follow in the
 //! order of (`nid`, `pid`). So structures that the processes of a host share stay small, and
 //! only the owner of an interface knows its numbers of other hosts.

@@ -1,6 +1,6 @@
 //! Wires: networks that carry frames between hosts.
 //!
-//! Joined with the processes of a host by [`super::joined`]. A wire names processes by the
+//! Joined with the processes of a host by `super::joined`. A wire names processes by the
 //! numbers of its interface ([`HostNumbering`]). Invariant: frames of a process arrive once, in
 //! the order in which they were sent, or the peer counts as dead and its failure is reported.
 
