@@ -7,10 +7,14 @@ use super::{OpenError, PortalsId};
 use crate::boot::bootstrap::WireStart;
 use crate::rank::JobRank;
 use crate::report;
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 use handshake::LibraryVersion;
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::PeerFailure;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use sys::clock;
 
 /// Nanoseconds that the news of an exit may take, which come another way than the end of a
