@@ -28,7 +28,8 @@ export SHARED STANDS_FOR HOST LAUNCHER QEMU
 cpu="-Ctarget-cpu=$CPU"
 case $CPU in generic*) cpu= ;; esac
 [ -z "$WITHOUT" ] || cpu="$cpu -Ctarget-feature=-$WITHOUT"
-export RUSTFLAGS="${RUSTFLAGS-} $cpu -Clinker=$CC"
+# Crate sha2 would choose instructions of newer processors when it runs.
+export RUSTFLAGS="${RUSTFLAGS-} $cpu -Clinker=$CC --cfg sha2_256_backend=\"soft\""
 if [ -n "$GLIBC" ] && [ "${GLIBC#*.}" -lt 16 ]; then
     "$CC" -O2 -c cross/old-glibc.c -o "$tree/lib/.old-glibc.o"
     RUSTFLAGS="$RUSTFLAGS -Clink-arg=$PWD/$tree/lib/.old-glibc.o"

@@ -34,7 +34,9 @@ fn all_leave_with_one_code() {
                     Some(("gasnet_exit", _)) => o.says("called gasnet_exit(6); the job ends"),
                     _ => o.says(&format!("exited with {code} before gasnet_exit; the job ends")),
                 };
-                assert!(o.err.matches("***").count() <= 1, "{o:#?}");
+                // Ranks that end at the same time on two hosts are named by both.
+                let most = if launcher == Hosts { 2 } else { 1 };
+                assert!(o.err.matches("***").count() <= most, "{o:#?}");
                 if !way.starts_with('_') {
                     for rank in 0..n {
                         o.says(&format!("rank {rank} runs"));

@@ -419,6 +419,10 @@ mod tests {
                     (_, false) => vec![name.to_string(), value.to_string()],
                 };
                 let read = parse(Parser::from_args(words.into_iter().chain(["prog".into()])));
+                if *name == "--remote" {
+                    assert!(matches!(read, Ok(GasnetrunRequest::Remote)), "{read:?}");
+                    continue;
+                }
                 let Ok(GasnetrunRequest::Run(o)) = read else { panic!("{name}: {read:?}") };
                 assert_eq!(o.program, Some("prog".into()), "{name}");
             }

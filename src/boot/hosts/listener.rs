@@ -12,6 +12,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
+use sys::tcp;
 
 /// Nanoseconds in which a connection must have proven that it belongs to the job.
 const INTRODUCTION: u64 = 5_000_000_000;
@@ -76,8 +77,11 @@ impl HostListener {
     pub(in crate::boot) fn accept(&mut self, now: u64) -> Vec<(u32, HostLink)> {
         for socket in &self.sockets {
             while self.pending.len() < MOST_PENDING {
-                let Ok((stream, from)) = socket.accept() else { break };
-                if let Some(handshake) = acceptor(&self.secret, &stream) {
+                // The standard library's function needs a system call that old systems lack.
+                let Ok(stream) = tcp::accept(socket.as_fd()).map(TcpStream::from) else { break };
+                if let Ok(from) = stream.peer_addr()
+                    && let Some(handshake) = acceptor(&self.secret, &stream)
+                {
                     let until = now + INTRODUCTION;
                     self.pending.push(PendingHost { stream, handshake, from, until });
                 }
