@@ -77,6 +77,12 @@ impl HostList {
             };
             return list.map(Some);
         }
+        // A batch system that has given this host alone limits nothing.
+        Ok(HostList::of_batch_system()?.filter(|list| list.hosts.len() > 1))
+    }
+
+    /// The hosts that a batch system has given.
+    fn of_batch_system() -> Result<Option<HostList>, BootError> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         if let Some(path) = set(PBS) {
             return HostList::of_file(PBS, Path::new(&path)).map(Some);
