@@ -53,7 +53,8 @@ pub fn is_writable(at: usize) -> bool {
     // Add 0; wake no further thread unless the word was equal to 0.
     const ADD_NOTHING: u32 = 1 << 28;
     let own = AtomicU32::new(0);
-    let op = libc::FUTEX_WAKE_OP | libc::FUTEX_PRIVATE_FLAG;
+    // Linux before 2.6.22 refuses FUTEX_PRIVATE_FLAG.
+    let op = libc::FUTEX_WAKE_OP;
     // SAFETY: the first word is live; the kernel checks the other one, and changes no bit of it.
     unsafe { libc::syscall(libc::SYS_futex, own.as_ptr(), op, 0, 0usize, at, ADD_NOTHING) == 0 }
 }

