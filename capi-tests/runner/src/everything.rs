@@ -369,12 +369,12 @@ fn noticed(program: &TestProgram, mode: ClientMode, fault: &str) -> Result<(), F
     }
 }
 
-/// The job ends with one line that names the operation, both ranks and the address.
 /// Whether a line has both texts.
 fn says_both(output: &str, one: &str, other: &str) -> bool {
     output.lines().any(|line| line.contains(one) && line.contains(other))
 }
 
+/// The job ends with one line that names the operation, both ranks and the address.
 fn missing(
     program: &TestProgram,
     s: CaseSetting,
