@@ -78,7 +78,7 @@ mod tests {
     fn this_host_has_a_loopback() {
         let all = match addresses() {
             Ok(all) => all,
-            // A C library that is newer than its kernel asks for what this lacks.
+            // A C library that is newer than its kernel uses what this kernel lacks.
             Err(e) => return assert_eq!(e.raw_os_error(), Some(libc::EINVAL)),
         };
         let loopback = all.iter().find(|a| a.address == IpAddr::V4(Ipv4Addr::LOCALHOST));
