@@ -163,10 +163,9 @@ impl Net {
                 }
             }
             Later::Read { target, md, from, event, reply: (process, own, to, reply) } => {
-                // SAFETY: as above.
-                let bytes =
-                    unsafe { std::slice::from_raw_parts(from as *const u8, event.mlength.data()) }
-                        .to_vec();
+                let mut bytes = vec![0; event.mlength.data()];
+                // SAFETY: as above. A descriptor without bytes has no address.
+                unsafe { std::ptr::copy(from as *const u8, bytes.as_mut_ptr(), bytes.len()) };
                 self.finish(target, md, event);
                 self.later.push(Later::Reply { process, md: own, to, bytes, event: reply });
             }

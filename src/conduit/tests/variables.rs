@@ -4,6 +4,7 @@
 
 use super::{World, emulation, run_alone, traffic};
 use crate::conduit::Config;
+use crate::conduit::network::NetworkKind;
 
 /// Every variable of the conduit at both ends of its range. There the job works, and a value
 /// beyond them is refused with a line that names the variable and the range.
@@ -59,7 +60,8 @@ fn variables_at_their_extremes() {
 #[test]
 #[ignore = "reads the environment; run by variables_at_their_extremes"]
 fn from_environment() {
-    let config = Config::from_env(2, 1);
+    let mut config = Config::from_env(2, 1);
+    config.registers = NetworkKind::Emulation.registers(false);
     let world = World::open(emulation(2, &config), &config);
     traffic::some_of_each(&world);
 }
