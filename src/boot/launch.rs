@@ -24,13 +24,9 @@ use std::ffi::{CString, OsString};
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::time::Duration;
 use sys::cpu::{self, CpuMask};
 use sys::signal::Signal;
 use sys::{clock, process, signal, socket};
-
-/// How long the last message to another host may take.
-const LAST_MESSAGE: Duration = Duration::from_secs(2);
 
 /// Runs a program as the ranks of a job; returns the exit code of the job.
 ///
@@ -81,7 +77,7 @@ pub fn run_remote(remote: RemoteHost, options: &BootOptions) -> Result<i32, Boot
         let failure = ExitDecision { code: e.code, ..ExitDecision::FAILURE };
         link.send(&HostMessage::Decision(failure));
         link.send(&HostMessage::Ended(e.code));
-        link.finish(LAST_MESSAGE);
+        link.finish();
         return Err(e);
     }
     let share = HostShare::of_host(host, &plan.host_of);

@@ -15,7 +15,6 @@ use crate::rank::JobRank;
 use crate::report;
 use handshake::JobSecret;
 use std::net::IpAddr;
-use std::time::Duration;
 use sys::clock;
 use sys::poll::PollEntry;
 use sys::signal::SignalSet;
@@ -23,8 +22,6 @@ use sys::signal::SignalSet;
 /// Nanoseconds that the shells may take to end after their hosts have ended, and after the job has
 /// been ended by force.
 const SHELL_END: u64 = 3_000_000_000;
-/// How long the last message may take.
-const LAST_MESSAGE: Duration = Duration::from_secs(2);
 
 /// The other hosts of the job.
 #[derive(Debug, Default)]
@@ -66,8 +63,10 @@ pub(super) enum HostEvent {
     FromAbove(HostMessage),
     /// A host below says so.
     FromBelow(HostMessage),
-    /// A host is lost, which has been reported. The exit code.
-    Lost(i32),
+    /// A host below has said something that stands in [`OtherHosts`] now.
+    Changed,
+    /// A host is lost, which has been reported.
+    Lost,
 }
 
 /// What [`OtherHosts::start`] needs.
@@ -169,7 +168,7 @@ impl OtherHosts {
                 report::line(format_args!(
                     "the connection to gasnetrun on another host is lost: {why}; the job ends"
                 ));
-                events.push(HostEvent::Lost(1));
+                events.push(HostEvent::Lost);
                 self.above = None;
             }
         }
@@ -243,7 +242,7 @@ impl OtherHosts {
     pub(super) fn say_ended(&mut self, code: i32) {
         if let Some(link) = &mut self.above {
             link.send(&HostMessage::Ended(code));
-            link.finish(LAST_MESSAGE);
+            link.finish();
         }
     }
 
@@ -321,7 +320,7 @@ impl HostBelow {
                     continue;
                 }
             }
-            events.push(HostEvent::FromBelow(HostMessage::StatusPrinted));
+            events.push(HostEvent::Changed);
         }
         if self.is_over() {
             return;
@@ -347,6 +346,6 @@ impl HostBelow {
             return;
         }
         self.is_lost = true;
-        events.push(HostEvent::Lost(1));
+        events.push(HostEvent::Lost);
     }
 }

@@ -258,7 +258,7 @@ impl Supervisor {
     /// Acts on what another host has sent.
     fn on_host_event(&mut self, event: HostEvent) {
         match event {
-            HostEvent::Lost(code) => self.control.decide_failure(code),
+            HostEvent::Lost => self.control.decide_failure(1),
             HostEvent::FromAbove(HostMessage::Barrier) => {
                 self.collective.release(&mut self.ranks, &mut self.others);
             }
@@ -279,14 +279,13 @@ impl Supervisor {
             | HostEvent::FromBelow(HostMessage::Decision(d)) => _ = self.control.decide(d),
             HostEvent::FromAbove(HostMessage::Joined)
             | HostEvent::FromBelow(HostMessage::Joined) => self.first_joined(),
-            // What it has sent stands in `others`.
-            HostEvent::FromBelow(_) => {
+            HostEvent::Changed => {
                 self.collective.advance_barrier(&mut self.ranks, &mut self.others);
                 if let Err(e) = self.advance_exchange() {
                     self.end_because_of(&e);
                 }
             }
-            HostEvent::FromAbove(_) => {}
+            HostEvent::FromAbove(_) | HostEvent::FromBelow(_) => {}
         }
     }
 
