@@ -1,9 +1,8 @@
 //! Ranks, one type for each numbering: in the job, in a team, on a host.
 //!
 //! Used by every layer. Conversions are in `extended::members` and `runtime::team` (team and
-//! job) and `boot::placement` (host and job). Invariant: no other code converts a number of one
-//! kind to another, except the supervisor. All of its ranks are on one host, where both numbers
-//! are equal.
+//! job), `boot::placement` and, in a supervisor, `boot::host_share` (host and job). Invariant: no
+//! other code converts a number of one kind to another.
 
 use alloc::boxed::Box;
 use core::fmt;

@@ -12,7 +12,7 @@
 //!   prints the error              record it, one message --------> 0.2 s later: "ranks 0-63"
 //! ```
 //!
-//! A claim is one word: the hash of text and file, the time, the rank. So the first text is never
+//! A claim is one word: the hash of text and file, the time, the local rank. So the first text is never
 //! delayed, and stands where the rank's own output has it.
 
 use crate::limits::MAX_RANKS;
@@ -34,7 +34,7 @@ pub(super) struct ErrorClaim {
     hash: u32,
     /// Units of time, modulo 2^16.
     time: u16,
-    /// The rank that prints it.
+    /// The rank that prints it, by its number on the host.
     pub(super) rank: u32,
 }
 

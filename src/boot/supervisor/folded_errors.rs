@@ -40,18 +40,18 @@ impl FoldedErrors {
     /// Prints which ranks have withheld which error.
     pub(super) fn report(&mut self, control: ControlMemory, ranks: &[RankProcess]) {
         self.due = None;
-        let mut errors: BTreeMap<ErrorClaim, BTreeSet<u32>> = BTreeMap::new();
+        let mut errors: BTreeMap<(u32, ErrorClaim), BTreeSet<u32>> = BTreeMap::new();
         for r in ranks {
-            if let Some(printed) = control.withheld_error(r.local_rank) {
-                errors.entry(printed).or_default().extend([r.rank.0, printed.rank]);
-            }
+            let Some(printed) = control.withheld_error(r.local_rank) else { continue };
+            // A claim names its rank on this host.
+            let Some(by) = ranks.get(printed.rank as usize) else { continue };
+            errors.entry((by.rank.0, printed)).or_default().extend([r.rank.0, by.rank.0]);
         }
-        for (printed, of) in errors {
+        for ((printed_by, _), of) in errors {
             let of: Vec<u32> = of.into_iter().collect();
             report::line(format_args!(
-                "{}: the same error, printed by rank {}",
-                named(&of),
-                printed.rank
+                "{}: the same error, printed by rank {printed_by}",
+                named(&of)
             ));
         }
     }
