@@ -74,11 +74,11 @@ impl BarrierExchange {
             return Ok(());
         }
         let length = all.first().map_or(0, |(_, bytes)| bytes.len());
-        let of_all = (0..size).map(JobRank);
-        let wrong = of_all
-            .zip(&all)
-            .find(|(expected, (rank, bytes))| expected != rank || bytes.len() != length);
-        if let Some((rank, _)) = wrong {
+        let fits = |(expected, given): (JobRank, Option<&(JobRank, Vec<u8>)>)| {
+            given.is_some_and(|(rank, bytes)| *rank == expected && bytes.len() == length)
+        };
+        let each = (0..size).map(|rank| (JobRank(rank), all.get(rank as usize)));
+        if let Some((rank, _)) = each.into_iter().find(|&one| !fits(one)) {
             return Err(InvalidMessage(rank));
         }
         let joined = all.into_iter().flat_map(|(_, bytes)| bytes).collect();
