@@ -37,7 +37,7 @@ impl EpollSet {
         unsafe { descriptor::opened(fd) }.map(EpollSet)
     }
 
-    /// Adds a descriptor. Closing it removes it.
+    /// Adds a descriptor.
     ///
     /// # Errors
     /// That of the system.
@@ -57,6 +57,13 @@ impl EpollSet {
         writing: bool,
     ) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_MOD, fd, number, reading, writing)
+    }
+
+    /// Removes a descriptor, before it is closed: while a forked process still has it too, closing
+    /// it here would not.
+    pub fn remove(&self, fd: BorrowedFd<'_>) {
+        // It fails only if the set has not got it.
+        let _ = self.control(libc::EPOLL_CTL_DEL, fd, 0, false, false);
     }
 
     fn control(
@@ -133,7 +140,7 @@ mod tests {
         assert!(set.wait(&mut events, Some(0)).is_empty());
         set.change(from.as_fd(), 7, true, false).unwrap();
         assert_eq!(set.wait(&mut events, Some(0)).len(), 1);
-        drop(from);
+        set.remove(from.as_fd());
         assert!(set.wait(&mut events, Some(0)).is_empty());
     }
 }

@@ -114,12 +114,16 @@ impl TcpNetwork {
         Ok(number)
     }
 
-    /// Closes a connection, whose place is empty while it is worked on.
-    fn close(&mut self, number: usize) {
-        self.connections[number] = None;
+    /// Takes a connection out, which ends with its last use.
+    fn close(&mut self, here: &TcpEnd, number: usize) -> Option<Box<Connection>> {
+        let connection = self.connections[number].take();
+        if let Some(connection) = &connection {
+            here.epoll.remove(connection.socket.as_fd());
+        }
         self.last = self.last.filter(|&last| last != number);
         self.freed.push(number);
         self.strangers.retain(|&stranger| stranger != number);
+        connection
     }
 
     fn begin_handshake(
@@ -186,7 +190,7 @@ impl TcpNetwork {
             // The caller tries again in its next poll, and sleeps only briefly until then.
             Ok(SendProgress::NoCredit | SendProgress::NoRoom) => FrameSent::Full,
             Err(e) => {
-                self.end(here, peers, number, None, e.into());
+                self.end(here, peers, number, e.into());
                 FrameSent::Gone
             }
         }
@@ -259,7 +263,7 @@ impl TcpNetwork {
                 && self.strangers.len() == STRANGERS
             {
                 here.refuse();
-                self.close(oldest);
+                self.close(here, oldest);
             }
             let begun = Self::begin_handshake(here, peers, None, false);
             let Ok(handshake) = begun else { continue };
@@ -289,7 +293,7 @@ impl TcpNetwork {
         let lost: Vec<_> = self.connections.iter().enumerate().filter_map(lost).collect();
         for (number, since) in lost {
             let why = format!("its host has not answered for {} s", since / 1000);
-            self.end(here, peers, number, None, ConnectionEnd::Wrong(why));
+            self.end(here, peers, number, ConnectionEnd::Wrong(why));
         }
     }
 
@@ -301,7 +305,7 @@ impl TcpNetwork {
         let late: Vec<usize> = self.strangers.iter().copied().filter(is_late).collect();
         for late in late {
             here.refuse();
-            self.close(late);
+            self.close(here, late);
         }
         if self.theirs != 0 {
             let late = |(&peer, &link): (&u32, &PeerLink)| match link {
@@ -340,7 +344,8 @@ impl TcpNetwork {
                 taken
             }
             Err(why) => {
-                self.end(here, peers, number, Some(connection), why);
+                self.connections[number] = Some(connection);
+                self.end(here, peers, number, why);
                 0
             }
         }
@@ -507,7 +512,7 @@ impl TcpNetwork {
                     if open || identity(peers.own) < peer {
                         return Err(ConnectionEnd::Superseded);
                     }
-                    self.close(other);
+                    self.close(here, other);
                 }
             }
             tcp::keep_alive(connection.socket.as_fd(), LOST_MS)?;
@@ -522,18 +527,9 @@ impl TcpNetwork {
         Ok(())
     }
 
-    /// A connection has ended; `connection` is it if its place is empty.
-    fn end(
-        &mut self,
-        here: &TcpEnd,
-        peers: &TcpPeers,
-        number: usize,
-        connection: Option<Box<Connection>>,
-        why: ConnectionEnd,
-    ) {
-        let connection = connection.or_else(|| self.connections[number].take());
-        self.close(number);
-        let Some(connection) = connection else { return };
+    /// A connection has ended.
+    fn end(&mut self, here: &TcpEnd, peers: &TcpPeers, number: usize, why: ConnectionEnd) {
+        let Some(connection) = self.close(here, number) else { return };
         let Some(peer) = connection.peer else {
             if !matches!(why, ConnectionEnd::Superseded) {
                 here.refuse();
