@@ -12,8 +12,8 @@
 //!   prints the error              record it, one message --------> 0.2 s later: "ranks 0-63"
 //! ```
 //!
-//! A claim is one word: the hash of text and file, the time, the local rank. So the first text is never
-//! delayed, and stands where the rank's own output has it.
+//! A claim is one word: the hash of text and file, the time, the local rank. So the first text is
+//! never delayed, and stands where the rank's own output has it.
 
 use crate::limits::MAX_RANKS;
 use core::sync::atomic::{AtomicU64, Ordering};
