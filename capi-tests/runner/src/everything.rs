@@ -177,7 +177,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             let ended = job.watchdog(Duration::from_secs(300)).run()?;
             ended.tidy()?;
             match line {
-                None => passed(&p, &ended),
+                None => ended.passed(&p.name),
                 Some(line) if ended.code == Some(1) && ended.output.contains(line) => Ok(()),
                 Some(line) => Err(ended.failure(format!("no line says {line:?}"))),
             }
@@ -199,7 +199,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     let p = program.clone();
     all.push(TestCase::new("testeverything::asleep".to_string(), true, move || {
         let s = CaseSetting { mode, means: Means::Attach, nodes: 4 };
-        passed(&p, &run(&p, s, &["asleep"], &[])?)
+        run(&p, s, &["asleep"], &[])?.passed(&p.name)
     }));
     for (means, words) in [
         (Means::Attach, "by cross-memory attach, without a call of its owner"),
@@ -211,7 +211,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             let s = CaseSetting { mode, means, nodes };
             let ended = run(&p, s, &[], &[("GASNET_VERBOSEENV", "1")])?;
             match ended.output.lines().filter(|l| l.contains(words)).count() {
-                1 => passed(&p, &ended),
+                1 => ended.passed(&p.name),
                 n => Err(ended.failure(format!("{n} lines say {words:?}"))),
             }
         }));
@@ -225,7 +225,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         all.push(TestCase::new(name, true, move || {
             let p = program::named("testsegment").ok_or("there is no testsegment")?;
             let s = CaseSetting { mode: ClientMode::LargeSeq, means: Means::Attach, nodes };
-            passed(&p, &run(&p, s, &["beyond"], &[])?)
+            run(&p, s, &["beyond"], &[])?.passed(&p.name)
         }));
     }
     all
@@ -301,17 +301,10 @@ fn run(
     Ok(ended)
 }
 
-fn passed(program: &TestProgram, ended: &JobOutcome) -> Result<(), Failure> {
-    match ended.code == Some(0) && ended.says(&format!("{}: PASS", program.name)) {
-        true => Ok(()),
-        false => Err(ended.failure("it did not pass")),
-    }
-}
-
 /// A run that must pass, by the means of its setting: frames are counted.
 fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let ended = run(program, s, &[], &[])?;
-    passed(program, &ended)?;
+    ended.passed(&program.name)?;
     let framed: u64 = ended.counters.iter().map(|c| c.framed).sum();
     match (s.means, framed) {
         (Means::Attach | Means::Registered | Means::Messages, 1..) => {
@@ -341,7 +334,7 @@ fn apart(program: &TestProgram) -> Result<(), Failure> {
         println!("skipped testeverything::user_namespaces: {}", ended.output.trim());
         return Ok(());
     }
-    passed(program, &ended)?;
+    ended.passed(&program.name)?;
     match ended.output.lines().filter(|line| line.ends_with(REASON)).count() {
         1 => Ok(()),
         n => Err(ended.failure(format!("{n} lines end with {REASON:?}"))),
@@ -361,7 +354,7 @@ fn noticed(program: &TestProgram, mode: ClientMode, fault: &str) -> Result<(), F
         ended.tidy()?;
         Ok::<_, Failure>(ended)
     };
-    passed(program, &job(&[])?).map_err(|e| format!("without the fault: {e}"))?;
+    job(&[])?.passed(&program.name).map_err(|e| format!("without the fault: {e}"))?;
     let ended = job(&[("GASNET_TEST_FAULT", fault)])?;
     match ended.code {
         Some(0) => Err(ended.failure(format!("it passed with the fault {fault}"))),

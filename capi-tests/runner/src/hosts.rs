@@ -134,9 +134,7 @@ fn passes(program: &TestProgram, placement: usize, mode: ClientMode) -> Result<(
     let job = job.env("GASNET_SSH_SERVERS", servers(placement));
     let ended = job.below(&with_hosts(), hosts).watchdog(Duration::from_secs(300)).run()?;
     ended.tidy()?;
-    if ended.code != Some(0) || !ended.says(&format!("{}: PASS", program.name)) {
-        return Err(ended.failure("it did not pass"));
-    }
+    ended.passed(&program.name)?;
     crossed(&ended, nodes)
 }
 

@@ -93,6 +93,14 @@ impl JobOutcome {
         Ok(())
     }
 
+    /// Fails unless the program says that it has passed, and the exit code is 0.
+    pub fn passed(&self, program: &str) -> Result<(), Failure> {
+        match self.code == Some(0) && self.says(&format!("{program}: PASS")) {
+            true => Ok(()),
+            false => Err(self.failure("it did not pass")),
+        }
+    }
+
     /// Whether a line of the output begins with `word`.
     pub fn says(&self, word: &str) -> bool {
         self.output.lines().any(|l| l.trim_start().starts_with(word))

@@ -2,7 +2,7 @@
 //!
 //! Called by `everything`.
 
-use super::{CaseSetting, Means, PIN, noticed, passed, run};
+use super::{CaseSetting, Means, PIN, noticed, run};
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -35,7 +35,7 @@ fn locked_cases() -> Vec<TestCase> {
             let p = program::named("testsegment").ok_or("there is no testsegment")?;
             let s = CaseSetting { mode: ClientMode::Seq, means: Means::Registered, nodes: 2 };
             let env = [&EVENTS, env].concat();
-            passed(&p, &run(&p, s, &["locked"], &env)?)
+            run(&p, s, &["locked"], &env)?.passed(&p.name)
         }));
     }
     all
@@ -92,13 +92,13 @@ pub(super) fn cases() -> Vec<TestCase> {
         let (p, s) = (program.clone(), CaseSetting { mode, means, nodes: 4 });
         let name = format!("testfirehose::minimal::{}", mode.name());
         all.push(TestCase::new(name, true, move || {
-            passed(&p, &run(&p, s, &["60"], &[("GASNET_PHYSMEM_MAX", "64KB")])?)
+            run(&p, s, &["60"], &[("GASNET_PHYSMEM_MAX", "64KB")])?.passed(&p.name)
         }));
     }
     let p = program.clone();
     all.push(TestCase::new("testfirehose::freed".to_string(), true, move || {
         let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 2 };
-        passed(&p, &run(&p, s, &["freed"], &[("GASNET_DISABLE_MUNMAP", "1")])?)
+        run(&p, s, &["freed"], &[("GASNET_DISABLE_MUNMAP", "1")])?.passed(&p.name)
     }));
     let p = program.clone();
     all.push(TestCase::new("testfirehose::unwatched".to_string(), true, move || unwatched(&p)));
@@ -151,7 +151,7 @@ fn traced(
     let file = folder.join("trace.%").to_string_lossy().into_owned();
     let trace = [("GASNET_TRACEFILE", &*file), ("GASNET_TRACEMASK", "C")];
     let ended = run(program, s, args, &[env, &trace].concat())?;
-    passed(program, &ended)?;
+    ended.passed(&program.name)?;
     Ok((ended, folder))
 }
 
@@ -267,7 +267,7 @@ fn limited(
         .run()?;
     ended.tidy()?;
     match ended.output.lines().filter(|l| l.contains(line)).count() {
-        2 => passed(program, &ended),
+        2 => ended.passed(&program.name),
         n => Err(ended.failure(format!("{n} lines say {line:?}"))),
     }
 }
@@ -285,7 +285,7 @@ fn unwatched(program: &TestProgram) -> Result<(), Failure> {
         .fold(job, |job, (name, value)| job.env(name, value));
     let ended = own.watchdog(Duration::from_secs(300)).run()?;
     ended.tidy()?;
-    passed(program, &ended)
+    ended.passed(&program.name)
 }
 
 /// Whether the library can notice that memory is unmapped.
