@@ -10,6 +10,7 @@
 //! | `client_variables` | environment variables of clients |
 //! | `list_text` | lists of memory and strides, as text |
 //! | `checksum` | checksums, counts of zero bytes |
+//! | `shell` | words for a shell |
 //! | `timer` | granularity and overhead of the clock |
 
 pub mod backtrace;
@@ -18,5 +19,7 @@ pub mod client_variables;
 pub mod debug_malloc;
 mod fenced_block;
 pub mod list_text;
+#[cfg(feature = "hosted")]
+pub mod shell;
 pub mod this_process;
 pub mod timer;

@@ -5,6 +5,7 @@
 
 use crate::{descriptor, socket};
 use core::mem;
+use core::ops::RangeInclusive;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -70,6 +71,25 @@ pub fn listen(address: SocketAddr, backlog: u32) -> io::Result<OwnedFd> {
         0 => Ok(fd),
         _ => Err(io::Error::last_os_error()),
     }
+}
+
+/// A socket that listens at the first port of these that is free; `0..=0` lets the system choose.
+///
+/// # Errors
+/// That of the system; `AddrInUse` if none is free.
+pub fn listen_on(
+    address: IpAddr,
+    ports: RangeInclusive<u16>,
+    backlog: u32,
+) -> io::Result<OwnedFd> {
+    let mut listener = Err(io::ErrorKind::AddrInUse.into());
+    for port in ports {
+        listener = listen(SocketAddr::new(address, port), backlog);
+        if !matches!(&listener, Err(e) if e.kind() == io::ErrorKind::AddrInUse) {
+            break;
+        }
+    }
+    listener
 }
 
 fn bind(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {

@@ -18,6 +18,7 @@ use gasnet::boot::launch::{run, run_remote};
 use gasnet::boot::launch_plan::{HostPlan, LaunchPlan};
 use gasnet::boot::options::BootOptions;
 use gasnet::env;
+use gasnet::tools::shell;
 use lexopt::Parser;
 use options::{GasnetrunRequest, Options, Refusal, StartMethod};
 use std::ffi::{CString, OsString};
@@ -47,18 +48,8 @@ fn look_for(names: &[String]) {
     }
 }
 
-/// An argument quoted for a shell.
-fn quoted(argument: &OsString) -> String {
-    let text = argument.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        return text.into_owned();
-    }
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
-
 fn shown(arguments: &[OsString]) -> String {
-    arguments.iter().map(quoted).collect::<Vec<_>>().join(" ")
+    arguments.iter().map(|word| shell::quoted(word)).collect::<Vec<_>>().join(" ")
 }
 
 /// The arguments of another launcher's command, from the template in a variable.
@@ -133,10 +124,13 @@ fn run_below() -> i32 {
         env::check_all();
         run_remote(remote, &BootOptions::from_env())
     };
-    run().unwrap_or_else(|e: BootError| {
-        eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);
-        e.code
-    })
+    run().unwrap_or_else(|e| failed(&e))
+}
+
+/// Prints what is wrong and what to do; the exit code.
+fn failed(e: &BootError) -> i32 {
+    eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);
+    e.code
 }
 
 fn main() {
@@ -216,11 +210,5 @@ fn run_command() -> Result<i32, Refusal> {
     env::check_all();
     let mut options = BootOptions::from_env();
     options.no_cut_off |= o.no_cut_off;
-    match run(&plan, &options) {
-        Ok(code) => Ok(code),
-        Err(e) => {
-            eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);
-            exit(e.code)
-        }
-    }
+    Ok(run(&plan, &options).unwrap_or_else(|e| failed(&e)))
 }

@@ -5,6 +5,7 @@
 
 use crate::boot::error::BootError;
 use crate::env::{self, FreeText, OptionalVariable};
+use crate::tools::this_process::hostname;
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
@@ -227,8 +228,7 @@ fn expanded(text: &str) -> Option<Vec<String>> {
 /// # Errors
 /// The name is unknown.
 pub(in crate::boot) fn is_this_host(name: &str) -> std::io::Result<bool> {
-    let own = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if name == "localhost" || name == own.trim() {
+    if name == "localhost" || name == hostname() {
         return Ok(true);
     }
     // A socket can be bound only to addresses of this host.

@@ -9,15 +9,17 @@ use super::{library_version, purpose};
 use crate::report;
 use handshake::{Handshake, HandshakeSpec, JobSecret, Nonce};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::RangeInclusive;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use sys::tcp;
 
 /// Nanoseconds in which a connection must have proven that it belongs to the job.
 const INTRODUCTION: u64 = 5_000_000_000;
 /// Connections that may be doing so at a time.
 const MOST_PENDING: usize = 64;
+/// Connections that wait in the kernel to be accepted.
+const BACKLOG: u32 = 4096;
 /// Strangers that are reported one by one.
 const REPORTED: u64 = 3;
 
@@ -25,7 +27,7 @@ const REPORTED: u64 = 3;
 #[derive(Debug)]
 pub(in crate::boot) struct HostListener {
     secret: JobSecret,
-    sockets: Vec<TcpListener>,
+    sockets: Vec<OwnedFd>,
     pending: Vec<PendingHost>,
     strangers: u64,
 }
@@ -50,16 +52,14 @@ impl HostListener {
     ) -> io::Result<HostListener> {
         let mut sockets = Vec::new();
         for address in addresses {
-            let socket = listen(*address, ports)?;
-            socket.set_nonblocking(true)?;
-            sockets.push(socket);
+            sockets.push(tcp::listen_on(*address, ports.clone(), BACKLOG)?);
         }
         Ok(HostListener { secret, sockets, pending: Vec::new(), strangers: 0 })
     }
 
     /// Where it listens.
     pub(in crate::boot) fn addresses(&self) -> Vec<SocketAddr> {
-        self.sockets.iter().filter_map(|s| s.local_addr().ok()).collect()
+        self.sockets.iter().filter_map(|s| tcp::local_address(s.as_fd()).ok()).collect()
     }
 
     /// What to poll.
@@ -77,7 +77,6 @@ impl HostListener {
     pub(in crate::boot) fn accept(&mut self, now: u64) -> Vec<(u32, HostLink)> {
         for socket in &self.sockets {
             while self.pending.len() < MOST_PENDING {
-                // The standard library's function needs a system call that old systems lack.
                 let Ok(stream) = tcp::accept(socket.as_fd()).map(TcpStream::from) else { break };
                 if let Ok(from) = stream.peer_addr()
                     && let Some(handshake) = acceptor(&self.secret, &stream)
@@ -162,16 +161,4 @@ impl PendingHost {
         }
         Ok(())
     }
-}
-
-/// A socket that listens on the first port that is free.
-fn listen(address: IpAddr, ports: &RangeInclusive<u16>) -> io::Result<TcpListener> {
-    let mut result = Err(ErrorKind::InvalidInput.into());
-    for port in ports.clone() {
-        result = TcpListener::bind((address, port));
-        if !matches!(&result, Err(e) if e.kind() == ErrorKind::AddrInUse) {
-            break;
-        }
-    }
-    result
 }

@@ -36,8 +36,8 @@ pub(super) mod ssh;
 
 use handshake::{ConnectionPurpose, LibraryVersion};
 
-/// What both ends of a connection must have.
-fn library_version() -> LibraryVersion {
+/// What both ends of a connection between hosts must have.
+pub fn library_version() -> LibraryVersion {
     LibraryVersion::new(env!("CARGO_PKG_VERSION"))
 }
 

@@ -40,9 +40,7 @@ pub struct RemoteHost {
 /// # Errors
 /// That supervisor cannot be reached, or is of another version; or the folder does not exist here.
 pub fn connect() -> Result<RemoteHost, BootError> {
-    let input = sys::descriptor::duplicate(0)
-        .map_err(|e| BootError::system("cannot read the standard input", &e))?;
-    let line = ssh::read_line(&input);
+    let line = ssh::read_line();
     let greeting = line.as_deref().and_then(RemoteGreeting::parse).ok_or_else(|| {
         BootError::new(
             "gasnetrun --remote is started by gasnetrun on another host, which tells it what to do",

@@ -73,7 +73,7 @@ impl RemotePlan {
         out.bytes(self.folder.as_os_str().as_bytes());
         let both = self.variables.iter().flat_map(|(name, value)| [name, value]);
         out.list(both.map(|text| text.as_bytes()));
-        // A limit that is none has one more byte.
+        // Where there is no limit, the number of the resource stands alone.
         out.list(self.limits.iter().map(|(resource, limit)| {
             let mut bytes = resource.to_le_bytes().to_vec();
             bytes.extend(limit.iter().flat_map(|limit| limit.to_le_bytes()));

@@ -7,16 +7,16 @@
 use crate::boot::error::BootError;
 use crate::boot::passed_stream::PrefixedStream;
 use crate::env;
+use crate::tools::shell;
 use handshake::JobSecret;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use sys::poll::PollEntry;
+use sys::poll::{self, PollEntry};
 use sys::process;
 use sys::signal::{self, SignalSet};
 
@@ -164,14 +164,8 @@ fn command(host: &str) -> Result<Vec<OsString>, BootError> {
     words.extend(options.split_ascii_whitespace().map(OsString::from));
     words.push(host.into());
     // The shell of the other host reads it.
-    words.push(format!("exec {} --remote", quoted(&program)).into());
+    words.push(format!("exec {} --remote", shell::quoted(program.as_os_str())).into());
     Ok(words)
-}
-
-/// A path quoted for a shell.
-fn quoted(path: &Path) -> String {
-    let text = String::from_utf8_lossy(path.as_os_str().as_bytes());
-    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// The standard input of this process, passed on to rank 0 of another host.
@@ -191,7 +185,7 @@ impl ForwardedInput {
 
     fn poll_entry(&self) -> PollEntry {
         match self.waiting.is_empty() {
-            true => PollEntry::reading_number(0),
+            true => PollEntry::reading(Some(io::stdin().as_fd())),
             false => PollEntry::writing(self.to.as_fd()),
         }
     }
@@ -210,11 +204,11 @@ impl ForwardedInput {
             if self.is_over {
                 return false;
             }
-            if !is_input_readable() {
+            if !poll::readable(io::stdin().as_fd()) {
                 return true;
             }
             let mut buffer = [0; 16 << 10];
-            match sys::descriptor::read(0, &mut buffer) {
+            match sys::descriptor::read(io::stdin().as_raw_fd(), &mut buffer) {
                 Ok(n @ 1..) => self.waiting.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 _ => self.is_over = true,
@@ -223,20 +217,14 @@ impl ForwardedInput {
     }
 }
 
-fn is_input_readable() -> bool {
-    let mut entry = [PollEntry::reading_number(0)];
-    sys::poll::wait(&mut entry, Some(0));
-    entry[0].happened()
-}
-
 /// Reads a line of the standard input of this process and nothing behind it. `None`: it ends
 /// before.
-pub(super) fn read_line(from: &OwnedFd) -> Option<String> {
+pub(super) fn read_line() -> Option<String> {
     const LONGEST: usize = 64 << 10;
     let mut line = Vec::new();
     let mut byte = [0];
     while line.len() < LONGEST {
-        match sys::descriptor::read(from.as_raw_fd(), &mut byte) {
+        match sys::descriptor::read(io::stdin().as_raw_fd(), &mut byte) {
             Ok(1) if byte[0] == b'\n' => return String::from_utf8(line).ok(),
             Ok(1) => line.push(byte[0]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -263,10 +251,5 @@ mod tests {
         for wrong in ["", "gasnet 3", "gasnet 3 00 10.0.0.1:50", "gasnet x 0 1"] {
             assert_eq!(RemoteGreeting::parse(wrong), None);
         }
-    }
-
-    #[test]
-    fn a_path_is_one_word_of_a_shell() {
-        assert_eq!(quoted(Path::new("/a b/it's")), "'/a b/it'\\''s'");
     }
 }

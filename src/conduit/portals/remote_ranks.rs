@@ -5,13 +5,13 @@
 
 use super::{OpenError, PortalsId};
 use crate::boot::bootstrap::WireStart;
+use crate::boot::hosts::library_version;
 use crate::rank::JobRank;
 use crate::report;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use handshake::LibraryVersion;
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::PeerFailure;
 use std::sync::OnceLock;
@@ -49,7 +49,7 @@ impl RemoteRanks {
         let on_failure = Box::new(move |failure: &PeerFailure| {
             let _ = first.set(LostPeer { failure: failure.clone(), at: clock::now_ns() });
         });
-        let library = LibraryVersion::new(env!("CARGO_PKG_VERSION"));
+        let library = library_version();
         let range = ports.clone();
         let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure });
         let wire = wire.map_err(|e| {

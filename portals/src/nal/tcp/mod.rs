@@ -98,15 +98,7 @@ impl TcpWire {
     /// That of the system; `AddrInUse` if no port of the range is free.
     pub fn open(spec: TcpSpec) -> io::Result<TcpWire> {
         let TcpSpec { address, ports, secret, library, on_failure } = spec;
-        let mut listener = Err(io::Error::from(io::ErrorKind::AddrInUse));
-        for port in ports {
-            listener = tcp::listen(SocketAddr::new(address, port), BACKLOG);
-            match &listener {
-                Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
-                _ => break,
-            }
-        }
-        let listener = listener?;
+        let listener = tcp::listen_on(address, ports, BACKLOG)?;
         let epoll = EpollSet::new()?;
         let address = tcp::local_address(listener.as_fd())?;
         let end = TcpEnd {
