@@ -77,7 +77,7 @@ impl PinnedConfig {
     /// `behind`, or in place of `segment`, which has no descriptors in EVERYTHING.
     #[cfg(feature = "libportals")]
     pub(super) fn place_lists(&mut self, segment: u32, behind: u32, last: u32) {
-        self.lists = match behind.min(last) == last {
+        self.lists = match last <= behind {
             true => segment..segment + 1,
             false => behind + 1..last.saturating_add(1).min(behind + 1 + Self::LISTS),
         };

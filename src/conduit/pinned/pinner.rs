@@ -61,14 +61,7 @@ impl<P: Portals> RegionPinner<P> {
             let nothing = MdSpec {
                 region: MdRegion::EMPTY,
                 max_size: None,
-                flags: MdFlags {
-                    op_put: true,
-                    op_get: true,
-                    truncate: true,
-                    event_start_disable: true,
-                    event_end_disable: true,
-                    ..MdFlags::default()
-                },
+                flags: MdFlags::refusing(),
                 user: Descriptor::Region.pack(),
                 eq: None,
             };

@@ -90,6 +90,19 @@ pub struct MdFlags {
 }
 
 impl MdFlags {
+    /// Of a descriptor without bytes that matches every put and get, and refuses it: it accepts
+    /// none of its bytes, and the acknowledgement or the reply says so.
+    pub fn refusing() -> MdFlags {
+        MdFlags {
+            op_put: true,
+            op_get: true,
+            truncate: true,
+            event_start_disable: true,
+            event_end_disable: true,
+            ..MdFlags::default()
+        }
+    }
+
     /// Of a descriptor that puts of peers land in, at the offset that they name. Each leaves one
     /// event; none is acknowledged.
     pub fn landing() -> MdFlags {

@@ -334,14 +334,7 @@ impl<'a, P: Portals> Trial<'a, P> {
     fn catch_late(&mut self, gets: bool) -> Result<(), String> {
         use MdEventKind::{Ack, ReplyEnd, SendEnd};
         let with = |e: String| User::Catch.wrong(e);
-        let flags = MdFlags {
-            op_put: true,
-            op_get: true,
-            truncate: true,
-            event_start_disable: true,
-            event_end_disable: true,
-            ..MdFlags::default()
-        };
+        let flags = MdFlags::refusing();
         let target = TrialTarget { low_bits: CATCH, user: User::Catch, flags, unlink: false };
         self.attach(EntryPosition::Tail(self.pt), target, |spec, _| {
             spec.region = MdRegion::EMPTY;
