@@ -34,6 +34,8 @@ mod message;
 pub mod nal;
 mod peer;
 mod tables;
+#[cfg(test)]
+mod test_memory;
 mod transfer;
 mod types;
 

@@ -304,18 +304,7 @@ mod tests {
     use crate::md_options::*;
     use crate::nal::shm::AttachPolicy;
     use crate::nal::shm::tests::fabric;
-
-    fn md(bytes: &mut [u8], options: u32, eq: EqHandle) -> MemoryDescriptor {
-        MemoryDescriptor {
-            start: bytes.as_mut_ptr().cast(),
-            length: bytes.len() as u64,
-            threshold: THRESH_INF,
-            max_size: 0,
-            options,
-            user_ptr: std::ptr::null_mut(),
-            eq,
-        }
-    }
+    use crate::test_memory::md;
 
     /// The address of the next message is predicted for messages with a cached match whose
     /// target manages the offset.

@@ -13,6 +13,7 @@ use crate::descriptor::state::FLIGHTS;
 use crate::md_options::*;
 use crate::nal::shm::AttachPolicy;
 use crate::nal::shm::tests::fabric;
+use crate::test_memory::md;
 use crate::types::*;
 
 const PT: u32 = 4;
@@ -39,18 +40,6 @@ fn interface() -> NetworkInterface {
     let mut ni = NetworkInterface::loopback(None).unwrap();
     ni.set_damage_handler(found);
     ni
-}
-
-fn md(memory: &mut [u8], options: u32, eq: EqHandle) -> MemoryDescriptor {
-    MemoryDescriptor {
-        start: memory.as_mut_ptr().cast(),
-        length: memory.len() as u64,
-        threshold: THRESH_INF,
-        max_size: 0,
-        options,
-        user_ptr: core::ptr::null_mut(),
-        eq,
-    }
 }
 
 /// Attaches `memory` as the target of puts and gets.

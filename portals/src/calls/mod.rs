@@ -131,11 +131,6 @@ impl NetworkInterface {
         }
     }
 
-    /// The process with a number that a failure of this interface names.
-    pub fn process(&self, number: u32) -> PtlProcessId {
-        self.state.peers.process(number)
-    }
-
     /// The number of a process.
     pub fn number(&self, process: PtlProcessId) -> Result<u32, PtlError> {
         self.state.peers.index_of(process)

@@ -140,16 +140,28 @@ pub unsafe trait Nal: Send + Sync {
 /// # Safety
 /// The pieces are readable.
 pub unsafe fn gathered(header: &[u8], payload: &[MdIovec]) -> Vec<u8> {
-    let length = payload.iter().map(|piece| piece.len as usize).sum::<usize>();
-    let mut frame = Vec::with_capacity(header.len() + length);
-    frame.extend_from_slice(header);
-    for piece in payload {
-        // SAFETY: the piece is readable (`# Safety`), and there is capacity for all of them.
-        unsafe {
-            let end = frame.as_mut_ptr().add(frame.len());
-            core::ptr::copy_nonoverlapping(piece.base.cast::<u8>(), end, piece.len as usize);
-            frame.set_len(frame.len() + piece.len as usize);
-        }
-    }
+    let mut frame = alloc::vec![0; frame_length(header, payload)];
+    // SAFETY: the same contract.
+    unsafe { gather(&mut frame, header, payload) };
     frame
+}
+
+/// Bytes of a frame, as [`Nal::send`] gets it.
+fn frame_length(header: &[u8], payload: &[MdIovec]) -> usize {
+    payload.iter().fold(header.len(), |sum, piece| sum + piece.len as usize)
+}
+
+/// Copies a frame to a place that is as long.
+///
+/// # Safety
+/// The pieces are readable.
+unsafe fn gather(frame: &mut [u8], header: &[u8], payload: &[MdIovec]) {
+    let (head, mut rest) = frame.split_at_mut(header.len());
+    head.copy_from_slice(header);
+    for piece in payload {
+        let (to, behind) = rest.split_at_mut(piece.len as usize);
+        // SAFETY: the piece is readable (`# Safety`), and its place is as long.
+        unsafe { core::ptr::copy_nonoverlapping(piece.base.cast(), to.as_mut_ptr(), to.len()) };
+        rest = behind;
+    }
 }

@@ -25,7 +25,7 @@ use sys::checksum::add;
 use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
 
-use super::{FrameSent, FrameSink, Nal, PeerState, Route};
+use super::{FrameSent, FrameSink, Nal, PeerState, Route, frame_length, gather};
 use crate::arena::ring::{self, Memo, published, reserved_by};
 use crate::arena::{ArenaHeader, MAGIC, OwnLine};
 use crate::types::{ArenaTable, Damage, MdIovec};
@@ -304,21 +304,15 @@ unsafe impl Nal for Fabric {
 
     unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
         let open = self.header(peer).ident.magic.load(Ordering::Acquire) == MAGIC;
-        let length = payload.iter().fold(header.len(), |sum, piece| sum + piece.len as usize);
+        let length = frame_length(header, payload);
         if !open || length > FRAME {
             return FrameSent::Full;
         }
         // In one piece, since its checksum is taken of what cannot change meanwhile.
         let mut frame = [0u8; FRAME];
-        frame[..header.len()].copy_from_slice(header);
-        let mut end = header.len();
-        for piece in payload {
-            let to = frame[end..].as_mut_ptr();
-            // SAFETY: the piece is readable (`# Safety`), and all of them fit, as above.
-            unsafe { ptr::copy_nonoverlapping(piece.base.cast(), to, piece.len as usize) };
-            end += piece.len as usize;
-        }
-        let frame = &frame[..length];
+        let frame = &mut frame[..length];
+        // SAFETY: the same contract.
+        unsafe { gather(frame, header, payload) };
         let control_of = |position| self.control_of(peer, position);
         let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
         let Ok(position) = ring::claim(control_of, FRAMES, 1, memo, head, self.index) else {

@@ -6,6 +6,7 @@ use super::limits::{LOST_MS, STRANGER_NS, STRANGERS, WINDOW_FRAMES};
 use super::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::nal::wire::PeerFailure;
+use crate::test_memory::md;
 use crate::types::*;
 use crate::{EqHandle, NetworkInterface};
 use std::io::{Read, Write};
@@ -83,20 +84,8 @@ fn memory(bytes: usize, fill: impl Fn(usize) -> u8) -> Vec<u8> {
 }
 
 impl Process {
-    fn descriptor(&self, memory: &mut [u8], options: u32) -> MemoryDescriptor {
-        MemoryDescriptor {
-            start: memory.as_mut_ptr().cast(),
-            length: memory.len() as u64,
-            threshold: THRESH_INF,
-            max_size: 0,
-            options,
-            user_ptr: core::ptr::null_mut(),
-            eq: self.eq,
-        }
-    }
-
     fn bind(&self, memory: &mut [u8]) -> MdHandle {
-        let md = self.descriptor(memory, md_options::EVENT_START_DISABLE);
+        let md = md(memory, md_options::EVENT_START_DISABLE, self.eq);
         // SAFETY: the memory of a test outlives its processes.
         unsafe { self.ni.md_bind(&md, Unlink::Retain) }.unwrap()
     }
@@ -106,8 +95,8 @@ impl Process {
         use md_options::*;
         let any = PtlProcessId::ANY;
         let me = self.ni.me_attach(4, any, bits, 0, Unlink::Retain, InsPos::After).unwrap();
-        let md = OP_PUT | OP_GET | MANAGE_REMOTE | TRUNCATE | EVENT_START_DISABLE;
-        let md = self.descriptor(memory, md);
+        let options = OP_PUT | OP_GET | MANAGE_REMOTE | TRUNCATE | EVENT_START_DISABLE;
+        let md = md(memory, options, self.eq);
         // SAFETY: as above.
         unsafe { self.ni.md_attach(me, &md, Unlink::Retain) }.unwrap()
     }
@@ -148,6 +137,15 @@ fn events(job: &[&Process], count: usize) -> Vec<PtlEvent> {
     });
     assert_eq!(events.len(), count);
     events
+}
+
+/// Memory of 64 zeros that `a` may send from, and of 64 ones that `b` exposes.
+fn bound_and_exposed(a: &Process, b: &Process) -> ([Vec<u8>; 2], MdHandle) {
+    let mut memories = [0, 1].map(|i| memory(64, |_| i));
+    let [source, target] = &mut memories;
+    let from = a.bind(source);
+    b.expose(7, target);
+    (memories, from)
 }
 
 fn id(nid: u32, pid: u32) -> PtlProcessId {
@@ -284,8 +282,7 @@ fn a_flood_waits_for_credits() {
     let any = PtlProcessId::ANY;
     let me = b.ni.me_attach(4, any, 7, 0, Unlink::Retain, InsPos::After).unwrap();
     let options = md_options::OP_PUT | md_options::MANAGE_REMOTE;
-    let mut md = b.descriptor(&mut target, options);
-    md.eq = EqHandle::NONE;
+    let md = md(&mut target, options, EqHandle::NONE);
     // SAFETY: as in `bind`.
     unsafe { b.ni.md_attach(me, &md, Unlink::Retain) }.unwrap();
     let put = |length: u64| {
@@ -344,10 +341,7 @@ fn a_peer_that_computes_for_long_is_not_lost() {
 fn a_process_that_computes_within_a_handshake_is_no_stranger() {
     let job = job(&[1, 1]);
     let [a, b] = &job[..] else { unreachable!() };
-    let mut memories = [0, 1].map(|i| memory(64, |_| i));
-    let [source, target] = &mut memories;
-    let from = a.bind(source);
-    b.expose(7, target);
+    let (_memories, from) = bound_and_exposed(a, b);
     a.put(from, (0, 64), b, 7, 0, 0);
     let began = Instant::now();
     while began.elapsed() < Duration::from_nanos(STRANGER_NS + STRANGER_NS / 5) {
@@ -403,10 +397,7 @@ fn a_process_with_another_secret_is_refused() {
     let secrets = |nid| JobSecret::from_bytes([nid as u8; 16]);
     let job = JobSpec { hosts: vec![1, 1], secrets }.start();
     let [a, b] = &job[..] else { unreachable!() };
-    let mut memories = [0, 1].map(|i| memory(64, |_| i));
-    let [source, target] = &mut memories;
-    let from = a.bind(source);
-    b.expose(7, target);
+    let (memories, from) = bound_and_exposed(a, b);
     a.put(from, (0, 64), b, 7, 0, 0);
     until(&[a, b], || !a.failed().is_empty() && b.ni.counters().refused == 1);
     let failure = a.failed()[0].to_string();
@@ -420,10 +411,7 @@ fn a_process_with_another_secret_is_refused() {
 fn strangers_are_refused_and_delay_nothing() {
     let job = job(&[1, 1]);
     let [a, b] = &job[..] else { unreachable!() };
-    let mut memories = [0, 1].map(|i| memory(64, |_| i));
-    let [source, target] = &mut memories;
-    let from = a.bind(source);
-    b.expose(7, target);
+    let (_memories, from) = bound_and_exposed(a, b);
     // More silent ones than may be pending.
     let silent: Vec<_> = (0..2 * STRANGERS).map(|_| TcpStream::connect(b.address)).collect();
     let mut loud: Vec<TcpStream> = Vec::new();
