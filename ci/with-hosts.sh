@@ -20,14 +20,13 @@ id=$$
 folder=$(mktemp -d) || exit 1
 bridge=gt$id-b
 end() {
-    for pid in $(cat "$folder"/*.init 2>/dev/null); do
+    for pid in $(cat "$folder"/pids/* 2>/dev/null); do
         kill -9 "$pid" 2>/dev/null
     done
     ip netns del "$bridge" 2>/dev/null
     for n in $(seq "$number"); do
         ip netns del "gt$id-$n" 2>/dev/null
     done
-    umount -q "$folder" 2>/dev/null
     rm -rf "$folder"
 }
 trap end EXIT
@@ -90,7 +89,6 @@ for n in $(seq "$number"); do
         '' | *' '*) refused "no init" ;;
     esac
     echo "$init" >"$folder/pids/host$n"
-    echo "$init" >"$folder/host$n.init"
 done
 
 HOSTS=$(seq -s , -f 'host%g' "$number")
