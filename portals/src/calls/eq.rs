@@ -247,8 +247,13 @@ impl NetworkInterface {
         let Some(md) = self.state.mds.get((what >> 32 & 0xffff) as usize) else {
             return EqNext::Other;
         };
+        let position = record.next.load(relaxed);
         let (offset, mlength) = if kind & INLINE == 0 {
-            (slot.offset.load(relaxed), slot.mlength.load(relaxed))
+            let mlength = slot.mlength.load(relaxed);
+            if mlength != 0 {
+                record.prefetch_later(position);
+            }
+            (slot.offset.load(relaxed), mlength)
         } else {
             *inline = slot.inline();
             (0, 0)
@@ -262,7 +267,7 @@ impl NetworkInterface {
             mlength: Peer::new(mlength),
             inline: kind & INLINE != 0,
         };
-        pass(record, cell, record.next.load(relaxed).wrapping_add(1));
+        pass(record, cell, position.wrapping_add(1));
         EqNext::Arrival(arrival)
     }
 

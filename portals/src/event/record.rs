@@ -21,6 +21,9 @@ use sys::hint::cold_path;
 use sys::peer::Peer;
 use sys::thread;
 
+/// How far [`EqRecord::prefetch_later`] looks past an event, in positions.
+const LATER: u64 = 4;
+
 /// What this process keeps of one of its queues.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
@@ -103,6 +106,16 @@ impl EqRecord {
         self.look_at.store(slot.cast_mut(), Ordering::Relaxed);
         // Release pairs with the Acquire in `eq_passed`.
         self.next.store(position, Ordering::Release);
+    }
+
+    /// Prefetches the slot of a later event than the next. For a consumer that reads a payload
+    /// elsewhere before it takes the next event: the producer is ahead of it then. Rows
+    /// `medium_flood` and `medium_window` of 64 to 256 B between far CPUs: 1.03 to 1.08 of the
+    /// rate.
+    #[inline(always)]
+    pub(crate) fn prefetch_later(&self, position: u64) {
+        let slot: *const EventSlot = self.slots().at(position.wrapping_add(LATER));
+        cache::prefetch(slot.cast());
     }
 
     /// Whether an event was lost whose loss is not reported yet.
