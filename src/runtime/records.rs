@@ -69,6 +69,16 @@ impl GasnetJob {
     }
 }
 
+/// Prints that the segments are at different addresses, if GASNET_VERBOSEENV is set, and records it.
+pub(super) fn note_addresses() {
+    let text = "the segments have different addresses in different ranks, because no range of \
+                addresses is free in all of them";
+    trace::note(Letter::I, format_args!("SEGMENT: {text}"));
+    if client_variables::verbose() {
+        report::note(format_args!("gasnet_attach(): {text}"));
+    }
+}
+
 /// Records that the client calls `gasnet_exit`.
 pub fn record_exit(code: i32) {
     trace::note(Letter::I, format_args!("EXIT: code={code}"));

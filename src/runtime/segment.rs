@@ -8,6 +8,15 @@
 //! all segments of a host lie in one memory file, one slot for each local rank. The stride of
 //! the slots is the size of the largest segment of the job, rounded up to a page. A process
 //! maps the file when it attaches. Pages are zeroed on demand: none is touched here.
+//!
+//! A process places the file so that its own slot is at the address that all ranks agree on:
+//!
+//! ```text
+//!   address     ... A-2s      A-s       A         A+s       A+2s ...
+//!   rank 0                              slot 0    slot 1    slot 2
+//!   rank 1                    slot 0    slot 1    slot 2
+//!   rank 2          slot 0    slot 1    slot 2
+//! ```
 
 use super::client::SegmentMode;
 use crate::boot::bootstrap::Bootstrap;
@@ -120,6 +129,11 @@ impl Segments {
         self.mode == SegmentMode::Everything
     }
 
+    /// Whether the segments of all ranks start at the same address, each as its owner sees it.
+    pub fn at_one_address(&self) -> bool {
+        is_one_address(self.table.iter().map(|segment| segment.base))
+    }
+
     /// What is reported of the segment of a rank.
     pub fn info(&self, rank: JobRank) -> SegmentInfo {
         let s = &self[rank];
@@ -225,6 +239,17 @@ pub fn file_of(boot: &Bootstrap) -> Option<BorrowedFd<'_>> {
     boot.host_memory.as_ref().map(|m| m.segments.as_fd())
 }
 
+/// Bytes below the lowest address of a segment, at which all segments are tried in turn. The kernel
+/// maps downwards, so what is below a rank's own segment is free in nearly all cases. Libraries of
+/// a rank may lie there if the segments are small.
+const BELOW: [usize; 3] = [0, 64 << 20, 512 << 20];
+
+/// Whether all are equal.
+fn is_one_address<T: PartialEq>(mut addresses: impl Iterator<Item = T>) -> bool {
+    let first = addresses.next();
+    addresses.all(|address| Some(address) == first)
+}
+
 /// What [`attach`] made.
 #[derive(Debug)]
 pub struct AttachedSegments {
@@ -237,7 +262,8 @@ pub struct AttachedSegments {
 /// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size)
 /// among them. With `huge`, in huge pages where the kernel allows it, of which none holds parts
 /// of two segments. Without host memory the own segment alone is mapped, in private memory.
-/// In EVERYTHING nothing is mapped. Collective.
+/// The own segment has the same address in all ranks, if they have a common range of addresses
+/// that is free ([`Segments::at_one_address`]). In EVERYTHING nothing is mapped. Collective.
 ///
 /// # Errors
 /// What the operating system said, if it refused the mapping.
@@ -273,7 +299,36 @@ pub fn attach(
         Some(file) => Mapping::shared_aligned(file, 0, bytes, align),
         None => Mapping::anonymous_aligned(bytes, align),
     };
-    let mapping = if huge { map(memory::HUGE_PAGE).or_else(|_| map(PAGE))? } else { map(PAGE)? };
+    let anywhere = || match huge {
+        true => map(memory::HUGE_PAGE).or_else(|_| map(PAGE)),
+        false => map(PAGE),
+    };
+    // With the own segment at this address.
+    let own_at = |at: usize| {
+        let at = at.checked_sub(own_slot.index() * stride).filter(|&at| at != 0)?;
+        match file {
+            Some(file) => Mapping::shared_at(file, 0, bytes, at).ok(),
+            None => Mapping::anonymous_at(bytes, at).ok(),
+        }
+    };
+    let exchange_base = |mapping: &Mapping| {
+        let own = mapping.as_ptr().expose_provenance() + own_slot.index() * stride;
+        exchange.exchange(&[own as u64, len as u64].map(u64::to_ne_bytes).concat())
+    };
+    let mut mapping = anywhere()?;
+    let mut records = exchange_base(&mapping);
+    let lowest = records.iter().map(|b| word(b, 0)).min().unwrap_or(0) as usize;
+    for below in BELOW {
+        if is_one_address(records.iter().map(|b| word(b, 0))) {
+            break;
+        }
+        drop(mapping);
+        mapping = match lowest.checked_sub(below).and_then(own_at) {
+            Some(mapping) => mapping,
+            None => anywhere()?,
+        };
+        records = exchange_base(&mapping);
+    }
     if huge {
         mapping.prefer_huge_pages();
     }
@@ -285,8 +340,6 @@ pub fn attach(
         Some(_) => Some(slot(rank, len)),
         None => (rank == placement.local_rank()).then_some(own),
     };
-    let record = [own.as_ptr().expose_provenance() as u64, len as u64];
-    let records = exchange.exchange(&record.map(u64::to_ne_bytes).concat());
     let len_of = |rank: JobRank| word(&records[rank], 1) as usize;
     let table = records.ranked().map(|(rank, b)| {
         let local = placement.local_rank_of(rank).filter(|_| placement.shares_memory(rank));

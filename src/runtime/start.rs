@@ -211,6 +211,9 @@ impl GasnetJob {
                 ),
             )
         });
+        if !attached.segments.at_one_address() {
+            super::records::note_addresses();
+        }
         let own = attached.segments.own();
         let exposed = match mode {
             SegmentMode::Everything if endpoint.conduit.config().pinned.is_some() => {

@@ -50,6 +50,19 @@ impl Mapping {
         map()
     }
 
+    /// As [`Mapping::shared`], at the address `at`, a multiple of the page size.
+    ///
+    /// # Errors
+    /// That of the system; [`io::ErrorKind::AlreadyExists`] if something is mapped there.
+    pub fn shared_at(
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+        at: usize,
+    ) -> io::Result<Mapping> {
+        Ok(Mapping { base: pages::shared_at(file, offset, bytes, at)?, len: bytes })
+    }
+
     /// The same range again; under ThreadSanitizer none is unmapped.
     #[cfg(tsan)]
     pub(super) fn alias(&self) -> Mapping {
@@ -73,6 +86,14 @@ impl Mapping {
     /// As [`Mapping::anonymous`], at a multiple of `align`, a power of two.
     pub fn anonymous_aligned(bytes: usize, align: usize) -> io::Result<Mapping> {
         Ok(Mapping { base: pages::own(bytes, align)?, len: bytes })
+    }
+
+    /// As [`Mapping::anonymous`], at the address `at`, a multiple of the page size.
+    ///
+    /// # Errors
+    /// As [`Mapping::shared_at`].
+    pub fn anonymous_at(bytes: usize, at: usize) -> io::Result<Mapping> {
+        Ok(Mapping { base: pages::own_at(bytes, at)?, len: bytes })
     }
 
     /// First byte; page-aligned.
@@ -178,6 +199,30 @@ mod tests {
             assert_eq!(b.as_ptr().add(HUGE_PAGE - 1).read(), 42);
         }
         assert!(Mapping::shared_aligned(f.as_fd(), 0, 1 << 50, HUGE_PAGE).is_err());
+    }
+
+    #[test]
+    fn a_range_at_an_address_replaces_nothing() {
+        let page = page_size();
+        let f = MemFd::create(c"test").unwrap();
+        f.set_len(4 * page as u64).unwrap();
+        let space = Mapping::anonymous(4 * page).unwrap();
+        let at = space.as_ptr().addr();
+        // SAFETY: within the mapping, to which no reference exists.
+        unsafe { space.as_ptr().add(page).write(42) };
+        let taken = |at: usize| {
+            let file = Mapping::shared_at(f.as_fd(), 0, 2 * page, at);
+            let own = Mapping::anonymous_at(2 * page, at);
+            file.is_err() && own.is_err()
+        };
+        assert!(taken(at) && taken(at + 3 * page) && taken(at - page));
+        // SAFETY: as above.
+        assert_eq!(unsafe { space.as_ptr().add(page).read() }, 42);
+        // Another test may take the range that becomes free here.
+        drop(space);
+        if let Ok(there) = Mapping::shared_at(f.as_fd(), 0, 4 * page, at) {
+            assert_eq!(there.as_ptr().addr(), at);
+        }
     }
 
     #[test]

@@ -83,6 +83,29 @@ fn map_aligned(
     Ok(base)
 }
 
+/// As [`map`] for reading and writing, at exactly this address, and only if nothing is mapped there.
+fn map_at(at: usize, fd: i32, offset: u64, bytes: usize, flags: i32) -> io::Result<NonNull<u8>> {
+    let at = core::ptr::without_provenance_mut(at);
+    let prot = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = flags | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: the kernel replaces no existing mapping. One that does not know the flag takes the
+    // address as a hint, and maps elsewhere if something is there.
+    let p = unsafe { libc::mmap(at, bytes, prot, flags, fd, offset as libc::off_t) };
+    if p == libc::MAP_FAILED {
+        return Err(not_mapped(bytes));
+    }
+    match NonNull::new(p.cast()) {
+        Some(base) if p == at => Ok(base),
+        elsewhere => {
+            if let Some(base) = elsewhere {
+                // SAFETY: it was just mapped; nothing uses it.
+                unsafe { free(base, bytes) };
+            }
+            Err(io::ErrorKind::AlreadyExists.into())
+        }
+    }
+}
+
 /// Maps a range of a memory file, at a multiple of `align`.
 ///
 /// # Errors
@@ -96,6 +119,19 @@ pub(super) fn shared(
     map_aligned(file.as_raw_fd(), offset, bytes, libc::MAP_SHARED | libc::MAP_NORESERVE, align)
 }
 
+/// As [`shared`], at an address where nothing is mapped yet.
+///
+/// # Errors
+/// That of the system; [`io::ErrorKind::AlreadyExists`] if something is mapped there.
+pub(super) fn shared_at(
+    file: BorrowedFd<'_>,
+    offset: u64,
+    bytes: usize,
+    at: usize,
+) -> io::Result<NonNull<u8>> {
+    map_at(at, file.as_raw_fd(), offset, bytes, libc::MAP_SHARED | libc::MAP_NORESERVE)
+}
+
 /// Maps zeroed memory of this process alone, at a multiple of `align`; it takes memory when first
 /// touched.
 ///
@@ -104,6 +140,15 @@ pub(super) fn shared(
 pub(super) fn own(bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     map_aligned(-1, 0, bytes, flags, align)
+}
+
+/// As [`own`], at an address where nothing is mapped yet.
+///
+/// # Errors
+/// As [`shared_at`].
+pub(super) fn own_at(bytes: usize, at: usize) -> io::Result<NonNull<u8>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    map_at(at, -1, 0, bytes, flags)
 }
 
 /// Requests huge pages for a range.

@@ -21,6 +21,19 @@ pub(super) fn shared(
     Err(io::ErrorKind::Unsupported.into())
 }
 
+/// As [`shared`].
+///
+/// # Errors
+/// Always.
+pub(super) fn shared_at(
+    file: BorrowedFd<'_>,
+    offset: u64,
+    bytes: usize,
+    _at: usize,
+) -> io::Result<NonNull<u8>> {
+    shared(file, offset, bytes, 1)
+}
+
 /// Allocates zeroed memory at a multiple of `align`, a power of two, and of the page size.
 ///
 /// # Errors
@@ -36,6 +49,14 @@ pub(super) fn own(bytes: usize, align: usize) -> io::Result<NonNull<u8>> {
     // SAFETY: this many bytes were just allocated.
     unsafe { base.write_bytes(0, bytes) };
     Ok(base)
+}
+
+/// The heap chooses the address.
+///
+/// # Errors
+/// Always.
+pub(super) fn own_at(_bytes: usize, _at: usize) -> io::Result<NonNull<u8>> {
+    Err(io::ErrorKind::Unsupported.into())
 }
 
 /// There are no huge pages.
