@@ -2,6 +2,7 @@
 //! its passes in the matrix would prove nothing. A write to an unavailable page ends the job
 //! with lines that name the rank, the limit and the remedy. Under the limits of a shell
 //! (`ulimit`), the largest segment still fits, or a line that names the limit rejects the job.
+//! Segments of ranks that have no free range of addresses in common: `testaddresses apart`.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -54,6 +55,14 @@ pub fn cases() -> Vec<TestCase> {
                 add("lack_own", |p, s| lack(p, s, "own"));
                 add("lack_peer", |p, s| lack(p, s, "peer"));
             }
+        }
+    }
+    for (launcher, nodes) in [(JobLauncher::Gasnetrun, 2), (JobLauncher::PshmNodes, 4)] {
+        for portals in [false, true] {
+            let s = CaseSetting { mode: ClientMode::Seq, portals, launcher, nodes };
+            let path = if portals { "portals" } else { "cross-mapped" };
+            let name = format!("testaddresses::apart::{path}::{}::n{nodes}", launcher.name());
+            all.push(TestCase::new(name, true, move || apart(s)));
         }
     }
     for (launcher, nodes) in
@@ -116,6 +125,21 @@ fn run_with(
     let ended = job.run()?;
     ended.tidy()?;
     Ok(ended)
+}
+
+/// Where no range of addresses is free in all ranks, segments have different addresses, and
+/// GASNET_VERBOSEENV says so. Each rank can reserve addresses on x86-64 only.
+fn apart(s: CaseSetting) -> Result<(), Failure> {
+    if !cfg!(target_arch = "x86_64") {
+        return Ok(());
+    }
+    let program = program::named("testaddresses").ok_or("there is no testaddresses")?;
+    let ended = run_with(&program, s, &["apart"], &[("GASNET_VERBOSEENV", "1")])?;
+    let message = "gasnet_attach(): the segments have different addresses in different ranks";
+    if ended.code != Some(0) || !ended.output.contains(message) {
+        return Err(ended.failure(format!("it should pass and say {message:?}")));
+    }
+    Ok(())
 }
 
 /// Both measurements must see the 8 MiB.

@@ -27,8 +27,8 @@ const OFTEN: &[&str] = &[
     "testcore5",
     "testbarrier",
 ];
-/// Programs that need memory which the ranks of a host share.
-const SHARING: &[&str] = &["testscribble", "testsegment"];
+/// Programs that need memory which the ranks of a host share, or memory at an address of choice.
+const SHARING: &[&str] = &["testaddresses", "testscribble", "testsegment"];
 /// Ends that a short run takes. Among them are a rank that exits before attach, ranks that never
 /// call, a crash, SIGKILL, and an exit out of a signal handler.
 const ENDS: &[u32] = &[1, 2, 5, 7, 11, 100, 104, 121, 122];
