@@ -69,7 +69,8 @@ impl GasnetJob {
     }
 }
 
-/// Prints that the segments are at different addresses, if GASNET_VERBOSEENV is set, and records it.
+/// Prints that the segments have different addresses, if GASNET_VERBOSEENV is set, and records
+/// it.
 pub(super) fn note_addresses() {
     let text = "the segments have different addresses in different ranks, because no range of \
                 addresses is free in all of them";

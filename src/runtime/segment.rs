@@ -239,9 +239,9 @@ pub fn file_of(boot: &Bootstrap) -> Option<BorrowedFd<'_>> {
     boot.host_memory.as_ref().map(|m| m.segments.as_fd())
 }
 
-/// Bytes below the lowest address of a segment, at which all segments are tried in turn. The kernel
-/// maps downwards, so what is below a rank's own segment is free in nearly all cases. Libraries of
-/// a rank may lie there if the segments are small.
+/// Bytes below the lowest address of a segment, at which all segments are tried in turn. The
+/// kernel maps downwards, so what is below a rank's own segment is free in nearly all cases.
+/// Libraries of a rank may lie there if the segments are small.
 const BELOW: [usize; 3] = [0, 64 << 20, 512 << 20];
 
 /// Whether all are equal.

@@ -83,7 +83,8 @@ fn map_aligned(
     Ok(base)
 }
 
-/// As [`map`] for reading and writing, at exactly this address, and only if nothing is mapped there.
+/// As [`map`] for reading and writing, at exactly this address, and only if nothing is mapped
+/// there.
 fn map_at(at: usize, fd: i32, offset: u64, bytes: usize, flags: i32) -> io::Result<NonNull<u8>> {
     let at = core::ptr::without_provenance_mut(at);
     let prot = libc::PROT_READ | libc::PROT_WRITE;
