@@ -22,7 +22,7 @@ use sys::peer::Peer;
 use sys::thread;
 
 /// How far [`EqRecord::prefetch_later`] looks past an event, in positions.
-const LATER: u64 = 4;
+const LATER: u64 = 3;
 
 /// What this process keeps of one of its queues.
 #[repr(C, align(128))]
