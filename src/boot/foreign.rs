@@ -5,26 +5,36 @@
 //! may wait for any child. It holds no descriptor of the client but standard error, and ends when
 //! all ranks have exited.
 //!
-//! Rank 0 listens under a random name and publishes the name with the cookie of the job. It
-//! forks the supervisor, which takes over the listening socket. All ranks connect to it and
-//! receive the memory files. The launcher's service is released before that. The end of the job
-//! needs nothing of the launcher, since every rank exits with the agreed code and any launcher
-//! returns that.
+//! On each host, the lowest rank listens under a random name and publishes the name with a cookie.
+//! It forks the supervisor of the host, which takes over the listening socket. The ranks of the host
+//! connect to it and receive the memory files. The launcher's service is released before that. The
+//! end of the job needs nothing of the launcher, since every rank exits with the agreed code and any
+//! launcher returns that.
+//!
+//! In a job of several hosts, the supervisor of rank 0's host is the root ([`super::hosts`]). Rank 0
+//! listens for the others by TCP, and publishes the addresses and the secret of the job. Most
+//! launchers say which ranks a host has, so a rank reads one text, and a lowest rank one more for
+//! each rank of its host. Where a launcher does not, any rank may be a lowest one, and all read the
+//! names of all hosts.
 //!
 //! Which process detects an exit before the job has formed:
 //!
 //! | what exits | detected by |
 //! |---|---|
 //! | a rank before or in the exchange | every rank that waits there ([`super::siblings`]) |
-//! | a rank after the exchange | the supervisor, to which rank 0 hands all processes of the exchange |
-//! | rank 0 before the supervisor runs | every rank that connects: the connection fails or ends |
-//! | the supervisor | every rank, by the end of the connection |
+//! | a rank after the exchange | its supervisor, to which the lowest rank hands all processes of the host |
+//! | a lowest rank before its supervisor runs | the ranks that connect: the connection fails or ends; the root, which waits for that supervisor |
+//! | a supervisor | its ranks and the other supervisors, by the end of the connection |
 
 use super::bootstrap::Bootstrap;
 use super::control_message::{self, ControlHead, ControlKind};
 use super::error::BootError;
 use super::host_memory::HostMemory;
-use super::host_share::RankPlace;
+use super::host_share::{HostShare, RankPlace};
+use super::hosts::interface;
+use super::hosts::listener::HostListener;
+use super::hosts::message::HostMessage;
+use super::hosts::root_address::RootAddress;
 use super::key_value::KeyValueSpace;
 use super::member::{Member, namespace};
 use super::options::BootOptions;
@@ -34,16 +44,21 @@ use super::{detect, single, supervisor_link};
 use crate::limits::MAX_RANKS;
 use crate::rank::JobRank;
 use crate::report;
+use crate::tools::this_process::hostname;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use sys::child::Forked;
 use sys::process;
 use sys::socket;
 
-/// Key of the text of rank 0: where to connect.
-const KEY: &str = "gasnet-job";
+/// Key of the text of the lowest rank of a host: where to connect.
+const JOB: &str = "gasnet-job";
+/// Key of the text of rank 0: where the other supervisors connect.
+const ROOT: &str = "gasnet-root";
 /// Key of the text of each rank: its process.
 const PROCESS: &str = "gasnet-process";
+/// Key of the text of each rank: its host.
+const HOST: &str = "gasnet-host";
 
 /// Joins the job of the key-value space.
 ///
@@ -76,74 +91,150 @@ pub(super) fn join(
         detect::reject_single()?;
         return Ok(Bootstrap { release, ..single::start()? });
     }
-    let mut listener = None;
-    if rank == 0 {
-        let l = Listener::new(size)
+    let said = space.host_share()?;
+    let may_lead = said.as_ref().is_none_or(|share| share.leader().0 == rank);
+    let mut host_socket = None;
+    if may_lead {
+        let s = HostSocket::new(size)
             .map_err(|e| BootError::system("cannot listen for the other processes", &e))?;
-        space.put(KEY, &l.text())?;
-        listener = Some(l);
+        space.put(JOB, &s.text())?;
+        host_socket = Some(s);
+    }
+    let mut root = None;
+    if rank == 0 && said.as_ref().is_none_or(|share| share.hosts > 1) {
+        let opened = interface::toward_any().and_then(|all| HostListener::open(&all));
+        let text = opened.as_ref().map_or("-".to_string(), |l| l.root_address().text());
+        space.put(ROOT, &text)?;
+        root = Some(opened);
+    }
+    if said.is_none() {
+        space.put(HOST, &host())?;
     }
     space.put(PROCESS, &Member::this_process().map_or("-".to_string(), Member::text))?;
     space.fence()?;
-    let address = space.get(0, KEY)?;
-    let mut members = Vec::new();
-    if listener.is_some() {
-        for rank in 0..size {
-            members.push(Member::read(&space.get(rank, PROCESS)?));
-        }
+    let share = match said {
+        Some(share) => share,
+        None => share_of_texts(&mut *space)?,
+    };
+    let leader = share.leader().0;
+    let socket_of_host = space.get(leader, JOB)?;
+    let mut supervisor = None;
+    if let Some(socket) = host_socket.filter(|_| leader == rank) {
+        let read = |r: &JobRank| Ok(Member::read(&space.get(r.0, PROCESS)?));
+        let members = share.ranks().iter().map(read).collect::<Result<_, BootError>>()?;
+        let others = match root {
+            _ if share.hosts == 1 => OtherSupervisors::None,
+            Some(listener) => OtherSupervisors::Below(listener?),
+            None => OtherSupervisors::Root(space.get(0, ROOT)?),
+        };
+        supervisor = Some(NewSupervisor { socket, share: share.clone(), members, others });
     }
     let release = space.finish();
-    if let Some(l) = listener {
-        l.start_supervisor(&members, options)?;
+    if let Some(supervisor) = supervisor {
+        supervisor.start(options)?;
     }
-    let id = connect(JobRank(rank), size, &address)?;
+    let local =
+        share.local_rank_of(JobRank(rank)).ok_or_else(|| invalid("the ranks of a host"))?;
+    let id = connect(share.place(local), leader, &socket_of_host)?;
     Ok(Bootstrap { release, ..supervisor_link::join(id, "the supervisor (process gasnet-job)")? })
 }
 
-/// The socket to which the ranks connect.
-struct Listener {
+/// The ranks of this host, by what all ranks have published.
+fn share_of_texts(space: &mut dyn KeyValueSpace) -> Result<HostShare, BootError> {
+    let rank = space.rank();
+    let texts = (0..space.size()).map(|r| space.get(r, HOST));
+    let texts = texts.collect::<Result<Vec<String>, BootError>>()?;
+    HostShare::of_names(rank, &texts).ok_or_else(|| invalid("the names of the hosts"))
+}
+
+/// The socket to which the ranks of this host connect.
+struct HostSocket {
     socket: OwnedFd,
     name: String,
     cookie: u64,
 }
 
-impl Listener {
-    fn new(size: u32) -> io::Result<Listener> {
+impl HostSocket {
+    fn new(size: u32) -> io::Result<HostSocket> {
         let name =
             format!("gasnet-{:016x}{:016x}", sys::random::number()?, sys::random::number()?);
         let cookie = sys::random::number()?;
-        Ok(Listener { socket: socket::listen(&name, size)?, name, cookie })
+        Ok(HostSocket { socket: socket::listen(&name, size)?, name, cookie })
     }
 
     /// What the other ranks must know: the host, the name, the cookie.
     fn text(&self) -> String {
         format!("{}:{}:{:016x}", host(), self.name, self.cookie)
     }
+}
 
-    /// Starts the supervisor, which takes over the socket.
-    fn start_supervisor(
-        self,
-        members: &[Option<Member>],
-        options: &BootOptions,
-    ) -> Result<(), BootError> {
+/// The supervisors of the other hosts, as that of one host sees them.
+enum OtherSupervisors {
+    /// This is the only host.
+    None,
+    /// This is the root, to which the others connect.
+    Below(HostListener),
+    /// The text of the root.
+    Root(String),
+}
+
+/// A supervisor to be started.
+struct NewSupervisor {
+    socket: HostSocket,
+    share: HostShare,
+    members: Vec<Option<Member>>,
+    others: OtherSupervisors,
+}
+
+impl NewSupervisor {
+    /// Starts it in a process of its own, which takes over the sockets.
+    fn start(self, options: &BootOptions) -> Result<(), BootError> {
         // SAFETY: the child becomes the supervisor. It needs nothing that other threads of this
         // process may hold except the allocator, which the C library keeps usable after a fork.
         match unsafe { sys::child::fork_detached() } {
             Err(e) => Err(BootError::system("cannot start the supervisor of the job", &e)),
             Ok(Forked::Parent(_)) => Ok(()),
-            Ok(Forked::Child) => self.become_supervisor(members, options),
+            Ok(Forked::Child) => match self.prepare(options) {
+                Ok(supervisor) => sys::exit_now(supervisor.watch()),
+                Err(e) => {
+                    report::line(format_args!("{}", e.cause));
+                    report::line(format_args!("  {}", e.remedy));
+                    sys::exit_now(1)
+                }
+            },
         }
     }
 
-    fn become_supervisor(self, members: &[Option<Member>], options: &BootOptions) -> ! {
-        sys::descriptor::close_all_but(self.socket.as_raw_fd());
+    /// In the new process: keeps nothing of the client but standard error, and connects to the
+    /// root.
+    fn prepare(self, options: &BootOptions) -> Result<Supervisor, BootError> {
+        let NewSupervisor { socket: HostSocket { socket, cookie, .. }, share, members, others } =
+            self;
+        let mut keep = vec![socket.as_raw_fd()];
+        if let OtherSupervisors::Below(listener) = &others {
+            keep.extend(listener.descriptors().map(|fd| fd.as_raw_fd()));
+        }
+        sys::descriptor::close_all_but(&keep);
         process::set_name(c"gasnet-job");
-        match Supervisor::adopt(self.cookie, self.socket, members, options) {
-            Ok(s) => sys::exit_now(s.watch()),
-            Err(e) => {
-                report::line(format_args!("{}", e.cause));
-                report::line(format_args!("  {}", e.remedy));
-                sys::exit_now(1)
+        let (host, hosts) = (share.host, share.hosts);
+        let supervisor = Supervisor::adopt(cookie, socket, share, &members, options)?;
+        match others {
+            OtherSupervisors::None => Ok(supervisor),
+            OtherSupervisors::Below(listener) => {
+                Ok(supervisor.launched(listener, hosts - 1, options.spawn_timeout))
+            }
+            OtherSupervisors::Root(text) => {
+                let root = RootAddress::parse(&text).ok_or_else(|| invalid("its addresses"))?;
+                let mut link = root.connect(host).map_err(|why| {
+                    BootError::new(
+                        format!("host {} cannot connect to that of rank 0: {why}", hostname()),
+                        "Name the network that all hosts have in GASNET_NETWORK_INTERFACE, or \
+                         allow the connection in the firewall (GASNET_NETWORK_PORTS bounds the \
+                         ports).",
+                    )
+                })?;
+                link.send(&HostMessage::Name(hostname().to_string()));
+                supervisor.below(link, root.secret)
             }
         }
     }
@@ -155,16 +246,21 @@ fn host() -> String {
     format!("{}/{}", boot.trim(), namespace("net"))
 }
 
-/// Becomes `rank` of the supervisor that the text of rank 0 names.
-fn connect(rank: JobRank, size: u32, address: &str) -> Result<RankId, BootError> {
-    let parts: Vec<&str> = address.split(':').collect();
-    let [host_of_0, name, cookie] = parts[..] else {
-        return Err(unreachable_supervisor("what rank 0 published is invalid"));
+/// Becomes a rank of the supervisor that the text of `leader` names.
+fn connect(place: RankPlace, leader: u32, text: &str) -> Result<RankId, BootError> {
+    let RankPlace { rank, size, .. } = place;
+    let parts: Vec<&str> = text.split(':').collect();
+    let [host_of_leader, name, cookie] = parts[..] else {
+        return Err(unreachable_supervisor(&format!("what rank {leader} published is invalid")));
     };
-    if host_of_0 != host() {
+    if host_of_leader != host() {
         return Err(BootError::new(
-            format!("rank {rank} runs on another host than rank 0, or in another container"),
-            "Start all processes on one host: jobs of several hosts are not supported.",
+            format!(
+                "rank {rank} runs in another container than rank {leader}, but the launcher says \
+                 that both are on one host"
+            ),
+            "Start all processes of a host in one container, or each container by a daemon of its \
+             own.",
         ));
     }
     let failed = |e: io::Error| unreachable_supervisor(&e.to_string());
@@ -195,8 +291,15 @@ fn connect(rank: JobRank, size: u32, address: &str) -> Result<RankId, BootError>
     }
     let memory =
         HostMemory { arena: arena.into(), segments: segments.into(), scratch: scratch.into() };
-    let place = RankPlace::on_one_host(rank, size);
     Ok(RankId { place, cookie, control, memory, socket })
+}
+
+/// What a rank has published, or the launcher, is not usable.
+fn invalid(what: &str) -> BootError {
+    BootError::new(
+        format!("the processes of the job cannot find each other: {what} are invalid"),
+        "Start all processes with one library and one launcher, or the job with gasnetrun -n N.",
+    )
 }
 
 fn unreachable_supervisor(why: &str) -> BootError {

@@ -4,15 +4,16 @@
 //! Invariant: the ranks are in ascending order, so a local rank is the position among them.
 
 use crate::rank::{JobRank, LocalRank};
+use std::collections::BTreeSet;
 
 /// The ranks of a job that run on one host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostShare {
     /// Ranks of the job.
     pub size: u32,
-    /// The number of this host, from 0, and the hosts of the job that have ranks.
+    /// A number that no other host of the job has.
     pub host: u32,
-    /// See [`HostShare::host`].
+    /// The hosts of the job that have ranks.
     pub hosts: u32,
     ranks: Box<[JobRank]>,
 }
@@ -59,6 +60,33 @@ impl HostShare {
         }
     }
 
+    /// One of `hosts` hosts, with these ranks. Its number is that of its lowest rank. `None` if
+    /// there is none, or one is twice there or not of the job.
+    pub fn of_ranks(size: u32, hosts: u32, mut ranks: Vec<u32>) -> Option<HostShare> {
+        ranks.sort_unstable();
+        let (host, last) = (*ranks.first()?, *ranks.last()?);
+        let is_alone = ranks.len() == size as usize;
+        let fits = ranks.windows(2).all(|pair| pair[0] != pair[1])
+            && last < size
+            && hosts <= size
+            && is_alone == (hosts == 1);
+        let ranks = ranks.into_iter().map(JobRank).collect();
+        fits.then_some(HostShare { size, host, hosts, ranks })
+    }
+
+    /// The host of `rank` where `names` calls the host of each rank, by rank, by any name.
+    pub fn of_names<N: Ord>(rank: u32, names: &[N]) -> Option<HostShare> {
+        let hosts = names.iter().collect::<BTreeSet<_>>().len() as u32;
+        let own = names.get(rank as usize)?;
+        let ranks = (0..).zip(names).filter(|(_, name)| *name == own).map(|(rank, _)| rank);
+        HostShare::of_ranks(names.len() as u32, hosts, ranks.collect())
+    }
+
+    /// The lowest rank of the host.
+    pub fn leader(&self) -> JobRank {
+        JobRank(self.ranks.first().map_or(0, |rank| rank.0))
+    }
+
     /// The ranks, in ascending order.
     pub fn ranks(&self) -> &[JobRank] {
         &self.ranks
@@ -100,5 +128,25 @@ mod tests {
         assert_eq!(share.place(LocalRank(2)).rank, JobRank(4));
         assert_eq!(HostShare::whole(3).place(LocalRank(2)).rank, JobRank(2));
         assert_eq!(HostShare::of_host(2, &[0, 1]).local_size(), 0);
+    }
+
+    #[test]
+    fn a_host_is_called_by_any_name() {
+        let share = HostShare::of_names(3, &["b", "a", "b", "a", "c"]).unwrap();
+        assert_eq!((share.host, share.hosts, share.size), (1, 3, 5));
+        assert_eq!((share.ranks(), share.leader()), (&[JobRank(1), JobRank(3)][..], JobRank(1)));
+        assert_eq!(HostShare::of_names(1, &[0, 0]).unwrap(), HostShare::whole(2));
+        assert_eq!(HostShare::of_names(2, &[0, 0]), None);
+    }
+
+    #[test]
+    fn ranks_of_a_launcher_are_those_of_the_job() {
+        let share = HostShare::of_ranks(6, 3, vec![4, 2]).unwrap();
+        assert_eq!(share.ranks(), [JobRank(2), JobRank(4)]);
+        for (hosts, wrong) in
+            [(3, &[][..]), (3, &[2, 2]), (3, &[6]), (1, &[1]), (7, &[1]), (2, &[0, 1, 2, 3, 4, 5])]
+        {
+            assert_eq!(HostShare::of_ranks(6, hosts, wrong.to_vec()), None, "{hosts} {wrong:?}");
+        }
     }
 }

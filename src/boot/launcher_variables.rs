@@ -21,6 +21,11 @@ pub(super) fn variable(name: &str) -> Option<String> {
     Some(std::env::var_os(name)?.to_string_lossy().into_owned())
 }
 
+/// The numbers in a list of a launcher.
+pub(super) fn numbers(list: &str) -> Option<Vec<u32>> {
+    list.trim().split(',').map(|n| n.parse().ok()).collect()
+}
+
 /// How many processes a launcher says it started.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LaunchSize {

@@ -7,6 +7,7 @@
 //! MPI at all, it is not ended. Slurm accepts only one beginning.
 
 use super::error::BootError;
+use super::host_share::HostShare;
 use super::key_value::{KeyValueSpace, LauncherRelease};
 use super::options::BootOptions;
 use super::siblings::Siblings;
@@ -85,13 +86,18 @@ impl Pmi {
 
     /// Sends a question and returns the answer, which must be of this kind and report success.
     fn ask(&mut self, question: &str, kind: &str) -> Result<String, BootError> {
-        self.send(question.as_bytes()).map_err(|e| failure(&e.to_string()))?;
-        let answer = self.line()?;
+        let answer = self.answer(question)?;
         if is_success(&answer, kind) {
             Ok(answer)
         } else {
             Err(failure(&format!("it answers {:?} to {:?}", answer, question.trim())))
         }
+    }
+
+    /// Sends a question and returns the answer.
+    fn answer(&mut self, question: &str) -> Result<String, BootError> {
+        self.send(question.as_bytes()).map_err(|e| failure(&e.to_string()))?;
+        self.line()
     }
 
     fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
@@ -146,6 +152,24 @@ fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split_ascii_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
+/// The host of each of `size` ranks in a value of `PMI_process_mapping`; `None` if it is none.
+///
+/// `(vector,(0,2,3),(2,1,1))` means: hosts 0 and 1 have 3 ranks each, then host 2 has one. The list
+/// begins again where it ends before the ranks do.
+fn hosts_of(mapping: &str, size: usize) -> Option<Vec<u64>> {
+    let list = mapping.strip_prefix("(vector,(")?.strip_suffix("))")?;
+    let block = |text: &str| {
+        let numbers: Vec<u32> = text.split(',').map(|n| n.parse().ok()).collect::<Option<_>>()?;
+        <[u32; 3]>::try_from(numbers).ok().filter(|[_, hosts, ranks]| *hosts > 0 && *ranks > 0)
+    };
+    let blocks: Vec<[u32; 3]> = list.split("),(").map(block).collect::<Option<_>>()?;
+    let hosts = blocks.iter().cycle().flat_map(|&[first, hosts, ranks]| {
+        let hosts = (0..hosts).map(move |n| u64::from(first) + u64::from(n));
+        hosts.flat_map(move |host| (0..ranks).map(move |_| host))
+    });
+    Some(hosts.take(size).collect())
+}
+
 impl KeyValueSpace for Pmi {
     fn rank(&self) -> u32 {
         self.rank
@@ -153,6 +177,14 @@ impl KeyValueSpace for Pmi {
 
     fn size(&self) -> u32 {
         self.size
+    }
+
+    fn host_share(&mut self) -> Result<Option<HostShare>, BootError> {
+        let question = format!("cmd=get kvsname={} key=PMI_process_mapping\n", self.space);
+        let answer = self.answer(&question)?;
+        let mapping = value(&answer, "value").filter(|_| is_success(&answer, "get_result"));
+        let hosts = mapping.and_then(|mapping| hosts_of(mapping, self.size as usize));
+        Ok(hosts.and_then(|hosts| HostShare::of_names(self.rank, &hosts)))
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootError> {
@@ -192,6 +224,19 @@ mod tests {
         assert_eq!(value(line, "cmd"), Some("get_result"));
         assert_eq!(value(line, "value"), Some("a:b"));
         assert_eq!(value(line, "key"), None);
+    }
+
+    #[test]
+    fn a_mapping_names_the_host_of_each_rank() {
+        let hosts = |mapping, size| hosts_of(mapping, size).unwrap();
+        assert_eq!(hosts("(vector,(0,1,4),(1,2,1))", 6), [0, 0, 0, 0, 1, 2]);
+        assert_eq!(hosts("(vector,(0,3,1))", 6), [0, 1, 2, 0, 1, 2]);
+        assert_eq!(hosts("(vector,(0,4294967295,4294967295))", 2), [0, 0]);
+        for wrong in
+            ["", "(vector)", "(vector,)", "(vector,(0,1))", "(vector,(0,0,1))", "(vector,(0,1,0))"]
+        {
+            assert_eq!(hosts_of(wrong, 2), None, "{wrong}");
+        }
     }
 
     #[test]
@@ -239,6 +284,8 @@ mod tests {
             let is_failure = value(&line, "rc").is_some_and(|rc| rc != "0");
             assert_eq!(is_success(&line, kind), value(&line, "cmd").is_some() && !is_failure);
         }
+        let text = String::from_utf8_lossy(input);
+        assert!(hosts_of(&text, 9).is_none_or(|hosts| hosts.len() == 9));
         assert_eq!(lines, input.iter().filter(|&&c| c == b'\n').count());
         assert!(!read.contains(&b'\n') && input.ends_with(&read));
     }

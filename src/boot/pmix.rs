@@ -10,10 +10,12 @@
 //! PMIx. So the wait can end when one of the processes has exited.
 
 use super::error::BootError;
+use super::host_share::HostShare;
 use super::key_value::{KeyValueSpace, LauncherRelease};
 use super::options::BootOptions;
 use super::siblings::Siblings;
 use super::{launcher_variables, mpi_state};
+use crate::rank::JobRank;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::time::Duration;
 use std::ffi::CString;
@@ -31,6 +33,9 @@ const GLOBAL: u8 = 3;
 const WILDCARD: u32 = u32::MAX - 1;
 const NAME: usize = 256;
 const JOB_SIZE: &CStr = c"pmix.job.size";
+/// The ranks of this host, separated by commas; and how many hosts the job has.
+const LOCAL_PEERS: &CStr = c"pmix.lpeers";
+const HOSTS: &CStr = c"pmix.num.nodes";
 
 /// `pmix_proc_t`
 #[repr(C)]
@@ -268,6 +273,15 @@ impl KeyValueSpace for Pmix {
 
     fn size(&self) -> u32 {
         self.size
+    }
+
+    fn host_share(&mut self) -> Result<Option<HostShare>, BootError> {
+        // A server may lack one.
+        let both = (self.value(WILDCARD, LOCAL_PEERS), self.value(WILDCARD, HOSTS));
+        let (Ok(Content::Text(ranks)), Ok(Content::Number(hosts))) = both else { return Ok(None) };
+        let ranks = launcher_variables::numbers(&ranks);
+        let share = ranks.and_then(|ranks| HostShare::of_ranks(self.size, hosts, ranks));
+        Ok(share.filter(|share| share.local_rank_of(JobRank(self.me.rank)).is_some()))
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), BootError> {

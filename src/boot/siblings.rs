@@ -17,7 +17,7 @@
 //!   several checks in which their number does not grow.
 
 use super::error::BootError;
-use super::launcher_variables::{self, FIRST_LATE_REPORT};
+use super::launcher_variables::{self, FIRST_LATE_REPORT, numbers};
 use crate::report;
 use sys::clock;
 use sys::process::{self, Liveness, ProcessIdentity};
@@ -101,11 +101,6 @@ fn too_few(before: Option<(usize, u32)>, left: usize, expected: usize) -> Option
 
 /// The variable that holds a list of ranks.
 const LIST: &str = "SLURM_GTIDS";
-
-/// The numbers in a list.
-fn numbers(list: &str) -> Option<Vec<u32>> {
-    list.trim().split(',').map(|n| n.parse().ok()).collect()
-}
 
 /// How many processes the value of a variable means.
 fn count(name: &str, value: &str) -> Option<usize> {

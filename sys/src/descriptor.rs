@@ -179,29 +179,37 @@ pub fn redirect(standard: RawFd, to: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Closes every descriptor but the standard ones and `keep`. Standard input and output lead
+/// Closes every descriptor but the standard ones and those of `keep`. Standard input and output lead
 /// nowhere afterwards. For a process that was just forked and does not use what its parent had
 /// open.
-pub fn close_all_but(keep: RawFd) {
+pub fn close_all_but(keep: &[RawFd]) {
     crate::stdio::lead_nowhere(0..2);
-    let keep = keep.max(2);
+    let mut kept: Vec<RawFd> = keep.iter().copied().filter(|&fd| fd >= FIRST_OWN).collect();
+    kept.sort_unstable();
     let close = |first: RawFd, last: RawFd| {
         // SAFETY: the process was just forked, and nothing in it uses these descriptors any more.
         first > last || unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) } == 0
     };
-    if !close(FIRST_OWN, keep - 1) || !close(keep + 1, RawFd::MAX) {
-        close_listed_but(keep);
+    let mut first = FIRST_OWN;
+    for &fd in &kept {
+        if !close(first, fd - 1) {
+            return close_listed_but(&kept);
+        }
+        first = fd + 1;
+    }
+    if !close(first, RawFd::MAX) {
+        close_listed_but(&kept);
     }
 }
 
 /// As [`close_all_but`], where the kernel cannot close ranges (Linux before 5.9): those that
 /// /proc lists, or the first 1024.
-fn close_listed_but(keep: RawFd) {
+fn close_listed_but(keep: &[RawFd]) {
     let listed: Vec<RawFd> = match std::fs::read_dir("/proc/self/fd") {
         Ok(list) => list.flatten().filter_map(|e| e.file_name().to_str()?.parse().ok()).collect(),
         Err(_) => (FIRST_OWN..1024).collect(),
     };
-    for fd in listed.into_iter().filter(|&fd| fd >= FIRST_OWN && fd != keep) {
+    for fd in listed.into_iter().filter(|fd| *fd >= FIRST_OWN && !keep.contains(fd)) {
         // SAFETY: as above; the list itself is closed already, which is an error.
         unsafe { libc::close(fd) };
     }

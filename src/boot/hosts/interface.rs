@@ -63,15 +63,24 @@ pub(in crate::boot) fn toward(hosts: &[String]) -> Result<Vec<IpAddr>, BootError
     }
     let mut found: Vec<IpAddr> = Vec::new();
     for host in hosts {
-        let Some(address) = route_to(host) else {
-            let all = all()?.into_iter().filter(|a| !a.is_loopback);
-            found = all.map(|a| a.address).collect();
-            break;
-        };
+        let Some(address) = route_to(host) else { return toward_any() };
         if !found.contains(&address) {
             found.push(address);
         }
     }
+    Ok(found)
+}
+
+/// The addresses of this host that other hosts can reach.
+///
+/// # Errors
+/// This host has no network.
+pub(in crate::boot) fn toward_any() -> Result<Vec<IpAddr>, BootError> {
+    if let Some(address) = wanted()? {
+        return Ok(vec![address]);
+    }
+    let all = all()?.into_iter().filter(|a| !a.is_loopback);
+    let found: Vec<IpAddr> = all.map(|a| a.address).collect();
     if found.is_empty() {
         return Err(BootError::new(
             "this host has no network interface that other hosts reach",

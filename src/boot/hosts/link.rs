@@ -1,6 +1,6 @@
 //! A connection between the supervisors of two hosts.
 //!
-//! Made by [`super::listener`] and [`super::remote`], owned by the supervisor. Invariants: the
+//! Made by [`super::listener`] and [`super::root_address`], owned by the supervisor. Invariants: the
 //! other end has proven that it knows the secret of the job; nothing here waits, except
 //! [`HostLink::finish`]. The system reports the other end as lost within 5 s after its last sign
 //! of life.
@@ -46,6 +46,11 @@ impl HostLink {
     /// The address of this end.
     pub(in crate::boot) fn own_address(&self) -> Option<IpAddr> {
         self.stream.local_addr().ok().map(|address| address.ip())
+    }
+
+    /// The address of the other end.
+    pub(in crate::boot) fn peer_address(&self) -> Option<IpAddr> {
+        self.stream.peer_addr().ok().map(|address| address.ip())
     }
 
     /// What to poll.

@@ -1,16 +1,17 @@
-//! Where the supervisors of other hosts connect to that of gasnetrun.
+//! Where the supervisors of other hosts connect to the root.
 //!
-//! Owned by `supervisor::other_hosts`. Invariants: a connection becomes a link only after both
+//! Made by `supervisor::other_hosts` and `foreign`, owned by the former. Invariants: a connection becomes a link only after both
 //! ends have proven that they know the secret of the job; a stranger keeps a descriptor and a few
 //! bytes for [`INTRODUCTION`], and delays none of the others.
 
 use super::link::HostLink;
-use super::{library_version, purpose};
+use super::root_address::RootAddress;
+use super::{interface, library_version, purpose};
+use crate::boot::error::BootError;
 use crate::report;
 use handshake::{Handshake, HandshakeSpec, JobSecret, Nonce};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
-use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use sys::tcp;
 
@@ -41,25 +42,30 @@ struct PendingHost {
 }
 
 impl HostListener {
-    /// Listens on these addresses of this host, each with a port of its own from `ports`.
+    /// Listens on these addresses of this host, with a new secret.
     ///
     /// # Errors
     /// An address cannot be listened on.
-    pub(in crate::boot) fn open(
-        secret: JobSecret,
-        addresses: &[IpAddr],
-        ports: &RangeInclusive<u16>,
-    ) -> io::Result<HostListener> {
-        let mut sockets = Vec::new();
-        for address in addresses {
-            sockets.push(tcp::listen_on(*address, ports.clone(), BACKLOG)?);
-        }
+    pub(in crate::boot) fn open(addresses: &[IpAddr]) -> Result<HostListener, BootError> {
+        let secret = JobSecret::random()
+            .map_err(|e| BootError::system("cannot get a random number", &e))?;
+        let ports = interface::ports()?;
+        let socket = |address: &IpAddr| tcp::listen_on(*address, ports.clone(), BACKLOG);
+        let sockets = addresses.iter().map(socket).collect::<io::Result<_>>().map_err(|e| {
+            BootError::new(
+                format!("cannot listen for the other hosts on {addresses:?}: {e}"),
+                "Name a free port or another interface: GASNET_NETWORK_PORTS, \
+                 GASNET_NETWORK_INTERFACE.",
+            )
+        })?;
         Ok(HostListener { secret, sockets, pending: Vec::new(), strangers: 0 })
     }
 
-    /// Where it listens.
-    pub(in crate::boot) fn addresses(&self) -> Vec<SocketAddr> {
-        self.sockets.iter().filter_map(|s| tcp::local_address(s.as_fd()).ok()).collect()
+    /// Where it listens, and the secret.
+    pub(in crate::boot) fn root_address(&self) -> RootAddress {
+        let addresses =
+            self.sockets.iter().filter_map(|s| tcp::local_address(s.as_fd()).ok()).collect();
+        RootAddress { secret: self.secret.clone(), addresses }
     }
 
     /// What to poll.

@@ -18,6 +18,8 @@ use crate::rank::JobRank;
 pub(in crate::boot) enum HostMessage {
     /// Down: what the host is to start, see `remote_plan`.
     Plan(Vec<u8>),
+    /// Up, first: what the host is called that a launcher has started.
+    Name(String),
     /// Up: a rank of the sender's hosts is the first to call `gasnet_init`. Down: one of another
     /// host.
     Joined,
@@ -54,6 +56,7 @@ const SIGNAL: u8 = 7;
 const STATUS: u8 = 8;
 const STATUS_PRINTED: u8 = 9;
 const ENDED: u8 = 10;
+const NAME: u8 = 11;
 
 /// What was received is no message.
 #[derive(Debug, PartialEq)]
@@ -67,6 +70,10 @@ impl HostMessage {
             HostMessage::Plan(plan) => {
                 out.push(PLAN);
                 out.extend(plan);
+            }
+            HostMessage::Name(name) => {
+                out.push(NAME);
+                out.extend(name.as_bytes());
             }
             HostMessage::Joined => out.push(JOINED),
             HostMessage::Barrier => out.push(BARRIER),
@@ -125,6 +132,7 @@ impl HostMessage {
     fn decode(kind: u8, data: &[u8]) -> Option<HostMessage> {
         Some(match (kind, data) {
             (PLAN, plan) => HostMessage::Plan(plan.to_vec()),
+            (NAME, name) => HostMessage::Name(String::from_utf8(name.to_vec()).ok()?),
             (JOINED, []) => HostMessage::Joined,
             (BARRIER, []) => HostMessage::Barrier,
             (CONTRIBUTIONS, all) => HostMessage::Contributions(contributions(all)?),
@@ -163,6 +171,7 @@ mod tests {
         let decision = ExitDecision::new(7, ExitCause::Killed, Some(JobRank(70_000)));
         vec![
             HostMessage::Plan(b"plan".to_vec()),
+            HostMessage::Name("host".to_string()),
             HostMessage::Joined,
             HostMessage::Barrier,
             HostMessage::Contributions(vec![(JobRank(3), b"x".to_vec()), (JobRank(9), vec![])]),

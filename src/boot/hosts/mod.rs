@@ -22,6 +22,7 @@
 //! | `remote_plan` | what that supervisor must know |
 //! | `remote` | how that supervisor connects and begins |
 //! | `listener` | where it connects |
+//! | `root_address` | the address of that as a word, and connecting to it |
 //! | `link`, `message` | the connection, and what is said on it |
 
 pub(super) mod interface;
@@ -32,6 +33,7 @@ pub mod mapping;
 pub(super) mod message;
 pub mod remote;
 pub(super) mod remote_plan;
+pub(super) mod root_address;
 pub(super) mod ssh;
 
 use handshake::{ConnectionPurpose, LibraryVersion};

@@ -8,19 +8,15 @@ use super::link::HostLink;
 use super::message::HostMessage;
 use super::remote_plan::RemotePlan;
 use super::ssh::{self, RemoteGreeting};
-use super::{library_version, purpose};
 use crate::boot::error::BootError;
 use crate::tools::this_process::hostname;
-use handshake::{Handshake, HandshakeSpec, JobSecret, Nonce};
+use handshake::JobSecret;
 use std::ffi::CString;
-use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 use sys::limits;
 
-/// How long an address may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 /// How long the plan may take, which comes behind the proof.
 const PLAN: Duration = Duration::from_secs(30);
 
@@ -47,26 +43,19 @@ pub fn connect() -> Result<RemoteHost, BootError> {
             "Use gasnetrun -n N -H HOSTS program.",
         )
     })?;
-    let RemoteGreeting { host, secret, addresses } = greeting;
-    let mut failures = Vec::new();
-    for address in candidates(&addresses) {
-        match introduced(address, host, &secret) {
-            Ok(mut link) => {
-                let plan = match link.await_message(PLAN) {
-                    Some(HostMessage::Plan(plan)) => RemotePlan::decode(&plan),
-                    _ => None,
-                };
-                let plan = plan.ok_or_else(|| {
-                    let why = link.lost().unwrap_or("it sent nothing");
-                    unreachable(&format!("{address} ({why})"))
-                })?;
-                surround(&plan)?;
-                return Ok(RemoteHost { host, plan, secret, link });
-            }
-            Err(why) => failures.push(format!("{address} ({why})")),
-        }
-    }
-    Err(unreachable(&failures.join(", ")))
+    let RemoteGreeting { host, mut root } = greeting;
+    put_client_first(&mut root.addresses);
+    let mut link = root.connect(host).map_err(|why| unreachable(&why))?;
+    let plan = match link.await_message(PLAN) {
+        Some(HostMessage::Plan(plan)) => RemotePlan::decode(&plan),
+        _ => None,
+    };
+    let plan = plan.ok_or_else(|| {
+        let address = link.peer_address().map_or_else(String::new, |a| a.to_string());
+        unreachable(&format!("{address} ({})", link.lost().unwrap_or("it sent nothing")))
+    })?;
+    surround(&plan)?;
+    Ok(RemoteHost { host, plan, secret: root.secret, link })
 }
 
 fn unreachable(what: &str) -> BootError {
@@ -77,45 +66,12 @@ fn unreachable(what: &str) -> BootError {
     )
 }
 
-/// The addresses to try. The one from which ssh came is that of the right host, whatever this host
+/// The address from which ssh came is tried first. It is that of the right host, whatever this host
 /// thinks of names; its port is one of those that listen.
-fn candidates(addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+fn put_client_first(addresses: &mut [SocketAddr]) {
     let ssh = std::env::var("SSH_CONNECTION").ok();
     let client = ssh.and_then(|text| text.split(' ').next()?.parse().ok());
-    let mut all: Vec<SocketAddr> = addresses.to_vec();
-    all.sort_by_key(|a| client != Some(a.ip()));
-    all
-}
-
-/// A link to the supervisor at an address.
-fn introduced(address: SocketAddr, host: u32, secret: &JobSecret) -> io::Result<HostLink> {
-    let mut stream = TcpStream::connect_timeout(&address, ANSWER)?;
-    stream.set_read_timeout(Some(ANSWER))?;
-    stream.set_nodelay(true)?;
-    let spec = HandshakeSpec {
-        secret,
-        library: library_version(),
-        purpose: purpose(),
-        identity: host.into(),
-        nonce: Nonce::random()?,
-    };
-    let mut handshake = Handshake::connector(spec, None);
-    let mut buffer = [0; 1024];
-    loop {
-        while !handshake.to_send().is_empty() {
-            let n = stream.write(handshake.to_send())?;
-            handshake.sent(n);
-        }
-        if handshake.peer().is_some() {
-            return HostLink::new(stream, Vec::new());
-        }
-        let n = match stream.read(&mut buffer)? {
-            0 => return Err(io::Error::other("it hung up")),
-            n => n,
-        };
-        // The other end says nothing more before it has the proof of this one.
-        handshake.feed(&buffer[..n]).map_err(io::Error::other)?;
-    }
+    addresses.sort_by_key(|a| client != Some(a.ip()));
 }
 
 /// Gives this process the folder, environment and limits of the job.

@@ -4,14 +4,13 @@
 //! of the terminal. The secret of the job goes by its standard input, never by its arguments. What
 //! the other host prints is passed on line by line.
 
+use super::root_address::RootAddress;
 use crate::boot::error::BootError;
 use crate::boot::passed_stream::PrefixedStream;
 use crate::env;
 use crate::tools::shell;
-use handshake::JobSecret;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -25,34 +24,25 @@ use sys::signal::{self, SignalSet};
 #[derive(Debug, PartialEq)]
 pub(super) struct RemoteGreeting {
     pub(super) host: u32,
-    pub(super) secret: JobSecret,
-    /// Where the supervisor of gasnetrun listens.
-    pub(super) addresses: Vec<SocketAddr>,
+    pub(super) root: RootAddress,
 }
 
 impl RemoteGreeting {
     /// As a line.
     pub(super) fn line(&self) -> String {
-        let secret: String = self.secret.to_bytes().iter().map(|b| format!("{b:02x}")).collect();
-        let addresses: Vec<String> = self.addresses.iter().map(SocketAddr::to_string).collect();
-        format!("gasnet {} {secret} {}\n", self.host, addresses.join(","))
+        format!("gasnet {} {}\n", self.host, self.root.text())
     }
 
     pub(super) fn parse(line: &str) -> Option<RemoteGreeting> {
         let words: Vec<&str> = line.trim_end().split(' ').collect();
-        let ["gasnet", host, secret, addresses] = words[..] else { return None };
-        let secret = u128::from_str_radix(secret, 16).ok().filter(|_| secret.len() == 32)?;
-        let addresses = addresses.split(',').map(|a| a.parse().ok()).collect::<Option<_>>()?;
-        let secret = JobSecret::from_bytes(secret.to_be_bytes());
-        Some(RemoteGreeting { host: host.parse().ok()?, secret, addresses })
+        let ["gasnet", host, root] = words[..] else { return None };
+        Some(RemoteGreeting { host: host.parse().ok()?, root: RootAddress::parse(root)? })
     }
 }
 
 /// The process that runs the supervisor of another host.
 #[derive(Debug)]
 pub(in crate::boot) struct RemoteShell {
-    /// The name of the host, as the user wrote it.
-    pub(in crate::boot) host: String,
     child: Child,
     /// Standard output and standard error of the other host.
     streams: [PrefixedStream; 2],
@@ -69,8 +59,7 @@ impl RemoteShell {
     pub(in crate::boot) fn start(
         host: &str,
         number: u32,
-        secret: &JobSecret,
-        addresses: &[SocketAddr],
+        root: &RootAddress,
         mask: &SignalSet,
         reads: bool,
     ) -> Result<RemoteShell, BootError> {
@@ -99,15 +88,14 @@ impl RemoteShell {
             });
         }
         let mut child = command.spawn().map_err(|e| failed(&e))?;
-        let greeting =
-            RemoteGreeting { host: number, secret: secret.clone(), addresses: addresses.to_vec() };
+        let greeting = RemoteGreeting { host: number, root: root.clone() };
         let mut input = child.stdin.take();
         if let Some(input) = &mut input {
             // A pipe has room for it. If the process has ended, its end is noticed.
             let _ = input.write_all(greeting.line().as_bytes());
         }
         let input = input.filter(|_| reads).map(ForwardedInput::new);
-        Ok(RemoteShell { host: host.to_string(), child, streams: [out, err], input, ended: None })
+        Ok(RemoteShell { child, streams: [out, err], input, ended: None })
     }
 
     /// What to poll.
@@ -237,13 +225,16 @@ pub(super) fn read_line() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use handshake::JobSecret;
 
     #[test]
     fn a_greeting_is_a_line() {
         let greeting = RemoteGreeting {
             host: 3,
-            secret: JobSecret::from_bytes([7; 16]),
-            addresses: vec!["10.0.0.1:50".parse().unwrap(), "[::1]:9".parse().unwrap()],
+            root: RootAddress {
+                secret: JobSecret::from_bytes([7; 16]),
+                addresses: vec!["10.0.0.1:50".parse().unwrap()],
+            },
         };
         let line = greeting.line();
         assert!(line.ends_with('\n') && !line.trim_end().contains('\n'));

@@ -22,6 +22,7 @@ use crate::boot::error::BootError;
 use crate::boot::host_memory::HostMemory;
 use crate::boot::host_share::{HostShare, RankPlace};
 use crate::boot::hosts::link::HostLink;
+use crate::boot::hosts::listener::HostListener;
 use crate::boot::hosts::remote_plan::RemotePlan;
 use crate::boot::member::Member;
 use crate::boot::options::BootOptions;
@@ -164,7 +165,19 @@ impl Supervisor {
         Ok(self)
     }
 
-    /// Connects this supervisor with that of gasnetrun on another host.
+    /// Has the supervisors of `number` other hosts, which a launcher has started, connect to this
+    /// one within `timeout` nanoseconds.
+    pub(in crate::boot) fn launched(
+        mut self,
+        listener: HostListener,
+        number: u32,
+        timeout: Option<u64>,
+    ) -> Supervisor {
+        self.others = OtherHosts::launched(listener, number, timeout);
+        self
+    }
+
+    /// Connects this supervisor with the root on another host.
     ///
     /// # Errors
     /// The user names a network interface that this host does not have.
@@ -188,15 +201,15 @@ impl Supervisor {
         self
     }
 
-    /// The supervisor of ranks that connect to `listener` and know the cookie, one for each
-    /// member. A member is `None` if its process is unknown.
+    /// The supervisor of ranks that connect to `listener` and know the cookie: those of `share`,
+    /// each with its member, which is `None` if its process is unknown.
     pub(in crate::boot) fn adopt(
         cookie: u64,
         listener: OwnedFd,
+        share: HostShare,
         members: &[Option<Member>],
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
-        let share = HostShare::whole(members.len() as u32);
         let mut s = Supervisor::with(share, cookie, SignalSource::Launcher, options)?;
         let locals = (0..s.share.local_size()).map(LocalRank);
         s.ranks = locals.map(|l| RankProcess::expected(s.share.place(l), s.control)).collect();

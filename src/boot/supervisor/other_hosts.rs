@@ -1,5 +1,5 @@
-//! The other hosts of a job, as the supervisor of one host sees them: the host of gasnetrun above
-//! it, or the hosts that gasnetrun has started below.
+//! The other hosts of a job, as the supervisor of one host sees them: the root above it, or, for the
+//! root, the hosts below.
 //!
 //! Owned by [`super::Supervisor`]. Invariants: a host below is over when it has said so, or when
 //! its connection is lost; the loss of a host is reported once, by name. Nothing here waits.
@@ -13,6 +13,7 @@ use crate::boot::hosts::remote_plan::RemotePlan;
 use crate::boot::hosts::ssh::RemoteShell;
 use crate::rank::JobRank;
 use crate::report;
+use crate::tools::this_process::hostname;
 use handshake::JobSecret;
 use std::net::IpAddr;
 use sys::clock;
@@ -22,12 +23,16 @@ use sys::signal::SignalSet;
 /// Nanoseconds that the shells may take to end after their hosts have ended, and after the job has
 /// been ended by force.
 const SHELL_END: u64 = 3_000_000_000;
+/// Nanoseconds in which the hosts of a launcher must have connected: their ranks have met before.
+const LAUNCHED: u64 = 60_000_000_000;
+/// The same when the job ends.
+const LATE_LAUNCHED: u64 = 2_000_000_000;
 
 /// The other hosts of the job.
 #[derive(Debug, Default)]
 pub(super) struct OtherHosts {
     secret: Option<JobSecret>,
-    /// To the host of gasnetrun.
+    /// To the root.
     above: Option<HostLink>,
     below: Vec<HostBelow>,
     listener: Option<HostListener>,
@@ -41,11 +46,15 @@ pub(super) struct OtherHosts {
     address: Option<IpAddr>,
 }
 
-/// A host that gasnetrun has started.
+/// A host that gasnetrun or another launcher has started.
 #[derive(Debug)]
 struct HostBelow {
-    number: u32,
-    shell: RemoteShell,
+    /// How messages call it; empty before it is known.
+    name: String,
+    /// `None` for one that a launcher has started and that has not connected.
+    number: Option<u32>,
+    /// What has started it; `None` for a launcher.
+    shell: Option<RemoteShell>,
     link: Option<HostLink>,
     /// All its ranks are in the barrier.
     in_barrier: bool,
@@ -59,12 +68,14 @@ struct HostBelow {
 /// What a supervisor must act on.
 #[derive(Debug)]
 pub(super) enum HostEvent {
-    /// The host of gasnetrun says so.
+    /// The root says so.
     FromAbove(HostMessage),
     /// A host below says so.
     FromBelow(HostMessage),
     /// A host below has said something that stands in [`OtherHosts`] now.
     Changed,
+    /// A host below has connected.
+    Connected,
     /// A host is lost, which has been reported.
     Lost,
 }
@@ -83,7 +94,7 @@ pub(super) struct HostsToStart<'a> {
 }
 
 impl OtherHosts {
-    /// Those of a host that gasnetrun has started elsewhere.
+    /// Those of a host that is not the root.
     pub(super) fn above(link: HostLink, secret: JobSecret) -> Result<OtherHosts, BootError> {
         let address = interface::wanted()?.or(link.own_address());
         let secret = Some(secret);
@@ -96,36 +107,50 @@ impl OtherHosts {
     /// One cannot be started; those that were end with this process.
     pub(super) fn start(hosts: &HostsToStart<'_>) -> Result<OtherHosts, BootError> {
         let HostsToStart { names, own, plan, mask, timeout } = *hosts;
-        let secret = JobSecret::random()
-            .map_err(|e| BootError::system("cannot get a random number", &e))?;
         let others = (0..).zip(names).filter(|(number, _)| Some(*number) != own);
         let others: Vec<(u32, &String)> = others.collect();
         let toward: Vec<String> = others.iter().map(|(_, name)| name.to_string()).collect();
-        let addresses = interface::toward(&toward)?;
-        let listener = HostListener::open(secret.clone(), &addresses, &interface::ports()?);
-        let listener = listener.map_err(|e| {
-            BootError::new(
-                format!("cannot listen for the other hosts on {addresses:?}: {e}"),
-                "Name a free port or another interface: GASNET_NETWORK_PORTS, \
-                 GASNET_NETWORK_INTERFACE.",
-            )
-        })?;
-        let listens_at = listener.addresses();
+        let listener = HostListener::open(&interface::toward(&toward)?)?;
+        let root = listener.root_address();
         let rank_0 = plan.host_of.first().copied();
         let mut below = Vec::new();
         for (number, name) in others {
             let reads = rank_0 == Some(number);
-            let shell = RemoteShell::start(name, number, &secret, &listens_at, mask, reads)?;
-            below.push(HostBelow::new(number, shell));
+            let shell = RemoteShell::start(name, number, &root, mask, reads)?;
+            below.push(HostBelow::new(name, Some(number), Some(shell)));
         }
         Ok(OtherHosts {
-            secret: Some(secret),
+            secret: Some(root.secret),
             below,
             listener: Some(listener),
             plan: plan.encode(),
             connect_by: timeout.map(|t| clock::now_ns() + t),
             ..OtherHosts::default()
         })
+    }
+
+    /// Those of the host of rank 0, where a launcher has started the ranks of `number` other hosts.
+    pub(super) fn launched(
+        listener: HostListener,
+        number: u32,
+        timeout: Option<u64>,
+    ) -> OtherHosts {
+        let timeout = timeout.map_or(LAUNCHED, |t| t.min(LAUNCHED));
+        OtherHosts {
+            secret: Some(listener.root_address().secret),
+            below: (0..number).map(|_| HostBelow::new("", None, None)).collect(),
+            listener: Some(listener),
+            connect_by: Some(clock::now_ns() + timeout),
+            ..OtherHosts::default()
+        }
+    }
+
+    /// The job ends. Hosts that have a launcher and have not connected now will not do so.
+    pub(super) fn job_ends(&mut self, now: u64) {
+        if self.below.iter().all(|host| host.shell.is_none()) {
+            let by = now + LATE_LAUNCHED;
+            self.connect_by = self.connect_by.map(|before| before.min(by));
+        }
     }
 
     /// What a rank must know to reach those of other hosts, once it is known: the secret of the
@@ -139,7 +164,7 @@ impl OtherHosts {
         polled.extend(self.above.iter().map(HostLink::poll_entry));
         for host in &self.below {
             polled.extend(host.link.iter().map(HostLink::poll_entry));
-            polled.extend(host.shell.poll_entries());
+            polled.extend(host.shell.iter().flat_map(RemoteShell::poll_entries));
         }
         let listener = self.listener.iter().flat_map(HostListener::descriptors);
         polled.extend(listener.map(|fd| PollEntry::reading(Some(fd))));
@@ -155,7 +180,7 @@ impl OtherHosts {
     }
 
     fn has_shells(&self) -> bool {
-        self.below.iter().any(|host| host.shell.ended().is_none())
+        self.below.iter().any(HostBelow::has_shell)
     }
 
     /// Moves messages and output. Returns what happened.
@@ -166,14 +191,17 @@ impl OtherHosts {
             events.extend(link.receive().into_iter().map(HostEvent::FromAbove));
             if let Some(why) = link.lost() {
                 report::line(format_args!(
-                    "the connection to gasnetrun on another host is lost: {why}; the job ends"
+                    "the connection of host {} to the root of the job is lost: {why}; the job ends",
+                    hostname()
                 ));
                 events.push(HostEvent::Lost);
                 self.above = None;
             }
         }
         let new = self.listener.as_mut().map_or(Vec::new(), |listener| listener.accept(now));
-        new.into_iter().for_each(|(number, link)| self.connected(number, link));
+        for (number, link) in new {
+            events.extend(self.connected(number, link));
+        }
         if !self.below.iter().any(HostBelow::is_awaited) {
             self.listener = None;
         }
@@ -190,25 +218,32 @@ impl OtherHosts {
         events
     }
 
-    fn connected(&mut self, number: u32, mut link: HostLink) {
-        let host = self.below.iter_mut().find(|host| host.number == number && host.is_awaited());
+    fn connected(&mut self, number: u32, mut link: HostLink) -> Option<HostEvent> {
         // A second connection of the same host is of no use.
-        let Some(host) = host else { return };
+        let known = self.below.iter().position(|host| host.number == Some(number));
+        let at = known.or_else(|| self.below.iter().position(|host| host.number.is_none()))?;
+        let host = Some(&mut self.below[at]).filter(|host| host.is_awaited())?;
         if self.address.is_none() {
             self.address = link.own_address();
         }
-        link.send(&HostMessage::Plan(self.plan.clone()));
+        if host.number.is_none() {
+            host.number = Some(number);
+            host.name = link.peer_address().map_or_else(String::new, |a| a.to_string());
+        } else {
+            link.send(&HostMessage::Plan(self.plan.clone()));
+        }
         host.link = Some(link);
+        Some(HostEvent::Connected)
     }
 
     /// Whether all hosts below have ended or are lost, and have printed all.
     pub(super) fn are_over(&self) -> bool {
-        self.below.iter().all(|host| host.is_over() && host.shell.ended().is_some())
+        self.below.iter().all(|host| host.is_over() && !host.has_shell())
     }
 
     /// Ends the shells that are left.
     pub(super) fn end_shells(&mut self) {
-        self.below.iter_mut().for_each(|host| host.shell.kill());
+        self.below.iter_mut().filter_map(|host| host.shell.as_mut()).for_each(RemoteShell::kill);
     }
 
     /// The exit code of a host below that is not 0.
@@ -219,7 +254,7 @@ impl OtherHosts {
     /// Hosts that have neither ended nor been lost.
     pub(super) fn working(&self) -> Vec<&str> {
         let working = self.below.iter().filter(|host| !host.is_over());
-        working.map(|host| host.shell.host.as_str()).collect()
+        working.map(|host| host.name.as_str()).collect()
     }
 
     /// Sends a message to the hosts below.
@@ -227,7 +262,7 @@ impl OtherHosts {
         self.below.iter_mut().filter_map(|host| host.link.as_mut()).for_each(|l| l.send(message));
     }
 
-    /// Sends a message to the host of gasnetrun; false if this is the one.
+    /// Sends a message to the root; false if this is it.
     pub(super) fn send_up(&mut self, message: &HostMessage) -> bool {
         self.above.as_mut().map(|link| link.send(message)).is_some()
     }
@@ -238,7 +273,7 @@ impl OtherHosts {
         self.send_down(message);
     }
 
-    /// Sends the last message to the host of gasnetrun.
+    /// Sends the last message to the root.
     pub(super) fn say_ended(&mut self, code: i32) {
         if let Some(link) = &mut self.above {
             link.send(&HostMessage::Ended(code));
@@ -281,8 +316,9 @@ impl OtherHosts {
 }
 
 impl HostBelow {
-    fn new(number: u32, shell: RemoteShell) -> HostBelow {
+    fn new(name: &str, number: Option<u32>, shell: Option<RemoteShell>) -> HostBelow {
         HostBelow {
+            name: name.to_string(),
             number,
             shell,
             link: None,
@@ -292,6 +328,11 @@ impl HostBelow {
             ended: None,
             is_lost: false,
         }
+    }
+
+    /// Whether the process that has started it runs.
+    fn has_shell(&self) -> bool {
+        self.shell.as_ref().is_some_and(|shell| shell.ended().is_none())
     }
 
     /// Whether it has not connected yet.
@@ -304,13 +345,16 @@ impl HostBelow {
     }
 
     fn serve(&mut self, is_late: bool, events: &mut Vec<HostEvent>) {
-        self.shell.serve();
+        if let Some(shell) = &mut self.shell {
+            shell.serve();
+        }
         let messages = self.link.as_mut().map_or(Vec::new(), |link| {
             link.flush();
             link.receive()
         });
         for message in messages {
             match message {
+                HostMessage::Name(name) => self.name = name,
                 HostMessage::Barrier => self.in_barrier = true,
                 HostMessage::Contributions(all) => self.contributions = Some(all),
                 HostMessage::StatusPrinted => self.has_printed_status = true,
@@ -325,11 +369,11 @@ impl HostBelow {
         if self.is_over() {
             return;
         }
-        let host = &self.shell.host;
+        let host = &self.name;
         if let Some(why) = self.link.as_ref().and_then(HostLink::lost) {
             report::line(format_args!("host {host} is lost: {why}; the job ends"));
         } else if self.link.is_none()
-            && let Some(how) = self.shell.ended()
+            && let Some(how) = self.shell.as_ref().and_then(RemoteShell::ended)
         {
             report::line(format_args!(
                 "host {host} did not start its ranks ({how}); the job ends"
@@ -337,6 +381,15 @@ impl HostBelow {
             report::line(format_args!(
                 "  See what is printed above. `ssh {host} true` must work without a question, and \
                  gasnetrun must be installed there at the same path."
+            ));
+        } else if self.link.is_none() && is_late && self.shell.is_none() {
+            report::line(format_args!(
+                "a host of the job has not connected to host {}; the job ends",
+                hostname()
+            ));
+            report::line(format_args!(
+                "  See what its ranks print. GASNET_NETWORK_INTERFACE names the network that all \
+                 hosts have, GASNET_NETWORK_PORTS the ports that a firewall lets pass."
             ));
         } else if self.link.is_none() && is_late {
             report::line(format_args!(

@@ -144,6 +144,7 @@ impl Supervisor {
             let Some(decision) = self.control.decision() else { return };
             if self.exit.begin(decision, now) {
                 self.others.send(&HostMessage::Decision(decision));
+                self.others.job_ends(now);
                 self.ends.announce(decision, &self.ranks);
                 if !decision.is_success() {
                     self.control.request_exit();
@@ -259,6 +260,12 @@ impl Supervisor {
     fn on_host_event(&mut self, event: HostEvent) {
         match event {
             HostEvent::Lost => self.control.decide_failure(1),
+            // The others know it already.
+            HostEvent::Connected => {
+                if let Some(decision) = self.exit.decision() {
+                    self.others.send_down(&HostMessage::Decision(decision));
+                }
+            }
             HostEvent::FromAbove(HostMessage::Barrier) => {
                 self.collective.release(&mut self.ranks, &mut self.others);
             }

@@ -1,0 +1,132 @@
+//! Where the root listens, as a word that is passed to the other supervisors, and how these connect
+//! to it.
+//!
+//! Made by `supervisor::other_hosts` and `foreign`, read by [`super::remote`] and `foreign`.
+//! Invariant: a link is returned only after both ends have proven that they know the secret, which
+//! is part of the word. It must not be seen by other users.
+
+use super::link::HostLink;
+use super::{library_version, purpose};
+use handshake::{Handshake, HandshakeSpec, JobSecret, Nonce};
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long an address may take to answer, in the first and in the second attempt. A wrong one does
+/// not answer at all where a firewall drops packets.
+const ANSWERS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
+/// How long the root may take to prove that it knows the secret. It may not run yet.
+const PROOF: Duration = Duration::from_secs(20);
+
+/// The secret of a job, and where its root listens.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::boot) struct RootAddress {
+    pub(in crate::boot) secret: JobSecret,
+    pub(in crate::boot) addresses: Vec<SocketAddr>,
+}
+
+impl RootAddress {
+    /// As a word without blanks.
+    pub(in crate::boot) fn text(&self) -> String {
+        let secret: String = self.secret.to_bytes().iter().map(|b| format!("{b:02x}")).collect();
+        let addresses: Vec<String> = self.addresses.iter().map(SocketAddr::to_string).collect();
+        format!("{secret}@{}", addresses.join(","))
+    }
+
+    /// What a word says; `None` if it is none of [`RootAddress::text`].
+    pub(in crate::boot) fn parse(word: &str) -> Option<RootAddress> {
+        let (secret, addresses) = word.split_once('@')?;
+        let secret = u128::from_str_radix(secret, 16).ok().filter(|_| secret.len() == 32)?;
+        let addresses = addresses.split(',').map(|a| a.parse().ok()).collect::<Option<_>>()?;
+        Some(RootAddress { secret: JobSecret::from_bytes(secret.to_be_bytes()), addresses })
+    }
+
+    /// Connects to the root as the supervisor of host `host`.
+    ///
+    /// # Errors
+    /// Each address, with the reason why it is of no use.
+    pub(in crate::boot) fn connect(&self, host: u32) -> Result<HostLink, String> {
+        let mut failures = Vec::new();
+        let mut left = self.addresses.clone();
+        for within in ANSWERS {
+            for address in std::mem::take(&mut left) {
+                match TcpStream::connect_timeout(&address, within) {
+                    Ok(stream) => match introduced(stream, host, &self.secret) {
+                        Ok(link) => return Ok(link),
+                        Err(why) => failures.push(format!("{address} ({why})")),
+                    },
+                    Err(e) if e.kind() == ErrorKind::TimedOut => left.push(address),
+                    Err(e) => failures.push(format!("{address} ({e})")),
+                }
+            }
+        }
+        failures.extend(left.iter().map(|address| format!("{address} (it does not answer)")));
+        Err(failures.join(", "))
+    }
+}
+
+/// A link over a connection to the root.
+fn introduced(mut stream: TcpStream, host: u32, secret: &JobSecret) -> io::Result<HostLink> {
+    stream.set_read_timeout(Some(PROOF))?;
+    stream.set_nodelay(true)?;
+    let spec = HandshakeSpec {
+        secret,
+        library: library_version(),
+        purpose: purpose(),
+        identity: host.into(),
+        nonce: Nonce::random()?,
+    };
+    let mut handshake = Handshake::connector(spec, None);
+    let mut buffer = [0; 1024];
+    loop {
+        while !handshake.to_send().is_empty() {
+            let n = stream.write(handshake.to_send())?;
+            handshake.sent(n);
+        }
+        if handshake.peer().is_some() {
+            return HostLink::new(stream, Vec::new());
+        }
+        let n = match stream.read(&mut buffer) {
+            Ok(0) => return Err(io::Error::other("it hung up")),
+            Ok(n) => n,
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                return Err(io::Error::other("it sent nothing"));
+            }
+            Err(e) => return Err(e),
+        };
+        // The other end says nothing more before it has the proof of this one.
+        handshake.feed(&buffer[..n]).map_err(io::Error::other)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_address_is_a_word() {
+        let root = RootAddress {
+            secret: JobSecret::from_bytes([7; 16]),
+            addresses: vec!["10.0.0.1:50".parse().unwrap(), "[::1]:9".parse().unwrap()],
+        };
+        let word = root.text();
+        assert!(!word.contains(|c: char| c.is_ascii_whitespace()));
+        assert_eq!(RootAddress::parse(&word), Some(root));
+        for wrong in ["", "-", "00@10.0.0.1:50", &word[1..], &format!("{word},"), "x@y"] {
+            assert_eq!(RootAddress::parse(wrong), None, "{wrong}");
+        }
+    }
+
+    /// Any bytes are an address or none.
+    fn any_word(input: &[u8]) {
+        if let Some(root) = RootAddress::parse(&String::from_utf8_lossy(input)) {
+            assert_eq!(RootAddress::parse(&root.text()), Some(root));
+        }
+    }
+
+    #[test]
+    fn fuzz_root_address() {
+        fuzz::check("root_address", 3_000, any_word);
+    }
+}
