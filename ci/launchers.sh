@@ -5,7 +5,8 @@
 #   ci/launchers.sh openmpi COMMAND...    Open MPI's mpirun
 #   ci/launchers.sh slurm COMMAND...      srun, in a temporary cluster of this machine
 #   ci/launchers.sh any COMMAND...        all usable launchers, possibly none
-# The variable LAUNCHERS gives their names to the command.
+# The variable LAUNCHERS gives their names to the command. Below ci/with-hosts.sh, the cluster of srun
+# has all test hosts, and the other launchers must start processes on them.
 # With CI=true, as root, it installs Debian's packages first.
 set -u
 launcher=$1
@@ -51,13 +52,18 @@ any)
 hydra)
     need "mpich libmpich-dev" mpiexec.hydra
     # hydra may fail on programs that end at once.
-    timeout 60 mpiexec.hydra -n 2 sleep 0.3 || cannot "mpiexec.hydra cannot run sleep"
+    # shellcheck disable=SC2086 # a list of options
+    timeout 60 mpiexec.hydra ${HOSTS:+-launcher ssh -launcher-exec $GASNET_SSH_CMD -iface eth0 -hosts $HOSTS} \
+        -n 2 sleep 0.3 || cannot "mpiexec.hydra cannot run sleep"
     "$@"
     exit
     ;;
 openmpi)
     need "openmpi-bin libopenmpi-dev libpmix2" mpirun.openmpi
-    timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe -n 2 true || cannot "mpirun cannot run true"
+    # shellcheck disable=SC2086 # a list of options
+    timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe \
+        ${HOSTS:+--mca plm_rsh_agent $GASNET_SSH_CMD --mca oob_tcp_if_include eth0 --host $HOSTS} \
+        -n 2 true || cannot "mpirun cannot run true"
     "$@"
     exit
     ;;
@@ -92,30 +98,33 @@ trap stop EXIT
 trap 'exit 1' INT TERM HUP
 
 chmod 755 "$dir"
-mkdir "$dir/state" "$dir/spool" "$dir/tmp"
-chmod 1777 "$dir/tmp"
+mkdir "$dir/state"
 dd if=/dev/urandom of="$dir/munge.key" bs=1024 count=1 2>/dev/null
 chmod 400 "$dir/munge.key"
 host=$(hostname -s 2>/dev/null || hostname)
+# Each host has a munged and a slurmd. What belongs to one test host is in its own /run.
+own=$dir address=127.0.0.1
+[ -z "${HOSTS:-}" ] || own=/run address=$host
 # Below the ephemeral ports, and different from those of a cluster that runs at the same time.
 port=$((16384 + $$ % 8192 * 2))
 cat >"$dir/slurm.conf" <<END
 ClusterName=gasnet
-SlurmctldHost=$host(127.0.0.1)
+SlurmctldHost=$host($address)
 SlurmctldPort=$port
 SlurmdPort=$((port + 1))
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket=$dir/munge.socket
+AuthInfo=socket=$own/munge.socket
 CredType=cred/munge
 StateSaveLocation=$dir/state
-SlurmdSpoolDir=$dir/spool
+SlurmdSpoolDir=$own/spool
 # PMIx has a folder here for each step, by a number that another cluster may use too.
-TmpFS=$dir/tmp
+TmpFS=$own/tmp
 SlurmctldPidFile=$dir/slurmctld.pid
-SlurmdPidFile=$dir/slurmd.pid
+SlurmdPidFile=$own/slurmd.pid
 SlurmctldLogFile=$dir/slurmctld.log
-SlurmdLogFile=$dir/slurmd.log
+SlurmdLogFile=$dir/slurmd-%n.log
+SlurmdParameters=config_overrides
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
@@ -124,17 +133,32 @@ SelectTypeParameters=CR_CPU
 MpiDefault=none
 ReturnToService=2
 KillWait=2
-NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
-PartitionName=all Nodes=$host Default=YES OverSubscribe=FORCE MaxTime=INFINITE State=UP
+$(for node in $(echo "${HOSTS:-$host}" | tr , ' '); do
+    echo "NodeName=$node NodeAddr=$([ -n "${HOSTS:-}" ] && echo "$node" || echo 127.0.0.1) CPUs=$(nproc) State=UNKNOWN"
+done)
+PartitionName=all Nodes=${HOSTS:-$host} Default=YES OverSubscribe=FORCE MaxTime=INFINITE State=UP
 END
+# This plugin needs no cgroups.
+echo CgroupPlugin=cgroup/v1 >"$dir/cgroup.conf"
 export SLURM_CONF="$dir/slurm.conf"
-munged --foreground --force --socket="$dir/munge.socket" --key-file="$dir/munge.key" --pid-file="$dir/munge.pid" \
-    --seed-file="$dir/munge.seed" --log-file="$dir/munge.log" >"$dir/munged.out" 2>&1 &
-pids="$pids $!"
+cat >"$dir/daemons" <<END
+mkdir -p $own/spool $own/tmp
+chmod 1777 $own/tmp
+munged --foreground --force --socket=$own/munge.socket --key-file=$dir/munge.key --pid-file=$own/munge.pid \
+    --seed-file=$own/munge.seed --log-file=$own/munge.log &
+exec slurmd -D -c
+END
 slurmctld -D -c >"$dir/slurmctld.out" 2>&1 &
 pids="$pids $!"
-slurmd -D -c >"$dir/slurmd.out" 2>&1 &
-pids="$pids $!"
+if [ -z "${HOSTS:-}" ]; then
+    sh "$dir/daemons" >"$dir/daemons.out" 2>&1 &
+    pids="$pids $!"
+else
+    for node in $(echo "$HOSTS" | tr , ' '); do
+        "$GASNET_SSH_CMD" "$node" "exec sh $dir/daemons" >"$dir/daemons-$node.out" 2>&1 </dev/null &
+        pids="$pids $!"
+    done
+fi
 tries=0
 until timeout 20 srun --immediate=5 -n 1 true >"$dir/srun.out" 2>&1; do
     tries=$((tries + 1))

@@ -42,17 +42,25 @@ ip -n "$bridge" link set br0 up
 } >"$folder/hosts"
 mkdir "$folder/pids"
 
-# Enters a host, as ssh does: the last two arguments are the host and the command. Only commands in
-# the first host call it.
+# Enters a host, as ssh does: options, the host, and the words of the command. Only commands in the
+# first host call it.
 cat >"$folder/enter" <<END
 #!/bin/sh
-for word; do host=\$last; last=\$word; done
-[ "\$host" != host1 ] || exec sh -c "\$last"
+while :; do
+    case \$1 in
+        -[oplFi]) shift 2 ;;
+        -*) shift ;;
+        *) break ;;
+    esac
+done
+host=\$1
+shift
+[ "\$host" != host1 ] || exec sh -c "\$*"
 pid=\$(cat "$folder/pids/\$host" 2>/dev/null) || {
     echo "\$host: no such host" >&2
     exit 255
 }
-exec nsenter -t "\$pid" -m -n -p -u -i -w"\$PWD" sh -c "\$last"
+exec nsenter -t "\$pid" -m -n -p -u -i -w"\$PWD" sh -c "\$*"
 END
 printf '#!/bin/sh\nexec kill -9 "$(cat "%s/pids/$1")"\n' "$folder" >"$folder/kill"
 chmod +x "$folder/enter" "$folder/kill"
