@@ -32,6 +32,26 @@ pub enum ProbeLauncher {
 }
 use ProbeLauncher::{Fork, Hosts, Hydra, OpenMpi, Run, Slurm, SlurmPmix};
 
+/// The number of test hosts on which the other launchers start processes: those of
+/// ci/with-hosts.sh, or this one.
+pub fn test_hosts() -> u32 {
+    std::env::var("HOSTS").map_or(1, |hosts| hosts.split(',').count() as u32)
+}
+
+/// What the launcher must know to do so.
+fn options_of_hosts(launcher: ProbeLauncher, n: u32) -> Vec<String> {
+    let Ok(hosts) = std::env::var("HOSTS") else { return Vec::new() };
+    let ssh = std::env::var("GASNET_SSH_CMD").expect("set by ci/with-hosts.sh");
+    let options = match launcher {
+        Hydra => format!("-launcher ssh -launcher-exec {ssh} -iface eth0 -hosts {hosts}"),
+        OpenMpi => {
+            format!("--mca plm_rsh_agent {ssh} --mca oob_tcp_if_include eth0 --host {hosts}")
+        }
+        _ => format!("-N {}", n.min(test_hosts())),
+    };
+    options.split(' ').map(str::to_string).collect()
+}
+
 /// The command with which another launcher starts a job of `n` processes.
 pub fn foreign(launcher: ProbeLauncher, n: u32) -> Command {
     let (name, options): (_, &[&str]) = match launcher {
@@ -42,7 +62,7 @@ pub fn foreign(launcher: ProbeLauncher, n: u32) -> Command {
         Fork | Run | Hosts => panic!("{launcher:?} is not foreign"),
     };
     let mut c = Command::new(name);
-    c.args(options).arg("-n").arg(n.to_string());
+    c.args(options).args(options_of_hosts(launcher, n)).arg("-n").arg(n.to_string());
     c
 }
 
