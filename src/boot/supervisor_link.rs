@@ -14,7 +14,7 @@ use super::host_share::RankPlace;
 use super::hosts::interface;
 use super::placement::Placement;
 use super::rank_id::RankId;
-use crate::rank::ByJobRank;
+use crate::rank::{ByJobRank, JobRank};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
@@ -151,8 +151,24 @@ impl JobBarrier for SupervisorLink {
 
 impl Exchange for SupervisorLink {
     fn exchange(&self, mine: &[u8]) -> ByJobRank<Vec<u8>> {
+        let all = self.join_all(mine);
+        match mine.len() {
+            0 => (0..self.size).map(|_| Vec::new()).collect(),
+            n => all.chunks(n).map(<[u8]>::to_vec).collect(),
+        }
+    }
+
+    /// The others contribute nothing.
+    fn hand_over(&self, given: Option<&[u8]>, _: JobRank, _: usize) -> Vec<u8> {
+        self.join_all(given.unwrap_or_default())
+    }
+}
+
+impl SupervisorLink {
+    /// What all ranks contribute, by rank.
+    fn join_all(&self, mine: &[u8]) -> Vec<u8> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = self.exit.without_notices(|| {
+        self.exit.without_notices(|| {
             for part in control_message::parts(mine) {
                 self.send(&part);
             }
@@ -168,10 +184,6 @@ impl Exchange for SupervisorLink {
                     None => self.supervisor_lost(),
                 }
             }
-        });
-        match mine.len() {
-            0 => (0..self.size).map(|_| Vec::new()).collect(),
-            n => all.chunks(n).map(<[u8]>::to_vec).collect(),
-        }
+        })
     }
 }

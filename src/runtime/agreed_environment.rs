@@ -38,13 +38,10 @@ pub fn agree(boot: &Bootstrap) {
         return;
     };
     let given = (boot.placement.rank() == giver).then_some(&*mine);
+    let is_one_host = boot.placement.hosts().len() == 1;
     let block = match &boot.host_memory {
-        Some(memory) => through_memory(boot, memory, given, bytes as usize),
-        None => {
-            let mut block = given.unwrap_or_default().to_vec();
-            block.resize(bytes as usize, 0);
-            Ok(boot.exchange.exchange(&block)[giver].clone())
-        }
+        Some(memory) if is_one_host => through_memory(boot, memory, given, bytes as usize),
+        _ => Ok(boot.exchange.hand_over(given, giver, bytes as usize)),
     };
     match block {
         Ok(block) => env::adopt(block),

@@ -73,9 +73,13 @@ impl BarrierExchange {
         if self.exchange_asked {
             return Ok(());
         }
+        // All contribute as much, or one alone contributes.
+        let is_given = all.iter().filter(|(_, bytes)| !bytes.is_empty()).count() == 1;
         let length = all.first().map_or(0, |(_, bytes)| bytes.len());
         let fits = |(expected, given): (JobRank, Option<&(JobRank, Vec<u8>)>)| {
-            given.is_some_and(|(rank, bytes)| *rank == expected && bytes.len() == length)
+            given.is_some_and(|(rank, bytes)| {
+                *rank == expected && (bytes.len() == length || is_given)
+            })
         };
         let each = (0..size).map(|rank| (JobRank(rank), all.get(rank as usize)));
         if let Some((rank, _)) = each.into_iter().find(|&one| !fits(one)) {
