@@ -177,7 +177,8 @@ impl Supervisor {
         self
     }
 
-    /// Connects this supervisor with the root on another host.
+    /// Connects this supervisor with the root on another host. Ranks that connect have been started
+    /// by another launcher than gasnetrun.
     ///
     /// # Errors
     /// The user names a network interface that this host does not have.
@@ -186,7 +187,7 @@ impl Supervisor {
         link: HostLink,
         secret: JobSecret,
     ) -> Result<Supervisor, BootError> {
-        self.others = OtherHosts::above(link, secret)?;
+        self.others = OtherHosts::above(link, secret, self.connections.is_open())?;
         Ok(self)
     }
 

@@ -40,6 +40,10 @@ pub(super) struct OtherHosts {
     plan: Vec<u8>,
     /// When they must have connected.
     connect_by: Option<u64>,
+    /// A launcher other than gasnetrun has started the hosts.
+    is_launched: bool,
+    /// The job ends, and so that launcher may kill supervisors: the loss of one is no news.
+    launcher_ends: bool,
     /// When the last of them has ended.
     ended_at: Option<u64>,
     /// The address of this host for the other hosts.
@@ -94,11 +98,16 @@ pub(super) struct HostsToStart<'a> {
 }
 
 impl OtherHosts {
-    /// Those of a host that is not the root.
-    pub(super) fn above(link: HostLink, secret: JobSecret) -> Result<OtherHosts, BootError> {
+    /// Those of a host that is not the root. `is_launched`: started by a launcher other than
+    /// gasnetrun.
+    pub(super) fn above(
+        link: HostLink,
+        secret: JobSecret,
+        is_launched: bool,
+    ) -> Result<OtherHosts, BootError> {
         let address = interface::wanted()?.or(link.own_address());
         let secret = Some(secret);
-        Ok(OtherHosts { secret, above: Some(link), address, ..OtherHosts::default() })
+        Ok(OtherHosts { secret, above: Some(link), address, is_launched, ..OtherHosts::default() })
     }
 
     /// Starts the supervisors of all hosts but this one.
@@ -141,13 +150,15 @@ impl OtherHosts {
             below: (0..number).map(|_| HostBelow::new("", None, None)).collect(),
             listener: Some(listener),
             connect_by: Some(clock::now_ns() + timeout),
+            is_launched: true,
             ..OtherHosts::default()
         }
     }
 
-    /// The job ends. Hosts that have a launcher and have not connected now will not do so.
+    /// The job ends. Hosts that a launcher has started connect now or never.
     pub(super) fn job_ends(&mut self, now: u64) {
-        if self.below.iter().all(|host| host.shell.is_none()) {
+        if self.is_launched {
+            self.launcher_ends = true;
             let by = now + LATE_LAUNCHED;
             self.connect_by = self.connect_by.map(|before| before.min(by));
         }
@@ -190,10 +201,13 @@ impl OtherHosts {
             link.flush();
             events.extend(link.receive().into_iter().map(HostEvent::FromAbove));
             if let Some(why) = link.lost() {
-                report::line(format_args!(
-                    "the connection of host {} to the root of the job is lost: {why}; the job ends",
-                    hostname()
-                ));
+                if !self.launcher_ends {
+                    report::line(format_args!(
+                        "the connection of host {} to the root of the job is lost: {why}; the job \
+                         ends",
+                        hostname()
+                    ));
+                }
                 events.push(HostEvent::Lost);
                 self.above = None;
             }
@@ -207,7 +221,7 @@ impl OtherHosts {
         }
         let is_late = self.connect_by.is_some_and(|by| now >= by);
         for host in &mut self.below {
-            host.serve(is_late, &mut events);
+            host.serve(is_late, self.launcher_ends, &mut events);
         }
         if self.ended_at.is_none() && self.below.iter().all(HostBelow::is_over) {
             self.ended_at = Some(now);
@@ -344,7 +358,8 @@ impl HostBelow {
         self.ended.is_some() || self.is_lost
     }
 
-    fn serve(&mut self, is_late: bool, events: &mut Vec<HostEvent>) {
+    /// `is_silent`: its loss is not reported.
+    fn serve(&mut self, is_late: bool, is_silent: bool, events: &mut Vec<HostEvent>) {
         if let Some(shell) = &mut self.shell {
             shell.serve();
         }
@@ -370,6 +385,11 @@ impl HostBelow {
             return;
         }
         let host = &self.name;
+        let is_lost = self.link.as_ref().map_or(is_late, |link| link.lost().is_some());
+        if is_silent {
+            self.is_lost = is_lost;
+            return;
+        }
         if let Some(why) = self.link.as_ref().and_then(HostLink::lost) {
             report::line(format_args!("host {host} is lost: {why}; the job ends"));
         } else if self.link.is_none()
