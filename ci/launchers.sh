@@ -5,8 +5,8 @@
 #   ci/launchers.sh openmpi COMMAND...    Open MPI's mpirun
 #   ci/launchers.sh slurm COMMAND...      srun, in a temporary cluster of this machine
 #   ci/launchers.sh any COMMAND...        all usable launchers, possibly none
-# The variable LAUNCHERS gives their names to the command. Below ci/with-hosts.sh, the cluster of srun
-# has all test hosts, and the other launchers must start processes on them.
+# The variable LAUNCHERS gives their names to the command. Below ci/with-hosts.sh, the cluster of
+# srun has all test hosts, and the other launchers must start processes on them.
 # With CI=true, as root, it installs Debian's packages first.
 set -u
 launcher=$1

@@ -5,17 +5,17 @@
 //! may wait for any child. It holds no descriptor of the client but standard error, and ends when
 //! all ranks have exited.
 //!
-//! On each host, the lowest rank listens under a random name and publishes the name with a cookie.
-//! It forks the supervisor of the host, which takes over the listening socket. The ranks of the host
-//! connect to it and receive the memory files. The launcher's service is released before that. The
-//! end of the job needs nothing of the launcher, since every rank exits with the agreed code and any
-//! launcher returns that.
+//! On each host, the lowest rank listens under a random name and publishes the name with a
+//! cookie. It forks the supervisor of the host, which takes over the listening socket. The ranks
+//! of the host connect to it and receive the memory files. The launcher's service is released
+//! before that. The end of the job needs nothing of the launcher, since every rank exits with the
+//! agreed code and any launcher returns that.
 //!
-//! In a job of several hosts, the supervisor of rank 0's host is the root ([`super::hosts`]). Rank 0
-//! listens for the others by TCP, and publishes the addresses and the secret of the job. Most
-//! launchers say which ranks a host has, so a rank reads one text, and a lowest rank one more for
-//! each rank of its host. Where a launcher does not, any rank may be a lowest one, and all read the
-//! names of all hosts.
+//! In a job of several hosts, the supervisor of rank 0's host is the root ([`super::hosts`]).
+//! Rank 0 listens for the others by TCP, and publishes the addresses and the secret of the job.
+//! Most launchers say which ranks a host has, so a rank reads one text, and a lowest rank one
+//! more for each rank of its host. Where a launcher does not, any rank may be a lowest one, and
+//! all read the names of all hosts.
 //!
 //! Which process detects an exit before the job has formed:
 //!

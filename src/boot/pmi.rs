@@ -154,8 +154,8 @@ fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
 
 /// The host of each of `size` ranks in a value of `PMI_process_mapping`; `None` if it is none.
 ///
-/// `(vector,(0,2,3),(2,1,1))` means: hosts 0 and 1 have 3 ranks each, then host 2 has one. The list
-/// begins again where it ends before the ranks do.
+/// `(vector,(0,2,3),(2,1,1))` means: hosts 0 and 1 have 3 ranks each, then host 2 has one. The
+/// list begins again where it ends before the ranks do.
 fn hosts_of(mapping: &str, size: usize) -> Option<Vec<u64>> {
     let list = mapping.strip_prefix("(vector,(")?.strip_suffix("))")?;
     let block = |text: &str| {

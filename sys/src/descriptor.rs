@@ -179,9 +179,9 @@ pub fn redirect(standard: RawFd, to: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// Closes every descriptor but the standard ones and those of `keep`. Standard input and output lead
-/// nowhere afterwards. For a process that was just forked and does not use what its parent had
-/// open.
+/// Closes every descriptor but the standard ones and those of `keep`. Standard input and output
+/// lead nowhere afterwards. For a process that was just forked and does not use what its parent
+/// had open.
 pub fn close_all_but(keep: &[RawFd]) {
     crate::stdio::lead_nowhere(0..2);
     let mut kept: Vec<RawFd> = keep.iter().copied().filter(|&fd| fd >= FIRST_OWN).collect();

@@ -1,7 +1,7 @@
 //! A connection between the supervisors of two hosts.
 //!
-//! Made by [`super::listener`] and [`super::root_address`], owned by the supervisor. Invariants: the
-//! other end has proven that it knows the secret of the job; nothing here waits, except
+//! Made by [`super::listener`] and [`super::root_address`], owned by the supervisor. Invariants:
+//! the other end has proven that it knows the secret of the job; nothing here waits, except
 //! [`HostLink::finish`]. The system reports the other end as lost within 5 s after its last sign
 //! of life.
 

@@ -1,8 +1,9 @@
 //! Where the supervisors of other hosts connect to the root.
 //!
-//! Made by `supervisor::other_hosts` and `foreign`, owned by the former. Invariants: a connection becomes a link only after both
-//! ends have proven that they know the secret of the job; a stranger keeps a descriptor and a few
-//! bytes for [`INTRODUCTION`], and delays none of the others.
+//! Made by `supervisor::other_hosts` and `foreign`, owned by the former. Invariants: a connection
+//! becomes a link only after both ends have proven that they know the secret of the job; a
+//! stranger keeps a descriptor and a few bytes for [`INTRODUCTION`], and delays none of the
+//! others.
 
 use super::link::HostLink;
 use super::root_address::RootAddress;

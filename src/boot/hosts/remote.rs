@@ -66,8 +66,8 @@ fn unreachable(what: &str) -> BootError {
     )
 }
 
-/// The address from which ssh came is tried first. It is that of the right host, whatever this host
-/// thinks of names; its port is one of those that listen.
+/// The address from which ssh came is tried first. It is that of the right host, whatever this
+/// host thinks of names; its port is one of those that listen.
 fn put_client_first(addresses: &mut [SocketAddr]) {
     let ssh = std::env::var("SSH_CONNECTION").ok();
     let client = ssh.and_then(|text| text.split(' ').next()?.parse().ok());

@@ -1,5 +1,5 @@
-//! Where the root listens, as a word that is passed to the other supervisors, and how these connect
-//! to it.
+//! Where the root listens, as a word that is passed to the other supervisors, and how these
+//! connect to it.
 //!
 //! Made by `supervisor::other_hosts` and `foreign`, read by [`super::remote`] and `foreign`.
 //! Invariant: a link is returned only after both ends have proven that they know the secret, which
@@ -12,8 +12,8 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long an address may take to answer, in the first and in the second attempt. A wrong one does
-/// not answer at all where a firewall drops packets.
+/// How long an address may take to answer, in the first and in the second attempt. A wrong one
+/// does not answer at all where a firewall drops packets.
 const ANSWERS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 /// How long the root may take to prove that it knows the secret. It may not run yet.
 const PROOF: Duration = Duration::from_secs(20);

@@ -177,8 +177,8 @@ impl Supervisor {
         self
     }
 
-    /// Connects this supervisor with the root on another host. Ranks that connect have been started
-    /// by another launcher than gasnetrun.
+    /// Connects this supervisor with the root on another host. Ranks that connect were started by
+    /// another launcher than gasnetrun.
     ///
     /// # Errors
     /// The user names a network interface that this host does not have.

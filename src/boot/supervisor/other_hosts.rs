@@ -1,5 +1,5 @@
-//! The other hosts of a job, as the supervisor of one host sees them: the root above it, or, for the
-//! root, the hosts below.
+//! The other hosts of a job, as the supervisor of one host sees them: the root above it, or, for
+//! the root, the hosts below.
 //!
 //! Owned by [`super::Supervisor`]. Invariants: a host below is over when it has said so, or when
 //! its connection is lost; the loss of a host is reported once, by name. Nothing here waits.
@@ -138,7 +138,7 @@ impl OtherHosts {
         })
     }
 
-    /// Those of the host of rank 0, where a launcher has started the ranks of `number` other hosts.
+    /// Those of the host of rank 0; a launcher has started the ranks of `number` other hosts.
     pub(super) fn launched(
         listener: HostListener,
         number: u32,
