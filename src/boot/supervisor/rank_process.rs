@@ -123,6 +123,11 @@ impl RankProcess {
         }
     }
 
+    /// Whether it has exited, but not said how, and the system has to.
+    pub(super) fn has_unknown_end(&self) -> bool {
+        !self.is_child && self.exited_at.is_some() && self.own_end.is_none()
+    }
+
     /// Whether its child has not been collected.
     pub(super) fn has_running_child(&self) -> bool {
         self.is_child && self.ended.is_none()

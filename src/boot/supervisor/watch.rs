@@ -40,6 +40,7 @@ impl Supervisor {
             if self.ranks.iter().all(RankProcess::has_exited)
                 && (!self.connections.is_open() || !self.exit.is_running())
                 && self.others.are_over()
+                && !(self.exit.is_running() && self.ranks.iter().any(RankProcess::has_unknown_end))
             {
                 break;
             }
