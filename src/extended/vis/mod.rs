@@ -215,12 +215,13 @@ fn directly(
     mapped: impl Fn(VisRun) -> Dst<'static>,
 ) {
     // All copy. A call of `memmove` per run, or a jump by its length, costs more than a
-    // short run. With that call or jump, `vis_strided_put` of 8, 16 and 32 B has a half to a
+    // short run. With that call or jump, `vis_strided_put` of 8 to 64 B has a half to a
     // quarter of the rate.
     match shape.run_len() {
         Some(8) => each_mapped(direction, shape, mapped, Dst::copy_array::<8>),
         Some(16) => each_mapped(direction, shape, mapped, Dst::copy_array::<16>),
         Some(32) => each_mapped(direction, shape, mapped, Dst::copy_array::<32>),
+        Some(64) => each_mapped(direction, shape, mapped, Dst::copy_array::<64>),
         _ => each_mapped(direction, shape, mapped, Dst::copy_from),
     }
 }
