@@ -7,7 +7,7 @@
 
 use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
-use super::pinned_config::PinnedConfig;
+use super::pinned_config::{PinnedConfig, RegisteredOnDemand};
 use super::{CHUNK, MAX_NODES};
 use crate::{env, fault, report};
 use sys::byte_count::ByteCount;
@@ -148,15 +148,19 @@ impl Config {
     }
 
     /// Prepares for a network that demands registration, and ranks of which `host_ranks` share
-    /// this host: in EVERYTHING for puts and gets of all memory of each rank, otherwise for their
-    /// local sides. A rank has up to twice `most` regions, unless the user says how many. Ends the
+    /// this host. A rank has up to twice `most` regions, unless the user says how many. Ends the
     /// process with a line that says why if the limits cannot hold.
-    pub fn register_on_demand(&mut self, everything: bool, host_ranks: u32, most: u32) {
+    pub fn register_on_demand(
+        &mut self,
+        on_demand: RegisteredOnDemand,
+        host_ranks: u32,
+        most: u32,
+    ) {
         self.registers = true;
         let behind = self.pt_rar.max(self.pt_am);
         let (nodes, host) = (self.nodes, host_ranks);
-        let pinned = PinnedConfig::from_env(everything, nodes, host, most, behind);
-        if !everything {
+        let pinned = PinnedConfig::from_env(on_demand, nodes, host, most, behind);
+        if !pinned.targets_regions() {
             // Without regions, a local side is registered for each operation; that of the data of
             // a reply Long always.
             self.bound_temporary(pinned.for_operations());
@@ -347,12 +351,26 @@ impl Config {
 
     /// Whether puts and gets name memory of their targets that must be registered.
     pub fn targets_regions(&self) -> bool {
-        self.pinned.as_ref().is_some_and(|pinned| pinned.everything)
+        self.pinned.as_ref().is_some_and(PinnedConfig::targets_regions)
+    }
+
+    /// Whether segments are registered on demand.
+    #[cfg(feature = "libportals")]
+    pub fn registers_segments(&self) -> bool {
+        let pinned = self.pinned.as_ref();
+        pinned.is_some_and(|pinned| pinned.on_demand == RegisteredOnDemand::Segments)
+    }
+
+    /// What segments start at a multiple of, in bytes, besides a page: so no region that peers
+    /// name has bytes outside the segment.
+    pub fn segment_alignment(&self) -> usize {
+        let pinned = self.pinned.as_ref().filter(|pinned| pinned.targets_regions());
+        pinned.and_then(|pinned| pinned.firehose).map_or(1, |limits| limits.region_bytes)
     }
 
     /// What puts and gets must do first, for the user; `None` if nothing.
     pub fn registration(&self) -> Option<&'static str> {
-        let pinned = self.pinned.as_ref().filter(|pinned| pinned.everything)?;
+        let pinned = self.pinned.as_ref().filter(|pinned| pinned.targets_regions())?;
         Some(match pinned.firehose {
             Some(_) => "where it is registered (firehose)",
             None => "by active messages (GASNET_USE_FIREHOSE is no)",

@@ -130,7 +130,7 @@ pub use loss_search::{WaitStage, WaitingProcess};
 pub use message::{
     AmMessage, CHUNK, Category, MAX_ARGS, MAX_NODES, OpId, Outgoing, SystemMessage,
 };
-pub use pinned_config::PinnedConfig;
+pub use pinned_config::{PinnedConfig, RegisteredOnDemand};
 pub use pinned_messages::PINNED_HANDLERS;
 pub use portals::{SCATTERED, ScatteredRma};
 pub use rar::ExposedMemory;

@@ -10,13 +10,23 @@ use sys::byte_count::ByteCount;
 use sys::limits::page_size;
 use sys::memory::{self, LockedPages, Mapping};
 
+/// What is registered when a put or get uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisteredOnDemand {
+    /// Local sides of operations; segments are registered whole.
+    LocalSides,
+    /// Segments too.
+    Segments,
+    /// All memory of each rank, which its peers may name.
+    AllMemory,
+}
+
 /// How memory that is not registered is put to and gotten from.
 #[derive(Clone, Debug)]
 pub struct PinnedConfig {
     /// The regions of each rank; `None`: all data travel in active messages.
     pub(super) firehose: Option<FirehoseLimits>,
-    /// Whether each rank exposes its address space; otherwise a segment, which is registered.
-    pub(super) everything: bool,
+    pub(super) on_demand: RegisteredOnDemand,
     /// Whether gets read registered memory; otherwise its owner sends the data.
     pub(super) rdma_gets: bool,
     /// Largest put that travels with the request to register its destination, in bytes.
@@ -44,7 +54,7 @@ impl PinnedConfig {
     /// peers, and for a rank itself, unless the user says how many. `behind`: the last portal
     /// table entry that is not for regions.
     pub(super) fn from_env(
-        everything: bool,
+        on_demand: RegisteredOnDemand,
         ranks: u32,
         host_ranks: u32,
         most: u32,
@@ -54,7 +64,7 @@ impl PinnedConfig {
         let firehose = env::USE_FIREHOSE.get().then(|| regions(ranks, host_ranks, share, most));
         PinnedConfig {
             firehose,
-            everything,
+            on_demand,
             rdma_gets: env::RDMA_GETS.get(),
             put_in_move: env::PUTINMOVE_LIMIT.get(),
             count_hits: env::FIREHOSE_VERBOSE.get()
@@ -65,7 +75,12 @@ impl PinnedConfig {
         }
     }
 
-    /// How many bytes a rank that exposes a segment may register for single operations, and what
+    /// Whether puts and gets name memory of their targets that is registered on demand.
+    pub(super) fn targets_regions(&self) -> bool {
+        self.on_demand != RegisteredOnDemand::LocalSides
+    }
+
+    /// How many bytes a rank whose segment is registered may register for single operations, and what
     /// bounds that: its share, less the regions of its own.
     pub(super) fn for_operations(&self) -> (u64, &'static str) {
         let (share, bound) = self.share;
@@ -74,7 +89,7 @@ impl PinnedConfig {
     }
 
     /// Places the lists in a portal table that ends at `last`: behind the entries `segment` and
-    /// `behind`, or in place of `segment`, which has no descriptors in EVERYTHING.
+    /// `behind`, or in place of `segment`, which has no descriptors if it is registered on demand.
     #[cfg(feature = "libportals")]
     pub(super) fn place_lists(&mut self, segment: u32, behind: u32, last: u32) {
         self.lists = match last <= behind {

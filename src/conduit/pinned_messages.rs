@@ -17,7 +17,7 @@ use super::pinned::PinnedMemory;
 use super::portals::Portals;
 use super::refused::RefusedAccess;
 use super::{Conduit, Outgoing, Upcall};
-use crate::client_memory::{AddressSpace, Dst, Src, own_memory};
+use crate::client_memory::{Dst, Src, own_memory};
 use crate::rank::JobRank;
 use crate::report;
 
@@ -232,9 +232,7 @@ impl<P: Portals> Conduit<P> {
         n: usize,
         writes: bool,
     ) -> Dst<'static> {
-        let offset = address.wrapping_sub(AddressSpace::FIRST);
-        let named = AddressSpace::here().try_part(offset, n);
-        named.unwrap_or_else(|| self.refuse(m, address, n, writes))
+        self.rar().named(address, n).unwrap_or_else(|| self.refuse(m, address, n, writes))
     }
 
     /// Ends the job: a rank has named memory that this one does not have.

@@ -21,6 +21,7 @@ use crate::client_memory::{AddressSpace, Dst, RemoteRange, Src};
 use crate::rank::JobRank;
 use crate::{report, trace};
 use core::sync::atomic::{AtomicBool, Ordering};
+use sys::peer::Peer;
 
 /// The local side of a transfer.
 #[derive(Clone, Copy)]
@@ -72,6 +73,8 @@ struct TransferStart<'a, P: Portals, U> {
 struct TransferPart<'a> {
     /// Where it begins in the segment of the target, or in its address space.
     offset: usize,
+    /// The address of that where memory of the target is registered on demand.
+    base: usize,
     /// Bytes of the transfer before it.
     at: usize,
     local: LocalBytes<'a>,
@@ -83,14 +86,14 @@ impl<'a> TransferPart<'a> {
     }
 
     fn without(self, len: usize) -> TransferPart<'a> {
-        let TransferPart { offset, at, local } = self;
+        let TransferPart { offset, at, local, .. } = self;
         let local = local.part(len, local.len() - len);
-        TransferPart { offset: offset.wrapping_add(len), at: at + len, local }
+        TransferPart { offset: offset.wrapping_add(len), at: at + len, local, ..self }
     }
 
-    /// Its address at the target, if that exposes its address space.
+    /// Its address at the target, where that registers on demand.
     fn address(self) -> usize {
-        AddressSpace::FIRST.wrapping_add(self.offset)
+        self.base.wrapping_add(self.offset)
     }
 }
 
@@ -118,6 +121,11 @@ impl<P: Portals> Conduit<P> {
         stays: bool,
     ) {
         let Some(pinned) = self.pinned.get() else { self.not_exposed() };
+        if remote.rank() == self.me && pinned.config.targets_regions() {
+            self.copy_here(remote.offset(), local);
+            op.into_iter().for_each(|op| up.op_done(op));
+            return;
+        }
         let to = match local {
             LocalBytes::From(_) => Dst::empty(),
             LocalBytes::To(dst) => dst,
@@ -125,7 +133,8 @@ impl<P: Portals> Conduit<P> {
         let need = ResourceNeed::of(&"a put or get for its record");
         let transfer = self.wait_full(up, need, || pinned.transfers.begin(op, to));
         let start = TransferStart { conduit: self, up, pinned, rank: remote.rank(), transfer };
-        start.start(TransferPart { offset: remote.offset(), at: 0, local });
+        let base = pinned.base_of(remote.rank());
+        start.start(TransferPart { offset: remote.offset(), base, at: 0, local });
         if op.is_none() || !stays {
             let need = ResourceNeed::of(&"the pieces of a put");
             self.wait_full(up, need, || {
@@ -135,6 +144,16 @@ impl<P: Portals> Conduit<P> {
         }
         if let Some(op) = pinned.transfers.disown(transfer) {
             up.op_done(op);
+        }
+    }
+
+    /// A put to our own segment, or a get from it, is a copy.
+    fn copy_here(&self, offset: usize, local: LocalBytes<'_>) {
+        let own = self.rar().at(Peer::new(offset), Peer::new(local.len()));
+        let Some(own) = own else { unreachable!("a put or get outside our segment") };
+        match local {
+            LocalBytes::From(src) => own.copy_from(src),
+            LocalBytes::To(dst) => dst.copy_from(own.into()),
         }
     }
 
@@ -177,7 +196,7 @@ impl<P: Portals> Conduit<P> {
             None => LocalBytes::To(here),
         };
         let start = TransferStart { conduit: self, up, pinned, rank, transfer };
-        start.copy(TransferPart { offset, at, local });
+        start.copy(TransferPart { offset, base: pinned.base_of(rank), at, local });
         // It stands for the messages.
         match pinned.transfers.piece_done(transfer) {
             Ok(Some(op)) => up.op_done(op),
@@ -202,7 +221,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
         let config = &self.pinned.config;
         let reads = config.rdma_gets && self.conduit.portals.echoes_match_bits();
         let Some(firehose) = &self.pinned.firehose else { return self.copy(all) };
-        if config.everything && !all.local.is_put() && !reads {
+        if config.targets_regions() && !all.local.is_put() && !reads {
             return self.copy(all);
         }
         let mut rest = all;
@@ -228,7 +247,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
         let &TransferStart { conduit, pinned, rank, transfer, .. } = self;
         let (limits, put) = (firehose.limits(), rest.local.is_put());
         let mut len = rest.local.len();
-        if pinned.config.everything {
+        if pinned.config.targets_regions() {
             len = limits.piece(rest.address(), len);
         }
         let most = if put { conduit.config.put_bounce } else { conduit.config.get_bounce };
@@ -322,7 +341,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
         ahead: usize,
     ) -> Result<PieceTarget, PinError> {
         let &TransferStart { conduit, up, pinned, rank, .. } = self;
-        if !pinned.config.everything {
+        if !pinned.config.targets_regions() {
             return Ok(PieceTarget::Segment(piece.offset));
         }
         let (start, len) = (piece.address(), piece.local.len());
@@ -425,7 +444,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
             .report(),
             // The data travel in active messages. Its owner pins it for its own transfers.
             PinError::Unwatched => {}
-            _ if !self.pinned.config.everything => report::fatal(
+            _ if !self.pinned.config.targets_regions() => report::fatal(
                 format_args!(
                     "rank {rank} cannot register {bytes} bytes at {address:#x}, as its system \
                      lets it lock no more memory"

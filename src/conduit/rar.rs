@@ -23,8 +23,20 @@ pub enum ExposedMemory {
     Segment(Dst<'static>),
     /// All our memory: offsets are those in [`AddressSpace`].
     AddressSpace,
-    /// The same, but the network reaches only what is registered.
-    Registered,
+    /// All our memory, of which the network reaches what is registered.
+    RegisteredAddressSpace,
+    /// Our segment, of which the network reaches what is registered.
+    RegisteredSegment(Dst<'static>),
+}
+
+impl ExposedMemory {
+    /// The segment that is registered on demand, if one is.
+    pub(super) fn segment_on_demand(self) -> Option<Dst<'static>> {
+        match self {
+            ExposedMemory::RegisteredSegment(segment) => Some(segment),
+            _ => None,
+        }
+    }
 }
 
 pub(super) struct Rar<P: Portals> {
@@ -48,7 +60,12 @@ impl<P: Portals> Rar<P> {
         let (region, memory) = match exposed {
             ExposedMemory::Segment(segment) => (segment.into(), segment),
             ExposedMemory::AddressSpace => (MdRegion::AddressSpace, AddressSpace::here()),
-            ExposedMemory::Registered => return Self::over_nothing(portals, safe),
+            ExposedMemory::RegisteredAddressSpace => {
+                return Self::over_nothing(portals, safe, AddressSpace::here(), false);
+            }
+            ExposedMemory::RegisteredSegment(segment) => {
+                return Self::over_nothing(portals, safe, segment, true);
+            }
         };
         let attach = |target: TargetMd, user: Descriptor, flags: MdFlags, eq: Option<&P::Eq>| {
             let position = EntryPosition::Tail(pt);
@@ -71,13 +88,17 @@ impl<P: Portals> Rar<P> {
     }
 
     /// Without descriptors that peers target: RARSRC covers nothing.
-    fn over_nothing(portals: &P, safe: &P::Eq) -> Result<Self, PortalsError> {
+    fn over_nothing(
+        portals: &P,
+        safe: &P::Eq,
+        memory: Dst<'static>,
+        is_segment: bool,
+    ) -> Result<Self, PortalsError> {
         let user = Descriptor::RarSrc.pack();
         let (region, flags) = (MdRegion::EMPTY, MdFlags::default());
         let src =
             portals.md_bind(&MdSpec { region, max_size: None, flags, user, eq: Some(safe) })?;
-        let (covered, memory) = (Dst::empty(), AddressSpace::here());
-        Ok(Rar { src, covered, memory, is_segment: false })
+        Ok(Rar { src, covered: Dst::empty(), memory, is_segment })
     }
 
     /// These bytes as a part of RARSRC, if they lie in the memory that we expose.
@@ -93,6 +114,12 @@ impl<P: Portals> Rar<P> {
     #[inline]
     pub(super) fn at(&self, offset: Peer<usize>, n: Peer<usize>) -> Option<Dst<'static>> {
         self.memory.peer_part(offset, n)
+    }
+
+    /// The `n` bytes at an address of this rank, if they are in the memory that we expose. Of an
+    /// address space they may be missing.
+    pub(super) fn named(&self, address: usize, n: usize) -> Option<Dst<'static>> {
+        self.memory.try_part(address.wrapping_sub(self.memory.as_ptr().addr()), n)
     }
 
     /// The payload of a Long from `source` to us, `me`, which came with its header, goes to its

@@ -11,7 +11,7 @@ use super::implicit::ImplicitReplies;
 use super::lid_cache::LidCache;
 use super::loss_search::LossSearch;
 use super::outbox::Outbox;
-use super::pinned::PinnedMemory;
+use super::pinned::{ExposedSegments, PinnedMemory};
 use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
 use super::queue::EventQueue;
 use super::rar::{ExposedMemory, Rar};
@@ -24,7 +24,7 @@ use super::tickets::Tickets;
 use super::tmpmd::TmpMd;
 use super::upcall::Upcall;
 use crate::client_memory::Dst;
-use crate::rank::JobRank;
+use crate::rank::{ByJobRank, JobRank};
 use crate::report;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -165,18 +165,28 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// [`Conduit::expose`] where memory is registered on demand, as [`Config::pinned`] says.
+    /// `addresses`: where the segments of all ranks start; used where these are registered on
+    /// demand.
     ///
     /// # Errors
     /// The Portals call that failed.
     ///
     /// # Panics
     /// The second time.
-    pub fn expose_registered(&'static self, memory: ExposedMemory) -> Result<(), PortalsError> {
+    pub fn expose_registered(
+        &'static self,
+        memory: ExposedMemory,
+        addresses: impl FnOnce() -> ByJobRank<usize>,
+    ) -> Result<(), PortalsError> {
         self.expose(memory)?;
         if let Some(config) = &self.config.pinned {
             let (eq, par, tickets) = (&self.safe.eq, self.config.par(), self.config.msg_limit);
             let config = config.clone();
-            let pinned = PinnedMemory::open(&self.portals, eq, config, self.me, par, tickets)?;
+            let exposed = memory
+                .segment_on_demand()
+                .map(|own| ExposedSegments { own, addresses: addresses() });
+            let pinned =
+                PinnedMemory::open(&self.portals, eq, config, exposed, self.me, par, tickets)?;
             assert!(self.pinned.set(Box::new(pinned)).is_ok(), "memory is exposed once");
         }
         Ok(())

@@ -3,6 +3,8 @@
 //! Named by `capi` when it starts a job; calls reach it through
 //! [`Ctx::client`](super::Ctx::client). Invariant: it does not change.
 
+use crate::conduit::RegisteredOnDemand;
+
 /// How many client threads may call at a time (`GASNET_SEQ`, `GASNET_PARSYNC`, `GASNET_PAR`).
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +42,15 @@ impl SegmentMode {
             SegmentMode::Fast => "FAST",
             SegmentMode::Large => "LARGE",
             SegmentMode::Everything => "EVERYTHING",
+        }
+    }
+
+    /// What puts and gets may name, to a network that registers memory.
+    pub fn named_memory(self) -> RegisteredOnDemand {
+        match self {
+            SegmentMode::Fast => RegisteredOnDemand::LocalSides,
+            SegmentMode::Large => RegisteredOnDemand::Segments,
+            SegmentMode::Everything => RegisteredOnDemand::AllMemory,
         }
     }
 }

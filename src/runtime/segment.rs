@@ -260,8 +260,8 @@ pub struct AttachedSegments {
 }
 
 /// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size)
-/// among them. With `huge`, in huge pages where the kernel allows it, of which none holds parts
-/// of two segments. Without host memory the own segment alone is mapped, in private memory.
+/// among them. Each starts at a multiple of `align` bytes, a power of two. With `huge`, in huge
+/// pages where the kernel allows it, of which none holds parts of two segments. Without host memory the own segment alone is mapped, in private memory.
 /// The own segment has the same address in all ranks, if they have a common range of addresses
 /// that is free ([`Segments::at_one_address`]). In EVERYTHING nothing is mapped. Collective.
 ///
@@ -271,6 +271,7 @@ pub fn attach(
     boot: &Bootstrap,
     mode: SegmentMode,
     len: usize,
+    align: usize,
     huge: bool,
 ) -> std::io::Result<AttachedSegments> {
     let Bootstrap { placement, exchange, .. } = boot;
@@ -284,8 +285,9 @@ pub fn attach(
     let lens = exchange.exchange(&len.to_ne_bytes());
     let longest = lens.iter().map(|b| word(b, 0)).max().unwrap_or(0);
     let huge = huge && longest >= memory::HUGE_PAGE as u64;
-    let stride =
-        (longest as usize).max(1).next_multiple_of(if huge { memory::HUGE_PAGE } else { PAGE });
+    let align = align.max(PAGE);
+    let huge_align = align.max(memory::HUGE_PAGE);
+    let stride = (longest as usize).max(1).next_multiple_of(if huge { huge_align } else { align });
     let file = file_of(boot);
     let (own_slot, slots) = match file {
         Some(_) => (placement.local_rank(), placement.local_size()),
@@ -300,8 +302,8 @@ pub fn attach(
         None => Mapping::anonymous_aligned(bytes, align),
     };
     let anywhere = || match huge {
-        true => map(memory::HUGE_PAGE).or_else(|_| map(PAGE)),
-        false => map(PAGE),
+        true => map(huge_align).or_else(|_| map(align)),
+        false => map(align),
     };
     // With the own segment at this address.
     let own_at = |at: usize| {

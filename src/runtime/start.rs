@@ -77,11 +77,10 @@ impl GasnetJob {
             .map(|n| n as u64)
             .or((client.max_segsize != 0).then_some(client.max_segsize));
         let mut config = conduit::Config::from_env(size, max_threads);
-        let (network, everything) =
-            (conduit::network::chosen(), client.segments == SegmentMode::Everything);
-        if network.registers(everything) {
+        let network = conduit::network::chosen();
+        if let Some(on_demand) = network.registers(client.segments.named_memory()) {
             let host_ranks = boot.placement.local_size();
-            config.register_on_demand(everything, host_ranks, network.most_regions());
+            config.register_on_demand(on_demand, host_ranks, network.most_regions());
         }
         let interface = OpenInterface::open(interface_ranks(&boot), &mut config)
             .unwrap_or_else(|e| no_interface(&e));
@@ -196,7 +195,8 @@ impl GasnetJob {
         }
         endpoint.handlers.register(table)?;
         endpoint.handlers.register_extended(extended);
-        let attached = segment::attach(&self.boot, mode, len, env::USE_HUGEPAGES.get());
+        let align = endpoint.conduit.config().segment_alignment();
+        let attached = segment::attach(&self.boot, mode, len, align, env::USE_HUGEPAGES.get());
         let attached = attached.unwrap_or_else(|e| {
             report::fatal(
                 format_args!(
@@ -215,10 +215,9 @@ impl GasnetJob {
             super::records::note_addresses();
         }
         let own = attached.segments.own();
+        let on_demand = endpoint.conduit.config().targets_regions();
         let exposed = match mode {
-            SegmentMode::Everything if endpoint.conduit.config().pinned.is_some() => {
-                ExposedMemory::Registered
-            }
+            SegmentMode::Everything if on_demand => ExposedMemory::RegisteredAddressSpace,
             SegmentMode::Everything => ExposedMemory::AddressSpace,
             SegmentMode::Fast | SegmentMode::Large => {
                 let (base, bytes) = attached.segments.mapped();
@@ -226,12 +225,18 @@ impl GasnetJob {
                 if let Some(host) = endpoint.conduit.shared_host() {
                     host.expose_segments(own, attached.locals.as_slice());
                 }
-                ExposedMemory::Segment(own)
+                match on_demand {
+                    true => ExposedMemory::RegisteredSegment(own),
+                    false => ExposedMemory::Segment(own),
+                }
             }
         };
         let conduit = &endpoint.conduit;
         match conduit.config().pinned.is_some() {
-            true => conduit.expose_registered(exposed),
+            true => conduit.expose_registered(exposed, || {
+                let ranks = self.team.ranks().map(|rank| attached.segments[rank].base().addr());
+                ranks.collect()
+            }),
             false => conduit.expose(exposed),
         }
         .unwrap_or_else(|e| no_network(&e));

@@ -1,8 +1,8 @@
 //! Segment modes EVERYTHING and LARGE. Programs that are compiled for EVERYTHING run by
 //! cross-memory attach and, as on a kernel that lacks it, in frames. An operation on memory that
-//! its target does not have ends the job with a line that names all of it. In LARGE the largest
-//! segment exceeds the memory of the machine.
+//! its target does not have ends the job with a line that names all of it.
 
+mod large;
 mod registered;
 
 use crate::build_trees::{self, ClientMode};
@@ -165,6 +165,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         }
     }
     all.extend(registered::cases());
+    all.extend(large::cases());
     let Some(program) = program::named("testeverything") else { return all };
     let (mode, nodes) = (ClientMode::EverythingSeq, 2);
     for (case, library, env, line) in foreign_refusals() {
@@ -220,14 +221,6 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.push(TestCase::new("testeverything::user_namespaces".to_string(), true, move || {
         apart(&p)
     }));
-    for nodes in [1, 2, 4] {
-        let name = format!("testsegment::large::n{nodes}");
-        all.push(TestCase::new(name, true, move || {
-            let p = program::named("testsegment").ok_or("there is no testsegment")?;
-            let s = CaseSetting { mode: ClientMode::LargeSeq, means: Means::Attach, nodes };
-            run(&p, s, &["beyond"], &[])?.passed(&p.name)
-        }));
-    }
     all
 }
 
@@ -251,7 +244,8 @@ fn foreign_refusals() -> Vec<ForeignJob> {
         ));
     }
     if libportals::is_built(&build_trees::build_contrary()) {
-        let line = "as GASNET_SEGMENT_EVERYTHING needs it: mlength of an event Ack is 0x8";
+        let line =
+            "as memory that is registered on demand needs it: mlength of an event Ack is 0x8";
         all.push(("whole", libportals::with_habits("whole"), &[], Some(line)));
     }
     all

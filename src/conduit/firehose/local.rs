@@ -45,6 +45,8 @@ const LOOKS: usize = 128;
 pub(super) struct LocalSide<P, W> {
     me: JobRank,
     limits: FirehoseLimits,
+    /// What peers may name.
+    exposed: MemoryExtent,
     pinner: P,
     monitor: W,
     table: RegionTable,
@@ -72,7 +74,12 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let table = RegionTable::new(par, limits.slots(), limits.region_bytes);
         let tables = ParLock::new(par, LocalTables::new(limits));
         let due = AtomicBool::new(false);
-        LocalSide { me, limits, pinner, monitor, table, tables, due, counters }
+        let exposed = MemoryExtent { start: 0, end: usize::MAX };
+        LocalSide { me, limits, exposed, pinner, monitor, table, tables, due, counters }
+    }
+
+    pub(super) fn expose(&mut self, bytes: MemoryExtent) {
+        self.exposed = bytes;
     }
 
     /// See [`super::Firehose::local`].
@@ -443,7 +450,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         }
     }
 
-    /// Serves a move of a peer: `None` if it gives back what it does not hold.
+    /// Serves a move of a peer: `None` if it gives back what it does not hold, or wants what is
+    /// not exposed.
     pub(super) fn serve(
         &self,
         from: JobRank,
@@ -462,7 +470,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let mut refused = false;
         let mut results = Vec::with_capacity(wanted.len());
         for &bytes in wanted {
-            if bytes.len() > self.limits.piece(bytes.start, bytes.len()) {
+            let one_region = bytes.len() <= self.limits.piece(bytes.start, bytes.len());
+            if !one_region || !self.exposed.covers(bytes) {
                 return None;
             }
             let result = self.give(tables, from, bytes);

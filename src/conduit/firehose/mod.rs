@@ -112,6 +112,12 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
         }
     }
 
+    /// Lets peers name these bytes only; without this call, all.
+    pub fn exposing(mut self, bytes: MemoryExtent) -> Self {
+        self.local.expose(bytes);
+        self
+    }
+
     /// Its limits.
     #[inline]
     pub fn limits(&self) -> FirehoseLimits {

@@ -4,6 +4,8 @@
 //! Called by [`super`] when the interface is opened, by `runtime::start` for a message, and by the
 //! program `gasnet_info`. Invariant: a network that the build lacks is never chosen.
 
+use super::super::pinned::UnmapMonitor;
+use super::super::pinned_config::RegisteredOnDemand;
 use super::info::NetworkInfo;
 use super::{emulation, libportals};
 use crate::env::{self, NetworkKind};
@@ -23,13 +25,24 @@ impl NetworkKind {
         }
     }
 
-    /// Whether memory must be registered before a put or get uses it; `everything`: memory beyond
-    /// segments too.
-    pub fn registers(self, everything: bool) -> bool {
-        match self {
-            NetworkKind::Emulation => env::PORTAL_PIN.get(),
-            NetworkKind::Libportals => everything,
-        }
+    /// What must be registered before a put or get uses it, if anything; `named`: what the client
+    /// may name. Segments are registered whole where the firehose cannot serve them.
+    pub fn registers(self, named: RegisteredOnDemand) -> Option<RegisteredOnDemand> {
+        let serves = match self {
+            NetworkKind::Emulation if !env::PORTAL_PIN.get() => return None,
+            NetworkKind::Emulation => true,
+            NetworkKind::Libportals => env::DISABLE_MUNMAP.get() || UnmapMonitor::is_possible(),
+        };
+        let needed = match named {
+            RegisteredOnDemand::Segments if !env::USE_FIREHOSE.get() || !serves => {
+                RegisteredOnDemand::LocalSides
+            }
+            named => named,
+        };
+        // A libportals registers segments, and what a temporary descriptor covers.
+        let by_network =
+            self == NetworkKind::Libportals && needed == RegisteredOnDemand::LocalSides;
+        (!by_network).then_some(needed)
     }
 
     /// Most regions of registered memory that a rank has by default for its peers, and for itself:

@@ -33,7 +33,7 @@ use crate::boot::bootstrap::WireStart;
 use crate::boot::linked_launcher::LinkedLaunchers;
 use crate::boot::network_start::NetworkCollective;
 use crate::client_memory::{Dst, RemoteRange, Src};
-use crate::rank::{JobRank, LocalRank};
+use crate::rank::{ByJobRank, JobRank, LocalRank};
 #[cfg(feature = "libportals")]
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -308,8 +308,12 @@ impl JobConduit {
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn expose_registered(&'static self, memory: ExposedMemory) -> Result<(), PortalsError> {
-        over!(self, c => c.expose_registered(memory))
+    pub fn expose_registered(
+        &'static self,
+        memory: ExposedMemory,
+        addresses: impl FnOnce() -> ByJobRank<usize>,
+    ) -> Result<(), PortalsError> {
+        over!(self, c => c.expose_registered(memory, addresses))
     }
 
     /// [`Conduit::firehose_stats`]

@@ -1,5 +1,5 @@
-//! Puts and gets of memory that the network must have registered first: all memory of a rank in
-//! EVERYTHING, over a network that demands registration.
+//! Puts and gets of memory that the network must have registered first, over a network that demands
+//! registration: all memory of a rank in EVERYTHING, segments in LARGE, local sides in FAST.
 //!
 //! Opened by `state` when memory is exposed; used by `pinned_transfer`, `pinned_messages` and
 //! `pinned_events`. `pinned_config` says how much a rank may register. Invariants: a
@@ -27,14 +27,16 @@ mod pinner;
 mod stats_trace;
 mod unmap_news;
 
-use super::firehose::Firehose;
+use super::firehose::policy::FirehoseLimits;
+use super::firehose::{Firehose, MemoryExtent};
 use super::pinned_config::PinnedConfig;
 use super::portals::{Portals, PortalsError};
-use crate::rank::JobRank;
+use crate::client_memory::{AddressSpace, Dst};
+use crate::rank::{ByJobRank, JobRank};
 use crate::{env, report};
 use alloc::sync::Arc;
 use flights::{Flights, RejectedPieces, Transfers};
-use monitor::UnmapMonitor;
+pub(super) use monitor::UnmapMonitor;
 use pinner::RegionPinner;
 use stats_trace::StatsTrace;
 use sys::byte_count::ByteCount;
@@ -45,6 +47,8 @@ pub(super) type RegionFirehose<P> = Firehose<Arc<RegionPinner<P>>, UnmapMonitor>
 /// What a conduit has for memory that must be registered.
 pub(super) struct PinnedMemory<P: Portals> {
     pub(super) config: PinnedConfig,
+    /// Where the segments of all ranks start, if they are registered on demand.
+    addresses: Option<ByJobRank<usize>>,
     /// `None`: all data travel in active messages.
     pub(super) firehose: Option<RegionFirehose<P>>,
     /// Whether the firehose learns that memory was unmapped.
@@ -57,7 +61,28 @@ pub(super) struct PinnedMemory<P: Portals> {
     pub(super) stats_trace: StatsTrace,
 }
 
+/// Segments that are registered on demand.
+pub(super) struct ExposedSegments {
+    pub(super) own: Dst<'static>,
+    /// Where those of all ranks start.
+    pub(super) addresses: ByJobRank<usize>,
+}
+
+impl ExposedSegments {
+    /// The regions of the own segment, which starts at one ([`super::Config::segment_alignment`]).
+    fn own_regions(&self, limits: FirehoseLimits) -> MemoryExtent {
+        let start = self.own.as_ptr().addr();
+        let len = self.own.len().next_multiple_of(limits.region_bytes);
+        MemoryExtent { start, end: start + len }
+    }
+}
+
 impl<P: Portals> PinnedMemory<P> {
+    /// The address of offset 0 of what a rank exposes, where memory of it is registered on demand.
+    pub(super) fn base_of(&self, rank: JobRank) -> usize {
+        self.addresses.as_ref().map_or(AddressSpace::FIRST, |of| of[rank])
+    }
+
     /// That of rank `me`, with `tickets` send tickets. Completions whose local side is a region go
     /// to `safe`. `par`: several threads call.
     ///
@@ -67,17 +92,20 @@ impl<P: Portals> PinnedMemory<P> {
         portals: &'static P,
         safe: &P::Eq,
         config: PinnedConfig,
+        exposed: Option<ExposedSegments>,
         me: JobRank,
         par: bool,
         tickets: u32,
     ) -> Result<PinnedMemory<P>, PortalsError> {
         let pinner = Arc::new(RegionPinner::new(portals, safe, &config));
-        if config.everything && config.firehose.is_some() {
+        if config.targets_regions() && config.firehose.is_some() {
             pinner.catch_late()?;
         }
-        let monitor = config.firehose.map(|_| UnmapMonitor::start());
+        let own = exposed.as_ref().zip(config.firehose).map(|(e, limits)| e.own_regions(limits));
+        let monitor = config.firehose.map(|_| UnmapMonitor::start(own.unwrap_or_default()));
         let notices_unmapping = monitor.is_some_and(UnmapMonitor::notices);
-        let needs_notice = monitor.is_some() && config.everything && !portals.checks_memory();
+        let needs_notice =
+            monitor.is_some() && config.targets_regions() && !portals.checks_memory();
         if needs_notice && !notices_unmapping && !env::DISABLE_MUNMAP.get() {
             report::fatal(
                 format_args!(
@@ -88,7 +116,11 @@ impl<P: Portals> PinnedMemory<P> {
             );
         }
         let firehose = config.firehose.zip(monitor).map(|(limits, monitor)| {
-            Firehose::new(par, config.count_hits, me, limits, pinner.clone(), monitor)
+            let all = Firehose::new(par, config.count_hits, me, limits, pinner.clone(), monitor);
+            match own {
+                Some(regions) => all.exposing(regions),
+                None => all,
+            }
         });
         if let (Some(limits), true) = (config.firehose, env::FIREHOSE_VERBOSE.get()) {
             let bytes = |regions: u32| ByteCount(u64::from(regions) * limits.region_bytes as u64);
@@ -109,6 +141,7 @@ impl<P: Portals> PinnedMemory<P> {
         let rejected = RejectedPieces::new(par);
         Ok(PinnedMemory {
             config,
+            addresses: exposed.map(|exposed| exposed.addresses),
             firehose,
             notices_unmapping,
             pinner,

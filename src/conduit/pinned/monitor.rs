@@ -19,6 +19,20 @@ struct WatchedMemory {
 }
 
 impl WatchedMemory {
+    fn start() -> Option<&'static WatchedMemory> {
+        if !env::FIREHOSE_MONITOR.get() {
+            return None;
+        }
+        let kinds = match fault::on("watch_no_files") {
+            true => WatchKinds::NoFiles,
+            false => WatchKinds::All,
+        };
+        let watch = UnmapWatch::open(kinds).ok()?;
+        let memory: &'static WatchedMemory =
+            Box::leak(Box::new(WatchedMemory { watch, news: UnmapNews::new() }));
+        UnmapWatch::start_reader(WatchedMemory::read, memory).ok().map(|()| memory)
+    }
+
     fn read(&'static self) -> ! {
         loop {
             self.watch.wait();
@@ -29,23 +43,27 @@ impl WatchedMemory {
 
 /// The monitor of a process.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::conduit) struct UnmapMonitor(Option<&'static WatchedMemory>);
+pub(in crate::conduit) struct UnmapMonitor {
+    memory: Option<&'static WatchedMemory>,
+    /// The regions of the segment, which stays mapped and needs no watch.
+    segment: MemoryExtent,
+}
 
 impl UnmapMonitor {
-    /// Starts the thread, unless GASNET_FIREHOSE_MONITOR forbids it or the system does.
-    pub(in crate::conduit) fn start() -> UnmapMonitor {
-        if !env::FIREHOSE_MONITOR.get() {
-            return UnmapMonitor(None);
-        }
-        let kinds = match fault::on("watch_no_files") {
-            true => WatchKinds::NoFiles,
-            false => WatchKinds::All,
-        };
-        let Ok(watch) = UnmapWatch::open(kinds) else { return UnmapMonitor(None) };
-        let memory: &'static WatchedMemory =
-            Box::leak(Box::new(WatchedMemory { watch, news: UnmapNews::new() }));
-        let started = UnmapWatch::start_reader(WatchedMemory::read, memory);
-        UnmapMonitor(started.is_ok().then_some(memory))
+    /// Starts the thread, unless GASNET_FIREHOSE_MONITOR forbids it or the system does. The bytes
+    /// of `segment` stay mapped.
+    pub(in crate::conduit) fn start(segment: MemoryExtent) -> UnmapMonitor {
+        UnmapMonitor { memory: WatchedMemory::start(), segment }
+    }
+
+    /// Whether this system has what a monitor needs.
+    pub(in crate::conduit) fn is_possible() -> bool {
+        env::FIREHOSE_MONITOR.get() && UnmapWatch::open(WatchKinds::All).is_ok()
+    }
+
+    /// What watches these bytes, if anything must.
+    fn watcher(&self, bytes: MemoryExtent) -> Option<&'static WatchedMemory> {
+        self.memory.filter(|_| !self.segment.covers(bytes))
     }
 
     /// What to do where it notices nothing.
@@ -54,34 +72,35 @@ impl UnmapMonitor {
 
     /// Whether it notices anything.
     pub(in crate::conduit) fn notices(self) -> bool {
-        self.0.is_some()
+        self.memory.is_some()
     }
 }
 
 impl Monitor for UnmapMonitor {
     fn watch(&self, extent: MemoryExtent) {
-        if let Some(memory) = self.0 {
+        if let Some(memory) = self.watcher(extent) {
             memory.watch.watch(extent.start..extent.end);
         }
     }
 
     fn watches(&self, extent: MemoryExtent) -> bool {
-        self.0.is_none_or(|memory| memory.watch.is_watching(extent.start..extent.end))
+        self.watcher(extent)
+            .is_none_or(|memory| memory.watch.is_watching(extent.start..extent.end))
     }
 
     fn unwatch(&self, block: MemoryExtent) {
-        if let Some(memory) = self.0 {
+        if let Some(memory) = self.watcher(block) {
             memory.watch.unwatch(block.start..block.end);
         }
     }
 
     #[inline]
     fn has_news(&self) -> bool {
-        self.0.is_some_and(|memory| memory.news.any())
+        self.memory.is_some_and(|memory| memory.news.any())
     }
 
     fn take(&self) -> Option<MemoryExtent> {
-        let changed = self.0?.news.take()?;
+        let changed = self.memory?.news.take()?;
         Some(MemoryExtent { start: changed.start, end: changed.end })
     }
 }

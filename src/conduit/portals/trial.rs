@@ -77,7 +77,9 @@ impl User {
             User::Queueless => "PTL_EQ_NONE",
             User::Empty => "a descriptor without bytes",
             User::Bare => "PTL_EQ_NONE and no bytes",
-            User::Catch => "PTL_MD_TRUNCATE and no bytes, as GASNET_SEGMENT_EVERYTHING needs it",
+            User::Catch => {
+                "PTL_MD_TRUNCATE and no bytes, as memory that is registered on demand needs it"
+            }
         }
     }
 

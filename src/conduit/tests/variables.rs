@@ -3,8 +3,8 @@
 //! Run in processes of their own, since the environment is read once.
 
 use super::{World, emulation, run_alone, traffic};
-use crate::conduit::Config;
 use crate::conduit::network::NetworkKind;
+use crate::conduit::{Config, RegisteredOnDemand};
 
 /// Every variable of the conduit at both ends of its range. There the job works, and a value
 /// beyond them is refused with a line that names the variable and the range.
@@ -61,7 +61,7 @@ fn variables_at_their_extremes() {
 #[ignore = "reads the environment; run by variables_at_their_extremes"]
 fn from_environment() {
     let mut config = Config::from_env(2, 1);
-    config.registers = NetworkKind::Emulation.registers(false);
+    config.registers = NetworkKind::Emulation.registers(RegisteredOnDemand::LocalSides).is_some();
     let world = World::open(emulation(2, &config), &config);
     traffic::some_of_each(&world);
 }

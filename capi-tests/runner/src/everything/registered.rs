@@ -138,7 +138,7 @@ pub(super) fn cases() -> Vec<TestCase> {
 }
 
 /// A job that passes, whose counters are in `trace.RANK` of the folder that is returned.
-fn traced(
+pub(super) fn traced(
     program: &TestProgram,
     s: CaseSetting,
     args: &[&str],
@@ -156,14 +156,14 @@ fn traced(
 }
 
 /// The line of each rank that it wrote at exit.
-fn last_counters(folder: &Path, ranks: u32) -> Vec<String> {
+pub(super) fn last_counters(folder: &Path, ranks: u32) -> Vec<String> {
     let read = |rank| fs::read_to_string(folder.join(format!("trace.{rank}"))).unwrap_or_default();
     let last = |trace: String| trace.lines().rfind(|l| l.contains("FIREHOSE:")).map(String::from);
     (0..ranks).filter_map(|rank| last(read(rank))).collect()
 }
 
 /// A number of such a line.
-fn counter(line: &str, name: &str) -> Option<u64> {
+pub(super) fn counter(line: &str, name: &str) -> Option<u64> {
     let value = line.split_whitespace().find_map(|word| word.strip_prefix(name));
     value.and_then(|value| value.strip_prefix('=')?.parse().ok())
 }

@@ -19,6 +19,7 @@ use crossbeam_utils::CachePadded;
 use std::os::fd::OwnedFd;
 
 /// What to do if the library refuses to open its interface.
+const WHOLE: &str = "Or set GASNET_USE_FIREHOSE=0: then segments are registered whole.";
 const NOT_OPENED: &str =
     "See what the library prints, and which variables it reads (PTL_IFACE, for example).";
 
@@ -98,7 +99,13 @@ impl Binding {
         done(call, rc).map_err(refused)?;
         choose_entries(&limits, config)?;
         config.place_lists(limits.pt_index.max(0) as u32);
-        enough(&limits, &wanted, config.targets_regions())?;
+        let regions = config.targets_regions();
+        // A library may do for whole segments.
+        let advised = |e: OpenError| match config.registers_segments() {
+            true => OpenError::new(e.cause, format!("{} {WHOLE}", e.remedy)),
+            false => e,
+        };
+        enough(&limits, &wanted, regions).map_err(advised)?;
         let mut id: sys::ptl_process_id_t =
             // SAFETY: a process id is plain data, overwritten before it is used.
             unsafe { zeroed() };
@@ -125,11 +132,10 @@ impl Binding {
         if !this.single_threaded && !may_enter_together() {
             this.calls = Some(Box::leak(Box::new(CallLock::new())));
         }
-        let regions = config.targets_regions();
-        let mut findings = trial::run(&this, config.pt_rar, regions)?;
+        let mut findings = trial::run(&this, config.pt_rar, regions).map_err(advised)?;
         if findings.refuses_eq_none.is_some() {
             this.quiet = Some(this.eq_alloc(QUIET_EVENTS).map_err(refused)?);
-            findings = trial::run(&this, config.pt_rar, regions)?;
+            findings = trial::run(&this, config.pt_rar, regions).map_err(advised)?;
         }
         if let Some(e) = findings.refuses_eq_none {
             return Err(trial::failed(e));
