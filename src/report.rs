@@ -6,7 +6,7 @@
 //! none.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Rank that messages name; `u32::MAX` before it is known.
@@ -143,17 +143,53 @@ impl Write for TextHash {
     }
 }
 
+/// How often this process prints a warning with one text.
+const PRINTED: u32 = 10;
+
+/// Counts texts by their hashes. One that finds no place is not counted.
+struct TextCounts([AtomicU64; 64]);
+
+impl TextCounts {
+    const fn new() -> TextCounts {
+        TextCounts([const { AtomicU64::new(0) }; 64])
+    }
+
+    /// Counts a text: how often it has been counted, this time included; 1 without a place.
+    fn count(&self, hash: u32) -> u32 {
+        for place in &self.0 {
+            // A place has the hash in its upper half; 0 is free.
+            let claimed = u64::from(hash) << 32 | 1;
+            match place.compare_exchange(0, claimed, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return 1,
+                Err(found) if (found >> 32) as u32 == hash => {
+                    let more = |word: u64| (word as u32 != u32::MAX).then(|| word + 1);
+                    let before = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+                    return before.map_or(u32::MAX, |word| word as u32 + 1);
+                }
+                Err(_) => {}
+            }
+        }
+        1
+    }
+}
+
+static WARNINGS: TextCounts = TextCounts::new();
+
+fn hash_of(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) -> u32 {
+    let mut hash = TextHash(0x811c_9dc5);
+    let _ = write!(hash, "{kind}\n{cause}\n");
+    if let Some(remedy) = remedy {
+        let _ = write!(hash, "{remedy}");
+    }
+    hash.0
+}
+
 /// Prints a warning or an error, unless another rank prints the same.
 fn emit_once(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
-    if let Some(is_folded) = IS_FOLDED.get() {
-        let mut hash = TextHash(0x811c_9dc5);
-        let _ = write!(hash, "{kind}\n{cause}\n");
-        if let Some(remedy) = remedy {
-            let _ = write!(hash, "{remedy}");
-        }
-        if is_folded(hash.0) {
-            return;
-        }
+    if let Some(is_folded) = IS_FOLDED.get()
+        && is_folded(hash_of(kind, cause, remedy))
+    {
+        return;
     }
     emit(kind, cause, remedy);
 }
@@ -170,9 +206,19 @@ fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>
     sys::stdio::write_stderr(line.bytes());
 }
 
-/// Prints a warning. The job goes on.
+/// Prints a warning. The job goes on. A text that this process has printed [`PRINTED`] times is
+/// not printed again.
 pub fn warn(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) {
-    emit_once("GASNet WARNING", cause, Some(remedy));
+    const KIND: &str = "GASNet WARNING";
+    match WARNINGS.count(hash_of(KIND, cause, Some(remedy))) {
+        ..PRINTED => emit_once(KIND, cause, Some(remedy)),
+        PRINTED => emit_once(
+            KIND,
+            cause,
+            Some(format_args!("{remedy} (Printed {PRINTED} times, and not again.)")),
+        ),
+        _ => {}
+    }
 }
 
 /// Prints a line of information.
@@ -224,5 +270,26 @@ pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
     match EXIT.get() {
         Some(exit) => exit(1),
         None => sys::exit_now(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_counted_one_by_one() {
+        let counts = TextCounts::new();
+        for time in 1..=PRINTED + 2 {
+            assert_eq!(counts.count(7), time);
+            assert_eq!(counts.count(0), time);
+        }
+        // No more than 64 have a place.
+        for hash in 100..200 {
+            counts.count(hash);
+        }
+        assert_eq!(counts.count(100), 2);
+        assert_eq!(counts.count(199), 1);
+        assert_eq!(counts.count(7), PRINTED + 3);
     }
 }

@@ -80,8 +80,8 @@ impl PinnedConfig {
         self.on_demand != RegisteredOnDemand::LocalSides
     }
 
-    /// How many bytes a rank whose segment is registered may register for single operations, and what
-    /// bounds that: its share, less the regions of its own.
+    /// How many bytes a rank whose segment is registered may register for single operations, and
+    /// what bounds that: its share, less the regions of its own.
     pub(super) fn for_operations(&self) -> (u64, &'static str) {
         let (share, bound) = self.share;
         let own = self.firehose.map_or(0, |l| u64::from(l.max_victim) * l.region_bytes as u64);

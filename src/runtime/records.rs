@@ -3,6 +3,7 @@
 //! Called by `capi` in `gasnet_init`, `gasnet_attach` and `gasnet_exit`. Nothing is kept here;
 //! without a trace nothing happens.
 
+use super::client::SegmentMode;
 use super::job::GasnetJob;
 use crate::process::exit;
 use crate::tools::client_variables;
@@ -54,10 +55,7 @@ impl GasnetJob {
             None => String::new(),
         };
         let text = format_args!("the memory of other ranks is reached {registered}{means}");
-        trace::note(Letter::I, format_args!("EVERYTHING: {text}"));
-        if client_variables::verbose() {
-            report::note(format_args!("GASNET_SEGMENT_EVERYTHING: {text}"));
-        }
+        note_mode(SegmentMode::Everything, text);
     }
 
     /// Records the segment of this process and how many handlers the client registered.
@@ -67,6 +65,20 @@ impl GasnetJob {
         let text = format_args!("SEGMENT: at={at:p} bytes={bytes} handlers={handlers}");
         trace::note(Letter::I, text);
     }
+}
+
+/// Prints how memory is reached in a segment mode, if GASNET_VERBOSEENV is set, and records it.
+fn note_mode(mode: SegmentMode, text: core::fmt::Arguments<'_>) {
+    trace::note(Letter::I, format_args!("{}: {text}", mode.name()));
+    if client_variables::verbose() {
+        report::note(format_args!("GASNET_SEGMENT_{}: {text}", mode.name()));
+    }
+}
+
+/// As [`GasnetJob::note_means`], of segments that are registered on demand.
+pub(super) fn note_on_demand() {
+    let text = format_args!("segments that are not mapped are registered on demand (firehose)");
+    note_mode(SegmentMode::Large, text);
 }
 
 /// Prints that the segments have different addresses, if GASNET_VERBOSEENV is set, and records

@@ -261,9 +261,10 @@ pub struct AttachedSegments {
 
 /// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size)
 /// among them. Each starts at a multiple of `align` bytes, a power of two. With `huge`, in huge
-/// pages where the kernel allows it, of which none holds parts of two segments. Without host memory the own segment alone is mapped, in private memory.
-/// The own segment has the same address in all ranks, if they have a common range of addresses
-/// that is free ([`Segments::at_one_address`]). In EVERYTHING nothing is mapped. Collective.
+/// pages where the kernel allows it, of which none holds parts of two segments. Without host
+/// memory the own segment alone is mapped, in private memory. The own segment has the same
+/// address in all ranks, if they have a common range of addresses that is free
+/// ([`Segments::at_one_address`]). In EVERYTHING nothing is mapped. Collective.
 ///
 /// # Errors
 /// What the operating system said, if it refused the mapping.

@@ -244,8 +244,10 @@ impl GasnetJob {
             return Err(GasnetError::NotInit);
         }
         self.boot.barrier.barrier();
-        if mode == SegmentMode::Everything {
-            self.note_means();
+        match mode {
+            SegmentMode::Everything => self.note_means(),
+            SegmentMode::Large if on_demand => super::records::note_on_demand(),
+            _ => {}
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! Puts and gets of memory that the network must have registered first, over a network that demands
-//! registration: all memory of a rank in EVERYTHING, segments in LARGE, local sides in FAST.
+//! Puts and gets of memory that the network must have registered first, over a network that
+//! demands registration: all memory of a rank in EVERYTHING, segments in LARGE, local sides in
+//! all modes.
 //!
 //! Opened by `state` when memory is exposed; used by `pinned_transfer`, `pinned_messages` and
 //! `pinned_events`. `pinned_config` says how much a rank may register. Invariants: a

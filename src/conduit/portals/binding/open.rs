@@ -18,8 +18,9 @@ use core::mem::zeroed;
 use crossbeam_utils::CachePadded;
 use std::os::fd::OwnedFd;
 
-/// What to do if the library refuses to open its interface.
+/// What to do if the library lacks what registration on demand needs, in LARGE.
 const WHOLE: &str = "Or set GASNET_USE_FIREHOSE=0: then segments are registered whole.";
+/// What to do if the library refuses to open its interface.
 const NOT_OPENED: &str =
     "See what the library prints, and which variables it reads (PTL_IFACE, for example).";
 
