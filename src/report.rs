@@ -206,7 +206,7 @@ fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>
     sys::stdio::write_stderr(line.bytes());
 }
 
-/// Prints a warning. The job goes on. A text that this process has printed [`PRINTED`] times is
+/// Prints a warning. The job goes on. A text that this process has printed ten times is
 /// not printed again.
 pub fn warn(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) {
     const KIND: &str = "GASNet WARNING";
