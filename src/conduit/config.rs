@@ -68,6 +68,8 @@ pub struct Config {
     pub reqrb_chunks: u32,
     /// Largest payload of one Portals message to a segment, in bytes; 0 if there are none.
     pub max_transfer: usize,
+    /// Whether a thread of the library delivers what other hosts send.
+    pub wire_thread: bool,
     /// Whether the network demands that memory is registered.
     pub registers: bool,
     /// How memory is registered on demand, if puts and gets need that.
@@ -134,6 +136,7 @@ impl Config {
             reqrb_buffers: 0,
             reqrb_chunks: 1024,
             max_transfer: 1 << 30,
+            wire_thread: false,
             registers: false,
             pinned: None,
             pt_rar: env::PORTAL_PTE_RAR.get().unwrap_or(PT_RAR),
@@ -432,6 +435,7 @@ pub(super) mod tests {
             reqrb_buffers: 0,
             reqrb_chunks: 2,
             max_transfer: 5000,
+            wire_thread: false,
             registers: false,
             pinned: None,
             pt_rar: 38,

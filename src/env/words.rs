@@ -36,3 +36,12 @@ pub enum NetworkKind {
     /// The libportals that the library was built with.
     Libportals = 1,
 }
+
+/// What delivers puts and gets of other hosts (GASNET_PROGRESS).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireProgress {
+    /// A thread of the library, while no thread of the client polls.
+    Thread,
+    /// The calls of the client.
+    Poll,
+}

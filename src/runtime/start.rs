@@ -24,6 +24,7 @@ use crate::boot::rank_variables;
 use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
 use crate::conduit::portals::{OpenError, PortalsId};
 use crate::conduit::{self, ExposedMemory};
+use crate::env::WireProgress;
 use crate::process::{self, exit, signals};
 use crate::{env, report, trace};
 use alloc::boxed::Box;
@@ -77,6 +78,7 @@ impl GasnetJob {
             .map(|n| n as u64)
             .or((client.max_segsize != 0).then_some(client.max_segsize));
         let mut config = conduit::Config::from_env(size, max_threads);
+        config.wire_thread = has_wire(&boot) && delivers_by_thread(client.threads);
         let network = conduit::network::chosen();
         if let Some(on_demand) = network.registers(client.segments.named_memory()) {
             let host_ranks = boot.placement.local_size();
@@ -133,6 +135,18 @@ impl GasnetJob {
             signals::set_network(base, bytes, memory_limit(&job.boot));
         }
         process::set_job(job);
+        let conduit = &job.endpoint.conduit;
+        if conduit.config().wire_thread
+            && let Err(e) = conduit.start_wire_thread()
+        {
+            report::warn(
+                format_args!("no thread can be started for GASNET_PROGRESS=THREAD: {e}"),
+                format_args!(
+                    "Raise `ulimit -u`. Puts and gets of other hosts complete when this rank \
+                     polls."
+                ),
+            );
+        }
         if job.boot.network_start.is_some() {
             job.boot.exit.connect(Box::leak(Box::new(JobExitWire(job))));
         }
@@ -256,6 +270,23 @@ impl GasnetJob {
 /// Bytes of memory that this host has at most for what its ranks share.
 fn memory_limit(boot: &Bootstrap) -> u64 {
     sys::memory::total_for(segment::file_of(boot))
+}
+
+/// Whether the job has ranks of other hosts that a wire reaches.
+fn has_wire(boot: &Bootstrap) -> bool {
+    #[cfg(feature = "hosted")]
+    return boot.wire.is_some();
+    #[cfg(not(feature = "hosted"))]
+    return false;
+}
+
+/// Whether a thread of the library is to deliver what other hosts send.
+fn delivers_by_thread(threads: ThreadMode) -> bool {
+    let default = match threads {
+        ThreadMode::Seq => WireProgress::Poll,
+        ThreadMode::Parsync | ThreadMode::Par => WireProgress::Thread,
+    };
+    env::PROGRESS.get().unwrap_or(default) == WireProgress::Thread
 }
 
 /// What the network interface must know of the job.

@@ -65,7 +65,7 @@ pub fn claim(index: u32, release: fn(u32)) -> bool {
 /// # Errors
 /// The system allows no further thread.
 #[cfg(feature = "hosted")]
-pub(crate) fn start_forever<T: Sync + 'static>(
+pub fn start_forever<T: Sync + 'static>(
     body: fn(&'static T) -> !,
     of: &'static T,
 ) -> std::io::Result<()> {

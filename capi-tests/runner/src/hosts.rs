@@ -22,6 +22,16 @@ const PLACEMENTS: [(&str, &str, &[u32]); 3] = [
 
 const MODES: [ClientMode; 3] = [ClientMode::Seq, ClientMode::Parsync, ClientMode::Par];
 
+/// What delivers the messages of other hosts: the name of the case, the mode of the program, the
+/// value of GASNET_PROGRESS, and whether puts to a target that computes complete.
+const PROGRESS: [(&str, ClientMode, Option<&str>, bool); 5] = [
+    ("par", ClientMode::Par, None, true),
+    ("parsync", ClientMode::Parsync, None, true),
+    ("seq_thread", ClientMode::Seq, Some("THREAD"), true),
+    ("seq", ClientMode::Seq, None, false),
+    ("par_poll", ClientMode::Par, Some("POLL"), false),
+];
+
 /// Programs about one host, or about ends of jobs that [`FAULTS`] has for several.
 const ONE_HOST: [&str; 7] =
     ["testexit", "testbad", "testscribble", "testidle", "testsegment", "testtools", "testflood"];
@@ -111,6 +121,10 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let name = format!("hosts::fault::{case}");
         all.push(TestCase::new(name, true, move || ends(command, code)));
     }
+    for (case, mode, progress, completes) in PROGRESS {
+        let name = format!("hosts::progress::{case}");
+        all.push(TestCase::new(name, true, move || computes(mode, progress, completes)));
+    }
     all.iter_mut().for_each(|case| case.missing.clone_from(&missing));
     all
 }
@@ -144,6 +158,28 @@ fn crossed(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
         0 => Err(ended.failure("no message went to another host")),
         _ if ended.counters.len() == nodes as usize => Ok(()),
         _ => Err(ended.failure(format!("{} ranks have counted", ended.counters.len()))),
+    }
+}
+
+/// Puts to a target that computes complete meanwhile, or not before it polls.
+fn computes(mode: ClientMode, progress: Option<&str>, completes: bool) -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let source = build_trees::root().join("capi-tests/busytarget.c");
+    let compiled = library.compiled(&source, mode)?;
+    let seconds = if completes { "60" } else { "1" };
+    let mut job = library.job(&compiled, &[seconds.into()], JobLauncher::Gasnetrun, 2)?;
+    if let Some(progress) = progress {
+        job = job.env("GASNET_PROGRESS", progress);
+    }
+    let job = job.env("GASNET_SSH_SERVERS", "host1,host2");
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
+    ended.tidy()?;
+    if completes {
+        return ended.passed("busytarget");
+    }
+    match ended.code {
+        Some(1) if ended.output.contains("no put arrived in 1 s") => Ok(()),
+        _ => Err(ended.failure("a put completed although no thread delivers it")),
     }
 }
 

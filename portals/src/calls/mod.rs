@@ -33,7 +33,7 @@ pub use scattered::ScatteredPiece;
 
 use alloc::boxed::Box;
 use core::fmt;
-use core::mem::size_of;
+use core::mem::{self, size_of};
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -59,6 +59,9 @@ use sys::thread;
 
 /// How long one of several threads of a process that has a wire sleeps at most.
 const SEVERAL_SLEEPERS_NS: u64 = 2_000_000;
+
+/// Calls in which a thread that only delivers takes frames between two waits.
+const DELIVERIES_PER_WAIT: u32 = 64;
 
 /// One network interface of the specification.
 ///
@@ -293,8 +296,16 @@ impl NetworkInterface {
     pub fn progress_wire(&self, timeout_ns: u64) {
         let nal = &self.state.peers.nal;
         if nal.wait(timeout_ns.min(self.longest_sleep_ns())) {
-            nal.look_soon();
-            self.progress();
+            let mut taken = self.framer.counters().1;
+            // A long message arrives in parts, each of which another call takes.
+            for _ in 0..DELIVERIES_PER_WAIT {
+                nal.look_soon();
+                self.progress();
+                let before = mem::replace(&mut taken, self.framer.counters().1);
+                if before == taken {
+                    break;
+                }
+            }
             nal.rested();
         }
     }

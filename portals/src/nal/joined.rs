@@ -2,6 +2,15 @@
 //!
 //! Opened by [`crate::NetworkInterface::joined`]. Invariant: processes of this host have the
 //! numbers that they have in their fabric; all other numbers belong to the wire.
+//!
+//! One thread at a time takes frames from the wire: the one that has the lock of the framer. No
+//! thread sleeps with that lock. Which thread tries to take it:
+//!
+//! | the program | its threads | the thread that only delivers, if any |
+//! |---|---|---|
+//! | polls | look at the wire every time or now and then | rests for 1 ms at a time |
+//! | sleeps for an event | wake when something arrives | rests for 1 ms at a time |
+//! | does neither | do nothing | sleeps until something arrives, and takes it |
 
 use alloc::boxed::Box;
 use core::ptr::NonNull;

@@ -296,6 +296,19 @@ impl JobConduit {
         })
     }
 
+    /// Starts a thread that delivers what other hosts send while no thread of the client does.
+    ///
+    /// # Errors
+    /// The system allows no further thread.
+    pub fn start_wire_thread(&'static self) -> std::io::Result<()> {
+        match self {
+            #[cfg(feature = "emulation")]
+            JobConduit::Emulation(c) => c.portals.start_wire_thread(),
+            #[cfg(feature = "libportals")]
+            JobConduit::Libportals(_) => Ok(()),
+        }
+    }
+
     /// [`Conduit::expose`]
     ///
     /// # Errors

@@ -7,7 +7,7 @@
 
 use super::emulation_error::error;
 use super::emulation_limits::{arena_bytes, limits};
-use super::remote_ranks::RemoteRanks;
+use super::remote_ranks::{self, RemoteRanks};
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdRegion, MdSpec,
     NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED, ScatteredRma, SharedHost,
@@ -127,11 +127,20 @@ impl Emulation {
         if config.registers {
             interface.demand_registration(config.pt_rar.max(config.pt_am) + 1);
         }
-        if config.threads == 1 {
-            // SAFETY: a conduit that is configured for one thread is never called by two at once.
+        if config.threads == 1 && !config.wire_thread {
+            // SAFETY: a conduit that is configured for one thread is never called by two at once,
+            // and no thread of the library calls the interface.
             unsafe { interface.set_single_threaded() };
         }
         Ok(Emulation { interface, registers: config.registers, others: None })
+    }
+
+    /// Starts the thread that delivers what other hosts send.
+    ///
+    /// # Errors
+    /// The system allows no further thread.
+    pub fn start_wire_thread(&'static self) -> std::io::Result<()> {
+        remote_ranks::start_thread(&self.interface)
     }
 
     /// The interface itself.

@@ -1,7 +1,8 @@
 //! The wire of the emulation to ranks of other hosts.
 //!
 //! Owned by `emulation`. Invariant: a connection that is lost ends the job, unless the job has
-//! begun to end: then peers leave, and their connections end with them.
+//! begun to end: then peers leave, and their connections end with them. The thread of the wire
+//! ends with the process.
 
 use super::{OpenError, PortalsId};
 use crate::boot::bootstrap::WireStart;
@@ -12,14 +13,32 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use portals3::NetworkInterface;
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::PeerFailure;
 use std::sync::OnceLock;
-use sys::clock;
+use sys::{clock, thread};
 
 /// Nanoseconds that the news of an exit may take, which come another way than the end of a
 /// connection.
 const NEWS: u64 = 3_000_000_000;
+
+/// Nanoseconds that the thread of the wire sleeps at most.
+const LONGEST_SLEEP: u64 = 1_000_000_000;
+
+/// Starts a thread that delivers what other hosts send while no other thread does. It runs no
+/// handler: events stay in their queues.
+///
+/// # Errors
+/// The system allows no further thread.
+pub(super) fn start_thread(interface: &'static NetworkInterface) -> std::io::Result<()> {
+    thread::start_forever(
+        |interface: &'static NetworkInterface| loop {
+            interface.progress_wire(LONGEST_SLEEP);
+        },
+        interface,
+    )
+}
 
 /// How this process is connected with ranks of other hosts.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Signals, YesNo};
 use crate::env::real_number::Seconds;
 use crate::env::variable::variables;
-use crate::env::words::{SpawnControl, WaitMode};
+use crate::env::words::{SpawnControl, WaitMode, WireProgress};
 use crate::limits::{MAX_RANKS, MAX_THREADS as THREADS};
 
 variables! {
@@ -51,6 +51,14 @@ variables! {
     /// The TCP ports on which a job of several hosts listens, such as 50000-50100. The default is
     /// any free port.
     NETWORK_PORTS: FreeText;
+
+    /// What delivers puts and gets of other hosts to a rank that does not call the library: a
+    /// thread of the library, or nothing until the rank polls. The default is THREAD in PAR and
+    /// PARSYNC, and POLL in SEQ. A job of one host has no such thread.
+    PROGRESS: OneOf<WireProgress>(&[
+        ("THREAD", WireProgress::Thread),
+        ("POLL", WireProgress::Poll),
+    ]);
 
     /// Largest group of ranks that map each other's segments. 1 sends all traffic through
     /// Portals; 0 means no limit. In EVERYTHING each is alone.
