@@ -76,7 +76,7 @@
 #define GASNET_EXTENDED_VERSION 0.1
 #define GASNET_EXTENDED_VERSION_STR "0.1"
 
-#define GASNET_MAXNODES 4096
+#define GASNET_MAXNODES 65536
 /* In EVERYTHING each rank exposes its own address space, and maps that of no other. */
 #if GASNET_SEGMENT_EVERYTHING
 #define GASNET_ALIGNED_SEGMENTS 1

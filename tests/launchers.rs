@@ -130,8 +130,8 @@ fn singletons(launcher: ProbeLauncher) {
         // For the second program in each process the launcher has hung up.
         let output = refused(launcher, &[], &format!("{run} && {run}"));
         says(&output, ["the launcher's PMI does not work", "run one GASNet program"]);
-        let output = refused(launcher, &[], &format!("PMI_SIZE=4097 {run}"));
-        says(&output, ["started 4097 processes", "GASNET_MAXNODES is 4096"]);
+        let output = refused(launcher, &[], &format!("PMI_SIZE=65537 {run}"));
+        says(&output, ["started 65537 processes", "GASNET_MAXNODES is 65536"]);
     }
 }
 

@@ -15,7 +15,7 @@
 //! A claim is one word: the hash of text and file, the time, the local rank. So the first text is
 //! never delayed, and stands where the rank's own output has it.
 
-use crate::limits::MAX_RANKS;
+use crate::limits::MAX_HOST_RANKS;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Claims that are kept.
@@ -25,7 +25,7 @@ const UNIT: u64 = 250_000_000;
 const RECENT: u16 = 4;
 const RANK_BITS: u32 = 15;
 
-const _: () = assert!(MAX_RANKS < 1 << RANK_BITS);
+const _: () = assert!(MAX_HOST_RANKS < 1 << RANK_BITS);
 
 /// An error that a rank prints, or has printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,10 +5,11 @@
 //! Read by every file of the conduit. Invariant: all ranks of a job compute the same
 //! parameters, since what one may send is what the other has space for.
 
+use super::CHUNK;
 use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
 use super::pinned_config::{PinnedConfig, RegisteredOnDemand};
-use super::{CHUNK, MAX_NODES};
+use crate::limits::MAX_RANKS;
 use crate::{env, fault, report};
 use sys::byte_count::ByteCount;
 use sys::limits::page_size;
@@ -93,10 +94,10 @@ impl Config {
     /// The parameters for a job of `nodes` processes with up to `threads` calling threads each,
     /// from the environment. Ends the process with a line that says why if they cannot work.
     pub fn from_env(nodes: u32, threads: usize) -> Config {
-        if nodes > MAX_NODES {
+        if nodes > MAX_RANKS {
             report::fatal(
                 format_args!("a job of {nodes} processes is too large"),
-                format_args!("Start at most {MAX_NODES}."),
+                format_args!("Start at most {MAX_RANKS}."),
             );
         }
         let bounce = env::PORTAL_PUTGET_BOUNCE_LIMIT.get();

@@ -11,8 +11,6 @@ use crate::rank::JobRank;
 pub const CHUNK: usize = 2048;
 /// Most arguments of an active message.
 pub const MAX_ARGS: usize = 16;
-/// Most processes of a job: the events of the emulation name their initiator by 16 bits.
-pub const MAX_NODES: u32 = 65535;
 /// Alignment of buffers.
 pub(super) const PAGE: usize = 4096;
 

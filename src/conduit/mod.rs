@@ -127,9 +127,7 @@ mod wait;
 pub use config::Config;
 pub use credits::MIN_CREDITS;
 pub use loss_search::{WaitStage, WaitingProcess};
-pub use message::{
-    AmMessage, CHUNK, Category, MAX_ARGS, MAX_NODES, OpId, Outgoing, SystemMessage,
-};
+pub use message::{AmMessage, CHUNK, Category, MAX_ARGS, OpId, Outgoing, SystemMessage};
 pub use pinned_config::{PinnedConfig, RegisteredOnDemand};
 pub use pinned_messages::PINNED_HANDLERS;
 pub use portals::{SCATTERED, ScatteredRma};

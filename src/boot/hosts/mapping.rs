@@ -6,6 +6,8 @@
 use super::list::HostList;
 use crate::boot::error::BootError;
 use crate::boot::launch_plan::HostPlan;
+use crate::limits::MAX_HOST_RANKS;
+use std::collections::BTreeSet;
 
 /// The order in which ranks are given to hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +22,7 @@ pub enum RankMapping {
 /// get the same number of ranks.
 ///
 /// # Errors
-/// The hosts have too few slots.
+/// The hosts have too few slots, or one has too many ranks.
 pub fn map(
     list: &HostList,
     size: u32,
@@ -52,6 +54,14 @@ pub fn map(
             *left -= take;
         }
     }
+    let mut ranks = vec![0; list.hosts.len()];
+    host_of.iter().for_each(|&host| ranks[host as usize] += 1);
+    if let Some((host, n)) = list.hosts.iter().zip(ranks).find(|&(_, n)| n > MAX_HOST_RANKS) {
+        return Err(BootError::new(
+            format!("host {} gets {n} ranks, but one host can have {MAX_HOST_RANKS}", host.name),
+            "Name more hosts, or give this one fewer slots.",
+        ));
+    }
     Ok(HostPlan { names: list.hosts.iter().map(|h| h.name.clone()).collect(), host_of }.used())
 }
 
@@ -59,8 +69,7 @@ impl HostPlan {
     /// Without hosts that have no rank.
     fn used(self) -> HostPlan {
         let HostPlan { names, mut host_of } = self;
-        let is_used = |host: u32| host_of.contains(&host);
-        let used: Vec<u32> = (0..names.len() as u32).filter(|&host| is_used(host)).collect();
+        let used: Vec<u32> = BTreeSet::from_iter(host_of.iter().copied()).into_iter().collect();
         for host in &mut host_of {
             // Every host of a rank is one of them.
             *host = used.binary_search(host).unwrap_or_default() as u32;
@@ -93,6 +102,8 @@ mod tests {
         assert_eq!(hosts("a,b,c", 3, Core, Some(2)).unwrap(), [0, 0, 1]);
         assert_eq!(hosts("a:1,b:1", 3, Core, None), None);
         assert_eq!(hosts("a:1,b:1", 3, Core, Some(2)).unwrap(), [0, 0, 1]);
+        assert_eq!(hosts("a,b", 2 * MAX_HOST_RANKS, Core, None).unwrap().len(), 8192);
+        assert_eq!(hosts("a,b", 2 * MAX_HOST_RANKS + 1, Core, None), None);
     }
 
     #[test]

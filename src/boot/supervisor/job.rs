@@ -28,6 +28,7 @@ use crate::boot::member::Member;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_id::RankId;
 use crate::env::RankSet;
+use crate::limits::MAX_HOST_RANKS;
 use crate::rank::{JobRank, LocalRank};
 use crate::report;
 use handshake::JobSecret;
@@ -77,6 +78,20 @@ pub struct Supervisor {
     pub(super) timeout: Option<JobTimeout>,
 }
 
+/// Whether one host can have this many ranks.
+///
+/// # Errors
+/// They are too many.
+fn check_host_ranks(ranks: u32) -> Result<(), BootError> {
+    if ranks <= MAX_HOST_RANKS {
+        return Ok(());
+    }
+    Err(BootError::new(
+        format!("{ranks} ranks are more than one host can have ({MAX_HOST_RANKS})"),
+        "Start fewer ranks, or distribute them over more hosts: -H names hosts to gasnetrun.",
+    ))
+}
+
 impl Supervisor {
     /// Prepares the ranks of this host, and takes over the signals of this process, which has one
     /// thread.
@@ -99,6 +114,7 @@ impl Supervisor {
         signals: SignalSource,
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
+        check_host_ranks(share.local_size())?;
         sys::limits::maximize_descriptors();
         let (file, control) = ControlMemory::create(share.local_size(), cookie)?;
         Ok(Supervisor {

@@ -10,6 +10,7 @@ mod halves;
 mod holds;
 mod implicit;
 mod inline;
+mod largest;
 mod latency;
 mod losses;
 mod outbox;

@@ -4,12 +4,12 @@ use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Signals, YesNo};
 use crate::env::real_number::Seconds;
 use crate::env::variable::variables;
 use crate::env::words::{SpawnControl, WaitMode, WireProgress};
-use crate::limits::{MAX_RANKS, MAX_THREADS as THREADS};
+use crate::limits::{MAX_HOST_RANKS, MAX_THREADS as THREADS};
 
 variables! {
     /// Number of ranks that gasnet_init forks, unless a launcher has started several processes. 0
     /// counts as 1.
-    PSHM_NODES: Integer(0..=MAX_RANKS) = 1;
+    PSHM_NODES: Integer(0..=MAX_HOST_RANKS) = 1;
 
     /// How ranks that gasnetrun did not start find each other: not at all, by
     /// GASNET_PSHM_NODES, or through the launcher's PMI or PMIx. Or they use functions that the
