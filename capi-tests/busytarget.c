@@ -1,5 +1,5 @@
-/* busytarget: a target that computes, for the cases `hosts::progress` of the runner. Rank 0 puts to
- * rank 1 and gets from it, while rank 1 does not call the library. A thread of the library must
+/* busytarget: a target that computes, for the cases `hosts::progress` of the runner. Rank 0 puts
+ * to rank 1 and gets from it, while rank 1 does not call the library. A thread of the library must
  * complete these operations there, and must run no handler.
  *
  * Arguments: seconds that rank 1 computes at most.

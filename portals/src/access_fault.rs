@@ -2,6 +2,9 @@
 //!
 //! Made by `transfer`, passed to the user's handler by `peer`. Invariant: plain values.
 
+use crate::types::PtlProcessId;
+use alloc::boxed::Box;
+
 /// A put or get of memory that does not exist, or that may not be written or read, as the kernel
 /// found. The memory is the target's, in a descriptor over its whole address space, or the
 /// initiator's.
@@ -11,10 +14,10 @@ pub enum AccessFault {
     Target {
         /// Whether it is a put; else a get.
         put: bool,
-        /// Index of the process that began it.
-        initiator: u32,
-        /// Index of the process whose memory it names.
-        target: u32,
+        /// The process that began it.
+        initiator: PtlProcessId,
+        /// The process whose memory it names.
+        target: PtlProcessId,
         /// First byte, an address of the target.
         address: u64,
         /// Bytes.
@@ -33,4 +36,4 @@ pub enum AccessFault {
 
 /// What to do about an [`AccessFault`]: report it and end the job. If it returns, the operation
 /// fails with `PTL_NI_FAIL`.
-pub type AccessHandler = fn(&AccessFault);
+pub type AccessHandler = Box<dyn Fn(&AccessFault) + Send + Sync>;

@@ -2,6 +2,8 @@
 //! programs pass over even and uneven placements, and the counters show that messages crossed.
 //! Whatever dies, the job ends with the right code and leaves nothing on any host.
 
+mod faults;
+
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -32,50 +34,9 @@ const PROGRESS: [(&str, ClientMode, Option<&str>, bool); 5] = [
     ("par_poll", ClientMode::Par, Some("POLL"), false),
 ];
 
-/// Programs about one host, or about ends of jobs that [`FAULTS`] has for several.
+/// Programs about one host, or about ends of jobs that [`faults`] has for several.
 const ONE_HOST: [&str; 7] =
     ["testexit", "testbad", "testscribble", "testidle", "testsegment", "testtools", "testflood"];
-
-/// What happens to a job on the hosts 1 and 2: the name of the case, the shell command in host 1,
-/// where $job is the process of gasnetrun, and the exit code of the job. A process of host 2 is
-/// reached by $GASNET_SSH_CMD.
-const FAULTS: [(&str, &str, i32); 6] = [
-    ("rank_here", "kill -9 $(pgrep -n -P $job testflood)", 137),
-    ("rank_there", "$GASNET_SSH_CMD host2 'pkill -9 -o testflood'", 137),
-    ("supervisor_there", "$GASNET_SSH_CMD host2 'pkill -9 gasnetrun'", 1),
-    ("gasnetrun", "kill -9 $job", 137),
-    ("request", "kill -TERM $job", 143),
-    ("host", "$KILL_HOST host2", 1),
-];
-
-/// Runs a flood and ends it by the first argument. Prints the exit code of the job, the processes
-/// that are left, and the milliseconds that it took.
-const FAULT_SCRIPT: &str = r#"
-"$1" -n 4 "$2" -r 100000000 all >out 2>&1 &
-job=$!
-for host in host1 host2; do
-    tries=0
-    until [ "$($GASNET_SSH_CMD $host 'pgrep -c testflood')" -ge 2 ] || [ $tries -gt 600 ]; do
-        tries=$((tries + 1)); sleep 0.05
-    done
-done
-sleep 0.5
-began=$(date +%s%N)
-eval "$3"
-wait $job
-code=$?
-took=$((($(date +%s%N) - began) / 1000000))
-tries=0
-while pgrep -f "^($1|$2) " >left && [ $tries -lt 100 ]; do
-    tries=$((tries + 1)); sleep 0.05
-done
-sed 's/^/said: /' out
-ps -o pid,args -p "$(paste -sd, left)" 2>/dev/null
-echo "code $code left $(wc -l <left) after $took ms"
-"#;
-
-/// Longest time until a job has ended, on a machine that does other work too.
-const LONGEST_MS: u64 = 15_000;
 
 /// The program that makes the hosts.
 fn with_hosts() -> PathBuf {
@@ -117,9 +78,10 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             all.push(TestCase::new(name, sampled, move || passes(&p, placement, mode)));
         }
     }
-    for (case, command, code) in FAULTS {
-        let name = format!("hosts::fault::{case}");
-        all.push(TestCase::new(name, true, move || ends(command, code)));
+    all.extend(faults::cases(seed));
+    for (operation, case) in [("a put", "unmapped_put"), ("a get", "unmapped_get")] {
+        let name = format!("hosts::refused::{case}");
+        all.push(TestCase::new(name, true, move || is_refused(operation, case)));
     }
     for (case, mode, progress, completes) in PROGRESS {
         let name = format!("hosts::progress::{case}");
@@ -161,6 +123,27 @@ fn crossed(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     }
 }
 
+/// Rank 0 names memory that rank 1, of another host, has not: the line says so of these ranks.
+/// There they are numbers 3 and 0: those of the own host come first.
+fn is_refused(operation: &str, case: &str) -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let program = program::named("testeverything").ok_or("there is no testeverything")?;
+    let compiled = library.compiled(&program.source, ClientMode::EverythingSeq)?;
+    let job = library.job(&compiled, &[case.into()], JobLauncher::Gasnetrun, 4)?;
+    let job = job.env("GASNET_SSH_SERVERS", "host1:1,host2:3");
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
+    ended.tidy()?;
+    let line = |l: &str| {
+        l.contains(operation)
+            && l.contains(" by rank 0 failed: at 0x")
+            && l.contains(" rank 1 has no memory ")
+    };
+    match ended.code {
+        Some(1) if ended.output.lines().any(line) => Ok(()),
+        _ => Err(ended.failure("no line names the ranks of the refused access")),
+    }
+}
+
 /// Puts to a target that computes complete meanwhile, or not before it polls.
 fn computes(mode: ClientMode, progress: Option<&str>, completes: bool) -> Result<(), Failure> {
     let library = TestLibrary::of(build_trees::build());
@@ -180,26 +163,5 @@ fn computes(mode: ClientMode, progress: Option<&str>, completes: bool) -> Result
     match ended.code {
         Some(1) if ended.output.contains("no put arrived in 1 s") => Ok(()),
         _ => Err(ended.failure("a put completed although no thread delivers it")),
-    }
-}
-
-/// The job ends with this code, soon, and nothing is left.
-fn ends(command: &str, code: i32) -> Result<(), Failure> {
-    let library = TestLibrary::of(build_trees::build());
-    let flood = program::named("testflood").ok_or("there is no testflood")?;
-    let compiled = library.compiled(&flood.source, ClientMode::Par)?;
-    let shell = PathBuf::from("/bin/sh");
-    let gasnetrun = build_trees::build().join("bin/gasnetrun").display().to_string();
-    let args = ["-c", FAULT_SCRIPT, "sh", &gasnetrun, &compiled.display().to_string(), command];
-    let args = args.map(String::from);
-    let job = library.job(&shell, &args, JobLauncher::Alone, 1)?;
-    let job = job.env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
-    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
-    ended.tidy()?;
-    let last = ended.output.lines().last().unwrap_or_default();
-    let numbers: Vec<u64> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
-    match numbers[..] {
-        [found, 0, took] if found == code as u64 && took < LONGEST_MS => Ok(()),
-        _ => Err(ended.failure(format!("{code} was due, nothing left, soon"))),
     }
 }

@@ -16,6 +16,10 @@ const BITS: u64 = 7;
 /// The first address of the descriptor.
 const FIRST: usize = 1;
 
+/// The two processes.
+const A: PtlProcessId = PtlProcessId { nid: 0, pid: 0 };
+const B: PtlProcessId = PtlProcessId { nid: 0, pid: 1 };
+
 thread_local! {
     static FOUND: Cell<Option<AccessFault>> = const { Cell::new(None) };
 }
@@ -23,7 +27,7 @@ thread_local! {
 /// Two processes; the second one exposes its address space.
 fn pair(attach: AttachPolicy) -> Vec<NetworkInterface> {
     let mut nis = fabric(2, attach);
-    nis.iter_mut().for_each(|ni| ni.set_access_handler(|fault| FOUND.set(Some(*fault))));
+    nis.iter_mut().for_each(|ni| ni.set_access_handler(Box::new(|fault| FOUND.set(Some(*fault)))));
     let target = &nis[1];
     let me =
         target.me_attach(PT, PtlProcessId::ANY, BITS, 0, Unlink::Retain, InsPos::After).unwrap();
@@ -79,7 +83,7 @@ fn any_memory_is_put_to_and_gotten_from_at_once() {
     // SAFETY: as above.
     assert!(unsafe { a.put_at_once(piece, target, PT, 0, BITS, 7, 0) }.is_err());
     let refused =
-        |put, length| AccessFault::Target { put, initiator: 0, target: 1, address: 8, length };
+        |put, length| AccessFault::Target { put, initiator: A, target: B, address: 8, length };
     assert_eq!(FOUND.take(), Some(refused(true, 24)));
     // SAFETY: as above.
     let got = unsafe { a.get_at_once(back.as_mut_ptr(), 8, target, PT, 0, BITS, 7) };
@@ -124,7 +128,7 @@ fn frames_are_stored_by_the_kernel() {
     let md = unsafe { a.md_bind(&md, Unlink::Retain).unwrap() };
     for (at, refused) in [(at, false), (7, true)] {
         let fault =
-            |put| AccessFault::Target { put, initiator: 0, target: 1, address: 8, length: 24 };
+            |put| AccessFault::Target { put, initiator: A, target: B, address: 8, length: 24 };
         let expected = if refused { NiFail::Fail } else { NiFail::Ok };
         a.put(md, AckReq::Ack, b.id(), PT, 0, BITS, at, 0).unwrap();
         b.progress();

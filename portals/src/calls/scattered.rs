@@ -116,8 +116,8 @@ impl NetworkInterface {
                 false => AccessFault::Initiator { put, address: local, length },
                 true => AccessFault::Target {
                     put,
-                    initiator: self.state.peers.index,
-                    target: peer.index,
+                    initiator: self.id(),
+                    target: self.state.peers.process(peer.index),
                     address: there(piece),
                     length,
                 },

@@ -158,7 +158,7 @@ impl Peers {
     /// Calls the handler of failed accesses.
     #[cold]
     pub(crate) fn report_fault(&self, fault: &AccessFault) {
-        if let Some(handler) = self.on_fault {
+        if let Some(handler) = &self.on_fault {
             handler(fault);
         }
     }

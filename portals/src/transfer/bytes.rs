@@ -283,8 +283,8 @@ impl NiState {
             Some((address, length)) => AccessFault::Initiator { put, address, length },
             None => AccessFault::Target {
                 put,
-                initiator: self.peers.index,
-                target,
+                initiator: self.peers.process(self.peers.index),
+                target: self.peers.process(target),
                 address: there,
                 length,
             },

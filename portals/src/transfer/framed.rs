@@ -268,8 +268,8 @@ impl NiState {
             self.peers.report_fault(&match half {
                 OpHalf::Arrival(kind) => AccessFault::Target {
                     put: kind == OpKind::Put,
-                    initiator: self.peers.named(header.initiator, header.rlength),
-                    target: self.peers.index,
+                    initiator: self.peers.process_named(header.initiator, header.rlength),
+                    target: self.peers.process(self.peers.index),
                     address,
                     length,
                 },

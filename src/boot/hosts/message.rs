@@ -37,6 +37,8 @@ pub(in crate::boot) enum HostMessage {
     Status,
     /// Up: that was printed.
     StatusPrinted,
+    /// Up: a program keeps a rank of the sender's hosts stopped, which gets more time to exit.
+    TakesLonger,
     /// Up: all ranks of the sender's hosts have ended. If no decision says otherwise, with this
     /// exit code.
     Ended(i32),
@@ -57,6 +59,7 @@ const STATUS: u8 = 8;
 const STATUS_PRINTED: u8 = 9;
 const ENDED: u8 = 10;
 const NAME: u8 = 11;
+const TAKES_LONGER: u8 = 12;
 
 /// What was received is no message.
 #[derive(Debug, PartialEq)]
@@ -99,6 +102,7 @@ impl HostMessage {
             }
             HostMessage::Status => out.push(STATUS),
             HostMessage::StatusPrinted => out.push(STATUS_PRINTED),
+            HostMessage::TakesLonger => out.push(TAKES_LONGER),
             HostMessage::Ended(code) => {
                 out.push(ENDED);
                 out.extend(code.to_le_bytes());
@@ -144,6 +148,7 @@ impl HostMessage {
             (SIGNAL, n) => HostMessage::Signal(u32::from_le_bytes(n.try_into().ok()?)),
             (STATUS, []) => HostMessage::Status,
             (STATUS_PRINTED, []) => HostMessage::StatusPrinted,
+            (TAKES_LONGER, []) => HostMessage::TakesLonger,
             (ENDED, code) => HostMessage::Ended(i32::from_le_bytes(code.try_into().ok()?)),
             _ => return None,
         })
@@ -181,6 +186,7 @@ mod tests {
             HostMessage::Signal(15),
             HostMessage::Status,
             HostMessage::StatusPrinted,
+            HostMessage::TakesLonger,
             HostMessage::Ended(-1),
         ]
     }

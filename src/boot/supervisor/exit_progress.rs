@@ -66,12 +66,20 @@ pub(super) struct ExitProgress {
     timeout: u64,
     /// The grace after a success has no end.
     no_cut_off: bool,
+    /// A rank that a program keeps stopped gets more time.
+    spares: bool,
 }
 
 impl ExitProgress {
     /// A job that runs.
     pub(super) fn new(timeout: u64, no_cut_off: bool) -> ExitProgress {
-        ExitProgress { stage: ExitStage::Running, decision: None, timeout, no_cut_off }
+        ExitProgress {
+            stage: ExitStage::Running,
+            decision: None,
+            timeout,
+            no_cut_off,
+            spares: false,
+        }
     }
 
     /// Whether no decision has been noticed yet.
@@ -105,10 +113,15 @@ impl ExitProgress {
         }
     }
 
-    /// Whether killed ranks have had their time to disappear. Other hosts that still work end
-    /// their ranks by the same rules, and may have to wait for a program that keeps one stopped.
-    pub(super) fn is_over(&self, now: u64, others_work: bool) -> bool {
-        let more = if others_work { TRACED } else { 0 };
+    /// Whether this is the first call since a rank that a program keeps stopped got more time.
+    pub(super) fn takes_longer(&mut self) -> bool {
+        core::mem::take(&mut self.spares)
+    }
+
+    /// Whether killed ranks have had their time to disappear. Other hosts end their ranks by the
+    /// same rules; `others_spare`: one has said that a program keeps a rank stopped there.
+    pub(super) fn is_over(&self, now: u64, others_spare: bool) -> bool {
+        let more = if others_spare { TRACED } else { 0 };
         matches!(self.stage, ExitStage::Killed(until) if now >= until + more)
     }
 
@@ -177,9 +190,10 @@ impl ExitProgress {
             _ => return false,
         };
         let extended = now - began;
-        self.stage = if extended < EXTENSIONS && is_any_starved(ranks)
-            || self.kill_rest(now, ranks, extended < TRACED)
-        {
+        let starved = extended < EXTENSIONS && is_any_starved(ranks);
+        let spared = !starved && self.kill_rest(now, ranks, extended < TRACED);
+        self.spares |= spared;
+        self.stage = if starved || spared {
             ExitStage::Extended(now + EXTENSION, began)
         } else {
             ExitStage::Killed(now + KILLED)

@@ -64,6 +64,8 @@ struct HostBelow {
     in_barrier: bool,
     contributions: Option<Vec<(JobRank, Vec<u8>)>>,
     has_printed_status: bool,
+    /// A program keeps a rank stopped there.
+    spares: bool,
     /// All its ranks have ended, with this code.
     ended: Option<i32>,
     is_lost: bool,
@@ -271,6 +273,11 @@ impl OtherHosts {
         working.map(|host| host.name.as_str()).collect()
     }
 
+    /// Whether a program keeps a rank of another host stopped, which gets more time to exit.
+    pub(super) fn spare_ranks(&self) -> bool {
+        self.below.iter().any(|host| host.spares && !host.is_over())
+    }
+
     /// Sends a message to the hosts below.
     pub(super) fn send_down(&mut self, message: &HostMessage) {
         self.below.iter_mut().filter_map(|host| host.link.as_mut()).for_each(|l| l.send(message));
@@ -339,6 +346,7 @@ impl HostBelow {
             in_barrier: false,
             contributions: None,
             has_printed_status: false,
+            spares: false,
             ended: None,
             is_lost: false,
         }
@@ -373,6 +381,7 @@ impl HostBelow {
                 HostMessage::Barrier => self.in_barrier = true,
                 HostMessage::Contributions(all) => self.contributions = Some(all),
                 HostMessage::StatusPrinted => self.has_printed_status = true,
+                HostMessage::TakesLonger => self.spares = true,
                 HostMessage::Ended(code) => self.ended = Some(code),
                 _ => {
                     events.push(HostEvent::FromBelow(message));

@@ -44,7 +44,7 @@ impl Supervisor {
             {
                 break;
             }
-            if self.exit.is_over(now, !self.others.working().is_empty()) {
+            if self.exit.is_over(now, self.others.spare_ranks()) {
                 exit_progress::report_unended(&self.ranks, &self.others.working());
                 break;
             }
@@ -161,6 +161,9 @@ impl Supervisor {
         if self.exit.advance(now, self.control, &mut self.ranks) {
             // A rank that connects now is too late.
             self.connections.close();
+        }
+        if self.exit.takes_longer() {
+            self.others.send_up(&HostMessage::TakesLonger);
         }
     }
 

@@ -7,6 +7,7 @@
 
 use super::emulation_error::error;
 use super::emulation_limits::{arena_bytes, limits};
+use super::rank_table::{RankTable, refused};
 use super::remote_ranks::{self, RemoteRanks};
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdRegion, MdSpec,
@@ -15,13 +16,13 @@ use super::{
 };
 use crate::boot::bootstrap::WireStart;
 use crate::client_memory::{Dst, Src};
-use crate::conduit::{Config, RefusedAccess};
-use crate::rank::{JobRank, LocalRank};
+use crate::conduit::Config;
+use crate::rank::LocalRank;
 use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
-    AccessFault, AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle,
-    MemoryDescriptor, NetworkInterface, NiFail, ScatteredPiece, THRESH_INF, Unlink, md_options,
+    AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, MemoryDescriptor,
+    NetworkInterface, NiFail, ScatteredPiece, THRESH_INF, Unlink, md_options,
 };
 use std::os::fd::{AsFd, OwnedFd};
 use sys::memory;
@@ -79,11 +80,16 @@ impl Emulation {
         let fabric = Fabric::join(spec).map_err(no_arena)?;
         let limits = Some(limits(config));
         let Some(wire) = wire else {
-            return Self::over(NetworkInterface::shm(fabric, limits), config).map_err(no_memory);
+            return Self::over(
+                NetworkInterface::shm(fabric, limits),
+                config,
+                RankTable::default(),
+            )
+            .map_err(no_memory);
         };
         let (wire, others) = RemoteRanks::open(wire)?;
         let interface = NetworkInterface::joined(fabric, hosts, Box::new(wire), limits);
-        let emulation = Self::over(interface, config).map_err(no_memory)?;
+        let emulation = Self::over(interface, config, others.ranks()).map_err(no_memory)?;
         Ok(Emulation { others: Some(others), ..emulation })
     }
 
@@ -111,17 +117,20 @@ impl Emulation {
     /// # Errors
     /// There is no memory for the arena.
     pub fn loopback(config: &Config) -> Result<Emulation, OpenError> {
-        Self::over(NetworkInterface::loopback(Some(limits(config))), config).map_err(no_memory)
+        let interface = NetworkInterface::loopback(Some(limits(config)));
+        Self::over(interface, config, RankTable::default()).map_err(no_memory)
     }
 
-    /// An interface of the limits that `config` needs, made ready for its threads.
+    /// An interface of the limits that `config` needs, made ready for its threads. `ranks` will
+    /// say which processes have which ranks.
     fn over(
         interface: Result<NetworkInterface, portals3::PtlError>,
         config: &Config,
+        ranks: RankTable,
     ) -> Result<Emulation, PortalsError> {
         let mut interface = interface.map_err(|e| error("PtlNIInit", e))?;
         interface.set_damage_handler(damaged);
-        interface.set_access_handler(refused);
+        interface.set_access_handler(Box::new(move |fault| refused(fault, &ranks)));
         // Credits and tickets bound what is sent to each descriptor and queue.
         interface.expect_no_loss();
         if config.registers {
@@ -155,33 +164,6 @@ fn damaged(damage: &Damage) {
     report::damaged(format_args!(
         "the memory that this rank shares with the ranks of its host is damaged: {damage}"
     ))
-}
-
-/// Ends the job: the kernel refused an access, as only a descriptor over an address space allows
-/// to ask for. The processes of a host are numbered as their ranks are.
-#[cold]
-fn refused(fault: &AccessFault) {
-    match *fault {
-        AccessFault::Target { put, initiator, target, address, length } => RefusedAccess {
-            operation: if put { "a put" } else { "a get" },
-            bytes: length as usize,
-            initiator: JobRank(initiator),
-            target: JobRank(target),
-            address: address as usize,
-            writes: put,
-        }
-        .report(),
-        AccessFault::Initiator { put, address, length } => {
-            let (operation, can) = if put { ("put", "read") } else { ("get", "written") };
-            report::fatal(
-                format_args!(
-                    "a {operation} of {length} bytes failed: at {address:#x} this rank has no \
-                     memory that can be {can}"
-                ),
-                format_args!("Pass {length} bytes of memory of this rank as the local side."),
-            )
-        }
-    }
 }
 
 fn no_memory(cause: impl core::fmt::Display) -> OpenError {

@@ -23,6 +23,8 @@ mod emulation_error;
 #[cfg(feature = "emulation")]
 mod emulation_limits;
 #[cfg(feature = "emulation")]
+mod rank_table;
+#[cfg(feature = "emulation")]
 mod remote_ranks;
 #[cfg(any(feature = "libportals", test))]
 pub mod trial;

@@ -4,18 +4,18 @@
 //! begun to end: then peers leave, and their connections end with them. The thread of the wire
 //! ends with the process.
 
+use super::rank_table::RankTable;
 use super::{OpenError, PortalsId};
 use crate::boot::bootstrap::WireStart;
 use crate::boot::hosts::library_version;
-use crate::rank::JobRank;
 use crate::report;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use portals3::NetworkInterface;
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::PeerFailure;
+use portals3::{NetworkInterface, PtlProcessId};
 use std::sync::OnceLock;
 use sys::{clock, thread};
 
@@ -44,8 +44,7 @@ pub(super) fn start_thread(interface: &'static NetworkInterface) -> std::io::Res
 #[derive(Debug)]
 pub(super) struct RemoteRanks {
     address: Vec<u8>,
-    /// The address of each rank, by rank, once they are known.
-    ranks: OnceLock<Vec<PortalsId>>,
+    ranks: RankTable,
     lost: Arc<OnceLock<LostPeer>>,
 }
 
@@ -81,7 +80,7 @@ impl RemoteRanks {
             )
         })?;
         let address = wire.address().to_vec();
-        Ok((wire, RemoteRanks { address, ranks: OnceLock::new(), lost }))
+        Ok((wire, RemoteRanks { address, ranks: RankTable::default(), lost }))
     }
 
     /// Where this process listens, for the others.
@@ -91,7 +90,12 @@ impl RemoteRanks {
 
     /// The addresses of all ranks, by rank.
     pub(super) fn set_ranks(&self, ranks: Vec<PortalsId>) {
-        let _ = self.ranks.set(ranks);
+        self.ranks.set(ranks);
+    }
+
+    /// Which process has which rank.
+    pub(super) fn ranks(&self) -> RankTable {
+        self.ranks.clone()
     }
 
     /// Ends the job if a connection has been lost for so long that no exit can be the reason.
@@ -100,9 +104,8 @@ impl RemoteRanks {
         if clock::now_ns() < at + NEWS {
             return;
         }
-        let id = PortalsId { nid: failure.process.nid, pid: failure.process.pid };
-        let rank = self.ranks.get().and_then(|all| all.iter().position(|other| *other == id));
-        let rank = JobRank(rank.unwrap_or_default() as u32);
+        let PtlProcessId { nid, pid } = failure.process;
+        let rank = self.ranks.rank(PortalsId { nid, pid });
         report::fatal(
             format_args!(
                 "the connection to rank {rank} at {} is lost: {}",

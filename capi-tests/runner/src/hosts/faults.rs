@@ -1,0 +1,161 @@
+//! What can happen to a job on several hosts: a process or a host dies, a process is stopped, the
+//! network is interrupted. The job ends with the right code, or goes on, and leaves nothing on
+//! any host.
+
+use super::{servers, with_hosts};
+use crate::build_trees::{self, ClientMode};
+use crate::job_launcher::JobLauncher;
+use crate::outcome::JobOutcome;
+use crate::program;
+use crate::sample::SampleRandom;
+use crate::test_library::TestLibrary;
+use crate::{Failure, TestCase};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What happens to a job that runs on hosts 1 and 2: the name of the case, the shell command in
+/// host 1, where $job is the process of gasnetrun, the exit code of the job, and words that it
+/// prints, or "" for a job that reports no loss. A process of host 2 is reached by
+/// $GASNET_SSH_CMD.
+const FAULTS: [(&str, &str, i32, &str); 11] = [
+    ("rank_here", KILL_RANK_HERE, 137, "SIGKILL"),
+    ("rank_there", KILL_RANK_THERE, 137, "SIGKILL"),
+    ("supervisor_there", KILL_SUPERVISOR_THERE, 1, "host host2 is lost"),
+    ("gasnetrun", KILL_GASNETRUN, 137, ""),
+    ("request", "kill -TERM $job", 143, ""),
+    ("host", KILL_HOST, 1, "host host2 is lost"),
+    ("link_1_s", "link_down 1; sleep 6; kill -TERM $job", 143, ""),
+    ("link_10_s", "link_down 10", 1, "host host2 is lost"),
+    ("rank_stopped", "$there 'pkill -STOP -o testflood'; sleep 6; kill -TERM $job", 143, ""),
+    (
+        "supervisor_stopped",
+        "$there 'pkill -STOP gasnetrun'; sleep 6; kill -TERM $job",
+        143,
+        "host2",
+    ),
+    ("bad_network", "bad_network; sleep 6; kill -TERM $job", 143, ""),
+];
+
+const KILL_RANK_HERE: &str = "kill -9 $(pgrep -n -P $job testflood)";
+const KILL_RANK_THERE: &str = "$there 'pkill -9 -o testflood'";
+const KILL_SUPERVISOR_THERE: &str = "$there 'pkill -9 gasnetrun'";
+const KILL_GASNETRUN: &str = "kill -9 $job";
+const KILL_HOST: &str = "$KILL_HOST host2";
+
+/// What dies at any time, also while the job starts: the name, the command, the exit code.
+const DEATHS: [(&str, &str, i32); 5] = [
+    ("rank_here", KILL_RANK_HERE, 137),
+    ("rank_there", KILL_RANK_THERE, 137),
+    ("supervisor_there", KILL_SUPERVISOR_THERE, 1),
+    ("gasnetrun", KILL_GASNETRUN, 137),
+    ("host", KILL_HOST, 1),
+];
+
+/// Deaths at random times, and those of them that the sample meets.
+const RANDOM_DEATHS: usize = 1000;
+const RANDOM_SAMPLE: usize = 10;
+/// Milliseconds from the start in which they happen.
+const RANDOM_MS: u64 = 1500;
+
+/// Runs a flood. If the fourth argument is empty, waits until it runs on both hosts, then does
+/// what the third says. Otherwise does it after that many seconds, or as soon as it can be done.
+/// Prints the exit code of the job, the processes that are left, and the milliseconds that it
+/// took.
+const FAULT_SCRIPT: &str = r#"
+there="$GASNET_SSH_CMD host2"
+link_down() {
+    $there "ip link set eth0 down; sleep $1; ip link set eth0 up"
+}
+bad_network() {
+    for host in host1 host2; do
+        $GASNET_SSH_CMD $host 'tc qdisc add dev eth0 root netem loss 1% delay 2ms 1ms' 2>said && continue
+        echo "skipped: $(cat said)"
+        break
+    done
+}
+"$1" -n 4 "$2" -r 100000000 all >out 2>&1 &
+job=$!
+tries=0
+if [ "$4" ]; then
+    sleep "$4"
+    until eval "$3" 2>>said || ! kill -0 $job || [ $tries -gt 600 ]; do
+        tries=$((tries + 1)); sleep 0.02
+    done
+    began=$(date +%s%N)
+else
+    for host in host1 host2; do
+        until [ "$($GASNET_SSH_CMD $host 'pgrep -c testflood')" -ge 2 ] || [ $tries -gt 600 ]; do
+            tries=$((tries + 1)); sleep 0.05
+        done
+    done
+    sleep 0.5
+    began=$(date +%s%N)
+    eval "$3"
+fi
+wait $job
+code=$?
+took=$((($(date +%s%N) - began) / 1000000))
+$there 'pkill -CONT gasnetrun' 2>>said
+tries=0
+while pgrep -f "^($1|$2) " >left && [ $tries -lt 200 ]; do
+    tries=$((tries + 1)); sleep 0.05
+done
+sed 's/^/said: /' out
+ps -o pid,args -p "$(paste -sd, left)" 2>/dev/null
+echo "code $code left $(wc -l <left) after $took ms"
+"#;
+
+/// Longest time until a job has ended, on a machine that does other work too.
+const LONGEST_MS: u64 = 25_000;
+
+/// Each fault once, and deaths at random times.
+pub(super) fn cases(seed: u64) -> Vec<TestCase> {
+    let mut all = Vec::new();
+    for (case, command, code, words) in FAULTS {
+        let name = format!("hosts::fault::{case}");
+        all.push(TestCase::new(name, true, move || says(&run(command, "", code)?, words)));
+    }
+    let mut random = SampleRandom::new(seed, "hosts random deaths");
+    for n in 0..RANDOM_DEATHS {
+        let (victim, command, code) = DEATHS[n % DEATHS.len()];
+        let ms = random.below(RANDOM_MS);
+        let name = format!("hosts::random::{victim}::{n}");
+        all.push(TestCase::new(name, n < RANDOM_SAMPLE, move || {
+            run(command, &format!("{}.{:03}", ms / 1000, ms % 1000), code).map(drop)
+        }));
+    }
+    all
+}
+
+/// The job ends with this code, soon, and nothing is left.
+fn run(command: &str, delay: &str, code: i32) -> Result<JobOutcome, Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let flood = program::named("testflood").ok_or("there is no testflood")?;
+    let compiled = library.compiled(&flood.source, ClientMode::Par)?;
+    let shell = PathBuf::from("/bin/sh");
+    let gasnetrun = build_trees::build().join("bin/gasnetrun").display().to_string();
+    let program = compiled.display().to_string();
+    let args = ["-c", FAULT_SCRIPT, "sh", &gasnetrun, &program, command, delay].map(String::from);
+    let job = library.job(&shell, &args, JobLauncher::Alone, 1)?;
+    let job = job.env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
+    ended.tidy()?;
+    let last = ended.output.lines().last().unwrap_or_default();
+    let numbers: Vec<u64> = last.split(' ').filter_map(|word| word.parse().ok()).collect();
+    match numbers[..] {
+        [found, 0, took] if found == code as u64 && took < LONGEST_MS => Ok(ended),
+        _ => Err(ended.failure(format!("{code} was due, nothing left, soon ({delay})"))),
+    }
+}
+
+/// It prints these words. If there are none, it reports no loss; it may say what is skipped.
+fn says(ended: &JobOutcome, words: &str) -> Result<(), Failure> {
+    for line in ended.output.lines().filter(|line| line.starts_with("skipped")) {
+        println!("{line}");
+    }
+    match words {
+        "" if ended.output.contains("lost") => Err(ended.failure("it reports a loss")),
+        words if ended.output.contains(words) => Ok(()),
+        words => Err(ended.failure(format!("it does not say {words:?}"))),
+    }
+}
