@@ -23,7 +23,7 @@
 //! |---|---|
 //! | a rank before or in the exchange | every rank that waits there ([`super::siblings`]) |
 //! | a rank after the exchange | its supervisor, to which the lowest rank hands all processes of the host |
-//! | a lowest rank before its supervisor runs | the ranks that connect: the connection fails or ends; the root, which waits for that supervisor |
+//! | a lowest rank before its supervisor runs | the ranks that connect: the connection fails or ends; the root, with which it is connected soon after the exchange |
 //! | a supervisor | its ranks and the other supervisors, by the end of the connection |
 
 use super::bootstrap::Bootstrap;
@@ -32,6 +32,7 @@ use super::error::BootError;
 use super::host_memory::HostMemory;
 use super::host_share::{HostShare, RankPlace};
 use super::hosts::interface;
+use super::hosts::link::HostLink;
 use super::hosts::listener::HostListener;
 use super::hosts::message::HostMessage;
 use super::hosts::root_address::RootAddress;
@@ -45,6 +46,7 @@ use crate::limits::MAX_RANKS;
 use crate::rank::JobRank;
 use crate::report;
 use crate::tools::this_process::hostname;
+use handshake::JobSecret;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use sys::child::Forked;
@@ -53,7 +55,7 @@ use sys::socket;
 
 /// Key of the text of the lowest rank of a host: where to connect.
 const JOB: &str = "gasnet-job";
-/// Key of the text of rank 0: where the other supervisors connect.
+/// Key of the text of rank 0: where the lowest ranks of the other hosts connect.
 const ROOT: &str = "gasnet-root";
 /// Key of the text of each rank: its process.
 const PROCESS: &str = "gasnet-process";
@@ -117,18 +119,19 @@ pub(super) fn join(
         None => share_of_texts(&mut *space)?,
     };
     let leader = share.leader().0;
-    let socket_of_host = space.get(leader, JOB)?;
     let mut supervisor = None;
     if let Some(socket) = host_socket.filter(|_| leader == rank) {
-        let read = |r: &JobRank| Ok(Member::read(&space.get(r.0, PROCESS)?));
-        let members = share.ranks().iter().map(read).collect::<Result<_, BootError>>()?;
         let others = match root {
             _ if share.hosts == 1 => OtherSupervisors::None,
             Some(listener) => OtherSupervisors::Below(listener?),
-            None => OtherSupervisors::Root(space.get(0, ROOT)?),
+            // From now on the root notices that this host does not come.
+            None => above(&space.get(0, ROOT)?, share.host)?,
         };
+        let read = |r: &JobRank| Ok(Member::read(&space.get(r.0, PROCESS)?));
+        let members = share.ranks().iter().map(read).collect::<Result<_, BootError>>()?;
         supervisor = Some(NewSupervisor { socket, share: share.clone(), members, others });
     }
+    let socket_of_host = space.get(leader, JOB)?;
     let release = space.finish();
     if let Some(supervisor) = supervisor {
         supervisor.start(options)?;
@@ -174,8 +177,22 @@ enum OtherSupervisors {
     None,
     /// This is the root, to which the others connect.
     Below(HostListener),
-    /// The text of the root.
-    Root(String),
+    /// The root, which this host is connected with, and the secret of the job.
+    Above(HostLink, JobSecret),
+}
+
+/// Connects the host with this number to the root, which the text names.
+fn above(text: &str, host: u32) -> Result<OtherSupervisors, BootError> {
+    let root = RootAddress::parse(text).ok_or_else(|| invalid("the addresses of the root"))?;
+    let mut link = root.connect(host).map_err(|why| {
+        BootError::new(
+            format!("host {} cannot connect to that of rank 0: {why}", hostname()),
+            "Name the network that all hosts have in GASNET_NETWORK_INTERFACE, or allow the \
+             connection in the firewall (GASNET_NETWORK_PORTS bounds the ports).",
+        )
+    })?;
+    link.send(&HostMessage::Name(hostname().to_string()));
+    Ok(OtherSupervisors::Above(link, root.secret))
 }
 
 /// A supervisor to be started.
@@ -205,37 +222,28 @@ impl NewSupervisor {
         }
     }
 
-    /// In the new process: keeps nothing of the client but standard error, and connects to the
-    /// root.
+    /// In the new process: keeps nothing of the client but standard error.
     fn prepare(self, options: &BootOptions) -> Result<Supervisor, BootError> {
         let NewSupervisor { socket: HostSocket { socket, cookie, .. }, share, members, others } =
             self;
         let mut keep = vec![socket.as_raw_fd()];
-        if let OtherSupervisors::Below(listener) = &others {
-            keep.extend(listener.descriptors().map(|fd| fd.as_raw_fd()));
+        match &others {
+            OtherSupervisors::None => {}
+            OtherSupervisors::Below(listener) => {
+                keep.extend(listener.descriptors().map(|fd| fd.as_raw_fd()));
+            }
+            OtherSupervisors::Above(link, _) => keep.push(link.as_fd().as_raw_fd()),
         }
         sys::descriptor::close_all_but(&keep);
         process::set_name(c"gasnet-job");
-        let (host, hosts) = (share.host, share.hosts);
+        let hosts = share.hosts;
         let supervisor = Supervisor::adopt(cookie, socket, share, &members, options)?;
         match others {
             OtherSupervisors::None => Ok(supervisor),
             OtherSupervisors::Below(listener) => {
                 Ok(supervisor.launched(listener, hosts - 1, options.spawn_timeout))
             }
-            OtherSupervisors::Root(text) => {
-                let root = RootAddress::parse(&text).ok_or_else(|| invalid("its addresses"))?;
-                let mut link = root.connect(host).map_err(|why| {
-                    BootError::new(
-                        format!("host {} cannot connect to that of rank 0: {why}", hostname()),
-                        "Name the network that all hosts have in GASNET_NETWORK_INTERFACE, or \
-                         allow the connection in the firewall (GASNET_NETWORK_PORTS bounds the \
-                         ports).",
-                    )
-                })?;
-                link.send(&HostMessage::Name(hostname().to_string()));
-                supervisor.below(link, root.secret)
-            }
+            OtherSupervisors::Above(link, secret) => supervisor.below(link, secret),
         }
     }
 }

@@ -8,7 +8,7 @@
 use super::message::{HostMessage, NoMessage};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 use sys::poll::{self, PollEntry};
 use sys::tcp;
@@ -156,6 +156,12 @@ impl HostLink {
                 return;
             }
         }
+    }
+}
+
+impl AsFd for HostLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
     }
 }
 
