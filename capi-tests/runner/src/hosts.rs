@@ -34,6 +34,14 @@ const PROGRESS: [(&str, ClientMode, Option<&str>, bool); 5] = [
     ("par_poll", ClientMode::Par, Some("POLL"), false),
 ];
 
+/// Messages to a target that stops polling: in the sample, and in all.
+const FLOODS: [(ClientMode, u64, bool); 4] = [
+    (ClientMode::Seq, 100_000, true),
+    (ClientMode::Par, 100_000, true),
+    (ClientMode::Seq, 10_000_000, false),
+    (ClientMode::Par, 10_000_000, false),
+];
+
 /// Programs about one host, or about ends of jobs that [`faults`] has for several.
 const ONE_HOST: [&str; 7] =
     ["testexit", "testbad", "testscribble", "testidle", "testsegment", "testtools", "testflood"];
@@ -79,6 +87,10 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         }
     }
     all.extend(faults::cases(seed));
+    for (mode, messages, sampled) in FLOODS {
+        let name = format!("hosts::flood::{}::{messages}", mode.name());
+        all.push(TestCase::new(name, sampled, move || floods(mode, messages)));
+    }
     for (operation, case) in [("a put", "unmapped_put"), ("a get", "unmapped_get")] {
         let name = format!("hosts::refused::{case}");
         all.push(TestCase::new(name, true, move || is_refused(operation, case)));
@@ -121,6 +133,20 @@ fn crossed(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
         _ if ended.counters.len() == nodes as usize => Ok(()),
         _ => Err(ended.failure(format!("{} ranks have counted", ended.counters.len()))),
     }
+}
+
+/// A flood waits at its sender, whole: the memory of no rank grows much.
+fn floods(mode: ClientMode, messages: u64) -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let source = build_trees::root().join("capi-tests/deaftarget.c");
+    let compiled = library.compiled(&source, mode)?;
+    let args = [messages.to_string(), "5".to_string(), "500".to_string()];
+    let job = library.job(&compiled, &args, JobLauncher::Gasnetrun, 2)?;
+    let job = job.env("GASNET_SSH_SERVERS", "host1,host2");
+    let watchdog = Duration::from_secs(120 + messages / 10_000);
+    let ended = job.below(&with_hosts(), "2").watchdog(watchdog).run()?;
+    ended.tidy()?;
+    ended.passed("deaftarget")
 }
 
 /// Rank 0 names memory that rank 1, of another host, has not: the line says so of these ranks.
