@@ -16,10 +16,6 @@ const BITS: u64 = 7;
 /// The first address of the descriptor.
 const FIRST: usize = 1;
 
-/// The two processes.
-const A: PtlProcessId = PtlProcessId { nid: 0, pid: 0 };
-const B: PtlProcessId = PtlProcessId { nid: 0, pid: 1 };
-
 thread_local! {
     static FOUND: Cell<Option<AccessFault>> = const { Cell::new(None) };
 }
@@ -57,7 +53,7 @@ fn offset(at: *mut u8) -> Size {
 #[test]
 fn any_memory_is_put_to_and_gotten_from_at_once() {
     let nis = pair(AttachPolicy::Allowed);
-    let (a, target) = (&nis[0], nis[1].id());
+    let (a, initiator, target) = (&nis[0], nis[0].id(), nis[1].id());
     let (from, mut there, mut back) = ([7u8; 24], vec![0u8; 24], [0u8; 24]);
     let at = offset(there.as_mut_ptr());
     let piece = [MdIovec { base: from.as_ptr().cast_mut().cast(), len: 24 }];
@@ -82,8 +78,7 @@ fn any_memory_is_put_to_and_gotten_from_at_once() {
     // Address 8 is no memory of any process here.
     // SAFETY: as above.
     assert!(unsafe { a.put_at_once(piece, target, PT, 0, BITS, 7, 0) }.is_err());
-    let refused =
-        |put, length| AccessFault::Target { put, initiator: A, target: B, address: 8, length };
+    let refused = |put, length| AccessFault::Target { put, initiator, target, address: 8, length };
     assert_eq!(FOUND.take(), Some(refused(true, 24)));
     // SAFETY: as above.
     let got = unsafe { a.get_at_once(back.as_mut_ptr(), 8, target, PT, 0, BITS, 7) };
@@ -103,6 +98,7 @@ fn any_memory_is_put_to_and_gotten_from_at_once() {
 fn frames_are_stored_by_the_kernel() {
     let nis = pair(AttachPolicy::Denied);
     let (a, b) = (&nis[0], &nis[1]);
+    let (initiator, target) = (a.id(), b.id());
     let (mut from, mut there) = ([9u8; 24], vec![0u8; 24]);
     let at = offset(there.as_mut_ptr());
     let piece = [MdIovec { base: from.as_mut_ptr().cast(), len: 24 }];
@@ -127,8 +123,7 @@ fn frames_are_stored_by_the_kernel() {
     // SAFETY: an array that outlives the interface's use of it.
     let md = unsafe { a.md_bind(&md, Unlink::Retain).unwrap() };
     for (at, refused) in [(at, false), (7, true)] {
-        let fault =
-            |put| AccessFault::Target { put, initiator: A, target: B, address: 8, length: 24 };
+        let fault = |put| AccessFault::Target { put, initiator, target, address: 8, length: 24 };
         let expected = if refused { NiFail::Fail } else { NiFail::Ok };
         a.put(md, AckReq::Ack, b.id(), PT, 0, BITS, at, 0).unwrap();
         b.progress();
