@@ -15,7 +15,7 @@ use crate::rank::JobRank;
 use crate::runtime::am::HandlerEntry;
 use crate::runtime::client::{GasnetClient, SegmentMode};
 use crate::runtime::records::record_exit;
-use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, hsl};
+use crate::runtime::{GasnetError, GasnetJob, GasnetResult, ThreadMode, checks, hsl};
 use crate::trace::span;
 use crate::{extended, fault, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -39,10 +39,19 @@ pub unsafe extern "C" fn gasneti_init(
     // nor was one that calls earlier, in a constructor of its own.
     // SAFETY: as this function requires.
     let client = unsafe { client::read(client) };
+    match start("gasnet_init", &client) {
+        Some(_) => OK,
+        None => GasnetError::NotInit as c_int,
+    }
+}
+
+/// Starts the job of this process; `None`, after a message, the second time. `function` names the
+/// caller in messages.
+pub(super) fn start(function: &str, client: &Client) -> Option<&'static GasnetJob> {
     let known = SegmentMode::ALL.into_iter().find(|&mode| mode as u32 == client.segment_mode);
     let Some(segments) = known else {
         report::fatal(
-            format_args!("gasnet_init(): segment mode {} is unknown", client.segment_mode),
+            format_args!("{function}(): segment mode {} is unknown", client.segment_mode),
             format_args!(
                 "Compile with one of GASNET_SEGMENT_FAST, GASNET_SEGMENT_LARGE and \
                  GASNET_SEGMENT_EVERYTHING."
@@ -54,27 +63,27 @@ pub unsafe extern "C" fn gasneti_init(
         2 => ThreadMode::Parsync,
         3 => ThreadMode::Par,
         m => report::fatal(
-            format_args!("gasnet_init(): thread mode {m} is unknown"),
+            format_args!("{function}(): thread mode {m} is unknown"),
             format_args!("Compile with one of GASNET_SEQ, GASNET_PARSYNC or GASNET_PAR."),
         ),
     };
     if threads != ThreadMode::Seq && !cfg!(feature = "hosted") {
         report::fatal(
-            format_args!("gasnet_init(): this library is built for a system without threads"),
+            format_args!("{function}(): this library is built for a system without threads"),
             format_args!("Compile the program with GASNET_SEQ."),
         );
     }
-    client::check(&client);
+    client::check(client);
     if initialized().is_some() {
         report::warn(
             format_args!(
-                "gasnet_init(): this process has called it before; the second call changes nothing"
+                "{function}(): this process has joined a job before; this call changes nothing"
             ),
             format_args!("Call it once, or check the code that it returns, GASNET_ERR_NOT_INIT."),
         );
-        return GasnetError::NotInit as c_int;
+        return None;
     }
-    refuse_forked("gasnet_init");
+    refuse_forked(function);
     std::panic::set_hook(Box::new(|p| {
         let payload = p.payload();
         let text = payload.downcast_ref::<&str>().copied();
@@ -98,7 +107,8 @@ pub unsafe extern "C" fn gasneti_init(
     }
     super::tracing::open(job);
     hsl::open(threads);
-    OK
+    extended::open(job);
+    Some(job)
 }
 
 /// Whether GASNET_DEBUG_CHECKS requests debug checks, or, where it is not set, a client that
@@ -188,20 +198,39 @@ pub unsafe extern "C" fn gasnet_attach(
         n => unsafe { core::slice::from_raw_parts_mut(table, n) },
     };
     let mut span = span!(I "gasnet_attach");
-    let result = job.attach(rows, extended::HANDLERS, segsize);
+    let result = job
+        .check_segment("gasnet_attach", segsize)
+        .and_then(|()| job.endpoint.handlers.register(rows))
+        .and_then(|()| attach_segment(job, "gasnet_attach", segsize));
     if result.is_ok() {
-        extended::open(job);
-        super::fast::open(job);
-        let watched = checks::on() || trace::on() || job.endpoint.conduit.notices_unmapping();
-        let way = if watched { &WATCHED } else { &ATTACHED };
-        way.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
         job.record_segment(rows.len());
-        let own = job.endpoint.segments().info(job.endpoint.rank);
-        // SAFETY: the hook of shim.c is called with the segment of this process, as
-        // gasnet_client_attach_hook wants.
-        unsafe { gasneti_call_attach_hook(own.base.cast(), own.len) };
     }
     span.result(code(result))
+}
+
+/// Attaches the segments, and lets all calls of the client in. Collective, a barrier.
+pub(super) fn attach_segment(
+    job: &'static GasnetJob,
+    function: &str,
+    segsize: usize,
+) -> GasnetResult {
+    job.attach_segment(function, segsize)?;
+    extended::attached(job);
+    super::fast::open(job);
+    admit(job);
+    let own = job.endpoint.segments().info(job.endpoint.rank);
+    // SAFETY: the hook of shim.c is called with the segment of this process, as
+    // gasnet_client_attach_hook wants.
+    unsafe { gasneti_call_attach_hook(own.base.cast(), own.len) };
+    Ok(())
+}
+
+/// Lets calls of the client in.
+pub(super) fn admit(job: &'static GasnetJob) {
+    let watched = checks::on() || trace::on() || job.endpoint.conduit.notices_unmapping();
+    let (way, other) = if watched { (&WATCHED, &ATTACHED) } else { (&ATTACHED, &WATCHED) };
+    other.store(core::ptr::null_mut(), Ordering::Release);
+    way.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
 }
 
 unsafe extern "C" {
@@ -338,7 +367,7 @@ pub struct NodeInfo {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_int) -> c_int {
     let job = early_job("gasnet_getNodeInfo");
-    let attached = [&ATTACHED, &WATCHED].iter().any(|job| !job.load(Ordering::Acquire).is_null());
+    let attached = job.endpoint.bound_segment().is_some();
     if !has_rows("gasnet_getNodeInfo", table.is_null(), numentries) {
         return GasnetError::BadArg as c_int;
     }

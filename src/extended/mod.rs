@@ -49,7 +49,7 @@ use trains::Trains;
 use vis::Vis;
 
 /// The handlers of this module, in the order of `handler_ids`.
-pub const HANDLERS: &[InternalHandler] = &[
+const HANDLERS: &[InternalHandler] = &[
     memset::on_request,
     memset::on_reply,
     on_barrier_arrival,
@@ -99,14 +99,19 @@ impl Subsystem<Ctx> for Extended {
     }
 }
 
-/// Makes the extended API ready for a job whose segments are attached. Before, nothing of this
-/// module may be called and no active message served.
+/// Makes the extended API ready for a job that has just been started. What needs segments waits for
+/// [`attached`].
 pub fn open(job: &'static GasnetJob) {
+    job.endpoint.handlers.register_extended(HANDLERS);
     let pages = ScratchPages::of(job);
     let barrier: &'static Barrier = Box::leak(Box::new(Barrier::of_job(job, pages.as_ref())));
     let coll = Coll::new(barrier, pages.as_ref());
     let (vis, trains) = (Vis::new(job), Trains::new(job));
     job.subsystem.set(Box::new(Extended { barrier, coll, vis, trains }));
+}
+
+/// Called once the segments of the job are attached.
+pub fn attached(job: &'static GasnetJob) {
     // Peers may be waiting for regions that this rank holds.
     if job.endpoint.conduit.config().pinned.is_some() {
         job.subsystem.want(true);

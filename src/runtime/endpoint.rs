@@ -2,13 +2,14 @@
 //!
 //! Made by `start`; calls reach it through [`Ctx::endpoint`](super::Ctx::endpoint), and
 //! `address` resolves addresses in its segments. Invariant: segments are bound once, by
-//! `gasnet_attach`; before, there are none.
+//! `gasnet_attach` or `gex_Segment_Attach`; before, there are none.
 
 use super::handlers::HandlerTable;
-use super::segment::Segments;
+use super::segment::{Segment, Segments};
 use crate::client_memory::Dst;
 use crate::conduit::network::JobConduit;
 use crate::rank::JobRank;
+use crate::report;
 use alloc::boxed::Box;
 use once_cell::race::OnceBox;
 
@@ -41,9 +42,26 @@ impl<C> Endpoint<C> {
 
     /// The segments of all endpoints that it can reach.
     ///
-    /// # Panics
-    /// Before `gasnet_attach`; `capi` rejects calls before.
+    /// Ends the job if there are none: a client of GASNet-EX can call before it attaches one.
     pub fn segments(&self) -> &Segments {
-        self.bound.get().expect("attached")
+        match self.bound.get() {
+            Some(segments) => segments,
+            None => no_segments(),
+        }
     }
+
+    /// The segment of a rank; `None` before the segments are attached.
+    pub fn segment_of(&self, rank: JobRank) -> Option<&Segment> {
+        self.bound.get().map(|segments| &segments[rank])
+    }
+}
+
+/// Ends the job: a call needs segments.
+#[cold]
+#[inline(never)]
+fn no_segments() -> ! {
+    report::fatal(
+        format_args!("a put, a get or a message with data was begun before any segment exists"),
+        format_args!("Call gex_Segment_Attach in all ranks first."),
+    )
 }

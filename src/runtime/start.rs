@@ -7,8 +7,7 @@ use super::client::{GasnetClient, SegmentMode, ThreadMode};
 use super::counters::StatsFiles;
 use super::endpoint::Endpoint;
 use super::exit_messages::JobExitWire;
-use super::handlers::{ContextHandler, HandlerEntry};
-use super::job::{Ctx, GasnetJob};
+use super::job::GasnetJob;
 use super::ops::Ops;
 use super::scratch::HostScratch;
 use super::segment::{self, SegmentLimits};
@@ -153,69 +152,25 @@ impl GasnetJob {
         job
     }
 
-    /// `gasnet_attach`: registers the handlers and maps the segments. Collective, a full barrier.
+    /// Maps the segments, `len` bytes for this rank. Collective, a full barrier. `function` names
+    /// the caller in messages.
     ///
     /// # Errors
-    /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for
-    /// a bad table or segment. A segment is bad if it is larger than the limit or no multiple of
-    /// the page size. In EVERYTHING `len` does not count.
-    pub fn attach(
-        &'static self,
-        table: &mut [HandlerEntry],
-        extended: &'static [ContextHandler<Ctx>],
-        len: usize,
-    ) -> GasnetResult {
+    /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for a
+    /// segment that is larger than the limit or no multiple of the page size. In EVERYTHING `len`
+    /// does not count.
+    pub fn attach_segment(&'static self, function: &str, len: usize) -> GasnetResult {
+        self.check_segment(function, len)?;
         let endpoint = &self.endpoint;
-        if endpoint.bound_segment().is_some() {
-            report::warn(
-                format_args!(
-                    "gasnet_attach(): this process has called it before; the second call changes \
-                     nothing"
-                ),
-                format_args!(
-                    "Call it once, or check the code that it returns, GASNET_ERR_NOT_INIT."
-                ),
-            );
-            return Err(GasnetError::NotInit);
-        }
         let mode = self.client.segments;
         let len = if mode == SegmentMode::Everything { 0 } else { len };
-        let page = segment::PAGE;
-        if !len.is_multiple_of(page) {
-            report::warn(
-                format_args!(
-                    "gasnet_attach(): a segment of {} is not a multiple of the page size, {}",
-                    ByteCount(len as u64),
-                    ByteCount(page as u64)
-                ),
-                format_args!("Round it with GASNET_PAGESIZE."),
-            );
-            return Err(GasnetError::BadArg);
-        }
-        if len > self.limits.local {
-            report::warn(
-                format_args!(
-                    "gasnet_attach(): a segment of {} was requested, but the limit of this rank is {}",
-                    ByteCount(len as u64),
-                    ByteCount(self.limits.local as u64)
-                ),
-                format_args!(
-                    "Request at most what gasnet_getMaxLocalSegmentSize() returns; what limits it \
-                     is {}.",
-                    self.limits.bounded_by
-                ),
-            );
-            return Err(GasnetError::BadArg);
-        }
-        endpoint.handlers.register(table)?;
-        endpoint.handlers.register_extended(extended);
         let align = endpoint.conduit.config().segment_alignment();
         let attached = segment::attach(&self.boot, mode, len, align, env::USE_HUGEPAGES.get());
         let attached = attached.unwrap_or_else(|e| {
             report::fatal(
                 format_args!(
-                    "gasnet_attach(): the segments of this host cannot be mapped ({} of this \
-                     rank, limit {}): {e}",
+                    "{function}(): the segments of this host cannot be mapped ({} of this rank, \
+                     limit {}): {e}",
                     ByteCount(len as u64),
                     ByteCount(self.limits.local as u64)
                 ),
@@ -257,13 +212,68 @@ impl GasnetJob {
         if !endpoint.bind(attached.segments) {
             return Err(GasnetError::NotInit);
         }
-        self.boot.barrier.barrier();
+        self.meet();
         match mode {
             SegmentMode::Everything => self.note_means(),
             SegmentMode::Large if on_demand => super::records::note_on_demand(),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether [`GasnetJob::attach_segment`] can be called with this length.
+    ///
+    /// # Errors
+    /// As listed there.
+    pub fn check_segment(&self, function: &str, len: usize) -> GasnetResult {
+        if self.endpoint.bound_segment().is_some() {
+            report::warn(
+                format_args!(
+                    "{function}(): this process has called it before; the second call changes \
+                     nothing"
+                ),
+                format_args!(
+                    "Call it once, or check the code that it returns, GASNET_ERR_NOT_INIT."
+                ),
+            );
+            return Err(GasnetError::NotInit);
+        }
+        if self.client.segments == SegmentMode::Everything {
+            return Ok(());
+        }
+        let page = segment::PAGE;
+        if !len.is_multiple_of(page) {
+            report::warn(
+                format_args!(
+                    "{function}(): a segment of {} is not a multiple of the page size, {}",
+                    ByteCount(len as u64),
+                    ByteCount(page as u64)
+                ),
+                format_args!("Round it with GASNET_PAGESIZE."),
+            );
+            return Err(GasnetError::BadArg);
+        }
+        if len > self.limits.local {
+            report::warn(
+                format_args!(
+                    "{function}(): a segment of {} was requested, but the limit of this rank is {}",
+                    ByteCount(len as u64),
+                    ByteCount(self.limits.local as u64)
+                ),
+                format_args!(
+                    "Request at most what gasnet_getMaxLocalSegmentSize() returns; what limits it \
+                     is {}.",
+                    self.limits.bounded_by
+                ),
+            );
+            return Err(GasnetError::BadArg);
+        }
+        Ok(())
+    }
+
+    /// Returns when all ranks have called it.
+    pub fn meet(&self) {
+        self.boot.barrier.barrier();
     }
 }
 

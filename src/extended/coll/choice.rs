@@ -12,6 +12,7 @@ use super::tuning::CollTuning;
 use super::view::TeamView;
 use super::{compute, movement};
 use crate::runtime::Ctx;
+use crate::runtime::segment::Segment;
 
 /// Processes to which a root sends one message each before a tree is worth its copies.
 const FLAT_PROCESSES: usize = 16;
@@ -50,7 +51,8 @@ pub(super) fn plan(
     let p = LocalBlocks { images: buffers, nbytes: request.nbytes };
     let t = &*view.tuning.lock();
     // Where all write into mapped memory, a block is copied once.
-    let unmapped = view.members.all().any(|r| !ctx.endpoint().segments()[r].is_mapped());
+    let mapped = |rank| ctx.endpoint().segment_of(rank).is_some_and(Segment::is_mapped);
+    let unmapped = !view.members.all().all(mapped);
     let large = if unmapped { AllToAll::Ring } else { AllToAll::Direct };
     let mut plan = CollPlan::with(request.reduction);
     if request.in_allsync {

@@ -264,7 +264,7 @@ impl ActiveColl {
             with_checksum([ready.slot as i32, high, low])
         };
         let at = core::ptr::without_provenance_mut::<u8>(ready.at);
-        let range = ctx.endpoint().segments()[to].resolve(at, data.len());
+        let range = ctx.endpoint().segment_of(to).and_then(|s| s.resolve(at, data.len()));
         if let Some(mapped) = range.and_then(RemoteRange::mapped) {
             mapped.copy_from(data);
             fence(Ordering::Release);

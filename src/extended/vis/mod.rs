@@ -25,6 +25,7 @@ use crate::client_memory::{Dst, Src};
 use crate::conduit::AmMessage;
 use crate::rank::JobRank;
 use crate::runtime::am::AmToken;
+use crate::runtime::client::SegmentMode;
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault};
@@ -95,7 +96,7 @@ impl Vis {
     pub(super) fn new(job: &GasnetJob) -> Vis {
         let endpoint = &job.endpoint;
         let other = job.team.ranks().find(|&rank| rank != endpoint.rank);
-        let waits = endpoint.segments().is_everything()
+        let waits = job.client.segments == SegmentMode::Everything
             && other.and_then(|rank| endpoint.conduit.attaches(rank)) == Some(false);
         Vis {
             ampipe: env::VIS_AMPIPE.get() || waits,
