@@ -1,10 +1,9 @@
-/* The mode symbols of every object that includes gasnet.h, which includes this header. Objects of
-   one program with different modes do not link; gasnet_init finds shared objects with different
-   modes. */
+/* The mode symbols of every object that includes gasnet.h or gasnetex.h. Objects of one program
+   with different modes do not link; gasnet_init finds shared objects with different modes. */
 #ifndef GASNET_CLIENT_H
 #define GASNET_CLIENT_H
 
-#include "gasnet.h"
+#include "gasnet_common.h"
 
 /* Version of the interface between headers and library; the library rejects another one. */
 #define GASNETI_ABI 1
@@ -50,14 +49,5 @@ static void gasneti_register_this_object(void) {
   if (gasneti_register_client) gasneti_register_client(&gasneti_client);
 }
 #endif
-
-/* gasnet_init of this object: passes the modes of the object to the library. The exported function
-   gasnet_init, called by dlsym or from another language, means PAR and FAST. */
-GASNETI_INLINE int gasneti_init_client(int *argc, char ***argv) {
-  gasneti_client_t client = gasneti_client;
-  client.max_segsize = gasnet_max_segsize;
-  return gasneti_init(argc, argv, &client);
-}
-#define gasnet_init gasneti_init_client
 
 #endif

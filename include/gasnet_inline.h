@@ -412,4 +412,20 @@ GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(const char *file, int
 #define gasnet_wait_syncnbi_gets() gasneti_wait_syncnbi_gets_inline(__FILE__, __LINE__)
 #define gasnet_wait_syncnbi_all() gasneti_wait_syncnbi_all_inline(__FILE__, __LINE__)
 
+/* Calls without an inline path, with their source lines (gasnet_trace.h). */
+#define gasnet_attach(t, n, s, m) GASNETI_HERE(gasnet_attach(t, n, s, m))
+#define gasnet_wait_syncnb_some(h, n) GASNETI_HERE(gasnet_wait_syncnb_some(h, n))
+#define gasnet_wait_syncnb_all(h, n) GASNETI_HERE(gasnet_wait_syncnb_all(h, n))
+#define gasnet_try_syncnb(h) GASNETI_HERE(gasnet_try_syncnb(h))
+#define gasnet_try_syncnb_some(h, n) GASNETI_HERE(gasnet_try_syncnb_some(h, n))
+#define gasnet_try_syncnb_all(h, n) GASNETI_HERE(gasnet_try_syncnb_all(h, n))
+#define gasnet_try_syncnb_nopoll(h) GASNETI_HERE(gasnet_try_syncnb_nopoll(h))
+#define gasnet_try_syncnb_some_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_some_nopoll(h, n))
+#define gasnet_try_syncnb_all_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_all_nopoll(h, n))
+#define gasnet_try_syncnbi_gets() GASNETI_HERE_TOO(gasnet_try_syncnbi_gets())
+#define gasnet_try_syncnbi_puts() GASNETI_HERE_TOO(gasnet_try_syncnbi_puts())
+#define gasnet_try_syncnbi_all() GASNETI_HERE_TOO(gasnet_try_syncnbi_all())
+#define gasnet_get_nb_val(n, s, b) GASNETI_HERE(gasnet_get_nb_val(n, s, b))
+#define gasnet_wait_syncnb_valget(h) GASNETI_HERE(gasnet_wait_syncnb_valget(h))
+
 #endif

@@ -7,10 +7,10 @@
 #define _GASNET_TOOLS_H
 #define _INCLUDED_GASNET_TOOLS_H 1
 
-#if (defined(GASNET_SEQ) || defined(GASNET_PARSYNC) || defined(GASNET_PAR)) && !defined(_GASNET_H)
+#if (defined(GASNET_SEQ) || defined(GASNET_PARSYNC) || defined(GASNET_PAR)) && !defined(_GASNET_COMMON_H)
 #error Include gasnet.h before gasnet_tools.h, or define none of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR
 #endif
-#if defined(GASNETT_LITE_MODE) && defined(_GASNET_H)
+#if defined(GASNETT_LITE_MODE) && defined(_GASNET_COMMON_H)
 #error GASNETT_LITE_MODE is for programs that do not include gasnet.h
 #endif
 
@@ -202,7 +202,7 @@ GASNETI_END_EXTERNC
   GASNETI_EXTERNC const char name[]
 
 /* Configuration */
-#ifdef _GASNET_H
+#ifdef _GASNET_COMMON_H
 #define GASNETT_THREAD_MODEL GASNETI_THREAD_MODE_NAME
 #if GASNET_SEQ
 #define GASNETT_MAX_THREADS 1
@@ -347,7 +347,7 @@ GASNETI_INLINE int gasnett_isblank(int c) { return c == ' ' || c == '\t'; }
 GASNETI_INLINE int gasnett_isascii(int c) { return (c & ~0x7F) == 0; }
 GASNETI_INLINE int gasnett_toascii(int c) { return c & 0x7F; }
 
-#ifdef _GASNET_H
+#ifdef _GASNET_COMMON_H
 /* With the library of a job only. Memory is aligned as requested; failure is fatal, never null. */
 void *gasnett_mmap(uintptr_t size);
 void *gasnett_malloc_aligned(size_t align, size_t size);

@@ -1,5 +1,5 @@
 /* Tracing and statistics: what clients add to them, and the source lines of their calls. Included
-   by gasnet.h and gasnet_tools.h.
+   by gasnet.h, gasnetex.h and gasnet_tools.h.
 
    Both are off unless GASNET_TRACEFILE or GASNET_STATSFILE is set when the job starts. Then the
    library sets gasneti_abi.watched; until then each macro tests it once, and the printing macros
@@ -21,7 +21,7 @@ void gasneti_trace_printf_force(const char *fmt, ...);
    the tracing macros. */
 GASNETI_INLINE void _gasnett_trace_printf_noop(const char *fmt, ...) { (void)fmt; }
 
-#ifdef _GASNET_H
+#ifdef _GASNET_COMMON_H
 void gasneti_trace_from(const char *file, unsigned int line);
 uint64_t gasneti_trace_blockuntil(uint64_t since);
 void gasneti_trace_setsourceline(const char *file, unsigned int line);
@@ -63,24 +63,10 @@ int gasneti_stats_init(gasnett_stats_callback_t callback);
 /* The same for a call without arguments, which the expansion contains twice. So the path that
    does not trace keeps nothing across a call of the library. */
 #define GASNETI_HERE_TOO(call) (GASNETI_WATCHED ? (gasneti_trace_from(__FILE__, __LINE__), call) : call)
-#define gasnet_attach(t, n, s, m) GASNETI_HERE(gasnet_attach(t, n, s, m))
 #define gasnet_AMPoll() GASNETI_HERE_TOO(gasnet_AMPoll())
 #define gasnet_hsl_lock(h) GASNETI_HERE(gasnet_hsl_lock(h))
 #define gasnet_hsl_trylock(h) GASNETI_HERE(gasnet_hsl_trylock(h))
 #define gasnet_hsl_unlock(h) GASNETI_HERE(gasnet_hsl_unlock(h))
-#define gasnet_wait_syncnb_some(h, n) GASNETI_HERE(gasnet_wait_syncnb_some(h, n))
-#define gasnet_wait_syncnb_all(h, n) GASNETI_HERE(gasnet_wait_syncnb_all(h, n))
-#define gasnet_try_syncnb(h) GASNETI_HERE(gasnet_try_syncnb(h))
-#define gasnet_try_syncnb_some(h, n) GASNETI_HERE(gasnet_try_syncnb_some(h, n))
-#define gasnet_try_syncnb_all(h, n) GASNETI_HERE(gasnet_try_syncnb_all(h, n))
-#define gasnet_try_syncnb_nopoll(h) GASNETI_HERE(gasnet_try_syncnb_nopoll(h))
-#define gasnet_try_syncnb_some_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_some_nopoll(h, n))
-#define gasnet_try_syncnb_all_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_all_nopoll(h, n))
-#define gasnet_try_syncnbi_gets() GASNETI_HERE_TOO(gasnet_try_syncnbi_gets())
-#define gasnet_try_syncnbi_puts() GASNETI_HERE_TOO(gasnet_try_syncnbi_puts())
-#define gasnet_try_syncnbi_all() GASNETI_HERE_TOO(gasnet_try_syncnbi_all())
-#define gasnet_get_nb_val(n, s, b) GASNETI_HERE(gasnet_get_nb_val(n, s, b))
-#define gasnet_wait_syncnb_valget(h) GASNETI_HERE(gasnet_wait_syncnb_valget(h))
 #define gasnet_barrier_notify(i, f) GASNETI_HERE(gasnet_barrier_notify(i, f))
 #define gasnet_barrier_wait(i, f) GASNETI_HERE(gasnet_barrier_wait(i, f))
 #define gasnet_barrier_try(i, f) GASNETI_HERE(gasnet_barrier_try(i, f))

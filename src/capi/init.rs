@@ -12,7 +12,7 @@ use super::{
 use crate::env::{self, WaitMode};
 use crate::process::exit;
 use crate::rank::JobRank;
-use crate::runtime::am::HandlerEntry;
+use crate::runtime::am::{FreeIndex, HandlerEntry};
 use crate::runtime::client::{GasnetClient, SegmentMode};
 use crate::runtime::records::record_exit;
 use crate::runtime::{GasnetError, GasnetJob, GasnetResult, ThreadMode, checks, hsl};
@@ -200,7 +200,7 @@ pub unsafe extern "C" fn gasnet_attach(
     let mut span = span!(I "gasnet_attach");
     let result = job
         .check_segment("gasnet_attach", segsize)
-        .and_then(|()| job.endpoint.handlers.register(rows))
+        .and_then(|()| job.endpoint.handlers.register("gasnet_attach", rows, FreeIndex::Lowest))
         .and_then(|()| attach_segment(job, "gasnet_attach", segsize));
     if result.is_ok() {
         job.record_segment(rows.len());

@@ -18,7 +18,9 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use sys::hint::cold_path;
 
-pub use super::handlers::{AmToken, CLIENT_BASE, EXTENDED_BASE, HandlerEntry, MAX_ARGS};
+pub use super::handlers::{
+    AmEntry, AmToken, CLIENT_BASE, EXTENDED_BASE, FreeIndex, HandlerEntry, MAX_ARGS,
+};
 
 /// A handler of the extended layer.
 pub type InternalHandler = ContextHandler<Ctx>;
@@ -29,7 +31,9 @@ fn no_handler(source: JobRank, handler: u8) -> ! {
         format_args!(
             "an active message of rank {source} names handler {handler}, which is not registered here"
         ),
-        format_args!("Register it with gasnet_attach in every rank before it is used."),
+        format_args!(
+            "Register it in every rank, by gasnet_attach or gex_EP_RegisterHandlers, before it is used."
+        ),
     )
 }
 
@@ -116,13 +120,13 @@ impl Ctx {
         if m.handler < CLIENT_BASE {
             cold_path();
             let Some(f) = self.endpoint().handlers.of_extended(m.handler) else {
-                no_handler(token.source, m.handler)
+                no_handler(m.source, m.handler)
             };
             link.store(here, Ordering::Relaxed);
             f(self, token, m);
         } else {
             let Some(f) = self.endpoint().handlers.of_client(m.handler) else {
-                no_handler(token.source, m.handler)
+                no_handler(m.source, m.handler)
             };
             link.store(here, Ordering::Relaxed);
             f.call(token, m);
@@ -159,7 +163,11 @@ impl Ctx {
     /// Calls `f` with the token that `token` stands for, if it is that of the handler which
     /// this thread is running.
     #[inline(always)]
-    fn with_token<R>(self, token: *const c_void, f: impl FnOnce(&AmToken<'_>) -> R) -> Option<R> {
+    pub fn with_token<R>(
+        self,
+        token: *const c_void,
+        f: impl FnOnce(&AmToken<'_>) -> R,
+    ) -> Option<R> {
         let current = self.slot.token.load(Ordering::Relaxed);
         if current.is_null() || current.cast_const().cast() != token {
             return None;
@@ -172,7 +180,7 @@ impl Ctx {
     /// The rank that sent the message, if `token` is that of the handler which this thread is
     /// running.
     pub fn message_source(self, token: *const c_void) -> Option<JobRank> {
-        self.with_token(token, |token| token.source)
+        self.with_token(token, |token| token.source())
     }
 
     /// Sends the reply of the handler that this thread is running. `function` names the caller
@@ -208,15 +216,14 @@ impl Upcall for Ctx {
 
     #[inline(always)]
     fn run_request(self, token: &mut ReplyToken, message: AmMessage<'_>) {
-        let source = message.source;
-        let token = AmToken { source, reply: Cell::new(Some(token)), is_request: true };
+        let reply = Cell::new(Some(token));
+        let token = AmToken { message: &message, reply, is_request: true };
         self.run(&token, &message);
     }
 
     #[inline(always)]
     fn run_reply(self, message: AmMessage<'_>) {
-        let source = message.source;
-        let token = AmToken { source, reply: Cell::new(None), is_request: false };
+        let token = AmToken { message: &message, reply: Cell::new(None), is_request: false };
         self.run(&token, &message);
     }
 

@@ -1,7 +1,7 @@
 //! The handlers of active messages: the table by index, a client's function, and the token of a
 //! handler that runs.
 //!
-//! Filled by `start` at attach, used by `am` to run handlers. Invariants: clients own the indices
+//! Filled by `capi`, used by `am` to run handlers. Invariants: clients own the indices
 //! 128 to 255, the extended layer 64 to 127. A [`HandlerEntry`] names a function that takes what
 //! the messages to its index bring.
 
@@ -9,10 +9,13 @@ use super::{GasnetError, GasnetResult};
 use crate::conduit::{AmMessage, Category, ReplyToken};
 use crate::rank::JobRank;
 use crate::report;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::fmt;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use once_cell::race::OnceBox;
 use std::sync::OnceLock;
 
 /// Lowest index that a client may register.
@@ -24,18 +27,44 @@ pub const MAX_ARGS: usize = 16;
 
 /// What `gasnet_token_t` points to; lives on the stack of the thread that runs the handler.
 pub struct AmToken<'a> {
-    /// Rank of the sender.
-    pub source: JobRank,
+    /// The message.
+    pub(super) message: &'a AmMessage<'a>,
     /// With what a reply may be sent, until one was.
     pub(super) reply: Cell<Option<&'a mut ReplyToken>>,
     /// Whether the message is a request.
     pub(super) is_request: bool,
 }
 
+impl AmToken<'_> {
+    /// Rank of the sender.
+    #[inline(always)]
+    pub fn source(&self) -> JobRank {
+        self.message.source
+    }
+
+    /// Index of the handler that runs.
+    pub fn handler(&self) -> u8 {
+        self.message.handler
+    }
+
+    /// What kind of message it is.
+    pub fn category(&self) -> Category {
+        self.message.category
+    }
+
+    /// Whether the message is a request.
+    pub fn is_request(&self) -> bool {
+        self.is_request
+    }
+}
+
 impl fmt::Debug for AmToken<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let AmToken { source, is_request, .. } = self;
-        f.debug_struct("AmToken").field("source", source).field("is_request", is_request).finish()
+        let (source, is_request) = (self.source(), self.is_request);
+        f.debug_struct("AmToken")
+            .field("source", &source)
+            .field("is_request", &is_request)
+            .finish()
     }
 }
 
@@ -47,6 +76,8 @@ pub type ContextHandler<C> = fn(C, &AmToken<'_>, &AmMessage<'_>);
 pub struct HandlerTable<C: 'static> {
     /// Those of clients, functions of a [`HandlerEntry`]; null below [`CLIENT_BASE`].
     clients: [AtomicPtr<()>; 256],
+    /// What the client said of each, by index.
+    rows: Box<[OnceBox<AmEntry>]>,
     /// Those of the extended layer, from [`EXTENDED_BASE`] on.
     extended: OnceLock<&'static [ContextHandler<C>]>,
 }
@@ -55,6 +86,7 @@ impl<C> Default for HandlerTable<C> {
     fn default() -> Self {
         HandlerTable {
             clients: [const { AtomicPtr::new(core::ptr::null_mut()) }; 256],
+            rows: (0..256).map(|_| OnceBox::new()).collect(),
             extended: OnceLock::new(),
         }
     }
@@ -76,50 +108,167 @@ pub struct HandlerEntry {
     fnptr: Option<unsafe extern "C" fn()>,
 }
 
+/// `gex_AM_Entry_t`: a row of the table that a client hands to `gex_EP_RegisterHandlers`, and what
+/// the library keeps of each handler. The same holds for its function as for [`HandlerEntry`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AmEntry {
+    /// `gex_AM_Index_t`
+    index: u8,
+    fnptr: Option<unsafe extern "C" fn()>,
+    /// For which messages: [`AmEntry::CATEGORIES`] and [`AmEntry::DIRECTIONS`].
+    flags: u32,
+    /// How many arguments its messages have; [`AmEntry::ANY_ARGS`] if that is not said.
+    nargs: u32,
+    /// Pointers of the client, which the library does not follow.
+    cdata: usize,
+    name: usize,
+}
+
+impl AmEntry {
+    /// `GEX_FLAG_AM_SHORT`, `MEDIUM` and `LONG`.
+    const CATEGORIES: u32 = 1 | 1 << 1 | 1 << 2;
+    /// `GEX_FLAG_AM_REQUEST` and `REPLY`.
+    const DIRECTIONS: u32 = 1 << 3 | 1 << 4;
+    /// The handler was registered by `gasnet_attach`.
+    const ANY_ARGS: u32 = u32::MAX;
+}
+
+/// A row of a table of handlers.
+pub trait HandlerRow {
+    /// Its index; 0 for one that is to be chosen.
+    fn index(&self) -> u8;
+    /// Writes the index that was chosen.
+    fn choose(&mut self, index: u8);
+    /// What is to be kept of it.
+    fn entry(&self) -> AmEntry;
+}
+
+impl HandlerRow for HandlerEntry {
+    fn index(&self) -> u8 {
+        self.index
+    }
+
+    fn choose(&mut self, index: u8) {
+        self.index = index;
+    }
+
+    fn entry(&self) -> AmEntry {
+        AmEntry {
+            index: self.index,
+            fnptr: self.fnptr,
+            flags: AmEntry::CATEGORIES | AmEntry::DIRECTIONS,
+            nargs: AmEntry::ANY_ARGS,
+            cdata: 0,
+            name: 0,
+        }
+    }
+}
+
+impl HandlerRow for AmEntry {
+    fn index(&self) -> u8 {
+        self.index
+    }
+
+    fn choose(&mut self, index: u8) {
+        self.index = index;
+    }
+
+    fn entry(&self) -> AmEntry {
+        *self
+    }
+}
+
+/// The order in which free indices are given to rows with index 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FreeIndex {
+    /// The lowest first, as `gasnet_attach` does.
+    Lowest,
+    /// The highest first, as `gex_EP_RegisterHandlers` does.
+    Highest,
+}
+
 /// The function of a [`HandlerEntry`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ClientHandler(*mut ());
 
 impl<C> HandlerTable<C> {
-    /// Registers the handlers of a client: explicit indices first, then each 0 gets the lowest
-    /// free index, written back in table order.
+    /// Registers handlers of a client: explicit indices first, then each 0 gets a free index,
+    /// written back in table order. `function` names the caller in messages.
     ///
     /// # Errors
     /// [`GasnetError::BadArg`], after a line that says which row, for an index that is taken or
-    /// below 128, or no free index. No handler is registered then.
-    pub fn register(&self, table: &mut [HandlerEntry]) -> GasnetResult {
-        let result = self.place_all(table);
+    /// below 128, no free index, or flags that do not say which messages. No handler of this table
+    /// is registered then.
+    pub fn register(
+        &self,
+        function: &str,
+        table: &mut [impl HandlerRow],
+        free: FreeIndex,
+    ) -> GasnetResult {
+        let mut placed = Vec::new();
+        let result = self.place_all(function, table, free, &mut placed);
         if result.is_err() {
-            for h in &self.clients {
-                h.store(core::ptr::null_mut(), Ordering::Relaxed);
+            for index in placed {
+                self.clients[usize::from(index)].store(core::ptr::null_mut(), Ordering::Relaxed);
             }
+            return result;
+        }
+        for row in table {
+            let entry = Box::new(row.entry());
+            // Set once, as the place of its function.
+            let _ = self.rows[usize::from(row.index())].set(entry);
         }
         result
     }
 
-    fn place_all(&self, table: &mut [HandlerEntry]) -> GasnetResult {
-        for (row, e) in table.iter().enumerate().filter(|(_, e)| e.index != 0) {
-            if e.index < CLIENT_BASE {
-                return refuse(row, e.index, "is reserved; clients have 128 to 255");
+    fn place_all(
+        &self,
+        function: &str,
+        table: &mut [impl HandlerRow],
+        free: FreeIndex,
+        placed: &mut Vec<u8>,
+    ) -> GasnetResult {
+        for (row, e) in table.iter().enumerate().filter(|(_, e)| e.index() != 0) {
+            if e.index() < CLIENT_BASE {
+                return refuse(function, row, e.index(), "is reserved; clients have 128 to 255");
             }
-            self.place(row, e)?;
+            self.place(function, row, &e.entry(), placed)?;
         }
-        for (row, e) in table.iter_mut().enumerate().filter(|(_, e)| e.index == 0) {
-            let free = (CLIENT_BASE..=255)
-                .find(|&i| self.clients[i as usize].load(Ordering::Relaxed).is_null());
-            let Some(free) = free else {
-                return refuse(row, 0, "(don't care) cannot be placed: 128 to 255 are all taken");
+        for (row, e) in table.iter_mut().enumerate().filter(|(_, e)| e.index() == 0) {
+            let is_free = |i: &u8| self.clients[*i as usize].load(Ordering::Relaxed).is_null();
+            let mut all = CLIENT_BASE..=255;
+            let chosen = match free {
+                FreeIndex::Lowest => all.find(is_free),
+                FreeIndex::Highest => all.rev().find(is_free),
             };
-            e.index = free;
-            self.place(row, e)?;
+            let Some(chosen) = chosen else {
+                let why = "(don't care) cannot be placed: 128 to 255 are all taken";
+                return refuse(function, row, 0, why);
+            };
+            e.choose(chosen);
+            self.place(function, row, &e.entry(), placed)?;
         }
         Ok(())
     }
 
-    fn place(&self, row: usize, e: &HandlerEntry) -> GasnetResult {
+    fn place(
+        &self,
+        function: &str,
+        row: usize,
+        e: &AmEntry,
+        placed: &mut Vec<u8>,
+    ) -> GasnetResult {
         let Some(f) = e.fnptr else {
-            return refuse(row, e.index, "has a null function");
+            return refuse(function, row, e.index, "has a null function");
         };
+        if e.flags & AmEntry::CATEGORIES == 0 || e.flags & AmEntry::DIRECTIONS == 0 {
+            let why = "lacks a flag of GEX_FLAG_AM_SHORT, MEDIUM, LONG, or of REQUEST, REPLY";
+            return refuse(function, row, e.index, why);
+        }
+        if e.nargs != AmEntry::ANY_ARGS && e.nargs as usize > MAX_ARGS {
+            return refuse(function, row, e.index, "has more than 16 arguments");
+        }
         let free = self.clients[e.index as usize].compare_exchange(
             core::ptr::null_mut(),
             f as *mut (),
@@ -127,9 +276,17 @@ impl<C> HandlerTable<C> {
             Ordering::Relaxed,
         );
         match free {
-            Ok(_) => Ok(()),
-            Err(_) => refuse(row, e.index, "is registered twice"),
+            Ok(_) => {
+                placed.push(e.index);
+                Ok(())
+            }
+            Err(_) => refuse(function, row, e.index, "is registered twice"),
         }
+    }
+
+    /// What the client said of the handler with this index, if it has registered one.
+    pub fn entry(&self, index: u8) -> Option<&AmEntry> {
+        self.rows[usize::from(index)].get()
     }
 
     /// Registers the handlers of the extended layer, from [`EXTENDED_BASE`] upwards.
@@ -152,9 +309,9 @@ impl<C> HandlerTable<C> {
     }
 }
 
-fn refuse(row: usize, index: u8, why: &str) -> GasnetResult {
+fn refuse(function: &str, row: usize, index: u8, why: &str) -> GasnetResult {
     report::warn(
-        format_args!("gasnet_attach(): row {row} of the handler table: index {index} {why}"),
+        format_args!("{function}(): row {row} of the handler table: index {index} {why}"),
         format_args!(
             "Give each handler an index of its own from 128 to 255, or 0 to have one chosen."
         ),
@@ -221,7 +378,7 @@ mod tests {
     }
 
     fn register(table: &mut [HandlerEntry]) -> GasnetResult {
-        HandlerTable::<()>::default().register(table)
+        HandlerTable::<()>::default().register("gasnet_attach", table, FreeIndex::Lowest)
     }
 
     #[test]
@@ -245,21 +402,43 @@ mod tests {
     #[test]
     fn a_refused_table_leaves_nothing() {
         let h = HandlerTable::<()>::default();
-        assert_eq!(h.register(&mut [row(200), row(200)]), Err(GasnetError::BadArg));
-        assert!(h.of_client(200).is_none());
-        assert_eq!(h.register(&mut [row(200)]), Ok(()));
-        assert!(h.of_client(200).is_some());
+        let attach = |table: &mut [HandlerEntry]| h.register("f", table, FreeIndex::Lowest);
+        assert_eq!(attach(&mut [row(200), row(200)]), Err(GasnetError::BadArg));
+        assert!(h.of_client(200).is_none() && h.entry(200).is_none());
+        assert_eq!(attach(&mut [row(200)]), Ok(()));
+        assert_eq!(attach(&mut [row(201), row(200)]), Err(GasnetError::BadArg));
+        assert!(h.of_client(200).is_some() && h.of_client(201).is_none());
+    }
+
+    #[test]
+    fn tables_add_up_and_their_rows_are_kept() {
+        let h = HandlerTable::<()>::default();
+        let all = AmEntry::CATEGORIES | AmEntry::DIRECTIONS;
+        let entry =
+            |index, flags| AmEntry { index, fnptr: Some(f), flags, nargs: 1, cdata: 7, name: 0 };
+        let mut add = |table: &mut [AmEntry]| h.register("f", table, FreeIndex::Highest);
+        assert_eq!(add(&mut [entry(254, all)]), Ok(()));
+        let mut two = [entry(0, all), entry(0, 9)];
+        assert_eq!(add(&mut two), Ok(()));
+        assert_eq!(two.map(|e| e.index), [255, 253]);
+        assert_eq!(h.entry(253).map(|e| (e.index, e.flags, e.cdata)), Some((253, 9, 7)));
+        for flags in [0, AmEntry::CATEGORIES, AmEntry::DIRECTIONS] {
+            assert_eq!(add(&mut [entry(0, flags)]), Err(GasnetError::BadArg));
+        }
+        let many = AmEntry { nargs: 17, ..entry(0, all) };
+        assert_eq!(add(&mut [many]), Err(GasnetError::BadArg));
     }
 
     #[test]
     fn handlers_of_the_library_have_their_own_indices() {
         let h = HandlerTable::<&'static AtomicU32>::default();
         assert!(h.of_extended(EXTENDED_BASE).is_none());
-        h.register_extended(&[|source, token, _| source.store(token.source.0, Ordering::Relaxed)]);
+        h.register_extended(&[|source, token, _| {
+            source.store(token.source().0, Ordering::Relaxed)
+        }]);
         for index in [0, EXTENDED_BASE - 1, EXTENDED_BASE + 1, 255] {
             assert!(h.of_extended(index).is_none());
         }
-        let token = AmToken { source: JobRank(7), reply: Cell::new(None), is_request: false };
         let message = AmMessage {
             source: JobRank(7),
             category: Category::Short,
@@ -267,6 +446,7 @@ mod tests {
             args: &[],
             payload: AmMessage::NO_PAYLOAD,
         };
+        let token = AmToken { message: &message, reply: Cell::new(None), is_request: false };
         let handler = h.of_extended(EXTENDED_BASE).unwrap();
         handler(&SOURCE, &token, &message);
         assert_eq!(SOURCE.load(Ordering::Relaxed), 7);

@@ -240,7 +240,7 @@ impl PendingGets {
     pub(super) fn on_reply(&self, ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         let &[number] = m.args else { malformed(m) };
         let mut from = Src::from(m.payload);
-        let Some(get) = self.take(number as u32, token.source, from.len()) else { malformed(m) };
+        let Some(get) = self.take(number as u32, token.source(), from.len()) else { malformed(m) };
         for to in get.local.sides() {
             let (next, rest) = from.split_at(to.len());
             to.copy_from(next);
