@@ -23,9 +23,14 @@ for header in include/*.h; do
     printf '#include "%s"\ntypedef int not_empty;\n' "$h" >"$work/a.c"
     cp "$work/a.c" "$work/a.cc"
     case $h in
-        gasnet_tools.h | gasnet_locks.h | gasnet_debugmalloc.h | gasnet_atomics.h | gasnet_basic.h | gasnet_config.h | gasnet_platform.h | gasnet_abi.h)
+        gasnet_tools.h | gasnet_locks.h | gasnet_debugmalloc.h | gasnet_atomics.h | gasnet_basic.h | gasnet_config.h | gasnet_platform.h | gasnet_abi.h | gasnet_fwd.h)
             modes=": -DGASNETT_THREAD_SAFE" ;;
         *) modes="-DGASNET_SEQ -DGASNET_PARSYNC -DGASNET_PAR -DGASNET_PAR=1:-DGASNET_SEGMENT_LARGE -DGASNET_SEQ:-DGASNET_SEGMENT_EVERYTHING:-DGASNET_DEBUG" ;;
+    esac
+    # GASNet-EX needs variadic macros.
+    case $h in
+        gasnetex*.h | gasnet_ratomic.h | gasnet_mk.h) first=c++11 ;;
+        *) first=c++98 ;;
     esac
     for mode in $modes; do
         flags=$(echo "$mode" | tr : ' ')
@@ -38,7 +43,7 @@ for header in include/*.h; do
         done
         for cc in g++ clang++; do
             command -v $cc >/dev/null || continue
-            for std in c++98 c++20; do
+            for std in $first c++20; do
                 # shellcheck disable=SC2086
                 try $cc -std=$std $warn $flags "$work/a.cc"
             done
@@ -80,6 +85,32 @@ typedef char halves[GASNETI_HIWORD(0x1ffffffffu) == 1 && GASNETI_LOWORD(0x1fffff
 END
 # shellcheck disable=SC2086
 try gcc -std=c99 $warn -Wredundant-decls -DGASNET_PAR "$work/a.c"
+
+# Both interfaces in one object, in either order, share handles and tokens.
+for order in "gasnet gasnetex" "gasnetex gasnet"; do
+    for header in $order; do echo "#include <$header.h>"; done >"$work/a.c"
+    cat >>"$work/a.c" <<'END'
+#include <gasnet_tools.h>
+int reply(gasnet_token_t token, gex_Token_t same);
+int reply(gasnet_token_t token, gex_Token_t same) {
+  return gex_AM_ReplyShort(token, 200, 0, 1, 2) + gasnet_AMReplyShort1(same, 200, 1);
+}
+void put(gex_TM_t tm, void *to);
+void put(gex_TM_t tm, void *to) {
+  gasnet_handle_t handle = gex_RMA_PutNB(tm, 0, to, to, 0, GEX_EVENT_NOW, 0);
+  gex_Event_t event = gasnet_put_nb(0, to, to, 0);
+  gasnet_wait_syncnb(event);
+  gex_Event_Wait(handle);
+}
+END
+    cp "$work/a.c" "$work/a.cc"
+    for mode in SEQ PAR; do
+        # shellcheck disable=SC2086
+        try gcc -std=c99 $warn -DGASNET_$mode "$work/a.c"
+        # shellcheck disable=SC2086
+        try g++ -std=c++11 $warn -DGASNET_$mode "$work/a.cc"
+    done
+done
 
 # The inline paths for other sizes cause no warning in a client.
 cat >"$work/a.c" <<'END'

@@ -84,7 +84,6 @@ void gasnet_get(void *dest, gasnet_node_t node, const void *src, size_t nbytes);
 void gasnet_get_bulk(void *dest, gasnet_node_t node, const void *src, size_t nbytes);
 void gasnet_memset(gasnet_node_t node, void *dest, int val, size_t nbytes);
 
-#define GASNETI_MUST_SYNC GASNETI_ATTRIBUTE((__warn_unused_result__))
 gasnet_handle_t gasnet_put_nb(gasnet_node_t node, void *dest, const void *src, size_t nbytes) GASNETI_MUST_SYNC;
 gasnet_handle_t gasnet_put_nb_bulk(gasnet_node_t node, void *dest, const void *src, size_t nbytes) GASNETI_MUST_SYNC;
 gasnet_handle_t gasnet_get_nb(void *dest, gasnet_node_t node, const void *src, size_t nbytes) GASNETI_MUST_SYNC;

@@ -119,6 +119,8 @@
 #define GASNET_WAIT_BLOCK 1
 #define GASNET_WAIT_SPINBLOCK 2
 
+#define GASNETI_MUST_SYNC GASNETI_ATTRIBUTE((__warn_unused_result__))
+
 GASNETI_BEGIN_EXTERNC
 
 /* Types */
