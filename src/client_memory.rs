@@ -21,7 +21,7 @@
 use core::ffi::{CStr, c_char};
 use core::marker::PhantomData;
 use core::ptr;
-use core::sync::atomic::AtomicU64;
+use core::sync::atomic::{AtomicU32, AtomicU64};
 use sys::peer::Peer;
 
 pub mod own_memory;
@@ -270,6 +270,22 @@ impl<'a> Dst<'a> {
     #[track_caller]
     pub fn split_at(self, n: usize) -> (Dst<'a>, Dst<'a>) {
         (self.part(0, n), self.part(n, self.len.wrapping_sub(n)))
+    }
+
+    /// The bytes as a number of 4 bytes, if they are as many and aligned.
+    #[inline(always)]
+    pub fn as_u32(self) -> Option<&'a AtomicU32> {
+        let fits = self.len == 4 && self.at.0.addr().is_multiple_of(4);
+        // SAFETY: aligned, and readable and writable by any thread, as `new` demands.
+        fits.then(|| unsafe { AtomicU32::from_ptr(self.at.0.cast()) })
+    }
+
+    /// The bytes as a number of 8 bytes, if they are as many and aligned.
+    #[inline(always)]
+    pub fn as_u64(self) -> Option<&'a AtomicU64> {
+        let fits = self.len == 8 && self.at.0.addr().is_multiple_of(8);
+        // SAFETY: aligned, and readable and writable by any thread, as `new` demands.
+        fits.then(|| unsafe { AtomicU64::from_ptr(self.at.0.cast()) })
     }
 
     /// The same bytes for an operation that cannot tell how long the borrow lasts.

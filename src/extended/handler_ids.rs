@@ -15,4 +15,7 @@ pub(super) const VIS_PUT_REPLY: u8 = EXTENDED_BASE + 7;
 pub(super) const VIS_GET_REQUEST: u8 = EXTENDED_BASE + 8;
 pub(super) const VIS_GET_REPLY: u8 = EXTENDED_BASE + 9;
 
+pub(super) const ATOMIC_REQUEST: u8 = EXTENDED_BASE + 16;
+pub(super) const ATOMIC_REPLY: u8 = EXTENDED_BASE + 17;
+
 const _: () = assert!(PINNED_HANDLERS == EXTENDED_BASE + 10);

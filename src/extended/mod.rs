@@ -12,6 +12,7 @@
 //! | `sync` | explicit handles, implicit operations, access regions |
 //! | `trains`, `batch` | implicit puts and gets that leave together; their pieces |
 //! | `vis` | vector, indexed and strided puts and gets |
+//! | `atomics` | remote atomics |
 //! | `barrier` | the barriers of the job and of teams |
 //! | `coll`, `members` | collectives; the ranks of a team |
 //! | `messages`, `handler_ids` | active messages of this layer to its own handlers; their indices |
@@ -19,6 +20,7 @@
 //! | `random` | random numbers of the tests |
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
+pub mod atomics;
 mod barrier;
 mod batch;
 pub mod coll;
@@ -41,6 +43,7 @@ use crate::runtime::am::{AmToken, InternalHandler};
 use crate::runtime::subsystem::Subsystem;
 use crate::runtime::{Ctx, GasnetJob};
 use alloc::boxed::Box;
+use atomics::Atomics;
 use barrier::Barrier;
 use coll::Coll;
 use core::any::Any;
@@ -66,6 +69,8 @@ const HANDLERS: &[InternalHandler] = &[
     on_pinned_reply,
     on_pinned,
     on_pinned_reply,
+    atomics::on_request,
+    |ctx, token, m| atomics(ctx.job).on_reply(ctx, token, m),
 ];
 
 /// The state of this module for a job.
@@ -75,6 +80,7 @@ struct Extended {
     coll: Coll,
     vis: Vis,
     trains: Trains,
+    atomics: Atomics,
 }
 
 impl Subsystem<Ctx> for Extended {
@@ -107,7 +113,8 @@ pub fn open(job: &'static GasnetJob) {
     let barrier: &'static Barrier = Box::leak(Box::new(Barrier::of_job(job, pages.as_ref())));
     let coll = Coll::new(barrier, pages.as_ref());
     let (vis, trains) = (Vis::new(job), Trains::new(job));
-    job.subsystem.set(Box::new(Extended { barrier, coll, vis, trains }));
+    let atomics = Atomics::default();
+    job.subsystem.set(Box::new(Extended { barrier, coll, vis, trains, atomics }));
 }
 
 /// Called once the segments of the job are attached.
@@ -135,6 +142,11 @@ pub fn collectives(ctx: Ctx) -> &'static Coll {
 /// The vector transfers of this process.
 pub fn transfers(job: &'static GasnetJob) -> &'static Vis {
     &state(job).vis
+}
+
+/// The remote atomics of this process.
+pub fn atomics(job: &'static GasnetJob) -> &'static Atomics {
+    &state(job).atomics
 }
 
 /// Lets the train of the calling thread leave.

@@ -75,6 +75,19 @@ impl Ctx {
         puts && gets || fault::on("skip_sync")
     }
 
+    /// Whether the implicit operations of these kinds of this thread are complete; does not poll.
+    pub fn kinds_done(self, kinds: &[ImplicitKind]) -> bool {
+        let done = |&kind: &ImplicitKind| self.job.ops.implicit_done(self.thread_index(), kind);
+        kinds.iter().all(done) || fault::on("skip_sync")
+    }
+
+    /// Waits for the implicit operations of these kinds of this thread.
+    pub fn wait_kinds(self, kinds: &[ImplicitKind]) {
+        if !self.kinds_done(kinds) {
+            self.wait_until(&"a sync of implicit operations", || self.kinds_done(kinds));
+        }
+    }
+
     /// Waits for the implicit operations of this thread.
     pub fn wait_implicit(self, which: ImplicitSet) {
         if !self.implicit_done(which) {

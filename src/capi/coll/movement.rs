@@ -8,7 +8,9 @@ use super::{BlockList, CollHandle, TeamHandle, team_of};
 use crate::capi::ctx;
 use crate::client_memory::{Dst, Src};
 use crate::extended::coll::flags::CollFlags;
-use crate::extended::coll::{CollBuffers, CollCall, CollOperation, CollRequest, Reduction};
+use crate::extended::coll::{
+    CollBuffers, CollCall, CollOperation, CollRequest, ReduceOperator, Reduction,
+};
 use crate::extended::collectives;
 use crate::report;
 use crate::runtime::Ctx;
@@ -78,9 +80,7 @@ impl Elements {
             );
         };
         Reduction {
-            function: f,
-            flags,
-            arg: self.arg,
+            operator: ReduceOperator::Registered { function: f, flags, arg: self.arg },
             elem_size: self.size,
             elem_count: self.count,
         }

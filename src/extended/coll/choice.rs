@@ -13,6 +13,7 @@ use super::view::TeamView;
 use super::{compute, movement};
 use crate::runtime::Ctx;
 use crate::runtime::segment::Segment;
+use alloc::vec::Vec;
 
 /// Processes to which a root sends one message each before a tree is worth its copies.
 const FLAT_PROCESSES: usize = 16;
@@ -75,8 +76,16 @@ pub(super) fn plan(
         }
         CollOperation::Reduce => {
             let tree = t.trees[op as usize].unwrap_or(Tree::BINOMIAL);
-            let ordered = request.reduction.is_some_and(|f| f.flags != 0);
+            let ordered = request.reduction.is_some_and(|f| f.is_ordered());
             compute::reduce(&mut plan, l, p, root, tree, ordered);
+        }
+        CollOperation::ReduceAll => {
+            compute::reduce(&mut plan, l, p, 0, Tree::BINOMIAL, false);
+            // From where the reduction has put it.
+            let images: Vec<CollBuffers> =
+                buffers.iter().map(|b| CollBuffers { dst: b.dst, src: b.dst.into() }).collect();
+            let p = LocalBlocks { images: &images, nbytes: n };
+            movement::broadcast(&mut plan, l, p, 0, Tree::BINOMIAL, t.segment);
         }
         CollOperation::Scan => compute::scan(&mut plan, l, p, request.inclusive),
     }

@@ -60,7 +60,7 @@ impl DirectMovement {
     pub(super) fn suits(request: &CollRequest) -> bool {
         match request.operation {
             CollOperation::Reduce => request.in_allsync && request.nbytes <= MAX_REDUCED,
-            CollOperation::Scan | CollOperation::Barrier => false,
+            CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => false,
             _ => request.in_allsync || request.out_allsync,
         }
     }
@@ -122,7 +122,9 @@ impl DirectMovement {
                 });
                 buffers.dst.copy_from(total);
             }
-            CollOperation::Scan | CollOperation::Barrier => unreachable!("never direct"),
+            CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => {
+                unreachable!("never direct")
+            }
         }
         self.synchronise(ctx);
         true

@@ -30,6 +30,7 @@
 //! | `request`, [`flags`] | what a client requests; which flags are legal together |
 //! | `choice`, [`tuning`] | the algorithm of a collective; what the choice depends on |
 //! | `layout`, `plan` | images and blocks as plans see them; a plan |
+//! | [`operators`] | reductions of numbers |
 //! | `movement`, `all_to_all`, `compute` | the plans: rooted movements; gather_all, exchange; reduce, scan |
 //! | [`tree`] | the trees of rooted collectives |
 //! | `engine`, `inbox` | carrying plans out; messages that have arrived or are expected |
@@ -46,6 +47,7 @@ pub mod flags;
 mod inbox;
 mod layout;
 mod movement;
+pub mod operators;
 mod plan;
 mod request;
 mod rings;
@@ -63,7 +65,7 @@ use super::scratch::ScratchPages;
 use crate::client_memory::{Dst, Src};
 use crate::conduit::AmMessage;
 use crate::limits::MAX_THREADS;
-use crate::rank::TeamRank;
+use crate::rank::{JobRank, TeamRank};
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetResult};
 use crate::{env, fault, report};
@@ -80,11 +82,15 @@ use inbox::CollMessage;
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
 use request::CollMemory;
-pub use request::{CollBuffers, CollOperation, CollRequest, ReduceFn, Reduction};
+pub use request::{
+    CollBuffers, CollOperation, CollRequest, InPlaceFn, ReduceFn, ReduceOperator, Reduction,
+};
 use rings::ShortRings;
 pub use team::Team;
 use view::TeamView;
 
+/// The number of the team of all processes with one image each: none that a split chooses.
+const RANKS: u32 = 1 << 30;
 /// No image has this number.
 const NO_IMAGE: u32 = u32::MAX;
 
@@ -100,6 +106,8 @@ pub struct Coll {
     barrier: &'static Barrier,
     /// The team of all processes; set by `gasnet_coll_init`.
     world: OnceBox<&'static Team>,
+    /// The team of all processes, each with one image, for clients of GASNet-EX.
+    ranks: OnceBox<&'static Team>,
     /// The other teams that this process is in, by number.
     teams: RwLock<BTreeMap<u32, &'static Team>>,
     next_team: AtomicU32,
@@ -139,6 +147,7 @@ impl Coll {
             direct: pages.and_then(DirectMovement::new),
             barrier,
             world: OnceBox::new(),
+            ranks: OnceBox::new(),
             teams: RwLock::default(),
             next_team: AtomicU32::new(1),
             functions: RwLock::default(),
@@ -266,8 +275,7 @@ impl Coll {
                 format_args!("Call collectives from where messages are polled."),
             );
         }
-        if let (Some(profile), true) = (&self.profile, request.operation != CollOperation::Barrier)
-        {
+        if let (Some(profile), true) = (&self.profile, request.operation.is_tuned()) {
             *profile
                 .lock()
                 .entry((view.context / 2, request.operation, request.nbytes))
@@ -385,27 +393,98 @@ impl Coll {
         color: u32,
         relrank: u32,
     ) -> &'static Team {
-        let view = parent.view(false);
-        // Color, rank and the number that this process has for a new team, from each image.
-        let mine = [color, relrank, self.next_team.load(Ordering::Relaxed)];
+        self.split_view(ctx, function, parent, false, Some((color, relrank)))
+            .expect("the caller has a color")
+    }
+
+    /// The team of all processes, each with one image.
+    pub fn ranks(&self, ctx: Ctx) -> &'static Team {
+        self.ranks.get_or_init(|| {
+            let ranks: Vec<JobRank> = ctx.team().ranks().collect();
+            let ones = alloc::vec![1; ranks.len()];
+            let members = TeamMembers::new(ranks, ctx.endpoint().rank);
+            Box::new(Box::leak(Box::new(Team::new(RANKS, members, ones, Some(self.barrier)))))
+        })
+    }
+
+    /// Splits a team whose processes have one image each, as `split` does. `None` in processes
+    /// that pass no color and order.
+    pub fn split_ranks(
+        &self,
+        ctx: Ctx,
+        function: &'static str,
+        parent: &'static Team,
+        choice: Option<(u32, u32)>,
+    ) -> Option<&'static Team> {
+        self.split_view(ctx, function, parent, true, choice)
+    }
+
+    /// The team of these ranks, in this order. Collective over `parent`; a process that is in no
+    /// new team passes no ranks and gets none.
+    pub fn create(
+        &self,
+        ctx: Ctx,
+        function: &'static str,
+        parent: &'static Team,
+        ranks: Option<Vec<JobRank>>,
+    ) -> Option<&'static Team> {
+        let view = parent.view(true);
+        let mine = [self.next_team.load(Ordering::Relaxed)];
+        let records = self.records_of_all(ctx, function, view, mine);
+        let id = records.iter().map(|record| record[0]).max().unwrap_or(1);
+        let team = ranks.map(|ranks| {
+            let ones = alloc::vec![1; ranks.len()];
+            self.add_team(id, TeamMembers::new(ranks, ctx.endpoint().rank), ones)
+        });
+        self.meet(ctx, function, view);
+        team
+    }
+
+    /// Forgets a team: no collective of it is in progress. Collective over the team.
+    pub fn destroy(&self, ctx: Ctx, function: &'static str, team: &'static Team, quiet: bool) {
+        if !quiet {
+            self.meet(ctx, function, team.view(true));
+        }
+        self.teams.write().remove(&team.id());
+    }
+
+    /// Returns when all have called.
+    fn meet(&self, ctx: Ctx, function: &'static str, view: &'static TeamView) {
+        let request =
+            CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
+        self.blocking(ctx, function, view, request, CollBuffers::none());
+    }
+
+    fn split_view(
+        &self,
+        ctx: Ctx,
+        function: &'static str,
+        parent: &'static Team,
+        by_process: bool,
+        choice: Option<(u32, u32)>,
+    ) -> Option<&'static Team> {
+        let view = parent.view(by_process);
+        let (color, order) = choice.unwrap_or_default();
+        // Color, order, the number that this process has for a new team, and whether it joins
+        // one, from each image.
+        let next = self.next_team.load(Ordering::Relaxed);
+        let mine = [color, order, next, u32::from(choice.is_some())];
         let records = self.records_of_all(ctx, function, view, mine);
         let id = records.iter().map(|record| record[2]).max().unwrap_or(1);
         // By rank in the parent: the record of the first image of that process.
         let mut chosen: Vec<(u32, TeamRank)> = (0..view.members.size())
             .map(|rank| (records[view.first[rank as usize] as usize], TeamRank(rank)))
-            .filter(|(record, _)| record[0] == color)
+            .filter(|(record, _)| record[0] == color && record[3] != 0)
             .map(|(record, rank)| (record[1], rank))
             .collect();
         chosen.sort_unstable();
         let ranks = chosen.iter().map(|&(_, rank)| view.members.job_rank(rank)).collect();
         let counts = chosen.iter().map(|&(_, rank)| parent.images_of(rank)).collect();
-        let members = TeamMembers::new(ranks, ctx.endpoint().rank);
-        let team = self.add_team(id, members, counts);
+        let team = choice
+            .map(|_| self.add_team(id, TeamMembers::new(ranks, ctx.endpoint().rank), counts));
         // A message for the new team may arrive as soon as one member has returned, so all of
         // them have made it before.
-        let request =
-            CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
-        self.blocking(ctx, function, view, request, CollBuffers::none());
+        self.meet(ctx, function, view);
         team
     }
 

@@ -3,6 +3,7 @@
 //! Built by `capi` and by this module's own collectives; read by all of `coll`. Invariant: a
 //! [`CollBuffers`] holds as many bytes as [`CollRequest::extents`] says.
 
+use super::operators::NumberFn;
 use crate::client_memory::{Dst, Src};
 use crate::conduit::OpId;
 use crate::runtime::ops::Ops;
@@ -43,17 +44,41 @@ pub enum CollOperation {
     Scan = 6,
     /// No data: complete when all images have called.
     Barrier = 7,
+    /// The combination of all operands to all images.
+    ReduceAll = 8,
 }
 
-/// A function of the client and what it is called with.
+/// `gex_Coll_ReduceFn_t`: left operands, right operands and results, their count, the argument.
+pub type InPlaceFn = unsafe extern "C" fn(*const c_void, *mut c_void, usize, *const c_void);
+
+/// How two operands are combined.
+#[derive(Clone, Copy, Debug)]
+pub enum ReduceOperator {
+    /// By a function of the table of `gasnet_coll_init`.
+    Registered {
+        /// The function.
+        function: ReduceFn,
+        /// `GASNET_COLL_NONCOMM` if it was registered with that.
+        flags: c_int,
+        /// The caller's argument.
+        arg: c_int,
+    },
+    /// By a function of a client of GASNet-EX. It is commutative.
+    InPlace {
+        /// The function.
+        function: InPlaceFn,
+        /// The address of its argument.
+        cdata: usize,
+    },
+    /// By an operation of the library on numbers. It is commutative.
+    Builtin(NumberFn),
+}
+
+/// How operands are combined, and what they are.
 #[derive(Clone, Copy, Debug)]
 pub struct Reduction {
-    /// The function.
-    pub function: ReduceFn,
-    /// `GASNET_COLL_NONCOMM` if it was registered with that.
-    pub flags: c_int,
-    /// The caller's argument.
-    pub arg: c_int,
+    /// What combines two of them.
+    pub operator: ReduceOperator,
     /// Bytes of an element.
     pub elem_size: usize,
     /// Elements.
@@ -65,17 +90,50 @@ impl Reduction {
     pub(super) fn combine(&self, to: Dst<'_>, left: Src<'_>, right: Src<'_>) {
         let (n, bytes) = (self.elem_count, self.elem_count * self.elem_size);
         assert!([to.len(), left.len(), right.len()] == [bytes; 3], "areas of other sizes");
-        let (to, left, right) = (to.as_ptr().cast(), left.as_ptr().cast(), right.as_ptr().cast());
-        // SAFETY: a function of the table of `gasnet_coll_init`, whose type says how it is called;
-        // each area has `n` elements, as was checked.
-        unsafe { (self.function)(to, n, left, n, right, self.elem_size, self.flags, self.arg) };
+        match self.operator {
+            ReduceOperator::Registered { function, flags, arg } => {
+                let (left, right) = (left.as_ptr().cast(), right.as_ptr().cast());
+                let to = to.as_ptr().cast();
+                // SAFETY: a function of the table of `gasnet_coll_init`, whose type says how it is
+                // called; each area has `n` elements, as was checked.
+                unsafe { function(to, n, left, n, right, self.elem_size, flags, arg) };
+            }
+            ReduceOperator::InPlace { function, cdata } => {
+                to.copy_from(right);
+                let cdata = core::ptr::with_exposed_provenance(cdata);
+                // SAFETY: a function of the client, whose type says how it is called; each area
+                // has `n` elements, as was checked.
+                unsafe { function(left.as_ptr().cast(), to.as_ptr().cast(), n, cdata) };
+            }
+            ReduceOperator::Builtin(function) => function(to, left, right),
+        }
+    }
+
+    /// Whether operands must be combined in the order of the images.
+    pub(super) fn is_ordered(&self) -> bool {
+        matches!(self.operator, ReduceOperator::Registered { flags, .. } if flags != 0)
+    }
+}
+
+impl PartialEq for ReduceOperator {
+    fn eq(&self, other: &ReduceOperator) -> bool {
+        let address = |of: &ReduceOperator| match *of {
+            ReduceOperator::Registered { function, .. } => function as usize,
+            ReduceOperator::InPlace { function, .. } => function as usize,
+            ReduceOperator::Builtin(function) => function as usize,
+        };
+        let words = |of: &ReduceOperator| match *of {
+            ReduceOperator::Registered { flags, arg, .. } => (flags, arg as usize),
+            ReduceOperator::InPlace { cdata, .. } => (0, cdata),
+            ReduceOperator::Builtin(_) => (0, 0),
+        };
+        address(self) == address(other) && words(self) == words(other)
     }
 }
 
 impl PartialEq for Reduction {
     fn eq(&self, other: &Reduction) -> bool {
-        core::ptr::fn_addr_eq(self.function, other.function)
-            && (self.flags, self.arg) == (other.flags, other.arg)
+        self.operator == other.operator
             && (self.elem_size, self.elem_count) == (other.elem_size, other.elem_count)
     }
 }
@@ -126,7 +184,7 @@ impl CollRequest {
             CollOperation::GatherAll => (all, one),
             CollOperation::Exchange => (all, all),
             CollOperation::Reduce => (at_root(one), one),
-            CollOperation::Scan => (one, one),
+            CollOperation::Scan | CollOperation::ReduceAll => (one, one),
             CollOperation::Barrier => (0, 0),
         }
     }

@@ -314,9 +314,7 @@ fn combined(range: core::ops::Range<usize>) -> Vec<u8> {
 fn reduce_and_scan() {
     let n = 2 * ELEMENTS;
     let fold = Reduction {
-        function: compose as ReduceFn,
-        flags: 2,
-        arg: 0,
+        operator: ReduceOperator::Registered { function: compose, flags: 2, arg: 0 },
         elem_size: 2,
         elem_count: ELEMENTS,
     };
@@ -363,8 +361,8 @@ unsafe extern "C" fn add(
 
 #[test]
 fn reduce_from_the_root_on() {
-    let fold =
-        Reduction { function: add as ReduceFn, flags: 0, arg: 0, elem_size: 1, elem_count: 4 };
+    let operator = ReduceOperator::Registered { function: add, flags: 0, arg: 0 };
+    let fold = Reduction { operator, elem_size: 1, elem_count: 4 };
     for counts in teams() {
         let all = counts.iter().sum::<u32>() as usize;
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {

@@ -139,6 +139,11 @@ impl CollTuning {
 }
 
 impl CollOperation {
+    /// Whether it has a name, and algorithms to choose from.
+    pub(super) fn is_tuned(self) -> bool {
+        (self as usize) < OPERATIONS
+    }
+
     /// Its name in variables and files.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].0

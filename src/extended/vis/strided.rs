@@ -6,6 +6,7 @@
 //! there are fewer than 64.
 
 use super::pieces::{VisPiece, VisRun, VisShape};
+use alloc::vec::Vec;
 
 /// Most levels that can be left: the total is below 2^64 and has at least one byte.
 const LEVELS: usize = 63;
@@ -49,6 +50,48 @@ impl StridedTransfer {
         count: &[usize],
     ) -> Option<StridedTransfer> {
         StridedTransfer::fold(remote, remote_strides, local, local_strides, count)
+    }
+
+    /// As `new`, for strides that may be negative: an element of a level lies that many bytes
+    /// after the one before, in wrapping arithmetic.
+    ///
+    /// # Safety
+    /// As of `new`.
+    pub unsafe fn signed(
+        remote: *mut u8,
+        remote_strides: &[isize],
+        local: *mut u8,
+        local_strides: &[isize],
+        count: &[usize],
+    ) -> Option<StridedTransfer> {
+        StridedTransfer::turned(remote, remote_strides, local, local_strides, count)
+    }
+
+    /// What `signed` returns: a level that runs downwards on the remote side is walked from its
+    /// other end, on both sides.
+    fn turned(
+        mut remote: *mut u8,
+        remote_strides: &[isize],
+        mut local: *mut u8,
+        local_strides: &[isize],
+        count: &[usize],
+    ) -> Option<StridedTransfer> {
+        let mut turned = (Vec::new(), Vec::new());
+        for ((&there, &here), &count) in remote_strides.iter().zip(local_strides).zip(&count[1..])
+        {
+            let last = count.saturating_sub(1) as isize;
+            let (there, here) = match there < 0 {
+                true => {
+                    remote = remote.wrapping_offset(there.checked_mul(last)?);
+                    local = local.wrapping_offset(here.checked_mul(last)?);
+                    (there.unsigned_abs(), here.wrapping_neg() as usize)
+                }
+                false => (there as usize, here as usize),
+            };
+            turned.0.push(there);
+            turned.1.push(here);
+        }
+        StridedTransfer::fold(remote, &turned.0, local, &turned.1, count)
     }
 
     /// What `new` returns.
@@ -119,7 +162,7 @@ impl VisShape for StridedTransfer {
             for i in 0..inner.count {
                 f(VisRun::new(
                     remote.wrapping_add(i * inner.remote),
-                    local.wrapping_add(i * inner.local),
+                    local.wrapping_add(i.wrapping_mul(inner.local)),
                     n,
                 ));
             }
@@ -209,6 +252,43 @@ mod tests {
                 [(core::ptr::without_provenance_mut(1000), end - 1000)],
                 "{count:?}"
             );
+        }
+    }
+
+    #[test]
+    fn levels_may_run_downwards() {
+        let at = core::ptr::without_provenance_mut;
+        let cases: &[(&[isize], &[isize], &[usize])] = &[
+            (&[-8], &[8], &[4, 3]),
+            (&[8], &[-8], &[4, 3]),
+            (&[-8, 100], &[8, -40], &[4, 3, 2]),
+            (&[-4, -12], &[-4, -12], &[4, 3, 2]),
+            (&[8], &[0], &[4, 3]),
+        ];
+        for &(remote, local, count) in cases {
+            let s = StridedTransfer::turned(at(1000), remote, at(5000), local, count).unwrap();
+            let mut want = vec![(1000isize, 5000isize)];
+            for level in 1..count.len() {
+                let (r, l) = (remote[level - 1], local[level - 1]);
+                let step = |&(a, b): &(isize, isize)| {
+                    (0..count[level] as isize).map(move |i| (a + i * r, b + i * l))
+                };
+                want = want.iter().flat_map(step).collect();
+            }
+            let byte = |(a, b): (isize, isize)| {
+                (0..count[0]).map(move |i| (a as usize + i, b as usize + i))
+            };
+            let mut want: Vec<_> = want.into_iter().flat_map(byte).collect();
+            let mut walked: Vec<_> = runs(&s)
+                .into_iter()
+                .flat_map(|(r, l, n)| (0..n).map(move |i| (r + i, l + i)))
+                .collect();
+            want.sort_unstable();
+            walked.sort_unstable();
+            assert_eq!(walked, want, "{remote:?} {local:?} {count:?}");
+            let (low, span) = s.remote_pieces().next().unwrap();
+            assert_eq!(low.addr(), want[0].0);
+            assert_eq!(low.addr() + span, want[want.len() - 1].0 + 1);
         }
     }
 

@@ -30,7 +30,7 @@ const _: () = {
 pub(super) enum OpIdKind {
     /// An explicit operation or a region: the index names its slot.
     Explicit,
-    /// The implicit puts or gets of a thread; no index.
+    /// The implicit operations of one kind of a thread; no index.
     Implicit(ImplicitKind),
 }
 
@@ -41,6 +41,13 @@ pub enum ImplicitKind {
     Puts,
     /// Gets.
     Gets,
+    /// Atomics that read and write.
+    Atomics,
+}
+
+impl ImplicitKind {
+    /// How many kinds there are.
+    pub(super) const COUNT: usize = 3;
 }
 
 /// What `gasnet_handle_t` holds: generation, kind, thread and index of an operation. 0 is
@@ -83,6 +90,7 @@ pub(super) fn op_id(kind: OpIdKind, thread: u16, index: u32) -> OpId {
         OpIdKind::Explicit => 0,
         OpIdKind::Implicit(ImplicitKind::Puts) => 1,
         OpIdKind::Implicit(ImplicitKind::Gets) => 2,
+        OpIdKind::Implicit(ImplicitKind::Atomics) => 3,
     };
     OpId(kind << KIND_SHIFT | u32::from(thread & 0xff) << INDEX_BITS | index)
 }
@@ -94,6 +102,7 @@ pub(super) fn kind_of(op: OpId) -> Option<OpIdKind> {
         0 => Some(OpIdKind::Explicit),
         1 => Some(OpIdKind::Implicit(ImplicitKind::Puts)),
         2 => Some(OpIdKind::Implicit(ImplicitKind::Gets)),
+        3 => Some(OpIdKind::Implicit(ImplicitKind::Atomics)),
         _ => None,
     }
 }

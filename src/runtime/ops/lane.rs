@@ -7,7 +7,7 @@
 //! A slot that another thread synced is pushed on a Treiber stack, which the owner takes as a
 //! whole: so there is no ABA.
 
-use super::handle::{INDEX_BITS, OPS_PER_THREAD};
+use super::handle::{INDEX_BITS, ImplicitKind, OPS_PER_THREAD};
 use crate::report;
 use alloc::boxed::Box;
 use core::ptr;
@@ -44,8 +44,8 @@ pub(super) struct OwnerWords {
     pub(super) region: AtomicU32,
     /// Slabs made.
     pub(super) slabs: AtomicU32,
-    /// Fragments of implicit puts and gets initiated.
-    pub(super) issued: [AtomicU32; 2],
+    /// Fragments of implicit operations initiated, by kind.
+    pub(super) issued: [AtomicU32; ImplicitKind::COUNT],
 }
 
 /// What any thread writes.
@@ -53,8 +53,8 @@ pub(super) struct OwnerWords {
 pub(super) struct SharedWords {
     /// Slots that another thread than their owner synced, as a stack.
     pub(super) returned: AtomicU32,
-    /// Fragments of implicit puts and gets completed; ordered as [`OpSlot::done`].
-    pub(super) done: [AtomicU32; 2],
+    /// Fragments of implicit operations completed, by kind; ordered as [`OpSlot::done`].
+    pub(super) done: [AtomicU32; ImplicitKind::COUNT],
 }
 
 /// All operations of one thread.
@@ -89,11 +89,11 @@ impl OpLane {
                 free: AtomicU32::new(NONE),
                 region: AtomicU32::new(NONE),
                 slabs: AtomicU32::new(0),
-                issued: [AtomicU32::new(0), AtomicU32::new(0)],
+                issued: [const { AtomicU32::new(0) }; ImplicitKind::COUNT],
             }),
             shared: CachePadded::new(SharedWords {
                 returned: AtomicU32::new(NONE),
-                done: [AtomicU32::new(0), AtomicU32::new(0)],
+                done: [const { AtomicU32::new(0) }; ImplicitKind::COUNT],
             }),
             slabs: [const { AtomicPtr::new(ptr::null_mut()) }; SLABS],
         }
