@@ -1,7 +1,7 @@
 //! The C interface: `extern "C"` functions that check their arguments, call one function, and
 //! translate the error.
 //!
-//! Called by clients. Only this layer knows that GASNet-1 has one job for the whole process.
+//! Called by clients. Only this layer knows that a process has one job.
 //! Invariant: no panic crosses the ABI. The crate is built with `panic = "abort"`, and the
 //! panic hook that `gasnet_init` installs ends the job with a message first.
 //!
@@ -15,6 +15,7 @@
 //! | `rma`, `value`, `vis` | puts, gets and memsets; value forms; vector, indexed and strided ones |
 //! | `sync` | syncing of non-blocking operations; access regions |
 //! | `barrier`, `coll` | the barrier; collectives and teams |
+//! | `ex` | the interface of GASNet-EX |
 //! | `tools`, `heap`, `tracing` | the `gasnett_*` functions; debug malloc; trace and statistics |
 
 use crate::runtime::ops::OpHandle;
@@ -28,6 +29,7 @@ pub mod am;
 pub mod barrier;
 pub mod client;
 pub mod coll;
+pub mod ex;
 mod fast;
 pub mod heap;
 pub mod hsl;

@@ -31,7 +31,7 @@ const _: () = {
 ///
 /// # Safety
 /// `n` elements at `list` must be readable as long as the slice is used, unless `n` is 0.
-unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
+pub(super) unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
     if n == 0 {
         return &[];
     }
@@ -47,7 +47,7 @@ fn target(function: &str, node: gasnet_node_t) -> &'static GasnetJob {
 }
 
 /// Ends the job unless both sides have the same number of bytes.
-fn check_totals(function: &str, direction: VisDirection, remote: usize, local: usize) {
+pub(super) fn check_totals(function: &str, direction: VisDirection, remote: usize, local: usize) {
     if remote != local {
         let (dst, src) =
             if direction == VisDirection::Put { (remote, local) } else { (local, remote) };
@@ -165,7 +165,7 @@ unsafe fn strided(
     start(function, form, direction, job, node, &shape)
 }
 
-fn too_large(function: &str, levels: usize) -> ! {
+pub(super) fn too_large(function: &str, levels: usize) -> ! {
     report::fatal(
         format_args!(
             "{function}(): the counts and strides of {levels} levels make a section beyond 64 bits"

@@ -59,7 +59,7 @@ impl<C> Endpoint<C> {
         addr: *mut u8,
         n: usize,
     ) -> RemoteRange {
-        match self.segments()[rank].resolve(addr, n) {
+        match self.segment_of(rank).and_then(|segment| segment.resolve(addr, n)) {
             Some(range) => range,
             None if n != 0 => self.outside_segment(function, rank, addr, n),
             None => RemoteRange::unmapped(rank, usize::MAX, 0),

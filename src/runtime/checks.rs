@@ -48,12 +48,13 @@ enum CallKind {
 
 fn kind(function: &str) -> CallKind {
     match function {
-        "gasnet_AMGetMsgSource" | "gasnet_barrier_result" => CallKind::Query,
+        "gasnet_AMGetMsgSource" | "gasnet_barrier_result" | "gex_Token_Info" => CallKind::Query,
         f if f.ends_with("_nopoll") => CallKind::Query,
         "gasnet_coll_team_rank2node" | "gasnet_coll_team_node2rank" | "gasnet_coll_team_size" => {
             CallKind::Query
         }
         f if f.starts_with("gasnet_AMReply") => CallKind::Reply,
+        f if f.starts_with("gex_AM_") && f.contains("Reply") => CallKind::Reply,
         _ => CallKind::Active,
     }
 }

@@ -82,7 +82,7 @@ fn asker(function: &str, token: *const c_void) -> Node {
 // `ANY`, here and below: whether there are arguments. Without, the compiler leaves out all that
 // handles them.
 #[inline(never)]
-fn request_short<const ANY: bool>(
+pub(super) fn request_short<const ANY: bool>(
     function: &str,
     node: Node,
     handler: Handler,
@@ -119,7 +119,7 @@ unsafe fn medium_payload<'a>(c: Ctx, function: &str, src: *const c_void, n: usiz
 /// # Safety
 /// `n` bytes at `src` must be readable.
 #[inline(never)]
-unsafe fn request_medium<const ANY: bool>(
+pub(super) unsafe fn request_medium<const ANY: bool>(
     function: &str,
     node: Node,
     handler: Handler,
@@ -146,7 +146,7 @@ unsafe fn request_medium<const ANY: bool>(
 /// `n` bytes at `src` must be readable, with `source_stays` until the reply handler runs.
 #[inline(never)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn request_long<const ANY: bool>(
+pub(super) unsafe fn request_long<const ANY: bool>(
     function: &str,
     node: Node,
     handler: Handler,
@@ -182,7 +182,7 @@ unsafe fn request_long<const ANY: bool>(
 }
 
 #[inline(never)]
-fn reply_short<const ANY: bool>(
+pub(super) fn reply_short<const ANY: bool>(
     function: &str,
     token: *const c_void,
     handler: Handler,
@@ -204,7 +204,7 @@ fn reply_short<const ANY: bool>(
 /// # Safety
 /// `n` bytes at `src` must be readable.
 #[inline(never)]
-unsafe fn reply_medium<const ANY: bool>(
+pub(super) unsafe fn reply_medium<const ANY: bool>(
     function: &str,
     token: *const c_void,
     handler: Handler,
@@ -229,7 +229,7 @@ unsafe fn reply_medium<const ANY: bool>(
 /// # Safety
 /// `n` bytes at `src` must be readable.
 #[inline(never)]
-unsafe fn reply_long<const ANY: bool>(
+pub(super) unsafe fn reply_long<const ANY: bool>(
     function: &str,
     token: *const c_void,
     handler: Handler,

@@ -1,0 +1,435 @@
+//! Active messages of GASNet-EX: handlers, limits, what a token tells, and the functions that
+//! send.
+//!
+//! Called by clients, the functions that send through the inline functions of gasnetex_am.h.
+//! Invariant: a message goes the way of [`crate::capi::am`], which checks handler, length and
+//! destination. The local side is complete when a call returns, so an event for it is invalid.
+//! `GEX_FLAG_IMMEDIATE` is accepted: no call refuses.
+
+use super::objects::{ExObject, job_rank};
+use super::rma::wrong_lc_opt;
+use super::{Event, Flags, LocalCompletion, RANK_INVALID, Rank};
+use crate::capi::am;
+use crate::capi::{OK, ctx, early_job};
+use crate::conduit::Category;
+use crate::report;
+use crate::runtime::GasnetError;
+use crate::runtime::am::{AmEntry, FreeIndex, MAX_ARGS};
+use core::ffi::{c_int, c_uint, c_void};
+
+/// `gex_AM_Index_t`
+pub(super) type Handler = u8;
+/// `gex_AM_Arg_t`
+pub(super) type Arg = i32;
+
+const _: () = assert!(size_of::<AmEntry>() == 40 || size_of::<usize>() != 8);
+
+/// Registers handlers of active messages. Not collective; may be called several times.
+///
+/// - `ep`: the endpoint.
+/// - `table`, `numentries`: the rows. Explicit indices are `GEX_AM_INDEX_BASE` to 255; rows with
+///   index 0 get the highest free one, in table order, which is written back. The table stays the
+///   client's; strings and pointers in it are kept as they are.
+/// - Returns `GASNET_OK`; `GASNET_ERR_BAD_ARG`, after a message, for an invalid row: no handler of
+///   the table is registered then.
+/// - Context: after `gex_Client_Init`; not in a handler.
+///
+/// # Safety
+/// `table` must hold `numentries` rows that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_EP_RegisterHandlers(
+    ep: ExObject,
+    table: *mut AmEntry,
+    numentries: usize,
+) -> c_int {
+    let function = "gex_EP_RegisterHandlers";
+    let job = early_job(function);
+    ep.check_endpoint(function);
+    let rows = match numentries {
+        0 => &mut [],
+        _ if table.is_null() => {
+            report::warn(
+                format_args!("{function}(): the table is null, numentries {numentries}"),
+                format_args!("Pass a table and the number of its rows, or 0 rows."),
+            );
+            return GasnetError::BadArg as c_int;
+        }
+        // SAFETY: the specification demands a table of as many rows.
+        n => unsafe { core::slice::from_raw_parts_mut(table, n) },
+    };
+    crate::capi::code(job.endpoint.handlers.register(function, rows, FreeIndex::Highest))
+}
+
+/// `gex_Token_Info_t`
+#[repr(C)]
+#[derive(Debug)]
+pub struct TokenInfo {
+    srcrank: Rank,
+    ep: ExObject,
+    entry: *const AmEntry,
+    is_req: c_int,
+    is_long: c_int,
+}
+
+/// `GEX_TI_ALL`
+const ALL_FIELDS: c_uint = 31;
+
+/// Reports what is known of the message whose handler is running.
+///
+/// - `token`: what the handler was given.
+/// - `info`: where the fields are stored; all are.
+/// - `mask`: the fields that are wanted (`GEX_TI_*`).
+/// - Returns the fields that are valid.
+/// - Context: in a handler.
+///
+/// # Safety
+/// `info` must be writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Token_Info(
+    token: *mut c_void,
+    info: *mut TokenInfo,
+    _mask: c_uint,
+) -> c_uint {
+    let function = "gex_Token_Info";
+    let c = ctx(function);
+    let found = c.with_token(token, |token| TokenInfo {
+        srcrank: token.source().0,
+        ep: ExObject::THE_ENDPOINT,
+        entry: match c.endpoint().handlers.entry(token.handler()) {
+            Some(entry) => core::ptr::from_ref(entry),
+            None => core::ptr::null(),
+        },
+        is_req: c_int::from(token.is_request()),
+        is_long: c_int::from(token.category() == Category::Long),
+    });
+    let Some(found) = found else {
+        report::fatal(
+            format_args!(
+                "{function}(): the token is not that of a handler which this thread is running"
+            ),
+            format_args!("Call it in the handler, with the token that the handler got."),
+        )
+    };
+    // SAFETY: the specification demands a place for the result.
+    unsafe { info.write(found) };
+    ALL_FIELDS
+}
+
+/// Returns the most arguments of an active message: 16.
+///
+/// - Context: anywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_AM_MaxArgs() -> c_uint {
+    MAX_ARGS as c_uint
+}
+
+/// Largest payload of a Medium.
+fn max_medium(function: &str) -> usize {
+    early_job(function).endpoint.conduit.max_medium()
+}
+
+/// Largest payload of a Long request.
+fn max_long_request(function: &str) -> usize {
+    early_job(function).endpoint.conduit.max_long_request()
+}
+
+/// Largest payload of a Long reply.
+fn max_long_reply(function: &str) -> usize {
+    early_job(function).endpoint.conduit.max_long_reply()
+}
+
+/// Ends the job unless there is such a rank, or none is named.
+fn check_rank(function: &str, tm: ExObject, rank: Rank) {
+    if rank != RANK_INVALID {
+        job_rank(early_job(function), function, tm, rank);
+    }
+}
+
+macro_rules! limits {
+    ($($max:ident $lub:ident $limit:ident $what:literal;)*) => { $(
+        #[doc = concat!("Returns the most bytes of the payload of ", $what, ".")]
+        ///
+        /// - `tm`, `other_rank`: the other rank; `GEX_RANK_INVALID` for the least over all.
+        /// - `lc_opt`, `flags`, `numargs`: of the message; the limit does not depend on them.
+        /// - Context: after `gex_Client_Init`, in handlers too.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $max(
+            tm: ExObject,
+            other_rank: Rank,
+            _lc_opt: *const Event,
+            _flags: Flags,
+            _numargs: c_uint,
+        ) -> usize {
+            check_rank(stringify!($max), tm, other_rank);
+            $limit(stringify!($max))
+        }
+
+        #[doc = concat!("Returns the most bytes of the payload of ", $what, ", to any rank.")]
+        ///
+        /// - Context: after `gex_Client_Init`, in handlers too.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $lub() -> usize {
+            $limit(stringify!($lub))
+        }
+    )* };
+}
+
+limits! {
+    gex_AM_MaxRequestMedium gex_AM_LUBRequestMedium max_medium "a Medium request";
+    gex_AM_MaxReplyMedium gex_AM_LUBReplyMedium max_medium "a Medium reply";
+    gex_AM_MaxRequestLong gex_AM_LUBRequestLong max_long_request "a Long request";
+    gex_AM_MaxReplyLong gex_AM_LUBReplyLong max_long_reply "a Long reply";
+}
+
+/// Returns the most bytes of the payload of a Medium reply to a request.
+///
+/// - `token`: that of the request's handler.
+/// - `lc_opt`, `flags`, `numargs`: of the reply; the limit does not depend on them.
+/// - Context: in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Token_MaxReplyMedium(
+    _token: *mut c_void,
+    _lc_opt: *const Event,
+    _flags: Flags,
+    _numargs: c_uint,
+) -> usize {
+    max_medium("gex_Token_MaxReplyMedium")
+}
+
+/// Returns the most bytes of the payload of a Long reply to a request.
+///
+/// - `token`: that of the request's handler.
+/// - `lc_opt`, `flags`, `numargs`: of the reply; the limit does not depend on them.
+/// - Context: in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Token_MaxReplyLong(
+    _token: *mut c_void,
+    _lc_opt: *const Event,
+    _flags: Flags,
+    _numargs: c_uint,
+) -> usize {
+    max_long_reply("gex_Token_MaxReplyLong")
+}
+
+/// The arguments of a message.
+///
+/// # Safety
+/// `numargs` values at `args` must be readable.
+pub(super) unsafe fn arguments<'a>(
+    function: &str,
+    numargs: c_uint,
+    args: *const Arg,
+) -> &'a [Arg] {
+    match numargs as usize {
+        0 => &[],
+        // SAFETY: by this function's condition.
+        n if n <= MAX_ARGS => unsafe { core::slice::from_raw_parts(args, n) },
+        n => report::fatal(
+            format_args!(
+                "{function}(): {n} arguments are out of range; a message has 0 to {MAX_ARGS}"
+            ),
+            format_args!("Send the rest in the payload."),
+        ),
+    }
+}
+
+/// Reports that the local side of a message is complete, as the client wants it.
+///
+/// # Safety
+/// `lc_opt` must be a place for an event if it is no constant.
+pub(super) unsafe fn complete(function: &str, lc_opt: *mut Event, group: bool) {
+    match LocalCompletion::of(lc_opt) {
+        LocalCompletion::Now => {}
+        LocalCompletion::Group if group => {}
+        // SAFETY: by this function's condition.
+        local @ LocalCompletion::At(_) => unsafe { local.store(core::ptr::null_mut()) },
+        _ => wrong_lc_opt(function, "GROUP (for a request) or a place"),
+    }
+}
+
+/// The rank of a team, as the calls of [`crate::capi::am`] name it.
+pub(super) fn node(function: &str, tm: ExObject, rank: Rank) -> u32 {
+    job_rank(early_job(function), function, tm, rank).0
+}
+
+/// `gex_AM_RequestShort` with the number of arguments and an array of them.
+///
+/// - `tm`, `rank`: the target. `handler`: its handler. `flags`: accepted.
+/// - Returns 0.
+///
+/// # Safety
+/// `numargs` values at `args` must be readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_RequestShort(
+    tm: ExObject,
+    rank: Rank,
+    handler: Handler,
+    _flags: Flags,
+    numargs: c_uint,
+    args: *const Arg,
+) -> c_int {
+    let function = "gex_AM_RequestShort";
+    // SAFETY: as this function requires.
+    let args = unsafe { arguments(function, numargs, args) };
+    am::request_short::<true>(function, node(function, tm, rank), handler, args)
+}
+
+/// `gex_AM_RequestMedium` with the number of arguments and an array of them.
+///
+/// - `tm`, `rank`: the target. `handler`: its handler. `source_addr`, `nbytes`: the payload.
+/// - `lc_opt`: `GEX_EVENT_NOW`, `GEX_EVENT_GROUP` or a place. `flags`: accepted.
+/// - Returns 0.
+///
+/// # Safety
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, `lc_opt` a place
+/// for an event if it is no constant.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe extern "C" fn gasneti_RequestMedium(
+    tm: ExObject,
+    rank: Rank,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    lc_opt: *mut Event,
+    _flags: Flags,
+    numargs: c_uint,
+    args: *const Arg,
+) -> c_int {
+    let function = "gex_AM_RequestMedium";
+    let to = node(function, tm, rank);
+    // SAFETY: as this function requires.
+    unsafe {
+        let args = arguments(function, numargs, args);
+        am::request_medium::<true>(function, to, handler, source_addr, nbytes, args);
+        complete(function, lc_opt, true);
+    }
+    OK
+}
+
+/// `gex_AM_RequestLong` with the number of arguments and an array of them.
+///
+/// - `tm`, `rank`: the target. `handler`: its handler. `source_addr`, `nbytes`: the payload.
+/// - `dest_addr`: its destination in the segment of the target.
+/// - `lc_opt`: `GEX_EVENT_NOW`, `GEX_EVENT_GROUP` or a place. `flags`: accepted.
+/// - Returns 0.
+///
+/// # Safety
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, `lc_opt` a place
+/// for an event if it is no constant.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe extern "C" fn gasneti_RequestLong(
+    tm: ExObject,
+    rank: Rank,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    dest_addr: *mut c_void,
+    lc_opt: *mut Event,
+    _flags: Flags,
+    numargs: c_uint,
+    args: *const Arg,
+) -> c_int {
+    let function = "gex_AM_RequestLong";
+    let to = node(function, tm, rank);
+    // SAFETY: as this function requires.
+    unsafe {
+        let args = arguments(function, numargs, args);
+        am::request_long::<true>(
+            function,
+            to,
+            handler,
+            source_addr,
+            nbytes,
+            dest_addr,
+            false,
+            args,
+        );
+        complete(function, lc_opt, true);
+    }
+    OK
+}
+
+/// `gex_AM_ReplyShort` with the number of arguments and an array of them.
+///
+/// - `token`: that of the handler. `handler`: that of the requester. `flags`: accepted.
+/// - Returns 0.
+///
+/// # Safety
+/// `numargs` values at `args` must be readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_ReplyShort(
+    token: *mut c_void,
+    handler: Handler,
+    _flags: Flags,
+    numargs: c_uint,
+    args: *const Arg,
+) -> c_int {
+    let function = "gex_AM_ReplyShort";
+    // SAFETY: as this function requires.
+    let args = unsafe { arguments(function, numargs, args) };
+    am::reply_short::<true>(function, token, handler, args)
+}
+
+/// `gex_AM_ReplyMedium` with the number of arguments and an array of them.
+///
+/// - `token`: that of the handler. `handler`: that of the requester.
+/// - `source_addr`, `nbytes`: the payload. `lc_opt`: `GEX_EVENT_NOW` or a place. `flags`: accepted.
+/// - Returns 0.
+///
+/// # Safety
+/// As of [`gasneti_RequestMedium`].
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe extern "C" fn gasneti_ReplyMedium(
+    token: *mut c_void,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    lc_opt: *mut Event,
+    _flags: Flags,
+    numargs: c_uint,
+    args: *const Arg,
+) -> c_int {
+    let function = "gex_AM_ReplyMedium";
+    // SAFETY: as this function requires.
+    unsafe {
+        let args = arguments(function, numargs, args);
+        am::reply_medium::<true>(function, token, handler, source_addr, nbytes, args);
+        complete(function, lc_opt, false);
+    }
+    OK
+}
+
+/// `gex_AM_ReplyLong` with the number of arguments and an array of them.
+///
+/// - `token`: that of the handler. `handler`: that of the requester.
+/// - `source_addr`, `nbytes`: the payload. `dest_addr`: its destination in the segment of the
+///   requester. `lc_opt`: `GEX_EVENT_NOW` or a place. `flags`: accepted.
+/// - Returns 0.
+///
+/// # Safety
+/// As of [`gasneti_RequestMedium`].
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe extern "C" fn gasneti_ReplyLong(
+    token: *mut c_void,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    dest_addr: *mut c_void,
+    lc_opt: *mut Event,
+    _flags: Flags,
+    numargs: c_uint,
+    args: *const Arg,
+) -> c_int {
+    let function = "gex_AM_ReplyLong";
+    // SAFETY: as this function requires.
+    unsafe {
+        let args = arguments(function, numargs, args);
+        am::reply_long::<true>(function, token, handler, source_addr, nbytes, dest_addr, args);
+        complete(function, lc_opt, false);
+    }
+    OK
+}

@@ -1,0 +1,317 @@
+//! Atomics domains and remote atomics.
+//!
+//! Called by clients. Invariant: an operation reaches the extended layer only if its domain has it.
+
+use super::objects::{ClientData, ExObject, job_rank, team_of};
+use super::{Event, Flags, Rank, event, write};
+use crate::capi::rma::job;
+use crate::capi::{OK, ctx};
+use crate::client_memory::{Dst, UncheckedRange};
+use crate::extended::atomics::{AtomicCode, AtomicForm};
+use crate::extended::coll::operators::NumberType;
+use crate::report;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{Ordering, fence};
+use parking_lot::RwLock;
+
+/// `GEX_FLAG_AD_REL`
+const RELEASE: Flags = 1 << 14;
+/// `GEX_FLAG_RANK_IS_JOBRANK`
+const RANK_IS_JOBRANK: Flags = 1 << 15;
+
+/// An atomics domain.
+#[derive(Debug)]
+struct DomainRecord {
+    tm: ExObject,
+    number: NumberType,
+    ops: u32,
+    flags: Flags,
+    data: ClientData,
+}
+
+/// By index; `None` for one that was destroyed.
+static DOMAINS: RwLock<Vec<Option<&'static DomainRecord>>> = RwLock::new(Vec::new());
+
+fn domain(function: &str, ad: ExObject) -> &'static DomainRecord {
+    let find = |index: usize| *DOMAINS.read_recursive().get(index)?;
+    match ad.domain_index().and_then(find) {
+        Some(domain) => domain,
+        None => no_domain(function, ad),
+    }
+}
+
+#[cold]
+fn no_domain(function: &str, ad: ExObject) -> ! {
+    report::fatal(
+        format_args!("{function}(): {ad:?} is no atomics domain of this process"),
+        format_args!("Pass what gex_AD_Create gave, before gex_AD_Destroy."),
+    )
+}
+
+/// Makes an atomics domain: a type, and the operations on it that the client will use. Collective.
+///
+/// - `ad_p`: where the domain is stored.
+/// - `tm`: the team whose ranks the operations name.
+/// - `dt`: the type of the numbers, one of `GEX_DT_*` except `USER`.
+/// - `ops`: the operations, a combination of `GEX_OP_*`.
+/// - `flags`: `GEX_FLAG_AD_FAVOR_*`; accepted.
+/// - Context: by all members of the team in the order of their collectives; not in a handler.
+///
+/// # Safety
+/// `ad_p` must be writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_AD_Create(
+    ad_p: *mut ExObject,
+    tm: ExObject,
+    dt: u32,
+    ops: u32,
+    flags: Flags,
+) {
+    let function = "gex_AD_Create";
+    let c = ctx(function);
+    team_of(c, function, tm);
+    let Some(number) = NumberType::of(dt) else {
+        report::fatal(
+            format_args!("{function}(): dt {dt:#x} is no type of atomics"),
+            format_args!("Pass one of GEX_DT_I32, U32, I64, U64, FLT and DBL."),
+        )
+    };
+    let mut bits = (0..32).map(|bit| 1 << bit).filter(|bit| ops & bit != 0);
+    if let Some(op) = bits.find(|&op| AtomicCode::of(number, op).is_none()) {
+        report::fatal(
+            format_args!("{function}(): the type has no operation {op:#x}"),
+            format_args!("Pass operations of atomics; bitwise ones are for integers only."),
+        );
+    }
+    let data = ClientData::new();
+    let record = &*Box::leak(Box::new(DomainRecord { tm, number, ops, flags, data }));
+    let mut domains = DOMAINS.write();
+    let index = match domains.iter().position(Option::is_none) {
+        Some(free) => {
+            domains[free] = Some(record);
+            free
+        }
+        None => {
+            domains.push(Some(record));
+            domains.len() - 1
+        }
+    };
+    // SAFETY: the specification demands a place for the result.
+    unsafe { write(ad_p, ExObject::domain(index)) };
+}
+
+/// Ends an atomics domain, none of whose operations are in flight. Collective.
+///
+/// - `ad`: the domain.
+/// - Context: by all members of its team in the order of their collectives; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_AD_Destroy(ad: ExObject) {
+    domain("gex_AD_Destroy", ad);
+    if let Some(index) = ad.domain_index() {
+        DOMAINS.write()[index] = None;
+    }
+}
+
+/// Returns the flags that `gex_AD_Create` was given.
+///
+/// - `ad`: the domain.
+/// - Context: in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_AD_QueryFlags(ad: ExObject) -> Flags {
+    domain("gex_AD_QueryFlags", ad).flags
+}
+
+/// Returns the team of a domain.
+///
+/// - `ad`: the domain.
+/// - Context: in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_AD_QueryTM(ad: ExObject) -> ExObject {
+    domain("gex_AD_QueryTM", ad).tm
+}
+
+/// Returns the type of a domain.
+///
+/// - `ad`: the domain.
+/// - Context: in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_AD_QueryDT(ad: ExObject) -> u32 {
+    1 << domain("gex_AD_QueryDT", ad).number as u32
+}
+
+/// Returns the operations of a domain.
+///
+/// - `ad`: the domain.
+/// - Context: in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_AD_QueryOps(ad: ExObject) -> u32 {
+    domain("gex_AD_QueryOps", ad).ops
+}
+
+/// Keeps a pointer with a domain.
+///
+/// - `ad`: the domain.
+/// - `val`: the pointer, which the library does not follow.
+/// - Context: in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_AD_SetCData(ad: ExObject, val: *const c_void) {
+    domain("gex_AD_SetCData", ad).data.set(val);
+}
+
+/// Returns the pointer that `gex_AD_SetCData` has kept; null at first.
+///
+/// - `ad`: the domain.
+/// - Context: in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_AD_QueryCData(ad: ExObject) -> *mut c_void {
+    domain("gex_AD_QueryCData", ad).data.get()
+}
+
+/// An operation as a client calls it.
+struct AtomicCall {
+    function: &'static str,
+    number: NumberType,
+    form: AtomicForm,
+    ad: ExObject,
+    result: *mut c_void,
+    rank: Rank,
+    addr: *mut c_void,
+    op: u32,
+    operands: [u64; 2],
+    flags: Flags,
+}
+
+/// # Safety
+/// `result` must be writable for a fetching operation, until the event has happened.
+unsafe fn start(call: AtomicCall) -> Event {
+    let AtomicCall { function, number, op, .. } = call;
+    let domain = domain(function, call.ad);
+    let job = job(function);
+    if domain.number != number {
+        report::fatal(
+            format_args!("{function}(): the domain has another type"),
+            format_args!("Call the function of the type that gex_AD_Create was given."),
+        );
+    }
+    let code = match AtomicCode::of(number, op).filter(|_| domain.ops & op != 0) {
+        Some(code) => code,
+        None => report::fatal(
+            format_args!("{function}(): {op:#x} is no operation of the domain"),
+            format_args!("Pass one operation of those that gex_AD_Create was given."),
+        ),
+    };
+    let rank = match call.flags & RANK_IS_JOBRANK {
+        0 => job_rank(job, function, domain.tm, call.rank),
+        _ => job.team.check_rank(function, call.rank),
+    };
+    // SAFETY: the specification demands the address of a number in the segment of the rank.
+    let bytes = unsafe { UncheckedRange::new(call.addr.cast(), code.size()) };
+    let target = job.endpoint.remote_range(function, rank, bytes);
+    let result = match code.is_fetching() {
+        // SAFETY: by this function's condition.
+        true => unsafe { Dst::new(call.result.cast(), code.size()) },
+        false => Dst::empty(),
+    };
+    if call.flags & RELEASE != 0 {
+        // What this thread has put before is seen by a rank that sees the operation.
+        fence(Ordering::SeqCst);
+    }
+    let atomics = crate::extended::atomics(job);
+    event(atomics.start(job.ctx(), function, code, call.form, target, call.operands, result))
+}
+
+macro_rules! operations {
+    ($nb:ident, $nbi:ident, $t:ty, $number:expr, $bits:expr) => {
+        /// Initiates an operation on a number in the segment of a rank.
+        ///
+        /// - `ad`: a domain of this type, with this operation.
+        /// - `result_p`: where the old value is stored, for operations that fetch it.
+        /// - `tgt_rank`: the rank that owns the number, in the team of the domain; in the job with
+        ///   `GEX_FLAG_RANK_IS_JOBRANK`.
+        /// - `tgt_addr`: its address there, aligned.
+        /// - `opcode`: the operation.
+        /// - `operand1`, `operand2`: its operands, if it has any.
+        /// - `flags`: `GEX_FLAG_AD_REL`, `GEX_FLAG_AD_ACQ`; the others are accepted.
+        /// - Returns an event that happens when the operation is done.
+        /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe
+        ///   lock is held.
+        ///
+        /// # Safety
+        /// `result_p` must be writable until the event has happened, for operations that fetch.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $nb(
+            ad: ExObject,
+            result_p: *mut $t,
+            tgt_rank: Rank,
+            tgt_addr: *mut c_void,
+            opcode: u32,
+            operand1: $t,
+            operand2: $t,
+            flags: Flags,
+        ) -> Event {
+            let bits: fn($t) -> u64 = $bits;
+            // SAFETY: as this function requires.
+            unsafe {
+                start(AtomicCall {
+                    function: stringify!($nb),
+                    number: $number,
+                    form: AtomicForm::Explicit,
+                    ad,
+                    result: result_p.cast(),
+                    rank: tgt_rank,
+                    addr: tgt_addr,
+                    op: opcode,
+                    operands: [bits(operand1), bits(operand2)],
+                    flags,
+                })
+            }
+        }
+
+        /// The implicit form of the function without the `I`.
+        ///
+        /// - `ad`, `result_p`, `tgt_rank`, `tgt_addr`, `opcode`, `operand1`, `operand2`, `flags`: as
+        ///   there.
+        /// - Returns 0.
+        /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe
+        ///   lock is held.
+        ///
+        /// # Safety
+        /// `result_p` must be writable until the operation is synced, for operations that fetch.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $nbi(
+            ad: ExObject,
+            result_p: *mut $t,
+            tgt_rank: Rank,
+            tgt_addr: *mut c_void,
+            opcode: u32,
+            operand1: $t,
+            operand2: $t,
+            flags: Flags,
+        ) -> c_int {
+            let bits: fn($t) -> u64 = $bits;
+            // SAFETY: as this function requires.
+            unsafe {
+                start(AtomicCall {
+                    function: stringify!($nbi),
+                    number: $number,
+                    form: AtomicForm::Implicit,
+                    ad,
+                    result: result_p.cast(),
+                    rank: tgt_rank,
+                    addr: tgt_addr,
+                    op: opcode,
+                    operands: [bits(operand1), bits(operand2)],
+                    flags,
+                })
+            };
+            OK
+        }
+    };
+}
+
+operations!(gex_AD_OpNB_I32, gex_AD_OpNBI_I32, i32, NumberType::I32, |v| u64::from(v as u32));
+operations!(gex_AD_OpNB_U32, gex_AD_OpNBI_U32, u32, NumberType::U32, u64::from);
+operations!(gex_AD_OpNB_I64, gex_AD_OpNBI_I64, i64, NumberType::I64, |v| v as u64);
+operations!(gex_AD_OpNB_U64, gex_AD_OpNBI_U64, u64, NumberType::U64, |v| v);
+operations!(gex_AD_OpNB_FLT, gex_AD_OpNBI_FLT, f32, NumberType::F32, |v| u64::from(v.to_bits()));
+operations!(gex_AD_OpNB_DBL, gex_AD_OpNBI_DBL, f64, NumberType::F64, f64::to_bits);

@@ -1,0 +1,242 @@
+//! Collectives of GASNet-EX.
+//!
+//! Called by clients, by all members of a team in the same order. Invariant: what reaches the
+//! extended layer has a team, a root in it, and buffers as long as the request says.
+
+use super::objects::{ExObject, team_of};
+use super::{Event, Flags, Rank, event};
+use crate::capi::ctx;
+use crate::client_memory::{Dst, Src};
+use crate::extended::coll::operators::{NumberType, number_fn};
+use crate::extended::coll::{
+    CollBuffers, CollCall, CollOperation, CollRequest, InPlaceFn, ReduceOperator, Reduction,
+};
+use crate::extended::collectives;
+use crate::report;
+use crate::runtime::Ctx;
+use core::ffi::c_void;
+
+/// `GEX_DT_USER`
+const USER_TYPE: u32 = 1 << 6;
+/// `GEX_OP_USER`
+const USER_OP: u32 = 1 << 30;
+
+/// What a client wants of a reduction.
+#[derive(Clone, Copy, Debug)]
+struct ReduceArguments {
+    dt: u32,
+    dt_sz: usize,
+    dt_cnt: usize,
+    op: u32,
+    user_op: Option<InPlaceFn>,
+    user_cdata: *const c_void,
+}
+
+impl ReduceArguments {
+    fn reduction(self, function: &str) -> Reduction {
+        let refuse = |why: &str, remedy: &str| -> ! {
+            report::fatal(format_args!("{function}(): {why}"), format_args!("{remedy}"))
+        };
+        let number = NumberType::of(self.dt);
+        let elem_size = match number {
+            Some(number) => number.size(),
+            None if self.dt == USER_TYPE => self.dt_sz,
+            None => refuse("dt is no type", "Pass one of GEX_DT_*."),
+        };
+        let operator = match (self.op, self.user_op, number) {
+            (USER_OP, Some(f), _) => {
+                let cdata = self.user_cdata.expose_provenance();
+                ReduceOperator::InPlace { function: f, cdata }
+            }
+            (USER_OP, None, _) => refuse("user_op is null", "Pass the function of GEX_OP_USER."),
+            (op, _, Some(number)) => match number_fn(number, op) {
+                Some(f) => ReduceOperator::Builtin(f),
+                None => refuse(
+                    "the type has no such reduction",
+                    "Pass GEX_OP_ADD, MULT, MIN or MAX, for integers also AND, OR or XOR, or GEX_OP_USER.",
+                ),
+            },
+            _ => refuse("GEX_DT_USER has no operations", "Pass GEX_OP_USER and a function."),
+        };
+        if elem_size.checked_mul(self.dt_cnt).is_none() {
+            refuse("the elements have more bytes than memory", "Pass the number of elements.");
+        }
+        Reduction { operator, elem_size, elem_count: self.dt_cnt }
+    }
+}
+
+/// Initiates a collective of a team.
+///
+/// # Safety
+/// `dst` must be writable, `src` readable, as long as [`CollRequest::extents`] says.
+unsafe fn initiate(
+    c: Ctx,
+    function: &'static str,
+    tm: ExObject,
+    request: CollRequest,
+    dst: *mut c_void,
+    src: *const c_void,
+) -> Event {
+    let team = team_of(c, function, tm).team;
+    if request.root >= team.size() {
+        report::fatal(
+            format_args!(
+                "{function}(): root {} is out of range; this team has {}, from 0",
+                request.root,
+                team.size()
+            ),
+            format_args!("Pass a rank below gex_TM_QuerySize()."),
+        );
+    }
+    let coll = collectives(c);
+    let (_, me) = coll.caller(c, function, team, true);
+    let (to, from) = request.extents(me, team.size());
+    // SAFETY: by this function's condition.
+    let buffers =
+        unsafe { CollBuffers { dst: Dst::new(dst.cast(), to), src: Src::new(src.cast(), from) } };
+    let call = CollCall { function, team, by_process: true, request, buffers };
+    event(coll.initiate(c, call, false))
+}
+
+/// Returns when all members of a team have called it.
+pub(super) fn meet(c: Ctx, function: &'static str, tm: ExObject) {
+    let team = team_of(c, function, tm).team;
+    let request = CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
+    let buffers = CollBuffers { dst: Dst::empty(), src: Src::empty() };
+    collectives(c).wait_for(c, CollCall { function, team, by_process: true, request, buffers });
+}
+
+/// Initiates a barrier of a team.
+///
+/// - `tm`: the team.
+/// - `flags`: 0.
+/// - Returns an event that happens when all members have called.
+/// - Context: by all members in the order of their other collectives; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, _flags: Flags) -> Event {
+    let function = "gex_Coll_BarrierNB";
+    let request = CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
+    let null = core::ptr::null_mut();
+    // SAFETY: a barrier has no memory.
+    unsafe { initiate(ctx(function), function, tm, request, null, null) }
+}
+
+/// Waits until all members of a team have called.
+///
+/// - `tm`: the team.
+/// - `flags`: 0.
+/// - Context: by all members in the order of their other collectives; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Coll_BarrierBlocking(tm: ExObject, _flags: Flags) {
+    let function = "gex_Coll_BarrierBlocking";
+    meet(ctx(function), function, tm);
+}
+
+/// Initiates a copy from one rank of a team to all.
+///
+/// - `tm`: the team.
+/// - `root`: the rank that has the data.
+/// - `dst`: where they are stored, in all members.
+/// - `src`: where they are, at the root; it may be `dst`.
+/// - `nbytes`: their bytes.
+/// - `flags`: 0.
+/// - Returns an event that happens when the memory of this rank may be used again.
+/// - Context: by all members in the order of their other collectives; not in a handler.
+///
+/// # Safety
+/// `dst`, and at the root `src`, must have `nbytes` bytes until the event has happened.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Coll_BroadcastNB(
+    tm: ExObject,
+    root: Rank,
+    dst: *mut c_void,
+    src: *const c_void,
+    nbytes: usize,
+    _flags: Flags,
+) -> Event {
+    let function = "gex_Coll_BroadcastNB";
+    let request = CollRequest { root, ..CollRequest::new(CollOperation::Broadcast, nbytes) };
+    // SAFETY: the specification demands buffers of `nbytes` bytes.
+    unsafe { initiate(ctx(function), function, tm, request, dst, src) }
+}
+
+/// Initiates a reduction of the elements of all ranks of a team to one.
+///
+/// - `tm`: the team.
+/// - `root`: the rank that gets the results.
+/// - `dst`: where they are stored, at the root; it may be `src`.
+/// - `src`: the elements of this rank.
+/// - `dt`, `dt_sz`, `dt_cnt`: the type of an element, its bytes if it is `GEX_DT_USER`, and how many
+///   there are.
+/// - `op`: what combines two elements.
+/// - `user_op`, `user_cdata`: the function of `GEX_OP_USER` and its argument.
+/// - `flags`: 0.
+/// - Returns an event that happens when the memory of this rank may be used again.
+/// - Context: by all members in the order of their other collectives; not in a handler.
+///
+/// # Safety
+/// `src`, and at the root `dst`, must hold all elements until the event has happened; `user_op` must
+/// combine elements in place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Coll_ReduceToOneNB(
+    tm: ExObject,
+    root: Rank,
+    dst: *mut c_void,
+    src: *const c_void,
+    dt: u32,
+    dt_sz: usize,
+    dt_cnt: usize,
+    op: u32,
+    user_op: Option<InPlaceFn>,
+    user_cdata: *const c_void,
+    _flags: Flags,
+) -> Event {
+    let function = "gex_Coll_ReduceToOneNB";
+    let reduction =
+        ReduceArguments { dt, dt_sz, dt_cnt, op, user_op, user_cdata }.reduction(function);
+    let nbytes = reduction.elem_size * reduction.elem_count;
+    let reduction = Some(reduction);
+    let request =
+        CollRequest { root, reduction, ..CollRequest::new(CollOperation::Reduce, nbytes) };
+    // SAFETY: the specification demands buffers of all elements.
+    unsafe { initiate(ctx(function), function, tm, request, dst, src) }
+}
+
+/// Initiates a reduction of the elements of all ranks of a team to all.
+///
+/// - `tm`: the team.
+/// - `dst`: where the results are stored; it may be `src`, in all members or in none.
+/// - `src`: the elements of this rank.
+/// - `dt`, `dt_sz`, `dt_cnt`: the type of an element, its bytes if it is `GEX_DT_USER`, and how many
+///   there are.
+/// - `op`: what combines two elements.
+/// - `user_op`, `user_cdata`: the function of `GEX_OP_USER` and its argument.
+/// - `flags`: 0.
+/// - Returns an event that happens when the memory of this rank may be used again.
+/// - Context: by all members in the order of their other collectives; not in a handler.
+///
+/// # Safety
+/// `src` and `dst` must hold all elements until the event has happened; `user_op` must combine
+/// elements in place.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Coll_ReduceToAllNB(
+    tm: ExObject,
+    dst: *mut c_void,
+    src: *const c_void,
+    dt: u32,
+    dt_sz: usize,
+    dt_cnt: usize,
+    op: u32,
+    user_op: Option<InPlaceFn>,
+    user_cdata: *const c_void,
+    _flags: Flags,
+) -> Event {
+    let function = "gex_Coll_ReduceToAllNB";
+    let reduction =
+        ReduceArguments { dt, dt_sz, dt_cnt, op, user_op, user_cdata }.reduction(function);
+    let nbytes = reduction.elem_size * reduction.elem_count;
+    let reduction = Some(reduction);
+    let request = CollRequest { reduction, ..CollRequest::new(CollOperation::ReduceAll, nbytes) };
+    // SAFETY: the specification demands buffers of all elements.
+    unsafe { initiate(ctx(function), function, tm, request, dst, src) }
+}

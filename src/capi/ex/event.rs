@@ -1,0 +1,248 @@
+//! Events: of operations one by one and in arrays, of implicit operations by category, of access
+//! regions.
+//!
+//! Called by clients. Invariant: an event is the handle of an operation; the event of a leaf is
+//! that of its root. A handle that was synced counts as complete, so either may be synced first.
+
+use super::{Event, Flags, event};
+use crate::capi::{OK, ctx};
+use crate::extended::sync::HandleNeed;
+use crate::report;
+use crate::runtime::GasnetError;
+use crate::runtime::ops::{ImplicitKind, OpHandle};
+use core::ffi::{c_int, c_uint};
+
+/// `GEX_EVENT_NO_OP`
+const NO_OP: OpHandle = OpHandle(1);
+
+/// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
+fn ready(done: bool) -> c_int {
+    if done { OK } else { GasnetError::NotReady as c_int }
+}
+
+/// The events of an array.
+///
+/// # Safety
+/// `events` must point to `n` events that no other thread uses meanwhile; it may be anything if `n`
+/// is 0.
+unsafe fn array<'a>(function: &str, events: *mut Event, n: usize) -> &'a mut [OpHandle] {
+    if n == 0 {
+        return &mut [];
+    }
+    // SAFETY: by this function's condition; an OpHandle is a word of the size of a pointer.
+    let events: &mut [OpHandle] = unsafe { core::slice::from_raw_parts_mut(events.cast(), n) };
+    if events.contains(&NO_OP) {
+        no_op(function);
+    }
+    events
+}
+
+#[cold]
+fn no_op(function: &str) -> ! {
+    report::fatal(
+        format_args!("{function}(): GEX_EVENT_NO_OP is no event"),
+        format_args!("Call again what returned it: nothing was initiated."),
+    )
+}
+
+/// Reports whether an event has happened. Does not poll.
+///
+/// - `event`: what a call returned; `GEX_EVENT_INVALID` counts as happened. It is invalid once it
+///   was found to have happened.
+/// - Returns `GASNET_OK` or `GASNET_ERR_NOT_READY`.
+/// - Context: after `gex_Client_Init`; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Event_Test(event: Event) -> c_int {
+    if event.is_null() {
+        return OK;
+    }
+    let (function, mut event) = ("gex_Event_Test", event);
+    // SAFETY: one event, which belongs to this call.
+    let events = unsafe { array(function, &mut event, 1) };
+    ready(ctx(function).ops_done(events, HandleNeed::All))
+}
+
+/// Waits for an event.
+///
+/// - `event`: what a call returned; `GEX_EVENT_INVALID` counts as happened. It is invalid
+///   afterwards.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Event_Wait(event: Event) {
+    if event.is_null() {
+        return;
+    }
+    let (function, mut event) = ("gex_Event_Wait", event);
+    // SAFETY: one event, which belongs to this call.
+    let events = unsafe { array(function, &mut event, 1) };
+    ctx(function).wait_ops(events, HandleNeed::All);
+}
+
+/// Reports whether at least one of several events has happened. Does not poll.
+///
+/// - `pevent`, `numevents`: the events. Entries that are `GEX_EVENT_INVALID` are ignored; those of
+///   events that have happened become `GEX_EVENT_INVALID`.
+/// - `flags`: 0.
+/// - Returns `GASNET_OK` if one has happened or all are invalid, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: after `gex_Client_Init`; not in a handler.
+///
+/// # Safety
+/// `pevent` must point to `numevents` events.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Event_TestSome(
+    pevent: *mut Event,
+    numevents: usize,
+    _flags: Flags,
+) -> c_int {
+    let function = "gex_Event_TestSome";
+    // SAFETY: the specification demands an array of as many events.
+    let events = unsafe { array(function, pevent, numevents) };
+    ready(ctx(function).ops_done(events, HandleNeed::Some))
+}
+
+/// Waits until at least one of several events has happened.
+///
+/// - `pevent`, `numevents`: the events. Entries that are `GEX_EVENT_INVALID` are ignored; those of
+///   events that have happened become `GEX_EVENT_INVALID`.
+/// - `flags`: 0.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+///
+/// # Safety
+/// `pevent` must point to `numevents` events.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Event_WaitSome(pevent: *mut Event, numevents: usize, _flags: Flags) {
+    let function = "gex_Event_WaitSome";
+    // SAFETY: the specification demands an array of as many events.
+    let events = unsafe { array(function, pevent, numevents) };
+    ctx(function).wait_ops(events, HandleNeed::Some);
+}
+
+/// Reports whether all of several events have happened. Does not poll.
+///
+/// - `pevent`, `numevents`: the events. Entries that are `GEX_EVENT_INVALID` are ignored; those of
+///   events that have happened become `GEX_EVENT_INVALID`.
+/// - `flags`: 0.
+/// - Returns `GASNET_OK` or `GASNET_ERR_NOT_READY`.
+/// - Context: after `gex_Client_Init`; not in a handler.
+///
+/// # Safety
+/// `pevent` must point to `numevents` events.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Event_TestAll(
+    pevent: *mut Event,
+    numevents: usize,
+    _flags: Flags,
+) -> c_int {
+    let function = "gex_Event_TestAll";
+    // SAFETY: the specification demands an array of as many events.
+    let events = unsafe { array(function, pevent, numevents) };
+    ready(ctx(function).ops_done(events, HandleNeed::All))
+}
+
+/// Waits until all of several events have happened.
+///
+/// - `pevent`, `numevents`: the events. Entries that are `GEX_EVENT_INVALID` are ignored; all
+///   become `GEX_EVENT_INVALID`.
+/// - `flags`: 0.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+///
+/// # Safety
+/// `pevent` must point to `numevents` events.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Event_WaitAll(pevent: *mut Event, numevents: usize, _flags: Flags) {
+    let function = "gex_Event_WaitAll";
+    // SAFETY: the specification demands an array of as many events.
+    let events = unsafe { array(function, pevent, numevents) };
+    ctx(function).wait_ops(events, HandleNeed::All);
+}
+
+/// Returns the event of a part of an operation: that its local side may be reused.
+///
+/// - `root`: the event of the operation, not synced.
+/// - `event_category`: `GEX_EC_LC` or another single category.
+/// - Returns the event, the same each time. It may be synced before or after the root, or not.
+/// - Context: after `gex_Client_Init`; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Event_QueryLeaf(root: Event, _event_category: c_uint) -> Event {
+    if OpHandle(root.addr()) == NO_OP {
+        no_op("gex_Event_QueryLeaf");
+    }
+    root
+}
+
+/// The kinds of implicit operations of a mask of categories (`GEX_EC_*`).
+fn kinds(mask: c_uint) -> &'static [ImplicitKind] {
+    use ImplicitKind::{Atomics, Gets, Puts};
+    // Puts and their local side; gets; atomics.
+    match (mask & 3 != 0, mask & 4 != 0, mask & 8 != 0) {
+        (false, false, false) => &[],
+        (true, false, false) => &[Puts],
+        (false, true, false) => &[Gets],
+        (false, false, true) => &[Atomics],
+        (true, true, false) => &[Puts, Gets],
+        (true, false, true) => &[Puts, Atomics],
+        (false, true, true) => &[Gets, Atomics],
+        (true, true, true) => &[Puts, Gets, Atomics],
+    }
+}
+
+/// Reports whether the implicit operations of the calling thread are complete. Does not poll.
+///
+/// - `event_mask`: which of them, a combination of `GEX_EC_*`.
+/// - `flags`: 0.
+/// - Returns `GASNET_OK` or `GASNET_ERR_NOT_READY`.
+/// - Context: outside access regions, after `gex_Client_Init`; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_NBI_Test(event_mask: c_uint, _flags: Flags) -> c_int {
+    let c = ctx("gex_NBI_Test");
+    c.check_outside_region("gex_NBI_Test");
+    ready(c.kinds_done(kinds(event_mask)))
+}
+
+/// Waits for the implicit operations of the calling thread.
+///
+/// - `event_mask`: which of them, a combination of `GEX_EC_*`.
+/// - `flags`: 0.
+/// - Context: outside access regions, after `gex_Client_Init`; not in a handler, and not while a
+///   handler-safe lock is held.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_NBI_Wait(event_mask: c_uint, _flags: Flags) {
+    let c = ctx("gex_NBI_Wait");
+    c.check_outside_region("gex_NBI_Wait");
+    c.wait_kinds(kinds(event_mask));
+}
+
+/// Begins an access region of the calling thread: what it initiates implicitly belongs to the event
+/// that `gex_NBI_EndAccessRegion` returns.
+///
+/// - `flags`: 0.
+/// - Context: outside access regions, after `gex_Client_Init`; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_NBI_BeginAccessRegion(_flags: Flags) {
+    ctx("gex_NBI_BeginAccessRegion").begin_region();
+}
+
+/// Ends the access region of the calling thread.
+///
+/// - `flags`: 0.
+/// - Returns the event of all that was initiated in it.
+/// - Context: in an access region; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_NBI_EndAccessRegion(_flags: Flags) -> Event {
+    event(ctx("gex_NBI_EndAccessRegion").end_region())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_category_selects_its_operations() {
+        use ImplicitKind::{Atomics, Gets, Puts};
+        let of = |mask: c_uint| kinds(mask).to_vec();
+        assert_eq!((of(0), of(4)), (vec![], vec![Gets]));
+        assert_eq!((of(3), of(2)), (vec![Puts], vec![Puts]));
+        assert_eq!((of(8), of(12)), (vec![Atomics], vec![Gets, Atomics]));
+        assert_eq!(of(c_uint::MAX), [Puts, Gets, Atomics]);
+    }
+}

@@ -1,0 +1,418 @@
+//! The life of a job of GASNet-EX, and the queries about it.
+//!
+//! Called by clients. Invariant: `gex_Client_Init` and `gasnet_init` start a job by the same steps,
+//! `gex_Segment_Attach` and `gasnet_attach` complete it by the same.
+
+use super::objects::{CLIENT_DATA, ClientRecord, ExObject, RECORD};
+use super::{Flags, Rank, write};
+use crate::capi::client::{self, ABI, Client};
+use crate::capi::{OK, early_job, init};
+use crate::rank::JobRank;
+use crate::report;
+use crate::runtime::GasnetError;
+use crate::runtime::client::{SegmentMode, ThreadMode};
+use alloc::ffi::CString;
+use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
+use once_cell::race::OnceBox;
+
+unsafe extern "C" {
+    /// In shim.c, or defined by the client: bound of the segment, bytes; 0 for none.
+    static gasnet_max_segsize: u64;
+}
+
+/// What `gex_Client_Init` of the headers calls: [`gex_Client_Init`] for what the client was
+/// compiled for.
+///
+/// - `object`: modes, interface number and segment bound of the client; read before the call
+///   returns.
+///
+/// # Safety
+/// As [`gex_Client_Init`]; `object` must point to a [`Client`], whose first field is right whatever
+/// its interface.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe extern "C" fn gasneti_Client_Init(
+    client_p: *mut ExObject,
+    ep_p: *mut ExObject,
+    tm_p: *mut ExObject,
+    client_name: *const c_char,
+    _argc: *mut c_int,
+    _argv: *mut *mut *mut c_char,
+    flags: Flags,
+    object: *const Client,
+) -> c_int {
+    // SAFETY: as this function requires.
+    let object = unsafe { client::read(object) };
+    let name = match client_name.is_null() {
+        true => CString::default(),
+        // SAFETY: the specification demands a NUL-terminated name.
+        false => unsafe { CStr::from_ptr(client_name) }.to_owned(),
+    };
+    let Some(job) = init::start("gex_Client_Init", &object) else {
+        return GasnetError::NotInit as c_int;
+    };
+    // The first call of the process.
+    let _ = RECORD.set(Box::new(ClientRecord { name, flags }));
+    init::admit(job);
+    job.meet();
+    // SAFETY: the specification demands places for the results; null is allowed too.
+    unsafe {
+        write(client_p, ExObject::THE_CLIENT);
+        write(ep_p, ExObject::THE_ENDPOINT);
+        write(tm_p, ExObject::ALL);
+    }
+    OK
+}
+
+/// Joins the job and makes the client, its endpoint and the team of all ranks. Collective, and a
+/// barrier.
+///
+/// On return handlers can be registered, messages without data sent, and collectives called.
+/// Puts, gets and Longs need a segment (`gex_Segment_Attach`). A failure to start ends the process
+/// with a message.
+///
+/// In C and C++, gasnetex.h has a macro of this name that passes the modes that the client was
+/// compiled for. The symbol means thread mode PAR and segment mode FAST.
+///
+/// - `client_p`, `ep_p`, `tm_p`: where the objects are stored.
+/// - `clientName`: the name of the client; copied.
+/// - `argc`, `argv`: not used; may be null.
+/// - `flags`: `GEX_FLAG_USES_GASNET1` if the client calls `gasnet_*` functions too; accepted and
+///   not needed.
+/// - Returns `GASNET_OK`, or `GASNET_ERR_NOT_INIT` the second time, which changes nothing.
+/// - Context: once, before any other function of GASNet.
+///
+/// # Safety
+/// `client_p`, `ep_p` and `tm_p` must be null or writable, `clientName` null or NUL-terminated.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub unsafe extern "C" fn gex_Client_Init(
+    client_p: *mut ExObject,
+    ep_p: *mut ExObject,
+    tm_p: *mut ExObject,
+    clientName: *const c_char,
+    argc: *mut c_int,
+    argv: *mut *mut *mut c_char,
+    flags: Flags,
+) -> c_int {
+    let object = Client {
+        abi: ABI,
+        thread_mode: ThreadMode::Par as u32,
+        segment_mode: SegmentMode::Fast as u32,
+        debug: 0,
+        // SAFETY: a word that the client may set before this call, which is the first.
+        max_segsize: unsafe { gasnet_max_segsize },
+    };
+    // SAFETY: the record is alive, and of our interface; the rest is as this function requires.
+    unsafe { gasneti_Client_Init(client_p, ep_p, tm_p, clientName, argc, argv, flags, &object) }
+}
+
+/// Attaches a segment to the endpoint. Collective over the team of all ranks, and a barrier.
+///
+/// - `segment_p`: where the segment is stored.
+/// - `tm`: the team of `gex_Client_Init`.
+/// - `size`: bytes of the segment of this rank, a multiple of `GASNET_PAGESIZE`, not 0, at most
+///   `gasnet_getMaxLocalSegmentSize()`. Not used in EVERYTHING.
+/// - Returns `GASNET_OK`; `GASNET_ERR_NOT_INIT` the second time, `GASNET_ERR_BAD_ARG` for an
+///   invalid size, both after a message.
+/// - Context: once, after `gex_Client_Init`.
+///
+/// # Safety
+/// `segment_p` must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Segment_Attach(
+    segment_p: *mut ExObject,
+    tm: ExObject,
+    size: usize,
+) -> c_int {
+    let function = "gex_Segment_Attach";
+    let job = early_job(function);
+    if tm != ExObject::ALL {
+        report::warn(
+            format_args!("{function}(): {tm:?} is not the team of all ranks"),
+            format_args!("Pass the team that gex_Client_Init gave."),
+        );
+        return GasnetError::BadArg as c_int;
+    }
+    if let Err(error) = init::attach_segment(job, function, size) {
+        return error as c_int;
+    }
+    job.record_segment(0);
+    // SAFETY: the specification demands a place for the result.
+    unsafe { write(segment_p, ExObject::THE_SEGMENT) };
+    OK
+}
+
+/// Reports the objects of a job that `gasnet_init` or `gex_Client_Init` started.
+///
+/// - `client_p`, `endpoint_p`, `tm_p`, `segment_p`: where they are stored; null for those that are
+///   not wanted. The segment is `GEX_SEGMENT_INVALID` before it is attached.
+/// - Context: after the job was started, in handlers too.
+///
+/// # Safety
+/// Each must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_QueryGexObjects(
+    client_p: *mut ExObject,
+    endpoint_p: *mut ExObject,
+    tm_p: *mut ExObject,
+    segment_p: *mut ExObject,
+) {
+    let job = early_job("gasnet_QueryGexObjects");
+    let attached = job.endpoint.bound_segment().is_some();
+    let segment = if attached { ExObject::THE_SEGMENT } else { ExObject::INVALID };
+    // SAFETY: the specification demands places for what is wanted.
+    unsafe {
+        write(client_p, ExObject::THE_CLIENT);
+        write(endpoint_p, ExObject::THE_ENDPOINT);
+        write(tm_p, ExObject::ALL);
+        write(segment_p, segment);
+    }
+}
+
+/// Returns the rank of this process in the job.
+///
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_System_QueryJobRank() -> Rank {
+    early_job("gex_System_QueryJobRank").endpoint.rank.0
+}
+
+/// Returns the number of ranks of the job.
+///
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_System_QueryJobSize() -> Rank {
+    early_job("gex_System_QueryJobSize").team.size()
+}
+
+/// Returns how many threads of the client may use the library at a time; 1 in SEQ.
+///
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_System_QueryMaxThreads() -> u64 {
+    early_job("gex_System_QueryMaxThreads").max_threads() as u64
+}
+
+/// How many threads of the library may run handlers outside calls of the client: 0.
+///
+/// - Context: anywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_System_QueryHiddenAMConcurrencyLevel() -> c_int {
+    0
+}
+
+static VERBOSE: AtomicBool = AtomicBool::new(false);
+
+/// Returns what `gex_System_SetVerboseErrors` has set; 0 at first.
+///
+/// - Context: anywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_System_GetVerboseErrors() -> c_int {
+    c_int::from(VERBOSE.load(Ordering::Relaxed))
+}
+
+/// Chooses whether calls that return an error print why. This library always prints it.
+///
+/// - `enable`: kept for `gex_System_GetVerboseErrors`.
+/// - Context: anywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_System_SetVerboseErrors(enable: c_int) {
+    VERBOSE.store(enable != 0, Ordering::Relaxed);
+}
+
+/// Reports the progress threads that the client is to run itself. There are none.
+///
+/// - `client`: the client.
+/// - `count_p`, `info_p`: where their number and a list are stored.
+/// - `flags`: 0.
+/// - Returns `GASNET_OK` if the client was made with `GEX_FLAG_DEFER_THREADS`;
+///   `GASNET_ERR_RESOURCE` otherwise.
+/// - Context: after `gex_Client_Init`.
+///
+/// # Safety
+/// `count_p` and `info_p` must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_System_QueryProgressThreads(
+    client: ExObject,
+    count_p: *mut c_uint,
+    info_p: *mut *const c_void,
+    _flags: Flags,
+) -> c_int {
+    let function = "gex_System_QueryProgressThreads";
+    early_job(function);
+    client.check_client(function);
+    const DEFER_THREADS: u32 = 1 << 1;
+    if RECORD.get().is_none_or(|record| record.flags & DEFER_THREADS == 0) {
+        return GasnetError::Resource as c_int;
+    }
+    // SAFETY: the specification demands places for the results.
+    unsafe {
+        write(count_p, 0);
+        write(info_p, core::ptr::null());
+    }
+    OK
+}
+
+/// The ranks that are near, and this rank's index among them.
+#[derive(Debug)]
+struct NearRanks {
+    ranks: Box<[u32]>,
+    me: u32,
+    /// How many such sets the job has, and which of them this one is.
+    sets: u32,
+    number: u32,
+}
+
+impl NearRanks {
+    /// Those whose number, by rank, is this rank's.
+    fn of(numbers: &[u32], me: JobRank) -> NearRanks {
+        let own = numbers[me.index()];
+        let all = || (0u32..).zip(numbers);
+        let ranks: Box<[u32]> = all().filter(|(_, n)| **n == own).map(|(rank, _)| rank).collect();
+        // Sets count from 0 in the order of their first ranks.
+        let firsts: Vec<u32> = all()
+            .filter(|&(rank, n)| numbers.iter().position(|m| m == n) == Some(rank as usize))
+            .map(|(_, n)| *n)
+            .collect();
+        let find = |list: &[u32], n: u32| list.iter().position(|&m| m == n).unwrap_or(0) as u32;
+        NearRanks {
+            me: find(&ranks, me.0),
+            sets: firsts.len() as u32,
+            number: find(&firsts, own),
+            ranks,
+        }
+    }
+
+    /// # Safety
+    /// Each must be null or writable.
+    unsafe fn report(&self, info_p: *mut *const u32, count_p: *mut Rank, index_p: *mut Rank) {
+        // SAFETY: as this function requires. The list lives as long as the process.
+        unsafe {
+            write(info_p, self.ranks.as_ptr());
+            write(count_p, self.ranks.len() as u32);
+            write(index_p, self.me);
+        }
+    }
+}
+
+/// The ranks that map each other's memory, and those of a host.
+fn neighbours() -> &'static [NearRanks; 2] {
+    static NEIGHBOURS: OnceBox<[NearRanks; 2]> = OnceBox::new();
+    NEIGHBOURS.get_or_init(|| {
+        let job = early_job("gex_System_QueryNbrhdInfo");
+        let (placement, me) = (job.placement(), job.endpoint.rank);
+        let supernodes = placement.supernodes();
+        let supernodes: Vec<u32> = job.team.ranks().map(|rank| supernodes[rank]).collect();
+        let hosts: Vec<u32> = job.team.ranks().map(|rank| placement.place_of(rank).host).collect();
+        Box::new([NearRanks::of(&supernodes, me), NearRanks::of(&hosts, me)])
+    })
+}
+
+/// Reports the ranks that map each other's segments, this rank among them.
+///
+/// - `info_p`: where a list is stored, sorted by rank; it is the library's.
+/// - `info_count_p`: where their number is stored.
+/// - `my_info_index_p`: where this rank's index in the list is stored. Each may be null.
+/// - Context: after `gex_Client_Init`, in handlers too.
+///
+/// # Safety
+/// Each must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_System_QueryNbrhdInfo(
+    info_p: *mut *const u32,
+    info_count_p: *mut Rank,
+    my_info_index_p: *mut Rank,
+) {
+    // SAFETY: as this function requires.
+    unsafe { neighbours()[0].report(info_p, info_count_p, my_info_index_p) };
+}
+
+/// Reports the ranks of this host.
+///
+/// - `info_p`: where a list is stored, sorted by rank; it is the library's.
+/// - `info_count_p`: where their number is stored.
+/// - `my_info_index_p`: where this rank's index in the list is stored. Each may be null.
+/// - Context: after `gex_Client_Init`, in handlers too.
+///
+/// # Safety
+/// Each must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_System_QueryHostInfo(
+    info_p: *mut *const u32,
+    info_count_p: *mut Rank,
+    my_info_index_p: *mut Rank,
+) {
+    // SAFETY: as this function requires.
+    unsafe { neighbours()[1].report(info_p, info_count_p, my_info_index_p) };
+}
+
+/// Reports how many neighbourhoods and hosts the job has, and which are those of this rank.
+///
+/// - `nbrhd_set_size_p`, `host_set_size_p`: where the numbers of neighbourhoods and hosts are
+///   stored.
+/// - `nbrhd_set_rank_p`, `host_set_rank_p`: where those of this rank are stored, from 0. Each may
+///   be null.
+/// - Context: after `gex_Client_Init`, in handlers too.
+///
+/// # Safety
+/// Each must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_System_QueryMyPosition(
+    nbrhd_set_size_p: *mut Rank,
+    nbrhd_set_rank_p: *mut Rank,
+    host_set_size_p: *mut Rank,
+    host_set_rank_p: *mut Rank,
+) {
+    let [neighbourhood, host] = neighbours();
+    // SAFETY: as this function requires.
+    unsafe {
+        write(nbrhd_set_size_p, neighbourhood.sets);
+        write(nbrhd_set_rank_p, neighbourhood.number);
+        write(host_set_size_p, host.sets);
+        write(host_set_rank_p, host.number);
+    }
+}
+
+/// Keeps a pointer with the client.
+///
+/// - `client`: the client.
+/// - `val`: the pointer, which the library does not follow.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Client_SetCData(client: ExObject, val: *const c_void) {
+    client.check_client("gex_Client_SetCData");
+    CLIENT_DATA.set(val);
+}
+
+/// Returns the pointer that `gex_Client_SetCData` has kept; null at first.
+///
+/// - `client`: the client.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Client_QueryCData(client: ExObject) -> *mut c_void {
+    client.check_client("gex_Client_QueryCData");
+    CLIENT_DATA.get()
+}
+
+/// Returns the flags that `gex_Client_Init` was given.
+///
+/// - `client`: the client.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Client_QueryFlags(client: ExObject) -> Flags {
+    client.check_client("gex_Client_QueryFlags");
+    RECORD.get().map_or(0, |record| record.flags)
+}
+
+/// Returns the name that `gex_Client_Init` was given.
+///
+/// - `client`: the client.
+/// - Returns a string of the library; `GASNET1` in a job of `gasnet_init`.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_Client_QueryName(client: ExObject) -> *const c_char {
+    client.check_client("gex_Client_QueryName");
+    RECORD.get().map_or(c"GASNET1".as_ptr(), |record| record.name.as_ptr())
+}

@@ -1,0 +1,97 @@
+//! The GASNet-EX interface, in the same library as GASNet-1 and over the same layers.
+//!
+//! Called by clients. Invariant: an object of a client is a number that this folder checks; no
+//! pointer that a client passes as an object is followed.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `objects` | clients, endpoints, teams and segments as clients name them |
+//! | `job` | `gex_Client_Init`, `gex_Segment_Attach`, queries about the job |
+//! | `segment` | endpoints and segments |
+//! | `team` | teams |
+//! | `rma`, `vis` | puts and gets; vector, indexed and strided ones |
+//! | `event` | events, implicit operations, access regions |
+//! | `am`, `negotiated` | active messages; those whose payload is negotiated |
+//! | `coll` | collectives |
+//! | `atomics` | remote atomics |
+//! | `hsl` | handler-safe locks |
+
+pub mod am;
+pub mod atomics;
+pub mod coll;
+pub mod event;
+pub mod hsl;
+pub mod job;
+pub mod negotiated;
+mod objects;
+pub mod rma;
+pub mod segment;
+pub mod team;
+pub mod vis;
+
+use crate::runtime::ops::OpHandle;
+use core::ffi::c_void;
+
+/// `gex_Rank_t`
+type Rank = u32;
+/// `gex_Flags_t`
+type Flags = u32;
+/// `gex_Event_t`
+type Event = *mut c_void;
+
+/// `GEX_RANK_INVALID`
+const RANK_INVALID: Rank = Rank::MAX;
+
+/// The event of an operation.
+fn event(handle: OpHandle) -> Event {
+    handle.0 as Event
+}
+
+/// Where a call reports that its local side may be reused (`gex_Event_t *lc_opt`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LocalCompletion {
+    /// Null.
+    None,
+    /// `GEX_EVENT_NOW`: before the call returns.
+    Now,
+    /// `GEX_EVENT_DEFER`: with the operation.
+    Defer,
+    /// `GEX_EVENT_GROUP`: with the implicit operations of the thread.
+    Group,
+    /// By an event that the call stores there.
+    At(*mut Event),
+}
+
+impl LocalCompletion {
+    fn of(lc_opt: *mut Event) -> LocalCompletion {
+        match lc_opt.addr() {
+            0 => LocalCompletion::None,
+            1 => LocalCompletion::Now,
+            2 => LocalCompletion::Defer,
+            3 => LocalCompletion::Group,
+            _ => LocalCompletion::At(lc_opt),
+        }
+    }
+
+    /// Stores the event, where the client wants one.
+    ///
+    /// # Safety
+    /// The place must be writable.
+    unsafe fn store(self, value: Event) {
+        if let LocalCompletion::At(place) = self {
+            // SAFETY: writable, by this function's condition.
+            unsafe { place.write(value) };
+        }
+    }
+}
+
+/// Writes a result, unless the client does not want it.
+///
+/// # Safety
+/// `to` must be null or writable.
+unsafe fn write<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: not null, so writable, by this function's condition.
+        unsafe { to.write(value) };
+    }
+}
