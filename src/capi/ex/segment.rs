@@ -84,9 +84,10 @@ fn bound(function: &str, tm: ExObject, rank: Rank) -> Option<(*mut c_void, *mut 
     let rank = job_rank(job, function, tm, rank);
     let segment = job.endpoint.segment_of(rank)?;
     let info = job.endpoint.segments().info(rank);
-    let here = match segment.mapped().filter(|_| !info.base.is_null()) {
-        Some(mapped) => mapped.as_ptr().cast(),
-        None => core::ptr::null_mut(),
+    let here = match segment.mapped() {
+        _ if rank == job.endpoint.rank => info.base.cast(),
+        Some(mapped) if !info.base.is_null() => mapped.as_ptr().cast(),
+        _ => core::ptr::null_mut(),
     };
     Some((info.base.cast(), here, info.len))
 }

@@ -1,0 +1,62 @@
+/* What the test programs of GASNet-EX (testex*.c) share beyond check.h: the start of a job by
+ * gex_Client_Init and its segment. They are hybrids: check.h counts errors and ends the job by
+ * calls of GASNet-1. */
+#ifndef CAPI_TESTS_CHECKEX_H
+#define CAPI_TESTS_CHECKEX_H
+
+#include <gasnetex.h>
+
+#include "check.h"
+
+static gex_Client_t ex_client;
+static gex_EP_t ex_ep;
+static gex_TM_t ex_tm;
+static gex_Segment_t ex_segment;
+static gex_Rank_t ex_me, ex_ranks;
+
+/* Starts the job; handlers of check.h are registered, nothing is attached. */
+static inline void ex_init(const char *name, int *argc, char ***argv) {
+    gex_AM_Entry_t own[] = {
+        {CHECK_H_REPORT, (gex_AM_Fn_t)check_report_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 2, NULL, "report"},
+        {CHECK_H_VERDICT, (gex_AM_Fn_t)check_verdict_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 2, NULL, "verdict"},
+    };
+    const char *stall;
+    int rc;
+    check_name = name;
+    rc = gex_Client_Init(&ex_client, &ex_ep, &ex_tm, "TEST", argc, argv, GEX_FLAG_USES_GASNET1);
+    if (rc != GASNET_OK) {
+        printf("%s: FAIL (gex_Client_Init returned %s)\n", name, gasnet_ErrorName(rc));
+        exit(2);
+    }
+    setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
+    stall = getenv("GASNET_TEST_STALL");
+    if (stall && atoi(stall) > 0) check_stall = (unsigned)atoi(stall);
+    signal(SIGALRM, check_stalled);
+    check_alive("before attach");
+    ex_me = gex_System_QueryJobRank();
+    ex_ranks = gex_System_QueryJobSize();
+    CHECK_OK(gex_EP_RegisterHandlers(ex_ep, own, sizeof own / sizeof *own));
+}
+
+/* Attaches a segment of at least `bytes`, and reads the segment table. */
+static inline void ex_attach(size_t bytes) {
+    gex_Rank_t i;
+    int rc = gex_Segment_Attach(&ex_segment, ex_tm, check_round(bytes));
+    if (rc != GASNET_OK) {
+        printf("%s: FAIL (gex_Segment_Attach of %lu bytes returned %s)\n", check_name, (unsigned long)check_round(bytes),
+               gasnet_ErrorName(rc));
+        gasnet_exit(2);
+    }
+    check_seg = (gasnet_seginfo_t *)calloc(ex_ranks, sizeof *check_seg);
+    for (i = 0; i < ex_ranks; i++)
+        gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, i, &check_seg[i].addr, NULL, &check_seg[i].size, 0));
+    check_alive("run");
+}
+
+/* A barrier of a team. */
+static inline void ex_barrier(gex_TM_t tm) {
+    alarm(check_stall);
+    gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
+}
+
+#endif

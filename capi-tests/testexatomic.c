@@ -1,0 +1,141 @@
+/* testexatomic: remote atomics of GASNet-EX: every operation of every type by itself, and all ranks
+ * at once on the same numbers. */
+/* faults: skip_atomic */
+/* args: 50 */
+/* nodes: any */
+/* threads: both */
+#include "checkex.h"
+
+#define FLOATS (GEX_OP_SET | GEX_OP_GET | GEX_OP_SWAP | GEX_OP_CAS | GEX_OP_FCAS | GEX_OP_ADD | GEX_OP_SUB | GEX_OP_MULT | \
+                GEX_OP_MIN | GEX_OP_MAX | GEX_OP_INC | GEX_OP_DEC | GEX_OP_FADD | GEX_OP_FSUB | GEX_OP_FMULT | GEX_OP_FMIN | \
+                GEX_OP_FMAX | GEX_OP_FINC | GEX_OP_FDEC)
+#define INTEGERS (FLOATS | GEX_OP_AND | GEX_OP_OR | GEX_OP_XOR | GEX_OP_FAND | GEX_OP_FOR | GEX_OP_FXOR)
+
+/* One operation on a number that no other rank uses: the new value, computed here. */
+#define TYPE(name, type, ops, bits) \
+    static type next_##name(gex_OP_t op, type old, type a, type b) { \
+        switch (op) { \
+            case GEX_OP_SET: case GEX_OP_SWAP: return a; \
+            case GEX_OP_CAS: case GEX_OP_FCAS: return old == a ? b : old; \
+            case GEX_OP_ADD: case GEX_OP_FADD: return (type)(old + a); \
+            case GEX_OP_SUB: case GEX_OP_FSUB: return (type)(old - a); \
+            case GEX_OP_MULT: case GEX_OP_FMULT: return (type)(old * a); \
+            case GEX_OP_MIN: case GEX_OP_FMIN: return old < a ? old : a; \
+            case GEX_OP_MAX: case GEX_OP_FMAX: return old > a ? old : a; \
+            case GEX_OP_INC: case GEX_OP_FINC: return (type)(old + 1); \
+            case GEX_OP_DEC: case GEX_OP_FDEC: return (type)(old - 1); \
+            bits(type) \
+        } \
+        return old; \
+    } \
+    static void one_by_one_##name(size_t iters) { \
+        gex_AD_t ad; \
+        gex_Rank_t peer = check_peer(); \
+        type *there = (type *)(void *)check_at(peer, 8), value = (type)3, got; \
+        gex_Event_t event; \
+        size_t i; \
+        int bit; \
+        gex_AD_Create(&ad, ex_tm, GEX_DT_##name, ops, 0); \
+        CHECK(gex_AD_QueryDT(ad) == GEX_DT_##name && gex_AD_QueryOps(ad) == (ops) && gex_AD_QueryTM(ad) == ex_tm, "the domain"); \
+        CHECK(gex_AD_QueryCData(ad) == NULL, "a pointer of the domain"); \
+        gex_AD_SetCData(ad, &got); \
+        CHECK(gex_AD_QueryCData(ad) == &got, "the pointer of the domain was lost"); \
+        gex_Event_Wait(gex_AD_OpNB_##name(ad, NULL, peer, there, GEX_OP_SET, value, 0, 0)); \
+        for (i = 0; i < iters; i++) { \
+            for (bit = 0; bit < 32; bit++) { \
+                gex_OP_t op = (gex_OP_t)1 << bit; \
+                type a = (type)(int)(i % 3 + 1), b = (type)(int)(i % 5), want; \
+                if (!((ops) & op)) continue; \
+                if (op == GEX_OP_CAS || op == GEX_OP_FCAS) a = i % 2 ? value : (type)(value + 1); \
+                want = next_##name(op, value, a, b); \
+                got = (type)77; \
+                if (i % 2) { \
+                    event = gex_AD_OpNB_##name(ad, bit >= 15 ? &got : NULL, peer, there, op, a, b, GEX_FLAG_AD_REL | GEX_FLAG_AD_ACQ); \
+                    gex_Event_Wait(event); \
+                } else { \
+                    CHECK(gex_AD_OpNBI_##name(ad, bit >= 15 ? &got : NULL, peer, there, op, a, b, GEX_FLAG_RANK_IS_JOBRANK) == 0, "NBI"); \
+                    gex_NBI_Wait(op == GEX_OP_SET ? GEX_EC_PUT : op == GEX_OP_GET ? GEX_EC_GET : GEX_EC_RMW, 0); \
+                } \
+                if (bit >= 15) CHECK(got == value, #name ": operation %d returns %g, not %g", bit, (double)got, (double)value); \
+                value = want; \
+                gex_Event_Wait(gex_AD_OpNB_##name(ad, &got, peer, there, GEX_OP_GET, 0, 0, 0)); \
+                CHECK(got == value, #name ": operation %d gives %g, not %g", bit, (double)got, (double)value); \
+                value = got; \
+            } \
+            value = (type)(int)(i % 50); \
+            gex_Event_Wait(gex_AD_OpNB_##name(ad, NULL, peer, there, GEX_OP_SET, value, 0, 0)); \
+        } \
+        ex_barrier(ex_tm); \
+        gex_AD_Destroy(ad); \
+    } \
+    /* All ranks add to all numbers, and take turns by compare and swap. */ \
+    static void together_##name(size_t iters) { \
+        gex_AD_t ad; \
+        gex_Rank_t r; \
+        size_t i; \
+        type old, mine; \
+        memset(check_at(ex_me, 64), 0, 16); \
+        gex_AD_Create(&ad, ex_tm, GEX_DT_##name, ops, GEX_FLAG_AD_FAVOR_REMOTE); \
+        ex_barrier(ex_tm); \
+        for (i = 0; i < iters; i++) { \
+            for (r = 0; r < ex_ranks; r++) { \
+                CHECK(gex_AD_OpNBI_##name(ad, NULL, r, check_at(r, 64), i % 2 ? GEX_OP_ADD : GEX_OP_INC, 1, 0, 0) == 0, "NBI"); \
+                gex_Event_Wait(gex_AD_OpNB_##name(ad, &old, r, check_at(r, 72), GEX_OP_GET, 0, 0, 0)); \
+                for (;;) { \
+                    type before = old; \
+                    gex_Event_Wait(gex_AD_OpNB_##name(ad, &old, r, check_at(r, 72), GEX_OP_FCAS, before, (type)(before + 1), 0)); \
+                    if (old == before) break; \
+                } \
+            } \
+        } \
+        gex_NBI_Wait(GEX_EC_RMW, 0); \
+        ex_barrier(ex_tm); \
+        gex_Event_Wait(gex_AD_OpNB_##name(ad, &mine, ex_me, check_at(ex_me, 64), GEX_OP_GET, 0, 0, 0)); \
+        CHECK(mine == (type)(iters * ex_ranks), #name ": %g additions of %d", (double)mine, (int)(iters * ex_ranks)); \
+        gex_Event_Wait(gex_AD_OpNB_##name(ad, &mine, ex_me, check_at(ex_me, 72), GEX_OP_GET, 0, 0, 0)); \
+        CHECK(mine == (type)(iters * ex_ranks), #name ": %g swaps of %d", (double)mine, (int)(iters * ex_ranks)); \
+        ex_barrier(ex_tm); \
+        gex_AD_Destroy(ad); \
+    }
+#define BITS(type) \
+    case GEX_OP_AND: case GEX_OP_FAND: return (type)(old & a); \
+    case GEX_OP_OR: case GEX_OP_FOR: return (type)(old | a); \
+    case GEX_OP_XOR: case GEX_OP_FXOR: return (type)(old ^ a);
+#define NO_BITS(type)
+#define ALL(X) X(I32) X(U32) X(I64) X(U64) X(FLT) X(DBL)
+TYPE(I32, int32_t, INTEGERS, BITS)
+TYPE(U32, uint32_t, INTEGERS, BITS)
+TYPE(I64, int64_t, INTEGERS, BITS)
+TYPE(U64, uint64_t, INTEGERS, BITS)
+TYPE(FLT, float, FLOATS, NO_BITS)
+TYPE(DBL, double, FLOATS, NO_BITS)
+
+/* In a team whose ranks are others than those of the job. */
+static void in_team(void) {
+    gex_TM_t reversed;
+    gex_AD_t ad;
+    int64_t got = 0;
+    gex_TM_Split(&reversed, ex_tm, 0, -(int)ex_me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    gex_AD_Create(&ad, reversed, GEX_DT_I64, GEX_OP_SET | GEX_OP_GET, 0);
+    gex_Event_Wait(gex_AD_OpNB_I64(ad, NULL, ex_me, check_at(ex_ranks - 1 - ex_me, 96), GEX_OP_SET, (int64_t)ex_me, 0, 0));
+    ex_barrier(ex_tm);
+    gex_Event_Wait(gex_AD_OpNB_I64(ad, &got, ex_me, check_at(ex_me, 96), GEX_OP_GET, 0, 0, GEX_FLAG_RANK_IS_JOBRANK));
+    CHECK(got == (int64_t)(ex_ranks - 1 - ex_me), "rank %d was written by %d", (int)ex_me, (int)got);
+    ex_barrier(ex_tm);
+    gex_AD_Destroy(ad);
+    gex_TM_Destroy(reversed, NULL, 0);
+}
+
+int main(int argc, char **argv) {
+    size_t iters;
+    ex_init("testexatomic", &argc, &argv);
+    iters = check_arg(argc, argv, 1, 50);
+    ex_attach(4096);
+    ex_barrier(ex_tm);
+#define ONE_BY_ONE(name) one_by_one_##name(iters);
+    ALL(ONE_BY_ONE)
+#define TOGETHER(name) together_##name(iters); check_alive(#name);
+    ALL(TOGETHER)
+    in_team();
+    check_done();
+}
