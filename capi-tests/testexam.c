@@ -1,5 +1,5 @@
-/* testexam: active messages of GASNet-EX: all families with 0 to 16 arguments, replies, what tokens
- * tell, limits, events of the local side, and negotiated payload in all its calls. */
+/* testexam: active messages of GASNet-EX: all families with 0 to 16 arguments, replies, what
+ * tokens report, limits, events of the local side, and negotiated payload in all its calls. */
 /* faults: flip_am flip_arg drop_am */
 /* args: 10 */
 /* nodes: any */

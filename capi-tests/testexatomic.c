@@ -1,5 +1,5 @@
-/* testexatomic: remote atomics of GASNet-EX: every operation of every type by itself, and all ranks
- * at once on the same numbers. */
+/* testexatomic: remote atomics of GASNet-EX: every operation of every type alone, and all
+ * ranks at once on the same numbers. */
 /* faults: skip_atomic */
 /* args: 50 */
 /* nodes: any */

@@ -1,5 +1,6 @@
-/* testexvis: vector, indexed and strided transfers of GASNet-EX: random sections with strides of
- * both signs, compared with a copy element by element; lists of pieces; all forms of completion. */
+/* testexvis: vector, indexed and strided transfers of GASNet-EX: random sections with strides
+ * of both signs, compared with a copy element by element; lists of pieces; all forms of
+ * completion. */
 /* faults: flip_put flip_get drop_am:portals */
 /* args: 60 */
 /* nodes: any */

@@ -1,4 +1,4 @@
-/* The GASNet-EX interface, beside that of gasnet.h in the same library.
+/* The GASNet-EX interface, in the same library as that of gasnet.h.
 
    Define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before including this header,
    and include it before gasnet_tools.h. An object may include gasnet.h too, before or after; the

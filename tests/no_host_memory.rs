@@ -17,8 +17,9 @@ fn a_job_without_host_memory_goes_through_portals() {
     let choice =
         GasnetClient { threads: ThreadMode::Par, segments: SegmentMode::Fast, max_segsize: 0 };
     let job = GasnetJob::start_from(boot, choice);
-    job.attach(&mut [], extended::HANDLERS, 16 * segment::PAGE).expect("attach");
     extended::open(job);
+    job.attach_segment("a test", 16 * segment::PAGE).expect("attach");
+    extended::attached(job);
 
     assert!(job.common_scratch().is_none(), "there is no shared memory");
     assert!(!job.placement().shares_memory(JobRank(0)), "not even with itself");

@@ -243,6 +243,21 @@ pub enum AtomicForm {
     Implicit,
 }
 
+/// An operation on the number at `target`.
+#[derive(Clone, Copy, Debug)]
+pub struct AtomicOperation {
+    /// What it does.
+    pub code: AtomicCode,
+    /// How it is completed.
+    pub form: AtomicForm,
+    /// The number.
+    pub target: RemoteRange,
+    /// Its operands, in the low-order bytes.
+    pub operands: [u64; 2],
+    /// Receives the old value: as large as the number, or empty.
+    pub result: Dst<'static>,
+}
+
 fn halves(word: u64) -> [i32; 2] {
     [(word >> 32) as i32, word as i32]
 }
@@ -274,19 +289,10 @@ impl Atomics {
         Some(pending)
     }
 
-    /// Initiates an operation on the number at `target`. `result`, which is empty or as large,
-    /// receives the old value. INVALID if it is complete when this returns, or implicit. `function`
-    /// names the caller in messages.
-    pub fn start(
-        &self,
-        ctx: Ctx,
-        function: &str,
-        code: AtomicCode,
-        form: AtomicForm,
-        target: RemoteRange,
-        operands: [u64; 2],
-        result: Dst<'static>,
-    ) -> OpHandle {
+    /// Initiates an operation. INVALID if it is complete when this returns, or implicit.
+    /// `function` names the caller in messages.
+    pub fn start(&self, ctx: Ctx, function: &str, operation: AtomicOperation) -> OpHandle {
+        let AtomicOperation { code, form, target, operands, result } = operation;
         if let Some(here) = target.mapped() {
             match code.apply(here, operands) {
                 Some(old) => store(result, old),

@@ -105,8 +105,8 @@ impl Subsystem<Ctx> for Extended {
     }
 }
 
-/// Makes the extended API ready for a job that has just been started. What needs segments waits for
-/// [`attached`].
+/// Makes the extended API ready for a job that has just been started. What needs segments waits
+/// for [`attached`].
 pub fn open(job: &'static GasnetJob) {
     job.endpoint.handlers.register_extended(HANDLERS);
     let pages = ScratchPages::of(job);

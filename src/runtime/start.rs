@@ -156,9 +156,9 @@ impl GasnetJob {
     /// the caller in messages.
     ///
     /// # Errors
-    /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for a
-    /// segment that is larger than the limit or no multiple of the page size. In EVERYTHING `len`
-    /// does not count.
+    /// With a message each: [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`] for
+    /// a segment that is larger than the limit or no multiple of the page size. In EVERYTHING
+    /// `len` does not count.
     pub fn attach_segment(&'static self, function: &str, len: usize) -> GasnetResult {
         self.check_segment(function, len)?;
         let endpoint = &self.endpoint;

@@ -281,8 +281,8 @@ pub unsafe extern "C" fn gasneti_RequestShort(
 /// - Returns 0.
 ///
 /// # Safety
-/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, `lc_opt` a place
-/// for an event if it is no constant.
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, `lc_opt` a
+/// place for an event if it is no constant.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn gasneti_RequestMedium(
@@ -315,8 +315,8 @@ pub unsafe extern "C" fn gasneti_RequestMedium(
 /// - Returns 0.
 ///
 /// # Safety
-/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, `lc_opt` a place
-/// for an event if it is no constant.
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, `lc_opt` a
+/// place for an event if it is no constant.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn gasneti_RequestLong(
@@ -375,7 +375,8 @@ pub unsafe extern "C" fn gasneti_ReplyShort(
 /// `gex_AM_ReplyMedium` with the number of arguments and an array of them.
 ///
 /// - `token`: that of the handler. `handler`: that of the requester.
-/// - `source_addr`, `nbytes`: the payload. `lc_opt`: `GEX_EVENT_NOW` or a place. `flags`: accepted.
+/// - `source_addr`, `nbytes`: the payload. `lc_opt`: `GEX_EVENT_NOW` or a place. `flags`:
+///   accepted.
 /// - Returns 0.
 ///
 /// # Safety

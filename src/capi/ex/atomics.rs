@@ -1,13 +1,14 @@
 //! Atomics domains and remote atomics.
 //!
-//! Called by clients. Invariant: an operation reaches the extended layer only if its domain has it.
+//! Called by clients. Invariant: an operation reaches the extended layer only if its domain has
+//! it.
 
 use super::objects::{ClientData, ExObject, job_rank, team_of};
 use super::{Event, Flags, Rank, event, write};
 use crate::capi::rma::job;
 use crate::capi::{OK, ctx};
 use crate::client_memory::{Dst, UncheckedRange};
-use crate::extended::atomics::{AtomicCode, AtomicForm};
+use crate::extended::atomics::{AtomicCode, AtomicForm, AtomicOperation};
 use crate::extended::coll::operators::NumberType;
 use crate::report;
 use core::ffi::{c_int, c_void};
@@ -216,8 +217,9 @@ unsafe fn start(call: AtomicCall) -> Event {
         // What this thread has put before is seen by a rank that sees the operation.
         fence(Ordering::SeqCst);
     }
-    let atomics = crate::extended::atomics(job);
-    event(atomics.start(job.ctx(), function, code, call.form, target, call.operands, result))
+    let operation =
+        AtomicOperation { code, form: call.form, target, operands: call.operands, result };
+    event(crate::extended::atomics(job).start(job.ctx(), function, operation))
 }
 
 macro_rules! operations {
@@ -269,8 +271,8 @@ macro_rules! operations {
 
         /// The implicit form of the function without the `I`.
         ///
-        /// - `ad`, `result_p`, `tgt_rank`, `tgt_addr`, `opcode`, `operand1`, `operand2`, `flags`: as
-        ///   there.
+        /// - `ad`, `result_p`, `tgt_rank`, `tgt_addr`, `opcode`, `operand1`, `operand2`, `flags`:
+        ///   as there.
         /// - Returns 0.
         /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe
         ///   lock is held.

@@ -166,8 +166,8 @@ pub unsafe extern "C" fn gex_Coll_BroadcastNB(
 /// - `root`: the rank that gets the results.
 /// - `dst`: where they are stored, at the root; it may be `src`.
 /// - `src`: the elements of this rank.
-/// - `dt`, `dt_sz`, `dt_cnt`: the type of an element, its bytes if it is `GEX_DT_USER`, and how many
-///   there are.
+/// - `dt`, `dt_sz`, `dt_cnt`: the type of an element, its bytes if it is `GEX_DT_USER`, and how
+///   many there are.
 /// - `op`: what combines two elements.
 /// - `user_op`, `user_cdata`: the function of `GEX_OP_USER` and its argument.
 /// - `flags`: 0.
@@ -175,8 +175,8 @@ pub unsafe extern "C" fn gex_Coll_BroadcastNB(
 /// - Context: by all members in the order of their other collectives; not in a handler.
 ///
 /// # Safety
-/// `src`, and at the root `dst`, must hold all elements until the event has happened; `user_op` must
-/// combine elements in place.
+/// `src`, and at the root `dst`, must hold all elements until the event has happened; `user_op`
+/// must combine elements in place.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gex_Coll_ReduceToOneNB(
     tm: ExObject,
@@ -207,8 +207,8 @@ pub unsafe extern "C" fn gex_Coll_ReduceToOneNB(
 /// - `tm`: the team.
 /// - `dst`: where the results are stored; it may be `src`, in all members or in none.
 /// - `src`: the elements of this rank.
-/// - `dt`, `dt_sz`, `dt_cnt`: the type of an element, its bytes if it is `GEX_DT_USER`, and how many
-///   there are.
+/// - `dt`, `dt_sz`, `dt_cnt`: the type of an element, its bytes if it is `GEX_DT_USER`, and how
+///   many there are.
 /// - `op`: what combines two elements.
 /// - `user_op`, `user_cdata`: the function of `GEX_OP_USER` and its argument.
 /// - `flags`: 0.

@@ -23,8 +23,8 @@ fn ready(done: bool) -> c_int {
 /// The events of an array.
 ///
 /// # Safety
-/// `events` must point to `n` events that no other thread uses meanwhile; it may be anything if `n`
-/// is 0.
+/// `events` must point to `n` events that no other thread uses meanwhile; it may be anything if
+/// `n` is 0.
 unsafe fn array<'a>(function: &str, events: *mut Event, n: usize) -> &'a mut [OpHandle] {
     if n == 0 {
         return &mut [];
@@ -66,7 +66,8 @@ pub extern "C" fn gex_Event_Test(event: Event) -> c_int {
 ///
 /// - `event`: what a call returned; `GEX_EVENT_INVALID` counts as happened. It is invalid
 ///   afterwards.
-/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is
+///   held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Event_Wait(event: Event) {
     if event.is_null() {
@@ -105,7 +106,8 @@ pub unsafe extern "C" fn gex_Event_TestSome(
 /// - `pevent`, `numevents`: the events. Entries that are `GEX_EVENT_INVALID` are ignored; those of
 ///   events that have happened become `GEX_EVENT_INVALID`.
 /// - `flags`: 0.
-/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is
+///   held.
 ///
 /// # Safety
 /// `pevent` must point to `numevents` events.
@@ -144,7 +146,8 @@ pub unsafe extern "C" fn gex_Event_TestAll(
 /// - `pevent`, `numevents`: the events. Entries that are `GEX_EVENT_INVALID` are ignored; all
 ///   become `GEX_EVENT_INVALID`.
 /// - `flags`: 0.
-/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is
+///   held.
 ///
 /// # Safety
 /// `pevent` must point to `numevents` events.
@@ -212,8 +215,8 @@ pub extern "C" fn gex_NBI_Wait(event_mask: c_uint, _flags: Flags) {
     c.wait_kinds(kinds(event_mask));
 }
 
-/// Begins an access region of the calling thread: what it initiates implicitly belongs to the event
-/// that `gex_NBI_EndAccessRegion` returns.
+/// Begins an access region of the calling thread: what it initiates implicitly belongs to the
+/// event that `gex_NBI_EndAccessRegion` returns.
 ///
 /// - `flags`: 0.
 /// - Context: outside access regions, after `gex_Client_Init`; not in a handler.

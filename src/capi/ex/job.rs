@@ -1,7 +1,7 @@
 //! The life of a job of GASNet-EX, and the queries about it.
 //!
-//! Called by clients. Invariant: `gex_Client_Init` and `gasnet_init` start a job by the same steps,
-//! `gex_Segment_Attach` and `gasnet_attach` complete it by the same.
+//! Called by clients. Invariant: `gex_Client_Init` and `gasnet_init` start a job by the same
+//! steps, `gex_Segment_Attach` and `gasnet_attach` complete it by the same.
 
 use super::objects::{CLIENT_DATA, ClientRecord, ExObject, RECORD};
 use super::{Flags, Rank, write};
@@ -28,8 +28,8 @@ unsafe extern "C" {
 ///   returns.
 ///
 /// # Safety
-/// As [`gex_Client_Init`]; `object` must point to a [`Client`], whose first field is right whatever
-/// its interface.
+/// As [`gex_Client_Init`]; `object` must point to a [`Client`], whose first field is right
+/// whatever its interface.
 #[unsafe(no_mangle)]
 #[allow(clippy::too_many_arguments)]
 pub unsafe extern "C" fn gasneti_Client_Init(

@@ -169,8 +169,8 @@ pub extern "C" fn gex_AM_SrcDescSize(sd: ExObject) -> usize {
 /// - `flags`: accepted.
 /// - `numargs`: arguments of the message.
 /// - Returns the message, for the other calls of this family; never `GEX_AM_SRCDESC_NO_OP`.
-/// - Context: after `gex_Client_Init`; not in a handler. Until the message is committed or cancelled
-///   the thread may call as little as a handler.
+/// - Context: after `gex_Client_Init`; not in a handler. Until the message is committed or
+///   cancelled the thread may call as little as a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_AM_PrepareRequestMedium(
     tm: ExObject,
@@ -215,8 +215,8 @@ pub extern "C" fn gex_AM_PrepareReplyMedium(
 
 /// Begins a Long request.
 ///
-/// - `tm`, `rank`, `client_buf`, `least_payload`, `most_payload`, `lc_opt`, `flags`, `numargs`: as of
-///   `gex_AM_PrepareRequestMedium`.
+/// - `tm`, `rank`, `client_buf`, `least_payload`, `most_payload`, `lc_opt`, `flags`, `numargs`: as
+///   of `gex_AM_PrepareRequestMedium`.
 /// - `dest_addr`: the destination in the segment of the target; null to name it later.
 /// - Returns the message.
 /// - Context: after `gex_Client_Init`; not in a handler.
@@ -276,8 +276,7 @@ unsafe fn commit(
     handler: Handler,
     nbytes: usize,
     dest_addr: *mut c_void,
-    numargs: c_uint,
-    args: *const Arg,
+    (numargs, args): (c_uint, *const Arg),
 ) -> c_int {
     let message = prepared(function, sd, |message| {
         message.take_if(|m| {
@@ -353,7 +352,7 @@ macro_rules! family {
             $(to = $dest;)?
             // SAFETY: as this function requires.
             unsafe {
-                commit(function, sd, ($long, $request), handler, nbytes, to, numargs, args)
+                commit(function, sd, ($long, $request), handler, nbytes, to, (numargs, args))
             }
         }
 

@@ -77,8 +77,8 @@ pub extern "C" fn gex_Segment_QuerySize(seg: ExObject) -> usize {
     own_segment("gex_Segment_QuerySize", seg).len
 }
 
-/// What is known of the segment of a rank: its address there, its address here if it is mapped, and
-/// its size.
+/// What is known of the segment of a rank: its address there, its address here if it is mapped,
+/// and its size.
 fn bound(function: &str, tm: ExObject, rank: Rank) -> Option<(*mut c_void, *mut c_void, usize)> {
     let job = early_job(function);
     let rank = job_rank(job, function, tm, rank);
@@ -96,8 +96,8 @@ fn bound(function: &str, tm: ExObject, rank: Rank) -> Option<(*mut c_void, *mut 
 ///
 /// - `tm`, `rank`: the rank.
 /// - `owneraddr_p`: where its first address is stored, as its owner sees it.
-/// - `localaddr_p`: where the address of the same byte in this process is stored; null if it is not
-///   mapped here.
+/// - `localaddr_p`: where the address of the same byte in this process is stored; null if it is
+///   not mapped here.
 /// - `size_p`: where its bytes are stored; 0 if no segment is bound. Each may be null.
 /// - `flags`: not used.
 /// - Returns `GEX_EVENT_INVALID`: the results are stored when the call returns.

@@ -174,8 +174,8 @@ pub extern "C" fn gex_TM_TranslateRankToEP(
     EndpointLocation { rank, ep_index: 0 }
 }
 
-/// Whether a call asks for the size of scratch memory only.
-fn asks_size(flags: Flags) -> bool {
+/// Whether a call requests the size of scratch memory only.
+fn requests_size(flags: Flags) -> bool {
     flags & (SCRATCH_SIZE_MIN | SCRATCH_SIZE_RECOMMENDED) != 0
 }
 
@@ -187,8 +187,8 @@ fn asks_size(flags: Flags) -> bool {
 /// - `key`: orders the members: by it, then by their rank in the parent team.
 /// - `scratch_addr`, `scratch_size`: memory in the segment; not used, and given back by
 ///   `gex_TM_Destroy`.
-/// - `flags`: `GEX_FLAG_TM_NO_SCRATCH`, or a flag that asks for the size of scratch memory.
-/// - Returns the bytes of scratch memory if they are asked for, in a rank that joins a team, and
+/// - `flags`: `GEX_FLAG_TM_NO_SCRATCH`, or a flag that requests the size of scratch memory.
+/// - Returns the bytes of scratch memory if they are requested, in a rank that joins a team, and
 ///   makes no team then; 0 otherwise.
 /// - Context: by all members, in the order of their other collectives; not in a handler.
 ///
@@ -207,7 +207,7 @@ pub unsafe extern "C" fn gex_TM_Split(
     let function = "gex_TM_Split";
     let c = ctx(function);
     let parent = team_of(c, function, parent_tm).team;
-    if asks_size(flags) {
+    if requests_size(flags) {
         return if new_tm_p.is_null() { 0 } else { SCRATCH };
     }
     let joins = !new_tm_p.is_null();
@@ -237,8 +237,8 @@ pub unsafe extern "C" fn gex_TM_Split(
 ///   parent team, with `GEX_FLAG_RANK_IS_JOBRANK` one of the job.
 /// - `scratch_addrs`, `scratch_size`: memory in the segments; not used, and given back by
 ///   `gex_TM_Destroy`.
-/// - `flags`: one of `GEX_FLAG_TM_GLOBAL_SCRATCH`, `LOCAL`, `SYMMETRIC` and `NO_SCRATCH`, or a flag
-///   that asks for the size of scratch memory.
+/// - `flags`: one of `GEX_FLAG_TM_GLOBAL_SCRATCH`, `LOCAL`, `SYMMETRIC` and `NO_SCRATCH`, or a
+///   flag that requests the size of scratch memory.
 /// - Returns as `gex_TM_Split`.
 /// - Context: by all members, in the order of their other collectives; not in a handler.
 ///
@@ -259,7 +259,7 @@ pub unsafe extern "C" fn gex_TM_Create(
     let function = "gex_TM_Create";
     let c = ctx(function);
     let parent = team_of(c, function, parent_tm).team;
-    if asks_size(flags) {
+    if requests_size(flags) {
         return if num_new_tms == 0 { 0 } else { SCRATCH };
     }
     if num_new_tms > 1 {
@@ -306,7 +306,8 @@ pub unsafe extern "C" fn gex_TM_Create(
 /// Ends a team. Collective over it.
 ///
 /// - `tm`: a team of `gex_TM_Split` or `gex_TM_Create`, without collectives in progress.
-/// - `scratch_p`: where the scratch memory that it was given is stored; null if that is not wanted.
+/// - `scratch_p`: where the scratch memory that it was given is stored; null if that is not
+///   wanted.
 /// - `flags`: `GEX_FLAG_GLOBALLY_QUIESCED` if all ranks have finished their collectives of the
 ///   team: the call does not wait for the others then.
 /// - Returns 1 if there is scratch memory to reuse, 0 otherwise.

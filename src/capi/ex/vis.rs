@@ -68,9 +68,10 @@ unsafe fn indexed(
     remote: Addresses,
     local: Addresses,
 ) -> Event {
-    // SAFETY: by this function's condition.
-    let index =
-        |(n, list, len): Addresses| AddressList { list: unsafe { slice(list.cast(), n) }, len };
+    let index = |(n, list, len): Addresses| {
+        // SAFETY: by this function's condition.
+        AddressList { list: unsafe { slice(list.cast(), n) }, len }
+    };
     let (remote, local) = (index(remote), index(local));
     check_totals(function, direction, remote.total(), local.total());
     // SAFETY: by this function's condition.
@@ -86,8 +87,7 @@ type Side = (*mut c_void, *const isize);
 /// the operation is synced.
 unsafe fn strided(
     function: &'static str,
-    form: CompletionForm,
-    direction: VisDirection,
+    (form, direction): (CompletionForm, VisDirection),
     (tm, rank): (ExObject, Rank),
     remote: Side,
     local: Side,
@@ -274,7 +274,7 @@ macro_rules! transfers {
             let (to, counts) = ((tm, srcrank), (count, stridelevels));
             // SAFETY: as this function requires.
             done!($form, unsafe {
-                strided(stringify!($sget), form, direction, to, remote, local, elemsz, counts)
+                strided(stringify!($sget), (form, direction), to, remote, local, elemsz, counts)
             })
         }
 
@@ -312,7 +312,7 @@ macro_rules! transfers {
             let (to, counts) = ((tm, dstrank), (count, stridelevels));
             // SAFETY: as this function requires.
             done!($form, unsafe {
-                strided(stringify!($sput), form, direction, to, remote, local, elemsz, counts)
+                strided(stringify!($sput), (form, direction), to, remote, local, elemsz, counts)
             })
         }
     )* };
