@@ -416,7 +416,7 @@ mod tests {
         let all = AmEntry::CATEGORIES | AmEntry::DIRECTIONS;
         let entry =
             |index, flags| AmEntry { index, fnptr: Some(f), flags, nargs: 1, cdata: 7, name: 0 };
-        let mut add = |table: &mut [AmEntry]| h.register("f", table, FreeIndex::Highest);
+        let add = |table: &mut [AmEntry]| h.register("f", table, FreeIndex::Highest);
         assert_eq!(add(&mut [entry(254, all)]), Ok(()));
         let mut two = [entry(0, all), entry(0, 9)];
         assert_eq!(add(&mut two), Ok(()));

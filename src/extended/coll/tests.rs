@@ -6,7 +6,7 @@ use super::layout::{LocalBlocks, TeamLayout};
 use super::plan::{CollPlan, TransferMemory};
 use super::request::{CollBuffers, CollMemory};
 use super::tree::Tree;
-use super::{ReduceFn, Reduction, compute, movement};
+use super::{ReduceOperator, Reduction, compute, movement};
 use crate::client_memory::{Dst, Src};
 use crate::extended::random::SeededRandom;
 use alloc::collections::BTreeMap;
