@@ -32,6 +32,10 @@ FAMILIES = [
     ("vis", ["vis"], "gasnet_vis.h", "Vector, indexed and strided put and get"),
     ("coll", ["coll"], "gasnet_coll.h", "Collectives and teams"),
     ("tools", ["tools", "heap"], "gasnet_tools.h", "Portable tools"),
+    ("ex_job", ["ex/job", "ex/segment", "ex/team", "ex/hsl"], "gasnetex.h", "GASNet-EX: start, objects and teams"),
+    ("ex_rma", ["ex/rma", "ex/vis", "ex/event"], "gasnetex.h", "GASNet-EX: put, get and events"),
+    ("ex_am", ["ex/am", "ex/negotiated"], "gasnetex.h", "GASNet-EX: active messages"),
+    ("ex_coll", ["ex/coll", "ex/atomics"], "gasnetex.h", "GASNet-EX: collectives and atomics"),
 ]
 
 # What a reader of a family must know before its functions: paragraphs of lines.
@@ -46,11 +50,22 @@ INTRODUCTIONS = {
         "A handler runs on a thread that polls, in any call that does so. That of a request may reply once,",
         "to the rank that sent the request. No handler may send requests, wait or poll.",
     ]],
+    "ex_am": [[
+        "The functions that send are inline. Each has the number of arguments, 0 to 16, in its name, or is a",
+        "macro that counts them: `gex_AM_RequestShort2(tm, rank, handler, flags, a, b)` or",
+        "`gex_AM_RequestShort(tm, rank, handler, flags, a, b)`. The families:",
+    ], [
+        "- `gex_AM_Request{Short,Medium,Long}`, `gex_AM_Reply{Short,Medium,Long}`: messages at once.",
+        "- `gex_AM_Commit{Request,Reply}{Medium,Long}`, the same with `_v2` after the number: messages that",
+        "  were prepared.",
+    ]],
 }
 
 # What C sees of functions that the headers have as macros, or declare only for some clients.
 MACROS = {
     "gasnet_init": "int gasnet_init(int *argc, char ***argv)",
+    "gex_Client_Init": "int gex_Client_Init(gex_Client_t *client_p, gex_EP_t *ep_p, gex_TM_t *tm_p,"
+    " const char *clientName, int *argc, char ***argv, gex_Flags_t flags)",
     "gasnett_getheapstats": "int gasnett_getheapstats(gasnett_heapstats_t *stats)",
 }
 
@@ -61,7 +76,7 @@ def fail(message):
 
 def prototypes():
     """The C declaration of each function of the headers, by name."""
-    headers = ("gasnet", "gasnet_vis", "gasnet_coll", "gasnet_tools")
+    headers = ("gasnet", "gasnet_vis", "gasnet_coll", "gasnetex", "gasnet_tools")
     text = subprocess.run(
         [os.environ.get("CC", "cc"), "-E", "-P", "-DGASNET_PAR", f"-I{ROOT}/include", "-xc", "-"],
         input="".join(f"#include <{h}.h>\n" for h in headers),
@@ -71,7 +86,7 @@ def prototypes():
     while re.search(r"\{[^{}]*[^{} ][^{}]*\}", text):
         text = re.sub(r"\{[^{}]*\}", "", text)
     found = {}
-    declaration = r"([^;{}#()]*?\b(gasnett?_\w+)\s*\(((?:[^();{}]|\([^()]*\))*)\))\s*;"
+    declaration = r"([^;{}#()]*?\b((?:gasnett?|gex)_\w+)\s*\(((?:[^();{}]|\([^()]*\))*)\))\s*;"
     for m in re.finditer(declaration, text):
         c = re.sub(r"\s+", " ", m.group(1)).strip()
         if not c.startswith(("return", "typedef")):
@@ -94,10 +109,11 @@ def functions():
         name, function = item["name"] or "", item["inner"].get("function")
         # Some versions of rustdoc give an attribute as its source text.
         exported = any("no_mangle" in str(attribute) for attribute in item["attrs"])
-        if not function or not exported or not re.match(r"gasnett?_", name):
+        if not function or not exported or not re.match(r"gasnett?_|gex_", name):
             continue
         file = Path(item["span"]["filename"])
-        family = file.relative_to("src/capi").parts[0].removesuffix(".rs")
+        parts = file.relative_to("src/capi").parts
+        family = "/".join(parts[:2] if parts[0] == "ex" else parts[:1]).removesuffix(".rs")
         names = [parameter for parameter, _ in function["sig"]["inputs"]]
         order = (len(file.parts), str(file), item["span"]["begin"], name.endswith(("_nb", "_nbi")), name)
         found.append((order, family, name, names, item["docs"] or ""))
