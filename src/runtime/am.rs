@@ -13,7 +13,6 @@ use crate::conduit::{
 use crate::rank::JobRank;
 use crate::report;
 use crate::trace::{self, EventDetail, Letter, Probe};
-use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 use sys::hint::cold_path;
@@ -216,14 +215,13 @@ impl Upcall for Ctx {
 
     #[inline(always)]
     fn run_request(self, token: &mut ReplyToken, message: AmMessage<'_>) {
-        let reply = Cell::new(Some(token));
-        let token = AmToken { message: &message, reply, is_request: true };
+        let token = AmToken::new(&message, Some(token));
         self.run(&token, &message);
     }
 
     #[inline(always)]
     fn run_reply(self, message: AmMessage<'_>) {
-        let token = AmToken { message: &message, reply: Cell::new(None), is_request: false };
+        let token = AmToken::new(&message, None);
         self.run(&token, &message);
     }
 

@@ -27,29 +27,41 @@ pub const MAX_ARGS: usize = 16;
 
 /// What `gasnet_token_t` points to; lives on the stack of the thread that runs the handler.
 pub struct AmToken<'a> {
-    /// The message.
-    pub(super) message: &'a AmMessage<'a>,
+    /// Rank of the sender.
+    pub(super) source: JobRank,
+    /// Index of the handler that runs.
+    pub(super) handler: u8,
+    /// What kind of message it is.
+    pub(super) category: Category,
     /// With what a reply may be sent, until one was.
     pub(super) reply: Cell<Option<&'a mut ReplyToken>>,
     /// Whether the message is a request.
     pub(super) is_request: bool,
 }
 
-impl AmToken<'_> {
+impl<'a> AmToken<'a> {
+    /// That of a message, with what a reply to a request needs.
+    #[inline(always)]
+    pub(super) fn new(m: &AmMessage<'_>, reply: Option<&'a mut ReplyToken>) -> AmToken<'a> {
+        let AmMessage { source, handler, category, .. } = *m;
+        let is_request = reply.is_some();
+        AmToken { source, handler, category, reply: Cell::new(reply), is_request }
+    }
+
     /// Rank of the sender.
     #[inline(always)]
     pub fn source(&self) -> JobRank {
-        self.message.source
+        self.source
     }
 
     /// Index of the handler that runs.
     pub fn handler(&self) -> u8 {
-        self.message.handler
+        self.handler
     }
 
     /// What kind of message it is.
     pub fn category(&self) -> Category {
-        self.message.category
+        self.category
     }
 
     /// Whether the message is a request.
@@ -446,7 +458,7 @@ mod tests {
             args: &[],
             payload: AmMessage::NO_PAYLOAD,
         };
-        let token = AmToken { message: &message, reply: Cell::new(None), is_request: false };
+        let token = AmToken::new(&message, None);
         let handler = h.of_extended(EXTENDED_BASE).unwrap();
         handler(&SOURCE, &token, &message);
         assert_eq!(SOURCE.load(Ordering::Relaxed), 7);

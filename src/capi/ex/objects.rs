@@ -51,6 +51,9 @@ impl ExObject {
     /// The pair of endpoints 0.
     pub(super) const PAIR: ExObject = ExObject(1);
 
+    /// `GEX_MK_HOST`, which is no team.
+    pub(super) const HOST_MEMORY: ExObject = ExObject(1);
+
     const fn named(kind: usize, index: usize) -> ExObject {
         ExObject(index << 4 | kind)
     }
@@ -136,6 +139,7 @@ pub(super) struct ClientRecord {
 pub(super) static RECORD: OnceBox<ClientRecord> = OnceBox::new();
 pub(super) static CLIENT_DATA: ClientData = ClientData::new();
 pub(super) static ENDPOINT_DATA: ClientData = ClientData::new();
+pub(super) static MEMORY_DATA: ClientData = ClientData::new();
 pub(super) static SEGMENT_DATA: ClientData = ClientData::new();
 
 /// A team of a client.

@@ -3,7 +3,7 @@
 //! Called by clients. Invariant: there is one endpoint, and the segment that
 //! `gex_Segment_Attach` binds to it is the only one.
 
-use super::objects::{ENDPOINT_DATA, ExObject, SEGMENT_DATA, job_rank};
+use super::objects::{ENDPOINT_DATA, ExObject, MEMORY_DATA, SEGMENT_DATA, job_rank};
 use super::{Event, Flags, Rank, write};
 use crate::capi::{OK, ctx, early_job};
 use crate::report;
@@ -339,4 +339,65 @@ pub extern "C" fn gex_MK_Destroy(memkind: ExObject, _flags: Flags) {
         format_args!("gex_MK_Destroy(): {memkind:?} was not made by gex_MK_Create"),
         format_args!("Leave GEX_MK_HOST as it is."),
     )
+}
+
+/// Ends the job unless it is the memory of the host.
+fn check_kind(function: &str, memkind: ExObject) {
+    if memkind != ExObject::HOST_MEMORY {
+        report::fatal(
+            format_args!("{function}(): {memkind:?} is no kind of memory"),
+            format_args!("Pass GEX_MK_HOST."),
+        )
+    }
+}
+
+/// Returns the class of a kind of memory: `GEX_MK_CLASS_HOST`.
+///
+/// - `memkind`: `GEX_MK_HOST`.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_MK_QueryClass(memkind: ExObject) -> c_int {
+    check_kind("gex_MK_QueryClass", memkind);
+    0
+}
+
+/// Returns the client of a kind of memory.
+///
+/// - `memkind`: `GEX_MK_HOST`.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_MK_QueryClient(memkind: ExObject) -> ExObject {
+    check_kind("gex_MK_QueryClient", memkind);
+    ExObject::THE_CLIENT
+}
+
+/// Returns the flags of a kind of memory: 0.
+///
+/// - `memkind`: `GEX_MK_HOST`.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_MK_QueryFlags(memkind: ExObject) -> Flags {
+    check_kind("gex_MK_QueryFlags", memkind);
+    0
+}
+
+/// Keeps a pointer with a kind of memory.
+///
+/// - `memkind`: `GEX_MK_HOST`.
+/// - `val`: the pointer, which the library does not follow.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_MK_SetCData(memkind: ExObject, val: *const c_void) {
+    check_kind("gex_MK_SetCData", memkind);
+    MEMORY_DATA.set(val);
+}
+
+/// Returns the pointer that `gex_MK_SetCData` has kept; null at first.
+///
+/// - `memkind`: `GEX_MK_HOST`.
+/// - Context: after `gex_Client_Init`, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_MK_QueryCData(memkind: ExObject) -> *mut c_void {
+    check_kind("gex_MK_QueryCData", memkind);
+    MEMORY_DATA.get()
 }
