@@ -1,6 +1,6 @@
 /* testexatomic: remote atomics of GASNet-EX: every operation of every type alone, and all
  * ranks at once on the same numbers. */
-/* faults: skip_atomic */
+/* faults: skip_atomic drop_am:portals */
 /* args: 50 */
 /* nodes: any */
 /* threads: both */

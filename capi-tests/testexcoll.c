@@ -1,7 +1,7 @@
 /* testexcoll: collectives of GASNet-EX on the team of all and on split and created teams: barrier,
  * broadcast, reductions to one and to all with all types and operations, functions of the client,
  * several in flight. */
-/* faults: flip_coll drop_am:portals */
+/* faults: flip_coll skip_sync drop_am:portals */
 /* args: 10 */
 /* nodes: any */
 /* threads: both */

@@ -1,6 +1,6 @@
 /* testexcore: the life of a GASNet-EX job: objects and queries, handlers, messages and collectives
  * before any segment exists, the segment, puts and gets in all forms, events and categories. */
-/* faults: flip_put flip_get skip_sync:events */
+/* faults: flip_put flip_get skip_sync */
 /* args: 20 */
 /* nodes: any */
 /* threads: both */

@@ -1,7 +1,7 @@
 /* testexvis: vector, indexed and strided transfers of GASNet-EX: random sections with strides
  * of both signs, compared with a copy element by element; lists of pieces; all forms of
  * completion. */
-/* faults: flip_put flip_get drop_am:portals */
+/* faults: flip_put flip_get */
 /* args: 60 */
 /* nodes: any */
 /* threads: both */

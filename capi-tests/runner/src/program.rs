@@ -100,7 +100,7 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
         modes: vec![ClientMode::Seq, ClientMode::Par],
         everything: false,
         faults: Vec::new(),
-        gets: ["gasnet_get(", "gasnet_get_nb", "gasnet_get_val", "gasnet_get_bulk"]
+        gets: ["gasnet_get(", "gex_RMA_Get", "gasnet_get_nb", "gasnet_get_val", "gasnet_get_bulk"]
             .iter()
             .any(|g| text.contains(g)),
     };
