@@ -58,7 +58,7 @@ ${NM:-nm} -D --defined-only "$lib" | awk '$2 != "A" { sub(/@@.*/, "", $3); print
 # describe HEADERS OUTPUT: what the headers say of each exported symbol.
 describe() {
     {
-        for header in gasnet gasnet_coll gasnet_vis gasnet_tools gasnet_trace; do
+        for header in gasnet gasnet_coll gasnet_vis gasnetex gasnet_tools gasnet_trace; do
             echo "#include <$header.h>"
         done
         # The parentheses keep a macro of the same name from being used.
@@ -101,8 +101,8 @@ fi
 
 # A field more in a structure that clients allocate.
 cp -r "$headers" "$work/planted"
-sed -i 's/^} gasnet_seginfo_t;/  int planted;\n&/' "$work/planted/gasnet.h"
-if cmp -s "$headers/gasnet.h" "$work/planted/gasnet.h"; then
+sed -i 's/^} gasnet_seginfo_t;/  int planted;\n&/' "$work/planted/gasnet_common.h"
+if cmp -s "$headers/gasnet_common.h" "$work/planted/gasnet_common.h"; then
     echo "ci/abi.sh: found no structure to plant a field into" >&2
     exit 1
 fi

@@ -62,6 +62,7 @@ step doc ci/doc.sh
 step headers ci/headers.sh
 step names ci/names.sh
 step name-table ci/name-table.sh
+step names-ex ci/names-ex.sh
 step speed-table ci/speed-table.sh
 step layers ci/layers.sh
 step names-once ci/names-once.sh
