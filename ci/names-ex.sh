@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 lib=build/lib/libgasnet.so
 {
-    echo '#include <gasnetex.h>'
+    printf '#include <gasnetex.h>\n#include <gasnet_portable_platform.h>\n#include <gasnet_tools.h>\n'
     awk -F'\t' '
         /^#/ { next }
         { printf "#line %d \"%s\"\n", NR, $1 }

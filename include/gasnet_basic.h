@@ -87,6 +87,15 @@
 #define if_pt(cond) if (GASNETT_PREDICT_TRUE(cond))
 #endif
 
+/* Formats of a size_t, without the per cent sign. */
+#ifndef PRIuSZ
+#define PRIuSZ "zu"
+#define PRIdSZ "zd"
+#define PRIoSZ "zo"
+#define PRIxSZ "zx"
+#define PRIXSZ "zX"
+#endif
+
 #define GASNETI_INLINE static __inline__ GASNETI_ATTRIBUTE((__unused__))
 #define GASNETI_ALWAYS_INLINE static __inline__ GASNETI_ATTRIBUTE((__unused__, __always_inline__))
 

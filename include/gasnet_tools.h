@@ -281,6 +281,8 @@ int gasnett_print_backtrace(int fd);
 void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagname);
 void gasnett_freezeForDebuggerErr(void);
 GASNETT_NORETURN GASNETT_FORMAT_PRINTF(gasnett_fatalerror, 1, 2, void gasnett_fatalerror(const char *fmt, ...));
+/* The same: messages do not name the place of the call. */
+#define gasnett_fatalerror_nopos gasnett_fatalerror
 GASNETT_NORETURN void gasnett_killmyprocess(int exitcode);
 void gasnett_flush_streams(void);
 void gasnett_close_streams(void);
@@ -297,6 +299,7 @@ int gasnett_cpu_count(void);
 uint64_t gasnett_getPhysMemSz(int failure_is_fatal);
 void gasnett_set_affinity(int rank);
 void gasnett_sched_yield(void);
+int gasnett_nsleep(uint64_t ns);
 uint64_t gasnett_checksum(const void *p, int nbytes);
 size_t gasnett_count0s(const void *src, size_t nbytes);
 size_t gasnett_count0s_copy(void *dst, const void *src, size_t nbytes);

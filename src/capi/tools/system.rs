@@ -162,6 +162,20 @@ pub extern "C" fn gasnett_sched_yield() {
     sys::thread::yield_now();
 }
 
+/// Sleeps.
+///
+/// - `ns`: how long at least, nanoseconds.
+/// - Returns 0.
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_nsleep(ns: u64) -> c_int {
+    let since = sys::clock::now_ns();
+    while let Some(left) = ns.checked_sub(sys::clock::now_ns() - since).filter(|&left| left != 0) {
+        sys::clock::sleep_ns(left);
+    }
+    0
+}
+
 /// Returns a 64-bit checksum of bytes, the same on every machine.
 ///
 /// - `p`, `nbytes`: the bytes, and how many; 0 is allowed.
