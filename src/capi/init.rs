@@ -107,7 +107,6 @@ pub(super) fn start(function: &str, client: &Client) -> Option<&'static GasnetJo
     }
     super::tracing::open(job);
     hsl::open(threads);
-    extended::open(job);
     Some(job)
 }
 
@@ -214,6 +213,8 @@ pub(super) fn attach_segment(
     function: &str,
     segsize: usize,
 ) -> GasnetResult {
+    // Here, so that variables which a GASNet-1 program sets before it attaches count.
+    extended::open(job);
     job.attach_segment(function, segsize)?;
     extended::attached(job);
     super::fast::open(job);

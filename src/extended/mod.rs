@@ -105,9 +105,13 @@ impl Subsystem<Ctx> for Extended {
     }
 }
 
-/// Makes the extended API ready for a job that has just been started. What needs segments waits
-/// for [`attached`].
+/// Makes the extended API ready, the first time: when a client of GASNet-EX has started its job, or
+/// when one of GASNet-1 attaches. No message arrives before, as no rank can send. What needs
+/// segments waits for [`attached`].
 pub fn open(job: &'static GasnetJob) {
+    if job.subsystem.is_set() {
+        return;
+    }
     job.endpoint.handlers.register_extended(HANDLERS);
     let pages = ScratchPages::of(job);
     let barrier: &'static Barrier = Box::leak(Box::new(Barrier::of_job(job, pages.as_ref())));

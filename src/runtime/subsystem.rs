@@ -50,6 +50,11 @@ impl<C> SubsystemSlot<C> {
         assert!(self.upper.set(Box::new(upper)).is_ok(), "a job is attached once");
     }
 
+    /// Whether the state is stored.
+    pub fn is_set(&self) -> bool {
+        self.upper.get().is_some()
+    }
+
     /// The state, which must have been stored and be of this type.
     pub fn get<T: 'static>(&self) -> &T {
         self.upper

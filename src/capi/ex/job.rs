@@ -7,6 +7,7 @@ use super::objects::{CLIENT_DATA, ClientRecord, ExObject, RECORD};
 use super::{Flags, Rank, write};
 use crate::capi::client::{self, ABI, Client};
 use crate::capi::{OK, early_job, init};
+use crate::extended;
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetError;
@@ -54,6 +55,7 @@ pub unsafe extern "C" fn gasneti_Client_Init(
     };
     // The first call of the process.
     let _ = RECORD.set(Box::new(ClientRecord { name, flags }));
+    extended::open(job);
     init::admit(job);
     job.meet();
     // SAFETY: the specification demands places for the results; null is allowed too.
