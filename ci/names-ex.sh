@@ -1,6 +1,7 @@
 #!/bin/sh
-# Uses every name of ci/names-ex.tsv in the shape that the table gives, as C99 and C++11, and compares
-# with the exports of the shared library. Prints how many names are there, and why others are not.
+# Uses every name of ci/names-ex.tsv in the shape that the table gives, as C99 and C++11, and
+# compares with the exports of the shared library. Prints how many names exist, and why others
+# do not.
 set -eu
 cd "$(dirname "$0")/.."
 table=ci/names-ex.tsv

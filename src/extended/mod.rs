@@ -105,8 +105,8 @@ impl Subsystem<Ctx> for Extended {
     }
 }
 
-/// Makes the extended API ready, the first time: when a client of GASNet-EX has started its job, or
-/// when one of GASNet-1 attaches. No message arrives before, as no rank can send. What needs
+/// Makes the extended API ready, the first time: when a client of GASNet-EX has started its job,
+/// or when one of GASNet-1 attaches. No message arrives before, as no rank can send. What needs
 /// segments waits for [`attached`].
 pub fn open(job: &'static GasnetJob) {
     if job.subsystem.is_set() {
