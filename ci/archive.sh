@@ -16,7 +16,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 # What src/exports.map exports.
 ${READELF:-$(tool readelf)} -Ws "$from" 2>/dev/null |
-    awk '($5 == "GLOBAL" || $5 == "WEAK") && $6 == "DEFAULT" && $7 != "UND" && $8 ~ /^gasnet[it]?_/ { print $8 }' | sort -u >"$work/names"
+    awk '($5 == "GLOBAL" || $5 == "WEAK") && $6 == "DEFAULT" && $7 != "UND" && $8 ~ /^(gasnet[it]?|gex)_/ { print $8 }' | sort -u >"$work/names"
 sed 's/^/-u /' "$work/names" >"$work/roots"
 # Section groups are dissolved. A linker keeps only one of two groups with the same name, and
 # another Rust archive has groups of the same names.
