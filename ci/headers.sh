@@ -112,6 +112,14 @@ END
     done
 done
 
+# gasnet_tools.h after gasnetex.h alone.
+printf '#include <gasnetex.h>\n#include <gasnet_tools.h>\ntypedef int not_empty;\n' >"$work/a.c"
+cp "$work/a.c" "$work/a.cc"
+# shellcheck disable=SC2086
+try gcc -std=c99 $warn -DGASNET_PAR "$work/a.c"
+# shellcheck disable=SC2086
+try g++ -std=c++11 $warn -DGASNET_SEQ "$work/a.cc"
+
 # The inline paths for other sizes cause no warning in a client.
 cat >"$work/a.c" <<'END'
 #include <gasnet.h>

@@ -357,13 +357,15 @@ void *gasnett_malloc_aligned(size_t align, size_t size);
 void gasnett_free_aligned(void *p);
 /* Tests of the library's internals, for clients that call them: the library has none. The first
    call of process 0 prints that; there are no handlers, and 0 failures. */
+#ifdef _GASNET_H
 void gasnett_diagnostic_gethandlers(gasnet_handlerentry_t **table, int *numentries);
+#endif
 int gasnett_run_diagnostics(int iters, int threads, const char *sections, gasnet_seginfo_t const *seginfo);
 #define GASNETT_FAST_ALIGNED_MEMCPY(dst, src, n) ((void)memcpy(dst, src, n))
 #define GASNETT_FAST_UNALIGNED_MEMCPY(dst, src, n) ((void)memcpy(dst, src, n))
 
 /* Stores the low-order n bytes of a value. */
-GASNETI_INLINE void gasneti_value_assign(void *dst, gasnet_register_value_t value, size_t n) {
+GASNETI_INLINE void gasneti_value_assign(void *dst, uintptr_t value, size_t n) {
 #if PLATFORM_ARCH_LITTLE_ENDIAN
   memcpy(dst, &value, n);
 #else
@@ -371,8 +373,8 @@ GASNETI_INLINE void gasneti_value_assign(void *dst, gasnet_register_value_t valu
 #endif
 }
 /* The value of n bytes, extended by zeros. */
-GASNETI_INLINE gasnet_register_value_t gasneti_value_of(const void *src, size_t n) {
-  gasnet_register_value_t value = 0;
+GASNETI_INLINE uintptr_t gasneti_value_of(const void *src, size_t n) {
+  uintptr_t value = 0;
 #if PLATFORM_ARCH_LITTLE_ENDIAN
   memcpy(&value, src, n);
 #else
