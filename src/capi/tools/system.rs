@@ -162,7 +162,7 @@ pub extern "C" fn gasnett_sched_yield() {
     sys::thread::yield_now();
 }
 
-/// Sleeps.
+/// Sleeps; a signal does not shorten it.
 ///
 /// - `ns`: how long at least, nanoseconds.
 /// - Returns 0.
