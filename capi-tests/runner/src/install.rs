@@ -79,7 +79,9 @@ fn exports() -> Result<(), Failure> {
     let foreign: Vec<&String> = names
         .iter()
         .filter(|n| {
-            !["gasnet_", "gasnett_", "gasneti_", "gex_", "LIBGASNET_"].iter().any(|p| n.starts_with(p))
+            !["gasnet_", "gasnett_", "gasneti_", "gex_", "LIBGASNET_"]
+                .iter()
+                .any(|p| n.starts_with(p))
         })
         .collect();
     if !foreign.is_empty() {
