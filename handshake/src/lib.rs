@@ -27,10 +27,12 @@
 //! The first 34 bytes are the same in all protocol versions, so that a mismatch can be named.
 #![forbid(unsafe_code)]
 
+mod frame_key;
 mod greeting;
 mod secret;
 mod state;
 
+pub use frame_key::FrameKey;
 pub use greeting::{ConnectionPurpose, LibraryVersion, PROTOCOL};
 pub use secret::{JobSecret, Nonce};
 pub use state::{Handshake, HandshakeError, HandshakeSpec};

@@ -36,6 +36,12 @@ impl Library {
         // SAFETY: a handle that was never closed, and a NUL-terminated name.
         NonNull::new(unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) })
     }
+
+    /// The address of this version of one of its functions.
+    pub fn function_of_version(self, name: &CStr, version: &CStr) -> Option<NonNull<c_void>> {
+        // SAFETY: a handle that was never closed, and NUL-terminated texts.
+        NonNull::new(unsafe { libc::dlvsym(self.0.as_ptr(), name.as_ptr(), version.as_ptr()) })
+    }
 }
 
 /// The address of a function or variable of the program or of a library that it has loaded.

@@ -13,6 +13,7 @@ pub(crate) mod frame;
 pub(crate) mod joined;
 pub(crate) mod loopback;
 pub mod numbering;
+pub mod ofi;
 pub(crate) mod outcome;
 pub mod shm;
 pub mod tcp;

@@ -69,6 +69,16 @@ impl HostNumbering {
         })
     }
 
+    /// The number of the process at this position ([`HostNumbering::position`]).
+    pub(crate) fn number_at(&self, position: u32) -> Option<u32> {
+        let (first, end) = (self.before[self.nid as usize], self.before[self.nid as usize + 1]);
+        (position < self.total()).then(|| match position {
+            _ if position < first => self.own + position,
+            _ if position < end => position - first,
+            _ => position,
+        })
+    }
+
     /// The process with this number.
     pub fn process(&self, number: u32) -> Option<PtlProcessId> {
         if number < self.own {
@@ -131,11 +141,14 @@ mod tests {
             let ids: Vec<_> = (0..total).map(|n| numbering.process(n).unwrap()).collect();
             for (number, &id) in (0..).zip(&ids) {
                 assert_eq!(numbering.number(id), Some(number));
+                let position = numbering.position(id).unwrap();
+                assert_eq!(numbering.number_at(position), Some(number));
             }
             assert!(ids[..own as usize].iter().all(|id| id.nid == nid));
             let others = &ids[own as usize..];
             assert!(others.is_sorted_by_key(|id| (id.nid, id.pid)));
             assert_eq!(numbering.process(total), None);
+            assert_eq!(numbering.number_at(total), None);
             assert_eq!(numbering.process(u32::MAX), None);
             for (nid, pid) in [(0, 4), (1, 0), (4, 0), (u32::MAX, 0)] {
                 assert_eq!(numbering.number(PtlProcessId { nid, pid }), None);

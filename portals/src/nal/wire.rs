@@ -6,12 +6,13 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
-use core::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
 use super::numbering::HostNumbering;
 use super::outcome::{FrameSent, FrameSink, PeerState};
+use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
 
 /// A network between hosts. [`Wire::send`] and [`Wire::receive`] are called by one thread at a
@@ -38,8 +39,13 @@ pub trait Wire: Send + Sync {
     /// Whether a process can be reached.
     fn peer_state(&self, peer: u32) -> PeerState;
 
-    /// What can be read when something has arrived.
+    /// What can be read when something has arrived, if [`Wire::may_sleep`] has said yes.
     fn descriptor(&self) -> BorrowedFd<'_>;
+
+    /// Whether nothing has arrived that the descriptor would not show. Called before each sleep.
+    fn may_sleep(&self) -> bool {
+        true
+    }
 
     /// What it has counted.
     fn counters(&self) -> WireCounters;
@@ -59,8 +65,8 @@ pub struct WireCounters {
 pub struct PeerFailure {
     /// The peer.
     pub process: PtlProcessId,
-    /// Where it is.
-    pub address: SocketAddr,
+    /// Where it is, as the network writes it.
+    pub address: String,
     /// It has closed the connection between two frames, as a process that ends does.
     pub closed: bool,
     /// What happened.
@@ -77,3 +83,34 @@ impl fmt::Display for PeerFailure {
 /// What is called with a failure, once per peer. It may be called within any call of the
 /// interface, and must not call the interface itself.
 pub type PeerFailureHandler = Box<dyn Fn(&PeerFailure) + Send + Sync>;
+
+/// The peers that have failed.
+pub(crate) struct PeerFailures {
+    /// Their numbers, sorted.
+    dead: SpinLock<Vec<u32>>,
+    handler: PeerFailureHandler,
+}
+
+impl PeerFailures {
+    pub(crate) fn new(handler: PeerFailureHandler) -> PeerFailures {
+        PeerFailures { dead: SpinLock::new(Vec::new()), handler }
+    }
+
+    /// A peer is dead from now on. The first failure of each is reported.
+    #[cold]
+    pub(crate) fn add(&self, number: u32, failure: impl FnOnce() -> PeerFailure) {
+        {
+            let mut dead = self.dead.lock();
+            let Err(at) = dead.binary_search(&number) else { return };
+            dead.insert(at, number);
+        }
+        (self.handler)(&failure());
+    }
+
+    pub(crate) fn state(&self, number: u32) -> PeerState {
+        match self.dead.lock().binary_search(&number) {
+            Ok(_) => PeerState::Dead,
+            Err(_) => PeerState::Alive,
+        }
+    }
+}

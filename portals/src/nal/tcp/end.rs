@@ -4,15 +4,14 @@
 //! failed once.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
+use alloc::string::ToString;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::OwnedFd;
 
-use crate::base::lock::SpinLock;
 use crate::nal::numbering::HostNumbering;
-use crate::nal::wire::{PeerFailure, PeerFailureHandler};
+use crate::nal::wire::{PeerFailure, PeerFailures};
 use crate::types::PtlProcessId;
 use handshake::{JobSecret, LibraryVersion};
 use sys::epoll::EpollSet;
@@ -43,11 +42,10 @@ pub(super) struct TcpEnd {
     pub(super) epoll: EpollSet,
     pub(super) secret: JobSecret,
     pub(super) library: LibraryVersion,
-    pub(super) on_failure: PeerFailureHandler,
     pub(super) refused: AtomicU64,
     pub(super) parts: AtomicU64,
-    /// Peers whose connections have failed, sorted.
-    pub(super) dead: SpinLock<Vec<u32>>,
+    /// Peers whose connections have failed.
+    pub(super) failures: PeerFailures,
 }
 
 impl TcpEnd {
@@ -60,18 +58,11 @@ impl TcpEnd {
         closed: bool,
         cause: &dyn fmt::Display,
     ) {
-        {
-            let mut dead = self.dead.lock();
-            let Err(at) = dead.binary_search(&number) else { return };
-            dead.insert(at, number);
-        }
-        let process = peers.numbering.process(number).unwrap_or(PtlProcessId::ANY);
-        let address = peers.address(number).unwrap_or(self.address);
-        (self.on_failure)(&PeerFailure {
-            process,
-            address,
+        self.failures.add(number, || PeerFailure {
+            process: peers.numbering.process(number).unwrap_or(PtlProcessId::ANY),
+            address: peers.address(number).unwrap_or(self.address).to_string(),
             closed,
-            cause: alloc::format!("{cause}"),
+            cause: cause.to_string(),
         });
     }
 

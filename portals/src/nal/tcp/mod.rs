@@ -33,7 +33,6 @@ mod network;
 mod tests;
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, SocketAddr};
 use core::ops::RangeInclusive;
@@ -44,7 +43,7 @@ use std::sync::OnceLock;
 
 use super::numbering::HostNumbering;
 use super::outcome::{FrameSent, FrameSink, PeerState};
-use super::wire::{PeerFailureHandler, Wire, WireCounters};
+use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters};
 use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
 pub use end::ADDRESS;
@@ -107,10 +106,9 @@ impl TcpWire {
             epoll,
             secret,
             library,
-            on_failure,
             refused: AtomicU64::new(0),
             parts: AtomicU64::new(0),
-            dead: SpinLock::new(Vec::new()),
+            failures: PeerFailures::new(on_failure),
         };
         let network = SpinLock::new(TcpNetwork::default());
         Ok(TcpWire { end, peers: OnceLock::new(), network })
@@ -154,10 +152,7 @@ impl Wire for TcpWire {
     }
 
     fn peer_state(&self, peer: u32) -> PeerState {
-        match self.end.dead.lock().binary_search(&peer) {
-            Ok(_) => PeerState::Dead,
-            Err(_) => PeerState::Alive,
-        }
+        self.end.failures.state(peer)
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

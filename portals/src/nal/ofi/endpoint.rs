@@ -1,0 +1,661 @@
+//! A reliable-datagram endpoint of libfabric: buffers, messages and their completion.
+//!
+//! Owned by [`super::network`], under its lock. With [`super::library`] it has all calls of
+//! libfabric. Invariant: memory that the library may read or write belongs to no [`OfiBuffer`]
+//! meanwhile: a buffer is given up when an operation begins, and comes back when it is complete.
+
+use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::ffi::{CStr, c_int, c_long, c_void};
+use core::ptr::{self, NonNull};
+use std::os::fd::{BorrowedFd, RawFd};
+
+use super::bindings::*;
+use super::library::{Libfabric, OfiError, ProviderInfo};
+
+/// Bytes of an address of an endpoint at most.
+pub(super) const NAME_BYTES: usize = 64;
+
+/// Entries that one look at the completion queue takes.
+pub(super) const ENTRIES: usize = 16;
+
+/// A peer, as the endpoint names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OfiAddress(u64);
+
+impl OfiAddress {
+    /// Of no peer.
+    pub(super) const NONE: OfiAddress = OfiAddress(FI_ADDR_UNSPEC);
+}
+
+/// A buffer that no operation uses.
+#[derive(Debug)]
+pub(super) struct OfiBuffer(u32);
+
+impl OfiBuffer {
+    /// Its number: those of an endpoint are numbered from 0.
+    pub(super) fn number(&self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// An operation that is complete.
+#[derive(Debug)]
+pub(super) enum OfiCompletion {
+    /// A message has arrived: its bytes are the first of the buffer.
+    Received { buffer: OfiBuffer, length: usize, tag: u64, data: u64 },
+    /// A message has left.
+    Sent { buffer: OfiBuffer },
+    /// None has arrived in this buffer.
+    ReceiveFailed { buffer: OfiBuffer },
+    /// The message in this buffer has not left, or its peer is lost.
+    SendFailed { buffer: OfiBuffer, error: OfiError },
+}
+
+/// Why an operation has not begun.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotBegun {
+    /// There is no room now.
+    Full,
+    /// It cannot.
+    Failed(OfiError),
+}
+
+/// What carries a message but for its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MessageTag {
+    pub(super) tag: u64,
+    /// Remote CQ data.
+    pub(super) data: Option<u64>,
+}
+
+/// The operation that uses a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum BufferUse {
+    None,
+    Receive,
+    Send,
+}
+
+/// A buffer and what the library needs with it.
+#[repr(C)]
+struct BufferSlot {
+    /// The library's during an operation; the address of the operation.
+    context: FiContext2,
+    number: u32,
+    used_by: BufferUse,
+    memory: NonNull<u8>,
+    descriptor: *mut c_void,
+}
+
+/// Memory of several buffers.
+struct BufferBlock {
+    memory: NonNull<u8>,
+    layout: Layout,
+    region: Option<NonNull<FidMr>>,
+}
+
+/// See the head of this file.
+pub(super) struct OfiEndpoint {
+    library: &'static Libfabric,
+    fabric: NonNull<FidFabric>,
+    domain: NonNull<FidDomain>,
+    queue: NonNull<FidCq>,
+    addresses: NonNull<FidAv>,
+    endpoint: NonNull<FidEp>,
+    /// What can be read when something is complete.
+    wait: Option<RawFd>,
+    mr_mode: c_int,
+    buffer_bytes: usize,
+    slots: Vec<NonNull<BufferSlot>>,
+    blocks: Vec<BufferBlock>,
+}
+
+// SAFETY: the objects are used by one thread at a time, as FI_THREAD_DOMAIN demands: all calls but
+// that of `drop` are within the lock of the network.
+unsafe impl Send for OfiEndpoint {}
+
+/// Closes an object of the library.
+///
+/// # Safety
+/// It is open, is closed once, and nothing that depends on it is open.
+unsafe fn close<T>(object: NonNull<T>) {
+    let fid = object.cast::<Fid>().as_ptr();
+    // SAFETY: each object begins with its Fid; see above.
+    unsafe { ((*(*fid).ops).close)(fid) };
+}
+
+/// An object that is closed if what was to use it cannot be opened.
+struct Unfinished<T>(NonNull<T>);
+
+impl<T> Unfinished<T> {
+    fn keep(self) -> NonNull<T> {
+        let object = self.0;
+        core::mem::forget(self);
+        object
+    }
+}
+
+impl<T> Drop for Unfinished<T> {
+    fn drop(&mut self) {
+        // SAFETY: just opened; values of this type are dropped in the reverse order.
+        unsafe { close(self.0) }
+    }
+}
+
+impl OfiEndpoint {
+    /// Opens an endpoint for messages with `peers` processes, and buffers of this many bytes.
+    ///
+    /// # Errors
+    /// Of the call that failed.
+    pub(super) fn open(
+        info: &ProviderInfo,
+        peers: usize,
+        buffer_bytes: usize,
+    ) -> Result<OfiEndpoint, OfiError> {
+        let library = info.library();
+        let opened = |call, returned: c_int| match returned {
+            0 => Ok(()),
+            n => Err(library.error(call, n)),
+        };
+        let fabric = Unfinished(library.open_fabric(info)?);
+        let mut domain = ptr::null_mut();
+        // SAFETY (of this and the following blocks): objects that are open, structures that are
+        // complete, room for a pointer. A table has the function as each provider of 1.17 has it.
+        let returned = unsafe {
+            let domain_of = (*fabric.0.as_ref().ops).domain;
+            domain_of(fabric.0.as_ptr(), info.raw_mut(), &mut domain, ptr::null_mut())
+        };
+        opened("fi_domain", returned)?;
+        let none = || library.error("libfabric", -12);
+        let domain = Unfinished(NonNull::new(domain).ok_or_else(none)?);
+        let (queue, wait) = Self::open_queue(library, domain.0, info)?;
+        let queue = Unfinished(queue);
+        let mut attributes = FiAvAttr {
+            kind: match info.domain().av_type {
+                0 => FI_AV_TABLE,
+                given => given,
+            },
+            rx_ctx_bits: 0,
+            count: peers,
+            ep_per_node: 0,
+            name: ptr::null(),
+            map_addr: ptr::null_mut(),
+            flags: 0,
+        };
+        let mut addresses = ptr::null_mut();
+        // SAFETY: see above.
+        let returned = unsafe {
+            let av_open = (*domain.0.as_ref().ops).av_open;
+            av_open(domain.0.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut())
+        };
+        opened("fi_av_open", returned)?;
+        let addresses = Unfinished(NonNull::new(addresses).ok_or_else(none)?);
+        let mut endpoint = ptr::null_mut();
+        // SAFETY: see above.
+        let returned = unsafe {
+            let open = (*domain.0.as_ref().ops).endpoint;
+            open(domain.0.as_ptr(), info.raw_mut(), &mut endpoint, ptr::null_mut())
+        };
+        opened("fi_endpoint", returned)?;
+        let endpoint = Unfinished(NonNull::new(endpoint).ok_or_else(none)?);
+        let fid = endpoint.0.cast::<Fid>().as_ptr();
+        // SAFETY: see above.
+        unsafe {
+            let FiOps { bind, control, .. } = *(*fid).ops;
+            opened("fi_ep_bind", bind(fid, addresses.0.cast().as_ptr(), 0))?;
+            let both = FI_TRANSMIT | FI_RECV;
+            opened("fi_ep_bind", bind(fid, queue.0.cast().as_ptr(), both))?;
+            opened("fi_enable", control(fid, FI_ENABLE, ptr::null_mut()))?;
+        }
+        let (endpoint, addresses, queue) = (endpoint.keep(), addresses.keep(), queue.keep());
+        Ok(OfiEndpoint {
+            library,
+            fabric: fabric.keep(),
+            domain: domain.keep(),
+            queue,
+            addresses,
+            endpoint,
+            wait,
+            mr_mode: info.domain().mr_mode,
+            buffer_bytes,
+            slots: Vec::new(),
+            blocks: Vec::new(),
+        })
+    }
+
+    /// A completion queue, and its descriptor if it has one.
+    fn open_queue(
+        library: &'static Libfabric,
+        domain: NonNull<FidDomain>,
+        info: &ProviderInfo,
+    ) -> Result<(NonNull<FidCq>, Option<RawFd>), OfiError> {
+        let mut error = None;
+        for wait_obj in [FI_WAIT_FD, FI_WAIT_NONE] {
+            let mut attributes = FiCqAttr {
+                size: info.tx().size.saturating_add(info.rx().size),
+                flags: 0,
+                format: FI_CQ_FORMAT_TAGGED,
+                wait_obj,
+                signaling_vector: 0,
+                wait_cond: 0,
+                wait_set: ptr::null_mut(),
+            };
+            let mut queue = ptr::null_mut();
+            // SAFETY: an open domain, a complete structure, room for a pointer.
+            let returned = unsafe {
+                let cq_open = (*domain.as_ref().ops).cq_open;
+                cq_open(domain.as_ptr(), &mut attributes, &mut queue, ptr::null_mut())
+            };
+            let Some(queue) = NonNull::new(queue).filter(|_| returned == 0) else {
+                error = Some(library.error("fi_cq_open", returned));
+                continue;
+            };
+            let mut descriptor: RawFd = -1;
+            if wait_obj == FI_WAIT_FD {
+                let fid = queue.cast::<Fid>().as_ptr();
+                // SAFETY: an open object, and room for a descriptor.
+                unsafe {
+                    let control = (*(*fid).ops).control;
+                    control(fid, FI_GETWAIT, (&raw mut descriptor).cast());
+                }
+            }
+            return Ok((queue, (descriptor >= 0).then_some(descriptor)));
+        }
+        Err(error.unwrap_or_else(|| library.error("fi_cq_open", -FI_ENODATA)))
+    }
+
+    /// The address of this endpoint.
+    ///
+    /// # Errors
+    /// That of `fi_getname`; it may be too long.
+    pub(super) fn name(&self) -> Result<Vec<u8>, OfiError> {
+        let mut name = [0u8; NAME_BYTES];
+        let mut length = NAME_BYTES;
+        // SAFETY: an open endpoint, and a place of that length.
+        let returned = unsafe {
+            let cm = self.endpoint.as_ref().cm;
+            ((*cm).getname)(self.endpoint.cast().as_ptr(), name.as_mut_ptr().cast(), &mut length)
+        };
+        match returned {
+            0 if length <= NAME_BYTES => Ok(name[..length].to_vec()),
+            n => Err(self.library.error("fi_getname", n)),
+        }
+    }
+
+    /// An address for people.
+    pub(super) fn shown(&self, name: &[u8; NAME_BYTES]) -> String {
+        let mut text = [0u8; 128];
+        let mut length = text.len();
+        // SAFETY: an address at least as long as any of the provider, and a place of that length.
+        unsafe {
+            let straddr = (*self.addresses.as_ref().ops).straddr;
+            let (name, text) = (name.as_ptr().cast(), text.as_mut_ptr().cast());
+            straddr(self.addresses.as_ptr(), name, text, &mut length);
+        }
+        let text = CStr::from_bytes_until_nul(&text).map(CStr::to_string_lossy);
+        text.map_or_else(|_| String::new(), |text| text.into_owned())
+    }
+
+    /// Makes a peer known by its address. The bytes come from that peer; the library checks them.
+    ///
+    /// # Errors
+    /// That of `fi_av_insert`.
+    pub(super) fn insert(&mut self, name: &[u8; NAME_BYTES]) -> Result<OfiAddress, OfiError> {
+        let mut address = FI_ADDR_UNSPEC;
+        // SAFETY: an address at least as long as any of the provider, and room for its number.
+        let inserted = unsafe {
+            let insert = (*self.addresses.as_ref().ops).insert;
+            let name = name.as_ptr().cast();
+            insert(self.addresses.as_ptr(), name, 1, &mut address, 0, ptr::null_mut())
+        };
+        match inserted {
+            1 => Ok(OfiAddress(address)),
+            n => Err(self.library.error("fi_av_insert", n)),
+        }
+    }
+
+    /// Adds buffers.
+    ///
+    /// # Errors
+    /// The provider cannot register their memory.
+    pub(super) fn add_buffers(
+        &mut self,
+        count: usize,
+        mut take: impl FnMut(OfiBuffer),
+    ) -> Result<(), OfiError> {
+        const ALIGN: usize = 4096;
+        let stride = self.buffer_bytes.next_multiple_of(64);
+        let size = (stride * count).next_multiple_of(ALIGN);
+        let Ok(layout) = Layout::from_size_align(size, ALIGN) else {
+            return Err(self.library.error("fi_mr_reg", -12));
+        };
+        // SAFETY: neither the size nor the count is 0.
+        let memory = unsafe { alloc_zeroed(layout) };
+        let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
+        let mut block = BufferBlock { memory, layout, region: None };
+        let mut descriptor = ptr::null_mut();
+        if self.mr_mode & FI_MR_LOCAL != 0 {
+            match self.register(&block) {
+                Ok(region) => {
+                    // SAFETY: a region that was just made.
+                    descriptor = unsafe { region.as_ref().mem_desc };
+                    block.region = Some(region);
+                }
+                Err(e) => {
+                    // SAFETY: allocated above with this layout.
+                    unsafe { dealloc(memory.as_ptr(), layout) };
+                    return Err(e);
+                }
+            }
+        }
+        for i in 0..count {
+            let number = self.slots.len() as u32;
+            let slot = Box::new(BufferSlot {
+                context: FiContext2::default(),
+                number,
+                used_by: BufferUse::None,
+                // SAFETY: within the block.
+                memory: unsafe { memory.add(i * stride) },
+                descriptor,
+            });
+            self.slots.push(NonNull::from(Box::leak(slot)));
+            take(OfiBuffer(number));
+        }
+        self.blocks.push(block);
+        Ok(())
+    }
+
+    fn register(&self, block: &BufferBlock) -> Result<NonNull<FidMr>, OfiError> {
+        let mut region = ptr::null_mut();
+        // Keys are not used: no peer reads or writes this memory.
+        let key = self.blocks.len() as u64;
+        // SAFETY: an open domain, memory of this length, and room for a pointer.
+        let returned = unsafe {
+            let FidDomain { mr, .. } = self.domain.as_ref();
+            ((**mr).reg)(
+                self.domain.cast().as_ptr(),
+                block.memory.as_ptr().cast(),
+                block.layout.size(),
+                FI_SEND | FI_RECV,
+                0,
+                key,
+                0,
+                &mut region,
+                ptr::null_mut(),
+            )
+        };
+        let Some(region) = NonNull::new(region).filter(|_| returned == 0) else {
+            return Err(self.library.error("fi_mr_reg", returned));
+        };
+        let region = Unfinished(region);
+        if self.mr_mode & FI_MR_ENDPOINT != 0 {
+            let fid = region.0.cast::<Fid>().as_ptr();
+            // SAFETY: open objects.
+            let returned = unsafe {
+                let FiOps { bind, control, .. } = *(*fid).ops;
+                match bind(fid, self.endpoint.cast().as_ptr(), 0) {
+                    0 => control(fid, FI_ENABLE, ptr::null_mut()),
+                    failed => failed,
+                }
+            };
+            if returned != 0 {
+                return Err(self.library.error("fi_mr_enable", returned));
+            }
+        }
+        Ok(region.keep())
+    }
+
+    fn slot(&self, buffer: &OfiBuffer) -> NonNull<BufferSlot> {
+        self.slots[buffer.number()]
+    }
+
+    /// The bytes of a buffer.
+    pub(super) fn bytes(&self, buffer: &OfiBuffer) -> &[u8] {
+        // SAFETY: memory of that length, which no operation uses: see the head of this file.
+        unsafe {
+            let memory = self.slot(buffer).as_ref().memory;
+            core::slice::from_raw_parts(memory.as_ptr(), self.buffer_bytes)
+        }
+    }
+
+    /// The same to be written.
+    pub(super) fn bytes_mut(&mut self, buffer: &mut OfiBuffer) -> &mut [u8] {
+        // SAFETY: as above; the buffer is borrowed mutably.
+        unsafe {
+            let memory = self.slot(buffer).as_ref().memory;
+            core::slice::from_raw_parts_mut(memory.as_ptr(), self.buffer_bytes)
+        }
+    }
+
+    /// Gives a buffer to an operation; it comes back if the operation does not begin.
+    fn begin(
+        &mut self,
+        call: &'static str,
+        buffer: OfiBuffer,
+        used_by: BufferUse,
+        operation: impl FnOnce(NonNull<FidEp>, *mut c_void, *mut c_void, *mut c_void) -> c_long,
+    ) -> Result<(), (OfiBuffer, NotBegun)> {
+        let slot = self.slot(&buffer).as_ptr();
+        // SAFETY: the slots live as long as this value, and this one is in no operation.
+        let returned = unsafe {
+            (*slot).used_by = used_by;
+            let BufferSlot { memory, descriptor, .. } = *slot;
+            operation(self.endpoint, memory.as_ptr().cast(), descriptor, slot.cast())
+        };
+        if returned == 0 {
+            return Ok(());
+        }
+        // SAFETY: as above: the operation has not begun.
+        unsafe { (*slot).used_by = BufferUse::None };
+        Err((buffer, self.not_begun(call, returned)))
+    }
+
+    fn not_begun(&self, call: &'static str, returned: c_long) -> NotBegun {
+        match returned as c_int {
+            n if n == -FI_EAGAIN => NotBegun::Full,
+            n => NotBegun::Failed(self.library.error(call, n)),
+        }
+    }
+
+    /// Lets the next message arrive in this buffer.
+    ///
+    /// # Errors
+    /// It does not; the buffer comes back.
+    pub(super) fn post(&mut self, buffer: OfiBuffer) -> Result<(), (OfiBuffer, NotBegun)> {
+        let length = self.buffer_bytes;
+        self.begin("fi_trecv", buffer, BufferUse::Receive, |endpoint, memory, desc, context| {
+            // SAFETY: memory of that length and a context that belong to this operation now.
+            unsafe {
+                let recv = (*endpoint.as_ref().tagged).recv;
+                let (any, all) = (FI_ADDR_UNSPEC, u64::MAX);
+                recv(endpoint.as_ptr(), memory, length, desc, any, 0, all, context)
+            }
+        })
+    }
+
+    /// Sends the first bytes of a buffer.
+    ///
+    /// # Errors
+    /// It does not; the buffer comes back.
+    pub(super) fn send(
+        &mut self,
+        to: OfiAddress,
+        buffer: OfiBuffer,
+        length: usize,
+        with: MessageTag,
+    ) -> Result<(), (OfiBuffer, NotBegun)> {
+        assert!(length <= self.buffer_bytes);
+        let MessageTag { tag, data } = with;
+        self.begin("fi_tsend", buffer, BufferUse::Send, |endpoint, memory, desc, context| {
+            let (ep, OfiAddress(to)) = (endpoint.as_ptr(), to);
+            // SAFETY: as above.
+            unsafe {
+                let FiOpsTagged { send, senddata, .. } = *endpoint.as_ref().tagged;
+                match data {
+                    Some(data) => senddata(ep, memory, length, desc, data, to, tag, context),
+                    None => send(ep, memory, length, desc, to, tag, context),
+                }
+            }
+        })
+    }
+
+    /// Sends a few bytes, at most `inject_size` of the provider, which keeps no reference to them.
+    ///
+    /// # Errors
+    /// It does not.
+    pub(super) fn inject(
+        &mut self,
+        to: OfiAddress,
+        bytes: &[u8],
+        with: MessageTag,
+    ) -> Result<(), NotBegun> {
+        let (memory, length) = (bytes.as_ptr().cast(), bytes.len());
+        let (OfiAddress(to), MessageTag { tag, data }) = (to, with);
+        let endpoint = self.endpoint.as_ptr();
+        // SAFETY: an open endpoint, and bytes that the call copies.
+        let returned = unsafe {
+            let FiOpsTagged { inject, injectdata, .. } = *(*endpoint).tagged;
+            match data {
+                Some(data) => injectdata(endpoint, memory, length, data, to, tag),
+                None => inject(endpoint, memory, length, to, tag),
+            }
+        };
+        match returned {
+            0 => Ok(()),
+            n => Err(self.not_begun("fi_tinject", n)),
+        }
+    }
+
+    /// Takes at most `max` operations that are complete; makes progress with the others.
+    ///
+    /// # Errors
+    /// The completion queue has failed.
+    pub(super) fn completions(
+        &mut self,
+        max: usize,
+        take: &mut Vec<OfiCompletion>,
+    ) -> Result<(), OfiError> {
+        const NONE: FiCqTaggedEntry = FiCqTaggedEntry {
+            op_context: ptr::null_mut(),
+            flags: 0,
+            len: 0,
+            buf: ptr::null_mut(),
+            data: 0,
+            tag: 0,
+        };
+        let mut entries = [NONE; ENTRIES];
+        let count = max.min(ENTRIES);
+        // SAFETY: an open queue, and room for as many entries of its format.
+        let returned = unsafe {
+            let read = (*self.queue.as_ref().ops).read;
+            read(self.queue.as_ptr(), entries.as_mut_ptr().cast(), count)
+        };
+        match returned as c_int {
+            n if n == -FI_EAGAIN => Ok(()),
+            n if n == -FI_EAVAIL => {
+                self.take_failure(take);
+                Ok(())
+            }
+            n if n < 0 => Err(self.library.error("fi_cq_read", n)),
+            n => {
+                for entry in &entries[..(n as usize).min(count)] {
+                    let FiCqTaggedEntry { len, tag, data, .. } = *entry;
+                    take.extend(self.ended(entry.op_context).map(|(buffer, used_by)| {
+                        match used_by {
+                            BufferUse::Receive => {
+                                let length = len.min(self.buffer_bytes);
+                                OfiCompletion::Received { buffer, length, tag, data }
+                            }
+                            _ => OfiCompletion::Sent { buffer },
+                        }
+                    }));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The buffer of an operation that has ended, and what it was.
+    fn ended(&self, context: *mut c_void) -> Option<(OfiBuffer, BufferUse)> {
+        let slot = NonNull::new(context)?.cast::<BufferSlot>().as_ptr();
+        // SAFETY: a context that is not null is one of an operation that began here: a slot, which
+        // lives as long as this value. The library has given it back.
+        let (number, used_by) = unsafe {
+            let used_by = (*slot).used_by;
+            (*slot).used_by = BufferUse::None;
+            ((*slot).number, used_by)
+        };
+        (used_by != BufferUse::None).then_some((OfiBuffer(number), used_by))
+    }
+
+    /// Takes an operation that has failed.
+    #[cold]
+    fn take_failure(&mut self, take: &mut Vec<OfiCompletion>) {
+        // Later versions write more than the entry of this one.
+        #[repr(C)]
+        struct Room {
+            entry: FiCqErrEntry,
+            more: [u64; 8],
+        }
+        // SAFETY: all-zero is a valid entry.
+        let mut room: Room = unsafe { core::mem::zeroed() };
+        // SAFETY: an open queue, and room for an entry.
+        let returned = unsafe {
+            let readerr = (*self.queue.as_ref().ops).readerr;
+            readerr(self.queue.as_ptr(), &mut room.entry, 0)
+        };
+        if returned != 1 {
+            return;
+        }
+        take.extend(self.ended(room.entry.op_context).map(|(buffer, used_by)| match used_by {
+            BufferUse::Receive => OfiCompletion::ReceiveFailed { buffer },
+            _ => {
+                let error = self.library.error("fi_tsend", room.entry.err);
+                OfiCompletion::SendFailed { buffer, error }
+            }
+        }));
+    }
+
+    /// Whether nothing is complete, so that a process may sleep until [`OfiEndpoint::descriptor`]
+    /// can be read.
+    pub(super) fn may_sleep(&mut self) -> bool {
+        if self.wait.is_none() {
+            return false;
+        }
+        let mut fid = self.queue.cast::<Fid>().as_ptr();
+        // SAFETY: open objects, and an array of one.
+        unsafe {
+            let trywait = (*self.fabric.as_ref().ops).trywait;
+            trywait(self.fabric.as_ptr(), &mut fid, 1) == 0
+        }
+    }
+
+    /// What can be read when something is complete; `None`: only a look shows it.
+    pub(super) fn descriptor(&self) -> Option<RawFd> {
+        self.wait
+    }
+}
+
+impl Drop for OfiEndpoint {
+    fn drop(&mut self) {
+        // SAFETY: each is open and closed once, what uses another before that. After its endpoint
+        // the library uses no buffer.
+        unsafe {
+            close(self.endpoint);
+            for block in &self.blocks {
+                block.region.map(|region| close(region));
+                dealloc(block.memory.as_ptr(), block.layout);
+            }
+            for &slot in &self.slots {
+                drop(Box::from_raw(slot.as_ptr()));
+            }
+            close(self.queue);
+            close(self.addresses);
+            close(self.domain);
+            close(self.fabric);
+        }
+    }
+}

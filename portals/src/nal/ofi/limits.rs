@@ -1,0 +1,25 @@
+//! The bounds of the wire: frames, credits, buffers.
+//!
+//! Used by all files of this folder. Invariant: a peer never sends more than this side has
+//! buffers for.
+
+/// Longest frame. Providers over TCP send messages of up to 16 KiB at once.
+pub(super) const FRAME: usize = 16 << 10;
+/// Bytes before a frame where the provider carries no tag or no data.
+pub(super) const LEAD: usize = 16;
+/// Frames that a peer may send before it gets credits again.
+pub(super) const WINDOW: u64 = 32;
+/// Buffers for what it sends. There is one greeting, and a frame of credits for each half of a
+/// window; a peer that gives no credits gets none for its own frames.
+pub(super) const BUFFERS_PER_PEER: usize = WINDOW as usize + 4;
+/// Buffers for the greetings of processes that are not known yet.
+pub(super) const BUFFERS_AT_FIRST: usize = 32;
+/// Buffers for frames to a peer that have not left, in addition to those that the provider keeps.
+pub(super) const SENDS_PER_PEER: usize = 16;
+/// Longest message that the provider is asked to keep.
+pub(super) const INJECTED: usize = 256;
+/// Bytes of a frame, from its beginning, that its seal covers.
+pub(super) const SEALED: usize = 256;
+
+// The number of a frame has 16 bits in its lead.
+const _: () = assert!(BUFFERS_PER_PEER < 1 << 15);

@@ -1,0 +1,303 @@
+//! The wire over libfabric: one reliable-datagram endpoint per process.
+//!
+//! Opened by the owner of an interface with [`OfiWire::open`], and handed to
+//! [`crate::NetworkInterface::joined`] as [`super::tcp::TcpWire`] is. libfabric is loaded then; a
+//! machine without it has no such wire.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `network` | the peers: frames in order, credits |
+//! | `seal` | sender, number, credits and seal of a frame |
+//! | `provider` | the choice of a provider |
+//! | `endpoint`, `library` | all calls of libfabric |
+//! | `bindings` | its C interface |
+//! | `limits` | frames, credits, buffers |
+//!
+//! A frame is one tagged message. Its buffer is posted before its sender may send it, so nothing
+//! waits in queues of the provider. Its seal proves that a process of the job has sent it, to this
+//! one, and that it has not come before. It covers the first 256 bytes: who can change packets
+//! on their way can change what follows, as with the wire over TCP.
+//!
+//! Invariant: nothing that a provider says about order is relied on.
+
+mod bindings;
+mod endpoint;
+#[cfg(test)]
+mod headers;
+mod library;
+mod limits;
+mod network;
+mod provider;
+mod seal;
+#[cfg(test)]
+mod tests;
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+use core::ops::RangeInclusive;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
+
+use super::numbering::HostNumbering;
+use super::outcome::{FrameSent, FrameSink, PeerState};
+use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters};
+use crate::base::lock::SpinLock;
+use crate::types::{MdIovec, PtlProcessId};
+use bindings::FI_EADDRINUSE;
+use endpoint::{NAME_BYTES, OfiEndpoint};
+pub use handshake::JobSecret;
+use handshake::FrameKey;
+use library::{Libfabric, ProviderInfo};
+use limits::{FRAME, INJECTED};
+use network::{OfiEnd, OfiNetwork, OfiPeers};
+pub use provider::{OfiProvider, ProviderChoice, has_hardware, providers};
+use provider::WireSite;
+pub use seal::OfiTagMode;
+use sys::bell::Bell;
+
+/// Bytes of the address of a process: provider, mode, length, and the endpoint's address.
+pub const ADDRESS: usize = PROVIDER + 2 + NAME_BYTES;
+/// Bytes of the name of a provider.
+const PROVIDER: usize = 30;
+
+/// What [`OfiWire::open`] needs.
+pub struct OfiSpec {
+    /// The address of the interface to use, for providers that use addresses of IP.
+    pub address: IpAddr,
+    /// The ports to choose from; `0..=0` leaves the choice to the provider.
+    pub ports: RangeInclusive<u16>,
+    /// The secret of the job.
+    pub secret: JobSecret,
+    /// The providers that the user wants.
+    pub providers: ProviderChoice,
+    /// The mode that the user wants; `None`: the best that the provider allows.
+    pub tag_mode: Option<OfiTagMode>,
+    /// Processes of the job, about.
+    pub processes: u32,
+    /// Called with each peer that fails.
+    pub on_failure: PeerFailureHandler,
+}
+
+impl fmt::Debug for OfiSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfiSpec")
+            .field("address", &self.address)
+            .field("providers", &self.providers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there is no wire over libfabric.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoOfi {
+    /// No libfabric can be loaded.
+    NoLibrary(String),
+    /// No provider of those that the user wants is here, or reaches other hosts.
+    NoProvider,
+    /// The provider does not allow the mode that the user wants.
+    NoTagMode(String),
+    /// Each provider has failed: the reasons.
+    Failed(String),
+}
+
+impl fmt::Display for NoOfi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoOfi::NoLibrary(why) => write!(f, "there is no libfabric: {why}"),
+            NoOfi::NoProvider => {
+                f.write_str("libfabric has no such provider that reaches other hosts")
+            }
+            NoOfi::NoTagMode(why) | NoOfi::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl core::error::Error for NoOfi {}
+
+/// See the head of this file.
+pub struct OfiWire {
+    end: OfiEnd,
+    address: [u8; ADDRESS],
+    provider: String,
+    interface: String,
+    descriptor: Option<i32>,
+    /// What is never to be read, where there is no descriptor.
+    silent: Bell,
+    peers: OnceLock<OfiPeers>,
+    network: SpinLock<OfiNetwork>,
+}
+
+impl fmt::Debug for OfiWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfiWire").field("provider", &self.provider).finish_non_exhaustive()
+    }
+}
+
+impl OfiWire {
+    /// Opens an endpoint of the best provider that there is.
+    ///
+    /// # Errors
+    /// See [`NoOfi`].
+    pub fn open(spec: OfiSpec) -> Result<OfiWire, NoOfi> {
+        let library = Libfabric::get().map_err(|e| NoOfi::NoLibrary(e.to_string()))?;
+        let mut reasons: Vec<String> = Vec::new();
+        for port in spec.ports.clone() {
+            let site = WireSite { address: spec.address, port };
+            let found = provider::candidates(library, &spec.providers, site);
+            let found = found.map_err(|e| NoOfi::Failed(e.to_string()))?;
+            if found.is_empty() {
+                return Err(NoOfi::NoProvider);
+            }
+            let mut in_use = false;
+            for info in found {
+                let best = OfiTagMode::of(&info);
+                let mode = spec.tag_mode.unwrap_or(best);
+                if !mode.is_allowed_by(best) {
+                    let (name, mode, best) = (info.name(), mode.name(), best.name());
+                    return Err(NoOfi::NoTagMode(format!(
+                        "the provider {name} does not allow the tag mode {mode}, but {best}"
+                    )));
+                }
+                let opened = OfiEndpoint::open(&info, spec.processes as usize, Self::buffer(mode));
+                match opened.and_then(|endpoint| {
+                    let address = Self::encode_address(&info, mode, &endpoint.name()?);
+                    let descriptor = endpoint.descriptor();
+                    Ok((address, descriptor, OfiNetwork::new(endpoint)?))
+                }) {
+                    Ok((address, descriptor, network)) => {
+                        let silent = Bell::new().map_err(|e| NoOfi::Failed(e.to_string()))?;
+                        let end = OfiEnd {
+                            key: FrameKey::new(&spec.secret),
+                            mode,
+                            inject: info.tx().inject_size.min(INJECTED),
+                            failures: PeerFailures::new(spec.on_failure),
+                            refused: AtomicU64::new(0),
+                        };
+                        return Ok(OfiWire {
+                            end,
+                            address,
+                            provider: info.name(),
+                            interface: info.interface(),
+                            descriptor,
+                            silent,
+                            peers: OnceLock::new(),
+                            network: SpinLock::new(network),
+                        });
+                    }
+                    Err(e) => {
+                        in_use |= e.number == FI_EADDRINUSE;
+                        reasons.push(format!("{} of {}: {e}", info.name(), info.interface()));
+                    }
+                }
+            }
+            if !in_use {
+                break;
+            }
+        }
+        reasons.dedup();
+        Err(NoOfi::Failed(reasons.join("; ")))
+    }
+
+    fn buffer(mode: OfiTagMode) -> usize {
+        FRAME + mode.lead_bytes()
+    }
+
+    fn encode_address(info: &ProviderInfo, mode: OfiTagMode, name: &[u8]) -> [u8; ADDRESS] {
+        let mut address = [0; ADDRESS];
+        let provider = info.name();
+        let length = provider.len().min(PROVIDER);
+        address[..length].copy_from_slice(&provider.as_bytes()[..length]);
+        address[PROVIDER] = mode as u8;
+        address[PROVIDER + 1] = name.len() as u8;
+        address[PROVIDER + 2..][..name.len()].copy_from_slice(name);
+        address
+    }
+
+    /// Where this process is, for [`crate::NetworkInterface::connect`] of all processes.
+    pub fn address(&self) -> [u8; ADDRESS] {
+        self.address
+    }
+
+    /// The provider of an address, for people; `None`: these bytes are no address.
+    pub fn provider_of(address: &[u8]) -> Option<String> {
+        let (provider, rest) = address.split_first_chunk::<PROVIDER>()?;
+        let end = provider.iter().position(|byte| *byte == 0).unwrap_or(PROVIDER);
+        let mode = match rest.first()? {
+            0 => OfiTagMode::Full,
+            1 => OfiTagMode::One,
+            2 => OfiTagMode::Two,
+            _ => return None,
+        };
+        let provider = String::from_utf8_lossy(&provider[..end]);
+        Some(format!("{provider}, tag mode {}", mode.name()))
+    }
+
+    /// The provider and its interface.
+    pub fn provider(&self) -> (&str, &str) {
+        (&self.provider, &self.interface)
+    }
+}
+
+impl Wire for OfiWire {
+    fn connect(&self, own: PtlProcessId, numbering: &HostNumbering, addresses: Box<[u8]>) -> bool {
+        // The provider, the mode and the length are the same in all.
+        const SAME: usize = PROVIDER + 2;
+        let (addresses, rest) = addresses.as_chunks::<ADDRESS>();
+        let is_like_ours = |other: &[u8; ADDRESS]| other[..SAME] == self.address[..SAME];
+        if !rest.is_empty()
+            || addresses.len() != numbering.total() as usize
+            || !addresses.iter().all(is_like_ours)
+        {
+            return false;
+        }
+        let name_of = |address: &[u8; ADDRESS]| {
+            let mut name = [0; NAME_BYTES];
+            name.copy_from_slice(&address[SAME..]);
+            name
+        };
+        let Some(own) = numbering.position(own) else { return false };
+        let names = addresses.iter().map(name_of).collect();
+        let peers = OfiPeers { own, numbering: numbering.clone(), names };
+        self.peers.set(peers).is_ok()
+    }
+
+    fn max_frame(&self) -> usize {
+        FRAME
+    }
+
+    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+        let Some(peers) = self.peers.get() else { return FrameSent::Full };
+        // SAFETY: the same contract.
+        unsafe { self.network.lock().send(&self.end, peers, peer, header, payload) }
+    }
+
+    fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool {
+        let Some(peers) = self.peers.get() else { return false };
+        self.network.lock().receive(&self.end, peers, max, sink)
+    }
+
+    fn peer_state(&self, peer: u32) -> PeerState {
+        self.end.failures.state(peer)
+    }
+
+    fn descriptor(&self) -> BorrowedFd<'_> {
+        match self.descriptor {
+            // SAFETY: the descriptor of the completion queue, which is open as long as this value.
+            Some(descriptor) => unsafe { BorrowedFd::borrow_raw(descriptor) },
+            None => self.silent.as_fd(),
+        }
+    }
+
+    fn may_sleep(&self) -> bool {
+        self.peers.get().is_some() && self.network.lock().may_sleep()
+    }
+
+    fn counters(&self) -> WireCounters {
+        WireCounters { refused: self.end.refused.load(Ordering::Relaxed), parts: 0 }
+    }
+}

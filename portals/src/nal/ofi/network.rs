@@ -1,0 +1,490 @@
+//! The peers of a process: their frames, in order, and the credits for them.
+//!
+//! Owned by [`super::OfiWire`], under its lock. A peer becomes known by the first frame to it, or
+//! by its greeting: a frame without bytes, which says that there are buffers for a window of
+//! frames. Each frame says how many frames of data its sender has taken; an empty frame does so
+//! where nothing else is to be sent.
+//!
+//! Invariants: a peer sends no more frames than there are buffers for. Its frames are passed on in
+//! the order of their numbers, each once. A peer that has failed gets and sends nothing.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::mem;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use super::bindings::CLOSED;
+use super::endpoint::{
+    ENTRIES, NAME_BYTES, NotBegun, OfiAddress, OfiBuffer, OfiCompletion, OfiEndpoint,
+};
+use super::library::OfiError;
+use super::limits::*;
+use super::seal::{self, FrameCount, OfiTagMode, SealedFrame, SealedLead, nearest};
+use crate::nal;
+use crate::nal::numbering::HostNumbering;
+use crate::nal::outcome::{FrameSent, FrameSink};
+use crate::nal::wire::{PeerFailure, PeerFailures};
+use crate::types::{MdIovec, PtlProcessId};
+use handshake::FrameKey;
+
+/// The processes of the job.
+pub(super) struct OfiPeers {
+    /// The position of this process.
+    pub(super) own: u32,
+    pub(super) numbering: HostNumbering,
+    /// The addresses of all, by position.
+    pub(super) names: Box<[[u8; NAME_BYTES]]>,
+}
+
+/// What does not change, and what is counted.
+pub(super) struct OfiEnd {
+    pub(super) key: FrameKey,
+    pub(super) mode: OfiTagMode,
+    /// Longest message that the provider keeps when it is sent.
+    pub(super) inject: usize,
+    pub(super) failures: PeerFailures,
+    /// Messages that no process of the job has sent, or that came again.
+    pub(super) refused: AtomicU64,
+}
+
+impl OfiEnd {
+    fn refuse(&self) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What this process knows of a peer.
+struct OfiPeer {
+    to: OfiAddress,
+    position: u32,
+    /// Its greeting has arrived.
+    is_open: bool,
+    has_failed: bool,
+    /// A frame without bytes is due.
+    owes: bool,
+    /// The number of the next frame to it.
+    next: u64,
+    /// Frames of data that were sent, and those of them that it has taken.
+    sent: u64,
+    taken: u64,
+    /// Frames to it in buffers that have not left.
+    leaving: usize,
+    /// The number of its next frame.
+    expected: u64,
+    /// Frames of data that were taken from it, and those of them that it knows of.
+    received: u64,
+    told: u64,
+    /// Frames that have arrived before the expected one.
+    early: BTreeMap<u64, (OfiBuffer, ArrivedFrame)>,
+}
+
+/// A frame that has arrived, whose seal is right.
+#[derive(Clone, Copy, Debug)]
+struct ArrivedFrame {
+    from: u32,
+    number: u64,
+    lead: SealedLead,
+    length: usize,
+}
+
+/// See the head of this file.
+pub(super) struct OfiNetwork {
+    endpoint: OfiEndpoint,
+    peers: BTreeMap<u32, OfiPeer>,
+    /// Buffers for frames to be sent.
+    free: Vec<OfiBuffer>,
+    /// Buffers that are to be posted.
+    unposted: Vec<OfiBuffer>,
+    /// The peer to which each buffer is being sent, by the number of the buffer.
+    targets: Vec<u32>,
+    /// Peers that are owed a frame without bytes.
+    owed: Vec<u32>,
+    completions: Vec<OfiCompletion>,
+}
+
+impl OfiNetwork {
+    /// # Errors
+    /// The provider takes no buffers.
+    pub(super) fn new(mut endpoint: OfiEndpoint) -> Result<OfiNetwork, OfiError> {
+        let mut unposted = Vec::new();
+        endpoint.add_buffers(BUFFERS_AT_FIRST, |buffer| unposted.push(buffer))?;
+        Ok(OfiNetwork {
+            endpoint,
+            peers: BTreeMap::new(),
+            free: Vec::new(),
+            unposted,
+            targets: Vec::new(),
+            owed: Vec::new(),
+            completions: Vec::new(),
+        })
+    }
+
+    pub(super) fn may_sleep(&mut self) -> bool {
+        self.endpoint.may_sleep()
+    }
+
+    /// Makes a peer known, and greets it.
+    #[cold]
+    fn meet(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, position: u32) {
+        let name = &peers.names[position as usize];
+        let mut receiving = BUFFERS_PER_PEER;
+        let (free, unposted) = (&mut self.free, &mut self.unposted);
+        let known = self.endpoint.insert(name).and_then(|to| {
+            self.endpoint.add_buffers(BUFFERS_PER_PEER + SENDS_PER_PEER, |buffer| {
+                if receiving > 0 {
+                    receiving -= 1;
+                    unposted.push(buffer);
+                } else {
+                    free.push(buffer);
+                }
+            })?;
+            Ok(to)
+        });
+        let (to, failure) = match known {
+            Ok(to) => (to, None),
+            Err(e) => (OfiAddress::NONE, Some(e)),
+        };
+        let peer = OfiPeer {
+            to,
+            position,
+            is_open: false,
+            has_failed: false,
+            owes: true,
+            next: 0,
+            sent: 0,
+            taken: 0,
+            leaving: 0,
+            expected: 0,
+            received: 0,
+            told: 0,
+            early: BTreeMap::new(),
+        };
+        self.peers.insert(number, peer);
+        match failure {
+            None => {
+                self.post(here);
+                self.owed.push(number);
+                self.pay(here, peers);
+            }
+            Some(e) => self.fail(here, peers, number, e.number, &e.to_string()),
+        }
+    }
+
+    /// A peer has failed.
+    #[cold]
+    fn fail(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, error: i32, cause: &str) {
+        let Some(peer) = self.peers.get_mut(&number) else { return };
+        if mem::replace(&mut peer.has_failed, true) {
+            return;
+        }
+        let early = mem::take(&mut peer.early);
+        self.unposted.extend(early.into_values().map(|(buffer, _)| buffer));
+        here.failures.add(number, || PeerFailure {
+            process: peers.numbering.process(number).unwrap_or(PtlProcessId::ANY),
+            address: self.endpoint.shown(&peers.names[peer.position as usize]),
+            closed: CLOSED.contains(&error),
+            cause: String::from(cause),
+        });
+    }
+
+    /// Lets messages arrive in all buffers for them.
+    fn post(&mut self, here: &OfiEnd) {
+        while let Some(buffer) = self.unposted.pop() {
+            if let Err((buffer, why)) = self.endpoint.post(buffer) {
+                self.unposted.push(buffer);
+                if why != NotBegun::Full {
+                    here.refuse();
+                }
+                return;
+            }
+        }
+    }
+
+    /// Sends the frames without bytes that are owed.
+    fn pay(&mut self, here: &OfiEnd, peers: &OfiPeers) {
+        for number in mem::take(&mut self.owed) {
+            let Some(peer) = self.peers.get_mut(&number) else { continue };
+            if !peer.owes || peer.has_failed {
+                continue;
+            }
+            // SAFETY: no pieces.
+            match unsafe { self.send_to(here, peers, number, &[], &[]) } {
+                Ok(()) => {}
+                Err(NotBegun::Full) => self.owed.push(number),
+                Err(NotBegun::Failed(e)) => {
+                    self.fail(here, peers, number, e.number, &e.to_string());
+                }
+            }
+        }
+    }
+
+    /// Sends a frame, or one without bytes.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn send_to(
+        &mut self,
+        here: &OfiEnd,
+        peers: &OfiPeers,
+        number: u32,
+        header: &[u8],
+        payload: &[MdIovec],
+    ) -> Result<(), NotBegun> {
+        let Some(peer) = self.peers.get_mut(&number) else { return Err(NotBegun::Full) };
+        let count = FrameCount { target: peer.position, number: peer.next };
+        let (source, taken) = (peers.own, peer.received as u16);
+        let lead = SealedLead { source, number: peer.next as u16, taken };
+        let before = here.mode.lead_bytes();
+        let length = before + nal::frame_length(header, payload);
+        if length <= here.inject {
+            let mut message = [0; INJECTED];
+            let message = &mut message[..length];
+            // SAFETY: the same contract.
+            unsafe { nal::gather(&mut message[before..], header, payload) };
+            let with = seal::close(&here.key, here.mode, lead, count, message);
+            self.endpoint.inject(peer.to, message, with)?;
+        } else {
+            if peer.leaving == SENDS_PER_PEER {
+                return Err(NotBegun::Full);
+            }
+            let Some(mut buffer) = self.free.pop() else { return Err(NotBegun::Full) };
+            let message = &mut self.endpoint.bytes_mut(&mut buffer)[..length];
+            // SAFETY: the same contract.
+            unsafe { nal::gather(&mut message[before..], header, payload) };
+            let with = seal::close(&here.key, here.mode, lead, count, message);
+            let at = buffer.number();
+            if let Err((buffer, why)) = self.endpoint.send(peer.to, buffer, length, with) {
+                self.free.push(buffer);
+                return Err(why);
+            }
+            if self.targets.len() <= at {
+                self.targets.resize(at + 1, 0);
+            }
+            self.targets[at] = number;
+            peer.leaving += 1;
+        }
+        peer.next += 1;
+        peer.told = peer.received;
+        peer.owes = false;
+        peer.sent += u64::from(length != before);
+        Ok(())
+    }
+
+    /// As [`crate::nal::wire::Wire::send`].
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    pub(super) unsafe fn send(
+        &mut self,
+        here: &OfiEnd,
+        peers: &OfiPeers,
+        number: u32,
+        header: &[u8],
+        payload: &[MdIovec],
+    ) -> FrameSent {
+        let Some(peer) = self.peers.get(&number) else {
+            let position = peers.numbering.process(number);
+            let Some(position) = position.and_then(|id| peers.numbering.position(id)) else {
+                return FrameSent::Gone;
+            };
+            self.meet(here, peers, number, position);
+            return FrameSent::Full;
+        };
+        if peer.has_failed {
+            return FrameSent::Gone;
+        }
+        if !peer.is_open || peer.sent - peer.taken >= WINDOW {
+            return FrameSent::Full;
+        }
+        // SAFETY: the same contract.
+        match unsafe { self.send_to(here, peers, number, header, payload) } {
+            Ok(()) => FrameSent::Sent,
+            Err(NotBegun::Full) => FrameSent::Full,
+            Err(NotBegun::Failed(e)) => {
+                self.fail(here, peers, number, e.number, &e.to_string());
+                FrameSent::Gone
+            }
+        }
+    }
+
+    /// As [`crate::nal::wire::Wire::receive`].
+    pub(super) fn receive(
+        &mut self,
+        here: &OfiEnd,
+        peers: &OfiPeers,
+        max: usize,
+        sink: &mut dyn FrameSink,
+    ) -> bool {
+        if !self.unposted.is_empty() {
+            self.post(here);
+        }
+        let mut completions = mem::take(&mut self.completions);
+        let mut taken = 0;
+        while taken < max {
+            if self.endpoint.completions(max - taken, &mut completions).is_err() {
+                here.refuse();
+            }
+            let found = completions.len();
+            for completion in completions.drain(..) {
+                taken += self.complete(here, peers, completion, sink);
+            }
+            if found < ENTRIES {
+                break;
+            }
+        }
+        self.completions = completions;
+        if !self.unposted.is_empty() {
+            self.post(here);
+        }
+        if !self.owed.is_empty() {
+            self.pay(here, peers);
+        }
+        taken != 0
+    }
+
+    /// Returns how many frames were passed on.
+    fn complete(
+        &mut self,
+        here: &OfiEnd,
+        peers: &OfiPeers,
+        completion: OfiCompletion,
+        sink: &mut dyn FrameSink,
+    ) -> usize {
+        match completion {
+            OfiCompletion::Received { buffer, length, tag, data } => {
+                let message = &self.endpoint.bytes(&buffer)[..length];
+                let opened = SealedFrame::open(here.mode, tag, data, message);
+                let accepted = opened.and_then(|frame| self.accept(here, peers, &frame));
+                if let Some(arrived) = accepted {
+                    return self.arrived(here, peers, arrived, buffer, sink);
+                }
+                here.refuse();
+                self.unposted.push(buffer);
+            }
+            OfiCompletion::Sent { buffer } => {
+                self.left(buffer);
+            }
+            OfiCompletion::ReceiveFailed { buffer } => {
+                here.refuse();
+                self.unposted.push(buffer);
+            }
+            OfiCompletion::SendFailed { buffer, error } => {
+                let number = self.left(buffer);
+                self.fail(here, peers, number, error.number, &error.to_string());
+            }
+        }
+        0
+    }
+
+    /// A frame to a peer has left, or never will; returns the peer.
+    fn left(&mut self, buffer: OfiBuffer) -> u32 {
+        let number = self.targets[buffer.number()];
+        if let Some(peer) = self.peers.get_mut(&number) {
+            peer.leaving -= 1;
+        }
+        self.free.push(buffer);
+        number
+    }
+
+    /// Checks a frame. `None`: no process of the job has sent it, or it came again.
+    fn accept(
+        &self,
+        here: &OfiEnd,
+        peers: &OfiPeers,
+        opened: &SealedFrame<'_>,
+    ) -> Option<ArrivedFrame> {
+        let lead = opened.lead;
+        let from = peers.numbering.number_at(lead.source)?;
+        if from < peers.numbering.own() {
+            return None;
+        }
+        let peer = self.peers.get(&from);
+        let expected = peer.map_or(0, |peer| peer.expected);
+        let number = nearest(expected, lead.number)?;
+        let is_next = number.checked_sub(expected)? < BUFFERS_PER_PEER as u64;
+        let is_new = !peer.is_some_and(|peer| peer.early.contains_key(&number));
+        let count = FrameCount { target: peers.own, number };
+        (is_next && is_new && opened.is_sealed(&here.key, count))
+            .then(|| ArrivedFrame { from, number, lead, length: opened.frame.len() })
+    }
+
+    /// A frame has arrived. It is passed on if its turn has come, with those behind it.
+    fn arrived(
+        &mut self,
+        here: &OfiEnd,
+        peers: &OfiPeers,
+        frame: ArrivedFrame,
+        buffer: OfiBuffer,
+        sink: &mut dyn FrameSink,
+    ) -> usize {
+        let from = frame.from;
+        if !self.peers.contains_key(&from) {
+            self.meet(here, peers, from, frame.lead.source);
+        }
+        let Some(peer) = self.peers.get_mut(&from) else { return 0 };
+        if peer.has_failed {
+            self.unposted.push(buffer);
+            return 0;
+        }
+        if frame.number != peer.expected {
+            peer.early.insert(frame.number, (buffer, frame));
+            return 0;
+        }
+        let mut passed = 0;
+        let mut next = Some((buffer, frame));
+        while let Some((buffer, frame)) = next {
+            let Some(peer) = self.peers.get_mut(&from) else { return passed };
+            let taken = peer.take(&frame);
+            if taken == Ok(true) {
+                let start = here.mode.lead_bytes();
+                let bytes = &self.endpoint.bytes(&buffer)[start..][..frame.length];
+                sink.frame(from, bytes);
+                passed += 1;
+            }
+            self.unposted.push(buffer);
+            match taken {
+                Err(why) => {
+                    self.fail(here, peers, from, 0, why);
+                    return passed;
+                }
+                Ok(_) if !peer.owes && peer.received - peer.told >= WINDOW / 2 => {
+                    peer.owes = true;
+                    self.owed.push(from);
+                }
+                Ok(_) => {}
+            }
+            next = peer.early.remove(&peer.expected);
+        }
+        passed
+    }
+}
+
+impl OfiPeer {
+    /// Takes its next frame: whether it is one of data.
+    ///
+    /// # Errors
+    /// What the peer did that no process of the job does.
+    fn take(&mut self, frame: &ArrivedFrame) -> Result<bool, &'static str> {
+        let taken = u64::from(frame.lead.taken.wrapping_sub(self.taken as u16));
+        if taken > self.sent - self.taken {
+            return Err("it granted more credits than there are");
+        }
+        self.taken += taken;
+        self.expected += 1;
+        let is_greeting = frame.number == 0;
+        if is_greeting && frame.length != 0 {
+            return Err("it sent a frame before its greeting");
+        }
+        self.is_open |= is_greeting;
+        if frame.length == 0 {
+            return Ok(false);
+        }
+        if self.received - self.told >= WINDOW {
+            return Err("it sent more than it had credits for");
+        }
+        self.received += 1;
+        Ok(true)
+    }
+}
