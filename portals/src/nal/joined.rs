@@ -79,9 +79,7 @@ impl Joined {
     /// Sleeps until something has arrived or the bell rings. The last of `own` sleepers silences
     /// it: another one that is just falling asleep must hear it.
     fn wait_for_both(&self, timeout_ns: u64, own: u32) {
-        if !self.wire.may_sleep() {
-            return;
-        }
+        let timeout_ns = timeout_ns.min(self.wire.longest_sleep_ns());
         let mut entries = [self.wire.descriptor(), self.bell.as_fd()]
             .map(|descriptor| PollEntry::reading(Some(descriptor)));
         poll::wait_ns(&mut entries, timeout_ns);

@@ -39,12 +39,13 @@ pub trait Wire: Send + Sync {
     /// Whether a process can be reached.
     fn peer_state(&self, peer: u32) -> PeerState;
 
-    /// What can be read when something has arrived, if [`Wire::may_sleep`] has said yes.
+    /// What can be read when something has arrived after a call of [`Wire::longest_sleep_ns`].
     fn descriptor(&self) -> BorrowedFd<'_>;
 
-    /// Whether nothing has arrived that the descriptor would not show. Called before each sleep.
-    fn may_sleep(&self) -> bool {
-        true
+    /// Called before each sleep on the descriptor: how many nanoseconds it may take. 0: something
+    /// has arrived.
+    fn longest_sleep_ns(&self) -> u64 {
+        u64::MAX
     }
 
     /// What it has counted.

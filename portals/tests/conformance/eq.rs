@@ -1,5 +1,7 @@
 //! Event queues: size, sequence, overflow, handlers, `PtlEQGet`, `PtlEQWait`, `PtlEQPoll`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE};
 use portals3::{AckReq, EqHandle, FetchedEvent, PtlError, PtlEventKind, Size, Unlink};
 
@@ -256,7 +258,9 @@ fn a_handler_runs_for_every_event(kind: RigKind) {
     let (from, _) = source_of(&rig, 1, 8);
     // The other cases use no handlers, but this one may run on several rigs of one process at
     // once. Its own mark is in the upper half of the data.
-    let mark = u64::from(std::process::id()) << 40 | (kind as u64) << 32;
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    let mark = u64::from(std::process::id()) << 40 | run << 32;
     for hdr in 1..=5 {
         let before = node.handled(mark);
         put(&rig, from, to(&rig), mark | hdr);

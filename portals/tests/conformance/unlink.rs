@@ -243,7 +243,7 @@ fn unlink_waits_for_pending_operations(kind: RigKind) {
         let kinds: Vec<_> = seen.iter().map(|e| e.kind).collect();
         use PtlEventKind::PutEnd;
         assert_eq!(kinds, [PutEnd, PutEnd, PutEnd, PutEnd, PtlEventKind::Unlink], "seed {seed}");
-        if !kind.has_processes() && !matches!(kind, RigKind::Framed | RigKind::Tcp) {
+        if !kind.has_processes() && !kind.has_wire() && kind != RigKind::Framed {
             break;
         }
     }

@@ -19,7 +19,8 @@ use proptest::test_runner::{Config, TestRunner};
 
 use draw::{DrawnOp, ops, ops_at_once};
 use driver::play;
-use rig::RigKind;
+use portals3::nal::ofi::OfiTagMode;
+use rig::{OfiRig, RigKind};
 use rig::watchdog::Watchdog;
 
 /// Checks `cases` lists of operations, or as many as `PROPTEST_CASES` says.
@@ -65,4 +66,14 @@ fn random_operations_in_frames_do_what_the_model_does() {
 #[test]
 fn random_operations_over_tcp_do_what_the_model_does() {
     check(RigKind::Tcp, 100);
+}
+
+#[test]
+fn random_operations_over_libfabric_do_what_the_model_does() {
+    for rig in [OfiRig::Native, OfiRig::Rxm(OfiTagMode::One), OfiRig::Rxm(OfiTagMode::Two)] {
+        let kind = RigKind::Ofi(rig);
+        if kind.is_here() {
+            check(kind, 30);
+        }
+    }
 }

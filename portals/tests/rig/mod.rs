@@ -2,9 +2,8 @@
 //! written once.
 //!
 //! A test is one sequential script that commands *nodes*. A node is an interface of this process
-//! ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`], [`RigKind::Tcp`]) or
-//! one of another
-//! process. The other process is this same test program started again; it serves calls over a
+//! ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`], [`RigKind::Tcp`],
+//! [`RigKind::Ofi`]) or one of another process. The other process is this same test program started again; it serves calls over a
 //! socket (see `agent`). A served node does nothing between two calls, so what arrives there
 //! meanwhile arrived without its help.
 //!
@@ -26,6 +25,7 @@ pub mod watchdog;
 
 use std::ffi::c_void;
 
+use portals3::nal::ofi::OfiTagMode;
 use portals3::nal::shm::AttachPolicy;
 use portals3::{
     AcIndex, EqHandle, FetchedEvent, MatchBits, MemoryDescriptor, NetworkInterface, NiLimits,
@@ -59,11 +59,24 @@ pub enum RigKind {
     Framed,
     /// Two interfaces of this process, each on a host of its own; everything travels over TCP.
     Tcp,
+    /// The same by a provider of libfabric.
+    Ofi(OfiRig),
+}
+
+/// Providers of libfabric that every machine has if it has a libfabric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfiRig {
+    /// The one that is made for TCP: `net` in 1.17, `tcp` later.
+    Native,
+    /// `tcp;ofi_rxm`, with this place for lead and seal.
+    Rxm(OfiTagMode),
+    /// `sockets`.
+    Sockets,
 }
 
 impl RigKind {
     /// Every kind.
-    pub const ALL: [RigKind; 7] = [
+    pub const ALL: [RigKind; 12] = [
         RigKind::Loopback,
         RigKind::ShmOneProcess,
         RigKind::ShmMapped,
@@ -71,11 +84,31 @@ impl RigKind {
         RigKind::ShmDenied,
         RigKind::Framed,
         RigKind::Tcp,
+        RigKind::Ofi(OfiRig::Native),
+        RigKind::Ofi(OfiRig::Rxm(OfiTagMode::Full)),
+        RigKind::Ofi(OfiRig::Rxm(OfiTagMode::One)),
+        RigKind::Ofi(OfiRig::Rxm(OfiTagMode::Two)),
+        RigKind::Ofi(OfiRig::Sockets),
     ];
+
+    /// Whether this machine has it; says so if not.
+    pub fn is_here(self) -> bool {
+        let RigKind::Ofi(rig) = self else { return true };
+        let missing = hosts::missing(rig);
+        if let Some(why) = &missing {
+            println!("skipped: {why}");
+        }
+        missing.is_none()
+    }
+
+    /// Whether several processes are joined by a wire.
+    pub fn has_wire(self) -> bool {
+        matches!(self, RigKind::Tcp | RigKind::Ofi(_))
+    }
 
     /// Whether a target's interface must be called before anything arrives there.
     pub fn needs_target(self) -> bool {
-        matches!(self, RigKind::ShmDenied | RigKind::Framed | RigKind::Tcp)
+        self.has_wire() || matches!(self, RigKind::ShmDenied | RigKind::Framed)
     }
 
     /// Whether the nodes are processes of their own.
@@ -91,7 +124,8 @@ impl RigKind {
             | RigKind::ShmAttach
             | RigKind::ShmDenied
             | RigKind::Framed
-            | RigKind::Tcp => AgentMemory::Private,
+            | RigKind::Tcp
+            | RigKind::Ofi(_) => AgentMemory::Private,
         }
     }
 
@@ -141,7 +175,10 @@ impl RigKind {
                 let network = FramedNetwork::new(count as u32, seed);
                 (0..count).map(|_| here(network.join(limits).expect("framed"))).collect()
             }
-            RigKind::Tcp => hosts::join(count, limits).into_iter().map(here).collect(),
+            RigKind::Tcp => hosts::join(count, limits, None).into_iter().map(here).collect(),
+            RigKind::Ofi(rig) => {
+                hosts::join(count, limits, Some(rig)).into_iter().map(here).collect()
+            }
             RigKind::ShmOneProcess => {
                 let file = process::memory_file();
                 let spec = |index| process::fabric(&file, index, count as u32, self.attach());

@@ -382,7 +382,7 @@ fn repeatedly(case: fn(RigKind), kind: RigKind) {
 macro_rules! instantiate {
     ($($case:ident)*) => {
         $(mod $case {
-            use crate::rig::RigKind;
+            use crate::rig::{OfiRig, RigKind};
             #[test]
             fn loopback() {
                 crate::repeatedly(super::$case, RigKind::Loopback);
@@ -410,6 +410,10 @@ macro_rules! instantiate {
             #[test]
             fn tcp() {
                 crate::repeatedly(super::$case, RigKind::Tcp);
+            }
+            #[test]
+            fn ofi() {
+                crate::repeatedly(super::$case, RigKind::Ofi(OfiRig::Native));
             }
         })*
     };

@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::ptr::{self, NonNull};
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::RawFd;
 
 use super::bindings::*;
 use super::library::{Libfabric, OfiError, ProviderInfo};

@@ -18,6 +18,8 @@ pub(super) const BUFFERS_AT_FIRST: usize = 32;
 pub(super) const SENDS_PER_PEER: usize = 16;
 /// Longest message that the provider is asked to keep.
 pub(super) const INJECTED: usize = 256;
+/// Longest sleep while frames are leaving.
+pub(super) const SHORT_SLEEP_NS: u64 = 1_000_000;
 /// Bytes of a frame, from its beginning, that its seal covers.
 pub(super) const SEALED: usize = 256;
 

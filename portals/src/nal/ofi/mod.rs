@@ -293,8 +293,8 @@ impl Wire for OfiWire {
         }
     }
 
-    fn may_sleep(&self) -> bool {
-        self.peers.get().is_some() && self.network.lock().may_sleep()
+    fn longest_sleep_ns(&self) -> u64 {
+        self.network.lock().longest_sleep_ns()
     }
 
     fn counters(&self) -> WireCounters {

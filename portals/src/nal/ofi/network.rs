@@ -99,6 +99,8 @@ pub(super) struct OfiNetwork {
     unposted: Vec<OfiBuffer>,
     /// The peer to which each buffer is being sent, by the number of the buffer.
     targets: Vec<u32>,
+    /// Buffers that are being sent.
+    leaving: usize,
     /// Peers that are owed a frame without bytes.
     owed: Vec<u32>,
     completions: Vec<OfiCompletion>,
@@ -116,13 +118,20 @@ impl OfiNetwork {
             free: Vec::new(),
             unposted,
             targets: Vec::new(),
+            leaving: 0,
             owed: Vec::new(),
             completions: Vec::new(),
         })
     }
 
-    pub(super) fn may_sleep(&mut self) -> bool {
-        self.endpoint.may_sleep()
+    /// As [`crate::nal::wire::Wire::longest_sleep_ns`].
+    pub(super) fn longest_sleep_ns(&mut self) -> u64 {
+        match self.endpoint.may_sleep() {
+            false => 0,
+            // What has not left may need calls to leave.
+            true if !self.owed.is_empty() || self.leaving != 0 => SHORT_SLEEP_NS,
+            true => u64::MAX,
+        }
     }
 
     /// Makes a peer known, and greets it.
@@ -264,6 +273,7 @@ impl OfiNetwork {
             }
             self.targets[at] = number;
             peer.leaving += 1;
+            self.leaving += 1;
         }
         peer.next += 1;
         peer.told = peer.received;
@@ -384,6 +394,7 @@ impl OfiNetwork {
         if let Some(peer) = self.peers.get_mut(&number) {
             peer.leaving -= 1;
         }
+        self.leaving -= 1;
         self.free.push(buffer);
         number
     }

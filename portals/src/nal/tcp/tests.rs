@@ -366,13 +366,13 @@ fn a_lost_peer_is_reported_once() {
     a.put(from, (0, 64), &c, 7, 0, 0);
     a.put(from, (0, 64), b, 7, 0, 0);
     events(&[a, b, &c], 4);
-    let (gone, address) = (c.ni.id(), c.address);
+    let (gone, address) = (c.ni.id(), c.address.to_string());
     let number = a.ni.number(gone).unwrap();
     assert_eq!(a.ni.peer_state(number), PeerState::Alive);
     drop(c);
     until(&[a, b], || !a.failed().is_empty());
     let failed = a.failed();
-    assert_eq!((failed[0].process, failed[0].address, failed[0].closed), (gone, address, true));
+    assert_eq!((failed[0].process, &failed[0].address, failed[0].closed), (gone, &address, true));
     assert_eq!(a.ni.peer_state(number), PeerState::Dead);
     // Its messages end with an event that says that they failed.
     let part = (AckReq::Ack, gone);
