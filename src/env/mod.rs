@@ -49,4 +49,6 @@ pub use table::{SUBJECTS, Subject, all, check_all};
 pub use tree::{Tree, TreeKind};
 pub use unknown::{Likeness, UnknownVariable, unknown};
 pub use variable::{AnyVariable, InvalidValue, OptionalVariable, Variable, VariableState};
-pub use words::{NetworkKind, SpawnControl, WaitMode, WireProgress};
+pub use words::{
+    NetworkChoice, NetworkKind, SpawnControl, TagModeChoice, WaitMode, WireKind, WireProgress,
+};

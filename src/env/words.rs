@@ -28,7 +28,46 @@ pub enum WaitMode {
     SpinBlock = 2,
 }
 
-/// The Portals below the conduit (GASNET_NETWORK). The numbers travel between processes.
+/// The networks that a user wants (GASNET_NETWORK).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkChoice {
+    /// What suits the build and the hosts.
+    Auto,
+    /// Shared memory of one host alone.
+    Shm,
+    /// Shared memory, and TCP between hosts.
+    Tcp,
+    /// Shared memory, and libfabric between hosts.
+    Ofi,
+    /// Shared memory, and what suits between hosts.
+    Emulation,
+    /// The libportals that the library was built with.
+    Libportals,
+}
+
+/// Where libfabric carries sender and seal of a frame (GASNET_OFI_TAG_MODE).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TagModeChoice {
+    /// Where the provider allows it.
+    Auto,
+    /// In its tag and its remote CQ data.
+    Full,
+    /// In its tag and in the message.
+    One,
+    /// In the message.
+    Two,
+}
+
+/// What connects ranks of different hosts. The numbers travel between processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WireKind {
+    /// TCP of this project.
+    Tcp = 0,
+    /// libfabric.
+    Ofi = 1,
+}
+
+/// The Portals below the conduit. The numbers travel between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkKind {
     /// The one of this project, crate `portals3`.

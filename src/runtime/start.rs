@@ -20,7 +20,7 @@ use crate::boot;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_variables;
-use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface};
+use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface, WireKind};
 use crate::conduit::portals::{OpenError, PortalsId};
 use crate::conduit::{self, ExposedMemory};
 use crate::env::WireProgress;
@@ -350,6 +350,20 @@ fn refuse_twins(peers: &[PortalsId]) -> Result<(), OpenError> {
     ))
 }
 
+/// The networks of a rank as a number, which all ranks must share.
+fn network_number(interface: &OpenInterface) -> u32 {
+    interface.kind() as u32 | interface.wire_kind().map_or(0, |wire| 1 + wire as u32) << 8
+}
+
+/// The same for people.
+fn network_name(interface: &OpenInterface) -> &'static str {
+    match interface.wire_kind() {
+        Some(WireKind::Tcp) => "tcp",
+        Some(WireKind::Ofi) => "ofi",
+        None => interface.kind().name(),
+    }
+}
+
 /// The addresses of all ranks, by rank; every interface is open when it returns, unless the system
 /// has started the job. Ends the job if the ranks are not all on the same network.
 fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
@@ -364,24 +378,32 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
             Err(e) => no_interface(&e),
         };
     }
-    let (kind, id) = (interface.kind(), interface.id());
-    let own = [kind as u32, id.nid, id.pid].map(u32::to_ne_bytes).concat();
-    let mine = [&own[..], interface.wire_address()].concat();
-    let (mut peers, mut addresses) = (Vec::new(), Vec::new());
+    let id = interface.id();
+    let kind = network_number(interface);
+    let mine = [kind, id.nid, id.pid].map(u32::to_ne_bytes).concat();
+    let mut peers = Vec::new();
     for (other, b) in boot.exchange.exchange(&mine).ranked() {
         let word = |i: usize| u32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
-        if word(0) != kind as u32 {
+        if word(0) != kind {
             report::fatal(
                 format_args!(
                     "gasnet_init(): this rank runs on the network {}, but rank {other} does not",
-                    kind.name()
+                    network_name(interface)
                 ),
                 format_args!("Give all ranks the same GASNET_NETWORK and the same library."),
             );
         }
         peers.push(PortalsId { nid: word(4), pid: word(8) });
-        addresses.push(b[own.len()..].to_vec());
     }
+    let addresses: Vec<Vec<u8>> = match interface.wire_kind() {
+        Some(_) => boot
+            .exchange
+            .exchange(interface.wire_address())
+            .ranked()
+            .map(|(_, b)| b.clone())
+            .collect(),
+        None => Vec::new(),
+    };
     interface.connect(&peers, &addresses).unwrap_or_else(|e| no_network(&e));
     match interface.known_peers(rank, size, false) {
         Ok(known) => known.unwrap_or(peers),

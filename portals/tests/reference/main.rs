@@ -20,8 +20,8 @@ use proptest::test_runner::{Config, TestRunner};
 use draw::{DrawnOp, ops, ops_at_once};
 use driver::play;
 use portals3::nal::ofi::OfiTagMode;
-use rig::{OfiRig, RigKind};
 use rig::watchdog::Watchdog;
+use rig::{OfiRig, RigKind};
 
 /// Checks `cases` lists of operations, or as many as `PROPTEST_CASES` says.
 fn check(kind: RigKind, cases: u32) {

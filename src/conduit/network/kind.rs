@@ -8,7 +8,7 @@ use super::super::pinned::UnmapMonitor;
 use super::super::pinned_config::RegisteredOnDemand;
 use super::info::NetworkInfo;
 use super::{emulation, libportals};
-use crate::env::{self, NetworkKind};
+use crate::env::{self, NetworkChoice, NetworkKind};
 use crate::report;
 use alloc::vec::Vec;
 
@@ -17,7 +17,17 @@ impl NetworkKind {
     pub const DEFAULT: NetworkKind =
         if libportals::BUILT { NetworkKind::Libportals } else { NetworkKind::Emulation };
 
-    /// Its value of `GASNET_NETWORK`, in lower case.
+    /// The one that the user's choice means.
+    fn of(choice: Option<NetworkChoice>) -> NetworkKind {
+        use NetworkChoice::*;
+        match choice.unwrap_or(Auto) {
+            Auto => NetworkKind::DEFAULT,
+            Shm | Tcp | Ofi | Emulation => NetworkKind::Emulation,
+            Libportals => NetworkKind::Libportals,
+        }
+    }
+
+    /// Its name in messages.
     pub fn name(self) -> &'static str {
         match self {
             NetworkKind::Emulation => emulation::NAME,
@@ -57,9 +67,7 @@ impl NetworkKind {
     /// What else a user may do when it cannot be opened: nothing, or a sentence after a space.
     pub fn alternative(self) -> &'static str {
         match self {
-            NetworkKind::Libportals if emulation::BUILT => {
-                " Or set GASNET_NETWORK=EMULATION to run on this host alone."
-            }
+            NetworkKind::Libportals if emulation::BUILT => " Or set GASNET_NETWORK=EMULATION.",
             _ => "",
         }
     }
@@ -68,7 +76,7 @@ impl NetworkKind {
 /// The network that this process is to use. Ends the process with a line if the user names one
 /// that the build lacks.
 pub fn chosen() -> NetworkKind {
-    let kind = env::NETWORK.get().unwrap_or(NetworkKind::DEFAULT);
+    let kind = NetworkKind::of(env::NETWORK.get());
     let (built, remedy) = match kind {
         NetworkKind::Emulation => (emulation::BUILT, emulation::NOT_BUILT),
         NetworkKind::Libportals => (libportals::BUILT, libportals::NOT_BUILT),
@@ -77,7 +85,7 @@ pub fn chosen() -> NetworkKind {
         report::fatal(
             format_args!(
                 "GASNET_NETWORK={}: this library was built without that network",
-                kind.name()
+                env::lookup("GASNET_NETWORK").unwrap_or_default()
             ),
             format_args!("{remedy}"),
         );
@@ -88,14 +96,15 @@ pub fn chosen() -> NetworkKind {
 /// All networks of this library, the preferred one first. `may_attach`: whether processes of one
 /// user may copy from and to each other's memory (`process_vm_readv`).
 pub fn networks(may_attach: bool) -> Vec<NetworkInfo> {
-    let choice = env::NETWORK.read().map(|kind| kind.unwrap_or(NetworkKind::DEFAULT));
-    let chosen = |kind: NetworkKind| choice.as_ref() == Ok(&kind);
+    let wanted = env::NETWORK.read().ok().map(|choice| choice.unwrap_or(NetworkChoice::Auto));
+    let chosen =
+        |kind: NetworkKind| wanted.is_some_and(|choice| NetworkKind::of(Some(choice)) == kind);
     #[cfg(not(feature = "emulation"))]
     let _ = may_attach;
-    Vec::from([
-        #[cfg(feature = "libportals")]
-        libportals::info(chosen(NetworkKind::Libportals)),
-        #[cfg(feature = "emulation")]
-        emulation::info(chosen(NetworkKind::Emulation), may_attach),
-    ])
+    let mut all = Vec::new();
+    #[cfg(feature = "libportals")]
+    all.push(libportals::info(chosen(NetworkKind::Libportals)));
+    #[cfg(feature = "emulation")]
+    all.extend(emulation::infos(wanted.filter(|_| chosen(NetworkKind::Emulation)), may_attach));
+    all
 }

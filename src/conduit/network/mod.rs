@@ -49,7 +49,7 @@ mod info;
 mod kind;
 mod libportals;
 
-pub use crate::env::NetworkKind;
+pub use crate::env::{NetworkKind, WireKind};
 pub use info::NetworkInfo;
 pub use kind::{chosen, networks};
 
@@ -191,7 +191,19 @@ impl OpenInterface {
         }
     }
 
-    /// What ranks of other hosts must know of this one; of the same length in all ranks.
+    /// What connects this process with ranks of other hosts, if it reaches them otherwise than
+    /// those of its own.
+    pub fn wire_kind(&self) -> Option<WireKind> {
+        match self {
+            #[cfg(feature = "emulation")]
+            OpenInterface::Emulation(p) => p.wire_kind(),
+            #[cfg(feature = "libportals")]
+            OpenInterface::Libportals(_) => None,
+        }
+    }
+
+    /// What ranks of other hosts must know of this one; of the same length in all ranks with the
+    /// same [`OpenInterface::wire_kind`].
     pub fn wire_address(&self) -> &[u8] {
         match self {
             #[cfg(feature = "emulation")]

@@ -17,6 +17,7 @@ use super::{
 use crate::boot::bootstrap::WireStart;
 use crate::client_memory::{Dst, Src};
 use crate::conduit::Config;
+use crate::env::WireKind;
 use crate::rank::LocalRank;
 use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
@@ -87,10 +88,15 @@ impl Emulation {
             )
             .map_err(no_memory);
         };
-        let (wire, others) = RemoteRanks::open(wire)?;
-        let interface = NetworkInterface::joined(fabric, hosts, Box::new(wire), limits);
+        let (wire, others) = RemoteRanks::open(wire, hosts.iter().sum())?;
+        let interface = NetworkInterface::joined(fabric, hosts, wire, limits);
         let emulation = Self::over(interface, config, others.ranks()).map_err(no_memory)?;
         Ok(Emulation { others: Some(others), ..emulation })
+    }
+
+    /// What connects this process with ranks of other hosts, if there are such.
+    pub fn wire_kind(&self) -> Option<WireKind> {
+        self.others.as_ref().map(RemoteRanks::kind)
     }
 
     /// Where this process listens for ranks of other hosts; empty if there are none.
@@ -105,6 +111,7 @@ impl Emulation {
     /// These are not the ranks of the hosts of [`Emulation::open`].
     pub fn connect(&self, ranks: &[PortalsId], addresses: &[Vec<u8>]) -> Result<(), PortalsError> {
         let Some(others) = &self.others else { return Ok(()) };
+        others.check_providers(addresses);
         let mut all: Vec<_> = ranks.iter().map(|id| (id.nid, id.pid)).zip(addresses).collect();
         all.sort_unstable();
         let all: Vec<u8> = all.into_iter().flat_map(|(_, address)| address).copied().collect();

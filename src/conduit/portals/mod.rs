@@ -28,6 +28,8 @@ mod rank_table;
 mod remote_ranks;
 #[cfg(any(feature = "libportals", test))]
 pub mod trial;
+#[cfg(feature = "emulation")]
+pub(in crate::conduit) mod wire_choice;
 
 use crate::client_memory::{AddressSpace, Dst, Src};
 use alloc::string::String;

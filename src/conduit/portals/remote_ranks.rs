@@ -5,16 +5,19 @@
 //! ends with the process.
 
 use super::rank_table::RankTable;
-use super::{OpenError, PortalsId};
+use super::{OpenError, PortalsId, wire_choice};
 use crate::boot::bootstrap::WireStart;
 use crate::boot::hosts::library_version;
+use crate::env::{self, WireKind};
+use crate::rank::JobRank;
 use crate::report;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use portals3::nal::ofi::{OfiSpec, OfiWire};
 use portals3::nal::tcp::{TcpSpec, TcpWire};
-use portals3::nal::wire::PeerFailure;
+use portals3::nal::wire::{PeerFailure, PeerFailureHandler, Wire};
 use portals3::{NetworkInterface, PtlProcessId};
 use std::sync::OnceLock;
 use sys::{clock, thread};
@@ -43,6 +46,7 @@ pub(super) fn start_thread(interface: &'static NetworkInterface) -> std::io::Res
 /// How this process is connected with ranks of other hosts.
 #[derive(Debug)]
 pub(super) struct RemoteRanks {
+    kind: WireKind,
     address: Vec<u8>,
     ranks: RankTable,
     lost: Arc<OnceLock<LostPeer>>,
@@ -56,36 +60,68 @@ struct LostPeer {
 }
 
 impl RemoteRanks {
-    /// The wire that is chosen, and how it stands.
+    /// The wire that is chosen, for about this many ranks, and how it stands.
     ///
     /// # Errors
-    /// This process cannot listen.
-    pub(super) fn open(start: WireStart) -> Result<(TcpWire, RemoteRanks), OpenError> {
-        let WireStart { secret, address, ports } = start;
+    /// There is no such wire here.
+    pub(super) fn open(
+        start: WireStart,
+        ranks: u32,
+    ) -> Result<(Box<dyn Wire>, RemoteRanks), OpenError> {
         let lost = Arc::new(OnceLock::new());
         let first = lost.clone();
         let on_failure = Box::new(move |failure: &PeerFailure| {
             let _ = first.set(LostPeer { failure: failure.clone(), at: clock::now_ns() });
         });
-        let library = library_version();
-        let range = ports.clone();
-        let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure });
-        let wire = wire.map_err(|e| {
-            OpenError::new(
-                format!(
-                    "cannot listen for ranks of other hosts at {address}, ports {range:?}: {e}"
-                ),
-                "Allow more ports in GASNET_NETWORK_PORTS, or name another interface in \
-                 GASNET_NETWORK_INTERFACE.",
-            )
-        })?;
-        let address = wire.address().to_vec();
-        Ok((wire, RemoteRanks { address, ranks: RankTable::default(), lost }))
+        let kind = wire_choice::chosen()?;
+        let (wire, address): (Box<dyn Wire>, _) = match kind {
+            WireKind::Tcp => {
+                let wire = tcp_wire(start, on_failure)?;
+                let address = wire.address().to_vec();
+                (Box::new(wire), address)
+            }
+            WireKind::Ofi => {
+                let wire = ofi_wire(start, ranks, on_failure)?;
+                let address = wire.address().to_vec();
+                (Box::new(wire), address)
+            }
+        };
+        Ok((wire, RemoteRanks { kind, address, ranks: RankTable::default(), lost }))
+    }
+
+    /// What connects ranks of different hosts.
+    pub(super) fn kind(&self) -> WireKind {
+        self.kind
     }
 
     /// Where this process listens, for the others.
     pub(super) fn address(&self) -> &[u8] {
         &self.address
+    }
+
+    /// Ends the job if a rank cannot talk with this one; `addresses`: of all wires, by rank.
+    pub(super) fn check_providers(&self, addresses: &[Vec<u8>]) {
+        if self.kind != WireKind::Ofi {
+            return;
+        }
+        let of = OfiWire::provider_of;
+        let own = of(&self.address);
+        for (rank, address) in (0..).map(JobRank).zip(addresses) {
+            let other = of(address);
+            if own != other {
+                let [own, other] = [own, other].map(Option::unwrap_or_default);
+                report::fatal(
+                    format_args!(
+                        "gasnet_init(): this rank uses libfabric's provider {own}, but rank \
+                         {rank} uses {other}"
+                    ),
+                    format_args!(
+                        "Name one that all hosts have in GASNET_OFI_PROVIDER_INCLUDE, or set \
+                         GASNET_NETWORK=TCP."
+                    ),
+                );
+            }
+        }
     }
 
     /// The addresses of all ranks, by rank.
@@ -114,4 +150,38 @@ impl RemoteRanks {
             format_args!("Check the network between the hosts, and what is printed of that rank."),
         )
     }
+}
+
+fn tcp_wire(start: WireStart, on_failure: PeerFailureHandler) -> Result<TcpWire, OpenError> {
+    let WireStart { secret, address, ports } = start;
+    let library = library_version();
+    let range = ports.clone();
+    let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure });
+    wire.map_err(|e| {
+        OpenError::new(
+            format!("cannot listen for ranks of other hosts at {address}, ports {range:?}: {e}"),
+            "Allow more ports in GASNET_NETWORK_PORTS, or name another interface in \
+             GASNET_NETWORK_INTERFACE.",
+        )
+    })
+}
+
+fn ofi_wire(
+    start: WireStart,
+    ranks: u32,
+    on_failure: PeerFailureHandler,
+) -> Result<OfiWire, OpenError> {
+    let WireStart { secret, address, ports } = start;
+    let providers = wire_choice::providers()?;
+    let tag_mode = wire_choice::tag_mode();
+    let processes = ranks;
+    let spec = OfiSpec { address, ports, secret, providers, tag_mode, processes, on_failure };
+    let wire = OfiWire::open(spec).map_err(|why| wire_choice::no_ofi(&why))?;
+    if env::NETWORK.get() != Some(env::NetworkChoice::Ofi) && report::rank() == Some(0) {
+        let (provider, interface) = wire.provider();
+        report::note(format_args!(
+            "ranks of different hosts use libfabric's provider {provider} at {interface}"
+        ));
+    }
+    Ok(wire)
 }

@@ -1,18 +1,43 @@
 //! Variables of the network and of the portals-conduit.
 
-use crate::env::kinds::{Bytes, Integer, OneOf, YesNo};
+use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, YesNo};
 use crate::env::variable::variables;
-use crate::env::words::NetworkKind;
+use crate::env::words::{NetworkChoice, TagModeChoice};
 
 /// Bytes of a chunk of the conduit.
 const CHUNK: usize = 2048;
 
 variables! {
-    /// The Portals below the library, if it was built with both. The default is LIBPORTALS if the
-    /// library was built with one.
-    NETWORK: OneOf<NetworkKind>(&[
-        ("EMULATION", NetworkKind::Emulation),
-        ("LIBPORTALS", NetworkKind::Libportals),
+    /// The networks. SHM: the shared memory of one host alone. TCP: shared memory, and TCP between
+    /// hosts. OFI: shared memory, and libfabric between hosts. EMULATION: SHM on one host; on
+    /// several OFI if libfabric has a provider of hardware (cxi, verbs, psm2, psm3, efa, opx), else
+    /// TCP. LIBPORTALS: the libportals that the library was built with. AUTO, the default, is
+    /// LIBPORTALS if there is one, else EMULATION. All ranks must have the same.
+    NETWORK: OneOf<NetworkChoice>(&[
+        ("AUTO", NetworkChoice::Auto),
+        ("SHM", NetworkChoice::Shm),
+        ("TCP", NetworkChoice::Tcp),
+        ("OFI", NetworkChoice::Ofi),
+        ("EMULATION", NetworkChoice::Emulation),
+        ("LIBPORTALS", NetworkChoice::Libportals),
+    ]);
+
+    /// The providers of libfabric that may be used, the preferred one first, with commas between
+    /// them. `tcp` names each provider whose first part it is, such as `tcp;ofi_rxm`. Only one of
+    /// this and GASNET_OFI_PROVIDER_EXCLUDE may be set.
+    OFI_PROVIDER_INCLUDE: FreeText;
+
+    /// The providers of libfabric that must not be used, as in GASNET_OFI_PROVIDER_INCLUDE.
+    OFI_PROVIDER_EXCLUDE: FreeText;
+
+    /// Where libfabric carries the sender and the seal of each frame. FULL: in its tag and its
+    /// remote CQ data. 1: the seal in the message. 2: both in the message. AUTO, the default, is
+    /// the first that the provider allows.
+    OFI_TAG_MODE: OneOf<TagModeChoice>(&[
+        ("AUTO", TagModeChoice::Auto),
+        ("FULL", TagModeChoice::Full),
+        ("1", TagModeChoice::One),
+        ("2", TagModeChoice::Two),
     ]);
 
     /// Whether several threads may be inside the libportals at once. The default is what the

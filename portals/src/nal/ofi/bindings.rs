@@ -366,8 +366,7 @@ pub(super) struct FiOpsTagged {
     ) -> c_long,
     pub(super) sendv: UnusedFunction,
     pub(super) sendmsg: UnusedFunction,
-    pub(super) inject:
-        unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64) -> c_long,
+    pub(super) inject: unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64) -> c_long,
     pub(super) senddata: unsafe extern "C" fn(
         *mut FidEp,
         *const c_void,

@@ -563,15 +563,15 @@ impl OfiEndpoint {
             n => {
                 for entry in &entries[..(n as usize).min(count)] {
                     let FiCqTaggedEntry { len, tag, data, .. } = *entry;
-                    take.extend(self.ended(entry.op_context).map(|(buffer, used_by)| {
-                        match used_by {
+                    take.extend(self.ended(entry.op_context).map(
+                        |(buffer, used_by)| match used_by {
                             BufferUse::Receive => {
                                 let length = len.min(self.buffer_bytes);
                                 OfiCompletion::Received { buffer, length, tag, data }
                             }
                             _ => OfiCompletion::Sent { buffer },
-                        }
-                    }));
+                        },
+                    ));
                 }
                 Ok(())
             }

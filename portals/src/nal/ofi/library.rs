@@ -82,9 +82,8 @@ impl Libfabric {
         let strerror = function(c"fi_strerror", c"FABRIC_1.0")?;
         let version = function(c"fi_version", c"FABRIC_1.0")?;
         // SAFETY: the function of this name has no arguments and returns a number of 32 bits.
-        let version = unsafe {
-            transmute::<NonNull<c_void>, unsafe extern "C" fn() -> u32>(version)()
-        };
+        let version =
+            unsafe { transmute::<NonNull<c_void>, unsafe extern "C" fn() -> u32>(version)() };
         if version < API_VERSION {
             let (major, minor) = (version >> 16, version & 0xffff);
             return Err(format!("it has version {major}.{minor}, 1.17 is needed"));
@@ -109,10 +108,9 @@ impl Libfabric {
                         *mut c_void,
                     ) -> c_int,
                 >(fabric),
-                strerror: transmute::<
-                    NonNull<c_void>,
-                    unsafe extern "C" fn(c_int) -> *const c_char,
-                >(strerror),
+                strerror: transmute::<NonNull<c_void>, unsafe extern "C" fn(c_int) -> *const c_char>(
+                    strerror,
+                ),
                 version,
                 file,
             })

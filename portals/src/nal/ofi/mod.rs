@@ -50,13 +50,13 @@ use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
 use bindings::FI_EADDRINUSE;
 use endpoint::{NAME_BYTES, OfiEndpoint};
-pub use handshake::JobSecret;
 use handshake::FrameKey;
+pub use handshake::JobSecret;
 use library::{Libfabric, ProviderInfo};
 use limits::{FRAME, INJECTED};
 use network::{OfiEnd, OfiNetwork, OfiPeers};
-pub use provider::{OfiProvider, ProviderChoice, has_hardware, providers};
 use provider::WireSite;
+pub use provider::{OfiProvider, ProviderChoice, has_hardware, providers};
 pub use seal::OfiTagMode;
 use sys::bell::Bell;
 

@@ -70,9 +70,10 @@ pub fn providers() -> Result<(String, Vec<OfiProvider>), String> {
     Ok((library.description(), all))
 }
 
-/// Whether libfabric has a provider of hardware that the wire can use.
-pub fn has_hardware() -> bool {
-    let is_usable = |p: &OfiProvider| p.is_hardware && p.lacks.is_none();
+/// Whether libfabric has a provider of hardware that the wire can use, and the user wants it.
+pub fn has_hardware(choice: &ProviderChoice) -> bool {
+    let is_usable =
+        |p: &OfiProvider| p.is_hardware && p.lacks.is_none() && choice.position(&p.name).is_some();
     providers().is_ok_and(|(_, all)| all.iter().any(is_usable))
 }
 

@@ -89,7 +89,11 @@ impl SealedLead {
     /// `None`: no process sends this.
     fn of(word: u64) -> Option<SealedLead> {
         let (number, taken) = ((word >> 16) as u16, word as u16);
-        (word >> LEAD_BITS == 0).then_some(SealedLead { source: (word >> 32) as u32, number, taken })
+        (word >> LEAD_BITS == 0).then_some(SealedLead {
+            source: (word >> 32) as u32,
+            number,
+            taken,
+        })
     }
 }
 

@@ -1,0 +1,90 @@
+//! The wire between hosts: the user's choice by `GASNET_NETWORK`, `GASNET_OFI_*` and
+//! `FI_PROVIDER`.
+//!
+//! Called by `remote_ranks` when a job of several hosts starts, and for `gasnet_info -n`.
+//! Invariant: libfabric is loaded only if it may be used.
+
+use super::OpenError;
+use crate::env::{self, NetworkChoice, TagModeChoice, WireKind};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use portals3::nal::ofi::{self, NoOfi, OfiTagMode, ProviderChoice};
+
+/// The wire that this process is to use.
+///
+/// # Errors
+/// The user wants none, or two things that exclude each other.
+pub(super) fn chosen() -> Result<WireKind, OpenError> {
+    use NetworkChoice::*;
+    match env::NETWORK.get().unwrap_or(Auto) {
+        Shm => Err(OpenError::new(
+            "GASNET_NETWORK=SHM, but the job has ranks on several hosts",
+            "Set GASNET_NETWORK to AUTO, TCP or OFI, or start all ranks on one host.",
+        )),
+        Tcp => Ok(WireKind::Tcp),
+        Ofi => Ok(WireKind::Ofi),
+        Auto | Emulation | Libportals => Ok(match hardware()? {
+            true => WireKind::Ofi,
+            false => WireKind::Tcp,
+        }),
+    }
+}
+
+/// Whether libfabric has a provider of hardware that the user allows.
+///
+/// # Errors
+/// The user wants two things that exclude each other.
+pub(in crate::conduit) fn hardware() -> Result<bool, OpenError> {
+    Ok(ofi::has_hardware(&providers()?))
+}
+
+fn names(list: &str) -> Vec<String> {
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    names.map(String::from).collect()
+}
+
+/// The providers that the user wants.
+///
+/// # Errors
+/// Both variables are set.
+pub(in crate::conduit) fn providers() -> Result<ProviderChoice, OpenError> {
+    match (env::OFI_PROVIDER_INCLUDE.get(), env::OFI_PROVIDER_EXCLUDE.get()) {
+        (Some(_), Some(_)) => Err(OpenError::new(
+            "GASNET_OFI_PROVIDER_INCLUDE and GASNET_OFI_PROVIDER_EXCLUDE are both set",
+            "Unset one of them.",
+        )),
+        (Some(list), None) => Ok(ProviderChoice::Include(names(&list))),
+        (None, Some(list)) => Ok(ProviderChoice::Exclude(names(&list))),
+        (None, None) => Ok(ProviderChoice::Any),
+    }
+}
+
+/// The mode that the user wants.
+pub(super) fn tag_mode() -> Option<OfiTagMode> {
+    match env::OFI_TAG_MODE.get().unwrap_or(TagModeChoice::Auto) {
+        TagModeChoice::Auto => None,
+        TagModeChoice::Full => Some(OfiTagMode::Full),
+        TagModeChoice::One => Some(OfiTagMode::One),
+        TagModeChoice::Two => Some(OfiTagMode::Two),
+    }
+}
+
+/// The message where there is no wire over libfabric.
+pub(super) fn no_ofi(why: &NoOfi) -> OpenError {
+    let remedy = match why {
+        NoOfi::NoLibrary(_) => {
+            "Install libfabric 1.17 or later (Debian: libfabric1) on each host, or set \
+             GASNET_NETWORK=TCP."
+        }
+        NoOfi::NoProvider => {
+            "`gasnet_info -n` lists the providers. Check GASNET_OFI_PROVIDER_INCLUDE, \
+             GASNET_OFI_PROVIDER_EXCLUDE and FI_PROVIDER, or set GASNET_NETWORK=TCP."
+        }
+        NoOfi::NoTagMode(_) => "Unset GASNET_OFI_TAG_MODE.",
+        NoOfi::Failed(_) => {
+            "Name another provider in GASNET_OFI_PROVIDER_INCLUDE, or set GASNET_NETWORK=TCP."
+        }
+    };
+    OpenError::new(format!("GASNET_NETWORK=OFI: {why}"), remedy)
+}
