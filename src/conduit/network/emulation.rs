@@ -90,14 +90,13 @@ fn libfabric() -> Vec<(&'static str, String)> {
         Ok(found) => found,
         Err(why) => return vec![("libfabric", format!("none: {why}"))],
     };
-    let mut facts = vec![("libfabric", version)];
-    for OfiProvider { name, version: (major, minor), interfaces, is_hardware, lacks } in providers
-    {
+    let shown = |provider: OfiProvider| {
+        let OfiProvider { name, version: (major, minor), interfaces, is_hardware, lacks } =
+            provider;
         let kind = if is_hardware { "hardware" } else { "software" };
         let lacks = lacks.map(|why| format!("; cannot be used: {why}")).unwrap_or_default();
-        let interfaces = interfaces.join(", ");
-        facts
-            .push(("provider", format!("{name} {major}.{minor}, {kind}, at {interfaces}{lacks}")));
-    }
-    facts
+        format!("{name} {major}.{minor} ({kind}, at {}{lacks})", interfaces.join(" "))
+    };
+    let providers: Vec<String> = providers.into_iter().map(shown).collect();
+    vec![("libfabric", version), ("providers", providers.join(", "))]
 }
