@@ -42,6 +42,8 @@ const WAITING: u32 = 1;
 const OVER: u32 = 2;
 /// Called once before this process flushes its streams.
 static HOOKS: [OnceLock<fn()>; 4] = [const { OnceLock::new() }; 4];
+/// Called when all else is flushed, if the network keeps messages.
+static FLUSH_NETWORK: OnceLock<fn()> = OnceLock::new();
 static HOOKS_CALLED: AtomicBool = AtomicBool::new(false);
 /// Microseconds that the flush may take when this process decided to exit.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
@@ -304,6 +306,17 @@ pub fn on_exit(hook: fn()) {
     assert!(HOOKS.iter().any(|slot| slot.set(hook).is_ok()), "more than four exit hooks");
 }
 
+/// Sets what waits, briefly, until messages that have been sent need this process no more.
+pub fn set_flush_network(flush: fn()) {
+    let _ = FLUSH_NETWORK.set(flush);
+}
+
+fn flush_network() {
+    if let Some(flush) = FLUSH_NETWORK.get() {
+        flush();
+    }
+}
+
 /// Calls the hooks of [`on_exit`], once, in their order.
 pub(super) fn flush_stats() {
     if !HOOKS_CALLED.swap(true, Ordering::AcqRel) {
@@ -327,6 +340,7 @@ fn flush_streams(code: i32, us: u64) {
     CODE.store(code, Ordering::Release);
     handle_faults(us);
     sys::stdio::flush();
+    flush_network();
     if notice().is_none_or(|n| n.agreement_us().is_none()) {
         release_launcher();
     }
@@ -420,6 +434,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         // The C library continues: earlier exit handlers, destructors, streams.
         signal::ignore(Signal::QUIT);
         flush_stats();
+        flush_network();
         wait_at_exit(notice, code);
         release_launcher();
         return;

@@ -45,6 +45,9 @@ pub trait JobReport: Sync {
     fn write_activity(&self, line: &mut MessageLine);
     /// Writes the statistics that the user requested to their files.
     fn write_stats(&self);
+
+    /// Waits until the network keeps no message, for a moment at most.
+    fn flush_network(&self);
 }
 
 static JOB: OnceLock<&'static dyn JobReport> = OnceLock::new();
@@ -61,6 +64,13 @@ fn write_activity(line: &mut MessageLine) {
         None => {
             let _ = write!(line, "in gasnet_init");
         }
+    }
+}
+
+/// Waits until the network keeps no message of this process, for a moment at most.
+pub fn flush_network() {
+    if let Some(job) = JOB.get() {
+        job.flush_network();
     }
 }
 

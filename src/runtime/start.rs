@@ -85,6 +85,9 @@ impl GasnetJob {
         }
         let interface = OpenInterface::open(interface_ranks(&boot), &mut config)
             .unwrap_or_else(|e| no_interface(&e));
+        if interface.wire_kind().is_some() {
+            process::exit::set_flush_network(process::flush_network);
+        }
         let peers = find_peers(&boot, &interface);
         refuse_twins(&peers).unwrap_or_else(|e| no_interface(&e));
         if boot.network_start.is_some() {

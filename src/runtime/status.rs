@@ -18,12 +18,21 @@ impl JobReport for GasnetJob {
         write(self, line);
     }
 
+    fn flush_network(&self) {
+        if let Some(host) = self.endpoint.conduit.shared_host() {
+            host.flush_wire(FLUSH_NS);
+        }
+    }
+
     fn write_stats(&self) {
         if let Some(files) = &self.stats_files {
             files.write(self.endpoint.rank, &self.endpoint.conduit);
         }
     }
 }
+
+/// How long the exit of a rank waits for its messages to leave. Usually they have left.
+const FLUSH_NS: u64 = 100_000_000;
 
 /// Writes what this rank does.
 fn write(job: &GasnetJob, line: &mut MessageLine) {

@@ -24,6 +24,10 @@ const PLACEMENTS: [(&str, &str, &[u32]); 3] = [
 
 const MODES: [ClientMode; 3] = [ClientMode::Seq, ClientMode::Parsync, ClientMode::Par];
 
+/// Providers of libfabric, and programs that run over each.
+const OFI_PROVIDERS: [&str; 3] = ["net", "tcp;ofi_rxm", "sockets"];
+const OFI_PROGRAMS: [&str; 5] = ["testgasnet", "testam", "testsmall", "testbarrier", "testlarge"];
+
 /// What delivers the messages of other hosts: the name of the case, the mode of the program, the
 /// value of GASNET_PROGRESS, and whether puts to a target that computes complete.
 const PROGRESS: [(&str, ClientMode, Option<&str>, bool); 5] = [
@@ -65,6 +69,16 @@ fn missing() -> Option<String> {
     }
 }
 
+/// Why a provider of libfabric cannot be tested here.
+fn missing_provider(provider: &str) -> Option<String> {
+    let mut c = Command::new(build_trees::build().join("bin/gasnet_info"));
+    let printed = c.arg("-n").stderr(Stdio::null()).output().ok()?;
+    let printed = String::from_utf8_lossy(&printed.stdout);
+    let has_it = printed.contains(&format!(" {provider} "));
+    (!has_it)
+        .then(|| format!("libfabric with its provider {provider} (Debian package libfabric1)"))
+}
+
 /// Programs x placements x modes, and faults. The sample meets all placements and modes.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let missing = missing();
@@ -83,7 +97,18 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             let name = format!("hosts::{}::{}::{}", p.name, PLACEMENTS[placement].0, mode.name());
             let p = p.clone();
             let sampled = taken.contains(&i);
-            all.push(TestCase::new(name, sampled, move || passes(&p, placement, mode)));
+            all.push(TestCase::new(name, sampled, move || passes(&p, placement, mode, None)));
+        }
+    }
+    for provider in OFI_PROVIDERS {
+        let missing = missing_provider(provider);
+        let programs = program::all().into_iter().filter(|p| OFI_PROGRAMS.contains(&&*p.name));
+        for p in programs {
+            let name = format!("hosts::ofi::{}::{}", provider.replace(';', "_"), p.name);
+            let mut case =
+                TestCase::new(name, true, move || passes(&p, 0, ClientMode::Par, Some(provider)));
+            case.missing.clone_from(&missing);
+            all.push(case);
         }
     }
     all.extend(faults::cases(seed));
@@ -99,7 +124,9 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let name = format!("hosts::progress::{case}");
         all.push(TestCase::new(name, true, move || computes(mode, progress, completes)));
     }
-    all.iter_mut().for_each(|case| case.missing.clone_from(&missing));
+    for case in &mut all {
+        case.missing = missing.clone().or(case.missing.take());
+    }
     all
 }
 
@@ -109,8 +136,13 @@ fn servers(placement: usize) -> String {
     hosts.collect::<Vec<_>>().join(",")
 }
 
-/// It passes, and messages go in frames.
-fn passes(program: &TestProgram, placement: usize, mode: ClientMode) -> Result<(), Failure> {
+/// It passes, and messages go in frames: over TCP, or over this provider of libfabric.
+fn passes(
+    program: &TestProgram,
+    placement: usize,
+    mode: ClientMode,
+    provider: Option<&str>,
+) -> Result<(), Failure> {
     let (_, hosts, ranks) = PLACEMENTS[placement];
     let library = TestLibrary::of(build_trees::build());
     let compiled = library.compiled(&program.source, mode)?;
@@ -118,6 +150,9 @@ fn passes(program: &TestProgram, placement: usize, mode: ClientMode) -> Result<(
     let mut job = library.job(&compiled, &program.args, JobLauncher::Gasnetrun, nodes)?;
     for (name, value) in &program.env {
         job = job.env(name, value);
+    }
+    if let Some(provider) = provider {
+        job = job.env("GASNET_NETWORK", "OFI").env("GASNET_OFI_PROVIDER_INCLUDE", provider);
     }
     let job = job.env("GASNET_SSH_SERVERS", servers(placement));
     let ended = job.below(&with_hosts(), hosts).watchdog(Duration::from_secs(300)).run()?;

@@ -310,6 +310,14 @@ impl NetworkInterface {
         }
     }
 
+    /// Waits until what was sent to other hosts needs this process no more, for this many
+    /// nanoseconds at most. For a process that ends.
+    pub fn flush_wire(&self, timeout_ns: u64) {
+        if let Some(wire) = self.state.peers.nal.wire() {
+            wire.flush(timeout_ns);
+        }
+    }
+
     /// Ends a sleep of [`NetworkInterface::progress_wire`].
     pub fn wake_wire(&self) {
         if let Some(bell) = self.state.peers.nal.bell() {

@@ -48,6 +48,12 @@ pub trait Wire: Send + Sync {
         u64::MAX
     }
 
+    /// Waits until what was sent needs this process no more, for this long at most. Called when
+    /// the process ends, possibly within another call of the wire: then it does nothing.
+    fn flush(&self, timeout_ns: u64) {
+        let _ = timeout_ns;
+    }
+
     /// What it has counted.
     fn counters(&self) -> WireCounters;
 }

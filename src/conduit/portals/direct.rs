@@ -158,6 +158,12 @@ pub trait SharedHost: Send + Sync {
     /// where the segment of process `pid` of this host is mapped here, if it is.
     fn expose_segments(&self, own: Dst<'static>, peers: &[Option<Dst<'static>>]);
 
+    /// Waits until what was sent to other hosts needs this process no more, at most so long. For a
+    /// process that ends.
+    fn flush_wire(&self, timeout_ns: u64) {
+        let _ = timeout_ns;
+    }
+
     /// Whether all memory of a process can be reached without its help.
     fn attaches(&self, to: PortalsId) -> bool;
 

@@ -572,6 +572,10 @@ impl SharedHost for Emulation {
         self.interface.blocked_by()
     }
 
+    fn flush_wire(&self, timeout_ns: u64) {
+        self.interface.flush_wire(timeout_ns);
+    }
+
     fn check_memory(&self) {
         self.interface.check_arena();
         if let Some(others) = &self.others {

@@ -13,7 +13,8 @@ use core::ptr::{self, NonNull};
 use std::os::fd::RawFd;
 
 use super::bindings::*;
-use super::library::{Libfabric, OfiError, ProviderInfo};
+use super::library::{Libfabric, OfiError};
+use super::opening::{Unfinished, close};
 
 /// Bytes of an address of an endpoint at most.
 pub(super) const NAME_BYTES: usize = 64;
@@ -81,7 +82,7 @@ enum BufferUse {
 
 /// A buffer and what the library needs with it.
 #[repr(C)]
-struct BufferSlot {
+pub(super) struct BufferSlot {
     /// The library's during an operation; the address of the operation.
     context: FiContext2,
     number: u32,
@@ -91,7 +92,7 @@ struct BufferSlot {
 }
 
 /// Memory of several buffers.
-struct BufferBlock {
+pub(super) struct BufferBlock {
     memory: NonNull<u8>,
     layout: Layout,
     region: Option<NonNull<FidMr>>,
@@ -99,174 +100,25 @@ struct BufferBlock {
 
 /// See the head of this file.
 pub(super) struct OfiEndpoint {
-    library: &'static Libfabric,
-    fabric: NonNull<FidFabric>,
-    domain: NonNull<FidDomain>,
-    queue: NonNull<FidCq>,
-    addresses: NonNull<FidAv>,
-    endpoint: NonNull<FidEp>,
+    pub(super) library: &'static Libfabric,
+    pub(super) fabric: NonNull<FidFabric>,
+    pub(super) domain: NonNull<FidDomain>,
+    pub(super) queue: NonNull<FidCq>,
+    pub(super) addresses: NonNull<FidAv>,
+    pub(super) endpoint: NonNull<FidEp>,
     /// What can be read when something is complete.
-    wait: Option<RawFd>,
-    mr_mode: c_int,
-    buffer_bytes: usize,
-    slots: Vec<NonNull<BufferSlot>>,
-    blocks: Vec<BufferBlock>,
+    pub(super) wait: Option<RawFd>,
+    pub(super) mr_mode: c_int,
+    pub(super) buffer_bytes: usize,
+    pub(super) slots: Vec<NonNull<BufferSlot>>,
+    pub(super) blocks: Vec<BufferBlock>,
 }
 
 // SAFETY: the objects are used by one thread at a time, as FI_THREAD_DOMAIN demands: all calls but
 // that of `drop` are within the lock of the network.
 unsafe impl Send for OfiEndpoint {}
 
-/// Closes an object of the library.
-///
-/// # Safety
-/// It is open, is closed once, and nothing that depends on it is open.
-unsafe fn close<T>(object: NonNull<T>) {
-    let fid = object.cast::<Fid>().as_ptr();
-    // SAFETY: each object begins with its Fid; see above.
-    unsafe { ((*(*fid).ops).close)(fid) };
-}
-
-/// An object that is closed if what was to use it cannot be opened.
-struct Unfinished<T>(NonNull<T>);
-
-impl<T> Unfinished<T> {
-    fn keep(self) -> NonNull<T> {
-        let object = self.0;
-        core::mem::forget(self);
-        object
-    }
-}
-
-impl<T> Drop for Unfinished<T> {
-    fn drop(&mut self) {
-        // SAFETY: just opened; values of this type are dropped in the reverse order.
-        unsafe { close(self.0) }
-    }
-}
-
 impl OfiEndpoint {
-    /// Opens an endpoint for messages with `peers` processes, and buffers of this many bytes.
-    ///
-    /// # Errors
-    /// Of the call that failed.
-    pub(super) fn open(
-        info: &ProviderInfo,
-        peers: usize,
-        buffer_bytes: usize,
-    ) -> Result<OfiEndpoint, OfiError> {
-        let library = info.library();
-        let opened = |call, returned: c_int| match returned {
-            0 => Ok(()),
-            n => Err(library.error(call, n)),
-        };
-        let fabric = Unfinished(library.open_fabric(info)?);
-        let mut domain = ptr::null_mut();
-        // SAFETY (of this and the following blocks): objects that are open, structures that are
-        // complete, room for a pointer. A table has the function as each provider of 1.17 has it.
-        let returned = unsafe {
-            let domain_of = (*fabric.0.as_ref().ops).domain;
-            domain_of(fabric.0.as_ptr(), info.raw_mut(), &mut domain, ptr::null_mut())
-        };
-        opened("fi_domain", returned)?;
-        let none = || library.error("libfabric", -12);
-        let domain = Unfinished(NonNull::new(domain).ok_or_else(none)?);
-        let (queue, wait) = Self::open_queue(library, domain.0, info)?;
-        let queue = Unfinished(queue);
-        let mut attributes = FiAvAttr {
-            kind: match info.domain().av_type {
-                0 => FI_AV_TABLE,
-                given => given,
-            },
-            rx_ctx_bits: 0,
-            count: peers,
-            ep_per_node: 0,
-            name: ptr::null(),
-            map_addr: ptr::null_mut(),
-            flags: 0,
-        };
-        let mut addresses = ptr::null_mut();
-        // SAFETY: see above.
-        let returned = unsafe {
-            let av_open = (*domain.0.as_ref().ops).av_open;
-            av_open(domain.0.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut())
-        };
-        opened("fi_av_open", returned)?;
-        let addresses = Unfinished(NonNull::new(addresses).ok_or_else(none)?);
-        let mut endpoint = ptr::null_mut();
-        // SAFETY: see above.
-        let returned = unsafe {
-            let open = (*domain.0.as_ref().ops).endpoint;
-            open(domain.0.as_ptr(), info.raw_mut(), &mut endpoint, ptr::null_mut())
-        };
-        opened("fi_endpoint", returned)?;
-        let endpoint = Unfinished(NonNull::new(endpoint).ok_or_else(none)?);
-        let fid = endpoint.0.cast::<Fid>().as_ptr();
-        // SAFETY: see above.
-        unsafe {
-            let FiOps { bind, control, .. } = *(*fid).ops;
-            opened("fi_ep_bind", bind(fid, addresses.0.cast().as_ptr(), 0))?;
-            let both = FI_TRANSMIT | FI_RECV;
-            opened("fi_ep_bind", bind(fid, queue.0.cast().as_ptr(), both))?;
-            opened("fi_enable", control(fid, FI_ENABLE, ptr::null_mut()))?;
-        }
-        let (endpoint, addresses, queue) = (endpoint.keep(), addresses.keep(), queue.keep());
-        Ok(OfiEndpoint {
-            library,
-            fabric: fabric.keep(),
-            domain: domain.keep(),
-            queue,
-            addresses,
-            endpoint,
-            wait,
-            mr_mode: info.domain().mr_mode,
-            buffer_bytes,
-            slots: Vec::new(),
-            blocks: Vec::new(),
-        })
-    }
-
-    /// A completion queue, and its descriptor if it has one.
-    fn open_queue(
-        library: &'static Libfabric,
-        domain: NonNull<FidDomain>,
-        info: &ProviderInfo,
-    ) -> Result<(NonNull<FidCq>, Option<RawFd>), OfiError> {
-        let mut error = None;
-        for wait_obj in [FI_WAIT_FD, FI_WAIT_NONE] {
-            let mut attributes = FiCqAttr {
-                size: info.tx().size.saturating_add(info.rx().size),
-                flags: 0,
-                format: FI_CQ_FORMAT_TAGGED,
-                wait_obj,
-                signaling_vector: 0,
-                wait_cond: 0,
-                wait_set: ptr::null_mut(),
-            };
-            let mut queue = ptr::null_mut();
-            // SAFETY: an open domain, a complete structure, room for a pointer.
-            let returned = unsafe {
-                let cq_open = (*domain.as_ref().ops).cq_open;
-                cq_open(domain.as_ptr(), &mut attributes, &mut queue, ptr::null_mut())
-            };
-            let Some(queue) = NonNull::new(queue).filter(|_| returned == 0) else {
-                error = Some(library.error("fi_cq_open", returned));
-                continue;
-            };
-            let mut descriptor: RawFd = -1;
-            if wait_obj == FI_WAIT_FD {
-                let fid = queue.cast::<Fid>().as_ptr();
-                // SAFETY: an open object, and room for a descriptor.
-                unsafe {
-                    let control = (*(*fid).ops).control;
-                    control(fid, FI_GETWAIT, (&raw mut descriptor).cast());
-                }
-            }
-            return Ok((queue, (descriptor >= 0).then_some(descriptor)));
-        }
-        Err(error.unwrap_or_else(|| library.error("fi_cq_open", -FI_ENODATA)))
-    }
-
     /// The address of this endpoint.
     ///
     /// # Errors

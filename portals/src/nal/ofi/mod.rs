@@ -9,7 +9,7 @@
 //! | `network` | the peers: frames in order, credits |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
-//! | `endpoint`, `library` | all calls of libfabric |
+//! | `endpoint`, `opening`, `library` | all calls of libfabric |
 //! | `bindings` | its C interface |
 //! | `limits` | frames, credits, buffers |
 //!
@@ -27,6 +27,7 @@ mod headers;
 mod library;
 mod limits;
 mod network;
+mod opening;
 mod provider;
 mod seal;
 #[cfg(test)]
@@ -52,7 +53,7 @@ use bindings::FI_EADDRINUSE;
 use endpoint::{NAME_BYTES, OfiEndpoint};
 use handshake::FrameKey;
 pub use handshake::JobSecret;
-use library::{Libfabric, ProviderInfo};
+use library::{Libfabric, OfiError, ProviderInfo};
 use limits::{FRAME, INJECTED};
 use network::{OfiEnd, OfiNetwork, OfiPeers};
 use provider::WireSite;
@@ -119,6 +120,18 @@ impl fmt::Display for NoOfi {
 
 impl core::error::Error for NoOfi {}
 
+/// Why an endpoint cannot be opened.
+enum NotOpen {
+    TagMode(String),
+    Error(OfiError),
+}
+
+impl From<OfiError> for NotOpen {
+    fn from(e: OfiError) -> NotOpen {
+        NotOpen::Error(e)
+    }
+}
+
 /// See the head of this file.
 pub struct OfiWire {
     end: OfiEnd,
@@ -145,62 +158,72 @@ impl OfiWire {
     /// See [`NoOfi`].
     pub fn open(spec: OfiSpec) -> Result<OfiWire, NoOfi> {
         let library = Libfabric::get().map_err(|e| NoOfi::NoLibrary(e.to_string()))?;
+        let site = |port| WireSite { address: spec.address, port };
+        let find = |port| {
+            let found = provider::candidates(library, &spec.providers, site(port));
+            found.map_err(|e| NoOfi::Failed(e.to_string()))
+        };
+        let first = *spec.ports.start();
+        let found = find(first)?;
+        if found.is_empty() {
+            return Err(NoOfi::NoProvider);
+        }
         let mut reasons: Vec<String> = Vec::new();
-        for port in spec.ports.clone() {
-            let site = WireSite { address: spec.address, port };
-            let found = provider::candidates(library, &spec.providers, site);
-            let found = found.map_err(|e| NoOfi::Failed(e.to_string()))?;
-            if found.is_empty() {
-                return Err(NoOfi::NoProvider);
-            }
-            let mut in_use = false;
-            for info in found {
-                let best = OfiTagMode::of(&info);
-                let mode = spec.tag_mode.unwrap_or(best);
-                if !mode.is_allowed_by(best) {
-                    let (name, mode, best) = (info.name(), mode.name(), best.name());
-                    return Err(NoOfi::NoTagMode(format!(
-                        "the provider {name} does not allow the tag mode {mode}, but {best}"
-                    )));
+        for (i, info) in found.into_iter().enumerate() {
+            let mut opened = Self::open_at(&info, &spec);
+            for port in spec.ports.clone().skip(1) {
+                if !matches!(&opened, Err(NotOpen::Error(e)) if e.number == FI_EADDRINUSE) {
+                    break;
                 }
-                let opened = OfiEndpoint::open(&info, spec.processes as usize, Self::buffer(mode));
-                match opened.and_then(|endpoint| {
-                    let address = Self::encode_address(&info, mode, &endpoint.name()?);
-                    let descriptor = endpoint.descriptor();
-                    Ok((address, descriptor, OfiNetwork::new(endpoint)?))
-                }) {
-                    Ok((address, descriptor, network)) => {
-                        let silent = Bell::new().map_err(|e| NoOfi::Failed(e.to_string()))?;
-                        let end = OfiEnd {
-                            key: FrameKey::new(&spec.secret),
-                            mode,
-                            inject: info.tx().inject_size.min(INJECTED),
-                            failures: PeerFailures::new(spec.on_failure),
-                            refused: AtomicU64::new(0),
-                        };
-                        return Ok(OfiWire {
-                            end,
-                            address,
-                            provider: info.name(),
-                            interface: info.interface(),
-                            descriptor,
-                            silent,
-                            peers: OnceLock::new(),
-                            network: SpinLock::new(network),
-                        });
-                    }
-                    Err(e) => {
-                        in_use |= e.number == FI_EADDRINUSE;
-                        reasons.push(format!("{} of {}: {e}", info.name(), info.interface()));
-                    }
-                }
+                // The same provider and interface, at another port.
+                let Some(info) = find(port)?.into_iter().nth(i) else { break };
+                opened = Self::open_at(&info, &spec);
             }
-            if !in_use {
-                break;
+            match opened {
+                Ok((address, mode, network)) => {
+                    let silent = Bell::new().map_err(|e| NoOfi::Failed(e.to_string()))?;
+                    let end = OfiEnd {
+                        key: FrameKey::new(&spec.secret),
+                        mode,
+                        inject: info.tx().inject_size.min(INJECTED),
+                        failures: PeerFailures::new(spec.on_failure),
+                        refused: AtomicU64::new(0),
+                    };
+                    return Ok(OfiWire {
+                        end,
+                        address,
+                        provider: info.name(),
+                        interface: info.interface(),
+                        descriptor: network.descriptor(),
+                        silent,
+                        peers: OnceLock::new(),
+                        network: SpinLock::new(network),
+                    });
+                }
+                Err(NotOpen::TagMode(why)) => return Err(NoOfi::NoTagMode(why)),
+                Err(NotOpen::Error(e)) => {
+                    reasons.push(format!("{} of {}: {e}", info.name(), info.interface()));
+                }
             }
         }
-        reasons.dedup();
         Err(NoOfi::Failed(reasons.join("; ")))
+    }
+
+    fn open_at(
+        info: &ProviderInfo,
+        spec: &OfiSpec,
+    ) -> Result<([u8; ADDRESS], OfiTagMode, OfiNetwork), NotOpen> {
+        let best = OfiTagMode::of(info);
+        let mode = spec.tag_mode.unwrap_or(best);
+        if !mode.is_allowed_by(best) {
+            let (name, mode, best) = (info.name(), mode.name(), best.name());
+            return Err(NotOpen::TagMode(format!(
+                "the provider {name} does not allow the tag mode {mode}, but {best}"
+            )));
+        }
+        let endpoint = OfiEndpoint::open(info, spec.processes as usize, Self::buffer(mode))?;
+        let address = Self::encode_address(info, mode, &endpoint.name()?);
+        Ok((address, mode, OfiNetwork::new(endpoint)?))
     }
 
     fn buffer(mode: OfiTagMode) -> usize {
@@ -295,6 +318,12 @@ impl Wire for OfiWire {
 
     fn longest_sleep_ns(&self) -> u64 {
         self.network.lock().longest_sleep_ns()
+    }
+
+    fn flush(&self, timeout_ns: u64) {
+        if let (Some(peers), Some(mut network)) = (self.peers.get(), self.network.try_lock()) {
+            network.flush(&self.end, peers, timeout_ns);
+        }
     }
 
     fn counters(&self) -> WireCounters {

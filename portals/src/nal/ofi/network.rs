@@ -28,6 +28,7 @@ use crate::nal::outcome::{FrameSent, FrameSink};
 use crate::nal::wire::{PeerFailure, PeerFailures};
 use crate::types::{MdIovec, PtlProcessId};
 use handshake::FrameKey;
+use sys::clock;
 
 /// The processes of the job.
 pub(super) struct OfiPeers {
@@ -69,6 +70,8 @@ struct OfiPeer {
     /// Frames of data that were sent, and those of them that it has taken.
     sent: u64,
     taken: u64,
+    /// The last frame to it was one that the provider keeps: nothing says when it has left.
+    is_kept: bool,
     /// Frames to it in buffers that have not left.
     leaving: usize,
     /// The number of its next frame.
@@ -124,6 +127,11 @@ impl OfiNetwork {
         })
     }
 
+    /// See [`OfiEndpoint::descriptor`].
+    pub(super) fn descriptor(&self) -> Option<i32> {
+        self.endpoint.descriptor()
+    }
+
     /// As [`crate::nal::wire::Wire::longest_sleep_ns`].
     pub(super) fn longest_sleep_ns(&mut self) -> u64 {
         match self.endpoint.may_sleep() {
@@ -164,6 +172,7 @@ impl OfiNetwork {
             next: 0,
             sent: 0,
             taken: 0,
+            is_kept: false,
             leaving: 0,
             expected: 0,
             received: 0,
@@ -219,7 +228,7 @@ impl OfiNetwork {
                 continue;
             }
             // SAFETY: no pieces.
-            match unsafe { self.send_to(here, peers, number, &[], &[]) } {
+            match unsafe { self.send_to(here, peers, number, true, &[], &[]) } {
                 Ok(()) => {}
                 Err(NotBegun::Full) => self.owed.push(number),
                 Err(NotBegun::Failed(e)) => {
@@ -229,7 +238,8 @@ impl OfiNetwork {
         }
     }
 
-    /// Sends a frame, or one without bytes.
+    /// Sends a frame, or one without bytes. With `keep` the provider keeps a short
+    /// message, and nothing says when it has left.
     ///
     /// # Safety
     /// The pieces are readable.
@@ -238,6 +248,7 @@ impl OfiNetwork {
         here: &OfiEnd,
         peers: &OfiPeers,
         number: u32,
+        keep: bool,
         header: &[u8],
         payload: &[MdIovec],
     ) -> Result<(), NotBegun> {
@@ -247,7 +258,8 @@ impl OfiNetwork {
         let lead = SealedLead { source, number: peer.next as u16, taken };
         let before = here.mode.lead_bytes();
         let length = before + nal::frame_length(header, payload);
-        if length <= here.inject {
+        let is_kept = keep && length <= here.inject;
+        if is_kept {
             let mut message = [0; INJECTED];
             let message = &mut message[..length];
             // SAFETY: the same contract.
@@ -275,6 +287,7 @@ impl OfiNetwork {
             peer.leaving += 1;
             self.leaving += 1;
         }
+        peer.is_kept = is_kept;
         peer.next += 1;
         peer.told = peer.received;
         peer.owes = false;
@@ -309,7 +322,7 @@ impl OfiNetwork {
             return FrameSent::Full;
         }
         // SAFETY: the same contract.
-        match unsafe { self.send_to(here, peers, number, header, payload) } {
+        match unsafe { self.send_to(here, peers, number, true, header, payload) } {
             Ok(()) => FrameSent::Sent,
             Err(NotBegun::Full) => FrameSent::Full,
             Err(NotBegun::Failed(e)) => {
@@ -386,6 +399,32 @@ impl OfiNetwork {
             }
         }
         0
+    }
+
+    /// As [`crate::nal::wire::Wire::flush`]. An empty frame follows those that the provider keeps:
+    /// when it has left, so have they. What arrives meanwhile stays for the next look.
+    pub(super) fn flush(&mut self, here: &OfiEnd, peers: &OfiPeers, timeout_ns: u64) {
+        let until = clock::now_ns().saturating_add(timeout_ns);
+        let is_kept = |peer: &OfiPeer| peer.is_kept && peer.is_open && !peer.has_failed;
+        let kept = self.peers.iter().filter(|(_, peer)| is_kept(peer));
+        for number in kept.map(|(&number, _)| number).collect::<Vec<u32>>() {
+            // SAFETY: no pieces.
+            let _ = unsafe { self.send_to(here, peers, number, false, &[], &[]) };
+        }
+        while self.leaving != 0 && clock::now_ns() < until {
+            let mut completions = Vec::new();
+            if self.endpoint.completions(ENTRIES, &mut completions).is_err() {
+                return;
+            }
+            for completion in completions {
+                match completion {
+                    OfiCompletion::Sent { buffer } | OfiCompletion::SendFailed { buffer, .. } => {
+                        self.left(buffer);
+                    }
+                    arrived => self.completions.push(arrived),
+                }
+            }
+        }
     }
 
     /// A frame to a peer has left, or never will; returns the peer.

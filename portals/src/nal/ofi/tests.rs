@@ -1,1 +1,220 @@
+//! Wires of one process over the loopback device: credits, strangers, replays, dead peers.
 
+use super::*;
+use crate::nal::wire::PeerFailure;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+use std::vec;
+
+const SECRET: [u8; 16] = [9; 16];
+
+/// A process of a job of two hosts.
+struct Process {
+    wire: OfiWire,
+    failures: Arc<Mutex<Vec<PeerFailure>>>,
+    got: Vec<Vec<u8>>,
+}
+
+/// `None`, said aloud: this machine has no libfabric.
+fn open(secret: [u8; 16]) -> Option<Process> {
+    let failures = Arc::new(Mutex::new(Vec::new()));
+    let log = failures.clone();
+    let wire = OfiWire::open(OfiSpec {
+        address: IpAddr::from([127, 0, 0, 1]),
+        ports: 0..=0,
+        secret: JobSecret::from_bytes(secret),
+        providers: ProviderChoice::Include(vec!["net".into(), "tcp".into()]),
+        tag_mode: None,
+        processes: 2,
+        on_failure: Box::new(move |failure| log.lock().unwrap().push(failure.clone())),
+    });
+    match wire {
+        Ok(wire) => Some(Process { wire, failures, got: Vec::new() }),
+        Err(why @ (NoOfi::NoLibrary(_) | NoOfi::NoProvider)) => {
+            std::println!("skipped: {why}");
+            None
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
+fn connect(process: &Process, nid: u32, addresses: &[[u8; ADDRESS]; 2]) -> bool {
+    let numbering = HostNumbering::new(nid, &[1, 1]).unwrap();
+    process.wire.connect(PtlProcessId { nid, pid: 0 }, &numbering, addresses.concat().into())
+}
+
+fn pair() -> Option<[Process; 2]> {
+    let (a, b) = (open(SECRET)?, open(SECRET)?);
+    let addresses = [a.wire.address(), b.wire.address()];
+    assert!(connect(&a, 0, &addresses) && connect(&b, 1, &addresses));
+    Some([a, b])
+}
+
+/// A frame that says that a message was taken, as long as the longest if `long`.
+fn send(from: &Process, number: u32, long: bool) -> FrameSent {
+    let header = [3, number].map(u32::to_le_bytes).concat();
+    let mut rest = vec![number as u8; if long { FRAME - header.len() } else { 8 }];
+    let piece = MdIovec { base: rest.as_mut_ptr().cast(), len: rest.len() as u64 };
+    // SAFETY: the piece is readable. The other process has the number 1.
+    unsafe { from.wire.send(1, &header, &[piece]) }
+}
+
+fn poll(process: &mut Process) {
+    let got = &mut process.got;
+    process.wire.receive(64, &mut |peer: u32, frame: &[u8]| {
+        assert_eq!(peer, 1);
+        got.push(frame.to_vec());
+    });
+}
+
+#[track_caller]
+fn until(mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing more happens");
+    }
+}
+
+fn numbers(process: &Process) -> Vec<u32> {
+    let number = |frame: &Vec<u8>| u32::from_le_bytes(*frame[4..].first_chunk().unwrap());
+    process.got.iter().map(number).collect()
+}
+
+#[test]
+fn a_flood_waits_for_credits_and_arrives_in_order() {
+    let Some([mut a, mut b]) = pair() else { return };
+    until(|| {
+        poll(&mut a);
+        poll(&mut b);
+        send(&a, 0, false) == FrameSent::Sent
+    });
+    // The receiver does not look: as many leave as there are credits for.
+    let mut next = 1;
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(200) {
+        poll(&mut a);
+        if send(&a, next, next % 3 == 0) == FrameSent::Sent {
+            next += 1;
+        }
+    }
+    assert!(u64::from(next) <= limits::WINDOW, "{next} of {}", limits::WINDOW);
+    let all = 5000;
+    until(|| {
+        if next < all && send(&a, next, next % 3 == 0) == FrameSent::Sent {
+            next += 1;
+        }
+        poll(&mut a);
+        poll(&mut b);
+        b.got.len() == all as usize
+    });
+    assert_eq!(numbers(&b), (0..all).collect::<Vec<_>>());
+    let is_whole = |frame: &Vec<u8>| frame[8..].iter().all(|byte| *byte == frame[4]);
+    assert!(b.got.iter().all(is_whole));
+    assert!(
+        b.got.iter().zip(0..).all(|(frame, i)| (frame.len() == FRAME) == (i % 3 == 0 && i != 0))
+    );
+    assert_eq!(b.wire.counters().refused, 0);
+    assert!(a.failures.lock().unwrap().is_empty() && b.failures.lock().unwrap().is_empty());
+}
+
+/// A process of another job knows the addresses, not the secret.
+#[test]
+fn a_stranger_is_refused_and_delays_nothing() {
+    let Some([mut a, mut b]) = pair() else { return };
+    let Some(mut stranger) = open([8; 16]) else { return };
+    let addresses = [stranger.wire.address(), b.wire.address()];
+    assert!(connect(&stranger, 0, &addresses));
+    let _ = send(&stranger, 0, false);
+    until(|| {
+        poll(&mut stranger);
+        poll(&mut b);
+        b.wire.counters().refused != 0
+    });
+    assert_eq!(send(&stranger, 0, false), FrameSent::Full);
+    until(|| {
+        poll(&mut a);
+        poll(&mut b);
+        send(&a, 7, false) == FrameSent::Sent
+    });
+    until(|| {
+        poll(&mut b);
+        !b.got.is_empty()
+    });
+    assert_eq!(numbers(&b), [7]);
+    assert!(b.failures.lock().unwrap().is_empty());
+}
+
+/// The frames of a process that was started again count as such that came before.
+#[test]
+fn what_came_before_is_refused() {
+    let Some([mut a, mut b]) = pair() else { return };
+    until(|| {
+        poll(&mut a);
+        poll(&mut b);
+        send(&a, 1, false) == FrameSent::Sent
+    });
+    until(|| {
+        poll(&mut b);
+        !b.got.is_empty()
+    });
+    let Some(mut again) = open(SECRET) else { return };
+    assert!(connect(&again, 0, &[again.wire.address(), b.wire.address()]));
+    let _ = send(&again, 2, false);
+    until(|| {
+        poll(&mut again);
+        poll(&mut b);
+        b.wire.counters().refused != 0
+    });
+    assert_eq!(numbers(&b), [1]);
+}
+
+#[test]
+fn a_dead_peer_is_reported_once() {
+    let Some([mut a, mut b]) = pair() else { return };
+    until(|| {
+        poll(&mut a);
+        poll(&mut b);
+        send(&a, 1, false) == FrameSent::Sent
+    });
+    drop(b);
+    until(|| {
+        poll(&mut a);
+        let _ = send(&a, 2, true);
+        a.wire.peer_state(1) == PeerState::Dead
+    });
+    assert_eq!(send(&a, 3, true), FrameSent::Gone);
+    let failures = a.failures.lock().unwrap();
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0].process, PtlProcessId { nid: 1, pid: 0 });
+    assert!(failures[0].closed, "{}", failures[0]);
+}
+
+/// What was sent arrives although the sender makes no call after it has flushed.
+#[test]
+fn a_flush_waits_until_all_has_left() {
+    let Some([mut a, mut b]) = pair() else { return };
+    until(|| {
+        poll(&mut a);
+        poll(&mut b);
+        send(&a, 1, true) == FrameSent::Sent
+    });
+    for number in 2..8 {
+        until(|| send(&a, number, number % 2 == 0) == FrameSent::Sent);
+    }
+    a.wire.flush(10_000_000_000);
+    until(|| {
+        poll(&mut b);
+        b.got.len() == 7
+    });
+    assert_eq!(numbers(&b), [1, 2, 3, 4, 5, 6, 7]);
+}
+
+#[test]
+fn processes_of_different_providers_do_not_connect() {
+    let Some([a, b]) = pair() else { return };
+    let Some(other) = open(SECRET) else { return };
+    let mut address = b.wire.address();
+    address[PROVIDER] ^= 1;
+    assert!(!connect(&other, 0, &[other.wire.address(), address]));
+    assert_ne!(OfiWire::provider_of(&a.wire.address()), OfiWire::provider_of(&address));
+}
