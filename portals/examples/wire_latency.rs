@@ -1,7 +1,8 @@
-//! Puts over the TCP wire between two pinned processes, until their ACK has been read. They are
+//! Puts over a wire between two pinned processes, until their ACK has been read. They are
 //! measured in turn with the same bytes over a plain TCP socket and a short answer.
 //!
-//! `cargo run --release --example wire_latency`. Run by hand; nothing depends on its numbers.
+//! `cargo run --release --example wire_latency` measures the TCP wire; with the name of a provider
+//! of libfabric as argument, the wire over that. Run by hand; nothing depends on its numbers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
@@ -9,7 +10,9 @@ use std::time::Instant;
 
 use portals3::md_options::*;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
-use portals3::nal::tcp::{ADDRESS, JobSecret, LibraryVersion, TcpSpec, TcpWire};
+use portals3::nal::ofi::{OfiSpec, OfiWire, ProviderChoice};
+use portals3::nal::tcp::{JobSecret, LibraryVersion, TcpSpec, TcpWire};
+use portals3::nal::wire::{PeerFailure, Wire};
 use portals3::*;
 use sys::child::{self, Forked};
 use sys::cpu::CpuMask;
@@ -47,6 +50,36 @@ fn write_all(mut stream: &TcpStream, mut from: &[u8]) {
     }
 }
 
+/// The wire that is measured, and its address.
+fn open_wire() -> (Box<dyn Wire>, Vec<u8>) {
+    let on_failure = Box::new(|failure: &PeerFailure| {
+        if !failure.closed {
+            eprintln!("{failure}");
+        }
+        std::process::exit(0)
+    });
+    let (address, ports) = (IpAddr::V4(Ipv4Addr::LOCALHOST), 0..=0);
+    let secret = JobSecret::from_bytes([1; 16]);
+    match std::env::args().nth(1) {
+        None => {
+            let library = LibraryVersion::new("bench");
+            let spec = TcpSpec { address, ports, secret, library, on_failure };
+            let wire = TcpWire::open(spec).expect("a wire");
+            let address = wire.address().to_vec();
+            (Box::new(wire), address)
+        }
+        Some(provider) => {
+            let providers = ProviderChoice::Include(vec![provider]);
+            let (tag_mode, processes) = (None, 2);
+            let spec =
+                OfiSpec { address, ports, secret, providers, tag_mode, processes, on_failure };
+            let wire = OfiWire::open(spec).expect("a wire");
+            let address = wire.address().to_vec();
+            (Box::new(wire), address)
+        }
+    }
+}
+
 struct Side {
     ni: NetworkInterface,
     eq: EqHandle,
@@ -59,27 +92,15 @@ impl Side {
     fn open(nid: u32, raw: TcpStream) -> Side {
         raw.set_nodelay(true).expect("TCP_NODELAY");
         raw.set_nonblocking(true).expect("O_NONBLOCK");
-        let wire = TcpWire::open(TcpSpec {
-            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
-            ports: 0..=0,
-            secret: JobSecret::from_bytes([1; 16]),
-            library: LibraryVersion::new("bench"),
-            on_failure: Box::new(|failure| {
-                if !failure.closed {
-                    eprintln!("{failure}");
-                }
-                std::process::exit(0)
-            }),
-        });
-        let wire = wire.expect("a wire");
-        let mut addresses = [wire.address(); 2];
+        let (wire, address) = open_wire();
+        let mut addresses = [address.clone(), address];
         write_all(&raw, &addresses[0]);
-        read_all(&raw, &mut addresses[1 - nid as usize][..ADDRESS]);
+        read_all(&raw, &mut addresses[1 - nid as usize]);
         let arena = MemFd::create(c"arena").expect("memfd_create").into();
         let (bytes, attach) = (4 << 20, AttachPolicy::Allowed);
         let fabric = FabricSpec { arena, index: 0, size: 1, bytes, nid, jid: 1, attach };
         let fabric = Fabric::join(fabric).expect("a fabric");
-        let ni = NetworkInterface::joined(fabric, &[1, 1], Box::new(wire), None);
+        let ni = NetworkInterface::joined(fabric, &[1, 1], wire, None);
         let mut ni = ni.expect("joined");
         // SAFETY: this process has one thread.
         unsafe { ni.set_single_threaded() };
@@ -192,7 +213,7 @@ fn main() {
         };
         let ([raw, raw_10], [put, put_10]) = (of(0), of(1));
         println!(
-            "{bytes} bytes: TCP {raw:.1}/{raw_10:.1} us, put and ACK {put:.1}/{put_10:.1} us \
+            "{bytes} bytes: plain TCP {raw:.1}/{raw_10:.1} us, put and ACK {put:.1}/{put_10:.1} us \
              (median/10th percentile), ratio {:.2}/{:.2}",
             put / raw,
             put_10 / raw_10

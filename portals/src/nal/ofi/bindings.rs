@@ -47,7 +47,7 @@ pub(super) const FI_ENODATA: c_int = 61;
 pub(super) const FI_EAVAIL: c_int = 259;
 
 /// Numbers of errors with which an operation fails after the peer has closed.
-pub(super) const CLOSED: [c_int; 7] = [32, 103, 104, 107, 108, 111, 125];
+pub(super) const CLOSED: [c_int; 9] = [2, 5, 32, 103, 104, 107, 108, 111, 125];
 
 /// Space that a provider may use until an operation is complete.
 #[repr(C)]
