@@ -9,8 +9,8 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::time::Instant;
 
 use portals3::md_options::*;
-use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::nal::ofi::{OfiSpec, OfiWire, ProviderChoice};
+use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::nal::tcp::{JobSecret, LibraryVersion, TcpSpec, TcpWire};
 use portals3::nal::wire::{PeerFailure, Wire};
 use portals3::*;

@@ -3,7 +3,8 @@
 //!
 //! A test is one sequential script that commands *nodes*. A node is an interface of this process
 //! ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`], [`RigKind::Tcp`],
-//! [`RigKind::Ofi`]) or one of another process. The other process is this same test program started again; it serves calls over a
+//! [`RigKind::Ofi`]) or one of another process. The other process is this same test program
+//! started again; it serves calls over a
 //! socket (see `agent`). A served node does nothing between two calls, so what arrives there
 //! meanwhile arrived without its help.
 //!

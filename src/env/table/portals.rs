@@ -10,8 +10,8 @@ const CHUNK: usize = 2048;
 variables! {
     /// The networks. SHM: the shared memory of one host alone. TCP: shared memory, and TCP between
     /// hosts. OFI: shared memory, and libfabric between hosts. EMULATION: SHM on one host; on
-    /// several OFI if libfabric has a provider of hardware (cxi, verbs, psm2, psm3, efa, opx), else
-    /// TCP. LIBPORTALS: the libportals that the library was built with. AUTO, the default, is
+    /// several OFI if libfabric has a provider of hardware (cxi, verbs, psm2, psm3, efa, opx),
+    /// else TCP. LIBPORTALS: the libportals that the library was built with. AUTO, the default, is
     /// LIBPORTALS if there is one, else EMULATION. All ranks must have the same.
     NETWORK: OneOf<NetworkChoice>(&[
         ("AUTO", NetworkChoice::Auto),

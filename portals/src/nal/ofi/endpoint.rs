@@ -14,7 +14,7 @@ use std::os::fd::RawFd;
 
 use super::bindings::*;
 use super::library::{Libfabric, OfiError};
-use super::opening::{Unfinished, close};
+use super::object::{Unfinished, close};
 
 /// Bytes of an address of an endpoint at most.
 pub(super) const NAME_BYTES: usize = 64;

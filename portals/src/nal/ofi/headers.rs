@@ -92,7 +92,8 @@ fn expected() -> Expected {
         FI_WAIT_FD FI_CQ_FORMAT_TAGGED FI_GETWAIT FI_ENABLE FI_EAGAIN FI_EADDRINUSE FI_ENODATA
         FI_EAVAIL
     });
-    let closed = "ENOENT EIO EPIPE ECONNABORTED ECONNRESET ENOTCONN ESHUTDOWN ECONNREFUSED ECANCELED";
+    let closed =
+        "ENOENT EIO EPIPE ECONNABORTED ECONNRESET ENOTCONN ESHUTDOWN ECONNREFUSED ECANCELED";
     all.extend(closed.split(' ').map(String::from).zip(CLOSED.map(|number| number as u64)));
     all
 }

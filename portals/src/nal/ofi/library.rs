@@ -125,7 +125,7 @@ impl Libfabric {
     /// The error of a call that returned this.
     pub(super) fn error(&self, call: &'static str, returned: c_int) -> OfiError {
         let number = returned.saturating_abs();
-        // SAFETY: any number may be asked for; the text is constant.
+        // SAFETY: the call takes any number; the text is constant.
         let text = unsafe { (self.strerror)(number) };
         let text = match text.is_null() {
             true => format!("error {number}"),
@@ -144,7 +144,7 @@ impl Libfabric {
         &'static self,
         source: Option<(&CStr, Option<&CStr>)>,
     ) -> Result<Vec<ProviderInfo>, OfiError> {
-        // SAFETY: null asks for a new structure.
+        // SAFETY: for null it makes a new structure.
         let hints = unsafe { (self.dupinfo)(ptr::null()) };
         let Some(hints) = NonNull::new(hints).map(|info| ProviderInfo { library: self, info })
         else {

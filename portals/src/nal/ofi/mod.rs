@@ -9,14 +9,14 @@
 //! | `network` | the peers: frames in order, credits |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
-//! | `endpoint`, `opening`, `library` | all calls of libfabric |
+//! | `endpoint`, `opening`, `object`, `library` | all calls of libfabric |
 //! | `bindings` | its C interface |
 //! | `limits` | frames, credits, buffers |
 //!
 //! A frame is one tagged message. Its buffer is posted before its sender may send it, so nothing
 //! waits in queues of the provider. Its seal proves that a process of the job has sent it, to this
-//! one, and that it has not come before. It covers the first 256 bytes: who can change packets
-//! on their way can change what follows, as with the wire over TCP.
+//! one, and that it has not arrived before. It covers the first 256 bytes: what can change packets
+//! in the network can change what follows, as with the wire over TCP.
 //!
 //! Invariant: nothing that a provider says about order is relied on.
 
@@ -27,6 +27,7 @@ mod headers;
 mod library;
 mod limits;
 mod network;
+mod object;
 mod opening;
 mod provider;
 mod seal;

@@ -78,7 +78,7 @@ struct OfiPeer {
     expected: u64,
     /// Frames of data that were taken from it, and those of them that it knows of.
     received: u64,
-    told: u64,
+    reported: u64,
     /// Frames that have arrived before the expected one.
     early: BTreeMap<u64, (OfiBuffer, ArrivedFrame)>,
 }
@@ -176,7 +176,7 @@ impl OfiNetwork {
             leaving: 0,
             expected: 0,
             received: 0,
-            told: 0,
+            reported: 0,
             early: BTreeMap::new(),
         };
         self.peers.insert(number, peer);
@@ -289,7 +289,7 @@ impl OfiNetwork {
         }
         peer.is_kept = is_kept;
         peer.next += 1;
-        peer.told = peer.received;
+        peer.reported = peer.received;
         peer.owes = false;
         peer.sent += u64::from(length != before);
         Ok(())
@@ -464,7 +464,7 @@ impl OfiNetwork {
         })
     }
 
-    /// A frame has arrived. It is passed on if its turn has come, with those behind it.
+    /// A frame has arrived. It is passed on if it is the next one, with those behind it.
     fn arrived(
         &mut self,
         here: &OfiEnd,
@@ -503,7 +503,7 @@ impl OfiNetwork {
                     self.fail(here, peers, from, 0, why);
                     return passed;
                 }
-                Ok(_) if !peer.owes && peer.received - peer.told >= WINDOW / 2 => {
+                Ok(_) if !peer.owes && peer.received - peer.reported >= WINDOW / 2 => {
                     peer.owes = true;
                     self.owed.push(from);
                 }
@@ -535,7 +535,7 @@ impl OfiPeer {
         if frame.length == 0 {
             return Ok(false);
         }
-        if self.received - self.told >= WINDOW {
+        if self.received - self.reported >= WINDOW {
             return Err("it sent more than it had credits for");
         }
         self.received += 1;

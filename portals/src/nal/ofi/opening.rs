@@ -1,7 +1,6 @@
 //! How an endpoint of libfabric is opened: fabric, domain, completion queue, addresses.
 //!
-//! Used by [`super::endpoint`], which owns what is opened here. Invariant: what was opened is closed
-//! if the rest cannot be.
+//! Used by [`super::OfiWire`]. Invariant: what was opened is closed if the rest cannot be.
 
 use alloc::vec::Vec;
 use core::ffi::c_int;
@@ -11,34 +10,7 @@ use std::os::fd::RawFd;
 use super::bindings::*;
 use super::endpoint::OfiEndpoint;
 use super::library::{Libfabric, OfiError, ProviderInfo};
-
-/// Closes an object of the library.
-///
-/// # Safety
-/// It is open, is closed once, and nothing that depends on it is open.
-pub(super) unsafe fn close<T>(object: NonNull<T>) {
-    let fid = object.cast::<Fid>().as_ptr();
-    // SAFETY: each object begins with its Fid; see above.
-    unsafe { ((*(*fid).ops).close)(fid) };
-}
-
-/// An object that is closed if what was to use it cannot be opened.
-pub(super) struct Unfinished<T>(pub(super) NonNull<T>);
-
-impl<T> Unfinished<T> {
-    pub(super) fn keep(self) -> NonNull<T> {
-        let object = self.0;
-        core::mem::forget(self);
-        object
-    }
-}
-
-impl<T> Drop for Unfinished<T> {
-    fn drop(&mut self) {
-        // SAFETY: just opened; values of this type are dropped in the reverse order.
-        unsafe { close(self.0) }
-    }
-}
+use super::object::Unfinished;
 
 impl OfiEndpoint {
     /// Opens an endpoint for messages with `peers` processes, and buffers of this many bytes.

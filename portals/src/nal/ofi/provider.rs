@@ -15,8 +15,8 @@ use super::limits::{FRAME, LEAD};
 
 /// Providers of networks whose hardware moves messages between hosts.
 const HARDWARE: [&str; 6] = ["cxi", "verbs", "psm2", "psm3", "efa", "opx"];
-/// Those of plain networks, the preferred one first.
-const SOFTWARE: [&str; 5] = ["tcp", "net", "tcp;ofi_rxm", "sockets", "udp;ofi_rxd"];
+/// Those of plain networks, the preferred one first. A process that sleeps wakes late with `net`.
+const SOFTWARE: [&str; 5] = ["tcp", "tcp;ofi_rxm", "net", "sockets", "udp;ofi_rxd"];
 
 /// The providers that the user wants, by their names. `tcp` means all whose first part it is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -97,7 +97,7 @@ impl SealedLead {
     }
 }
 
-/// Who sends to whom, and the number of the frame since the first.
+/// The target of a frame, and its number since the first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FrameCount {
     pub(super) target: u32,

@@ -176,7 +176,7 @@ fn what_came_before_is_refused() {
     assert_eq!(numbers(&b), [1]);
 }
 
-/// By this provider. Those for TCP alone connect again, for ever: the supervisors end the job.
+/// By this provider. Those for TCP alone connect again without end: the supervisors end the job.
 #[test]
 fn a_dead_peer_is_reported_once() {
     let Some([mut a, mut b]) = pair_of(&["sockets"]) else { return };
