@@ -58,11 +58,13 @@ macro_rules! instantiate {
                 crate::common::run(kind, stringify!($case), super::$case);
             }
             #[test]
+            #[ignore = "takes a minute: --include-ignored"]
             fn ofi_rxm() {
                 let kind = RigKind::Ofi(OfiRig::Rxm(OfiTagMode::Full));
                 crate::common::run(kind, stringify!($case), super::$case);
             }
             #[test]
+            #[ignore = "takes a minute: --include-ignored"]
             fn ofi_sockets() {
                 let kind = RigKind::Ofi(OfiRig::Sockets);
                 crate::common::run(kind, stringify!($case), super::$case);
