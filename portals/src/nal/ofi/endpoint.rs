@@ -498,7 +498,9 @@ impl Drop for OfiEndpoint {
         unsafe {
             close(self.endpoint);
             for block in &self.blocks {
-                block.region.map(|region| close(region));
+                if let Some(region) = block.region {
+                    close(region);
+                }
                 dealloc(block.memory.as_ptr(), block.layout);
             }
             for &slot in &self.slots {

@@ -456,7 +456,7 @@ impl OfiNetwork {
         let is_next = number.checked_sub(expected)? < BUFFERS_PER_PEER as u64;
         let is_new = !peer.is_some_and(|peer| peer.early.contains_key(&number));
         let count = FrameCount { target: peers.own, number };
-        (is_next && is_new && opened.is_sealed(&here.key, count)).then(|| ArrivedFrame {
+        (is_next && is_new && opened.is_sealed(&here.key, count)).then_some(ArrivedFrame {
             from,
             number,
             lead,

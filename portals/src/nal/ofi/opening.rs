@@ -29,8 +29,8 @@ impl OfiEndpoint {
         };
         let fabric = Unfinished(library.open_fabric(info)?);
         let mut domain = ptr::null_mut();
-        // SAFETY (of this and the following blocks): objects that are open, structures that are
-        // complete, room for a pointer. A table has the function as each provider of 1.17 has it.
+        // SAFETY: objects that are open, structures that are complete, room for a pointer. A table
+        // has the function, as those of each provider of 1.17 have it.
         let returned = unsafe {
             let domain_of = (*fabric.0.as_ref().ops).domain;
             domain_of(fabric.0.as_ptr(), info.raw_mut(), &mut domain, ptr::null_mut())
@@ -53,7 +53,7 @@ impl OfiEndpoint {
             flags: 0,
         };
         let mut addresses = ptr::null_mut();
-        // SAFETY: see above.
+        // SAFETY: as above.
         let returned = unsafe {
             let av_open = (*domain.0.as_ref().ops).av_open;
             av_open(domain.0.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut())
@@ -61,7 +61,7 @@ impl OfiEndpoint {
         opened("fi_av_open", returned)?;
         let addresses = Unfinished(NonNull::new(addresses).ok_or_else(none)?);
         let mut endpoint = ptr::null_mut();
-        // SAFETY: see above.
+        // SAFETY: as above.
         let returned = unsafe {
             let open = (*domain.0.as_ref().ops).endpoint;
             open(domain.0.as_ptr(), info.raw_mut(), &mut endpoint, ptr::null_mut())
@@ -69,7 +69,7 @@ impl OfiEndpoint {
         opened("fi_endpoint", returned)?;
         let endpoint = Unfinished(NonNull::new(endpoint).ok_or_else(none)?);
         let fid = endpoint.0.cast::<Fid>().as_ptr();
-        // SAFETY: see above.
+        // SAFETY: as above.
         unsafe {
             let FiOps { bind, control, .. } = *(*fid).ops;
             opened("fi_ep_bind", bind(fid, addresses.0.cast().as_ptr(), 0))?;
