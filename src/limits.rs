@@ -13,7 +13,7 @@ mod tests {
 
     #[test]
     fn the_headers_agree() {
-        let header = include_str!("../include/gasnet.h");
+        let header = include_str!("../include/gasnet_common.h");
         assert!(header.contains(&format!("#define GASNET_MAXNODES {MAX_RANKS}\n")));
         let configuration = include_str!("../include/gasnet_config.h");
         assert!(configuration.contains(&format!("#define GASNETI_MAX_THREADS {MAX_THREADS}\n")));

@@ -91,7 +91,7 @@ mod tests {
 
     /// Ours, though its name begins as those of others do.
     fn is_shared(name: &str) -> bool {
-        ["GASNET_SSH_", "GASNET_TEST_", "GASNET_FIREHOSE_", "GASNET_PHYSMEM_"]
+        ["GASNET_SSH_", "GASNET_TEST_", "GASNET_FIREHOSE_", "GASNET_PHYSMEM_", "GASNET_OFI_"]
             .iter()
             .any(|prefix| name.starts_with(prefix))
     }

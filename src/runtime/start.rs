@@ -286,11 +286,15 @@ fn memory_limit(boot: &Bootstrap) -> u64 {
 }
 
 /// Whether the job has ranks of other hosts that a wire reaches.
+#[cfg(feature = "hosted")]
 fn has_wire(boot: &Bootstrap) -> bool {
-    #[cfg(feature = "hosted")]
-    return boot.wire.is_some();
-    #[cfg(not(feature = "hosted"))]
-    return false;
+    boot.wire.is_some()
+}
+
+/// No launcher starts ranks on other hosts.
+#[cfg(not(feature = "hosted"))]
+fn has_wire(_: &Bootstrap) -> bool {
+    false
 }
 
 /// Whether a thread of the library is to deliver what other hosts send.

@@ -101,10 +101,13 @@ pub fn networks(may_attach: bool) -> Vec<NetworkInfo> {
         |kind: NetworkKind| wanted.is_some_and(|choice| NetworkKind::of(Some(choice)) == kind);
     #[cfg(not(feature = "emulation"))]
     let _ = may_attach;
-    let mut all = Vec::new();
     #[cfg(feature = "libportals")]
-    all.push(libportals::info(chosen(NetworkKind::Libportals)));
+    let libportals = [libportals::info(chosen(NetworkKind::Libportals))];
+    #[cfg(not(feature = "libportals"))]
+    let libportals = [];
     #[cfg(feature = "emulation")]
-    all.extend(emulation::infos(wanted.filter(|_| chosen(NetworkKind::Emulation)), may_attach));
-    all
+    let ours = emulation::infos(wanted.filter(|_| chosen(NetworkKind::Emulation)), may_attach);
+    #[cfg(not(feature = "emulation"))]
+    let ours = [];
+    libportals.into_iter().chain(ours).collect()
 }
