@@ -38,13 +38,15 @@ impl NetworkKind {
     /// What must be registered before a put or get uses it, if anything; `named`: what the client
     /// may name. Segments are registered whole where the firehose cannot serve them.
     pub fn registers(self, named: RegisteredOnDemand) -> Option<RegisteredOnDemand> {
-        let serves = match self {
-            NetworkKind::Emulation if !env::PORTAL_PIN.get() => return None,
+        if self == NetworkKind::Emulation && !env::PORTAL_PIN.get() {
+            return None;
+        }
+        let serves = || match self {
             NetworkKind::Emulation => true,
             NetworkKind::Libportals => env::DISABLE_MUNMAP.get() || UnmapMonitor::is_possible(),
         };
         let needed = match named {
-            RegisteredOnDemand::Segments if !env::USE_FIREHOSE.get() || !serves => {
+            RegisteredOnDemand::Segments if !env::USE_FIREHOSE.get() || !serves() => {
                 RegisteredOnDemand::LocalSides
             }
             named => named,

@@ -251,7 +251,7 @@ fn gasnet_info_names_the_file() -> Result<(), Failure> {
     let text = succeed(info)?;
     let file = tree.join("portals/lib/libportals3.so.0");
     let file = file.canonicalize().map_err(|e| format!("{}: {e}", file.display()))?;
-    let wanted = ["libportals", "emulation", &file.display().to_string()];
+    let wanted = ["name: libportals", "name: shm", &file.display().to_string()];
     match wanted.iter().find(|w| !text.contains(**w)) {
         None => Ok(()),
         Some(w) => Err(format!("gasnet_info -n does not say {w:?}:\n{text}")),
