@@ -340,7 +340,10 @@ fn flush_streams(code: i32, us: u64) {
     CODE.store(code, Ordering::Release);
     handle_faults(us);
     sys::stdio::flush();
-    flush_network();
+    if code == 0 {
+        // Otherwise no rank waits for messages of this one any more.
+        flush_network();
+    }
     if notice().is_none_or(|n| n.agreement_us().is_none()) {
         release_launcher();
     }

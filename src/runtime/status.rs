@@ -31,8 +31,9 @@ impl JobReport for GasnetJob {
     }
 }
 
-/// How long the exit of a rank waits for its messages to leave. Usually they have left.
-const FLUSH_NS: u64 = 100_000_000;
+/// How long the exit of a rank waits for its messages to leave: a connection may have to be made
+/// first. Usually they have left.
+const FLUSH_NS: u64 = 400_000_000;
 
 /// Writes what this rank does.
 fn write(job: &GasnetJob, line: &mut MessageLine) {

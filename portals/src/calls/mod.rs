@@ -53,6 +53,7 @@ use crate::tables::NiState;
 use crate::transfer::framer::Framer;
 use crate::types::*;
 use sys::bell::{self, Bell};
+use sys::clock;
 use sys::hint::cold_path;
 use sys::peer::Peer;
 use sys::thread;
@@ -311,11 +312,17 @@ impl NetworkInterface {
     }
 
     /// Waits until what was sent to other hosts needs this process no more, for this many
-    /// nanoseconds at most. For a process that ends.
+    /// nanoseconds at most. Frames may wait for their connection still. For a process that ends.
     pub fn flush_wire(&self, timeout_ns: u64) {
-        if let Some(wire) = self.state.peers.nal.wire() {
-            wire.flush(timeout_ns);
+        let nal = &self.state.peers.nal;
+        let Some(wire) = nal.wire() else { return };
+        let until = clock::now_ns().saturating_add(timeout_ns);
+        while self.framer.is_waiting() && clock::now_ns() < until {
+            nal.look_soon();
+            self.progress();
+            thread::yield_now();
         }
+        wire.flush(until.saturating_sub(clock::now_ns()));
     }
 
     /// Ends a sleep of [`NetworkInterface::progress_wire`].
