@@ -22,9 +22,10 @@
 #   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"]
 #                       [SECONDS=120] [BUILT=folder] [THROUGH=emulator]
 #                                 compiles and runs each program of a folder: one verdict each
-#   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]
+#   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n] [ONLY=program]
 #                                 measures; with any argument, in turn with those libraries,
-#                                 into the tables and drawings of docs/bench
+#                                 into the tables and drawings of docs/bench; with ONLY what one
+#                                 program of capi-tests/bench measures, which is printed alone
 #   make bench-credits [ROUNDS=n] measures what dynamic credits cost
 #   make book                     the guide and the internals as a book in build/book/html
 #   make release                  the tarball of a release with its crates, licences and bill of
@@ -80,7 +81,7 @@ soak: lib faults libportals
 	@ci/launchers.sh any $(CARGO) run --quiet -p capi-tests --bin soak -- $(FOR) $(ONLY)
 
 bench: lib
-	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--with openmpi --with mpich) \
+	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--with openmpi --with mpich) $(if $(ONLY),--only $(ONLY)) \
 	  $(if $(SHMEM),--with shmem) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-credits: lib

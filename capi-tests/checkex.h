@@ -19,6 +19,9 @@ static inline void ex_init(const char *name, int *argc, char ***argv) {
     gex_AM_Entry_t own[] = {
         {CHECK_H_REPORT, (gex_AM_Fn_t)check_report_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 2, NULL, "report"},
         {CHECK_H_VERDICT, (gex_AM_Fn_t)check_verdict_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 2, NULL, "verdict"},
+#ifdef GASNET_SEGMENT_EVERYTHING
+        {CHECK_H_AREA, (gex_AM_Fn_t)check_area_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 2, NULL, "area"},
+#endif
     };
     const char *stall;
     int rc;
@@ -50,6 +53,9 @@ static inline void ex_attach(size_t bytes) {
     check_seg = (gasnet_seginfo_t *)calloc(ex_ranks, sizeof *check_seg);
     for (i = 0; i < ex_ranks; i++)
         gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, i, &check_seg[i].addr, NULL, &check_seg[i].size, 0));
+#ifdef GASNET_SEGMENT_EVERYTHING
+    check_share_areas(check_round(bytes));
+#endif
     check_alive("run");
 }
 

@@ -608,6 +608,28 @@ static void coll_function(void) {
     gasnet_coll_init(NULL, 0, NULL, 0, 0);
     gasnet_coll_reduce(GASNET_TEAM_ALL, 0, buffer, buffer, 0, 0, 8, 1, 7, 0, COLL);
 }
+static void fold(void *to, size_t n, const void *left, size_t m, const void *right, size_t size, int flags, int arg) {
+    (void)to, (void)n, (void)left, (void)m, (void)right, (void)size, (void)flags, (void)arg;
+}
+static void init_with_function(void) {
+    gasnet_coll_fn_entry_t table[1];
+    table[0].fnptr = fold;
+    table[0].flags = 0;
+    gasnet_coll_init(NULL, 0, table, 1, 0);
+}
+static void coll_offset(void) {
+    init_with_function();
+    gasnet_coll_reduce(GASNET_TEAM_ALL, 0, buffer, buffer, 0, 3, 8, 1, 0, 0, COLL);
+}
+static void coll_one_block_size(void) {
+    init_with_function();
+    gasnet_coll_scan(GASNET_TEAM_ALL, buffer, 4, 0, buffer + 8, 0, 0, 8, 1, 0, 0, COLL | GASNET_COLL_INCLUSIVE_SCAN);
+}
+static void coll_array_beyond_memory(void) {
+    init_with_function();
+    gasnet_coll_scan(GASNET_TEAM_ALL, buffer, 1, (size_t)-1, buffer + 8, 1, 0, 8, 1, 0, 0,
+                     COLL | GASNET_COLL_EXCLUSIVE_SCAN);
+}
 static void coll_images(void) {
     gasnet_image_t counts[64];
     memset(counts, 0, sizeof counts);
@@ -714,6 +736,9 @@ static const struct testcase cases[] = {
     {"coll_team", "both", ATTACHED, DIES, "gasnet_coll_gather_all()|0x4d|GASNET_TEAM_ALL", coll_team},
     {"coll_flags", "both", ATTACHED, DIES, "gasnet_coll_exchange()|GASNET_COLL_OUT_NOSYNC", coll_flags},
     {"coll_function", "both", ATTACHED, DIES, "gasnet_coll_reduce()|function 7", coll_function},
+    {"coll_offset", "both", ATTACHED, DIES, "gasnet_coll_reduce()|offset 3 with block size 0|times the number of the image", coll_offset},
+    {"coll_one_block_size", "both", ATTACHED, DIES, "gasnet_coll_scan()|one of dst_blksz and src_blksz is 0|Pass 0 for both", coll_one_block_size},
+    {"coll_array_beyond_memory", "both", ATTACHED, DIES, "gasnet_coll_scan()|1 elements of 8 bytes|more than memory", coll_array_beyond_memory},
     {"coll_images", "both", ATTACHED, DIES, "gasnet_coll_init()|rank 0 has no images", coll_images},
     {"coll_wait_alone", "both", ATTACHED, DIES, "gasnet_coll_barrier_wait()|gasnet_barrier_notify", coll_wait_alone},
     {"region_twice", "both", ATTACHED, DIES, "gasnet_begin_nbi_accessregion()|open", region_twice},

@@ -5,9 +5,7 @@
 /* args: 25 1 */
 /* nodes: any */
 /* threads: both */
-#include "check.h"
-
-#include <gasnet_coll.h>
+#include "images.h"
 
 #define USAGE "[rounds] [seed] [operations, of b s g a e r p]\n"
 
@@ -16,7 +14,6 @@
 #define BLOCK 5000
 #define MARGIN 64
 #define BLANK 0xA5
-#define IMAGES_MOST 32
 
 enum op { BROADCAST, SCATTER, GATHER, GATHER_ALL, EXCHANGE, REDUCE, SCAN, OPS };
 static const char letters[] = "bsgaerp";
@@ -39,45 +36,9 @@ struct image {
     char *heap;
 };
 
-static gasnet_image_t counts[64], images, first;
 static size_t rounds, seed, area;
 static const char *kinds = letters;
 static struct image mine[2];
-static gasnet_node_t node_of[IMAGES_MOST];
-static int local_of[IMAGES_MOST];
-
-#define SUM 0
-#define COMPOSE 1
-
-/* An affine map x -> a x + b; composing is associative and not commutative. */
-struct map {
-    uint32_t a, b;
-};
-
-static struct map both(struct map l, struct map r) {
-    struct map m;
-    m.a = l.a * r.a;
-    m.b = l.b * r.a + r.b;
-    return m;
-}
-
-static void fold(void *results, size_t result_count, const void *left, size_t left_count, const void *right,
-                 size_t elem_size, int flags, int arg) {
-    struct map *to = (struct map *)results;
-    const struct map *l = (const struct map *)left, *r = (const struct map *)right;
-    size_t i;
-    CHECK(result_count == left_count && elem_size == sizeof *to, "a function was called for %lu and %lu of %lu",
-          (unsigned long)result_count, (unsigned long)left_count, (unsigned long)elem_size);
-    CHECK(((flags & GASNET_COLL_NONCOMM) != 0) == (arg == COMPOSE), "flags %d, argument %d", flags, arg);
-    for (i = 0; i < result_count; i++) {
-        if (arg == COMPOSE) {
-            to[i] = both(l[i], r[i]);
-        } else {
-            to[i].a = l[i].a + r[i].a;
-            to[i].b = l[i].b + r[i].b;
-        }
-    }
-}
 
 /* The areas of an image in its rank's segment, or on the caller's heap. */
 static char *place(gasnet_image_t image, int f, int dst) {
@@ -125,7 +86,10 @@ static void combined(const struct plan *p, size_t round, int f, gasnet_image_t e
     for (i = 1; i < end; i++) {
         size_t count = p->n / sizeof(struct map);
         input(p, round, f, i, next);
-        fold(all, count, to, count, next, sizeof(struct map), p->func == COMPOSE ? GASNET_COLL_NONCOMM : 0, p->func);
+        if (count) {
+            int flags = p->func == COMPOSE ? GASNET_COLL_NONCOMM : 0;
+            combine(all, count, to, count, next, sizeof(struct map), flags, p->func);
+        }
         memcpy(to, all, p->n);
     }
     free(next);
@@ -240,11 +204,6 @@ static void choose(struct plan *p, uint64_t *state) {
     }
 }
 
-static void images_barrier(int name) {
-    alarm(check_stall);
-    CHECK_OK(gasnet_coll_barrier(GASNET_TEAM_ALL, name, GASNET_BARRIERFLAG_IMAGES));
-}
-
 static void finish(gasnet_coll_handle_t *h, int how) {
     int f, rc;
     switch (how) {
@@ -310,14 +269,9 @@ static void one_round(struct image *me, size_t round, uint64_t *state) {
 
 static void body(int id) {
     struct image *me = &mine[id];
-    gasnet_coll_fn_entry_t table[2];
     uint64_t state = seed;
     size_t round;
-    table[SUM].fnptr = table[COMPOSE].fnptr = fold;
-    table[SUM].flags = 0;
-    table[COMPOSE].flags = GASNET_COLL_NONCOMM;
-    gasnet_coll_init(CHECK_PAR ? counts : NULL, me->number, table, 2, 0);
-    images_barrier(0);
+    open_image(id);
     for (round = 0; round < rounds; round++) {
         if (id == 0) check_alive("a round");
         one_round(me, round, &state);
@@ -325,21 +279,13 @@ static void body(int id) {
 }
 
 int main(int argc, char **argv) {
-    gasnet_node_t node;
     gasnet_image_t i;
     check_init("testcoll", &argc, &argv);
     rounds = check_arg(argc, argv, 1, 40);
     seed = check_arg(argc, argv, 2, 1);
     if (argc > 3) kinds = argv[3];
-    if (gasnet_nodes() > 20 || strspn(kinds, letters) != strlen(kinds) || !*kinds || argc > 4) check_usage(USAGE);
-    for (node = 0; node < gasnet_nodes(); node++) {
-        counts[node] = CHECK_PAR ? 1 + node % 2 : 1;
-        if (node == gasnet_mynode()) first = images;
-        for (i = 0; i < counts[node]; i++) {
-            node_of[images] = node;
-            local_of[images++] = (int)i;
-        }
-    }
+    if (gasnet_nodes() > RANKS_MOST || strspn(kinds, letters) != strlen(kinds) || !*kinds || argc > 4) check_usage(USAGE);
+    lay_out_images();
     area = (images * BLOCK + MARGIN + 63) / 64 * 64;
     check_attach(NULL, 0, 2 * FLIGHT * 2 * area);
     for (i = 0; i < counts[gasnet_mynode()]; i++) {
@@ -347,11 +293,7 @@ int main(int argc, char **argv) {
         mine[i].local = (int)i;
         mine[i].heap = (char *)malloc(FLIGHT * 2 * area);
     }
-#if CHECK_PAR
-    check_join(check_start((int)counts[gasnet_mynode()], 0, body), (int)counts[gasnet_mynode()]);
-#else
-    body(0);
-#endif
+    run_images(body);
     check_barrier();
     check_done();
 }

@@ -6,7 +6,7 @@
 /* threads: both */
 #include "checkex.h"
 
-#define MOST 4096
+#define MOST 65536
 /* Where replies and requests put their Longs, by category. */
 #define AREA(i) ((size_t)(i) * MOST)
 
@@ -281,6 +281,16 @@ int main(int argc, char **argv) {
         }
         alarm(check_stall);
     }
+    /* Several are under way: handlers prepare replies while a prepared request waits. */
+    for (iter = 0; iter < 20 * iters; iter++) {
+        int seed = ((int)iter * (int)ex_ranks + (int)ex_me) * 7 + 4;
+        bytes = (medium < MOST ? medium : MOST) - iter % 64;
+        check_fill(out, bytes, (uint64_t)seed);
+        senders[0](peer, seed, 6, out, bytes);
+        sent++;
+        GASNET_BLOCKUNTIL((int)gasnett_atomic_read(&answered, 0) >= sent - 4);
+    }
+    GASNET_BLOCKUNTIL((int)gasnett_atomic_read(&answered, 0) == sent);
     ex_barrier(ex_tm);
     CHECK((int)gasnett_atomic_read(&arrived, 0) == sent, "%d of %d messages arrived", (int)gasnett_atomic_read(&arrived, 0), sent);
     check_done();

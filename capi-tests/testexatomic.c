@@ -1,10 +1,14 @@
 /* testexatomic: remote atomics of GASNet-EX: every operation of every type alone, and all
- * ranks at once on the same numbers. */
+ * ranks at once on the same numbers. In GASNET_SEGMENT_EVERYTHING with an argument, one operation
+ * that must end the job: unmapped_add, unmapped_fetch, read_only_add or misaligned_add. */
 /* faults: skip_atomic drop_am:portals */
 /* args: 50 */
 /* nodes: any */
 /* threads: both */
 #include "checkex.h"
+
+#include <ctype.h>
+#include <sys/mman.h>
 
 #define FLOATS (GEX_OP_SET | GEX_OP_GET | GEX_OP_SWAP | GEX_OP_CAS | GEX_OP_FCAS | GEX_OP_ADD | GEX_OP_SUB | GEX_OP_MULT | \
                 GEX_OP_MIN | GEX_OP_MAX | GEX_OP_INC | GEX_OP_DEC | GEX_OP_FADD | GEX_OP_FSUB | GEX_OP_FMULT | GEX_OP_FMIN | \
@@ -97,6 +101,38 @@
         ex_barrier(ex_tm); \
         gex_AD_Destroy(ad); \
     }
+/* Opcodes that the compiler knows: in mapped memory the headers do these operations. */
+#define CONSTANT(name, type, op) \
+    do { \
+        type want = next_##name(op, value, a, b); \
+        got = value; \
+        gex_Event_Wait(gex_AD_OpNB_##name(ad, (op) >= GEX_OP_FAND ? &got : NULL, peer, there, op, a, b, GEX_FLAG_AD_REL)); \
+        CHECK(got == value, #name ": " #op " returns %g, not %g", (double)got, (double)value); \
+        gex_Event_Wait(gex_AD_OpNB_##name(ad, &got, peer, there, GEX_OP_GET, 0, 0, GEX_FLAG_AD_REL | GEX_FLAG_AD_ACQ)); \
+        CHECK(got == want, #name ": " #op " gives %g, not %g", (double)got, (double)want); \
+        value = want; \
+    } while (0)
+#define CONSTANTS(name, type) \
+    static void constants_##name(void) { \
+        gex_AD_t ad; \
+        gex_Rank_t peer = check_peer(); \
+        type *there = (type *)(void *)check_at(peer, 128), value = (type)0x55, got, a = (type)0x33, b = (type)0x77; \
+        gex_AD_Create(&ad, ex_tm, GEX_DT_##name, INTEGERS, 0); \
+        CHECK(gex_AD_OpNBI_##name(ad, NULL, peer, there, GEX_OP_SET, value, 0, 0) == 0, "NBI"); \
+        gex_NBI_Wait(GEX_EC_PUT, 0); \
+        CONSTANT(name, type, GEX_OP_ADD); CONSTANT(name, type, GEX_OP_FADD); CONSTANT(name, type, GEX_OP_SUB); \
+        CONSTANT(name, type, GEX_OP_FSUB); CONSTANT(name, type, GEX_OP_INC); CONSTANT(name, type, GEX_OP_FINC); \
+        CONSTANT(name, type, GEX_OP_DEC); CONSTANT(name, type, GEX_OP_FDEC); CONSTANT(name, type, GEX_OP_XOR); \
+        CONSTANT(name, type, GEX_OP_FXOR); CONSTANT(name, type, GEX_OP_OR); CONSTANT(name, type, GEX_OP_FOR); \
+        CONSTANT(name, type, GEX_OP_AND); CONSTANT(name, type, GEX_OP_FAND); CONSTANT(name, type, GEX_OP_FMAX); \
+        CONSTANT(name, type, GEX_OP_CAS); CONSTANT(name, type, GEX_OP_FCAS); \
+        a = value; \
+        CONSTANT(name, type, GEX_OP_FCAS); CONSTANT(name, type, GEX_OP_SWAP); CONSTANT(name, type, GEX_OP_SET); \
+        a = value; \
+        CONSTANT(name, type, GEX_OP_CAS); CONSTANT(name, type, GEX_OP_MULT); \
+        ex_barrier(ex_tm); \
+        gex_AD_Destroy(ad); \
+    }
 #define BITS(type) \
     case GEX_OP_AND: case GEX_OP_FAND: return (type)(old & a); \
     case GEX_OP_OR: case GEX_OP_FOR: return (type)(old | a); \
@@ -109,6 +145,11 @@ TYPE(I64, int64_t, INTEGERS, BITS)
 TYPE(U64, uint64_t, INTEGERS, BITS)
 TYPE(FLT, float, FLOATS, NO_BITS)
 TYPE(DBL, double, FLOATS, NO_BITS)
+
+CONSTANTS(I32, int32_t)
+CONSTANTS(U32, uint32_t)
+CONSTANTS(I64, int64_t)
+CONSTANTS(U64, uint64_t)
 
 /* In a team whose ranks are others than those of the job. */
 static void in_team(void) {
@@ -126,16 +167,46 @@ static void in_team(void) {
     gex_TM_Destroy(reversed, NULL, 0);
 }
 
+/* Rank 0 operates on a number that rank 1 does not have, or may not write. */
+static void missing(const char *what) {
+    char *page = check_at(ex_me, 0), *at = check_at(1, 64);
+    uint64_t got = 0;
+    gex_AD_t ad;
+    gex_AD_Create(&ad, ex_tm, GEX_DT_U64, GEX_OP_ADD | GEX_OP_GET, 0);
+    if (ex_me == 1 && !strncmp(what, "unmapped", 8)) munmap(page, GASNET_PAGESIZE);
+    if (ex_me == 1 && !strncmp(what, "read_only", 9)) mprotect(page, GASNET_PAGESIZE, PROT_READ);
+    ex_barrier(ex_tm);
+    if (ex_me == 0) {
+        if (!strcmp(what, "misaligned_add")) at += 4;
+        /* It may be read. */
+        if (!strncmp(what, "read_only", 9)) gex_Event_Wait(gex_AD_OpNB_U64(ad, &got, 1, at, GEX_OP_GET, 0, 0, 0));
+        printf("testexatomic: rank 0 names %p of rank 1\n", (void *)at);
+        fflush(stdout);
+        if (!strcmp(what, "unmapped_fetch")) gex_Event_Wait(gex_AD_OpNB_U64(ad, &got, 1, at, GEX_OP_GET, 0, 0, 0));
+        else gex_Event_Wait(gex_AD_OpNB_U64(ad, NULL, 1, at, GEX_OP_ADD, 1, 0, 0));
+    }
+    ex_barrier(ex_tm);
+    check_error("%s went through", what);
+}
+
 int main(int argc, char **argv) {
     size_t iters;
     ex_init("testexatomic", &argc, &argv);
-    iters = check_arg(argc, argv, 1, 50);
+    iters = argc > 1 && isalpha((unsigned char)*argv[1]) ? 1 : check_arg(argc, argv, 1, 50);
     ex_attach(4096);
     ex_barrier(ex_tm);
+    if (argc > 1 && isalpha((unsigned char)*argv[1])) {
+        missing(argv[1]);
+        check_done();
+    }
 #define ONE_BY_ONE(name) one_by_one_##name(iters);
     ALL(ONE_BY_ONE)
 #define TOGETHER(name) together_##name(iters); check_alive(#name);
     ALL(TOGETHER)
+    constants_I32();
+    constants_U32();
+    constants_I64();
+    constants_U64();
     in_team();
     check_done();
 }

@@ -99,7 +99,7 @@ static void round_trip(int form, size_t n, uint64_t seed) {
     gex_Event_t event = GEX_EVENT_INVALID, leaf = GEX_EVENT_INVALID, both[3];
     check_fill(out, n, seed);
     memset(back, 0, n);
-    switch (form % 6) {
+    switch (form % 8) {
         case 0: CHECK(gex_RMA_PutBlocking(tm, peer, there, out, n, 0) == 0, "PutBlocking"); break;
         case 1:
             event = gex_RMA_PutNB(tm, peer, there, out, n, GEX_EVENT_NOW, 0);
@@ -123,6 +123,22 @@ static void round_trip(int form, size_t n, uint64_t seed) {
             CHECK(gex_RMA_PutNBI(tm, peer, there, out, n, GEX_EVENT_DEFER, 0) == 0, "PutNBI");
             event = gex_NBI_EndAccessRegion(0);
             gex_Event_Wait(event);
+            break;
+        case 5:
+            gex_NBI_BeginAccessRegion(0);
+            CHECK(gex_RMA_PutNBI(tm, peer, there, out, n / 2, GEX_EVENT_GROUP, 0) == 0, "PutNBI");
+            CHECK(gex_RMA_PutNBI(tm, peer, there + n / 2, out + n / 2, n - n / 2, GEX_EVENT_GROUP, 0) == 0, "PutNBI");
+            event = gex_NBI_EndAccessRegion(0);
+            leaf = gex_Event_QueryLeaf(event, GEX_EC_LC);
+            CHECK(leaf == gex_Event_QueryLeaf(event, GEX_EC_LC), "an event has two leaves");
+            gex_Event_Wait(leaf);
+            memset(out, 0, n);
+            gex_Event_Wait(event);
+            break;
+        case 6:
+            both[0] = gex_RMA_PutNB(tm, peer, there, out, n, &both[1], 0);
+            gex_Event_Wait(both[0]);
+            CHECK(gex_Event_TestAll(both + 1, 1, 0) == GASNET_OK && both[1] == GEX_EVENT_INVALID, "a leaf outlives its root");
             break;
         default:
             both[0] = GEX_EVENT_INVALID;
@@ -186,7 +202,7 @@ int main(int argc, char **argv) {
     CHECK(gex_Segment_Attach(&ex_segment, ex_tm, GASNET_PAGESIZE) != GASNET_OK, "a second segment");
     for (; iters--; ex_barrier(ex_tm)) {
         for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            for (form = 0; form < 12; form++) round_trip(form, sizes[i], iters * 100 + i + (size_t)form + ex_me);
+            for (form = 0; form < 16; form++) round_trip(form, sizes[i], iters * 100 + i + (size_t)form + ex_me);
         values(iters + ex_me);
         gex_Coll_BarrierBlocking(ex_tm, 0);
     }

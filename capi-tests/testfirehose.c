@@ -5,6 +5,8 @@
  * is registered anew. Pages between those that transfers use are replaced meanwhile. What a rank
  * has locked is read all the time: it never exceeds its share of GASNET_PHYSMEM_MAX. With an
  * argument it runs one case alone:
+ *   rejected       many puts at once to memory that was mapped again, of many regions
+ *   implicit       an implicit put to memory that is registered arrives before it is synced
  *   freed          what was allocated and freed stays mapped (GASNET_DISABLE_MUNMAP)
  *   files          the area is memory of a file; with the fault watch_no_files nothing reports
  *                  that it is unmapped, and it is not kept registered
@@ -22,6 +24,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
+#include <time.h>
 
 #define LOCAL (2 << 20)
 #define LARGEST 150000
@@ -214,6 +217,7 @@ static void registered_anew(void) {
     gasnet_node_t to = (gasnet_mynode() + 1) % gasnet_nodes();
     char *mine = check_at(gasnet_mynode(), 0), here[200];
     int round, i, kept = !(files && !is_tmpfs && gasnett_getenv("GASNET_TEST_FAULT"));
+    if (gasnet_mynode() == 0 && !has_monitor()) printf("testfirehose: nothing notices that memory is unmapped\n");
     for (round = 0; round < 3; round++) {
         for (i = 0; i < 2; i++) {
             check_fill(here, sizeof here, (uint64_t)round);
@@ -227,6 +231,48 @@ static void registered_anew(void) {
         CHECK(!is_locked(mine + 3000), "new memory is locked");
         check_barrier();
     }
+}
+
+/* Many puts at once, each to a region of its own that its target has mapped again: all are refused
+ * there, and sent otherwise. */
+static void rejected(void) {
+    enum { PUTS = 2000, STEP = 8192 };
+    gasnet_node_t to = (gasnet_mynode() + 1) % gasnet_nodes();
+    char *mine = check_at(gasnet_mynode(), 0);
+    static uint64_t values[PUTS];
+    static gasnet_handle_t handles[PUTS];
+    int i, round;
+    for (round = 1; round <= 2; round++) {
+        for (i = 0; i < PUTS; i++) {
+            values[i] = check_mix((uint64_t)(i * 3 + round));
+            gasnet_put(to, check_at(to, (size_t)i * STEP), &values[i], 8);
+        }
+        check_barrier();
+        map_area();
+        check_barrier();
+        for (i = 0; i < PUTS; i++) handles[i] = gasnet_put_nb_bulk(to, check_at(to, (size_t)i * STEP + 16), &values[i], 8);
+        gasnet_wait_syncnb_all(handles, PUTS);
+        check_barrier();
+        for (i = 0; i < PUTS; i++) CHECK(!memcmp(mine + (size_t)i * STEP + 16, &values[i], 8), "put %d of round %d was lost", i, round);
+        check_alive("puts that are refused");
+        check_barrier();
+    }
+}
+
+/* The put leaves at once: its target waits without a call, and so does this rank. */
+static void implicit(void) {
+    gasnet_node_t to = (gasnet_mynode() + 1) % gasnet_nodes();
+    volatile uint64_t *word = (volatile uint64_t *)(void *)check_at(gasnet_mynode(), 0);
+    uint64_t value = 1;
+    time_t began;
+    gasnet_put(to, check_at(to, 0), &value, 8);
+    check_barrier();
+    value = 2;
+    gasnet_put_nbi(to, check_at(to, 0), &value, 8);
+    for (began = time(NULL); *word != 2 && time(NULL) < began + 20;) gasnett_sched_yield();
+    CHECK(*word == 2, "an implicit put waits for its sync");
+    gasnet_wait_syncnbi_puts();
+    check_barrier();
 }
 
 /* Transfers between even pages, while the thread replaces the odd pages of the same regions, of
@@ -252,15 +298,25 @@ static void replace_pages(struct thread *t) {
     check_same(here, 4096, seed, "a put between pages that are replaced");
 }
 
-/* Whether the pages of a large allocation are mapped after they were freed. */
-static int stays_mapped(void) {
+/* Checks that pages of large allocations, more than a heap of a thread has, are mapped after they
+ * were freed. */
+static void *stay_mapped(void *unused) {
+    enum { BLOCKS = 20 };
     const size_t bytes = 8 << 20, page = 4096;
+    char *blocks[BLOCKS];
     unsigned char resident;
-    char *memory = (char *)malloc(bytes);
-    uintptr_t at = ((uintptr_t)memory + bytes / 2) / page * page;
-    memset(memory, 1, bytes);
-    free(memory);
-    return mincore((void *)at, page, &resident) == 0;
+    int i;
+    for (i = 0; i < BLOCKS; i++) {
+        blocks[i] = (char *)malloc(bytes);
+        CHECK(blocks[i] != NULL, "malloc");
+        blocks[i][bytes / 2] = 1;
+    }
+    for (i = 0; i < BLOCKS; i++) free(blocks[i]);
+    for (i = 0; i < BLOCKS; i++) {
+        uintptr_t at = ((uintptr_t)blocks[i] + bytes / 2) / page * page;
+        CHECK(mincore((void *)at, page, &resident) == 0, "block %d of freed memory is unmapped", i);
+    }
+    return unused;
 }
 
 /* Random puts to as many regions of the next rank. */
@@ -291,11 +347,25 @@ int main(int argc, char **argv) {
     check_attach(NULL, 0, area);
     check_locked("attach");
     if (freed) {
-        CHECK(stays_mapped(), "freed memory is unmapped");
+        stay_mapped(NULL);
+#if CHECK_PAR
+        {
+            pthread_t id;
+            CHECK(pthread_create(&id, NULL, stay_mapped, NULL) == 0 && pthread_join(id, NULL) == 0, "a thread");
+        }
+#endif
         check_done();
     }
     if (argc > 2 && !strcmp(argv[1], "set")) {
         random_set(atoi(argv[2]));
+        check_done();
+    }
+    if (argc > 1 && !strcmp(argv[1], "rejected")) {
+        rejected();
+        check_done();
+    }
+    if (argc > 1 && !strcmp(argv[1], "implicit")) {
+        implicit();
         check_done();
     }
     if (files) map_area();

@@ -181,7 +181,10 @@ static void payload(gasnet_token_t token, const void *p, size_t n, gasnet_handle
         verdict(WRONG, "payload of a %s of rank %d", name, (int)source);
 }
 
-static size_t medium_bytes(gasnet_handlerarg_t kind) { return kind == 1 ? 20 : 1200; }
+/* In a message of a step: in its event, or at the sender, where every second one is large. */
+static size_t medium_bytes(gasnet_handlerarg_t kind, gasnet_handlerarg_t at_step) {
+    return kind == 1 ? 20 : at_step & 1 ? 1200 : LARGE;
+}
 
 static void short_h(gasnet_token_t t, gasnet_handlerarg_t a, gasnet_handlerarg_t b, gasnet_handlerarg_t c) {
     count(requests, t, a, b, c, 0, 0, "Short");
@@ -190,11 +193,11 @@ static void short_h(gasnet_token_t t, gasnet_handlerarg_t a, gasnet_handlerarg_t
 
 static void medium_h(gasnet_token_t t, void *p, size_t n, gasnet_handlerarg_t a, gasnet_handlerarg_t b,
                      gasnet_handlerarg_t c) {
-    char data[1200];
+    char data[LARGE];
     count(requests, t, a, b, c, 1, 2, "Medium");
-    payload(t, p, n, a, b == 1 ? OF_MEDIUM : OF_STASH, medium_bytes(b), "Medium");
-    check_fill(data, medium_bytes(b), pattern(OF_REPLY, me, (uint32_t)a));
-    gasnet_AMReplyMedium3(t, MEDIUM_REPLY_H, data, medium_bytes(b), a, b, checksum_of(a, b, me));
+    payload(t, p, n, a, b == 1 ? OF_MEDIUM : OF_STASH, medium_bytes(b, a), "Medium");
+    check_fill(data, medium_bytes(b, a), pattern(OF_REPLY, me, (uint32_t)a));
+    gasnet_AMReplyMedium3(t, MEDIUM_REPLY_H, data, medium_bytes(b, a), a, b, checksum_of(a, b, me));
 }
 
 static void long_h(gasnet_token_t t, void *p, size_t n, gasnet_handlerarg_t a, gasnet_handlerarg_t b,
@@ -215,7 +218,7 @@ static void short_reply_h(gasnet_token_t t, gasnet_handlerarg_t a, gasnet_handle
 static void medium_reply_h(gasnet_token_t t, void *p, size_t n, gasnet_handlerarg_t a, gasnet_handlerarg_t b,
                            gasnet_handlerarg_t c) {
     count(replies, t, a, b, c, 1, 2, "Medium reply");
-    payload(t, p, n, a, OF_REPLY, medium_bytes(b), "Medium reply");
+    payload(t, p, n, a, OF_REPLY, medium_bytes(b, a), "Medium reply");
 }
 
 static void long_reply_h(gasnet_token_t t, void *p, size_t n, gasnet_handlerarg_t a, gasnet_handlerarg_t b,
@@ -241,8 +244,8 @@ static void messages(gasnet_node_t peer, struct slot *there) {
     CHECK_OK(gasnet_AMRequestShort3(peer, SHORT_H, now, 0, checksum_of(now, 0, me)));
     check_fill(data, 20, pattern(OF_MEDIUM, me, step));
     CHECK_OK(gasnet_AMRequestMedium3(peer, MEDIUM_H, data, 20, now, 1, checksum_of(now, 1, me)));
-    check_fill(data, 1200, pattern(OF_STASH, me, step));
-    CHECK_OK(gasnet_AMRequestMedium3(peer, MEDIUM_H, data, 1200, now, 2, checksum_of(now, 2, me)));
+    check_fill(data, medium_bytes(2, now), pattern(OF_STASH, me, step));
+    CHECK_OK(gasnet_AMRequestMedium3(peer, MEDIUM_H, data, medium_bytes(2, now), now, 2, checksum_of(now, 2, me)));
     check_fill(data, 2048, pattern(OF_LONG, me, step));
     CHECK_OK(gasnet_AMRequestLong3(peer, LONG_H, data, 2048, there->pieces, now, 3, checksum_of(now, 3, me)));
 }

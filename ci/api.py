@@ -35,7 +35,7 @@ FAMILIES = [
     ("ex_job", ["ex/job", "ex/segment", "ex/team", "ex/hsl"], "gasnetex.h", "GASNet-EX: start, objects and teams"),
     ("ex_rma", ["ex/rma", "ex/vis", "ex/event"], "gasnetex.h", "GASNet-EX: put, get and events"),
     ("ex_am", ["ex/am", "ex/negotiated"], "gasnetex.h", "GASNet-EX: active messages"),
-    ("ex_coll", ["ex/coll", "ex/atomics"], "gasnetex.h", "GASNet-EX: collectives and atomics"),
+    ("ex_coll", ["ex/coll", "ex/atomics", "ex/format"], "gasnetex.h", "GASNet-EX: collectives and atomics"),
 ]
 
 # What a reader of a family must know before its functions: paragraphs of lines.

@@ -4,6 +4,9 @@
 # the default below PREFIX. Files are written below DESTDIR. Further names: KEEP_DEBUG=1, and TREE,
 # the build tree, `build` by default.
 
+# What root installs is for all users, whatever root's own files are.
+umask 022
+
 destdir=$1
 prefix=$2
 shift 2

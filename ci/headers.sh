@@ -29,14 +29,14 @@ for header in include/*.h; do
     esac
     # GASNet-EX needs variadic macros.
     case $h in
-        gasnetex*.h | gasnet_ratomic.h | gasnet_mk.h) first=c++11 ;;
-        *) first=c++98 ;;
+        gasnetex*.h | gasnet_ratomic.h | gasnet_mk.h) c="c99 c11" first="c++11 c++14 c++17" ;;
+        *) c=c99 first=c++98 ;;
     esac
     for mode in $modes; do
         flags=$(echo "$mode" | tr : ' ')
         for cc in gcc clang; do
             command -v $cc >/dev/null || continue
-            for std in c99 gnu17 gnu2x; do
+            for std in $c gnu17 gnu2x; do
                 # shellcheck disable=SC2086
                 try $cc -std=$std $warn $flags "$work/a.c"
             done

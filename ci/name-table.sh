@@ -140,7 +140,7 @@ if [ -e $lib ]; then
         comm -23 - "$work/exported" | sed 's/$/: not exported/' >>"$work/failed"
     awk -F '\t' '$5 != "" && $3 == "function" { print $1 }' "$table" | sort | comm -23 - "$work/exported" \
         >>"$work/missing"
-    awk -F '\t' '!/^#/ { print $1 }' "$table" | sort >"$work/known"
+    awk -F '\t' '!/^#/ { print $1 }' "$table" ci/names-ex.tsv | sort -u >"$work/known"
     grep '^gasnett*_' "$work/exported" | comm -23 - "$work/known" |
         sed 's/.*/ci\/name-table.sh: & is exported, but not in the table/'
 fi

@@ -34,6 +34,12 @@ for name in MAJOR MINOR PATCH; do
     ' include/gasnet_config.h
 done
 
+tools=$(sed -n 's/^#define GASNETT_SPEC_VERSION_[MAJORIN]* //p' include/gasnet_tools.h | paste -sd.)
+grep -q "tools, $tools |" docs/guide/versions.md || {
+    echo "docs/guide/versions.md does not say 'tools, $tools', the version in gasnet_tools.h" >&2
+    exit 1
+}
+
 lib=build/lib/libgasnet.so
 if [ -e $lib ]; then
     echo 'int tools_names(void); int gasnet_names(int, char **);

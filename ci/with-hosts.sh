@@ -17,10 +17,11 @@ for tool in ip nsenter unshare; do
 done
 
 id=$$
+calls=
 folder=$(mktemp -d) || exit 1
 bridge=gt$id-b
 end() {
-    for pid in $(cat "$folder"/pids/* 2>/dev/null); do
+    for pid in $calls $(cat "$folder"/pids/* 2>/dev/null); do
         kill -9 "$pid" 2>/dev/null
     done
     ip netns del "$bridge" 2>/dev/null
@@ -42,8 +43,8 @@ ip -n "$bridge" link set br0 up
 } >"$folder/hosts"
 mkdir "$folder/pids"
 
-# Enters a host, as ssh does: options, the host, and the words of the command. Only commands in the
-# first host call it.
+# Enters a host, as ssh does: options, the host, and the words of the command. In a host with its
+# own processes it asks the loop below, since such a host cannot enter another one.
 cat >"$folder/enter" <<END
 #!/bin/sh
 while :; do
@@ -55,15 +56,41 @@ while :; do
 done
 host=\$1
 shift
+if [ "\$(cat /proc/sys/kernel/hostname)" != host1 ] && [ -z "\${OUTSIDE:-}" ]; then
+    call=\$(mktemp -d "$folder/call.XXXXXX") || exit 255
+    mkfifo "\$call/in" "\$call/out" "\$call/err"
+    printf '%s' "\$host" >"\$call/host"
+    printf '%s' "\$*" >"\$call/command"
+    exec 4<&0
+    cat <&4 >"\$call/in" &
+    echo "\$call" >"$folder/calls"
+    cat "\$call/err" >&2 &
+    err=\$!
+    cat "\$call/out"
+    wait \$err
+    until [ -s "\$call/code" ]; do sleep 0.02; done
+    exit "\$(cat "\$call/code")"
+fi
 [ "\$host" != host1 ] || exec sh -c "\$*"
 pid=\$(cat "$folder/pids/\$host" 2>/dev/null) || {
     echo "\$host: no such host" >&2
     exit 255
 }
+# A host of that host asks the loop again.
+unset OUTSIDE
 exec nsenter -t "\$pid" -m -n -p -u -i -w"\$PWD" sh -c "\$*"
 END
 printf '#!/bin/sh\nexec kill -9 "$(cat "%s/pids/$1")"\n' "$folder" >"$folder/kill"
 chmod +x "$folder/enter" "$folder/kill"
+
+mkfifo "$folder/calls"
+while read -r call; do
+    {
+        OUTSIDE=1 "$folder/enter" "$(cat "$call/host")" "$(cat "$call/command")"
+        echo $? >"$call/code"
+    } <"$call/in" >"$call/out" 2>"$call/err" &
+done <>"$folder/calls" &
+calls=$!
 
 # What makes a host of a process: its name, its table of hosts, its shared memory.
 furnish="echo host\$n >/proc/sys/kernel/hostname && mount -t tmpfs tmpfs /dev/shm &&

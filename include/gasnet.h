@@ -139,6 +139,8 @@ GASNETI_INLINE int gasneti_init_client(int *argc, char ***argv) {
   return gasneti_init(argc, argv, &client);
 }
 #define gasnet_init gasneti_init_client
+/* Clients of GASNet-EX that include this header name it so. */
+#define gasneti_mynode gasnet_mynode()
 #include "gasnet_inline.h"
 #endif
 

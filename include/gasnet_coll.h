@@ -154,8 +154,11 @@ gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team, void *c
                                               size_t nbytes, int flags);
 
 /* ---- Computation ---- */
-/* Element by element over the elem_count elements at src of each image. Block sizes and offsets
-   must be 0. */
+/* With block sizes and offsets of 0, element by element over the elem_count elements at src of
+   each image. Otherwise over an array of elem_count elements that the images hold in turn, in
+   blocks of src_blksz elements; element i of the operation is element src_offset + i of the
+   array. A reduction combines all elements to one. Result i of a scan combines the elements 0 to
+   i, or 0 to i - 1. It is element dst_offset + i of an array in blocks of dst_blksz elements. */
 
 /* The combination of the elements of all images, in the order of the images, to dst of the image
    dstimage */

@@ -11,6 +11,8 @@ typedef uint32_t gex_Flags_t;
 typedef uint32_t gex_DT_t;
 typedef uint32_t gex_OP_t;
 typedef uint32_t gex_EP_Capabilities_t;
+typedef uint8_t gex_AM_Index_t;
+typedef int32_t gex_AM_Arg_t;
 
 #define GEX_RANK_INVALID (~(gex_Rank_t)0)
 
@@ -76,16 +78,16 @@ typedef struct gasneti_event_s *gex_Event_t;
 #define GEX_FLAG_DEFER_THREADS (1U << 1)
 
 /* Where the memory of a transfer lies */
-#define GEX_FLAG_SELF_SEG_UNKNOWN (1U << 1)
-#define GEX_FLAG_SELF_SEG_SOME (1U << 2)
-#define GEX_FLAG_SELF_SEG_BOUND (1U << 3)
-#define GEX_FLAG_SELF_SEG_OFFSET (1U << 4)
-#define GEX_FLAG_PEER_SEG_UNKNOWN (1U << 5)
-#define GEX_FLAG_PEER_SEG_SOME (1U << 6)
-#define GEX_FLAG_PEER_SEG_BOUND (1U << 7)
-#define GEX_FLAG_PEER_SEG_OFFSET (1U << 8)
-#define GEX_FLAG_PEER_NEVER_SELF (1U << 9)
-#define GEX_FLAG_PEER_NEVER_NBRHD (1U << 10)
+#define GEX_FLAG_SELF_SEG_UNKNOWN (1U << 3)
+#define GEX_FLAG_SELF_SEG_SOME (1U << 4)
+#define GEX_FLAG_SELF_SEG_BOUND (1U << 5)
+#define GEX_FLAG_SELF_SEG_OFFSET (1U << 6)
+#define GEX_FLAG_PEER_SEG_UNKNOWN (1U << 7)
+#define GEX_FLAG_PEER_SEG_SOME (1U << 8)
+#define GEX_FLAG_PEER_SEG_BOUND (1U << 9)
+#define GEX_FLAG_PEER_SEG_OFFSET (1U << 10)
+#define GEX_FLAG_PEER_NEVER_SELF (1U << 15)
+#define GEX_FLAG_PEER_NEVER_NBRHD (1U << 14)
 
 /* Active messages */
 #define GEX_FLAG_AM_PREPARE_LEAST_CLIENT (1U << 11)
@@ -107,9 +109,9 @@ typedef struct gasneti_event_s *gex_Event_t;
 #define GEX_FLAG_AD_FAVOR_REMOTE (1U << 2)
 #define GEX_FLAG_AD_MY_RANK (1U << 11)
 #define GEX_FLAG_AD_MY_NBRHD (1U << 12)
-#define GEX_FLAG_AD_ACQ (1U << 13)
-#define GEX_FLAG_AD_REL (1U << 14)
-#define GEX_FLAG_RANK_IS_JOBRANK (1U << 15)
+#define GEX_FLAG_AD_ACQ (1U << 2)
+#define GEX_FLAG_AD_REL (1U << 1)
+#define GEX_FLAG_RANK_IS_JOBRANK (1U << 13)
 
 /* Teams */
 #define GEX_FLAG_TM_SCRATCH_SIZE_MIN (1U << 0)
@@ -119,7 +121,7 @@ typedef struct gasneti_event_s *gex_Event_t;
 #define GEX_FLAG_TM_SYMMETRIC_SCRATCH (1U << 4)
 #define GEX_FLAG_TM_NO_SCRATCH (1U << 5)
 #define GEX_FLAG_SCRATCH_SEG_OFFSET (1U << 6)
-#define GEX_FLAG_GLOBALLY_QUIESCED (1U << 7)
+#define GEX_FLAG_GLOBALLY_QUIESCED (1U << 13)
 
 /* Endpoints */
 #define GEX_EP_CAPABILITY_RMA (1U << 0)

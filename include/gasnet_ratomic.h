@@ -1,8 +1,8 @@
-/* Remote atomics of GASNet-EX, included by gasnetex.h. */
+/* Remote atomics of GASNet-EX, included by gasnetex.h, which therefore comes before the guard. */
+#include "gasnetex.h"
+
 #ifndef GASNET_RATOMIC_H
 #define GASNET_RATOMIC_H
-
-#include "gasnetex.h"
 
 GASNETI_BEGIN_EXTERNC
 

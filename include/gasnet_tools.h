@@ -18,7 +18,7 @@
 #include "gasnet_basic.h"
 
 #define GASNETT_SPEC_VERSION_MAJOR 1
-#define GASNETT_SPEC_VERSION_MINOR 9
+#define GASNETT_SPEC_VERSION_MINOR 20
 #define GASNETT_RELEASE_VERSION_MAJOR GASNET_RELEASE_VERSION_MAJOR
 #define GASNETT_RELEASE_VERSION_MINOR GASNET_RELEASE_VERSION_MINOR
 #define GASNETT_RELEASE_VERSION_PATCH GASNET_RELEASE_VERSION_PATCH
@@ -167,6 +167,31 @@ GASNETI_END_EXTERNC
 #define GASNETT_FORMAT_PRINTF_FUNCPTR(fn, format, first, decl) decl
 #endif
 
+/* Control never comes here; a condition that always holds; the next case follows on purpose. */
+#if defined(__GNUC__) || defined(__clang__)
+#define gasnett_unreachable() __builtin_unreachable()
+#define gasnett_assume(cond) (GASNETT_PREDICT_TRUE(cond) ? (void)0 : __builtin_unreachable())
+#else
+#define gasnett_unreachable() ((void)0)
+#define gasnett_assume(cond) ((void)0)
+#endif
+#if defined(__cplusplus) && __cplusplus >= 201703L
+#define GASNETT_FALLTHROUGH [[fallthrough]];
+#elif defined(__GNUC__) && __GNUC__ >= 7
+#define GASNETT_FALLTHROUGH __attribute__((__fallthrough__));
+#else
+#define GASNETT_FALLTHROUGH
+#endif
+/* Evaluates arguments, once each, without a warning that their values are not used. */
+#define GASNETT_UNUSED_ARGS1(a) ((void)(a))
+#define GASNETT_UNUSED_ARGS2(a, b) (GASNETT_UNUSED_ARGS1(a), (void)(b))
+#define GASNETT_UNUSED_ARGS3(a, b, c) (GASNETT_UNUSED_ARGS2(a, b), (void)(c))
+#define GASNETT_UNUSED_ARGS4(a, b, c, d) (GASNETT_UNUSED_ARGS3(a, b, c), (void)(d))
+#define GASNETT_UNUSED_ARGS5(a, b, c, d, e) (GASNETT_UNUSED_ARGS4(a, b, c, d), (void)(e))
+#define GASNETT_UNUSED_ARGS6(a, b, c, d, e, f) (GASNETT_UNUSED_ARGS5(a, b, c, d, e), (void)(f))
+#define GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g) (GASNETT_UNUSED_ARGS6(a, b, c, d, e, f), (void)(g))
+#define GASNETT_UNUSED_ARGS8(a, b, c, d, e, f, g, h) (GASNETT_UNUSED_ARGS7(a, b, c, d, e, f, g), (void)(h))
+
 #define GASNETT_INLINE(fn) static __inline__ GASNETT_UNUSED
 #define GASNETT_ALWAYS_INLINE(fn) static __inline__ GASNETI_ALWAYS_INLINE_ATTR GASNETT_UNUSED
 #ifdef GASNETT_USE_PLEASE_INLINE
@@ -297,13 +322,23 @@ int gasnett_maximize_rlimit(int resource, const char *description);
 /* System */
 int gasnett_cpu_count(void);
 uint64_t gasnett_getPhysMemSz(int failure_is_fatal);
-void gasnett_set_affinity(int rank);
+#define GASNETT_SET_AFFINITY_SUPPORT 1
+int gasnett_set_affinity(int rank);
+const char *gasnett_exe_name(void);
 void gasnett_sched_yield(void);
 int gasnett_nsleep(uint64_t ns);
 uint64_t gasnett_checksum(const void *p, int nbytes);
 size_t gasnett_count0s(const void *src, size_t nbytes);
 size_t gasnett_count0s_copy(void *dst, const void *src, size_t nbytes);
 const char *gasnett_performance_warning_str(void);
+
+/* The release whose interface the headers give: as text, and as a number that grows. */
+#define gasnett_release_version_str()                                                                                 \
+  (_STRINGIFY(GASNETT_RELEASE_VERSION_MAJOR) "." _STRINGIFY(GASNETT_RELEASE_VERSION_MINOR) "." _STRINGIFY(            \
+      GASNETT_RELEASE_VERSION_PATCH))
+#define gasnett_release_version()                                                                                     \
+  (GASNETT_RELEASE_VERSION_MAJOR * UINT64_C(1000000) + GASNETT_RELEASE_VERSION_MINOR * UINT64_C(10000) +              \
+   GASNETT_RELEASE_VERSION_PATCH)
 
 /* The number of zero bytes of a word. */
 #define GASNETI_COUNT0S(type)                                                                                         \
@@ -361,6 +396,25 @@ void gasnett_free_aligned(void *p);
 void gasnett_diagnostic_gethandlers(gasnet_handlerentry_t **table, int *numentries);
 #endif
 int gasnett_run_diagnostics(int iters, int threads, const char *sections, gasnet_seginfo_t const *seginfo);
+#ifdef _GASNETEX_H
+GASNETI_INLINE void gasneti_diagnostic_gethandlers(gex_AM_Entry_t **table, int *numentries) {
+  *table = 0;
+  *numentries = 0;
+}
+GASNETI_INLINE int gasneti_run_diagnostics(int iters, int threads, const char *sections, gex_TM_t tm, void *segment,
+                                           gex_Rank_t peer, void *peer_segment, unsigned int seed) {
+  (void)tm, (void)segment, (void)peer, (void)peer_segment, (void)seed;
+  return gasnett_run_diagnostics(iters, threads, sections, 0);
+}
+#define gasnett_diagnostic_gethandlers(table, numentries) gasneti_diagnostic_gethandlers(table, numentries)
+#define gasnett_run_diagnostics(iters, threads, sections, tm, segment, peer, peer_segment, seed) \
+  gasneti_run_diagnostics(iters, threads, sections, tm, segment, peer, peer_segment, seed)
+/* A set of values as text. Returns the bytes of the text and its final NUL; a null buf is for
+   that number only. */
+size_t gasnett_format_dt(char *buf, gex_DT_t dt);
+size_t gasnett_format_op(char *buf, gex_OP_t op);
+size_t gasnett_format_ti(char *buf, gex_TI_t ti);
+#endif
 #define GASNETT_FAST_ALIGNED_MEMCPY(dst, src, n) ((void)memcpy(dst, src, n))
 #define GASNETT_FAST_UNALIGNED_MEMCPY(dst, src, n) ((void)memcpy(dst, src, n))
 

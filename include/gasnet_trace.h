@@ -17,6 +17,9 @@ typedef void (*gasnett_stats_callback_t)(void (*format)(const char *fmt, ...));
 
 void gasneti_trace_printf(const char *fmt, ...);
 void gasneti_trace_printf_force(const char *fmt, ...);
+void gasneti_stats_printf(const char *fmt, ...);
+void gasneti_stats_printf_force(const char *fmt, ...);
+void gasneti_stats_dump(int reset);
 /* Empty. Clients name it, so their compiler does not call it unused where it is the expansion of
    the tracing macros. */
 GASNETI_INLINE void _gasnett_trace_printf_noop(const char *fmt, ...) { (void)fmt; }
@@ -52,6 +55,9 @@ int gasneti_stats_init(gasnett_stats_callback_t callback);
 #define GASNETT_TRACE_GET_TRACELOCAL() gasneti_trace_get_tracelocal()
 #define GASNETT_TRACE_SET_TRACELOCAL(on) gasneti_trace_set_tracelocal(on)
 #define GASNETT_STATS_INIT(callback) gasneti_stats_init(callback)
+#define GASNETT_STATS_PRINTF !GASNETI_WATCHED ? (void)0 : gasneti_stats_printf
+#define GASNETT_STATS_PRINTF_FORCE !GASNETI_WATCHED ? (void)0 : gasneti_stats_printf_force
+#define GASNETT_STATS_DUMP(reset) GASNETI_IF_WATCHED(gasneti_stats_dump(reset))
 #define GASNETT_STATS_GETMASK() gasneti_trace_getmask(1)
 #define GASNETT_STATS_SETMASK(mask) gasneti_trace_setmask((mask), 1)
 
@@ -86,6 +92,9 @@ int gasneti_stats_init(gasnett_stats_callback_t callback);
 #define GASNETT_TRACE_GET_TRACELOCAL() 0
 #define GASNETT_TRACE_SET_TRACELOCAL(on) ((void)(on))
 #define GASNETT_STATS_INIT(callback) 0
+#define GASNETT_STATS_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_stats_printf
+#define GASNETT_STATS_PRINTF_FORCE !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_stats_printf
+#define GASNETT_STATS_DUMP(reset) ((void)(reset))
 #define GASNETT_STATS_GETMASK() ""
 #define GASNETT_STATS_SETMASK(mask) ((void)(mask))
 #endif

@@ -86,6 +86,35 @@ size_t gasnett_format_putsgets_bufsz(size_t stridelevels);
 size_t gasnett_format_putsgets(char *buf, void *stats, gasnet_node_t node, void *dstaddr, const size_t dststrides[],
                                void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels);
 
+#if defined(_GASNETEX_H) && !defined(GASNETI_INSIDE_LIBRARY)
+/* After gasnetex.h: a team and a rank for the node, signed strides, and the size of an element
+   apart from the counts. */
+void gasneti_format_strides(char *buf, size_t count, const ptrdiff_t *list);
+size_t gasneti_format_putsgets(char *buf, void *stats, gex_TM_t tm, gex_Rank_t rank, void *dstaddr,
+                               const ptrdiff_t dststrides[], void *srcaddr, const ptrdiff_t srcstrides[],
+                               size_t elemsz, const size_t count[], size_t stridelevels);
+GASNETI_INLINE gasneti_memveclist_stats_t gasneti_format_memveclist(char *buf, size_t count, gex_Memvec_t const *list) {
+  return gasnett_format_memveclist(buf, count, (gasnet_memvec_t const *)list);
+}
+GASNETI_INLINE size_t gasneti_format_putvgetv(char *buf, gex_TM_t tm, gex_Rank_t rank, size_t dstcount,
+                                              gex_Memvec_t const dstlist[], size_t srccount,
+                                              gex_Memvec_t const srclist[]) {
+  return gasnett_format_putvgetv(buf, gex_TM_TranslateRankToJobrank(tm, rank), dstcount,
+                                 (gasnet_memvec_t const *)dstlist, srccount, (gasnet_memvec_t const *)srclist);
+}
+GASNETI_INLINE size_t gasneti_format_putigeti(char *buf, gex_TM_t tm, gex_Rank_t rank, size_t dstcount,
+                                              void *const dstlist[], size_t dstlen, size_t srccount,
+                                              void *const srclist[], size_t srclen) {
+  return gasnett_format_putigeti(buf, gex_TM_TranslateRankToJobrank(tm, rank), dstcount, dstlist, dstlen, srccount,
+                                 srclist, srclen);
+}
+#define gasnett_format_memveclist gasneti_format_memveclist
+#define gasnett_format_putvgetv gasneti_format_putvgetv
+#define gasnett_format_putigeti gasneti_format_putigeti
+#define gasnett_format_strides gasneti_format_strides
+#define gasnett_format_putsgets gasneti_format_putsgets
+#endif
+
 /* Records the line of the call (gasnet_trace.h) */
 #ifndef GASNETI_INSIDE_LIBRARY
 #define gasnet_putv_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_putv_bulk(a, b, c, d, e))

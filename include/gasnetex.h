@@ -27,6 +27,9 @@
 #define GASNET_HIDDEN_AM_CONCURRENCY_LEVEL 0
 #define GASNET_SUPPORTS_AM_CANCEL 20240418L
 #define GASNET_SUPPORTS_AM_COMMIT_V2 20240906L
+/* The handler reads a negotiated Medium where the client wrote it, if it maps that memory. */
+#define GASNET_NATIVE_NP_ALLOC_REQ_MEDIUM 1
+#define GASNET_NATIVE_NP_ALLOC_REP_MEDIUM 1
 #define GASNET_SUPPORTS_TI_SRCRANK 1
 #define GASNET_SUPPORTS_TI_EP 1
 #define GASNET_SUPPORTS_TI_ENTRY 1
@@ -59,6 +62,7 @@ typedef struct gasneti_token_s *gex_Token_t;
 
 typedef void *gex_Addr_t;
 typedef uint64_t gex_RMA_Value_t;
+#define SIZEOF_GEX_RMA_VALUE_T 8
 
 typedef struct {
   gex_Rank_t gex_rank;
@@ -214,6 +218,8 @@ gex_Event_t gex_Coll_ReduceToAllNB(gex_TM_t tm, void *dst, const void *src, gex_
 
 /* Vector, indexed and strided transfers. Strides are in bytes, and may be negative. */
 #define GEX_VIS_MAX_PEERCOMPLETION 127
+void gex_VIS_SetPeerCompletionHandler(gex_AM_Index_t handler, const void *source_addr, size_t nbytes,
+                                      gex_Flags_t flags);
 #define GASNETI_VIS(name, list)                                                                                       \
   gex_Event_t gex_VIS_##name##NB list GASNETI_MUST_SYNC;                                                              \
   int gex_VIS_##name##NBI list;                                                                                       \
@@ -249,6 +255,7 @@ GASNETI_INLINE int gasneti_Client_Init_here(gex_Client_t *client_p, gex_EP_t *ep
   return gasneti_Client_Init(client_p, ep_p, tm_p, clientName, argc, argv, flags, &object);
 }
 #define gex_Client_Init gasneti_Client_Init_here
+#include "gasnetex_inline.h"
 #endif
 
 #endif

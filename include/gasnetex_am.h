@@ -9,8 +9,6 @@
 
 GASNETI_BEGIN_EXTERNC
 
-typedef uint8_t gex_AM_Index_t;
-typedef int32_t gex_AM_Arg_t;
 #define GEX_AM_INDEX_BASE 128
 
 /* A handler, of any handler prototype. */

@@ -34,6 +34,7 @@ maintainer=$(sed -n 's/^Maintainer: //p' packaging/debian/control)
 [ -z "${DEBEMAIL:-}" ] || maintainer="${DEBFULLNAME:-${maintainer% <*}} <$DEBEMAIL>"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 chmod 755 "$work"
 
 # The source package: the tarball, and packaging/debian as debian/.

@@ -41,6 +41,7 @@ tool cargo-cyclonedx --version $cyclonedx
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 out=$PWD/dist
 tree=$work/$name
 export SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)"

@@ -12,6 +12,7 @@ tarball=dist/libgasnet-$version.tar.xz
 packaging/release.sh --sources
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 mkdir -p "$work/SOURCES" "$work/SPECS"
 cp "$tarball" "$work/SOURCES"
 sed "s/@VERSION@/$version/" packaging/libgasnet.spec >"$work/SPECS/libgasnet.spec"

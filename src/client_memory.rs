@@ -55,6 +55,11 @@ pub struct Src<'a> {
     lifetime: PhantomData<&'a [u8]>,
 }
 
+/// The fewest bytes for which `memmove` may use `rep movsb`.
+const LONG_COPY: usize = 2048;
+/// Bytes of a part of a long copy that goes in parts; whole cache lines.
+const COPY_PART: usize = 1984;
+
 /// Bytes of this process to be written, and to be read again: private memory or its segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Dst<'a> {
@@ -313,8 +318,29 @@ impl<'a> Dst<'a> {
             2 => self.copy_word::<u16>(src),
             4 => self.copy_word::<u32>(src),
             8 => self.copy_word::<u64>(src),
+            n if n >= LONG_COPY => self.copy_long(src),
             // SAFETY: as many bytes as both have.
             n => unsafe { ptr::copy(src.as_ptr(), self.as_ptr(), n) },
+        }
+    }
+
+    /// [`Dst::copy_from`] of [`LONG_COPY`] bytes or more.
+    ///
+    /// Here `memmove` of the GNU C library uses `rep movsb`. On AMD's Zen 3 and 4 that is up to 20
+    /// times slower if the destination begins up to 63 bytes behind the source, modulo the size of
+    /// a page (bug 30994 of that library). Then the copy goes in parts for which `memmove` uses
+    /// vector registers: 64 KiB in 2 us instead of 30.
+    #[inline(never)]
+    fn copy_long(self, src: Src<'_>) {
+        let (from, to, n) = (src.as_ptr(), self.as_ptr(), self.len);
+        let behind = to.addr().wrapping_sub(from.addr());
+        let is_slow = (1..64).contains(&(behind % 4096));
+        // Parts in order must not overwrite what is to be copied yet.
+        let step = if is_slow && behind >= n { COPY_PART } else { n };
+        for at in (0..n).step_by(step) {
+            let part = step.min(n - at);
+            // SAFETY: within the bytes of both; `memmove` allows each part to overlap.
+            unsafe { ptr::copy(from.wrapping_add(at), to.wrapping_add(at), part) };
         }
     }
 
@@ -460,6 +486,29 @@ mod tests {
     #[should_panic(expected = "not within")]
     fn a_part_whose_end_wraps_around_panics() {
         let _ = Dst::from(&mut [0u8; 10][..]).part(1, usize::MAX);
+    }
+
+    /// From each side of the places where the copy goes in parts, also over itself.
+    #[test]
+    fn long_copies() {
+        const PAGE: usize = 4096;
+        let from = 2 * PAGE;
+        for n in [LONG_COPY - 1, LONG_COPY, LONG_COPY + 1, 3 * PAGE + 5] {
+            for behind in [0, 1, 63, 64, PAGE, PAGE + 1, PAGE + 63, 5 * PAGE + 9, 8 * PAGE - 1] {
+                for to in [from + behind, from.wrapping_sub(behind % PAGE)] {
+                    let mut bytes: Vec<u8> = (0..16 * PAGE).map(|i| (i % 251) as u8).collect();
+                    let mut wanted = bytes.clone();
+                    wanted.copy_within(from..from + n, to);
+                    let at = bytes.as_mut_ptr();
+                    // SAFETY: both lie in the vector, which nothing else uses.
+                    let (dst, src) = unsafe {
+                        (Dst::new(at.wrapping_add(to), n), Src::new(at.wrapping_add(from), n))
+                    };
+                    dst.copy_from(src);
+                    assert!(bytes == wanted, "{n} bytes from {from} to {to}");
+                }
+            }
+        }
     }
 
     #[test]

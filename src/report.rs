@@ -6,7 +6,7 @@
 //! none.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Rank that messages name; `u32::MAX` before it is known.
@@ -19,8 +19,6 @@ static AWAIT_END: OnceLock<fn()> = OnceLock::new();
 static AFTER_FATAL: OnceLock<fn()> = OnceLock::new();
 /// Whether another rank prints the error with this hash.
 static IS_FOLDED: OnceLock<fn(u32) -> bool> = OnceLock::new();
-/// This process prints the stack of its failure.
-static PRINTING_STACK: AtomicBool = AtomicBool::new(false);
 /// The text of the [`CrashHint`] that exists, if one does.
 static CRASH_HINT: Mutex<Option<&'static str>> = Mutex::new(None);
 
@@ -28,17 +26,6 @@ static CRASH_HINT: Mutex<Option<&'static str>> = Mutex::new(None);
 /// debugger. The first call counts, as with the other hooks.
 pub fn set_after_fatal(hook: fn()) {
     let _ = AFTER_FATAL.set(hook);
-}
-
-/// Says that this process prints the stack of its failure, after which it ends: until then
-/// the end of the job does not end it.
-pub fn set_printing_stack(on: bool) {
-    PRINTING_STACK.store(on, Ordering::Release);
-}
-
-/// Whether this process prints the stack of its failure. Async-signal-safe.
-pub fn is_printing_stack() -> bool {
-    PRINTING_STACK.load(Ordering::Acquire)
 }
 
 /// Sets the rank that later messages name.
@@ -143,6 +130,10 @@ impl Write for TextHash {
     }
 }
 
+/// Kinds of messages that ranks print once.
+const WARNING: &str = "GASNet WARNING";
+const FATAL: &str = "FATAL ERROR";
+
 /// How often this process prints a warning with one text.
 const PRINTED: u32 = 10;
 
@@ -197,23 +188,75 @@ fn emit_once(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Argument
 fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
     let mut line = MessageLine::new();
     let _ = match RANK.load(Ordering::Relaxed) {
-        u32::MAX => writeln!(line, "*** {kind}: {cause}"),
-        rank => writeln!(line, "*** {kind} (proc {rank}): {cause}"),
+        u32::MAX => writeln!(line, "{CAUSE}{kind}: {cause}"),
+        rank => writeln!(line, "{CAUSE}{kind} (proc {rank}): {cause}"),
     };
     if let Some(remedy) = remedy {
-        let _ = writeln!(line, "***   {remedy}");
+        let _ = writeln!(line, "{REMEDY}{remedy}");
     }
     sys::stdio::write_stderr(line.bytes());
+}
+
+/// A warning or an error that a rank of another host has printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrintedError {
+    /// That rank.
+    pub rank: u32,
+    /// The hash by which ranks find that they have the same error.
+    pub hash: u32,
+    /// The bytes of its text lines.
+    pub len: usize,
+    /// A second text line says what to do.
+    pub has_remedy: bool,
+}
+
+/// What stands at the beginning of whole text lines that a rank has printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrintedLine {
+    /// An error, with its remedy if it has one.
+    Error(PrintedError),
+    /// Another text line, of this many bytes.
+    Other(usize),
+}
+
+/// Prefixes of what [`emit`] prints.
+const CAUSE: &str = "*** ";
+const REMEDY: &str = "***   ";
+
+impl PrintedLine {
+    /// What is at the beginning of whole text lines; `None` if there is none.
+    pub fn first(lines: &[u8]) -> Option<PrintedLine> {
+        let line = |from: &[u8]| from.iter().position(|&c| c == b'\n').map(|end| end + 1);
+        let end = line(lines)?;
+        let text = |bytes| core::str::from_utf8(bytes).ok()?.strip_suffix('\n');
+        let error = || {
+            let (kind, rest) = text(&lines[..end])?.strip_prefix(CAUSE)?.split_once(" (proc ")?;
+            let (rank, cause) = rest.split_once("): ")?;
+            let rank = rank.parse().ok()?;
+            [WARNING, FATAL].contains(&kind).then_some(())?;
+            let next = line(&lines[end..]).map_or(end, |next| end + next);
+            let remedy = text(&lines[end..next]).and_then(|next| next.strip_prefix(REMEDY));
+            let hash = match remedy {
+                Some(remedy) => {
+                    hash_of(kind, format_args!("{cause}"), Some(format_args!("{remedy}")))
+                }
+                None => hash_of(kind, format_args!("{cause}"), None),
+            };
+            let has_remedy = remedy.is_some();
+            let len = if has_remedy { next } else { end };
+            Some(PrintedLine::Error(PrintedError { rank, hash, len, has_remedy }))
+        };
+        error().or(Some(PrintedLine::Other(end)))
+    }
 }
 
 /// Prints a warning. The job goes on. A text that this process has printed ten times is
 /// not printed again.
 pub fn warn(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) {
-    const KIND: &str = "GASNet WARNING";
-    match WARNINGS.count(hash_of(KIND, cause, Some(remedy))) {
-        ..PRINTED => emit_once(KIND, cause, Some(remedy)),
+    match WARNINGS.count(hash_of(WARNING, cause, Some(remedy))) {
+        ..PRINTED => emit_once(WARNING, cause, Some(remedy)),
         PRINTED => emit_once(
-            KIND,
+            WARNING,
             cause,
             Some(format_args!("{remedy} (Printed {PRINTED} times, and not again.)")),
         ),
@@ -235,7 +278,7 @@ pub fn line(text: fmt::Arguments<'_>) {
 
 /// Prints why the caller is about to end the job.
 pub fn fatal_line(cause: fmt::Arguments<'_>) {
-    emit_once("FATAL ERROR", cause, None);
+    emit_once(FATAL, cause, None);
 }
 
 /// As [`fatal`], for an error that also occurs when another rank has died. The supervisor
@@ -258,12 +301,12 @@ pub fn damaged(cause: fmt::Arguments<'_>) -> ! {
 /// Prints what [`damaged`] prints; the caller ends the job. Async-signal-safe.
 #[cold]
 pub fn damage_line(cause: fmt::Arguments<'_>) {
-    emit_once("FATAL ERROR", cause, Some(format_args!("{OVERWRITTEN}")));
+    emit_once(FATAL, cause, Some(format_args!("{OVERWRITTEN}")));
 }
 
 /// Prints the cause and the remedy, and ends the job with exit code 1.
 pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
-    emit_once("FATAL ERROR", cause, Some(remedy));
+    emit_once(FATAL, cause, Some(remedy));
     if let Some(hook) = AFTER_FATAL.get() {
         hook();
     }
@@ -276,6 +319,48 @@ pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_printed_has_the_hash_of_its_text() {
+        let first = |text: &str| PrintedLine::first(text.as_bytes());
+        let error = |rank, hash, len, has_remedy| {
+            Some(PrintedLine::Error(PrintedError { rank, hash, len, has_remedy }))
+        };
+        let with = hash_of(FATAL, format_args!("a (b): c"), Some(format_args!("do d")));
+        let text = "*** FATAL ERROR (proc 70): a (b): c\n***   do d\n";
+        assert_eq!(first(&format!("{text}***   e\n")), error(70, with, text.len(), true));
+        let alone = hash_of(WARNING, format_args!("w"), None);
+        let text = "*** GASNet WARNING (proc 0): w\n";
+        assert_eq!(first(text), error(0, alone, text.len(), false));
+        let more = format!("{text}*** next\n");
+        assert_eq!(first(&more), error(0, alone, text.len(), false));
+        for other in [
+            "*** FATAL ERROR: no rank\n",
+            "*** GASNet (proc 1): a note\n",
+            "*** FATAL ERROR (proc x): no number\n",
+            "[1] *** FATAL ERROR (proc 1): prefixed\n",
+            "\n",
+        ] {
+            assert_eq!(first(other), Some(PrintedLine::Other(other.len())), "{other}");
+        }
+        assert_eq!(first("*** FATAL ERROR (proc 1): no end"), None);
+    }
+
+    /// Any bytes are consumed whole, line by line.
+    fn any_lines(input: &[u8]) {
+        let mut rest = input;
+        while let Some(line) = PrintedLine::first(rest) {
+            let (PrintedLine::Error(PrintedError { len, .. }) | PrintedLine::Other(len)) = line;
+            assert!(len > 0 && rest[len - 1] == b'\n');
+            rest = &rest[len..];
+        }
+        assert!(!rest.contains(&b'\n'));
+    }
+
+    #[test]
+    fn fuzz_printed_line() {
+        fuzz::check("printed_line", 20_000, any_lines);
+    }
 
     #[test]
     fn texts_are_counted_one_by_one() {

@@ -445,7 +445,7 @@ fn options_of_gasnetrun() {
     assert_eq!(dry(&["-n", "2", "-spawner=mpi"]), "gasnetrun: mpirun -np 2 prog 'a b'");
     assert!(
         dry(&["-n", "2", "-E", "PATH,PROBE_NOT_SET"])
-            .starts_with("*** gasnetrun: -E PROBE_NOT_SET: ")
+            .starts_with("*** gasnetrun: PROBE_NOT_SET is to be passed on, but is not set")
     );
     assert_eq!(
         dry(&["-n", "2", "-N", "1", "-spawner", "pmi"]),
@@ -513,6 +513,6 @@ fn late_ranks_are_named_and_not_waited_for_for_ever() {
     spawn(c, mark, "late".into())
         .finish()
         .gives(1)
-        .says("1 s after the first, gasnet_init has not been called by 1 of 3 ranks: rank 1 (pid ")
+        .says("1 s after the first, gasnet_init has not been called by 1 of 3 ranks of the job: rank 1 (pid ")
         .says("raise GASNET_SPAWN_TIMEOUT");
 }

@@ -5,7 +5,8 @@
 mod jobs;
 
 use jobs::ProbeLauncher::{Fork, Run};
-use jobs::{ProbeOutcome, probe, run, with};
+use jobs::{ProbeOutcome, many_hosts, new_mark, on_hosts, probe, run, spawn, with};
+use std::process::Command;
 
 /// How often a text is on standard error.
 fn count(o: &ProbeOutcome, text: &str) -> usize {
@@ -47,6 +48,62 @@ fn different_errors_are_printed() {
         let o = run(launcher, 4, &["all", "warn:4", "-"]);
         o.gives(0).never_says("the same error");
         assert_eq!(count(&o, " is odd\n"), 4, "{o:#?}");
+    }
+}
+
+/// Jobs of several hosts: ranks, and the command.
+fn on_several_hosts() -> Vec<(u32, Command)> {
+    let mut tree = many_hosts(7, 2);
+    tree.env("GASNET_SSH_OUT_DEGREE", "2");
+    let mut chain = many_hosts(4, 1);
+    chain.env("GASNET_SSH_OUT_DEGREE", "1");
+    vec![
+        (6, many_hosts(2, 3)),
+        (6, many_hosts(3, 2)),
+        // gasnetrun has no ranks.
+        (8, on_hosts(8, "h1.invalid:4,h2.invalid:4")),
+        (14, tree),
+        (4, chain),
+    ]
+}
+
+fn finish(mut c: Command, args: &[&str]) -> ProbeOutcome {
+    let mark = new_mark();
+    c.arg(probe()).args(args).env("PROBE_MARK", &mark);
+    let mut job = spawn(c, mark, format!("hosts {args:?}"));
+    job.hasty = true;
+    job.finish()
+}
+
+#[test]
+fn an_error_of_ranks_on_several_hosts_is_printed_once() {
+    for (n, c) in on_several_hosts() {
+        let o = finish(c, &["all", "fatal:1", "-"]);
+        o.gives(1).says(&format!("*** ranks 0-{}: the same error, printed by rank ", n - 1));
+        assert_eq!(count(&o, "part 0 is wrong\n***   Mend it.\n"), 1, "{o:#?}");
+        assert_eq!(count(&o, "the same error"), 1, "{o:#?}");
+    }
+}
+
+#[test]
+fn different_errors_of_several_hosts_are_printed() {
+    for (n, c) in on_several_hosts() {
+        let o = finish(c, &["all", "warn:2", "-"]);
+        o.gives(0);
+        for part in 0..2 {
+            let text = format!("part {part} is odd\n***   Look at it.\n");
+            assert_eq!(count(&o, &text), 1, "{o:#?}");
+            let ranks: Vec<String> = (part..n).step_by(2).map(|r| r.to_string()).collect();
+            let ranks =
+                format!("*** ranks {}: the same error, printed by rank ", ranks.join(", "));
+            assert_eq!(count(&o, &ranks), 1, "{o:#?}");
+        }
+    }
+    // Each has its own.
+    for (n, c) in on_several_hosts() {
+        let o = finish(c, &["all", &format!("warn:{n}"), "-"]);
+        o.gives(0).never_says("the same error");
+        assert_eq!(count(&o, " is odd\n"), n as usize, "{o:#?}");
     }
 }
 

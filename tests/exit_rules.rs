@@ -7,7 +7,7 @@
 mod jobs;
 
 use jobs::ProbeLauncher::{Fork, Run};
-use jobs::{ProbeLauncher, gasnetrun, new_mark, probe, run, spawn, start, with};
+use jobs::{ProbeLauncher, gasnetrun, new_mark, probe, run, several_hosts, spawn, start, with};
 use std::process::Command;
 use std::time::Duration;
 
@@ -47,6 +47,13 @@ fn ranks_are_waited_for_on_request() {
     let probe = probe().display().to_string();
     let words: Vec<&str> = [probe.as_str()].into_iter().chain(words).collect();
     with(&["-n", "3", "--no-cut-off"], &words).gives(7);
+    // The rank that is waited for is on another host.
+    let mark = new_mark();
+    let mut c = several_hosts(2);
+    c.args(["--no-cut-off", words[0], "0", "return:0", "after:1200:7"]).env("PROBE_MARK", &mark);
+    let mut job = spawn(c, mark, "two hosts".into());
+    job.hasty = true;
+    job.finish().gives(7).never_says("cuts off");
 }
 
 /// A failure that comes within the grace after a success is the end of the job.

@@ -6,7 +6,7 @@
 mod jobs;
 
 use jobs::ProbeLauncher::{Fork, Run};
-use jobs::{ProbeOutcome, probe, run, with};
+use jobs::{ProbeOutcome, gasnetrun, new_mark, probe, run, spawn, with};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -101,9 +101,18 @@ fn a_job_that_runs_too_long_ends_with_124_after_a_report() {
     with(&["-n", "2", "--timeout", "0.3"], &["sleep", "30"])
         .gives(124)
         .says("has not called gasnet_init");
+    // What a shell runs ends with it.
+    for script in ["sleep 1000; :", "(sleep 1000; :); :"] {
+        let mark = new_mark();
+        let mut c = Command::new(gasnetrun());
+        c.args(["-n", "2", "--timeout", "0.3", "sh", "-c", script]).env("PROBE_MARK", &mark);
+        let mut job = spawn(c, mark, script.to_string());
+        job.hasty = true;
+        job.finish().gives(124).says("has not called gasnet_init");
+    }
     let options = ["-n", "2", "--timeout", "1", "--no-cut-off"];
     with(&options, &words(&probe, &["0", "return:0", "spin"])).gives(124).says("has ended");
-    for bad in ["0", "-1", "soon"] {
+    for bad in ["0", "-1", "soon", "1e20"] {
         with(&["-n", "2", "--timeout", bad], &["true"])
             .gives(2)
             .says("is not a number of seconds");
@@ -221,7 +230,7 @@ fn variables_and_working_directory_of_the_ranks() {
         .says("GASNET_EXITTIMEOUT=soon cannot be used");
     with(&["-n", "1", "--env", "PROBE_NONE"], &["true"])
         .gives(0)
-        .says("PROBE_NONE: the variable is not set");
+        .says("PROBE_NONE is to be passed on, but is not set");
     with(&["-n", "1", "--env", "=3"], &["true"]).gives(2).says("has no name");
     with(&["-n", "1", "--wdir", &folder.path("none")], &["true"])
         .gives(1)

@@ -150,10 +150,12 @@ fn handed_over(launcher: ProbeLauncher) {
     spawn(c, mark, "handed over".into()).finish().gives(4);
 }
 
-/// One of three processes exits before they have found each other; the others do not wait for
-/// it. Some launchers end such a job; under the rest the processes print why the job ends.
+/// One of the processes exits before they have found each other; the others do not wait for it,
+/// even on other hosts. Each host has two at least: none could notice the end of a single one.
+/// Some launchers end such a job; under the rest the processes print why the job ends.
 fn ends_early(launcher: ProbeLauncher) {
     let launchers = if launcher == Slurm { vec![Slurm, SlurmPmix] } else { vec![launcher] };
+    let n = if jobs::test_hosts() > 1 { 2 * jobs::test_hosts() } else { 3 };
     for launcher in launchers {
         let by_itself = |way: &str| match launcher {
             Slurm | SlurmPmix => false,
@@ -169,12 +171,12 @@ fn ends_early(launcher: ProbeLauncher) {
             ("exit 0", ";;"),
             ("sleep 0.7; kill -9 $$", ";;"),
             ("sleep 0.7; exit 0", ";;"),
-            ("(sleep 0.7; kill -9 $$) &", "sleep 1.5 ;;"),
+            ("(sleep 0.7; kill -9 $$) &", "sleep 4 ;;"),
         ] {
             let script =
                 format!("case ${{PMI_RANK:-$PMIX_RANK}} in 1) {one} ;; 2) {other} esac; {run}");
             let mark = new_mark();
-            let mut c = foreign(launcher, 3);
+            let mut c = foreign(launcher, n);
             c.args(["sh", "-c", &script]).arg(probe()).env("PROBE_MARK", &mark);
             let mut job = spawn(c, mark, format!("{launcher:?} {one}"));
             job.hasty = true;

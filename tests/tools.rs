@@ -2,7 +2,7 @@
 //!
 //! Run by cargo. Invariant: no program starts a job here.
 
-use command_line::{GASNET_INFO, GASNET_TRACE, GASNETRUN, ProgramTable};
+use command_line::{GASNET_INFO, GASNET_TRACE, GASNETRUN, Operands, ProgramTable};
 use std::process::Command;
 
 const PROGRAMS: [(&ProgramTable, &str); 3] = [
@@ -27,6 +27,24 @@ fn help_and_version() {
         let version = format!("{} {}\n", table.name, env!("CARGO_PKG_VERSION"));
         assert_eq!(run(program, &["--version"]), (Some(0), version, String::new()));
     }
+}
+
+/// The word of a section prints what its option prints.
+#[test]
+fn sections_of_gasnet_info() {
+    let info = env!("CARGO_BIN_EXE_gasnet_info");
+    let Operands::Words(_, words) = GASNET_INFO.operands else { panic!("it has sections") };
+    for word in words {
+        let (code, out, err) = run(info, &[word, "--json"]);
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{word}");
+        // Free memory changes from one call to the next.
+        let keys = |text: &str| text.matches("\":").count();
+        assert_eq!(keys(&out), keys(&run(info, &[&format!("--{word}"), "--json"]).1), "{word}");
+        assert!(out.starts_with(&format!("{{\"{}", word.trim_end_matches('s'))), "{out}");
+    }
+    let (code, _, err) = run(info, &["network"]);
+    assert_eq!(code, Some(2));
+    assert!(err.starts_with("*** gasnet_info: network is no section\n"), "{err}");
 }
 
 #[test]

@@ -190,9 +190,11 @@ static void sizes(const char *name, const char *unit, void (*run)(size_t, long),
     size_t n;
     if (!bench_wants(name, unit)) return;
     warm_up();
-    for (n = bench_min; n <= bench_max && n <= max; n *= 2) {
-        double ns = bench_alone(run, n);
-        bench_row(n, rate ? 1e9 / ns : ns / 1000);
+    for (n = bench_min; n <= bench_max && n / 2 < max; n *= 2) {
+        /* The last one may be less than twice the one before: that of a Medium. */
+        size_t bytes = n < max ? n : max;
+        double ns = bench_alone(run, bytes);
+        bench_row(bytes, rate ? 1e9 / ns : ns / 1000);
     }
 }
 

@@ -6,6 +6,7 @@
  * usage: GASNET_PSHM_NODES=2 paths TIMES
  * With GASNET_SUPERNODE_MAXSIZE=1, puts and gets go through Portals. */
 #include <gasnet.h>
+#include <gasnetex.h>
 
 #include <stdint.h>
 #include <stdio.h>
@@ -28,6 +29,8 @@ static gasnet_node_t me;
 static char *remote, *local;
 static uint64_t word = 7;
 static volatile long came;
+static gex_TM_t team;
+static gex_AD_t domain;
 
 static void ping_h(gasnet_token_t t) { gasnet_AMReplyShort0(t, H_PONG); }
 static void swallow_h(gasnet_token_t t) {
@@ -76,6 +79,23 @@ PATH(long_64_request) { gasnet_AMRequestLong0(1, H_SWALLOW_DATA, local, 64, remo
 PATH(long_64_serve) { gasnet_AMPoll(); }
 PATH(long_64_take) { gasnet_AMPoll(); }
 
+/* The same of GASNet-EX, and a fetching addition. */
+PATH(ex_put_8) { gex_RMA_PutBlocking(team, 1, remote, &word, 8, 0); }
+PATH(ex_put_nbi_8) {
+    gex_RMA_PutNBI(team, 1, remote, &word, 8, GEX_EVENT_NOW, 0);
+    gex_NBI_Wait(GEX_EC_PUT, 0);
+}
+PATH(ex_fadd_8) { gex_Event_Wait(gex_AD_OpNB_U64(domain, &word, 1, remote, GEX_OP_FADD, 1, 0, 0)); }
+PATH(ex_short_request) { gex_AM_RequestShort0(team, 1, H_PING, 0); }
+PATH(ex_short_serve) { gasnet_AMPoll(); }
+PATH(ex_short_take) { gasnet_AMPoll(); }
+PATH(ex_short_4_request) { gex_AM_RequestShort4(team, 1, H_PING_4, 0, 1, 2, 3, 4); }
+PATH(ex_short_4_serve) { gasnet_AMPoll(); }
+PATH(ex_short_4_take) { gasnet_AMPoll(); }
+PATH(ex_medium_64_request) { gex_AM_RequestMedium0(team, 1, H_SWALLOW_DATA, local, 64, GEX_EVENT_NOW, 0); }
+PATH(ex_medium_64_serve) { gasnet_AMPoll(); }
+PATH(ex_medium_64_take) { gasnet_AMPoll(); }
+
 /* Performs one operation in this rank's turn, and passes the turn on. */
 static void in_turn(void (*path)(void)) {
     while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) != my_turn) {}
@@ -117,8 +137,8 @@ int main(int argc, char **argv) {
     gasnet_handlerentry_t handlers[] = {
         {H_PING, ping_h},         {H_PONG, swallow_h},   {H_SWALLOW, swallow_h}, {H_SWALLOW_DATA, swallow_data_h},
         {H_PING_4, ping_4_h}, {H_PONG_4, pong_4_h}};
-    static void (*const by_one[])(void) = {path_put_8,    path_get_8,    path_put_4096,
-                                           path_put_nb_8, path_put_nbi_8, path_poll_idle};
+    static void (*const by_one[])(void) = {path_put_8,     path_get_8,     path_put_4096,  path_put_nb_8,
+                                           path_put_nbi_8, path_poll_idle, path_ex_put_8, path_ex_put_nbi_8};
     gasnet_seginfo_t seg[2];
     long times = argc == 2 ? atol(argv[1]) : 0;
     size_t i;
@@ -134,6 +154,8 @@ int main(int argc, char **argv) {
     remote = (char *)seg[1].addr;
     local = (char *)seg[me].addr + 2 * GASNET_PAGESIZE;
     memset(local, 1, GASNET_PAGESIZE);
+    gasnet_QueryGexObjects(NULL, NULL, &team, NULL);
+    gex_AD_Create(&domain, team, GEX_DT_U64, GEX_OP_FADD, 0);
     first_lap();
     for (i = 0; i < sizeof by_one / sizeof *by_one; i++) alone(by_one[i], times);
     message(path_short_request, path_short_serve, path_short_take, times);
@@ -141,9 +163,15 @@ int main(int argc, char **argv) {
     message(path_one_way_request, path_one_way_serve, path_one_way_take, times);
     message(path_medium_64_request, path_medium_64_serve, path_medium_64_take, times);
     message(path_long_64_request, path_long_64_serve, path_long_64_take, times);
+    message(path_ex_short_request, path_ex_short_serve, path_ex_short_take, times);
+    message(path_ex_short_4_request, path_ex_short_4_serve, path_ex_short_4_take, times);
+    message(path_ex_medium_64_request, path_ex_medium_64_serve, path_ex_medium_64_take, times);
+    /* Elsewhere the target does it in its own calls. */
+    if (!getenv("GASNET_SUPERNODE_MAXSIZE") || !strcmp(getenv("GASNET_SUPERNODE_MAXSIZE"), "0"))
+        alone(path_ex_fadd_8, times);
     /* At rank 1 requests without a reply, at rank 0 the replies. */
-    if (came != (me == 1 ? 3 : 2) * times) {
-        fprintf(stderr, "paths: %ld messages were taken as they should be, of %ld\n", came, (me == 1 ? 3 : 2) * times);
+    if (came != 4 * times) {
+        fprintf(stderr, "paths: %ld messages were taken as they should be, of %ld\n", came, 4 * times);
         gasnet_exit(1);
     }
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);

@@ -134,7 +134,10 @@ fn bash(program: &ProgramTable) -> String {
     }
     let own = words(program.all_options());
     let (behind, reply) = match program.operands {
-        Operands::Nothing => (String::new(), format!("    {}\n", one_of(&own))),
+        Operands::Words(_, words) => {
+            let all: Vec<&str> = words.iter().copied().chain(own).collect();
+            (String::new(), format!("    {}\n", one_of(&all)))
+        }
         Operands::Command => {
             (BASH_BEHIND_COMMAND.to_string(), BASH_COMMAND.replace("@OPTIONS@", &one_of(&own)))
         }
@@ -213,8 +216,8 @@ fn zsh(program: &ProgramTable) -> String {
     let mut text = format!("#compdef {}\n# {GENERATED}\n", names(program));
     let own = zsh_options(program.all_options());
     match program.operands {
-        Operands::Nothing => {
-            text += &format!("_arguments -S \\\n{}    '*: :'\n", own);
+        Operands::Words(name, words) => {
+            text += &format!("_arguments -S \\\n{own}    '*:{name}:({})'\n", words.join(" "));
         }
         Operands::Command => {
             text += &format!(
@@ -275,7 +278,9 @@ fn fish(program: &ProgramTable) -> String {
     for name in [program.name].into_iter().chain(program.links.iter().copied()) {
         let complete = format!("complete -c {name}");
         match program.operands {
-            Operands::Nothing => text += &format!("{complete} -f\n"),
+            Operands::Words(_, words) => {
+                text += &format!("{complete} -f -a '{}'\n", words.join(" "));
+            }
             Operands::Command => {
                 let valued =
                     words(program.options.iter().filter(|o| o.value.name().is_some())).join(" ");

@@ -66,8 +66,8 @@ pub enum OptionValue {
 /// What follows the options.
 #[derive(Clone, Copy, Debug)]
 pub enum Operands {
-    /// Nothing.
-    Nothing,
+    /// Some of these words, which this name describes.
+    Words(&'static str, &'static [&'static str]),
     /// A program and its arguments.
     Command,
     /// One of these words, then its options and files.

@@ -82,7 +82,7 @@ Set for each rank: GASNET_RANK, GASNET_SIZE, GASNET_LOCAL_RANK.",
 pub const GASNET_INFO: ProgramTable = ProgramTable {
     name: "gasnet_info",
     links: &[],
-    synopsis: "[-v] [-b] [-c] [-n] [-s] [--json]",
+    synopsis: "[-v] [-b] [-c] [-n] [-s] [--json] [SECTION ...]",
     purpose: "Prints what this libgasnet is, and how it would behave on this host.",
     options: &[
         row(&["-v", "--versions"], Nothing, "versions of the library and of its interfaces"),
@@ -96,10 +96,13 @@ pub const GASNET_INFO: ProgramTable = ProgramTable {
         row(&["-s", "--system"], Nothing, "CPUs, memory and limits of this host"),
         row(&["--json"], Nothing, "print JSON"),
     ],
-    operands: Operands::Nothing,
-    notes:
-        "Without a section, all are printed. The exit code is 1 if the environment is printed and
-gasnet_init would reject the value of a variable.",
+    operands: Operands::Words(
+        "section",
+        &["versions", "build", "environment", "networks", "system"],
+    ),
+    notes: "A section can also be named by its word: `gasnet_info networks`. Without a section, all are
+printed. The exit code is 1 if the environment is printed and gasnet_init would reject the value
+of a variable.",
 };
 
 const OUT: &str = "write this file";

@@ -1,5 +1,5 @@
 # Generated from command-line/src by: UPDATE=1 cargo test -p command-line
-complete -c gasnet_info -f
+complete -c gasnet_info -f -a 'versions build environment networks system'
 complete -c gasnet_info -s v -l versions -d 'versions of the library and of its interfaces'
 complete -c gasnet_info -s b -l build -d 'compiler, target and options of the build'
 complete -c gasnet_info -s c -l environment -d 'each environment variable of the library: its value and where it comes from'

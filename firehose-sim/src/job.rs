@@ -348,7 +348,7 @@ impl FirehoseJob {
                 let bytes = MemoryExtent { start: op.local, end: op.local + op.piece };
                 match firehose.local(bytes, turn) {
                     LocalAccess::Ready(local) => {
-                        let id = pin_of(firehose.key(hold));
+                        let id = pin_of(firehose.name(hold).key);
                         let start = op.remote.start;
                         let bytes = MemoryExtent { start, end: start + op.piece };
                         memory.begin(firehose.pin_id(local));

@@ -4,6 +4,7 @@ use models::conduit::credits::models as of_credits;
 use models::conduit::firehose::models as of_firehose;
 use models::conduit::models as plain;
 use models::portals::models as of_portals;
+use models::portals::sleep_models as of_sleep;
 
 macro_rules! models {
     ($($of:ident::$name:ident)*) => {
@@ -33,6 +34,9 @@ models! {
     of_firehose::a_stale_entry_is_freed_once
     of_portals::a_ring_with_room_is_not_full
     of_portals::a_ring_with_room_is_not_full_for_siblings
+    of_sleep::a_doorbell_wakes
+    of_sleep::a_bell_wakes_all
+    of_sleep::a_ring_before_takes_none_away
 }
 
 #[test]

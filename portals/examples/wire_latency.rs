@@ -63,7 +63,8 @@ fn open_wire() -> (Box<dyn Wire>, Vec<u8>) {
     match std::env::args().nth(1) {
         None => {
             let library = LibraryVersion::new("bench");
-            let spec = TcpSpec { address, ports, secret, library, on_failure };
+            let on_lack = |e: &std::io::Error| eprintln!("{e}");
+            let spec = TcpSpec { address, ports, secret, library, on_failure, on_lack };
             let wire = TcpWire::open(spec).expect("a wire");
             let address = wire.address().to_vec();
             (Box::new(wire), address)

@@ -155,7 +155,7 @@ fn at_once() {
     let there = || unsafe { std::slice::from_raw_parts(start, 64) }.to_vec();
 
     // The second follows the first, at an offset that the target chose.
-    assert_eq!((put(b"hello", b.id(), 1, 0), put(b"world", b.id(), 1, 0)), (Ok(true), Ok(true)));
+    assert_eq!([put(b"hello", b.id(), 1, 0), put(b"world", b.id(), 1, 0)], [Ok(Some(5)); 2]);
     assert_eq!(&there()[..10], b"helloworld");
     let events: Vec<PtlEvent> =
         std::iter::from_fn(|| b.eq_get(eq).unwrap().map(|f| f.event)).collect();
@@ -167,13 +167,10 @@ fn at_once() {
     );
 
     let mut back = [0u8; 8];
-    assert_eq!(get(&mut back, b.id(), 2, 2), Ok(true));
+    assert_eq!(get(&mut back, b.id(), 2, 2), Ok(Some(8)));
     assert_eq!((&back, kinds(b, eq)), (b"lloworld", vec![PtlEventKind::GetEnd]));
     // Only four bytes are accepted, and four arrive.
-    assert_eq!(
-        (put(b"longer", b.id(), 2, 60), get(&mut back, b.id(), 2, 60)),
-        (Ok(true), Ok(true))
-    );
+    assert_eq!([put(b"longer", b.id(), 2, 60), get(&mut back, b.id(), 2, 60)], [Ok(Some(4)); 2]);
     assert_eq!((&there()[60..], &back), (&b"long"[..], b"longorld"));
     assert_eq!(kinds(b, eq), [PtlEventKind::PutEnd, PtlEventKind::GetEnd]);
     let counters = a.counters();
@@ -182,7 +179,7 @@ fn at_once() {
     // A cached match serves its own entries only, however large a number another message names.
     b.ac_entry(1, PtlProcessId::ANY, b.uid(), b.jid(), PT_INDEX_ANY).unwrap();
     for (pt, ac, goes) in
-        [(4, 1, true), (4, 1, true), (4 | 1 << 24, 0, false), (4, 1 | 1 << 30, false)]
+        [(4, 1, Some(0)), (4, 1, Some(0)), (4 | 1 << 24, 0, None), (4, 1 | 1 << 30, None)]
     {
         // SAFETY: no pieces.
         let done = unsafe { a.put_at_once([], b.id(), pt, ac, 2, 0, 0) };
@@ -200,15 +197,15 @@ fn at_once() {
         },
     );
     for bits in [5, 5, 6, 6] {
-        assert_eq!(put(&[], b.id(), bits, 0), Ok(true), "{bits}");
+        assert_eq!(put(&[], b.id(), bits, 0), Ok(Some(0)), "{bits}");
     }
     assert_eq!(kinds(b, eq), [PtlEventKind::PutEnd; 4]);
     assert_eq!((a.counters().puts, a.counters().framed), (9, 0));
 
     // This process itself, memory that is not shared, no match, no process.
-    assert_eq!(put(b"x", a.id(), 1, 0), Ok(false));
-    assert_eq!((put(b"x", b.id(), 3, 0), get(&mut back, b.id(), 3, 0)), (Ok(false), Ok(false)));
-    assert_eq!((put(b"x", b.id(), 4, 0), put(&[0; 65], b.id(), 1, 0)), (Ok(false), Ok(false)));
+    assert_eq!(put(b"x", a.id(), 1, 0), Ok(None));
+    assert_eq!([put(b"x", b.id(), 3, 0), get(&mut back, b.id(), 3, 0)], [Ok(None); 2]);
+    assert_eq!([put(b"x", b.id(), 4, 0), put(&[0; 65], b.id(), 1, 0)], [Ok(None); 2]);
     assert_eq!(put(b"x", PtlProcessId { nid: 7, pid: 2 }, 1, 0), Err(PtlError::ProcessInvalid));
     assert_eq!((private, kinds(b, eq)), ([7u8; 8], vec![]));
     let after = a.counters();
@@ -219,7 +216,7 @@ fn at_once() {
     let source =
         unsafe { a.md_bind(&md(&mut framed, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
     a.put(source, AckReq::NoAck, b.id(), 4, 0, 3, 0, 0).unwrap();
-    assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(false), [7u8; 8]));
+    assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(None), [7u8; 8]));
 }
 
 /// Inline payloads: calls that know of them return the bytes, others an empty put. A descriptor
@@ -267,7 +264,7 @@ fn inline() {
         let empty = unsafe { a.put_at_once([], b.id(), 4, 0, 1, 7, 98) };
         let next = b.eq_next_arrival(&watch, &mut came);
         let EqNext::Arrival(arrival) = next else { panic!("{next:?}") };
-        assert_eq!((std::mem::take(&mut came), empty), (nth(1), Ok(true)));
+        assert_eq!((std::mem::take(&mut came), empty), (nth(1), Ok(Some(0))));
         assert_eq!((arrival.match_bits, arrival.hdr_data, arrival.inline), (1, 99, true));
         assert!(arrival.offset.equals(0) && arrival.mlength.equals(0));
         assert_eq!(arrival.start, start.cast());

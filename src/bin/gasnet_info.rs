@@ -270,6 +270,14 @@ fn main() {
             Ok(Some(Arg::Short('c') | Arg::Long("environment"))) => sections.push("environment"),
             Ok(Some(Arg::Short('n') | Arg::Long("networks"))) => sections.push("networks"),
             Ok(Some(Arg::Short('s') | Arg::Long("system"))) => sections.push("system"),
+            Ok(Some(Arg::Value(word))) => match word.to_str() {
+                Some("versions") => sections.push("version"),
+                Some("build") => sections.push("build"),
+                Some("environment") => sections.push("environment"),
+                Some("networks") => sections.push("networks"),
+                Some("system") => sections.push("system"),
+                _ => refuse(format!("{} is no section", word.display())),
+            },
             Ok(Some(Arg::Long("json"))) => json = true,
             Ok(Some(Arg::Short('h') | Arg::Long("help"))) => {
                 stdio::write(GASNET_INFO.name, &GASNET_INFO.usage());

@@ -17,7 +17,7 @@
 //! cache line 3   status request, requests made so far
 //! cache line 4   errors that ranks print (error_folds)
 //! cache line 5+  per rank: pid, messages sent, armed, answered request, answer's length, error
-//!                withheld, answer
+//!                withheld, prints its stack, answer
 //! ```
 //!
 //! All words are atomics of 8 bytes. Decision and order have a checksum; the text of an answer is
@@ -33,7 +33,7 @@ use std::os::fd::BorrowedFd;
 use sys::memory::{self, Mapping, MemFd};
 use sys::signal::Signal;
 
-const MAGIC: u64 = 0x6761_736e_6574_0005;
+const MAGIC: u64 = 0x6761_736e_6574_0006;
 
 /// Words of a cache line.
 const LINE: usize = 8;
@@ -74,6 +74,8 @@ struct RankRecord {
     length: &'static AtomicU64,
     /// The error that the rank has withheld.
     withheld: &'static AtomicU64,
+    /// 1 while the rank prints the stack of its failure.
+    printing: &'static AtomicU64,
     answer: &'static [AtomicU64],
 }
 
@@ -164,12 +166,12 @@ impl ControlMemory {
 
     fn record(&self, rank: LocalRank) -> Option<RankRecord> {
         let begin = HEADER + rank.index().checked_mul(RECORD)?;
-        let [pid, sent, armed, answered, length, withheld, _, _, answer @ ..] =
+        let [pid, sent, armed, answered, length, withheld, printing, _, answer @ ..] =
             self.words.get(begin..begin + RECORD)?
         else {
             return None;
         };
-        Some(RankRecord { pid, sent, armed, answered, length, withheld, answer })
+        Some(RankRecord { pid, sent, armed, answered, length, withheld, printing, answer })
     }
 
     /// The order to exit: 0, or a decision; one that is not final is a request.
@@ -323,6 +325,19 @@ impl ControlMemory {
         self.record(rank).is_some_and(|r| r.armed.load(Ordering::Acquire) != 0)
     }
 
+    /// Records whether a rank prints the stack of its failure. Async-signal-safe.
+    pub(super) fn set_printing_stack(&self, rank: LocalRank, on: bool) {
+        if let Some(record) = self.record(rank) {
+            record.printing.store(on.into(), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a rank says that it prints the stack of its failure.
+    #[cfg(feature = "hosted")]
+    pub(super) fn is_printing_stack(&self, rank: LocalRank) -> bool {
+        self.record(rank).is_some_and(|r| r.printing.load(Ordering::Relaxed) != 0)
+    }
+
     /// Opens a request for the status of all ranks; returns its number. Called by the supervisor.
     pub fn open_status_request(&self) -> u64 {
         let n = self.words[REQUESTS_WORD].fetch_add(1, Ordering::Relaxed) + 1;
@@ -342,6 +357,14 @@ impl ControlMemory {
         let new = ErrorClaim::new(hash, rank.0, now);
         error_folds::claim(&self.words[ERROR_WORDS], new, self.size)
             .is_some_and(|printed| error_folds::withhold(record.withheld, printed))
+    }
+
+    /// The supervisor is to print an error of another host with this hash. The claim of a rank of
+    /// this host that prints the same, if one does.
+    #[cfg(feature = "hosted")]
+    pub(super) fn claim_elsewhere(&self, hash: u32, now: u64) -> Option<ErrorClaim> {
+        let new = ErrorClaim::new(hash, error_folds::ELSEWHERE, now);
+        error_folds::claim(&self.words[ERROR_WORDS], new, self.size)
     }
 
     /// The error that a rank has withheld since the last call.

@@ -58,13 +58,17 @@ pub(super) fn mark_used(linked: &LinkedLaunchers) {
 
 /// Rejects a job of one rank where a launcher started several processes, which would each be one.
 pub(super) fn reject_single() -> Result<(), BootError> {
-    let Some(LaunchSize { processes, variable, launcher }) = launcher_variables::launch_size()
-    else {
-        return Ok(());
-    };
-    if processes <= 1 || started_by_rank() {
+    if started_by_rank() {
         return Ok(());
     }
+    let several = launcher_variables::launch_size().filter(|launch| launch.processes > 1);
+    let (launcher, started) = match (several, launcher_variables::number_behind_port()) {
+        (Some(LaunchSize { processes, variable, launcher }), _) => {
+            (launcher, format!("{processes} processes ({variable}={processes})"))
+        }
+        (None, Some(number)) => ("mpiexec", format!("several processes (PMI_ID={number})")),
+        (None, None) => return Ok(()),
+    };
     let single = "or set GASNET_SPAWN_CONTROL=ALONE for jobs of one process each";
     let instead = match launcher {
         "srun" => "srun --mpi=pmi2 or --mpi=pmix",
@@ -73,8 +77,8 @@ pub(super) fn reject_single() -> Result<(), BootError> {
     };
     Err(BootError::new(
         format!(
-            "{launcher} has started {processes} processes ({variable}={processes}), but offers no \
-             PMI or PMIx by which they could find each other"
+            "{launcher} has started {started}, but offers no PMI or PMIx by which they could find \
+             each other"
         ),
         format!("Start the job with {instead}; {single}."),
     ))

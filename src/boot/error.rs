@@ -11,11 +11,26 @@ pub struct BootError {
     pub remedy: String,
     /// Exit code of a launcher that fails for it.
     pub code: i32,
+    /// A rank of the job is missing, which those of other hosts may not notice.
+    #[cfg(feature = "hosted")]
+    pub(super) is_loss: bool,
 }
 
 impl BootError {
     pub(super) fn new(cause: impl Into<String>, remedy: impl Into<String>) -> BootError {
-        BootError { cause: cause.into(), remedy: remedy.into(), code: 1 }
+        BootError {
+            cause: cause.into(),
+            remedy: remedy.into(),
+            code: 1,
+            #[cfg(feature = "hosted")]
+            is_loss: false,
+        }
+    }
+
+    /// The same for a rank that is missing.
+    #[cfg(feature = "hosted")]
+    pub(super) fn with_loss(self) -> BootError {
+        BootError { is_loss: true, ..self }
     }
 
     /// The same with this exit code.

@@ -13,7 +13,8 @@
 //! ```
 //!
 //! A claim is one word: the hash of text and file, the time, the local rank. So the first text is
-//! never delayed, and stands where the rank's own output has it.
+//! never delayed, and stands where the rank's own output has it. The supervisor claims a text of
+//! another host that it passes on to the same file, as [`ELSEWHERE`].
 
 use crate::limits::MAX_HOST_RANKS;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -24,17 +25,26 @@ pub(super) const SLOTS: usize = 8;
 const UNIT: u64 = 250_000_000;
 const RECENT: u16 = 4;
 const RANK_BITS: u32 = 15;
+/// In place of a rank in the claim of a supervisor: a rank of another host prints the error.
+pub(super) const ELSEWHERE: u32 = (1 << RANK_BITS) - 1;
 
-const _: () = assert!(MAX_HOST_RANKS < 1 << RANK_BITS);
+const _: () = assert!(MAX_HOST_RANKS < ELSEWHERE);
+
+/// The hash of a claim for a text that is printed to the standard error of this process, by the
+/// hash of the text; and the other way round. `None` if it is closed. Async-signal-safe.
+pub(super) fn in_file(hash: u32) -> Option<u32> {
+    let file = sys::descriptor::inode(2)?;
+    Some(hash ^ (file ^ (file >> 32)) as u32)
+}
 
 /// An error that a rank prints, or has printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ErrorClaim {
     /// Hash of the text and of the file that it is printed to.
-    hash: u32,
+    pub(super) hash: u32,
     /// Units of time, modulo 2^16.
     time: u16,
-    /// The rank that prints it, by its number on the host.
+    /// The rank that prints it, by its number on the host, or [`ELSEWHERE`].
     pub(super) rank: u32,
 }
 
@@ -56,7 +66,7 @@ impl ErrorClaim {
             time: (word >> 16) as u16,
             rank: (word as u16 >> 1).into(),
         };
-        (word & 1 == 1 && claim.rank < size).then_some(claim)
+        (word & 1 == 1 && (claim.rank < size || claim.rank == ELSEWHERE)).then_some(claim)
     }
 
     /// Whether another rank has claimed the same shortly before.
@@ -117,6 +127,17 @@ mod tests {
         // Later it is news again, also when the time of the word has wrapped.
         assert_eq!(by(7, 9, 60 * SECOND), None);
         assert_eq!(by(7, 10, 60 * SECOND).map(|c| c.rank), Some(9));
+    }
+
+    /// Ranks withhold what the supervisor passes on, and the other way round.
+    #[test]
+    fn a_supervisor_claims_for_other_hosts() {
+        let table = table();
+        let by = |hash, rank, now| claim(&table, ErrorClaim::new(hash, rank, now), 64);
+        assert_eq!(by(7, ELSEWHERE, 0), None);
+        assert_eq!(by(7, 63, SECOND).map(|c| c.rank), Some(ELSEWHERE));
+        assert_eq!(by(9, 63, SECOND), None);
+        assert_eq!(by(9, ELSEWHERE, SECOND).map(|c| c.rank), Some(63));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use super::control_message::{ControlHead, ControlKind};
 use super::control_socket::ControlSocket;
 use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
+use super::error_folds;
 use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire};
 use crate::rank::{JobRank, LocalRank};
 use crate::report::{self, MessageLine};
@@ -252,8 +253,7 @@ impl ExitNotice {
     /// Async-signal-safe.
     pub fn is_error_folded(&self, hash: u32) -> bool {
         let Some(socket) = self.socket.as_ref().filter(|_| self.is_member()) else { return false };
-        let Some(file) = sys::descriptor::inode(2) else { return false };
-        let hash = hash ^ (file ^ (file >> 32)) as u32;
+        let Some(hash) = error_folds::in_file(hash) else { return false };
         let message = ControlHead::new(ControlKind::ErrorWithheld).bytes();
         self.memory.withhold_error(self.local_rank, hash, sys::clock::now_ns())
             && socket.send(&message)
@@ -278,6 +278,14 @@ impl ExitNotice {
         let _ = self.is_client_handled.set(is_client_handled);
         self.memory.set_armed(self.local_rank);
         Ok(())
+    }
+
+    /// Tells the supervisor whether this process prints the stack of its failure.
+    /// Async-signal-safe.
+    pub fn set_printing_stack(&self, on: bool) {
+        if self.is_member() {
+            self.memory.set_printing_stack(self.local_rank, on);
+        }
     }
 
     /// The control socket; `None` without a supervisor.

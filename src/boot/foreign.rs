@@ -21,7 +21,7 @@
 //!
 //! | what exits | detected by |
 //! |---|---|
-//! | a rank before or in the exchange | every rank that waits there ([`super::siblings`]) |
+//! | a rank before or in the exchange | every rank of its host that waits there ([`super::siblings`]); that has the launcher end those of other hosts |
 //! | a rank after the exchange | its supervisor, to which the lowest rank hands all processes of the host |
 //! | a lowest rank before its supervisor runs | the ranks that connect: the connection fails or ends; the root, with which it is connected soon after the exchange |
 //! | a supervisor | its ranks and the other supervisors, by the end of the connection |
@@ -50,9 +50,11 @@ use handshake::JobSecret;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use sys::child::Forked;
-use sys::process;
-use sys::socket;
+use sys::{clock, process, socket};
 
+/// How long the launcher may take to pass on what a process prints, and to end a job.
+const PRINTED: u64 = 200_000_000;
+const ABORTED: u64 = 1_000_000_000;
 /// Key of the text of the lowest rank of a host: where to connect.
 const JOB: &str = "gasnet-job";
 /// Key of the text of rank 0: where the lowest ranks of the other hosts connect.
@@ -93,7 +95,45 @@ pub(super) fn join(
         detect::reject_single()?;
         return Ok(Bootstrap { release, ..single::start()? });
     }
-    let said = space.host_share()?;
+    let said = space.host_share();
+    let has_others = !matches!(&said, Ok(Some(share)) if share.hosts == 1);
+    let found = said.and_then(|said| find_host(&mut *space, said));
+    let FoundHost { share, supervisor, socket } = found.inspect_err(|e| {
+        if e.is_loss && has_others {
+            // Those of other hosts wait, and the launcher may let them. It ends this one too.
+            report::fatal_line(format_args!("gasnet_init(): {}", e.cause));
+            report::line(format_args!("  {}", e.remedy));
+            clock::sleep_ns(PRINTED);
+            space.abort();
+            clock::sleep_ns(ABORTED);
+        }
+    })?;
+    let release = space.finish();
+    if let Some(supervisor) = supervisor {
+        supervisor.start(options)?;
+    }
+    let local =
+        share.local_rank_of(JobRank(rank)).ok_or_else(|| invalid("the ranks of a host"))?;
+    let id = connect(share.place(local), share.leader().0, &socket)?;
+    Ok(Bootstrap { release, ..supervisor_link::join(id, "the supervisor (process gasnet-job)")? })
+}
+
+/// What a rank knows of its host after the exchange.
+struct FoundHost {
+    share: HostShare,
+    /// To be started by this rank.
+    supervisor: Option<NewSupervisor>,
+    /// Where the ranks of this host connect, as the lowest one has published it.
+    socket: String,
+}
+
+/// Exchanges with the others what is needed to connect. `said`: what the launcher says of this
+/// host.
+fn find_host(
+    space: &mut dyn KeyValueSpace,
+    said: Option<HostShare>,
+) -> Result<FoundHost, BootError> {
+    let (rank, size) = (space.rank(), space.size());
     let may_lead = said.as_ref().is_none_or(|share| share.leader().0 == rank);
     let mut host_socket = None;
     if may_lead {
@@ -116,7 +156,7 @@ pub(super) fn join(
     space.fence()?;
     let share = match said {
         Some(share) => share,
-        None => share_of_texts(&mut *space)?,
+        None => share_of_texts(space)?,
     };
     let leader = share.leader().0;
     let mut supervisor = None;
@@ -131,15 +171,8 @@ pub(super) fn join(
         let members = share.ranks().iter().map(read).collect::<Result<_, BootError>>()?;
         supervisor = Some(NewSupervisor { socket, share: share.clone(), members, others });
     }
-    let socket_of_host = space.get(leader, JOB)?;
-    let release = space.finish();
-    if let Some(supervisor) = supervisor {
-        supervisor.start(options)?;
-    }
-    let local =
-        share.local_rank_of(JobRank(rank)).ok_or_else(|| invalid("the ranks of a host"))?;
-    let id = connect(share.place(local), leader, &socket_of_host)?;
-    Ok(Bootstrap { release, ..supervisor_link::join(id, "the supervisor (process gasnet-job)")? })
+    let socket = space.get(leader, JOB)?;
+    Ok(FoundHost { share, supervisor, socket })
 }
 
 /// The ranks of this host, by what all ranks have published.

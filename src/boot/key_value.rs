@@ -26,6 +26,8 @@ pub trait KeyValueSpace {
     fn fence(&mut self) -> Result<(), BootError>;
     /// The text that a rank stored under this key.
     fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError>;
+    /// Has the launcher end the processes of all hosts, soon.
+    fn abort(&self);
     /// Ends the use of the service, or returns what ends it when the process exits.
     fn finish(self: Box<Self>) -> Option<LauncherRelease>;
 }

@@ -12,7 +12,7 @@ use super::host_share::HostShare;
 use super::hosts::list;
 use super::hosts::message::HostMessage;
 use super::hosts::remote::RemoteHost;
-use super::hosts::remote_plan::RemotePlan;
+use super::hosts::remote_plan::{HostToStart, RemotePlan};
 use super::launch_plan::{CpuBinding, LaunchPlan};
 use super::options::BootOptions;
 use super::rank_id::RankId;
@@ -59,10 +59,15 @@ fn run_on_hosts(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootErr
         ));
     }
     let own = own.map(|own| own as u32);
+    let others: Vec<HostToStart> = (0..)
+        .zip(&hosts.names)
+        .filter(|(number, _)| Some(*number) != own)
+        .map(|(number, name)| HostToStart { number, name: name.clone() })
+        .collect();
     let share = HostShare::of_host(own.unwrap_or(u32::MAX), &hosts.host_of);
     let remote = RemotePlan::of_here(hosts.host_of.clone(), plan.clone());
     run_share(plan, options, share, |supervisor| {
-        supervisor.start_hosts(&hosts.names, own, &remote, options.spawn_timeout)
+        supervisor.start_hosts(&others, &remote, options.spawn_timeout)
     })
 }
 
@@ -81,7 +86,10 @@ pub fn run_remote(remote: RemoteHost, options: &BootOptions) -> Result<i32, Boot
         return Err(e);
     }
     let share = HostShare::of_host(host, &plan.host_of);
-    run_share(&plan.launch, options, share, |supervisor| supervisor.below(link, secret))
+    run_share(&plan.launch, options, share, |supervisor| {
+        let supervisor = supervisor.below(link, secret)?;
+        supervisor.start_hosts(&plan.below, &plan, options.spawn_timeout)
+    })
 }
 
 /// Runs the ranks of this host. `connect` connects its supervisor with other hosts.

@@ -35,6 +35,13 @@ pub(super) struct LaunchSize {
     pub(super) launcher: &'static str,
 }
 
+/// The number of this process if MPICH's mpiexec with -pmi-port started it after others, which may
+/// be on other hosts.
+pub(super) fn number_behind_port() -> Option<u32> {
+    variable("PMI_PORT")?;
+    variable("PMI_ID")?.trim().parse().ok().filter(|number| *number > 0)
+}
+
 /// How many processes the launcher of this process says it started; `None` without a launcher.
 pub(super) fn launch_size() -> Option<LaunchSize> {
     SIZES.iter().find_map(|&(name, launcher)| {

@@ -1,15 +1,27 @@
 //! Output that is passed on line by line: of a rank, with the rank in front (`gasnetrun
 //! --prefix`), and of another host.
 //!
-//! Owned by the supervisor and `hosts::ssh`. Invariant: nothing that was written is lost or
+//! Owned by the supervisor and `hosts::ssh`. Invariants: nothing that was written is lost or
 //! reordered within its stream. A line without an end is passed on when it is very long, and at
-//! the end of the job.
+//! the end of the job. Before that end, a reader that takes nothing, such as a pager, does not
+//! keep the supervisor: lines wait here, and then in the pipe from which they come.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use sys::poll::{self, PollEntry};
 
 /// A longer line is broken, in bytes.
 const LONGEST: usize = 64 << 10;
+
+/// Bytes of lines after which no more are taken at a time.
+const MOST_TAKEN: usize = 256 << 10;
+
+/// Bytes of lines after which no more are taken at the end: more than a pipe holds. A process that
+/// writes on has outlived the rank.
+const MOST_LEFT: usize = 1 << 20;
+
+/// Bytes that a pipe takes at once if it can be written.
+const ATOMIC: usize = 4096;
 
 /// One output stream.
 #[derive(Debug)]
@@ -19,6 +31,10 @@ pub(super) struct PrefixedStream {
     standard: RawFd,
     from: Option<OwnedFd>,
     begun: Vec<u8>,
+    /// What comes next is the rest of a line that was broken.
+    is_broken: bool,
+    /// Lines that have not been printed yet.
+    unprinted: Vec<u8>,
 }
 
 impl PrefixedStream {
@@ -26,37 +42,105 @@ impl PrefixedStream {
     pub(super) fn new(prefix: &str, standard: RawFd) -> io::Result<(PrefixedStream, OwnedFd)> {
         let (from, to) = sys::descriptor::pipe()?;
         let prefix = prefix.to_string();
-        Ok((PrefixedStream { prefix, standard, from: Some(from), begun: Vec::new() }, to))
+        Ok((
+            PrefixedStream {
+                prefix,
+                standard,
+                from: Some(from),
+                begun: Vec::new(),
+                is_broken: false,
+                unprinted: Vec::new(),
+            },
+            to,
+        ))
     }
 
-    /// The descriptor to poll; `None` after the end of the stream.
-    pub(super) fn fd(&self) -> Option<&OwnedFd> {
-        self.from.as_ref()
+    /// What to poll.
+    pub(super) fn poll_entry(&self) -> PollEntry {
+        match self.unprinted.is_empty() {
+            true => PollEntry::reading(self.from.as_ref().map(AsFd::as_fd)),
+            false => PollEntry::writing_number(self.standard),
+        }
     }
 
-    /// Passes on the lines that have arrived, without waiting for more.
+    /// Passes on lines that have arrived, without waiting for more.
     pub(super) fn pass_on(&mut self) {
+        let lines = self.take_lines();
+        self.print(&lines);
+    }
+
+    /// Prints where this stream goes, as far as there is room.
+    pub(super) fn print(&mut self, lines: &[u8]) {
+        self.unprinted.extend_from_slice(lines);
+        while !self.unprinted.is_empty() && poll::writable_number(self.standard) {
+            // A longer line is printed in one piece: those of other streams do not come within.
+            let end = |bytes: &[u8]| bytes.iter().position(|&c| c == b'\n').map(|i| i + 1);
+            let most = &self.unprinted[..self.unprinted.len().min(ATOMIC)];
+            let whole = most.iter().rposition(|&c| c == b'\n').map(|i| i + 1);
+            let length = whole.or_else(|| end(&self.unprinted)).unwrap_or(self.unprinted.len());
+            sys::file::write_all(self.standard, &self.unprinted[..length]);
+            self.unprinted.drain(..length);
+        }
+    }
+
+    /// Prints the last lines, and waits until all are printed.
+    pub(super) fn print_rest(&mut self, lines: &[u8]) {
+        self.unprinted.extend_from_slice(lines);
+        sys::file::write_all(self.standard, &std::mem::take(&mut self.unprinted));
+    }
+
+    /// Takes lines that have arrived, some at a time, without waiting for more. None while others
+    /// have not been printed yet.
+    pub(super) fn take_lines(&mut self) -> Vec<u8> {
+        match self.unprinted.is_empty() {
+            true => self.take_some(),
+            false => Vec::new(),
+        }
+    }
+
+    fn take_some(&mut self) -> Vec<u8> {
+        let mut lines = Vec::new();
         let mut buffer = [0; 16 << 10];
-        while let Some(from) = self.from.as_ref().filter(|f| sys::poll::readable(f.as_fd())) {
+        while lines.len() < MOST_TAKEN
+            && let Some(from) = self.readable()
+        {
             match sys::descriptor::read(from.as_raw_fd(), &mut buffer) {
-                Ok(n @ 1..) => self.add(&buffer[..n]),
+                Ok(n @ 1..) => self.add(&buffer[..n], &mut lines),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 _ => self.from = None,
             }
         }
+        lines
     }
 
     /// Passes on the rest, when those that wrote have exited.
     pub(super) fn finish(&mut self) {
-        self.pass_on();
-        if !self.begun.is_empty() {
-            self.add(b"\n");
-        }
+        let lines = self.take_rest();
+        self.print_rest(&lines);
     }
 
-    fn add(&mut self, bytes: &[u8]) {
+    /// Takes the rest, when those that wrote have exited.
+    pub(super) fn take_rest(&mut self) -> Vec<u8> {
+        let mut lines = Vec::new();
+        while lines.len() < MOST_LEFT && self.readable().is_some() {
+            lines.extend(self.take_some());
+        }
+        if !self.begun.is_empty() {
+            self.add(b"\n", &mut lines);
+        }
+        lines
+    }
+
+    /// The descriptor, if it has something to read or has ended.
+    fn readable(&self) -> Option<&OwnedFd> {
+        self.from.as_ref().filter(|from| poll::readable(from.as_fd()))
+    }
+
+    /// Adds the lines to `out` that these bytes complete.
+    fn add(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let was_broken = std::mem::take(&mut self.is_broken);
+        let bytes = bytes.strip_prefix(b"\n").filter(|_| was_broken).unwrap_or(bytes);
         self.begun.extend_from_slice(bytes);
-        let mut out = Vec::new();
         let mut rest = &self.begun[..];
         while let Some(end) = rest.iter().position(|&c| c == b'\n').map(|i| i + 1) {
             out.extend_from_slice(self.prefix.as_bytes());
@@ -68,9 +152,85 @@ impl PrefixedStream {
             out.extend_from_slice(rest);
             out.push(b'\n');
             rest = &[];
+            self.is_broken = true;
         }
         let rest = rest.to_vec();
         self.begun = rest;
-        sys::file::write_all(self.standard, &out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_line_is_broken_and_ends_once() {
+        let (mut stream, _end) = PrefixedStream::new("", 1).expect("a pipe");
+        let long = vec![b'x'; LONGEST + 1];
+        let mut out = Vec::new();
+        stream.add(&long, &mut out);
+        stream.add(b"\nnext\n", &mut out);
+        stream.add(&long, &mut out);
+        stream.add(b"rest\n\n", &mut out);
+        let line = String::from_utf8(long).expect("ASCII");
+        assert_eq!(
+            String::from_utf8(out).expect("ASCII"),
+            format!("{line}\nnext\n{line}\nrest\n\n")
+        );
+    }
+
+    /// Lines wait for a reader that takes nothing, whole and in order. The supervisor does not.
+    #[test]
+    fn lines_wait_for_room() {
+        let (room, to) = sys::descriptor::pipe().expect("a pipe");
+        let (mut stream, end) = PrefixedStream::new("> ", to.as_raw_fd()).expect("a pipe");
+        let line = |n: usize| format!("{n} {}\n", "x".repeat(n % 200));
+        let (all, mut begun) = (20_000, 0);
+        let mut read = Vec::new();
+        let mut buffer = [0; 64 << 10];
+        let mut is_full = false;
+        while begun < all {
+            // No more than the pipe has room for: it is empty whenever lines are passed on.
+            for _ in 0..100 {
+                sys::file::write_all(end.as_raw_fd(), line(begun).as_bytes());
+                begun += 1;
+            }
+            while stream.readable().is_some() {
+                stream.pass_on();
+                if !stream.unprinted.is_empty() {
+                    is_full = true;
+                    let n = sys::descriptor::read(room.as_raw_fd(), &mut buffer).expect("lines");
+                    read.extend_from_slice(&buffer[..n]);
+                    stream.pass_on();
+                }
+            }
+        }
+        let reader = std::thread::spawn(move || {
+            let mut room = std::fs::File::from(room);
+            std::io::Read::read_to_end(&mut room, &mut read).expect("the rest");
+            read
+        });
+        drop(end);
+        stream.finish();
+        drop(to);
+        let expected: String = (0..all).map(|n| format!("> {}", line(n))).collect();
+        assert!(is_full && reader.join().expect("no panic") == expected.as_bytes());
+    }
+
+    /// A process that has outlived its rank and writes on does not keep the supervisor.
+    #[test]
+    fn the_rest_has_an_end() {
+        let (mut stream, end) = PrefixedStream::new("", 1).expect("a pipe");
+        let writer = std::thread::spawn(move || {
+            let mut end = std::fs::File::from(end);
+            while std::io::Write::write_all(&mut end, b"more\n").is_ok() {}
+        });
+        while stream.readable().is_none() {
+            std::thread::yield_now();
+        }
+        let rest = stream.take_rest();
+        assert!(!rest.is_empty() && rest.len() < 2 * MOST_LEFT);
+        drop(stream);
+        writer.join().expect("no panic");
     }
 }

@@ -203,6 +203,11 @@ impl KeyValueSpace for Pmi {
         Ok(value(&answer, "value").unwrap_or_default().to_string())
     }
 
+    fn abort(&self) {
+        // If the launcher has ended, nothing is left to end.
+        let _ = self.send(b"cmd=abort exitcode=1\n");
+    }
+
     fn finish(mut self: Box<Self>) -> Option<LauncherRelease> {
         if self.ours {
             // The answer has no consequence.

@@ -29,10 +29,14 @@ const DONE: c_int = -157;
 const UNREACHABLE: c_int = -25;
 const STRING: u16 = 3;
 const UINT32: u16 = 14;
+const BOOL: u16 = 1;
 const GLOBAL: u8 = 3;
 const WILDCARD: u32 = u32::MAX - 1;
 const NAME: usize = 256;
 const JOB_SIZE: &CStr = c"pmix.job.size";
+/// A fence that passes on the texts of all ranks. Without it, Slurm's does not wait for the ranks
+/// of other hosts.
+const COLLECT: &CStr = c"pmix.collect";
 /// The ranks of this host, separated by commas; and how many hosts the job has.
 const LOCAL_PEERS: &CStr = c"pmix.lpeers";
 const HOSTS: &CStr = c"pmix.num.nodes";
@@ -43,6 +47,14 @@ const HOSTS: &CStr = c"pmix.num.nodes";
 struct Process {
     job: [c_char; NAME],
     rank: u32,
+}
+
+/// `pmix_info_t`
+#[repr(C)]
+struct Info {
+    key: [c_char; 512],
+    flags: u32,
+    value: Value,
 }
 
 /// `pmix_value_t` with its union as words; larger than that of any version.
@@ -60,6 +72,7 @@ type OnEnd = extern "C" fn(c_int, *mut c_void);
 type Fence =
     unsafe extern "C" fn(*const Process, usize, *const c_void, usize, OnEnd, *mut c_void) -> c_int;
 type OnValue = extern "C" fn(c_int, *const Value, *mut c_void);
+type Abort = unsafe extern "C" fn(c_int, *const c_char, *const Process, usize) -> c_int;
 type Get = unsafe extern "C" fn(
     *const Process,
     *const c_char,
@@ -77,6 +90,7 @@ struct Functions {
     commit: Commit,
     fence: Fence,
     get: Get,
+    abort: Abort,
 }
 
 /// The conversation with the launcher.
@@ -171,13 +185,14 @@ impl Functions {
                 .function(name)
                 .ok_or_else(|| failure(&format!("it has no {}", name.to_string_lossy())))
         };
-        let [init, finalize, put, commit, fence, get] = [
+        let [init, finalize, put, commit, fence, get, abort] = [
             find(c"PMIx_Init")?,
             find(c"PMIx_Finalize")?,
             find(c"PMIx_Put")?,
             find(c"PMIx_Commit")?,
             find(c"PMIx_Fence_nb")?,
             find(c"PMIx_Get_nb")?,
+            find(c"PMIx_Abort")?,
         ]
         .map(core::ptr::NonNull::as_ptr);
         // SAFETY: the standard gives these functions these types.
@@ -189,6 +204,7 @@ impl Functions {
                 commit: core::mem::transmute::<*mut c_void, Commit>(commit),
                 fence: core::mem::transmute::<*mut c_void, Fence>(fence),
                 get: core::mem::transmute::<*mut c_void, Get>(get),
+                abort: core::mem::transmute::<*mut c_void, Abort>(abort),
             })
         }
     }
@@ -295,9 +311,20 @@ impl KeyValueSpace for Pmix {
     fn fence(&mut self) -> Result<(), BootError> {
         // SAFETY: no arguments.
         good("PMIx_Commit", unsafe { (self.f.commit)() })?;
+        // Lives on, since a wait that is given up leaves the call to PMIx.
+        let collect = Box::leak(Box::new(Info {
+            key: [0; 512],
+            flags: 0,
+            value: Value { kind: BOOL, data: [1; 15] },
+        }));
+        for (to, from) in collect.key.iter_mut().zip(COLLECT.to_bytes()) {
+            *to = *from as c_char;
+        }
         self.answer("PMIx_Fence_nb", |f, answer| {
-            // SAFETY: null means all processes of the job; the call back gets what it expects.
-            unsafe { (f.fence)(core::ptr::null(), 0, core::ptr::null(), 0, on_end, answer) }
+            let info = (&raw const *collect).cast();
+            // SAFETY: null means all processes of the job; one structure that lives forever; the
+            // call back gets what it expects.
+            unsafe { (f.fence)(core::ptr::null(), 0, info, 1, on_end, answer) }
         })
         .map(drop)
     }
@@ -307,6 +334,12 @@ impl KeyValueSpace for Pmix {
             Content::Text(text) => Ok(text),
             Content::Number(_) => Err(unexpected()),
         }
+    }
+
+    fn abort(&self) {
+        // SAFETY: a NUL-terminated text; null means all processes of the job. If the launcher has
+        // ended, nothing is left to end.
+        let _ = unsafe { (self.f.abort)(1, c"gasnet_init".as_ptr(), core::ptr::null(), 0) };
     }
 
     fn finish(self: Box<Self>) -> Option<LauncherRelease> {

@@ -40,6 +40,8 @@ struct LauncherKind {
     /// How many checks in a row must find too few. A single one can err, since the system may skip
     /// entries of a list that changes.
     checks: u32,
+    /// The daemon may have other children, which lack `rank`: those that start its other hosts.
+    has_others: bool,
 }
 
 static LAUNCHERS: [LauncherKind; 3] = [
@@ -49,6 +51,7 @@ static LAUNCHERS: [LauncherKind; 3] = [
         local: "SLURM_GTIDS",
         rank: "SLURM_PROCID",
         checks: 2,
+        has_others: false,
     },
     LauncherKind {
         launcher: "mpiexec",
@@ -56,6 +59,7 @@ static LAUNCHERS: [LauncherKind; 3] = [
         local: "MPI_LOCALNRANKS",
         rank: "PMI_RANK",
         checks: 2,
+        has_others: false,
     },
     LauncherKind {
         launcher: "mpirun",
@@ -63,6 +67,7 @@ static LAUNCHERS: [LauncherKind; 3] = [
         local: "OMPI_COMM_WORLD_LOCAL_SIZE",
         rank: "OMPI_COMM_WORLD_RANK",
         checks: 25,
+        has_others: true,
     },
 ];
 /// The search for the daemon among the ancestors ends at these: this process has no daemon.
@@ -162,6 +167,7 @@ impl LauncherDaemon {
                  until gasnet_init has returned in all."
             ),
         )
+        .with_loss()
     }
 }
 
@@ -198,11 +204,15 @@ impl Siblings {
                      gasnet_init"
                 ),
                 "See what they do, or raise GASNET_SPAWN_TIMEOUT (seconds; 0 for no limit).",
-            ));
+            )
+            .with_loss());
         }
         let mut left = Vec::new();
         if let Some(d) = &self.daemon {
             left = process::children(d.process.pid);
+            if d.kind.has_others {
+                left.retain(|&pid| process::variable_of(pid, d.kind.rank).is_some());
+            }
             if !d.process.exists() {
                 return Err(BootError::new(
                     format!(
@@ -210,7 +220,8 @@ impl Siblings {
                         d.process.pid, d.kind.launcher
                     ),
                     "See what it prints about its end, and start the job again.",
-                ));
+                )
+                .with_loss());
             }
             let stopped = process::liveness(d.process.pid) == Liveness::Stopped;
             self.few = too_few(self.few, left.len(), if stopped { 0 } else { d.expected });

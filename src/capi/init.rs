@@ -326,12 +326,13 @@ pub struct SegInfo {
 /// `table` must hold `numentries` rows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_getSegmentInfo(table: *mut SegInfo, numentries: c_int) -> c_int {
-    let job = job("gasnet_getSegmentInfo");
-    if !has_rows("gasnet_getSegmentInfo", table.is_null(), numentries) {
+    let function = "gasnet_getSegmentInfo";
+    let job = job(function);
+    if !has_rows(function, table.is_null(), numentries) {
         return GasnetError::BadArg as c_int;
     }
     for rank in (0..(numentries as u32).min(job.team.size())).map(JobRank) {
-        let s = job.endpoint.segments().info(rank);
+        let s = job.endpoint.segments_for(function).info(rank);
         let row = SegInfo { addr: s.base.cast(), size: s.len };
         // SAFETY: the specification demands a table of `numentries` rows.
         unsafe { table.add(rank.index()).write(row) };

@@ -70,7 +70,7 @@ EXPORTED void gasnett_fatalerror(const char *fmt, ...) {
 
 /* In tracing.rs: messages and statistics of the client. */
 void gasneti_trace_text(const char *text, int force);
-void gasneti_stats_text(const char *text);
+void gasneti_stats_text(const char *text, int force);
 
 EXPORTED void gasneti_trace_printf(const char *fmt, ...) {
   FORMAT(text, fmt);
@@ -82,10 +82,14 @@ EXPORTED void gasneti_trace_printf_force(const char *fmt, ...) {
   gasneti_trace_text(text, 1);
 }
 
-EXPORTED void gasneti_stats_printf(const char *fmt, ...);
 EXPORTED void gasneti_stats_printf(const char *fmt, ...) {
   FORMAT(text, fmt);
-  gasneti_stats_text(text);
+  gasneti_stats_text(text, 0);
+}
+
+EXPORTED void gasneti_stats_printf_force(const char *fmt, ...) {
+  FORMAT(text, fmt);
+  gasneti_stats_text(text, 1);
 }
 
 /* In am/variadic.rs: the functions that take their arguments as an array. */

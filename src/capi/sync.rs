@@ -353,7 +353,8 @@ pub extern "C" fn gasnet_begin_nbi_accessregion() {
         EventDetail::Nothing,
         gasnet_begin_nbi_accessregion()
     );
-    ctx("gasnet_begin_nbi_accessregion").begin_region();
+    let function = "gasnet_begin_nbi_accessregion";
+    ctx(function).begin_region(function);
 }
 
 /// Closes the access region of the calling thread. Without one, the job ends with a message.
@@ -366,6 +367,7 @@ pub extern "C" fn gasnet_begin_nbi_accessregion() {
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_end_nbi_accessregion() -> gasnet_handle_t {
     watch!(S "gasnet_end_nbi_accessregion", EventDetail::Nothing, gasnet_end_nbi_accessregion());
-    let c = ctx("gasnet_end_nbi_accessregion");
-    explicit(c.job, c.end_region())
+    let function = "gasnet_end_nbi_accessregion";
+    let c = ctx(function);
+    explicit(c.job, c.end_region(function))
 }

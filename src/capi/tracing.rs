@@ -243,13 +243,24 @@ pub extern "C" fn gasneti_stats_init(callback: Option<StatsCallback>) -> c_int {
 /// Adds lines to the statistics, which shim.c has formatted.
 ///
 /// - `text`: the lines, NUL-terminated.
-/// - Context: in the function that `GASNETT_STATS_INIT` was given.
+/// - `force`: not 0 for lines that no mask leaves out.
+/// - Context: anywhere; the function that `GASNETT_STATS_INIT` was given too.
 ///
 /// # Safety
 /// `text` must be a string.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasneti_stats_text(text: *const c_char) {
+pub unsafe extern "C" fn gasneti_stats_text(text: *const c_char, force: c_int) {
     // SAFETY: gasnet_tools.h demands a string, which the call only reads.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
-    text.lines().for_each(trace::client_statistic);
+    let letter = if force != 0 { Letter::U } else { Letter::H };
+    text.lines().for_each(|line| trace::client_statistic(letter, line));
+}
+
+/// Writes the statistics now: `GASNETT_STATS_DUMP`.
+///
+/// - `reset`: not 0 to count from 0 afterwards.
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasneti_stats_dump(reset: c_int) {
+    trace::dump_statistics(reset != 0);
 }

@@ -5,7 +5,7 @@
 //! checks both sides; aligned words of 1, 2, 4 and 8 bytes are stored whole.
 
 use super::{Dst, Src};
-use sys::attach;
+use sys::{attach, futex};
 
 /// Bytes that one call of [`fill`] stores at a time.
 const PIECE: usize = 1 << 14;
@@ -24,6 +24,16 @@ pub fn load(to: Dst<'_>, from: Src<'_>) -> bool {
     let (pid, at) = (sys::process::pid(), from.as_ptr().addr() as u64);
     // SAFETY: the bytes of a `Dst` are writable; the kernel checks the others.
     unsafe { attach::read(pid, at, to.as_ptr(), to.len()) }.is_ok()
+}
+
+/// Whether an aligned word of 4 or 8 bytes can be read, or also written. Nothing changes.
+pub fn has_word(word: Dst<'_>, writes: bool) -> bool {
+    let at = word.as_ptr().addr();
+    debug_assert!(at.is_multiple_of(word.len()));
+    match writes {
+        true => futex::is_writable(at),
+        false => attach::is_accessible(at as u64, word.len() as u64, false),
+    }
 }
 
 /// Sets all bytes to `value`. False: they cannot be written.
@@ -60,5 +70,14 @@ mod tests {
         };
         assert!(!store(none, Src::from(&copy[..])) && !fill(none, 1));
         assert!(!load(Dst::from(&mut copy[..]), source));
+        assert!(!has_word(none, false) && !has_word(none, true));
+        static CONSTANT: [u64; 1024] = [7; 1024];
+        // SAFETY: as above.
+        let constant = unsafe { Dst::new(CONSTANT[512..].as_ptr().cast_mut().cast(), 8) };
+        assert!(has_word(constant, false) && !has_word(constant, true));
+        let mut word = [5u64];
+        let at = word.as_mut_ptr().cast();
+        // SAFETY: an array.
+        assert!(has_word(unsafe { Dst::new(at, 8) }, true) && word == [5]);
     }
 }

@@ -54,7 +54,7 @@ impl<P: Portals> Conduit<P> {
         &self,
         am: &AmHeader,
         body: Body<'a>,
-        data: Option<Dst<'static>>,
+        data: Option<Dst<'a>>,
         wrong: &'a mut [i32; MAX_ARGS],
     ) -> AmMessage<'a> {
         let numargs = usize::from(am.numargs);
@@ -91,7 +91,7 @@ impl<P: Portals> Conduit<P> {
         am: &AmHeader,
         body: Body<'a>,
         at: usize,
-        data: Option<Dst<'static>>,
+        data: Option<Dst<'a>>,
     ) -> Option<Dst<'a>> {
         let n = Peer::new(am.extent as usize);
         let segment = |offset: Peer<u64>, n| self.rar().at(offset.map(|at| at as usize), n);

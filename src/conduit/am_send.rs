@@ -30,17 +30,15 @@ use super::am_body::{DESTINATION_BYTES, HeadWords, has_destination, has_payload,
 use super::hold::Hold;
 use super::match_bits::{self, AmForm, TargetMd};
 use super::memory::{bytes_of, word_at};
+use super::message::MAX_MEDIUM;
 use super::portals::{Direct, MdPart, Portals, Target};
 use super::queue::broken;
-use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing, Upcall};
+use super::{Category, Conduit, MAX_ARGS, MAX_EAGER, Outgoing, Upcall};
 use crate::client_memory::Src;
 use crate::rank::JobRank;
 
-/// Largest Medium: what a chunk holds besides the most arguments.
-const MAX_MEDIUM: usize = CHUNK - MAX_ARGS * size_of::<i32>();
-
 /// Largest Long that travels in one message with any arguments.
-const MAX_PACKED: usize = MAX_MEDIUM - DESTINATION_BYTES;
+const MAX_PACKED: usize = MAX_EAGER - DESTINATION_BYTES;
 
 /// Largest Long request to memory that is registered on demand.
 const LARGEST_PINNED: usize = 1 << 30;
@@ -48,7 +46,7 @@ const LARGEST_PINNED: usize = 1 << 30;
 impl<P: Portals> Conduit<P> {
     /// Largest Medium payload in bytes.
     pub fn max_medium(&self) -> usize {
-        MAX_MEDIUM
+        self.config.max_medium
     }
 
     /// Largest Long request payload in bytes.

@@ -76,5 +76,39 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
+/// What a put or get that may not wait has taken before it begins.
+#[derive(Debug)]
+#[must_use = "it holds a ticket"]
+pub struct RmaClaim {
+    /// A temporary descriptor, until it is used. With it goes a send ticket.
+    pub(super) slot: Option<u32>,
+}
+
+impl<P: Portals> Conduit<P> {
+    /// Takes what one put or get may need, so that it does not wait. `None`, and nothing done, if
+    /// something is short. A transfer of more than one message, or of memory that must be
+    /// registered, may wait nevertheless.
+    pub fn claim(&self) -> Option<RmaClaim> {
+        let slot = self.tmpmd.take()?;
+        if self.tickets.take(1).is_none() {
+            self.tmpmd.give(slot);
+            return None;
+        }
+        Some(RmaClaim { slot: Some(slot) })
+    }
+
+    /// The transfer takes over the ticket.
+    pub(super) fn keep_ticket(&self, claim: RmaClaim) {
+        claim.slot.into_iter().for_each(|slot| self.tmpmd.give(slot));
+    }
+
+    /// Gives all of it back.
+    #[cold]
+    pub(super) fn unclaim(&self, claim: RmaClaim) {
+        self.tickets.give(1);
+        self.keep_ticket(claim);
+    }
+}
+
 /// Stands for an operation where no event will need one.
 const NO_OPERATION: RmaBits = RmaBits { op: OpId(0), local: None, chunk: 0 };

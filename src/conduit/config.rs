@@ -5,10 +5,11 @@
 //! Read by every file of the conduit. Invariant: all ranks of a job compute the same
 //! parameters, since what one may send is what the other has space for.
 
-use super::CHUNK;
 use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
+use super::message::LARGE_HEAD;
 use super::pinned_config::{PinnedConfig, RegisteredOnDemand};
+use super::{CHUNK, MAX_EAGER};
 use crate::limits::MAX_RANKS;
 use crate::{env, fault, report};
 use sys::byte_count::ByteCount;
@@ -45,6 +46,10 @@ pub struct Config {
     pub sb_chunks: u32,
     /// Areas of the outbox.
     pub outbox_areas: u32,
+    /// Largest Medium in bytes.
+    pub max_medium: usize,
+    /// Areas for Mediums that do not fit into one message.
+    pub large_areas: usize,
     /// Chunks for replies.
     pub rpl_chunks: u32,
     /// Events of SAFE_EQ per poll, 0 for all.
@@ -87,6 +92,8 @@ const PT_RAR: u32 = 38;
 const PT_AM: u32 = 39;
 /// Fewest send tickets: those of a request handler's reply, and some to send with.
 const MIN_MSG_LIMIT: u32 = 12;
+/// Areas for large Mediums, unless no payload stays at its sender.
+const LARGE_AREAS: usize = 8;
 /// Largest get through a chunk.
 const MAX_GET_BOUNCE: usize = CHUNK - 8;
 
@@ -125,6 +132,8 @@ impl Config {
             max_cred_per_node: env::PORTAL_MAX_CRED_PER_NODE.get() as u16,
             sb_chunks: env::PORTAL_SB_CHUNKS.get(),
             outbox_areas: env::PORTAL_OUTBOX_AREAS.get(),
+            max_medium: env::AM_MAX_MEDIUM.get(),
+            large_areas: LARGE_AREAS,
             rpl_chunks: env::PORTAL_RPL_CHUNKS.get(),
             safe_limit: env::PORTAL_SAFE_LIMIT.get(),
             am_limit: env::PORTAL_AM_LIMIT.get(),
@@ -152,18 +161,20 @@ impl Config {
     }
 
     /// Prepares for a network that demands registration, and ranks of which `host_ranks` share
-    /// this host. A rank has up to twice `most` regions, unless the user says how many. Ends the
-    /// process with a line that says why if the limits cannot hold.
+    /// this host. A rank has up to twice `most` regions, unless the user says how many.
+    /// `least_of_host` returns the least of what the ranks of this host give it. Ends the process
+    /// with a line that says why if the limits cannot hold.
     pub fn register_on_demand(
         &mut self,
         on_demand: RegisteredOnDemand,
         host_ranks: u32,
         most: u32,
+        least_of_host: impl FnOnce(u64) -> u64,
     ) {
         self.registers = true;
         let behind = self.pt_rar.max(self.pt_am);
-        let (nodes, host) = (self.nodes, host_ranks);
-        let pinned = PinnedConfig::from_env(on_demand, nodes, host, most, behind);
+        let (ranks, most) = ((self.nodes, host_ranks), (most, self.room_for_regions()));
+        let pinned = PinnedConfig::from_env(on_demand, ranks, most, behind, least_of_host);
         if !pinned.targets_regions() {
             // Without regions, a local side is registered for each operation; that of the data of
             // a reply Long always.
@@ -175,6 +186,16 @@ impl Config {
         // Longs whose payload travels with them need no registered memory.
         self.packed_limit = CHUNK;
         self.max_transfer = 0;
+    }
+
+    /// Regions that a rank can have besides what the conduit has without any. A network may have
+    /// 16 bits for the numbers of match entries and of descriptors (`portals::emulation_limits`).
+    fn room_for_regions(&self) -> u32 {
+        const NUMBERS: usize = 0xfffe;
+        let lists = PinnedConfig::LISTS as usize;
+        let descriptors = 16 + self.reqrb_buffers as usize + self.descriptors() + 2 * lists;
+        let entries = 16 + 2 * (self.match_entries() + lists);
+        (NUMBERS.saturating_sub(descriptors.max(entries)) / 2) as u32
     }
 
     /// Lets temporary descriptors register this number of bytes together: there are fewer of them,
@@ -330,6 +351,14 @@ impl Config {
         [safe as usize, am as usize, 6 * self.nodes as usize + 10]
     }
 
+    /// Bytes of a large area; 0 if there are none.
+    pub(super) fn large_area_bytes(&self) -> usize {
+        match self.outbox_areas != 0 && self.max_medium > MAX_EAGER {
+            true => LARGE_HEAD + self.max_medium.next_multiple_of(LARGE_HEAD),
+            false => 0,
+        }
+    }
+
     /// Bytes that [`super::Conduit::open`] takes from
     /// [`super::portals::SharedHost::alloc_library_memory`].
     pub fn library_bytes(&self) -> usize {
@@ -338,6 +367,7 @@ impl Config {
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
             + replies.next_multiple_of(page)
             + (self.outbox_areas as usize * CHUNK).next_multiple_of(page)
+            + (self.large_areas * self.large_area_bytes()).next_multiple_of(page)
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)
     }
 
@@ -365,11 +395,11 @@ impl Config {
         pinned.is_some_and(|pinned| pinned.on_demand == RegisteredOnDemand::Segments)
     }
 
-    /// What segments start at a multiple of, in bytes, besides a page: so no region that peers
-    /// name has bytes outside the segment.
-    pub fn segment_alignment(&self) -> usize {
-        let pinned = self.pinned.as_ref().filter(|pinned| pinned.targets_regions());
-        pinned.and_then(|pinned| pinned.firehose).map_or(1, |limits| limits.region_bytes)
+    /// Bytes of the regions that this rank proposes, if peers name regions. All ranks use the
+    /// least.
+    pub fn region_bytes(&self) -> Option<usize> {
+        let pinned = self.pinned.as_ref().filter(|pinned| pinned.targets_regions())?;
+        pinned.firehose.map(|limits| limits.region_bytes)
     }
 
     /// What puts and gets must do first, for the user; `None` if nothing.
@@ -406,6 +436,7 @@ impl Config {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::conduit::message::MAX_MEDIUM;
     use crate::rank::JobRank;
 
     /// Parameters for tests: everything as small as it can be.
@@ -424,6 +455,8 @@ pub(super) mod tests {
             max_cred_per_node: 400,
             sb_chunks: 2,
             outbox_areas: 0,
+            max_medium: MAX_MEDIUM,
+            large_areas: 2,
             rpl_chunks: 2,
             safe_limit: 12,
             am_limit: 8,

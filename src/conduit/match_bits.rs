@@ -29,6 +29,7 @@
 //! other addresses have 64 bits and are the last word of the body (`am_body`).
 
 use super::credits::policy::CreditField;
+use super::message::MAX_MEDIUM;
 use super::portals::InlineBody;
 use super::{CHUNK, Category, OpId, SystemMessage};
 use crate::rank::JobRank;
@@ -153,7 +154,8 @@ pub(super) enum AmForm {
     Medium,
     /// Arguments, payload, destination.
     Packed,
-    /// Arguments; the payload is a message of its own.
+    /// Arguments; the payload is a message of its own. With [`AmHeader::copy`] a large Medium: its
+    /// payload is in memory of the sender, or it has a piece of it ([`MediumPlace`]).
     Unpacked,
     /// Arguments, destination; the payload is at its destination already.
     Placed,
@@ -194,7 +196,8 @@ pub(super) struct AmHeader {
     pub(super) request: bool,
     /// Of a request: its implicit reply may wait, see [`super::implicit`].
     pub(super) may_wait: bool,
-    /// Of [`AmForm::Outbox`]: the payload stays only until the reply, see [`super::outbox`].
+    /// Of [`AmForm::Outbox`]: the payload stays only until the reply, see [`super::outbox`]. Of
+    /// [`AmForm::Unpacked`]: it is a large Medium, see [`super::large_medium`].
     pub(super) copy: bool,
     /// 0 is the reply of a handler that sent none.
     pub(super) handler: u8,
@@ -207,8 +210,8 @@ pub(super) struct AmHeader {
     /// Rank of the sender.
     pub(super) source: JobRank,
     /// Bytes of payload; of [`AmForm::Unpacked`] the long id; of [`AmForm::Landing`] what
-    /// [`AmHeader::landing`] makes, of [`AmForm::Outbox`] [`AmHeader::stashed`]. Below
-    /// [`EXTENTS`].
+    /// [`AmHeader::landing`] makes, of [`AmForm::Outbox`] [`AmHeader::stashed`]. Of a large Medium
+    /// that or [`AmHeader::piece`]. Below [`EXTENTS`].
     pub(super) extent: u64,
     /// A [`super::credits::policy::CreditField`].
     pub(super) credit: u16,
@@ -238,11 +241,25 @@ const CREDIT_SHIFT: u32 = 64 - CreditField::BITS;
 /// Bits of the length of a payload that lands.
 const LANDING_BITS: u32 = 6;
 const _: () = assert!(size_of::<InlineBody>() < 1 << LANDING_BITS);
-/// Bits of the length of a payload in the outbox.
+/// Bits of the length of a payload in the outbox, or of a large Medium.
 const STASHED_BITS: u32 = 17;
-const _: () = assert!(CHUNK < 1 << STASHED_BITS);
-/// The place of such a payload is a multiple of this many bytes.
+/// Added to the length of a payload that travels in pieces.
+const IN_PIECES: usize = 1 << (STASHED_BITS - 1);
+const _: () = assert!(CHUNK < IN_PIECES && MAX_MEDIUM < IN_PIECES);
+/// The place of such a payload, or of a piece in its payload, is a multiple of this many bytes.
 pub(super) const STASH_UNIT: u64 = 64;
+
+/// Where the payload of a large Medium is, as its header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MediumPlace {
+    /// This many bytes at this offset in the library memory of the sender.
+    Area(usize, usize),
+    /// In pieces: bytes of all pieces, and where this one begins.
+    Piece(usize, usize),
+    /// A request for the next piece of the reply to the request from this chunk, and whether it
+    /// is the last one from that chunk.
+    Next(u32, bool),
+}
 
 /// The lowest `n` bits.
 const fn low(n: u32) -> u64 {
@@ -274,6 +291,32 @@ impl AmHeader {
     #[inline(always)]
     pub(super) fn unpack_stashed(extent: u64) -> (usize, u64) {
         ((extent & low(STASHED_BITS)) as usize, (extent >> STASHED_BITS) * STASH_UNIT)
+    }
+
+    /// The extent of a piece, at `offset` of a payload of `total` bytes, more than 0.
+    pub(super) fn piece(total: usize, offset: usize) -> u64 {
+        AmHeader::stashed(total | IN_PIECES, offset as u64)
+    }
+
+    /// The extent of [`MediumPlace::Next`].
+    pub(super) fn next(chunk: u32, last: bool) -> u64 {
+        AmHeader::stashed(IN_PIECES, (u64::from(chunk) << 1 | u64::from(last)) * STASH_UNIT)
+    }
+
+    /// Where the payload of a large Medium is; `None` if it is none.
+    pub(super) fn medium_place(&self) -> Option<MediumPlace> {
+        if self.form != AmForm::Unpacked || !self.copy {
+            return None;
+        }
+        let (n, place) = AmHeader::unpack_stashed(self.extent);
+        Some(match (n.checked_sub(IN_PIECES), place as usize) {
+            (None, place) => MediumPlace::Area(n, place),
+            (Some(0), place) => {
+                let word = place / STASH_UNIT as usize;
+                MediumPlace::Next((word >> 1) as u32, word & 1 != 0)
+            }
+            (Some(total), offset) => MediumPlace::Piece(total, offset),
+        })
     }
 
     /// Whether no bytes travel with it and none follow. (A Medium counts as one with bytes, which
@@ -312,7 +355,8 @@ impl AmHeader {
         (bits, data)
     }
 
-    /// The match bits of a request whose body travels in its event: it needs no space in a buffer.
+    /// The match bits of a request that needs no space in a buffer: its body, if it has one,
+    /// travels in its event.
     #[inline]
     pub(super) fn inline_request(bits: u64) -> u64 {
         bits & IGNORE | TargetMd::ReqHdr as u64
@@ -351,6 +395,12 @@ impl AmHeader {
     #[inline]
     pub(super) fn chunk(bits: u64) -> u32 {
         (bits >> CHUNK_SHIFT & low(CHUNK_BITS)) as u32
+    }
+
+    /// Whether these match bits say [`AmForm::Unpacked`].
+    #[inline(always)]
+    pub(super) fn is_unpacked(bits: u64) -> bool {
+        bits >> 8 & 7 == AmForm::Unpacked as u64
     }
 
     /// Rank of the sender.

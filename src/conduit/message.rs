@@ -11,6 +11,15 @@ use crate::rank::JobRank;
 pub const CHUNK: usize = 2048;
 /// Most arguments of an active message.
 pub const MAX_ARGS: usize = 16;
+/// Largest Medium that is one message: what a chunk holds besides the most arguments.
+pub const MAX_EAGER: usize = CHUNK - MAX_ARGS * size_of::<i32>();
+/// Largest Medium of any configuration: 64 KiB less two cache lines.
+pub(super) const MAX_MEDIUM: usize = (64 << 10) - 128;
+/// Bytes of a piece of a larger one, but of the last piece: what a chunk holds besides most
+/// arguments and an id, in whole cache lines.
+pub(super) const PIECE: usize = (MAX_EAGER - size_of::<u64>()) / 64 * 64;
+/// Bytes of a large area before its payload.
+pub(super) const LARGE_HEAD: usize = 64;
 /// Alignment of buffers.
 pub(super) const PAGE: usize = 4096;
 
@@ -19,6 +28,21 @@ pub(super) const PAGE: usize = 4096;
 /// upper layer chooses all 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpId(pub u32);
+
+impl OpId {
+    const DEPARTURES: u32 = 1 << 30;
+
+    /// The same operation, a put, whose fragments also end with [`super::Upcall::op_departed`].
+    pub const fn with_departures(self) -> OpId {
+        OpId(self.0 | OpId::DEPARTURES)
+    }
+
+    /// Whether it is the id of [`OpId::with_departures`].
+    #[inline(always)]
+    pub const fn counts_departures(self) -> bool {
+        self.0 & OpId::DEPARTURES != 0
+    }
+}
 
 /// What an active message carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +92,8 @@ pub struct Outgoing<'a> {
     pub(super) address: usize,
     /// Long: the source need not be reusable when the call returns (`LongAsync`).
     pub(super) source_stays: bool,
+    /// Of a request: it is refused where it would wait.
+    pub(super) immediate: bool,
 }
 
 impl<'a> Outgoing<'a> {
@@ -88,7 +114,25 @@ impl<'a> Outgoing<'a> {
             to: RemoteRange::unmapped(JobRank(0), usize::MAX, 0),
             address: 0,
             source_stays: false,
+            immediate: false,
         }
+    }
+
+    /// How many messages it is at most.
+    #[inline(always)]
+    pub const fn most_messages(&self) -> usize {
+        match self.category {
+            Category::Medium if self.payload.len() > MAX_EAGER => {
+                self.payload.len().div_ceil(PIECE)
+            }
+            _ => 1,
+        }
+    }
+
+    /// The same request, which is refused where it would wait if it is `immediate`.
+    #[inline(always)]
+    pub const fn immediate(self, immediate: bool) -> Outgoing<'a> {
+        Outgoing { immediate, ..self }
     }
 
     /// A Long, whose source may be reused when the call returns. `to` has as many bytes as the

@@ -19,6 +19,7 @@
 //! | `reply_token` | what a reply needs: the kit, the token |
 //! | `implicit` | replies of handlers that sent none |
 //! | `outbox` | payloads that stay at their sender |
+//! | `large_areas`, `pieces` | payloads of large Mediums: in memory of their sender, in pieces |
 //! | `arrived`, `client_thread` | messages that wait for their handlers; the calling threads |
 //! | `prefetch` | the cache lines of a payload that has arrived |
 //! | `hold` | what a chunk or a temporary descriptor is held for |
@@ -36,6 +37,7 @@
 //! | `at_once` | those that the network completes within the call |
 //! | `request`, `request_send`, `reply_send` | active messages that leave |
 //! | `am_plan`, `am_send` | their form; what both share |
+//! | `large_medium` | Mediums that do not fit into one message |
 //! | `request_recv`, `reply_recv`, `am_recv` | those that arrive; what both share |
 //! | `pinned_transfer`, `pinned_messages`, `pinned_events` | puts and gets of registered memory; their messages; their events |
 //! | `safe`, `system_messages` | what each event of SAFE_EQ and of SYS_EQ does |
@@ -79,6 +81,8 @@ pub mod firehose;
 mod get;
 mod hold;
 mod implicit;
+mod large_areas;
+mod large_medium;
 mod lid_cache;
 mod loss_search;
 mod lost;
@@ -87,6 +91,7 @@ mod memory;
 mod message;
 pub mod network;
 mod outbox;
+mod pieces;
 mod pinned;
 mod pinned_config;
 mod pinned_events;
@@ -124,13 +129,17 @@ mod upcall;
 mod user;
 mod wait;
 
+pub use at_once::RmaClaim;
 pub use config::Config;
 pub use credits::MIN_CREDITS;
+pub use large_areas::PayloadArea;
 pub use loss_search::{WaitStage, WaitingProcess};
-pub use message::{AmMessage, CHUNK, Category, MAX_ARGS, OpId, Outgoing, SystemMessage};
+pub use message::{
+    AmMessage, CHUNK, Category, MAX_ARGS, MAX_EAGER, OpId, Outgoing, SystemMessage,
+};
 pub use pinned_config::{PinnedConfig, RegisteredOnDemand};
 pub use pinned_messages::PINNED_HANDLERS;
-pub use portals::{SCATTERED, ScatteredRma};
+pub use portals::{MOST_PIECES, SCATTERED, ScatteredRma};
 pub use rar::ExposedMemory;
 pub use refused::RefusedAccess;
 pub use reply_token::ReplyToken;

@@ -26,13 +26,14 @@
 //! sent, so it is done when they come off the queue. Where several threads call, an area is free
 //! with its chunk, and the header asks the receiver to copy the payload before the handler runs. A
 //! rank whose own handlers run in parallel copies in any case. A rank that dies leaves its
-//! areas as they are.
+//! areas as they are. The client writes the payload of a negotiated request into an area itself.
 
 use super::config::Config;
 use super::hold::Hold;
+use super::large_areas::PayloadArea;
 use super::match_bits::{STASH_UNIT, STASHES};
 use super::memory;
-use super::message::CHUNK;
+use super::message::{CHUNK, MAX_EAGER};
 use super::portals::{Portals, PortalsError};
 use super::sync::{self, FreeList};
 use crate::client_memory::{Dst, Src};
@@ -55,7 +56,8 @@ const NONE: u32 = u32::MAX;
 pub(super) struct Outbox {
     /// Areas that are taken.
     taken: AtomicU32,
-    /// The least payload, in bytes, that is stashed.
+    /// The least payload, in bytes, that is stashed; one that is too large for a message if none
+    /// is.
     pub(super) least: usize,
     /// Several threads call.
     par: bool,
@@ -104,7 +106,7 @@ impl Outbox {
         Ok(Outbox {
             taken: AtomicU32::new(0),
             least: match (areas, par) {
-                (0, _) => usize::MAX,
+                (0, _) => MAX_EAGER + 1,
                 (_, false) => LEAST,
                 (_, true) => LEAST_COPIED,
             },
@@ -138,15 +140,32 @@ impl Outbox {
         self.first + area as usize * CHUNK
     }
 
+    /// Takes an area for a payload of `n` bytes, at most [`CHUNK`]. `None` if none is free.
+    #[inline(always)]
+    pub(super) fn take_area(&self, n: usize) -> Option<PayloadArea> {
+        let own = self.own?;
+        let place = self.offset_of(self.take()?);
+        Some(PayloadArea { place, bytes: own.part(place, n) })
+    }
+
     /// Copies a payload of at most [`CHUNK`] bytes into an area and returns its offset in our
     /// library memory. `None`, and nothing done, if no area is free.
     #[inline(always)]
     pub(super) fn stash(&self, payload: Src<'_>) -> Option<u64> {
-        let own = self.own?;
-        let area = self.take()?;
-        let offset = self.offset_of(area);
-        own.part(offset, payload.len()).copy_from(payload);
-        Some(offset as u64)
+        let area = self.take_area(payload.len())?;
+        area.bytes.copy_from(payload);
+        Some(area.place as u64)
+    }
+
+    /// Gives the area at this offset back, whose request is not sent.
+    #[cold]
+    pub(super) fn unstash(&self, offset: u64) {
+        self.give(self.area_at(offset));
+    }
+
+    #[inline(always)]
+    fn area_at(&self, offset: u64) -> u32 {
+        ((offset as usize - self.first) / CHUNK) as u32
     }
 
     /// Prefetches `bytes` bytes of the area that is taken next. Its last reader has the cache
@@ -162,8 +181,7 @@ impl Outbox {
     /// Notes which area goes with this chunk; the caller has just taken both.
     #[inline(always)]
     pub(super) fn note(&self, chunk: u32, offset: u64) {
-        let area = (offset as usize - self.first) / CHUNK;
-        self.of_chunk[chunk as usize].store(area as u32, Ordering::Relaxed);
+        self.of_chunk[chunk as usize].store(self.area_at(offset), Ordering::Relaxed);
     }
 
     /// A reply of process `source` to the request with this chunk has been taken off the queue.

@@ -48,20 +48,26 @@ const TRIED: u64 = 64 << 20;
 
 impl PinnedConfig {
     /// Portal table entries for regions, so that no list is long; fewer in a small table.
-    const LISTS: u32 = 64;
+    pub(super) const LISTS: u32 = 64;
 
     /// For a job of `ranks` ranks, of which `host_ranks` share this host. `most` regions for
-    /// peers, and for a rank itself, unless the user says how many. `behind`: the last portal
-    /// table entry that is not for regions.
+    /// peers, and for a rank itself, unless the user says how many; `room` for both together.
+    /// `behind`: the last portal table entry that is not for regions. `least_of_host`: see
+    /// [`super::Config::register_on_demand`].
     pub(super) fn from_env(
         on_demand: RegisteredOnDemand,
-        ranks: u32,
-        host_ranks: u32,
-        most: u32,
+        (ranks, host_ranks): (u32, u32),
+        (most, room): (u32, u32),
         behind: u32,
+        least_of_host: impl FnOnce(u64) -> u64,
     ) -> Self {
-        let share = share(host_ranks);
-        let firehose = env::USE_FIREHOSE.get().then(|| regions(ranks, host_ranks, share, most));
+        let (own, bound) = share(host_ranks);
+        let share = match least_of_host(own) {
+            least if least < own => (least, "ulimit -l of another rank of this host"),
+            _ => (own, bound),
+        };
+        let firehose =
+            env::USE_FIREHOSE.get().then(|| regions(ranks, host_ranks, share, (most, room)));
         PinnedConfig {
             firehose,
             on_demand,
@@ -73,6 +79,14 @@ impl PinnedConfig {
             lists: behind + 1..behind + 1 + Self::LISTS,
             share,
         }
+    }
+
+    /// The same with regions of this size, no larger than before.
+    pub(super) fn with_regions_of(mut self, bytes: usize) -> Self {
+        if let Some(limits) = &mut self.firehose {
+            limits.region_bytes = bytes.min(limits.region_bytes);
+        }
+        self
     }
 
     /// Whether puts and gets name memory of their targets that is registered on demand.
@@ -148,7 +162,7 @@ fn regions(
     ranks: u32,
     host_ranks: u32,
     (share, bound): (u64, &'static str),
-    most: u32,
+    (most, room): (u32, u32),
 ) -> FirehoseLimits {
     let (page, peers) = (page_size(), u64::from(ranks.max(2) - 1));
     let least = (peers + 1) * page as u64;
@@ -191,20 +205,45 @@ fn regions(
         Some(bytes) => 1 << bytes.max(page).ilog2(),
         None => 1 << fitting.ilog2(),
     };
-    let count = |bytes: u64, wanted: Option<u32>| {
-        (bytes / region_bytes as u64).min(wanted.unwrap_or(most).into()) as u32
-    };
-    let limits = FirehoseLimits {
-        region_bytes,
-        ranks: ranks.max(2),
-        m: count(for_peers, env::FIREHOSE_R.get()),
-        max_victim: count(victims, env::FIREHOSE_MAXVICTIM_R.get()),
-        table: 0,
-        lend: true,
-    };
+    let fitting = [for_peers, victims].map(|bytes| bytes / region_bytes as u64);
+    let wanted = [env::FIREHOSE_R.get(), env::FIREHOSE_MAXVICTIM_R.get()];
+    let [m, max_victim] = counts(fitting, wanted, most, room).unwrap_or_else(|[m, victims]| {
+        report::fatal(
+            format_args!(
+                "GASNET_FIREHOSE_R and GASNET_FIREHOSE_MAXVICTIM_R let a rank have {m} and \
+                 {victims} regions of {}, more than the {room} that it can name",
+                ByteCount(region_bytes as u64)
+            ),
+            format_args!("Lower them, or raise GASNET_FIREHOSE_MAXREGION_SIZE."),
+        )
+    });
+    let limits =
+        FirehoseLimits { region_bytes, ranks: ranks.max(2), m, max_victim, table: 0, lend: true };
     let table = limits.m.saturating_mul(limits.peers()).clamp(limits.peers(), MOST_HELD);
     let limits = FirehoseLimits { table, ..limits };
     limits.check().unwrap_or_else(|misfit| refuse(limits, misfit, bound))
+}
+
+/// How many regions peers and the rank itself may have, of those that fit into memory: what the
+/// user `wanted`, or up to `most`, and `room` together.
+///
+/// # Errors
+/// What the user wanted exceeds the room.
+fn counts(
+    fitting: [u64; 2],
+    wanted: [Option<u32>; 2],
+    most: u32,
+    room: u32,
+) -> Result<[u32; 2], [u32; 2]> {
+    let within = |fitting: u64, bound: u32| fitting.min(bound.into()) as u32;
+    let of_user = [0, 1].map(|i| wanted[i].map(|wanted| within(fitting[i], wanted)));
+    let left = of_user[1].map_or(room / 2, |victims| room.saturating_sub(victims));
+    let m = of_user[0].unwrap_or(within(fitting[0], most.min(left)));
+    let left = room.saturating_sub(m);
+    let max_victim = of_user[1].unwrap_or(within(fitting[1], most.min(left)));
+    // Each of the two needs some.
+    let fits = m < room && max_victim < room && m + max_victim <= room;
+    if fits { Ok([m, max_victim]) } else { Err([m, max_victim]) }
 }
 
 /// Ends the process: limits cannot hold.
@@ -243,5 +282,24 @@ fn refuse(limits: FirehoseLimits, what: FirehoseMisfit, bound: &str) -> ! {
                 format_args!("Leave the variables GASNET_FIREHOSE_* unset."),
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_have_names() {
+        let all = |wanted| counts([1 << 30; 2], wanted, 16_384, 32_000);
+        assert_eq!(all([None, None]), Ok([16_000, 16_000]));
+        assert_eq!(all([Some(20_000), None]), Ok([20_000, 12_000]));
+        assert_eq!(all([None, Some(20_000)]), Ok([12_000, 20_000]));
+        assert_eq!(all([Some(30_000), Some(2_000)]), Ok([30_000, 2_000]));
+        assert_eq!(all([Some(30_000), Some(2_001)]), Err([30_000, 2_001]));
+        assert_eq!(all([Some(40_000), None]), Err([40_000, 0]));
+        let few = |wanted| counts([70, 3], wanted, 1024, 32_000);
+        assert_eq!((few([None, None]), few([Some(9), Some(9)])), (Ok([70, 3]), Ok([9, 3])));
+        assert_eq!(few([Some(1 << 31), Some(1 << 31)]), Ok([70, 3]));
     }
 }

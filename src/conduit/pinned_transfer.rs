@@ -6,20 +6,21 @@
 //! what it holds.
 
 use super::firehose::{
-    HoldState, LocalAccess, LocalHold, MemoryExtent, MissTurn, Mover, PinError, RemoteAccess,
-    RemoteHold,
+    HoldState, LocalAccess, LocalHold, MemoryExtent, MissTurn, Mover, PinError, RegionName,
+    RemoteAccess, RemoteHold,
 };
-use super::pinned::bits::{self, PinnedBits, RegionKey};
+use super::pinned::bits::{self, PinnedBits};
 use super::pinned::flights::{Flight, FlightSide, Flights, NO_REGION, Piece, RejectedPiece};
 use super::pinned::{PinnedMemory, RegionFirehose};
 use super::pinned_messages::AmMover;
-use super::portals::{MdPart, Portals, Target};
+use super::portals::{Direct, MdPart, Portals, Target};
 use super::queue::broken;
 use super::refused::RefusedAccess;
 use super::{Conduit, OpId, ResourceNeed, Upcall};
 use crate::client_memory::{AddressSpace, Dst, RemoteRange, Src};
 use crate::rank::JobRank;
 use crate::{report, trace};
+use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, Ordering};
 use sys::peer::Peer;
 
@@ -66,6 +67,8 @@ struct TransferStart<'a, P: Portals, U> {
     pinned: &'a PinnedMemory<P>,
     rank: JobRank,
     transfer: u32,
+    /// A piece under way reads or writes memory of the client: its local side is a region.
+    uses_local: Cell<bool>,
 }
 
 /// A part of a transfer.
@@ -121,8 +124,14 @@ impl<P: Portals> Conduit<P> {
         stays: bool,
     ) {
         let Some(pinned) = self.pinned.get() else { self.not_exposed() };
-        if remote.rank() == self.me && pinned.config.targets_regions() {
-            self.copy_here(remote.offset(), local);
+        let done = match remote.rank() == self.me && pinned.config.targets_regions() {
+            true => {
+                self.copy_here(remote.offset(), local);
+                true
+            }
+            false => self.hit_at_once(pinned, remote, local),
+        };
+        if done {
             op.into_iter().for_each(|op| up.op_done(op));
             return;
         }
@@ -131,11 +140,21 @@ impl<P: Portals> Conduit<P> {
             LocalBytes::To(dst) => dst,
         };
         let need = ResourceNeed::of(&"a put or get for its record");
-        let transfer = self.wait_full(up, need, || pinned.transfers.begin(op, to));
-        let start = TransferStart { conduit: self, up, pinned, rank: remote.rank(), transfer };
+        let transfer = self.wait_full(up, need, || {
+            self.send_rejected(up);
+            pinned.transfers.begin(op, to)
+        });
+        let start = TransferStart {
+            conduit: self,
+            up,
+            pinned,
+            rank: remote.rank(),
+            transfer,
+            uses_local: Cell::new(false),
+        };
         let base = pinned.base_of(remote.rank());
         start.start(TransferPart { offset: remote.offset(), base, at: 0, local });
-        if op.is_none() || !stays {
+        if op.is_none() || !stays && start.uses_local.get() {
             let need = ResourceNeed::of(&"the pieces of a put");
             self.wait_full(up, need, || {
                 self.send_rejected(up);
@@ -145,6 +164,49 @@ impl<P: Portals> Conduit<P> {
         if let Some(op) = pinned.transfers.disown(transfer) {
             up.op_done(op);
         }
+    }
+
+    /// Puts to a segment that is registered on demand, or gets from it, within the call. False,
+    /// and nothing done, unless this rank holds its region and the network can do that.
+    fn hit_at_once(
+        &self,
+        pinned: &PinnedMemory<P>,
+        remote: RemoteRange,
+        local: LocalBytes<'_>,
+    ) -> bool {
+        let (rank, len) = (remote.rank(), local.len());
+        let (Some(firehose), true) = (&pinned.firehose, pinned.has_segments()) else {
+            return false;
+        };
+        let Some(direct) = self.direct(self.peers[rank.index()]) else { return false };
+        let start = pinned.base_of(rank).wrapping_add(remote.offset());
+        let in_one = firehose.limits().piece(start, len) == len;
+        let reads = local.is_put() || pinned.config.rdma_gets;
+        in_one && reads && {
+            let extent = MemoryExtent { start, end: start + len };
+            firehose.at_hit(rank, extent, |region| {
+                let offset = start - region.start;
+                let to = self.in_pinned_region(pinned, rank, 0, region.key, offset);
+                match local {
+                    LocalBytes::From(src) => direct.put_at_once([src], &to),
+                    LocalBytes::To(dst) => direct.get_at_once(dst, &to),
+                }
+            })
+        }
+    }
+
+    /// An offset in a region of a rank as the target of a flight.
+    fn in_pinned_region(
+        &self,
+        pinned: &PinnedMemory<P>,
+        rank: JobRank,
+        flight: u16,
+        name: u64,
+        offset: usize,
+    ) -> Target {
+        let bits = PinnedBits { flight, name }.pack();
+        let (process, portal) = (self.peers[rank.index()], pinned.config.list_of(name));
+        Target { process, portal, bits, offset, hdr_data: 0 }
     }
 
     /// A put to our own segment, or a get from it, is a copy.
@@ -195,7 +257,8 @@ impl<P: Portals> Conduit<P> {
             None if put => LocalBytes::From(here.into()),
             None => LocalBytes::To(here),
         };
-        let start = TransferStart { conduit: self, up, pinned, rank, transfer };
+        let uses_local = Cell::new(false);
+        let start = TransferStart { conduit: self, up, pinned, rank, transfer, uses_local };
         start.copy(TransferPart { offset, base: pinned.base_of(rank), at, local });
         // It stands for the messages.
         match pinned.transfers.piece_done(transfer) {
@@ -232,7 +295,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
 
     /// Sends data in active messages, to an address of the target.
     fn copy(&self, part: TransferPart<'_>) {
-        let &TransferStart { conduit, up, pinned, rank, transfer } = self;
+        let &TransferStart { conduit, up, pinned, rank, transfer, .. } = self;
         let (to, at) = ((rank, part.address()), part.at);
         match part.local {
             LocalBytes::From(src) => conduit.send_copies(up, pinned, to, src, transfer),
@@ -275,6 +338,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
                 let piece = piece.first(len);
                 match self.hold_local(firehose, piece.local) {
                     Ok(local) => {
+                        self.uses_local.set(true);
                         let part = pinned.pinner.local(firehose.pin_id(local), address, len);
                         (FlightSide::Region(local.number()), part)
                     }
@@ -308,17 +372,14 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
         (local, piece): (FlightSide, Piece),
         put: bool,
     ) {
-        let &TransferStart { conduit, up, pinned, rank, transfer } = self;
+        let &TransferStart { conduit, up, pinned, rank, transfer, .. } = self;
         let need = ResourceNeed::of(&"a put or get for a send ticket");
         conduit.wait_safe(up, need, || conduit.tickets.take(1));
         pinned.transfers.add_piece(transfer);
         let flight = |remote| pinned.flights.begin(put, Flight { transfer, remote, local, piece });
         let to = match target {
             PieceTarget::Region(hold, name, offset) => {
-                let bits = PinnedBits { flight: flight(hold.number()), name }.pack();
-                let portal = pinned.config.list_of(name);
-                let process = conduit.peers[rank.index()];
-                Target { process, portal, bits, offset, hdr_data: 0 }
+                conduit.in_pinned_region(pinned, rank, flight(hold.number()), name, offset)
             }
             PieceTarget::Segment(offset) => {
                 conduit.in_segment(rank, offset, bits::to_segment(flight(NO_REGION)))
@@ -354,19 +415,16 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
             match firehose.remote(rank, extent, ahead, rides, turn) {
                 RemoteAccess::Full(mine) => {
                     turn = Some(mine);
-                    firehose.progress(&mover);
+                    self.send_waiting(firehose, &mover);
                     None
                 }
                 access => Some(access),
             }
         });
-        let in_region = |hold, key| {
-            let (key, block) = (RegionKey(key), firehose.limits().block(start));
-            let offset = start.wrapping_sub(block.start + key.skipped());
-            PieceTarget::Region(hold, key.name(), offset)
-        };
+        let in_region =
+            |hold, region: RegionName| PieceTarget::Region(hold, region.key, start - region.start);
         let (hold, rode) = match access {
-            RemoteAccess::Ready(hold, key) => return Ok(in_region(hold, key)),
+            RemoteAccess::Ready(hold, region) => return Ok(in_region(hold, region)),
             RemoteAccess::Pending(hold) => (hold, false),
             RemoteAccess::Riding(hold, message) => {
                 if let LocalBytes::From(src) = piece.local {
@@ -377,7 +435,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
             RemoteAccess::Full(_) => unreachable!("waited for"),
         };
         let state = conduit.wait_full(up, need, || {
-            firehose.progress(&mover);
+            self.send_waiting(firehose, &mover);
             Some(firehose.state(hold)).filter(|state| *state != HoldState::Pending)
         });
         match state {
@@ -389,8 +447,14 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
                 firehose.release_remote(hold);
                 Err(error)
             }
-            _ => Ok(in_region(hold, firehose.key(hold))),
+            _ => Ok(in_region(hold, firehose.name(hold))),
         }
+    }
+
+    /// Sends what peers wait for, and what keeps records and regions in use, while a piece waits.
+    fn send_waiting(&self, firehose: &RegionFirehose<P>, mover: &AmMover<'_, P, U>) {
+        firehose.progress(mover);
+        self.conduit.send_rejected(self.up);
     }
 
     /// Waits until the local side of a piece is registered.
@@ -408,7 +472,7 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
         conduit.wait_full(up, need, || match firehose.local(extent, turn) {
             LocalAccess::Full(mine) => {
                 turn = Some(mine);
-                firehose.progress(&mover);
+                self.send_waiting(firehose, &mover);
                 None
             }
             LocalAccess::Ready(hold) => Some(Ok(hold)),
@@ -424,7 +488,16 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
         static WARNED: AtomicBool = AtomicBool::new(false);
         let (bytes, put, me) = (local.len(), local.is_put(), self.conduit.me);
         let (operation, can) = if put { ("put", "read") } else { ("get", "written") };
-        let remedy = format_args!("Lower GASNET_PHYSMEM_MAX, or raise `ulimit -l`.");
+        let (why, remedy) = match error {
+            PinError::Refused => (
+                "its network refuses that memory",
+                "Pass other memory, or set GASNET_USE_FIREHOSE=0.",
+            ),
+            _ => (
+                "its system lets it lock no more memory",
+                "Lower GASNET_PHYSMEM_MAX, or raise `ulimit -l`.",
+            ),
+        };
         match error {
             PinError::Unmapped if rank == me => report::fatal(
                 format_args!(
@@ -446,18 +519,17 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
             PinError::Unwatched => {}
             _ if !self.pinned.config.targets_regions() => report::fatal(
                 format_args!(
-                    "rank {rank} cannot register {bytes} bytes at {address:#x}, as its system \
-                     lets it lock no more memory"
+                    "rank {rank} cannot register {bytes} bytes at {address:#x}, as {why}"
                 ),
-                remedy,
+                format_args!("{remedy}"),
             ),
             _ if WARNED.swap(true, Ordering::Relaxed) => {}
             _ => report::warn(
                 format_args!(
-                    "rank {rank} cannot register {bytes} bytes at {address:#x}, as its system \
-                     lets it lock no more memory: such data travel in active messages"
+                    "rank {rank} cannot register {bytes} bytes at {address:#x}, as {why}: such \
+                     data travel in active messages"
                 ),
-                remedy,
+                format_args!("{remedy}"),
             ),
         }
     }

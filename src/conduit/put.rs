@@ -6,6 +6,7 @@
 //! put acquires its chunk or descriptor first and its send ticket last, and waits with SAFE
 //! polls only. It never waits for a chunk.
 
+use super::at_once::RmaClaim;
 use super::hold::Hold;
 use super::match_bits::{MessageKind, RmaBits};
 use super::pinned_transfer::LocalBytes;
@@ -20,12 +21,44 @@ impl<P: Portals> Conduit<P> {
     /// Puts to a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`]. The
     /// source may be reused when this returns.
     pub fn put<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'_>, op: OpId) {
-        self.put_fragments(up, dst, src, op, false);
+        self.put_fragments(up, dst, src, op, false, None);
     }
 
-    /// As [`Conduit::put`], but the source is read until the operation is done.
+    /// Whether puts of operations that [count departures](OpId::counts_departures) are possible:
+    /// no piece of memory is registered for them.
+    #[inline]
+    pub fn reports_departures(&self) -> bool {
+        self.pinned.get().is_none()
+    }
+
+    /// As [`Conduit::put`], but the source is read until the operation is done; if it [counts
+    /// departures](OpId::counts_departures), until the fragment has departed.
     pub fn put_bulk<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'static>, op: OpId) {
-        self.put_fragments(up, dst, src, op, true);
+        self.put_fragments(up, dst, src, op, true, None);
+    }
+
+    /// As [`Conduit::put`], with what [`Conduit::claim`] has taken.
+    pub fn put_claimed<U: Upcall>(
+        &self,
+        up: U,
+        dst: RemoteRange,
+        src: Src<'_>,
+        op: OpId,
+        claim: RmaClaim,
+    ) {
+        self.put_fragments(up, dst, src, op, false, Some(claim));
+    }
+
+    /// As [`Conduit::put_bulk`], with what [`Conduit::claim`] has taken.
+    pub fn put_bulk_claimed<U: Upcall>(
+        &self,
+        up: U,
+        dst: RemoteRange,
+        src: Src<'static>,
+        op: OpId,
+        claim: RmaClaim,
+    ) {
+        self.put_fragments(up, dst, src, op, true, Some(claim));
     }
 
     /// Puts; with `bulk`, the caller has a source that stays.
@@ -37,14 +70,16 @@ impl<P: Portals> Conduit<P> {
         src: Src<'_>,
         op: OpId,
         bulk: bool,
+        claim: Option<RmaClaim>,
     ) {
         let n = src.len();
         let src = if fault::on("flip_put") && n != 0 { flipped(src) } else { src };
         if n > self.config.max_transfer {
+            claim.into_iter().for_each(|claim| self.unclaim(claim));
             return self.put_large(up, dst, src, op, bulk);
         }
         let at = (dst.rank(), dst.offset());
-        if n != 0 && self.put_fragment(up, at, src, op, bulk) {
+        if n != 0 && self.put_fragment(up, at, src, op, bulk, claim) {
             self.wait_local(up);
         }
     }
@@ -61,7 +96,7 @@ impl<P: Portals> Conduit<P> {
         for at in (0..src.len()).step_by(largest) {
             let part = src.part(at, largest.min(src.len() - at));
             let to = (dst.rank(), dst.offset() + at);
-            left += u32::from(self.put_fragment(up, to, part, op, bulk));
+            left += u32::from(self.put_fragment(up, to, part, op, bulk, None));
         }
         if left != 0 {
             self.wait_local(up);
@@ -78,6 +113,7 @@ impl<P: Portals> Conduit<P> {
         src: Src<'_>,
         op: OpId,
         bulk: bool,
+        mut claim: Option<RmaClaim>,
     ) -> bool {
         let (n, local) = (src.len(), self.rar().local(src));
         // A short copy is cheaper than waiting for the source to be reusable.
@@ -90,6 +126,7 @@ impl<P: Portals> Conduit<P> {
             rma.chunk = chunk;
             self.reqsb.part(chunk, n)
         } else if local.is_none() && self.pinned.get().is_some() {
+            claim.into_iter().for_each(|claim| self.unclaim(claim));
             let to = RemoteRange::unmapped(rank, remote, n);
             self.transfer(up, to, LocalBytes::From(src), Some(op), bulk);
             return false;
@@ -97,7 +134,9 @@ impl<P: Portals> Conduit<P> {
             rma.local = (!bulk).then(|| up.thread() as u8);
             local.unwrap_or_else(|| {
                 let need = ResourceNeed::of(&"a put for a memory descriptor");
-                let taken = self.wait_safe(up, need, || self.tmpmd.take());
+                let claimed = claim.as_mut().and_then(|claim| claim.slot.take());
+                let taken =
+                    claimed.unwrap_or_else(|| self.wait_safe(up, need, || self.tmpmd.take()));
                 slot = Some(taken);
                 // SAFETY: with `bulk` the source stays until the ACK; otherwise `wait_local` waits
                 // for SEND, after which it is not read.
@@ -106,7 +145,13 @@ impl<P: Portals> Conduit<P> {
                 self.tmpmd.bind(&self.portals, taken, region, hold, 2)
             })
         };
-        self.wait_safe(up, ResourceNeed::of(&"a put for a send ticket"), || self.tickets.take(1));
+        match claim {
+            Some(claim) => self.keep_ticket(claim),
+            None => {
+                let need = ResourceNeed::of(&"a put for a send ticket");
+                self.wait_safe(up, need, || self.tickets.take(1));
+            }
+        }
         if rma.local.is_some() {
             self.thread(up).expect_local(self.config.par());
         }

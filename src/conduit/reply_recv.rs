@@ -14,7 +14,7 @@ use super::am_recv::{header, malformed};
 use super::arrived::ArrivedReply;
 use super::client_thread::ClientThread;
 use super::hold::Hold;
-use super::match_bits::{self, AmForm, AmHeader, REPLY_LID};
+use super::match_bits::{self, AmForm, AmHeader, MediumPlace, REPLY_LID};
 use super::memory::{Body, bytes_of};
 use super::portals::{InlineBody, MdEvent, Portals};
 use super::reqsb::chunk_at;
@@ -91,15 +91,19 @@ impl<P: Portals> Conduit<P> {
         self.finish_reply(up, thread, &am, chunk, len, None);
     }
 
-    /// The header of a reply Long in two messages has arrived, or that of any reply inside a
-    /// handler.
+    /// The header of a reply Long in two messages has arrived, or a large Medium, or any reply
+    /// inside a handler.
     #[cold]
     #[inline(never)]
     fn reply_in_part<U: Upcall>(&self, up: U, bits: u64, data: u64, chunk: u32, len: Peer<usize>) {
         self.reqsb.keep(chunk);
         let reply = ArrivedReply { am: header(bits, data), chunk, len, data: None };
         let mut data = None;
-        if reply.am.form == AmForm::Unpacked {
+        let place = reply.am.medium_place();
+        if place.is_some_and(|place| !self.large_reply(&reply, place)) {
+            return;
+        }
+        if reply.am.form == AmForm::Unpacked && place.is_none() {
             if reply.am.extent != u64::from(chunk | REPLY_LID) {
                 malformed(reply.am.extent, chunk.into());
             }
@@ -131,6 +135,8 @@ impl<P: Portals> Conduit<P> {
         let thread = self.thread(up);
         if thread.in_handler.load(Ordering::Relaxed) {
             self.defer(thread, reply);
+        } else if let Some(place) = reply.am.medium_place() {
+            self.finish_large(up, thread, &reply, place);
         } else {
             self.finish_reply(up, thread, &reply.am, reply.chunk, reply.len, reply.data);
         }
@@ -162,6 +168,25 @@ impl<P: Portals> Conduit<P> {
             self.give_back_others(am.source, am.numargs, body());
         }
         self.reqsb.give(chunk);
+    }
+
+    /// Runs the handler of a large reply that is complete, and gives its chunk back.
+    fn finish_large<U: Upcall>(
+        &self,
+        up: U,
+        thread: &ClientThread,
+        reply: &ArrivedReply,
+        place: MediumPlace,
+    ) {
+        let mut payload = self.take_large_reply(reply, place);
+        // SAFETY: this thread holds the chunk until it gives it back below.
+        let body = unsafe { self.reqsb.chunks.body(reply.chunk, reply.len) };
+        thread.in_handler.store(true, Ordering::Relaxed);
+        let mut wrong = [0; MAX_ARGS];
+        up.run_reply(self.large_message(&reply.am, body, &mut payload, &mut wrong));
+        thread.in_handler.store(false, Ordering::Relaxed);
+        payload.handled();
+        self.reqsb.give(reply.chunk);
     }
 
     /// Implicit replies have arrived together: gives back the chunks that the first of them

@@ -6,12 +6,16 @@
 
 use super::am_body::write_body;
 use super::am_plan::{SendPlan, extent};
+use super::am_recv::bad_message;
 use super::am_send::check_sizes;
 use super::implicit::KeptReplies;
+use super::large_areas::PayloadArea;
 use super::match_bits::{AmForm, AmHeader, REPLY_LID, TargetMd};
+use super::pieces::StashedReply;
 use super::portals::{Portals, Target};
 use super::queue::broken;
-use super::{CHUNK, Conduit, Outgoing, ReplyToken, Upcall};
+use super::{CHUNK, Category, Conduit, MAX_EAGER, Outgoing, ReplyToken, Upcall};
+use crate::client_memory::Src;
 use sys::hint::cold_path;
 
 impl<P: Portals> Conduit<P> {
@@ -25,6 +29,9 @@ impl<P: Portals> Conduit<P> {
         check_sizes(m);
         assert!(!token.replied, "a request handler replies once");
         token.replied = true;
+        if m.category == Category::Medium && m.payload.len() > MAX_EAGER {
+            return self.reply_large(token, &{ *m });
+        }
         let plan = self.plan(token.source, m);
         self.transmit_reply(up, token, m, plan);
     }
@@ -97,6 +104,89 @@ impl<P: Portals> Conduit<P> {
             self.rplsb.part(chunk, len)
         };
         self.portals.put(from, false, to).unwrap_or_else(|e| broken(e));
+    }
+
+    /// As [`Conduit::reply`], of a Medium whose payload, the first bytes of an area, stays there
+    /// until its handler has returned.
+    pub fn reply_area<U: Upcall>(
+        &self,
+        up: U,
+        token: &mut ReplyToken,
+        m: &Outgoing<'_>,
+        area: PayloadArea,
+    ) {
+        if m.payload.len() <= MAX_EAGER {
+            self.reply(up, token, m);
+            return self.give_area(area);
+        }
+        assert!(!token.replied, "a request handler replies once");
+        self.reply_in_area(token, m, &area);
+    }
+
+    fn reply_in_area(&self, token: &mut ReplyToken, m: &Outgoing<'_>, area: &PayloadArea) {
+        let extent = self.extent_in_area(m, area);
+        let head = Outgoing { payload: Src::empty(), ..*m };
+        self.reply_part(token, &head, extent, Some(token.credit));
+        self.large_areas.prefetch_next(m.payload.len());
+    }
+
+    /// Sends a large reply.
+    #[cold]
+    #[inline(never)]
+    fn reply_large(&self, token: &mut ReplyToken, m: &Outgoing<'_>) {
+        if let Some(area) = self.stash_large(token.source, m) {
+            return self.reply_in_area(token, m, &area);
+        }
+        let first = StashedReply::new(token.source, token.chunk, token.credit, m);
+        if !self.stashed_replies.keep(first.after_this()) {
+            bad_message(token.source);
+        }
+        self.reply_piece(token, &first, None);
+    }
+
+    /// Answers a NEXT: the next piece of the reply to the request from the chunk `base`. With the
+    /// `last` one to that chunk the credits of the request return. Another chunk has credits of
+    /// its own, which its NEXT names when they return.
+    pub(super) fn reply_next(&self, token: &mut ReplyToken, base: u32, last: bool) {
+        let Some(reply) = self.stashed_replies.next(token.source, base) else {
+            bad_message(token.source)
+        };
+        let credit = match token.chunk == base {
+            true => last.then_some(reply.credit),
+            false => Some(token.credit),
+        };
+        self.reply_piece(token, &reply, credit);
+    }
+
+    /// Sends the next piece of a reply.
+    fn reply_piece(&self, token: &mut ReplyToken, reply: &StashedReply, credit: Option<u16>) {
+        let extent = AmHeader::piece(reply.total, reply.offset);
+        self.reply_part(token, &reply.piece(), extent, credit);
+    }
+
+    /// Sends a large reply, or a piece of it, whose header has this extent. It returns the credits
+    /// of the request whose field was `credit`.
+    fn reply_part(
+        &self,
+        token: &mut ReplyToken,
+        m: &Outgoing<'_>,
+        extent: u64,
+        credit: Option<u16>,
+    ) {
+        token.replied = true;
+        let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
+        let (credit, low) = match credit {
+            Some(credit) => self.credits.reply_field(token.source, credit),
+            None => (0, false),
+        };
+        let (bits, data) = self.large_header(false, m, chunk, extent, credit).pack();
+        let to = self.am_target(token.source, bits, token.chunk as usize * CHUNK, data);
+        if !self.send_at_once(AmForm::Medium, 0, m, &to) {
+            self.reply_from_chunk(AmForm::Medium, 0, m, token, chunk, &to);
+        }
+        if low {
+            self.scavenge();
+        }
     }
 
     /// Sends the data of a reply Long: its long id.

@@ -4,6 +4,7 @@
 //! and `implicit`. Invariant: a request handler runs only with a complete kit, so its reply waits
 //! for no resource.
 
+use super::match_bits::AmHeader;
 use crate::rank::JobRank;
 
 /// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment,
@@ -41,6 +42,12 @@ pub struct ReplyToken {
 }
 
 impl ReplyToken {
+    /// Of the request with this header; `kit` is complete.
+    #[inline(always)]
+    pub(super) fn new(am: &AmHeader, kit: ReplyKit) -> ReplyToken {
+        ReplyToken { source: am.source, chunk: am.chunk, credit: am.credit, replied: false, kit }
+    }
+
     /// Whether a reply has been sent with this token.
     pub fn replied(&self) -> bool {
         self.replied

@@ -5,7 +5,7 @@
 //! descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds
 //! its chunk until its reply has been handled, a bounced put until its ACK, a bounced get
 //! until its REPLY. Invariant: only the holder of a chunk touches its bytes and its
-//! entry of `gets`; the event that ends the hold passes it on.
+//! entries of `gets` and `asks`; the event that ends the hold passes it on.
 //!
 //! Requests leave through a second descriptor of the same memory that has no events, since the
 //! reply says that they have left. A SEND event would only occupy the slot before the reply's, in
@@ -14,13 +14,14 @@
 
 use super::CHUNK;
 use super::hold::Hold;
-use super::match_bits::{IGNORE, TargetMd};
+use super::match_bits::{IGNORE, MOST_CHUNKS, TargetMd};
 use super::memory::{self, Chunks};
 use super::portals::{EntryPosition, MdFlags, MdPart, MdSpec, Portals, PortalsError};
 use super::sync::FreeList;
 use super::user::Descriptor;
 use crate::client_memory::{Dst, Src};
 use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
 use sys::peer::Peer;
 
@@ -33,7 +34,23 @@ pub(super) struct ReqSb<P: Portals> {
     /// Where the bytes of a bounced get go in the end, by chunk. A lock is free whenever it is
     /// taken.
     gets: Box<[Mutex<Dst<'static>>]>,
+    /// The pieces of a reply that a chunk is still to request, by chunk.
+    asks: Box<[AtomicU32]>,
 }
+
+/// What a chunk requests of a reply in pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PieceAsk {
+    /// The chunk of the request that the reply is to.
+    pub(super) base: u32,
+    /// Pieces to be requested.
+    pub(super) left: u32,
+}
+
+/// The word of a chunk that requests none.
+const NO_ASK: u32 = u32::MAX;
+const BASE_BITS: u32 = 16;
+const _: () = assert!(MOST_CHUNKS <= 1 << BASE_BITS);
 
 impl<P: Portals> ReqSb<P> {
     pub(super) fn open(
@@ -66,6 +83,7 @@ impl<P: Portals> ReqSb<P> {
             silent,
             free: FreeList::new(par, chunks),
             gets: (0..chunks).map(|_| Mutex::new(Dst::empty())).collect(),
+            asks: (0..chunks).map(|_| AtomicU32::new(NO_ASK)).collect(),
         })
     }
 
@@ -99,7 +117,25 @@ impl<P: Portals> ReqSb<P> {
 
     /// Keeps a chunk whose hold an event has ended: no further event ends it.
     pub(super) fn keep(&self, chunk: u32) {
-        self.free.set_hold(chunk, Hold::HERE);
+        self.hold_for(chunk, Hold::HERE);
+    }
+
+    /// Says what a chunk is held for from now on.
+    pub(super) fn hold_for(&self, chunk: u32, hold: Hold) {
+        self.free.set_hold(chunk, hold);
+    }
+
+    /// What a chunk, which the caller holds, requests of a reply in pieces, if it does.
+    pub(super) fn ask(&self, chunk: u32) -> Option<PieceAsk> {
+        let word = self.asks[chunk as usize].load(Ordering::Relaxed);
+        let (base, left) = (word & ((1 << BASE_BITS) - 1), word >> BASE_BITS);
+        (word != NO_ASK).then_some(PieceAsk { base, left })
+    }
+
+    /// Notes what a chunk, which the caller holds, requests of a reply in pieces.
+    pub(super) fn set_ask(&self, chunk: u32, ask: Option<PieceAsk>) {
+        let word = ask.map_or(NO_ASK, |ask| ask.left << BASE_BITS | ask.base);
+        self.asks[chunk as usize].store(word, Ordering::Relaxed);
     }
 
     /// Gives a chunk back.

@@ -17,7 +17,7 @@ use super::am_recv::{bad_message, header, malformed};
 use super::arrived::{AmConsumer, ArrivedRequest, RequestBody};
 use super::client_thread::ClientThread;
 use super::credits;
-use super::match_bits::{self, AmForm, AmHeader, MessageKind, REPLY_LID};
+use super::match_bits::{self, AmForm, AmHeader, MediumPlace, MessageKind, REPLY_LID};
 use super::memory::Body;
 use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::reply_token::ReplyKit;
@@ -111,7 +111,7 @@ impl<P: Portals> Conduit<P> {
             Descriptor::ReqHdr if e.inline => {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, &mut inline)
             }
-            Descriptor::ReqHdr => {
+            Descriptor::ReqHdr if !AmHeader::is_unpacked(e.match_bits) => {
                 let am = self.request_outside_buffers(e.match_bits, e.hdr_data, Body::of(&mut []));
                 if am.numargs != 0 {
                     malformed(e.match_bits, e.hdr_data);
@@ -214,15 +214,41 @@ impl<P: Portals> Conduit<P> {
         let kit = self.take_kit(up, &mut taker);
         drop(taker);
         let ArrivedRequest { am, mut body, data } = request;
-        match &mut body {
+        let (body, buffer) = match &mut body {
             RequestBody::Buffer(buffer, offset, len) => {
-                let body = self.body_in_buffer(&am, *buffer, *offset, *len);
-                self.run_request(up, am, body, data, kit, Some(*buffer));
+                (self.body_in_buffer(&am, *buffer, *offset, *len), Some(*buffer))
             }
-            RequestBody::Copy(words) => {
-                self.run_request(up, am, Body::of(words), data, kit, None);
-            }
+            RequestBody::Copy(words) => (Body::of(words), None),
+        };
+        match am.medium_place() {
+            Some(place) => self.run_large(up, &am, body, place, kit, buffer),
+            None => self.run_request(up, am, body, data, kit, buffer),
         }
+    }
+
+    /// Runs the handler of a large Medium, unless pieces of its payload are to come.
+    #[cold]
+    #[inline(never)]
+    fn run_large<U: Upcall>(
+        &self,
+        up: U,
+        am: &AmHeader,
+        body: Body<'_>,
+        place: MediumPlace,
+        kit: ReplyKit,
+        buffer: Option<u32>,
+    ) {
+        let thread = self.thread(up);
+        thread.in_handler.store(true, Ordering::Relaxed);
+        let mut token = ReplyToken::new(am, kit);
+        if let MediumPlace::Next(base, last) = place {
+            self.reply_next(&mut token, base, last);
+        } else if let Some(mut payload) = self.large_request(am, body, place) {
+            let mut wrong = [0; MAX_ARGS];
+            up.run_request(&mut token, self.large_message(am, body, &mut payload, &mut wrong));
+            payload.handled();
+        }
+        self.end_request(up, thread, am, &mut token, buffer);
     }
 
     /// The request that has waited longest, if it may be started.
@@ -298,7 +324,7 @@ impl<P: Portals> Conduit<P> {
         let copied =
             || RequestBody::Copy(self.body_in_buffer(&am, buffer, e.offset, e.mlength).copied());
         let mut data = None;
-        if am.form == AmForm::Unpacked {
+        if am.form == AmForm::Unpacked && !am.copy {
             if am.extent != am.chunk.into() {
                 malformed(e.match_bits, e.hdr_data);
             }
@@ -357,13 +383,7 @@ impl<P: Portals> Conduit<P> {
         kit: ReplyKit,
         buffer: Option<u32>,
     ) {
-        let mut token = ReplyToken {
-            source: am.source,
-            chunk: am.chunk,
-            credit: am.credit,
-            replied: false,
-            kit,
-        };
+        let mut token = ReplyToken::new(&am, kit);
         let thread = self.thread(up);
         thread.in_handler.store(true, Ordering::Relaxed);
         let mut wrong = [0; MAX_ARGS];
@@ -374,14 +394,28 @@ impl<P: Portals> Conduit<P> {
             data
         };
         up.run_request(&mut token, self.message(&am, body, data, &mut wrong));
+        self.end_request(up, thread, &am, &mut token, buffer);
+    }
+
+    /// What follows the handler of a request: releases the buffer that it is in, and sends the
+    /// reply that the handler did not send.
+    #[inline(always)]
+    fn end_request<U: Upcall>(
+        &self,
+        up: U,
+        thread: &ClientThread,
+        am: &AmHeader,
+        token: &mut ReplyToken,
+        buffer: Option<u32>,
+    ) {
         if let Some(buffer) = buffer {
             self.reqrb.release(&self.portals, buffer);
         }
         if !am.may_wait {
             self.implicit.send_to(am.source, self.kept_sender());
         }
-        if !(token.replied || am.may_wait && self.keep_reply(&mut token)) {
-            self.reply(up, &mut token, &Outgoing::short(0, &[]));
+        if !(token.replied || am.may_wait && self.keep_reply(token)) {
+            self.reply(up, token, &Outgoing::short(0, &[]));
         }
         thread.in_handler.store(false, Ordering::Relaxed);
         self.put_back(&token.kit);

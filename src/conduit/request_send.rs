@@ -5,21 +5,26 @@
 //! order credits, chunk, TMPMD, ticket. A thread that holds a later one never waits for an
 //! earlier one, so there is no deadlock. The steps are drawn in `am_send`.
 
-use super::am_body::{args_bytes, write_body};
+use super::am_body::{DESTINATION_BYTES, args_bytes, write_body};
 use super::am_plan::{SendPlan, credits_for, extent};
 use super::am_send::check_sizes;
+use super::credits;
 use super::hold::Hold;
+use super::large_areas::PayloadArea;
 use super::match_bits::{self, AmForm, AmHeader, TargetMd};
+use super::message::PIECE;
 use super::portals::{Direct, Portals, Target};
 use super::queue::broken;
-use super::{CHUNK, Category, Conduit, Outgoing, ResourceNeed, Upcall};
+use super::{CHUNK, Category, Conduit, MAX_ARGS, MAX_EAGER, Outgoing, ResourceNeed, Upcall};
+use crate::client_memory::Src;
 use crate::fault;
 use crate::rank::JobRank;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use sys::hint::cold_path;
 
 /// What a request holds when it is transmitted.
-struct ReservedSend {
+pub(super) struct ReservedSend {
     /// The chunk of ReqSB.
     chunk: u32,
     /// The credit field of its header.
@@ -33,38 +38,63 @@ struct ReservedSend {
 impl<P: Portals> Conduit<P> {
     /// Sends a Short or a Medium, as [`Conduit::request`] does.
     #[inline(always)]
-    pub(super) fn request_message<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
+    pub(super) fn request_message<U: Upcall>(
+        &self,
+        up: U,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+    ) -> bool {
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
         check_sizes(m);
         if m.category == Category::Medium && m.payload.len() >= self.outbox.least {
             return self.request_stashed(up, rank, &{ *m });
         }
-        self.request_along(up, rank, m);
+        self.request_along(up, rank, m)
     }
 
     /// Sends a request whose payload stays in the outbox if it can.
     #[inline(never)]
-    fn request_stashed<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
+    fn request_stashed<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) -> bool {
+        if m.payload.len() > MAX_EAGER {
+            return self.request_large(up, rank, m);
+        }
         // The target reads it there if it maps our library memory, as we map its own.
         let stashed = self.library_memory(rank).and_then(|_| self.outbox.stash(m.payload));
         match stashed {
             Some(offset) => {
-                let plan = SendPlan::new(AmForm::Outbox, args_bytes(m.args.len()), offset);
-                if let Some(reserved) = self.reserve(up, rank, m, plan) {
-                    self.transmit_request(up, rank, m, plan, reserved);
-                    self.outbox.prefetch_next(m.payload.len());
+                let sent = self.request_in_outbox(up, rank, m, offset);
+                if !sent {
+                    self.outbox.unstash(offset);
                 }
+                sent
             }
             None => self.request_along(up, rank, m),
         }
     }
 
+    /// Sends a request whose payload is in the outbox.
+    #[inline(always)]
+    fn request_in_outbox<U: Upcall>(
+        &self,
+        up: U,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+        offset: u64,
+    ) -> bool {
+        let plan = SendPlan::new(AmForm::Outbox, args_bytes(m.args.len()), offset);
+        let sent = self.reserve_and_transmit(up, rank, m, plan);
+        if sent {
+            self.outbox.prefetch_next(m.payload.len());
+        }
+        sent
+    }
+
     /// Sends a request, the payload of a Medium with it.
     #[inline(always)]
-    fn request_along<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
+    fn request_along<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) -> bool {
         // To prefetch the cache line of arguments alone gains nothing, and a Long in one message
         // is rare.
-        self.request_planned(up, rank, m, self.plan(rank, m));
+        self.request_planned(up, rank, m, self.plan(rank, m))
     }
 
     /// Sends a request whose plan is made.
@@ -75,22 +105,38 @@ impl<P: Portals> Conduit<P> {
         rank: JobRank,
         m: &Outgoing<'_>,
         plan: SendPlan,
-    ) {
+    ) -> bool {
         if m.category == Category::Medium && !Self::fits_inline(plan.form, plan.len) {
             let to = self.am_target(rank, TargetMd::ReqRb as u64, 0, 0);
             if let Some(direct) = self.portals.direct(to.process) {
                 direct.prefetch_target(&to, plan.len);
             }
         }
-        if let Some(reserved) = self.reserve(up, rank, m, plan) {
-            self.transmit_request(up, rank, m, plan, reserved);
+        self.reserve_and_transmit(up, rank, m, plan)
+    }
+
+    /// Sends a request by its plan. False if it is immediate and refused.
+    #[inline(always)]
+    fn reserve_and_transmit<U: Upcall>(
+        &self,
+        up: U,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+        plan: SendPlan,
+    ) -> bool {
+        match self.reserve(up, rank, m, plan) {
+            Ok(reserved) => {
+                self.transmit_request(up, rank, m, plan, reserved);
+                true
+            }
+            Err(sent) => sent,
         }
     }
 
     // ---- reserve
 
-    /// Takes what a request needs, waiting for it if it must. `None` if the request has been sent:
-    /// as two messages, since that needed fewer credits.
+    /// Takes what a request needs, waiting for it if it must. Otherwise, whether the request has
+    /// been sent: as two messages, since that needed fewer credits. If not it is refused.
     #[inline(always)]
     fn reserve<U: Upcall>(
         &self,
@@ -98,12 +144,61 @@ impl<P: Portals> Conduit<P> {
         rank: JobRank,
         m: &Outgoing<'_>,
         plan: SendPlan,
-    ) -> Option<ReservedSend> {
+    ) -> Result<ReservedSend, bool> {
+        if m.immediate {
+            cold_path();
+            return self.reserve_now(rank, &{ *m }, plan).ok_or(false);
+        }
         let (credit, may_wait) = match self.credits.take(rank, credits_for(plan)) {
             Some(taken) => (taken.field(0), self.implicit.may_wait(taken.left())),
-            None => (self.wait_for_credits(up, rank, &{ *m }, plan)?, false),
+            None => (self.wait_for_credits(up, rank, &{ *m }, plan).ok_or(true)?, false),
         };
-        Some(self.reserve_chunk(up, m, plan.form, credit, may_wait))
+        Ok(self.reserve_chunk(up, m, plan.form, credit, may_wait))
+    }
+
+    /// [`Conduit::reserve`] of an immediate request: `None`, and nothing taken, if something is
+    /// short.
+    #[inline(never)]
+    pub(super) fn reserve_now(
+        &self,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+        plan: SendPlan,
+    ) -> Option<ReservedSend> {
+        let taken = self.credits.take(rank, credits_for(plan))?;
+        let (credit, may_wait) = (taken.field(0), self.implicit.may_wait(taken.left()));
+        let reserved = self.reqsb.take(Hold::REQUEST).and_then(|chunk| {
+            let slot = match plan.form {
+                AmForm::Unpacked => self.data_now(m),
+                _ => Some(None),
+            };
+            if slot.is_none() {
+                self.reqsb.give(chunk);
+            }
+            Some(ReservedSend { chunk, credit, may_wait, slot: slot? })
+        });
+        if reserved.is_none() {
+            self.credits.untake(rank, credit);
+        }
+        reserved
+    }
+
+    /// [`Conduit::reserve_data`] of an immediate request; `None` if something is short.
+    fn data_now(&self, m: &Outgoing<'_>) -> Option<Option<u32>> {
+        let outside = self.rar().local(m.payload).is_none();
+        let slot = if outside { Some(self.tmpmd.take()?) } else { None };
+        if self.tickets.take(1).is_none() {
+            slot.into_iter().for_each(|slot| self.tmpmd.give(slot));
+            return None;
+        }
+        Some(slot)
+    }
+
+    /// Gives back what [`Conduit::reserve_now`] has taken for a message without data of its own.
+    #[cold]
+    pub(super) fn unreserve(&self, rank: JobRank, reserved: ReservedSend) {
+        self.reqsb.give(reserved.chunk);
+        self.credits.untake(rank, reserved.credit);
     }
 
     /// What [`Conduit::reserve`] takes after the credits.
@@ -188,7 +283,7 @@ impl<P: Portals> Conduit<P> {
 
     /// Sends a request with what it has reserved.
     #[inline(always)]
-    fn transmit_request<U: Upcall>(
+    pub(super) fn transmit_request<U: Upcall>(
         &self,
         up: U,
         rank: JobRank,
@@ -235,6 +330,137 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// Sends a Medium request whose payload, the first bytes of an area, stays there until its
+    /// handler has returned. False if it is immediate and refused: the caller has the area then.
+    pub fn request_area<U: Upcall>(
+        &self,
+        up: U,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+        area: PayloadArea,
+    ) -> bool {
+        debug_assert!(!self.in_handler(up), "a request from inside a handler");
+        let n = m.payload.len();
+        if area.is_large() && n > MAX_EAGER {
+            let extent = self.extent_in_area(m, &area);
+            let head = Outgoing { payload: Src::empty(), ..*m };
+            let sent = self.request_part(up, rank, &head, extent, 0);
+            self.large_areas.prefetch_next(n);
+            return sent;
+        }
+        if !area.is_large() && n >= self.outbox.least {
+            return self.request_in_outbox(up, rank, m, area.place as u64);
+        }
+        // Shorter than was negotiated: it travels as any other.
+        let sent = self.request_message(up, rank, m);
+        if sent {
+            self.give_area(area);
+        }
+        sent
+    }
+
+    /// Sends a large request.
+    #[cold]
+    #[inline(never)]
+    fn request_large<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) -> bool {
+        let Some(area) = self.stash_large(rank, m) else {
+            return self.request_pieces(up, rank, m);
+        };
+        let sent = self.request_area(up, rank, m, area);
+        if !sent {
+            self.give_area(area);
+        }
+        sent
+    }
+
+    /// Sends a large request in pieces. An immediate one has what all of them need first. It waits
+    /// only if that is more than what this rank holds when no request to the target is unanswered.
+    fn request_pieces<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) -> bool {
+        let total = m.payload.len();
+        let pieces = (0..total).step_by(PIECE).map(|offset| {
+            let len = PIECE.min(total - offset);
+            let piece = m.payload.part(offset, len);
+            (offset, Outgoing { payload: piece, immediate: false, ..*m })
+        });
+        let mut reserved = Vec::new();
+        if m.immediate {
+            for (_, piece) in pieces.clone() {
+                let Some(taken) = self.reserve_now(rank, &piece, part_plan(&piece)) else { break };
+                reserved.push(taken);
+            }
+            if reserved.len() != pieces.len() {
+                reserved.drain(..).for_each(|taken| self.unreserve(rank, taken));
+                if self.credits.held(rank).1 != 0 {
+                    return false;
+                }
+            }
+        }
+        let id = self.payloads_sent.fetch_add(1, Ordering::Relaxed);
+        let mut reserved = reserved.into_iter();
+        for (offset, piece) in pieces {
+            let extent = AmHeader::piece(total, offset);
+            match reserved.next() {
+                Some(taken) => self.transmit_part(rank, &piece, extent, id, taken),
+                None => _ = self.request_part(up, rank, &piece, extent, id),
+            }
+        }
+        true
+    }
+
+    /// Sends a large Medium, or a piece of it, whose header has this extent. The body has the
+    /// arguments, the payload and the `id` of the large Medium.
+    fn request_part<U: Upcall>(
+        &self,
+        up: U,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+        extent: u64,
+        id: u64,
+    ) -> bool {
+        match self.reserve(up, rank, m, part_plan(m)) {
+            Ok(reserved) => {
+                self.transmit_part(rank, m, extent, id, reserved);
+                true
+            }
+            Err(sent) => sent,
+        }
+    }
+
+    /// Sends what [`Conduit::request_part`] has reserved for.
+    fn transmit_part(
+        &self,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+        extent: u64,
+        id: u64,
+        reserved: ReservedSend,
+    ) {
+        let ReservedSend { chunk, credit, may_wait, .. } = reserved;
+        let header = AmHeader { may_wait, ..self.large_header(true, m, chunk, extent, credit) };
+        let (bits, data) = header.pack();
+        let to = self.am_target(rank, bits, 0, data);
+        if fault::on_every_64th("drop_am", &REQUESTS_SENT) {
+            return;
+        }
+        // The id has the place of a destination.
+        if !self.send_at_once(AmForm::Packed, id, m, &to) {
+            self.send_from_chunk(AmForm::Packed, id, m, chunk, &to);
+        }
+    }
+
+    /// Whether a request whose body has this payload would not wait now. With more bytes than one
+    /// message has, it is one in pieces.
+    pub fn may_request(&self, rank: JobRank, payload: usize) -> bool {
+        let body = |n: usize| args_bytes(MAX_ARGS) + n.next_multiple_of(8) + DESTINATION_BYTES;
+        let (whole, rest) = match payload <= MAX_EAGER {
+            true => (0, payload),
+            false => (payload / PIECE, payload % PIECE),
+        };
+        let wanted = whole as u32 * credits::needed(body(PIECE)) + credits::needed(body(rest));
+        let (free, used) = self.credits.held(rank);
+        (free >= wanted || used == 0) && self.reqsb.list().next().is_some()
+    }
+
     /// Sends a request from its chunk.
     #[cold]
     #[inline(never)]
@@ -253,6 +479,12 @@ impl<P: Portals> Conduit<P> {
         let from = self.reqsb.silent_part(chunk, len);
         self.portals.put(from, false, to).unwrap_or_else(|e| broken(e));
     }
+}
+
+/// What a large Medium, or a piece of it, needs: as much as a Medium with its body.
+fn part_plan(m: &Outgoing<'_>) -> SendPlan {
+    let payload = m.payload.len().next_multiple_of(8);
+    SendPlan::new(AmForm::Medium, args_bytes(m.args.len()) + payload + DESTINATION_BYTES, 0)
 }
 
 /// Requests sent, for a planted fault.

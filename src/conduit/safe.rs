@@ -76,7 +76,11 @@ impl<P: Portals> Conduit<P> {
             }
             (MdEventKind::SendEnd, MessageKind::Put) => {
                 let op = RmaBits::unpack(bits).op;
-                self.has_left(descriptor, Hold::put(op.0), bits)
+                let awaited = self.has_left(descriptor, Hold::put(op.0), bits);
+                if awaited && op.counts_departures() {
+                    up.op_departed(op);
+                }
+                awaited
             }
             (MdEventKind::SendEnd, MessageKind::AmData) => {
                 self.has_left(descriptor, Hold::DATA, bits) && self.tickets.give_for_event()

@@ -8,9 +8,11 @@ use super::client_thread::ClientThread;
 use super::config::Config;
 use super::credits::Credits;
 use super::implicit::ImplicitReplies;
+use super::large_areas::LargeAreas;
 use super::lid_cache::LidCache;
 use super::loss_search::LossSearch;
 use super::outbox::Outbox;
+use super::pieces::{OpenPayloads, StashedReplies};
 use super::pinned::{ExposedSegments, PinnedMemory};
 use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
 use super::queue::EventQueue;
@@ -74,6 +76,13 @@ pub struct Conduit<P: Portals> {
     pub(super) waiting: AtomicU32,
     pub(super) sys: Sys<P>,
     pub(super) outbox: Outbox,
+    pub(super) large_areas: LargeAreas,
+    /// Payloads of requests and of replies that arrive in pieces.
+    pub(super) request_payloads: OpenPayloads,
+    pub(super) reply_payloads: OpenPayloads,
+    pub(super) stashed_replies: StashedReplies,
+    /// How many payloads of requests this process has sent in pieces.
+    pub(super) payloads_sent: AtomicU64,
     pub(super) reqsb: ReqSb<P>,
     pub(super) rplsb: RplSb<P>,
     pub(super) reqrb: ReqRb<P>,
@@ -122,6 +131,7 @@ impl<P: Portals> Conduit<P> {
         let reqrb = ReqRb::open(&portals, &config, &am.eq)?;
         let sys = Sys::open(&portals, pt, par, sys_events)?;
         let outbox = Outbox::open(&portals, &config, me)?;
+        let large_areas = LargeAreas::open(&portals, &config)?;
         Ok(Conduit {
             tickets: Tickets::new(par, config.msg_limit),
             credits: Credits::new(config.credit_setup(), me),
@@ -130,6 +140,10 @@ impl<P: Portals> Conduit<P> {
             request_lids: LidCache::new(par),
             reply_lids: LidCache::new(par),
             implicit: ImplicitReplies::new(&config),
+            request_payloads: OpenPayloads::new(par),
+            reply_payloads: OpenPayloads::new(par),
+            stashed_replies: StashedReplies::new(par),
+            payloads_sent: AtomicU64::new(0),
             lost: ParLock::new(par, LossSearch::default()),
             rar: OnceBox::new(),
             pinned: OnceBox::new(),
@@ -143,6 +157,7 @@ impl<P: Portals> Conduit<P> {
             am,
             sys,
             outbox,
+            large_areas,
             reqsb,
             rplsb,
             reqrb,
@@ -165,8 +180,8 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// [`Conduit::expose`] where memory is registered on demand, as [`Config::pinned`] says.
-    /// `addresses`: where the segments of all ranks start; used where these are registered on
-    /// demand.
+    /// `region_bytes`: what all ranks agreed on, if peers name regions. `addresses`: where the
+    /// segments of all ranks start, multiples of it; used where these are registered on demand.
     ///
     /// # Errors
     /// The Portals call that failed.
@@ -176,12 +191,16 @@ impl<P: Portals> Conduit<P> {
     pub fn expose_registered(
         &'static self,
         memory: ExposedMemory,
+        region_bytes: Option<usize>,
         addresses: impl FnOnce() -> ByJobRank<usize>,
     ) -> Result<(), PortalsError> {
         self.expose(memory)?;
         if let Some(config) = &self.config.pinned {
             let (eq, par, tickets) = (&self.safe.eq, self.config.par(), self.config.msg_limit);
-            let config = config.clone();
+            let config = match region_bytes {
+                Some(bytes) => config.clone().with_regions_of(bytes),
+                None => config.clone(),
+            };
             let exposed = memory
                 .segment_on_demand()
                 .map(|own| ExposedSegments { own, addresses: addresses() });

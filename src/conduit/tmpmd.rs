@@ -13,6 +13,7 @@ use super::portals::{MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError};
 use super::queue::broken;
 use super::sync::{self, FreeList};
 use super::user::Descriptor;
+use crate::client_memory::Dst;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::atomic::AtomicCell;
@@ -21,6 +22,7 @@ use crossbeam_utils::atomic::AtomicCell;
 const OWNER: u32 = 1 << 16;
 
 struct TmpMdSlot<Md> {
+    /// The descriptor, and its bytes, or the first of its pieces.
     bound: AtomicCell<Option<(Md, MdRegion)>>,
     /// Holders: the owner, which counts as [`OWNER`], and the events to come.
     holders: AtomicU32,
@@ -87,17 +89,47 @@ impl<P: Portals> TmpMd<P> {
         hold: Hold,
         events: u32,
     ) -> MdPart<P::Md> {
-        let s = &self.slots[slot as usize];
-        s.hold.store(hold.word(), Ordering::Relaxed);
-        s.holders.store(OWNER + events, Ordering::Relaxed);
-        let spec = MdSpec {
+        let spec = self.spec(slot, region);
+        self.bind_by(slot, region, (hold, events), || portals.md_bind(&spec))
+    }
+
+    /// As [`TmpMd::bind`], over the bytes of several pieces, one after the other.
+    pub(super) fn bind_pieces(
+        &self,
+        portals: &P,
+        slot: u32,
+        pieces: &[Dst<'static>],
+        hold: Hold,
+        events: u32,
+    ) -> MdPart<P::Md> {
+        let first = pieces.first().copied().unwrap_or(Dst::empty()).into();
+        let spec = self.spec(slot, MdRegion::EMPTY);
+        let bind = || portals.md_bind_pieces(pieces, &spec);
+        let part = self.bind_by(slot, first, (hold, events), bind);
+        MdPart { len: pieces.iter().map(|piece| piece.len()).sum(), ..part }
+    }
+
+    fn spec(&self, slot: u32, region: MdRegion) -> MdSpec<'_, P::Eq> {
+        MdSpec {
             region,
             max_size: None,
             flags: MdFlags { event_start_disable: true, ..MdFlags::default() },
             user: Descriptor::TmpMd(slot).pack(),
             eq: Some(&self.eq),
-        };
-        let md = portals.md_bind(&spec).unwrap_or_else(|e: PortalsError| broken(e));
+        }
+    }
+
+    fn bind_by(
+        &self,
+        slot: u32,
+        region: MdRegion,
+        (hold, events): (Hold, u32),
+        bind: impl FnOnce() -> Result<P::Md, PortalsError>,
+    ) -> MdPart<P::Md> {
+        let s = &self.slots[slot as usize];
+        s.hold.store(hold.word(), Ordering::Relaxed);
+        s.holders.store(OWNER + events, Ordering::Relaxed);
+        let md = bind().unwrap_or_else(|e| broken(e));
         s.bound.store(Some((md, region)));
         MdPart { md, offset: 0, len: region.bytes() }
     }
@@ -120,7 +152,7 @@ impl<P: Portals> TmpMd<P> {
     /// Makes one of the bytes wrong that a get with this descriptor has brought: a planted fault.
     pub(super) fn flip(&self, slot: u32, offset: usize) {
         if let Some((_, region)) = self.slots[slot as usize].bound.load() {
-            region.flip(offset);
+            region.flip(offset.min(region.bytes() - 1));
         }
     }
 

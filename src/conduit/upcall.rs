@@ -38,6 +38,9 @@ pub trait Upcall: Copy {
     fn run_reply(self, message: AmMessage<'_>);
     /// One of the [`super::Conduit::fragments`] of the put or get with this id is complete.
     fn op_done(self, op: OpId);
+    /// The source of one of the fragments of this put, which [counts
+    /// departures](OpId::counts_departures), may be reused.
+    fn op_departed(self, op: OpId);
     /// A system message of process `source` that is not the conduit's own.
     fn system(self, source: JobRank, message: SystemMessage) {
         let _ = (source, message);

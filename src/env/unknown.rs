@@ -91,8 +91,15 @@ mod tests {
 
     /// Ours, though its name begins as those of others do.
     fn is_shared(name: &str) -> bool {
-        ["GASNET_SSH_", "GASNET_TEST_", "GASNET_FIREHOSE_", "GASNET_PHYSMEM_", "GASNET_OFI_"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
+        [
+            "GASNET_SSH_",
+            "GASNET_TEST_",
+            "GASNET_FIREHOSE_",
+            "GASNET_PHYSMEM_",
+            "GASNET_OFI_",
+            "GASNET_AM_",
+        ]
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
     }
 }

@@ -6,14 +6,15 @@
 
 use super::coll::operators::NumberType;
 use super::handler_ids::{ATOMIC_REPLY, ATOMIC_REQUEST};
-use crate::client_memory::{Dst, RemoteRange, Src};
-use crate::conduit::{AmMessage, OpId, Outgoing};
+use crate::client_memory::{Dst, RemoteRange, Src, own_memory};
+use crate::conduit::{AmMessage, OpId, Outgoing, RefusedAccess};
 use crate::rank::JobRank;
 use crate::runtime::Ctx;
 use crate::runtime::am::AmToken;
 use crate::runtime::ops::{ImplicitKind, OpHandle};
 use crate::{fault, report};
 use alloc::vec::Vec;
+use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use parking_lot::Mutex;
 
@@ -210,8 +211,8 @@ impl AtomicCode {
 /// Stores the low-order bytes of a value; `to` is empty where no result is wanted.
 fn store(to: Dst<'_>, value: u64) {
     match to.len() {
-        4 => to.copy_from(Src::from(&(value as u32).to_ne_bytes()[..])),
-        8 => to.copy_from(Src::from(&value.to_ne_bytes()[..])),
+        4 => to.copy_array::<4>(Src::from(&(value as u32).to_ne_bytes()[..])),
+        8 => to.copy_array::<8>(Src::from(&value.to_ne_bytes()[..])),
         _ => {}
     }
 }
@@ -266,6 +267,23 @@ fn whole(high: i32, low: i32) -> u64 {
     u64::from(high as u32) << 32 | u64::from(low as u32)
 }
 
+impl AtomicOperation {
+    /// Does it, if its target is mapped here; else false. `function` names the caller in
+    /// messages.
+    #[inline(always)]
+    pub fn at_once(&self, function: &str) -> bool {
+        let Some(here) = self.target.mapped() else { return false };
+        match self.code.apply(here, self.operands) {
+            Some(old) => store(self.result, old),
+            None => {
+                let offset = self.target.offset();
+                misaligned(function, self.target, format_args!("offset {offset} of the segment"))
+            }
+        }
+        true
+    }
+}
+
 impl Atomics {
     fn keep(&self, pending: PendingAtomic) -> u32 {
         let mut table = self.0.lock();
@@ -289,16 +307,14 @@ impl Atomics {
         Some(pending)
     }
 
-    /// Initiates an operation. INVALID if it is complete when this returns, or implicit.
+    /// Initiates an operation on a number that is not mapped here. INVALID if it is implicit.
     /// `function` names the caller in messages.
     pub fn start(&self, ctx: Ctx, function: &str, operation: AtomicOperation) -> OpHandle {
         let AtomicOperation { code, form, target, operands, result } = operation;
-        if let Some(here) = target.mapped() {
-            match code.apply(here, operands) {
-                Some(old) => store(result, old),
-                None => misaligned(function, target),
-            }
-            return OpHandle::INVALID;
+        let first = ctx.endpoint().segments()[target.rank()].base().addr();
+        let address = first + target.offset();
+        if !address.is_multiple_of(code.size()) {
+            misaligned(function, target, format_args!("address {address:#x}"));
         }
         let (thread, ops) = (ctx.thread_index(), &ctx.job.ops);
         let (op, handle) = match form {
@@ -332,20 +348,34 @@ pub(super) fn on_request(ctx: Ctx, token: &AmToken<'_>, m: &AmMessage<'_>) {
     let &[number, code, oh, ol, ah, al, bh, bl] = m.args else { malformed(m) };
     let Some(code) = AtomicCode::unpack(code) else { malformed(m) };
     let offset = whole(oh, ol) as usize;
-    let Some(at) = ctx.endpoint().own_segment().try_part(offset, code.size()) else {
-        malformed(m)
-    };
+    let endpoint = ctx.endpoint();
+    let Some(at) = endpoint.own_segment().try_part(offset, code.size()) else { malformed(m) };
+    let (address, writes) = (at.as_ptr().addr(), code.kind != AtomicKind::Get);
+    if !address.is_multiple_of(code.size()) {
+        malformed(m);
+    }
+    if endpoint.segments().is_everything() && !own_memory::has_word(at, writes) {
+        RefusedAccess {
+            operation: "a remote atomic",
+            bytes: code.size(),
+            initiator: m.source,
+            target: endpoint.rank,
+            address,
+            writes,
+        }
+        .report();
+    }
     let Some(old) = code.apply(at, [whole(ah, al), whole(bh, bl)]) else { malformed(m) };
     let [high, low] = halves(old);
     let args = [number, high, low];
     ctx.reply_to("a remote atomic", token, &Outgoing::short(ATOMIC_REPLY, &args));
 }
 
-fn misaligned(function: &str, target: RemoteRange) -> ! {
+#[cold]
+fn misaligned(function: &str, target: RemoteRange, place: fmt::Arguments<'_>) -> ! {
     report::fatal(
         format_args!(
-            "{function}(): the number at offset {} of the segment of rank {} is not aligned",
-            target.offset(),
+            "{function}(): the number at {place} of rank {} is not aligned",
             target.rank()
         ),
         format_args!("Pass an address that is a multiple of the number's size."),

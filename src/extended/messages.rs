@@ -26,7 +26,7 @@ pub(super) fn request(
     match payload.len() {
         0 => ctx.request(function, to, &Outgoing::short(handler, args)),
         _ => ctx.request(function, to, &Outgoing::medium(handler, args, payload)),
-    }
+    };
 }
 
 /// Sends the reply of the handler that was given `token`.

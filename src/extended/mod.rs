@@ -71,6 +71,7 @@ const HANDLERS: &[InternalHandler] = &[
     on_pinned_reply,
     atomics::on_request,
     |ctx, token, m| atomics(ctx.job).on_reply(ctx, token, m),
+    vis::notice::on_notice,
 ];
 
 /// The state of this module for a job.
@@ -177,12 +178,9 @@ fn on_barrier_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
             m.source, m.args
         ))
     };
-    let noted = args.split_last().and_then(|(&id, arrival)| {
-        let barrier = match id {
-            0 => barrier(ctx),
-            id => collectives(ctx).team(id as u32)?.barrier(),
-        };
-        barrier.note(arrival)
+    let noted = args.split_last().and_then(|(&id, arrival)| match id {
+        0 => barrier(ctx).note(arrival),
+        id => collectives(ctx).team(id as u32)?.barrier().note(arrival),
     });
     if noted.is_none() {
         report::fatal(

@@ -10,7 +10,7 @@
 
 use super::trains;
 use crate::client_memory::{Dst, RemoteRange, Src};
-use crate::conduit::OpId;
+use crate::conduit::{OpId, RmaClaim};
 use crate::fault;
 use crate::runtime::ops::{ImplicitKind, OpHandle};
 use crate::runtime::{Ctx, GasnetJob};
@@ -81,6 +81,20 @@ fn put_bulk_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'stat
     handle
 }
 
+/// A put whose departures count, by a network that reports them.
+#[inline(never)]
+fn put_with_leaf_by_conduit(
+    job: &'static GasnetJob,
+    dst: RemoteRange,
+    src: Src<'static>,
+) -> OpHandle {
+    let (ctx, conduit) = (job.ctx(), &job.endpoint.conduit);
+    let fragments = conduit.fragments(dst.len());
+    let handle = job.ops.begin_with_departures(ctx.thread_index(), fragments);
+    conduit.put_bulk(ctx, dst, src, handle.op());
+    handle
+}
+
 #[inline(never)]
 fn get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> OpHandle {
     let (ctx, handle) = begin(job, src.len());
@@ -88,8 +102,9 @@ fn get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) 
     handle
 }
 
+/// [`put_nbi`] of a put that is not [`put_is_complete`].
 #[inline(never)]
-fn implicit_put(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
+pub fn implicit_put(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
     if trains::put(job, dst, src) || job.endpoint.conduit.put_at_once(dst, src) {
         return;
     }
@@ -104,6 +119,20 @@ fn implicit_put_bulk(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static
     }
     let (ctx, op) = begin_implicit(job, ImplicitKind::Puts, dst.len());
     job.endpoint.conduit.put_bulk(ctx, dst, src, op);
+}
+
+#[inline(never)]
+fn implicit_put_with_departures(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
+    let conduit = &job.endpoint.conduit;
+    if !conduit.reports_departures() {
+        return implicit_put(job, dst, src);
+    }
+    if trains::put(job, dst, src) || conduit.put_at_once(dst, src) {
+        return;
+    }
+    let (ctx, fragments) = (job.ctx(), conduit.fragments(dst.len()));
+    let op = job.ops.begin_implicit_with_departures(ctx.thread_index(), fragments);
+    conduit.put_bulk(ctx, dst, src, op);
 }
 
 #[inline(never)]
@@ -172,6 +201,24 @@ pub fn put_nb_bulk(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>)
     put_bulk_by_conduit(job, dst, src)
 }
 
+/// Initiates a put whose source is read until it has departed: returns the operation and its leaf.
+/// Each is INVALID if it is complete already.
+#[inline(always)]
+pub fn put_with_leaf(
+    job: &'static GasnetJob,
+    dst: RemoteRange,
+    src: Src<'static>,
+) -> (OpHandle, OpHandle) {
+    if put_at_once(job, dst, src) {
+        return (OpHandle::INVALID, OpHandle::INVALID);
+    }
+    let root = match job.endpoint.conduit.reports_departures() {
+        true => put_with_leaf_by_conduit(job, dst, src),
+        false => put_bulk_by_conduit(job, dst, src),
+    };
+    (root, job.ops.leaf_of(root))
+}
+
 /// Initiates a get; INVALID if it is complete already.
 #[inline(always)]
 pub fn get_nb(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> OpHandle {
@@ -184,10 +231,16 @@ pub fn get_nb(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> O
 // The implicit forms look for mapped memory only, before what is rare: elsewhere they may join a
 // train.
 
+/// Whether an implicit put is complete already: to memory that is mapped here.
+#[inline(always)]
+pub fn put_is_complete(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) -> bool {
+    put_directly(dst, src) || job.endpoint.conduit.put_mapped(dst, src)
+}
+
 /// As [`put_nb`], collected by the calling thread or its access region.
 #[inline(always)]
 pub fn put_nbi(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
-    if !put_directly(dst, src) && !job.endpoint.conduit.put_mapped(dst, src) {
+    if !put_is_complete(job, dst, src) {
         implicit_put(job, dst, src);
     }
 }
@@ -195,8 +248,17 @@ pub fn put_nbi(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
 /// As [`put_nb_bulk`], collected by the calling thread or its access region.
 #[inline(always)]
 pub fn put_nbi_bulk(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
-    if !put_directly(dst, src) && !job.endpoint.conduit.put_mapped(dst, src) {
+    if !put_is_complete(job, dst, src) {
         implicit_put_bulk(job, dst, src);
+    }
+}
+
+/// As [`put_nbi_bulk`]; the source may be reused once it has departed, as
+/// [`ImplicitKind::Departures`] say.
+#[inline(always)]
+pub fn put_nbi_with_departures(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
+    if !put_directly(dst, src) && !job.endpoint.conduit.put_mapped(dst, src) {
+        implicit_put_with_departures(job, dst, src);
     }
 }
 
@@ -206,6 +268,104 @@ pub fn get_nbi(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) {
     if !get_directly(dst, src) && !job.endpoint.conduit.get_mapped(dst, src) {
         implicit_get(job, dst, src);
     }
+}
+
+// The immediate forms do nothing, and say so, where those above wait for what operations under
+// way return. They join no train.
+
+/// The source of an immediate put.
+#[derive(Clone, Copy, Debug)]
+pub enum PutSource<'a> {
+    /// May be reused when the call returns.
+    Now(Src<'a>),
+    /// Is read until the sync.
+    Bulk(Src<'static>),
+}
+
+impl PutSource<'_> {
+    fn bytes(&self) -> Src<'_> {
+        match *self {
+            PutSource::Now(src) | PutSource::Bulk(src) => src,
+        }
+    }
+
+    fn start(self, ctx: Ctx, dst: RemoteRange, op: OpId, claim: RmaClaim) {
+        let conduit = &ctx.job.endpoint.conduit;
+        match self {
+            PutSource::Now(src) => conduit.put_claimed(ctx, dst, src, op, claim),
+            PutSource::Bulk(src) => conduit.put_bulk_claimed(ctx, dst, src, op, claim),
+        }
+    }
+}
+
+/// The immediate [`put_nb`] or [`put_nb_bulk`].
+#[inline(never)]
+pub fn put_nb_now(
+    job: &'static GasnetJob,
+    dst: RemoteRange,
+    src: PutSource<'_>,
+) -> Option<OpHandle> {
+    if put_at_once(job, dst, src.bytes()) {
+        return Some(OpHandle::INVALID);
+    }
+    let claim = job.endpoint.conduit.claim()?;
+    let (ctx, handle) = begin(job, dst.len());
+    src.start(ctx, dst, handle.op(), claim);
+    Some(handle)
+}
+
+/// The immediate [`put_nbi`] or [`put_nbi_bulk`]: whether it was initiated.
+#[inline(never)]
+pub fn put_nbi_now(job: &'static GasnetJob, dst: RemoteRange, src: PutSource<'_>) -> bool {
+    if put_at_once(job, dst, src.bytes()) {
+        return true;
+    }
+    let Some(claim) = job.endpoint.conduit.claim() else { return false };
+    let (ctx, op) = begin_implicit(job, ImplicitKind::Puts, dst.len());
+    src.start(ctx, dst, op, claim);
+    true
+}
+
+/// The immediate [`put`]: whether it was done.
+pub fn put_now(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) -> bool {
+    wait_if_begun(job, put_nb_now(job, dst, PutSource::Bulk(src)))
+}
+
+/// The immediate [`get_nb`].
+#[inline(never)]
+pub fn get_nb_now(
+    job: &'static GasnetJob,
+    dst: Dst<'static>,
+    src: RemoteRange,
+) -> Option<OpHandle> {
+    if get_at_once(job, dst, src) {
+        return Some(OpHandle::INVALID);
+    }
+    let claim = job.endpoint.conduit.claim()?;
+    let (ctx, handle) = begin(job, src.len());
+    job.endpoint.conduit.get_claimed(ctx, dst, src, handle.op(), claim);
+    Some(handle)
+}
+
+/// The immediate [`get_nbi`]: whether it was initiated.
+#[inline(never)]
+pub fn get_nbi_now(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> bool {
+    if get_at_once(job, dst, src) {
+        return true;
+    }
+    let Some(claim) = job.endpoint.conduit.claim() else { return false };
+    let (ctx, op) = begin_implicit(job, ImplicitKind::Gets, src.len());
+    job.endpoint.conduit.get_claimed(ctx, dst, src, op, claim);
+    true
+}
+
+/// The immediate [`get`]: whether it was done.
+pub fn get_now(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> bool {
+    wait_if_begun(job, get_nb_now(job, dst, src))
+}
+
+pub(super) fn wait_if_begun(job: &'static GasnetJob, handle: Option<OpHandle>) -> bool {
+    handle.map(|handle| wait(job, handle)).is_some()
 }
 
 #[cfg(test)]

@@ -76,15 +76,15 @@ impl Ctx {
     }
 
     /// Whether the implicit operations of these kinds of this thread are complete; does not poll.
-    pub fn kinds_done(self, kinds: &[ImplicitKind]) -> bool {
-        let done = |&kind: &ImplicitKind| self.job.ops.implicit_done(self.thread_index(), kind);
-        kinds.iter().all(done) || fault::on("skip_sync")
+    pub fn kinds_done(self, mut kinds: impl Iterator<Item = ImplicitKind>) -> bool {
+        let done = |kind| self.job.ops.implicit_done(self.thread_index(), kind);
+        kinds.all(done) || fault::on("skip_sync")
     }
 
     /// Waits for the implicit operations of these kinds of this thread.
-    pub fn wait_kinds(self, kinds: &[ImplicitKind]) {
-        if !self.kinds_done(kinds) {
-            self.wait_until(&"a sync of implicit operations", || self.kinds_done(kinds));
+    pub fn wait_kinds(self, kinds: impl Iterator<Item = ImplicitKind> + Clone) {
+        if !self.kinds_done(kinds.clone()) {
+            self.wait_until(&"a sync of implicit operations", || self.kinds_done(kinds.clone()));
         }
     }
 
@@ -108,14 +108,12 @@ impl Ctx {
         }
     }
 
-    /// `gasnet_begin_nbi_accessregion`
-    pub fn begin_region(self) {
+    /// Begins an access region of the calling thread. `function` names the caller in messages.
+    pub fn begin_region(self, function: &str) {
         super::depart(self);
         if !self.job.ops.open_region(self.thread_index()) {
             report::fatal(
-                format_args!(
-                    "gasnet_begin_nbi_accessregion(): an access region of this thread is open already"
-                ),
+                format_args!("{function}(): an access region of this thread is open already"),
                 format_args!(
                     "Access regions cannot be nested; end the first one before the next begins."
                 ),
@@ -123,15 +121,15 @@ impl Ctx {
         }
     }
 
-    /// `gasnet_end_nbi_accessregion`
-    pub fn end_region(self) -> OpHandle {
+    /// Ends the access region of the calling thread. `function` names the caller in messages.
+    pub fn end_region(self, function: &str) -> OpHandle {
         super::depart(self);
         self.job.ops.close_region(self.thread_index()).unwrap_or_else(|| {
             report::fatal(
+                format_args!("{function}(): this thread has no access region open"),
                 format_args!(
-                    "gasnet_end_nbi_accessregion(): this thread has no access region open"
+                    "Call gasnet_begin_nbi_accessregion or gex_NBI_BeginAccessRegion first, from the same thread."
                 ),
-                format_args!("Call gasnet_begin_nbi_accessregion() first, from the same thread."),
             )
         })
     }

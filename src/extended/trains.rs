@@ -123,10 +123,16 @@ impl Train {
     }
 }
 
+/// Whether the network moves the pieces of a train at once: not where it registers memory first.
+fn moves_pieces(job: &GasnetJob) -> bool {
+    !job.endpoint.conduit.config().targets_regions()
+}
+
 /// Whether an implicit put has joined a train. Its source may be reused then.
 pub(super) fn put(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) -> bool {
     job.endpoint.segments().is_everything()
         && src.len() <= LONGEST_PUT
+        && moves_pieces(job)
         && super::state(job).trains.join(job.ctx(), true, dst, |room| {
             let copy = room.try_part(0, src.len())?;
             copy.copy_from(src);
@@ -141,5 +147,6 @@ pub(super) fn put(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) -> bo
 pub(super) fn get(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> bool {
     job.endpoint.segments().is_everything()
         && dst.len() <= LONGEST_GET
+        && moves_pieces(job)
         && super::state(job).trains.join(job.ctx(), false, src, |_| Some(dst))
 }

@@ -3,7 +3,7 @@
 //! Called by `capi` with checked arguments (1 to 8 bytes). The low-order bytes of the integer
 //! travel, in the byte order of this machine; a value that was fetched is zero-extended.
 
-use super::rma;
+use super::rma::{self, PutSource};
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::fault;
 use crate::runtime::GasnetJob;
@@ -40,6 +40,25 @@ pub fn put_nb(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) -
 /// Initiates an implicit put of a value.
 pub fn put_nbi(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) {
     rma::put_nbi(job, dst, source(&value.to_ne_bytes(), dst.len()));
+}
+
+/// The immediate [`put`]: whether it was done.
+pub fn put_now(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) -> bool {
+    rma::wait_if_begun(job, put_nb_now(job, dst, value))
+}
+
+/// The immediate [`put_nb`].
+pub fn put_nb_now(
+    job: &'static GasnetJob,
+    dst: RemoteRange,
+    value: RegisterValue,
+) -> Option<OpHandle> {
+    rma::put_nb_now(job, dst, PutSource::Now(source(&value.to_ne_bytes(), dst.len())))
+}
+
+/// The immediate [`put_nbi`]: whether it was initiated.
+pub fn put_nbi_now(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) -> bool {
+    rma::put_nbi_now(job, dst, PutSource::Now(source(&value.to_ne_bytes(), dst.len())))
 }
 
 /// Gets a value.

@@ -44,6 +44,8 @@ const OVER: u32 = 2;
 static HOOKS: [OnceLock<fn()>; 4] = [const { OnceLock::new() }; 4];
 /// Called when all else is flushed, if the network keeps messages.
 static FLUSH_NETWORK: OnceLock<fn()> = OnceLock::new();
+/// This process prints the stack of its failure.
+static PRINTING_STACK: AtomicBool = AtomicBool::new(false);
 static HOOKS_CALLED: AtomicBool = AtomicBool::new(false);
 /// Microseconds that the flush may take when this process decided to exit.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
@@ -85,6 +87,19 @@ pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
     if notice.must_exit() || notice.is_supervisor_lost() {
         follow();
     }
+}
+
+/// Says that this process prints the stack of its failure, after which it ends: until then
+/// the end of the job does not end it, and the supervisor gives it time. Async-signal-safe.
+pub fn set_printing_stack(on: bool) {
+    PRINTING_STACK.store(on, Ordering::Release);
+    if let Some(notice) = notice() {
+        notice.set_printing_stack(on);
+    }
+}
+
+fn is_printing_stack() -> bool {
+    PRINTING_STACK.load(Ordering::Acquire)
 }
 
 /// Whether another rank prints the error with this hash.
@@ -168,7 +183,7 @@ pub fn follow() -> ! {
         sys::exit_now(1);
     }
     // Another thread prints its stack, and ends this process. The supervisor bounds the wait.
-    while report::is_printing_stack() {
+    while is_printing_stack() {
         sys::clock::sleep_ns(1_000_000);
     }
     let first = claim_exit();
@@ -213,7 +228,7 @@ pub(super) fn has_client_quit_handler() -> bool {
 /// end, before the order has arrived.
 pub(super) fn follow_failure() {
     let is_failing = || notice().and_then(ExitNotice::decision).is_some_and(|d| d.is_final);
-    if !report::is_printing_stack() && is_failing() {
+    if !is_printing_stack() && is_failing() {
         follow();
     }
 }
@@ -392,7 +407,7 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
     }
     let errno = sys::errno();
     notice.answer_status(super::write_activity);
-    if report::is_printing_stack() {
+    if is_printing_stack() {
         return sys::set_errno(errno);
     }
     if notice.must_exit() {

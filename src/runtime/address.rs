@@ -21,7 +21,7 @@ impl<C> Endpoint<C> {
         rank: JobRank,
         bytes: UncheckedRange,
     ) -> RemoteRange {
-        match self.segments()[rank].resolve(bytes.as_ptr(), bytes.len()) {
+        match self.segments_for(function)[rank].resolve(bytes.as_ptr(), bytes.len()) {
             Some(range) => range,
             None => self.outside_segments(function, rank, bytes),
         }
@@ -75,7 +75,7 @@ impl<C> Endpoint<C> {
         rank: JobRank,
         pieces: impl Iterator<Item = (*mut u8, usize)>,
     ) -> Option<usize> {
-        let segment = &self.segments()[rank];
+        let segment = &self.segments_for(function)[rank];
         let mut distance = segment.distance();
         for (addr, n) in pieces {
             if n != 0 && segment.resolve(addr, n).is_none() {
@@ -106,7 +106,7 @@ impl<C> Endpoint<C> {
 
     /// Ends the job: `n` bytes at `addr` are not in the segment of `rank`.
     fn outside_segment(&self, function: &str, rank: JobRank, addr: *const u8, n: usize) -> ! {
-        let s = &self.segments()[rank];
+        let s = &self.segments_for(function)[rank];
         if self.segments().is_everything() {
             report::fatal(
                 format_args!("{function}(): {n} bytes at {addr:p} are no memory of rank {rank}"),

@@ -7,8 +7,8 @@
 use super::handlers::ContextHandler;
 use super::job::Ctx;
 use crate::conduit::{
-    AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, SystemMessage, Upcall,
-    WaitStage,
+    AmMessage, Category, OpId, Outgoing, PayloadArea, ReplyToken, ResourceNeed, SystemMessage,
+    Upcall, WaitStage,
 };
 use crate::rank::JobRank;
 use crate::report;
@@ -139,24 +139,47 @@ impl Ctx {
     /// Sends a request. `function` names the caller in messages.
     ///
     /// Ends the job if the calling thread is running a handler: a request handler may only
-    /// reply, a reply handler may send nothing.
+    /// reply, a reply handler may send nothing. False if the request is immediate and refused.
     #[inline(always)]
-    pub fn request(self, function: &str, rank: JobRank, m: &Outgoing<'_>) {
+    pub fn request(self, function: &str, rank: JobRank, m: &Outgoing<'_>) -> bool {
         if self.in_handler() {
             request_in_handler(function);
         }
-        self.endpoint().conduit.request(self, rank, m);
-        // A request to this process is served at once. Another thread may wait for its handler
-        // with puts to mapped peers only, which do not poll.
-        if rank == self.endpoint().rank {
-            self.serve_own();
-        }
+        let sent = self.endpoint().conduit.request(self, rank, m);
+        self.requested(rank, m, sent)
     }
 
+    /// As [`Ctx::request`], of a Medium whose payload, the first bytes of an area, stays there.
+    pub fn request_area(
+        self,
+        function: &str,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+        area: PayloadArea,
+    ) -> bool {
+        if self.in_handler() {
+            request_in_handler(function);
+        }
+        let sent = self.endpoint().conduit.request_area(self, rank, m, area);
+        self.requested(rank, m, sent)
+    }
+
+    /// A request to this process is served at once. Another thread may wait for its handler
+    /// with puts to mapped peers only, which do not poll.
+    #[inline(always)]
+    fn requested(self, rank: JobRank, m: &Outgoing<'_>, sent: bool) -> bool {
+        if rank == self.endpoint().rank && sent {
+            self.serve_own(m.most_messages());
+        }
+        sent
+    }
+
+    /// Serves at least this many requests, if as many have arrived.
     #[cold]
     #[inline(never)]
-    fn serve_own(self) {
-        self.poll();
+    fn serve_own(self, requests: usize) {
+        // A poll that finds requests serves one at least, or another thread does.
+        (0..requests).take_while(|_| self.poll()).count();
     }
 
     /// Calls `f` with the token that `token` stands for, if it is that of the handler which
@@ -198,6 +221,34 @@ impl Ctx {
         }
     }
 
+    /// As [`Ctx::reply`], of a Medium whose payload, the first bytes of an area, stays there.
+    pub fn reply_area(
+        self,
+        function: &str,
+        token: *const c_void,
+        m: &Outgoing<'_>,
+        area: PayloadArea,
+    ) {
+        let reply = self.with_token(token, |token| match token.reply.take() {
+            Some(reply) => self.endpoint().conduit.reply_area(self, reply, m, area),
+            None => no_reply(function, token),
+        });
+        if reply.is_none() {
+            foreign_token(function)
+        }
+    }
+
+    /// The rank that the reply of the handler goes to which this thread is running. Ends the job
+    /// unless the handler may reply.
+    pub fn replies_to(self, function: &str, token: *const c_void) -> JobRank {
+        let source = self.with_token(token, |token| {
+            let Some(reply) = token.reply.take() else { no_reply(function, token) };
+            token.reply.set(Some(reply));
+            token.source()
+        });
+        source.unwrap_or_else(|| foreign_token(function))
+    }
+
     /// As [`Ctx::reply`], for the token that a handler of the library was given.
     #[inline(always)]
     pub fn reply_to(self, function: &str, token: &AmToken<'_>, m: &Outgoing<'_>) {
@@ -227,6 +278,10 @@ impl Upcall for Ctx {
 
     fn op_done(self, op: OpId) {
         self.job.ops.complete(op);
+    }
+
+    fn op_departed(self, op: OpId) {
+        self.job.ops.depart(op);
     }
 
     #[cold]

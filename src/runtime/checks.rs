@@ -82,6 +82,17 @@ impl Ctx {
                 ),
             );
         }
+        // A second prepared message is refused by that call itself.
+        if self.held().has_prepared() && !function.starts_with("gex_AM_Prepare") {
+            report::fatal(
+                format_args!(
+                    "{function}() was called while this thread has prepared an active message"
+                ),
+                format_args!(
+                    "Call gex_AM_Commit* or gex_AM_Cancel* first: until then the thread may call as little as a handler."
+                ),
+            );
+        }
         if self.in_handler() {
             if kind == CallKind::Active {
                 report::fatal(
@@ -203,7 +214,16 @@ impl Ctx {
         }
     }
 
-    /// Ends the job if the handler that has just returned left a lock locked.
+    /// Notes whether the calling thread has prepared an active message. Does nothing if checks are
+    /// off.
+    pub fn note_prepared(self, prepared: bool) {
+        if on() {
+            self.held().set_prepared(prepared);
+        }
+    }
+
+    /// Ends the job if the handler that has just returned left a lock locked, or a reply that it
+    /// prepared.
     #[cold]
     pub(super) fn check_handler_end(self, handler: u8) {
         if let Some(lock) = self.held().last() {
@@ -212,6 +232,14 @@ impl Ctx {
                     "handler {handler} returned while it holds the handler-safe lock {lock:#x}"
                 ),
                 format_args!("Unlock in the handler what it has locked."),
+            );
+        }
+        if self.held().has_prepared() {
+            report::fatal(
+                format_args!(
+                    "handler {handler} returned with a reply that it has prepared, but not sent"
+                ),
+                format_args!("Call gex_AM_CommitReply* or gex_AM_CancelReply* in the handler."),
             );
         }
     }

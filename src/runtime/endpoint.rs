@@ -40,13 +40,18 @@ impl<C> Endpoint<C> {
         self.bound.get().map(Segments::own)
     }
 
-    /// The segments of all endpoints that it can reach.
-    ///
-    /// Ends the job if there are none: a client of GASNet-EX can call before it attaches one.
+    /// The segments of all endpoints that it can reach, which were attached.
     pub fn segments(&self) -> &Segments {
+        self.bound.get().expect("calls that need segments have checked that there are any")
+    }
+
+    /// The segments, for a call of a client. Ends the job if there are none: a client of GASNet-EX
+    /// can call before it attaches one.
+    #[inline(always)]
+    pub fn segments_for(&self, function: &str) -> &Segments {
         match self.bound.get() {
             Some(segments) => segments,
-            None => no_segments(),
+            None => no_segments(function),
         }
     }
 
@@ -59,9 +64,9 @@ impl<C> Endpoint<C> {
 /// Ends the job: a call needs segments.
 #[cold]
 #[inline(never)]
-fn no_segments() -> ! {
+fn no_segments(function: &str) -> ! {
     report::fatal(
-        format_args!("a put, a get or a message with data was begun before any segment exists"),
+        format_args!("{function}() was called before any segment exists"),
         format_args!("Call gex_Segment_Attach in all ranks first."),
     )
 }

@@ -1,4 +1,5 @@
-//! What one thread holds: its handler-safe locks and its no-interrupt section.
+//! What one thread holds: its handler-safe locks, its no-interrupt section, a message that it has
+//! prepared.
 //!
 //! Kept by debug checks (`checks`), in the slot of each thread. Invariant: only the thread changes
 //! its record. A new thread that gets the index of one that ended clears the record first.
@@ -14,6 +15,8 @@ pub(super) struct HeldLocks {
     locks: Mutex<Vec<usize>>,
     /// Whether it is between `gasnet_hold_interrupts` and `gasnet_resume_interrupts`.
     section: AtomicBool,
+    /// Whether it is between `gex_AM_Prepare*` and `gex_AM_Commit*` or `gex_AM_Cancel*`.
+    prepared: AtomicBool,
 }
 
 impl HeldLocks {
@@ -25,6 +28,7 @@ impl HeldLocks {
     pub(super) fn clear(&self) {
         self.locks().clear();
         self.set_section(false);
+        self.set_prepared(false);
     }
 
     /// The lock that it locked last.
@@ -56,6 +60,16 @@ impl HeldLocks {
     pub(super) fn set_section(&self, inside: bool) -> bool {
         self.section.swap(inside, Ordering::Relaxed)
     }
+
+    /// Whether it has prepared a message.
+    pub(super) fn has_prepared(&self) -> bool {
+        self.prepared.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether it has prepared a message.
+    pub(super) fn set_prepared(&self, prepared: bool) {
+        self.prepared.store(prepared, Ordering::Relaxed);
+    }
 }
 
 #[cfg(test)]
@@ -67,8 +81,10 @@ mod tests {
         let held = HeldLocks::default();
         held.push(8);
         held.set_section(true);
-        assert!(held.has(8) && held.last() == Some(8) && held.in_section());
+        held.set_prepared(true);
+        assert!(held.has(8) && held.last() == Some(8));
+        assert!(held.in_section() && held.has_prepared());
         held.clear();
-        assert!(!held.has(8) && !held.in_section());
+        assert!(!held.has(8) && !held.in_section() && !held.has_prepared());
     }
 }

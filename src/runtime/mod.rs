@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `job` | the job, and [`Ctx`] |
 //! | `start`, `agreed_environment` | `gasnet_init` and `gasnet_attach`; one environment for all ranks |
+//! | `agreed_regions` | one size of registered regions for all ranks |
 //! | `client`, `endpoint`, `team` | what a context names |
 //! | `segment`, `address` | the segments; the addresses in them |
 //! | `tracers` | which processes may copy from and to the memory of this rank |
@@ -28,6 +29,7 @@
 pub mod activity;
 mod address;
 pub mod agreed_environment;
+mod agreed_regions;
 pub mod am;
 pub mod checks;
 pub mod client;

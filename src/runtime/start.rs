@@ -15,7 +15,7 @@ use super::subsystem::SubsystemSlot;
 use super::team::JobTeam;
 use super::threads::ThreadSlots;
 use super::wait_mode::Waiting;
-use super::{GasnetError, GasnetResult, agreed_environment};
+use super::{GasnetError, GasnetResult, agreed_environment, agreed_regions};
 use crate::boot;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
@@ -81,7 +81,10 @@ impl GasnetJob {
         let network = conduit::network::chosen();
         if let Some(on_demand) = network.registers(client.segments.named_memory()) {
             let host_ranks = boot.placement.local_size();
-            config.register_on_demand(on_demand, host_ranks, network.most_regions());
+            let most = network.most_regions();
+            config.register_on_demand(on_demand, host_ranks, most, |bytes| {
+                agreed_regions::least_of_host(&boot, bytes)
+            });
         }
         let interface = OpenInterface::open(interface_ranks(&boot), &mut config)
             .unwrap_or_else(|e| no_interface(&e));
@@ -167,7 +170,15 @@ impl GasnetJob {
         let endpoint = &self.endpoint;
         let mode = self.client.segments;
         let len = if mode == SegmentMode::Everything { 0 } else { len };
-        let align = endpoint.conduit.config().segment_alignment();
+        let on_demand = endpoint.conduit.config().targets_regions();
+        let region_bytes = match on_demand {
+            true => {
+                agreed_regions::region_bytes(&self.boot, endpoint.conduit.config().region_bytes())
+            }
+            false => None,
+        };
+        // So no region that peers name has bytes outside the segment.
+        let align = region_bytes.unwrap_or(1);
         let attached = segment::attach(&self.boot, mode, len, align, env::USE_HUGEPAGES.get());
         let attached = attached.unwrap_or_else(|e| {
             report::fatal(
@@ -187,7 +198,6 @@ impl GasnetJob {
             super::records::note_addresses();
         }
         let own = attached.segments.own();
-        let on_demand = endpoint.conduit.config().targets_regions();
         let exposed = match mode {
             SegmentMode::Everything if on_demand => ExposedMemory::RegisteredAddressSpace,
             SegmentMode::Everything => ExposedMemory::AddressSpace,
@@ -205,7 +215,7 @@ impl GasnetJob {
         };
         let conduit = &endpoint.conduit;
         match conduit.config().pinned.is_some() {
-            true => conduit.expose_registered(exposed, || {
+            true => conduit.expose_registered(exposed, region_bytes, || {
                 let ranks = self.team.ranks().map(|rank| attached.segments[rank].base().addr());
                 ranks.collect()
             }),

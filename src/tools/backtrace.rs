@@ -109,20 +109,16 @@ impl BacktracePlan {
     /// As [`BacktracePlan::print`] to stderr, with the rank in front of each line, from the frames
     /// of the client on. Async-signal-safe.
     pub fn print_ranked(&self, capture: &Capture) -> bool {
+        let mut prefix = report::MessageLine::new();
+        let _ = report::rank().map_or(Ok(()), |rank| write!(prefix, "[{rank}] "));
+        // One write: the stacks of several ranks do not mix.
         let show = |done: bool, text: &[u8]| {
-            let rank = report::rank();
-            for line in client_frames(text).split_inclusive(|&b| b == b'\n') {
-                let mut out = report::MessageLine::new();
-                let _ = match rank {
-                    Some(rank) => write!(out, "[{rank}] "),
-                    None => Ok(()),
-                };
-                out.push(line);
-                sys::stdio::write_stderr(out.bytes());
-            }
+            sys::stdio::write_stderr(text);
             done
         };
-        capture.with(|fd| self.print(fd), show).unwrap_or_else(|| self.print(2))
+        capture
+            .with_lines(|fd| self.print(fd), client_frames, prefix.bytes(), show)
+            .unwrap_or_else(|| self.print(2))
     }
 
     /// Writes the stack of the calling thread, or of all threads, to `fd`; false if no method
@@ -140,18 +136,36 @@ impl BacktracePlan {
 /// What debuggers print between the frames of a signal handler and those that it interrupted.
 const SIGNAL_FRAME: &[u8] = b"<signal handler called>";
 
-/// The part of a text after the last frame of a signal handler; all of it if there is none.
+/// The part of a text after the last frame of a signal handler. Without one, that after the
+/// innermost frames of this library, which began to print; all of it if there are none.
 fn client_frames(text: &[u8]) -> &[u8] {
     let is_signal_frame =
         |line: &[u8]| line.windows(SIGNAL_FRAME.len()).any(|part| part == SIGNAL_FRAME);
-    let (mut at, mut from) = (0, 0);
+    let (mut at, mut after_signal, mut after_own, mut in_own) = (0, 0, 0, false);
     for line in text.split_inclusive(|&b| b == b'\n') {
         at += line.len();
         if is_signal_frame(line) {
-            from = at;
+            after_signal = at;
+        }
+        match is_own_frame(line) {
+            true if after_own == 0 || in_own => (in_own, after_own) = (true, at),
+            _ => in_own = false,
         }
     }
+    let from = if after_signal > 0 { after_signal } else { after_own };
     if from < text.len() { &text[from..] } else { text }
+}
+
+/// Whether a line of a debugger is a frame of this library, by the name of its function.
+fn is_own_frame(line: &[u8]) -> bool {
+    let Ok(line) = core::str::from_utf8(line) else { return false };
+    // "#3  0x00007f00 in name (arguments)" or "#3  name (arguments)".
+    let Some((_, frame)) = line.strip_prefix('#').and_then(|rest| rest.split_once(' ')) else {
+        return false;
+    };
+    let frame = frame.trim_start();
+    let name = frame.split_once(" in ").filter(|_| frame.starts_with("0x")).map_or(frame, |f| f.1);
+    ["gasnet", "gex_", "<gasnet", "sys::"].iter().any(|own| name.starts_with(own))
 }
 
 /// A program that runs longer than this, in nanoseconds, is ended.
@@ -187,5 +201,16 @@ mod tests {
         for whole in [&b"main at a.c:9\n"[..], b"", b"<signal handler called>\n"] {
             assert_eq!(client_frames(whole), whole);
         }
+    }
+
+    #[test]
+    fn a_stack_begins_after_the_library_that_prints_it() {
+        let own = "#0  0x01 in wait4 () from libc.so.6\n#1  sys::helper::run (fd=2) at h.rs:3\n\
+                   #2  0x02 in gasnet::report::fatal (a=...)\n#3  gasnet_attach ()\n";
+        let client = "#4  0x03 in step (n=2) at a.c:3\n#5  gasnet_AMPoll ()\n#6  main ()\n";
+        let text = format!("Thread 1:\n{own}{client}");
+        assert_eq!(client_frames(text.as_bytes()), client.as_bytes());
+        let other = "#0  step (n=2) at gasnet.c:1\n#1  main (gasnet=0x1) at a.c:9\n";
+        assert_eq!(client_frames(other.as_bytes()), other.as_bytes());
     }
 }

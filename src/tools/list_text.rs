@@ -94,7 +94,7 @@ impl<'a> TextBuffer<'a> {
     }
 
     /// Writes a list of numbers.
-    pub fn numbers(&mut self, list: &[usize]) {
+    pub fn numbers(&mut self, list: &[impl fmt::Display]) {
         let _ = self.write_str("{");
         for (i, n) in list.iter().enumerate() {
             let _ = write!(self, "{}{n}", if i == 0 { "" } else { ", " });
@@ -103,11 +103,11 @@ impl<'a> TextBuffer<'a> {
     }
 
     /// Writes the sections of a put or get, each with its address and strides; returns its bytes.
-    pub fn section(
+    pub fn section<T: fmt::Display>(
         &mut self,
         node: u32,
-        dst: (usize, &[usize]),
-        src: (usize, &[usize]),
+        dst: (usize, &[T]),
+        src: (usize, &[T]),
         count: &[usize],
     ) -> usize {
         let total = if count.contains(&0) {

@@ -28,6 +28,12 @@ impl Tally {
         self.least.fetch_min(n, Ordering::Relaxed);
         self.most.fetch_max(n, Ordering::Relaxed);
     }
+
+    fn reset(&self) {
+        self.sum.store(0, Ordering::Relaxed);
+        self.least.store(u64::MAX, Ordering::Relaxed);
+        self.most.store(0, Ordering::Relaxed);
+    }
 }
 
 /// A kind of event, and how often it occurred, with which sizes and times.
@@ -78,6 +84,17 @@ impl Probe {
             self.bytes.add(bytes);
         }
         self.ns.add(ns);
+    }
+}
+
+/// Sets all counters to 0, one after another. Events that end meanwhile may be lost.
+pub(super) fn reset() {
+    let mut next = FIRST.get();
+    while let Some(p) = next {
+        next = p.next.get();
+        p.count.store(0, Ordering::Relaxed);
+        p.bytes.reset();
+        p.ns.reset();
     }
 }
 

@@ -141,6 +141,7 @@ pub trait TracedResult {
 
 impl TracedResult for () {}
 impl TracedResult for usize {}
+impl TracedResult for u64 {}
 impl TracedResult for *mut core::ffi::c_void {}
 impl TracedResult for i32 {
     fn code(&self) -> i32 {
@@ -178,7 +179,7 @@ pub fn record<R: TracedResult>(
 macro_rules! watch {
     (
         $letter:ident $name:expr, $detail:expr,
-        $function:ident $(::<$any:ident>)? ($($argument:expr),* $(,)?)
+        $function:ident $(::<$($any:ident),+>)? ($($argument:expr),* $(,)?)
     ) => {
         if $crate::trace::on() {
             static PROBE: $crate::trace::Probe =
@@ -188,7 +189,7 @@ macro_rules! watch {
                 // SAFETY: the function that contains this, with its own arguments: what its
                 // caller owes holds for this call too.
                 unsafe {
-                    $function $(::<$any>)? ($($argument),*)
+                    $function $(::<$($any),+>)? ($($argument),*)
                 }
             };
             if let Some(result) = $crate::trace::record(&PROBE, move || $detail, again) {

@@ -173,10 +173,33 @@ fn statistic(letter: Letter, text: fmt::Arguments<'_>) {
     output.add(source::thread(), line.bytes());
 }
 
-/// Adds a line of the client to the statistics, if their mask has H.
-pub fn client_statistic(text: &str) {
-    if TraceFileKind::Stats.mask().has(Letter::H) {
-        statistic(Letter::H, format_args!("{}", text.trim_end_matches('\n')));
+/// Adds a line of the client to the statistics, if their mask has H. U is not masked.
+pub fn client_statistic(letter: Letter, text: &str) {
+    if letter == Letter::U || TraceFileKind::Stats.mask().has(letter) {
+        statistic(letter, format_args!("{}", text.trim_end_matches('\n')));
+    }
+}
+
+/// Adds what was counted to the statistics.
+fn counted() {
+    let mask = TraceFileKind::Stats.mask();
+    let ns = sys::clock::now_ns() - START.load(Ordering::Relaxed);
+    statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
+    for letter in Letter::ALL.into_iter().filter(|l| mask.has(*l)) {
+        probe::statistics(letter, |text| statistic(letter, text));
+    }
+    if let Some(hook) = CLIENT_STATISTICS.get() {
+        hook();
+    }
+}
+
+/// Writes the statistics now; with `reset` everything is counted from 0 afterwards.
+pub fn dump_statistics(reset: bool) {
+    if on() && TraceFileKind::Stats.is_on() {
+        counted();
+        if reset {
+            probe::reset();
+        }
     }
 }
 
@@ -187,15 +210,7 @@ pub fn close() {
         return;
     }
     if let Some(output) = STATS.get() {
-        let mask = TraceFileKind::Stats.mask();
-        let ns = sys::clock::now_ns() - START.load(Ordering::Relaxed);
-        statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
-        for letter in Letter::ALL.into_iter().filter(|l| mask.has(*l)) {
-            probe::statistics(letter, |text| statistic(letter, text));
-        }
-        if let Some(hook) = CLIENT_STATISTICS.get() {
-            hook();
-        }
+        counted();
         output.finish(source::thread());
     }
     if let Some(output) = TRACE.get() {

@@ -38,6 +38,11 @@ fn write_from(fd: i32, at: *const u8, bytes: usize) -> bool {
         if n < 0 && crate::errno() == libc::EINTR {
             continue;
         }
+        // Another process may have made the open file nonblocking.
+        if n < 0 && crate::errno() == libc::EAGAIN {
+            crate::clock::sleep_ns(1_000_000);
+            continue;
+        }
         if n <= 0 {
             return false;
         }
@@ -138,5 +143,28 @@ impl Drop for TextFile {
             // SAFETY: `create` opened the descriptor, and nothing else uses it.
             unsafe { libc::close(self.fd) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::{AsFd, AsRawFd};
+
+    #[test]
+    fn nonblocking_output_is_not_lost() {
+        let (from, to) = crate::descriptor::pipe().expect("a pipe");
+        crate::socket::set_nonblocking(to.as_fd()).expect("a flag");
+        let reader = std::thread::spawn(move || {
+            crate::clock::sleep_ns(20_000_000);
+            let mut bytes = Vec::new();
+            std::fs::File::from(from).read_to_end(&mut bytes).map(|_| bytes)
+        });
+        // More than a pipe holds.
+        let bytes: Vec<u8> = (0..300_000u32).map(|i| i as u8).collect();
+        write_all(to.as_raw_fd(), &bytes);
+        drop(to);
+        assert_eq!(reader.join().expect("no panic").expect("a pipe"), bytes);
     }
 }

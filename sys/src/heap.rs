@@ -27,13 +27,14 @@ pub fn allocate_aligned(align: usize, bytes: usize) -> io::Result<*mut u8> {
     }
 }
 
-/// Keeps freed memory in the heap from now on: none of it is unmapped. False: this C library
-/// cannot do that.
+/// Keeps freed memory in the heap from now on: none of it is unmapped. All threads that have not
+/// allocated before share one heap, since those of threads are unmapped when nothing in them is
+/// used. False: this C library cannot do that.
 #[cfg(target_env = "gnu")]
 pub fn keep_freed() -> bool {
     // SAFETY: parameters of the heap, which may change at any time.
     let set = |parameter, value| unsafe { libc::mallopt(parameter, value) == 1 };
-    set(libc::M_TRIM_THRESHOLD, -1) && set(libc::M_MMAP_MAX, 0)
+    set(libc::M_TRIM_THRESHOLD, -1) && set(libc::M_MMAP_MAX, 0) && set(libc::M_ARENA_MAX, 1)
 }
 
 /// Nothing is known of this heap: false.

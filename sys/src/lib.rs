@@ -42,6 +42,8 @@
 //! `descriptor::opened`. The failure of `prctl` with `PR_SET_PTRACER` (3.4) and of `madvise` with
 //! `MADV_HUGEPAGE` (2.6.38) changes nothing. The standard library has fallbacks of its own.
 
+#[cfg(feature = "hosted")]
+pub mod accept;
 #[cfg_attr(not(feature = "hosted"), path = "lightweight/attach.rs")]
 pub mod attach;
 #[cfg(feature = "hosted")]

@@ -37,6 +37,11 @@ impl PollEntry {
         PollEntry::of(fd.as_raw_fd(), libc::POLLOUT)
     }
 
+    /// As [`PollEntry::writing`], of a number.
+    pub fn writing_number(fd: RawFd) -> PollEntry {
+        PollEntry::of(fd, libc::POLLOUT)
+    }
+
     /// If `wanted`, waits also until the descriptor can be written.
     pub fn or_writing(mut self, wanted: bool) -> PollEntry {
         if wanted {
@@ -74,6 +79,13 @@ pub fn wait_ns(entries: &mut [PollEntry], timeout_ns: u64) {
 /// Whether there is something to read now, or the other side has hung up.
 pub fn readable(fd: BorrowedFd<'_>) -> bool {
     let mut entry = [PollEntry::reading(Some(fd))];
+    wait(&mut entry, Some(0));
+    entry[0].happened()
+}
+
+/// Whether the descriptor with this number can be written now, or never.
+pub fn writable_number(fd: RawFd) -> bool {
+    let mut entry = [PollEntry::writing_number(fd)];
     wait(&mut entry, Some(0));
     entry[0].happened()
 }

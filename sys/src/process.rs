@@ -80,6 +80,19 @@ pub fn children(pid: u32) -> Vec<u32> {
     all
 }
 
+/// A process and those that descend from it by parents that live, without zombies.
+pub fn tree(pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let mut at = 0;
+    while let Some(&parent) = all.get(at) {
+        // A number that was given anew meanwhile could name a process twice.
+        let new: Vec<u32> = children(parent).into_iter().filter(|c| !all.contains(c)).collect();
+        all.extend(new);
+        at += 1;
+    }
+    all
+}
+
 /// The name of a process as tools show it, at most 15 bytes; empty if there is no such process.
 pub fn name_of(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
@@ -305,6 +318,23 @@ mod tests {
         assert_eq!(variable_of(pid(), "PATH"), std::env::var("PATH").ok());
         assert_eq!(variable_of(pid(), "PAT"), None);
         assert_eq!(variable_of(u32::MAX, "PATH"), None);
+    }
+
+    #[test]
+    fn a_tree_has_grandchildren() {
+        let mut c = std::process::Command::new("sh");
+        let shell = c.args(["-c", "(sleep 600; :) & sleep 600; :"]).spawn();
+        let mut shell = shell.unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        let sleeps = |all: &[u32]| all.iter().filter(|p| name_of(**p) == "sleep").count();
+        let mut all = tree(shell.id());
+        while sleeps(&all) < 2 && std::time::Instant::now() < deadline {
+            std::thread::yield_now();
+            all = tree(shell.id());
+        }
+        all.iter().for_each(|pid| _ = kill(*pid, crate::signal::Signal::KILL));
+        shell.wait().unwrap();
+        assert_eq!((all[0], sleeps(&all), all.len()), (shell.id(), 2, 4), "{all:?}");
     }
 
     #[test]

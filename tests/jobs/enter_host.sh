@@ -1,4 +1,4 @@
 #!/bin/sh
-# In place of ssh: runs the command, its last argument, on this machine.
+# In place of ssh: runs the command, its last argument, on this machine. It outlives this script.
 for last; do :; done
-exec sh -c "$last"
+exec setsid -w sh -c "$last"

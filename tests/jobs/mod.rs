@@ -137,9 +137,21 @@ pub fn start(launcher: ProbeLauncher, n: u32, args: &[&str], vars: &[(&str, &str
 /// gasnetrun with `n` ranks, the first half on this host and the others on one that is this
 /// machine under another name.
 pub fn several_hosts(n: u32) -> Command {
-    let mut c = Command::new(gasnetrun());
     let (here, there) = (n.div_ceil(2), (n / 2).max(1));
-    c.args(["-n", &n.to_string(), "-H", &format!("localhost:{here},other.invalid:{there}")]);
+    on_hosts(n, &format!("localhost:{here},other.invalid:{there}"))
+}
+
+/// gasnetrun with a number of ranks on each host. The first host is this machine, and so are the
+/// others, which are called h1.invalid, h2.invalid and so on.
+pub fn many_hosts(hosts: u32, each: u32) -> Command {
+    let others = (1..hosts).map(|host| format!(",h{host}.invalid:{each}"));
+    on_hosts(hosts * each, &format!("localhost:{each}{}", others.collect::<String>()))
+}
+
+/// gasnetrun with these ranks on these hosts, which are this machine.
+pub fn on_hosts(n: u32, hosts: &str) -> Command {
+    let mut c = Command::new(gasnetrun());
+    c.args(["-n", &n.to_string(), "-H", hosts]);
     c.env("GASNET_SSH_CMD", concat!(env!("CARGO_MANIFEST_DIR"), "/tests/jobs/enter_host.sh"));
     c.env("GASNET_NETWORK_INTERFACE", "lo");
     c
@@ -189,7 +201,8 @@ impl ProbeJob {
 
     /// Whether a process of the job is none of its supervisors.
     fn is_rank(&self, pid: u32) -> bool {
-        pid != self.pid() && sys::process::name_of(pid) != "gasnetrun"
+        let name = sys::process::name_of(pid);
+        pid != self.pid() && name != "gasnetrun" && name != "setsid"
     }
 
     /// Waits until the ranks print that they run.

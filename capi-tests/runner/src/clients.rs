@@ -51,7 +51,7 @@ pub fn cases() -> Vec<TestCase> {
     all
 }
 
-fn dir(name: &str) -> Result<PathBuf, Failure> {
+pub(crate) fn dir(name: &str) -> Result<PathBuf, Failure> {
     build_trees::require(&build_trees::build())?;
     let dir = build_trees::build().join("capi-tests/clients").join(name);
     if dir.exists() {
@@ -72,7 +72,7 @@ fn install(destdir: &Path, prefix: &Path) -> Result<(), Failure> {
 }
 
 /// The installed tree, which all cases share. The first case installs it.
-fn prefix() -> Result<PathBuf, Failure> {
+pub(crate) fn prefix() -> Result<PathBuf, Failure> {
     static MADE: Mutex<Option<PathBuf>> = Mutex::new(None);
     let mut made = MADE.lock().map_err(|e| e.to_string())?;
     if made.is_none() {
@@ -124,7 +124,7 @@ fn make_fragments() -> Result<(), Failure> {
     Ok(())
 }
 
-fn pkg(tree: &Path, args: &[&str]) -> Result<Vec<String>, Failure> {
+pub(crate) fn pkg(tree: &Path, args: &[&str]) -> Result<Vec<String>, Failure> {
     let mut pkg = Command::new("pkg-config");
     pkg.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).args(args);
     Ok(succeed(pkg)?.split_whitespace().map(str::to_string).collect())

@@ -11,7 +11,7 @@ use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ const MODES: [ClientMode; 3] = [ClientMode::Seq, ClientMode::Parsync, ClientMode
 
 /// Providers of libfabric, and programs that run over each.
 const OFI_PROVIDERS: [&str; 3] = ["net", "tcp;ofi_rxm", "sockets"];
-const OFI_PROGRAMS: [&str; 5] = ["testgasnet", "testam", "testsmall", "testbarrier", "testlarge"];
+const OFI_PROGRAMS: [&str; 6] =
+    ["testgasnet", "testam", "testmedium", "testsmall", "testbarrier", "testlarge"];
 
 /// What delivers the messages of other hosts: the name of the case, the mode of the program, the
 /// value of GASNET_PROGRESS, and whether puts to a target that computes complete.
@@ -47,8 +48,16 @@ const FLOODS: [(ClientMode, u64, bool); 4] = [
 ];
 
 /// Programs about one host, or about ends of jobs that [`faults`] has for several.
-const ONE_HOST: [&str; 7] =
-    ["testexit", "testbad", "testscribble", "testidle", "testsegment", "testtools", "testflood"];
+const ONE_HOST: [&str; 8] = [
+    "testexit",
+    "testbad",
+    "testbadex",
+    "testscribble",
+    "testidle",
+    "testsegment",
+    "testtools",
+    "testflood",
+];
 
 /// The program that makes the hosts.
 fn with_hosts() -> PathBuf {
@@ -120,6 +129,10 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     for (operation, case) in [("a put", "unmapped_put"), ("a get", "unmapped_get")] {
         let name = format!("hosts::refused::{case}");
         all.push(TestCase::new(name, true, move || is_refused(operation, case)));
+    }
+    for mode in [ClientMode::EverythingSeq, ClientMode::EverythingPar] {
+        let name = format!("hosts::limits_differ::{}", mode.name());
+        all.push(TestCase::new(name, true, move || limits_differ(mode)));
     }
     for (case, mode, progress, completes) in PROGRESS {
         let name = format!("hosts::progress::{case}");
@@ -221,6 +234,28 @@ fn is_refused(operation: &str, case: &str) -> Result<(), Failure> {
     match ended.code {
         Some(1) if ended.output.lines().any(line) => Ok(()),
         _ => Err(ended.failure("no line names the ranks of the refused access")),
+    }
+}
+
+/// The ranks of one host may lock little memory: all ranks use the small regions that fit there.
+fn limits_differ(mode: ClientMode) -> Result<(), Failure> {
+    const LITTLE: &str =
+        "[ $(cat /proc/sys/kernel/hostname) != host2 ] || ulimit -l 64; exec \"$@\"";
+    let library = TestLibrary::of(build_trees::build());
+    let program = program::named("testfirehose").ok_or("there is no testfirehose")?;
+    let compiled = library.compiled(&program.source, mode)?;
+    let args = ["-c", LITTLE, "sh", &compiled.display().to_string(), "40"].map(str::to_string);
+    let job = library.job(Path::new("/bin/sh"), &args, JobLauncher::Gasnetrun, 4)?;
+    let job = program.env.iter().fold(job, |job, (name, value)| job.env(name, value));
+    let job = job
+        .env("GASNET_PHYSMEM_NOPROBE", "1")
+        .env("GASNET_FIREHOSE_VERBOSE", "1")
+        .env("GASNET_SSH_SERVERS", "host1:2,host2:2");
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(300)).run()?;
+    ended.tidy()?;
+    match ended.output.lines().filter(|l| l.contains("firehose: regions of 16KB; ")).count() {
+        4 => ended.passed(&program.name),
+        n => Err(ended.failure(format!("{n} ranks have regions of 16 KB"))),
     }
 }
 

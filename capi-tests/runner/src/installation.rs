@@ -5,6 +5,7 @@
 use crate::build_trees::{self, compiler, has_static_libc, root, succeed};
 use crate::{Failure, TestCase};
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,6 +19,7 @@ pub fn cases() -> Vec<TestCase> {
         case("named_folders", named_folders),
         case("relative_folders_are_refused", relative_folders),
         case("programs_are_stripped", stripped),
+        case("all_users_may_read_it", readable_by_all),
         case("no_path_of_the_builder", no_paths),
         case("archive_by_pkg_config", archive),
         case("pages_without_broken_links", pages).needs("python3"),
@@ -202,6 +204,31 @@ fn stripped() -> Result<(), Failure> {
         let mut help = Command::new(to.join("bin").join(name));
         help.arg("--help");
         succeed(help)?;
+    }
+    Ok(())
+}
+
+/// A user whose own files are private can install it for all.
+fn readable_by_all() -> Result<(), Failure> {
+    let to = dir("readable")?.join("prefix");
+    let mut install = Command::new("sh");
+    install.args(["-c", "umask 077 && exec \"$@\"", "sh"]);
+    let make = make("install", &[&format!("PREFIX={}", to.display())]);
+    install.arg(make.get_program()).args(make.get_args());
+    make.get_envs().for_each(|(name, _)| _ = install.env_remove(name));
+    succeed(install)?;
+    let mut all = Vec::new();
+    files(&to, &mut all);
+    if all.is_empty() {
+        return Err("nothing was installed".into());
+    }
+    let folders = all.iter().flat_map(|f| f.ancestors().skip(1)).filter(|f| f.starts_with(&to));
+    let wanted = all.iter().map(|f| (f.as_path(), 0o4)).chain(folders.map(|f| (f, 0o5)));
+    for (path, bits) in wanted {
+        let mode = fs::metadata(path).map_err(|e| format!("{}: {e}", path.display()))?.mode();
+        if mode & bits != bits {
+            return Err(format!("{} has mode {:o}", path.display(), mode & 0o777));
+        }
     }
     Ok(())
 }

@@ -18,7 +18,7 @@
 //! | `kernels` | jobs as on older kernels |
 //! | `reports` | what SIGUSR1 to a launcher prints |
 //! | `injector` | faults that hit a job from outside |
-//! | `misuse` | the cases of `testbad` |
+//! | `misuse` | the cases of `testbad` and `testbadex` |
 //! | `refusals` | what a machine may refuse to a job, and a job to other users |
 //! | `environments` | ranks of one job with different environments |
 //! | `checks` | debug checks: programs that pass with them, clients compiled with them |
@@ -36,6 +36,7 @@
 //! | `installation` | what `make install` and `make uninstall` do |
 //! | `packaging` | the scripts that make releases and packages |
 //! | `clients` | programs built against an installed tree, by each build system and in each language |
+//! | `ex_clients` | programs with the names that clients of GASNet-EX use |
 //! | `mpi` | MPI and GASNet in one process: `testmpi` |
 //! | `configuration` | strings in objects, shown and rejected environment variables |
 //! | `variables` | variables of the portals-conduit at and beyond the ends of their ranges |
@@ -55,6 +56,7 @@ pub mod configuration;
 pub mod cross;
 pub mod environments;
 pub mod everything;
+pub mod ex_clients;
 pub mod exit_pipe;
 pub mod exits;
 pub mod floods;
@@ -178,6 +180,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(cross::cases());
     all.extend(packaging::cases());
     all.extend(clients::cases());
+    all.extend(ex_clients::cases());
     all.extend(mpi::cases());
     all.extend(configuration::cases());
     all.extend(variables::cases());

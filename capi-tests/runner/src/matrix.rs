@@ -12,7 +12,7 @@ use crate::{Failure, TestCase};
 use std::time::Duration;
 
 /// Programs that run one case at a time. They have cases of their own, as those for EVERYTHING.
-const IN_CASES: &[&str] = &["testexit", "testbad"];
+const IN_CASES: &[&str] = &["testexit", "testbad", "testbadex"];
 /// Programs that are also compiled for PARSYNC.
 const PARSYNC: &[&str] = &["testam", "testgasnet", "testhello", "testhsl"];
 const PROCESSES: &[u32] = &[1, 2, 3, 4, 8];

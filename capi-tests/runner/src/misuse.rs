@@ -1,5 +1,6 @@
-//! Wrong calls: the cases that `testbad -list` names, each as a job of two ranks. A case
-//! passes, or ends the job with a fatal message; the message contains the words of the list.
+//! Wrong calls: the cases that `testbad -list` and `testbadex -list` name, each as a job of two
+//! ranks. A case passes, or ends the job with a fatal message; the message contains the words of
+//! the list.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -18,14 +19,21 @@ struct Row {
     words: String,
 }
 
-/// One entry per case, mode and path; the sample takes each once. If the list is not available,
+/// The programs whose cases these are.
+pub const PROGRAMS: [&str; 2] = ["testbad", "testbadex"];
+
+/// One entry per case, mode and path; the sample takes each once. If a list is not available,
 /// one entry that says why.
 pub fn cases() -> Vec<TestCase> {
-    let Some(program) = program::named("testbad") else { return Vec::new() };
+    PROGRAMS.iter().filter_map(|name| program::named(name)).flat_map(cases_of).collect()
+}
+
+fn cases_of(program: TestProgram) -> Vec<TestCase> {
     let rows = match list(&program) {
         Ok(rows) => rows,
         Err(failure) => {
-            return vec![TestCase::new("testbad::list".to_string(), true, move || Err(failure))];
+            let name = format!("{}::list", program.name);
+            return vec![TestCase::new(name, true, move || Err(failure))];
         }
     };
     let mut all = Vec::new();
@@ -33,7 +41,7 @@ pub fn cases() -> Vec<TestCase> {
         for (i, &mode) in row.modes.iter().enumerate() {
             for portals in [false, true] {
                 let path = if portals { "portals" } else { "cross-mapped" };
-                let name = format!("testbad::{}::{path}::{}", mode.name(), row.name);
+                let name = format!("{}::{}::{path}::{}", program.name, mode.name(), row.name);
                 let (p, r) = (program.clone(), row.clone());
                 all.push(TestCase::new(name, i == 0 && !portals, move || {
                     answered(&p, &r, mode, portals)
@@ -94,7 +102,7 @@ fn answered(
         return Err(ended.failure("the wrong call was accepted"));
     }
     if !row.dies {
-        ended.passed("testbad")?;
+        ended.passed(&program.name)?;
     }
     // The case prints words with numbers that are known only in the job.
     let words = ended

@@ -124,13 +124,14 @@ type Fields = &'static [(u64, usize, &'static str)];
 
 const IDENT: Fields = &[
     (0, 8, "magic"),
-    (8, 8, "own_base"),
-    (16, 4, "os_pid"),
-    (20, 4, "max_mes"),
-    (24, 4, "max_mds"),
-    (28, 4, "max_eqs"),
-    (32, 4, "max_ac_index"),
-    (36, 4, "max_pt_index"),
+    (8, 8, "secret_at"),
+    (16, 8, "secret"),
+    (24, 4, "os_pid"),
+    (28, 4, "max_mes"),
+    (32, 4, "max_mds"),
+    (36, 4, "max_eqs"),
+    (40, 4, "max_ac_index"),
+    (44, 4, "max_pt_index"),
 ];
 const COUNTERS: Fields = &[(64, 8, "drops"), (128, 4, "doorbell"), (192, 4, "swap_lock")];
 const PT: Fields = &[(0, 8, "version"), (8, 4, "head")];

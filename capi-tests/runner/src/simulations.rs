@@ -1,4 +1,5 @@
-//! Long simulations of credits and of firehoses, for the soak only; `cargo test` runs short ones.
+//! Long simulations of credits, firehoses and supervisors, for the soak only; `cargo test` runs
+//! short ones.
 //!
 //! Invariant: a case passes only if the simulator has run and ended with 0: all goals met.
 
@@ -14,7 +15,8 @@ const SIMULATED: &[(&str, &[&str])] = &[
     ("firehose-sim", &["2", "3", "8", "64", "1024", "65536"]),
 ];
 
-/// One case for each simulator and number of ranks; and the cost of a hit of the firehose.
+/// One case for each simulator and number of ranks; the supervisors of many hosts; and the cost of
+/// a hit of the firehose.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let case = |name: String, simulator: &'static str, args: Vec<String>| {
         TestCase::new(name, false, move || simulate(simulator, &args))
@@ -27,6 +29,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
             all.push(case(format!("simulation::{simulator}::{ranks}"), simulator, args.to_vec()));
         }
     }
+    all.push(case("simulation::launch-sim".into(), "launch-sim", vec!["--table".to_string()]));
     let speed = vec!["--speed".to_string()];
     all.push(case("simulation::firehose-sim::speed".into(), "firehose-sim", speed));
     all

@@ -9,6 +9,7 @@ use crate::outcome::JobOutcome;
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::time::Duration;
 use sys::signal::Signal;
@@ -183,6 +184,7 @@ pub fn cases() -> Vec<TestCase> {
             false => Ok(()),
         }
     });
+    add("crash::slow_stack", true, slow_stacks);
     add("heap::report", true, || report(false));
     add("heap::report_alone", true, || report(true));
     let gdb = || says(&stack(false, Some("GDB"), None)?, &["the_deepest", "stack.c:", "went on"]);
@@ -261,8 +263,39 @@ fn crash(asked: bool, means: &str) -> Result<JobOutcome, Failure> {
     crash_of(1, asked, Some(means))
 }
 
+/// A program in place of addr2line, which is slow for rank 1 and prints a very long line.
+const SLOW: &str = "#!/bin/sh
+[ \"$GASNET_RANK\" = 1 ] && sleep 1.5
+printf 'a_frame at '
+head -c 3000 /dev/zero | tr '\\0' x
+echo ' its_end'
+";
+
+/// The end of the job, which rank 0 brings about, waits for the stack of rank 1; no line is cut.
+fn slow_stacks() -> Result<(), Failure> {
+    let dir = build_trees::build().join("capi-tests/tools/slow");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let script = dir.join("addr2line");
+    let made = fs::write(&script, SLOW)
+        .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)));
+    made.map_err(|e| format!("{}: {e}", script.display()))?;
+    let path = format!("{}:{}", dir.display(), std::env::var("PATH").unwrap_or_default());
+    let ended = outcome_of_crash(crash_job(2, true, None)?.env("PATH", &path))?;
+    for rank in 0..2 {
+        let begin = format!("[{rank}] a_frame at x");
+        if !ended.output.lines().any(|l| l.starts_with(&begin) && l.ends_with("x its_end")) {
+            return Err(ended.failure(format!("rank {rank} has no whole line")));
+        }
+    }
+    Ok(())
+}
+
 /// All of these ranks crash.
 fn crash_of(ranks: u32, asked: bool, means: Option<&str>) -> Result<JobOutcome, Failure> {
+    outcome_of_crash(crash_job(ranks, asked, means)?)
+}
+
+fn crash_job(ranks: u32, asked: bool, means: Option<&str>) -> Result<TestJob, Failure> {
     let program = compiled("stack", STACK, false)?;
     let mut job = TestJob::new(
         &build_trees::build(),
@@ -278,6 +311,10 @@ fn crash_of(ranks: u32, asked: bool, means: Option<&str>) -> Result<JobOutcome, 
     if asked {
         job = job.env("GASNET_BACKTRACE", "1");
     }
+    Ok(job)
+}
+
+fn outcome_of_crash(job: TestJob) -> Result<JobOutcome, Failure> {
     let ended = job.run()?;
     ended.tidy()?;
     match ended.code {

@@ -86,6 +86,87 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// Calls of GASNet-EX in known numbers, and statistics in between.
+const EX_PROGRAM: &str = r#"
+#include <gasnetex.h>
+#include <gasnet_tools.h>
+int main(int argc, char **argv) {
+    gex_Client_t client; gex_EP_t ep; gex_TM_t tm; gex_Segment_t segment; gex_AD_t ad;
+    static uint64_t word, sum;
+    void *there;
+    int i;
+    gex_Client_Init(&client, &ep, &tm, "TRACED", &argc, &argv, 0);
+    gex_Segment_Attach(&segment, tm, GASNET_PAGESIZE);
+    const gex_Rank_t peer = (gex_TM_QueryRank(tm) + 1) % gex_TM_QuerySize(tm);
+    gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, peer, &there, NULL, NULL, 0));
+    for (i = 0; i < 3; i++) gex_RMA_PutBlocking(tm, peer, there, &word, 8, 0);
+    for (i = 0; i < 2; i++) gex_RMA_GetNBI(tm, &word, peer, there, 8, 0);
+    gex_NBI_Wait(GEX_EC_GET, 0);
+    GASNETT_STATS_PRINTF("line %d", 1);
+    GASNETT_STATS_DUMP(1);
+    gex_RMA_PutBlockingVal(tm, peer, there, 5, 4, 0);
+    gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_FADD, 0);
+    gex_Event_t done = gex_AD_OpNB_U64(ad, &word, peer, there, GEX_OP_FADD, 1, 0, 0);
+    gex_Event_WaitAll(&done, 1, 0);
+    gex_VIS_IndexedPutBlocking(tm, peer, 1, &there, 8, 1, (void *const[]){&word}, 8, 0);
+    done = gex_Coll_ReduceToAllNB(tm, &sum, &word, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0);
+    gex_Event_Wait(done);
+    gex_Coll_BarrierBlocking(tm, 0);
+    gasnet_exit(0);
+}
+"#;
+
+/// The events of [`EX_PROGRAM`].
+const EX_EVENTS: [(&str, usize); 10] = [
+    ("(P) GEX_RMA_PUTBLOCKING", 3),
+    ("(G) GEX_RMA_GETNBI", 2),
+    ("(S) GEX_NBI_WAIT", 1),
+    ("(P) GEX_RMA_PUTBLOCKINGVAL", 1),
+    ("(P) GEX_AD_OPNB_U64", 1),
+    ("(S) GEX_EVENT_WAITALL", 1),
+    ("(P) GEX_VIS_INDEXEDPUTBLOCKING", 1),
+    ("(W) GEX_COLL_REDUCETOALLNB", 1),
+    ("(W) GEX_COLL_BARRIERBLOCKING", 1),
+    ("(I) END", 1),
+];
+
+/// Calls of GASNet-EX are recorded, and GASNETT_STATS_DUMP writes and resets what was counted.
+fn ex_calls() -> Result<(), Failure> {
+    let dir = folder("ex_calls")?;
+    let program = compiled_from(EX_PROGRAM, "ex", "PAR")?;
+    let file = |name: &str| dir.join(format!("{name}-%")).display().to_string();
+    let ended = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::Gasnetrun, 2)
+        .env("GASNET_TRACEFILE", file("trace"))
+        .env("GASNET_STATSFILE", file("stats"))
+        .watchdog(Duration::from_secs(120))
+        .run()?;
+    ended.tidy()?;
+    if ended.code != Some(0) {
+        return Err(ended.failure("expected exit code 0"));
+    }
+    for rank in 0..2 {
+        let trace = read(&ended, &dir.join(format!("trace-{rank}")))?;
+        let counts = events(&trace);
+        for (event, n) in EX_EVENTS {
+            if counts.get(event).copied().unwrap_or(0) != n {
+                return Err(ended.failure(format!("rank {rank}: not {n} times {event}:\n{trace}")));
+            }
+        }
+        let line =
+            1 + EX_PROGRAM.lines().take_while(|l| !l.contains("gex_RMA_PutBlocking(")).count();
+        if !trace.contains(&format!("[ex.c:{line}] (P) GEX_RMA_PUTBLOCKING: ")) {
+            return Err(ended.failure(format!("rank {rank}: no line ex.c:{line}:\n{trace}")));
+        }
+        let stats = read(&ended, &dir.join(format!("stats-{rank}")))?;
+        let puts = stats.matches("(P) GEX_RMA_PUTBLOCKING: count=3 ").count();
+        let parts = stats.matches("STATISTICS: ").count();
+        if puts != 1 || parts != 2 || !stats.contains("(H) line 1\n") {
+            return Err(ended.failure(format!("rank {rank}: {parts} statistics:\n{stats}")));
+        }
+    }
+    Ok(())
+}
+
 /// All cases.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
@@ -95,6 +176,7 @@ pub fn cases() -> Vec<TestCase> {
     add("counts::cross-mapped", || counts(2, "cross-mapped", &[]));
     add("counts::portals", || counts(3, "portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")]));
     add("counts::checked", || counts(2, "checked", &[("GASNET_DEBUG_CHECKS", "1")]));
+    add("ex_calls", ex_calls);
     add("ways_out", ways_out);
     add("ranks_and_masks", ranks_and_masks);
     add("local", local);
@@ -107,11 +189,15 @@ pub fn cases() -> Vec<TestCase> {
 
 /// The program, compiled for one thread or many.
 fn compiled(mode: &str) -> Result<PathBuf, Failure> {
+    compiled_from(PROGRAM, "known", mode)
+}
+
+fn compiled_from(text: &str, name: &str, mode: &str) -> Result<PathBuf, Failure> {
     build_trees::require(&build_trees::build())?;
     let dir = build_trees::build().join("capi-tests/tracing");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-    let (file, program) = (dir.join("known.c"), dir.join(format!("known-{mode}")));
-    fs::write(&file, PROGRAM).map_err(|e| format!("{}: {e}", file.display()))?;
+    let (file, program) = (dir.join(format!("{name}.c")), dir.join(format!("{name}-{mode}")));
+    fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
     let lib = build_trees::build().join("lib");
     let mut cc = build_trees::compiler();
     cc.args(["-g", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE=1", "-I"])

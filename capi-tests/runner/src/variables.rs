@@ -37,6 +37,7 @@ const RANGES: &[Range] = &[
     range("GASNET_PORTAL_CREDIT_STATS", 0, 1),
     range("GASNET_PORTAL_EPOCH_DURATION", 1, 1 << 30),
     range("GASNET_PORTAL_SB_CHUNKS", 2, 4096),
+    range("GASNET_AM_MAX_MEDIUM", 512, 65_408),
     range("GASNET_PORTAL_OUTBOX_AREAS", 0, 4096),
     range("GASNET_PORTAL_RPL_CHUNKS", 2, 4096),
     range("GASNET_PORTAL_SAFE_LIMIT", 0, 65535),
@@ -175,8 +176,8 @@ fn all_are_tried() -> Result<(), Failure> {
     let path = root().join("docs/ENVIRONMENT.md");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let names = text.lines().filter_map(|l| l.strip_prefix("| `")?.split('`').next());
-    let ours =
-        names.filter(|n| n.starts_with("GASNET_PORTAL_") || *n == "GASNET_PACKEDLONG_LIMIT");
+    let of_messages = ["GASNET_PACKEDLONG_LIMIT", "GASNET_AM_MAX_MEDIUM"];
+    let ours = names.filter(|n| n.starts_with("GASNET_PORTAL_") || of_messages.contains(n));
     let (tried, missing): (Vec<_>, Vec<_>) =
         ours.partition(|n| RANGES.iter().any(|r| r.name == *n));
     if missing.is_empty() && tried.len() == RANGES.len() {

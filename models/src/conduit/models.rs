@@ -11,6 +11,7 @@ use crate::rank::JobRank;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
+use sys::unmap_watch::WatchedChange;
 
 /// Loom tries all interleavings with at most this many preemptions. More find nothing new in
 /// practice (Musuvathi and Qadeer 2007), and take hours.
@@ -116,7 +117,7 @@ pub fn a_change_is_announced_until_it_is_dealt_with() {
                     }
                     // The kernel lets the thread go on whose change was read.
                     returned.store(1, Ordering::Release);
-                    Some(4096..8192)
+                    Some(WatchedChange { range: 4096..8192, ahead: false })
                 });
             }
             1 => {
@@ -126,8 +127,8 @@ pub fn a_change_is_announced_until_it_is_dealt_with() {
             }
             _ => {
                 if news.any() {
-                    while let Some(range) = news.take() {
-                        assert_eq!(range, 4096..8192);
+                    while let Some(change) = news.take() {
+                        assert_eq!(change.range, 4096..8192);
                         dealt.store(1, Ordering::Relaxed);
                     }
                 }

@@ -30,9 +30,11 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"portals3");
 #[derive(Debug)]
 pub(crate) struct Ident {
     pub(crate) magic: AtomicU64,
-    /// Address of the arena in its owner's address space; used only as an argument of
-    /// cross-memory attach.
-    pub(crate) own_base: AtomicU64,
+    /// Address of a word of the owner's private memory; used only as an argument of cross-memory
+    /// attach.
+    pub(crate) secret_at: AtomicU64,
+    /// The random number in that word, by which a peer knows that it has reached the owner.
+    pub(crate) secret: AtomicU64,
     /// The owner's process id in the operating system.
     pub(crate) os_pid: AtomicU32,
     pub(crate) max_mes: AtomicU32,

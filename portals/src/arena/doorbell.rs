@@ -17,11 +17,8 @@
 //! producer may die after it has changed the word and before it wakes. Then the sleepers
 //! stay asleep until their timeout, or until the death ends the job.
 
-use core::sync::atomic::{Ordering, fence};
-
 use super::ArenaHeader;
-use sys::hint::cold_path;
-use sys::{bell, futex};
+use super::primitive::{Ordering, bell, cold_path, fault, fence, futex};
 
 const ASLEEP: u32 = 1;
 const BY_BELL: u32 = 2;
@@ -58,7 +55,7 @@ fn wake(header: &ArenaHeader) {
             Ordering::SeqCst,
         ) {
             Ok(_) => {
-                crate::base::fault::point("doorbell.changed");
+                fault::point("doorbell.changed");
                 futex::wake(word, u32::MAX);
                 if now & BY_BELL != 0 {
                     // A peer's word: a wrong name rings no bell, or one whose owner looks again.

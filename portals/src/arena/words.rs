@@ -53,7 +53,8 @@ macro_rules! owner_words {
 owner_words! {
     /// Of [`Ident`], all but `magic`.
     IdentWords, Ident {
-        own_base: u64,
+        secret_at: u64,
+        secret: u64,
         os_pid: u32,
         max_mes: u32,
         max_mds: u32,

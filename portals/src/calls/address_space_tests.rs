@@ -3,6 +3,7 @@
 
 use core::cell::Cell;
 use core::ffi::c_void;
+use core::sync::atomic::Ordering;
 
 use super::{NetworkInterface, ScatteredPiece};
 use crate::access_fault::AccessFault;
@@ -58,11 +59,11 @@ fn any_memory_is_put_to_and_gotten_from_at_once() {
     let at = offset(there.as_mut_ptr());
     let piece = [MdIovec { base: from.as_ptr().cast_mut().cast(), len: 24 }];
     // SAFETY: arrays.
-    assert_eq!(unsafe { a.put_at_once(piece, target, PT, 0, BITS, at, 0) }, Ok(true));
+    assert_eq!(unsafe { a.put_at_once(piece, target, PT, 0, BITS, at, 0) }, Ok(Some(24)));
     assert_eq!(there, from);
     // SAFETY: as above.
     let got = unsafe { a.get_at_once(back.as_mut_ptr(), 24, target, PT, 0, BITS, at) };
-    assert_eq!((got, back), (Ok(true), from));
+    assert_eq!((got, back), (Ok(Some(24)), from));
     back = core::array::from_fn(|i| i as u8);
     let local = back.as_mut_ptr();
     let word = |i: u64, remote_offset| ScatteredPiece {
@@ -94,6 +95,22 @@ fn any_memory_is_put_to_and_gotten_from_at_once() {
     assert_eq!(FOUND.take(), Some(local));
 }
 
+/// A process with the id of the peer and memory at the same address is not the peer, unless it has
+/// its random number there.
+#[test]
+fn a_process_that_is_not_the_peer_is_not_reached() {
+    let nis = pair(AttachPolicy::Allowed);
+    let ident = &nis[1].state.peers.own.view.header().ident;
+    ident.secret.fetch_xor(1, Ordering::Relaxed);
+    let (from, mut there) = ([7u8; 24], vec![0u8; 24]);
+    let at = offset(there.as_mut_ptr());
+    let piece = [MdIovec { base: from.as_ptr().cast_mut().cast(), len: 24 }];
+    // SAFETY: arrays.
+    assert_eq!(unsafe { nis[0].put_at_once(piece, nis[1].id(), PT, 0, BITS, at, 0) }, Ok(None));
+    assert!(!nis[0].attaches(nis[1].id()) && there == [0; 24]);
+    ident.secret.fetch_xor(1, Ordering::Relaxed);
+}
+
 #[test]
 fn frames_are_stored_by_the_kernel() {
     let nis = pair(AttachPolicy::Denied);
@@ -103,7 +120,7 @@ fn frames_are_stored_by_the_kernel() {
     let at = offset(there.as_mut_ptr());
     let piece = [MdIovec { base: from.as_mut_ptr().cast(), len: 24 }];
     // SAFETY: arrays.
-    assert_eq!(unsafe { a.put_at_once(piece, b.id(), PT, 0, BITS, at, 0) }, Ok(false));
+    assert_eq!(unsafe { a.put_at_once(piece, b.id(), PT, 0, BITS, at, 0) }, Ok(None));
     let eq = a.eq_alloc(64, None).unwrap();
     let next = |kind| loop {
         let event = a.eq_get(eq).unwrap().unwrap().event;

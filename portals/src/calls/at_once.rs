@@ -2,7 +2,8 @@
 //!
 //! An extension of this library; the conduit's fast path. `calls/cached.rs` serves most calls,
 //! `calls/attached.rs` those to an address space. The rest walk the match list, and cache the
-//! match if they can. Invariant: a call that returns false has done nothing.
+//! match if they can. Invariant: a call that returns false or
+//! `None` has done nothing.
 
 use super::NetworkInterface;
 use super::cached::order;
@@ -16,9 +17,10 @@ use crate::types::*;
 
 impl NetworkInterface {
     /// `PtlPutRegion` from plain memory, in pieces that become one message, without events here:
-    /// complete when this returns. With `false` nothing was done. The target is this process
-    /// itself or not mapped, or frames are on their way to it. Or the message does not match a
-    /// descriptor in one piece of memory that can be reached.
+    /// complete when this returns. Returns how many bytes were accepted: fewer than the message
+    /// has where its descriptor truncates it. With `None` nothing was done. The target is this
+    /// process itself or not mapped, or frames are on their way to it. Or the message does not
+    /// match a descriptor in one piece of memory that can be reached.
     ///
     /// # Safety
     /// The pieces are readable.
@@ -33,7 +35,7 @@ impl NetworkInterface {
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
-    ) -> Result<bool, PtlError> {
+    ) -> Result<Option<Size>, PtlError> {
         const { assert!(N <= IOVECS, "more pieces than a message can have") };
         let (bits, offset) = (match_bits, remote_offset);
         // SAFETY: the pieces are readable (`# Safety` above); a put only reads them.
@@ -134,7 +136,7 @@ impl NetworkInterface {
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
-    ) -> Result<bool, PtlError> {
+    ) -> Result<Option<Size>, PtlError> {
         let to = [MdIovec { base: to.cast(), len: length }];
         // SAFETY: the range is writable (`# Safety` above); it is the only piece.
         unsafe {
@@ -158,7 +160,7 @@ impl NetworkInterface {
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
-    ) -> Result<bool, PtlError> {
+    ) -> Result<Option<Size>, PtlError> {
         let length = pieces.iter().map(|piece| piece.len).sum();
         // SAFETY: the pieces are valid (`# Safety` above), as the called function requires.
         let done = unsafe {
@@ -176,7 +178,7 @@ impl NetworkInterface {
             )
         };
         if done {
-            return Ok(true);
+            return Ok(Some(length));
         }
         // Built here and not earlier, and of copies, so that the fast path stores neither to
         // memory. That is 0.93 of row `long_64_request` and 0.97 of row `get_8` through Portals.
@@ -200,24 +202,24 @@ impl NetworkInterface {
         pieces: &[MdIovec],
         length: Size,
         to: &TargetAddress,
-    ) -> Result<bool, PtlError> {
+    ) -> Result<Option<Size>, PtlError> {
         if let [piece] = pieces
             // SAFETY: the piece is valid (`# Safety` above).
             && unsafe { self.by_attach(kind, piece, to) }
         {
-            return Ok(true);
+            return Ok(Some(length));
         }
         let index = self.state.peers.index_of(to.target)?;
         let peer = match self.direct(index)? {
             Some(peer) if index != self.state.peers.index => peer,
-            _ => return Ok(false),
+            _ => return Ok(None),
         };
         let header = self.state.header(kind, to, length);
         let FindResult::Found(found) = self.state.peers.find(peer, &header) else {
-            return Ok(false);
+            return Ok(None);
         };
         if found.kind() == MemoryKind::Scattered {
-            return Ok(false);
+            return Ok(None);
         }
         fault::point("put.matched");
         self.state.peers.prefetch(peer, &found);
@@ -230,11 +232,11 @@ impl NetworkInterface {
             [NO_MD; 2],
         ) else {
             hold.clear(false);
-            return Ok(false);
+            return Ok(None);
         };
         fault::point("put.claimed");
         self.state.count(&hold, kind, length);
-        let half = OpHalf::Arrival(kind);
+        let (half, accepted) = (OpHalf::Arrival(kind), matched.accepted.mlength);
         let link = self.state.peers.post_start(peer, &matched, &header, half);
         // SAFETY: the pieces are valid (`# Safety` above); no more bytes are accepted than they
         // have.
@@ -244,6 +246,6 @@ impl NetworkInterface {
         let has_queue = matched.traits.eq().is_some();
         self.state.peers.finish(hold, Some(peer), has_queue, false);
         // A failure to move the bytes is reported by the event, or else by this result.
-        if ok || has_queue { Ok(true) } else { Err(PtlError::Segv) }
+        if ok || has_queue { Ok(Some(accepted)) } else { Err(PtlError::Segv) }
     }
 }

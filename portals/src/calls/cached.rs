@@ -336,7 +336,10 @@ mod tests {
         let piece = [MdIovec { base: bytes.as_ptr().cast_mut().cast(), len: 40 }];
         // SAFETY: an array.
         let put = |bits| unsafe { a.put_at_once(piece, b.id(), 4, 0, bits, 0, 0) };
-        assert_eq!((put(2), guess(1), put(1), put(1)), (Ok(true), None, Ok(true), Ok(true)));
+        assert_eq!(
+            (put(2), guess(1), put(1), put(1)),
+            (Ok(Some(40)), None, Ok(Some(40)), Ok(Some(40)))
+        );
         // Two messages of 40 bytes, at offsets that the target chose.
         let at = guess(1).unwrap();
         // SAFETY: 80 bytes before it are the ones that were sent.
@@ -353,6 +356,40 @@ mod tests {
         // Nothing is predicted for an entry or process without a cached match.
         a.about_to_put(b.id(), 9, 5, 100);
         a.about_to_put(PtlProcessId { nid: b.id().nid, pid: 77 }, 4, 1, 100);
+    }
+
+    /// Where a descriptor accepts a part, or nothing, the call says how much.
+    #[test]
+    fn how_much_was_accepted_is_returned() {
+        let nis = fabric(2, AttachPolicy::Denied);
+        let (a, b) = (&nis[0], &nis[1]);
+        let start = b.alloc(64, 64).unwrap().as_ptr();
+        let options = OP_PUT | OP_GET | MANAGE_REMOTE | TRUNCATE | EVENT_START_DISABLE;
+        for (bits, length) in [(1, 8), (2, 0)] {
+            let me =
+                b.me_attach(4, PtlProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
+            let arena = MemoryDescriptor {
+                start: start.cast(),
+                length,
+                ..md(&mut [], options | EVENT_END_DISABLE, EqHandle::NONE)
+            };
+            // SAFETY: memory of the arena.
+            unsafe { b.md_attach(me, &arena, Unlink::Retain).unwrap() };
+        }
+        let mut bytes = [7u8; 16];
+        let at = bytes.as_mut_ptr();
+        for _ in 0..3 {
+            let put = |bits, len| {
+                let piece = [MdIovec { base: at.cast(), len }];
+                // SAFETY: an array.
+                unsafe { a.put_at_once(piece, b.id(), 4, 0, bits, 0, 0) }
+            };
+            assert_eq!([put(1, 16), put(1, 8), put(1, 9)], [Ok(Some(8)); 3]);
+            assert_eq!([put(2, 16), put(2, 1)], [Ok(Some(0)); 2]);
+            // SAFETY: an array.
+            let get = |bits, len| unsafe { a.get_at_once(at, len, b.id(), 4, 0, bits, 4) };
+            assert_eq!([get(1, 8), get(1, 4)], [Ok(Some(4)); 2]);
+        }
     }
 
     /// A peer's descriptor that names a queue without a key: no event is posted, neither by the
@@ -377,7 +414,7 @@ mod tests {
         }
         for _ in 0..3 {
             // SAFETY: no pieces.
-            assert_eq!(unsafe { a.put_at_once([], b.id(), 4, 0, 1, 0, 0) }, Ok(true));
+            assert_eq!(unsafe { a.put_at_once([], b.id(), 4, 0, 1, 0, 0) }, Ok(Some(0)));
         }
         assert!(b.eq_get(eq).unwrap().is_none());
     }

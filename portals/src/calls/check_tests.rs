@@ -149,7 +149,8 @@ fn each_word_of_the_owner_is_compared() {
     let view = scene.view();
     let ident = &view.header().ident;
     scene.finds_any(ArenaTable::Ident, 0, "magic", &ident.magic);
-    scene.finds_any(ArenaTable::Ident, 0, "own_base", &ident.own_base);
+    scene.finds_any(ArenaTable::Ident, 0, "secret_at", &ident.secret_at);
+    scene.finds_any(ArenaTable::Ident, 0, "secret", &ident.secret);
     for (word, at) in [
         ("os_pid", &ident.os_pid),
         ("max_mes", &ident.max_mes),

@@ -58,9 +58,6 @@ use sys::hint::cold_path;
 use sys::peer::Peer;
 use sys::thread;
 
-/// How long one of several threads of a process that has a wire sleeps at most.
-const SEVERAL_SLEEPERS_NS: u64 = 2_000_000;
-
 /// Calls in which a thread that only delivers takes frames between two waits.
 const DELIVERIES_PER_WAIT: u32 = 64;
 
@@ -177,8 +174,10 @@ impl NetworkInterface {
         let owner = &mut *state.owner.lock();
         state.admit(owner, 0, admission)?;
         let (view, limits) = (&state.peers.own.view, &state.limits);
+        let secret = &*state.secret;
         let words = IdentWords {
-            own_base: view.base().as_ptr() as u64,
+            secret_at: core::ptr::from_ref(secret).expose_provenance() as u64,
+            secret: secret.load(Ordering::Relaxed),
             os_pid: sys::process::pid(),
             max_mes: limits.max_mes,
             max_mds: limits.max_mds,
@@ -285,9 +284,7 @@ impl NetworkInterface {
         if peers.nal.bell().is_none() {
             return doorbell::sleep(header, seen, timeout_ns);
         }
-        // A thread that silences the bell may miss another that is just falling asleep.
-        let longest = if peers.single { u64::MAX } else { SEVERAL_SLEEPERS_NS };
-        peers.nal.sleep(timeout_ns.min(longest), &|| doorbell::is_unchanged(header, seen));
+        peers.nal.sleep(timeout_ns, &|| doorbell::is_unchanged(header, seen));
     }
 
     /// Delivers what comes from other hosts, for a thread that does nothing but call this. Sleeps

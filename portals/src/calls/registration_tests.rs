@@ -52,7 +52,7 @@ fn attach_at(
     unsafe { ni.md_attach(me, &md, Unlink::Retain) }
 }
 
-fn put(nis: &[NetworkInterface], bits: u64, byte: u8) -> Result<bool, PtlError> {
+fn put(nis: &[NetworkInterface], bits: u64, byte: u8) -> Result<Option<Size>, PtlError> {
     let from = [byte; 8];
     let piece = [MdIovec { base: from.as_ptr().cast_mut().cast(), len: 8 }];
     // SAFETY: an array.
@@ -65,7 +65,7 @@ fn a_descriptor_locks_its_memory_and_what_comes_late_is_dropped() {
     let Exposed { nis, md, me } = target_with(AttachPolicy::Allowed, &memory, 7);
     let target = &nis[1];
     assert_eq!(target.registered(), 2 * page_size());
-    assert_eq!(put(&nis, 7, 1), Ok(true));
+    assert_eq!(put(&nis, 7, 1), Ok(Some(8)));
     let byte = memory.base().as_ptr().wrapping_add(16);
     // SAFETY: mapped.
     assert_eq!(unsafe { byte.read() }, 1);
@@ -75,7 +75,7 @@ fn a_descriptor_locks_its_memory_and_what_comes_late_is_dropped() {
     assert_eq!(target.registered(), 0);
     let me = entry(target, 8);
     attach_at(target, me, memory.base().as_ptr(), 1).unwrap();
-    assert_eq!((put(&nis, 7, 2), target.registered()), (Ok(false), page_size()));
+    assert_eq!((put(&nis, 7, 2), target.registered()), (Ok(None), page_size()));
     let source = MemoryDescriptor {
         start: memory.base().as_ptr().wrapping_add(2 * page_size()).cast(),
         length: 8,

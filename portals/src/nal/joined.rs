@@ -20,19 +20,30 @@ use std::os::fd::AsFd;
 
 use super::numbering::HostNumbering;
 use super::shm::Fabric;
+use super::sleepers::{Sleepers, WakeSource};
 use super::wire::Wire;
 use super::{FrameSent, FrameSink, Nal, PeerState, Route};
 use crate::types::{Damage, MdIovec};
-use sys::bell::Bell;
+use sys::bell::{self, Bell};
 use sys::clock;
 use sys::poll::{self, PollEntry};
 
 /// How long the wire is looked at in every poll after a frame came or left.
 const ACTIVE_NS: u64 = 200_000;
 
-/// Polls between two looks at a wire that is not active. A look is a system call, which takes
-/// longer than a message between processes of a host.
-const PATIENCE: u32 = 256;
+/// How often a wire is looked at that is not active. A look is a system call, which takes longer
+/// than a message between processes of a host.
+const LOOK_NS: u64 = 20_000;
+
+/// Most polls between two such looks.
+const MOST_POLLS: u32 = 2048;
+
+/// Polls until the next look, if the last look came `since` nanoseconds and `polls` polls after
+/// the one before. A poll may take some nanoseconds or a time slice of the system.
+fn patience(polls: u32, since: u64) -> u32 {
+    let fitting = u64::from(polls.max(1)) * LOOK_NS / since.max(1);
+    fitting.clamp(1, u64::from(MOST_POLLS.min(2 * polls + 1))) as u32
+}
 
 /// How long a thread that delivers rests while others deliver.
 const REST_NS: u64 = 1_000_000;
@@ -46,10 +57,13 @@ pub(crate) struct Joined {
     active: AtomicU64,
     /// Polls until the next look at the wire.
     patience: AtomicU32,
+    /// The polls between the last two looks at a wire that is not active, and when the last was.
+    polls: AtomicU32,
+    looked: AtomicU64,
     /// Wakes threads that sleep until something arrives on the wire.
     bell: Bell,
     /// Threads that sleep so, but for the one that only delivers.
-    sleepers: AtomicU32,
+    sleepers: Sleepers,
     /// Another thread than that one has polled since it looked.
     polled: AtomicBool,
 }
@@ -70,22 +84,17 @@ impl Joined {
             numbering,
             active: AtomicU64::new(0),
             patience: AtomicU32::new(0),
+            polls: AtomicU32::new(0),
+            looked: AtomicU64::new(0),
             bell: Bell::new()?,
-            sleepers: AtomicU32::new(0),
+            sleepers: Sleepers::default(),
             polled: AtomicBool::new(false),
         })
     }
 
-    /// Sleeps until something has arrived or the bell rings. The last of `own` sleepers silences
-    /// it: another one that is just falling asleep must hear it.
-    fn wait_for_both(&self, timeout_ns: u64, own: u32) {
-        let timeout_ns = timeout_ns.min(self.wire.longest_sleep_ns());
-        let mut entries = [self.wire.descriptor(), self.bell.as_fd()]
-            .map(|descriptor| PollEntry::reading(Some(descriptor)));
-        poll::wait_ns(&mut entries, timeout_ns);
-        if entries[1].happened() && self.sleepers.load(Ordering::SeqCst) == own {
-            self.bell.silence();
-        }
+    /// What threads sleep on, for at most this long.
+    fn wake_source(&self, timeout_ns: u64) -> WireAndBell<'_> {
+        WireAndBell { wire: &*self.wire, bell: &self.bell, timeout_ns }
     }
 
     fn is_here(&self, peer: u32) -> bool {
@@ -104,9 +113,44 @@ impl Joined {
         }
     }
 
+    /// Polls until the next look at the wire, which is not active.
+    fn polls_until_look(&self, now: u64) -> u32 {
+        // One thread at a time receives.
+        let since = now.wrapping_sub(self.looked.load(Ordering::Relaxed));
+        let polls = patience(self.polls.load(Ordering::Relaxed), since);
+        self.looked.store(now, Ordering::Relaxed);
+        self.polls.store(polls, Ordering::Relaxed);
+        polls
+    }
+
     fn is_active(&self) {
         self.active.store(clock::now_ns(), Ordering::Relaxed);
         self.patience.store(0, Ordering::Relaxed);
+    }
+}
+
+/// See [`WakeSource`].
+struct WireAndBell<'a> {
+    wire: &'a dyn Wire,
+    bell: &'a Bell,
+    timeout_ns: u64,
+}
+
+impl WakeSource for WireAndBell<'_> {
+    fn wait(&self) -> bool {
+        let timeout_ns = self.timeout_ns.min(self.wire.longest_sleep_ns());
+        let mut entries = [self.wire.descriptor(), self.bell.as_fd()]
+            .map(|descriptor| PollEntry::reading(Some(descriptor)));
+        poll::wait_ns(&mut entries, timeout_ns);
+        entries[1].happened()
+    }
+
+    fn silence(&self) {
+        self.bell.silence();
+    }
+
+    fn ring(&self) {
+        bell::ring(self.bell.name());
     }
 }
 
@@ -186,20 +230,16 @@ unsafe impl Nal for Joined {
     }
 
     fn sleep(&self, timeout_ns: u64, may_sleep: &dyn Fn() -> bool) {
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        if may_sleep() {
-            self.wait_for_both(timeout_ns, 1);
-        }
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        self.sleepers.sleep(&self.wake_source(timeout_ns), may_sleep);
     }
 
     fn wait(&self, timeout_ns: u64) -> bool {
         let busy = self.polled.swap(false, Ordering::Relaxed);
-        if busy || self.sleepers.load(Ordering::Relaxed) != 0 {
+        if busy || self.sleepers.are_any() {
             clock::sleep_ns(timeout_ns.min(REST_NS));
             return false;
         }
-        self.wait_for_both(timeout_ns, 0);
+        self.sleepers.deliver(&self.wake_source(timeout_ns));
         true
     }
 
@@ -224,9 +264,31 @@ unsafe impl Nal for Joined {
         if self.wire.receive(max, sink) {
             self.is_active();
         } else {
-            let since = clock::now_ns().wrapping_sub(self.active.load(Ordering::Relaxed));
-            let patience = if since < ACTIVE_NS { 0 } else { PATIENCE };
-            self.patience.store(patience, Ordering::Relaxed);
+            let now = clock::now_ns();
+            let since = now.wrapping_sub(self.active.load(Ordering::Relaxed));
+            let polls = if since < ACTIVE_NS { 0 } else { self.polls_until_look(now) };
+            self.patience.store(polls, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// However long a poll takes, and whatever was before.
+    #[test]
+    fn looks_come_at_intervals() {
+        for before in [0, 1, 100, MOST_POLLS] {
+            for poll_ns in [5, 30, 1000, 5_000, 1_000_000] {
+                let mut polls = before;
+                for _ in 0..20 {
+                    polls = patience(polls, u64::from(polls.max(1)) * poll_ns);
+                }
+                let between = u64::from(polls) * poll_ns;
+                let is_bound = polls == 1 || polls == MOST_POLLS;
+                assert!(is_bound || between.abs_diff(LOOK_NS) < LOOK_NS / 2, "{between} ns");
+            }
         }
     }
 }

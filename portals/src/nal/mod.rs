@@ -15,7 +15,9 @@ pub(crate) mod loopback;
 pub mod numbering;
 pub mod ofi;
 pub(crate) mod outcome;
+mod primitive;
 pub mod shm;
+mod sleepers;
 pub mod tcp;
 pub mod wire;
 

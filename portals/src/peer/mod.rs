@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fe
 
 use crate::access_fault::{AccessFault, AccessHandler};
 use crate::arena::hazard::{HazardHold, HazardWord};
-use crate::arena::{ArenaHeader, ArenaView, MAGIC, doorbell};
+use crate::arena::{ArenaHeader, ArenaView, doorbell};
 use crate::base::fault;
 use crate::event::ring::EventRing;
 use crate::message::{MessageHeader, OpKind};
@@ -296,18 +296,21 @@ impl Peers {
         }
     }
 
-    /// Reads the first word of the peer's arena at the peer's address. The right value proves
-    /// that the process id is right and that the operating system allows it.
+    /// Reads a word of the peer's private memory. The random number there proves that the process
+    /// is the peer and that the operating system allows it: with namespaces of process ids, a
+    /// number may name another process, which may have its memory at the same addresses.
     #[cold]
     fn try_attach(&self, peer: &MappedPeer) -> bool {
         let ident = &peer.view.header().ident;
         let (pid, address) =
-            (ident.os_pid.load(Ordering::Relaxed), ident.own_base.load(Ordering::Relaxed));
+            (ident.os_pid.load(Ordering::Relaxed), ident.secret_at.load(Ordering::Relaxed));
         let mut word = 0u64;
         let buffer = (&raw mut word).cast::<u8>();
         // SAFETY: the buffer is a writable word.
         let read = || unsafe { attach::read(pid, address, buffer, 8) };
-        let works = self.nal.may_attach() && read() == Ok(()) && word == MAGIC;
+        let works = self.nal.may_attach()
+            && read() == Ok(())
+            && word == ident.secret.load(Ordering::Relaxed);
         if works {
             peer.attached.store(pid, Ordering::Relaxed);
         }

@@ -33,6 +33,7 @@ use crate::event::record::EqRecord;
 use crate::message::{MessageHeader, OpKind, TargetAddress};
 use crate::peer::{MappedPeer, Peers};
 use crate::types::*;
+use sys::{clock, random};
 
 pub(crate) use descriptors::Examined;
 pub(crate) use owner::{OldPieces, OwnerTables};
@@ -59,6 +60,8 @@ pub(crate) struct NiState {
     /// Index + 1 of the descriptor that was last found to be in use.
     found_busy: AtomicU32,
     pub(crate) owner: SpinLock<OwnerTables>,
+    /// A random number in private memory, which peers read by cross-memory attach.
+    pub(crate) secret: Box<AtomicU64>,
     /// See [`crate::NetworkInterface::expect_no_loss`].
     pub(crate) loses_nothing: bool,
     /// See [`crate::NetworkInterface::demand_registration`].
@@ -80,6 +83,8 @@ impl NiState {
             counts: Box::new(core::array::from_fn(|_| SlotCounts::default())),
             found_busy: AtomicU32::new(0),
             owner: SpinLock::new(owner),
+            // Without a number of the system: one that other processes hardly have.
+            secret: Box::new(AtomicU64::new(random::number().unwrap_or_else(|_| clock::now_ns()))),
             loses_nothing: false,
             registers: false,
             revocable: PtIndex::MAX,

@@ -389,13 +389,15 @@ fn put_at_once(
 ) -> Result<bool, PtlError> {
     let piece = MdIovec { base: from.start(), len: from.len as Size };
     // SAFETY: a buffer of this node, which lives as long as its agent.
-    unsafe { ni.put_at_once([piece], to.id, to.pt, to.ac, to.bits, to.offset, hdr) }
+    let put = unsafe { ni.put_at_once([piece], to.id, to.pt, to.ac, to.bits, to.offset, hdr) };
+    put.map(|accepted| accepted.is_some())
 }
 
 fn get_at_once(ni: &NetworkInterface, into: NodeBuffer, to: To) -> Result<bool, PtlError> {
     let (first, length) = (into.start().cast(), into.len as Size);
     // SAFETY: as above; the test reads it after the call.
-    unsafe { ni.get_at_once(first, length, to.id, to.pt, to.ac, to.bits, to.offset) }
+    let got = unsafe { ni.get_at_once(first, length, to.id, to.pt, to.ac, to.bits, to.offset) };
+    got.map(|accepted| accepted.is_some())
 }
 
 fn swap_many(ni: &NetworkInterface, swap: Swap, first: u64, count: u64) -> Result<u64, PtlError> {

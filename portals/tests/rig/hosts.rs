@@ -83,6 +83,7 @@ pub(super) fn join(
                     secret: secret.clone(),
                     library: LibraryVersion::new("rig"),
                     on_failure: Box::new(failed),
+                    on_lack: |e| panic!("{e}"),
                 });
                 let wire = wire.expect("a wire");
                 addresses.extend(wire.address());

@@ -44,7 +44,7 @@ fn refuse(cause: &str, remedy: &str) -> ! {
 /// Warns of variables that should be passed on but are not set.
 fn look_for(names: &[String]) {
     for name in names.iter().filter(|n| std::env::var_os(n).is_none()) {
-        eprintln!("*** gasnetrun: -E {name}: the variable is not set");
+        eprintln!("*** gasnetrun: {name} is to be passed on, but is not set");
     }
 }
 
@@ -148,7 +148,9 @@ fn run_command() -> Result<i32, Refusal> {
         GasnetrunRequest::Usage => print_and_exit(&GASNETRUN.usage()),
         GasnetrunRequest::Version => print_and_exit(&GASNETRUN.version()),
     };
-    for (name, value) in &o.set {
+    // The variable reaches the supervisors of all hosts and of other launchers' jobs.
+    let no_cut_off = (c"GASNET_NO_CUT_OFF".to_owned(), c"1".to_owned());
+    for (name, value) in o.set.iter().chain(o.no_cut_off.then_some(&no_cut_off)) {
         // SAFETY: this process has one thread.
         unsafe { sys::environment::set(name, value) };
     }
@@ -208,7 +210,5 @@ fn run_command() -> Result<i32, Refusal> {
         }
     }
     env::check_all();
-    let mut options = BootOptions::from_env();
-    options.no_cut_off |= o.no_cut_off;
-    Ok(run(&plan, &options).unwrap_or_else(|e| failed(&e)))
+    Ok(run(&plan, &BootOptions::from_env()).unwrap_or_else(|e| failed(&e)))
 }

@@ -161,12 +161,15 @@ fn bind(value: &OsStr) -> Result<CpuBinding, Refusal> {
     }
 }
 
+/// The longest time limit: more than 30 years. Deadlines of that length do not overflow.
+const MOST_SECONDS: f64 = 1e9;
+
 fn seconds(value: &OsStr) -> Result<f64, Refusal> {
     let text = value.to_string_lossy();
-    number::parse_fraction(&text).filter(|s| *s > 0.0).ok_or_else(|| {
+    number::parse_fraction(&text).filter(|s| *s > 0.0 && *s <= MOST_SECONDS).ok_or_else(|| {
         Refusal::new(
-            format!("--timeout {text} is not a number of seconds"),
-            "Give a number above 0, such as 300 or 0.5.",
+            format!("--timeout {text} is not a number of seconds above 0 and up to 10^9"),
+            "Give such a number, as 300 or 0.5, or omit --timeout.",
         )
     })
 }

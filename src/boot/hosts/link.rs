@@ -2,12 +2,13 @@
 //!
 //! Made by [`super::listener`] and [`super::root_address`], owned by the supervisor. Invariants:
 //! the other end has proven that it knows the secret of the job; nothing here waits, except
-//! [`HostLink::finish`]. The system reports the other end as lost within 5 s after its last sign
-//! of life.
+//! [`HostLink::finish`]. The system reports the other host as lost within 5 s after its last sign
+//! of life. A host that works gives signs of life while its supervisor is stopped: see `parts`.
 
-use super::message::{HostMessage, NoMessage};
+use super::message::HostMessage;
+use super::parts::{MessageParts, NoMessage};
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{IpAddr, TcpStream};
+use std::net::{IpAddr, Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 use sys::poll::{self, PollEntry};
@@ -24,8 +25,9 @@ const LOST_MS: u32 = 4000;
 #[derive(Debug)]
 pub(in crate::boot) struct HostLink {
     stream: TcpStream,
-    received: Vec<u8>,
-    outgoing: Vec<u8>,
+    parts: MessageParts,
+    /// What the system has had no room for.
+    leaving: Vec<u8>,
     /// The other end takes nothing more. Messages that it has sent before may still be unread.
     is_closed_there: bool,
     /// Why it is of no use any more.
@@ -37,10 +39,12 @@ impl HostLink {
     ///
     /// # Errors
     /// That of the system.
-    pub(super) fn new(stream: TcpStream, received: Vec<u8>) -> io::Result<HostLink> {
+    pub(super) fn new(stream: TcpStream, received: &[u8]) -> io::Result<HostLink> {
         stream.set_nonblocking(true)?;
         tcp::tune(stream.as_fd(), LOST_MS)?;
-        Ok(HostLink { stream, received, outgoing: Vec::new(), is_closed_there: false, lost: None })
+        let mut parts = MessageParts::default();
+        parts.add(received);
+        Ok(HostLink { stream, parts, leaving: Vec::new(), is_closed_there: false, lost: None })
     }
 
     /// The address of this end.
@@ -56,7 +60,7 @@ impl HostLink {
     /// What to poll.
     pub(in crate::boot) fn poll_entry(&self) -> PollEntry {
         let fd = self.lost.is_none().then(|| self.stream.as_fd());
-        PollEntry::reading(fd).or_writing(!self.outgoing.is_empty())
+        PollEntry::reading(fd).or_writing(!self.leaving.is_empty())
     }
 
     /// Why it is lost, if it is.
@@ -66,35 +70,48 @@ impl HostLink {
 
     /// Sends a message, now or when there is room.
     pub(in crate::boot) fn send(&mut self, message: &HostMessage) {
-        if self.is_closed_there {
+        if self.is_closed_there || self.lost.is_some() {
             return;
         }
-        self.outgoing.extend(message.encode());
+        self.parts.push(message);
         self.flush();
-        if self.outgoing.len() > MOST_WAITING {
+        if self.parts.waiting_bytes() > MOST_WAITING {
             self.lose("it takes no messages");
         }
     }
 
     /// Sends what waits, as far as there is room.
     pub(in crate::boot) fn flush(&mut self) {
-        while self.lost.is_none() && !self.outgoing.is_empty() {
-            match self.stream.write(&self.outgoing) {
-                Ok(n) => drop(self.outgoing.drain(..n)),
+        while self.lost.is_none() && !self.is_closed_there {
+            if self.leaving.is_empty() {
+                let Some(part) = self.parts.next_part() else { return };
+                self.leaving = part;
+            }
+            match self.stream.write(&self.leaving) {
+                Ok(n) => drop(self.leaving.drain(..n)),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => {
                     self.is_closed_there = true;
-                    self.outgoing.clear();
+                    self.forget();
                 }
             }
         }
     }
 
+    /// Sends nothing more.
+    fn forget(&mut self) {
+        self.leaving.clear();
+        self.parts.clear();
+    }
+
     /// The messages that have arrived. After the last of a lost connection there are none.
     pub(in crate::boot) fn receive(&mut self) -> Vec<HostMessage> {
         self.read();
-        std::iter::from_fn(|| self.next()).collect()
+        let messages = std::iter::from_fn(|| self.next()).collect();
+        // The other end may have made room, or is to learn what was read.
+        self.flush();
+        messages
     }
 
     /// Reads what has arrived.
@@ -103,7 +120,7 @@ impl HostLink {
         while self.lost.is_none() {
             match self.stream.read(&mut buffer) {
                 Ok(0) => self.lose("it has hung up"),
-                Ok(n) => self.received.extend_from_slice(&buffer[..n]),
+                Ok(n) => self.parts.add(&buffer[..n]),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e) => self.lose(&e.to_string()),
@@ -113,16 +130,19 @@ impl HostLink {
 
     /// The next message of what was read, if it is complete.
     fn next(&mut self) -> Option<HostMessage> {
-        HostMessage::take(&mut self.received).unwrap_or_else(|NoMessage| {
-            self.received.clear();
+        self.parts.take().unwrap_or_else(|NoMessage| {
+            self.parts = MessageParts::default();
             self.lose("it sent what is no message");
             None
         })
     }
 
+    /// The other end learns of it, and need not wait for the end of this process.
     fn lose(&mut self, why: &str) {
         self.lost.get_or_insert_with(|| why.to_string());
-        self.outgoing.clear();
+        self.forget();
+        // Fails only if the connection has ended.
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 
     /// Waits until a message has arrived, for at most this time. `None` after it, or if the
@@ -133,6 +153,7 @@ impl HostLink {
             if let Some(message) = self.next() {
                 return Some(message);
             }
+            self.flush();
             if self.lost.is_some() || !self.wait(end) {
                 return None;
             }
@@ -147,12 +168,21 @@ impl HostLink {
         !left.is_zero()
     }
 
-    /// Sends what waits before this process ends, within [`LAST_MESSAGE`].
+    /// Ends the connection when the other end has read everything and has hung up too, within
+    /// [`LAST_MESSAGE`]. What it still sends is read and dropped: if a process ends that has not
+    /// read everything, the system drops what it has sent.
     pub(in crate::boot) fn finish(&mut self) {
         let end = Instant::now() + LAST_MESSAGE;
+        let mut has_ended = false;
         loop {
-            self.flush();
-            if self.lost.is_some() || self.outgoing.is_empty() || !self.wait(end) {
+            self.receive();
+            let is_sent = self.leaving.is_empty() && self.parts.waiting_bytes() == 0;
+            if is_sent && !has_ended {
+                has_ended = true;
+                // Fails only if the connection has ended.
+                let _ = self.stream.shutdown(Shutdown::Write);
+            }
+            if self.lost.is_some() || !self.wait(end) {
                 return;
             }
         }
@@ -169,16 +199,30 @@ impl AsFd for HostLink {
 mod tests {
     use super::*;
     use std::net::{Ipv4Addr, TcpListener};
+    use std::thread;
+
+    /// Both ends of a connection.
+    fn ends() -> [HostLink; 2] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let there = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        [listener.accept().unwrap().0, there].map(|stream| HostLink::new(stream, &[]).unwrap())
+    }
+
+    /// What arrives until the connection is lost.
+    fn receive_all(link: &mut HostLink) -> Vec<HostMessage> {
+        let mut all = Vec::new();
+        while link.lost().is_none() {
+            all.extend(link.receive());
+            thread::sleep(Duration::from_millis(1));
+        }
+        all
+    }
 
     /// A host that ends says so and closes its connection, whatever is sent to it meanwhile.
     #[test]
     fn the_last_message_of_a_closed_connection_is_read() {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let there = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let mut here = HostLink::new(listener.accept().unwrap().0, Vec::new()).unwrap();
-        let mut there = HostLink::new(there, Vec::new()).unwrap();
+        let [mut here, mut there] = ends();
         there.send(&HostMessage::Ended(5));
-        there.finish();
         here.send(&HostMessage::Status);
         drop(there);
         for _ in 0..1000 {
@@ -186,11 +230,47 @@ mod tests {
             if here.is_closed_there {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(1));
+            thread::sleep(Duration::from_millis(1));
         }
         assert!(here.is_closed_there);
         assert_eq!(here.lost(), None);
         assert_eq!(here.receive(), [HostMessage::Ended(5)]);
         assert!(here.lost().is_some());
+    }
+
+    /// What a host has not read does not destroy its last messages, however long they are.
+    #[test]
+    fn last_messages_arrive_although_others_are_unread() {
+        let [mut here, mut there] = ends();
+        let last = [HostMessage::Exchanged(vec![7; 4 << 20]), HostMessage::Ended(5)];
+        for _ in 0..100 {
+            here.send(&HostMessage::Status);
+        }
+        let sent = last.clone();
+        let ending = thread::spawn(move || {
+            sent.iter().for_each(|message| there.send(message));
+            there.finish();
+        });
+        assert_eq!(receive_all(&mut here), last);
+        ending.join().unwrap();
+    }
+
+    /// A supervisor that is stopped takes nothing, and is not lost.
+    #[test]
+    fn an_end_that_reads_nothing_for_long_is_not_lost() {
+        let [mut here, mut there] = ends();
+        let long = HostMessage::Exchanged(vec![7; 16 << 20]);
+        here.send(&long);
+        for _ in 0..2 * LOST_MS / 100 {
+            assert_eq!(here.receive(), []);
+            assert_eq!(here.lost(), None);
+            thread::sleep(Duration::from_millis(100));
+        }
+        let sending = thread::spawn(move || {
+            here.finish();
+            here
+        });
+        assert_eq!(receive_all(&mut there), [long]);
+        sending.join().unwrap();
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Called by the program gasnetrun and by `launch`. Invariant: no host is named twice.
 
+use crate::boot::detect;
 use crate::boot::error::BootError;
 use crate::env::{self, FreeText, OptionalVariable};
 use crate::tools::this_process::hostname;
@@ -65,7 +66,8 @@ impl HostList {
         HostList::new(&source, text.lines().filter_map(|line| in_line(&source, line)))
     }
 
-    /// The hosts that variables name, if one does.
+    /// The hosts that variables name, if one does. Those of batch systems do not count for a job
+    /// that a rank starts.
     ///
     /// # Errors
     /// As [`HostList::of_names`] and [`HostList::of_file`].
@@ -77,6 +79,10 @@ impl HostList {
                 false => HostList::of_names(variable.name(), &value),
             };
             return list.map(Some);
+        }
+        // The batch system has given its hosts to the job of that rank.
+        if detect::started_by_rank() {
+            return Ok(None);
         }
         // A batch system that has given this host alone limits nothing.
         Ok(HostList::of_batch_system()?.filter(|list| list.hosts.len() > 1))

@@ -14,6 +14,7 @@ use handshake::{Handshake, HandshakeSpec, JobSecret, Nonce};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use sys::accept::AcceptPause;
 use sys::tcp;
 
 /// Nanoseconds in which a connection must have proven that it belongs to the job.
@@ -31,6 +32,7 @@ pub(in crate::boot) struct HostListener {
     secret: JobSecret,
     sockets: Vec<OwnedFd>,
     pending: Vec<PendingHost>,
+    pause: AcceptPause,
     strangers: u64,
 }
 
@@ -46,10 +48,21 @@ impl HostListener {
     /// Listens on these addresses of this host, with a new secret.
     ///
     /// # Errors
-    /// An address cannot be listened on.
+    /// As [`HostListener::with`].
     pub(in crate::boot) fn open(addresses: &[IpAddr]) -> Result<HostListener, BootError> {
         let secret = JobSecret::random()
             .map_err(|e| BootError::system("cannot get a random number", &e))?;
+        HostListener::with(secret, addresses)
+    }
+
+    /// Listens on these addresses of this host.
+    ///
+    /// # Errors
+    /// An address cannot be listened on.
+    pub(in crate::boot) fn with(
+        secret: JobSecret,
+        addresses: &[IpAddr],
+    ) -> Result<HostListener, BootError> {
         let ports = interface::ports()?;
         let socket = |address: &IpAddr| tcp::listen_on(*address, ports.clone(), BACKLOG);
         let sockets = addresses.iter().map(socket).collect::<io::Result<_>>().map_err(|e| {
@@ -59,7 +72,8 @@ impl HostListener {
                  GASNET_NETWORK_INTERFACE.",
             )
         })?;
-        Ok(HostListener { secret, sockets, pending: Vec::new(), strangers: 0 })
+        let (pending, pause) = (Vec::new(), AcceptPause::default());
+        Ok(HostListener { secret, sockets, pending, pause, strangers: 0 })
     }
 
     /// Where it listens, and the secret.
@@ -71,27 +85,43 @@ impl HostListener {
 
     /// What to poll.
     pub(in crate::boot) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.sockets.iter().map(AsFd::as_fd).chain(self.pending.iter().map(|p| p.stream.as_fd()))
+        let sockets = self.sockets.iter().filter(|_| self.pause.until().is_none());
+        sockets.map(AsFd::as_fd).chain(self.pending.iter().map(|p| p.stream.as_fd()))
     }
 
-    /// The earliest deadline of a connection.
+    /// When [`HostListener::accept`] must be called at the latest.
     pub(in crate::boot) fn deadline(&self) -> Option<u64> {
-        self.pending.iter().map(|p| p.until).min()
+        self.pending.iter().map(|p| p.until).chain(self.pause.until()).min()
     }
 
     /// Accepts connections. Returns those whose other end has proven that it belongs to the job,
     /// each with the number of its host.
     pub(in crate::boot) fn accept(&mut self, now: u64) -> Vec<(u32, HostLink)> {
-        for socket in &self.sockets {
-            while self.pending.len() < MOST_PENDING {
-                let Ok(stream) = tcp::accept(socket.as_fd()).map(TcpStream::from) else { break };
-                if let Ok(from) = stream.peer_addr()
-                    && let Some(handshake) = acceptor(&self.secret, &stream)
-                {
-                    let until = now + INTRODUCTION;
-                    self.pending.push(PendingHost { stream, handshake, from, until });
-                }
+        let mut crowded_out = Vec::new();
+        let HostListener { secret, sockets, pending, pause, .. } = self;
+        let mut take = |stream: TcpStream| {
+            if pending.len() == MOST_PENDING {
+                // Strangers keep no host waiting.
+                crowded_out.push(pending.remove(0).from);
             }
+            if let Ok(from) = stream.peer_addr()
+                && let Some(handshake) = acceptor(secret, &stream)
+            {
+                let until = now + INTRODUCTION;
+                pending.push(PendingHost { stream, handshake, from, until });
+            }
+        };
+        for socket in sockets {
+            let accept = || tcp::accept(socket.as_fd());
+            let lack = pause.accept(now, MOST_PENDING, accept, |fd| take(fd.into()));
+            if let Some(e) = lack {
+                report::line(format_args!(
+                    "other hosts cannot be accepted until this process has what it lacks: {e}"
+                ));
+            }
+        }
+        for from in crowded_out {
+            self.count_stranger(from, "it sent nothing");
         }
         let mut proven = Vec::new();
         for mut p in std::mem::take(&mut self.pending) {
@@ -99,7 +129,8 @@ impl HostListener {
                 Ok(None) if now < p.until => self.pending.push(p),
                 Ok(None) => self.count_stranger(p.from, "it sent nothing"),
                 Ok(Some((host, received))) => {
-                    proven.extend(HostLink::new(p.stream, received).ok().map(|link| (host, link)));
+                    proven
+                        .extend(HostLink::new(p.stream, &received).ok().map(|link| (host, link)));
                 }
                 Err(why) => self.count_stranger(p.from, &why),
             }
@@ -167,5 +198,42 @@ impl PendingHost {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::Ipv4Addr;
+    use sys::accept::PAUSE_NS;
+    use sys::child::{self, Forked};
+    use sys::limits;
+
+    /// `RLIMIT_NOFILE`.
+    const DESCRIPTORS: u32 = 7;
+
+    /// A process that lacks descriptors does not wait for its listening sockets: they would end
+    /// each wait at once.
+    #[test]
+    fn a_lack_of_descriptors_makes_a_pause() {
+        let mut listener = HostListener::open(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
+        let _waits = TcpStream::connect(listener.root_address().addresses[0]).unwrap();
+        // SAFETY: the C library keeps its allocator usable in the child, which needs nothing else
+        // of other threads.
+        let Forked::Parent(child) = unsafe { child::fork() }.unwrap() else {
+            let before = limits::soft(DESCRIPTORS);
+            limits::set_soft(DESCRIPTORS, Some(0));
+            let mut counts = [0; 3];
+            for (now, count) in [5, 6, 5 + PAUSE_NS].into_iter().zip(&mut counts) {
+                if now == 5 + PAUSE_NS {
+                    limits::set_soft(DESCRIPTORS, before);
+                }
+                let is_due = listener.accept(now).is_empty()
+                    && (listener.deadline() == Some(5 + PAUSE_NS) || now > 6);
+                *count = if is_due { listener.descriptors().count() } else { 99 };
+            }
+            sys::exit_now(i32::from(counts != [0, 0, 2]))
+        };
+        assert_eq!(child::await_child(child), child::Ended::Exited(0));
     }
 }

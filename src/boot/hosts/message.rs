@@ -1,7 +1,7 @@
 //! The messages between the supervisors of two hosts.
 //!
-//! Sent over a [`super::link`]. Invariant: what arrived is a message or the connection ends; a
-//! message takes memory only for bytes that have arrived.
+//! Sent over a `hosts::link`, in the parts that `parts` makes. Invariant: what arrived is a
+//! message or the connection ends.
 //!
 //! ```text
 //! bytes  content
@@ -15,7 +15,7 @@ use crate::rank::JobRank;
 
 /// A message between supervisors. "Up" is towards the host of gasnetrun, "down" away from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::boot) enum HostMessage {
+pub enum HostMessage {
     /// Down: what the host is to start, see `remote_plan`.
     Plan(Vec<u8>),
     /// Up, first: what the host is called that a launcher has started.
@@ -39,14 +39,23 @@ pub(in crate::boot) enum HostMessage {
     StatusPrinted,
     /// Up: a program keeps a rank of the sender's hosts stopped, which gets more time to exit.
     TakesLonger,
+    /// Up: ranks of the sender's hosts have errors that others print.
+    Withheld(Vec<WithheldError>),
     /// Up: all ranks of the sender's hosts have ended. If no decision says otherwise, with this
     /// exit code.
     Ended(i32),
 }
 
-/// Longest message, without the length. It bounds nothing but nonsense: both ends have proven that
-/// they belong to the job.
-const LONGEST: u32 = 1 << 31;
+/// An error of several ranks, which one of them prints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WithheldError {
+    /// The hash of the text.
+    pub hash: u32,
+    /// The rank that prints it.
+    pub by: JobRank,
+    /// All that have it, in ascending order.
+    pub ranks: Vec<JobRank>,
+}
 
 const PLAN: u8 = 1;
 const JOINED: u8 = 2;
@@ -60,14 +69,11 @@ const STATUS_PRINTED: u8 = 9;
 const ENDED: u8 = 10;
 const NAME: u8 = 11;
 const TAKES_LONGER: u8 = 12;
-
-/// What was received is no message.
-#[derive(Debug, PartialEq)]
-pub(in crate::boot) struct NoMessage;
+const WITHHELD: u8 = 13;
 
 impl HostMessage {
-    /// As sent.
-    pub(in crate::boot) fn encode(&self) -> Vec<u8> {
+    /// As sent, if it is sent in one part.
+    pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![0; 4];
         match self {
             HostMessage::Plan(plan) => {
@@ -103,6 +109,13 @@ impl HostMessage {
             HostMessage::Status => out.push(STATUS),
             HostMessage::StatusPrinted => out.push(STATUS_PRINTED),
             HostMessage::TakesLonger => out.push(TAKES_LONGER),
+            HostMessage::Withheld(errors) => {
+                out.push(WITHHELD);
+                for WithheldError { hash, by, ranks } in errors {
+                    let words = [*hash, by.0, ranks.len() as u32].into_iter();
+                    out.extend(words.chain(ranks.iter().map(|r| r.0)).flat_map(u32::to_le_bytes));
+                }
+            }
             HostMessage::Ended(code) => {
                 out.push(ENDED);
                 out.extend(code.to_le_bytes());
@@ -113,27 +126,9 @@ impl HostMessage {
         out
     }
 
-    /// Takes the first message off what was received, if it is complete.
-    ///
-    /// # Errors
-    /// The bytes are no message.
-    pub(in crate::boot) fn take(received: &mut Vec<u8>) -> Result<Option<HostMessage>, NoMessage> {
-        let Some(length) = received.first_chunk().map(|l| u32::from_le_bytes(*l)) else {
-            return Ok(None);
-        };
-        if length == 0 || length > LONGEST {
-            return Err(NoMessage);
-        }
-        let end = 4 + length as usize;
-        if received.len() < end {
-            return Ok(None);
-        }
-        let message = HostMessage::decode(received[4], &received[5..end]).ok_or(NoMessage)?;
-        received.drain(..end);
-        Ok(Some(message))
-    }
-
-    fn decode(kind: u8, data: &[u8]) -> Option<HostMessage> {
+    /// The message with this kind and data; `None` if there is none.
+    pub fn decode(content: &[u8]) -> Option<HostMessage> {
+        let (&kind, data) = content.split_first()?;
         Some(match (kind, data) {
             (PLAN, plan) => HostMessage::Plan(plan.to_vec()),
             (NAME, name) => HostMessage::Name(String::from_utf8(name.to_vec()).ok()?),
@@ -149,6 +144,7 @@ impl HostMessage {
             (STATUS, []) => HostMessage::Status,
             (STATUS_PRINTED, []) => HostMessage::StatusPrinted,
             (TAKES_LONGER, []) => HostMessage::TakesLonger,
+            (WITHHELD, errors) => HostMessage::Withheld(withheld(errors)?),
             (ENDED, code) => HostMessage::Ended(i32::from_le_bytes(code.try_into().ok()?)),
             _ => return None,
         })
@@ -167,14 +163,29 @@ fn contributions(mut data: &[u8]) -> Option<Vec<(JobRank, Vec<u8>)>> {
     Some(all)
 }
 
+fn withheld(mut data: &[u8]) -> Option<Vec<WithheldError>> {
+    let mut all = Vec::new();
+    while !data.is_empty() {
+        let (words, rest) = data.split_first_chunk::<12>()?;
+        let [hash, by, number] =
+            [0, 4, 8].map(|at| words[at..].first_chunk().map_or(0, |w| u32::from_le_bytes(*w)));
+        let (ranks, rest) = rest.split_at_checked(4 * number as usize)?;
+        let ranks = ranks.as_chunks().0.iter().map(|w| JobRank(u32::from_le_bytes(*w)));
+        all.push(WithheldError { hash, by: JobRank(by), ranks: ranks.collect() });
+        data = rest;
+    }
+    Some(all)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::boot::decision::ExitCause;
 
-    fn some_messages() -> Vec<HostMessage> {
+    #[test]
+    fn messages_are_read_as_they_were_written() {
         let decision = ExitDecision::new(7, ExitCause::Killed, Some(JobRank(70_000)));
-        vec![
+        let all = [
             HostMessage::Plan(b"plan".to_vec()),
             HostMessage::Name("host".to_string()),
             HostMessage::Joined,
@@ -187,38 +198,16 @@ mod tests {
             HostMessage::Status,
             HostMessage::StatusPrinted,
             HostMessage::TakesLonger,
+            HostMessage::Withheld(vec![
+                WithheldError { hash: 9, by: JobRank(3), ranks: vec![JobRank(3), JobRank(4)] },
+                WithheldError { hash: 7, by: JobRank(0), ranks: Vec::new() },
+            ]),
             HostMessage::Ended(-1),
-        ]
-    }
-
-    /// Whatever the pieces are in which they arrive.
-    #[test]
-    fn messages_come_out_as_they_went_in() {
-        let sent: Vec<u8> = some_messages().iter().flat_map(HostMessage::encode).collect();
-        for piece in [1, 3, 7, sent.len()] {
-            let (mut received, mut taken) = (Vec::new(), Vec::new());
-            for bytes in sent.chunks(piece) {
-                received.extend_from_slice(bytes);
-                while let Some(message) = HostMessage::take(&mut received).unwrap() {
-                    taken.push(message);
-                }
-            }
-            assert_eq!(taken, some_messages());
-            assert!(received.is_empty());
+        ];
+        for message in all {
+            assert_eq!(HostMessage::decode(&message.encode()[4..]), Some(message));
         }
-    }
-
-    /// Any bytes are messages, which are written as they were read, or none.
-    fn any_bytes(input: &[u8]) {
-        let mut received = input.to_vec();
-        while let Ok(Some(message)) = HostMessage::take(&mut received) {
-            let copy = HostMessage::take(&mut message.encode());
-            assert_eq!(copy, Ok(Some(message)));
-        }
-    }
-
-    #[test]
-    fn fuzz_host_message() {
-        fuzz::check("host_message", 20_000, any_bytes);
+        assert_eq!(HostMessage::decode(&[]), None);
+        assert_eq!(HostMessage::decode(&[JOINED, 0]), None);
     }
 }

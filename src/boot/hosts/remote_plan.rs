@@ -4,24 +4,37 @@
 //! nothing; both ends are of one version of the library.
 
 use crate::boot::launch_plan::{CpuBinding, LaunchPlan};
+use crate::limits::MAX_RANKS;
 use std::ffi::OsString;
+use std::iter::repeat_n;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use sys::limits;
 
 /// What a host is to start.
 #[derive(Clone, Debug)]
-pub(in crate::boot) struct RemotePlan {
+pub struct RemotePlan {
     /// The number of the host of each rank, by rank.
-    pub(in crate::boot) host_of: Vec<u32>,
+    pub host_of: Vec<u32>,
     /// The program of the ranks, and how it is started.
-    pub(in crate::boot) launch: LaunchPlan,
+    pub launch: LaunchPlan,
     /// Where the ranks begin.
-    pub(in crate::boot) folder: PathBuf,
+    pub folder: PathBuf,
     /// Their environment.
-    pub(in crate::boot) variables: Vec<(OsString, OsString)>,
+    pub variables: Vec<(OsString, OsString)>,
     /// Their limits, by the kernel's number.
-    pub(in crate::boot) limits: Vec<(u32, Option<u64>)>,
+    pub limits: Vec<(u32, Option<u64>)>,
+    /// The hosts below the reader of the plan, which it is to start.
+    pub below: Vec<HostToStart>,
+}
+
+/// A host that another one starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostToStart {
+    /// Its number in the job.
+    pub number: u32,
+    /// How ssh and messages call it.
+    pub name: String,
 }
 
 /// Variables that say something of one host or of one login, not of the job.
@@ -42,7 +55,7 @@ const OF_HOST: &[&str] = &[
 
 impl RemotePlan {
     /// This process's folder, environment and limits are those of the job.
-    pub(in crate::boot) fn of_here(host_of: Vec<u32>, launch: LaunchPlan) -> RemotePlan {
+    pub fn of_here(host_of: Vec<u32>, launch: LaunchPlan) -> RemotePlan {
         let variables = std::env::vars_os();
         RemotePlan {
             host_of,
@@ -52,13 +65,16 @@ impl RemotePlan {
                 .filter(|(name, _)| name.to_str().is_none_or(|name| !OF_HOST.contains(&name)))
                 .collect(),
             limits: limits::PASSED_ON.iter().map(|&r| (r, limits::soft(r))).collect(),
+            below: Vec::new(),
         }
     }
 
-    pub(in crate::boot) fn encode(&self) -> Vec<u8> {
+    /// As sent to a host with these hosts below it.
+    pub fn encode_for(&self, below: &[HostToStart]) -> Vec<u8> {
         let mut out = Encoder(Vec::new());
         let LaunchPlan { program, args, bind, cores, prefix, fixed_addresses, .. } = &self.launch;
-        out.list(self.host_of.iter().map(|host| host.to_le_bytes()));
+        let runs = self.host_of.chunk_by(|a, b| a == b);
+        out.list(runs.map(|run| [run[0], run.len() as u32].map(u32::to_le_bytes).concat()));
         out.bytes(program.as_bytes());
         out.list(args.iter().map(|a| a.as_bytes()));
         let bind = match bind {
@@ -79,13 +95,23 @@ impl RemotePlan {
             bytes.extend(limit.iter().flat_map(|limit| limit.to_le_bytes()));
             bytes
         }));
+        out.list(below.iter().map(|h| [&h.number.to_le_bytes()[..], h.name.as_bytes()].concat()));
         out.0
     }
 
-    pub(in crate::boot) fn decode(bytes: &[u8]) -> Option<RemotePlan> {
+    /// What was encoded; `None` if these bytes are no plan.
+    pub fn decode(bytes: &[u8]) -> Option<RemotePlan> {
         let mut from = Decoder(bytes);
         let number = |b: Vec<u8>| Some(u32::from_le_bytes(b.try_into().ok()?));
-        let host_of = from.list()?.into_iter().map(number).collect::<Option<Vec<u32>>>()?;
+        let mut host_of = Vec::new();
+        for run in from.list()? {
+            let (host, ranks) = run.split_first_chunk()?;
+            let ranks = number(ranks.to_vec())? as usize;
+            if ranks > MAX_RANKS as usize - host_of.len() {
+                return None;
+            }
+            host_of.extend(repeat_n(u32::from_le_bytes(*host), ranks));
+        }
         let program = OsString::from_vec(from.bytes()?.to_vec());
         let args = from.list()?.into_iter().map(OsString::from_vec).collect();
         let [bind, prefix, fixed_addresses, verbose, cores @ ..] = from.bytes()? else {
@@ -124,7 +150,14 @@ impl RemotePlan {
             Some((u32::from_le_bytes(*resource), limit.flatten()))
         });
         let limits = limits.collect::<Option<Vec<_>>>()?;
-        from.0.is_empty().then_some(RemotePlan { host_of, launch, folder, variables, limits })
+        let below = from.list()?.into_iter().map(|host| {
+            let (number, name) = host.split_first_chunk()?;
+            let name = String::from_utf8(name.to_vec()).ok()?;
+            Some(HostToStart { number: u32::from_le_bytes(*number), name })
+        });
+        let below = below.collect::<Option<Vec<_>>>()?;
+        let plan = RemotePlan { host_of, launch, folder, variables, limits, below };
+        from.0.is_empty().then_some(plan)
     }
 }
 
@@ -172,7 +205,7 @@ mod tests {
     #[test]
     fn a_plan_survives_its_message() {
         let launch = LaunchPlan {
-            size: 3,
+            size: 4,
             hosts: None,
             program: "./p".into(),
             args: vec!["".into(), "a b".into()],
@@ -185,8 +218,9 @@ mod tests {
             output: Some("/o".into()),
             gdb: None,
         };
-        let plan = RemotePlan::of_here(vec![0, 1, 1], launch);
-        let bytes = plan.encode();
+        let mut plan = RemotePlan::of_here(vec![0, 1, 1, 0], launch);
+        plan.below.push(HostToStart { number: 7, name: "h7".into() });
+        let bytes = plan.encode_for(&plan.below);
         let read = RemotePlan::decode(&bytes).unwrap();
         assert_eq!(format!("{read:?}"), format!("{plan:?}"));
         assert!((0..bytes.len()).all(|end| RemotePlan::decode(&bytes[..end]).is_none()));
@@ -195,7 +229,7 @@ mod tests {
     /// Any bytes are a plan or none.
     fn any_bytes(input: &[u8]) {
         if let Some(plan) = RemotePlan::decode(input) {
-            assert!(RemotePlan::decode(&plan.encode()).is_some());
+            assert!(RemotePlan::decode(&plan.encode_for(&plan.below)).is_some());
         }
     }
 

@@ -84,7 +84,7 @@ fn introduced(mut stream: TcpStream, host: u32, secret: &JobSecret) -> io::Resul
             handshake.sent(n);
         }
         if handshake.peer().is_some() {
-            return HostLink::new(stream, Vec::new());
+            return HostLink::new(stream, &[]);
         }
         let n = match stream.read(&mut buffer) {
             Ok(0) => return Err(io::Error::other("it hung up")),

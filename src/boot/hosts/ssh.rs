@@ -4,6 +4,7 @@
 //! of the terminal. The secret of the job goes by its standard input, never by its arguments. What
 //! the other host prints is passed on line by line.
 
+use super::error_stream::{ErrorStream, IsNews};
 use super::root_address::RootAddress;
 use crate::boot::error::BootError;
 use crate::boot::passed_stream::PrefixedStream;
@@ -45,7 +46,8 @@ impl RemoteGreeting {
 pub(in crate::boot) struct RemoteShell {
     child: Child,
     /// Standard output and standard error of the other host.
-    streams: [PrefixedStream; 2],
+    output: PrefixedStream,
+    errors: ErrorStream,
     input: Option<ForwardedInput>,
     ended: Option<String>,
 }
@@ -73,9 +75,9 @@ impl RemoteShell {
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).process_group(0);
         command.stdin(Stdio::piped());
-        let (out, out_end) = PrefixedStream::new("", 1).map_err(|e| failed(&e))?;
-        let (err, err_end) = PrefixedStream::new("", 2).map_err(|e| failed(&e))?;
-        command.stdout(Stdio::from(out_end)).stderr(Stdio::from(err_end));
+        let (output, output_end) = PrefixedStream::new("", 1).map_err(|e| failed(&e))?;
+        let (errors, errors_end) = ErrorStream::new().map_err(|e| failed(&e))?;
+        command.stdout(Stdio::from(output_end)).stderr(Stdio::from(errors_end));
         let (mask, own) = (*mask, process::pid());
         // SAFETY: the closure makes system calls only, which are async-signal-safe.
         unsafe {
@@ -95,27 +97,33 @@ impl RemoteShell {
             let _ = input.write_all(greeting.line().as_bytes());
         }
         let input = input.filter(|_| reads).map(ForwardedInput::new);
-        Ok(RemoteShell { child, streams: [out, err], input, ended: None })
+        Ok(RemoteShell { child, output, errors, input, ended: None })
     }
 
     /// What to poll.
     pub(in crate::boot) fn poll_entries(&self) -> impl Iterator<Item = PollEntry> {
-        let streams = self.streams.iter().map(|s| PollEntry::reading(s.fd().map(AsFd::as_fd)));
+        let streams = [self.output.poll_entry(), self.errors.poll_entry()].into_iter();
         streams.chain(self.input.iter().map(ForwardedInput::poll_entry))
     }
 
     /// Passes on what has arrived, and looks whether the process has ended.
-    pub(in crate::boot) fn serve(&mut self) {
-        self.streams.iter_mut().for_each(PrefixedStream::pass_on);
+    pub(in crate::boot) fn serve(&mut self, now: u64, is_news: &mut IsNews<'_>) {
+        self.output.pass_on();
+        self.errors.pass_on(now, is_news);
         if self.input.as_mut().is_some_and(|input| !input.pass_on()) {
             self.input = None;
         }
         if self.ended.is_none()
             && let Ok(Some(status)) = self.child.try_wait()
         {
-            self.streams.iter_mut().for_each(PrefixedStream::finish);
-            self.ended = Some(status.to_string());
+            self.finish(status.to_string(), is_news);
         }
+    }
+
+    fn finish(&mut self, ended: String, is_news: &mut IsNews<'_>) {
+        self.output.finish();
+        self.errors.finish(is_news);
+        self.ended = Some(ended);
     }
 
     /// How the process has ended, if it has. Everything that it printed has been passed on then.
@@ -124,13 +132,12 @@ impl RemoteShell {
     }
 
     /// Ends the process.
-    pub(in crate::boot) fn kill(&mut self) {
+    pub(in crate::boot) fn kill(&mut self, is_news: &mut IsNews<'_>) {
         if self.ended.is_none() {
             // Both fail only if it has ended.
             let _ = self.child.kill();
             let _ = self.child.wait();
-            self.streams.iter_mut().for_each(PrefixedStream::finish);
-            self.ended = Some("killed".to_string());
+            self.finish("killed".to_string(), is_news);
         }
     }
 }

@@ -7,10 +7,13 @@ use crate::boot::control_message::{self, ControlHead, ControlKind};
 use crate::rank::JobRank;
 use crate::report;
 use std::os::fd::{AsFd, OwnedFd};
+use sys::accept::AcceptPause;
 use sys::{process, socket};
 
 /// Nanoseconds in which a connection must say which rank it is.
 const INTRODUCTION: u64 = 5_000_000_000;
+/// Connections that are accepted at a time.
+const AT_ONCE: usize = 256;
 
 /// Where ranks connect, and connections that have not said which rank they are.
 #[derive(Debug, Default)]
@@ -18,6 +21,7 @@ pub(super) struct Connections {
     listener: Option<OwnedFd>,
     /// Each with its deadline.
     pending: Vec<(OwnedFd, u64)>,
+    pause: AcceptPause,
 }
 
 /// A process that asks to be a rank of this job.
@@ -40,31 +44,37 @@ impl Connections {
 
     /// Refuses all further connections.
     pub(super) fn close(&mut self) {
-        self.listener = None;
-        self.pending.clear();
+        *self = Connections::default();
     }
 
     /// The descriptors to poll.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = &OwnedFd> {
-        self.listener.iter().chain(self.pending.iter().map(|(fd, _)| fd))
+        let listener = self.listener.iter().filter(|_| self.pause.until().is_none());
+        listener.chain(self.pending.iter().map(|(fd, _)| fd))
     }
 
-    /// The earliest deadline of a connection.
+    /// When [`Connections::accept`] must be called at the latest.
     pub(super) fn deadline(&self) -> Option<u64> {
-        self.pending.iter().map(|&(_, until)| until).min()
+        self.pending.iter().map(|&(_, until)| until).chain(self.pause.until()).min()
     }
 
     /// Accepts connections; returns the requests of those that know the cookie.
     pub(super) fn accept(&mut self, now: u64, cookie: u64) -> Vec<JoinRequest> {
-        while let Some(Ok(new)) = self.listener.as_ref().map(|l| socket::accept(l.as_fd())) {
-            match socket::credentials(new.as_fd()) {
-                Ok(peer) if peer.uid != process::user() => report::line(format_args!(
-                    "process {} of user {} tried to join this job and was rejected",
-                    peer.pid, peer.uid
-                )),
-                Ok(_) => self.pending.push((new, now + INTRODUCTION)),
-                Err(_) => {}
-            }
+        let Connections { listener, pending, pause } = self;
+        let take = |new: OwnedFd| match socket::credentials(new.as_fd()) {
+            Ok(peer) if peer.uid != process::user() => report::line(format_args!(
+                "process {} of user {} tried to join this job and was rejected",
+                peer.pid, peer.uid
+            )),
+            Ok(_) => pending.push((new, now + INTRODUCTION)),
+            Err(_) => {}
+        };
+        if let Some(listener) = listener
+            && let Some(e) = pause.accept(now, AT_ONCE, || socket::accept(listener.as_fd()), take)
+        {
+            report::line(format_args!(
+                "ranks cannot be accepted until the supervisor has what it lacks: {e}"
+            ));
         }
         let mut requests = Vec::new();
         for (fd, until) in core::mem::take(&mut self.pending) {

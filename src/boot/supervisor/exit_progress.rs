@@ -15,9 +15,9 @@
 //! control memory, where a rank that polls sees it. A message on the control socket interrupts
 //! one that does not poll. Ranks that still run after the timeout are killed. Two things extend
 //! the timeout in small steps, each up to a limit. One is that a rank waits longer for a CPU
-//! than it has one. The other is that a program that a rank has started keeps it stopped, such
-//! as a debugger that prints its stack. The second extends it for that rank only, and gives it
-//! the timeout anew when that program lets it go.
+//! than it has one. The other is that a rank prints the stack of its failure, itself or by a
+//! debugger that keeps it stopped. The second extends it for that rank only, and gives it the
+//! timeout anew when the stack is printed.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
@@ -32,9 +32,9 @@ const MS: u64 = 1_000_000;
 /// Extension of the timeout while a rank lacks a CPU, and the limit of all extensions.
 const EXTENSION: u64 = 100 * MS;
 const EXTENSIONS: u64 = 1000 * MS;
-/// The limit while a program that a rank has started keeps it stopped. Such a program is ended
-/// after 30 s (`tools::backtrace`).
-const TRACED: u64 = 31_000 * MS;
+/// The limit while a rank prints its stack. A program that does so for it is ended after 30 s
+/// (`tools::backtrace`).
+const PRINTING: u64 = 31_000 * MS;
 /// Between two looks whether the order was overwritten.
 const LOOK: u64 = 20 * MS;
 /// How long a killed process may take to disappear.
@@ -66,7 +66,7 @@ pub(super) struct ExitProgress {
     timeout: u64,
     /// The grace after a success has no end.
     no_cut_off: bool,
-    /// A rank that a program keeps stopped gets more time.
+    /// A rank that prints its stack gets more time.
     spares: bool,
 }
 
@@ -113,15 +113,15 @@ impl ExitProgress {
         }
     }
 
-    /// Whether this is the first call since a rank that a program keeps stopped got more time.
+    /// Whether this is the first call since a rank that prints its stack got more time.
     pub(super) fn takes_longer(&mut self) -> bool {
         core::mem::take(&mut self.spares)
     }
 
     /// Whether killed ranks have had their time to disappear. Other hosts end their ranks by the
-    /// same rules; `others_spare`: one has said that a program keeps a rank stopped there.
+    /// same rules; `others_spare`: one has said that a rank prints its stack there.
     pub(super) fn is_over(&self, now: u64, others_spare: bool) -> bool {
-        let more = if others_spare { TRACED } else { 0 };
+        let more = if others_spare { PRINTING } else { 0 };
         matches!(self.stage, ExitStage::Killed(until) if now >= until + more)
     }
 
@@ -191,7 +191,7 @@ impl ExitProgress {
         };
         let extended = now - began;
         let starved = extended < EXTENSIONS && is_any_starved(ranks);
-        let spared = !starved && self.kill_rest(now, ranks, extended < TRACED);
+        let spared = !starved && self.kill_rest(now, ranks, extended < PRINTING);
         self.spares |= spared;
         self.stage = if starved || spared {
             ExitStage::Extended(now + EXTENSION, began)
@@ -201,13 +201,13 @@ impl ExitProgress {
         false
     }
 
-    /// Kills the ranks that are left; if `spare`, all but those that were stopped by themselves
-    /// within the timeout. Returns whether there are any such.
+    /// Kills the ranks that are left; if `spare`, all but those that printed their stacks within
+    /// the timeout. Returns whether there are any such.
     fn kill_rest(&self, now: u64, ranks: &mut [RankProcess], spare: bool) -> bool {
         let ms = self.timeout / MS;
         let mut spared = false;
         for r in ranks.iter_mut().filter(|r| !r.has_exited() && !r.is_killed_late) {
-            if spare && r.was_stopped_by_itself(now, self.timeout) {
+            if spare && r.printed_stack(now, self.timeout) {
                 spared = true;
                 continue;
             }
@@ -229,7 +229,7 @@ impl ExitProgress {
 /// Kills the processes of a rank.
 fn kill(r: &mut RankProcess) {
     (r.killed_by_us, r.is_killed_late) = (true, true);
-    process::kill(r.process, Signal::KILL);
+    r.signal_tree(Signal::KILL);
     if r.pid() != r.process {
         process::kill(r.pid(), Signal::KILL);
     }
@@ -246,7 +246,10 @@ fn order_exit(ranks: &mut [RankProcess]) {
         // which restores its terminal.
         if r.is_child && (r.joined.is_none() || r.has_debugger) && r.ended.is_none() {
             r.killed_by_us = true;
-            process::kill(r.process, Signal::TERM);
+            match r.has_debugger {
+                true => _ = process::kill(r.process, Signal::TERM),
+                false => r.signal_tree(Signal::TERM),
+            }
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::boot::host_memory::HostMemory;
 use crate::boot::host_share::{HostShare, RankPlace};
 use crate::boot::hosts::link::HostLink;
 use crate::boot::hosts::listener::HostListener;
-use crate::boot::hosts::remote_plan::RemotePlan;
+use crate::boot::hosts::remote_plan::{HostToStart, RemotePlan};
 use crate::boot::member::Member;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_id::RankId;
@@ -163,20 +163,22 @@ impl Supervisor {
         self
     }
 
-    /// Starts the supervisors of all hosts of the job but this one, whose number is `own` if it
-    /// has ranks. They must have connected within `timeout` nanoseconds.
+    /// Starts the supervisors of the hosts below this one in the tree. They must have connected
+    /// within `timeout` nanoseconds.
     ///
     /// # Errors
     /// One cannot be started; those that were end with this process.
     pub(in crate::boot) fn start_hosts(
         mut self,
-        names: &[String],
-        own: Option<u32>,
+        all: &[HostToStart],
         plan: &RemotePlan,
         timeout: Option<u64>,
     ) -> Result<Supervisor, BootError> {
+        if all.is_empty() {
+            return Ok(self);
+        }
         let mask = self.signals.ranks_mask();
-        let started = OtherHosts::start(&HostsToStart { names, own, plan, mask, timeout });
+        let started = self.others.start(&HostsToStart { all, plan, mask, timeout });
         self.others = started.inspect_err(|_| self.signals.restore_mask())?;
         Ok(self)
     }
@@ -193,8 +195,8 @@ impl Supervisor {
         self
     }
 
-    /// Connects this supervisor with the root on another host. Ranks that connect were started by
-    /// another launcher than gasnetrun.
+    /// Connects this supervisor with the one above it, on another host. Ranks that connect were
+    /// started by another launcher than gasnetrun.
     ///
     /// # Errors
     /// The user names a network interface that this host does not have.

@@ -27,6 +27,11 @@ impl LateRanks {
         LateRanks { waiting: None, has_first: false, timeout }
     }
 
+    /// Whether a rank of the job has called `gasnet_init`.
+    pub(super) fn has_first(&self) -> bool {
+        self.has_first
+    }
+
     /// A rank of the job has called `gasnet_init`. Whether it is the first.
     pub(super) fn joined(&mut self, now: u64) -> bool {
         if !self.has_first {
@@ -55,10 +60,9 @@ impl LateRanks {
         let seconds = (now - first) / SECOND;
         let named: Vec<String> = late.iter().take(NAMED).map(|r| description(r)).collect();
         report::line(format_args!(
-            "{seconds} s after the first, gasnet_init has not been called by {} of {} ranks: \
-             rank {}{}{}",
+            "{seconds} s after the first, gasnet_init has not been called by {} of {}: rank {}{}{}",
             late.len(),
-            ranks.len(),
+            RankProcess::of_job(ranks),
             named.join(", rank "),
             if late.len() > NAMED { ", ..." } else { "" },
             if is_over { "; the job ends" } else { "" }

@@ -16,6 +16,7 @@
 //! | `connections` | ranks that connect |
 //! | `rank_parents` | the processes that started those |
 //! | `other_hosts` | the supervisors of the job's other hosts |
+//! | `shell_end` | when the shells that run those are ended by force |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
 //! | `job_timeout` | how long the job may run |
@@ -36,6 +37,7 @@ mod rank_ends;
 mod rank_output;
 mod rank_parents;
 mod rank_process;
+mod shell_end;
 mod status_request;
 mod watch;
 

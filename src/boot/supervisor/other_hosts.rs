@@ -1,16 +1,20 @@
-//! The other hosts of a job, as the supervisor of one host sees them: the root above it, or, for
-//! the root, the hosts below.
+//! The other hosts of a job, as the supervisor of one host sees them: the one that has started it,
+//! and those that it has started.
 //!
 //! Owned by [`super::Supervisor`]. Invariants: a host below is over when it has said so, or when
 //! its connection is lost; the loss of a host is reported once, by name. Nothing here waits.
 
+use super::shell_end::ShellEnd;
 use crate::boot::error::BootError;
+use crate::boot::hosts::error_stream::IsNews;
 use crate::boot::hosts::interface;
 use crate::boot::hosts::link::HostLink;
 use crate::boot::hosts::listener::HostListener;
 use crate::boot::hosts::message::HostMessage;
-use crate::boot::hosts::remote_plan::RemotePlan;
+use crate::boot::hosts::remote_plan::{HostToStart, RemotePlan};
 use crate::boot::hosts::ssh::RemoteShell;
+use crate::boot::hosts::tree;
+use crate::env;
 use crate::rank::JobRank;
 use crate::report;
 use crate::tools::this_process::hostname;
@@ -20,9 +24,6 @@ use sys::clock;
 use sys::poll::PollEntry;
 use sys::signal::SignalSet;
 
-/// Nanoseconds that the shells may take to end after their hosts have ended, and after the job has
-/// been ended by force.
-const SHELL_END: u64 = 3_000_000_000;
 /// Nanoseconds in which the hosts of a launcher must have connected: their ranks have met before.
 const LAUNCHED: u64 = 60_000_000_000;
 /// The same when the job ends.
@@ -32,20 +33,28 @@ const LATE_LAUNCHED: u64 = 2_000_000_000;
 #[derive(Debug, Default)]
 pub(super) struct OtherHosts {
     secret: Option<JobSecret>,
-    /// To the root.
+    /// To the host that has started this one, or to the root.
     above: Option<HostLink>,
+    /// There is one, or was.
+    is_below: bool,
     below: Vec<HostBelow>,
     listener: Option<HostListener>,
     /// What the hosts below must know.
-    plan: Vec<u8>,
+    plan: Option<RemotePlan>,
+    /// The host above wants to know when this host and those below have printed their status.
+    status_wanted: bool,
+    /// This one has.
+    status_printed: bool,
+    /// The host above knows that a rank gets more time to exit.
+    has_said_spares: bool,
     /// When they must have connected.
     connect_by: Option<u64>,
     /// A launcher other than gasnetrun has started the hosts.
     is_launched: bool,
     /// The job ends, and so that launcher may kill supervisors: the loss of one is no news.
     launcher_ends: bool,
-    /// When the last of them has ended.
-    ended_at: Option<u64>,
+    /// The host above knows that all ranks of this one and of those below it have ended.
+    has_said_ended: bool,
     /// The address of this host for the other hosts.
     address: Option<IpAddr>,
 }
@@ -57,6 +66,8 @@ struct HostBelow {
     name: String,
     /// `None` for one that a launcher has started and that has not connected.
     number: Option<u32>,
+    /// The hosts that it is to start.
+    starts: Vec<HostToStart>,
     /// What has started it; `None` for a launcher.
     shell: Option<RemoteShell>,
     link: Option<HostLink>,
@@ -69,12 +80,13 @@ struct HostBelow {
     /// All its ranks have ended, with this code.
     ended: Option<i32>,
     is_lost: bool,
+    shell_end: ShellEnd,
 }
 
 /// What a supervisor must act on.
 #[derive(Debug)]
 pub(super) enum HostEvent {
-    /// The root says so.
+    /// The host above says so.
     FromAbove(HostMessage),
     /// A host below says so.
     FromBelow(HostMessage),
@@ -89,10 +101,8 @@ pub(super) enum HostEvent {
 /// What [`OtherHosts::start`] needs.
 #[derive(Debug)]
 pub(super) struct HostsToStart<'a> {
-    /// All hosts of the job.
-    pub(super) names: &'a [String],
-    /// The number of this host, if it has ranks.
-    pub(super) own: Option<u32>,
+    /// Those below this one in the tree.
+    pub(super) all: &'a [HostToStart],
     pub(super) plan: &'a RemotePlan,
     pub(super) mask: &'a SignalSet,
     /// Nanoseconds in which the hosts must have connected.
@@ -109,34 +119,49 @@ impl OtherHosts {
     ) -> Result<OtherHosts, BootError> {
         let address = interface::wanted()?.or(link.own_address());
         let secret = Some(secret);
-        Ok(OtherHosts { secret, above: Some(link), address, is_launched, ..OtherHosts::default() })
+        let above = Some(link);
+        Ok(OtherHosts {
+            secret,
+            above,
+            is_below: true,
+            address,
+            is_launched,
+            ..OtherHosts::default()
+        })
     }
 
-    /// Starts the supervisors of all hosts but this one.
+    /// Starts the supervisors of the hosts below this one; some of them start others.
     ///
     /// # Errors
     /// One cannot be started; those that were end with this process.
-    pub(super) fn start(hosts: &HostsToStart<'_>) -> Result<OtherHosts, BootError> {
-        let HostsToStart { names, own, plan, mask, timeout } = *hosts;
-        let others = (0..).zip(names).filter(|(number, _)| Some(*number) != own);
-        let others: Vec<(u32, &String)> = others.collect();
-        let toward: Vec<String> = others.iter().map(|(_, name)| name.to_string()).collect();
-        let listener = HostListener::open(&interface::toward(&toward)?)?;
-        let root = listener.root_address();
-        let rank_0 = plan.host_of.first().copied();
+    pub(super) fn start(self, hosts: &HostsToStart<'_>) -> Result<OtherHosts, BootError> {
+        let HostsToStart { all, plan, mask, timeout } = *hosts;
+        let branches: Vec<&[HostToStart]> =
+            tree::branches(all, env::SSH_OUT_DEGREE.get()).collect();
+        let toward: Vec<String> = branches.iter().map(|b| b[0].name.clone()).collect();
+        let addresses = interface::toward(&toward)?;
+        let listener = match self.secret {
+            Some(secret) => HostListener::with(secret, &addresses)?,
+            None => HostListener::open(&addresses)?,
+        };
+        let here = listener.root_address();
+        let rank_0 = plan.host_of.first();
         let mut below = Vec::new();
-        for (number, name) in others {
-            let reads = rank_0 == Some(number);
-            let shell = RemoteShell::start(name, number, &root, mask, reads)?;
-            below.push(HostBelow::new(name, Some(number), Some(shell)));
+        for branch in branches {
+            let HostToStart { number, name } = &branch[0];
+            let reads = branch.iter().any(|host| rank_0 == Some(&host.number));
+            let shell = RemoteShell::start(name, *number, &here, mask, reads)?;
+            let mut host = HostBelow::new(name, Some(*number), Some(shell));
+            host.starts = branch[1..].to_vec();
+            below.push(host);
         }
         Ok(OtherHosts {
-            secret: Some(root.secret),
+            secret: Some(here.secret),
             below,
             listener: Some(listener),
-            plan: plan.encode(),
+            plan: Some(plan.clone()),
             connect_by: timeout.map(|t| clock::now_ns() + t),
-            ..OtherHosts::default()
+            ..self
         })
     }
 
@@ -197,13 +222,13 @@ impl OtherHosts {
     }
 
     /// Moves messages and output. Returns what happened.
-    pub(super) fn serve(&mut self, now: u64) -> Vec<HostEvent> {
+    pub(super) fn serve(&mut self, now: u64, is_news: &mut IsNews<'_>) -> Vec<HostEvent> {
         let mut events = Vec::new();
         if let Some(link) = &mut self.above {
             link.flush();
             events.extend(link.receive().into_iter().map(HostEvent::FromAbove));
             if let Some(why) = link.lost() {
-                if !self.launcher_ends {
+                if !self.launcher_ends && !self.has_said_ended {
                     report::line(format_args!(
                         "the connection of host {} to the root of the job is lost: {why}; the job \
                          ends",
@@ -223,15 +248,22 @@ impl OtherHosts {
         }
         let is_late = self.connect_by.is_some_and(|by| now >= by);
         for host in &mut self.below {
-            host.serve(is_late, self.launcher_ends, &mut events);
+            host.serve(now, is_late, self.launcher_ends, is_news, &mut events);
         }
-        if self.ended_at.is_none() && self.below.iter().all(HostBelow::is_over) {
-            self.ended_at = Some(now);
-        }
-        if self.ended_at.is_some_and(|at| now >= at + SHELL_END) {
-            self.end_shells();
-        }
+        self.tell_above();
         events
+    }
+
+    /// Passes on to the host above what all hosts below have reported.
+    fn tell_above(&mut self) {
+        if self.status_wanted && self.status_printed && self.have_printed_status() {
+            self.status_wanted = false;
+            self.send_up(&HostMessage::StatusPrinted);
+        }
+        if self.spare_ranks() && !self.has_said_spares {
+            self.has_said_spares = true;
+            self.send_up(&HostMessage::TakesLonger);
+        }
     }
 
     fn connected(&mut self, number: u32, mut link: HostLink) -> Option<HostEvent> {
@@ -245,26 +277,47 @@ impl OtherHosts {
         if host.number.is_none() {
             host.number = Some(number);
             host.name = link.peer_address().map_or_else(String::new, |a| a.to_string());
-        } else {
-            link.send(&HostMessage::Plan(self.plan.clone()));
+        } else if let Some(plan) = &self.plan {
+            link.send(&HostMessage::Plan(plan.encode_for(&host.starts)));
         }
         host.link = Some(link);
         Some(HostEvent::Connected)
     }
 
-    /// Whether all hosts below have ended or are lost, and have printed all.
+    /// Whether all ranks of the hosts below have ended, or are lost.
+    pub(super) fn have_ended(&self) -> bool {
+        self.below.iter().all(HostBelow::is_over)
+    }
+
+    /// Whether the hosts below have printed all as well.
     pub(super) fn are_over(&self) -> bool {
-        self.below.iter().all(|host| host.is_over() && !host.has_shell())
+        self.have_ended() && !self.has_shells()
     }
 
     /// Ends the shells that are left.
-    pub(super) fn end_shells(&mut self) {
-        self.below.iter_mut().filter_map(|host| host.shell.as_mut()).for_each(RemoteShell::kill);
+    pub(super) fn end_shells(&mut self, is_news: &mut IsNews<'_>) {
+        let shells = self.below.iter_mut().filter_map(|host| host.shell.as_mut());
+        shells.for_each(|shell| shell.kill(is_news));
+    }
+
+    /// Whether a host above prints for this one.
+    pub(super) fn is_printed_above(&self) -> bool {
+        self.above.is_some() && !self.is_launched
+    }
+
+    /// Whether there are hosts below whose output passes through this process.
+    pub(super) fn print_here(&self) -> bool {
+        self.below.iter().any(|host| host.shell.is_some())
     }
 
     /// The exit code of a host below that is not 0.
     pub(super) fn failure(&self) -> Option<i32> {
         self.below.iter().filter_map(|host| host.ended).find(|code| *code != 0)
+    }
+
+    /// A host below that has said that its ranks have ended.
+    pub(super) fn first_ended(&self) -> Option<&str> {
+        self.below.iter().find(|host| host.ended.is_some()).map(|host| host.name.as_str())
     }
 
     /// Hosts that have neither ended nor been lost.
@@ -283,9 +336,16 @@ impl OtherHosts {
         self.below.iter_mut().filter_map(|host| host.link.as_mut()).for_each(|l| l.send(message));
     }
 
-    /// Sends a message to the root; false if this is it.
-    pub(super) fn send_up(&mut self, message: &HostMessage) -> bool {
-        self.above.as_mut().map(|link| link.send(message)).is_some()
+    /// Whether no host is above this one.
+    pub(super) fn is_root(&self) -> bool {
+        !self.is_below
+    }
+
+    /// Sends a message to the host above, if there is one.
+    pub(super) fn send_up(&mut self, message: &HostMessage) {
+        if let Some(link) = &mut self.above {
+            link.send(message);
+        }
     }
 
     /// Sends a message to all that this host is connected with.
@@ -294,10 +354,17 @@ impl OtherHosts {
         self.send_down(message);
     }
 
-    /// Sends the last message to the root.
+    /// All ranks of this host and of those below it have ended: tells the host above.
     pub(super) fn say_ended(&mut self, code: i32) {
+        if !self.has_said_ended {
+            self.has_said_ended = true;
+            self.send_up(&HostMessage::Ended(code));
+        }
+    }
+
+    /// Ends the connection to the host above, which has everything then.
+    pub(super) fn finish(&mut self) {
         if let Some(link) = &mut self.above {
-            link.send(&HostMessage::Ended(code));
             link.finish();
         }
     }
@@ -327,7 +394,14 @@ impl OtherHosts {
     /// Asks the hosts below to print what their ranks do.
     pub(super) fn request_status(&mut self) {
         self.below.iter_mut().for_each(|host| host.has_printed_status = false);
+        (self.status_wanted, self.status_printed) = (true, false);
         self.send_down(&HostMessage::Status);
+    }
+
+    /// This host has printed what its ranks do.
+    pub(super) fn note_status_printed(&mut self) {
+        self.status_printed = true;
+        self.tell_above();
     }
 
     /// Whether all hosts below have printed what their ranks do.
@@ -341,6 +415,7 @@ impl HostBelow {
         HostBelow {
             name: name.to_string(),
             number,
+            starts: Vec::new(),
             shell,
             link: None,
             in_barrier: false,
@@ -349,6 +424,7 @@ impl HostBelow {
             spares: false,
             ended: None,
             is_lost: false,
+            shell_end: ShellEnd::default(),
         }
     }
 
@@ -366,10 +442,26 @@ impl HostBelow {
         self.ended.is_some() || self.is_lost
     }
 
+    /// Ends its shell if that does not end.
+    fn serve_end(&mut self, now: u64, is_news: &mut IsNews<'_>) {
+        let has_left = self.link.as_ref().is_none_or(|link| link.lost().is_some());
+        self.shell_end.note_over(now, has_left);
+        if let Some(shell) = self.shell.as_mut().filter(|_| self.shell_end.is_due(now)) {
+            shell.kill(is_news);
+        }
+    }
+
     /// `is_silent`: its loss is not reported.
-    fn serve(&mut self, is_late: bool, is_silent: bool, events: &mut Vec<HostEvent>) {
+    fn serve(
+        &mut self,
+        now: u64,
+        is_late: bool,
+        is_silent: bool,
+        is_news: &mut IsNews<'_>,
+        events: &mut Vec<HostEvent>,
+    ) {
         if let Some(shell) = &mut self.shell {
-            shell.serve();
+            shell.serve(now, is_news);
         }
         let messages = self.link.as_mut().map_or(Vec::new(), |link| {
             link.flush();
@@ -391,7 +483,7 @@ impl HostBelow {
             events.push(HostEvent::Changed);
         }
         if self.is_over() {
-            return;
+            return self.serve_end(now, is_news);
         }
         let host = &self.name;
         let is_lost = self.link.as_ref().map_or(is_late, |link| link.lost().is_some());

@@ -4,6 +4,7 @@
 //! the job causes that decision. One message names the rank that ends a job with a failure, unless
 //! the rank has printed it.
 
+use super::other_hosts::OtherHosts;
 use super::rank_process::{END_KNOWN, RankProcess};
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::decision::{ExitCause, ExitDecision};
@@ -77,7 +78,8 @@ impl RankEnds {
             Ended::Exited(_) if !self.is_open() => {}
             // The rank is another process, which still runs.
             Ended::Exited(0) if r.watch.is_some() => {}
-            Ended::Exited(0) if r.joined.is_none() => self.check_missing(ranks),
+            // `check_missing` looks at it once other ranks have joined.
+            Ended::Exited(0) if r.joined.is_none() => {}
             Ended::Exited(code) => self.decide(r, code, ExitCause::Ended),
         }
     }
@@ -147,18 +149,22 @@ impl RankEnds {
         self.decide(r, code, ExitCause::Killed);
     }
 
-    /// Ends a job in which some ranks wait for one that ended before it called `gasnet_init`.
-    pub(super) fn check_missing(&self, ranks: &[RankProcess]) {
-        let Some(missing) = ranks.iter().find(|r| r.ended.is_some() && r.joined.is_none()) else {
+    /// Ends a job whose ranks wait for one that ended before it called `gasnet_init`, here or on a
+    /// host below; its supervisor there had no other to wait for.
+    pub(super) fn check_missing(&self, ranks: &[RankProcess], others: &OtherHosts) {
+        const WHAT: &str =
+            "ended with exit code 0 before gasnet_init, which other ranks have called";
+        if self.control.decision().is_some() {
             return;
-        };
-        if ranks.iter().any(|r| r.joined.is_some()) && self.control.decision().is_none() {
-            report::line(format_args!(
-                "rank {} (pid {}) ended with exit code 0 before gasnet_init, which other ranks have \
-                 called",
-                missing.rank, missing.process
-            ));
-            self.control.decide_failure(1);
         }
+        if let Some(r) = ranks.iter().find(|r| r.ended.is_some() && r.joined.is_none()) {
+            report::line(format_args!("rank {} (pid {}) {WHAT}", r.rank, r.process));
+        } else if let Some(host) = others.first_ended() {
+            report::line(format_args!("the ranks of host {host} {WHAT}"));
+        } else {
+            return;
+        }
+        report::line(format_args!("  Every rank of a job must call gasnet_init."));
+        self.control.decide_failure(1);
     }
 }

@@ -15,6 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use sys::child::Ended;
 use sys::process::{self, CpuTime};
+use sys::signal::Signal;
 use sys::watch::ProcessWatch;
 use sys::{clock, socket};
 
@@ -66,8 +67,8 @@ pub(super) struct RankProcess {
     pub(super) killed_by_us: bool,
     /// It was sent SIGKILL for being late.
     pub(super) is_killed_late: bool,
-    /// When it was last found stopped by a program that it has started.
-    stopped_at: Option<u64>,
+    /// When it was last found printing its stack.
+    printed_at: Option<u64>,
     /// CPU time of its threads at the last look.
     cpu_time: Option<CpuTime>,
 }
@@ -110,7 +111,7 @@ impl RankProcess {
             own_end: None,
             killed_by_us: false,
             is_killed_late: false,
-            stopped_at: None,
+            printed_at: None,
             cpu_time: None,
         }
     }
@@ -217,14 +218,25 @@ impl RankProcess {
         now.waited.saturating_sub(before.waited) > now.ran.saturating_sub(before.ran)
     }
 
-    /// Whether a program that it has started keeps it stopped, such as a debugger that prints its
-    /// stack, or was found to do so less than `within` nanoseconds before `now`.
-    pub(super) fn was_stopped_by_itself(&mut self, now: u64, within: u64) -> bool {
+    /// Whether it prints the stack of its failure, or was found to do so less than `within`
+    /// nanoseconds before `now`. It says so itself, or a debugger that it has started keeps it
+    /// stopped.
+    pub(super) fn printed_stack(&mut self, now: u64, within: u64) -> bool {
         let pid = self.pid();
-        if process::tracer_of(pid).is_some_and(|tracer| process::descends_from(tracer, pid)) {
-            self.stopped_at = Some(now);
+        let is_traced =
+            || process::tracer_of(pid).is_some_and(|by| process::descends_from(by, pid));
+        if self.control.is_printing_stack(self.local_rank) || is_traced() {
+            self.printed_at = Some(now);
         }
-        self.stopped_at.is_some_and(|at| now < at.saturating_add(within))
+        self.printed_at.is_some_and(|at| now < at.saturating_add(within))
+    }
+
+    /// Sends a signal to the process that was started and to those that descend from it: the rank
+    /// may be what a shell runs, and would stay when the shell ends.
+    pub(super) fn signal_tree(&self, signal: Signal) {
+        if self.process != 0 {
+            process::tree(self.process).into_iter().for_each(|pid| _ = process::kill(pid, signal));
+        }
     }
 
     /// Records the exit of the watched process.

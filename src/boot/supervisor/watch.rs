@@ -9,7 +9,7 @@ use super::connections::JoinRequest;
 use super::job::Supervisor;
 use super::other_hosts::HostEvent;
 use super::rank_process::RankProcess;
-use super::{barrier_exchange, exit_progress, job_signals};
+use super::{barrier_exchange, exit_progress, folded_errors, job_signals};
 use crate::boot::control_message::{self, ControlHead, ControlKind};
 use crate::boot::host_memory::HostMemory;
 use crate::boot::hosts::message::HostMessage;
@@ -33,16 +33,18 @@ impl Supervisor {
         let mut polled = Vec::new();
         self.ends.begin();
         self.ranks.iter_mut().for_each(RankProcess::watch_child);
+        // What came with the plan of this host makes no descriptor ready.
+        self.hear_others(clock::now_ns());
         loop {
             self.reap();
             let now = clock::now_ns();
             self.advance(now);
-            if self.ranks.iter().all(RankProcess::has_exited)
-                && (!self.connections.is_open() || !self.exit.is_running())
-                && self.others.are_over()
-                && !(self.exit.is_running() && self.ranks.iter().any(RankProcess::has_unknown_end))
-            {
-                break;
+            if self.have_ended() {
+                // Before the shells end, so that the hosts of all levels wait for theirs at once.
+                self.others.say_ended(self.code());
+                if self.others.are_over() {
+                    break;
+                }
             }
             if self.exit.is_over(now, self.others.spare_ranks()) {
                 exit_progress::report_unended(&self.ranks, &self.others.working());
@@ -63,29 +65,86 @@ impl Supervisor {
                 self.ranks[i].flush();
                 self.ranks[i].check_watch();
             }
-            for event in self.others.serve(now) {
-                self.on_host_event(event);
-            }
+            self.hear_others(now);
             self.tell_ranks();
             self.output.streams_mut().iter_mut().for_each(PrefixedStream::pass_on);
             if self.status.check(self.control, &self.ranks) {
-                self.others.send_up(&HostMessage::StatusPrinted);
+                self.others.note_status_printed();
             }
-            self.errors.check(clock::now_ns(), self.control, &self.ranks);
+            if self.errors_due().is_some_and(|due| clock::now_ns() >= due) {
+                self.report_errors();
+            }
         }
-        self.errors.report(self.control, &self.ranks);
+        self.end_shells();
+        self.report_errors();
         self.output.streams_mut().iter_mut().for_each(PrefixedStream::finish);
-        let decided = || self.control.decision().map_or(0, |d| d.code);
-        let late_crash = self.ends.late_crash.or(self.others.failure());
-        let code = match (self.exit.code(), late_crash) {
-            (0, Some(crash)) => crash,
-            (0, None) => decided(),
-            (code, _) => code,
-        };
+        let code = self.code();
         self.others.say_ended(code);
-        self.others.end_shells();
+        self.others.finish();
         self.signals.end_front(code);
         code
+    }
+
+    /// Whether all ranks of this host and of those below it have ended.
+    fn have_ended(&self) -> bool {
+        self.ranks.iter().all(RankProcess::has_exited)
+            && (!self.connections.is_open() || !self.exit.is_running())
+            && self.others.have_ended()
+            && !(self.exit.is_running() && self.ranks.iter().any(RankProcess::has_unknown_end))
+    }
+
+    /// The exit code of the job, once all ranks have ended.
+    fn code(&self) -> i32 {
+        match (self.exit.code(), self.ends.late_crash.or(self.others.failure())) {
+            (0, Some(crash)) => crash,
+            (0, None) => self.control.decision().map_or(0, |d| d.code),
+            (code, _) => code,
+        }
+    }
+
+    /// Acts on what other hosts have sent.
+    fn hear_others(&mut self, now: u64) {
+        let events = self.serve_others(now);
+        events.into_iter().for_each(|event| self.on_host_event(event));
+    }
+
+    /// Moves messages and output of other hosts.
+    fn serve_others(&mut self, now: u64) -> Vec<HostEvent> {
+        let Supervisor { others, errors, control, ranks, .. } = self;
+        let is_below = others.is_printed_above();
+        others.serve(now, &mut |error| {
+            let is_news = errors.is_news(error, now, *control, ranks);
+            if !is_news {
+                errors.notice(now, is_below);
+            }
+            is_news
+        })
+    }
+
+    /// Ends the shells that are left.
+    fn end_shells(&mut self) {
+        let Supervisor { others, errors, control, ranks, .. } = self;
+        let now = clock::now_ns();
+        others.end_shells(&mut |error| errors.is_news(error, now, *control, ranks));
+    }
+
+    /// When to report errors that ranks have withheld. While the job ends, more may arrive from
+    /// hosts below.
+    fn errors_due(&self) -> Option<u64> {
+        self.errors.deadline().filter(|_| self.exit.is_open() || !self.others.print_here())
+    }
+
+    /// Reports errors that ranks have withheld, to the host above if it prints for this one.
+    fn report_errors(&mut self) {
+        let errors = self.errors.take(self.control, &self.ranks);
+        if errors.is_empty() {
+            return;
+        }
+        if self.others.is_printed_above() {
+            self.others.send_up(&HostMessage::Withheld(errors));
+        } else {
+            folded_errors::report(&errors);
+        }
     }
 
     /// Sleeps until a signal, a message, the exit of a watched process, or the next deadline.
@@ -97,11 +156,11 @@ impl Supervisor {
             polled.push(entry(r.socket.as_ref()).or_writing(!r.outgoing.is_empty()));
         }
         polled.extend(self.connections.descriptors().map(|fd| entry(Some(fd))));
-        polled.extend(self.output.streams().iter().map(|s| entry(s.fd())));
+        polled.extend(self.output.streams().iter().map(PrefixedStream::poll_entry));
         self.others.add_to(polled);
         let mut deadlines =
             vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
-        deadlines.push(self.errors.deadline());
+        deadlines.push(self.errors_due());
         deadlines.push(self.others.deadline(now));
         if self.exit.is_running() {
             deadlines.push(self.late.deadline());
@@ -130,6 +189,9 @@ impl Supervisor {
     /// Looks for reasons to end the job, and goes on with its end.
     fn advance(&mut self, now: u64) {
         if self.exit.is_running() {
+            if self.late.has_first() {
+                self.ends.check_missing(&self.ranks, &self.others);
+            }
             if self.late.check(now, &self.ranks) {
                 self.control.decide_failure(1);
             }
@@ -256,7 +318,10 @@ impl Supervisor {
 
     fn signal_ranks(&self, signal: Signal) {
         for r in self.ranks.iter().filter(|r| !r.has_exited()) {
-            process::kill(r.pid(), signal);
+            match r.joined {
+                Some(_) => _ = process::kill(r.pid(), signal),
+                None => r.signal_tree(signal),
+            }
         }
     }
 
@@ -266,6 +331,9 @@ impl Supervisor {
             HostEvent::Lost => self.control.decide_failure(1),
             // The others know it already.
             HostEvent::Connected => {
+                if self.late.has_first() {
+                    self.others.send_down(&HostMessage::Joined);
+                }
                 if let Some(decision) = self.exit.decision() {
                     self.others.send_down(&HostMessage::Decision(decision));
                 }
@@ -276,11 +344,15 @@ impl Supervisor {
             HostEvent::FromAbove(HostMessage::Exchanged(all)) => {
                 self.collective.deliver(&mut self.ranks, &mut self.others, all);
             }
-            HostEvent::FromAbove(HostMessage::Signal(n)) if n as i32 == Signal::KILL.number() => {
-                self.exit.kill_now(clock::now_ns(), &mut self.ranks);
-            }
             HostEvent::FromAbove(HostMessage::Signal(n)) => {
-                self.signal_ranks(Signal::new(n as i32));
+                if let Some(decision) = self.control.decision() {
+                    self.others.send_down(&HostMessage::Decision(decision));
+                }
+                self.others.send_down(&HostMessage::Signal(n));
+                match Signal::new(n as i32) {
+                    Signal::KILL => self.exit.kill_now(clock::now_ns(), &mut self.ranks),
+                    signal => self.signal_ranks(signal),
+                }
             }
             HostEvent::FromAbove(HostMessage::Status) => {
                 self.others.request_status();
@@ -290,6 +362,10 @@ impl Supervisor {
             | HostEvent::FromBelow(HostMessage::Decision(d)) => _ = self.control.decide(d),
             HostEvent::FromAbove(HostMessage::Joined)
             | HostEvent::FromBelow(HostMessage::Joined) => self.first_joined(),
+            HostEvent::FromBelow(HostMessage::Withheld(errors)) => {
+                self.errors.add(errors);
+                self.errors.notice(clock::now_ns(), self.others.is_printed_above());
+            }
             HostEvent::Changed => {
                 self.collective.advance_barrier(&mut self.ranks, &mut self.others);
                 if let Err(e) = self.advance_exchange() {
@@ -394,7 +470,6 @@ impl Supervisor {
                 if head.a != r.process {
                     r.watch = ProcessWatch::new(head.a).ok();
                 }
-                self.ends.check_missing(&self.ranks);
                 self.first_joined();
             }
             ControlKind::Barrier => {
@@ -406,7 +481,9 @@ impl Supervisor {
                     self.advance_exchange()?;
                 }
             }
-            ControlKind::ErrorWithheld => self.errors.notice(clock::now_ns()),
+            ControlKind::ErrorWithheld => {
+                self.errors.notice(clock::now_ns(), self.others.is_printed_above());
+            }
             // Usually in the control memory already, where every round looks for it.
             ControlKind::ExitDecided => {
                 if let Some(decision) = head.decision().filter(|d| d.rank == Some(r.rank)) {

@@ -10,7 +10,7 @@ pub mod variadic;
 
 use super::{OK, ctx, early_job, refused};
 use crate::client_memory::{RemoteRange, Src};
-use crate::conduit::Outgoing;
+use crate::conduit::{Outgoing, PayloadArea};
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
@@ -50,7 +50,7 @@ fn reserved_handler(function: &str, handler: Handler) -> ! {
     )
 }
 
-fn check_handler(function: &str, handler: Handler) {
+pub(super) fn check_handler(function: &str, handler: Handler) {
     if handler < CLIENT_BASE {
         reserved_handler(function, handler);
     }
@@ -79,10 +79,16 @@ fn asker(function: &str, token: *const c_void) -> Node {
     ctx(function).message_source(token).map_or(Node::MAX, |source| source.0)
 }
 
+/// What a request returns: `GASNET_OK`, or 1 if it is immediate and refused.
+#[inline(always)]
+fn requested(sent: bool) -> c_int {
+    c_int::from(!sent)
+}
+
 // `ANY`, here and below: whether there are arguments. Without, the compiler leaves out all that
-// handles them.
+// handles them. `NOW`: whether the request is refused where it would wait.
 #[inline(never)]
-pub(super) fn request_short<const ANY: bool>(
+pub(super) fn request_short<const ANY: bool, const NOW: bool>(
     function: &str,
     node: Node,
     handler: Handler,
@@ -92,14 +98,13 @@ pub(super) fn request_short<const ANY: bool>(
     watch!(
         A "gasnet_AMRequestShort",
         message(node, handler, core::ptr::null(), 0, args),
-        request_short::<ANY>(function, node, handler, args)
+        request_short::<ANY, NOW>(function, node, handler, args)
     );
     let c = ctx(function);
     let rank = c.team().check_rank(function, node);
     check_handler(function, handler);
     let m = Outgoing::short(handler, args);
-    c.request(function, rank, &m);
-    OK
+    requested(c.request(function, rank, &m.immediate(NOW)))
 }
 
 /// The payload of a Medium; ends the job if it is too long.
@@ -119,7 +124,7 @@ unsafe fn medium_payload<'a>(c: Ctx, function: &str, src: *const c_void, n: usiz
 /// # Safety
 /// `n` bytes at `src` must be readable.
 #[inline(never)]
-pub(super) unsafe fn request_medium<const ANY: bool>(
+pub(super) unsafe fn request_medium<const ANY: bool, const NOW: bool>(
     function: &str,
     node: Node,
     handler: Handler,
@@ -131,22 +136,44 @@ pub(super) unsafe fn request_medium<const ANY: bool>(
     watch!(
         A "gasnet_AMRequestMedium",
         message(node, handler, src, n, args),
-        request_medium::<ANY>(function, node, handler, src, n, args)
+        request_medium::<ANY, NOW>(function, node, handler, src, n, args)
     );
     let c = ctx(function);
     let rank = c.team().check_rank(function, node);
     check_handler(function, handler);
     // SAFETY: a payload, by this function's condition.
     let payload = unsafe { medium_payload(c, function, src, n) };
-    c.request(function, rank, &Outgoing::medium(handler, args, payload));
-    OK
+    let m = Outgoing::medium(handler, args, payload);
+    requested(c.request(function, rank, &m.immediate(NOW)))
+}
+
+/// A Medium request with the first `n` bytes of an area, which the caller keeps if it is refused.
+pub(super) fn request_area(
+    function: &str,
+    node: Node,
+    handler: Handler,
+    area: PayloadArea,
+    n: usize,
+    args: &[Arg],
+    now: bool,
+) -> c_int {
+    watch!(
+        A "gasnet_AMRequestMedium",
+        message(node, handler, area.bytes.as_ptr().cast(), n, args),
+        request_area(function, node, handler, area, n, args, now)
+    );
+    let c = ctx(function);
+    let rank = c.team().check_rank(function, node);
+    check_handler(function, handler);
+    let m = Outgoing::medium(handler, args, area.bytes.part(0, n).into());
+    requested(c.request_area(function, rank, &m.immediate(now), area))
 }
 
 /// # Safety
 /// `n` bytes at `src` must be readable, with `source_stays` until the reply handler runs.
 #[inline(never)]
 #[allow(clippy::too_many_arguments)]
-pub(super) unsafe fn request_long<const ANY: bool>(
+pub(super) unsafe fn request_long<const ANY: bool, const NOW: bool>(
     function: &str,
     node: Node,
     handler: Handler,
@@ -160,7 +187,7 @@ pub(super) unsafe fn request_long<const ANY: bool>(
     watch!(
         A "gasnet_AMRequestLong",
         message(node, handler, src, n, args),
-        request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args)
+        request_long::<ANY, NOW>(function, node, handler, src, n, dest, source_stays, args)
     );
     let c = ctx(function);
     let rank = c.team().check_rank(function, node);
@@ -177,8 +204,7 @@ pub(super) unsafe fn request_long<const ANY: bool>(
     } else {
         Outgoing::long(handler, args, payload, to, dest.addr())
     };
-    c.request(function, rank, &m);
-    OK
+    requested(c.request(function, rank, &m.immediate(NOW)))
 }
 
 #[inline(never)]
@@ -223,6 +249,27 @@ pub(super) unsafe fn reply_medium<const ANY: bool>(
     // SAFETY: a payload, by this function's condition.
     let payload = unsafe { medium_payload(c, function, src, n) };
     c.reply(function, token, &Outgoing::medium(handler, args, payload));
+    OK
+}
+
+/// A Medium reply with the first `n` bytes of an area.
+pub(super) fn reply_area(
+    function: &str,
+    token: *const c_void,
+    handler: Handler,
+    area: PayloadArea,
+    n: usize,
+    args: &[Arg],
+) -> c_int {
+    watch!(
+        A "gasnet_AMReplyMedium",
+        message(asker(function, token), handler, area.bytes.as_ptr().cast(), n, args),
+        reply_area(function, token, handler, area, n, args)
+    );
+    let c = ctx(function);
+    check_handler(function, handler);
+    let m = Outgoing::medium(handler, args, area.bytes.part(0, n).into());
+    c.reply_area(function, token, &m, area);
     OK
 }
 

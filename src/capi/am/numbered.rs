@@ -29,7 +29,7 @@ macro_rules! families {
         pub extern "C" fn $rs(dest: Node, handler: Handler, $($a: Arg),*) -> c_int {
             const ANY: bool = any(&[$(stringify!($a)),*]);
             let (f, args) = (stringify!($rs), &[$($a),*]);
-            request_short::<ANY>(f, dest, handler, args)
+            request_short::<ANY, false>(f, dest, handler, args)
         }
 
         /// Sends a request with a payload, which the handler finds in a buffer of the library,
@@ -57,7 +57,7 @@ macro_rules! families {
             let (f, args) = (stringify!($rm), &[$($a),*]);
             // SAFETY: the specification demands a payload of `nbytes` readable bytes; that of a
             // LongAsync stays until the reply handler runs.
-            unsafe { request_medium::<ANY>(f, dest, handler, source_addr, nbytes, args) }
+            unsafe { request_medium::<ANY, false>(f, dest, handler, source_addr, nbytes, args) }
         }
 
         /// Sends a request whose payload is copied to the segment of the target before the
@@ -87,7 +87,7 @@ macro_rules! families {
             // SAFETY: the specification demands a payload of `nbytes` readable bytes; that of a
             // LongAsync stays until the reply handler runs.
             unsafe {
-                request_long::<ANY>(f, dest, handler, source_addr, nbytes, dest_addr, false, args)
+                request_long::<ANY, false>(f, dest, handler, source_addr, nbytes, dest_addr, false, args)
             }
         }
 
@@ -119,7 +119,7 @@ macro_rules! families {
             // SAFETY: the specification demands a payload of `nbytes` readable bytes; that of a
             // LongAsync stays until the reply handler runs.
             unsafe {
-                request_long::<ANY>(f, dest, handler, source_addr, nbytes, dest_addr, true, args)
+                request_long::<ANY, false>(f, dest, handler, source_addr, nbytes, dest_addr, true, args)
             }
         }
 

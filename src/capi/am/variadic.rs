@@ -50,7 +50,7 @@ pub unsafe extern "C" fn gasneti_AMRequestShortV(
 ) -> c_int {
     let f = "gasnet_AMRequestShort";
     // SAFETY: the inline functions of gasnet.h put `numargs` arguments into an array.
-    request_short::<true>(f, dest, handler, unsafe { array(f, numargs, args) })
+    request_short::<true, false>(f, dest, handler, unsafe { array(f, numargs, args) })
 }
 
 /// The variadic `gasnet_AMRequestMedium` of the headers: as the numbered functions, with the
@@ -74,7 +74,14 @@ pub unsafe extern "C" fn gasneti_AMRequestMediumV(
     // SAFETY: the inline functions of gasnet.h put the arguments into an array; the
     // specification demands a payload of `nbytes` readable bytes.
     unsafe {
-        request_medium::<true>(f, dest, handler, source_addr, nbytes, array(f, numargs, args))
+        request_medium::<true, false>(
+            f,
+            dest,
+            handler,
+            source_addr,
+            nbytes,
+            array(f, numargs, args),
+        )
     }
 }
 
@@ -100,7 +107,7 @@ pub unsafe extern "C" fn gasneti_AMRequestLongV(
     // SAFETY: the inline functions of gasnet.h put the arguments into an array; the
     // specification demands a payload of `nbytes` readable bytes.
     unsafe {
-        request_long::<true>(
+        request_long::<true, false>(
             f,
             dest,
             handler,
@@ -136,7 +143,7 @@ pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
     // SAFETY: the inline functions of gasnet.h put the arguments into an array. The
     // specification demands a payload of `nbytes` bytes that stay until the reply handler runs.
     unsafe {
-        request_long::<true>(
+        request_long::<true, false>(
             f,
             dest,
             handler,

@@ -7,8 +7,8 @@ pub mod movement;
 pub mod sync;
 pub mod tuning;
 
-use super::{code, ctx};
-use crate::extended::coll::{ReduceFn, Team};
+use super::{code, ctx, ex};
+use crate::extended::coll::{ReduceFn, TeamRef};
 use crate::extended::collectives;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
@@ -37,10 +37,11 @@ pub struct FnEntry {
     flags: c_uint,
 }
 
-fn team_of(c: Ctx, function: &str, handle: TeamHandle) -> &'static Team {
+fn team_of(c: Ctx, function: &str, handle: TeamHandle) -> TeamRef {
     let number = (handle as usize).wrapping_sub(1);
     match u32::try_from(number).ok().and_then(|id| collectives(c).team(id)) {
         Some(team) => team,
+        None if number == 0 && ex::is_client() => collectives(c).one_image_each(c),
         None if number == 0 => report::fatal(
             format_args!("{function}() was called before gasnet_coll_init()"),
             format_args!("Call gasnet_coll_init in every image after gasnet_attach."),
@@ -139,7 +140,7 @@ pub extern "C" fn gasnet_coll_team_split(
     let _span = span!(W "gasnet_coll_team_split");
     let function = "gasnet_coll_team_split";
     let c = ctx(function);
-    (collectives(c).split(c, function, team_of(c, function, parent_team), color, relrank).id()
+    (collectives(c).split(c, function, &team_of(c, function, parent_team), color, relrank).id()
         as usize
         + 1) as TeamHandle
 }
@@ -205,7 +206,7 @@ pub extern "C" fn gasnet_coll_barrier_notify(team: TeamHandle, id: c_int, flags:
     let function = "gasnet_coll_barrier_notify";
     let c = ctx(function);
     let (team, images) = (team_of(c, function, team), flags & BARRIER_IMAGES != 0);
-    collectives(c).barrier_notify(c, function, team, (id, flags), images);
+    collectives(c).barrier_notify(c, function, &team, (id, flags), images);
 }
 
 /// Waits until all members have notified the barrier that the caller notified.
@@ -223,7 +224,7 @@ pub extern "C" fn gasnet_coll_barrier_wait(team: TeamHandle, id: c_int, flags: c
     let function = "gasnet_coll_barrier_wait";
     let c = ctx(function);
     let (team, images) = (team_of(c, function, team), flags & BARRIER_IMAGES != 0);
-    let result = collectives(c).barrier_wait(c, function, team, (id, flags), images);
+    let result = collectives(c).barrier_wait(c, function, &team, (id, flags), images);
     span.result(code(result))
 }
 
@@ -242,7 +243,7 @@ pub extern "C" fn gasnet_coll_barrier_try(team: TeamHandle, id: c_int, flags: c_
     let function = "gasnet_coll_barrier_try";
     let c = ctx(function);
     let (team, images) = (team_of(c, function, team), flags & BARRIER_IMAGES != 0);
-    let result = collectives(c).barrier_try(c, function, team, (id, flags), images);
+    let result = collectives(c).barrier_try(c, function, &team, (id, flags), images);
     span.result(code(result))
 }
 
@@ -262,8 +263,8 @@ pub extern "C" fn gasnet_coll_barrier(team: TeamHandle, id: c_int, flags: c_int)
     let c = ctx(function);
     let (team, images) = (team_of(c, function, team), flags & BARRIER_IMAGES != 0);
     let coll = collectives(c);
-    coll.barrier_notify(c, function, team, (id, flags), images);
-    span.result(code(coll.barrier_wait(c, function, team, (id, flags), images)))
+    coll.barrier_notify(c, function, &team, (id, flags), images);
+    span.result(code(coll.barrier_wait(c, function, &team, (id, flags), images)))
 }
 
 /// Reports the name of the last barrier of a team that the caller completed.

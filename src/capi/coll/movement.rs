@@ -9,7 +9,7 @@ use crate::capi::ctx;
 use crate::client_memory::{Dst, Src};
 use crate::extended::coll::flags::CollFlags;
 use crate::extended::coll::{
-    CollBuffers, CollCall, CollOperation, CollRequest, ReduceOperator, Reduction,
+    BlockCyclic, CollBuffers, CollCall, CollOperation, CollRequest, ReduceOperator, Reduction,
 };
 use crate::extended::collectives;
 use crate::report;
@@ -47,32 +47,53 @@ pub(super) struct Elements {
     pub(super) count: usize,
     pub(super) func: i32,
     pub(super) arg: c_int,
-    /// Block sizes and offsets together, which are 0.
-    pub(super) layout: usize,
+    /// Block size and offset of the source array.
+    pub(super) src: (usize, usize),
+    /// The same of a scan's destination array; those of the source in a reduction.
+    pub(super) dst: (usize, usize),
 }
 
 impl Elements {
     fn bytes(self, function: &str) -> usize {
-        self.size.checked_mul(self.count).unwrap_or_else(|| {
-            report::fatal(
+        let offset = self.src.1.max(self.dst.1);
+        let most = self.count.checked_add(offset).and_then(|n| n.checked_mul(self.size));
+        match most.filter(|&n| n <= isize::MAX as usize) {
+            Some(_) => self.size * self.count,
+            None => report::fatal(
                 format_args!(
-                    "{function}(): {} elements of {} bytes are more than memory",
+                    "{function}(): {} elements of {} bytes, from element {offset} on, are more than memory",
                     self.count, self.size
                 ),
-                format_args!("Pass the number of elements of one image."),
-            )
-        })
+                format_args!("Pass a number of elements and an offset within the array."),
+            ),
+        }
+    }
+
+    /// The array of the operands and that of the results, unless each image has all elements.
+    fn arrays(self, function: &str) -> (Option<BlockCyclic>, Option<BlockCyclic>) {
+        let [src, dst] = [self.src, self.dst].map(|(block, offset)| {
+            if block == 0 && offset != 0 {
+                report::fatal(
+                    format_args!("{function}(): offset {offset} with block size 0"),
+                    format_args!(
+                        "For an array that one image holds, pass a block size that is not smaller than the array, and as offset that size times the number of the image."
+                    ),
+                );
+            }
+            BlockCyclic::new(block, offset)
+        });
+        if src.is_some() != dst.is_some() {
+            report::fatal(
+                format_args!("{function}(): one of dst_blksz and src_blksz is 0"),
+                format_args!(
+                    "Pass 0 for both if each image has all elements, or the block sizes of two arrays."
+                ),
+            );
+        }
+        (src, dst)
     }
 
     fn reduction(self, function: &str, c: Ctx) -> Reduction {
-        if self.layout != 0 {
-            report::fatal(
-                format_args!(
-                    "{function}(): block sizes and offsets other than 0 are not supported"
-                ),
-                format_args!("Pass 0: every image has elem_count elements from its address on."),
-            );
-        }
         let Some((f, flags)) = collectives(c).function(self.func) else {
             report::fatal(
                 format_args!("{function}(): there is no function {}", self.func),
@@ -82,7 +103,6 @@ impl Elements {
         Reduction {
             operator: ReduceOperator::Registered { function: f, flags, arg: self.arg },
             elem_size: self.size,
-            elem_count: self.count,
         }
     }
 }
@@ -117,22 +137,25 @@ pub(super) unsafe fn call(
             format_args!("Pass an image below the number of images of the team."),
         );
     }
-    let caller = collectives(c).caller(c, function, team, by_process);
+    let caller = collectives(c).caller(c, function, &team, by_process);
+    let (src_array, dst_array) = elements.map_or((None, None), |e| e.arrays(function));
     let request = CollRequest {
         root,
         in_allsync: flags.in_allsync(),
         out_allsync: flags.out_allsync(),
         reduction: elements.map(|e| e.reduction(function, c)),
         inclusive: flags.inclusive(),
+        src_array,
+        dst_array: dst_array.filter(|_| operation == CollOperation::Scan),
         ..CollRequest::new(operation, elements.map_or(nbytes, |e| e.bytes(function)))
     };
-    let (dst_bytes, src_bytes) = request.extents(caller.1, images);
+    let (written, read) = request.extents(caller.1, images);
     // SAFETY: the specification demands an address for each image in the list of an M form.
     let (dst, src) = unsafe { (dst.of(caller, flags), src.of(caller, flags)) };
-    // SAFETY: the client lends as many bytes as the operation writes until it is complete.
-    let dst = unsafe { Dst::new(dst, dst_bytes) };
+    // SAFETY: the client lends the bytes that the operation writes until it is complete.
+    let dst = unsafe { Dst::new(dst.wrapping_add(written.start), written.len()) };
     // SAFETY: the same for the bytes that the operation reads.
-    let src = unsafe { Src::new(src, src_bytes) };
+    let src = unsafe { Src::new(src.wrapping_add(read.start), read.len()) };
     let buffers = CollBuffers { dst, src };
     (c, CollCall { function, team, by_process, request, buffers }, flags)
 }
@@ -179,7 +202,7 @@ macro_rules! collective {
             let (c, call, _) = unsafe {
                 call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags)
             };
-            collectives(c).wait_for(c, call);
+            collectives(c).wait_for(c, &call);
         }
 
         $(#[$doc])*
@@ -204,7 +227,7 @@ macro_rules! collective {
             let (c, call, flags) = unsafe {
                 call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags)
             };
-            collectives(c).initiate(c, call, flags.aggregate())
+            collectives(c).initiate(c, &call, flags.aggregate())
         }
     };
 }
@@ -336,7 +359,8 @@ macro_rules! reduce {
                 count: elem_count,
                 func,
                 arg: func_arg,
-                layout: src_blksz | src_offset,
+                src: (src_blksz, src_offset),
+                dst: (src_blksz, src_offset),
             }));
     };
 }
@@ -348,9 +372,12 @@ reduce!(
     /// - `dstimage`: number of the image in the team whose `dst` is used.
     /// - `dst`: destination.
     /// - `src`: source.
-    /// - `src_blksz`, `src_offset`: 0; other values are not supported and end the job.
+    /// - `src_blksz`, `src_offset`: 0 if each image has all elements. Otherwise the elements are
+    ///   those of one array, from element `src_offset` on. The images hold it in turn, in blocks
+    ///   of `src_blksz` elements, and `dst` receives one element: the combination of all. If there
+    ///   are none, it is not written. An offset with block size 0 ends the job.
     /// - `elem_size`: bytes of an element.
-    /// - `elem_count`: elements of each image.
+    /// - `elem_count`: elements of each image, or of the array.
     /// - `func`: index of the function in the table that `gasnet_coll_init` was given. It
     ///   combines arrays of elements.
     /// - `func_arg`: passed to the function.
@@ -363,9 +390,12 @@ reduce!(
     /// - `dst`: destination.
     /// - `srclist`: addresses of the sources: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
-    /// - `src_blksz`, `src_offset`: 0; other values are not supported and end the job.
+    /// - `src_blksz`, `src_offset`: 0 if each image has all elements. Otherwise the elements are
+    ///   those of one array, from element `src_offset` on. The images hold it in turn, in blocks
+    ///   of `src_blksz` elements, and `dst` receives one element: the combination of all. If there
+    ///   are none, it is not written. An offset with block size 0 ends the job.
     /// - `elem_size`: bytes of an element.
-    /// - `elem_count`: elements of each image.
+    /// - `elem_count`: elements of each image, or of the array.
     /// - `func`: index of the function in the table that `gasnet_coll_init` was given. It
     ///   combines arrays of elements.
     /// - `func_arg`: passed to the function.
@@ -383,7 +413,8 @@ macro_rules! scan {
                 count: elem_count,
                 func,
                 arg: func_arg,
-                layout: dst_blksz | dst_offset | src_blksz | src_offset,
+                src: (src_blksz, src_offset),
+                dst: (dst_blksz, dst_offset),
             }));
     };
 }
@@ -396,10 +427,14 @@ scan!(
     ///
     /// - `dst`: destination.
     /// - `src`: source.
-    /// - `dst_blksz`, `dst_offset`, `src_blksz`, `src_offset`: 0; other values are not
-    ///   supported and end the job.
+    /// - `dst_blksz`, `dst_offset`, `src_blksz`, `src_offset`: 0 if each image has all elements.
+    ///   Otherwise source and destination are arrays that the images hold in turn, in blocks of
+    ///   `src_blksz` and `dst_blksz` elements. They are used from the elements `src_offset` and
+    ///   `dst_offset` on. Result i is the combination of the elements up to i, with or without it.
+    ///   Without it, the first result is not written. Only one block size of 0, or an offset with
+    ///   block size 0, ends the job.
     /// - `elem_size`: bytes of an element.
-    /// - `elem_count`: elements of each image.
+    /// - `elem_count`: elements of each image, or of the array.
     /// - `func`: index of the function in the table that `gasnet_coll_init` was given. It
     ///   combines arrays of elements.
     /// - `func_arg`: passed to the function.
@@ -413,10 +448,14 @@ scan!(
     /// - `dstlist`: addresses of the destinations: an array with an entry per image of the team
     ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
     /// - `srclist`: addresses of the sources: as `dstlist`.
-    /// - `dst_blksz`, `dst_offset`, `src_blksz`, `src_offset`: 0; other values are not
-    ///   supported and end the job.
+    /// - `dst_blksz`, `dst_offset`, `src_blksz`, `src_offset`: 0 if each image has all elements.
+    ///   Otherwise source and destination are arrays that the images hold in turn, in blocks of
+    ///   `src_blksz` and `dst_blksz` elements. They are used from the elements `src_offset` and
+    ///   `dst_offset` on. Result i is the combination of the elements up to i, with or without it.
+    ///   Without it, the first result is not written. Only one block size of 0, or an offset with
+    ///   block size 0, ends the job.
     /// - `elem_size`: bytes of an element.
-    /// - `elem_count`: elements of each image.
+    /// - `elem_count`: elements of each image, or of the array.
     /// - `func`: index of the function in the table that `gasnet_coll_init` was given. It
     ///   combines arrays of elements.
     /// - `func_arg`: passed to the function.

@@ -94,7 +94,7 @@ pub unsafe extern "C" fn gasnet_coll_dumpTuningState(filename: *const c_char, te
     let team = team_of(c, function, team);
     // SAFETY: gasnet_coll.h demands the name of a file as a string, or null.
     let name = unsafe { file_name(filename) };
-    collectives(c).dump_tuning(c, function, team, name);
+    collectives(c).dump_tuning(c, function, &team, name);
 }
 
 /// Writes how often a team moved which blocks, if GASNET_COLL_ENABLE_PROFILE requests it.
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn gasnet_coll_dumpProfile(filename: *const c_char, team: 
     let team = team_of(c, function, team);
     // SAFETY: gasnet_coll.h demands the name of a file as a string, or null.
     let name = unsafe { file_name(filename) };
-    collectives(c).dump_profile(c, function, team, name);
+    collectives(c).dump_profile(c, function, &team, name);
 }
 
 /// Returns the number of kinds of trees.
@@ -237,7 +237,8 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
         count: coll_args.nbytes / coll_args.elem_size.max(1),
         func: coll_args.func,
         arg: coll_args.func_arg,
-        layout: 0,
+        src: (coll_args.src_blksz, coll_args.src_offset),
+        dst: (coll_args.src_blksz, coll_args.src_offset),
     });
     let root = if matches!(operation, CollOperation::GatherAll | CollOperation::Exchange) {
         0
@@ -250,7 +251,7 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     };
     let warm = env::COLL_AUTOTUNE_WARM_ITERS.get().into();
     let times = env::COLL_AUTOTUNE_PERF_ITERS.get().into();
-    let best = search::search(collectives(c), c, call, warm, times, || {
+    let best = search::search(collectives(c), c, &call, warm, times, || {
         if let Some(work) = fnptr {
             // SAFETY: the client's function, with the argument that the client passed for it.
             unsafe { work(sample_work_arg) };

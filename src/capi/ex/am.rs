@@ -4,13 +4,13 @@
 //! Called by clients, the functions that send through the inline functions of gasnetex_am.h.
 //! Invariant: a message goes the way of [`crate::capi::am`], which checks handler, length and
 //! destination. The local side is complete when a call returns, so an event for it is invalid.
-//! `GEX_FLAG_IMMEDIATE` is accepted: no call refuses.
+//! With `GEX_FLAG_IMMEDIATE` a request is refused, and does nothing, where it would wait for what
+//! the requests under way hold. A reply waits for nothing of that kind.
 
-use super::objects::{ExObject, job_rank};
+use super::objects::{ExObject, job_rank, node};
 use super::rma::wrong_lc_opt;
-use super::{Event, Flags, LocalCompletion, RANK_INVALID, Rank};
-use crate::capi::am;
-use crate::capi::{OK, ctx, early_job};
+use super::{Event, Flags, LocalCompletion, NOW, RANK_INVALID, Rank, is_immediate};
+use crate::capi::{am, ctx, early_job};
 use crate::conduit::Category;
 use crate::report;
 use crate::runtime::GasnetError;
@@ -215,6 +215,7 @@ pub extern "C" fn gex_Token_MaxReplyLong(
 ///
 /// # Safety
 /// `numargs` values at `args` must be readable.
+#[inline(always)]
 pub(super) unsafe fn arguments<'a>(
     function: &str,
     numargs: c_uint,
@@ -224,20 +225,42 @@ pub(super) unsafe fn arguments<'a>(
         0 => &[],
         // SAFETY: by this function's condition.
         n if n <= MAX_ARGS => unsafe { core::slice::from_raw_parts(args, n) },
-        n => report::fatal(
-            format_args!(
-                "{function}(): {n} arguments are out of range; a message has 0 to {MAX_ARGS}"
-            ),
-            format_args!("Send the rest in the payload."),
-        ),
+        n => too_many_arguments(function, n),
     }
 }
 
-/// Reports that the local side of a message is complete, as the client wants it.
+#[cold]
+#[inline(never)]
+fn too_many_arguments(function: &str, n: usize) -> ! {
+    report::fatal(
+        format_args!(
+            "{function}(): {n} arguments are out of range; a message has 0 to {MAX_ARGS}"
+        ),
+        format_args!("Send the rest in the payload."),
+    )
+}
+
+/// Reports that the local side of a message is complete, as the client wants it. Called before
+/// the message is sent: nothing sees the difference, and the call that sends is the last one.
 ///
 /// # Safety
 /// `lc_opt` must be a place for an event if it is no constant.
+#[inline(always)]
 pub(super) unsafe fn complete(function: &str, lc_opt: *mut Event, group: bool) {
+    if lc_opt.addr() == NOW {
+        return;
+    }
+    // SAFETY: by this function's condition.
+    unsafe { complete_elsewhere(function, lc_opt, group) }
+}
+
+/// [`complete`] of another `lc_opt` than `GEX_EVENT_NOW`.
+///
+/// # Safety
+/// As of [`complete`].
+#[cold]
+#[inline(never)]
+unsafe fn complete_elsewhere(function: &str, lc_opt: *mut Event, group: bool) {
     match LocalCompletion::of(lc_opt) {
         LocalCompletion::Now => {}
         LocalCompletion::Group if group => {}
@@ -247,15 +270,10 @@ pub(super) unsafe fn complete(function: &str, lc_opt: *mut Event, group: bool) {
     }
 }
 
-/// The rank of a team, as the calls of [`crate::capi::am`] name it.
-pub(super) fn node(function: &str, tm: ExObject, rank: Rank) -> u32 {
-    job_rank(early_job(function), function, tm, rank).0
-}
-
 /// `gex_AM_RequestShort` with the number of arguments and an array of them.
 ///
-/// - `tm`, `rank`: the target. `handler`: its handler. `flags`: accepted.
-/// - Returns 0.
+/// - `tm`, `rank`: the target. `handler`: its handler. `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 ///
 /// # Safety
 /// `numargs` values at `args` must be readable.
@@ -264,21 +282,30 @@ pub unsafe extern "C" fn gasneti_RequestShort(
     tm: ExObject,
     rank: Rank,
     handler: Handler,
-    _flags: Flags,
+    flags: Flags,
     numargs: c_uint,
     args: *const Arg,
 ) -> c_int {
     let function = "gex_AM_RequestShort";
     // SAFETY: as this function requires.
     let args = unsafe { arguments(function, numargs, args) };
-    am::request_short::<true>(function, node(function, tm, rank), handler, args)
+    let to = node(function, tm, rank);
+    // As in the functions of GASNet-1, messages without arguments have code of their own.
+    if is_immediate(flags) {
+        return am::request_short::<true, true>(function, to, handler, args);
+    }
+    match args {
+        [] => am::request_short::<false, false>(function, to, handler, args),
+        _ => am::request_short::<true, false>(function, to, handler, args),
+    }
 }
 
 /// `gex_AM_RequestMedium` with the number of arguments and an array of them.
 ///
 /// - `tm`, `rank`: the target. `handler`: its handler. `source_addr`, `nbytes`: the payload.
-/// - `lc_opt`: `GEX_EVENT_NOW`, `GEX_EVENT_GROUP` or a place. `flags`: accepted.
-/// - Returns 0.
+/// - `lc_opt`: `GEX_EVENT_NOW`, `GEX_EVENT_GROUP` or a place. `flags`:
+///   `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 ///
 /// # Safety
 /// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, `lc_opt` a
@@ -292,7 +319,7 @@ pub unsafe extern "C" fn gasneti_RequestMedium(
     source_addr: *const c_void,
     nbytes: usize,
     lc_opt: *mut Event,
-    _flags: Flags,
+    flags: Flags,
     numargs: c_uint,
     args: *const Arg,
 ) -> c_int {
@@ -301,18 +328,23 @@ pub unsafe extern "C" fn gasneti_RequestMedium(
     // SAFETY: as this function requires.
     unsafe {
         let args = arguments(function, numargs, args);
-        am::request_medium::<true>(function, to, handler, source_addr, nbytes, args);
+        let send = match args {
+            _ if is_immediate(flags) => am::request_medium::<true, true>,
+            [] => am::request_medium::<false, false>,
+            _ => am::request_medium::<true, false>,
+        };
         complete(function, lc_opt, true);
+        send(function, to, handler, source_addr, nbytes, args)
     }
-    OK
 }
 
 /// `gex_AM_RequestLong` with the number of arguments and an array of them.
 ///
 /// - `tm`, `rank`: the target. `handler`: its handler. `source_addr`, `nbytes`: the payload.
 /// - `dest_addr`: its destination in the segment of the target.
-/// - `lc_opt`: `GEX_EVENT_NOW`, `GEX_EVENT_GROUP` or a place. `flags`: accepted.
-/// - Returns 0.
+/// - `lc_opt`: `GEX_EVENT_NOW`, `GEX_EVENT_GROUP` or a place. `flags`:
+///   `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 ///
 /// # Safety
 /// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, `lc_opt` a
@@ -327,7 +359,7 @@ pub unsafe extern "C" fn gasneti_RequestLong(
     nbytes: usize,
     dest_addr: *mut c_void,
     lc_opt: *mut Event,
-    _flags: Flags,
+    flags: Flags,
     numargs: c_uint,
     args: *const Arg,
 ) -> c_int {
@@ -336,19 +368,13 @@ pub unsafe extern "C" fn gasneti_RequestLong(
     // SAFETY: as this function requires.
     unsafe {
         let args = arguments(function, numargs, args);
-        am::request_long::<true>(
-            function,
-            to,
-            handler,
-            source_addr,
-            nbytes,
-            dest_addr,
-            false,
-            args,
-        );
+        let send = match is_immediate(flags) {
+            true => am::request_long::<true, true>,
+            false => am::request_long::<true, false>,
+        };
         complete(function, lc_opt, true);
+        send(function, to, handler, source_addr, nbytes, dest_addr, false, args)
     }
-    OK
 }
 
 /// `gex_AM_ReplyShort` with the number of arguments and an array of them.
@@ -397,10 +423,9 @@ pub unsafe extern "C" fn gasneti_ReplyMedium(
     // SAFETY: as this function requires.
     unsafe {
         let args = arguments(function, numargs, args);
-        am::reply_medium::<true>(function, token, handler, source_addr, nbytes, args);
         complete(function, lc_opt, false);
+        am::reply_medium::<true>(function, token, handler, source_addr, nbytes, args)
     }
-    OK
 }
 
 /// `gex_AM_ReplyLong` with the number of arguments and an array of them.
@@ -429,8 +454,7 @@ pub unsafe extern "C" fn gasneti_ReplyLong(
     // SAFETY: as this function requires.
     unsafe {
         let args = arguments(function, numargs, args);
-        am::reply_long::<true>(function, token, handler, source_addr, nbytes, dest_addr, args);
         complete(function, lc_opt, false);
+        am::reply_long::<true>(function, token, handler, source_addr, nbytes, dest_addr, args)
     }
-    OK
 }

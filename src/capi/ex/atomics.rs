@@ -3,7 +3,7 @@
 //! Called by clients. Invariant: an operation reaches the extended layer only if its domain has
 //! it.
 
-use super::objects::{ClientData, ExObject, job_rank, team_of};
+use super::objects::{ClientData, ExObject, ExTable, job_rank, with_team};
 use super::{Event, Flags, Rank, event, write};
 use crate::capi::rma::job;
 use crate::capi::{OK, ctx};
@@ -11,40 +11,45 @@ use crate::client_memory::{Dst, UncheckedRange};
 use crate::extended::atomics::{AtomicCode, AtomicForm, AtomicOperation};
 use crate::extended::coll::operators::NumberType;
 use crate::report;
+use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{Ordering, fence};
-use parking_lot::RwLock;
 
 /// `GEX_FLAG_AD_REL`
-const RELEASE: Flags = 1 << 14;
+const RELEASE: Flags = 1 << 1;
 /// `GEX_FLAG_RANK_IS_JOBRANK`
-const RANK_IS_JOBRANK: Flags = 1 << 15;
+const RANK_IS_JOBRANK: Flags = 1 << 13;
 
-/// An atomics domain.
-#[derive(Debug)]
-struct DomainRecord {
+/// What an atomics domain is for.
+#[derive(Clone, Copy, Debug)]
+struct AtomicsDomain {
     tm: ExObject,
     number: NumberType,
     ops: u32,
     flags: Flags,
-    data: ClientData,
 }
 
-/// By index; `None` for one that was destroyed.
-static DOMAINS: RwLock<Vec<Option<&'static DomainRecord>>> = RwLock::new(Vec::new());
+/// The domains that were not destroyed, and what clients keep with them.
+static DOMAINS: ExTable<(AtomicsDomain, ClientData)> = ExTable::of_domains();
 
-fn domain(function: &str, ad: ExObject) -> &'static DomainRecord {
-    let find = |index: usize| *DOMAINS.read_recursive().get(index)?;
-    match ad.domain_index().and_then(find) {
-        Some(domain) => domain,
-        None => no_domain(function, ad),
-    }
+/// The domain that a client names; ends the job if there is none.
+#[inline]
+fn domain(function: &str, ad: ExObject) -> AtomicsDomain {
+    DOMAINS.read(ad, |record| record.0).unwrap_or_else(|| no_domain(function, ad))
+}
+
+fn with_data<R>(function: &str, ad: ExObject, read: impl FnOnce(&ClientData) -> R) -> R {
+    DOMAINS.read(ad, |record| read(&record.1)).unwrap_or_else(|| no_domain(function, ad))
 }
 
 #[cold]
 fn no_domain(function: &str, ad: ExObject) -> ! {
+    let what = match DOMAINS.was_destroyed(ad) {
+        true => "an atomics domain that gex_AD_Destroy has ended",
+        false => "no atomics domain of this process",
+    };
     report::fatal(
-        format_args!("{function}(): {ad:?} is no atomics domain of this process"),
+        format_args!("{function}(): {ad:?} is {what}"),
         format_args!("Pass what gex_AD_Create gave, before gex_AD_Destroy."),
     )
 }
@@ -70,7 +75,7 @@ pub unsafe extern "C" fn gex_AD_Create(
 ) {
     let function = "gex_AD_Create";
     let c = ctx(function);
-    team_of(c, function, tm);
+    with_team(c, function, tm, |_| ());
     let Some(number) = NumberType::of(dt) else {
         report::fatal(
             format_args!("{function}(): dt {dt:#x} is no type of atomics"),
@@ -84,21 +89,10 @@ pub unsafe extern "C" fn gex_AD_Create(
             format_args!("Pass operations of atomics; bitwise ones are for integers only."),
         );
     }
-    let data = ClientData::new();
-    let record = &*Box::leak(Box::new(DomainRecord { tm, number, ops, flags, data }));
-    let mut domains = DOMAINS.write();
-    let index = match domains.iter().position(Option::is_none) {
-        Some(free) => {
-            domains[free] = Some(record);
-            free
-        }
-        None => {
-            domains.push(Some(record));
-            domains.len() - 1
-        }
-    };
+    let record = (AtomicsDomain { tm, number, ops, flags }, ClientData::new());
+    let domain = DOMAINS.add(record, tm == ExObject::ALL);
     // SAFETY: the specification demands a place for the result.
-    unsafe { write(ad_p, ExObject::domain(index)) };
+    unsafe { write(ad_p, domain) };
 }
 
 /// Ends an atomics domain, none of whose operations are in flight. Collective.
@@ -107,9 +101,8 @@ pub unsafe extern "C" fn gex_AD_Create(
 /// - Context: by all members of its team in the order of their collectives; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_AD_Destroy(ad: ExObject) {
-    domain("gex_AD_Destroy", ad);
-    if let Some(index) = ad.domain_index() {
-        DOMAINS.write()[index] = None;
+    if DOMAINS.remove(ad).is_none() {
+        no_domain("gex_AD_Destroy", ad);
     }
 }
 
@@ -156,7 +149,7 @@ pub extern "C" fn gex_AD_QueryOps(ad: ExObject) -> u32 {
 /// - Context: in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_AD_SetCData(ad: ExObject, val: *const c_void) {
-    domain("gex_AD_SetCData", ad).data.set(val);
+    with_data("gex_AD_SetCData", ad, |data| data.set(val));
 }
 
 /// Returns the pointer that `gex_AD_SetCData` has kept; null at first.
@@ -165,7 +158,7 @@ pub extern "C" fn gex_AD_SetCData(ad: ExObject, val: *const c_void) {
 /// - Context: in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_AD_QueryCData(ad: ExObject) -> *mut c_void {
-    domain("gex_AD_QueryCData", ad).data.get()
+    with_data("gex_AD_QueryCData", ad, ClientData::get)
 }
 
 /// An operation as a client calls it.
@@ -219,94 +212,100 @@ unsafe fn start(call: AtomicCall) -> Event {
     }
     let operation =
         AtomicOperation { code, form: call.form, target, operands: call.operands, result };
+    if operation.at_once(function) {
+        return core::ptr::null_mut();
+    }
     event(crate::extended::atomics(job).start(job.ctx(), function, operation))
+}
+
+/// The rank of the job that a trace names.
+fn traced_rank(function: &str, ad: ExObject, rank: Rank, flags: Flags) -> u32 {
+    match flags & RANK_IS_JOBRANK {
+        0 => job_rank(job(function), function, domain(function, ad).tm, rank).0,
+        _ => rank,
+    }
+}
+
+macro_rules! operation {
+    ($(#[$doc:meta])* $name:ident: $form:ident $result:ty, $t:ty, $number:expr, $bits:expr) => {
+        $(#[$doc])*
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            ad: ExObject,
+            result_p: *mut $t,
+            tgt_rank: Rank,
+            tgt_addr: *mut c_void,
+            opcode: u32,
+            operand1: $t,
+            operand2: $t,
+            flags: Flags,
+        ) -> $result {
+            watch!(
+                P stringify!($name),
+                EventDetail::moved(
+                    traced_rank(stringify!($name), ad, tgt_rank, flags),
+                    size_of::<$t>(),
+                    tgt_addr,
+                    result_p
+                ),
+                $name(ad, result_p, tgt_rank, tgt_addr, opcode, operand1, operand2, flags)
+            );
+            let bits: fn($t) -> u64 = $bits;
+            // SAFETY: as this function requires.
+            done!($form, unsafe {
+                start(AtomicCall {
+                    function: stringify!($name),
+                    number: $number,
+                    form: AtomicForm::$form,
+                    ad,
+                    result: result_p.cast(),
+                    rank: tgt_rank,
+                    addr: tgt_addr,
+                    op: opcode,
+                    operands: [bits(operand1), bits(operand2)],
+                    flags,
+                })
+            })
+        }
+    };
 }
 
 macro_rules! operations {
     ($nb:ident, $nbi:ident, $t:ty, $number:expr, $bits:expr) => {
-        /// Initiates an operation on a number in the segment of a rank.
-        ///
-        /// - `ad`: a domain of this type, with this operation.
-        /// - `result_p`: where the old value is stored, for operations that fetch it.
-        /// - `tgt_rank`: the rank that owns the number, in the team of the domain; in the job with
-        ///   `GEX_FLAG_RANK_IS_JOBRANK`.
-        /// - `tgt_addr`: its address there, aligned.
-        /// - `opcode`: the operation.
-        /// - `operand1`, `operand2`: its operands, if it has any.
-        /// - `flags`: `GEX_FLAG_AD_REL`, `GEX_FLAG_AD_ACQ`; the others are accepted.
-        /// - Returns an event that happens when the operation is done.
-        /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe
-        ///   lock is held.
-        ///
-        /// # Safety
-        /// `result_p` must be writable until the event has happened, for operations that fetch.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $nb(
-            ad: ExObject,
-            result_p: *mut $t,
-            tgt_rank: Rank,
-            tgt_addr: *mut c_void,
-            opcode: u32,
-            operand1: $t,
-            operand2: $t,
-            flags: Flags,
-        ) -> Event {
-            let bits: fn($t) -> u64 = $bits;
-            // SAFETY: as this function requires.
-            unsafe {
-                start(AtomicCall {
-                    function: stringify!($nb),
-                    number: $number,
-                    form: AtomicForm::Explicit,
-                    ad,
-                    result: result_p.cast(),
-                    rank: tgt_rank,
-                    addr: tgt_addr,
-                    op: opcode,
-                    operands: [bits(operand1), bits(operand2)],
-                    flags,
-                })
-            }
+        operation! {
+            /// Initiates an operation on a number in the segment of a rank.
+            ///
+            /// - `ad`: a domain of this type, with this operation.
+            /// - `result_p`: where the old value is stored, for operations that fetch it.
+            /// - `tgt_rank`: the rank that owns the number, in the team of the domain; in the job
+            ///   with `GEX_FLAG_RANK_IS_JOBRANK`.
+            /// - `tgt_addr`: its address there, aligned.
+            /// - `opcode`: the operation.
+            /// - `operand1`, `operand2`: its operands, if it has any.
+            /// - `flags`: `GEX_FLAG_AD_REL`, `GEX_FLAG_AD_ACQ`; the others are accepted.
+            /// - Returns an event that happens when the operation is done.
+            /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a
+            ///   handler-safe lock is held.
+            ///
+            /// # Safety
+            /// `result_p` must be writable until the event has happened, for operations that
+            /// fetch.
+            $nb: Explicit Event, $t, $number, $bits
         }
 
-        /// The implicit form of the function without the `I`.
-        ///
-        /// - `ad`, `result_p`, `tgt_rank`, `tgt_addr`, `opcode`, `operand1`, `operand2`, `flags`:
-        ///   as there.
-        /// - Returns 0.
-        /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe
-        ///   lock is held.
-        ///
-        /// # Safety
-        /// `result_p` must be writable until the operation is synced, for operations that fetch.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $nbi(
-            ad: ExObject,
-            result_p: *mut $t,
-            tgt_rank: Rank,
-            tgt_addr: *mut c_void,
-            opcode: u32,
-            operand1: $t,
-            operand2: $t,
-            flags: Flags,
-        ) -> c_int {
-            let bits: fn($t) -> u64 = $bits;
-            // SAFETY: as this function requires.
-            unsafe {
-                start(AtomicCall {
-                    function: stringify!($nbi),
-                    number: $number,
-                    form: AtomicForm::Implicit,
-                    ad,
-                    result: result_p.cast(),
-                    rank: tgt_rank,
-                    addr: tgt_addr,
-                    op: opcode,
-                    operands: [bits(operand1), bits(operand2)],
-                    flags,
-                })
-            };
-            OK
+        operation! {
+            /// The implicit form of the function without the `I`.
+            ///
+            /// - `ad`, `result_p`, `tgt_rank`, `tgt_addr`, `opcode`, `operand1`, `operand2`,
+            ///   `flags`: as there.
+            /// - Returns 0.
+            /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a
+            ///   handler-safe lock is held.
+            ///
+            /// # Safety
+            /// `result_p` must be writable until the operation is synced, for operations that
+            /// fetch.
+            $nbi: Implicit c_int, $t, $number, $bits
         }
     };
 }

@@ -14,6 +14,7 @@ use crate::extended::coll::{
 use crate::extended::collectives;
 use crate::report;
 use crate::runtime::Ctx;
+use crate::trace::{EventDetail, span};
 use core::ffi::c_void;
 
 /// `GEX_DT_USER`
@@ -33,13 +34,15 @@ struct ReduceArguments {
 }
 
 impl ReduceArguments {
-    fn reduction(self, function: &str) -> Reduction {
+    /// The reduction, and the bytes of all elements.
+    fn reduction(self, function: &str) -> (Reduction, usize) {
         let refuse = |why: &str, remedy: &str| -> ! {
             report::fatal(format_args!("{function}(): {why}"), format_args!("{remedy}"))
         };
         let number = NumberType::of(self.dt);
         let elem_size = match number {
-            Some(number) => number.size(),
+            Some(number) if number.size() == self.dt_sz => self.dt_sz,
+            Some(_) => refuse("dt_sz is not the size of the type", "Pass sizeof of the type."),
             None if self.dt == USER_TYPE => self.dt_sz,
             None => refuse("dt is no type", "Pass one of GEX_DT_*."),
         };
@@ -58,10 +61,35 @@ impl ReduceArguments {
             },
             _ => refuse("GEX_DT_USER has no operations", "Pass GEX_OP_USER and a function."),
         };
-        if elem_size.checked_mul(self.dt_cnt).is_none() {
-            refuse("the elements have more bytes than memory", "Pass the number of elements.");
+        match elem_size.checked_mul(self.dt_cnt) {
+            Some(bytes) => (Reduction { operator, elem_size }, bytes),
+            None => {
+                refuse("the elements have more bytes than memory", "Pass the number of elements.")
+            }
         }
-        Reduction { operator, elem_size, elem_count: self.dt_cnt }
+    }
+
+    /// Initiates a reduction to `root`, or to all.
+    ///
+    /// # Safety
+    /// `src` must hold all elements until the event has happened, and so must `dst`, where results
+    /// are stored.
+    unsafe fn initiate(
+        self,
+        function: &'static str,
+        tm: ExObject,
+        (operation, root): (CollOperation, Rank),
+        dst: *mut c_void,
+        src: *const c_void,
+    ) -> Event {
+        let (reduction, nbytes) = self.reduction(function);
+        let request = CollRequest {
+            root,
+            reduction: Some(reduction),
+            ..CollRequest::new(operation, nbytes)
+        };
+        // SAFETY: by this function's condition.
+        unsafe { initiate(ctx(function), function, tm, request, dst, src) }
     }
 }
 
@@ -77,7 +105,7 @@ unsafe fn initiate(
     dst: *mut c_void,
     src: *const c_void,
 ) -> Event {
-    let team = team_of(c, function, tm).team;
+    let team = team_of(c, function, tm);
     if request.root >= team.size() {
         report::fatal(
             format_args!(
@@ -89,21 +117,32 @@ unsafe fn initiate(
         );
     }
     let coll = collectives(c);
-    let (_, me) = coll.caller(c, function, team, true);
+    let (_, me) = coll.caller(c, function, &team, true);
     let (to, from) = request.extents(me, team.size());
     // SAFETY: by this function's condition.
-    let buffers =
-        unsafe { CollBuffers { dst: Dst::new(dst.cast(), to), src: Src::new(src.cast(), from) } };
+    let dst = unsafe { Dst::new(dst.cast(), to.end) };
+    // SAFETY: likewise.
+    let src = unsafe { Src::new(src.cast(), from.end) };
+    let buffers = CollBuffers { dst, src };
     let call = CollCall { function, team, by_process: true, request, buffers };
-    event(coll.initiate(c, call, false))
+    event(coll.initiate(c, &call, false))
+}
+
+/// What a trace records of a collective.
+fn detail(tm: ExObject, root: Rank, bytes: usize) -> EventDetail {
+    EventDetail::Collective { team: tm.number(), root, bytes }
 }
 
 /// Returns when all members of a team have called it.
 pub(super) fn meet(c: Ctx, function: &'static str, tm: ExObject) {
-    let team = team_of(c, function, tm).team;
-    let request = CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
+    let team = team_of(c, function, tm);
     let buffers = CollBuffers { dst: Dst::empty(), src: Src::empty() };
-    collectives(c).wait_for(c, CollCall { function, team, by_process: true, request, buffers });
+    let call = CollCall { function, team, by_process: true, request: barrier(), buffers };
+    collectives(c).wait_for(c, &call);
+}
+
+fn barrier() -> CollRequest {
+    CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) }
 }
 
 /// Initiates a barrier of a team.
@@ -114,11 +153,11 @@ pub(super) fn meet(c: Ctx, function: &'static str, tm: ExObject) {
 /// - Context: by all members in the order of their other collectives; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, _flags: Flags) -> Event {
+    let _span = span!(W "gex_Coll_BarrierNB", detail(tm, 0, 0));
     let function = "gex_Coll_BarrierNB";
-    let request = CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
     let null = core::ptr::null_mut();
     // SAFETY: a barrier has no memory.
-    unsafe { initiate(ctx(function), function, tm, request, null, null) }
+    unsafe { initiate(ctx(function), function, tm, barrier(), null, null) }
 }
 
 /// Waits until all members of a team have called.
@@ -128,6 +167,7 @@ pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, _flags: Flags) -> Event {
 /// - Context: by all members in the order of their other collectives; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Coll_BarrierBlocking(tm: ExObject, _flags: Flags) {
+    let _span = span!(W "gex_Coll_BarrierBlocking", detail(tm, 0, 0));
     let function = "gex_Coll_BarrierBlocking";
     meet(ctx(function), function, tm);
 }
@@ -154,6 +194,7 @@ pub unsafe extern "C" fn gex_Coll_BroadcastNB(
     nbytes: usize,
     _flags: Flags,
 ) -> Event {
+    let _span = span!(W "gex_Coll_BroadcastNB", detail(tm, root, nbytes));
     let function = "gex_Coll_BroadcastNB";
     let request = CollRequest { root, ..CollRequest::new(CollOperation::Broadcast, nbytes) };
     // SAFETY: the specification demands buffers of `nbytes` bytes.
@@ -191,15 +232,11 @@ pub unsafe extern "C" fn gex_Coll_ReduceToOneNB(
     user_cdata: *const c_void,
     _flags: Flags,
 ) -> Event {
+    let _span = span!(W "gex_Coll_ReduceToOneNB", detail(tm, root, dt_sz.saturating_mul(dt_cnt)));
     let function = "gex_Coll_ReduceToOneNB";
-    let reduction =
-        ReduceArguments { dt, dt_sz, dt_cnt, op, user_op, user_cdata }.reduction(function);
-    let nbytes = reduction.elem_size * reduction.elem_count;
-    let reduction = Some(reduction);
-    let request =
-        CollRequest { root, reduction, ..CollRequest::new(CollOperation::Reduce, nbytes) };
+    let arguments = ReduceArguments { dt, dt_sz, dt_cnt, op, user_op, user_cdata };
     // SAFETY: the specification demands buffers of all elements.
-    unsafe { initiate(ctx(function), function, tm, request, dst, src) }
+    unsafe { arguments.initiate(function, tm, (CollOperation::Reduce, root), dst, src) }
 }
 
 /// Initiates a reduction of the elements of all ranks of a team to all.
@@ -231,12 +268,9 @@ pub unsafe extern "C" fn gex_Coll_ReduceToAllNB(
     user_cdata: *const c_void,
     _flags: Flags,
 ) -> Event {
+    let _span = span!(W "gex_Coll_ReduceToAllNB", detail(tm, 0, dt_sz.saturating_mul(dt_cnt)));
     let function = "gex_Coll_ReduceToAllNB";
-    let reduction =
-        ReduceArguments { dt, dt_sz, dt_cnt, op, user_op, user_cdata }.reduction(function);
-    let nbytes = reduction.elem_size * reduction.elem_count;
-    let reduction = Some(reduction);
-    let request = CollRequest { reduction, ..CollRequest::new(CollOperation::ReduceAll, nbytes) };
+    let arguments = ReduceArguments { dt, dt_sz, dt_cnt, op, user_op, user_cdata };
     // SAFETY: the specification demands buffers of all elements.
-    unsafe { initiate(ctx(function), function, tm, request, dst, src) }
+    unsafe { arguments.initiate(function, tm, (CollOperation::ReduceAll, 0), dst, src) }
 }

@@ -1,8 +1,9 @@
 //! Events: of operations one by one and in arrays, of implicit operations by category, of access
 //! regions.
 //!
-//! Called by clients. Invariant: an event is the handle of an operation; the event of a leaf is
-//! that of its root. A handle that was synced counts as complete, so either may be synced first.
+//! Called by clients. Invariant: an event is the handle of an operation or of its leaf; the leaf
+//! of one that does not count departures is the operation. A handle that was synced counts as
+//! complete, as does the leaf of such a one, so either may be synced first.
 
 use super::{Event, Flags, event};
 use crate::capi::{OK, ctx};
@@ -10,10 +11,13 @@ use crate::extended::sync::HandleNeed;
 use crate::report;
 use crate::runtime::GasnetError;
 use crate::runtime::ops::{ImplicitKind, OpHandle};
+use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_uint};
 
 /// `GEX_EVENT_NO_OP`
 const NO_OP: OpHandle = OpHandle(1);
+/// `GEX_EC_LC`
+const LOCAL_COMPLETION: c_uint = 2;
 
 /// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
 fn ready(done: bool) -> c_int {
@@ -53,6 +57,7 @@ fn no_op(function: &str) -> ! {
 /// - Context: after `gex_Client_Init`; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Event_Test(event: Event) -> c_int {
+    watch!(S "gex_Event_Test", EventDetail::Sync(1), gex_Event_Test(event));
     if event.is_null() {
         return OK;
     }
@@ -70,6 +75,7 @@ pub extern "C" fn gex_Event_Test(event: Event) -> c_int {
 ///   held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Event_Wait(event: Event) {
+    watch!(S "gex_Event_Wait", EventDetail::Sync(1), gex_Event_Wait(event));
     if event.is_null() {
         return;
     }
@@ -95,6 +101,7 @@ pub unsafe extern "C" fn gex_Event_TestSome(
     numevents: usize,
     _flags: Flags,
 ) -> c_int {
+    watch!(S "gex_Event_TestSome", EventDetail::Sync(numevents), gex_Event_TestSome(pevent, numevents, _flags));
     let function = "gex_Event_TestSome";
     // SAFETY: the specification demands an array of as many events.
     let events = unsafe { array(function, pevent, numevents) };
@@ -113,6 +120,7 @@ pub unsafe extern "C" fn gex_Event_TestSome(
 /// `pevent` must point to `numevents` events.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gex_Event_WaitSome(pevent: *mut Event, numevents: usize, _flags: Flags) {
+    watch!(S "gex_Event_WaitSome", EventDetail::Sync(numevents), gex_Event_WaitSome(pevent, numevents, _flags));
     let function = "gex_Event_WaitSome";
     // SAFETY: the specification demands an array of as many events.
     let events = unsafe { array(function, pevent, numevents) };
@@ -135,6 +143,7 @@ pub unsafe extern "C" fn gex_Event_TestAll(
     numevents: usize,
     _flags: Flags,
 ) -> c_int {
+    watch!(S "gex_Event_TestAll", EventDetail::Sync(numevents), gex_Event_TestAll(pevent, numevents, _flags));
     let function = "gex_Event_TestAll";
     // SAFETY: the specification demands an array of as many events.
     let events = unsafe { array(function, pevent, numevents) };
@@ -153,6 +162,7 @@ pub unsafe extern "C" fn gex_Event_TestAll(
 /// `pevent` must point to `numevents` events.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gex_Event_WaitAll(pevent: *mut Event, numevents: usize, _flags: Flags) {
+    watch!(S "gex_Event_WaitAll", EventDetail::Sync(numevents), gex_Event_WaitAll(pevent, numevents, _flags));
     let function = "gex_Event_WaitAll";
     // SAFETY: the specification demands an array of as many events.
     let events = unsafe { array(function, pevent, numevents) };
@@ -162,31 +172,24 @@ pub unsafe extern "C" fn gex_Event_WaitAll(pevent: *mut Event, numevents: usize,
 /// Returns the event of a part of an operation: that its local side may be reused.
 ///
 /// - `root`: the event of the operation, not synced.
-/// - `event_category`: `GEX_EC_LC` or another single category.
+/// - `event_category`: `GEX_EC_LC`; the leaf of another category is the operation itself.
 /// - Returns the event, the same each time. It may be synced before or after the root, or not.
 /// - Context: after `gex_Client_Init`; not in a handler.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_Event_QueryLeaf(root: Event, _event_category: c_uint) -> Event {
-    if OpHandle(root.addr()) == NO_OP {
+pub extern "C" fn gex_Event_QueryLeaf(root: Event, event_category: c_uint) -> Event {
+    let handle = OpHandle(root.addr());
+    if handle == NO_OP {
         no_op("gex_Event_QueryLeaf");
     }
-    root
+    if event_category == LOCAL_COMPLETION { event(handle.leaf()) } else { root }
 }
 
 /// The kinds of implicit operations of a mask of categories (`GEX_EC_*`).
-fn kinds(mask: c_uint) -> &'static [ImplicitKind] {
-    use ImplicitKind::{Atomics, Gets, Puts};
-    // Puts and their local side; gets; atomics.
-    match (mask & 3 != 0, mask & 4 != 0, mask & 8 != 0) {
-        (false, false, false) => &[],
-        (true, false, false) => &[Puts],
-        (false, true, false) => &[Gets],
-        (false, false, true) => &[Atomics],
-        (true, true, false) => &[Puts, Gets],
-        (true, false, true) => &[Puts, Atomics],
-        (false, true, true) => &[Gets, Atomics],
-        (true, true, true) => &[Puts, Gets, Atomics],
-    }
+fn kinds(mask: c_uint) -> impl Iterator<Item = ImplicitKind> + Clone {
+    use ImplicitKind::{Atomics, Departures, Gets, Puts};
+    // `GEX_EC_PUT` is the first two. The payload of a message departs within its call.
+    let by_bit = [Puts, Departures, Gets, Atomics].into_iter().enumerate();
+    by_bit.filter_map(move |(bit, kind)| (mask & 1 << bit != 0).then_some(kind))
 }
 
 /// Reports whether the implicit operations of the calling thread are complete. Does not poll.
@@ -197,6 +200,7 @@ fn kinds(mask: c_uint) -> &'static [ImplicitKind] {
 /// - Context: outside access regions, after `gex_Client_Init`; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_NBI_Test(event_mask: c_uint, _flags: Flags) -> c_int {
+    watch!(S "gex_NBI_Test", EventDetail::Nothing, gex_NBI_Test(event_mask, _flags));
     let c = ctx("gex_NBI_Test");
     c.check_outside_region("gex_NBI_Test");
     ready(c.kinds_done(kinds(event_mask)))
@@ -210,6 +214,7 @@ pub extern "C" fn gex_NBI_Test(event_mask: c_uint, _flags: Flags) -> c_int {
 ///   handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_NBI_Wait(event_mask: c_uint, _flags: Flags) {
+    watch!(S "gex_NBI_Wait", EventDetail::Nothing, gex_NBI_Wait(event_mask, _flags));
     let c = ctx("gex_NBI_Wait");
     c.check_outside_region("gex_NBI_Wait");
     c.wait_kinds(kinds(event_mask));
@@ -222,7 +227,9 @@ pub extern "C" fn gex_NBI_Wait(event_mask: c_uint, _flags: Flags) {
 /// - Context: outside access regions, after `gex_Client_Init`; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_NBI_BeginAccessRegion(_flags: Flags) {
-    ctx("gex_NBI_BeginAccessRegion").begin_region();
+    watch!(S "gex_NBI_BeginAccessRegion", EventDetail::Nothing, gex_NBI_BeginAccessRegion(_flags));
+    let function = "gex_NBI_BeginAccessRegion";
+    ctx(function).begin_region(function);
 }
 
 /// Ends the access region of the calling thread.
@@ -232,7 +239,9 @@ pub extern "C" fn gex_NBI_BeginAccessRegion(_flags: Flags) {
 /// - Context: in an access region; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_NBI_EndAccessRegion(_flags: Flags) -> Event {
-    event(ctx("gex_NBI_EndAccessRegion").end_region())
+    watch!(S "gex_NBI_EndAccessRegion", EventDetail::Nothing, gex_NBI_EndAccessRegion(_flags));
+    let function = "gex_NBI_EndAccessRegion";
+    event(ctx(function).end_region(function))
 }
 
 #[cfg(test)]
@@ -241,11 +250,11 @@ mod tests {
 
     #[test]
     fn a_category_selects_its_operations() {
-        use ImplicitKind::{Atomics, Gets, Puts};
-        let of = |mask: c_uint| kinds(mask).to_vec();
+        use ImplicitKind::{Atomics, Departures, Gets, Puts};
+        let of = |mask: c_uint| kinds(mask).collect::<Vec<_>>();
         assert_eq!((of(0), of(4)), (vec![], vec![Gets]));
-        assert_eq!((of(3), of(2)), (vec![Puts], vec![Puts]));
+        assert_eq!((of(3), of(2)), (vec![Puts, Departures], vec![Departures]));
         assert_eq!((of(8), of(12)), (vec![Atomics], vec![Gets, Atomics]));
-        assert_eq!(of(c_uint::MAX), [Puts, Gets, Atomics]);
+        assert_eq!(of(c_uint::MAX), [Puts, Departures, Gets, Atomics]);
     }
 }

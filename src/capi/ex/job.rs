@@ -12,8 +12,10 @@ use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetError;
 use crate::runtime::client::{SegmentMode, ThreadMode};
+use alloc::collections::BTreeMap;
 use alloc::ffi::CString;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use once_cell::race::OnceBox;
 
@@ -205,9 +207,16 @@ pub extern "C" fn gex_System_QueryHiddenAMConcurrencyLevel() -> c_int {
     0
 }
 
-static VERBOSE: AtomicBool = AtomicBool::new(false);
+static VERBOSE: AtomicBool = AtomicBool::new(true);
 
-/// Returns what `gex_System_SetVerboseErrors` has set; 0 at first.
+/// Prints why a call returns an error, unless the client wants no such messages.
+pub(super) fn complain(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) {
+    if VERBOSE.load(Ordering::Relaxed) {
+        report::warn(cause, remedy);
+    }
+}
+
+/// Returns what `gex_System_SetVerboseErrors` has set; 1 at first.
 ///
 /// - Context: anywhere.
 #[unsafe(no_mangle)]
@@ -215,9 +224,10 @@ pub extern "C" fn gex_System_GetVerboseErrors() -> c_int {
     c_int::from(VERBOSE.load(Ordering::Relaxed))
 }
 
-/// Chooses whether calls that return an error print why. This library always prints it.
+/// Chooses whether calls that return an error for lack of something print why. Errors in
+/// arguments of `gex_Segment_Attach` and `gex_EP_RegisterHandlers` are always printed.
 ///
-/// - `enable`: kept for `gex_System_GetVerboseErrors`.
+/// - `enable`: 0 for silence.
 /// - Context: anywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_System_SetVerboseErrors(enable: c_int) {
@@ -269,22 +279,18 @@ struct NearRanks {
 
 impl NearRanks {
     /// Those whose number, by rank, is this rank's.
-    fn of(numbers: &[u32], me: JobRank) -> NearRanks {
+    fn of<N: Copy + Ord>(numbers: &[N], me: JobRank) -> NearRanks {
         let own = numbers[me.index()];
-        let all = || (0u32..).zip(numbers);
-        let ranks: Box<[u32]> = all().filter(|(_, n)| **n == own).map(|(rank, _)| rank).collect();
+        let ranks = (0u32..).zip(numbers).filter(|&(_, n)| *n == own).map(|(rank, _)| rank);
+        let ranks: Box<[u32]> = ranks.collect();
         // Sets count from 0 in the order of their first ranks.
-        let firsts: Vec<u32> = all()
-            .filter(|&(rank, n)| numbers.iter().position(|m| m == n) == Some(rank as usize))
-            .map(|(_, n)| *n)
-            .collect();
-        let find = |list: &[u32], n: u32| list.iter().position(|&m| m == n).unwrap_or(0) as u32;
-        NearRanks {
-            me: find(&ranks, me.0),
-            sets: firsts.len() as u32,
-            number: find(&firsts, own),
-            ranks,
+        let mut sets = BTreeMap::new();
+        for &n in numbers {
+            let next = sets.len() as u32;
+            sets.entry(n).or_insert(next);
         }
+        let below = ranks.partition_point(|&rank| rank < me.0);
+        NearRanks { ranks, me: below as u32, sets: sets.len() as u32, number: sets[&own] }
     }
 
     /// # Safety
@@ -417,4 +423,67 @@ pub extern "C" fn gex_Client_QueryFlags(client: ExObject) -> Flags {
 pub extern "C" fn gex_Client_QueryName(client: ExObject) -> *const c_char {
     client.check_client("gex_Client_QueryName");
     RECORD.get().map_or(c"GASNET1".as_ptr(), |record| record.name.as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+    use core::cmp;
+
+    #[test]
+    fn sets_count_in_the_order_of_their_first_ranks() {
+        let near = |me| NearRanks::of(&[7, 3, 7, 9, 3], JobRank(me));
+        let found =
+            [near(2), near(4), near(3)].map(|n| (n.ranks.to_vec(), n.me, n.sets, n.number));
+        assert_eq!(found, [(vec![0, 2], 1, 3, 0), (vec![1, 4], 1, 3, 1), (vec![3], 0, 3, 2)]);
+    }
+
+    std::thread_local! {
+        static COMPARISONS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    /// A number that counts how often any is compared.
+    #[derive(Clone, Copy)]
+    struct Counted(u32);
+
+    impl Ord for Counted {
+        fn cmp(&self, other: &Counted) -> cmp::Ordering {
+            COMPARISONS.set(COMPARISONS.get() + 1);
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl PartialOrd for Counted {
+        fn partial_cmp(&self, other: &Counted) -> Option<cmp::Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl PartialEq for Counted {
+        fn eq(&self, other: &Counted) -> bool {
+            self.cmp(other).is_eq()
+        }
+    }
+
+    impl Eq for Counted {}
+
+    #[test]
+    fn the_work_does_not_grow_with_the_square_of_the_ranks() {
+        const RANKS: u32 = 1 << 16;
+        // One rank on each host, 64 on each, all on one.
+        for on_host in [1, 64, RANKS] {
+            // Hosts are not numbered in the order of their ranks.
+            let host = |rank: u32| Counted((rank / on_host).wrapping_mul(0x9e37_79b1));
+            let numbers: Vec<Counted> = (0..RANKS).map(host).collect();
+            COMPARISONS.set(0);
+            let near = NearRanks::of(&numbers, JobRank(RANKS - 1));
+            let found = (near.ranks.len() as u32, near.me, near.sets, near.number);
+            let sets = RANKS / on_host;
+            assert_eq!(found, (on_host, on_host - 1, sets, sets - 1));
+            // A search in the map of sets compares with up to 11 keys on each of its levels.
+            let most = RANKS as usize * (1 + 11 * 6);
+            assert!(COMPARISONS.get() <= most, "{} comparisons", COMPARISONS.get());
+        }
+    }
 }

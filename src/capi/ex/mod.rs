@@ -15,11 +15,24 @@
 //! | `coll` | collectives |
 //! | `atomics` | remote atomics |
 //! | `hsl` | handler-safe locks |
+//! | `format` | sets of constants as text |
+
+/// What a call of an explicit form returns, or one of another form.
+macro_rules! done {
+    (Explicit, $call:expr) => {
+        $call
+    };
+    ($form:ident, $call:expr) => {{
+        $call;
+        OK
+    }};
+}
 
 pub mod am;
 pub mod atomics;
 pub mod coll;
 pub mod event;
+pub mod format;
 pub mod hsl;
 pub mod job;
 pub mod negotiated;
@@ -30,7 +43,8 @@ pub mod team;
 pub mod vis;
 
 use crate::runtime::ops::OpHandle;
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
+use sys::hint::cold_path;
 
 /// `gex_Rank_t`
 type Rank = u32;
@@ -39,13 +53,38 @@ type Flags = u32;
 /// `gex_Event_t`
 type Event = *mut c_void;
 
+/// `GEX_FLAG_IMMEDIATE`: the call does nothing where it would wait for resources.
+const IMMEDIATE: Flags = 1;
+/// What a call with `GEX_FLAG_IMMEDIATE` returns that has done nothing.
+const REFUSED: c_int = 1;
+/// `GEX_EVENT_NO_OP`, the same of a call that returns an event.
+const NO_OP: Event = core::ptr::without_provenance_mut(1);
+
+/// Whether a call is to be refused where it would wait.
+#[inline(always)]
+fn is_immediate(flags: Flags) -> bool {
+    let immediate = flags & IMMEDIATE != 0;
+    if immediate {
+        cold_path();
+    }
+    immediate
+}
+
 /// `GEX_RANK_INVALID`
 const RANK_INVALID: Rank = Rank::MAX;
+
+/// Whether `gex_Client_Init` started the job.
+pub(super) fn is_client() -> bool {
+    objects::RECORD.get().is_some()
+}
 
 /// The event of an operation.
 fn event(handle: OpHandle) -> Event {
     handle.0 as Event
 }
+
+/// The address that `GEX_EVENT_NOW` is.
+const NOW: usize = 1;
 
 /// Where a call reports that its local side may be reused (`gex_Event_t *lc_opt`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +105,7 @@ impl LocalCompletion {
     fn of(lc_opt: *mut Event) -> LocalCompletion {
         match lc_opt.addr() {
             0 => LocalCompletion::None,
-            1 => LocalCompletion::Now,
+            NOW => LocalCompletion::Now,
             2 => LocalCompletion::Defer,
             3 => LocalCompletion::Group,
             _ => LocalCompletion::At(lc_opt),

@@ -1,17 +1,33 @@
 //! Messages whose payload is negotiated: a call chooses length and memory, a second sends.
 //!
 //! Called by clients. Invariants: a thread has at most one message between the two calls; its
-//! memory belongs to the thread. The payload is copied when it is sent.
+//! memory belongs to the thread.
+//!
+//! ```text
+//!   payload of            memory                      when it is sent
+//!   the client            the client's                as a message with a fixed payload
+//!   a Medium, mapped      an area (`outbox`,          stays: the handler reads it there
+//!                         `large_areas`)
+//!   another Medium, or a  a buffer of the thread      as a message with a fixed payload
+//!   Long
+//! ```
+//!
+//! A Long is not written to its destination before it is sent: the client may write more than it
+//! sends, or cancel. What a message holds between its calls is an area at most, which no other
+//! rank waits for.
 
-use super::am::{Arg, Handler, arguments, complete, node};
-use super::objects::ExObject;
-use super::{Event, Flags, Rank};
+use super::am::{Arg, Handler, arguments, complete};
+use super::objects::{ExObject, job_rank};
+use super::{Event, Flags, Rank, is_immediate};
 use crate::capi::am;
 use crate::capi::{OK, ctx, early_job};
+use crate::conduit::PayloadArea;
 use crate::limits::MAX_THREADS;
+use crate::rank::JobRank;
 use crate::report;
 use alloc::boxed::Box;
 use core::ffi::{c_int, c_uint, c_void};
+use core::fmt;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 
@@ -21,19 +37,50 @@ const LONG_BUFFER: usize = 1 << 16;
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
-    Request(u32),
+    Request(JobRank),
     /// To the sender of the message with this token.
-    Reply(usize),
+    Reply(usize, JobRank),
+}
+
+impl Direction {
+    fn rank(self) -> JobRank {
+        match self {
+            Direction::Request(rank) | Direction::Reply(_, rank) => rank,
+        }
+    }
+}
+
+/// What a message is, as the names of its calls say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MessageFamily {
+    is_request: bool,
+    is_long: bool,
+}
+
+const REQUEST_MEDIUM: MessageFamily = MessageFamily { is_request: true, is_long: false };
+const REPLY_MEDIUM: MessageFamily = MessageFamily { is_request: false, is_long: false };
+const REQUEST_LONG: MessageFamily = MessageFamily { is_request: true, is_long: true };
+const REPLY_LONG: MessageFamily = MessageFamily { is_request: false, is_long: true };
+
+impl fmt::Display for MessageFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_request { "Request" } else { "Reply" })?;
+        f.write_str(if self.is_long { "Long" } else { "Medium" })
+    }
 }
 
 /// A message between its two calls. Addresses are the client's.
 #[derive(Clone, Copy, Debug)]
 struct PreparedMessage {
+    /// Distinguishes it from those that the thread prepared before.
+    serial: usize,
     direction: Direction,
-    is_long: bool,
+    family: MessageFamily,
     /// Of the payload.
     addr: usize,
     size: usize,
+    /// The area that the payload is in, if it is in one.
+    area: Option<PayloadArea>,
     dest_addr: usize,
     lc_opt: usize,
     numargs: c_uint,
@@ -43,6 +90,8 @@ struct PreparedMessage {
 #[derive(Debug, Default)]
 struct ThreadMessage {
     prepared: Option<PreparedMessage>,
+    /// Of the message that was prepared last.
+    serial: usize,
     buffer: Vec<u128>,
 }
 
@@ -58,7 +107,18 @@ fn refuse(function: &str, why: &str, remedy: &str) -> ! {
     report::fatal(format_args!("{function}(): {why}"), format_args!("{remedy}"))
 }
 
-/// Chooses length and memory of a message; `most` is the limit of its kind.
+/// The number of the message that a thread has prepared as its message number `serial`.
+fn descriptor(thread: u16, serial: usize) -> ExObject {
+    ExObject::descriptor(serial * MAX_THREADS + usize::from(thread))
+}
+
+/// The reply to the message with this token, which a handler of the calling thread may send.
+fn reply_to(function: &str, token: *mut c_void) -> Direction {
+    let source = ctx(function).replies_to(function, token);
+    Direction::Reply(token.expose_provenance(), source)
+}
+
+/// Chooses length and memory of a message; `limit` is that of its kind.
 #[allow(clippy::too_many_arguments)]
 fn prepare(
     function: &'static str,
@@ -69,6 +129,7 @@ fn prepare(
     most: usize,
     long: Option<*mut c_void>,
     lc_opt: *mut Event,
+    flags: Flags,
     numargs: c_uint,
 ) -> ExObject {
     let c = ctx(function);
@@ -97,47 +158,96 @@ fn prepare(
             "Commit or cancel it first: these calls cannot be nested.",
         );
     }
-    let addr = match of_library {
-        true => {
+    let in_area = of_library && long.is_none();
+    let (conduit, is_request) =
+        (&c.endpoint().conduit, matches!(direction, Direction::Request(_)));
+    let area = in_area.then(|| conduit.take_area(direction.rank(), size, is_request)).flatten();
+    if let (true, Direction::Request(rank)) = (is_immediate(flags), direction) {
+        let travels = if area.is_some() || long.is_some() { 0 } else { size };
+        if !conduit.may_request(rank, travels) {
+            area.into_iter().for_each(|area| conduit.give_area(area));
+            return ExObject::INVALID;
+        }
+    }
+    let addr = match (area, of_library) {
+        (Some(area), _) => area.bytes.as_ptr().expose_provenance(),
+        (None, true) => {
             let words = size.div_ceil(size_of::<u128>()).max(1);
             if thread.buffer.len() < words {
                 thread.buffer = vec![0; words];
             }
             thread.buffer.as_mut_ptr().expose_provenance()
         }
-        false => client_buf.expose_provenance(),
+        (None, false) => client_buf.expose_provenance(),
     };
+    // The first one is 1: no descriptor is 0.
+    thread.serial += 1;
     thread.prepared = Some(PreparedMessage {
+        serial: thread.serial,
         direction,
-        is_long: long.is_some(),
+        family: MessageFamily { is_request, is_long: long.is_some() },
         addr,
         size,
+        area,
         dest_addr: long.unwrap_or(core::ptr::null_mut()).expose_provenance(),
         lc_opt: lc_opt.expose_provenance(),
         numargs,
     });
-    ExObject::descriptor(usize::from(c.thread_index()) + 1)
+    c.note_prepared(true);
+    descriptor(c.thread_index(), thread.serial)
 }
 
-/// The message of a descriptor, of the calling thread.
+/// The message of a descriptor, which the calling thread has prepared: what `f` returns of it.
 fn prepared<R>(
     function: &str,
     sd: ExObject,
-    f: impl FnOnce(&mut Option<PreparedMessage>) -> Option<R>,
+    f: impl FnOnce(&mut Option<PreparedMessage>, PreparedMessage) -> R,
 ) -> R {
-    let own = early_job(function).ctx().thread_index();
-    let found = sd
-        .descriptor_index()
-        .filter(|&index| index == usize::from(own) + 1)
-        .and_then(|_| f(&mut of_thread(own).lock().prepared));
-    match found {
-        Some(found) => found,
-        None => refuse(
+    let c = early_job(function).ctx();
+    let own = c.thread_index();
+    let Some(index) = sd.descriptor_index() else {
+        refuse(
             function,
-            "this is no source descriptor that the calling thread has prepared",
-            "Pass what gex_AM_Prepare* has returned to this thread, once.",
+            "this is no source descriptor",
+            "Pass what gex_AM_Prepare* has returned to this thread.",
+        )
+    };
+    let (serial, thread) = (index / MAX_THREADS, index % MAX_THREADS);
+    if thread != usize::from(own) {
+        refuse(
+            function,
+            "the source descriptor is of another thread",
+            "Commit or cancel a message in the thread that has prepared it.",
+        )
+    }
+    let message = &mut of_thread(own).lock().prepared;
+    match *message {
+        Some(prepared) if prepared.serial == serial => f(message, prepared),
+        _ => refuse(
+            function,
+            "the message of this source descriptor was committed or cancelled before",
+            "Pass what gex_AM_Prepare* has returned, once.",
         ),
     }
+}
+
+/// Takes the message of a descriptor, for a call of this family.
+fn take_prepared(function: &str, sd: ExObject, family: MessageFamily) -> PreparedMessage {
+    let message = prepared(function, sd, |message, prepared| {
+        if prepared.family != family {
+            report::fatal(
+                format_args!(
+                    "{function}(): the source descriptor is of a {} message",
+                    prepared.family
+                ),
+                format_args!("Call gex_AM_Commit{0} or gex_AM_Cancel{0}.", prepared.family),
+            )
+        }
+        *message = None;
+        prepared
+    });
+    early_job(function).ctx().note_prepared(false);
+    message
 }
 
 /// Returns the memory of a payload.
@@ -146,7 +256,7 @@ fn prepared<R>(
 /// - Context: between the two calls of a message, in the same thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_AM_SrcDescAddr(sd: ExObject) -> *mut c_void {
-    let addr = prepared("gex_AM_SrcDescAddr", sd, |message| message.map(|m| m.addr));
+    let addr = prepared("gex_AM_SrcDescAddr", sd, |_, message| message.addr);
     core::ptr::with_exposed_provenance_mut(addr)
 }
 
@@ -156,7 +266,7 @@ pub extern "C" fn gex_AM_SrcDescAddr(sd: ExObject) -> *mut c_void {
 /// - Context: between the two calls of a message, in the same thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_AM_SrcDescSize(sd: ExObject) -> usize {
-    prepared("gex_AM_SrcDescSize", sd, |message| message.map(|m| m.size))
+    prepared("gex_AM_SrcDescSize", sd, |_, message| message.size)
 }
 
 /// Begins a Medium request.
@@ -166,9 +276,10 @@ pub extern "C" fn gex_AM_SrcDescSize(sd: ExObject) -> usize {
 /// - `least_payload`, `most_payload`: how many bytes it has at least and at most.
 /// - `lc_opt`: null with memory of the library; otherwise `GEX_EVENT_NOW`, `GEX_EVENT_GROUP` or a
 ///   place.
-/// - `flags`: accepted.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`: refused if a request could not be sent now.
 /// - `numargs`: arguments of the message.
-/// - Returns the message, for the other calls of this family; never `GEX_AM_SRCDESC_NO_OP`.
+/// - Returns the message, for the other calls of this family; `GEX_AM_SRCDESC_NO_OP` if it is
+///   refused.
 /// - Context: after `gex_Client_Init`; not in a handler. Until the message is committed or
 ///   cancelled the thread may call as little as a handler.
 #[unsafe(no_mangle)]
@@ -179,14 +290,15 @@ pub extern "C" fn gex_AM_PrepareRequestMedium(
     least_payload: usize,
     most_payload: usize,
     lc_opt: *mut Event,
-    _flags: Flags,
+    flags: Flags,
     numargs: c_uint,
 ) -> ExObject {
     let function = "gex_AM_PrepareRequestMedium";
-    let to = Direction::Request(node(function, tm, rank));
-    let limit = early_job(function).endpoint.conduit.max_medium();
+    let job = early_job(function);
+    let to = Direction::Request(job_rank(job, function, tm, rank));
+    let limit = job.endpoint.conduit.max_medium();
     let (least, most) = (least_payload, most_payload);
-    prepare(function, to, limit, client_buf, least, most, None, lc_opt, numargs)
+    prepare(function, to, limit, client_buf, least, most, None, lc_opt, flags, numargs)
 }
 
 /// Begins a Medium reply.
@@ -203,14 +315,15 @@ pub extern "C" fn gex_AM_PrepareReplyMedium(
     least_payload: usize,
     most_payload: usize,
     lc_opt: *mut Event,
-    _flags: Flags,
+    flags: Flags,
     numargs: c_uint,
 ) -> ExObject {
     let function = "gex_AM_PrepareReplyMedium";
-    let to = Direction::Reply(token.expose_provenance());
-    let limit = early_job(function).endpoint.conduit.max_medium();
+    let job = early_job(function);
+    let to = reply_to(function, token);
+    let limit = job.endpoint.conduit.max_medium();
     let (least, most) = (least_payload, most_payload);
-    prepare(function, to, limit, client_buf, least, most, None, lc_opt, numargs)
+    prepare(function, to, limit, client_buf, least, most, None, lc_opt, flags, numargs)
 }
 
 /// Begins a Long request.
@@ -229,14 +342,15 @@ pub extern "C" fn gex_AM_PrepareRequestLong(
     most_payload: usize,
     dest_addr: *mut c_void,
     lc_opt: *mut Event,
-    _flags: Flags,
+    flags: Flags,
     numargs: c_uint,
 ) -> ExObject {
     let function = "gex_AM_PrepareRequestLong";
-    let to = Direction::Request(node(function, tm, rank));
-    let limit = early_job(function).endpoint.conduit.max_long_request();
+    let job = early_job(function);
+    let to = Direction::Request(job_rank(job, function, tm, rank));
+    let limit = job.endpoint.conduit.max_long_request();
     let (least, most, long) = (least_payload, most_payload, Some(dest_addr));
-    prepare(function, to, limit, client_buf, least, most, long, lc_opt, numargs)
+    prepare(function, to, limit, client_buf, least, most, long, lc_opt, flags, numargs)
 }
 
 /// Begins a Long reply.
@@ -255,14 +369,15 @@ pub extern "C" fn gex_AM_PrepareReplyLong(
     most_payload: usize,
     dest_addr: *mut c_void,
     lc_opt: *mut Event,
-    _flags: Flags,
+    flags: Flags,
     numargs: c_uint,
 ) -> ExObject {
     let function = "gex_AM_PrepareReplyLong";
-    let to = Direction::Reply(token.expose_provenance());
-    let limit = early_job(function).endpoint.conduit.max_long_reply();
+    let job = early_job(function);
+    let to = reply_to(function, token);
+    let limit = job.endpoint.conduit.max_long_reply();
     let (least, most, long) = (least_payload, most_payload, Some(dest_addr));
-    prepare(function, to, limit, client_buf, least, most, long, lc_opt, numargs)
+    prepare(function, to, limit, client_buf, least, most, long, lc_opt, flags, numargs)
 }
 
 /// Sends a message that was prepared.
@@ -272,17 +387,13 @@ pub extern "C" fn gex_AM_PrepareReplyLong(
 unsafe fn commit(
     function: &'static str,
     sd: ExObject,
-    (is_long, is_request): (bool, bool),
+    family: MessageFamily,
     handler: Handler,
-    nbytes: usize,
-    dest_addr: *mut c_void,
+    (nbytes, dest_addr): (usize, *mut c_void),
     (numargs, args): (c_uint, *const Arg),
+    flags: Flags,
 ) -> c_int {
-    let message = prepared(function, sd, |message| {
-        message.take_if(|m| {
-            (m.is_long, matches!(m.direction, Direction::Request(_))) == (is_long, is_request)
-        })
-    });
+    let message = take_prepared(function, sd, family);
     if nbytes > message.size || numargs != message.numargs {
         report::fatal(
             format_args!(
@@ -292,6 +403,9 @@ unsafe fn commit(
             format_args!("Send at most gex_AM_SrcDescSize() bytes, and as many arguments."),
         );
     }
+    // A handler that runs while the message waits may prepare a reply: not in this memory.
+    let thread = of_thread(early_job(function).ctx().thread_index());
+    let buffer = core::mem::take(&mut thread.lock().buffer);
     let payload = core::ptr::with_exposed_provenance(message.addr);
     let dest = match message.dest_addr {
         0 => dest_addr,
@@ -301,37 +415,60 @@ unsafe fn commit(
     // SAFETY: by this function's condition.
     unsafe {
         let args = arguments(function, numargs, args);
-        match (message.direction, is_long) {
-            (Direction::Request(to), false) => {
-                am::request_medium::<true>(function, to, handler, payload, nbytes, args);
+        let now = is_immediate(flags);
+        let result = match (message.direction, message.area) {
+            (Direction::Request(to), Some(area)) => {
+                am::request_area(function, to.0, handler, area, nbytes, args, now)
             }
-            (Direction::Request(to), true) => {
-                am::request_long::<true>(
-                    function, to, handler, payload, nbytes, dest, false, args,
-                );
+            (Direction::Reply(of, _), Some(area)) => {
+                am::reply_area(function, token(of), handler, area, nbytes, args)
             }
-            (Direction::Reply(of), false) => {
-                am::reply_medium::<true>(function, token(of), handler, payload, nbytes, args);
+            (Direction::Request(to), None) if family.is_long => {
+                let send = match now {
+                    true => am::request_long::<true, true>,
+                    false => am::request_long::<true, false>,
+                };
+                send(function, to.0, handler, payload, nbytes, dest, false, args)
             }
-            (Direction::Reply(of), true) => {
-                am::reply_long::<true>(function, token(of), handler, payload, nbytes, dest, args);
+            (Direction::Request(to), None) => {
+                let send = match now {
+                    true => am::request_medium::<true, true>,
+                    false => am::request_medium::<true, false>,
+                };
+                send(function, to.0, handler, payload, nbytes, args)
             }
+            (Direction::Reply(of, _), None) if family.is_long => {
+                am::reply_long::<true>(function, token(of), handler, payload, nbytes, dest, args)
+            }
+            (Direction::Reply(of, _), None) => {
+                am::reply_medium::<true>(function, token(of), handler, payload, nbytes, args)
+            }
+        };
+        let mut thread = thread.lock();
+        if thread.buffer.len() < buffer.len() && thread.prepared.is_none() {
+            thread.buffer = buffer;
         }
+        if result != OK {
+            thread.prepared = Some(message);
+            early_job(function).ctx().note_prepared(true);
+            return result;
+        }
+        drop(thread);
         if message.lc_opt != 0 {
             let lc_opt = core::ptr::with_exposed_provenance_mut(message.lc_opt);
-            complete(function, lc_opt, is_request);
+            complete(function, lc_opt, family.is_request);
         }
     }
     OK
 }
 
 macro_rules! family {
-    ($($commit:ident $cancel:ident $name:literal $long:literal $request:literal $($dest:ident)?;)*) => { $(
+    ($($commit:ident $cancel:ident $name:literal $family:ident $($dest:ident)?;)*) => { $(
         #[doc = concat!("`gex_AM_Commit", $name, "` with the number of arguments and an array of them.")]
         ///
         /// - `sd`: the message. `handler`: its handler. `nbytes`: bytes of its payload.
-        /// - `commit_flags`: accepted.
-        /// - Returns 0.
+        /// - `commit_flags`: `GEX_FLAG_IMMEDIATE`.
+        /// - Returns 0; 1 if it is refused: then the message is still prepared.
         ///
         /// # Safety
         /// The payload must be readable, `numargs` values at `args` too.
@@ -342,7 +479,7 @@ macro_rules! family {
             handler: Handler,
             nbytes: usize,
             $($dest: *mut c_void,)?
-            _commit_flags: Flags,
+            commit_flags: Flags,
             numargs: c_uint,
             args: *const Arg,
         ) -> c_int {
@@ -352,7 +489,7 @@ macro_rules! family {
             $(to = $dest;)?
             // SAFETY: as this function requires.
             unsafe {
-                commit(function, sd, ($long, $request), handler, nbytes, to, (numargs, args))
+                commit(function, sd, $family, handler, (nbytes, to), (numargs, args), commit_flags)
             }
         }
 
@@ -364,19 +501,18 @@ macro_rules! family {
         /// - Context: between the two calls of a message, in the same thread.
         #[unsafe(no_mangle)]
         pub extern "C" fn $cancel(sd: ExObject, _flags: Flags) -> c_int {
-            prepared(stringify!($cancel), sd, |message| {
-                message.take_if(|m| {
-                    (m.is_long, matches!(m.direction, Direction::Request(_))) == ($long, $request)
-                })
-            });
+            let function = stringify!($cancel);
+            if let Some(area) = take_prepared(function, sd, $family).area {
+                early_job(function).endpoint.conduit.give_area(area);
+            }
             OK
         }
     )* };
 }
 
 family! {
-    gasneti_CommitRequestMedium gex_AM_CancelRequestMedium "RequestMedium" false true;
-    gasneti_CommitReplyMedium gex_AM_CancelReplyMedium "ReplyMedium" false false;
-    gasneti_CommitRequestLong gex_AM_CancelRequestLong "RequestLong" true true dest_addr;
-    gasneti_CommitReplyLong gex_AM_CancelReplyLong "ReplyLong" true false dest_addr;
+    gasneti_CommitRequestMedium gex_AM_CancelRequestMedium "RequestMedium" REQUEST_MEDIUM;
+    gasneti_CommitReplyMedium gex_AM_CancelReplyMedium "ReplyMedium" REPLY_MEDIUM;
+    gasneti_CommitRequestLong gex_AM_CancelRequestLong "RequestLong" REQUEST_LONG dest_addr;
+    gasneti_CommitReplyLong gex_AM_CancelReplyLong "ReplyLong" REPLY_LONG dest_addr;
 }

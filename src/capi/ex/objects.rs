@@ -2,16 +2,22 @@
 //! atomics domain, and what a client keeps with each.
 //!
 //! Used by all of this folder. Invariants: there is one client, one endpoint and at most one
-//! segment. A number is checked before it means anything.
+//! segment. A number is checked before it means anything; that of an object that was destroyed
+//! names no later one, until 2^32 others have had its index.
 //!
 //! ```text
-//!   bits    63 ............ 4   3 .. 0
-//!           index               kind: 2 client, 4 endpoint, 6 segment, 8 team, 10 domain,
-//!                               12 source descriptor; an odd number is a pair
+//!   bits    63 ........ 32   31 .. 4   3 .. 0
+//!           generation       index     kind: 2 client, 4 endpoint, 6 segment, 8 team, 10 domain,
+//!                                      12 source descriptor, 14 domain over all ranks;
+//!                                      an odd number is a pair
 //!   a pair  remote index << 20 | local index << 8 | 1
 //! ```
+//!
+//! The generation of a team or domain counts the earlier ones with its index; of others it is 0.
+//! The inline functions of gasnetex_inline.h read the kinds of teams and domains over all ranks.
 
-use crate::extended::coll::Team;
+use crate::capi::early_job;
+use crate::extended::coll::TeamRef;
 use crate::extended::collectives;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
@@ -40,6 +46,8 @@ const SEGMENT: usize = 6;
 const TEAM: usize = 8;
 const DOMAIN: usize = 10;
 const DESCRIPTOR: usize = 12;
+/// `GASNETI_ALL_RANKS_DOMAIN`
+const ALL_RANKS_DOMAIN: usize = 14;
 
 impl ExObject {
     pub(super) const INVALID: ExObject = ExObject::named(0, 0);
@@ -58,14 +66,6 @@ impl ExObject {
         ExObject(index << 4 | kind)
     }
 
-    pub(super) fn team(index: usize) -> ExObject {
-        ExObject::named(TEAM, index)
-    }
-
-    pub(super) fn domain(index: usize) -> ExObject {
-        ExObject::named(DOMAIN, index)
-    }
-
     pub(super) fn descriptor(index: usize) -> ExObject {
         ExObject::named(DESCRIPTOR, index)
     }
@@ -75,9 +75,15 @@ impl ExObject {
         (word & 15 == kind).then_some(word >> 4)
     }
 
-    /// The index of an atomics domain.
-    pub(super) fn domain_index(self) -> Option<usize> {
-        self.index_of(DOMAIN)
+    /// Its index among the objects of its kind, for traces.
+    pub(super) fn number(self) -> u32 {
+        self.0 as u32 >> 4
+    }
+
+    /// Whether its ranks are those of the job: the team of all ranks, or the pair.
+    #[inline(always)]
+    pub(super) fn has_job_ranks(self) -> bool {
+        self == ExObject::ALL || self == ExObject::PAIR
     }
 
     /// The index of a source descriptor.
@@ -142,65 +148,144 @@ pub(super) static ENDPOINT_DATA: ClientData = ClientData::new();
 pub(super) static MEMORY_DATA: ClientData = ClientData::new();
 pub(super) static SEGMENT_DATA: ClientData = ClientData::new();
 
+/// Objects of one kind that are made and destroyed, by their numbers.
+#[derive(Debug)]
+pub(super) struct ExTable<T> {
+    kind: usize,
+    /// Index of the first object; those below have another place.
+    first: usize,
+    /// Bits of a name that say something of its object, and are not compared.
+    marks: usize,
+    slots: RwLock<ExSlots<T>>,
+}
+
+#[derive(Debug)]
+struct ExSlots<T> {
+    /// Generation and object of each index from `first`; `None` while the index is free.
+    all: Vec<(u32, Option<T>)>,
+    free: Vec<usize>,
+}
+
+impl<T> ExTable<T> {
+    const fn new(kind: usize, first: usize, marks: usize) -> ExTable<T> {
+        let slots = RwLock::new(ExSlots { all: Vec::new(), free: Vec::new() });
+        ExTable { kind, first, marks, slots }
+    }
+
+    /// A table of atomics domains. Those over all ranks are marked.
+    pub(super) const fn of_domains() -> ExTable<T> {
+        ExTable::new(DOMAIN, 0, ALL_RANKS_DOMAIN ^ DOMAIN)
+    }
+
+    /// Adds an object, and returns its name, `marked` or not.
+    pub(super) fn add(&self, object: T, marked: bool) -> ExObject {
+        let mut slots = self.slots.write();
+        let slot = slots.free.pop().unwrap_or_else(|| {
+            slots.all.push((0, None));
+            slots.all.len() - 1
+        });
+        assert!(slot + self.first < 1 << 28, "an index has 28 bits");
+        let (generation, place) = &mut slots.all[slot];
+        *place = Some(object);
+        let named = ExObject::named(self.kind, slot + self.first);
+        ExObject((*generation as usize) << 32 | named.0 | if marked { self.marks } else { 0 })
+    }
+
+    /// Index in the table, and generation, that a name has.
+    fn place_of(&self, name: ExObject) -> Option<(usize, u32)> {
+        let index = ExObject(name.0 & u32::MAX as usize & !self.marks).index_of(self.kind)?;
+        Some((index.checked_sub(self.first)?, (name.0 >> 32) as u32))
+    }
+
+    /// Reads what an object has; `None` if there is none of this name. Not from within another
+    /// call that changes the table.
+    #[inline]
+    pub(super) fn read<R>(&self, name: ExObject, read: impl FnOnce(&T) -> R) -> Option<R> {
+        let (slot, generation) = self.place_of(name)?;
+        let slots = self.slots.read_recursive();
+        let (current, object) = slots.all.get(slot)?;
+        object.as_ref().filter(|_| *current == generation).map(read)
+    }
+
+    /// Takes an object away; `None` if there is none of this name.
+    pub(super) fn remove(&self, name: ExObject) -> Option<T> {
+        let (slot, generation) = self.place_of(name)?;
+        let mut slots = self.slots.write();
+        let (current, object) = slots.all.get_mut(slot)?;
+        let object = object.take_if(|_| *current == generation)?;
+        *current = generation.wrapping_add(1);
+        slots.free.push(slot);
+        Some(object)
+    }
+
+    /// Whether an object had this name and was destroyed.
+    pub(super) fn was_destroyed(&self, name: ExObject) -> bool {
+        let Some((slot, generation)) = self.place_of(name) else { return false };
+        // The generations of an index wrap.
+        let ago = |current: u32| current.wrapping_sub(generation);
+        let slots = self.slots.read_recursive();
+        slots.all.get(slot).is_some_and(|&(current, _)| (1..1 << 31).contains(&ago(current)))
+    }
+}
+
 /// A team of a client.
 #[derive(Debug)]
 pub(super) struct TeamRecord {
-    pub(super) team: &'static Team,
+    pub(super) team: TeamRef,
     pub(super) data: ClientData,
     /// Address and bytes of the scratch memory that the client gave, if it did.
     pub(super) scratch: Option<(usize, usize)>,
 }
 
-/// That of all ranks; made when it is first named.
-static ALL_RANKS: OnceBox<&'static TeamRecord> = OnceBox::new();
-/// The others, by index less 1; `None` for one that was destroyed.
-static TEAMS: RwLock<Vec<Option<&'static TeamRecord>>> = RwLock::new(Vec::new());
-
-fn record(team: &'static Team, scratch: Option<(usize, usize)>) -> &'static TeamRecord {
-    Box::leak(Box::new(TeamRecord { team, data: ClientData::new(), scratch }))
+impl TeamRecord {
+    fn new(team: TeamRef, scratch: Option<(usize, usize)>) -> TeamRecord {
+        TeamRecord { team, data: ClientData::new(), scratch }
+    }
 }
 
+/// That of all ranks; made when it is first named.
+static ALL_RANKS: OnceBox<TeamRecord> = OnceBox::new();
+/// The others.
+static TEAMS: ExTable<TeamRecord> = ExTable::new(TEAM, 1, 0);
+
 /// Adds a team, and returns its name.
-pub(super) fn add_team(team: &'static Team, scratch: Option<(usize, usize)>) -> ExObject {
-    let mut teams = TEAMS.write();
-    let record = Some(record(team, scratch));
-    let index = match teams.iter().position(Option::is_none) {
-        Some(free) => {
-            teams[free] = record;
-            free
-        }
-        None => {
-            teams.push(record);
-            teams.len() - 1
-        }
-    };
-    ExObject::team(index + 1)
+pub(super) fn add_team(team: TeamRef, scratch: Option<(usize, usize)>) -> ExObject {
+    TEAMS.add(TeamRecord::new(team, scratch), false)
 }
 
 /// Takes a team away; `None` if it is not one that can be destroyed.
-pub(super) fn remove_team(tm: ExObject) -> Option<&'static TeamRecord> {
-    let index = tm.index_of(TEAM)?.checked_sub(1)?;
-    TEAMS.write().get_mut(index)?.take()
+pub(super) fn remove_team(tm: ExObject) -> Option<TeamRecord> {
+    TEAMS.remove(tm)
+}
+
+/// Reads the record of the team that a client names; ends the job if there is none. Not for pairs.
+pub(super) fn with_team<R>(
+    c: Ctx,
+    function: &str,
+    tm: ExObject,
+    read: impl FnOnce(&TeamRecord) -> R,
+) -> R {
+    if tm == ExObject::ALL {
+        let make = || Box::new(TeamRecord::new(collectives(c).ranks(c).clone(), None));
+        return read(ALL_RANKS.get_or_init(make));
+    }
+    TEAMS.read(tm, read).unwrap_or_else(|| no_team(function, tm))
 }
 
 /// The team that a client names; ends the job if there is none. Not for pairs.
-pub(super) fn team_of(c: Ctx, function: &str, tm: ExObject) -> &'static TeamRecord {
-    if tm == ExObject::ALL {
-        return ALL_RANKS.get_or_init(|| Box::new(record(collectives(c).ranks(c), None)));
-    }
-    let named =
-        tm.index_of(TEAM).and_then(|index| *TEAMS.read_recursive().get(index.checked_sub(1)?)?);
-    match named {
-        Some(record) => record,
-        None => no_team(function, tm),
-    }
+pub(super) fn team_of(c: Ctx, function: &str, tm: ExObject) -> TeamRef {
+    with_team(c, function, tm, |record| record.team.clone())
 }
 
 #[cold]
 fn no_team(function: &str, tm: ExObject) -> ! {
-    let what = if tm == ExObject::PAIR { "a pair, which is no team here" } else { "no team" };
+    let what = match tm {
+        ExObject::PAIR => "a pair of endpoints",
+        _ if TEAMS.was_destroyed(tm) => "a team that gex_TM_Destroy has ended",
+        _ => "no team of this process",
+    };
     report::fatal(
-        format_args!("{function}(): {tm:?} is {what} of this process"),
+        format_args!("{function}(): {tm:?} is {what}"),
         format_args!("Pass a team of gex_Client_Init, gex_TM_Split or gex_TM_Create."),
     )
 }
@@ -213,23 +298,77 @@ pub(super) fn job_rank(
     tm: ExObject,
     rank: u32,
 ) -> JobRank {
-    if tm == ExObject::ALL || tm == ExObject::PAIR {
+    if tm.has_job_ranks() {
         return job.team.check_rank(function, rank);
     }
     job_rank_in_team(job, function, tm, rank)
 }
 
+/// The rank of a team, as the calls of [`crate::capi::am`] name it, which check that there is such
+/// a rank of the job.
+#[inline(always)]
+pub(super) fn node(function: &str, tm: ExObject, rank: u32) -> u32 {
+    if tm.has_job_ranks() { rank } else { node_in_team(function, tm, rank) }
+}
+
+#[cold]
+#[inline(never)]
+fn node_in_team(function: &str, tm: ExObject, rank: u32) -> u32 {
+    job_rank_in_team(early_job(function), function, tm, rank).0
+}
+
 #[cold]
 #[inline(never)]
 fn job_rank_in_team(job: &'static GasnetJob, function: &str, tm: ExObject, rank: u32) -> JobRank {
-    let team = team_of(job.ctx(), function, tm).team;
-    team.job_rank(TeamRank(rank)).unwrap_or_else(|| {
+    let found = with_team(job.ctx(), function, tm, |record| {
+        record.team.job_rank(TeamRank(rank)).ok_or(record.team.size())
+    });
+    found.unwrap_or_else(|size| {
         report::fatal(
             format_args!(
-                "{function}(): rank {rank} is out of range; this team has {}, from 0",
-                team.size()
+                "{function}(): rank {rank} is out of range; this team has {size}, from 0"
             ),
             format_args!("Pass a rank below gex_TM_QuerySize()."),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::rc::Rc;
+
+    #[test]
+    fn a_name_is_that_of_one_object() {
+        let table: ExTable<u32> = ExTable::new(TEAM, 1, 0);
+        let first = table.add(10, false);
+        assert_eq!((first, table.read(first, |n| *n)), (ExObject(1 << 4 | TEAM), Some(10)));
+        assert_eq!(table.remove(first), Some(10));
+        let second = table.add(20, false);
+        assert_eq!(second.number(), first.number(), "the index is used again");
+        assert_ne!(second, first);
+        assert_eq!((table.read(first, |n| *n), table.remove(first)), (None, None));
+        assert!(table.was_destroyed(first) && !table.was_destroyed(second));
+        let strangers =
+            [ExObject::INVALID, ExObject::PAIR, ExObject::ALL, ExObject(2 << 4 | TEAM)];
+        for stranger in strangers.into_iter().chain([ExObject(second.0 + (1 << 32))]) {
+            assert_eq!(table.read(stranger, |n| *n), None, "{stranger:?}");
+            assert!(!table.was_destroyed(stranger), "{stranger:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_destroyed_is_freed_and_the_table_stays_small() {
+        let table: ExTable<Rc<()>> = ExTable::of_domains();
+        let shared = Rc::new(());
+        let kept = table.add(shared.clone(), true);
+        assert_eq!(kept, ExObject(ALL_RANKS_DOMAIN));
+        for _ in 0..1000 {
+            let name = table.add(shared.clone(), false);
+            assert_eq!(name.0 & 15, DOMAIN);
+            assert!(table.remove(name).is_some());
+        }
+        assert_eq!((Rc::strong_count(&shared), table.slots.read().all.len()), (2, 2));
+        assert!(table.read(kept, |_| ()).is_some());
+    }
 }

@@ -1,17 +1,20 @@
 //! Puts and gets of GASNet-EX, and their forms for values.
 //!
 //! Called by clients. Invariant: as in [`crate::capi::rma`], a remote address reaches the extended
-//! layer as a [`RemoteRange`]. `GEX_FLAG_IMMEDIATE` is accepted: no call refuses.
+//! layer as a [`RemoteRange`]. With `GEX_FLAG_IMMEDIATE` a call is refused, and does nothing,
+//! where it would wait for what other operations of this rank hold.
 
-use super::objects::{ExObject, job_rank};
-use super::{Event, Flags, LocalCompletion, Rank, event};
+use super::objects::{ExObject, job_rank, node};
+use super::{Event, Flags, LocalCompletion, NO_OP, NOW, REFUSED, Rank, event, is_immediate};
 use crate::capi::OK;
 use crate::capi::rma::job;
 use crate::client_memory::{Dst, RemoteRange, Src, UncheckedRange};
-use crate::extended::value;
-use crate::extended::{rma, value::MAX_BYTES};
+use crate::extended::rma::{self, PutSource};
+use crate::extended::value::{self, MAX_BYTES};
 use crate::report;
 use crate::runtime::GasnetJob;
+use crate::runtime::ops::OpHandle;
+use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 
 /// `gex_RMA_Value_t`
@@ -34,14 +37,24 @@ pub(super) fn remote(
     (job, job.endpoint.remote_range(function, rank, bytes))
 }
 
+/// What a call returns that was refused or not.
+fn done(done: bool) -> c_int {
+    if done { OK } else { REFUSED }
+}
+
+/// The event of an operation that was refused or not.
+fn begun(handle: Option<OpHandle>) -> Event {
+    handle.map_or(NO_OP, event)
+}
+
 /// Copies memory of the caller to the segment of a rank, and returns when the data are there.
 ///
 /// - `tm`, `rank`: the target.
 /// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
 /// - `src`: source, any memory of the caller.
 /// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
-/// - `flags`: accepted.
-/// - Returns 0.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 ///
@@ -54,11 +67,20 @@ pub unsafe extern "C" fn gex_RMA_PutBlocking(
     dest: *mut c_void,
     src: *const c_void,
     nbytes: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
+    watch!(
+        P "gex_RMA_PutBlocking",
+        EventDetail::moved(node("gex_RMA_PutBlocking", tm, rank), nbytes, dest, src),
+        gex_RMA_PutBlocking(tm, rank, dest, src, nbytes, flags)
+    );
     let (job, dst) = remote("gex_RMA_PutBlocking", tm, rank, dest, nbytes);
     // SAFETY: the specification demands `nbytes` readable bytes until the call returns.
-    rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
+    let src = unsafe { Src::new(src.cast(), nbytes) };
+    if is_immediate(flags) {
+        return done(rma::put_now(job, dst, src));
+    }
+    rma::put(job, dst, src);
     OK
 }
 
@@ -70,8 +92,9 @@ pub unsafe extern "C" fn gex_RMA_PutBlocking(
 /// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
 /// - `lc_opt`: `GEX_EVENT_NOW`: when the call returns; `GEX_EVENT_DEFER`: with the event; a place:
 ///   with the event that is stored there.
-/// - `flags`: accepted.
-/// - Returns the event of the operation, `GEX_EVENT_INVALID` if it is complete.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns the event of the operation, `GEX_EVENT_INVALID` if it is complete, `GEX_EVENT_NO_OP`
+///   if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 ///
@@ -85,19 +108,42 @@ pub unsafe extern "C" fn gex_RMA_PutNB(
     src: *const c_void,
     nbytes: usize,
     lc_opt: *mut Event,
-    _flags: Flags,
+    flags: Flags,
 ) -> Event {
+    watch!(
+        P "gex_RMA_PutNB",
+        EventDetail::moved(node("gex_RMA_PutNB", tm, rank), nbytes, dest, src),
+        gex_RMA_PutNB(tm, rank, dest, src, nbytes, lc_opt, flags)
+    );
     let function = "gex_RMA_PutNB";
     let (job, dst) = remote(function, tm, rank, dest, nbytes);
     // SAFETY: the specification demands `nbytes` readable bytes until local completion.
     let src = unsafe { Src::new(src.cast(), nbytes) };
+    if is_immediate(flags) {
+        let local = LocalCompletion::of(lc_opt);
+        let root = match local {
+            LocalCompletion::Now => rma::put_nb_now(job, dst, PutSource::Now(src)),
+            LocalCompletion::Defer | LocalCompletion::At(_) => {
+                rma::put_nb_now(job, dst, PutSource::Bulk(src))
+            }
+            LocalCompletion::None | LocalCompletion::Group => {
+                wrong_lc_opt(function, "DEFER or a place")
+            }
+        };
+        let begun_here = root.filter(|root| *root != OpHandle::INVALID);
+        let leaf = begun_here.map_or(OpHandle::INVALID, |root| job.ops.leaf_of(root));
+        // SAFETY: a place for an event, if it is no constant.
+        unsafe { local.store(event(leaf)) };
+        return begun(root);
+    }
     match LocalCompletion::of(lc_opt) {
         LocalCompletion::Now => event(rma::put_nb(job, dst, src)),
-        local @ (LocalCompletion::Defer | LocalCompletion::At(_)) => {
-            let root = event(rma::put_nb_bulk(job, dst, src));
-            // SAFETY: a place for an event, if it is no constant.
-            unsafe { local.store(root) };
-            root
+        LocalCompletion::Defer => event(rma::put_nb_bulk(job, dst, src)),
+        LocalCompletion::At(place) => {
+            let (root, leaf) = rma::put_with_leaf(job, dst, src);
+            // SAFETY: a place for an event, as it is no constant.
+            unsafe { place.write(event(leaf)) };
+            event(root)
         }
         LocalCompletion::None | LocalCompletion::Group => {
             wrong_lc_opt(function, "DEFER or a place")
@@ -122,8 +168,8 @@ pub(super) fn wrong_lc_opt(function: &str, others: &str) -> ! {
 /// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
 /// - `lc_opt`: `GEX_EVENT_NOW`: when the call returns; `GEX_EVENT_DEFER`: with the operation;
 ///   `GEX_EVENT_GROUP`: with the category `GEX_EC_LC`.
-/// - `flags`: accepted.
-/// - Returns 0.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 ///
@@ -137,16 +183,48 @@ pub unsafe extern "C" fn gex_RMA_PutNBI(
     src: *const c_void,
     nbytes: usize,
     lc_opt: *mut Event,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
-    let function = "gex_RMA_PutNBI";
-    let (job, dst) = remote(function, tm, rank, dest, nbytes);
+    watch!(
+        P "gex_RMA_PutNBI",
+        EventDetail::moved(node("gex_RMA_PutNBI", tm, rank), nbytes, dest, src),
+        gex_RMA_PutNBI(tm, rank, dest, src, nbytes, lc_opt, flags)
+    );
+    let (job, dst) = remote("gex_RMA_PutNBI", tm, rank, dest, nbytes);
     // SAFETY: the specification demands `nbytes` readable bytes until local completion.
     let src = unsafe { Src::new(src.cast(), nbytes) };
-    match LocalCompletion::of(lc_opt) {
-        LocalCompletion::Now => rma::put_nbi(job, dst, src),
-        LocalCompletion::Defer | LocalCompletion::Group => rma::put_nbi_bulk(job, dst, src),
-        _ => wrong_lc_opt(function, "DEFER or GROUP"),
+    // A put that is complete needs no more of its arguments.
+    if lc_opt.addr() == NOW && rma::put_is_complete(job, dst, src) {
+        return OK;
+    }
+    put_nbi(job, dst, src, lc_opt, flags)
+}
+
+/// [`gex_RMA_PutNBI`] with checked arguments.
+#[inline(never)]
+fn put_nbi(
+    job: &'static GasnetJob,
+    dst: RemoteRange,
+    src: Src<'static>,
+    lc_opt: *mut Event,
+    flags: Flags,
+) -> c_int {
+    let completion = LocalCompletion::of(lc_opt);
+    if is_immediate(flags) {
+        return done(match completion {
+            // Nothing counts the departures of an immediate put.
+            LocalCompletion::Now | LocalCompletion::Group => {
+                rma::put_nbi_now(job, dst, PutSource::Now(src))
+            }
+            LocalCompletion::Defer => rma::put_nbi_now(job, dst, PutSource::Bulk(src)),
+            _ => wrong_lc_opt("gex_RMA_PutNBI", "DEFER or GROUP"),
+        });
+    }
+    match completion {
+        LocalCompletion::Now => rma::implicit_put(job, dst, src),
+        LocalCompletion::Defer => rma::put_nbi_bulk(job, dst, src),
+        LocalCompletion::Group => rma::put_nbi_with_departures(job, dst, src),
+        _ => wrong_lc_opt("gex_RMA_PutNBI", "DEFER or GROUP"),
     }
     OK
 }
@@ -158,8 +236,8 @@ pub unsafe extern "C" fn gex_RMA_PutNBI(
 /// - `dest`: destination, any memory of the caller.
 /// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
 /// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
-/// - `flags`: accepted.
-/// - Returns 0.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 ///
@@ -172,11 +250,20 @@ pub unsafe extern "C" fn gex_RMA_GetBlocking(
     rank: Rank,
     src: *mut c_void,
     nbytes: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
+    watch!(
+        G "gex_RMA_GetBlocking",
+        EventDetail::moved(node("gex_RMA_GetBlocking", tm, rank), nbytes, src, dest),
+        gex_RMA_GetBlocking(tm, dest, rank, src, nbytes, flags)
+    );
     let (job, from) = remote("gex_RMA_GetBlocking", tm, rank, src, nbytes);
     // SAFETY: the specification demands `nbytes` writable bytes.
-    rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
+    let dest = unsafe { Dst::new(dest.cast(), nbytes) };
+    if is_immediate(flags) {
+        return done(rma::get_now(job, dest, from));
+    }
+    rma::get(job, dest, from);
     OK
 }
 
@@ -186,8 +273,9 @@ pub unsafe extern "C" fn gex_RMA_GetBlocking(
 /// - `dest`: destination, any memory of the caller.
 /// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
 /// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
-/// - `flags`: accepted.
-/// - Returns the event of the operation, `GEX_EVENT_INVALID` if it is complete.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns the event of the operation, `GEX_EVENT_INVALID` if it is complete, `GEX_EVENT_NO_OP`
+///   if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 ///
@@ -200,11 +288,20 @@ pub unsafe extern "C" fn gex_RMA_GetNB(
     rank: Rank,
     src: *mut c_void,
     nbytes: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> Event {
+    watch!(
+        G "gex_RMA_GetNB",
+        EventDetail::moved(node("gex_RMA_GetNB", tm, rank), nbytes, src, dest),
+        gex_RMA_GetNB(tm, dest, rank, src, nbytes, flags)
+    );
     let (job, from) = remote("gex_RMA_GetNB", tm, rank, src, nbytes);
     // SAFETY: the specification demands `nbytes` writable bytes until the sync.
-    event(rma::get_nb(job, unsafe { Dst::new(dest.cast(), nbytes) }, from))
+    let dest = unsafe { Dst::new(dest.cast(), nbytes) };
+    if is_immediate(flags) {
+        return begun(rma::get_nb_now(job, dest, from));
+    }
+    event(rma::get_nb(job, dest, from))
 }
 
 /// Initiates an implicit get.
@@ -213,8 +310,8 @@ pub unsafe extern "C" fn gex_RMA_GetNB(
 /// - `dest`: destination, any memory of the caller.
 /// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
 /// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
-/// - `flags`: accepted.
-/// - Returns 0.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 ///
@@ -227,11 +324,20 @@ pub unsafe extern "C" fn gex_RMA_GetNBI(
     rank: Rank,
     src: *mut c_void,
     nbytes: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
+    watch!(
+        G "gex_RMA_GetNBI",
+        EventDetail::moved(node("gex_RMA_GetNBI", tm, rank), nbytes, src, dest),
+        gex_RMA_GetNBI(tm, dest, rank, src, nbytes, flags)
+    );
     let (job, from) = remote("gex_RMA_GetNBI", tm, rank, src, nbytes);
     // SAFETY: the specification demands `nbytes` writable bytes until the sync.
-    rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
+    let dest = unsafe { Dst::new(dest.cast(), nbytes) };
+    if is_immediate(flags) {
+        return done(rma::get_nbi_now(job, dest, from));
+    }
+    rma::get_nbi(job, dest, from);
     OK
 }
 
@@ -275,6 +381,11 @@ pub extern "C" fn gex_RMA_GetBlockingVal(
     nbytes: usize,
     _flags: Flags,
 ) -> Value {
+    watch!(
+        G "gex_RMA_GetBlockingVal",
+        EventDetail::moved(node("gex_RMA_GetBlockingVal", tm, rank), nbytes, src, core::ptr::null::<u8>()),
+        gex_RMA_GetBlockingVal(tm, rank, src, nbytes, _flags)
+    );
     let (job, from) = remote_value("gex_RMA_GetBlockingVal", tm, rank, src, nbytes);
     value::get(job, from) as Value
 }
@@ -285,8 +396,8 @@ pub extern "C" fn gex_RMA_GetBlockingVal(
 /// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
 /// - `value`: the integer, whose low-order `nbytes` bytes are put.
 /// - `nbytes`: bytes of the value, 1 to `sizeof(gex_RMA_Value_t)`.
-/// - `flags`: accepted.
-/// - Returns 0.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 #[unsafe(no_mangle)]
@@ -296,9 +407,17 @@ pub extern "C" fn gex_RMA_PutBlockingVal(
     dest: *mut c_void,
     value: Value,
     nbytes: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
+    watch!(
+        P "gex_RMA_PutBlockingVal",
+        EventDetail::moved(node("gex_RMA_PutBlockingVal", tm, rank), nbytes, dest, core::ptr::null::<u8>()),
+        gex_RMA_PutBlockingVal(tm, rank, dest, value, nbytes, flags)
+    );
     let (job, to) = remote_value("gex_RMA_PutBlockingVal", tm, rank, dest, nbytes);
+    if is_immediate(flags) {
+        return done(value::put_now(job, to, value as value::RegisterValue));
+    }
     value::put(job, to, value as value::RegisterValue);
     OK
 }
@@ -309,8 +428,9 @@ pub extern "C" fn gex_RMA_PutBlockingVal(
 /// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
 /// - `value`: the integer, whose low-order `nbytes` bytes are put.
 /// - `nbytes`: bytes of the value, 1 to `sizeof(gex_RMA_Value_t)`.
-/// - `flags`: accepted.
-/// - Returns the event of the operation, `GEX_EVENT_INVALID` if it is complete.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns the event of the operation, `GEX_EVENT_INVALID` if it is complete, `GEX_EVENT_NO_OP`
+///   if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 #[unsafe(no_mangle)]
@@ -320,9 +440,17 @@ pub extern "C" fn gex_RMA_PutNBVal(
     dest: *mut c_void,
     value: Value,
     nbytes: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> Event {
+    watch!(
+        P "gex_RMA_PutNBVal",
+        EventDetail::moved(node("gex_RMA_PutNBVal", tm, rank), nbytes, dest, core::ptr::null::<u8>()),
+        gex_RMA_PutNBVal(tm, rank, dest, value, nbytes, flags)
+    );
     let (job, to) = remote_value("gex_RMA_PutNBVal", tm, rank, dest, nbytes);
+    if is_immediate(flags) {
+        return begun(value::put_nb_now(job, to, value as value::RegisterValue));
+    }
     event(value::put_nb(job, to, value as value::RegisterValue))
 }
 
@@ -332,8 +460,8 @@ pub extern "C" fn gex_RMA_PutNBVal(
 /// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
 /// - `value`: the integer, whose low-order `nbytes` bytes are put.
 /// - `nbytes`: bytes of the value, 1 to `sizeof(gex_RMA_Value_t)`.
-/// - `flags`: accepted.
-/// - Returns 0.
+/// - `flags`: `GEX_FLAG_IMMEDIATE`.
+/// - Returns 0; 1 if it is refused.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
 #[unsafe(no_mangle)]
@@ -343,9 +471,17 @@ pub extern "C" fn gex_RMA_PutNBIVal(
     dest: *mut c_void,
     value: Value,
     nbytes: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
+    watch!(
+        P "gex_RMA_PutNBIVal",
+        EventDetail::moved(node("gex_RMA_PutNBIVal", tm, rank), nbytes, dest, core::ptr::null::<u8>()),
+        gex_RMA_PutNBIVal(tm, rank, dest, value, nbytes, flags)
+    );
     let (job, to) = remote_value("gex_RMA_PutNBIVal", tm, rank, dest, nbytes);
+    if is_immediate(flags) {
+        return done(value::put_nbi_now(job, to, value as value::RegisterValue));
+    }
     value::put_nbi(job, to, value as value::RegisterValue);
     OK
 }

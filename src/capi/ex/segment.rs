@@ -3,6 +3,7 @@
 //! Called by clients. Invariant: there is one endpoint, and the segment that
 //! `gex_Segment_Attach` binds to it is the only one.
 
+use super::job::complain;
 use super::objects::{ENDPOINT_DATA, ExObject, MEMORY_DATA, SEGMENT_DATA, job_rank};
 use super::{Event, Flags, Rank, write};
 use crate::capi::{OK, ctx, early_job};
@@ -56,7 +57,7 @@ pub extern "C" fn gex_Segment_QueryFlags(seg: ExObject) -> Flags {
 fn own_segment(function: &str, seg: ExObject) -> SegmentInfo {
     seg.check_segment(function);
     let job = early_job(function);
-    job.endpoint.segments().info(job.endpoint.rank)
+    job.endpoint.segments_for(function).info(job.endpoint.rank)
 }
 
 /// Returns the address of the first byte of a segment.
@@ -158,7 +159,7 @@ pub unsafe extern "C" fn gex_Segment_QueryBound(
 /// Reports a call for more than this library has, and returns the error.
 fn not_here(function: &str, what: &str, remedy: &str) -> c_int {
     early_job(function);
-    report::warn(format_args!("{function}(): {what}"), format_args!("{remedy}"));
+    complain(format_args!("{function}(): {what}"), format_args!("{remedy}"));
     GasnetError::Resource as c_int
 }
 
@@ -283,7 +284,7 @@ pub extern "C" fn gex_EP_Create(
 pub extern "C" fn gex_EP_BindSegment(ep: ExObject, segment: ExObject, _flags: Flags) -> c_int {
     let function = "gex_EP_BindSegment";
     ep.check_endpoint(function);
-    report::warn(
+    complain(
         format_args!("{function}(): segment {segment:?} cannot be bound to endpoint 0"),
         format_args!("Use gex_Segment_Attach, which binds the segment."),
     );
@@ -322,7 +323,7 @@ pub extern "C" fn gex_MK_Create(
     _args: *const c_void,
     _flags: Flags,
 ) -> c_int {
-    report::warn(
+    complain(
         format_args!("gex_MK_Create(): this library knows no memory but that of the host"),
         format_args!("Use GEX_MK_HOST."),
     );

@@ -3,20 +3,21 @@
 //! Called by clients. Invariant: a team that a client may name is in the table of `objects`.
 //! Scratch memory that a client gives is not used; it gets it back.
 
-use super::objects::{self, ExObject, job_rank, team_of};
+use super::objects::{self, ExObject, job_rank, team_of, with_team};
 use super::{Flags, RANK_INVALID, Rank, write};
 use crate::capi::{ctx, early_job};
 use crate::extended::collectives;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
+use crate::runtime::GasnetJob;
 use core::ffi::{c_int, c_void};
 
 const SCRATCH_SIZE_MIN: Flags = 1;
 const SCRATCH_SIZE_RECOMMENDED: Flags = 1 << 1;
 const GLOBAL_SCRATCH: Flags = 1 << 2;
 const NO_SCRATCH: Flags = 1 << 5;
-const GLOBALLY_QUIESCED: Flags = 1 << 7;
-const RANK_IS_JOBRANK: Flags = 1 << 15;
+const GLOBALLY_QUIESCED: Flags = 1 << 13;
+const RANK_IS_JOBRANK: Flags = 1 << 13;
 
 /// What a query for the size of scratch memory returns: clients expect a size, this library needs
 /// none.
@@ -46,7 +47,7 @@ pub struct ScratchMemory {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_SetCData(tm: ExObject, val: *const c_void) {
     let function = "gex_TM_SetCData";
-    team_of(early_job(function).ctx(), function, tm).data.set(val);
+    with_team(early_job(function).ctx(), function, tm, |record| record.data.set(val));
 }
 
 /// Returns the pointer that `gex_TM_SetCData` has kept; null at first.
@@ -56,7 +57,7 @@ pub extern "C" fn gex_TM_SetCData(tm: ExObject, val: *const c_void) {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QueryCData(tm: ExObject) -> *mut c_void {
     let function = "gex_TM_QueryCData";
-    team_of(early_job(function).ctx(), function, tm).data.get()
+    with_team(early_job(function).ctx(), function, tm, |record| record.data.get())
 }
 
 /// Returns the client of a team.
@@ -66,7 +67,7 @@ pub extern "C" fn gex_TM_QueryCData(tm: ExObject) -> *mut c_void {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QueryClient(tm: ExObject) -> ExObject {
     let function = "gex_TM_QueryClient";
-    team_of(early_job(function).ctx(), function, tm);
+    with_team(early_job(function).ctx(), function, tm, |_| ());
     ExObject::THE_CLIENT
 }
 
@@ -77,7 +78,7 @@ pub extern "C" fn gex_TM_QueryClient(tm: ExObject) -> ExObject {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QueryEP(tm: ExObject) -> ExObject {
     let function = "gex_TM_QueryEP";
-    team_of(early_job(function).ctx(), function, tm);
+    with_team(early_job(function).ctx(), function, tm, |_| ());
     ExObject::THE_ENDPOINT
 }
 
@@ -88,8 +89,14 @@ pub extern "C" fn gex_TM_QueryEP(tm: ExObject) -> ExObject {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QueryFlags(tm: ExObject) -> Flags {
     let function = "gex_TM_QueryFlags";
-    team_of(early_job(function).ctx(), function, tm);
+    with_team(early_job(function).ctx(), function, tm, |_| ());
     0
+}
+
+/// The rank in a team of a rank of the job; [`RANK_INVALID`] if it is no member.
+fn rank_in(job: &'static GasnetJob, function: &str, tm: ExObject, rank: JobRank) -> Rank {
+    let found = with_team(job.ctx(), function, tm, |record| record.team.team_rank(rank));
+    found.map_or(RANK_INVALID, |rank| rank.0)
 }
 
 /// Returns the rank of this process in a team.
@@ -99,8 +106,7 @@ pub extern "C" fn gex_TM_QueryFlags(tm: ExObject) -> Flags {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QueryRank(tm: ExObject) -> Rank {
     let (function, job) = ("gex_TM_QueryRank", early_job("gex_TM_QueryRank"));
-    let team = team_of(job.ctx(), function, tm).team;
-    team.team_rank(job.endpoint.rank).map_or(RANK_INVALID, |rank| rank.0)
+    rank_in(job, function, tm, job.endpoint.rank)
 }
 
 /// Returns the number of ranks of a team.
@@ -110,7 +116,7 @@ pub extern "C" fn gex_TM_QueryRank(tm: ExObject) -> Rank {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QuerySize(tm: ExObject) -> Rank {
     let function = "gex_TM_QuerySize";
-    team_of(early_job(function).ctx(), function, tm).team.size()
+    with_team(early_job(function).ctx(), function, tm, |record| record.team.size())
 }
 
 /// Returns a pair of endpoints, which names ranks by their ranks in the job. It is legal where a
@@ -153,8 +159,7 @@ pub extern "C" fn gex_TM_TranslateRankToJobrank(tm: ExObject, rank: Rank) -> Ran
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateJobrankToRank(tm: ExObject, jobrank: Rank) -> Rank {
     let function = "gex_TM_TranslateJobrankToRank";
-    let team = team_of(early_job(function).ctx(), function, tm).team;
-    team.team_rank(JobRank(jobrank)).map_or(RANK_INVALID, |rank| rank.0)
+    rank_in(early_job(function), function, tm, JobRank(jobrank))
 }
 
 /// Returns the rank in the job, and the index of the endpoint, of a rank of a team.
@@ -206,7 +211,7 @@ pub unsafe extern "C" fn gex_TM_Split(
 ) -> usize {
     let function = "gex_TM_Split";
     let c = ctx(function);
-    let parent = team_of(c, function, parent_tm).team;
+    let parent = team_of(c, function, parent_tm);
     if requests_size(flags) {
         return if new_tm_p.is_null() { 0 } else { SCRATCH };
     }
@@ -219,7 +224,7 @@ pub unsafe extern "C" fn gex_TM_Split(
     }
     let order = (key as u32) ^ 1 << 31;
     let choice = joins.then_some((color as u32, order));
-    if let Some(team) = collectives(c).split_ranks(c, function, parent, choice) {
+    if let Some(team) = collectives(c).split_ranks(c, function, &parent, choice) {
         let given = flags & NO_SCRATCH == 0 && scratch_size != 0;
         let scratch = given.then_some((scratch_addr.addr(), scratch_size));
         // SAFETY: the specification demands a place for the result.
@@ -258,7 +263,7 @@ pub unsafe extern "C" fn gex_TM_Create(
 ) -> usize {
     let function = "gex_TM_Create";
     let c = ctx(function);
-    let parent = team_of(c, function, parent_tm).team;
+    let parent = team_of(c, function, parent_tm);
     if requests_size(flags) {
         return if num_new_tms == 0 { 0 } else { SCRATCH };
     }
@@ -291,7 +296,7 @@ pub unsafe extern "C" fn gex_TM_Create(
         ),
     };
     let place = ranks.as_ref().and_then(|ranks| ranks.iter().position(|&rank| rank == own));
-    if let Some(team) = collectives(c).create(c, function, parent, ranks) {
+    if let Some(team) = collectives(c).create(c, function, &parent, ranks) {
         let given = flags & NO_SCRATCH == 0 && scratch_size != 0 && !scratch_addrs.is_null();
         let at = if flags & GLOBAL_SCRATCH != 0 { place.unwrap_or(0) } else { 0 };
         // SAFETY: the specification demands as many addresses as the flag says.
@@ -310,7 +315,7 @@ pub unsafe extern "C" fn gex_TM_Create(
 ///   wanted.
 /// - `flags`: `GEX_FLAG_GLOBALLY_QUIESCED` if all ranks have finished their collectives of the
 ///   team: the call does not wait for the others then.
-/// - Returns 1 if there is scratch memory to reuse, 0 otherwise.
+/// - Returns 1 if scratch memory was stored, 0 otherwise.
 /// - Context: by all members; not in a handler.
 ///
 /// # Safety
@@ -323,15 +328,15 @@ pub unsafe extern "C" fn gex_TM_Destroy(
 ) -> c_int {
     let function = "gex_TM_Destroy";
     let c = ctx(function);
-    team_of(c, function, tm);
+    let team = team_of(c, function, tm);
     let Some(record) = objects::remove_team(tm) else {
         report::fatal(
             format_args!("{function}(): the team of all ranks cannot be destroyed"),
             format_args!("Destroy teams of gex_TM_Split and gex_TM_Create only."),
         )
     };
-    collectives(c).destroy(c, function, record.team, flags & GLOBALLY_QUIESCED != 0);
-    let Some((addr, len)) = record.scratch else { return 0 };
+    collectives(c).destroy(c, function, &team, flags & GLOBALLY_QUIESCED != 0);
+    let Some((addr, len)) = record.scratch.filter(|_| !scratch_p.is_null()) else { return 0 };
     let addr = core::ptr::with_exposed_provenance_mut(addr);
     // SAFETY: the specification demands a place for the result.
     unsafe { write(scratch_p, ScratchMemory { addr, len }) };

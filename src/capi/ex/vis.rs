@@ -3,18 +3,24 @@
 //! Called by clients. Invariant: lists, counts and strides are read before a call returns and not
 //! kept. The event of the local side of a put is that of the operation.
 
-use super::objects::{ExObject, job_rank};
+use super::objects::{ExObject, job_rank, node};
 use super::{Event, Flags, Rank, event};
-use crate::capi::OK;
+use crate::capi::am::check_handler;
 use crate::capi::rma::job;
-use crate::capi::vis::{check_totals, slice, too_large};
+use crate::capi::vis::{check_totals, gasnett_format_putsgets_bufsz, slice, too_large};
+use crate::capi::{OK, early_job};
+use crate::client_memory::{Dst, Src};
 use crate::extended::transfers;
 use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
 use crate::extended::vis::pieces::VisShape;
 use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
 use crate::extended::vis::{self, CompletionForm, VisDirection};
-use core::ffi::{c_int, c_void};
+use crate::report;
+use crate::tools::list_text as text;
+use crate::trace::{EventDetail, watch};
+use core::cell::Cell;
+use core::ffi::{c_char, c_int, c_void};
 
 fn start(
     function: &'static str,
@@ -26,10 +32,73 @@ fn start(
 ) -> Event {
     let job = job(function);
     let rank = job_rank(job, function, tm, rank);
+    if direction == VisDirection::Put
+        && let Some(notice) = ARMED.take()
+    {
+        if !vis::copy_mapped(function, job, direction, rank, shape) {
+            let form = CompletionForm::Blocking;
+            transfers(job).transfer(function, job, direction, form, rank, shape);
+        }
+        // SAFETY: the client keeps the payload until the put is complete.
+        let payload = unsafe { Src::new(notice.addr.cast(), notice.len) };
+        vis::notice::notify(job.ctx(), function, rank, notice.handler, payload);
+        return core::ptr::null_mut();
+    }
     if vis::copy_mapped(function, job, direction, rank, shape) {
         return core::ptr::null_mut();
     }
     event(transfers(job).transfer(function, job, direction, form, rank, shape))
+}
+
+/// What the next put of a thread tells its target when it is complete.
+#[derive(Clone, Copy, Debug)]
+struct PutNotice {
+    handler: u8,
+    addr: *const c_void,
+    len: usize,
+}
+
+thread_local! {
+    static ARMED: Cell<Option<PutNotice>> = const { Cell::new(None) };
+}
+
+/// `GEX_FLAG_ENABLE_LEAF_LC`
+const ENABLE_LEAF_LC: Flags = 1 << 11;
+/// `GEX_VIS_MAX_PEERCOMPLETION`
+const MAX_NOTICE: usize = 127;
+
+/// Has the next vector, indexed or strided put of this thread run a handler at its target once
+/// the data are there. That put completes before its call returns.
+///
+/// - `handler`: a Medium reply handler without arguments, which the target has registered; 0
+///   takes an earlier call back.
+/// - `source_addr`, `nbytes`: its payload, at most `GEX_VIS_MAX_PEERCOMPLETION` bytes; it must
+///   stay until the put is complete.
+/// - `flags`: 0.
+/// - Context: after `gex_Segment_Attach`; not in a handler.
+#[unsafe(no_mangle)]
+pub extern "C" fn gex_VIS_SetPeerCompletionHandler(
+    handler: u8,
+    source_addr: *const c_void,
+    nbytes: usize,
+    _flags: Flags,
+) {
+    let function = "gex_VIS_SetPeerCompletionHandler";
+    job(function);
+    if handler == 0 {
+        ARMED.set(None);
+        return;
+    }
+    check_handler(function, handler);
+    if nbytes > MAX_NOTICE {
+        report::fatal(
+            format_args!(
+                "{function}(): {nbytes} bytes are out of range; the limit is {MAX_NOTICE}"
+            ),
+            format_args!("Pass at most GEX_VIS_MAX_PEERCOMPLETION bytes."),
+        );
+    }
+    ARMED.set(Some(PutNotice { handler, addr: source_addr, len: nbytes }));
 }
 
 /// A list of pieces and its length.
@@ -97,9 +166,7 @@ unsafe fn strided(
     // SAFETY: by this function's condition.
     let (count, there, here) =
         unsafe { (slice(count, levels), slice(remote.1, levels), slice(local.1, levels)) };
-    let mut counts = Vec::with_capacity(levels + 1);
-    counts.push(elemsz);
-    counts.extend_from_slice(count);
+    let counts = all_counts(elemsz, count);
     // SAFETY: by this function's condition.
     let shape =
         unsafe { StridedTransfer::signed(remote.0.cast(), there, local.0.cast(), here, &counts) };
@@ -107,15 +174,41 @@ unsafe fn strided(
     start(function, form, direction, tm, rank, &shape)
 }
 
-/// The result of the three forms of a call.
-macro_rules! done {
-    (Explicit, $call:expr) => {
-        $call
-    };
-    ($form:ident, $call:expr) => {{
-        $call;
-        OK
-    }};
+/// The counts of a section whose contiguous bytes are its first count.
+fn all_counts(elemsz: usize, count: &[usize]) -> Vec<usize> {
+    let mut counts = Vec::with_capacity(count.len() + 1);
+    counts.push(elemsz);
+    counts.extend_from_slice(count);
+    counts
+}
+
+/// Bytes of a list of pieces, for traces.
+///
+/// # Safety
+/// `n` pieces at `list` must be readable.
+unsafe fn vector_bytes(n: usize, list: *const MemVec) -> usize {
+    // SAFETY: by this function's condition.
+    let list = unsafe { slice(list, n) };
+    list.iter().fold(0, |sum: usize, piece| sum.saturating_add(piece.len))
+}
+
+/// Bytes of a section, for traces.
+///
+/// # Safety
+/// `levels` counts must be readable.
+unsafe fn strided_bytes(elemsz: usize, count: *const usize, levels: usize) -> usize {
+    // SAFETY: by this function's condition.
+    let count = unsafe { slice(count, levels) };
+    count.iter().fold(elemsz, |bytes, &n| bytes.saturating_mul(n))
+}
+
+/// How a put with these flags completes: one whose local side may be reused with the category
+/// `GEX_EC_LC` is complete when its call returns.
+fn put_form(form: CompletionForm, flags: Flags) -> CompletionForm {
+    match form {
+        CompletionForm::Implicit if flags & ENABLE_LEAF_LC != 0 => CompletionForm::Blocking,
+        form => form,
+    }
 }
 
 macro_rules! transfers {
@@ -141,6 +234,15 @@ macro_rules! transfers {
             srclist: *const MemVec,
             _flags: Flags,
         ) -> $result {
+            watch!(
+                G stringify!($vget),
+                EventDetail::Pieces {
+                    node: node(stringify!($vget), tm, srcrank),
+                    // SAFETY: as this function requires.
+                    bytes: unsafe { vector_bytes(dstcount, dstlist) },
+                },
+                $vget(tm, dstcount, dstlist, srcrank, srccount, srclist, _flags)
+            );
             let (form, direction) = (CompletionForm::$form, VisDirection::Get);
             let (remote, local) = ((srccount, srclist), (dstcount, dstlist));
             // SAFETY: as this function requires.
@@ -154,7 +256,7 @@ macro_rules! transfers {
         ///
         /// - `tm`, `dstrank`: the target.
         /// - `dstcount`, `dstlist`; `srccount`, `srclist`: the pieces, with the same total.
-        /// - `flags`: `GEX_FLAG_ENABLE_LEAF_LC` is accepted, as all are.
+        /// - `flags`: with `GEX_FLAG_ENABLE_LEAF_LC`, `NBI` completes at once; others are valid.
         /// - Returns the event, or 0.
         /// - Context: after `gex_Segment_Attach`; not in a handler.
         ///
@@ -168,9 +270,19 @@ macro_rules! transfers {
             dstlist: *const MemVec,
             srccount: usize,
             srclist: *const MemVec,
-            _flags: Flags,
+            flags: Flags,
         ) -> $result {
-            let (form, direction) = (CompletionForm::$form, VisDirection::Put);
+            watch!(
+                P stringify!($vput),
+                EventDetail::Pieces {
+                    node: node(stringify!($vput), tm, dstrank),
+                    // SAFETY: as this function requires.
+                    bytes: unsafe { vector_bytes(srccount, srclist) },
+                },
+                $vput(tm, dstrank, dstcount, dstlist, srccount, srclist, flags)
+            );
+            let form = put_form(CompletionForm::$form, flags);
+            let direction = VisDirection::Put;
             let (remote, local) = ((dstcount, dstlist), (srccount, srclist));
             // SAFETY: as this function requires.
             done!($form, unsafe {
@@ -201,6 +313,14 @@ macro_rules! transfers {
             srclen: usize,
             _flags: Flags,
         ) -> $result {
+            watch!(
+                G stringify!($iget),
+                EventDetail::Pieces {
+                    node: node(stringify!($iget), tm, srcrank),
+                    bytes: dstcount.saturating_mul(dstlen),
+                },
+                $iget(tm, dstcount, dstlist, dstlen, srcrank, srccount, srclist, srclen, _flags)
+            );
             let (form, direction) = (CompletionForm::$form, VisDirection::Get);
             let (remote, local) = ((srccount, srclist, srclen), (dstcount, dstlist, dstlen));
             // SAFETY: as this function requires.
@@ -230,9 +350,18 @@ macro_rules! transfers {
             srccount: usize,
             srclist: *const *mut c_void,
             srclen: usize,
-            _flags: Flags,
+            flags: Flags,
         ) -> $result {
-            let (form, direction) = (CompletionForm::$form, VisDirection::Put);
+            watch!(
+                P stringify!($iput),
+                EventDetail::Pieces {
+                    node: node(stringify!($iput), tm, dstrank),
+                    bytes: srccount.saturating_mul(srclen),
+                },
+                $iput(tm, dstrank, dstcount, dstlist, dstlen, srccount, srclist, srclen, flags)
+            );
+            let form = put_form(CompletionForm::$form, flags);
+            let direction = VisDirection::Put;
             let (remote, local) = ((dstcount, dstlist, dstlen), (srccount, srclist, srclen));
             // SAFETY: as this function requires.
             done!($form, unsafe {
@@ -269,6 +398,15 @@ macro_rules! transfers {
             stridelevels: usize,
             _flags: Flags,
         ) -> $result {
+            watch!(
+                G stringify!($sget),
+                EventDetail::Pieces {
+                    node: node(stringify!($sget), tm, srcrank),
+                    // SAFETY: as this function requires.
+                    bytes: unsafe { strided_bytes(elemsz, count, stridelevels) },
+                },
+                $sget(tm, dstaddr, dststrides, srcrank, srcaddr, srcstrides, elemsz, count, stridelevels, _flags)
+            );
             let (form, direction) = (CompletionForm::$form, VisDirection::Get);
             let (remote, local) = ((srcaddr, srcstrides), (dstaddr, dststrides));
             let (to, counts) = ((tm, srcrank), (count, stridelevels));
@@ -286,7 +424,7 @@ macro_rules! transfers {
         ///   element to the next, in each dimension; they may be negative.
         /// - `elemsz`: bytes of an element.
         /// - `count`, `stridelevels`: elements in each dimension, and how many dimensions.
-        /// - `flags`: `GEX_FLAG_ENABLE_LEAF_LC` is accepted, as all are.
+        /// - `flags`: with `GEX_FLAG_ENABLE_LEAF_LC`, `NBI` completes at once; others are valid.
         /// - Returns the event, or 0.
         /// - Context: after `gex_Segment_Attach`; not in a handler.
         ///
@@ -305,9 +443,19 @@ macro_rules! transfers {
             elemsz: usize,
             count: *const usize,
             stridelevels: usize,
-            _flags: Flags,
+            flags: Flags,
         ) -> $result {
-            let (form, direction) = (CompletionForm::$form, VisDirection::Put);
+            watch!(
+                P stringify!($sput),
+                EventDetail::Pieces {
+                    node: node(stringify!($sput), tm, dstrank),
+                    // SAFETY: as this function requires.
+                    bytes: unsafe { strided_bytes(elemsz, count, stridelevels) },
+                },
+                $sput(tm, dstrank, dstaddr, dststrides, srcaddr, srcstrides, elemsz, count, stridelevels, flags)
+            );
+            let form = put_form(CompletionForm::$form, flags);
+            let direction = VisDirection::Put;
             let (remote, local) = ((dstaddr, dststrides), (srcaddr, srcstrides));
             let (to, counts) = ((tm, dstrank), (count, stridelevels));
             // SAFETY: as this function requires.
@@ -325,4 +473,62 @@ transfers! {
         gex_VIS_IndexedPutNBI gex_VIS_StridedGetNBI gex_VIS_StridedPutNBI;
     Blocking c_int: gex_VIS_VectorGetBlocking gex_VIS_VectorPutBlocking gex_VIS_IndexedGetBlocking
         gex_VIS_IndexedPutBlocking gex_VIS_StridedGetBlocking gex_VIS_StridedPutBlocking;
+}
+
+/// `gasnett_format_strides` for signed strides, as gasnet_vis.h calls it after gasnetex.h.
+///
+/// # Safety
+/// `count` elements of `list` must be readable, and `gasnett_format_strides_bufsz(count)` bytes at
+/// `buf` writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_format_strides(
+    buf: *mut c_char,
+    count: usize,
+    list: *const isize,
+) {
+    // SAFETY: as this function requires.
+    let (strides, memory) =
+        unsafe { (slice(list, count), Dst::new(buf.cast(), text::room(count))) };
+    text::TextBuffer::new(memory).numbers(strides);
+}
+
+/// `gasnett_format_putsgets` for a rank of a team, signed strides and the size of an element, as
+/// gasnet_vis.h calls it after gasnetex.h.
+///
+/// # Safety
+/// `stridelevels` strides of each side and counts must be readable, and
+/// `gasnett_format_putsgets_bufsz(stridelevels)` bytes at `buf` writable.
+#[unsafe(no_mangle)]
+#[allow(clippy::too_many_arguments)]
+pub unsafe extern "C" fn gasneti_format_putsgets(
+    buf: *mut c_char,
+    _stats: *mut c_void,
+    tm: ExObject,
+    rank: Rank,
+    dstaddr: *mut c_void,
+    dststrides: *const isize,
+    srcaddr: *mut c_void,
+    srcstrides: *const isize,
+    elemsz: usize,
+    count: *const usize,
+    stridelevels: usize,
+) -> usize {
+    let function = "gasnett_format_putsgets";
+    let node = job_rank(early_job(function), function, tm, rank);
+    // SAFETY: as this function requires.
+    let (dst, src, count, memory) = unsafe {
+        (
+            slice(dststrides, stridelevels),
+            slice(srcstrides, stridelevels),
+            slice(count, stridelevels),
+            Dst::new(buf.cast(), gasnett_format_putsgets_bufsz(stridelevels)),
+        )
+    };
+    let counts = all_counts(elemsz, count);
+    text::TextBuffer::new(memory).section(
+        node.0,
+        (dstaddr.addr(), dst),
+        (srcaddr.addr(), src),
+        &counts,
+    )
 }

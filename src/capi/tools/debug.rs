@@ -80,16 +80,27 @@ pub extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
     c_int::from(!backtrace::BacktracePlan::new(user_means()).print(fd))
 }
 
-/// As [`gasnett_print_backtrace`], to stderr, by the plan that is made already;
-/// async-signal-safe.
-fn print_by_plan() {
+/// As [`gasnett_print_backtrace`], to stderr, by the plan that is made already and with the rank
+/// in front of each line. Whether that succeeded. Async-signal-safe.
+fn print_by_plan() -> bool {
     let print = |plan: &backtrace::BacktracePlan| match CAPTURE.get() {
         Some(capture) => plan.print_ranked(capture),
         None => plan.print(2),
     };
-    if !PLAN.get().is_some_and(print) {
+    let printed = PLAN.get().is_some_and(print);
+    if !printed {
         report::line(format_args!("no means could print the stack"));
     }
+    printed
+}
+
+/// Calls a function that prints the stack of a process that ends afterwards: the end of the job
+/// waits for it.
+fn before_end<T>(print: impl FnOnce() -> T) -> T {
+    exit::set_printing_stack(true);
+    let result = print();
+    exit::set_printing_stack(false);
+    result
 }
 
 /// Prints the stack if GASNET_BACKTRACE requests it: what `gasnett_print_backtrace_ifenabled`
@@ -100,7 +111,14 @@ fn print_by_plan() {
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_backtrace_if_enabled(fd: c_int) -> c_int {
-    if backtrace::enabled() { gasnett_print_backtrace(fd) } else { 1 }
+    match backtrace::enabled() {
+        true if fd == 2 => {
+            gasnett_backtrace_init(core::ptr::null());
+            c_int::from(!print_by_plan())
+        }
+        true => gasnett_print_backtrace(fd),
+        false => 1,
+    }
 }
 
 /// The end of `gasnett_fatalerror` and of lock functions that fail: message, stack, freeze,
@@ -110,7 +128,7 @@ pub(super) fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     // SAFETY: a pointer that the client may assign before; null means none.
     if let Some(print) = unsafe { gasnett_print_backtrace_ifenabled } {
         // SAFETY: it is a function that takes a descriptor, as the interface asks.
-        unsafe { print(2) };
+        before_end(|| unsafe { print(2) });
     }
     gasnett_freezeForDebuggerErr();
     // The handler of the abort has nothing to add.
@@ -230,9 +248,7 @@ fn handle_named(variable: &OptionalVariable<Signals>, handler: sys::signal::Sign
 
 fn after_fatal() {
     if PRINT_STACK.swap(false, Ordering::Relaxed) {
-        report::set_printing_stack(true);
-        print_by_plan();
-        report::set_printing_stack(false);
+        before_end(print_by_plan);
     }
     if FREEZE.swap(false, Ordering::Relaxed) {
         freeze();

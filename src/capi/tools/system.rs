@@ -10,6 +10,7 @@ use crate::tools::{checksum, this_process, timer};
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::CString;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::OnceLock;
 use sys::byte_count::ByteCount;
 
@@ -146,12 +147,29 @@ pub extern "C" fn gasnett_getPhysMemSz(failure_is_fatal: c_int) -> u64 {
 /// system does not allow it.
 ///
 /// - `rank`: number of the CPU among these, modulo their number.
+/// - Returns 0, or 1 if the system does not allow it.
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnett_set_affinity(rank: c_int) {
-    if !sys::cpu::pin(usize::try_from(rank).unwrap_or(0)) {
+pub extern "C" fn gasnett_set_affinity(rank: c_int) -> c_int {
+    let pinned = sys::cpu::pin(usize::try_from(rank).unwrap_or(0));
+    if !pinned {
         report::note(format_args!("gasnett_set_affinity(): the system does not allow it"));
     }
+    c_int::from(!pinned)
+}
+
+/// Returns the path of the program that this process executes; empty if the system does not
+/// report it. The string stays the library's.
+///
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_exe_name() -> *const c_char {
+    static NAME: OnceLock<CString> = OnceLock::new();
+    let name = NAME.get_or_init(|| {
+        let path = std::env::current_exe().map(|path| path.into_os_string().into_vec());
+        CString::new(path.unwrap_or_default()).unwrap_or_default()
+    });
+    name.as_ptr()
 }
 
 /// Gives other threads the CPU for a moment.

@@ -47,6 +47,17 @@ pub(super) fn used(field: u16) -> u32 {
     CreditField(field).used().into()
 }
 
+/// The credit field of the first of several requests that use these credits one after the other;
+/// the last one carries [`last_of_several`].
+pub(super) fn first_of_several(field: u16) -> u16 {
+    CreditField(field).unused().0
+}
+
+/// The credit field of the last of several requests that use `used` credits.
+pub(super) fn last_of_several(used: u16) -> u16 {
+    CreditField::new(false, 0, used).0
+}
+
 /// Credits taken for a request, whether its header says that an epoch of ours has ended, and how
 /// many credits are left.
 #[derive(Clone, Copy, Debug)]
@@ -138,6 +149,23 @@ impl Credits {
                 Some(Taken { used: n, epoch: false, left: u16::MAX })
             }
         }
+    }
+
+    /// Takes back the credits of a request with this credit field, which has not left.
+    pub(super) fn untake(&self, rank: JobRank, field: u16) {
+        if let Some(policy) = &self.0 {
+            policy.untake(rank, CreditField(field));
+        }
+    }
+
+    /// Credits of this process that are free, and those in use; none limit us without flow
+    /// control.
+    pub(super) fn held(&self, rank: JobRank) -> (u32, u32) {
+        self.0.as_ref().map_or((u32::MAX, 0), |policy| {
+            policy
+                .store
+                .peer(rank, |p| ((p.send_credits - p.send_inuse).into(), p.send_inuse.into()))
+        })
     }
 
     /// A request that needs `n` credits could not take them: how many it lacks.

@@ -287,6 +287,11 @@ impl CreditField {
         self.0 >> 9 & Self::MOST_EXTRA
     }
 
+    /// The field without N.
+    pub fn unused(self) -> CreditField {
+        CreditField(self.0 & !Self::MOST_USED)
+    }
+
     /// N
     #[inline]
     pub fn used(self) -> u16 {
@@ -321,6 +326,18 @@ impl<S: CreditStore> CreditPolicy<S> {
         self.store.peer(rank, |p| {
             p.take(n).then(|| (p.take_epoch_flag(epoch), p.send_credits - p.send_inuse))
         })
+    }
+
+    /// Takes back what [`CreditPolicy::take`] gave for a request with this credit field, which has
+    /// not left.
+    #[cold]
+    pub fn untake(&self, rank: JobRank, field: CreditField) {
+        self.store.peer(rank, |p| {
+            p.send_inuse -= field.used();
+            if field.epoch() {
+                p.flags |= REACHED_EPOCH;
+            }
+        });
     }
 
     /// A request that needs `n` credits could not take them: how many it lacks. Called once for

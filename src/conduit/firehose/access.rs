@@ -3,6 +3,7 @@
 //! Made by `remote` and `local`.
 
 use super::moves::MoveMessage;
+use super::table::RegionName;
 use super::traits::PinError;
 
 /// A region of a peer that an operation uses, or waits for. Each is released once, by
@@ -48,8 +49,8 @@ pub struct MissTurn(pub(super) u64);
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::large_enum_variant, reason = "a value lives on the stack of one call")]
 pub enum RemoteAccess {
-    /// A hit: the transfer may start, and must name what `Firehose::key` would return.
-    Ready(RemoteHold, u64),
+    /// A hit: the transfer may start, and must name the region so.
+    Ready(RemoteHold, RegionName),
     /// A miss: the transfer may start when `Firehose::state` says so.
     Pending(RemoteHold),
     /// A miss whose payload may ride along: the caller sends the message with it by

@@ -47,6 +47,8 @@ pub(super) struct LocalSide<P, W> {
     limits: FirehoseLimits,
     /// What peers may name.
     exposed: MemoryExtent,
+    /// What stays mapped.
+    lasting: MemoryExtent,
     pinner: P,
     monitor: W,
     table: RegionTable,
@@ -75,11 +77,12 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let tables = ParLock::new(par, LocalTables::new(limits));
         let due = AtomicBool::new(false);
         let exposed = MemoryExtent { start: 0, end: usize::MAX };
-        LocalSide { me, limits, exposed, pinner, monitor, table, tables, due, counters }
+        let lasting = MemoryExtent::default();
+        LocalSide { me, limits, exposed, lasting, pinner, monitor, table, tables, due, counters }
     }
 
-    pub(super) fn expose(&mut self, bytes: MemoryExtent) {
-        self.exposed = bytes;
+    pub(super) fn expose(&mut self, segment: MemoryExtent) {
+        (self.exposed, self.lasting) = (segment, segment);
     }
 
     /// See [`super::Firehose::local`].
@@ -198,7 +201,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let pin = &mut tables.pins[at as usize];
         pin.own = true;
         tables.own += 1;
-        tables.idle.push_back((at, pin.generation));
+        tables.note_idle(at);
         self.table.change(at, EntryState::RemoteOnly, EntryState::Ready, holds);
     }
 
@@ -281,12 +284,14 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
     fn evict(&self, tables: &mut LocalTables, unpin: bool) -> bool {
         // Twice round: the first round takes second chances away.
         let all = 2 * tables.idle.len();
-        for _ in 0..if unpin { all } else { all.min(LOOKS) } {
+        let mut looks = if unpin { all } else { all.min(LOOKS) };
+        while looks > 0 {
             let Some((at, generation)) = tables.idle.pop_front() else { return false };
             let pin = tables.pins[at as usize];
             if !pin.own || pin.generation != generation {
                 continue;
             }
+            looks -= 1;
             let to = if pin.refs > 0 { EntryState::RemoteOnly } else { EntryState::Unpinning };
             let closed = !(unpin && pin.refs > 0)
                 && self.table.test_idle(at, to, false) == IdleTest::Closed;
@@ -421,7 +426,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
             tables.by_block.range((first, 0)..(extent.end, 0)).map(|&(_, at)| at).collect();
         for at in pinned {
             let pin = tables.pins[at as usize];
-            if pin.busy || pin.gone || !pin.extent.overlaps(extent) {
+            let lasts = self.lasting.covers(pin.extent);
+            if pin.busy || pin.gone || lasts || !pin.extent.overlaps(extent) {
                 continue;
             }
             self.counters.add(FirehoseCounter::Unmapped);
@@ -578,6 +584,12 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let unused = count(|p| p.refs == 0 && !p.own && !p.pinned);
         assert_eq!(unused as usize, tables.free.len(), "slots that nothing refers to");
         LocalSums { pinned, own_holds: self.holds(), references, lent }
+    }
+
+    /// Entries of the list of idle pins, those of pins that have ended included.
+    #[cfg(test)]
+    pub(super) fn idle_entries(&self) -> usize {
+        self.tables.lock().idle.len()
     }
 
     /// References that a peer holds.

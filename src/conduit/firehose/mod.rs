@@ -72,6 +72,7 @@ pub use extent::MemoryExtent;
 pub use moves::MoveMessage;
 pub use policy::{FirehoseLimits, FirehoseMisfit};
 pub use stats::{FirehoseStats, LocalSums};
+pub use table::RegionName;
 pub use traits::{
     ANSWER_BYTES, MOVE_BYTES, Monitor, Mover, PinError, PinId, Pinner, UnpinOutcome,
 };
@@ -112,9 +113,9 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
         }
     }
 
-    /// Lets peers name these bytes only; without this call, all.
-    pub fn exposing(mut self, bytes: MemoryExtent) -> Self {
-        self.local.expose(bytes);
+    /// Lets peers name these bytes only, which stay mapped; without this call, all.
+    pub fn exposing(mut self, segment: MemoryExtent) -> Self {
+        self.local.expose(segment);
         self
     }
 
@@ -141,16 +142,30 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
         self.remote.access(peer, bytes, ahead, ride, turn)
     }
 
+    /// Does a transfer within the call, if its region of a peer is held: a hit, which the closure
+    /// is given the name of, and which calls nothing of the firehose. False, and nothing
+    /// requested, on a miss, or if the closure says so. Takes no lock, as a rule.
+    #[inline]
+    pub fn at_hit(
+        &self,
+        peer: JobRank,
+        bytes: MemoryExtent,
+        transfer: impl FnOnce(RegionName) -> bool,
+    ) -> bool {
+        debug_assert!(!bytes.is_empty() && self.limits.block(bytes.start).covers(bytes));
+        self.remote.at_hit(peer, bytes, transfer)
+    }
+
     /// Whether the transfer of a hold may start. Takes no lock.
     #[inline]
     pub fn state(&self, hold: RemoteHold) -> HoldState {
         self.remote.state(hold)
     }
 
-    /// What the transfer of a hold that is ready must name: the peer's [`Pinner::key`].
+    /// What the transfer of a hold that is ready must name.
     #[inline]
-    pub fn key(&self, hold: RemoteHold) -> u64 {
-        self.remote.key(hold)
+    pub fn name(&self, hold: RemoteHold) -> RegionName {
+        self.remote.name(hold)
     }
 
     /// The transfer is complete, or will not start. Takes no lock, as a rule.

@@ -29,6 +29,9 @@ pub(super) struct OwnPin {
     pub(super) extent: MemoryExtent,
 }
 
+/// Entries of the list of idle pins beyond twice those in use: it is not swept for a few.
+const SPARE: usize = 64;
+
 pub(super) struct LocalTables {
     pub(super) pins: Vec<OwnPin>,
     /// Free slots; the one that was used longest ago first.
@@ -48,6 +51,18 @@ pub(super) struct LocalTables {
 }
 
 impl LocalTables {
+    /// Notes an own pin in the list of the clock. Those that have ended leave when they are many.
+    pub(super) fn note_idle(&mut self, at: u32) {
+        if self.idle.len() > 2 * self.own as usize + SPARE {
+            let pins = &self.pins;
+            self.idle.retain(|&(at, generation)| {
+                let pin = &pins[at as usize];
+                pin.own && pin.generation == generation
+            });
+        }
+        self.idle.push_back((at, self.pins[at as usize].generation));
+    }
+
     /// Nothing is pinned.
     pub(super) fn new(limits: FirehoseLimits) -> LocalTables {
         LocalTables {

@@ -10,10 +10,10 @@ use super::moves::HoldLimit;
 use crate::rank::JobRank;
 use alloc::collections::{BTreeMap, VecDeque};
 
-/// The limits of one rank, counted in regions. All ranks of a job have the same.
+/// The limits of one rank, counted in regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FirehoseLimits {
-    /// Bytes of a region: a power of two, not less than a page.
+    /// Bytes of a region: a power of two, not less than a page; the same in all ranks of a job.
     pub region_bytes: usize,
     /// Ranks of the job, 2 at least.
     pub ranks: u32,

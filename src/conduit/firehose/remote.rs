@@ -22,7 +22,7 @@ use super::extent::MemoryExtent;
 use super::moves::{HoldLimit, MOST, MoveAnswer, MoveMessage, MoveRequest, WantedResult};
 use super::policy::{FirehoseLimits, MissTurns};
 use super::stats::{FirehoseCounter, FirehoseCounters};
-use super::table::{EntryState, IdleTest, LookUp, RegionTable};
+use super::table::{EntryState, IdleTest, LookUp, RegionName, RegionTable};
 use super::traits::{PinError, PinId};
 use crate::conduit::primitive::{AtomicBool, Ordering};
 use crate::conduit::sync::ParLock;
@@ -37,6 +37,9 @@ const AHEAD: usize = MOST - 1;
 const MANY_BACK: usize = MOST / 2;
 /// Most entries that one search for a victim looks at; the next goes on where it ended.
 const LOOKS: usize = 128;
+
+/// Entries of the list of ready ones beyond twice those held: it is not swept for a few.
+const SPARE: usize = 64;
 
 /// What is known of an entry under the lock.
 #[derive(Clone, Copy)]
@@ -122,12 +125,30 @@ impl RemoteSide {
     ) -> RemoteAccess {
         let found = self.table.hit(self.table.key(peer, bytes.start), bytes);
         match (found, turn) {
-            (LookUp::Hit(at, key), None) => {
+            (LookUp::Hit(at, name), None) => {
                 self.counters.hit(FirehoseCounter::RemoteHits);
-                RemoteAccess::Ready(RemoteHold(at), key)
+                RemoteAccess::Ready(RemoteHold(at), name)
             }
             _ => self.miss(found, peer, bytes, ahead, ride, turn),
         }
+    }
+
+    /// See [`super::Firehose::at_hit`].
+    #[inline]
+    pub(super) fn at_hit(
+        &self,
+        peer: JobRank,
+        bytes: MemoryExtent,
+        transfer: impl FnOnce(RegionName) -> bool,
+    ) -> bool {
+        let key = self.table.key(peer, bytes.start);
+        let (done, last) = self.table.at_hit(key, bytes, transfer);
+        last.into_iter().for_each(|at| self.last(&mut self.tables.lock(), at));
+        let done = done.unwrap_or(false);
+        if done {
+            self.counters.hit(FirehoseCounter::RemoteHits);
+        }
+        done
     }
 
     #[cold]
@@ -145,7 +166,7 @@ impl RemoteSide {
         let ready = |tables: &mut RemoteTables, at| {
             tables.turns.done(turn);
             self.counters.hit(FirehoseCounter::RemoteHits);
-            RemoteAccess::Ready(RemoteHold(at), self.table.pin(at))
+            RemoteAccess::Ready(RemoteHold(at), self.table.name(at))
         };
         match found {
             LookUp::Hit(at, _) => return ready(tables, at),
@@ -180,13 +201,15 @@ impl RemoteSide {
         self.counters.add(FirehoseCounter::RemoteMisses);
         self.queue(tables, at, peer, bytes, 1);
         self.queue_ahead(tables, peer, bytes, ahead);
-        if ride && self.peer(tables, peer).queued.front() == Some(&at) {
+        let regions = self.peer(tables, peer);
+        // Beyond its limit a message might give regions back, and want none.
+        let may_want = regions.used <= regions.limit.regions;
+        if ride && may_want && regions.queued.front() == Some(&at) {
             tables.entries[at as usize].riding = true;
-            let message = self.compose(tables, peer);
-            if let (Some(message), true) = (message, tables.entries[at as usize].sent) {
+            if let Some(message) = self.compose(tables, peer) {
+                debug_assert!(tables.entries[at as usize].sent, "a message without the first");
                 return RemoteAccess::Riding(RemoteHold(at), message);
             }
-            // Nothing was composed: the first of the queue could not be sent.
             tables.entries[at as usize].riding = false;
         }
         RemoteAccess::Pending(RemoteHold(at))
@@ -318,13 +341,14 @@ impl RemoteSide {
 
     /// Takes an idle region of a peer away.
     fn victim(&self, tables: &mut RemoteTables, peer: JobRank, force: bool) -> Option<PinId> {
-        let looks = LOOKS.min(2 * self.peer(tables, peer).ready.len());
-        for _ in 0..looks {
+        let mut looks = LOOKS.min(2 * self.peer(tables, peer).ready.len());
+        while looks > 0 {
             let (at, life) = self.peer(tables, peer).ready.pop_front()?;
             let entry = tables.entries[at as usize];
             if entry.life != life {
                 continue;
             }
+            looks -= 1;
             match self.table.test_idle(at, EntryState::Free, force) {
                 IdleTest::Closed => {
                     self.table.unlink(at);
@@ -471,7 +495,7 @@ impl RemoteSide {
                     }
                     tables.entries[at as usize].id = id;
                     self.table.publish(at, EntryState::Pending, key, extent);
-                    self.peer(tables, peer).ready.push_back((at, entry.life));
+                    self.note_ready(tables, peer, at);
                     continue;
                 }
                 WantedResult::Refused | WantedResult::Busy if !entry.riding => again.push(at),
@@ -493,6 +517,18 @@ impl RemoteSide {
         true
     }
 
+    /// Notes an entry in the list of the clock. Those that have ended leave when they are many.
+    fn note_ready(&self, tables: &mut RemoteTables, peer: JobRank, at: u32) {
+        let regions = self.peer(tables, peer);
+        let most = 2 * regions.used as usize + SPARE;
+        let mut ready = core::mem::take(&mut regions.ready);
+        if ready.len() > most {
+            ready.retain(|&(at, life)| tables.entries[at as usize].life == life);
+        }
+        ready.push_back((at, tables.entries[at as usize].life));
+        self.peer(tables, peer).ready = ready;
+    }
+
     fn fail(&self, tables: &mut RemoteTables, at: u32, error: PinError) {
         tables.entries[at as usize].error = error;
         if self.table.retire(at, EntryState::Pending, EntryState::Failed) {
@@ -510,10 +546,10 @@ impl RemoteSide {
         }
     }
 
-    /// What a message must name to reach a region that is ready.
+    /// What a transfer must name to reach a region that is ready.
     #[inline]
-    pub(super) fn key(&self, RemoteHold(at): RemoteHold) -> u64 {
-        self.table.pin(at)
+    pub(super) fn name(&self, RemoteHold(at): RemoteHold) -> RegionName {
+        self.table.name(at)
     }
 
     #[inline]
@@ -548,6 +584,12 @@ impl RemoteSide {
         let tables = self.tables.lock();
         let used = tables.peers.get(&peer).map_or(0, |p| p.used);
         (used, self.holds())
+    }
+
+    /// Entries of the list of ready ones of a peer, those that have ended included.
+    #[cfg(test)]
+    pub(super) fn ready_entries(&self, peer: JobRank) -> usize {
+        self.tables.lock().peers.get(&peer).map_or(0, |p| p.ready.len())
     }
 
     /// Holds of regions of peers.

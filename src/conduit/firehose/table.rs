@@ -99,11 +99,20 @@ pub(super) enum IdleTest {
     InUse,
 }
 
+/// What a transfer to a region that is held must name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionName {
+    /// Of a region of a peer, what its [`super::Pinner::key`] has returned there.
+    pub key: u64,
+    /// The first address that is pinned: offsets in the region count from it.
+    pub start: usize,
+}
+
 /// The result of a look-up without the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LookUp {
-    /// The caller holds this entry, whose message must name the pin.
-    Hit(u32, u64),
+    /// The caller holds this entry.
+    Hit(u32, RegionName),
     /// Nothing, or not enough of it.
     Miss,
     /// As `Miss`; and the last hold of this entry, which is stale or failed, was taken back.
@@ -218,37 +227,83 @@ impl RegionTable {
         }
     }
 
-    /// Looks a region up, without the lock: a hold if these bytes of it are ready.
+    /// The entry of a region, without the lock. It may be used for another one at any time.
     #[inline]
-    pub(super) fn hit(&self, key: u64, bytes: MemoryExtent) -> LookUp {
+    fn probe(&self, key: u64) -> Option<(u32, &Entry)> {
         let mut at = Self::head(self.heads(), key).load(Ordering::Acquire);
         for _ in 0..MOST_STEPS {
-            let Some(entry) = self.get(at) else { break };
+            let entry = self.get(at)?;
             if entry.key.load(Ordering::Relaxed) == key {
-                return self.try_hold(at, entry, key, bytes);
+                return Some((at, entry));
             }
             cold_path();
             at = entry.next.load(Ordering::Acquire);
         }
-        LookUp::Miss
+        None
+    }
+
+    /// Looks a region up, without the lock: a hold if these bytes of it are ready.
+    #[inline]
+    pub(super) fn hit(&self, key: u64, bytes: MemoryExtent) -> LookUp {
+        match self.probe(key) {
+            Some((at, entry)) => self.try_hold(at, entry, key, bytes),
+            None => LookUp::Miss,
+        }
+    }
+
+    /// Looks a region up as [`RegionTable::hit`], and releases it when `transfer` returns, which
+    /// calls nothing of this table: its result, if these bytes are ready. With it, the entry
+    /// whose last hold was taken back, if it is stale or failed.
+    #[inline]
+    pub(super) fn at_hit<R>(
+        &self,
+        key: u64,
+        bytes: MemoryExtent,
+        transfer: impl FnOnce(RegionName) -> R,
+    ) -> (Option<R>, Option<u32>) {
+        let Some((at, entry)) = self.probe(key) else { return (None, None) };
+        if !self.par {
+            // No other thread closes the entry meanwhile.
+            let (word, extent) = (entry.word.load(Ordering::Relaxed), entry.extent());
+            if !EntryState::Ready.is_of(word) || !extent.covers(bytes) {
+                cold_path();
+                return (None, None);
+            }
+            if word & RECENT == 0 {
+                cold_path();
+                self.set_recent(entry);
+            }
+            let key = entry.pin.load(Ordering::Relaxed);
+            return (Some(transfer(RegionName { key, start: extent.start })), None);
+        }
+        match self.try_hold(at, entry, key, bytes) {
+            LookUp::Hit(_, name) => {
+                let result = transfer(name);
+                (Some(result), self.release_entry(entry).then_some(at))
+            }
+            LookUp::Miss => (None, None),
+            LookUp::Last(at) => (None, Some(at)),
+        }
     }
 
     #[inline]
     fn try_hold(&self, at: u32, entry: &Entry, key: u64, bytes: MemoryExtent) -> LookUp {
         let old = self.sum(&entry.word, 1);
+        let extent = entry.extent();
         // The key again: the entry may have been used for another region before the hold.
         if EntryState::Ready.is_of(old)
             && entry.key.load(Ordering::Relaxed) == key
-            && entry.extent().covers(bytes)
+            && extent.covers(bytes)
         {
             if old & RECENT == 0 {
                 cold_path();
                 self.set_recent(entry);
             }
-            return LookUp::Hit(at, entry.pin.load(Ordering::Relaxed));
+            let key = entry.pin.load(Ordering::Relaxed);
+            return LookUp::Hit(at, RegionName { key, start: extent.start });
         }
         cold_path();
-        if self.release(at) { LookUp::Last(at) } else { LookUp::Miss }
+        if self.release_entry(entry) { LookUp::Last(at) } else { LookUp::Miss }
     }
 
     fn set_recent(&self, entry: &Entry) {
@@ -264,7 +319,12 @@ impl RegionTable {
     #[inline]
     #[must_use]
     pub(super) fn release(&self, at: u32) -> bool {
-        let old = self.sum(&self.entry(at).word, 1u64.wrapping_neg());
+        self.release_entry(self.entry(at))
+    }
+
+    #[inline]
+    fn release_entry(&self, entry: &Entry) -> bool {
+        let old = self.sum(&entry.word, 1u64.wrapping_neg());
         old & COUNT_MASK == 1 && (EntryState::Stale.is_of(old) || EntryState::Failed.is_of(old))
     }
 
@@ -282,7 +342,13 @@ impl RegionTable {
         self.entry(at).extent()
     }
 
-    /// What a message must name, of an entry that the caller holds.
+    /// What a transfer must name, of an entry that the caller holds.
+    #[inline]
+    pub(super) fn name(&self, at: u32) -> RegionName {
+        RegionName { key: self.pin(at), start: self.extent(at).start }
+    }
+
+    /// The key in it.
     #[inline]
     pub(super) fn pin(&self, at: u32) -> u64 {
         self.entry(at).pin.load(Ordering::Relaxed)
@@ -455,102 +521,5 @@ impl RegionTable {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BYTES: MemoryExtent = MemoryExtent { start: 0x5000, end: 0x5008 };
-    const PAGE: MemoryExtent = MemoryExtent { start: 0x5000, end: 0x6000 };
-
-    fn table(par: bool, region_bytes: usize) -> RegionTable {
-        let t = RegionTable::new(par, 8, region_bytes);
-        assert_eq!(t.add_entries(), 0..8);
-        assert_eq!((t.add_entries(), t.len()), (0..0, 8));
-        t
-    }
-
-    #[test]
-    fn an_entry_goes_through_its_states() {
-        for par in [false, true] {
-            let t = table(par, 4096);
-            let key = t.key(JobRank(3), 0x5000);
-            assert_eq!((t.hit(key, BYTES), t.find(key)), (LookUp::Miss, None));
-            t.reserve(2, key, EntryState::Pending, 1);
-            assert_eq!((t.hit(key, BYTES), t.find(key)), (LookUp::Miss, Some(2)));
-            t.publish(2, EntryState::Pending, 77, PAGE);
-            assert_eq!(t.hit(key, BYTES), LookUp::Hit(2, 77));
-            assert_eq!((t.pin(2), t.state(2)), (77, (EntryState::Ready, 2)));
-            assert_eq!(t.test_idle(2, EntryState::Free, true), IdleTest::InUse);
-            assert!(!t.release(2) && !t.release(2));
-            assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::SecondChance);
-            assert_eq!(t.hit(key, BYTES), LookUp::Hit(2, 77));
-            assert!(!t.release(2));
-            assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::SecondChance);
-            assert_eq!(t.test_idle(2, EntryState::Free, false), IdleTest::Closed);
-            t.unlink(2);
-            assert_eq!((t.hit(key, BYTES), t.find(key)), (LookUp::Miss, None));
-        }
-    }
-
-    #[test]
-    fn bytes_beyond_the_extent_miss() {
-        let t = table(false, 0x10000);
-        let key = t.key(JobRank(0), 0x5000);
-        t.reserve(0, key, EntryState::Pending, 0);
-        t.publish(0, EntryState::Pending, 1, PAGE);
-        assert_eq!(t.hit(key, MemoryExtent { start: 0x5ff8, end: 0x6008 }), LookUp::Miss);
-        assert_eq!(t.state(0).1, 0);
-        assert_eq!(t.hit(key, BYTES), LookUp::Hit(0, 1));
-    }
-
-    #[test]
-    fn chains_lose_what_is_unlinked_only() {
-        let t = table(false, 4096);
-        let keys: Vec<u64> = (0..8).map(|i| t.key(JobRank(1), i << 12)).collect();
-        for (at, &key) in keys.iter().enumerate() {
-            t.reserve(at as u32, key, EntryState::Pending, 0);
-        }
-        for gone in [3, 0, 7, 5] {
-            t.unlink(gone as u32);
-            assert_eq!(t.find(keys[gone]), None);
-        }
-        for left in [1, 2, 4, 6] {
-            assert_eq!(t.find(keys[left]), Some(left as u32));
-        }
-    }
-
-    #[test]
-    fn a_table_grows_and_keeps_what_is_in_it() {
-        let t = RegionTable::new(true, 1000, 4096);
-        let mut free: Vec<u32> = Vec::new();
-        let key = |i: u32| t.key(JobRank(i % 7), (i as usize) << 12);
-        for i in 0..1000 {
-            if free.is_empty() {
-                free.extend(t.add_entries());
-            }
-            let at = free.pop().expect("there is space");
-            t.reserve(at, key(i), EntryState::Pending, 0);
-            let start = (i as usize) << 12;
-            let extent = MemoryExtent { start, end: start + 4096 };
-            t.publish(at, EntryState::Pending, i.into(), extent);
-        }
-        assert_eq!((t.len(), t.add_entries()), (1000, 0..0));
-        for i in 0..1000 {
-            let start = (i as usize) << 12;
-            match t.hit(key(i), MemoryExtent { start, end: start + 1 }) {
-                LookUp::Hit(at, pin) => assert_eq!((t.pin(at), pin), (i.into(), i.into())),
-                other => panic!("{i}: {other:?}"),
-            }
-        }
-    }
-
-    #[test]
-    fn the_last_holder_of_a_stale_entry_is_told() {
-        let t = table(true, 4096);
-        let key = t.key(JobRank(0), 0x5000);
-        t.reserve(1, key, EntryState::Pending, 2);
-        t.publish(1, EntryState::Pending, 1, PAGE);
-        assert!(!t.retire(1, EntryState::Ready, EntryState::Stale));
-        assert_eq!(t.hit(key, BYTES), LookUp::Miss);
-        assert!(!t.release(1) && t.release(1));
-    }
-}
+#[path = "table_tests.rs"]
+mod tests;

@@ -187,7 +187,7 @@ fn a_miss_pins_and_the_next_access_hits() {
     let pair = TestPair::new(false, limits(4, 2, 4), [&memories[0], &memories[1]]);
     let (hold, state) = pair.hold(0, 0x5000);
     assert_eq!(state, HoldState::Ready);
-    assert!(memories[1].is_pinned(pair.0[0].key(hold)));
+    assert!(memories[1].is_pinned(pair.0[0].name(hold).key));
     let again =
         pair.0[0].remote(JobRank(1), MemoryExtent { start: 0x5ff8, end: 0x6000 }, 0, false, None);
     assert!(matches!(again, RemoteAccess::Ready(same, _) if same == hold));
@@ -207,7 +207,7 @@ fn a_pin_whose_memory_was_unmapped_is_not_used_again() {
     let memories = [TestMemory::default(), TestMemory::default()];
     let pair = TestPair::new(false, limits(4, 2, 4), [&memories[0], &memories[1]]);
     let (hold, _) = pair.hold(0, 0x5000);
-    let old = pair.0[0].key(hold);
+    let old = pair.0[0].name(hold).key;
     let own = pair.local(1, 0x5000);
     let gone = MemoryExtent { start: 0x5000, end: 0x6000 };
     memories[1].news.lock().unwrap().push(gone);
@@ -224,7 +224,7 @@ fn a_pin_whose_memory_was_unmapped_is_not_used_again() {
     assert_ne!(pair.0[1].pin_id(fresh).slot, pair.0[1].pin_id(own).slot);
     pair.0[0].rejected(hold);
     let (hold, _) = pair.hold(0, 0x5000);
-    assert!(memories[1].is_pinned(pair.0[0].key(hold)) && pair.0[0].key(hold) != old);
+    assert!(memories[1].is_pinned(pair.0[0].name(hold).key) && pair.0[0].name(hold).key != old);
     pair.0[0].release_remote(hold);
     pair.0[1].release_local(own);
     assert!(!memories[1].is_pinned(old));
@@ -274,6 +274,77 @@ fn the_payload_of_a_put_rides_along_with_its_miss() {
     }
     assert_eq!(pair.0[0].state(waits), HoldState::Ready);
     pair.0[0].release_remote(waits);
+}
+
+/// A recall and then a put that may ride along, while all regions were used lately: what is given
+/// back reaches the owner.
+#[test]
+fn what_is_given_back_is_not_lost_by_a_put_that_rides() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(400, 1, 400), [&memories[0], &memories[1]]);
+    let start = |region: usize| (region + 1) * PAGE;
+    for region in 0..300 {
+        let (hold, _) = pair.hold(0, start(region));
+        pair.0[0].release_remote(hold);
+    }
+    assert_eq!(pair.0[1].held_by(JobRank(0)), 300);
+    let recall = MoveRequest::Recall(moves::HoldLimit { regions: 200, number: 1 << 20 });
+    let mut answer = [0; ANSWER_BYTES];
+    assert_eq!(pair.0[0].serve(JobRank(1), recall.encode().as_bytes(), &mut answer), Some(0));
+    let bytes = MemoryExtent { start: start(300), end: start(300) + 8 };
+    let hold = match pair.0[0].remote(JobRank(1), bytes, 0, true, None) {
+        RemoteAccess::Riding(hold, message) => {
+            pair.deliver(0, message.as_bytes());
+            hold
+        }
+        RemoteAccess::Pending(hold) => hold,
+        other => panic!("{other:?}"),
+    };
+    for _ in 0..30 {
+        pair.progress(0);
+    }
+    assert_eq!(pair.0[0].state(hold), HoldState::Ready);
+    pair.0[0].release_remote(hold);
+    let (used, _) = pair.0[0].remote_sums(JobRank(1));
+    assert_eq!((used, pair.0[1].held_by(JobRank(0))), (200, 200));
+}
+
+/// Regions that end otherwise than as victims leave the lists in which victims are looked for.
+#[test]
+fn lists_of_victims_do_not_grow() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(4, 2, 4), [&memories[0], &memories[1]]);
+    for _ in 0..1000 {
+        let (hold, _) = pair.hold(0, 0x5000);
+        let own = pair.local(1, 0x5000);
+        pair.0[1].release_local(own);
+        memories[1].news.lock().unwrap().push(MemoryExtent { start: 0x5000, end: 0x6000 });
+        pair.progress(1);
+        pair.0[0].rejected(hold);
+    }
+    let entries = (pair.0[0].remote.ready_entries(JobRank(1)), pair.0[1].local.idle_entries());
+    assert!(entries.0 < 100 && entries.1 < 100, "{entries:?}");
+    let (hold, state) = pair.hold(0, 0x5000);
+    assert_eq!(state, HoldState::Ready);
+    pair.0[0].release_remote(hold);
+}
+
+/// What stays mapped is not undone by news of all memory.
+#[test]
+fn a_segment_stays_pinned() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let TestPair([peer, owner]) =
+        TestPair::new(false, limits(4, 2, 4), [&memories[0], &memories[1]]);
+    let segment = MemoryExtent { start: 0x4000, end: 0x8000 };
+    let pair = TestPair([peer, owner.exposing(segment)]);
+    let (hold, _) = pair.hold(0, 0x5000);
+    let beyond = pair.local(1, 0x9000);
+    pair.0[1].release_local(beyond);
+    memories[1].news.lock().unwrap().push(MemoryExtent { start: 0, end: usize::MAX });
+    pair.progress(1);
+    assert!(memories[1].is_pinned(pair.0[0].name(hold).key));
+    assert_eq!(pair.0[1].stats().unmapped, 1);
+    pair.0[0].release_remote(hold);
 }
 
 #[test]
@@ -386,7 +457,7 @@ fn threads_share_a_firehose() {
                         let (hold, state) = pair.hold(me, (remote as usize + 1) * PAGE);
                         assert_eq!(state, HoldState::Ready);
                         let local = pair.local(me, (own as usize + 1) * PAGE);
-                        let key = pair.0[me].key(hold);
+                        let key = pair.0[me].name(hold).key;
                         let id = pair.0[me].pin_id(local);
                         let own_key = u64::from(id.slot) << 32 | u64::from(id.generation);
                         memories[1 - me].begin(key);

@@ -73,7 +73,7 @@ pub trait Pinner: Send + Sync {
     fn hide(&self, id: PinId) -> UnpinOutcome;
 
     /// What a peer must name to access this pin, which exists: travels in the answer to it and
-    /// comes back from `Firehose::key`. Match bits, or the key of a memory region.
+    /// comes back in a [`super::RegionName`]. Match bits, or the key of a memory region.
     fn key(&self, id: PinId) -> u64;
 }
 

@@ -10,30 +10,24 @@
 //!
 //! | file | what it owns |
 //! |---|---|
+//! | `job_conduit` | [`JobConduit`]: the conduit of the job, over its network |
 //! | `kind` | the networks of the build, the choice of the user |
 //! | `info` | a network as `gasnet_info` prints it |
 //! | `emulation`, `libportals` | name, remedies and description of each network |
 
-use super::firehose::FirehoseStats;
+use super::Config;
 #[cfg(feature = "libportals")]
 use super::portals::binding::{self, Binding};
 #[cfg(feature = "emulation")]
 use super::portals::emulation::Emulation;
-use super::portals::{
-    OpenError, Portals, PortalsError, PortalsId, ScatteredRma, SharedHost, TrafficCounters,
-};
+use super::portals::{OpenError, Portals, PortalsError, PortalsId};
 #[cfg(feature = "libportals")]
 use super::start_exchange::StartExchange;
-use super::{
-    AmMessage, Conduit, ConduitStats, Config, ExposedMemory, OpId, Outgoing, ReplyToken,
-    SystemMessage, Upcall, WaitingProcess,
-};
 #[cfg(feature = "hosted")]
 use crate::boot::bootstrap::WireStart;
 use crate::boot::linked_launcher::LinkedLaunchers;
 use crate::boot::network_start::NetworkCollective;
-use crate::client_memory::{Dst, RemoteRange, Src};
-use crate::rank::{ByJobRank, JobRank, LocalRank};
+use crate::rank::{JobRank, LocalRank};
 #[cfg(feature = "libportals")]
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -46,11 +40,13 @@ compile_error!(
 
 mod emulation;
 mod info;
+mod job_conduit;
 mod kind;
 mod libportals;
 
 pub use crate::env::{NetworkKind, WireKind};
 pub use info::NetworkInfo;
+pub use job_conduit::JobConduit;
 pub use kind::{chosen, networks};
 
 /// What an interface must know of the job to be opened.
@@ -258,274 +254,5 @@ impl StartInterface {
         return Ok(Box::leak(Box::new(StartExchange::open(self.0, pt, me, peers)?)));
         #[cfg(not(feature = "libportals"))]
         unreachable!("no network of this build needs it: {pt} {me} {peers:?}");
-    }
-}
-
-/// The conduit over the network of the job.
-#[derive(Debug)]
-#[allow(clippy::large_enum_variant)] // there is one of it
-pub enum JobConduit {
-    /// The emulation.
-    #[cfg(feature = "emulation")]
-    Emulation(Conduit<Emulation>),
-    /// A libportals.
-    #[cfg(feature = "libportals")]
-    Libportals(Conduit<Binding>),
-}
-
-/// Does the same with the conduit of either network.
-macro_rules! over {
-    ($network:expr, $conduit:ident => $call:expr) => {
-        match $network {
-            #[cfg(feature = "emulation")]
-            JobConduit::Emulation($conduit) => $call,
-            #[cfg(feature = "libportals")]
-            JobConduit::Libportals($conduit) => $call,
-        }
-    };
-}
-
-impl JobConduit {
-    /// [`Conduit::open`]
-    ///
-    /// # Errors
-    /// The Portals call that failed.
-    pub fn open(
-        interface: OpenInterface,
-        config: Config,
-        me: JobRank,
-        peers: Vec<PortalsId>,
-    ) -> Result<JobConduit, PortalsError> {
-        Ok(match interface {
-            #[cfg(feature = "emulation")]
-            OpenInterface::Emulation(p) => {
-                JobConduit::Emulation(Conduit::open(p, config, me, peers)?)
-            }
-            #[cfg(feature = "libportals")]
-            OpenInterface::Libportals(p) => {
-                JobConduit::Libportals(Conduit::open(p, config, me, peers)?)
-            }
-        })
-    }
-
-    /// Starts a thread that delivers what other hosts send while no thread of the client does.
-    ///
-    /// # Errors
-    /// The system allows no further thread.
-    pub fn start_wire_thread(&'static self) -> std::io::Result<()> {
-        match self {
-            #[cfg(feature = "emulation")]
-            JobConduit::Emulation(c) => c.portals.start_wire_thread(),
-            #[cfg(feature = "libportals")]
-            JobConduit::Libportals(_) => Ok(()),
-        }
-    }
-
-    /// [`Conduit::expose`]
-    ///
-    /// # Errors
-    /// The Portals call that failed.
-    pub fn expose(&self, memory: ExposedMemory) -> Result<(), PortalsError> {
-        over!(self, c => c.expose(memory))
-    }
-
-    /// [`Conduit::expose_registered`]
-    ///
-    /// # Errors
-    /// The Portals call that failed.
-    pub fn expose_registered(
-        &'static self,
-        memory: ExposedMemory,
-        addresses: impl FnOnce() -> ByJobRank<usize>,
-    ) -> Result<(), PortalsError> {
-        over!(self, c => c.expose_registered(memory, addresses))
-    }
-
-    /// [`Conduit::firehose_stats`]
-    pub fn firehose_stats(&self) -> Option<FirehoseStats> {
-        over!(self, c => c.firehose_stats())
-    }
-
-    /// [`Conduit::notices_unmapping`]
-    pub fn notices_unmapping(&self) -> bool {
-        over!(self, c => c.notices_unmapping())
-    }
-
-    /// [`Conduit::undo_unmapped`]
-    pub fn undo_unmapped(&self) {
-        over!(self, c => c.undo_unmapped())
-    }
-
-    /// [`Conduit::progress_pinned`]
-    pub fn progress_pinned<U: Upcall>(&self, up: U) {
-        over!(self, c => c.progress_pinned(up))
-    }
-
-    /// [`Conduit::serve_pinned`]
-    pub fn serve_pinned(&self, m: &AmMessage<'_>, reply: impl FnOnce(&Outgoing<'_>)) {
-        over!(self, c => c.serve_pinned(m, reply))
-    }
-
-    /// [`Conduit::serve_pinned_reply`]
-    pub fn serve_pinned_reply<U: Upcall>(&self, up: U, m: &AmMessage<'_>) {
-        over!(self, c => c.serve_pinned_reply(up, m))
-    }
-
-    /// [`Conduit::attaches`]
-    pub fn attaches(&self, rank: JobRank) -> Option<bool> {
-        over!(self, c => c.attaches(rank))
-    }
-
-    /// [`Conduit::scattered_at_once`]
-    pub fn scattered_at_once(&self, put: bool, rank: JobRank, pieces: &[ScatteredRma]) -> bool {
-        over!(self, c => c.scattered_at_once(put, rank, pieces))
-    }
-
-    /// [`Conduit::put`]
-    #[inline]
-    pub fn put<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'_>, op: OpId) {
-        over!(self, c => c.put(up, dst, src, op))
-    }
-
-    /// [`Conduit::put_bulk`]
-    #[inline]
-    pub fn put_bulk<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'static>, op: OpId) {
-        over!(self, c => c.put_bulk(up, dst, src, op))
-    }
-
-    /// [`Conduit::get`]
-    #[inline]
-    pub fn get<U: Upcall>(&self, up: U, dst: Dst<'static>, src: RemoteRange, op: OpId) {
-        over!(self, c => c.get(up, dst, src, op))
-    }
-
-    /// [`Conduit::put_at_once`]
-    #[inline]
-    pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
-        over!(self, c => c.put_at_once(dst, src))
-    }
-
-    /// [`Conduit::get_at_once`]
-    #[inline]
-    pub fn get_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
-        over!(self, c => c.get_at_once(dst, src))
-    }
-
-    /// [`Conduit::put_mapped`]
-    #[inline(always)]
-    pub fn put_mapped(&self, dst: RemoteRange, src: Src<'_>) -> bool {
-        over!(self, c => c.put_mapped(dst, src))
-    }
-
-    /// [`Conduit::get_mapped`]
-    #[inline]
-    pub fn get_mapped(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
-        over!(self, c => c.get_mapped(dst, src))
-    }
-
-    /// [`Conduit::request`]
-    #[inline(always)]
-    pub fn request<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) {
-        over!(self, c => c.request(up, rank, m))
-    }
-
-    /// [`Conduit::reply`]
-    #[inline(always)]
-    pub fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
-        over!(self, c => c.reply(up, token, m))
-    }
-
-    /// [`Conduit::send_system`]
-    #[cold]
-    pub fn send_system(&self, rank: JobRank, message: SystemMessage) {
-        over!(self, c => c.send_system(rank, message))
-    }
-
-    /// [`Conduit::poll_system`]
-    #[cold]
-    pub fn poll_system<U: Upcall>(&self, up: U) {
-        over!(self, c => c.poll_system(up))
-    }
-
-    /// [`Conduit::take_system`]
-    #[cold]
-    pub fn take_system(&self, into: &mut dyn FnMut(JobRank, SystemMessage)) -> bool {
-        over!(self, c => c.take_system(into))
-    }
-
-    /// [`Conduit::poll`]
-    #[inline]
-    pub fn poll<U: Upcall>(&self, up: U) -> bool {
-        over!(self, c => c.poll(up))
-    }
-
-    /// [`Conduit::am_may_have`]
-    #[inline]
-    pub fn am_may_have(&self) -> bool {
-        over!(self, c => c.am_may_have())
-    }
-
-    /// [`Conduit::fragments`]
-    #[inline]
-    pub fn fragments(&self, n: usize) -> u32 {
-        over!(self, c => c.fragments(n))
-    }
-
-    /// [`Conduit::max_medium`]
-    pub fn max_medium(&self) -> usize {
-        over!(self, c => c.max_medium())
-    }
-
-    /// [`Conduit::max_long_request`]
-    pub fn max_long_request(&self) -> usize {
-        over!(self, c => c.max_long_request())
-    }
-
-    /// [`Conduit::max_long_reply`]
-    pub fn max_long_reply(&self) -> usize {
-        over!(self, c => c.max_long_reply())
-    }
-
-    /// [`Conduit::shared_host`]
-    pub fn shared_host(&self) -> Option<&dyn SharedHost> {
-        over!(self, c => c.shared_host())
-    }
-
-    /// [`Conduit::has_bypass`]
-    pub fn has_bypass(&self) -> bool {
-        over!(self, c => c.has_bypass())
-    }
-
-    /// [`Conduit::check_lost`]
-    pub fn check_lost(&self, process: &dyn WaitingProcess) {
-        over!(self, c => c.check_lost(process))
-    }
-
-    /// [`Conduit::credits`]
-    pub fn credits(&self, rank: JobRank) -> Option<u32> {
-        over!(self, c => c.credits(rank))
-    }
-
-    /// [`Conduit::counters`]
-    pub fn counters(&self) -> TrafficCounters {
-        over!(self, c => c.counters())
-    }
-
-    /// [`Conduit::stats`]
-    pub fn stats(&self) -> ConduitStats {
-        over!(self, c => c.stats())
-    }
-
-    /// [`Conduit::config`]
-    pub fn config(&self) -> &Config {
-        over!(self, c => c.config())
-    }
-
-    /// [`Conduit::write_credit_stats`]
-    ///
-    /// # Errors
-    /// Those of `out`.
-    pub fn write_credit_stats(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
-        over!(self, c => c.write_credit_stats(out))
     }
 }

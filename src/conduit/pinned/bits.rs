@@ -15,7 +15,6 @@
 
 use super::super::firehose::PinId;
 use super::super::match_bits::{PINNED, TargetMd};
-use sys::limits::page_size;
 
 /// The match bits of a put or get to a segment, whose local side is registered.
 pub(in crate::conduit) fn to_segment(flight: u16) -> u64 {
@@ -29,32 +28,12 @@ const NAME_SHIFT: u32 = 24;
 const GENERATION_SHIFT: u32 = 16;
 /// What match entries of regions ignore.
 pub(in crate::conduit) const IGNORE: u64 = ((1 << NAME_SHIFT) - 1) & !0xff;
-/// Bits of the name of a region.
-const NAME_BITS: u32 = 64 - NAME_SHIFT;
 /// Generations of a slot.
 pub(in crate::conduit) const GENERATIONS: u32 = 1 << (64 - NAME_SHIFT - GENERATION_SHIFT);
 
-/// What a peer must know of a region, as it travels: the name of the region, its slot and its
-/// generation; above it, the pages between the start of its block and its first byte.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::conduit) struct RegionKey(pub(in crate::conduit) u64);
-
-impl RegionKey {
-    pub(in crate::conduit) fn new(id: PinId, skipped: usize) -> RegionKey {
-        let name = u64::from(id.slot & 0xffff)
-            | u64::from(id.generation % GENERATIONS) << GENERATION_SHIFT;
-        RegionKey(name | ((skipped / page_size()) as u64) << NAME_BITS)
-    }
-
-    /// The name.
-    pub(in crate::conduit) fn name(self) -> u64 {
-        self.0 & ((1 << NAME_BITS) - 1)
-    }
-
-    /// Bytes of the block before the region.
-    pub(in crate::conduit) fn skipped(self) -> usize {
-        (self.0 >> NAME_BITS) as usize * page_size()
-    }
+/// The name of a region: its slot and its generation.
+pub(in crate::conduit) fn name_of(id: PinId) -> u64 {
+    u64::from(id.slot & 0xffff) | u64::from(id.generation % GENERATIONS) << GENERATION_SHIFT
 }
 
 /// The match bits of a put or get.
@@ -62,7 +41,7 @@ impl RegionKey {
 pub(in crate::conduit) struct PinnedBits {
     /// Names the record of the initiator.
     pub(in crate::conduit) flight: u16,
-    /// Names the region of the target ([`RegionKey::name`]).
+    /// Names the region of the target ([`name_of`]).
     pub(in crate::conduit) name: u64,
 }
 
@@ -83,7 +62,7 @@ mod tests {
     #[test]
     fn what_is_packed_is_unpacked() {
         let id = PinId { slot: 0xfedc, generation: GENERATIONS - 1 };
-        let bits = PinnedBits { flight: 0xba98, name: RegionKey::new(id, 0).name() };
+        let bits = PinnedBits { flight: 0xba98, name: name_of(id) };
         assert_eq!(PinnedBits::unpack(bits.pack()), bits);
         assert_eq!(bits.pack(), 0xffff_fffe_dcba_9838);
     }
@@ -91,12 +70,11 @@ mod tests {
     #[test]
     fn generations_differ_where_it_counts_and_flights_do_not() {
         let bits = |generation, flight| {
-            let name = RegionKey::new(PinId { slot: 3, generation }, 0).name();
+            let name = name_of(PinId { slot: 3, generation });
             PinnedBits { flight, name }.pack() & !IGNORE
         };
         assert_eq!(bits(1, 7), bits(1, 8));
         assert_ne!(bits(1, 7), bits(2, 7));
-        let key = RegionKey::new(PinId { slot: 67, generation: GENERATIONS - 1 }, 5 * page_size());
-        assert_eq!((key.name() as u16, key.skipped()), (67, 5 * page_size()));
+        assert_eq!(name_of(PinId { slot: 67, generation: GENERATIONS - 1 }) as u16, 67);
     }
 }

@@ -11,7 +11,7 @@ use crate::client_memory::Dst;
 use crate::rank::JobRank;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crossbeam_utils::atomic::AtomicCell;
 use sys::peer::Peer;
 
@@ -128,7 +128,7 @@ pub(in crate::conduit) enum FlightSide {
 }
 
 /// What a piece under way holds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::conduit) struct Flight {
     pub(in crate::conduit) transfer: u32,
     /// The number of the hold of the target's region, or [`NO_REGION`].
@@ -139,7 +139,7 @@ pub(in crate::conduit) struct Flight {
 }
 
 /// Where the bytes of a piece are.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::conduit) struct Piece {
     pub(in crate::conduit) rank: JobRank,
     /// At the target: an offset in what it exposes.
@@ -191,18 +191,62 @@ impl RejectedPieces {
     }
 }
 
+/// The record of a flight, in words: the events of the network order their accesses.
+#[derive(Default)]
+struct FlightSlot {
+    /// The transfer; above it, the number of the hold of the target's region.
+    transfer: AtomicU64,
+    /// The chunk or the region; above it, 1 for a region.
+    local: AtomicU64,
+    rank: AtomicU32,
+    /// Offset, bytes before it, address and length of the piece.
+    piece: [AtomicUsize; 4],
+}
+
+impl FlightSlot {
+    #[inline]
+    fn store(&self, flight: Flight) {
+        let Flight { transfer, remote, local, piece } = flight;
+        let (number, is_region) = match local {
+            FlightSide::Chunk(chunk) => (chunk, 0),
+            FlightSide::Region(hold) => (hold, 1 << 32),
+        };
+        self.transfer.store(u64::from(remote) << 32 | u64::from(transfer), Ordering::Relaxed);
+        self.local.store(is_region | u64::from(number), Ordering::Relaxed);
+        self.rank.store(piece.rank.0, Ordering::Relaxed);
+        let Piece { offset, at, address, len, .. } = piece;
+        for (word, value) in self.piece.iter().zip([offset, at, address, len]) {
+            word.store(value, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn load(&self) -> Flight {
+        let word = self.transfer.load(Ordering::Relaxed);
+        let local = self.local.load(Ordering::Relaxed);
+        let number = local as u32;
+        let local = match local >> 32 {
+            0 => FlightSide::Chunk(number),
+            _ => FlightSide::Region(number),
+        };
+        let rank = JobRank(self.rank.load(Ordering::Relaxed));
+        let [offset, at, address, len] =
+            [0, 1, 2, 3].map(|word: usize| self.piece[word].load(Ordering::Relaxed));
+        let piece = Piece { rank, offset, at, address, len };
+        Flight { transfer: word as u32, remote: (word >> 32) as u32, local, piece }
+    }
+}
+
 /// The pieces under way, each with a send ticket.
 pub(in crate::conduit) struct Flights {
     free: FreeList,
-    slots: Box<[AtomicCell<Flight>]>,
+    slots: Box<[FlightSlot]>,
 }
 
 impl Flights {
     /// As many as there are send tickets.
     pub(in crate::conduit) fn new(par: bool, tickets: u32) -> Flights {
-        let (local, piece) = (FlightSide::Chunk(0), Piece::default());
-        let none = Flight { transfer: 0, remote: 0, local, piece };
-        let slots = (0..tickets).map(|_| AtomicCell::new(none)).collect();
+        let slots = (0..tickets).map(|_| FlightSlot::default()).collect();
         Flights { free: FreeList::new(par, tickets), slots }
     }
 
@@ -259,11 +303,12 @@ mod tests {
     #[test]
     fn a_flight_ends_once_and_by_its_own_event() {
         let flights = Flights::new(true, 2);
-        let (local, piece) = (FlightSide::Region(3), Piece::default());
-        let flight = Flight { transfer: 5, remote: 8, local, piece };
+        let piece = Piece { rank: JobRank(1), offset: 2, at: 3, address: 4, len: 5 };
+        let local = FlightSide::Region(3);
+        let flight = Flight { transfer: 5, remote: NO_REGION, local, piece };
         let index = flights.begin(true, flight);
         assert!(flights.has(index) && flights.end(index, false).is_none());
-        assert_eq!(flights.end(index, true).map(|f| f.local), Some(FlightSide::Region(3)));
+        assert_eq!(flights.end(index, true), Some(flight));
         assert!(flights.end(index, true).is_none() && flights.end(9, true).is_none());
         assert!(!flights.has(9));
     }

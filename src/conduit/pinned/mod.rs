@@ -70,11 +70,15 @@ pub(super) struct ExposedSegments {
 }
 
 impl ExposedSegments {
-    /// The regions of the own segment, which starts at one ([`super::Config::segment_alignment`]).
-    fn own_regions(&self, limits: FirehoseLimits) -> MemoryExtent {
+    fn own_extent(&self) -> MemoryExtent {
         let start = self.own.as_ptr().addr();
-        let len = self.own.len().next_multiple_of(limits.region_bytes);
-        MemoryExtent { start, end: start + len }
+        MemoryExtent { start, end: start + self.own.len() }
+    }
+
+    /// The regions of the own segment, which starts at one.
+    fn own_regions(&self, limits: FirehoseLimits) -> MemoryExtent {
+        let MemoryExtent { start, end } = self.own_extent();
+        MemoryExtent { start, end: start + (end - start).next_multiple_of(limits.region_bytes) }
     }
 }
 
@@ -82,6 +86,11 @@ impl<P: Portals> PinnedMemory<P> {
     /// The address of offset 0 of what a rank exposes, where memory of it is registered on demand.
     pub(super) fn base_of(&self, rank: JobRank) -> usize {
         self.addresses.as_ref().map_or(AddressSpace::FIRST, |of| of[rank])
+    }
+
+    /// Whether segments are registered on demand.
+    pub(super) fn has_segments(&self) -> bool {
+        self.addresses.is_some()
     }
 
     /// That of rank `me`, with `tickets` send tickets. Completions whose local side is a region go
@@ -98,7 +107,8 @@ impl<P: Portals> PinnedMemory<P> {
         par: bool,
         tickets: u32,
     ) -> Result<PinnedMemory<P>, PortalsError> {
-        let pinner = Arc::new(RegionPinner::new(portals, safe, &config));
+        let segment = exposed.as_ref().map(ExposedSegments::own_extent).unwrap_or_default();
+        let pinner = Arc::new(RegionPinner::new(portals, safe, &config, segment));
         if config.targets_regions() && config.firehose.is_some() {
             pinner.catch_late()?;
         }

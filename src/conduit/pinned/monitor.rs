@@ -9,6 +9,9 @@ use super::super::firehose::{MemoryExtent, Monitor};
 use super::unmap_news::UnmapNews;
 use crate::{env, fault};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use parking_lot::Mutex;
+use sys::clock;
 use sys::unmap_watch::{UnmapWatch, WatchKinds};
 
 /// What the thread that reads shares with the others.
@@ -16,6 +19,49 @@ use sys::unmap_watch::{UnmapWatch, WatchKinds};
 struct WatchedMemory {
     watch: UnmapWatch,
     news: UnmapNews,
+    /// Free whenever it is taken: with the lock of the firehose held.
+    dropped: Mutex<DroppedRanges>,
+}
+
+/// Memory that the program drops without unmapping it (`madvise`). The kernel reports it, then
+/// wakes the program, and the program drops the pages: nothing tells when. A pin that is made
+/// meanwhile names the pages that go. So such memory counts as not watched for a while.
+#[derive(Debug, Default)]
+struct DroppedRanges {
+    /// With the time of the report, in order.
+    recent: VecDeque<(MemoryExtent, u64)>,
+}
+
+impl DroppedRanges {
+    /// By then the program has dropped the pages, in nanoseconds.
+    const DONE: u64 = 1_000_000_000;
+    /// Most ranges that are kept apart.
+    const MOST: usize = 64;
+
+    fn note(&mut self, range: MemoryExtent, now: u64) {
+        self.forget(now);
+        if self.recent.len() == Self::MOST
+            && let (Some((one, _)), Some((other, _))) =
+                (self.recent.pop_front(), self.recent.front_mut())
+        {
+            // The later time counts for both.
+            let (start, end) = (one.start.min(other.start), one.end.max(other.end));
+            *other = MemoryExtent { start, end };
+        }
+        self.recent.push_back((range, now));
+    }
+
+    fn forget(&mut self, now: u64) {
+        while self.recent.front().is_some_and(|&(_, at)| now.saturating_sub(at) > Self::DONE) {
+            self.recent.pop_front();
+        }
+    }
+
+    /// Whether pages of these bytes may be dropped now.
+    fn touches(&mut self, bytes: MemoryExtent, now: u64) -> bool {
+        self.forget(now);
+        self.recent.iter().any(|(range, _)| range.overlaps(bytes))
+    }
 }
 
 impl WatchedMemory {
@@ -28,8 +74,11 @@ impl WatchedMemory {
             false => WatchKinds::All,
         };
         let watch = UnmapWatch::open(kinds).ok()?;
-        let memory: &'static WatchedMemory =
-            Box::leak(Box::new(WatchedMemory { watch, news: UnmapNews::new() }));
+        let memory: &'static WatchedMemory = Box::leak(Box::new(WatchedMemory {
+            watch,
+            news: UnmapNews::new(),
+            dropped: Mutex::default(),
+        }));
         UnmapWatch::start_reader(WatchedMemory::read, memory).ok().map(|()| memory)
     }
 
@@ -84,8 +133,10 @@ impl Monitor for UnmapMonitor {
     }
 
     fn watches(&self, extent: MemoryExtent) -> bool {
-        self.watcher(extent)
-            .is_none_or(|memory| memory.watch.is_watching(extent.start..extent.end))
+        self.watcher(extent).is_none_or(|memory| {
+            let dropped = memory.dropped.lock().touches(extent, clock::now_ns());
+            !dropped && memory.watch.is_watching(extent.start..extent.end)
+        })
     }
 
     fn unwatch(&self, block: MemoryExtent) {
@@ -100,7 +151,62 @@ impl Monitor for UnmapMonitor {
     }
 
     fn take(&self) -> Option<MemoryExtent> {
-        let changed = self.memory?.news.take()?;
-        Some(MemoryExtent { start: changed.start, end: changed.end })
+        let memory = self.memory?;
+        let change = memory.news.take()?;
+        let extent = MemoryExtent { start: change.range.start, end: change.range.end };
+        if change.ahead {
+            memory.dropped.lock().note(extent, clock::now_ns());
+        }
+        Some(extent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sys::limits::page_size;
+    use sys::memory::Mapping;
+    use sys::unmap_watch::WatchedChange;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn extent(start: usize, end: usize) -> MemoryExtent {
+        MemoryExtent { start, end }
+    }
+
+    #[test]
+    fn dropped_ranges_are_known_for_a_while() {
+        let mut dropped = DroppedRanges::default();
+        dropped.note(extent(0x1000, 0x2000), 0);
+        assert!(dropped.touches(extent(0x1800, 0x3000), SECOND));
+        assert!(!dropped.touches(extent(0x2000, 0x3000), SECOND));
+        assert!(!dropped.touches(extent(0x1800, 0x3000), SECOND + 1));
+        for i in 0..1000 {
+            dropped.note(extent(i * 0x1000, (i + 1) * 0x1000), SECOND);
+        }
+        assert!(dropped.recent.len() <= DroppedRanges::MOST);
+        assert!((0..1000).all(|i| dropped.touches(extent(i * 0x1000, i * 0x1000 + 8), SECOND)));
+    }
+
+    /// A pin that is made right after the report of a drop is not kept.
+    #[test]
+    fn memory_that_is_being_dropped_counts_as_not_watched() {
+        let monitor = UnmapMonitor::start(MemoryExtent::default());
+        if !monitor.notices() {
+            eprintln!("skipped: this system allows no userfaultfd");
+            return;
+        }
+        let page = page_size();
+        let mapping = Mapping::anonymous(4 * page).expect("memory");
+        let start = mapping.base().addr().get();
+        let (one, other) = (extent(start, start + page), extent(start + page, start + 4 * page));
+        monitor.watch(extent(start, start + 4 * page));
+        assert!(monitor.watches(one) && monitor.watches(other));
+        let mut report = Some(WatchedChange { range: start..start + page, ahead: true });
+        // The thread that reads waits: nothing else is watched.
+        monitor.memory.expect("it notices").news.note(|| report.take());
+        assert!(monitor.has_news() && monitor.take() == Some(one) && monitor.take().is_none());
+        assert!(!monitor.watches(one) && monitor.watches(other));
+        monitor.unwatch(extent(start, start + 4 * page));
     }
 }

@@ -12,7 +12,7 @@ use super::super::portals::{
 };
 use super::super::queue::broken;
 use super::super::user::Descriptor;
-use super::bits::{self, PinnedBits, RegionKey};
+use super::bits::{self, PinnedBits};
 use crate::client_memory::AddressSpace;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -34,20 +34,27 @@ pub(in crate::conduit) struct RegionPinner<P: Portals> {
     portals: &'static P,
     eq: P::Eq,
     config: PinnedConfig,
-    /// Of the largest region, a power of two.
-    region_bytes: usize,
+    /// The pages of a segment that is registered on demand. A region ends where they end: a
+    /// network may reach them in another way than other memory.
+    segment: MemoryExtent,
     /// A lock is free whenever it is taken: operations use the region of a slot only while it is
     /// pinned.
     slots: Box<[Mutex<RegionMds<P>>]>,
 }
 
 impl<P: Portals> RegionPinner<P> {
-    /// Completions of operations whose local side is a region go to `eq`.
-    pub(in crate::conduit) fn new(portals: &'static P, eq: &P::Eq, config: &PinnedConfig) -> Self {
+    /// Completions of operations whose local side is a region go to `eq`. `segment`: what is
+    /// registered on demand of a segment.
+    pub(in crate::conduit) fn new(
+        portals: &'static P,
+        eq: &P::Eq,
+        config: &PinnedConfig,
+        segment: MemoryExtent,
+    ) -> Self {
         let none = || RegionMds { target: None, entry: None, local: None, start: 0 };
         let slots = (0..config.slots()).map(|_| Mutex::new(none())).collect();
-        let region_bytes = config.firehose.map_or(1, |limits| limits.region_bytes);
-        RegionPinner { portals, eq: eq.clone(), config: config.clone(), region_bytes, slots }
+        let (eq, config, segment) = (eq.clone(), config.clone(), whole_pages(segment));
+        RegionPinner { portals, eq, config, segment, slots }
     }
 
     /// Attaches what catches puts and gets that name a region which no longer exists, at the end
@@ -113,7 +120,7 @@ impl<P: Portals> RegionPinner<P> {
         bytes: MemoryExtent,
         writable: bool,
     ) -> Result<(), PortalsError> {
-        let name = RegionKey::new(id, 0).name();
+        let name = bits::name_of(id);
         let list = self.config.list_of(name);
         let match_bits = PinnedBits { flight: 0, name }.pack();
         let region = MdRegion::Target(AddressSpace::extent(bytes.start, bytes.len()));
@@ -163,7 +170,7 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
         block: MemoryExtent,
         needed: MemoryExtent,
     ) -> Result<MemoryExtent, PinError> {
-        let block = whole_pages(block);
+        let block = same_side(whole_pages(block), needed, self.segment);
         let readable = |at: usize| attach::is_accessible(at as u64, 1, false);
         if !self.portals.checks_memory() {
             // A put to read-only memory finds no descriptor.
@@ -198,8 +205,7 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
     }
 
     fn key(&self, id: PinId) -> u64 {
-        let start = self.slots[id.slot as usize].lock().start;
-        RegionKey::new(id, start & (self.region_bytes - 1)).0
+        bits::name_of(id)
     }
 }
 
@@ -215,6 +221,19 @@ fn refusal(e: PortalsError) -> PinError {
 fn whole_pages(MemoryExtent { start, end }: MemoryExtent) -> MemoryExtent {
     let page = page_size();
     MemoryExtent { start: start / page * page, end: end.saturating_add(page - 1) / page * page }
+}
+
+/// The part of a block on the side of the segment's end where all the bytes needed are; the block
+/// if they are on both sides.
+fn same_side(block: MemoryExtent, needed: MemoryExtent, segment: MemoryExtent) -> MemoryExtent {
+    let MemoryExtent { start, end } = block;
+    if segment.covers(needed) {
+        MemoryExtent { start, end: end.min(segment.end) }
+    } else if segment.overlaps(block) && !segment.overlaps(needed) {
+        MemoryExtent { start: start.max(segment.end), end }
+    } else {
+        block
+    }
 }
 
 /// The pages of a block around the bytes needed for which `holds` holds; `None` if it does not for
@@ -246,6 +265,19 @@ fn pages_around(
 mod tests {
     use super::*;
     use sys::memory::Mapping;
+
+    #[test]
+    fn a_region_ends_where_the_segment_ends() {
+        let extent = |start, end| MemoryExtent { start, end };
+        let (block, segment) = (extent(0x20000, 0x40000), extent(0x10000, 0x23000));
+        let side = |needed| same_side(block, needed, segment);
+        assert_eq!(side(extent(0x20008, 0x23000)), extent(0x20000, 0x23000));
+        assert_eq!(side(extent(0x23000, 0x23001)), extent(0x23000, 0x40000));
+        assert_eq!(side(extent(0x22fff, 0x23001)), block);
+        let inside = extent(0x10000, 0x20000);
+        assert_eq!(same_side(inside, extent(0x10000, 0x10008), segment), inside);
+        assert_eq!(same_side(block, extent(0x20000, 0x20008), MemoryExtent::default()), block);
+    }
 
     #[test]
     fn what_is_mapped_is_found() {

@@ -15,7 +15,7 @@
 //! may hold a lock of the allocator when it unmaps.
 
 use crate::conduit::primitive::{AtomicBool, AtomicU64, Backoff, Ordering};
-use core::ops::Range;
+use sys::unmap_watch::WatchedChange;
 
 /// Changes of memory that nothing has taken yet. `KEPT` of them, a power of two, are kept one by
 /// one.
@@ -29,6 +29,7 @@ pub(in crate::conduit) struct UnmapNews<const KEPT: usize = 64> {
     taken: AtomicU64,
     /// There were more changes than are kept.
     lost: AtomicBool,
+    /// The first byte of each, which starts a page, plus 1 if it is reported ahead; the end.
     kept: [[AtomicU64; 2]; KEPT],
 }
 
@@ -45,10 +46,10 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
     }
 
     /// Notes the changes that `next` returns. Called by the reader.
-    pub(in crate::conduit) fn note(&self, mut next: impl FnMut() -> Option<Range<usize>>) {
+    pub(in crate::conduit) fn note(&self, mut next: impl FnMut() -> Option<WatchedChange>) {
         // The program goes on when `next` has read a change. It sees this before.
         self.round.fetch_add(1, Ordering::SeqCst);
-        while let Some(Range { start, end }) = next() {
+        while let Some(WatchedChange { range, ahead }) = next() {
             let pushed = self.pushed.load(Ordering::Relaxed);
             // Acquire pairs with the Release of `take`, which has read the slot.
             if pushed - self.taken.load(Ordering::Acquire) == KEPT as u64 {
@@ -56,8 +57,8 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
                 continue;
             }
             let [first, last] = &self.kept[pushed as usize % KEPT];
-            first.store(start as u64, Ordering::Relaxed);
-            last.store(end as u64, Ordering::Relaxed);
+            first.store(range.start as u64 | u64::from(ahead), Ordering::Relaxed);
+            last.store(range.end as u64, Ordering::Relaxed);
             self.pushed.store(pushed + 1, Ordering::Relaxed);
         }
         // Release pairs with the Acquire of `take`, which reads what was pushed.
@@ -73,7 +74,7 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
 
     /// A change, all memory if changes were lost. With `None` all that were taken before count as
     /// dealt with. Called by one thread at a time.
-    pub(in crate::conduit) fn take(&self) -> Option<Range<usize>> {
+    pub(in crate::conduit) fn take(&self) -> Option<WatchedChange> {
         let backoff = Backoff::new();
         let round = loop {
             let round = self.round.load(Ordering::Acquire);
@@ -83,7 +84,7 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
             backoff.snooze();
         };
         if self.lost.swap(false, Ordering::Relaxed) {
-            return Some(0..usize::MAX);
+            return Some(WatchedChange { range: 0..usize::MAX, ahead: true });
         }
         let taken = self.taken.load(Ordering::Relaxed);
         if taken == self.pushed.load(Ordering::Relaxed) {
@@ -92,10 +93,12 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
             return None;
         }
         let [first, last] = &self.kept[taken as usize % KEPT];
-        let range = first.load(Ordering::Relaxed) as usize..last.load(Ordering::Relaxed) as usize;
+        let (start, end) = (first.load(Ordering::Relaxed), last.load(Ordering::Relaxed));
+        let change =
+            WatchedChange { range: (start & !1) as usize..end as usize, ahead: start & 1 != 0 };
         // Release pairs with the Acquire of `note`.
         self.taken.store(taken + 1, Ordering::Release);
-        Some(range)
+        Some(change)
     }
 }
 
@@ -103,19 +106,25 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
 mod tests {
     use super::*;
 
+    fn change(range: core::ops::Range<usize>, ahead: bool) -> WatchedChange {
+        WatchedChange { range, ahead }
+    }
+
     #[test]
     fn changes_come_in_order_or_as_all_memory() {
         let news = UnmapNews::<4>::new();
         assert!(!news.any() && news.take().is_none());
-        let mut some = [4096..8192, 12288..16384].into_iter();
+        let two = [change(4096..8192, false), change(12288..16384, true)];
+        let mut some = two.clone().into_iter();
         news.note(|| some.next());
         assert!(news.any());
-        assert_eq!([news.take(), news.take()], [Some(4096..8192), Some(12288..16384)]);
+        assert_eq!([news.take(), news.take()], two.map(Some));
         assert!(news.any(), "the last one may not have been dealt with");
         assert!(news.take().is_none() && !news.any());
-        let mut many = (0..=4).map(|n| n..n + 1);
+        let mut many = (0..=4).map(|n| change(4096 * n..4096 * (n + 1), false));
         news.note(|| many.next());
-        assert_eq!((news.take(), news.take()), (Some(0..usize::MAX), Some(0..1)));
+        let all = [change(0..usize::MAX, true), change(0..4096, false)];
+        assert_eq!([news.take(), news.take()], all.map(Some));
         while news.take().is_some() {}
         assert!(!news.any());
     }

@@ -40,7 +40,8 @@ pub struct ScatteredRma {
 /// The fast path between processes that map each other's memory.
 ///
 /// When a put or get of this trait returns true, the operation is complete, without an event here.
-/// If it returns false it has done nothing, and the verb must be used.
+/// If it returns false the verb must be used: it has done nothing, or the target has accepted a
+/// part or nothing, which only an event of the verb says.
 pub trait Direct: Send + Sync {
     /// [`super::Portals::Eq`]
     type Eq;

@@ -5,14 +5,15 @@
 //! Invariant: names and meanings on both sides are the specification's, so every method is one
 //! call.
 
+use super::emulation_descriptors::{NO_PIECE, md, md_of_pieces};
 use super::emulation_error::error;
 use super::emulation_limits::{arena_bytes, limits};
 use super::rank_table::{RankTable, refused};
 use super::remote_ranks::{self, RemoteRanks};
 use super::{
-    Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdRegion, MdSpec,
-    NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED, ScatteredRma, SharedHost,
-    Target, TrafficCounters,
+    Direct, EntryPosition, EqResult, InlineBody, MOST_PIECES, MdEvent, MdEventKind, MdPart,
+    MdRegion, MdSpec, NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED,
+    ScatteredRma, SharedHost, Target, TrafficCounters,
 };
 use crate::boot::bootstrap::WireStart;
 use crate::client_memory::{Dst, Src};
@@ -22,8 +23,8 @@ use crate::rank::LocalRank;
 use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
-    AckReq, Damage, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, MemoryDescriptor,
-    NetworkInterface, NiFail, ScatteredPiece, THRESH_INF, Unlink, md_options,
+    AckReq, Damage, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, NetworkInterface, NiFail,
+    ScatteredPiece, Unlink,
 };
 use std::os::fd::{AsFd, OwnedFd};
 use sys::memory;
@@ -197,31 +198,6 @@ fn unlink(yes: bool) -> Unlink {
 /// Access control entry 0 admits every process.
 const ANY_PROCESS: u32 = 0;
 
-fn md(spec: &MdSpec<'_, EqWatch>) -> MemoryDescriptor {
-    use md_options as o;
-    let f = spec.flags;
-    let options = [
-        (f.op_put, o::OP_PUT),
-        (f.op_get, o::OP_GET),
-        (f.manage_remote, o::MANAGE_REMOTE),
-        (f.truncate, o::TRUNCATE),
-        (f.ack_disable, o::ACK_DISABLE),
-        (f.event_start_disable, o::EVENT_START_DISABLE),
-        (f.event_end_disable, o::EVENT_END_DISABLE),
-        (spec.max_size.is_some(), o::MAX_SIZE),
-        (matches!(spec.region, MdRegion::AddressSpace), o::ADDRESS_SPACE),
-    ];
-    MemoryDescriptor {
-        start: spec.region.start().cast(),
-        length: spec.region.bytes() as u64,
-        threshold: THRESH_INF,
-        max_size: spec.max_size.unwrap_or(0) as u64,
-        options: options.iter().filter(|o| o.0).fold(0, |all, o| all | o.1),
-        user_ptr: core::ptr::without_provenance_mut(spec.user),
-        eq: spec.eq.map_or(EqHandle::NONE, EqWatch::eq),
-    }
-}
-
 impl Portals for Emulation {
     type Eq = EqWatch;
     type Me = MeHandle;
@@ -326,6 +302,22 @@ impl Portals for Emulation {
             .map_err(|e| error("PtlMDBind", e))
     }
 
+    fn md_bind_pieces(
+        &self,
+        pieces: &[Dst<'static>],
+        spec: &MdSpec<'_, EqWatch>,
+    ) -> Result<MdHandle, PortalsError> {
+        let mut entries = [NO_PIECE; MOST_PIECES];
+        let md = md_of_pieces(pieces, &mut entries, spec);
+        // SAFETY: the entries are readable during the call; the pieces stay valid until the
+        // operations of the descriptor are complete, by the invariant of `Dst`.
+        unsafe { self.interface.md_bind(&md, Unlink::Retain) }.map_err(|e| error("PtlMDBind", e))
+    }
+
+    fn most_pieces(&self) -> usize {
+        MOST_PIECES.min(self.interface.limits().max_md_iovecs as usize)
+    }
+
     fn md_unlink(&self, md: MdHandle) -> Result<(), PortalsError> {
         match self.interface.md_unlink(md) {
             Ok(()) | Err(portals3::PtlError::MdInvalid) => Ok(()),
@@ -412,8 +404,9 @@ impl Direct for Emulation {
             len: piece.len() as u64,
         });
         let (process, offset) = (to_ptl(to.process), to.offset as u64);
+        let length = from.iter().map(|piece| piece.len).sum();
         // SAFETY: the pieces are readable, by the invariant of `Src`.
-        unsafe {
+        let accepted = unsafe {
             self.interface.put_at_once(
                 from,
                 process,
@@ -423,8 +416,8 @@ impl Direct for Emulation {
                 offset,
                 to.hdr_data,
             )
-        }
-        .unwrap_or(false)
+        };
+        accepted == Ok(Some(length))
     }
 
     #[inline]
@@ -432,10 +425,10 @@ impl Direct for Emulation {
         let (at, n) = (to.as_ptr(), to.len() as u64);
         let (process, offset) = (to_ptl(from.process), from.offset as u64);
         // SAFETY: the bytes are writable, by the invariant of `Dst`.
-        unsafe {
+        let accepted = unsafe {
             self.interface.get_at_once(at, n, process, from.portal, ANY_PROCESS, from.bits, offset)
-        }
-        .unwrap_or(false)
+        };
+        accepted == Ok(Some(n))
     }
 
     #[inline(always)]

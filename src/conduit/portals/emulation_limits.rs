@@ -2,6 +2,7 @@
 //!
 //! Used by `emulation`. Invariant: the arena has space for what the limits allow.
 
+use super::MOST_PIECES;
 use crate::conduit::Config;
 use portals3::NiLimits;
 
@@ -23,10 +24,12 @@ pub(super) fn arena_bytes(config: &Config) -> usize {
     const ENTRY: usize = 64;
     const DESCRIPTOR: usize = 128;
     const EVENT: usize = 64;
+    const PIECES: usize = 64 + 32 * MOST_PIECES;
     let limits = limits(config);
     let events: usize = config.event_counts().iter().map(|n| n.next_power_of_two()).sum();
     OWN + limits.max_mes as usize * ENTRY
         + limits.max_mds as usize * DESCRIPTOR
         + events * EVENT
+        + config.num_tmpmd as usize * PIECES
         + config.library_bytes()
 }

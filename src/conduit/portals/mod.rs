@@ -19,6 +19,8 @@ mod direct;
 #[cfg(feature = "emulation")]
 pub mod emulation;
 #[cfg(feature = "emulation")]
+mod emulation_descriptors;
+#[cfg(feature = "emulation")]
 mod emulation_error;
 #[cfg(feature = "emulation")]
 mod emulation_limits;
@@ -177,6 +179,9 @@ impl From<Src<'static>> for MdRegion {
         MdRegion::Source(memory)
     }
 }
+
+/// Pieces of [`Portals::md_bind_pieces`] that a caller collects.
+pub const MOST_PIECES: usize = 16;
 
 /// What a memory descriptor is (`ptl_md_t`); its threshold is always infinite.
 #[derive(Clone, Copy, Debug)]
@@ -342,6 +347,20 @@ pub trait Portals: Send + Sync + 'static {
     ) -> Result<Self::Md, PortalsError>;
     /// `PtlMDBind`: a free-floating descriptor, never a target.
     fn md_bind(&self, md: &MdSpec<'_, Self::Eq>) -> Result<Self::Md, PortalsError>;
+    /// `PtlMDBind` with `PTL_MD_IOVEC`: as [`Portals::md_bind`], but the bytes are those of these
+    /// pieces, [`Portals::most_pieces`] at most, instead of those of a region.
+    fn md_bind_pieces(
+        &self,
+        pieces: &[Dst<'static>],
+        md: &MdSpec<'_, Self::Eq>,
+    ) -> Result<Self::Md, PortalsError> {
+        let _ = (pieces, md);
+        Err(PortalsError { call: "PtlMDBind", code: "PTL_MD_ILLEGAL" })
+    }
+    /// `max_md_iovecs` of the interface, as far as the conduit uses them.
+    fn most_pieces(&self) -> usize {
+        1
+    }
     /// `PtlMDUnlink`; a descriptor that no longer exists (`PTL_MD_INVALID`) counts as success.
     fn md_unlink(&self, md: Self::Md) -> Result<(), PortalsError>;
 

@@ -19,6 +19,7 @@ use portals3::nal::ofi::{OfiSpec, OfiWire};
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::{PeerFailure, PeerFailureHandler, Wire};
 use portals3::{NetworkInterface, PtlProcessId};
+use std::io;
 use std::sync::OnceLock;
 use sys::{clock, thread};
 
@@ -156,7 +157,8 @@ fn tcp_wire(start: WireStart, on_failure: PeerFailureHandler) -> Result<TcpWire,
     let WireStart { secret, address, ports } = start;
     let library = library_version();
     let range = ports.clone();
-    let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure });
+    let on_lack = cannot_accept;
+    let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure, on_lack });
     wire.map_err(|e| {
         OpenError::new(
             format!("cannot listen for ranks of other hosts at {address}, ports {range:?}: {e}"),
@@ -164,6 +166,14 @@ fn tcp_wire(start: WireStart, on_failure: PeerFailureHandler) -> Result<TcpWire,
              GASNET_NETWORK_INTERFACE.",
         )
     })
+}
+
+/// The first messages of other ranks wait meanwhile.
+fn cannot_accept(lack: &io::Error) {
+    report::warn(
+        format_args!("the first messages of ranks of other hosts cannot arrive: {lack}"),
+        format_args!("Close files that are not needed, or raise the limit of open files."),
+    );
 }
 
 fn ofi_wire(

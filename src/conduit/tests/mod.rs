@@ -4,16 +4,20 @@
 //! Every test runs under a watchdog that ends the test program with the state of all ranks.
 
 mod bodies;
+mod departures;
 pub(super) mod fake;
 mod figures;
 mod halves;
 mod holds;
+mod immediate;
 mod implicit;
 mod inline;
+mod large;
 mod largest;
 mod latency;
 mod losses;
 mod outbox;
+mod pieces;
 mod placed;
 mod polls;
 mod start_exchange;
@@ -22,8 +26,7 @@ mod variables;
 
 use super::config::tests::tiny;
 use super::match_bits::TargetMd;
-use super::portals::emulation::Emulation;
-use super::portals::{Direct, Portals, PortalsId};
+use super::portals::{Direct, Portals, PortalsId, emulation::Emulation};
 use super::*;
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::rank::{JobRank, LocalRank};
@@ -33,14 +36,18 @@ use std::sync::Mutex;
 
 /// Bytes of each segment.
 const SEGMENT: usize = 1 << 20;
+/// Operations that a rank can have under way.
+const OPS: usize = 64;
 
 /// One process of the job.
 struct Rank<P: Portals> {
     conduit: Conduit<P>,
     /// The segment; raw, because peers write it whenever they like.
     segment: *mut u8,
-    /// Operations of this rank that are under way, by id.
-    ops: Box<[AtomicU32]>,
+    /// Operations of this rank that are under way, by the lower bits of their ids; and how many of
+    /// their fragments have departed.
+    ops: [AtomicU32; OPS],
+    departed: [AtomicU32; OPS],
     /// What handlers did.
     requests: AtomicU64,
     replies: AtomicU64,
@@ -137,8 +144,14 @@ impl<P: Portals> Upcall for Up<'_, P> {
     }
 
     fn op_done(self, op: OpId) {
-        let left = self.rank().ops[op.0 as usize].fetch_sub(1, Ordering::AcqRel);
+        let left = self.rank().ops[op.0 as usize % OPS].fetch_sub(1, Ordering::AcqRel);
         assert!(left != 0, "operation {op:?} is done too often");
+    }
+
+    fn op_departed(self, op: OpId) {
+        assert!(op.counts_departures(), "operation {op:?} counts no departures");
+        self.rank().departed[op.0 as usize % OPS].fetch_add(1, Ordering::AcqRel);
+        self.op_done(op);
     }
 
     fn system(self, source: JobRank, message: SystemMessage) {
@@ -199,7 +212,8 @@ impl<P: Portals> World<P> {
                 )
                 .expect("open"),
                 segment: memory::private(bytes).expect("memory").as_ptr(),
-                ops: (0..64).map(|_| AtomicU32::new(0)).collect(),
+                ops: [const { AtomicU32::new(0) }; OPS],
+                departed: [const { AtomicU32::new(0) }; OPS],
                 requests: AtomicU64::new(0),
                 replies: AtomicU64::new(0),
                 system: AtomicU64::new(0),
@@ -329,6 +343,7 @@ impl<P: Portals> Conduit<P> {
         self.tickets.left() + 2 >= self.config.msg_limit
             && self.reqsb.left() == self.config.sb_chunks
             && self.outbox.all_back(self.config.nodes)
+            && large::none_is_left(self)
             && self.rplsb.left() + 1 >= self.config.rpl_chunks
             && self.tmpmd.left() + 1 >= self.config.num_tmpmd
             && self.credits.peers().iter().all(|p| p.send_inuse == 0 && !p.is_revoking())
@@ -559,42 +574,4 @@ fn overflow() {
     let up = Up { rank: 1, ..up };
     up.conduit().poll(up);
     while up.conduit().poll(up) {}
-}
-
-/// A request that was matched but never finished keeps its receive buffer from being refreshed.
-/// The others must not overflow what is left, however fast they are answered; they wait, and go
-/// on when it is finished.
-#[test]
-fn a_stopped_peer_overflows_nobody() {
-    let mut config = tiny(2, 1);
-    (config.am_limit, config.reqrb_chunks, config.sb_chunks) = (1, 3, 8);
-    // Both have 8 credits: one buffer, and one to spare.
-    config.share_credits(Some(8), Some(0), None);
-    assert_eq!(config.reqrb_buffers, 2);
-    let world = World::open(fake::net(2, 0, 1), &config);
-    let up = |rank| Up { world: &world, rank, thread: 0, handler: traffic::nothing };
-    let net = &world.ranks[0].conduit.portals;
-    net.hold_after(0);
-    traffic::send_medium(up(0), 0, &[]);
-    let go_on = || {
-        let mut sent = 0;
-        for _ in 0..100 {
-            if up(1).conduit().credits.peers()[0].send_inuse == 0 {
-                traffic::send_medium(up(1), 0, &[1; 1984]);
-                sent += 1;
-            }
-            up(0).conduit().poll(up(0));
-            up(1).conduit().poll(up(1));
-        }
-        sent
-    };
-    // Three fill the first buffer, behind the stopped one; the second one is not filled.
-    assert!((3..6).contains(&go_on()));
-    assert_eq!(world.ranks[0].conduit.stats().requests_waited, 1);
-    net.release();
-    assert!(go_on() > 25);
-    world.serve_until(up(0), || {
-        up(1).conduit().poll(up(1));
-        world.is_quiet()
-    });
 }

@@ -77,3 +77,41 @@ fn a_poll_looks_after_requests_that_wait() {
     assert!(!c.poll(up));
     assert_eq!(c.rplsb.left(), chunks - 1);
 }
+
+/// A request that was matched but never finished keeps its receive buffer from being refreshed.
+/// The others must not overflow what is left, however fast they are answered; they wait, and go
+/// on when it is finished.
+#[test]
+fn a_stopped_peer_overflows_nobody() {
+    let mut config = tiny(2, 1);
+    (config.am_limit, config.reqrb_chunks, config.sb_chunks) = (1, 3, 8);
+    // Both have 8 credits: one buffer, and one to spare.
+    config.share_credits(Some(8), Some(0), None);
+    assert_eq!(config.reqrb_buffers, 2);
+    let world = World::open(fake::net(2, 0, 1), &config);
+    let up = |rank| Up { world: &world, rank, thread: 0, handler: traffic::nothing };
+    let net = &world.ranks[0].conduit.portals;
+    net.hold_after(0);
+    traffic::send_medium(up(0), 0, &[]);
+    let go_on = || {
+        let mut sent = 0;
+        for _ in 0..100 {
+            if up(1).conduit().credits.peers()[0].send_inuse == 0 {
+                traffic::send_medium(up(1), 0, &[1; 1984]);
+                sent += 1;
+            }
+            up(0).conduit().poll(up(0));
+            up(1).conduit().poll(up(1));
+        }
+        sent
+    };
+    // Three fill the first buffer, behind the stopped one; the second one is not filled.
+    assert!((3..6).contains(&go_on()));
+    assert_eq!(world.ranks[0].conduit.stats().requests_waited, 1);
+    net.release();
+    assert!(go_on() > 25);
+    world.serve_until(up(0), || {
+        up(1).conduit().poll(up(1));
+        world.is_quiet()
+    });
+}

@@ -24,7 +24,7 @@ pub(super) fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: &[u8]) 
     up.conduit().request(up, JobRank(node), &m);
 }
 
-fn wait<P: Portals>(up: Up<'_, P>, op: u32) {
+pub(super) fn wait<P: Portals>(up: Up<'_, P>, op: u32) {
     up.world.serve_until(up, || up.rank().ops[op as usize].load(Ordering::Acquire) == 0);
 }
 
@@ -153,7 +153,9 @@ fn send_random<P: Portals>(up: Up<'_, P>, node: u32, turn: usize, dice: &mut Dic
         Category::Medium => up.conduit().max_medium(),
         Category::Long => LONGEST,
     };
-    let nbytes = [0, 1, limit, dice.roll(limit + 1)][dice.roll(4)].min(limit);
+    let eager = MAX_EAGER.min(limit);
+    let nbytes = [0, 1, limit, dice.roll(limit + 1), eager, dice.roll(eager + 1)][dice.roll(6)];
+    let nbytes = nbytes.min(limit);
     let numargs = 4 + dice.roll(13);
     let seed = dice.roll(1 << 20);
     let mut args = [0; 16];
@@ -233,7 +235,10 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     let category = [Category::Short, Category::Medium, Category::Long][dice.roll(3)];
     let nbytes = match category {
         Category::Short => 0,
-        Category::Medium => dice.roll(up.conduit().max_medium() + 1),
+        Category::Medium => {
+            let limit = [MAX_EAGER, up.conduit().max_medium()][dice.roll(2)];
+            dice.roll(limit + 1)
+        }
         Category::Long => dice.roll(LONGEST + 1),
     };
     let seed = m.args[3] as usize + 1;
@@ -367,7 +372,7 @@ pub(super) fn headers<P: Portals>(world: World<P>) {
             let node = (up.rank + turn) % ranks;
             match turn % 5 {
                 0 => send_medium(up, node, &[7; 1900]),
-                _ => up.conduit().request(up, JobRank(node), &Outgoing::short(200, &[])),
+                _ => _ = up.conduit().request(up, JobRank(node), &Outgoing::short(200, &[])),
             }
         }
     });

@@ -11,7 +11,7 @@ variables! {
     VIS_AMPIPE: YesNo = false;
 
     /// Join pieces that are adjacent in remote memory: puts into larger puts, gets into packed
-    /// ones. The default is to join puts only.
+    /// ones. By default puts are joined, and gets where the network scatters what one get brings.
     VIS_REMOTECONTIG: YesNo;
 
     /// Largest piece that is packed or joined with others. The payload of an active message is an

@@ -4,7 +4,7 @@ use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Signals, YesNo};
 use crate::env::real_number::Seconds;
 use crate::env::variable::variables;
 use crate::env::words::{SpawnControl, WaitMode, WireProgress};
-use crate::limits::{MAX_HOST_RANKS, MAX_THREADS as THREADS};
+use crate::limits::{MAX_HOST_RANKS, MAX_RANKS, MAX_THREADS as THREADS};
 
 variables! {
     /// Number of ranks that gasnet_init forks, unless a launcher has started several processes. 0
@@ -43,6 +43,10 @@ variables! {
 
     /// Options of GASNET_SSH_CMD, separated by blanks.
     SSH_OPTIONS: FreeText;
+
+    /// The most hosts that gasnetrun starts itself. If there are more, each of these starts
+    /// others, as many at most. 0 means that gasnetrun starts all.
+    SSH_OUT_DEGREE: Integer(0..=MAX_RANKS) = 16;
 
     /// The network interface for jobs of several hosts: its name, its address, or a network such
     /// as 10.0.0.0/8. The default is the one from which packets to the other hosts leave.

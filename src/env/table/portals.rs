@@ -6,6 +6,8 @@ use crate::env::words::{NetworkChoice, TagModeChoice};
 
 /// Bytes of a chunk of the conduit.
 const CHUNK: usize = 2048;
+/// Most bytes of a Medium: 64 KiB less two cache lines.
+const MAX_MEDIUM: usize = 65_408;
 
 variables! {
     /// The networks. SHM: the shared memory of one host alone. TCP: shared memory, and TCP between
@@ -97,6 +99,10 @@ variables! {
     /// An area holds a payload until a rank of this host reads it there. Must exceed the number of
     /// such ranks, or be 0 for none.
     PORTAL_OUTBOX_AREAS: Integer(0..=4096) = 512;
+
+    /// Largest payload of a Medium. Payloads above 1984 B take memory for up to 8 of them in each
+    /// rank, unless GASNET_PORTAL_OUTBOX_AREAS is 0.
+    AM_MAX_MEDIUM: Bytes(512..=MAX_MEDIUM) = MAX_MEDIUM;
 
     /// Number of 2 KiB chunks for replies.
     PORTAL_RPL_CHUNKS: Integer(2..=4096) = 256;

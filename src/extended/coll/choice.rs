@@ -4,6 +4,7 @@
 //! depends only on the call and on what is the same everywhere.
 
 use super::all_to_all::{self, AllToAll};
+use super::arrays::{self, DealtArray};
 use super::layout::{LocalBlocks, TeamLayout};
 use super::plan::CollPlan;
 use super::request::{CollBuffers, CollOperation, CollRequest};
@@ -59,6 +60,8 @@ pub(super) fn plan(
     if request.in_allsync {
         plan.barrier(l.n(), me, false);
     }
+    let (size, count) = request.elements();
+    let array = |layout, first| DealtArray { l, layout, size, count, first };
     let (op, root, n) = (request.operation, request.root as usize, request.nbytes);
     match op {
         CollOperation::Barrier => {}
@@ -77,7 +80,12 @@ pub(super) fn plan(
         CollOperation::Reduce => {
             let tree = t.trees[op as usize].unwrap_or(Tree::BINOMIAL);
             let ordered = request.reduction.is_some_and(|f| f.is_ordered());
-            compute::reduce(&mut plan, l, p, root, tree, ordered);
+            match request.src_array {
+                Some(layout) => {
+                    arrays::reduce(&mut plan, array(layout, 0), p, root, tree, ordered);
+                }
+                None => compute::reduce(&mut plan, l, p, root, tree, ordered),
+            }
         }
         CollOperation::ReduceAll => {
             compute::reduce(&mut plan, l, p, 0, Tree::BINOMIAL, false);
@@ -87,7 +95,13 @@ pub(super) fn plan(
             let p = LocalBlocks { images: &images, nbytes: n };
             movement::broadcast(&mut plan, l, p, 0, Tree::BINOMIAL, t.segment);
         }
-        CollOperation::Scan => compute::scan(&mut plan, l, p, request.inclusive),
+        CollOperation::Scan => match (request.src_array, request.dst_array) {
+            (Some(src), Some(dst)) => {
+                let dst = array(dst, request.first_written());
+                arrays::scan(&mut plan, array(src, 0), dst, p);
+            }
+            _ => compute::scan(&mut plan, l, p, request.inclusive),
+        },
     }
     if request.out_allsync {
         plan.barrier(l.n(), me, true);

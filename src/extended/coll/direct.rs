@@ -59,7 +59,9 @@ impl DirectMovement {
     /// outside the segment. So its trial must not add a synchronisation.
     pub(super) fn suits(request: &CollRequest) -> bool {
         match request.operation {
-            CollOperation::Reduce => request.in_allsync && request.nbytes <= MAX_REDUCED,
+            CollOperation::Reduce => {
+                request.in_allsync && request.nbytes <= MAX_REDUCED && request.src_array.is_none()
+            }
             CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => false,
             _ => request.in_allsync || request.out_allsync,
         }

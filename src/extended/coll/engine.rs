@@ -12,6 +12,7 @@
 //!                    else Longs if it lies in the segment, else Mediums
 //! ```
 
+use super::CollCall;
 use super::choice;
 use super::inbox::{
     CollInbox, CollMessage, MessageId, ReadyNotice, halves, ready_args, sizes_differ,
@@ -20,9 +21,10 @@ use super::inbox::{
 use super::plan::{CollPlan, CollTransfer, TransferMemory};
 use super::request::{CollBuffers, CollId, CollRequest, CollStatus};
 use super::rings::ShortRings;
+use super::team::TeamRef;
 use super::view::TeamView;
 use crate::client_memory::{RemoteRange, Src};
-use crate::conduit::{Category, Outgoing};
+use crate::conduit::{Category, MAX_EAGER, Outgoing};
 use crate::extended::handler_ids::{COLL_PIECE, COLL_READY, COLL_SMALL};
 use crate::extended::messages;
 use crate::rank::JobRank;
@@ -45,7 +47,8 @@ struct LargeSend {
 /// A collective in progress in this process.
 #[derive(Debug)]
 struct ActiveColl {
-    view: &'static TeamView,
+    team: TeamRef,
+    by_process: bool,
     request: CollRequest,
     function: &'static str,
     /// Of an operation that waits.
@@ -91,24 +94,23 @@ impl CollEngine {
     }
 
     /// Records the call of one image of this process, and starts the collective if it is the
-    /// last. `None` if it is done at once.
+    /// last. `request` is what is left of the call's. `None` if it is done at once.
     pub(super) fn call(
         &self,
         ctx: Ctx,
-        function: &'static str,
-        view: &'static TeamView,
-        image: usize,
+        call: &CollCall,
         request: CollRequest,
-        buffers: CollBuffers,
+        image: usize,
     ) -> Option<Arc<CollStatus>> {
+        let view = call.view();
         let id = CollId { context: view.context, number: view.images[image].next() };
         let mut table = self.active.lock();
         let mut active = match table.remove(&id) {
-            Some(active) if active.request != request => disagree(function, active.function),
+            Some(active) if active.request != request => disagree(call.function, active.function),
             Some(active) => active,
-            None => ActiveColl::new(view, request, function),
+            None => ActiveColl::new(call, request),
         };
-        active.buffers[image] = buffers;
+        active.buffers[image] = call.buffers;
         active.missing -= 1;
         if active.missing == 0 {
             active.plan = choice::plan(ctx, view, &active.request, &active.buffers);
@@ -162,14 +164,16 @@ impl CollEngine {
 }
 
 impl ActiveColl {
-    fn new(view: &'static TeamView, request: CollRequest, function: &'static str) -> ActiveColl {
+    fn new(call: &CollCall, request: CollRequest) -> ActiveColl {
+        let images = call.view().images.len();
         ActiveColl {
-            view,
+            team: call.team.clone(),
+            by_process: call.by_process,
             request,
-            function,
+            function: call.function,
             status: None,
-            buffers: view.images.iter().map(|_| CollBuffers::none()).collect(),
-            missing: view.images.len(),
+            buffers: (0..images).map(|_| CollBuffers::none()).collect(),
+            missing: images,
             plan: CollPlan::default(),
             round: 0,
             begun: false,
@@ -178,12 +182,16 @@ impl ActiveColl {
         }
     }
 
+    fn view(&self) -> &TeamView {
+        self.team.view(self.by_process)
+    }
+
     /// Reports the end to the images that wait for it.
     fn finish(self, ctx: Ctx) {
-        if let Some(status) = self.status {
+        if let Some(status) = &self.status {
             status.finish(&ctx.job.ops);
         }
-        if self.view.images.len() > 1 {
+        if self.view().images.len() > 1 {
             // Threads of other images may sleep until this.
             if let Some(host) = ctx.endpoint().conduit.shared_host() {
                 host.ring_self();
@@ -218,13 +226,13 @@ impl ActiveColl {
     }
 
     fn message_id(&self, coll: CollId, t: &CollTransfer) -> MessageId {
-        MessageId { coll, peer: self.view.members.job_rank(t.peer), tag: t.tag }
+        MessageId { coll, peer: self.view().members.job_rank(t.peer), tag: t.tag }
     }
 
     /// Starts the messages of the round: receives first.
     fn begin(&mut self, ctx: Ctx, coll: CollId, engine: &CollEngine) {
         let inbox = &engine.inbox;
-        let small = ctx.endpoint().conduit.max_medium();
+        let small = MAX_EAGER;
         let (context, number) = (coll.context as i32, coll.number as i32);
         let transfers = core::mem::take(&mut self.plan.rounds[self.round].transfers);
         for t in &transfers {
@@ -273,7 +281,7 @@ impl ActiveColl {
         }
         let most = match range {
             Some(_) => ctx.endpoint().conduit.max_long_request(),
-            None => ctx.endpoint().conduit.max_medium(),
+            None => MAX_EAGER,
         };
         for offset in (0..data.len()).step_by(most) {
             let piece = data.part(offset, most.min(data.len() - offset));

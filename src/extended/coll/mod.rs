@@ -32,12 +32,15 @@
 //! | `layout`, `plan` | images and blocks as plans see them; a plan |
 //! | [`operators`] | reductions of numbers |
 //! | `movement`, `all_to_all`, `compute` | the plans: rooted movements; gather_all, exchange; reduce, scan |
+//! | `block_cyclic`, `arrays` | arrays that are dealt out to the images; the plans of their reduce and scan |
 //! | [`tree`] | the trees of rooted collectives |
 //! | `engine`, `inbox` | carrying plans out; messages that have arrived or are expected |
 //! | `rings`, `direct` | short messages, and whole movements, in shared memory |
 //! | [`search`], [`files`] | the search for the fastest tree; files of choices and profiles |
 
 mod all_to_all;
+mod arrays;
+mod block_cyclic;
 mod choice;
 mod compute;
 mod direct;
@@ -72,7 +75,9 @@ use crate::{env, fault, report};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+pub use block_cyclic::BlockCyclic;
 use core::ffi::c_int;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -86,7 +91,7 @@ pub use request::{
     CollBuffers, CollOperation, CollRequest, InPlaceFn, ReduceFn, ReduceOperator, Reduction,
 };
 use rings::ShortRings;
-pub use team::Team;
+pub use team::{Team, TeamRef};
 use view::TeamView;
 
 /// The number of the team of all processes with one image each: none that a split chooses.
@@ -105,11 +110,11 @@ pub struct Coll {
     /// The barrier of the job.
     barrier: &'static Barrier,
     /// The team of all processes; set by `gasnet_coll_init`.
-    world: OnceBox<&'static Team>,
+    world: OnceBox<TeamRef>,
     /// The team of all processes, each with one image, for clients of GASNet-EX.
-    ranks: OnceBox<&'static Team>,
+    ranks: OnceBox<TeamRef>,
     /// The other teams that this process is in, by number.
-    teams: RwLock<BTreeMap<u32, &'static Team>>,
+    teams: RwLock<BTreeMap<u32, Arc<Team>>>,
     next_team: AtomicU32,
     functions: RwLock<Vec<(ReduceFn, c_int)>>,
     /// By thread: the number, among those of this process, of the image that it called
@@ -119,12 +124,12 @@ pub struct Coll {
 }
 
 /// A call of one image.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct CollCall {
     /// The caller, as the client knows it.
     pub function: &'static str,
     /// The team that takes part.
-    pub team: &'static Team,
+    pub team: TeamRef,
     /// Whether one call stands for all images of a process (`GASNET_COLL_NO_IMAGES`).
     pub by_process: bool,
     /// What to do.
@@ -134,7 +139,7 @@ pub struct CollCall {
 }
 
 impl CollCall {
-    fn view(&self) -> &'static TeamView {
+    fn view(&self) -> &TeamView {
         self.team.view(self.by_process)
     }
 }
@@ -204,7 +209,7 @@ impl Coll {
             let ranks = ctx.team().ranks().collect();
             let members = TeamMembers::new(ranks, own);
             let team = Team::new(0, members, counts.to_vec(), Some(self.barrier));
-            Box::new(Box::leak(Box::new(team)))
+            Box::new(TeamRef::All(Box::leak(Box::new(team))))
         });
         let view = world.view(false);
         let first = view.first[me.index()];
@@ -227,13 +232,21 @@ impl Coll {
         }
     }
 
+    /// The team of all ranks, made as by a `gasnet_coll_init` without images if none was called.
+    /// Clients of GASNet-EX call none.
+    pub fn one_image_each(&self, ctx: Ctx) -> TeamRef {
+        let counts = vec![1; ctx.team().size() as usize];
+        self.init(ctx, &counts, ctx.endpoint().rank.0, &[]);
+        self.world.get().expect("made by init").clone()
+    }
+
     /// The team with this number; `None` for a team that this process is not in, or before
     /// `gasnet_coll_init`.
-    pub fn team(&self, id: u32) -> Option<&'static Team> {
+    pub fn team(&self, id: u32) -> Option<TeamRef> {
         if id == 0 {
-            self.world.get().copied()
+            self.world.get().cloned()
         } else {
-            self.teams.read_recursive().get(&id).copied()
+            self.teams.read_recursive().get(&id).cloned().map(TeamRef::Part)
         }
     }
 
@@ -297,6 +310,7 @@ impl Coll {
         let one_image = view.context == 0 && view.all() == view.members.size();
         if !(one_image
             && DirectMovement::suits(request)
+            && ctx.endpoint().bound_segment().is_some()
             && view.tuning.lock().leaves_open(request.operation))
         {
             return false;
@@ -306,20 +320,16 @@ impl Coll {
         done
     }
 
-    fn blocking(
-        &self,
-        ctx: Ctx,
-        function: &'static str,
-        view: &'static TeamView,
-        mut request: CollRequest,
-        buffers: CollBuffers,
-    ) {
-        let image = self.image(ctx, function, view);
-        self.enter(ctx, function, view, &request);
-        let status = if self.at_once(ctx, view, &mut request, buffers) {
+    /// Carries out a collective.
+    pub fn wait_for(&self, ctx: Ctx, call: &CollCall) {
+        let view = call.view();
+        let mut request = call.request;
+        let image = self.image(ctx, call.function, view);
+        self.enter(ctx, call.function, view, &call.request);
+        let status = if self.at_once(ctx, view, &mut request, call.buffers) {
             None
         } else {
-            self.engine.call(ctx, function, view, image, request, buffers)
+            self.engine.call(ctx, call, request, image)
         };
         let before = core::mem::take(&mut *view.images[image].aggregate.lock());
         if fault::on("skip_sync") {
@@ -331,19 +341,14 @@ impl Coll {
         }
     }
 
-    /// Carries out a collective.
-    pub fn wait_for(&self, ctx: Ctx, call: CollCall) {
-        self.blocking(ctx, call.function, call.view(), call.request, call.buffers);
-    }
-
     /// Starts a collective and returns its handle, INVALID if it is done. With `aggregate` the
     /// handle of the next call without it, in the same team by the same image, stands for this
     /// one too.
-    pub fn initiate(&self, ctx: Ctx, call: CollCall, aggregate: bool) -> OpHandle {
+    pub fn initiate(&self, ctx: Ctx, call: &CollCall, aggregate: bool) -> OpHandle {
         let view = call.view();
         let image = self.image(ctx, call.function, view);
         self.enter(ctx, call.function, view, &call.request);
-        let status = self.engine.call(ctx, call.function, view, image, call.request, call.buffers);
+        let status = self.engine.call(ctx, call, call.request, image);
         let mut before = view.images[image].aggregate.lock();
         before.extend(status);
         if aggregate {
@@ -369,15 +374,16 @@ impl Coll {
         &self,
         ctx: Ctx,
         function: &'static str,
-        view: &'static TeamView,
+        (team, by_process): (&TeamRef, bool),
         mine: [u32; N],
     ) -> Vec<[u32; N]> {
-        let all = view.all() as usize;
+        let all = team.view(by_process).all() as usize;
         let mut memory = CollMemory::new((all + 1) * size_of_val(&mine));
         let (src, dst) = memory.bytes().split_at(size_of_val(&mine));
         src.copy_from(Src::from(mine.map(u32::to_ne_bytes).as_flattened()));
         let request = CollRequest::new(CollOperation::GatherAll, src.len());
-        self.blocking(ctx, function, view, request, CollBuffers { dst, src: src.into() });
+        let (team, buffers) = (team.clone(), CollBuffers { dst, src: src.into() });
+        self.wait_for(ctx, &CollCall { function, team, by_process, request, buffers });
         let mut words = alloc::vec![[[0; size_of::<u32>()]; N]; all];
         Dst::from(words.as_flattened_mut().as_flattened_mut()).copy_from(dst.into());
         words.into_iter().map(|record| record.map(u32::from_ne_bytes)).collect()
@@ -389,21 +395,22 @@ impl Coll {
         &self,
         ctx: Ctx,
         function: &'static str,
-        parent: &'static Team,
+        parent: &TeamRef,
         color: u32,
         relrank: u32,
-    ) -> &'static Team {
+    ) -> TeamRef {
         self.split_view(ctx, function, parent, false, Some((color, relrank)))
             .expect("the caller has a color")
     }
 
     /// The team of all processes, each with one image.
-    pub fn ranks(&self, ctx: Ctx) -> &'static Team {
+    pub fn ranks(&self, ctx: Ctx) -> &TeamRef {
         self.ranks.get_or_init(|| {
             let ranks: Vec<JobRank> = ctx.team().ranks().collect();
             let ones = alloc::vec![1; ranks.len()];
             let members = TeamMembers::new(ranks, ctx.endpoint().rank);
-            Box::new(Box::leak(Box::new(Team::new(RANKS, members, ones, Some(self.barrier)))))
+            let team = Team::new(RANKS, members, ones, Some(self.barrier));
+            Box::new(TeamRef::All(Box::leak(Box::new(team))))
         })
     }
 
@@ -413,9 +420,9 @@ impl Coll {
         &self,
         ctx: Ctx,
         function: &'static str,
-        parent: &'static Team,
+        parent: &TeamRef,
         choice: Option<(u32, u32)>,
-    ) -> Option<&'static Team> {
+    ) -> Option<TeamRef> {
         self.split_view(ctx, function, parent, true, choice)
     }
 
@@ -425,51 +432,57 @@ impl Coll {
         &self,
         ctx: Ctx,
         function: &'static str,
-        parent: &'static Team,
+        parent: &TeamRef,
         ranks: Option<Vec<JobRank>>,
-    ) -> Option<&'static Team> {
-        let view = parent.view(true);
+    ) -> Option<TeamRef> {
         let mine = [self.next_team.load(Ordering::Relaxed)];
-        let records = self.records_of_all(ctx, function, view, mine);
+        let records = self.records_of_all(ctx, function, (parent, true), mine);
         let id = records.iter().map(|record| record[0]).max().unwrap_or(1);
         let team = ranks.map(|ranks| {
             let ones = alloc::vec![1; ranks.len()];
             self.add_team(id, TeamMembers::new(ranks, ctx.endpoint().rank), ones)
         });
-        self.meet(ctx, function, view);
+        self.meet(ctx, function, (parent, true));
         team
     }
 
     /// Forgets a team: no collective of it is in progress. Collective over the team.
-    pub fn destroy(&self, ctx: Ctx, function: &'static str, team: &'static Team, quiet: bool) {
+    pub fn destroy(&self, ctx: Ctx, function: &'static str, team: &TeamRef, quiet: bool) {
         if !quiet {
-            self.meet(ctx, function, team.view(true));
+            self.meet(ctx, function, (team, true));
         }
         self.teams.write().remove(&team.id());
+        if fault::on("keep_team") {
+            core::mem::forget(team.clone());
+        }
+        if let Some(profile) = &self.profile {
+            profile.lock().retain(|&(id, _, _), _| id != team.id());
+        }
     }
 
     /// Returns when all have called.
-    fn meet(&self, ctx: Ctx, function: &'static str, view: &'static TeamView) {
+    fn meet(&self, ctx: Ctx, function: &'static str, (team, by_process): (&TeamRef, bool)) {
         let request =
             CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
-        self.blocking(ctx, function, view, request, CollBuffers::none());
+        let (team, buffers) = (team.clone(), CollBuffers::none());
+        self.wait_for(ctx, &CollCall { function, team, by_process, request, buffers });
     }
 
     fn split_view(
         &self,
         ctx: Ctx,
         function: &'static str,
-        parent: &'static Team,
+        parent: &TeamRef,
         by_process: bool,
         choice: Option<(u32, u32)>,
-    ) -> Option<&'static Team> {
+    ) -> Option<TeamRef> {
         let view = parent.view(by_process);
         let (color, order) = choice.unwrap_or_default();
         // Color, order, the number that this process has for a new team, and whether it joins
         // one, from each image.
         let next = self.next_team.load(Ordering::Relaxed);
         let mine = [color, order, next, u32::from(choice.is_some())];
-        let records = self.records_of_all(ctx, function, view, mine);
+        let records = self.records_of_all(ctx, function, (parent, by_process), mine);
         let id = records.iter().map(|record| record[2]).max().unwrap_or(1);
         // By rank in the parent: the record of the first image of that process.
         let mut chosen: Vec<(u32, TeamRank)> = (0..view.members.size())
@@ -484,17 +497,23 @@ impl Coll {
             .map(|_| self.add_team(id, TeamMembers::new(ranks, ctx.endpoint().rank), counts));
         // A message for the new team may arrive as soon as one member has returned, so all of
         // them have made it before.
-        self.meet(ctx, function, view);
+        self.meet(ctx, function, (parent, by_process));
         team
     }
 
     /// The new team `id`, made by the first image of this process that calls.
-    fn add_team(&self, id: u32, members: TeamMembers, counts: Vec<u32>) -> &'static Team {
+    fn add_team(&self, id: u32, members: TeamMembers, counts: Vec<u32>) -> TeamRef {
+        if id == RANKS {
+            report::fatal(
+                format_args!("this job has made {RANKS} teams, the most that it can"),
+                format_args!("Make teams once, and use them again."),
+            )
+        }
         let mut teams = self.teams.write();
         self.next_team.fetch_max(id + 1, Ordering::Relaxed);
-        teams
-            .entry(id)
-            .or_insert_with(|| Box::leak(Box::new(Team::new(id, members, counts, None))))
+        let team =
+            teams.entry(id).or_insert_with(|| Arc::new(Team::new(id, members, counts, None)));
+        TeamRef::Part(team.clone())
     }
 
     /// The calling image, for a barrier of images.

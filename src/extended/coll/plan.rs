@@ -8,6 +8,7 @@
 //!   round r    local steps, in order  ->  all transfers at once  ->  round r + 1
 //! ```
 
+use super::block_cyclic::BlockStride;
 use super::request::{CollBuffers, CollMemory, Reduction};
 use crate::client_memory::{Dst, Src};
 use crate::rank::TeamRank;
@@ -41,6 +42,12 @@ pub(super) enum LocalStep {
     Copy { to: Dst<'static>, from: Src<'static> },
     /// `to = left op right`, by the function of the plan; `to` overlaps neither.
     Combine { to: Dst<'static>, left: Src<'static>, right: Src<'static> },
+    /// Element i of `to` is the combination of the elements 0 to i of `from`, which is not empty.
+    Prefix { to: Dst<'static>, from: Src<'static> },
+    /// Copies the bytes of `from` to blocks of `to`.
+    Spread { to: Dst<'static>, from: Src<'static>, by: BlockStride },
+    /// Copies blocks of `from` to `to`.
+    Collect { to: Dst<'static>, from: Src<'static>, by: BlockStride },
 }
 
 /// A part of a plan.
@@ -117,12 +124,21 @@ impl CollPlan {
 
     /// Does the local work of a round.
     pub(super) fn work(&self, round: usize) {
+        let function = || self.reduction.expect("only plans with a function combine");
         for step in &self.rounds[round].steps {
             match *step {
                 LocalStep::Copy { to, from } => to.copy_from(from),
-                LocalStep::Combine { to, left, right } => {
-                    let f = self.reduction.expect("only plans with a function combine");
-                    f.combine(to, left, right);
+                LocalStep::Combine { to, left, right } => function().combine(to, left, right),
+                LocalStep::Prefix { to, from } => function().prefixes(to, from),
+                LocalStep::Spread { to, from, by } => {
+                    for (apart, together, n) in by.pieces(from.len()) {
+                        to.part(apart, n).copy_from(from.part(together, n));
+                    }
+                }
+                LocalStep::Collect { to, from, by } => {
+                    for (apart, together, n) in by.pieces(to.len()) {
+                        to.part(together, n).copy_from(from.part(apart, n));
+                    }
                 }
             }
         }

@@ -3,12 +3,14 @@
 //! Built by `capi` and by this module's own collectives; read by all of `coll`. Invariant: a
 //! [`CollBuffers`] holds as many bytes as [`CollRequest::extents`] says.
 
+use super::block_cyclic::BlockCyclic;
 use super::operators::NumberFn;
 use crate::client_memory::{Dst, Src};
 use crate::conduit::OpId;
 use crate::runtime::ops::Ops;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
@@ -81,15 +83,16 @@ pub struct Reduction {
     pub operator: ReduceOperator,
     /// Bytes of an element.
     pub elem_size: usize,
-    /// Elements.
-    pub elem_count: usize,
 }
 
 impl Reduction {
-    /// `to = left op right`; each has the bytes of all elements, and `to` overlaps neither.
+    /// `to = left op right`; each has the bytes of as many elements, and `to` overlaps neither.
     pub(super) fn combine(&self, to: Dst<'_>, left: Src<'_>, right: Src<'_>) {
-        let (n, bytes) = (self.elem_count, self.elem_count * self.elem_size);
-        assert!([to.len(), left.len(), right.len()] == [bytes; 3], "areas of other sizes");
+        let n = to.len().checked_div(self.elem_size).unwrap_or(0);
+        assert!(
+            [to.len(), left.len(), right.len()] == [n * self.elem_size; 3],
+            "areas of other sizes"
+        );
         match self.operator {
             ReduceOperator::Registered { function, flags, arg } => {
                 let (left, right) = (left.as_ptr().cast(), right.as_ptr().cast());
@@ -106,6 +109,15 @@ impl Reduction {
                 unsafe { function(left.as_ptr().cast(), to.as_ptr().cast(), n, cdata) };
             }
             ReduceOperator::Builtin(function) => function(to, left, right),
+        }
+    }
+
+    /// Element i of `to` is the combination of the elements 0 to i of `from`, which is not empty.
+    pub(super) fn prefixes(&self, to: Dst<'_>, from: Src<'_>) {
+        let n = self.elem_size;
+        to.part(0, n).copy_from(from.part(0, n));
+        for at in (n..from.len()).step_by(n) {
+            self.combine(to.part(at, n), to.part(at - n, n).into(), from.part(at, n));
         }
     }
 
@@ -133,8 +145,7 @@ impl PartialEq for ReduceOperator {
 
 impl PartialEq for Reduction {
     fn eq(&self, other: &Reduction) -> bool {
-        self.operator == other.operator
-            && (self.elem_size, self.elem_count) == (other.elem_size, other.elem_count)
+        self.operator == other.operator && self.elem_size == other.elem_size
     }
 }
 
@@ -153,8 +164,13 @@ pub struct CollRequest {
     pub out_allsync: bool,
     /// For operations that combine.
     pub reduction: Option<Reduction>,
-    /// For scans: with the operand of the image itself.
+    /// For scans: with the operand of the image itself, or with the element itself.
     pub inclusive: bool,
+    /// For operations that combine: the operands are the elements of one array of all images.
+    /// `None` if each image has all elements and those of the same number are combined.
+    pub src_array: Option<BlockCyclic>,
+    /// For scans of an array: that of the results.
+    pub dst_array: Option<BlockCyclic>,
 }
 
 impl CollRequest {
@@ -168,12 +184,44 @@ impl CollRequest {
             out_allsync: false,
             reduction: None,
             inclusive: false,
+            src_array: None,
+            dst_array: None,
         }
     }
 
-    /// How many bytes this operation writes at the destination and reads at the source of
-    /// `image`, in a team of `images`.
-    pub fn extents(&self, image: u32, images: u32) -> (usize, usize) {
+    /// Bytes of an element, and the number of elements, of an operation that combines.
+    pub(super) fn elements(&self) -> (usize, usize) {
+        let size = self.reduction.map_or(0, |f| f.elem_size);
+        (size, self.nbytes.checked_div(size).unwrap_or(0))
+    }
+
+    /// The number of the first element of an array that a scan writes.
+    pub(super) fn first_written(&self) -> usize {
+        usize::from(!self.inclusive).min(self.elements().1)
+    }
+
+    /// Which bytes this operation writes from the destination address of `image` on, in a team of
+    /// `images`, and which it reads from its source address on.
+    pub fn extents(&self, image: u32, images: u32) -> (Range<usize>, Range<usize>) {
+        let (size, count) = self.elements();
+        let run = |array: BlockCyclic, first: usize| {
+            let run = array.run(image as usize, images as usize, first..count);
+            run.start * size..run.end * size
+        };
+        let (dst, src) = self.blocks(image, images);
+        let dst = match self.src_array {
+            Some(_) if image == self.root && count > 0 => size,
+            Some(_) => 0,
+            None => dst,
+        };
+        (
+            self.dst_array.map_or(0..dst, |a| run(a, self.first_written())),
+            self.src_array.map_or(0..src, |a| run(a, 0)),
+        )
+    }
+
+    /// How many bytes it writes and reads, apart from those of arrays.
+    fn blocks(&self, image: u32, images: u32) -> (usize, usize) {
         let one = self.nbytes;
         let all = one.saturating_mul(images as usize);
         let at_root = |n: usize| if image == self.root { n } else { 0 };

@@ -24,7 +24,7 @@ const CANDIDATES: [&str; 6] = [
 pub fn search(
     coll: &Coll,
     ctx: Ctx,
-    call: CollCall,
+    call: &CollCall,
     warm: u64,
     times: u64,
     work: impl Fn(),
@@ -52,8 +52,8 @@ pub fn search(
 }
 
 /// The largest of the times of all images.
-fn slowest(coll: &Coll, ctx: Ctx, call: CollCall, mine: u64) -> u64 {
+fn slowest(coll: &Coll, ctx: Ctx, call: &CollCall, mine: u64) -> u64 {
     let words = [(mine >> 32) as u32, mine as u32];
-    let times = coll.records_of_all(ctx, call.function, call.view(), words);
+    let times = coll.records_of_all(ctx, call.function, (&call.team, call.by_process), words);
     times.iter().map(|&[high, low]| u64::from(high) << 32 | u64::from(low)).max().unwrap_or(mine)
 }

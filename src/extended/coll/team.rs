@@ -1,8 +1,9 @@
 //! A team: processes in an order, with their images, and the barriers of the team.
 //!
 //! Made by `super`, at `gasnet_coll_init` and by splits; called by `capi`. Invariants: a team
-//! lives as long as the job; a process has all its images in each of its teams. The number of a
-//! team is the same in all its members; teams without a common member may share a number.
+//! lives while a [`TeamRef`] to it exists; a process has all its images in each of its teams. The
+//! number of a team is the same in all its members; teams without a common member may share a
+//! number.
 
 use super::tuning::CollTuning;
 use super::view::{TeamImage, TeamView};
@@ -14,6 +15,7 @@ use crate::runtime::{Ctx, GasnetError, GasnetResult};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::ops::Deref;
 use core::sync::atomic::Ordering;
 use parking_lot::Mutex;
 
@@ -30,6 +32,34 @@ struct ImageBarrier {
     outcome: BarrierValue,
 }
 
+/// A team in use.
+#[derive(Clone, Debug)]
+pub enum TeamRef {
+    /// All processes; for the life of the job.
+    All(&'static Team),
+    /// Another team, which ends when it was destroyed and no call uses it.
+    Part(Arc<Team>),
+}
+
+impl Deref for TeamRef {
+    type Target = Team;
+
+    fn deref(&self) -> &Team {
+        match self {
+            TeamRef::All(team) => team,
+            TeamRef::Part(team) => team,
+        }
+    }
+}
+
+/// The barrier of a team's processes.
+#[derive(Debug)]
+enum ProcessBarrier {
+    /// That of the job, for a team of all processes.
+    OfJob(&'static Barrier),
+    OfTeam(Barrier),
+}
+
 /// A team.
 #[derive(Debug)]
 pub struct Team {
@@ -39,8 +69,7 @@ pub struct Team {
     by_process: TeamView,
     /// Images of each process.
     counts: Box<[u32]>,
-    /// Its barrier of processes; that of the job for the team of all.
-    barrier: &'static Barrier,
+    barrier: ProcessBarrier,
     image_barrier: Mutex<ImageBarrier>,
 }
 
@@ -56,13 +85,16 @@ impl Team {
         let most = counts.iter().copied().max().unwrap_or(1);
         let tuning = Arc::new(Mutex::new(CollTuning::from_env(most as usize)));
         let ones = alloc::vec![1; counts.len()];
-        let own = || &*Box::leak(Box::new(Barrier::of_team(id, members.clone())));
+        let barrier = match barrier {
+            Some(barrier) => ProcessBarrier::OfJob(barrier),
+            None => ProcessBarrier::OfTeam(Barrier::of_team(id, members.clone())),
+        };
         Team {
             id,
             by_image: TeamView::new(2 * id, members.clone(), &counts, tuning.clone()),
             by_process: TeamView::new(2 * id + 1, members.clone(), &ones, tuning),
             counts: counts.into(),
-            barrier: barrier.unwrap_or_else(own),
+            barrier,
             image_barrier: Mutex::new(ImageBarrier {
                 arrived: 0,
                 value: BarrierValue::Anonymous,
@@ -113,8 +145,11 @@ impl Team {
     }
 
     /// Its barrier of processes.
-    pub(in crate::extended) fn barrier(&self) -> &'static Barrier {
-        self.barrier
+    pub(in crate::extended) fn barrier(&self) -> &Barrier {
+        match &self.barrier {
+            ProcessBarrier::OfJob(barrier) => barrier,
+            ProcessBarrier::OfTeam(barrier) => barrier,
+        }
     }
 
     /// The state of the calling image, if its barriers are those of several images of this
@@ -134,7 +169,7 @@ impl Team {
     ) {
         let value = BarrierValue::of(id, flags);
         let Some(image) = self.barrier_image(image) else {
-            return self.barrier.enter(ctx, function, value);
+            return self.barrier().enter(ctx, function, value);
         };
         let mut b = self.image_barrier.lock();
         let number = b.over.wrapping_add(1);
@@ -154,14 +189,14 @@ impl Team {
             let all = core::mem::replace(&mut b.value, BarrierValue::Anonymous);
             b.arrived = 0;
             drop(b);
-            self.barrier.enter(ctx, function, all);
+            self.barrier().enter(ctx, function, all);
         }
     }
 
     /// The merged contributions to the barrier that this image has notified, once all have
     /// arrived. Does not poll.
     fn arrived(&self, image: &TeamImage) -> Option<BarrierValue> {
-        let barrier = self.barrier;
+        let barrier = self.barrier();
         let mut b = self.image_barrier.lock();
         if b.over != image.notified.load(Ordering::Relaxed) {
             if !barrier.is_notified() {
@@ -192,7 +227,7 @@ impl Team {
 
     /// Lets an image go on after a barrier with these merged contributions.
     fn leave(&self, ctx: Ctx, all: BarrierValue, id: i32, flags: i32) -> GasnetResult {
-        self.barrier.serve_sent_before(ctx);
+        self.barrier().serve_sent_before(ctx);
         all.accept(id, flags)
     }
 
@@ -209,7 +244,7 @@ impl Team {
         image: Option<usize>,
     ) -> GasnetResult {
         let Some(image) = self.barrier_image(image) else {
-            return self.barrier.wait(ctx, function, id, flags);
+            return self.barrier().wait(ctx, function, id, flags);
         };
         self.check_notified(function, image);
         let mut all = self.arrived(image);
@@ -235,7 +270,7 @@ impl Team {
         image: Option<usize>,
     ) -> GasnetResult {
         let Some(image) = self.barrier_image(image) else {
-            return self.barrier.try_wait(ctx, function, id, flags);
+            return self.barrier().try_wait(ctx, function, id, flags);
         };
         self.check_notified(function, image);
         ctx.poll();
@@ -245,6 +280,6 @@ impl Team {
 
     /// `gasnet_coll_barrier_result`: the name of the last barrier; `None` if all were anonymous.
     pub fn result(&self) -> Option<i32> {
-        self.barrier.result()
+        self.barrier().result()
     }
 }

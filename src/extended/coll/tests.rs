@@ -2,6 +2,8 @@
 //! operation, algorithm and root gives the right result, and nothing else is written.
 
 use super::all_to_all::{self, AllToAll};
+use super::arrays::{self, DealtArray};
+use super::block_cyclic::BlockCyclic;
 use super::layout::{LocalBlocks, TeamLayout};
 use super::plan::{CollPlan, TransferMemory};
 use super::request::{CollBuffers, CollMemory};
@@ -316,7 +318,6 @@ fn reduce_and_scan() {
     let fold = Reduction {
         operator: ReduceOperator::Registered { function: compose, flags: 2, arg: 0 },
         elem_size: 2,
-        elem_count: ELEMENTS,
     };
     for counts in teams() {
         let all = counts.iter().sum::<u32>() as usize;
@@ -362,7 +363,7 @@ unsafe extern "C" fn add(
 #[test]
 fn reduce_from_the_root_on() {
     let operator = ReduceOperator::Registered { function: add, flags: 0, arg: 0 };
-    let fold = Reduction { operator, elem_size: 1, elem_count: 4 };
+    let fold = Reduction { operator, elem_size: 1 };
     for counts in teams() {
         let all = counts.iter().sum::<u32>() as usize;
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
@@ -375,6 +376,108 @@ fn reduce_from_the_root_on() {
             let n = all as u8;
             let sum = (0..n).fold(0, u8::wrapping_add);
             dst[root].check(&[sum, n, n.wrapping_mul(2), 0u8.wrapping_sub(n)], "reduce");
+        }
+    }
+}
+
+/// Block size and offset of arrays.
+const ARRAYS: [(usize, usize); 7] = [(1, 0), (1, 3), (2, 5), (3, 1), (5, 17), (16, 9), (1000, 0)];
+
+/// Element `i` of an array of maps, or of bytes.
+fn element<const N: usize>(i: usize) -> [u8; N] {
+    core::array::from_fn(|k| (i * 29 + k * 83 + 3) as u8)
+}
+
+/// The memory of each image for the elements from `first` on, from the first used one on.
+fn dealt<const N: usize>(
+    (block, offset): (usize, usize),
+    images: usize,
+    elements: &[[u8; N]],
+) -> Vec<Vec<u8>> {
+    let mut all = vec![Vec::new(); images];
+    for (i, e) in elements.iter().enumerate() {
+        all[(offset + i) / block % images].extend(e);
+    }
+    all
+}
+
+/// The combinations of the elements up to each.
+fn running<const N: usize>(count: usize, f: impl Fn([u8; N], [u8; N]) -> [u8; N]) -> Vec<[u8; N]> {
+    let mut all: Vec<[u8; N]> = Vec::new();
+    for i in 0..count {
+        all.push(all.last().map_or(element(i), |&left| f(left, element(i))));
+    }
+    all
+}
+
+fn array(l: TeamLayout<'_>, layout: (usize, usize), size: usize, count: usize) -> DealtArray<'_> {
+    let layout = BlockCyclic::new(layout.0, layout.1).unwrap();
+    DealtArray { l, layout, size, count, first: 0 }
+}
+
+#[test]
+fn reduce_an_array() {
+    let ordered = ReduceOperator::Registered { function: compose, flags: 2, arg: 0 };
+    let any_order = ReduceOperator::Registered { function: add, flags: 0, arg: 0 };
+    for (counts, at) in teams().into_iter().flat_map(|c| ARRAYS.map(|a| (c.clone(), a))) {
+        let all = counts.iter().sum::<u32>() as usize;
+        for (i, count) in [0, 1, 2, 7, 40].into_iter().enumerate() {
+            let (root, tree) = ((at.1 + i) % all, trees().nth(i).unwrap());
+            let blanks = |n: usize| -> Vec<GuardedMemory> {
+                (0..all).map(|i| GuardedMemory::blank(if i == root { n } else { 0 })).collect()
+            };
+            let elements: Vec<[u8; 2]> = (0..count).map(element).collect();
+            let src = dealt(at, all, &elements);
+            let mut src: Vec<GuardedMemory> = src.iter().map(|s| GuardedMemory::new(s)).collect();
+            let mut dst = blanks(2);
+            let fold = Reduction { operator: ordered, elem_size: 2 };
+            run(&counts, 2, Some(fold), &mut dst, &mut src, |plan, l, p| {
+                arrays::reduce(plan, array(l, at, 2, count), p, root, tree, true);
+            });
+            let want = running(count, both).last().copied().unwrap_or([BLANK; 2]);
+            dst[root].check(&want, "reduce in order");
+            let elements: Vec<[u8; 1]> = (0..count).map(element).collect();
+            let src = dealt(at, all, &elements);
+            let mut src: Vec<GuardedMemory> = src.iter().map(|s| GuardedMemory::new(s)).collect();
+            let mut dst = blanks(1);
+            let fold = Reduction { operator: any_order, elem_size: 1 };
+            run(&counts, 1, Some(fold), &mut dst, &mut src, |plan, l, p| {
+                arrays::reduce(plan, array(l, at, 1, count), p, root, tree, false);
+            });
+            let sum = running(count, |[a], [b]| [a.wrapping_add(b)]);
+            dst[root].check(sum.last().unwrap_or(&[BLANK]), "reduce");
+        }
+    }
+}
+
+#[test]
+fn scan_an_array() {
+    let operator = ReduceOperator::Registered { function: compose, flags: 2, arg: 0 };
+    let fold = Reduction { operator, elem_size: 2 };
+    for (counts, at) in teams().into_iter().flat_map(|c| ARRAYS.map(|a| (c.clone(), a))) {
+        let all = counts.iter().sum::<u32>() as usize;
+        for (i, count) in [0, 1, 2, 7, 40].into_iter().enumerate() {
+            let to = ARRAYS[(at.0 + i) % ARRAYS.len()];
+            for exclusive in [0, 1] {
+                let elements: Vec<[u8; 2]> = (0..count).map(element).collect();
+                let src = dealt(at, all, &elements);
+                let mut src: Vec<GuardedMemory> =
+                    src.iter().map(|s| GuardedMemory::new(s)).collect();
+                let first = exclusive.min(count);
+                let results = running(count, both);
+                let to = (to.0, to.1 + first);
+                let want = dealt(to, all, &results[..count - first]);
+                let mut dst: Vec<GuardedMemory> =
+                    want.iter().map(|d| GuardedMemory::blank(d.len())).collect();
+                run(&counts, 2, Some(fold), &mut dst, &mut src, |plan, l, p| {
+                    let written = array(l, (to.0, to.1 - first), 2, count);
+                    let dst = DealtArray { first, ..written };
+                    arrays::scan(plan, array(l, at, 2, count), dst, p);
+                });
+                for (d, want) in dst.iter_mut().zip(want) {
+                    d.check(&want, "scan");
+                }
+            }
         }
     }
 }

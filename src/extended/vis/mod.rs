@@ -10,10 +10,13 @@
 //!                             them at once
 //!   few runs, or large ones   a put or get for each run
 //!   neighbours, for puts      gathered here, one put for many runs          operation
+//!   neighbours, for gets      one get into several pieces, where the        operation
+//!                             network has descriptors of them
 //!   GASNET_VIS_AMPIPE         packed into Mediums, a handler scatters       packing
 //! ```
 
 pub mod indexed;
+pub mod notice;
 mod operation;
 pub mod packing;
 pub mod pieces;
@@ -22,7 +25,7 @@ pub mod strided;
 pub mod vector;
 
 use crate::client_memory::{Dst, Src};
-use crate::conduit::AmMessage;
+use crate::conduit::{AmMessage, MAX_EAGER};
 use crate::rank::JobRank;
 use crate::runtime::am::AmToken;
 use crate::runtime::client::SegmentMode;
@@ -31,7 +34,7 @@ use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault};
 use core::sync::atomic::{Ordering, fence};
 pub use operation::VisDirection;
-use operation::{GatheredPut, VisOperation};
+use operation::{GatheredPut, ScatteredGet, VisOperation};
 use packing::{GetPacker, PendingGets, PutPacker};
 use pieces::{ROW, VisRun, VisShape};
 use scattered::scattered;
@@ -53,8 +56,10 @@ pub struct Vis {
     /// Whether to pack: `GASNET_VIS_AMPIPE`, or nothing is reached without a call of the target.
     ampipe: bool,
     /// `GASNET_VIS_REMOTECONTIG`: whether to combine runs that are neighbours on the remote
-    /// side. Unset: for puts only, which need no handler.
+    /// side. Unset: where that needs no handler.
     remote_contig: Option<bool>,
+    /// Whether one get can have several destinations.
+    scatters: bool,
     /// `GASNET_VIS_MAXCHUNK`: largest run that is packed or gathered, in bytes.
     max_chunk: usize,
     gets: PendingGets,
@@ -67,6 +72,8 @@ enum VisPlan {
     Each,
     /// Puts of gathered runs that are neighbours on the remote side.
     Gathered,
+    /// Gets into several runs that are neighbours on the remote side.
+    Scattered,
     /// Mediums, which a handler of the target scatters or gathers.
     Packed,
 }
@@ -101,7 +108,8 @@ impl Vis {
         Vis {
             ampipe: env::VIS_AMPIPE.get() || waits,
             remote_contig: env::VIS_REMOTECONTIG.get(),
-            max_chunk: (job.endpoint.conduit.max_medium() - ROW).min(env::VIS_MAXCHUNK.get()),
+            scatters: endpoint.conduit.most_pieces() > 1,
+            max_chunk: (MAX_EAGER - ROW).min(env::VIS_MAXCHUNK.get()),
             gets: PendingGets::default(),
         }
     }
@@ -118,13 +126,18 @@ impl Vis {
             }
             VisDirection::Get if contiguous && self.remote_contig == Some(true) => VisPlan::Packed,
             _ if self.ampipe => VisPlan::Packed,
+            VisDirection::Get
+                if contiguous && self.scatters && self.remote_contig != Some(false) =>
+            {
+                VisPlan::Scattered
+            }
             _ => VisPlan::Each,
         }
     }
 
     /// Initiates the messages of a transfer.
     fn initiate(&self, operation: &VisOperation, shape: &impl VisShape) {
-        let capacity = operation.ctx.endpoint().conduit.max_medium();
+        let capacity = MAX_EAGER;
         let small = |run: VisRun| run.n <= self.max_chunk;
         match (self.plan(operation.direction, survey(shape)), operation.direction) {
             (VisPlan::Gathered, _) => {
@@ -135,6 +148,15 @@ impl Vis {
                     },
                 );
                 gathered.put();
+            }
+            (VisPlan::Scattered, _) => {
+                let mut scattered = ScatteredGet::new(operation);
+                shape.each(
+                    |run| {
+                        if small(run) { scattered.push(run) } else { operation.each(run) }
+                    },
+                );
+                scattered.get();
             }
             (VisPlan::Packed, VisDirection::Put) => {
                 let mut packer = PutPacker::new(operation, capacity);
@@ -261,8 +283,13 @@ mod tests {
 
     #[test]
     fn nothing_waits_for_a_handler_unasked() {
-        let mut vis =
-            Vis { ampipe: false, remote_contig: None, max_chunk: 256, gets: Default::default() };
+        let mut vis = Vis {
+            ampipe: false,
+            remote_contig: None,
+            scatters: false,
+            max_chunk: 256,
+            gets: Default::default(),
+        };
         let (near, far) =
             (ShapeSurvey { runs: 8, remote_runs: 1 }, ShapeSurvey { runs: 8, remote_runs: 5 });
         let plans = |vis: &Vis| {
@@ -275,6 +302,9 @@ mod tests {
             .map(|(d, s)| vis.plan(d, s))
         };
         assert_eq!(plans(&vis), [VisPlan::Gathered, VisPlan::Each, VisPlan::Each, VisPlan::Each]);
+        vis.scatters = true;
+        let scattered = VisPlan::Scattered;
+        assert_eq!(plans(&vis), [VisPlan::Gathered, VisPlan::Each, scattered, VisPlan::Each]);
         vis.remote_contig = Some(false);
         assert_eq!(plans(&vis), [VisPlan::Each; 4]);
         vis.ampipe = true;

@@ -5,7 +5,7 @@
 
 use super::pieces::VisRun;
 use crate::client_memory::{Dst, RemoteRange, Src, UncheckedRange};
-use crate::conduit::{CHUNK, OpId};
+use crate::conduit::{CHUNK, MOST_PIECES, OpId};
 use crate::rank::JobRank;
 use crate::runtime::Ctx;
 use crate::runtime::ops::{ImplicitKind, OpHandle};
@@ -63,6 +63,55 @@ impl VisOperation {
         // SAFETY: a piece of a list that `capi` made of the client's, at addresses of the rank.
         let bytes = unsafe { UncheckedRange::new(at, n) };
         self.ctx.endpoint().remote_range(self.function, self.rank, bytes)
+    }
+}
+
+/// Collects runs that are neighbours on the remote side, and gets them by one message.
+pub(super) struct ScatteredGet<'a> {
+    operation: &'a VisOperation,
+    pieces: [Dst<'static>; MOST_PIECES],
+    count: usize,
+    /// [`crate::conduit::Conduit::most_pieces`]
+    most: usize,
+    /// First byte of the remote side.
+    remote: *mut u8,
+    bytes: usize,
+}
+
+impl<'a> ScatteredGet<'a> {
+    /// With no runs.
+    pub(super) fn new(operation: &'a VisOperation) -> ScatteredGet<'a> {
+        let most = operation.ctx.endpoint().conduit.most_pieces().min(MOST_PIECES);
+        let pieces = [Dst::empty(); MOST_PIECES];
+        ScatteredGet { operation, pieces, count: 0, most, remote: ptr::null_mut(), bytes: 0 }
+    }
+
+    /// Adds a run that is no longer than a chunk; gets the runs before if it does not follow.
+    pub(super) fn push(&mut self, run: VisRun) {
+        let follows = self.remote.wrapping_add(self.bytes) == run.remote;
+        let fits = self.operation.ctx.endpoint().conduit.fragments(self.bytes + run.n) == 1;
+        if !follows || !fits || self.count == self.most {
+            self.get();
+            self.remote = run.remote;
+        }
+        self.pieces[self.count] = run.local();
+        self.count += 1;
+        self.bytes += run.n;
+    }
+
+    /// Gets what was collected.
+    pub(super) fn get(&mut self) {
+        let (operation, pieces) = (self.operation, &self.pieces[..self.count]);
+        if !pieces.is_empty() {
+            let (conduit, ctx) = (&operation.ctx.endpoint().conduit, operation.ctx);
+            let remote = operation.remote(self.remote, self.bytes);
+            let op = operation.count(1);
+            match *pieces {
+                [piece] => conduit.get(ctx, piece, remote, op),
+                _ => conduit.get_scattered(ctx, pieces, remote, op),
+            }
+        }
+        (self.count, self.bytes) = (0, 0);
     }
 }
 

@@ -14,7 +14,7 @@
 use super::operation::VisOperation;
 use super::pieces::{LocalRows, PieceRow, PieceRows, ROW, VisRun};
 use crate::client_memory::{Dst, Src, own_memory};
-use crate::conduit::{AmMessage, CHUNK, OpId, RefusedAccess};
+use crate::conduit::{AmMessage, CHUNK, MAX_EAGER, OpId, RefusedAccess};
 use crate::extended::handler_ids::{
     VIS_GET_REPLY, VIS_GET_REQUEST, VIS_PUT_REPLY, VIS_PUT_REQUEST,
 };
@@ -217,7 +217,7 @@ pub fn on_get(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[number, total] = m.args else { malformed(m) };
     let total = total as u32 as usize;
     let mut data = [0u8; CHUNK];
-    if total > ctx.endpoint().conduit.max_medium() {
+    if total > MAX_EAGER {
         malformed(m);
     }
     let mut to = Dst::from(&mut data[..total]);

@@ -8,6 +8,9 @@
 //!   63              32 31  28 27      20 19          0
 //!   |   generation   | kind |  thread  |   index     |    OpHandle, a word of the client
 //!                    |<--------- OpId -------------->|    in the match bits of puts and gets
+//!
+//!   kind   1:0 explicit or which implicit; 2 departures are counted (OpId::counts_departures);
+//!          3 the leaf of the operation, in handles only
 //! ```
 
 use crate::conduit::OpId;
@@ -19,6 +22,9 @@ pub const OPS_PER_THREAD: u32 = 1 << INDEX_BITS;
 pub(super) const INDEX_BITS: u32 = 20;
 const THREAD_BITS: u32 = 8;
 const KIND_SHIFT: u32 = INDEX_BITS + THREAD_BITS;
+const LEAF: usize = 8 << KIND_SHIFT;
+/// The kind without the mark of an operation that counts departures.
+const UNMARKED: u32 = 0xb;
 
 const _: () = {
     assert!(size_of::<usize>() == 8, "a handle has 64 bits");
@@ -43,11 +49,15 @@ pub enum ImplicitKind {
     Gets,
     /// Atomics that read and write.
     Atomics,
+    /// Departures of puts that count them. No id names it: the puts count as [`Puts`] too.
+    ///
+    /// [`Puts`]: ImplicitKind::Puts
+    Departures,
 }
 
 impl ImplicitKind {
     /// How many kinds there are.
-    pub(super) const COUNT: usize = 3;
+    pub(super) const COUNT: usize = 4;
 }
 
 /// What `gasnet_handle_t` holds: generation, kind, thread and index of an operation. 0 is
@@ -72,6 +82,17 @@ impl OpHandle {
     pub(super) fn generation(self) -> u32 {
         (self.0 >> 32) as u32
     }
+
+    /// The handle of the departure of all sources of this operation; the operation's own, if it
+    /// does not count departures. The leaf ends with the operation, synced or not.
+    pub fn leaf(self) -> OpHandle {
+        if self.op().counts_departures() { OpHandle(self.0 | LEAF) } else { self }
+    }
+
+    /// The operation of a leaf; `None` for another handle.
+    pub(super) fn root_of_leaf(self) -> Option<OpHandle> {
+        (self.0 & LEAF != 0).then_some(OpHandle(self.0 & !LEAF))
+    }
 }
 
 /// Whether a handle is live, already synced, or invalid.
@@ -91,6 +112,7 @@ pub(super) fn op_id(kind: OpIdKind, thread: u16, index: u32) -> OpId {
         OpIdKind::Implicit(ImplicitKind::Puts) => 1,
         OpIdKind::Implicit(ImplicitKind::Gets) => 2,
         OpIdKind::Implicit(ImplicitKind::Atomics) => 3,
+        OpIdKind::Implicit(ImplicitKind::Departures) => unreachable!("no id names it"),
     };
     OpId(kind << KIND_SHIFT | u32::from(thread & 0xff) << INDEX_BITS | index)
 }
@@ -98,7 +120,7 @@ pub(super) fn op_id(kind: OpIdKind, thread: u16, index: u32) -> OpId {
 /// What an id names; `None` for a word that is no id.
 #[inline(always)]
 pub(super) fn kind_of(op: OpId) -> Option<OpIdKind> {
-    match op.0 >> KIND_SHIFT {
+    match op.0 >> KIND_SHIFT & UNMARKED {
         0 => Some(OpIdKind::Explicit),
         1 => Some(OpIdKind::Implicit(ImplicitKind::Puts)),
         2 => Some(OpIdKind::Implicit(ImplicitKind::Gets)),
@@ -109,7 +131,7 @@ pub(super) fn kind_of(op: OpId) -> Option<OpIdKind> {
 
 #[inline(always)]
 pub(super) fn is_explicit(op: OpId) -> bool {
-    op.0 >> KIND_SHIFT == 0
+    op.0 >> KIND_SHIFT & UNMARKED == 0
 }
 
 #[inline(always)]

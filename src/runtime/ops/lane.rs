@@ -33,6 +33,11 @@ pub(super) struct OpSlot {
     pub(super) next: AtomicU32,
     /// Where a get of the value form puts its bytes.
     pub(super) value: AtomicU64,
+    /// Fragments whose departure is counted; written by the owner only. It has a meaning if a
+    /// handle of the slot counts departures.
+    pub(super) sources: AtomicU32,
+    /// Those that have departed; ordered as `done`.
+    pub(super) departed: AtomicU32,
 }
 
 /// What only the owner writes.
@@ -152,6 +157,8 @@ impl OpLane {
                 generation: AtomicU32::new(1),
                 next: AtomicU32::new(if at + 1 == len { NONE } else { first + at + 1 }),
                 value: AtomicU64::new(0),
+                sources: AtomicU32::new(0),
+                departed: AtomicU32::new(0),
             })
             .collect();
         self.slabs[slab].store(Box::into_raw(slots).cast(), Ordering::Release);

@@ -147,6 +147,17 @@ impl Ops {
         )
     }
 
+    /// As [`Ops::begin`], for a put whose [leaf](OpHandle::leaf) is complete when all sources of
+    /// its fragments have departed. [`Ops::depart`] counts them; the operation itself is complete
+    /// after that.
+    pub fn begin_with_departures(&self, thread: u16, fragments: u32) -> OpHandle {
+        let handle = self.begin(thread, 2 * fragments);
+        let (_, _, slot) = self.slot_of(handle.op()).expect("just opened");
+        slot.sources.store(fragments, Ordering::Relaxed);
+        slot.departed.store(0, Ordering::Relaxed);
+        OpHandle::new(handle.generation(), handle.op().with_departures())
+    }
+
     /// Adds fragments to an explicit operation that the caller has opened and not handed out;
     /// to be called before any of them is initiated.
     pub fn extend(&self, handle: OpHandle, fragments: u32) {
@@ -171,6 +182,31 @@ impl Ops {
         };
         count.store(count.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
         op
+    }
+
+    /// As [`Ops::begin_implicit`], for a put whose sources also count as
+    /// [`ImplicitKind::Departures`], or for the leaf of the access region.
+    pub fn begin_implicit_with_departures(&self, thread: u16, fragments: u32) -> OpId {
+        let op = self.begin_implicit(thread, ImplicitKind::Puts, 2 * fragments);
+        let lane = self.mine(thread);
+        let sources = match is_explicit(op) {
+            true => &lane.my_slot(index_of(op)).sources,
+            false => &lane.owner.issued[ImplicitKind::Departures as usize],
+        };
+        sources.store(sources.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
+        op.with_departures()
+    }
+
+    /// Counts the departure of a source of `op`, which counts them; from any thread.
+    #[cold]
+    pub fn depart(&self, op: OpId) {
+        let departed = self.lane_of(thread_of(op)).and_then(|lane| match is_explicit(op) {
+            true => Some(&lane.slot(index_of(op))?.departed),
+            false => Some(&lane.shared.done[ImplicitKind::Departures as usize]),
+        });
+        // First: the operation cannot be synced before this end of its fragment is counted.
+        departed.into_iter().for_each(|departed| _ = departed.fetch_add(1, Ordering::Release));
+        self.complete(op);
     }
 
     /// Counts a fragment of `op` as complete; from any thread. The thread that syncs sees what
@@ -222,6 +258,9 @@ impl Ops {
         }
         let op = handle.op();
         let Some((lane, index, slot)) = self.slot_of(op).filter(|_| is_explicit(op)) else {
+            if let Some(root) = handle.root_of_leaf().filter(|root| is_explicit(root.op())) {
+                return self.leaf_done(root).then_some(0);
+            }
             report::fatal(
                 format_args!("{:#x} is not a handle of a non-blocking operation", handle.0),
                 format_args!(
@@ -245,9 +284,24 @@ impl Ops {
         Some(value)
     }
 
+    /// Whether the sources of an operation have departed, or it was synced.
+    #[cold]
+    fn leaf_done(&self, root: OpHandle) -> bool {
+        self.slot_of(root.op()).is_some_and(|(_, _, slot)| {
+            slot.generation.load(Ordering::Relaxed) != root.generation()
+                || slot.departed.load(Ordering::Acquire) == slot.sources.load(Ordering::Relaxed)
+        })
+    }
+
+    /// The leaf of an operation that was just opened; INVALID if its sources have departed.
+    pub fn leaf_of(&self, root: OpHandle) -> OpHandle {
+        let departed = root.op().counts_departures() && self.leaf_done(root);
+        if departed { OpHandle::INVALID } else { root.leaf() }
+    }
+
     /// The state of a handle other than INVALID.
     pub fn look_up(&self, handle: OpHandle) -> HandleState {
-        let op = handle.op();
+        let op = handle.root_of_leaf().unwrap_or(handle).op();
         match self.slot_of(op).filter(|_| is_explicit(op)) {
             None => HandleState::Invalid,
             Some((_, _, slot))
@@ -296,8 +350,9 @@ impl Ops {
             return false;
         }
         let (index, slot) = lane.alloc();
-        slot.issued.store(0, Ordering::Relaxed);
-        slot.done.store(0, Ordering::Relaxed);
+        for count in [&slot.issued, &slot.done, &slot.sources, &slot.departed] {
+            count.store(0, Ordering::Relaxed);
+        }
         lane.owner.region.store(index, Ordering::Relaxed);
         self.syncs.fetch_add(2, Ordering::Relaxed);
         true
@@ -313,8 +368,10 @@ impl Ops {
         }
         lane.owner.region.store(NONE, Ordering::Relaxed);
         self.syncs.fetch_sub(2, Ordering::Relaxed);
-        let generation = lane.my_slot(index).generation.load(Ordering::Relaxed);
-        let handle = OpHandle::new(generation, op_id(OpIdKind::Explicit, thread, index));
+        let (slot, op) = (lane.my_slot(index), op_id(OpIdKind::Explicit, thread, index));
+        let has_leaf = slot.sources.load(Ordering::Relaxed) != 0;
+        let op = if has_leaf { op.with_departures() } else { op };
+        let handle = OpHandle::new(slot.generation.load(Ordering::Relaxed), op);
         Some(if self.sync(thread, handle) { OpHandle::INVALID } else { handle })
     }
 }

@@ -75,6 +75,71 @@ fn an_operation_is_complete_after_its_last_fragment() {
 }
 
 #[test]
+fn a_leaf_is_complete_when_all_sources_have_departed() {
+    let ops = Ops::new(2);
+    let root = ops.begin_with_departures(0, 2);
+    let leaf = root.leaf();
+    assert!(leaf != root && leaf == root.leaf() && ops.leaf_of(root) == leaf);
+    ops.depart(root.op());
+    ops.complete(root.op());
+    assert!(!ops.sync(1, leaf) && !ops.sync(0, root));
+    assert_eq!(ops.look_up(leaf), HandleState::Live(0));
+    ops.depart(root.op());
+    // More than once, and without an effect on the operation; any thread may ask.
+    assert!(ops.sync(0, leaf) && ops.sync(1, leaf) && !ops.sync(0, root));
+    assert_eq!(ops.leaf_of(root), OpHandle::INVALID);
+    ops.complete(root.op());
+    assert!(ops.sync(0, root));
+    // The slot is used again; the old leaf is not that of the new operation.
+    let next = ops.begin_with_departures(0, 1);
+    assert_eq!(next.op(), root.op());
+    assert!(ops.sync(0, leaf) && !ops.sync(0, next.leaf()));
+    ops.depart(next.op());
+    ops.complete(next.op());
+    assert!(ops.sync(0, next) && ops.sync(0, next.leaf()));
+    let plain = ops.begin(0, 1);
+    assert_eq!(plain.leaf(), plain);
+}
+
+#[test]
+fn implicit_puts_depart_before_they_are_complete() {
+    let ops = Ops::new(1);
+    let done = |kind| ops.implicit_done(0, kind);
+    let op = ops.begin_implicit_with_departures(0, 1);
+    assert!(!done(ImplicitKind::Departures) && !done(ImplicitKind::Puts));
+    // Another put, which counts none.
+    let other = ops.begin_implicit(0, ImplicitKind::Puts, 1);
+    ops.depart(op);
+    assert!(done(ImplicitKind::Departures) && !done(ImplicitKind::Puts));
+    ops.complete(op);
+    assert!(!done(ImplicitKind::Puts));
+    ops.complete(other);
+    assert!(done(ImplicitKind::Puts));
+}
+
+#[test]
+fn an_access_region_has_the_leaf_of_its_puts() {
+    let ops = Ops::new(1);
+    assert!(ops.open_region(0));
+    let get = ops.begin_implicit(0, ImplicitKind::Gets, 1);
+    let put = ops.begin_implicit_with_departures(0, 1);
+    let root = ops.close_region(0).unwrap();
+    assert!(root.leaf() != root && !ops.sync(0, root.leaf()));
+    ops.depart(put);
+    assert!(ops.sync(0, root.leaf()) && !ops.sync(0, root));
+    ops.complete(put);
+    ops.complete(get);
+    assert!(ops.sync(0, root));
+    // One without such puts has none, also in the slot that had.
+    assert!(ops.open_region(0));
+    let get = ops.begin_implicit(0, ImplicitKind::Gets, 1);
+    let root = ops.close_region(0).unwrap();
+    assert_eq!(root.leaf(), root);
+    ops.complete(get);
+    assert!(ops.sync(0, root));
+}
+
+#[test]
 fn an_operation_may_grow_before_it_is_handed_out() {
     let ops = Ops::new(1);
     let h = ops.begin(0, 0);

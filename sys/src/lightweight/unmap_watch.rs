@@ -20,6 +20,15 @@ pub enum WatchKinds {
     NoFiles,
 }
 
+/// A change of watched memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WatchedChange {
+    /// See there.
+    pub range: Range<usize>,
+    /// See there.
+    pub ahead: bool,
+}
+
 impl UnmapWatch {
     /// Nothing is watched.
     ///
@@ -61,7 +70,7 @@ impl UnmapWatch {
     }
 
     /// See there.
-    pub fn next(&self) -> Option<Range<usize>> {
+    pub fn next(&self) -> Option<WatchedChange> {
         match self.0 {}
     }
 }

@@ -8,6 +8,7 @@ use super::{CaseSetting, Means, run};
 use crate::build_trees::ClientMode;
 use crate::program::{self, TestProgram};
 use crate::{Failure, TestCase};
+use std::fs;
 
 /// Ranks do not map each other's segments.
 const APART: (&str, &str) = ("GASNET_SUPERNODE_MAXSIZE", "1");
@@ -65,6 +66,11 @@ fn whole(program: &TestProgram) -> Result<(), Failure> {
     let s = CaseSetting { mode: ClientMode::LargeSeq, means: Means::Registered, nodes: 2 };
     let env = [APART, ("GASNET_USE_FIREHOSE", "0")];
     let (ended, folder) = traced(program, s, &[], &env, "large-whole")?;
+    let traced = |rank| fs::read_to_string(folder.join(format!("trace.{rank}")));
+    let is_traced = |rank| traced(rank).is_ok_and(|trace| trace.contains("(C) PORTALS: "));
+    if !(0..2).all(is_traced) {
+        return Err(ended.failure("a rank has traced no counters"));
+    }
     match &last_counters(&folder, 2)[..] {
         [] => Ok(()),
         lines => Err(ended.failure(format!("regions were registered: {lines:?}"))),

@@ -64,7 +64,7 @@ fn locks_all() -> Result<(), Failure> {
 type RefusedLimits = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
 /// Those of four ranks.
-const REFUSED: [RefusedLimits; 4] = [
+const REFUSED: [RefusedLimits; 5] = [
     (
         "few_regions",
         &[("GASNET_FIREHOSE_M", "8KB"), ("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB")],
@@ -81,6 +81,16 @@ const REFUSED: [RefusedLimits; 4] = [
         &[("GASNET_FIREHOSE_M", "2MB"), ("GASNET_PHYSMEM_MAX", "4MB")],
         "Lower them to 1MB together, or raise GASNET_PHYSMEM_MAX.",
     ),
+    (
+        "many_regions",
+        &[
+            ("GASNET_FIREHOSE_R", "16384"),
+            ("GASNET_FIREHOSE_MAXVICTIM_R", "16384"),
+            ("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB"),
+            ("GASNET_PHYSMEM_MAX", "1GB"),
+        ],
+        "let a rank have 16384 and 16384 regions of 4KB",
+    ),
 ];
 
 /// Registered memory: the smallest limits that hold, and those that do not; planted faults.
@@ -95,11 +105,25 @@ pub(super) fn cases() -> Vec<TestCase> {
             run(&p, s, &["60"], &[("GASNET_PHYSMEM_MAX", "64KB")])?.passed(&p.name)
         }));
     }
+    for mode in [ClientMode::EverythingSeq, ClientMode::EverythingPar] {
+        let (p, s) = (program.clone(), CaseSetting { mode, means, nodes: 2 });
+        let name = format!("testfirehose::freed::{}", mode.name());
+        all.push(TestCase::new(name, true, move || {
+            run(&p, s, &["freed"], &[("GASNET_DISABLE_MUNMAP", "1")])?.passed(&p.name)
+        }));
+    }
     let p = program.clone();
-    all.push(TestCase::new("testfirehose::freed".to_string(), true, move || {
+    all.push(TestCase::new("testfirehose::implicit".to_string(), true, move || {
         let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 2 };
-        run(&p, s, &["freed"], &[("GASNET_DISABLE_MUNMAP", "1")])?.passed(&p.name)
+        run(&p, s, &["implicit"], &[])?.passed(&p.name)
     }));
+    for (case, env) in REJECTED {
+        let p = program.clone();
+        all.push(TestCase::new(format!("testfirehose::rejected::{case}"), true, move || {
+            let s = CaseSetting { mode: ClientMode::EverythingSeq, means, nodes: 2 };
+            rejected(&p, s, &[MANY_REGIONS, env].concat())
+        }));
+    }
     let p = program.clone();
     all.push(TestCase::new("testfirehose::unwatched".to_string(), true, move || unwatched(&p)));
     for (case, env, line) in LIMITED {
@@ -178,7 +202,11 @@ fn hit_rate(program: &TestProgram, regions: &str, least: f64) -> Result<(), Fail
         ("GASNET_FIREHOSE_MAXVICTIM_R", "8"),
     ];
     let (ended, folder) = traced(program, s, &["set", regions], &limits, regions)?;
-    for line in last_counters(&folder, 2) {
+    let last = last_counters(&folder, 2);
+    if last.len() != 2 {
+        return Err(ended.failure(format!("{} of 2 ranks have traced counters", last.len())));
+    }
+    for line in last {
         let of = |name: &str| counter(&line, name).unwrap_or(0) as f64;
         let rate = 100.0 * of("remote_hits") / (of("remote_hits") + of("remote_misses"));
         println!("a set of {regions} regions, of which 64 are held: {rate:.2} % hits");
@@ -187,6 +215,29 @@ fn hit_rate(program: &TestProgram, regions: &str, least: f64) -> Result<(), Fail
         }
     }
     Ok(())
+}
+
+/// Variables with which a rank may hold 4,096 regions of its peer.
+const MANY_REGIONS: &[(&str, &str)] =
+    &[("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB"), ("GASNET_PHYSMEM_MAX", "64MB")];
+
+/// More transfers than there are records, with fewer and with more messages under way at once.
+const REJECTED: [(&str, &[(&str, &str)]); 3] = [
+    ("default", &[]),
+    ("events", &[("GASNET_PORTAL_AT_ONCE", "0")]),
+    ("many_messages", &[("GASNET_PORTAL_AT_ONCE", "0"), ("GASNET_PORTAL_MSG_LIMIT", "2000")]),
+];
+
+/// Puts that their targets refuse, since the memory was mapped again, arrive.
+fn rejected(program: &TestProgram, s: CaseSetting, env: &[(&str, &str)]) -> Result<(), Failure> {
+    let name = format!("rejected-{}", env.len());
+    let (ended, folder) = traced(program, s, &["rejected"], env, &name)?;
+    let last = last_counters(&folder, s.nodes);
+    let sum = last.iter().filter_map(|line| counter(line, "rejected")).sum::<u64>();
+    match last.len() as u32 == s.nodes && (sum > 1000 || !has_userfaultfd()) {
+        true => Ok(()),
+        false => Err(ended.failure(format!("{sum} puts were rejected"))),
+    }
 }
 
 /// When all is done no region is held, and there were all the events that the program provokes.
@@ -230,14 +281,20 @@ fn counts(program: &TestProgram) -> Result<(), String> {
     }
 }
 
-/// Ranks that may lock 256 KB: a name, variables, and what they say of regions.
+/// Ranks that may lock 256 KB, all or one of them: a name, variables, what they say of regions.
 type LimitedJob = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
 /// The ranks may not lock more, or do not try.
-const LIMITED: [LimitedJob; 2] = [
+const LIMITED: [LimitedJob; 3] = [
     ("unprivileged", &[], "3 (192KB) for peers, 1 (64KB) for this rank"),
     (
         "no_probe",
+        &[("GASNET_PHYSMEM_NOPROBE", "1")],
+        "3 (192KB) for peers, 1 (64KB) for this rank",
+    ),
+    // Their arenas have one size.
+    (
+        "one_rank",
         &[("GASNET_PHYSMEM_NOPROBE", "1")],
         "3 (192KB) for peers, 1 (64KB) for this rank",
     ),
@@ -252,9 +309,11 @@ fn limited(
 ) -> Result<(), Failure> {
     const DROP: &str = "[ $(id -u) != 0 ] || set -- setpriv --bounding-set=-all \"$@\"; ";
     let drop = if case == "unprivileged" { DROP } else { "" };
+    let unlimited = if case == "one_rank" { "[ $GASNET_RANK = 0 ] || " } else { "" };
     let library = Means::Registered.library();
     let compiled = library.compiled(&program.source, ClientMode::EverythingSeq)?;
-    let args = ["-c", &format!("ulimit -l 256; {drop}exec \"$@\""), "sh"].map(str::to_string);
+    let args =
+        ["-c", &format!("{unlimited}ulimit -l 256; {drop}exec \"$@\""), "sh"].map(str::to_string);
     let args = [&args[..], &[compiled.display().to_string(), "60".to_string()]].concat();
     let job = library.job(Path::new("/bin/sh"), &args, JobLauncher::Gasnetrun, 2)?;
     let own = program.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -288,7 +347,12 @@ fn unwatched(program: &TestProgram) -> Result<(), Failure> {
     ended.passed(&program.name)
 }
 
-/// Whether the library can notice that memory is unmapped.
-fn has_userfaultfd() -> bool {
-    UnmapWatch::open(WatchKinds::All).is_ok()
+/// Whether the library can notice that memory is unmapped. Otherwise a line says that a part of a
+/// case is skipped.
+pub(super) fn has_userfaultfd() -> bool {
+    let opened = UnmapWatch::open(WatchKinds::All);
+    if let Err(e) = &opened {
+        println!("skipped, as this system allows no userfaultfd: {e}");
+    }
+    opened.is_ok()
 }

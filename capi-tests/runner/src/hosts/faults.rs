@@ -2,7 +2,7 @@
 //! network is interrupted. The job ends with the right code, or goes on, and leaves nothing on
 //! any host.
 
-use super::{servers, with_hosts};
+use super::{PLACEMENTS, servers, with_hosts};
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// host 1, where $job is the process of gasnetrun, the exit code of the job, and words that it
 /// prints, or "" for a job that reports no loss. A process of host 2 is reached by
 /// $GASNET_SSH_CMD.
-const FAULTS: [(&str, &str, i32, &str); 11] = [
+const FAULTS: [(&str, &str, i32, &str); 13] = [
     ("rank_here", KILL_RANK_HERE, 137, "SIGKILL"),
     ("rank_there", KILL_RANK_THERE, 137, "SIGKILL"),
     ("supervisor_there", KILL_SUPERVISOR_THERE, 1, "host host2 is lost"),
@@ -33,7 +33,23 @@ const FAULTS: [(&str, &str, i32, &str); 11] = [
         143,
         "host2",
     ),
+    ("gasnetrun_stopped", "kill -STOP $job; sleep 6; kill -CONT $job; kill -TERM $job", 143, ""),
+    (
+        "stopped_host",
+        "$there 'pkill -STOP gasnetrun'; sleep 6; $KILL_HOST host2",
+        1,
+        "host host2 is lost",
+    ),
     ("bad_network", "bad_network; sleep 6; kill -TERM $job", 143, ""),
+];
+
+/// The same for a job on hosts 1 to 3, where host 1 starts host 2, and that starts host 3.
+const CHAIN_FAULTS: [(&str, &str, i32, &str); 5] = [
+    ("inner_host", KILL_HOST, 1, "host host2 is lost"),
+    ("inner_supervisor", KILL_SUPERVISOR_THERE, 1, "host host2 is lost"),
+    ("inner_link_10_s", "link_down 10", 1, "host host2 is lost"),
+    ("leaf_host", "$KILL_HOST host3", 1, "host host3 is lost"),
+    ("leaf_rank", "$GASNET_SSH_CMD host3 'pkill -9 -o testflood'", 137, "SIGKILL"),
 ];
 
 const KILL_RANK_HERE: &str = "kill -9 $(pgrep -n -P $job testflood)";
@@ -57,10 +73,10 @@ const RANDOM_SAMPLE: usize = 10;
 /// Milliseconds from the start in which they happen.
 const RANDOM_MS: u64 = 1500;
 
-/// Runs a flood. If the fourth argument is empty, waits until it runs on both hosts, then does
-/// what the third says. Otherwise does it after that many seconds, or as soon as it can be done.
-/// Prints the exit code of the job, the processes that are left, and the milliseconds that it
-/// took.
+/// Runs a flood of as many ranks as the fifth argument says. If the fourth is empty, waits until
+/// it runs on all hosts, then does what the third says. Otherwise does it after that many
+/// seconds, or as soon as it can be done. Prints the exit code of the job, the processes that are
+/// left, and the milliseconds that it took.
 const FAULT_SCRIPT: &str = r#"
 there="$GASNET_SSH_CMD host2"
 link_down() {
@@ -73,7 +89,7 @@ bad_network() {
         break
     done
 }
-"$1" -n 4 "$2" -r 100000000 all >out 2>&1 &
+"$1" -n "$5" "$2" -r 100000000 all >out 2>&1 &
 job=$!
 tries=0
 if [ "$4" ]; then
@@ -83,7 +99,7 @@ if [ "$4" ]; then
     done
     began=$(date +%s%N)
 else
-    for host in host1 host2; do
+    for host in $(echo "$HOSTS" | tr , ' '); do
         until [ "$($GASNET_SSH_CMD $host 'pgrep -c testflood')" -ge 2 ] || [ $tries -gt 600 ]; do
             tries=$((tries + 1)); sleep 0.05
         done
@@ -113,7 +129,11 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
     for (case, command, code, words) in FAULTS {
         let name = format!("hosts::fault::{case}");
-        all.push(TestCase::new(name, true, move || says(&run(command, "", code)?, words)));
+        all.push(TestCase::new(name, true, move || says(&run(command, "", code, false)?, words)));
+    }
+    for (case, command, code, words) in CHAIN_FAULTS {
+        let name = format!("hosts::fault::chain::{case}");
+        all.push(TestCase::new(name, true, move || says(&run(command, "", code, true)?, words)));
     }
     let mut random = SampleRandom::new(seed, "hosts random deaths");
     for n in 0..RANDOM_DEATHS {
@@ -121,24 +141,30 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
         let ms = random.below(RANDOM_MS);
         let name = format!("hosts::random::{victim}::{n}");
         all.push(TestCase::new(name, n < RANDOM_SAMPLE, move || {
-            run(command, &format!("{}.{:03}", ms / 1000, ms % 1000), code).map(drop)
+            run(command, &format!("{}.{:03}", ms / 1000, ms % 1000), code, false).map(drop)
         }));
     }
     all
 }
 
-/// The job ends with this code, soon, and nothing is left.
-fn run(command: &str, delay: &str, code: i32) -> Result<JobOutcome, Failure> {
+/// The job ends with this code, soon, and nothing is left. `is_chain`: its hosts are three.
+fn run(command: &str, delay: &str, code: i32, is_chain: bool) -> Result<JobOutcome, Failure> {
     let library = TestLibrary::of(build_trees::build());
     let flood = program::named("testflood").ok_or("there is no testflood")?;
     let compiled = library.compiled(&flood.source, ClientMode::Par)?;
     let shell = PathBuf::from("/bin/sh");
     let gasnetrun = build_trees::build().join("bin/gasnetrun").display().to_string();
     let program = compiled.display().to_string();
-    let args = ["-c", FAULT_SCRIPT, "sh", &gasnetrun, &program, command, delay].map(String::from);
-    let job = library.job(&shell, &args, JobLauncher::Alone, 1)?;
-    let job = job.env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
-    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
+    let placement = usize::from(is_chain);
+    let (_, hosts, ranks) = PLACEMENTS[placement];
+    let n = ranks.iter().sum::<u32>().to_string();
+    let args = ["-c", FAULT_SCRIPT, "sh", &gasnetrun, &program, command, delay, &n];
+    let job = library.job(&shell, &args.map(String::from), JobLauncher::Alone, 1)?;
+    let mut job = job.env("GASNET_SSH_SERVERS", servers(placement)).in_own_folder();
+    if is_chain {
+        job = job.env("GASNET_SSH_OUT_DEGREE", "1");
+    }
+    let ended = job.below(&with_hosts(), hosts).watchdog(Duration::from_secs(120)).run()?;
     ended.tidy()?;
     let last = ended.output.lines().last().unwrap_or_default();
     let numbers: Vec<u64> = last.split(' ').filter_map(|word| word.parse().ok()).collect();

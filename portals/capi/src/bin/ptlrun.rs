@@ -72,9 +72,9 @@ fn main() -> ExitCode {
     };
     match run(count, &program) {
         Ok(code) => ExitCode::from(code),
-        Err(PtlrunError { cause, remedy }) => {
+        Err(PtlrunError { cause, remedy, code }) => {
             eprintln!("*** ptlrun: {cause}\n***   {remedy}");
-            ExitCode::from(127)
+            ExitCode::from(code)
         }
     }
 }
@@ -83,12 +83,15 @@ fn main() -> ExitCode {
 struct PtlrunError {
     cause: String,
     remedy: &'static str,
+    /// As of a shell: 127 for a program that is not found, 126 for one that cannot be run.
+    code: u8,
 }
 
 impl From<io::Error> for PtlrunError {
     fn from(error: io::Error) -> PtlrunError {
         let cause = format!("the job cannot be started: {error}");
-        PtlrunError { cause, remedy: "Start fewer processes, or raise the limits (ulimit -a)." }
+        let remedy = "Start fewer processes, or raise the limits (ulimit -a).";
+        PtlrunError { cause, remedy, code: 1 }
     }
 }
 
@@ -128,10 +131,10 @@ fn run(count: u32, program: &[OsString]) -> Result<u8, PtlrunError> {
         if descriptor::read(failure.as_raw_fd(), &mut number)? == number.len() {
             let error = io::Error::from_raw_os_error(i32::from_ne_bytes(number));
             let cause = format!("{} cannot be run: {error}", program[0].to_string_lossy());
-            return Err(PtlrunError {
-                cause,
-                remedy: "Check the name or the path of the program.",
-            });
+            let remedy = "Check the name or the path of the program.";
+            let is_missing =
+                matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
+            return Err(PtlrunError { cause, remedy, code: if is_missing { 127 } else { 126 } });
         }
         sockets.push(ours);
     }

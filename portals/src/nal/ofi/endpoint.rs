@@ -169,6 +169,12 @@ impl OfiEndpoint {
         }
     }
 
+    /// The buffers that were added.
+    #[cfg(test)]
+    pub(super) fn buffers(&self) -> usize {
+        self.slots.len()
+    }
+
     /// Adds buffers.
     ///
     /// # Errors

@@ -7,15 +7,19 @@
 pub(super) const FRAME: usize = 16 << 10;
 /// Bytes before a frame where the provider carries no tag or no data.
 pub(super) const LEAD: usize = 16;
-/// Frames that a peer may send before it gets credits again.
+/// Frames that a peer may send before it gets credits again: at first, and at most. The window
+/// grows with what the peer sends.
+pub(super) const FIRST_WINDOW: u64 = 8;
 pub(super) const WINDOW: u64 = 32;
-/// Buffers for what it sends. There is one greeting, and a frame of credits for each half of a
-/// window; a peer that gives no credits gets none for its own frames.
-pub(super) const BUFFERS_PER_PEER: usize = WINDOW as usize + 4;
+/// Buffers for what it sends in addition to a window. There is one greeting, and a frame of
+/// credits for each half of a window; a peer that gives no credits gets none for its own frames.
+pub(super) const BUFFERS_MORE: usize = 4;
 /// Buffers for the greetings of processes that are not known yet.
 pub(super) const BUFFERS_AT_FIRST: usize = 32;
-/// Buffers for frames to a peer that have not left, in addition to those that the provider keeps.
+/// Frames to a peer in buffers that have not left, in addition to those that the provider keeps.
 pub(super) const SENDS_PER_PEER: usize = 16;
+/// Buffers that are made at once for such frames, to any peer, when there is none.
+pub(super) const SENDS_AT_ONCE: usize = 4;
 /// Longest message that the provider is asked to keep.
 pub(super) const INJECTED: usize = 256;
 /// Longest sleep while frames are leaving.
@@ -24,4 +28,4 @@ pub(super) const SHORT_SLEEP_NS: u64 = 1_000_000;
 pub(super) const SEALED: usize = 256;
 
 // The number of a frame has 16 bits in its lead.
-const _: () = assert!(BUFFERS_PER_PEER < 1 << 15);
+const _: () = assert!(WINDOW as usize + BUFFERS_MORE < 1 << 15);

@@ -1,9 +1,9 @@
 //! The peers of a process: their frames, in order, and the credits for them.
 //!
 //! Owned by [`super::OfiWire`], under its lock. A peer becomes known by the first frame to it, or
-//! by its greeting: a frame without bytes, which says that there are buffers for a window of
-//! frames. Each frame says how many frames of data its sender has taken; an empty frame does so
-//! where nothing else is to be sent.
+//! by its greeting: a frame without bytes. Each frame says how many frames of data its receiver
+//! may send in all; an empty frame does so where nothing else is to be sent. That is a window more
+//! than were taken. The window grows with what a peer sends.
 //!
 //! Invariants: a peer sends no more frames than there are buffers for. Its frames are passed on in
 //! the order of their numbers, each once. A peer that has failed gets and sends nothing.
@@ -67,18 +67,20 @@ struct OfiPeer {
     owes: bool,
     /// The number of the next frame to it.
     next: u64,
-    /// Frames of data that were sent, and those of them that it has taken.
+    /// Frames of data that were sent, and that may be sent in all.
     sent: u64,
-    taken: u64,
+    granted: u64,
     /// The last frame to it was one that the provider keeps: nothing says when it has left.
     is_kept: bool,
     /// Frames to it in buffers that have not left.
     leaving: usize,
     /// The number of its next frame.
     expected: u64,
-    /// Frames of data that were taken from it, and those of them that it knows of.
+    /// Frames of data that were taken from it, and that it may send in all, as far as it knows.
     received: u64,
-    reported: u64,
+    granted_to: u64,
+    /// Frames that it may send before it gets credits again. There are buffers for them.
+    window: u64,
     /// Frames that have arrived before the expected one.
     early: BTreeMap<u64, (OfiBuffer, ArrivedFrame)>,
 }
@@ -142,21 +144,20 @@ impl OfiNetwork {
         }
     }
 
+    /// The buffers that were made.
+    #[cfg(test)]
+    pub(super) fn buffers(&self) -> usize {
+        self.endpoint.buffers()
+    }
+
     /// Makes a peer known, and greets it.
     #[cold]
     fn meet(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, position: u32) {
         let name = &peers.names[position as usize];
-        let mut receiving = BUFFERS_PER_PEER;
-        let (free, unposted) = (&mut self.free, &mut self.unposted);
+        let unposted = &mut self.unposted;
         let known = self.endpoint.insert(name).and_then(|to| {
-            self.endpoint.add_buffers(BUFFERS_PER_PEER + SENDS_PER_PEER, |buffer| {
-                if receiving > 0 {
-                    receiving -= 1;
-                    unposted.push(buffer);
-                } else {
-                    free.push(buffer);
-                }
-            })?;
+            let buffers = FIRST_WINDOW as usize + BUFFERS_MORE;
+            self.endpoint.add_buffers(buffers, |buffer| unposted.push(buffer))?;
             Ok(to)
         });
         let (to, failure) = match known {
@@ -171,12 +172,13 @@ impl OfiNetwork {
             owes: true,
             next: 0,
             sent: 0,
-            taken: 0,
+            granted: 0,
             is_kept: false,
             leaving: 0,
             expected: 0,
             received: 0,
-            reported: 0,
+            granted_to: 0,
+            window: FIRST_WINDOW,
             early: BTreeMap::new(),
         };
         self.peers.insert(number, peer);
@@ -188,6 +190,17 @@ impl OfiNetwork {
             }
             Some(e) => self.fail(here, peers, number, e.number, &e.to_string()),
         }
+    }
+
+    /// A buffer for a frame to be sent, where there is none.
+    #[cold]
+    fn make_buffer(
+        endpoint: &mut OfiEndpoint,
+        free: &mut Vec<OfiBuffer>,
+    ) -> Result<OfiBuffer, NotBegun> {
+        let made = endpoint.add_buffers(SENDS_AT_ONCE, |buffer| free.push(buffer));
+        made.map_err(NotBegun::Failed)?;
+        free.pop().ok_or(NotBegun::Full)
     }
 
     /// A peer has failed.
@@ -254,8 +267,8 @@ impl OfiNetwork {
     ) -> Result<(), NotBegun> {
         let Some(peer) = self.peers.get_mut(&number) else { return Err(NotBegun::Full) };
         let count = FrameCount { target: peer.position, number: peer.next };
-        let (source, taken) = (peers.own, peer.received as u16);
-        let lead = SealedLead { source, number: peer.next as u16, taken };
+        let (source, granted_to) = (peers.own, peer.received + peer.window);
+        let lead = SealedLead { source, number: peer.next as u16, granted: granted_to as u16 };
         let before = here.mode.lead_bytes();
         let length = before + nal::frame_length(header, payload);
         let is_kept = keep && length <= here.inject;
@@ -270,7 +283,10 @@ impl OfiNetwork {
             if peer.leaving == SENDS_PER_PEER {
                 return Err(NotBegun::Full);
             }
-            let Some(mut buffer) = self.free.pop() else { return Err(NotBegun::Full) };
+            let mut buffer = match self.free.pop() {
+                Some(buffer) => buffer,
+                None => Self::make_buffer(&mut self.endpoint, &mut self.free)?,
+            };
             let message = &mut self.endpoint.bytes_mut(&mut buffer)[..length];
             // SAFETY: the same contract.
             unsafe { nal::gather(&mut message[before..], header, payload) };
@@ -289,7 +305,7 @@ impl OfiNetwork {
         }
         peer.is_kept = is_kept;
         peer.next += 1;
-        peer.reported = peer.received;
+        peer.granted_to = granted_to;
         peer.owes = false;
         peer.sent += u64::from(length != before);
         Ok(())
@@ -318,7 +334,7 @@ impl OfiNetwork {
         if peer.has_failed {
             return FrameSent::Gone;
         }
-        if !peer.is_open || peer.sent - peer.taken >= WINDOW {
+        if !peer.is_open || peer.sent >= peer.granted {
             return FrameSent::Full;
         }
         // SAFETY: the same contract.
@@ -453,7 +469,7 @@ impl OfiNetwork {
         let peer = self.peers.get(&from);
         let expected = peer.map_or(0, |peer| peer.expected);
         let number = nearest(expected, lead.number)?;
-        let is_next = number.checked_sub(expected)? < BUFFERS_PER_PEER as u64;
+        let is_next = number.checked_sub(expected)? < WINDOW + BUFFERS_MORE as u64;
         let is_new = !peer.is_some_and(|peer| peer.early.contains_key(&number));
         let count = FrameCount { target: peers.own, number };
         (is_next && is_new && opened.is_sealed(&here.key, count)).then_some(ArrivedFrame {
@@ -503,9 +519,15 @@ impl OfiNetwork {
                     self.fail(here, peers, from, 0, why);
                     return passed;
                 }
-                Ok(_) if !peer.owes && peer.received - peer.reported >= WINDOW / 2 => {
+                Ok(_) if !peer.owes && peer.is_credit_due() => {
                     peer.owes = true;
                     self.owed.push(from);
+                    let unposted = &mut self.unposted;
+                    let more = peer.growth();
+                    let add = |buffer| unposted.push(buffer);
+                    if more != 0 && self.endpoint.add_buffers(more as usize, add).is_ok() {
+                        peer.window += more;
+                    }
                 }
                 Ok(_) => {}
             }
@@ -516,16 +538,29 @@ impl OfiNetwork {
 }
 
 impl OfiPeer {
+    /// Whether it may send no more than half of a window.
+    fn is_credit_due(&self) -> bool {
+        2 * (self.granted_to - self.received) <= self.window
+    }
+
+    /// How much its window is to grow.
+    fn growth(&self) -> u64 {
+        match self.received >= 2 * self.window {
+            true => self.window.min(WINDOW - self.window),
+            false => 0,
+        }
+    }
+
     /// Takes its next frame: whether it is one of data.
     ///
     /// # Errors
     /// What the peer did that no process of the job does.
     fn take(&mut self, frame: &ArrivedFrame) -> Result<bool, &'static str> {
-        let taken = u64::from(frame.lead.taken.wrapping_sub(self.taken as u16));
-        if taken > self.sent - self.taken {
+        let more = u64::from(frame.lead.granted.wrapping_sub(self.granted as u16));
+        if self.granted + more > self.sent + WINDOW {
             return Err("it granted more credits than there are");
         }
-        self.taken += taken;
+        self.granted += more;
         self.expected += 1;
         let is_greeting = frame.number == 0;
         if is_greeting && frame.length != 0 {
@@ -535,7 +570,7 @@ impl OfiPeer {
         if frame.length == 0 {
             return Ok(false);
         }
-        if self.received - self.reported >= WINDOW {
+        if self.received >= self.granted_to {
             return Err("it sent more than it had credits for");
         }
         self.received += 1;

@@ -4,7 +4,7 @@
 //! seal only when the number of the frame is known, which depends on the sender.
 //!
 //! The lead has 62 bits: the position of the sender (30), the number of the frame (16), and the
-//! frames of data that the sender has taken from the receiver (16), each modulo its range. The
+//! frames of data that the receiver may send in all (16), each modulo its range. The
 //! seal has 64 bits. Where they travel is the same in all processes of a job:
 //!
 //! | mode | lead | seal |
@@ -77,22 +77,22 @@ pub(super) struct SealedLead {
     pub(super) source: u32,
     /// The number of the frame, modulo 2^16.
     pub(super) number: u16,
-    /// Frames of data that the sender has taken, modulo 2^16.
-    pub(super) taken: u16,
+    /// Frames of data that the receiver may send to the sender in all, modulo 2^16.
+    pub(super) granted: u16,
 }
 
 impl SealedLead {
     fn word(self) -> u64 {
-        u64::from(self.source) << 32 | u64::from(self.number) << 16 | u64::from(self.taken)
+        u64::from(self.source) << 32 | u64::from(self.number) << 16 | u64::from(self.granted)
     }
 
     /// `None`: no process sends this.
     fn of(word: u64) -> Option<SealedLead> {
-        let (number, taken) = ((word >> 16) as u16, word as u16);
+        let (number, granted) = ((word >> 16) as u16, word as u16);
         (word >> LEAD_BITS == 0).then_some(SealedLead {
             source: (word >> 32) as u32,
             number,
-            taken,
+            granted,
         })
     }
 }
@@ -185,7 +185,7 @@ mod tests {
     use handshake::JobSecret;
 
     const MODES: [OfiTagMode; 3] = [OfiTagMode::Full, OfiTagMode::One, OfiTagMode::Two];
-    const LEAD: SealedLead = SealedLead { source: (1 << 30) - 1, number: 0xfffe, taken: 0xffff };
+    const LEAD: SealedLead = SealedLead { source: (1 << 30) - 1, number: 0xfffe, granted: 0xffff };
     const COUNT: FrameCount = FrameCount { target: 5, number: 0x1_fffe };
 
     fn key() -> FrameKey {

@@ -1,5 +1,6 @@
 //! Wires of one process over the loopback device: credits, strangers, replays, dead peers.
 
+use super::limits::*;
 use super::*;
 use crate::nal::wire::PeerFailure;
 use std::sync::{Arc, Mutex};
@@ -96,6 +97,9 @@ fn a_flood_waits_for_credits_and_arrives_in_order() {
         poll(&mut b);
         send(&a, 0, false) == FrameSent::Sent
     });
+    let made = |process: &Process| process.wire.network.lock().buffers();
+    let first = BUFFERS_AT_FIRST + FIRST_WINDOW as usize + BUFFERS_MORE;
+    assert_eq!(made(&b), first);
     // The receiver does not look: as many leave as there are credits for.
     let mut next = 1;
     let began = Instant::now();
@@ -105,7 +109,7 @@ fn a_flood_waits_for_credits_and_arrives_in_order() {
             next += 1;
         }
     }
-    assert!(u64::from(next) <= limits::WINDOW, "{next} of {}", limits::WINDOW);
+    assert!(u64::from(next) <= FIRST_WINDOW, "{next} of {FIRST_WINDOW}");
     let all = 5000;
     until(|| {
         if next < all && send(&a, next, next % 3 == 0) == FrameSent::Sent {
@@ -116,6 +120,8 @@ fn a_flood_waits_for_credits_and_arrives_in_order() {
         b.got.len() == all as usize
     });
     assert_eq!(numbers(&b), (0..all).collect::<Vec<_>>());
+    assert_eq!(made(&b), first + (WINDOW - FIRST_WINDOW) as usize);
+    assert!(made(&a) <= first + SENDS_PER_PEER);
     let is_whole = |frame: &Vec<u8>| frame[8..].iter().all(|byte| *byte == frame[4]);
     assert!(b.got.iter().all(is_whole));
     assert!(

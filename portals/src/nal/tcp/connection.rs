@@ -10,9 +10,13 @@ use std::os::fd::{AsFd, OwnedFd};
 use super::input::{CREDITS, FrameCredits, FrameInput};
 use super::limits::{WINDOW_BYTES, WINDOW_FRAMES};
 use crate::arena::IOVECS;
+use crate::nal;
 use crate::types::MdIovec;
 use handshake::Handshake;
 use sys::tcp::{self, SendPiece};
+
+/// Bytes that are copied to be sent in one piece.
+const SMALL: usize = 256;
 
 /// The stage of a connection.
 #[derive(Debug)]
@@ -162,6 +166,18 @@ impl Connection {
         header: &[u8],
         payload: &[MdIovec],
     ) -> io::Result<SendProgress> {
+        let lead = &self.lead.bytes[self.lead.sent..self.lead.length];
+        let whole = lead.len() + nal::frame_length(header, payload);
+        if whole <= SMALL && self.frame_sent.is_none_or(|sent| sent == 0) {
+            let mut bytes = [0; SMALL];
+            let bytes = &mut bytes[..whole];
+            let (first, frame) = bytes.split_at_mut(lead.len());
+            first.copy_from_slice(lead);
+            // SAFETY: the same contract.
+            unsafe { nal::gather(frame, header, payload) };
+            let sent = tcp::send_bytes(self.socket.as_fd(), bytes);
+            return self.note_sent(sent, whole);
+        }
         let mut pieces = [SendPiece::EMPTY; IOVECS + 2];
         let (mut count, mut total) = (0, 0);
         let mut skip = self.frame_sent.unwrap_or(0);
@@ -174,14 +190,19 @@ impl Connection {
                 total += length - skipped;
             }
         };
-        let lead = &self.lead.bytes[self.lead.sent..self.lead.length];
         add(lead.as_ptr(), lead.len(), &mut 0);
         add(header.as_ptr(), header.len(), &mut skip);
         for piece in payload {
             add(piece.base.cast(), piece.len as usize, &mut skip);
         }
         // SAFETY: the kernel checks the pieces, which are a snapshot whenever they are read.
-        let n = match unsafe { tcp::send(self.socket.as_fd(), &pieces[..count]) } {
+        let sent = unsafe { tcp::send(self.socket.as_fd(), &pieces[..count]) };
+        self.note_sent(sent, total)
+    }
+
+    /// These bytes of `total` have left.
+    fn note_sent(&mut self, sent: io::Result<usize>, total: usize) -> io::Result<SendProgress> {
+        let n = match sent {
             Ok(n) => n,
             Err(e)
                 if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) =>
@@ -190,7 +211,7 @@ impl Connection {
             }
             Err(e) => return Err(e),
         };
-        let of_lead = n.min(lead.len());
+        let of_lead = n.min(self.lead.length - self.lead.sent);
         self.lead.sent += of_lead;
         if let Some(sent) = &mut self.frame_sent {
             *sent += n - of_lead;

@@ -8,6 +8,7 @@ use alloc::string::ToString;
 use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering};
+use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::nal::numbering::HostNumbering;
@@ -15,6 +16,9 @@ use crate::nal::wire::{PeerFailure, PeerFailures};
 use crate::types::PtlProcessId;
 use handshake::{JobSecret, LibraryVersion};
 use sys::epoll::EpollSet;
+
+/// The number of the listening socket among those that are watched.
+pub(super) const LISTENER: u64 = u64::MAX;
 
 /// Bytes of the address of a process.
 pub const ADDRESS: usize = 18;
@@ -46,6 +50,7 @@ pub(super) struct TcpEnd {
     pub(super) parts: AtomicU64,
     /// Peers whose connections have failed.
     pub(super) failures: PeerFailures,
+    pub(super) on_lack: fn(&io::Error),
 }
 
 impl TcpEnd {

@@ -4,7 +4,7 @@
 //! [`crate::NetworkInterface::joined`]:
 //!
 //! ```text
-//! let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure })?;
+//! let wire = TcpWire::open(TcpSpec { address, ports, secret, library, on_failure, on_lack })?;
 //! let own = wire.address();                       // ADDRESS bytes, to be exchanged
 //! let ni = NetworkInterface::joined(fabric, &hosts, Box::new(wire), limits)?;
 //! ni.connect(all);                                // ADDRESS bytes per process, by (nid, pid)
@@ -66,6 +66,9 @@ pub struct TcpSpec {
     pub library: LibraryVersion,
     /// Called with each connection that fails.
     pub on_failure: PeerFailureHandler,
+    /// Called once when connections cannot be accepted until this process or the system has what
+    /// it lacks, such as descriptors.
+    pub on_lack: fn(&io::Error),
 }
 
 impl fmt::Debug for TcpSpec {
@@ -96,7 +99,7 @@ impl TcpWire {
     /// # Errors
     /// That of the system; `AddrInUse` if no port of the range is free.
     pub fn open(spec: TcpSpec) -> io::Result<TcpWire> {
-        let TcpSpec { address, ports, secret, library, on_failure } = spec;
+        let TcpSpec { address, ports, secret, library, on_failure, on_lack } = spec;
         let listener = tcp::listen_on(address, ports, BACKLOG)?;
         let epoll = EpollSet::new()?;
         let address = tcp::local_address(listener.as_fd())?;
@@ -109,6 +112,7 @@ impl TcpWire {
             refused: AtomicU64::new(0),
             parts: AtomicU64::new(0),
             failures: PeerFailures::new(on_failure),
+            on_lack,
         };
         let network = SpinLock::new(TcpNetwork::default());
         Ok(TcpWire { end, peers: OnceLock::new(), network })
@@ -133,7 +137,7 @@ impl Wire for TcpWire {
         let peers = TcpPeers { own, numbering: numbering.clone(), addresses };
         // Strangers wait in the kernel until the processes of the job are known.
         self.peers.set(peers).is_ok()
-            && self.end.epoll.add(self.end.listener.as_fd(), network::LISTENER, false).is_ok()
+            && self.end.epoll.add(self.end.listener.as_fd(), end::LISTENER, false).is_ok()
     }
 
     fn max_frame(&self) -> usize {
@@ -157,6 +161,10 @@ impl Wire for TcpWire {
 
     fn descriptor(&self) -> BorrowedFd<'_> {
         self.end.epoll.as_fd()
+    }
+
+    fn longest_sleep_ns(&self) -> u64 {
+        self.network.lock().longest_sleep_ns()
     }
 
     fn counters(&self) -> WireCounters {

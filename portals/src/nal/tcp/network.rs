@@ -3,6 +3,8 @@
 //! Owned by [`super::TcpWire`], under its lock. Invariant: a peer has at most one connection that
 //! carries frames. A peer that has failed has none, and is not connected to again.
 
+mod incoming;
+
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -13,34 +15,31 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::connection::{Connection, ConnectionStage, SendProgress};
-use super::end::{TcpEnd, TcpPeers, identity, process_of};
+use super::end::{LISTENER, TcpEnd, TcpPeers, identity, process_of};
 use super::input::RESERVE;
 use super::limits::{ATTEMPTS, GREETED_NS, LOST_MS, STRANGER_NS, STRANGERS, THEIRS_NS};
 use crate::nal::outcome::{FrameSent, FrameSink};
 use crate::types::MdIovec;
 use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
+use sys::accept::{AcceptPause, PAUSE_NS};
 use sys::epoll::{EVENTS, EpollEvent};
 use sys::poll::{self, PollEntry};
 use sys::{clock, socket, tcp};
-
-/// The number of the listening socket among those that are watched.
-pub(super) const LISTENER: u64 = u64::MAX;
 
 /// Bytes that one call of the system reads; those of a long message are read to their place.
 const READ: usize = 64 << 10;
 /// Bytes that are read behind them.
 const BEHIND: usize = 4096;
 
-/// One of this many looks asks the system which connections have something.
+/// One of this many looks asks the system which connections have something, if there are several;
+/// and if there is one.
 const LOOKS: u32 = 4;
+const LOOKS_OF_ONE: u32 = 64;
 
 /// One of this many looks reads the clock, and checks the hosts if it is time.
 const LOOKS_PER_CLOCK: u32 = 256;
 /// How often the hosts are looked at.
 const CHECK_NS: u64 = 500_000_000;
-
-/// Most connections that one look accepts.
-const ACCEPTED_AT_ONCE: usize = 16;
 
 /// How long a process waits for the system to connect, so that its greeting leaves at once.
 const CONNECT_NS: u64 = 20_000_000;
@@ -93,9 +92,38 @@ pub(super) struct TcpNetwork {
     looks: u32,
     /// When hosts are to be looked at next.
     next_check: u64,
+    /// The listening socket is not watched meanwhile.
+    pause: AcceptPause,
 }
 
 impl TcpNetwork {
+    /// Accepts connections; at most [`STRANGERS`] have not proved anything.
+    fn accept(&mut self, here: &TcpEnd, peers: &TcpPeers) {
+        let mut pause = mem::take(&mut self.pause);
+        incoming::accept(&mut pause, here, |socket| {
+            if let Some(&oldest) = self.strangers.first()
+                && self.strangers.len() == STRANGERS
+            {
+                here.refuse();
+                self.close(here, oldest);
+            }
+            let begun = Self::begin_handshake(here, peers, None, false);
+            let Ok(handshake) = begun else { return };
+            let stage = ConnectionStage::Greeting(Box::new(handshake));
+            let mut connection = Connection::new(socket, stage, None);
+            connection.deadline = clock::now_ns().saturating_add(STRANGER_NS);
+            if let Ok(number) = self.add(here, connection) {
+                self.strangers.push(number);
+            }
+        });
+        self.pause = pause;
+    }
+
+    /// As [`crate::nal::wire::Wire::longest_sleep_ns`].
+    pub(super) fn longest_sleep_ns(&self) -> u64 {
+        self.pause.until().map_or(u64::MAX, |_| PAUSE_NS)
+    }
+
     fn add(&mut self, here: &TcpEnd, connection: Connection) -> io::Result<usize> {
         let number = self.free.pop().unwrap_or(self.connections.len());
         let writing = connection.is_writing;
@@ -232,8 +260,9 @@ impl TcpNetwork {
         if self.looks.is_multiple_of(LOOKS_PER_CLOCK) {
             self.check_hosts(here, peers);
         }
+        let is_one = self.connections.len() - self.free.len() == 1;
         if let Some(number) = self.last
-            && !self.looks.is_multiple_of(LOOKS)
+            && !self.looks.is_multiple_of(if is_one { LOOKS_OF_ONE } else { LOOKS })
         {
             let event = EpollEvent { number: number as u64, readable: true, writable: false };
             return self.happened(here, peers, &event, sink) != 0;
@@ -250,30 +279,13 @@ impl TcpNetwork {
                 taken += more;
             }
         }
+        if self.pause.until().is_some() {
+            self.accept(here, peers);
+        }
         if !self.strangers.is_empty() || self.theirs != 0 {
             self.check_deadlines(here, peers);
         }
         taken != 0
-    }
-
-    fn accept(&mut self, here: &TcpEnd, peers: &TcpPeers) {
-        for _ in 0..ACCEPTED_AT_ONCE {
-            let Ok(socket) = tcp::accept(here.listener.as_fd()) else { return };
-            if let Some(&oldest) = self.strangers.first()
-                && self.strangers.len() == STRANGERS
-            {
-                here.refuse();
-                self.close(here, oldest);
-            }
-            let begun = Self::begin_handshake(here, peers, None, false);
-            let Ok(handshake) = begun else { continue };
-            let stage = ConnectionStage::Greeting(Box::new(handshake));
-            let mut connection = Connection::new(socket, stage, None);
-            connection.deadline = clock::now_ns().saturating_add(STRANGER_NS);
-            if let Ok(number) = self.add(here, connection) {
-                self.strangers.push(number);
-            }
-        }
     }
 
     /// Ends the connections to hosts that do not answer. The system would take minutes for it: a

@@ -52,6 +52,7 @@ impl JobSpec {
                         println!("{f}");
                         log.lock().unwrap().push(f.clone())
                     }),
+                    on_lack: |e| println!("{e}"),
                 })
                 .unwrap();
                 addresses.extend(wire.address());
@@ -458,6 +459,7 @@ fn a_port_of_the_range_is_taken() {
             secret: secret(0),
             library: LibraryVersion::new("test"),
             on_failure: Box::new(|_| {}),
+            on_lack: |_| {},
         })
     };
     let any = open(0..=0).unwrap();

@@ -34,6 +34,7 @@ pub(crate) enum RowSizes {
 const CROSS_MAPPED: &str = "cross-mapped";
 const PORTALS: &str = "portals";
 const EVERYTHING: &str = "everything";
+const SMP_EX: &str = "smp-ex";
 const REGISTERED: &str = "registered";
 const MIB: u64 = 1 << 20;
 
@@ -153,6 +154,25 @@ pub(crate) const ROWS: &[BenchRow] = &[
     peer(CROSS_MAPPED, "launch", 64, at(0), "openmpi", AtMost(0.25)),
     peer(CROSS_MAPPED, "pairs_trip", 8, at(0), "smp", AtMost(0.2)),
     peer(CROSS_MAPPED, "barrier_anonymous", 8, at(8), "smp", AtMost(0.2)),
+    peer(CROSS_MAPPED, "ex_put", 2, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_get", 2, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_put_nb", 2, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_get_nb", 2, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_put_nbi", 2, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_get_nbi", 2, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_short_trip", 2, at(0), SMP_EX, AtMost(0.75)),
+    peer(CROSS_MAPPED, "ex_medium_trip", 2, Each(8, 1024), SMP_EX, AtMost(0.7)),
+    peer(CROSS_MAPPED, "ex_medium_trip", 2, Each(16384, 65408), SMP_EX, AtMost(0.9)),
+    peer(CROSS_MAPPED, "ex_fadd", 2, at(8), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_barrier", 2, at(2), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_barrier", 4, at(4), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_barrier", 8, at(8), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_reduce", 2, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_reduce", 4, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_reduce", 8, Each(8, MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_broadcast", 2, at(MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_broadcast", 4, at(MIB), SMP_EX, AtMost(1.0)),
+    peer(CROSS_MAPPED, "ex_broadcast", 8, at(MIB), SMP_EX, AtMost(1.0)),
     peer(EVERYTHING, "put", 2, at(8), "mpi-everything", AtMost(0.75)),
     peer(EVERYTHING, "put", 2, at(65536), "mpi-everything", AtMost(0.3)),
     peer(EVERYTHING, "put", 2, at(MIB), "mpi-everything", AtMost(0.5)),
@@ -165,6 +185,8 @@ pub(crate) const ROWS: &[BenchRow] = &[
     above("train_put", at(64), "bare_attach_vector", Nothing),
     peer(REGISTERED, "put", 2, at(8), "registered-segment", AtMost(1.05)),
     peer(REGISTERED, "put", 2, at(65536), "registered-segment", AtMost(1.05)),
+    peer("registered-events", "put", 2, at(8), "registered-segment-events", AtMost(1.05)),
+    peer("registered-events", "put", 2, at(65536), "registered-segment-events", AtMost(1.05)),
     hit("hit_one_thread", AtMost(10.0)),
     hit("hit_threads", AtMost(20.0)),
     peer("no-bypass", "put_word", 4, at(8), "no-bypass-spin", AtMost(1.0)),

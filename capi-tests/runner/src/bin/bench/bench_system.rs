@@ -2,6 +2,7 @@
 //! installation of GASNet (ours over one of its paths, or another one), an MPI or OpenSHMEM
 //! library, or the machine itself.
 
+use crate::building::{cc, compile, package};
 use crate::columns::RowFigures;
 use capi_tests::build_trees;
 use capi_tests::progress::{WorkExtent, WorkProgress};
@@ -34,6 +35,8 @@ pub(crate) enum Turn {
     WithoutBypass(Run),
     /// The other libraries run their programs.
     Others,
+    /// Each GASNet-EX runs this program.
+    Ex(Run),
     /// Each library for EVERYTHING runs this program.
     Everything(Run),
     /// This library over a network that demands registration runs this program.
@@ -48,17 +51,41 @@ impl Turn {
     /// Whether it depends on the distance of the two CPUs, which the host may change at any
     /// time.
     pub(crate) fn of_lines(self) -> bool {
-        matches!(self, Turn::Run((_, 2, _), _) | Turn::Everything(_) | Turn::Registered(_))
+        matches!(
+            self,
+            Turn::Run((_, 2, _), _)
+                | Turn::Ex((_, 2, _))
+                | Turn::Everything(_)
+                | Turn::Registered(_)
+        )
+    }
+
+    /// The program that the GASNets run in it.
+    pub(crate) fn program(self) -> Option<&'static str> {
+        match self {
+            Turn::Run(run, _)
+            | Turn::Ex(run)
+            | Turn::Everything(run)
+            | Turn::Registered(run)
+            | Turn::WithoutBypass(run) => Some(run.0),
+            Turn::Others | Turn::Hits | Turn::Starts => None,
+        }
     }
 }
 
+/// The program of GASNet-EX, and what an installation of GASNet has that is one.
+const EX: &str = "ex";
+const EX_HEADER: &str = "include/gasnetex.h";
+
 /// A program, and the system that it measures.
 const EVERYTHING: &str = "everything";
+const LARGE: &str = "large";
 
 const SIMULATOR: &str = "firehose-sim";
 
-/// What a client of that segment mode is compiled with, and how an installation of GASNet that has
-/// no other says so.
+/// What clients of a segment mode are compiled with, and how an installation of GASNet that has
+/// only EVERYTHING says so.
+const SEGMENT_LARGE: &str = "-DGASNET_SEGMENT_LARGE";
 const SEGMENT_EVERYTHING: &str = "-DGASNET_SEGMENT_EVERYTHING";
 const PEER_EVERYTHING: &str = "#define GASNET_SEGMENT_EVERYTHING 1";
 
@@ -90,6 +117,11 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(("barrier", 8, &[]), &["yield_round"]),
     Turn::Run(("am", 8, &["pairs_trip"]), &[]),
     Turn::Run(("coll", 8, &[]), &[]),
+    Turn::Ex((EX, 2, &["ex_put", "ex_get", "ex_put_nb", "ex_get_nb", "ex_put_nbi", "ex_get_nbi"])),
+    Turn::Ex((EX, 2, &["ex_short_trip", "ex_medium_trip", "ex_fadd"])),
+    Turn::Ex((EX, 2, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
+    Turn::Ex((EX, 4, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
+    Turn::Ex((EX, 8, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
     Turn::Everything(("rma", 2, &["put", "get"])),
     Turn::Everything((EVERYTHING, 2, &[])),
     Turn::Registered(("rma", 2, &["put"])),
@@ -103,7 +135,10 @@ pub(crate) const TURNS: &[Turn] = &[
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Machine,
+    /// A GASNet-1, or this library, which is also a GASNet-EX.
     Gasnet,
+    /// A GASNet-EX.
+    Ex,
     /// A GASNet whose ranks may name any address; this library if it is ours.
     Everything {
         ours: bool,
@@ -185,7 +220,7 @@ impl BenchSystem {
     pub(crate) fn ours(name: &str, environment: &[(&str, &str)]) -> Result<BenchSystem, String> {
         let programs = build_trees::build().join("bench/ours");
         let flags = package(&build_trees::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
-        for program in PROGRAMS {
+        for program in PROGRAMS.iter().chain([&EX]) {
             compile(&cc(), program, &programs, &flags)?;
         }
         let environment =
@@ -220,19 +255,35 @@ impl BenchSystem {
         })
     }
 
-    /// This library where memory is registered, and events complete operations: for programs of
-    /// EVERYTHING on demand, otherwise that of segments.
-    pub(crate) fn registered(name: &str, everything: bool) -> Result<BenchSystem, String> {
-        let base = if everything { Self::everything()? } else { Self::ours(name, &[])? };
+    /// This library for programs that are compiled for LARGE, where memory is registered: by the
+    /// firehose on demand, otherwise the segments whole. With `events` an event completes each
+    /// operation, as over a network of hardware.
+    pub(crate) fn registered(
+        name: &str,
+        firehose: bool,
+        events: bool,
+    ) -> Result<BenchSystem, String> {
+        let programs = build_trees::build().join("bench").join(LARGE);
+        let mut flags =
+            package(&build_trees::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
+        flags.push(SEGMENT_LARGE.to_string());
+        compile(&cc(), "rma", &programs, &flags)?;
         let environment = [
             ("GASNET_PORTAL_PIN", "1"),
             ("GASNET_SUPERNODE_MAXSIZE", "1"),
-            ("GASNET_PORTAL_AT_ONCE", "0"),
+            ("GASNET_PORTAL_AT_ONCE", if events { "0" } else { "1" }),
+            ("GASNET_USE_FIREHOSE", if firehose { "1" } else { "0" }),
         ]
         .map(|(name, value)| (name.to_string(), value.to_string()))
         .to_vec();
-        let name = name.to_string();
-        Ok(BenchSystem { name, environment, kind: Kind::Registered, launch: None, ..base })
+        Ok(BenchSystem {
+            name: name.to_string(),
+            start: Start::Fork,
+            environment,
+            programs,
+            kind: Kind::Registered,
+            launch: None,
+        })
     }
 
     /// The simulator of firehoses, which has the library's own.
@@ -284,7 +335,8 @@ impl BenchSystem {
     }
 
     /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says. Its name is
-    /// the conduit's, with `-everything` if it was built for that segment mode.
+    /// the conduit's, with `-ex` if it is a GASNet-EX and `-everything` if it was built for that
+    /// segment mode.
     pub(crate) fn peer(text: &str) -> Result<BenchSystem, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
         let package =
@@ -295,11 +347,13 @@ impl BenchSystem {
         let header = Path::new(prefix).join("include/gasnet_config.h");
         let header = fs::read_to_string(&header).unwrap_or_default();
         // For EVERYTHING one program runs alone; the others may need another version of GASNet.
-        let (name, kind, needed) = match header.lines().any(|line| line == PEER_EVERYTHING) {
-            true => {
-                (format!("{conduit}-{EVERYTHING}"), Kind::Everything { ours: false }, &["rma"][..])
-            }
-            false => (conduit.to_string(), Kind::Gasnet, PROGRAMS),
+        let is_everything = header.lines().any(|line| line == PEER_EVERYTHING);
+        let (name, kind, needed) = if Path::new(prefix).join(EX_HEADER).exists() {
+            (format!("{conduit}-{EX}"), Kind::Ex, &[EX][..])
+        } else if is_everything {
+            (format!("{conduit}-{EVERYTHING}"), Kind::Everything { ours: false }, &["rma"][..])
+        } else {
+            (conduit.to_string(), Kind::Gasnet, PROGRAMS)
         };
         let programs = build_trees::build().join("bench").join(&name);
         for program in needed {
@@ -334,6 +388,8 @@ impl BenchSystem {
         let mut figures = RowFigures::default();
         let run = match (turn, self.kind) {
             (Turn::Run(run, _), Kind::Gasnet) => run,
+            (Turn::Ex(run), Kind::Ex) => run,
+            (Turn::Ex(run), Kind::Gasnet) if self.launch.is_some() => run,
             (Turn::WithoutBypass(run), Kind::WithoutBypass) => run,
             (Turn::Registered(run), Kind::Registered) => run,
             (Turn::Hits, Kind::Simulator) => {
@@ -369,8 +425,10 @@ impl BenchSystem {
             Ok(printed) => figures.read(&printed)?,
             // Measurements that a peer cannot do are left out.
             Err(e)
-                if matches!(self.kind, Kind::Gasnet | Kind::Everything { ours: false })
-                    && self.launch.is_none() =>
+                if matches!(
+                    self.kind,
+                    Kind::Gasnet | Kind::Ex | Kind::Everything { ours: false }
+                ) && self.launch.is_none() =>
             {
                 eprintln!("bench: left out: {e}");
             }
@@ -502,50 +560,4 @@ impl BenchSystem {
         }
         fs::read_to_string(&printed).map_err(|e| format!("{}: {e}", printed.display()))
     }
-}
-
-/// The C compiler.
-fn cc() -> String {
-    std::env::var("CC").unwrap_or("cc".to_string())
-}
-
-/// Compiles `capi-tests/bench/<program>.c` into `to`.
-fn compile(cc: &str, program: &str, to: &Path, flags: &[String]) -> Result<(), String> {
-    fs::create_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
-    let source = build_trees::root().join("capi-tests/bench").join(format!("{program}.c"));
-    let out = Command::new(cc)
-        .arg("-O2")
-        .arg(&source)
-        .arg("-o")
-        .arg(to.join(program))
-        .args(flags)
-        .output()
-        .map_err(|e| format!("{cc}: {e}"))?;
-    if !out.status.success() {
-        return Err(format!(
-            "{} does not compile:\n{}",
-            source.display(),
-            String::from_utf8_lossy(&out.stderr)
-        ));
-    }
-    Ok(())
-}
-
-/// The words of `wanted` in the pkg-config file of a package in the tree `prefix`.
-fn package(prefix: &Path, name: &str, wanted: &[&str]) -> Result<Vec<String>, String> {
-    let path = prefix.join("lib/pkgconfig");
-    let out = Command::new("pkg-config")
-        .args(wanted)
-        .arg(name)
-        .env("PKG_CONFIG_PATH", &path)
-        .output()
-        .map_err(|e| format!("pkg-config: {e}; install it"))?;
-    if !out.status.success() {
-        return Err(format!(
-            "there is no {name} in {}: {}",
-            path.display(),
-            String::from_utf8_lossy(&out.stderr)
-        ));
-    }
-    Ok(String::from_utf8_lossy(&out.stdout).split_whitespace().map(str::to_string).collect())
 }

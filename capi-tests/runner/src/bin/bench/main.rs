@@ -5,6 +5,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `bench_system` | one side of the comparison: how its programs are built and started |
+//! | `building` | compiling its programs |
 //! | `columns` | the columns that the programs of `capi-tests/bench` print |
 //! | `aims` | the figures to reach |
 //! | `ratio_table` | medians, ratios pair by pair, the table |
@@ -17,6 +18,7 @@
 
 mod aims;
 mod bench_system;
+mod building;
 mod columns;
 mod plots;
 mod ratio_table;
@@ -29,12 +31,14 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 const USAGE: &str =
-    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --draw | --starts]
+    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--only PROGRAM] [--quick | --draw | --starts]
   --peer     an installation of GASNet to compare with, and one of its conduits (smp)
   --with     openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
   --rounds   rounds; each runs every program once (10)
   --ms       milliseconds for each figure (10)
   --largest  largest size of puts and gets in bytes (4194304)
+  --only     only what this program of capi-tests/bench measures, of this library and the peers;
+             nothing is written to docs/bench
   --quick    two rounds of a millisecond, and nothing is written to docs/bench
   --draw     nothing is measured; draws the data files of docs/bench again
   --starts   only start and end of our jobs, without and with gasnetrun, shortest and median in ms;
@@ -46,6 +50,7 @@ struct Options {
     rounds: usize,
     ms: f64,
     largest: usize,
+    only: Option<String>,
     keep: bool,
     starts: bool,
     draw: bool,
@@ -58,6 +63,7 @@ fn options() -> Result<Options, String> {
         rounds: 10,
         ms: 10.0,
         largest: 4 << 20,
+        only: None,
         keep: true,
         starts: false,
         draw: false,
@@ -77,6 +83,7 @@ fn options() -> Result<Options, String> {
             "--rounds" => o.rounds = number(value()?)?.max(1.0) as usize,
             "--ms" => o.ms = number(value()?)?,
             "--largest" => o.largest = number(value()?)? as usize,
+            "--only" => (o.only, o.keep) = (Some(value()?), false),
             "--quick" => (o.rounds, o.ms, o.keep) = (2, 1.0, false),
             "--starts" => o.starts = true,
             "--draw" => o.draw = true,
@@ -109,27 +116,29 @@ fn run() -> Result<(), String> {
     }
     let mut systems = vec![BenchSystem::limits()?, BenchSystem::ours("cross-mapped", &[])?];
     systems.push(BenchSystem::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
-    systems.push(BenchSystem::everything()?);
-    systems.push(BenchSystem::registered("registered", true)?);
-    systems.push(BenchSystem::registered("registered-segment", false)?);
-    systems.push(BenchSystem::simulator()?);
-    systems.extend(BenchSystem::without_bypass("no-bypass", &[])?);
-    systems.extend(BenchSystem::without_bypass("no-bypass-spin", &[("GASNET_WAITMODE", "SPIN")])?);
+    if options.only.is_none() {
+        systems.extend(special_systems()?);
+    }
     for peer in &options.peers {
         systems.push(BenchSystem::peer(peer)?);
     }
     for library in &options.libraries {
         systems.push(BenchSystem::foreign(library)?);
     }
+    let wanted = |turn: &Turn| options.only.is_none() || turn.program() == options.only.as_deref();
+    let turns: Vec<Turn> = TURNS.iter().copied().filter(wanted).collect();
+    if turns.is_empty() {
+        return Err(format!("no turn has the program of --only\n{USAGE}"));
+    }
     let mut rounds: Vec<Vec<RowFigures>> = Vec::new();
     let mut moved = 0;
-    let mut progress = WorkProgress::new(WorkExtent::Pieces(options.rounds * TURNS.len()));
+    let mut progress = WorkProgress::new(WorkExtent::Pieces(options.rounds * turns.len()));
     for round in 0..options.rounds {
         if !io::stderr().is_terminal() {
             eprintln!("bench: round {} of {}", round + 1, options.rounds);
         }
         let mut all = vec![RowFigures::default(); systems.len()];
-        for &turn in TURNS {
+        for &turn in &turns {
             progress.begin(&format!("bench: round {} of {}", round + 1, options.rounds));
             let (figures, steady) = take(turn, &systems, &options)?;
             progress.end();
@@ -155,6 +164,23 @@ fn run() -> Result<(), String> {
         plots::all(&dir, &names, &rounds)?;
     }
     Ok(())
+}
+
+/// This library in other settings than the usual ones.
+fn special_systems() -> Result<Vec<BenchSystem>, String> {
+    let mut systems = vec![BenchSystem::everything()?];
+    for (name, firehose, events) in [
+        ("registered", true, false),
+        ("registered-segment", false, false),
+        ("registered-events", true, true),
+        ("registered-segment-events", false, true),
+    ] {
+        systems.push(BenchSystem::registered(name, firehose, events)?);
+    }
+    systems.push(BenchSystem::simulator()?);
+    systems.extend(BenchSystem::without_bypass("no-bypass", &[])?);
+    systems.extend(BenchSystem::without_bypass("no-bypass-spin", &[("GASNET_WAITMODE", "SPIN")])?);
+    Ok(systems)
 }
 
 /// Attempts at a turn, until the CPUs stay in place.

@@ -182,15 +182,25 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
     ),
     (
         "registered",
-        "libgasnet (ours), EVERYTHING, registered",
-        "the same with `GASNET_PORTAL_PIN=1` and `GASNET_PORTAL_AT_ONCE=0`: memory is registered \
-         on demand, and was when it is measured",
+        "libgasnet (ours), LARGE, registered on demand",
+        "this library for programs that are compiled for GASNET_SEGMENT_LARGE, with \
+         `GASNET_PORTAL_PIN=1` and `GASNET_SUPERNODE_MAXSIZE=1`: segments are registered on \
+         demand, and were when they are measured",
     ),
     (
         "registered-segment",
-        "libgasnet (ours), registered segments",
-        "this library with the same variables and `GASNET_SUPERNODE_MAXSIZE=1`: segments are \
-         registered",
+        "libgasnet (ours), LARGE, registered whole",
+        "the same with `GASNET_USE_FIREHOSE=0`: segments are registered whole",
+    ),
+    (
+        "registered-events",
+        "libgasnet (ours), LARGE, registered on demand, with events",
+        "`registered` with `GASNET_PORTAL_AT_ONCE=0`: an event completes each put",
+    ),
+    (
+        "registered-segment-events",
+        "libgasnet (ours), LARGE, registered whole, with events",
+        "`registered-segment` with `GASNET_PORTAL_AT_ONCE=0`",
     ),
     (
         "firehose-sim",

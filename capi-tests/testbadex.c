@@ -1,0 +1,439 @@
+/* testbadex: wrong calls of GASNet-EX, one per run. The library answers each with an error code,
+ * or with one fatal message that names the function, the argument and a remedy.
+ *
+ * `testbadex -list` prints the cases as `testbad -list` does, without a job: name, threads, passes
+ * or dies, and words that lines which begin with *** contain. */
+/* args: register_twice */
+/* nodes: any */
+/* threads: both */
+#include "checkex.h"
+
+#include <pthread.h>
+
+/* The state of the job in which a case runs. */
+enum when { BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on */ };
+enum outcome { PASSES, DIES /* rank 0 alone runs it, and does not return */ };
+
+enum { H_NOTHING = 201, H_REQUEST, H_REPLY_TWICE, H_KEEP_TOKEN, H_REPLY_GROUP, H_PUTTING, H_ANSWERED, H_PREPARE, H_PREPARE_LATE };
+
+#define NO_RANK 1000000
+#define NO_RANK_WORD "1000000"
+#define SIZE 65536
+
+/* A team of this rank alone. */
+static gex_TM_t alone;
+static gex_Token_t kept;
+static volatile int came;
+static uint64_t word;
+static char bytes[256];
+
+static void nothing_h(gex_Token_t token) { (void)token; }
+static void request_h(gex_Token_t token) {
+    (void)token;
+    gex_AM_RequestShort0(ex_tm, 0, H_NOTHING, 0);
+}
+static void reply_twice_h(gex_Token_t token) {
+    gex_AM_ReplyShort0(token, H_ANSWERED, 0);
+    gex_AM_ReplyShort0(token, H_ANSWERED, 0);
+}
+static void keep_token_h(gex_Token_t token) {
+    kept = token;
+    came = 1;
+}
+static void reply_group_h(gex_Token_t token) { gex_AM_ReplyMedium0(token, H_ANSWERED, bytes, 1, GEX_EVENT_GROUP, 0); }
+static void prepare_h(gex_Token_t token) { gex_AM_PrepareReplyMedium(token, NULL, 0, 10, NULL, 0, 0); }
+static void prepare_late_h(gex_Token_t token) {
+    gex_AM_ReplyShort0(token, H_ANSWERED, 0);
+    prepare_h(token);
+}
+static void putting_h(gex_Token_t token) {
+    (void)token;
+    gex_RMA_PutBlocking(ex_tm, 0, check_at(0, 0), &word, 8, 0);
+}
+
+static void send(gex_AM_Index_t handler) {
+    gex_AM_RequestShort0(ex_tm, 0, handler, 0);
+    GASNET_BLOCKUNTIL(came);
+}
+
+/* ---- objects and the start ---- */
+
+static void register_twice(void) {
+    gex_AM_Entry_t row = {H_NOTHING, (gex_AM_Fn_t)nothing_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL};
+    CHECK(gex_EP_RegisterHandlers(ex_ep, &row, 1) == GASNET_ERR_BAD_ARG, "an index was registered twice");
+}
+static void register_low(void) {
+    gex_AM_Entry_t row = {64, (gex_AM_Fn_t)nothing_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL};
+    CHECK(gex_EP_RegisterHandlers(ex_ep, &row, 1) == GASNET_ERR_BAD_ARG, "an index of the library was registered");
+}
+static void init_twice(void) {
+    CHECK(gex_Client_Init(&ex_client, &ex_ep, &ex_tm, "AGAIN", NULL, NULL, 0) == GASNET_ERR_NOT_INIT, "a second client");
+}
+static void attach_size(void) {
+    CHECK(gex_Segment_Attach(&ex_segment, ex_tm, GASNET_PAGESIZE + 1) == GASNET_ERR_BAD_ARG, "a crooked segment");
+}
+static void attach_team(void) {
+    CHECK(gex_Segment_Attach(&ex_segment, gex_TM_Pair(ex_ep, 0), GASNET_PAGESIZE) == GASNET_ERR_BAD_ARG, "a pair");
+}
+static void endpoint_more(void) {
+    gex_EP_t ep;
+    CHECK(gex_EP_Create(&ep, ex_client, GEX_EP_CAPABILITY_ALL, 0) == GASNET_ERR_RESOURCE, "a second endpoint");
+}
+static void client_none(void) { gex_Client_QueryName(GEX_CLIENT_INVALID); }
+static void endpoint_none(void) { gex_EP_QueryCData((gex_EP_t)(uintptr_t)0x4d); }
+static void segment_none(void) { gex_Segment_QueryAddr(GEX_SEGMENT_INVALID); }
+static void bound_rank(void) { gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, NO_RANK, NULL, NULL, NULL, 0)); }
+
+/* ---- teams ---- */
+
+static void team_none(void) { gex_TM_QuerySize(GEX_TM_INVALID); }
+static void team_pair(void) { gex_Event_Wait(gex_Coll_BarrierNB(gex_TM_Pair(ex_ep, 0), 0)); }
+static void team_all(void) { gex_TM_Destroy(ex_tm, NULL, 0); }
+static void team_gone(void) {
+    gex_TM_Destroy(alone, NULL, 0);
+    gex_TM_QueryRank(alone);
+}
+static void team_used_again(void) {
+    gex_TM_t gone = alone;
+    gex_TM_Split(&alone, gone, 0, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    gex_TM_Destroy(gone, NULL, 0);
+    gex_TM_Split(&alone, alone, 0, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    gex_Event_Wait(gex_Coll_BarrierNB(gone, 0));
+}
+static void team_color(void) {
+    gex_TM_t tm;
+    gex_TM_Split(&tm, ex_tm, -1, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+}
+static void team_two(void) {
+    gex_EP_Location_t self = {0, 0};
+    gex_TM_t tms[2];
+    gex_TM_Create(tms, 2, ex_tm, &self, 1, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+}
+static void team_stranger(void) {
+    gex_EP_Location_t members[] = {{0, 0}, {NO_RANK, 0}};
+    gex_TM_t tm;
+    gex_TM_Create(&tm, 1, ex_tm, members, 2, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+}
+static void team_rank(void) { gex_TM_TranslateRankToJobrank(ex_tm, NO_RANK); }
+
+/* ---- puts, gets, events ---- */
+
+static void put_rank(void) { gex_RMA_PutBlocking(ex_tm, NO_RANK, check_at(0, 0), &word, 8, 0); }
+static void get_rank(void) { gex_Event_Wait(gex_RMA_GetNB(ex_tm, &word, NO_RANK, check_at(0, 0), 8, 0)); }
+static void put_pair_rank(void) { gex_RMA_PutNBI(gex_TM_Pair(ex_ep, 0), NO_RANK, check_at(0, 0), &word, 8, GEX_EVENT_NOW, 0); }
+static void put_outside(void) { gex_RMA_PutBlocking(ex_tm, 1, check_at(1, SIZE - 4), &word, 8, 0); }
+static void get_outside(void) { gex_RMA_GetBlocking(ex_tm, &word, 1, check_at(1, SIZE - 4), 8, 0); }
+static void put_early(void) { gex_RMA_PutBlocking(ex_tm, 1, &word, &word, 8, 0); }
+static void put_group(void) { gex_Event_Wait(gex_RMA_PutNB(ex_tm, 1, check_at(1, 0), bytes, 200, GEX_EVENT_GROUP, 0)); }
+static void put_nbi_event(void) {
+    gex_Event_t leaf;
+    gex_RMA_PutNBI(ex_tm, 1, check_at(1, 0), bytes, 200, &leaf, 0);
+}
+static void value_long(void) { gex_RMA_PutBlockingVal(ex_tm, 1, check_at(1, 0), 1, 9, 0); }
+static void value_none(void) { gex_RMA_GetBlockingVal(ex_tm, 1, check_at(1, 0), 0, 0); }
+static void wait_no_op(void) { gex_Event_Wait(GEX_EVENT_NO_OP); }
+static void test_no_op(void) {
+    gex_Event_t events[] = {GEX_EVENT_INVALID, GEX_EVENT_NO_OP};
+    gex_Event_TestSome(events, 2, 0);
+}
+static void leaf_no_op(void) { gex_Event_Wait(gex_Event_QueryLeaf(GEX_EVENT_NO_OP, GEX_EC_LC)); }
+static void wait_other(void) { gex_Event_Wait((gex_Event_t)(uintptr_t)0x7654321); }
+static void region_twice(void) {
+    gex_NBI_BeginAccessRegion(0);
+    gex_NBI_BeginAccessRegion(0);
+}
+static void region_end(void) { gex_Event_Wait(gex_NBI_EndAccessRegion(0)); }
+static void wait_in_region(void) {
+    gex_NBI_BeginAccessRegion(0);
+    (gex_NBI_Wait)(GEX_EC_ALL, 0);
+}
+static void vector_totals(void) {
+    gex_Memvec_t to, from;
+    to.gex_addr = check_at(1, 0);
+    to.gex_len = 16;
+    from.gex_addr = bytes;
+    from.gex_len = 15;
+    gex_Event_Wait(gex_VIS_VectorPutNB(ex_tm, 1, 1, &to, 1, &from, 0));
+}
+static void indexed_outside(void) {
+    void *from = check_at(1, SIZE - 8), *to = bytes;
+    gex_VIS_IndexedGetBlocking(ex_tm, 1, &to, 16, 1, 1, &from, 16, 0);
+}
+static void strided_outside(void) {
+    const ptrdiff_t down = -8, up = 8;
+    const size_t count = 2;
+    gex_VIS_StridedPutBlocking(ex_tm, 1, check_at(1, 0), &down, bytes, &up, 8, &count, 1, 0);
+}
+static void notice_long(void) { gex_VIS_SetPeerCompletionHandler(H_ANSWERED, bytes, GEX_VIS_MAX_PEERCOMPLETION + 1, 0); }
+static void notice_handler(void) { gex_VIS_SetPeerCompletionHandler(5, NULL, 0, 0); }
+
+/* ---- messages ---- */
+
+static void short_rank(void) { gex_AM_RequestShort0(ex_tm, NO_RANK, H_NOTHING, 0); }
+static void short_reserved(void) { gex_AM_RequestShort0(ex_tm, 1, 64, 0); }
+static void medium_defer(void) { gex_AM_RequestMedium0(ex_tm, 1, H_NOTHING, bytes, 1, GEX_EVENT_DEFER, 0); }
+static void medium_null(void) { gex_AM_RequestMedium0(ex_tm, 1, H_NOTHING, bytes, 1, NULL, 0); }
+static void long_outside(void) {
+    gex_AM_RequestLong0(ex_tm, 1, H_NOTHING, &word, 8, check_at(1, SIZE - 4), GEX_EVENT_NOW, 0);
+}
+static void arguments_many(void) {
+    static const gex_AM_Arg_t args[17] = {0};
+    gasneti_RequestShort(ex_tm, 1, H_NOTHING, 0, 17, args);
+}
+static void limit_rank(void) { gex_AM_MaxRequestMedium(ex_tm, NO_RANK, GEX_EVENT_NOW, 0, 0); }
+static void request_in_handler(void) { send(H_REQUEST); }
+static void reply_twice(void) { send(H_REPLY_TWICE); }
+static void reply_group(void) { send(H_REPLY_GROUP); }
+static void token_later(void) {
+    gex_Token_Info_t info;
+    send(H_KEEP_TOKEN);
+    gex_Token_Info(kept, &info, GEX_TI_SRCRANK);
+}
+static gex_AM_SrcDesc_t prepare(size_t most) {
+    return gex_AM_PrepareRequestMedium(ex_tm, 1, NULL, 0, most, NULL, 0, 0);
+}
+static void prepare_twice(void) {
+    prepare(10);
+    prepare(10);
+}
+static void prepare_least(void) { gex_AM_PrepareRequestMedium(ex_tm, 1, NULL, 20, 10, NULL, 0, 0); }
+static void prepare_leaf(void) { gex_AM_PrepareRequestMedium(ex_tm, 1, NULL, 0, 10, GEX_EVENT_NOW, 0, 0); }
+static void commit_more(void) { gex_AM_CommitRequestMedium0(prepare(10), H_NOTHING, 11); }
+static void commit_none(void) { gex_AM_CommitRequestMedium0(GEX_AM_SRCDESC_NO_OP, H_NOTHING, 0); }
+static void commit_twice(void) {
+    gex_AM_SrcDesc_t sd = prepare(10);
+    gex_AM_CommitRequestMedium0(sd, H_ANSWERED, 1);
+    gex_AM_CommitRequestMedium0(sd, H_ANSWERED, 1);
+}
+static void *commit_it(void *sd) {
+    gex_AM_CommitRequestMedium0((gex_AM_SrcDesc_t)sd, H_NOTHING, 1);
+    return NULL;
+}
+static void par_commit_thread(void) {
+    pthread_t thread;
+    pthread_create(&thread, NULL, commit_it, prepare(10));
+    pthread_join(thread, NULL);
+}
+static void address_after(void) {
+    gex_AM_SrcDesc_t sd = prepare(10);
+    gex_AM_CancelRequestMedium(sd, 0);
+    prepare(10);
+    gex_AM_SrcDescAddr(sd);
+}
+static void reply_kept_prepared(void) { send(H_PREPARE); }
+static void prepare_in_handler(void) { send(H_PREPARE_LATE); }
+static void request_between(void) {
+    prepare(10);
+    gex_AM_RequestShort0(ex_tm, 1, H_NOTHING, 0);
+}
+static void poll_between(void) {
+    prepare(10);
+    gasnet_AMPoll();
+}
+static void commit_other(void) { gex_AM_CommitRequestLong0(prepare(10), H_NOTHING, 1, check_at(1, 0)); }
+static void cancel_other(void) { gex_AM_CancelReplyMedium(prepare(10), 0); }
+
+/* ---- atomics and collectives ---- */
+
+static gex_AD_t domain(gex_DT_t dt, gex_OP_t ops) {
+    gex_AD_t ad;
+    gex_AD_Create(&ad, alone, dt, ops, 0);
+    return ad;
+}
+#define OP(ad, rank, at, op) gex_Event_Wait(gex_AD_OpNB_U64(ad, &word, rank, at, op, 1, 1, 0))
+static void domain_type(void) { domain(0, GEX_OP_ADD); }
+static void domain_bits(void) { domain(GEX_DT_DBL, GEX_OP_ADD | GEX_OP_XOR); }
+static void domain_none(void) { OP(GEX_AD_INVALID, 0, check_at(0, 0), GEX_OP_ADD); }
+static void domain_gone(void) {
+    gex_AD_t ad = domain(GEX_DT_U64, GEX_OP_ADD);
+    gex_AD_Destroy(ad);
+    gex_AD_QueryOps(ad);
+}
+static void domain_used_again(void) {
+    gex_AD_t gone = domain(GEX_DT_U64, GEX_OP_ADD);
+    gex_AD_Destroy(gone);
+    domain(GEX_DT_U64, GEX_OP_ADD);
+    OP(gone, 0, check_at(0, 0), GEX_OP_ADD);
+}
+static void domain_twice(void) {
+    gex_AD_t gone = domain(GEX_DT_U64, GEX_OP_ADD);
+    gex_AD_Destroy(gone);
+    gex_AD_Destroy(gone);
+}
+static void atomic_type(void) { OP(domain(GEX_DT_I64, GEX_OP_ADD), 0, check_at(0, 0), GEX_OP_ADD); }
+static void atomic_op(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD), 0, check_at(0, 0), GEX_OP_FADD); }
+static void atomic_ops(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD | GEX_OP_SUB), 0, check_at(0, 0), GEX_OP_ADD | GEX_OP_SUB); }
+static void atomic_rank(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD), 1, check_at(0, 0), GEX_OP_ADD); }
+static void atomic_crooked(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD), 0, check_at(0, 4), GEX_OP_ADD); }
+static void atomic_outside(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD), 0, check_at(0, SIZE), GEX_OP_ADD); }
+static void coll_root(void) { gex_Event_Wait(gex_Coll_BroadcastNB(ex_tm, NO_RANK, &word, &word, 8, 0)); }
+static void reduce_op(void) {
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(ex_tm, &word, &word, GEX_DT_U64, 8, 1, GEX_OP_FADD, NULL, NULL, 0));
+}
+static void reduce_size(void) {
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(ex_tm, &word, &word, GEX_DT_U64, 4, 1, GEX_OP_ADD, NULL, NULL, 0));
+}
+static void reduce_function(void) {
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(ex_tm, &word, &word, GEX_DT_USER, 8, 1, GEX_OP_USER, NULL, NULL, 0));
+}
+
+/* ---- with debug checks ---- */
+
+static void lock_put(void) {
+    static gex_HSL_t lock = GEX_HSL_INITIALIZER;
+    gex_HSL_Lock(&lock);
+    gex_RMA_PutBlocking(ex_tm, 1, check_at(1, 0), &word, 8, 0);
+}
+static void lock_request(void) {
+    static gex_HSL_t lock = GEX_HSL_INITIALIZER;
+    gex_HSL_Lock(&lock);
+    gex_AM_RequestShort0(ex_tm, 1, H_NOTHING, 0);
+}
+static void handler_puts(void) { send(H_PUTTING); }
+
+static const struct testcase {
+    const char *name;
+    enum when when;
+    enum outcome outcome;
+    const char *words;
+    void (*run)(void);
+} cases[] = {
+    {"register_twice", ATTACHED, PASSES, "gex_EP_RegisterHandlers()|index 201|twice", register_twice},
+    {"register_low", ATTACHED, PASSES, "gex_EP_RegisterHandlers()|index 64|128", register_low},
+    {"init_twice", BEFORE_ATTACH, PASSES, "gex_Client_Init()|before", init_twice},
+    {"attach_size", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|page size", attach_size},
+    {"attach_team", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|0x1|team of all ranks", attach_team},
+    {"endpoint_more", ATTACHED, PASSES, "gex_EP_Create()|GASNET_MAXEPS", endpoint_more},
+    {"client_none", ATTACHED, DIES, "gex_Client_QueryName()|0x0|no client|gex_Client_Init", client_none},
+    {"endpoint_none", ATTACHED, DIES, "gex_EP_QueryCData()|0x4d|no endpoint", endpoint_none},
+    {"segment_none", BEFORE_ATTACH, DIES, "gex_Segment_QueryAddr()|no segment|gex_Segment_Attach", segment_none},
+    {"bound_rank", ATTACHED, DIES, "gex_EP_QueryBoundSegmentNB()|" NO_RANK_WORD, bound_rank},
+    {"team_none", ATTACHED, DIES, "gex_TM_QuerySize()|0x0|no team", team_none},
+    {"team_pair", ATTACHED, DIES, "gex_Coll_BarrierNB()|pair", team_pair},
+    {"team_all", ATTACHED, DIES, "gex_TM_Destroy()|team of all ranks", team_all},
+    {"team_gone", ATTACHED, DIES, "gex_TM_QueryRank()|gex_TM_Destroy", team_gone},
+    {"team_used_again", ATTACHED, DIES, "gex_Coll_BarrierNB()|gex_TM_Destroy", team_used_again},
+    {"team_color", ATTACHED, DIES, "gex_TM_Split()|color -1", team_color},
+    {"team_two", ATTACHED, DIES, "gex_TM_Create()|2 new teams", team_two},
+    {"team_stranger", ATTACHED, DIES, "gex_TM_Create()|members|parent team", team_stranger},
+    {"team_rank", ATTACHED, DIES, "gex_TM_TranslateRankToJobrank()|" NO_RANK_WORD, team_rank},
+    {"put_rank", ATTACHED, DIES, "gex_RMA_PutBlocking()|" NO_RANK_WORD, put_rank},
+    {"get_rank", ATTACHED, DIES, "gex_RMA_GetNB()|" NO_RANK_WORD, get_rank},
+    {"put_pair_rank", ATTACHED, DIES, "gex_RMA_PutNBI()|" NO_RANK_WORD, put_pair_rank},
+    {"put_outside", ATTACHED, DIES, "gex_RMA_PutBlocking()|outside the segment of rank 1", put_outside},
+    {"get_outside", ATTACHED, DIES, "gex_RMA_GetBlocking()|outside the segment of rank 1", get_outside},
+    {"put_early", BEFORE_ATTACH, DIES, "gex_RMA_PutBlocking()|before any segment|gex_Segment_Attach", put_early},
+    {"put_group", CHECKED, DIES, "gex_RMA_PutNB()|lc_opt|GEX_EVENT_NOW", put_group},
+    {"put_nbi_event", CHECKED, DIES, "gex_RMA_PutNBI()|lc_opt|GEX_EVENT_NOW", put_nbi_event},
+    {"value_long", ATTACHED, DIES, "gex_RMA_PutBlockingVal()|9|8", value_long},
+    {"value_none", ATTACHED, DIES, "gex_RMA_GetBlockingVal()|0 bytes|8", value_none},
+    {"wait_no_op", ATTACHED, DIES, "gex_Event_Wait()|GEX_EVENT_NO_OP", wait_no_op},
+    {"test_no_op", ATTACHED, DIES, "gex_Event_TestSome()|GEX_EVENT_NO_OP", test_no_op},
+    {"leaf_no_op", ATTACHED, DIES, "gex_Event_QueryLeaf()|GEX_EVENT_NO_OP", leaf_no_op},
+    {"wait_other", ATTACHED, DIES, "0x7654321|handle", wait_other},
+    {"region_twice", ATTACHED, DIES, "gex_NBI_BeginAccessRegion()|open", region_twice},
+    {"region_end", ATTACHED, DIES, "gex_NBI_EndAccessRegion()|gex_NBI_BeginAccessRegion", region_end},
+    {"wait_in_region", ATTACHED, DIES, "gex_NBI_Wait()|region", wait_in_region},
+    {"vector_totals", ATTACHED, DIES, "gex_VIS_VectorPutNB()|destination has 16 bytes|source 15", vector_totals},
+    {"indexed_outside", ATTACHED, DIES, "gex_VIS_IndexedGetBlocking()|16 bytes|segment of rank 1", indexed_outside},
+    {"strided_outside", ATTACHED, DIES, "gex_VIS_StridedPutBlocking()|16 bytes|segment of rank 1", strided_outside},
+    {"notice_long", ATTACHED, DIES, "gex_VIS_SetPeerCompletionHandler()|128|127", notice_long},
+    {"notice_handler", ATTACHED, DIES, "gex_VIS_SetPeerCompletionHandler()|handler 5|128", notice_handler},
+    {"short_rank", ATTACHED, DIES, "gex_AM_RequestShort()|" NO_RANK_WORD, short_rank},
+    {"short_reserved", ATTACHED, DIES, "gex_AM_RequestShort()|handler 64|128", short_reserved},
+    {"medium_defer", ATTACHED, DIES, "gex_AM_RequestMedium()|lc_opt|GEX_EVENT_NOW", medium_defer},
+    {"medium_null", ATTACHED, DIES, "gex_AM_RequestMedium()|lc_opt|GEX_EVENT_NOW", medium_null},
+    {"long_outside", ATTACHED, DIES, "gex_AM_RequestLong()|outside the segment of rank 1", long_outside},
+    {"arguments_many", ATTACHED, DIES, "gex_AM_RequestShort()|17|16", arguments_many},
+    {"limit_rank", ATTACHED, DIES, "gex_AM_MaxRequestMedium()|" NO_RANK_WORD, limit_rank},
+    {"request_in_handler", ATTACHED, DIES, "gex_AM_RequestShort()|handler", request_in_handler},
+    {"reply_twice", ATTACHED, DIES, "gex_AM_ReplyShort()|replied", reply_twice},
+    {"reply_group", ATTACHED, DIES, "gex_AM_ReplyMedium()|lc_opt", reply_group},
+    {"token_later", ATTACHED, DIES, "gex_Token_Info()|token", token_later},
+    {"prepare_twice", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|prepared a message already", prepare_twice},
+    {"prepare_least", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|20 to 10 bytes", prepare_least},
+    {"prepare_leaf", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|lc_opt|client_buf", prepare_leaf},
+    {"commit_more", ATTACHED, DIES, "gex_AM_CommitRequestMedium()|11 bytes|10 and 0", commit_more},
+    {"commit_none", ATTACHED, DIES, "gex_AM_CommitRequestMedium()|source descriptor", commit_none},
+    {"commit_twice", ATTACHED, DIES, "gex_AM_CommitRequestMedium()|source descriptor", commit_twice},
+    {"commit_other", ATTACHED, DIES, "gex_AM_CommitRequestLong()|source descriptor", commit_other},
+    {"par_commit_thread", ATTACHED, DIES, "gex_AM_CommitRequestMedium()|another thread", par_commit_thread},
+    {"address_after", ATTACHED, DIES, "gex_AM_SrcDescAddr()|committed or cancelled before", address_after},
+    {"reply_kept_prepared", CHECKED, DIES, "handler 208|reply that it has prepared", reply_kept_prepared},
+    {"request_between", CHECKED, DIES, "gex_AM_RequestShort()|has prepared an active message", request_between},
+    {"poll_between", CHECKED, DIES, "gasnet_AMPoll()|has prepared an active message", poll_between},
+    {"prepare_in_handler", ATTACHED, DIES, "gex_AM_PrepareReplyMedium()|replied already", prepare_in_handler},
+    {"cancel_other", ATTACHED, DIES, "gex_AM_CancelReplyMedium()|source descriptor", cancel_other},
+    {"domain_type", ATTACHED, DIES, "gex_AD_Create()|dt 0x0|GEX_DT_I32", domain_type},
+    {"domain_bits", ATTACHED, DIES, "gex_AD_Create()|operation 0x4|integers", domain_bits},
+    {"domain_none", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x0|gex_AD_Create", domain_none},
+    {"domain_gone", ATTACHED, DIES, "gex_AD_QueryOps()|gex_AD_Destroy", domain_gone},
+    {"domain_used_again", ATTACHED, DIES, "gex_AD_OpNB_U64()|gex_AD_Destroy has ended", domain_used_again},
+    {"domain_twice", ATTACHED, DIES, "gex_AD_Destroy()|gex_AD_Destroy has ended", domain_twice},
+    {"atomic_type", ATTACHED, DIES, "gex_AD_OpNB_U64()|another type", atomic_type},
+    {"atomic_op", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x40000|operation", atomic_op},
+    {"atomic_ops", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x18|one operation", atomic_ops},
+    {"atomic_rank", ATTACHED, DIES, "gex_AD_OpNB_U64()|rank 1", atomic_rank},
+    {"atomic_crooked", ATTACHED, DIES, "gex_AD_OpNB_U64()|offset 4|aligned", atomic_crooked},
+    {"atomic_outside", ATTACHED, DIES, "gex_AD_OpNB_U64()|outside the segment", atomic_outside},
+    {"coll_root", ATTACHED, DIES, "gex_Coll_BroadcastNB()|root " NO_RANK_WORD, coll_root},
+    {"reduce_op", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|reduction|GEX_OP_ADD", reduce_op},
+    {"reduce_size", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|dt_sz", reduce_size},
+    {"reduce_function", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|user_op", reduce_function},
+    {"lock_put", CHECKED, DIES, "gex_RMA_PutBlocking()|holds the handler-safe lock", lock_put},
+    {"lock_request", CHECKED, DIES, "gex_AM_RequestShort()|holds the handler-safe lock", lock_request},
+    {"handler_puts", CHECKED, DIES, "gex_RMA_PutBlocking()|handler", handler_puts},
+};
+#define CASES (sizeof cases / sizeof *cases)
+
+/* Runs the case, or the end of one that must die. */
+static void run(const struct testcase *c) {
+    check_alive(c->name);
+    if (c->outcome == DIES && ex_me != 0) {
+        static volatile int never;
+        GASNET_BLOCKUNTIL(never);
+    }
+    c->run();
+    if (c->outcome == PASSES) return;
+    printf("testbadex: FAIL (%s went on)\n", c->name);
+    fflush(stdout);
+    _exit(5);
+}
+
+int main(int argc, char **argv) {
+    gex_AM_Entry_t table[] = {
+#define ROW(index, name, kind) {index, (gex_AM_Fn_t)name, kind, 0, NULL, #name}
+        ROW(H_NOTHING, nothing_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQREP),
+        ROW(H_REQUEST, request_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_REPLY_TWICE, reply_twice_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_KEEP_TOKEN, keep_token_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_REPLY_GROUP, reply_group_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_PUTTING, putting_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_PREPARE, prepare_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_PREPARE_LATE, prepare_late_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_ANSWERED, nothing_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQREP),
+    };
+    const struct testcase *c = NULL;
+    size_t i;
+    if (argc == 2 && !strcmp(argv[1], "-list")) {
+        for (i = 0; i < CASES; i++)
+            printf("%s\t%s\t%s\t%s\n", cases[i].name, strncmp(cases[i].name, "par_", 4) ? "both" : "par",
+                   cases[i].outcome == DIES ? "dies" : "passes", cases[i].words);
+        return 0;
+    }
+    for (i = 0; i < CASES && argc == 2; i++)
+        if (!strcmp(argv[1], cases[i].name)) c = &cases[i];
+    if (!c) {
+        fprintf(stderr, "usage: testbadex -list | case\n");
+        return 1;
+    }
+    if (c->when == CHECKED) setenv("GASNET_DEBUG_CHECKS", "1", 1);
+    ex_init("testbadex", &argc, &argv);
+    CHECK_OK(gex_EP_RegisterHandlers(ex_ep, table, sizeof table / sizeof *table));
+    if (c->when == BEFORE_ATTACH) run(c);
+    gex_TM_Split(&alone, ex_tm, (int)ex_me, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    ex_attach(SIZE);
+    ex_barrier(ex_tm);
+    if (c->when != BEFORE_ATTACH) run(c);
+    check_done();
+}

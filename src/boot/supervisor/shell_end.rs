@@ -1,0 +1,80 @@
+//! When the shell that runs the supervisor of another host is ended by force.
+//!
+//! Owned by [`super::other_hosts`]. Invariant: however deep the tree of hosts is, the shells of
+//! all levels are ended about [`SHELL_END`] after the last rank.
+//!
+//! A shell outlives its supervisor if a process that a rank has left behind keeps its output open.
+//! All supervisors count from the end of the ranks, which each reports before it waits for shells:
+//!
+//! ```text
+//! host 1   |<------------- SHELL_END ------------->|<- OUTPUT ->| ends its shell to host 2
+//! host 2   |<------------- SHELL_END ------------->| ends its shell to host 3, and exits
+//! host 3   | exits; a process keeps its output
+//!          the last rank ends
+//! ```
+
+/// Nanoseconds that a shell may take to end after the ranks have ended.
+const SHELL_END: u64 = 3_000_000_000;
+/// The same after its supervisor has exited, for output on its way.
+const OUTPUT: u64 = 200_000_000;
+/// The same if its supervisor does not exit.
+const STOPPED: u64 = 10_000_000_000;
+
+/// The end of another host, as the supervisor that has started it sees it.
+#[derive(Debug, Default)]
+pub(super) struct ShellEnd {
+    over_at: Option<u64>,
+    left_at: Option<u64>,
+}
+
+impl ShellEnd {
+    /// The ranks of the host and of those below it have ended. `has_left`: its supervisor has hung
+    /// up.
+    pub(super) fn note_over(&mut self, now: u64, has_left: bool) {
+        self.over_at.get_or_insert(now);
+        if has_left {
+            self.left_at.get_or_insert(now);
+        }
+    }
+
+    /// Whether its shell is to be ended.
+    pub(super) fn is_due(&self, now: u64) -> bool {
+        match (self.over_at, self.left_at) {
+            (Some(over), Some(left)) => now >= (over + SHELL_END).max(left + OUTPUT),
+            (Some(over), None) => now >= over + STOPPED,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each host starts one other. On each a process keeps the output of the shell open.
+    #[test]
+    fn a_deep_tree_does_not_wait_for_each_level() {
+        const DEPTH: u64 = 10;
+        const STEP: u64 = 1_000_000;
+        let mut leaves_at = 0;
+        for level in 0..DEPTH {
+            let mut end = ShellEnd::default();
+            let mut now = 0;
+            while !end.is_due(now) {
+                now += STEP;
+                end.note_over(now, now >= leaves_at);
+            }
+            assert!(now >= leaves_at, "level {level} cuts the one below it off");
+            leaves_at = now;
+        }
+        assert!(leaves_at < SHELL_END + DEPTH * (OUTPUT + 2 * STEP));
+    }
+
+    #[test]
+    fn a_supervisor_that_is_stopped_is_not_waited_for() {
+        let mut end = ShellEnd::default();
+        assert!(!end.is_due(u64::MAX));
+        end.note_over(0, false);
+        assert!(!end.is_due(2 * SHELL_END) && end.is_due(STOPPED));
+    }
+}

@@ -1,0 +1,258 @@
+//! Requests, puts and gets that are refused where they would wait, and payloads that wait in areas
+//! of their sender.
+
+use super::traffic::up;
+use super::*;
+use crate::conduit::RmaClaim;
+use crate::conduit::message::PIECE;
+
+/// What rank 0 has left: credits of rank 1, chunks, areas of both kinds, descriptors, tickets.
+type Left = ([u32; 2], u32, u32, usize, u32, u32);
+
+fn world(config: Config) -> World<Emulation> {
+    World::open(emulation(2, &config), &config)
+}
+
+/// Credits that the ranks 0 and 1 hold of each other: too few for four pieces.
+const CREDITS: u32 = 24;
+
+/// The ranks 0 and 1 with [`CREDITS`].
+fn short_of_credits() -> Config {
+    let mut config = Config { outbox_areas: 8, ..usual(tiny(2, 1)) };
+    config.share_credits(Some(CREDITS), Some(0), None);
+    config
+}
+
+fn left(world: &World<Emulation>) -> Left {
+    let c = &world.ranks[0].conduit;
+    let peer = c.credits.peers()[1];
+    (
+        [peer.send_credits.into(), peer.send_inuse.into()],
+        c.reqsb.left(),
+        c.outbox.left(),
+        c.large_areas.left(),
+        c.tmpmd.left(),
+        c.tickets.left(),
+    )
+}
+
+/// Serves both ranks until nothing arrives.
+fn serve(world: &World<Emulation>) {
+    while (0..2).any(|rank| {
+        let up = up(world, rank, traffic::nothing);
+        up.conduit().poll(up)
+    }) {}
+}
+
+/// Serves both ranks until they have reached a state.
+fn serve_until(world: &World<Emulation>, is_reached: impl Fn() -> bool) {
+    while !is_reached() {
+        serve(world);
+        // The batch of implicit replies leaves when it has waited long enough.
+        for (rank, r) in (0..).zip(&world.ranks) {
+            r.conduit.poll(up(world, rank, traffic::nothing));
+        }
+    }
+}
+
+fn handled(world: &World<Emulation>) -> u64 {
+    world.ranks[1].requests.load(Ordering::Relaxed)
+}
+
+/// Where Longs go in the segment of rank 1.
+const AT: usize = 4096;
+
+/// Sends an immediate request with this many bytes of 9; `None` for a Short.
+fn send(world: &World<Emulation>, long: bool, nbytes: Option<usize>) -> bool {
+    let bytes = vec![9u8; nbytes.unwrap_or(0)];
+    let payload = Src::from(&bytes[..]);
+    let m = match (nbytes, long) {
+        (None, _) => Outgoing::short(200, &[7]),
+        (Some(_), false) => Outgoing::medium(200, &[7], payload),
+        (Some(n), true) => {
+            let to = world.ranks[1].segment.wrapping_add(AT);
+            Outgoing::long(200, &[7], payload, world.range(1, to, n), to.addr())
+        }
+    };
+    let up = up(world, 0, traffic::nothing);
+    up.conduit().request(up, JobRank(1), &m.immediate(true))
+}
+
+/// Each kind of request: through the event, a chunk, the outbox, an area, pieces; a Long placed,
+/// packed and as two messages.
+const KINDS: [(bool, Option<usize>); 8] = [
+    (false, None),
+    (false, Some(8)),
+    (false, Some(300)),
+    (false, Some(1500)),
+    (false, Some(MAX_EAGER + 1000)),
+    (true, Some(8)),
+    (true, Some(1000)),
+    (true, Some(20_000)),
+];
+
+fn refuses_all(config: Config) {
+    let world = world(config);
+    for (long, nbytes) in KINDS {
+        let before = handled(&world);
+        let mut sent = 0;
+        while send(&world, false, None) {
+            sent += 1;
+        }
+        let full = left(&world);
+        // All are in use; the kind before may not have returned its own yet.
+        assert!(sent > 0 && full.0[0] == full.0[1], "{sent} {full:?}");
+        for _ in 0..3 {
+            assert!(!send(&world, long, nbytes), "{long} {nbytes:?}");
+            assert_eq!(left(&world), full, "{long} {nbytes:?}");
+        }
+        // SAFETY: nothing else writes the segment meanwhile.
+        assert_eq!(unsafe { world.ranks[1].segment.add(AT).read() }, 0);
+        assert_eq!(handled(&world), before);
+        serve(&world);
+        assert_eq!(handled(&world), before + sent);
+        assert!(send(&world, long, nbytes), "{long} {nbytes:?}");
+        serve(&world);
+        assert_eq!(handled(&world), before + sent + 1, "{long} {nbytes:?}");
+        // SAFETY: as above.
+        unsafe { world.ranks[1].segment.add(AT).write_bytes(0, 20_000) };
+    }
+    serve_until(&world, || world.is_quiet());
+    world.check_credits();
+}
+
+#[test]
+fn requests_without_credits_are_refused() {
+    for (at_once, areas) in [(true, 2), (true, 0), (false, 0)] {
+        refuses_all(Config { at_once, large_areas: areas, ..short_of_credits() });
+    }
+}
+
+/// A Medium in pieces that needs more credits than a rank holds is sent when none is in use.
+#[test]
+fn what_never_has_enough_credits_is_sent() {
+    let world = world(Config { large_areas: 0, ..short_of_credits() });
+    assert!(send(&world, false, None));
+    assert!(!send(&world, false, Some(4 * PIECE)));
+    serve_until(&world, || left(&world).0[1] == 0);
+    let up = up(&world, 1, traffic::nothing);
+    let sending = &AtomicBool::new(true);
+    let sent = std::thread::scope(|s| {
+        s.spawn(move || {
+            while sending.load(Ordering::Relaxed) {
+                up.conduit().poll(up);
+            }
+        });
+        let sent = send(&world, false, Some(4 * PIECE));
+        sending.store(false, Ordering::Relaxed);
+        sent
+    });
+    assert!(sent);
+    serve(&world);
+    assert_eq!(handled(&world), 2);
+}
+
+#[test]
+fn a_request_without_a_chunk_is_refused() {
+    let mut config = Config { sb_chunks: 2, ..short_of_credits() };
+    config.share_credits(Some(200), Some(0), None);
+    let world = world(config);
+    assert!(send(&world, false, None) && send(&world, false, None));
+    let full = left(&world);
+    for (long, nbytes) in KINDS {
+        assert!(!send(&world, long, nbytes));
+        assert_eq!(left(&world), full);
+    }
+    serve(&world);
+    assert!(send(&world, true, Some(20_000)));
+}
+
+/// A transfer claims a descriptor and a ticket, and keeps what it needs.
+#[test]
+fn transfers_without_tickets_are_refused() {
+    let config = Config { at_once: false, msg_limit: 6, put_bounce: 100, ..usual(tiny(2, 1)) };
+    let world = world(config);
+    let (me, c) = (up(&world, 0, traffic::nothing), &world.ranks[0].conduit);
+    let before = left(&world);
+    let claims: Vec<RmaClaim> = core::iter::from_fn(|| c.claim()).collect();
+    assert!(!claims.is_empty() && c.claim().is_none());
+    claims.into_iter().for_each(|claim| c.unclaim(claim));
+    assert_eq!(left(&world), before);
+    let to = world.ranks[1].segment;
+    let outside: &'static mut [u8] = vec![3u8; 2000].leak();
+    let outside = Dst::from(outside);
+    for n in [8, 2000] {
+        let local = outside.part(0, n);
+        for op in 0..3 {
+            world.ranks[0].ops[0].store(1, Ordering::Relaxed);
+            let claim = c.claim().expect("a ticket");
+            let remote = world.range(1, to, n);
+            match op {
+                0 => c.put_claimed(me, remote, local.into(), OpId(0), claim),
+                1 => c.put_bulk_claimed(me, remote, local.into(), OpId(0), claim),
+                _ => c.get_claimed(me, local, remote, OpId(0), claim),
+            }
+            traffic::wait(me, 0);
+            assert_eq!(left(&world), before, "{op} of {n} bytes");
+        }
+    }
+}
+
+/// The payload of a negotiated Medium stays in its area until its handler has returned; one that
+/// became shorter travels, and what is given back or refused leaves the area free.
+#[test]
+fn payloads_wait_in_areas() {
+    fn answer(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
+        if bytes_of(m.payload).iter().any(|&b| b != 5) {
+            up.error(format_args!("wrong bytes"));
+        }
+        let (c, n) = (up.conduit(), m.payload.len());
+        if let Some(token) = token {
+            let area = c.take_area(m.source, 4000, false).expect("an area");
+            area.bytes.part(0, n).fill(5);
+            let payload = area.bytes.part(0, n).into();
+            c.reply_area(up, token, &Outgoing::medium(201, m.args, payload), area);
+        }
+    }
+    let world = world(Config { large_areas: 2, ..short_of_credits() });
+    let (me, peer) = (up(&world, 0, answer), up(&world, 1, answer));
+    let c = me.conduit();
+    let areas = || [0, 1].map(|rank| world.ranks[rank].conduit.large_areas.left());
+    let outbox = c.outbox.left();
+    for (most, n) in [(9, 0), (300, 300), (1984, 1984), (4000, 9), (4000, 1984), (4000, 4000)] {
+        for now in [false, true] {
+            let area = c.take_area(JobRank(1), most, true).expect("an area");
+            let large = most > MAX_EAGER;
+            assert_eq!((area.bytes.len(), areas()[0]), (most, 2 - usize::from(large)));
+            assert!(area.bytes.as_ptr().addr().is_multiple_of(64));
+            area.bytes.part(0, n).fill(5);
+            let m = Outgoing::medium(200, &[1], area.bytes.part(0, n).into()).immediate(now);
+            assert!(c.request_area(me, JobRank(1), &m, area));
+            let stays = usize::from(n > MAX_EAGER);
+            assert_eq!(areas(), [2 - stays, 2], "{most} {n}");
+            assert!(peer.conduit().poll(peer));
+            assert_eq!(areas(), [2, 2 - stays]);
+            assert!(c.poll(me));
+            // The last reader keeps an area of the outbox.
+            assert!(areas() == [2, 2] && c.outbox.left() + 1 >= outbox);
+        }
+    }
+    let two = [0; 2].map(|_| c.take_area(JobRank(1), 4000, true).expect("an area"));
+    assert!(c.take_area(JobRank(1), 4000, true).is_none());
+    two.into_iter().for_each(|area| c.give_area(area));
+    // A refused message leaves its area to the caller.
+    while send(&world, false, None) {}
+    assert!(!c.may_request(JobRank(1), 0));
+    for n in [1000, 4000] {
+        let before = left(&world);
+        let area = c.take_area(JobRank(1), n, true).expect("an area");
+        let m = Outgoing::medium(200, &[1], area.bytes.into()).immediate(true);
+        assert!(!c.request_area(me, JobRank(1), &m, area));
+        assert_ne!(left(&world), before);
+        c.give_area(area);
+        assert_eq!(left(&world), before);
+    }
+    serve(&world);
+    assert!(c.may_request(JobRank(1), 0) && c.may_request(JobRank(1), MAX_EAGER));
+    assert!(world.ranks.iter().all(|r| r.errors.load(Ordering::Relaxed) == 0));
+}

@@ -1,0 +1,126 @@
+//! Jobs of many hosts, whose supervisors form a tree. Whatever dies, the job ends with the right
+//! code and leaves nothing on any host.
+//!
+//! Run by cargo. Invariant: no test asserts a time.
+
+mod jobs;
+
+use jobs::{ProbeJob, many_hosts, marked, new_mark, probe, spawn};
+use sys::process;
+use sys::signal::Signal;
+
+/// Hosts, ranks of each, and the hosts that a host starts: `None` for the default.
+const TREES: [(u32, u32, Option<u32>); 4] =
+    [(20, 1, None), (40, 1, Some(2)), (40, 1, Some(6)), (6, 2, Some(1))];
+
+fn start((hosts, each, degree): (u32, u32, Option<u32>), args: &[&str]) -> ProbeJob {
+    let mark = new_mark();
+    let mut c = many_hosts(hosts, each);
+    c.arg(probe()).args(args).env("PROBE_MARK", &mark);
+    if let Some(degree) = degree {
+        c.env("GASNET_SSH_OUT_DEGREE", degree.to_string());
+    }
+    let mut job = spawn(c, mark, format!("{hosts} hosts by {degree:?} {args:?}"));
+    // Supervisors of other hosts learn of the end at the same time as the launcher.
+    job.hasty = true;
+    job
+}
+
+/// A rank that ends before gasnet_init ends the job, wherever it is: others wait for it.
+#[test]
+fn ranks_that_never_join() {
+    let script = r#"[ $GASNET_RANK = $MISSING ] && exit 0; exec "$0" all exchange -"#;
+    for degree in ["1", "4"] {
+        for missing in 0..4 {
+            let mark = new_mark();
+            let mut c = many_hosts(4, 1);
+            c.args(["sh", "-c", script]).arg(probe()).env("PROBE_MARK", &mark);
+            c.env("MISSING", missing.to_string()).env("GASNET_SSH_OUT_DEGREE", degree);
+            let mut job = spawn(c, mark, format!("{degree} {missing}"));
+            job.hasty = true;
+            job.finish().gives(1).says("before gasnet_init, which other ranks have called");
+        }
+    }
+}
+
+/// The supervisors of other hosts, each with the hosts that it has started.
+fn supervisors(job: &ProbeJob) -> Vec<(u32, usize)> {
+    let is_shell = |pid: &&u32| process::name_of(**pid) == "setsid";
+    let all = marked(&job.mark);
+    let remote =
+        all.iter().filter(|pid| **pid != job.pid() && process::name_of(**pid) == "gasnetrun");
+    let shells: Vec<u32> =
+        all.iter().filter(is_shell).filter_map(|pid| process::parent_of(*pid)).collect();
+    remote.map(|pid| (*pid, shells.iter().filter(|parent| *parent == pid).count())).collect()
+}
+
+#[test]
+fn all_hosts_end_with_one_code() {
+    for tree in TREES {
+        let n = tree.0 * tree.1;
+        let o = start(tree, &["all", "return:0", "-"]).finish();
+        o.gives(0).never_says("***");
+        assert_eq!(o.out.matches(" runs\n").count() as u32, n, "{o:#?}");
+        let last = (n - 1).to_string();
+        start(tree, &[&last, "gasnet_exit:5", "spin"])
+            .finish()
+            .gives(5)
+            .says(&format!("rank {last} of {n} "))
+            .says("called gasnet_exit(5); the job ends");
+        start(tree, &["all", "exchange", "-"]).finish().gives(0).never_says("***");
+    }
+}
+
+#[test]
+fn the_death_of_a_rank_ends_all_hosts() {
+    for tree in TREES {
+        let job = start(tree, &["none", "-", "spin"]);
+        let ranks = job.wait_for_ranks((tree.0 * tree.1) as usize);
+        process::kill(ranks[ranks.len() / 2], Signal::KILL);
+        job.finish().gives(137).says("was killed by signal 9");
+    }
+}
+
+/// Which host is lost is printed. Its ranks and those of the hosts below it end too.
+#[test]
+fn the_death_of_a_supervisor_ends_all_hosts() {
+    for tree in TREES {
+        for is_inner in [true, false] {
+            let job = start(tree, &["none", "-", "spin"]);
+            job.wait_for_ranks((tree.0 * tree.1) as usize);
+            let found = supervisors(&job);
+            assert_eq!(found.len() as u32, tree.0 - 1);
+            let victim = found.iter().find(|(_, starts)| (*starts > 0) == is_inner).unwrap();
+            process::kill(victim.0, Signal::KILL);
+            job.finish().gives(1).says(".invalid is lost: ");
+        }
+    }
+}
+
+#[test]
+fn the_death_of_gasnetrun_ends_all_hosts() {
+    for tree in TREES {
+        let job = start(tree, &["none", "-", "spin"]);
+        job.wait_for_ranks((tree.0 * tree.1) as usize);
+        process::kill(job.pid(), Signal::KILL);
+        job.finish().gives(137);
+    }
+}
+
+/// Also while the job starts.
+#[test]
+fn a_request_to_end_reaches_all_hosts() {
+    for tree in TREES {
+        for signal in [Signal::TERM, Signal::INT] {
+            let job = start(tree, &["none", "-", "spin"]);
+            if signal == Signal::TERM {
+                job.wait_for_ranks((tree.0 * tree.1) as usize);
+            }
+            process::kill(job.pid(), signal);
+            let o = job.finish();
+            // INT may come before gasnetrun expects it.
+            assert!(signal == Signal::INT || o.code == 143, "{o:#?}");
+            assert!(o.left.is_empty(), "{o:#?}");
+        }
+    }
+}
