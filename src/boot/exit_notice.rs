@@ -22,9 +22,9 @@ use sys::process;
 use sys::signal::Signal;
 
 /// Nanoseconds for which a rank polls that does nothing else, and the longest pause between two
-/// polls: a waiting rank sleeps up to 2 ms.
+/// polls: a waiting rank sleeps up to 5 ms.
 const ONLY_POLLS: u64 = 10_000_000;
-const PAUSE: u64 = 5_000_000;
+const PAUSE: u64 = 8_000_000;
 
 /// A rank's view of the exit of its job. Lives as long as the process.
 #[derive(Debug)]

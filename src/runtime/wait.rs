@@ -3,7 +3,7 @@
 //! Called by every layer that waits for the network or for words of other ranks, the conduit
 //! included ([`crate::conduit::Upcall::pause`]). Code that must not poll waits in loops of its
 //! own. That is in locks, the trace, the start and the exit of a job, and the calls of `portals3`.
-//! Invariant: a condition is checked again after a sleep of at most 2 ms, because clients also
+//! Invariant: a condition is checked again after a sleep of at most 5 ms, because clients also
 //! wait for words that a plain put changes. In a short wait the sleep is shorter
 //! (`wait_mode::nap`).
 //!
