@@ -37,7 +37,9 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
     let code = run_on_hosts(plan, options)?;
     if plan.verbose {
         let seconds = (clock::now_ns() - began) as f64 / 1e9;
-        eprintln!("gasnetrun: the job ended after {seconds:.3} s with exit code {code}");
+        let text =
+            format!("gasnetrun: the job ended after {seconds:.3} s with exit code {code}\n");
+        sys::stdio::write_stderr(text.as_bytes());
     }
     Ok(code)
 }
@@ -119,13 +121,15 @@ fn run_share(
     let supervisor = supervisor(plan, options, share, debugger.as_ref())?;
     match connect(supervisor)?.start()? {
         ProcessRole::Supervisor(supervisor) => {
+            sys::stdio::bound_stderr();
             if plan.verbose {
                 for (local, (rank, pid)) in supervisor.processes().iter().enumerate() {
                     let mask = masks.get(local % masks.len().max(1));
                     let cpus = mask.map_or(String::new(), |m| format!(" on CPUs {m:?}"));
                     let host =
                         if is_alone { String::new() } else { format!(" of {}", hostname()) };
-                    eprintln!("gasnetrun: rank {rank} is process {pid}{host}{cpus}");
+                    let text = format!("gasnetrun: rank {rank} is process {pid}{host}{cpus}\n");
+                    sys::stdio::write_stderr(text.as_bytes());
                 }
             }
             Ok(supervisor.watch())

@@ -4,7 +4,8 @@
 //! Owned by the supervisor and `hosts::ssh`. Invariants: nothing that was written is lost or
 //! reordered within its stream. A line without an end is passed on when it is very long, and at
 //! the end of the job. Before that end, a reader that takes nothing, such as a pager, does not
-//! keep the supervisor: lines wait here, and then in the pipe from which they come.
+//! keep the supervisor: lines wait here, and then in the pipe from which they come. At the end,
+//! lines for standard error wait as [`sys::stdio::write_stderr`] does, and are then lost.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -83,10 +84,15 @@ impl PrefixedStream {
         }
     }
 
-    /// Prints the last lines, and waits until all are printed.
+    /// Prints the last lines, and waits until all are printed. Standard error is waited for as
+    /// [`sys::stdio::bound_stderr`] says.
     pub(super) fn print_rest(&mut self, lines: &[u8]) {
         self.unprinted.extend_from_slice(lines);
-        sys::file::write_all(self.standard, &std::mem::take(&mut self.unprinted));
+        let rest = std::mem::take(&mut self.unprinted);
+        match self.standard {
+            2 => sys::stdio::write_stderr(&rest),
+            standard => sys::file::write_all(standard, &rest),
+        }
     }
 
     /// Takes lines that have arrived, some at a time, without waiting for more. None while others

@@ -28,9 +28,11 @@ use sys::{clock, process, socket};
 const SECOND_REQUEST: u64 = 100_000_000;
 
 impl Supervisor {
-    /// Watches the job until all ranks have exited; returns its exit code.
+    /// Watches the job until all ranks have exited; returns its exit code. From here on, this
+    /// process does not depend on the reader of standard error.
     pub fn watch(mut self) -> i32 {
         let mut polled = Vec::new();
+        sys::stdio::bound_stderr();
         self.ends.begin();
         self.ranks.iter_mut().for_each(RankProcess::watch_child);
         // What came with the plan of this host makes no descriptor ready.
