@@ -1,6 +1,6 @@
 #!/bin/sh
 # Removes what a script of ci/ installed: the files that it would install now, and the folders
-# that only this library uses.
+# that only this library uses. Needs no build: files of the build are empty here.
 #   ci/uninstall.sh install | install-portals DESTDIR PREFIX [NAME=folder]...
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,7 +10,22 @@ make_first=make
 . ci/folders.sh
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
-"ci/$script.sh" "$stage" "$prefix" "$@" >/dev/null
+unbuilt=$(mktemp -d)
+trap 'rm -rf "$stage" "$unbuilt"' EXIT
+. ci/target.sh
+mkdir -p "$unbuilt/lib" "$unbuilt/bin" "$unbuilt/$released"
+for file in lib/libgasnet.a lib/libgasnet.so.0 bin/gasnetrun bin/gasnet_info bin/gasnet_trace \
+    "$released/libportals3_c.so" "$released/libportals3_c.a" "$released/ptlrun" "$released/libcnos.so" \
+    "$released/libcnos.a"; do
+    : >"$unbuilt/$file"
+done
+# Programs are copied as they are, since there is nothing to strip.
+CARGO_TARGET_DIR=$unbuilt "ci/$script.sh" "$stage" "$prefix" "$@" TREE="$unbuilt" KEEP_DEBUG=1 >/dev/null
+for program in "$stage$bindir"/*; do
+    [ -f "$program" ] || continue
+    mkdir -p "$stage$bindir/.debug"
+    : >"$stage$bindir/.debug/${program##*/}.debug"
+done
 (cd "$stage" && find . ! -type d) | while read -r file; do
     rm -f "$destdir${file#.}"
 done

@@ -16,11 +16,13 @@ pub fn cases() -> Vec<TestCase> {
     };
     vec![
         case("copies_only_and_is_removed_again", copies_only),
+        case("is_removed_without_a_build", removed_without_build),
         case("named_folders", named_folders),
         case("relative_folders_are_refused", relative_folders),
         case("programs_are_stripped", stripped),
         case("all_users_may_read_it", readable_by_all),
         case("no_path_of_the_builder", no_paths),
+        case("a_blank_in_the_builders_path_is_reported", blank_in_path),
         case("archive_by_pkg_config", archive),
         case("pages_without_broken_links", pages).needs("python3"),
     ]
@@ -96,6 +98,26 @@ fn copies_only() -> Result<(), Failure> {
         Some(folder) => Err(format!("uninstall left the folder {folder}")),
         None => Ok(()),
     }
+}
+
+/// What is removed does not depend on what is still built.
+fn removed_without_build() -> Result<(), Failure> {
+    let to = dir("unbuilt")?;
+    let destdir = format!("DESTDIR={}", to.display());
+    let variables = [destdir.as_str(), "PREFIX=/opt/gasnet"];
+    succeed(make("install", &variables))?;
+    // Where nothing was ever built.
+    let unbuilt = format!("TREE={}", to.join("no/tree").display());
+    let folders = ["BINDIR=", "LIBDIR=", "INCLUDEDIR=", "MANDIR=", "DOCDIR="];
+    for script in ["install", "install-portals"] {
+        let mut uninstall = Command::new(root().join("ci/uninstall.sh"));
+        uninstall.args([script, &to.display().to_string(), "/opt/gasnet"]).args(folders);
+        uninstall.arg(&unbuilt).env("CARGO_TARGET_DIR", to.join("no/target"));
+        succeed(uninstall)?;
+    }
+    let mut left = Vec::new();
+    files(&to, &mut left);
+    if left.is_empty() { Ok(()) } else { Err(format!("after uninstall, {left:?} are left")) }
 }
 
 /// The folders of a distribution, by the GNU names. Programs that are linked with a library in a
@@ -188,7 +210,12 @@ fn relative_folders() -> Result<(), Failure> {
 fn stripped() -> Result<(), Failure> {
     let to = dir("stripped")?;
     succeed(make("install", &[&format!("PREFIX={}", to.display())]))?;
-    for name in ["gasnetrun", "gasnet_info", "gasnet_trace"] {
+    let mut names = vec!["gasnetrun", "gasnet_info", "gasnet_trace"];
+    if has_portals() {
+        succeed(make("install-portals", &[&format!("PREFIX={}", to.display())]))?;
+        names.push("ptlrun");
+    }
+    for name in names {
         let sections = |path: PathBuf| -> Result<String, Failure> {
             let mut readelf = Command::new("readelf");
             readelf.arg("-SW").arg(path);
@@ -240,21 +267,59 @@ fn no_paths() -> Result<(), Failure> {
         .or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo")))
         .map_err(|e| e.to_string())?;
     let paths = [root().display().to_string(), format!("{cargo}/registry")];
-    for name in [
+    let names = [
         "lib/libgasnet.so.0",
         "lib/libgasnet.a",
         "bin/gasnetrun",
         "bin/gasnet_info",
         "bin/gasnet_trace",
-    ] {
-        let bytes = read(&build_trees::build().join(name))?;
+    ];
+    let mut all: Vec<PathBuf> = names.iter().map(|name| build_trees::build().join(name)).collect();
+    if has_portals() {
+        all.extend(PORTALS.iter().map(|name| released().join(name)));
+    }
+    for file in all {
+        let bytes = read(&file)?;
         for path in &paths {
             if bytes.windows(path.len()).any(|w| w == path.as_bytes()) {
-                return Err(format!("{name} contains {path}"));
+                return Err(format!("{} contains {path}", file.display()));
             }
         }
     }
     Ok(())
+}
+
+/// A script that builds says that paths stay in what it builds; one that copies does not.
+fn blank_in_path() -> Result<(), Failure> {
+    let to = dir("with a blank")?;
+    for (script, wanted) in [("build.sh", true), ("install.sh", false)] {
+        let script = to.join(script);
+        let source = format!(". {}\n", root().join("ci/target.sh").display());
+        fs::write(&script, source).map_err(|e| format!("{}: {e}", script.display()))?;
+        let mut command = Command::new("sh");
+        let out = command.arg(&script).current_dir(&to).output().map_err(|e| e.to_string())?;
+        let said = String::from_utf8_lossy(&out.stderr).contains("contains these paths");
+        if !out.status.success() || said != wanted {
+            return Err(format!("{}: {out:?}", script.display()));
+        }
+    }
+    Ok(())
+}
+
+/// What `make portals` builds.
+const PORTALS: [&str; 5] =
+    ["libportals3_c.so", "libportals3_c.a", "ptlrun", "libcnos.so", "libcnos.a"];
+
+/// The folder of cargo's output.
+fn released() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR")
+        .map_or(root().join("target"), PathBuf::from)
+        .join("release")
+}
+
+/// Whether libportals3 has been built; it is optional.
+fn has_portals() -> bool {
+    PORTALS.iter().all(|name| released().join(name).exists())
 }
 
 /// `pkg-config --static` has all libraries that a link with the archive needs, in a program that
