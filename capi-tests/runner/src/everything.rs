@@ -6,6 +6,7 @@ mod large;
 mod registered;
 
 use crate::build_trees::{self, ClientMode};
+use crate::case_end;
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
@@ -363,8 +364,7 @@ fn apart(program: &TestProgram) -> Result<(), Failure> {
     let ended = job.env("GASNET_VERBOSEENV", "1").watchdog(Duration::from_secs(300)).run()?;
     ended.tidy()?;
     if ended.says("allows no user namespace") {
-        println!("skipped testeverything::user_namespaces: {}", ended.output.trim());
-        return Ok(());
+        return case_end::skip(ended.output.trim());
     }
     ended.passed(&program.name)?;
     match ended.output.lines().filter(|line| line.ends_with(REASON)).count() {

@@ -33,6 +33,8 @@
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
 //! | `everything` | programs compiled for EVERYTHING and LARGE |
 //! | `install` | what the libraries of a tree export |
+//! | `case_end` | whether a case passed, failed or could not run |
+//! | `full_stderr` | jobs whose standard error is a pipe that no process reads |
 //! | `installation` | what `make install` and `make uninstall` do |
 //! | `packaging` | the scripts that make releases and packages |
 //! | `clients` | programs built against an installed tree, by each build system and in each language |
@@ -50,6 +52,7 @@
 //! Every case is one [`TestCase`]. Jobs spin, so no two run at the same time.
 
 pub mod build_trees;
+pub mod case_end;
 pub mod checks;
 pub mod clients;
 pub mod configuration;
@@ -60,6 +63,7 @@ pub mod ex_clients;
 pub mod exit_pipe;
 pub mod exits;
 pub mod floods;
+pub mod full_stderr;
 pub mod hosts;
 pub mod injector;
 pub mod install;
@@ -169,6 +173,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(everything::cases(seed));
     all.extend(hosts::cases(seed));
     all.extend(starts::cases(seed));
+    all.extend(full_stderr::cases());
     all.extend(kernels::cases(seed));
     all.extend(scribbles::cases(seed));
     all.extend(mismatch::cases());

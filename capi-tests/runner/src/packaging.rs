@@ -1,10 +1,10 @@
 //! Releases and packages, whole: the scripts of `packaging/`, for the soak only. Called by the
 //! list of cases.
 //!
-//! Invariant: a case passes only if its script has run and ended with 0, or prints that it is
-//! skipped.
+//! Invariant: a case passes only if its script has run and ended with 0, or counts as
+//! skipped, with the reason.
 
-use crate::{Failure, TestCase, build_trees};
+use crate::{Failure, TestCase, build_trees, case_end};
 use std::process::Command;
 
 /// The scripts, and a program that each needs.
@@ -61,8 +61,7 @@ fn passes(name: &str) -> Result<(), Failure> {
         return Ok(());
     }
     if ended.status.code() == Some(SKIPPED) {
-        println!("skipped packaging::{name}: {}", String::from_utf8_lossy(&ended.stdout).trim());
-        return Ok(());
+        return case_end::skip(&case_end::reason_of(&ended.stdout));
     }
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     Err(format!("{}\n{}{}", ended.status, text(&ended.stdout), text(&ended.stderr)))

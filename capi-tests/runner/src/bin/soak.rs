@@ -16,6 +16,7 @@
 //! one each before a second of any. So a walk that was cut off early has seen every case from
 //! some rank.
 
+use capi_tests::case_end::CaseEnd;
 use capi_tests::progress::{WorkExtent, WorkProgress};
 use capi_tests::sample::{self, SampleRandom};
 use capi_tests::{TestCase, build_trees, cases, exits, job_launcher, killer, scribbles, test_job};
@@ -74,7 +75,10 @@ fn main() -> ExitCode {
     let start = Instant::now();
     let mut progress = WorkProgress::new(WorkExtent::Time(end - start));
     let (mut passed, mut failed) = (0u64, 0u64);
+    // The cases that cannot run.
     let mut skipped: Vec<String>;
+    // The runs that found out that they cannot.
+    let mut unable: Vec<String> = Vec::new();
     let from = match &word {
         None => format!("round {round} case {done}"),
         Some(w) => format!("{w} round {round} case {done}"),
@@ -89,13 +93,15 @@ fn main() -> ExitCode {
                 break 'soak;
             }
             progress.begin(&case.name);
-            let result = (case.run)();
+            let name = case.name.clone();
+            let end = case.end();
             progress.end();
-            match result {
-                Ok(()) => passed += 1,
-                Err(failure) => {
+            match end {
+                CaseEnd::Passed => passed += 1,
+                CaseEnd::Skipped(why) => unable.push(format!("skipped {name}: {why}")),
+                CaseEnd::Failed(failure) => {
                     failed += 1;
-                    say(format!("FAILED {} on {}\n{failure}", case.name, commit()));
+                    say(format!("FAILED {name} on {}\n{failure}", commit()));
                 }
             }
             done += 1;
@@ -109,6 +115,7 @@ fn main() -> ExitCode {
         done = 0;
     }
     drop(progress);
+    skipped.append(&mut unable);
     skipped.iter().for_each(|line| say(line.clone()));
     say(format!(
         "{} commit {} from {from} to round {round} case {done}: {} cases in {:.0} minutes, {passed} passed, {failed} failed, {} skipped{}",
@@ -229,19 +236,28 @@ fn visit(
     let progress = Mutex::new(WorkProgress::new(WorkExtent::Pieces(cases.len())));
     let show = || progress.lock().unwrap_or_else(PoisonError::into_inner);
     let cases = Mutex::new(cases);
-    let sums = Mutex::new((0u64, 0u64, note, appended("tally.txt")));
+    let sums = Mutex::new(([0u64; 3], note, appended("tally.txt")));
     let next = || cases.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = || {
-        while let Some(TestCase { name, run, .. }) = next() {
+        while let Some(case) = next() {
+            let name = case.name.clone();
             show().begin(&name);
-            let result = run();
+            let end = case.end();
             show().end();
-            let (passed, failed, note, tally) =
+            let ([passed, failed, skipped], note, tally) =
                 &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);
-            note(&name, if result.is_ok() { "passed" } else { "FAILED" });
-            match result {
-                Ok(()) => *passed += 1,
-                Err(failure) => {
+            match end {
+                CaseEnd::Passed => {
+                    *passed += 1;
+                    note(&name, "passed");
+                }
+                CaseEnd::Skipped(why) => {
+                    *skipped += 1;
+                    note(&name, "skipped");
+                    println!("skipped {name}: {why}");
+                }
+                CaseEnd::Failed(failure) => {
+                    note(&name, "FAILED");
                     *failed += 1;
                     println!("FAILED {name}\n{failure}");
                     writeln!(tally, "FAILED {name} on {}\n{failure}", commit())
@@ -251,13 +267,14 @@ fn visit(
         }
     };
     std::thread::scope(|s| (0..at_once).for_each(|_| drop(s.spawn(work))));
-    let (passed, failed, _, mut tally) = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let ([passed, failed, skipped], _, mut tally) =
+        sums.into_inner().unwrap_or_else(PoisonError::into_inner);
     let sum = format!(
-        "{} commit {} {what} {}: {} cases in {:.0} minutes, {at_once} at once, {passed} passed, {failed} failed{}",
+        "{} commit {} {what} {}: {} cases in {:.0} minutes, {at_once} at once, {passed} passed, {failed} failed, {skipped} skipped{}",
         now(),
         commit(),
         words.join(" "),
-        passed + failed,
+        passed + failed + skipped,
         start.elapsed().as_secs_f64() / 60.0,
         job_launcher::started_again()
     );
