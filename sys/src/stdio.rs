@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(&buffer[..n], b"printed\n");
         assert!(!is_stalled.load(Ordering::Relaxed));
         drop(reader);
-        write_within(to, b"to nobody\n", u64::MAX, &is_stalled);
+        write_within(to, b"unread\n", u64::MAX, &is_stalled);
     }
 
     /// A reader that takes all, slowly, gets all.

@@ -19,7 +19,6 @@ type Row = (&'static str, &'static [&'static str], &'static str, i32);
 const ROWS: &[Row] = &[
     // The supervisor names the rank.
     ("message", &[], "exit 5", 5),
-    ("verbose", &["-v"], "exit 5", 5),
     // The last lines of ranks have not been printed yet.
     ("prefixed", &["--prefix"], "echo lines >&2; exit 5", 5),
     // A request of the user, and the line that reports it.
