@@ -33,8 +33,17 @@ pub(super) type WordLine = [AtomicU64; 8];
 pub(super) struct MovementLine {
     /// For synchronisations of even and of odd number: the number of the last one entered.
     pub(super) entered: [&'static AtomicU64; 2],
-    /// Offset of the rank's source in its segment, plus 1; 0 if the source is elsewhere.
-    pub(super) source: &'static AtomicU64,
+    /// For synchronisations of even and of odd number: the offsets of the rank's source and of
+    /// its result in its segment, plus 1; 0 for what is elsewhere.
+    offsets: [[&'static AtomicU64; 2]; 2],
+}
+
+impl MovementLine {
+    /// The words of the offsets that are published before the synchronisation of this number.
+    #[inline(always)]
+    pub(super) fn offsets(self, number: u64) -> [&'static AtomicU64; 2] {
+        self.offsets[number as usize % 2]
+    }
 }
 
 /// The page of one rank.
@@ -54,7 +63,10 @@ impl ScratchPage {
     #[inline(always)]
     pub(super) fn movement(self) -> MovementLine {
         let word = |i: usize| &self.0[BARRIER_LINES * STRIDE + i];
-        MovementLine { entered: [word(0), word(1)], source: word(2) }
+        MovementLine {
+            entered: [word(0), word(1)],
+            offsets: [[word(2), word(3)], [word(4), word(5)]],
+        }
     }
 
     /// The cache lines of all rings.
