@@ -10,8 +10,8 @@
 #define USAGE "[rounds] [seed] [operations, of b s g a e r p]\n"
 
 #define FLIGHT 3
-/* Bytes of the largest block: more than one message carries. */
-#define BLOCK 5000
+/* Bytes of the largest block: more than one message carries, or one rank combines alone. */
+#define BLOCK 9000
 #define MARGIN 64
 #define BLANK 0xA5
 

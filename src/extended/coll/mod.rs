@@ -18,10 +18,11 @@
 //!   `OUT_MYSYNC`.
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
-//! - A blocking movement or short reduction with `IN_ALLSYNC`, or a movement with `OUT_ALLSYNC`,
-//!   copies from segment to segment (`direct`), as if it had both flags. It does so among few
-//!   ranks that map each other's segments. All sources must lie in segments, and the tuning must
-//!   have its defaults.
+//! - A blocking movement or reduction with `IN_ALLSYNC` or `OUT_ALLSYNC`, a gather_all and an
+//!   exchange copy from segment to segment (`direct`), as if they had both flags. They do so among
+//!   few ranks that map each other's segments. All sources must lie in segments, and the tuning
+//!   must have its defaults. A small reduction needs `IN_ALLSYNC`. A large one needs its result in
+//!   a segment if there are more than two ranks.
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |
