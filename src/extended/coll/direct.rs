@@ -46,7 +46,7 @@ pub(super) struct DirectMovement {
     pages: ScratchPages,
     /// The number of the last synchronisation that this rank has entered; stored after its word.
     last: AtomicU64,
-    /// What the words of the own offsets hold, as in [`MovementLine::offsets`]; [`CHANGING`] while
+    /// What the words of the own offsets hold, as in `MovementLine::offsets`; [`CHANGING`] while
     /// they change.
     published: [[AtomicU64; 2]; 2],
 }
