@@ -20,6 +20,8 @@ const TIMED_OUT: i32 = 124;
 const REPORT_TIME: Duration = Duration::from_secs(1);
 /// How long the launcher has to end its job.
 const END_TIME: Duration = Duration::from_secs(10);
+/// Between two looks at whether supervisors that were asked to end have ended.
+const LOOK: Duration = Duration::from_millis(10);
 /// The name of the process that supervises the ranks of a host.
 const SUPERVISOR: &str = "gasnet-job";
 /// A variable by which the processes of this launcher's job are known: its process.
@@ -128,7 +130,19 @@ pub(crate) fn run_within(arguments: &[OsString], seconds: f64) -> i32 {
         let _ = child.kill();
         let _ = child.wait();
     }
+    await_supervisors(after(END_TIME));
     TIMED_OUT
+}
+
+/// Waits until the supervisors of the job on this host have ended its ranks and themselves; kills
+/// those that are left at the deadline.
+fn await_supervisors(deadline: Instant) {
+    while !supervisors().is_empty() {
+        if Instant::now() >= deadline {
+            return to_supervisors(Signal::KILL);
+        }
+        thread::sleep(LOOK);
+    }
 }
 
 fn after(time: Duration) -> Instant {
@@ -167,8 +181,14 @@ fn code(ended: ExitStatus) -> i32 {
 }
 
 /// Sends a signal to the supervisors of the job on this host: SIGUSR1 has them print what their
-/// ranks do. They are no descendants of the launcher, but have its environment.
+/// ranks do.
 fn to_supervisors(signal: Signal) {
+    supervisors().into_iter().for_each(|pid| _ = process::kill(pid, signal));
+}
+
+/// The supervisors of the job on this host. They are no descendants of the launcher, but have its
+/// environment.
+fn supervisors() -> Vec<u32> {
     let me = process::pid().to_string();
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = numbers.filter_map(|e| e.file_name().to_str()?.parse::<u32>().ok());
@@ -176,5 +196,5 @@ fn to_supervisors(signal: Signal) {
         process::name_of(*pid) == SUPERVISOR
             && process::variable_of(*pid, STARTED_BY).as_deref() == Some(&me)
     };
-    numbers.filter(of_job).for_each(|pid| _ = process::kill(pid, signal));
+    numbers.filter(of_job).collect()
 }
