@@ -8,7 +8,7 @@
 use crate::{clock, descriptor, poll};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::io::{ErrorKind, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 /// Nanoseconds that a write may wait for room in standard error.
 const PATIENCE: u64 = 3_000_000_000;
@@ -77,21 +77,15 @@ fn write_within(fd: RawFd, bytes: &[u8], patience: u64, is_stalled: &AtomicBool)
 /// A pipe opened again, so that a write cannot block when another process takes the room. `None`
 /// for another file: an open file of its own would have another offset, or cannot be had.
 fn nonblocking(fd: RawFd) -> Option<OwnedFd> {
-    // SAFETY: all bytes zero are a value of the type, which `fstat` fills in.
-    let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-    // SAFETY: a live record of the type that the call fills in.
-    let is_pipe = unsafe { libc::fstat(fd, &raw mut stat) } == 0
-        && stat.st_mode & libc::S_IFMT == libc::S_IFIFO;
+    let is_pipe = descriptor::status(fd).is_ok_and(|s| s.st_mode & libc::S_IFMT == libc::S_IFIFO);
     let mut path = [0; 32];
     // The last byte stays zero.
     if !is_pipe || write!(&mut path[..31], "/proc/self/fd/{fd}").is_err() {
         return None;
     }
     let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: the path is NUL-terminated.
-    let own = unsafe { libc::open(path.as_ptr().cast(), flags) };
-    // SAFETY: opened above; nothing else owns it.
-    (own >= 0).then(|| unsafe { OwnedFd::from_raw_fd(own) })
+    // SAFETY: the path is NUL-terminated; what the call opens belongs to nobody else.
+    unsafe { descriptor::opened(libc::open(path.as_ptr().cast(), flags)) }.ok()
 }
 
 /// Writes all of `text` to standard output. If that fails, for example on a full file
