@@ -81,7 +81,7 @@ fn serve(front: FrontProcess) -> ! {
     match front.run(&OF_FRONT) {
         Ended::Exited(code) => sys::exit_now(code),
         Ended::Killed(signal) => {
-            sys::stdio::bound_stderr();
+            sys::bounded_stderr::bound();
             report::line(format_args!(
                 "the supervisor of the job (pid {child}) was killed by signal {} ({}), so the job \
                  ends",

@@ -121,7 +121,7 @@ fn run_share(
     let supervisor = supervisor(plan, options, share, debugger.as_ref())?;
     match connect(supervisor)?.start()? {
         ProcessRole::Supervisor(supervisor) => {
-            sys::stdio::bound_stderr();
+            sys::bounded_stderr::bound();
             if plan.verbose {
                 for (local, (rank, pid)) in supervisor.processes().iter().enumerate() {
                     let mask = masks.get(local % masks.len().max(1));

@@ -85,7 +85,7 @@ impl PrefixedStream {
     }
 
     /// Prints the last lines, and waits until all are printed. Standard error is waited for as
-    /// [`sys::stdio::bound_stderr`] says.
+    /// [`sys::bounded_stderr::bound`] says.
     pub(super) fn print_rest(&mut self, lines: &[u8]) {
         self.unprinted.extend_from_slice(lines);
         let rest = std::mem::take(&mut self.unprinted);

@@ -48,6 +48,8 @@ pub mod accept;
 pub mod attach;
 #[cfg(feature = "hosted")]
 pub mod bell;
+#[cfg_attr(not(feature = "hosted"), path = "lightweight/bounded_stderr.rs")]
+pub mod bounded_stderr;
 pub mod byte_count;
 pub mod cache;
 pub mod capture;

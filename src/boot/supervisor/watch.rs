@@ -32,7 +32,7 @@ impl Supervisor {
     /// process does not depend on the reader of standard error.
     pub fn watch(mut self) -> i32 {
         let mut polled = Vec::new();
-        sys::stdio::bound_stderr();
+        sys::bounded_stderr::bound();
         self.ends.begin();
         self.ranks.iter_mut().for_each(RankProcess::watch_child);
         // What came with the plan of this host makes no descriptor ready.

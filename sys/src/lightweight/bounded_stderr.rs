@@ -1,0 +1,6 @@
+//! Writes to standard error where no process supervises others: nothing bounds them.
+
+/// Writes all of `bytes`, ignoring failures. Async-signal-safe.
+pub(crate) fn write(bytes: &[u8]) {
+    crate::file::write_all(2, bytes);
+}
