@@ -1,7 +1,7 @@
 //! Writes to standard error that do not wait for ever.
 //!
 //! Called by [`crate::stdio`], and by supervisors. Invariant: after [`bound`], a reader of standard
-//! error that takes nothing keeps this process for [`PATIENCE`] at most, until it takes something
+//! error that takes nothing keeps this process for 3 s at most, until it takes something
 //! again.
 
 use crate::{clock, descriptor, poll};

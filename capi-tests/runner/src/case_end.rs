@@ -1,7 +1,7 @@
 //! How a case ended. Called by the programs that run cases.
 //!
 //! Invariant: a case that finds out at run time that this machine cannot run it has not passed. It
-//! says so with [`skip`], on the thread that runs it.
+//! says so with `skip`, on the thread that runs it.
 
 use crate::{Failure, TestCase};
 use std::cell::Cell;
