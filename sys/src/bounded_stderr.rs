@@ -1,8 +1,7 @@
-//! Writes to standard error that do not wait for ever.
+//! Writes to standard error that end although its reader takes nothing.
 //!
-//! Called by [`crate::stdio`], and by supervisors. Invariant: after [`bound`], a reader of standard
-//! error that takes nothing keeps this process for 3 s at most, until it takes something
-//! again.
+//! Called by [`crate::stdio`], and by supervisors. Invariant: after [`bound`], a reader that takes
+//! nothing keeps this process for 3 s at most, until it takes something again.
 
 use crate::{clock, descriptor, poll};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -83,7 +82,7 @@ fn nonblocking(fd: RawFd) -> Option<OwnedFd> {
         return None;
     }
     let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
-    // SAFETY: the path is NUL-terminated; what the call opens belongs to nobody else.
+    // SAFETY: the path is NUL-terminated; nothing else owns what the call opens.
     unsafe { descriptor::opened(libc::open(path.as_ptr().cast(), flags)) }.ok()
 }
 
