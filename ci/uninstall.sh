@@ -8,10 +8,10 @@ script=$1
 shift
 make_first=make
 . ci/folders.sh
-stage=$(mktemp -d)
-trap 'rm -rf "$stage"' EXIT
-unbuilt=$(mktemp -d)
-trap 'rm -rf "$stage" "$unbuilt"' EXIT
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+stage=$scratch/stage
+unbuilt=$scratch/unbuilt
 . ci/target.sh
 mkdir -p "$unbuilt/lib" "$unbuilt/bin" "$unbuilt/$released"
 for file in lib/libgasnet.a lib/libgasnet.so.0 bin/gasnetrun bin/gasnet_info bin/gasnet_trace \
