@@ -10,7 +10,7 @@ use crate::program;
 use crate::sample::SampleRandom;
 use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What happens to a job that runs on hosts 1 and 2: the name of the case, the shell command in
@@ -121,6 +121,19 @@ ps -o pid,args -p "$(paste -sd, left)" 2>/dev/null
 echo "code $code left $(wc -l <left) after $took ms"
 "#;
 
+/// Ranks of two hosts meet first while the link of host 2 is down.
+const FIRST_MESSAGES_SCRIPT: &str = r#"
+"$1" -n 4 "$2" go &
+tries=0
+until [ "$($GASNET_SSH_CMD host2 'pgrep -c firstputs')" -ge 2 ] || [ $tries -gt 600 ]; do
+    tries=$((tries + 1)); sleep 0.05
+done
+sleep 0.5
+$GASNET_SSH_CMD host2 'ip link set eth0 down; : >go; sleep 1; ip link set eth0 up'
+wait $!
+echo "code $?"
+"#;
+
 /// Longest time until a job has ended, on a machine that does other work too.
 const LONGEST_MS: u64 = 25_000;
 
@@ -135,6 +148,7 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
         let name = format!("hosts::fault::chain::{case}");
         all.push(TestCase::new(name, true, move || says(&run(command, "", code, true)?, words)));
     }
+    all.push(TestCase::new("hosts::fault::first_messages".to_string(), true, first_messages));
     let mut random = SampleRandom::new(seed, "hosts random deaths");
     for n in 0..RANDOM_DEATHS {
         let (victim, command, code) = DEATHS[n % DEATHS.len()];
@@ -171,6 +185,23 @@ fn run(command: &str, delay: &str, code: i32, is_chain: bool) -> Result<JobOutco
     match numbers[..] {
         [found, 0, took] if found == code as u64 && took < LONGEST_MS => Ok(ended),
         _ => Err(ended.failure(format!("{code} was due, nothing left, soon ({delay})"))),
+    }
+}
+
+/// A connection that is begun while the network is away for a second is made.
+fn first_messages() -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let source = build_trees::root().join("capi-tests/firstputs.c");
+    let compiled = library.compiled(&source, ClientMode::Seq)?;
+    let gasnetrun = build_trees::build().join("bin/gasnetrun").display().to_string();
+    let args = ["-c", FIRST_MESSAGES_SCRIPT, "sh", &gasnetrun, &compiled.display().to_string()];
+    let job = library.job(Path::new("/bin/sh"), &args.map(String::from), JobLauncher::Alone, 1)?;
+    let job = job.env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
+    ended.tidy()?;
+    match ended.output.lines().filter(|line| line.ends_with(": 0 wrong")).count() {
+        4 if ended.output.lines().any(|line| line == "code 0") => Ok(()),
+        _ => Err(ended.failure("a first message was lost")),
     }
 }
 

@@ -16,6 +16,8 @@ pub(super) const STRANGER_NS: u64 = 5_000_000_000;
 pub(super) const GREETED_NS: u64 = 600_000_000_000;
 /// How long a process waits for a connection that its peer has begun, as it refuses another.
 pub(super) const THEIRS_NS: u64 = 20_000_000_000;
+/// How long a process waits before it connects again over a network that could not be reached.
+pub(super) const AGAIN_NS: u64 = 50_000_000;
 /// How often a connection that ended within its handshake is tried.
 pub(super) const ATTEMPTS: u32 = 4;
 /// A host that does not answer for so long is lost.

@@ -4,6 +4,7 @@
 //! carries frames. A peer that has failed has none, and is not connected to again.
 
 mod incoming;
+mod outgoing;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -17,9 +18,11 @@ use std::os::fd::AsFd;
 use super::connection::{Connection, ConnectionStage, SendProgress};
 use super::end::{LISTENER, TcpEnd, TcpPeers, identity, process_of};
 use super::input::RESERVE;
-use super::limits::{ATTEMPTS, GREETED_NS, LOST_MS, STRANGER_NS, STRANGERS, THEIRS_NS};
+use super::limits::{AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS, STRANGERS, THEIRS_NS};
 use crate::nal::outcome::{FrameSent, FrameSink};
 use crate::types::MdIovec;
+use outgoing::{Attempts, ConnectionEnd};
+
 use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
 use sys::accept::{AcceptPause, PAUSE_NS};
 use sys::epoll::{EVENTS, EpollEvent};
@@ -49,26 +52,9 @@ const CONNECT_NS: u64 = 20_000_000;
 enum PeerLink {
     /// The number of its connection.
     Connection(usize),
-    /// It has refused our connection, since its own stays: until this time.
-    Theirs(u64),
+    /// It has none until this time: then it is connected to.
+    Later(u64),
     Failed,
-}
-
-/// The end of a connection.
-#[derive(Debug)]
-enum ConnectionEnd {
-    /// The peer has closed it, or the network has failed.
-    Closed(Option<io::Error>),
-    /// Another connection to the same peer stays.
-    Superseded,
-    /// The peer did what no process of the job does.
-    Wrong(String),
-}
-
-impl From<io::Error> for ConnectionEnd {
-    fn from(e: io::Error) -> ConnectionEnd {
-        ConnectionEnd::Closed(Some(e))
-    }
 }
 
 /// See the head of this file.
@@ -80,12 +66,12 @@ pub(super) struct TcpNetwork {
     /// Those that become free when no event of the system can name their connections any more.
     freed: Vec<usize>,
     links: BTreeMap<u32, PeerLink>,
-    /// How often peers have been connected to that are not connected.
-    attempts: BTreeMap<u32, u32>,
+    /// Attempts to connect to peers that are not connected.
+    attempts: Attempts,
     /// Incoming connections that are not open, oldest first.
     strangers: Vec<usize>,
-    /// Peers whose own connections are expected.
-    theirs: usize,
+    /// Peers that are connected to later.
+    later: usize,
     buffer: Vec<u8>,
     /// The connection on which frames came last.
     last: Option<usize>,
@@ -121,7 +107,8 @@ impl TcpNetwork {
 
     /// As [`crate::nal::wire::Wire::longest_sleep_ns`].
     pub(super) fn longest_sleep_ns(&self) -> u64 {
-        self.pause.until().map_or(u64::MAX, |_| PAUSE_NS)
+        let pause = self.pause.until().map_or(u64::MAX, |_| PAUSE_NS);
+        if self.later == 0 { pause } else { pause.min(AGAIN_NS) }
     }
 
     fn add(&mut self, here: &TcpEnd, connection: Connection) -> io::Result<usize> {
@@ -174,15 +161,20 @@ impl TcpNetwork {
     }
 
     /// Begins to connect to a peer; returns the number of the connection.
-    fn connect(&mut self, here: &TcpEnd, peers: &TcpPeers, peer: u32) -> Result<usize, String> {
-        let address = peers.address(peer).ok_or("it has no address")?;
-        let failed = |e: io::Error| format!("no connection: {e}");
-        let socket = tcp::connect(here.address.ip(), address).map_err(failed)?;
+    fn connect(
+        &mut self,
+        here: &TcpEnd,
+        peers: &TcpPeers,
+        peer: u32,
+    ) -> Result<usize, ConnectionEnd> {
+        self.attempts.begin(peer);
+        let no_address = || ConnectionEnd::Wrong(String::from("it has no address"));
+        let address = peers.address(peer).ok_or_else(no_address)?;
+        let socket = tcp::connect(here.address.ip(), address).map_err(ConnectionEnd::not_made)?;
         let mut connection = Connection::new(socket, ConnectionStage::Connecting, Some(peer));
         connection.is_writing = true;
-        let number = self.add(here, connection).map_err(failed)?;
+        let number = self.add(here, connection).map_err(ConnectionEnd::not_made)?;
         self.links.insert(peer, PeerLink::Connection(number));
-        *self.attempts.entry(peer).or_default() += 1;
         Ok(number)
     }
 
@@ -200,7 +192,7 @@ impl TcpNetwork {
     ) -> FrameSent {
         let number = match self.links.get(&peer) {
             Some(&PeerLink::Connection(number)) => number,
-            Some(PeerLink::Theirs(_)) => return FrameSent::Full,
+            Some(PeerLink::Later(_)) => return FrameSent::Full,
             Some(PeerLink::Failed) => return FrameSent::Gone,
             None => {
                 self.connect_or_fail(here, peers, peer);
@@ -224,6 +216,7 @@ impl TcpNetwork {
         }
     }
 
+    /// Connects to a peer that has no link, now or later, or gives it up.
     fn connect_or_fail(&mut self, here: &TcpEnd, peers: &TcpPeers, peer: u32) {
         match self.connect(here, peers, peer) {
             // Usually it is connected after one round trip, and the greeting leaves at once.
@@ -237,11 +230,24 @@ impl TcpNetwork {
                     let _ = self.happened(here, peers, &event, &mut |_: u32, _: &[u8]| {});
                 }
             }
-            Err(cause) => {
-                self.links.insert(peer, PeerLink::Failed);
-                here.fail(peers, peer, false, &cause);
-            }
+            Err(why) if self.may_reach_later(peer, &why) => {}
+            Err(why) => self.fail(here, peers, peer, why.describe(false, true)),
         }
+    }
+
+    /// Whether a peer is connected to later, as the network could not be reached.
+    fn may_reach_later(&mut self, peer: u32, why: &ConnectionEnd) -> bool {
+        let now = clock::now_ns();
+        if !matches!(why, ConnectionEnd::Unreachable(_)) || !self.attempts.unreachable(peer, now) {
+            return false;
+        }
+        self.connect_later(peer, now.saturating_add(AGAIN_NS));
+        true
+    }
+
+    fn connect_later(&mut self, peer: u32, at: u64) {
+        self.later += 1;
+        self.links.insert(peer, PeerLink::Later(at));
     }
 
     /// As [`crate::nal::wire::Wire::receive`].
@@ -282,7 +288,7 @@ impl TcpNetwork {
         if self.pause.until().is_some() {
             self.accept(here, peers);
         }
-        if !self.strangers.is_empty() || self.theirs != 0 {
+        if !self.strangers.is_empty() || self.later != 0 {
             self.check_deadlines(here, peers);
         }
         taken != 0
@@ -319,21 +325,19 @@ impl TcpNetwork {
             here.refuse();
             self.close(here, late);
         }
-        if self.theirs != 0 {
-            let late = |(&peer, &link): (&u32, &PeerLink)| match link {
-                PeerLink::Theirs(until) if until <= now => Some(peer),
-                _ => None,
-            };
-            let late: Vec<u32> = self.links.iter().filter_map(late).collect();
-            for peer in late {
-                self.theirs -= 1;
-                self.links.remove(&peer);
-                if self.attempts.get(&peer).is_some_and(|&attempts| attempts >= ATTEMPTS) {
-                    self.links.insert(peer, PeerLink::Failed);
-                    here.fail(peers, peer, false, &"it refused our connection, and made none");
-                } else {
-                    self.connect_or_fail(here, peers, peer);
-                }
+        let is_due = |(&peer, &link): (&u32, &PeerLink)| match link {
+            PeerLink::Later(at) if at <= now => Some(peer),
+            _ => None,
+        };
+        let due = self.links.iter().filter(|_| self.later != 0).filter_map(is_due);
+        for peer in due.collect::<Vec<u32>>() {
+            self.later -= 1;
+            self.links.remove(&peer);
+            if self.attempts.may_follow(peer) {
+                self.connect_or_fail(here, peers, peer);
+            } else {
+                let cause = "it refused our connection, and made none".into();
+                self.fail(here, peers, peer, (false, cause));
             }
         }
     }
@@ -374,8 +378,10 @@ impl TcpNetwork {
     ) -> Result<usize, ConnectionEnd> {
         if matches!(connection.stage, ConnectionStage::Connecting) {
             if event.writable {
-                tcp::error(connection.socket.as_fd())
-                    .map_err(|e| ConnectionEnd::Wrong(format!("no connection: {e}")))?;
+                tcp::error(connection.socket.as_fd()).map_err(ConnectionEnd::not_made)?;
+                if let Some(peer) = connection.peer {
+                    self.attempts.reached(peer);
+                }
                 tcp::keep_alive(connection.socket.as_fd(), LOST_MS)?;
                 let expected = connection.peer.and_then(|peer| peers.numbering.process(peer));
                 let expected = expected.map(identity);
@@ -467,7 +473,7 @@ impl TcpNetwork {
         here.count_parts(connection.input.take_parts());
         let taken = taken.map_err(|why| ConnectionEnd::Wrong(format!("{why}")))?;
         if connection.input.is_granted {
-            self.attempts.remove(&peer);
+            self.attempts.end(peer);
         }
         if connection.flush()? == SendProgress::NoRoom {
             watch(here, number, connection);
@@ -516,7 +522,7 @@ impl TcpNetwork {
             };
             match self.links.get(&peer_number) {
                 None => {}
-                Some(PeerLink::Theirs(_)) => self.theirs -= 1,
+                Some(PeerLink::Later(_)) => self.later -= 1,
                 Some(PeerLink::Failed) => return Err(ConnectionEnd::Superseded),
                 Some(&PeerLink::Connection(other)) => {
                     let ours = self.connections[other].as_ref();
@@ -552,36 +558,35 @@ impl TcpNetwork {
             return;
         }
         let granted = connection.input.is_granted;
-        if connection.is_outgoing && !granted && matches!(why, ConnectionEnd::Closed(_)) {
-            let theirs_stays =
-                peers.numbering.process(peer).map(identity) < Some(identity(peers.own));
-            if matches!(connection.stage, ConnectionStage::Open) && theirs_stays {
-                self.theirs += 1;
-                let until = clock::now_ns().saturating_add(THEIRS_NS);
-                self.links.insert(peer, PeerLink::Theirs(until));
+        if connection.is_outgoing && !granted {
+            if self.may_reach_later(peer, &why) {
                 return;
             }
-            if self.attempts.get(&peer).is_none_or(|&attempts| attempts < ATTEMPTS) {
-                self.links.remove(&peer);
-                self.connect_or_fail(here, peers, peer);
-                return;
+            if matches!(why, ConnectionEnd::Closed(_)) {
+                let theirs_stays =
+                    peers.numbering.process(peer).map(identity) < Some(identity(peers.own));
+                if matches!(connection.stage, ConnectionStage::Open) && theirs_stays {
+                    return self.connect_later(peer, clock::now_ns().saturating_add(THEIRS_NS));
+                }
+                if self.attempts.may_follow(peer) {
+                    self.links.remove(&peer);
+                    return self.connect_or_fail(here, peers, peer);
+                }
             }
         }
+        let end = why.describe(granted, connection.input.is_between_frames());
+        self.fail(here, peers, peer, end);
+    }
+
+    /// A peer is given up: whether it has closed its connection in order, and what happened.
+    fn fail(
+        &mut self,
+        here: &TcpEnd,
+        peers: &TcpPeers,
+        peer: u32,
+        (closed, cause): (bool, String),
+    ) {
         self.links.insert(peer, PeerLink::Failed);
-        let between = connection.input.is_between_frames();
-        let (closed, cause) = match why {
-            ConnectionEnd::Wrong(cause) => (false, cause),
-            ConnectionEnd::Closed(Some(e)) => (false, format!("the connection failed: {e}")),
-            ConnectionEnd::Closed(None) if !granted => {
-                (false, String::from("it closed the connection within the handshake"))
-            }
-            ConnectionEnd::Closed(None) if !between => {
-                (false, String::from("the connection ended within a frame"))
-            }
-            ConnectionEnd::Closed(None) | ConnectionEnd::Superseded => {
-                (true, String::from("it closed the connection"))
-            }
-        };
         here.fail(peers, peer, closed, &cause);
     }
 }

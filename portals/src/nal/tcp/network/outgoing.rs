@@ -1,0 +1,155 @@
+//! When a peer is connected to again, and the words for the end of a connection.
+//!
+//! Owned by [`super::TcpNetwork`]. Invariant: a peer that is not connected is tried at most
+//! [`ATTEMPTS`] times, and for at most [`LOST_MS`] while the network cannot be reached.
+
+use alloc::collections::BTreeMap;
+use alloc::format;
+use alloc::string::String;
+use std::io;
+
+use super::super::limits::{ATTEMPTS, LOST_MS};
+
+/// The end of a connection.
+#[derive(Debug)]
+pub(super) enum ConnectionEnd {
+    /// The peer has closed it, or the network has failed.
+    Closed(Option<io::Error>),
+    /// Another connection to the same peer stays.
+    Superseded,
+    /// The network took no packet of it.
+    Unreachable(io::Error),
+    /// The peer did what no process of the job does.
+    Wrong(String),
+}
+
+impl From<io::Error> for ConnectionEnd {
+    fn from(e: io::Error) -> ConnectionEnd {
+        ConnectionEnd::Closed(Some(e))
+    }
+}
+
+impl ConnectionEnd {
+    /// A connection was not made.
+    pub(super) fn not_made(e: io::Error) -> ConnectionEnd {
+        match e.kind() {
+            io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkDown => ConnectionEnd::Unreachable(e),
+            _ => ConnectionEnd::Wrong(format!("no connection: {e}")),
+        }
+    }
+
+    /// Whether the peer has closed the connection in order, and what happened. `granted`: it had
+    /// granted credits; `between`: between two frames.
+    pub(super) fn describe(self, granted: bool, between: bool) -> (bool, String) {
+        let cause = match self {
+            ConnectionEnd::Wrong(cause) => cause,
+            ConnectionEnd::Unreachable(e) => format!("no connection: {e}"),
+            ConnectionEnd::Closed(Some(e)) => format!("the connection failed: {e}"),
+            ConnectionEnd::Closed(None) if !granted => {
+                String::from("it closed the connection within the handshake")
+            }
+            ConnectionEnd::Closed(None) if !between => {
+                String::from("the connection ended within a frame")
+            }
+            ConnectionEnd::Closed(None) | ConnectionEnd::Superseded => {
+                return (true, String::from("it closed the connection"));
+            }
+        };
+        (false, cause)
+    }
+}
+
+/// Attempts to connect to a peer.
+#[derive(Debug, Default)]
+struct PeerAttempts {
+    /// Those that reached its host, or may reach it yet.
+    made: u32,
+    /// Since when none has reached its host, in nanoseconds of the clock.
+    unreachable_since: Option<u64>,
+}
+
+/// Attempts to connect to all peers that are not connected.
+#[derive(Debug, Default)]
+pub(super) struct Attempts(BTreeMap<u32, PeerAttempts>);
+
+impl Attempts {
+    /// One begins.
+    pub(super) fn begin(&mut self, peer: u32) {
+        self.0.entry(peer).or_default().made += 1;
+    }
+
+    /// The newest has reached its host.
+    pub(super) fn reached(&mut self, peer: u32) {
+        if let Some(attempts) = self.0.get_mut(&peer) {
+            attempts.unreachable_since = None;
+        }
+    }
+
+    /// The newest has not reached the host: the link may be down for a moment. Returns whether
+    /// another may follow.
+    pub(super) fn unreachable(&mut self, peer: u32, now: u64) -> bool {
+        let attempts = self.0.entry(peer).or_default();
+        attempts.made = attempts.made.saturating_sub(1);
+        let since = *attempts.unreachable_since.get_or_insert(now);
+        now.saturating_sub(since) < u64::from(LOST_MS) * 1_000_000
+    }
+
+    /// Whether another may follow one that ended within its handshake.
+    pub(super) fn may_follow(&self, peer: u32) -> bool {
+        self.0.get(&peer).is_none_or(|attempts| attempts.made < ATTEMPTS)
+    }
+
+    /// The peer is connected.
+    pub(super) fn end(&mut self, peer: u32) {
+        self.0.remove(&peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NS: u64 = 1_000_000;
+
+    #[test]
+    fn an_unreachable_network_is_tried_for_its_time() {
+        let mut attempts = Attempts::default();
+        for ms in (0..u64::from(LOST_MS)).step_by(50) {
+            attempts.begin(7);
+            assert!(attempts.unreachable(7, ms * NS), "{ms}");
+            assert!(attempts.may_follow(7), "{ms}");
+        }
+        attempts.begin(7);
+        assert!(!attempts.unreachable(7, u64::from(LOST_MS) * NS));
+        attempts.reached(7);
+        assert!(attempts.unreachable(7, u64::from(LOST_MS) * NS));
+    }
+
+    #[test]
+    fn ends_within_handshakes_are_counted() {
+        let mut attempts = Attempts::default();
+        for _ in 0..ATTEMPTS {
+            assert!(attempts.may_follow(7));
+            attempts.begin(7);
+        }
+        assert!(!attempts.may_follow(7));
+        attempts.end(7);
+        assert!(attempts.may_follow(7));
+    }
+
+    #[test]
+    fn only_the_network_is_waited_for() {
+        for (kind, waits) in [
+            (io::ErrorKind::NetworkUnreachable, true),
+            (io::ErrorKind::HostUnreachable, true),
+            (io::ErrorKind::NetworkDown, true),
+            (io::ErrorKind::ConnectionRefused, false),
+            (io::ErrorKind::TimedOut, false),
+        ] {
+            let end = ConnectionEnd::not_made(io::Error::from(kind));
+            assert_eq!(matches!(end, ConnectionEnd::Unreachable(_)), waits, "{kind}");
+        }
+    }
+}
