@@ -224,6 +224,9 @@ impl Portals for Emulation {
     fn eq_get(&self, eq: &EqWatch, inline: &mut InlineBody) -> Result<EqResult, PortalsError> {
         let Some(e) = self.interface.eq_next(eq, inline) else { return Ok(EqResult::Empty) };
         if e.ni_fail != NiFail::Ok {
+            if let Some(others) = &self.others {
+                others.end_if_lost();
+            }
             return Err(PortalsError::TRANSFER);
         }
         let event = MdEvent {

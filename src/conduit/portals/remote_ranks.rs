@@ -137,13 +137,25 @@ impl RemoteRanks {
 
     /// Ends the job if a connection has been lost for so long that no exit can be the reason.
     pub(super) fn check(&self) {
-        let Some(LostPeer { failure, at }) = self.lost.get() else { return };
-        if clock::now_ns() < at + NEWS {
-            return;
+        if let Some(lost) = self.lost.get()
+            && clock::now_ns() >= lost.at + NEWS
+        {
+            self.end(lost)
         }
+    }
+
+    /// Ends the job if a connection has been lost; a transfer has failed.
+    #[cold]
+    pub(super) fn end_if_lost(&self) {
+        if let Some(lost) = self.lost.get() {
+            self.end(lost)
+        }
+    }
+
+    fn end(&self, LostPeer { failure, .. }: &LostPeer) -> ! {
         let PtlProcessId { nid, pid } = failure.process;
         let rank = self.ranks.rank(PortalsId { nid, pid });
-        report::fatal(
+        report::fatal_unless_ending(
             format_args!(
                 "the connection to rank {rank} at {} is lost: {}",
                 failure.address, failure.cause

@@ -22,6 +22,9 @@ pub(super) const SENDS_PER_PEER: usize = 16;
 pub(super) const SENDS_AT_ONCE: usize = 4;
 /// Longest message that the provider is asked to keep.
 pub(super) const INJECTED: usize = 256;
+/// How long a peer that was never reached is greeted, and how long after one greeting the next.
+pub(super) const UNREACHABLE_NS: u64 = 3_000_000_000;
+pub(super) const AGAIN_NS: u64 = 50_000_000;
 /// Longest sleep while frames are leaving.
 pub(super) const SHORT_SLEEP_NS: u64 = 1_000_000;
 /// Bytes of a frame, from its beginning, that its seal covers.

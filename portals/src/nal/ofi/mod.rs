@@ -6,7 +6,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `network` | the peers: frames in order, credits |
+//! | `network`, `peer` | the peers: frames in order, credits |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
 //! | `endpoint`, `opening`, `object`, `library` | all calls of libfabric |
@@ -29,6 +29,7 @@ mod limits;
 mod network;
 mod object;
 mod opening;
+mod peer;
 mod provider;
 mod seal;
 #[cfg(test)]

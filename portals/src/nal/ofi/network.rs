@@ -21,6 +21,7 @@ use super::endpoint::{
 };
 use super::library::OfiError;
 use super::limits::*;
+use super::peer::{ArrivedFrame, OfiPeer};
 use super::seal::{self, FrameCount, OfiTagMode, SealedFrame, SealedLead, nearest};
 use crate::nal;
 use crate::nal::numbering::HostNumbering;
@@ -54,44 +55,6 @@ impl OfiEnd {
     fn refuse(&self) {
         self.refused.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// What this process knows of a peer.
-struct OfiPeer {
-    to: OfiAddress,
-    position: u32,
-    /// Its greeting has arrived.
-    is_open: bool,
-    has_failed: bool,
-    /// A frame without bytes is due.
-    owes: bool,
-    /// The number of the next frame to it.
-    next: u64,
-    /// Frames of data that were sent, and that may be sent in all.
-    sent: u64,
-    granted: u64,
-    /// The last frame to it was one that the provider keeps: nothing says when it has left.
-    is_kept: bool,
-    /// Frames to it in buffers that have not left.
-    leaving: usize,
-    /// The number of its next frame.
-    expected: u64,
-    /// Frames of data that were taken from it, and that it may send in all, as far as it knows.
-    received: u64,
-    granted_to: u64,
-    /// Frames that it may send before it gets credits again. There are buffers for them.
-    window: u64,
-    /// Frames that have arrived before the expected one.
-    early: BTreeMap<u64, (OfiBuffer, ArrivedFrame)>,
-}
-
-/// A frame that has arrived, whose seal is right.
-#[derive(Clone, Copy, Debug)]
-struct ArrivedFrame {
-    from: u32,
-    number: u64,
-    lead: SealedLead,
-    length: usize,
 }
 
 /// See the head of this file.
@@ -164,23 +127,7 @@ impl OfiNetwork {
             Ok(to) => (to, None),
             Err(e) => (OfiAddress::NONE, Some(e)),
         };
-        let peer = OfiPeer {
-            to,
-            position,
-            is_open: false,
-            has_failed: false,
-            owes: true,
-            next: 0,
-            sent: 0,
-            granted: 0,
-            is_kept: false,
-            leaving: 0,
-            expected: 0,
-            received: 0,
-            granted_to: 0,
-            window: FIRST_WINDOW,
-            early: BTreeMap::new(),
-        };
+        let peer = OfiPeer::new(to, position);
         self.peers.insert(number, peer);
         match failure {
             None => {
@@ -240,15 +187,31 @@ impl OfiNetwork {
             if !peer.owes || peer.has_failed {
                 continue;
             }
+            if peer.greet_at != 0 && clock::now_ns() < peer.greet_at {
+                self.owed.push(number);
+                continue;
+            }
+            // The provider says what becomes of a greeting.
+            let keep = peer.is_open;
             // SAFETY: no pieces.
-            match unsafe { self.send_to(here, peers, number, true, &[], &[]) } {
+            match unsafe { self.send_to(here, peers, number, keep, &[], &[]) } {
                 Ok(()) => {}
                 Err(NotBegun::Full) => self.owed.push(number),
-                Err(NotBegun::Failed(e)) => {
-                    self.fail(here, peers, number, e.number, &e.to_string());
-                }
+                Err(NotBegun::Failed(e)) => self.not_sent(here, peers, number, &e),
             }
         }
+    }
+
+    /// A frame was not sent. A greeting is sent again, as the link may be down for a moment.
+    #[cold]
+    fn not_sent(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, error: &OfiError) {
+        if let Some(peer) = self.peers.get_mut(&number)
+            && peer.greet_again(clock::now_ns())
+        {
+            self.owed.push(number);
+            return;
+        }
+        self.fail(here, peers, number, error.number, &error.to_string());
     }
 
     /// Sends a frame, or one without bytes. With `keep` the provider keeps a short
@@ -334,7 +297,7 @@ impl OfiNetwork {
         if peer.has_failed {
             return FrameSent::Gone;
         }
-        if !peer.is_open || peer.sent >= peer.granted {
+        if !peer.may_send() {
             return FrameSent::Full;
         }
         // SAFETY: the same contract.
@@ -411,7 +374,7 @@ impl OfiNetwork {
             }
             OfiCompletion::SendFailed { buffer, error } => {
                 let number = self.left(buffer);
-                self.fail(here, peers, number, error.number, &error.to_string());
+                self.not_sent(here, peers, number, &error);
             }
         }
         0
@@ -534,46 +497,5 @@ impl OfiNetwork {
             next = peer.early.remove(&peer.expected);
         }
         passed
-    }
-}
-
-impl OfiPeer {
-    /// Whether it may send no more than half of a window.
-    fn is_credit_due(&self) -> bool {
-        2 * (self.granted_to - self.received) <= self.window
-    }
-
-    /// How much its window is to grow.
-    fn growth(&self) -> u64 {
-        match self.received >= 2 * self.window {
-            true => self.window.min(WINDOW - self.window),
-            false => 0,
-        }
-    }
-
-    /// Takes its next frame: whether it is one of data.
-    ///
-    /// # Errors
-    /// What the peer did that no process of the job does.
-    fn take(&mut self, frame: &ArrivedFrame) -> Result<bool, &'static str> {
-        let more = u64::from(frame.lead.granted.wrapping_sub(self.granted as u16));
-        if self.granted + more > self.sent + WINDOW {
-            return Err("it granted more credits than there are");
-        }
-        self.granted += more;
-        self.expected += 1;
-        let is_greeting = frame.number == 0;
-        if is_greeting && frame.length != 0 {
-            return Err("it sent a frame before its greeting");
-        }
-        self.is_open |= is_greeting;
-        if frame.length == 0 {
-            return Ok(false);
-        }
-        if self.received >= self.granted_to {
-            return Err("it sent more than it had credits for");
-        }
-        self.received += 1;
-        Ok(true)
     }
 }
