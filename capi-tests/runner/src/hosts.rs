@@ -88,7 +88,29 @@ fn missing_provider(provider: &str) -> Option<String> {
         .then(|| format!("libfabric with its provider {provider} (Debian package libfabric1)"))
 }
 
-/// Programs x placements x modes, and faults. The sample meets all placements and modes.
+/// Programs over each provider of libfabric. The sample meets all programs and providers.
+fn ofi_cases(seed: u64) -> Vec<TestCase> {
+    let mut settings = Vec::new();
+    for provider in 0..OFI_PROVIDERS.len() {
+        let programs = program::all().into_iter().filter(|p| OFI_PROGRAMS.contains(&&*p.name));
+        settings.extend(programs.enumerate().map(|(n, p)| (provider, n, p)));
+    }
+    let mut random = SampleRandom::new(seed, "hosts ofi");
+    let traits = |(provider, n, _): &(usize, usize, _)| [*provider as u64, *n as u64];
+    let taken = sample::cover(&settings, &mut random, traits);
+    let missing = OFI_PROVIDERS.map(missing_provider);
+    let case = |(i, (at, _, p)): (usize, (usize, usize, TestProgram))| {
+        let provider = OFI_PROVIDERS[at];
+        let name = format!("hosts::ofi::{}::{}", provider.replace(';', "_"), p.name);
+        let run = move || passes(&p, 0, ClientMode::Par, Some(provider));
+        let mut case = TestCase::new(name, taken.contains(&i), run);
+        case.missing.clone_from(&missing[at]);
+        case
+    };
+    settings.into_iter().enumerate().map(case).collect()
+}
+
+/// Programs x placements x modes, and faults. The sample has every other program.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let missing = missing();
     let mut all = Vec::new();
@@ -105,21 +127,11 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         for (i, &(placement, mode)) in settings.iter().enumerate() {
             let name = format!("hosts::{}::{}::{}", p.name, PLACEMENTS[placement].0, mode.name());
             let p = p.clone();
-            let sampled = taken.contains(&i);
+            let sampled = taken.contains(&i) && random.half();
             all.push(TestCase::new(name, sampled, move || passes(&p, placement, mode, None)));
         }
     }
-    for provider in OFI_PROVIDERS {
-        let missing = missing_provider(provider);
-        let programs = program::all().into_iter().filter(|p| OFI_PROGRAMS.contains(&&*p.name));
-        for p in programs {
-            let name = format!("hosts::ofi::{}::{}", provider.replace(';', "_"), p.name);
-            let mut case =
-                TestCase::new(name, true, move || passes(&p, 0, ClientMode::Par, Some(provider)));
-            case.missing.clone_from(&missing);
-            all.push(case);
-        }
-    }
+    all.extend(ofi_cases(seed));
     all.push(TestCase::new("hosts::last_messages".to_string(), true, last_messages));
     all.extend(faults::cases(seed));
     for (mode, messages, sampled) in FLOODS {

@@ -189,7 +189,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(mpi::cases());
     all.extend(configuration::cases());
     all.extend(variables::cases());
-    all.extend(waits::cases());
+    all.extend(waits::cases(seed));
     all.extend(losses::cases());
     all.extend(libportals::cases(seed));
     all

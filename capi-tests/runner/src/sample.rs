@@ -30,6 +30,11 @@ impl SampleRandom {
         self.next() % limit.max(1)
     }
 
+    /// Whether a case is taken of which every other one is.
+    pub fn half(&mut self) -> bool {
+        self.below(2) == 0
+    }
+
     /// One of `items`, which must not be empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]

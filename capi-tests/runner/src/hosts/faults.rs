@@ -2,7 +2,7 @@
 //! network is interrupted. The job ends with the right code, or goes on, and leaves nothing on
 //! any host.
 
-use super::{PLACEMENTS, servers, with_hosts};
+use super::{OFI_PROVIDERS, PLACEMENTS, missing_provider, servers, with_hosts};
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -69,7 +69,7 @@ const DEATHS: [(&str, &str, i32); 5] = [
 
 /// Deaths at random times, and those of them that the sample meets.
 const RANDOM_DEATHS: usize = 1000;
-const RANDOM_SAMPLE: usize = 10;
+const RANDOM_SAMPLE: usize = 5;
 /// Milliseconds from the start in which they happen.
 const RANDOM_MS: u64 = 1500;
 
@@ -137,18 +137,28 @@ echo "code $?"
 /// Longest time until a job has ended, on a machine that does other work too.
 const LONGEST_MS: u64 = 25_000;
 
-/// Each fault once, and deaths at random times.
+/// Each fault, and deaths at random times. The sample has every other fault.
 pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
+    let mut random = SampleRandom::new(seed, "hosts faults");
     for (case, command, code, words) in FAULTS {
         let name = format!("hosts::fault::{case}");
-        all.push(TestCase::new(name, true, move || says(&run(command, "", code, false)?, words)));
+        let fails = move || says(&run(command, "", code, false)?, words);
+        all.push(TestCase::new(name, random.half(), fails));
     }
     for (case, command, code, words) in CHAIN_FAULTS {
         let name = format!("hosts::fault::chain::{case}");
-        all.push(TestCase::new(name, true, move || says(&run(command, "", code, true)?, words)));
+        let fails = move || says(&run(command, "", code, true)?, words);
+        all.push(TestCase::new(name, random.half(), fails));
     }
-    all.push(TestCase::new("hosts::fault::first_messages".to_string(), true, first_messages));
+    let name = String::from("hosts::fault::first_messages");
+    all.push(TestCase::new(name, true, || first_messages(None)));
+    for provider in OFI_PROVIDERS {
+        let name = format!("hosts::fault::first_messages::{}", provider.replace(';', "_"));
+        let mut case = TestCase::new(name, true, move || first_messages(Some(provider)));
+        case.missing = missing_provider(provider);
+        all.push(case);
+    }
     let mut random = SampleRandom::new(seed, "hosts random deaths");
     for n in 0..RANDOM_DEATHS {
         let (victim, command, code) = DEATHS[n % DEATHS.len()];
@@ -189,14 +199,17 @@ fn run(command: &str, delay: &str, code: i32, is_chain: bool) -> Result<JobOutco
 }
 
 /// A connection that is begun while the network is away for a second is made.
-fn first_messages() -> Result<(), Failure> {
+fn first_messages(provider: Option<&'static str>) -> Result<(), Failure> {
     let library = TestLibrary::of(build_trees::build());
     let source = build_trees::root().join("capi-tests/firstputs.c");
     let compiled = library.compiled(&source, ClientMode::Seq)?;
     let gasnetrun = build_trees::build().join("bin/gasnetrun").display().to_string();
     let args = ["-c", FIRST_MESSAGES_SCRIPT, "sh", &gasnetrun, &compiled.display().to_string()];
     let job = library.job(Path::new("/bin/sh"), &args.map(String::from), JobLauncher::Alone, 1)?;
-    let job = job.env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
+    let mut job = job.env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
+    if let Some(provider) = provider {
+        job = job.env("GASNET_NETWORK", "OFI").env("GASNET_OFI_PROVIDER_INCLUDE", provider);
+    }
     let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
     match ended.output.lines().filter(|line| line.ends_with(": 0 wrong")).count() {
