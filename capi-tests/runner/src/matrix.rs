@@ -72,8 +72,8 @@ impl CaseSetting {
     }
 }
 
-/// Cases of each program and setting, and of each planted fault. The sample meets all settings, and
-/// every other fault.
+/// Cases of each program and setting, and of each planted fault. The sample meets all settings,
+/// and every other fault.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
     for program in program::all().into_iter().filter(has_settings) {
