@@ -1,8 +1,9 @@
 //! A simulated job: its ranks, their operations, the network between them. Messages take one to
-//! eight ticks, so they overtake each other.
+//! eight ticks, so they overtake each other. Moves may be kept for longer before they leave.
 //!
 //! The firehoses are the library's own. What must hold is asserted: by the library in
-//! `Firehose::local_sums`, by the memory, and here when the job ends.
+//! `Firehose::local_sums`, by the memory, and here: in each tick for some ranks, and for all when
+//! the job ends.
 
 use crate::dice::Dice;
 use crate::memory::{PAGE, SimulatedMemory, Troubles, pin_of};
@@ -10,13 +11,18 @@ use crate::pattern::AccessPattern;
 use gasnet::client_memory::Src;
 use gasnet::conduit::firehose::{
     ANSWER_BYTES, Firehose, FirehoseLimits, FirehoseStats, HoldState, LocalAccess, LocalHold,
-    MemoryExtent, MissTurn, MoveMessage, Mover, PinId, RemoteAccess, RemoteHold,
+    MemoryExtent, MissTurn, MoveMessage, Mover, PinId, RemoteAccess, RemoteHold, RemotePins,
 };
 use gasnet::rank::JobRank;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 /// Longest way of a message, in ticks.
 const LATENCY: u32 = 8;
+/// Longest time that a move is kept before it leaves, in ticks.
+pub(crate) const KEPT: u32 = 96;
+/// Ranks that are looked at in each tick, where moves are kept; 1 elsewhere.
+const LOOKED_AT: u32 = 8;
 /// This number of ticks without the end of an operation are a hang.
 const HANG: u64 = 20_000;
 /// Where the memory of ranks begins.
@@ -49,6 +55,8 @@ pub(crate) struct FirehoseResult {
     pub(crate) stats: FirehoseStats,
     /// Most regions that a rank had pinned.
     pub(crate) most_pinned: u32,
+    /// Moves that were kept before they left.
+    pub(crate) kept: u64,
     /// Operations that ended with an error.
     pub(crate) failed: u64,
 }
@@ -102,6 +110,8 @@ pub(crate) struct FirehoseJob {
     started: Vec<u32>,
     /// What arrives in each of the next ticks: sender, receiver, what.
     network: Vec<Vec<(u32, u32, Parcel)>>,
+    /// Moves that were composed and have not left, by the tick in which they do.
+    kept: BTreeMap<u64, Vec<(u32, u32, Parcel)>>,
     tick: u64,
     dice: Dice,
     result: FirehoseResult,
@@ -131,6 +141,7 @@ impl FirehoseJob {
             scenario,
             ranks: (0..limits.ranks).map(rank).collect(),
             started: vec![0; limits.ranks as usize],
+            kept: BTreeMap::new(),
             network: (0..=LATENCY).map(|_| Vec::new()).collect(),
             tick: 0,
             dice: Dice::new(scenario.seed),
@@ -143,11 +154,30 @@ impl FirehoseJob {
         self.network[(at % u64::from(LATENCY + 1)) as usize].push((from, to, parcel));
     }
 
+    /// A move, or a recall, was composed: it leaves now, or later.
+    fn send_move(&mut self, from: u32, to: u32, message: Vec<u8>) {
+        let kept = self.scenario.troubles.kept;
+        let parcel = Parcel::Move(message);
+        if kept == 0 || self.dice.below(1000) >= kept {
+            return self.send(from, to, parcel);
+        }
+        self.result.kept += 1;
+        let leaves = self.tick + 1 + u64::from(self.dice.below(KEPT));
+        self.kept.entry(leaves).or_default().push((from, to, parcel));
+    }
+
+    /// Lets the moves leave that were kept until this tick.
+    fn send_kept(&mut self) {
+        for (from, to, parcel) in self.kept.remove(&self.tick).unwrap_or_default() {
+            self.send(from, to, parcel);
+        }
+    }
+
     fn progress(&mut self, me: u32) {
         let outbox = Outbox::default();
         self.ranks[me as usize].0.progress(&outbox);
         for (to, message) in outbox.0.into_inner() {
-            self.send(me, to, Parcel::Move(message));
+            self.send_move(me, to, message);
         }
     }
 
@@ -160,6 +190,7 @@ impl FirehoseJob {
         let mut awake = vec![true; ranks as usize];
         while self.result.operations < all {
             self.tick += 1;
+            self.send_kept();
             let before = self.result.operations;
             let slot = (self.tick % u64::from(LATENCY + 1)) as usize;
             for (from, to, parcel) in std::mem::take(&mut self.network[slot]) {
@@ -176,10 +207,40 @@ impl FirehoseJob {
                 last_end = self.tick;
             }
             assert!(self.tick - last_end < HANG, "no operation ends:\n{}", self.waiting());
-            let looked_at = self.dice.below(ranks) as usize;
-            self.ranks[looked_at].0.local_sums();
+            let first = self.dice.below(ranks);
+            let more = if self.scenario.troubles.kept == 0 { 1 } else { LOOKED_AT.min(ranks) };
+            (0..more).for_each(|k| self.look_at((first + k) % ranks));
         }
         self.sum_up()
+    }
+
+    /// Asserts what must hold of a rank in each tick.
+    fn look_at(&self, me: u32) {
+        let limits = self.scenario.limits;
+        let firehose = &self.ranks[me as usize].0;
+        let pinned = firehose.local_sums().pinned;
+        assert!(
+            pinned <= limits.m + limits.max_victim,
+            "{pinned} regions of rank {me} are pinned"
+        );
+        let most = if limits.lend { limits.m } else { limits.share() };
+        for (peer, RemotePins { used, pins, pending }) in firehose.remote_pins() {
+            let (owner, memory, _) = &self.ranks[peer.index()];
+            let sum = pins.len() as u32 + pending;
+            assert!(
+                sum <= most,
+                "rank {me}: {pins:?} of {peer}, {pending} pending, {most} allowed"
+            );
+            assert_eq!(sum, used, "what rank {me} has of {peer}, and what it counts");
+            let held = owner.held_by(JobRank(me));
+            assert!(held <= most, "{peer} lends {held} to rank {me}, {most} are allowed");
+            assert!(
+                pins.len() as u32 <= held,
+                "rank {me}: {pins:?} of {peer}, which counts {held}"
+            );
+            let lost = pins.iter().find(|&&id| !memory.has(id));
+            assert!(lost.is_none() || memory.ever_unmapped(), "{lost:?} of {peer} is unpinned");
+        }
     }
 
     /// What waits, of a few ranks.
@@ -317,7 +378,7 @@ impl FirehoseJob {
                         op.stage = Stage::Riding(hold);
                         let message = MoveMessage::as_bytes(&message).to_vec();
                         let to = op.peer;
-                        self.send(me, to, Parcel::Move(message));
+                        self.send_move(me, to, message);
                     }
                     RemoteAccess::Full(turn) => {
                         op.stage = Stage::Remote(Some(turn));
@@ -376,8 +437,10 @@ impl FirehoseJob {
     fn sum_up(mut self) -> FirehoseResult {
         let ranks = self.scenario.limits.ranks;
         self.result.ticks = self.tick;
-        for _ in 0..20 * LATENCY {
+        let last = if self.scenario.troubles.kept == 0 { LATENCY } else { LATENCY + KEPT };
+        for _ in 0..20 * last {
             self.tick += 1;
+            self.send_kept();
             let slot = (self.tick % u64::from(LATENCY + 1)) as usize;
             for (from, to, parcel) in std::mem::take(&mut self.network[slot]) {
                 self.deliver(from, to, parcel);
@@ -385,10 +448,14 @@ impl FirehoseJob {
             }
         }
         assert!(self.network.iter().all(Vec::is_empty), "messages without end");
+        assert!(self.kept.is_empty(), "moves that never leave");
         for me in 0..ranks {
             let (firehose, ..) = &self.ranks[me as usize];
             let local = firehose.local_sums();
             assert_eq!(local.own_holds, 0, "own holds of rank {me}");
+            let pending = firehose.remote_pins().values().map(|peer| peer.pending).sum::<u32>();
+            assert_eq!(pending, 0, "requests of rank {me} without an answer");
+            self.look_at(me);
             for peer in firehose.peers_used() {
                 let (used, holds) = firehose.remote_sums(peer);
                 assert_eq!(holds, 0, "holds of rank {me}");

@@ -20,11 +20,12 @@ use sys::stdio;
 const USAGE: &str = "\
 usage: firehose-sim [--ranks N] [--seed S] [--table]
        firehose-sim [--ranks N] [--seed S] --pattern P [--share REGIONS] [--set REGIONS] [--victims REGIONS]
-                    [--operations K] [--threads T] [--fixed] [--trouble]
+                    [--operations K] [--threads T] [--fixed] [--trouble] [--late]
        firehose-sim --speed [--figures]
   P is one of pairs, stream, neighbours, hot, late, all-to-all. --share is M/(N-1), --victims MAXVICTIM, --set how
   many regions of each peer are accessed; --fixed lends nothing; --trouble adds unpins that must be tried
-  again, regions that are mapped in part, memory that is unmapped, and a limit of the system.
+  again, regions that are mapped in part, memory that is unmapped, and a limit of the system; --late keeps
+  three of ten moves for up to 96 ticks before they leave.
   --speed measures hits; --figures prints them as the programs of `make bench` do. --table runs a row for each case of docs/internals/firehose.md.";
 
 /// A simulation with a name, and the hit rate that it must reach, in percent.
@@ -37,7 +38,7 @@ struct FirehoseCase {
 /// What may go wrong, all at once.
 fn troubles(limits: FirehoseLimits) -> Troubles {
     // The system pins what peers may hold, and one region for the rank itself.
-    Troubles { busy: 200, partial: 250, unmapped: 50, physical: limits.m + 1 }
+    Troubles { busy: 200, partial: 250, unmapped: 50, kept: 0, physical: limits.m + 1 }
 }
 
 fn scenario(ranks: u32, pattern: AccessPattern, share: u32, set: u32, seed: u64) -> Scenario {
@@ -77,6 +78,11 @@ fn troubled(scenario: Scenario) -> Scenario {
     Scenario { troubles: troubles(scenario.limits), ..scenario }
 }
 
+/// The same, but moves leave late.
+fn late(scenario: Scenario) -> Scenario {
+    Scenario { troubles: Troubles { kept: 300, ..scenario.troubles }, ..scenario }
+}
+
 /// The cases of the table. All ranks together do about `budget` operations in each.
 fn cases(ranks: u32, seed: u64, budget: u32) -> Vec<FirehoseCase> {
     use AccessPattern::{AllToAll, Hot, Late, Neighbours, Pairs, Stream};
@@ -107,6 +113,12 @@ fn cases(ranks: u32, seed: u64, budget: u32) -> Vec<FirehoseCase> {
             0.0,
         ),
         case("pairs, with trouble", lent(troubled(pairs(8, 16))), 0.0),
+        case(
+            "all to all, least limits, late moves",
+            late(least(scenario(ranks, AllToAll, 1, 8, seed), 400)),
+            0.0,
+        ),
+        case("pairs, with trouble and late moves", late(lent(troubled(pairs(8, 16)))), 0.0),
     ]
 }
 
@@ -149,7 +161,7 @@ const HEAD: &str = "\
 fn main() {
     stdio::end_on_closed_pipe();
     let (mut ranks, mut seed, mut table) = (64, 1, false);
-    let (mut pattern, mut trouble, mut fixed) = (None, false, false);
+    let (mut pattern, mut trouble, mut fixed, mut is_late) = (None, false, false, false);
     let (mut share, mut set, mut victims, mut operations, mut threads) = (8, 8, 64, 400, 4);
     let mut args = lexopt::Parser::from_env();
     loop {
@@ -171,6 +183,7 @@ fn main() {
             }
             Some(lexopt::Arg::Long("fixed")) => fixed = true,
             Some(lexopt::Arg::Long("trouble")) => trouble = true,
+            Some(lexopt::Arg::Long("late")) => is_late = true,
             Some(lexopt::Arg::Long("pattern")) => {
                 let name: String = value(&mut args);
                 let found = PATTERNS.iter().find(|p| p.name() == name);
@@ -189,6 +202,9 @@ fn main() {
             scenario.limits.lend = !fixed;
             if trouble {
                 scenario.troubles = troubles(scenario.limits);
+            }
+            if is_late {
+                scenario = late(scenario);
             }
             let name = pattern.name();
             vec![FirehoseCase {
@@ -271,6 +287,25 @@ mod tests {
         let s = result.stats;
         assert!(s.unmapped > 0 && s.rejected > 0 && s.pin_retries > 0, "{s:?}");
         assert_eq!(result.failed, 0);
+    }
+
+    /// Moves that leave late are overtaken by many later ones. The bounds hold in each tick.
+    #[test]
+    fn moves_may_leave_late() {
+        use AccessPattern::{AllToAll, Hot, Neighbours, Pairs};
+        for seed in 1..5 {
+            for (ranks, pattern) in [(2, Pairs), (4, AllToAll), (7, Neighbours), (8, Hot)] {
+                let fixed = |share| scenario(ranks, pattern, share, 12, seed);
+                for scenario in [fixed(1), fixed(3), lent(fixed(3)), lent(troubled(fixed(3)))] {
+                    for scenario in [late(scenario), late(least(scenario, 150))] {
+                        let scenario = Scenario { operations: 150, ..scenario };
+                        let result = FirehoseJob::new(scenario).run();
+                        assert!(result.kept > 0, "{scenario:?}");
+                        assert_eq!(result.operations, u64::from(ranks) * 150, "{scenario:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

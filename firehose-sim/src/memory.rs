@@ -21,6 +21,8 @@ pub(crate) struct Troubles {
     pub(crate) partial: u32,
     /// Operations before which the target unmaps what it has pinned, or some of it.
     pub(crate) unmapped: u32,
+    /// Moves that are kept for up to [`crate::job::KEPT`] ticks before they leave.
+    pub(crate) kept: u32,
     /// Most regions that the system lets a rank pin, 0 for no limit.
     pub(crate) physical: u32,
 }
@@ -124,6 +126,11 @@ impl SimulatedMemory {
             pins.watched.remove(&page);
         }
         pins.news.push_back(gone);
+    }
+
+    /// Whether something was ever unmapped: then pins may end while peers hold them.
+    pub(crate) fn ever_unmapped(&self) -> bool {
+        self.pins().ever_unmapped
     }
 
     /// Most regions that were pinned at once.

@@ -60,6 +60,7 @@ mod traits;
 
 use crate::client_memory::Src;
 use crate::rank::JobRank;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use local::LocalSide;
@@ -71,7 +72,7 @@ pub use access::{HoldState, LocalAccess, LocalHold, MissTurn, RemoteAccess, Remo
 pub use extent::MemoryExtent;
 pub use moves::MoveMessage;
 pub use policy::{FirehoseLimits, FirehoseMisfit};
-pub use stats::{FirehoseStats, LocalSums};
+pub use stats::{FirehoseStats, LocalSums, RemotePins};
 pub use table::RegionName;
 pub use traits::{
     ANSWER_BYTES, MOVE_BYTES, Monitor, Mover, PinError, PinId, Pinner, UnpinOutcome,
@@ -272,6 +273,11 @@ impl<P: Pinner, W: Monitor> Firehose<P, W> {
     /// operations have. Slow.
     pub fn remote_sums(&self, peer: JobRank) -> (u32, u32) {
         self.remote.sums(peer)
+    }
+
+    /// What this rank has of each peer whose regions it ever used, counted from its table. Slow.
+    pub fn remote_pins(&self) -> BTreeMap<JobRank, RemotePins> {
+        self.remote.pins()
     }
 
     /// References that a peer holds of this rank.

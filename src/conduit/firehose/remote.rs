@@ -17,6 +17,8 @@
 //! of the list that is idle and was not used since it was looked at last (the clock algorithm,
 //! Corbato 1969). So a hit changes no list.
 
+mod sums;
+
 use super::access::{HoldState, MissTurn, RemoteAccess, RemoteHold};
 use super::extent::MemoryExtent;
 use super::moves::{HoldLimit, MOST, MoveAnswer, MoveMessage, MoveRequest, WantedResult};
@@ -571,29 +573,5 @@ impl RemoteSide {
             }
         }
         self.release(hold);
-    }
-
-    /// The peers of which regions were ever used.
-    pub(super) fn peers(&self) -> Vec<JobRank> {
-        self.tables.lock().peers.keys().copied().collect()
-    }
-
-    /// How many regions of a peer count as used here, and how many are held by operations of all
-    /// peers.
-    pub(super) fn sums(&self, peer: JobRank) -> (u32, u32) {
-        let tables = self.tables.lock();
-        let used = tables.peers.get(&peer).map_or(0, |p| p.used);
-        (used, self.holds())
-    }
-
-    /// Entries of the list of ready ones of a peer, those that have ended included.
-    #[cfg(test)]
-    pub(super) fn ready_entries(&self, peer: JobRank) -> usize {
-        self.tables.lock().peers.get(&peer).map_or(0, |p| p.ready.len())
-    }
-
-    /// Holds of regions of peers.
-    pub(super) fn holds(&self) -> u32 {
-        self.table.holds()
     }
 }

@@ -3,7 +3,9 @@
 //! Written by `remote` and `local`. Hits are counted only where statistics are wanted: they would
 //! be the one shared word that a hit writes beyond its entry.
 
+use super::traits::PinId;
 use crate::conduit::primitive::{AtomicU64, Ordering};
+use alloc::vec::Vec;
 use core::fmt::{self, Display, Formatter};
 use core::ops::AddAssign;
 use crossbeam_utils::CachePadded;
@@ -128,6 +130,17 @@ impl FirehoseCounters {
         of(FirehoseCounter::PinnedBytes).store(bytes as u64, Ordering::Relaxed);
         most.store(most.load(Ordering::Relaxed).max(now.into()), Ordering::Relaxed);
     }
+}
+
+/// What a rank has of one peer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemotePins {
+    /// Regions that it counts as used: what the others here add up to.
+    pub used: u32,
+    /// Pins that its operations hold, that are idle, or that are to be given back.
+    pub pins: Vec<PinId>,
+    /// Regions that were requested by a message, and not answered.
+    pub pending: u32,
 }
 
 /// What a rank has pinned.
