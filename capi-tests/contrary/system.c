@@ -1,7 +1,7 @@
 /* The functions with which XT-class systems report the address map, for tests. Preloaded; SYSTEM
  * names those that lie or fail. Compiled against the header of a libportals. NIDS and PIDS are the
- * addresses of two processes in the order of ranks; CNOS, PMI or both are defined. With LAUNCHER
- * as well they report rank and size and have a barrier, for two processes of ptlrun. */
+ * addresses of 2 to 8 processes in the order of ranks; CNOS, PMI or both are defined. With
+ * LAUNCHER as well they report rank and size and have a barrier, for that many of ptlrun. */
 #include <portals/portals3.h>
 
 #ifdef LAUNCHER
@@ -16,7 +16,15 @@ typedef struct {
     ptl_pid_t pid;
 } element;
 
-static element right[2], wrong[2];
+static const ptl_nid_t nids[] = {NIDS};
+static const ptl_pid_t pids[] = {PIDS};
+
+enum { RANKS = sizeof pids / sizeof *pids };
+
+typedef char as_many_nids_as_pids[RANKS >= 2 && RANKS <= 8 && sizeof nids / sizeof *nids == RANKS ? 1 : -1];
+
+/* In the wrong map each process has the pid of the next. */
+static element right[RANKS], wrong[RANKS];
 
 static int fault(const char *name) {
     const char *system = getenv("SYSTEM");
@@ -24,14 +32,12 @@ static int fault(const char *name) {
 }
 
 __attribute__((constructor)) static void fill(void) {
-    static const ptl_nid_t nids[2] = {NIDS};
-    static const ptl_pid_t pids[2] = {PIDS};
     int i;
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < RANKS; i++) {
         right[i].nid = nids[i];
         right[i].pid = pids[i];
         wrong[i].nid = nids[i];
-        wrong[i].pid = pids[1 - i];
+        wrong[i].pid = pids[(i + 1) % RANKS];
     }
 }
 
@@ -49,7 +55,7 @@ void cnos_barrier_init(ptl_handle_ni_t ni) {
 int cnos_register_ptlid(ptl_process_id_t id);
 int cnos_register_ptlid(ptl_process_id_t id) {
     int i;
-    for (i = 0; i < 2; i++)
+    for (i = 0; i < RANKS; i++)
         if (state == INITIALISED && id.nid == right[i].nid && id.pid == right[i].pid)
             state = REGISTERED;
     return 0;
@@ -58,7 +64,7 @@ int cnos_register_ptlid(ptl_process_id_t id) {
 int cnos_get_nidpid_map(element **map);
 int cnos_get_nidpid_map(element **map) {
     *map = fault("cnos_lies") ? wrong : right;
-    return state == REGISTERED && !fault("cnos_fails") ? 2 : -1;
+    return state == REGISTERED && !fault("cnos_fails") ? RANKS : -1;
 }
 
 #ifdef LAUNCHER
@@ -70,7 +76,7 @@ int cnos_get_rank(void) {
 
 int cnos_get_size(void);
 int cnos_get_size(void) {
-    return fault("no_rank") ? -1 : 2;
+    return fault("no_rank") ? -1 : RANKS;
 }
 
 int cnos_barrier(void);

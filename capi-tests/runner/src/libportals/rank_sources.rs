@@ -17,8 +17,7 @@ pub(super) fn cases() -> Vec<TestCase> {
             from_the_system(
                 &network("libportals"),
                 &build_trees::build_libportals(),
-                "0, 0",
-                "0, 1",
+                AddressRange::Low,
             )
         }),
         TestCase::new("libportals::addresses_from_a_rank_map".into(), true, || {
@@ -31,12 +30,10 @@ pub(super) fn cases() -> Vec<TestCase> {
 pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     vec![
         TestCase::new("contrary::addresses_from_the_system".into(), true, || {
-            let nids = "0xfffffff0, 0xfffffff0";
             from_the_system(
                 &with_habits("high"),
                 &build_trees::build_contrary(),
-                nids,
-                "0xfffe, 0xfffd",
+                AddressRange::High,
             )
         }),
         TestCase::new("contrary::addresses_from_a_rank_map".into(), true, || {
@@ -46,11 +43,40 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     ]
 }
 
-/// The functions of a system, in a library to be preloaded.
-fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<PathBuf, Failure> {
+/// Which addresses a libportals has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AddressRange {
+    /// Nid 0, pids from 0 upwards.
+    Low,
+    /// Those of libportals-contrary with the habit "high".
+    High,
+}
+
+impl AddressRange {
+    /// The nids and pids of so many ranks of a host, as lists of C.
+    fn lists(self, ranks: u32) -> (String, String) {
+        let (nid, pid): (u32, fn(u32) -> u32) = match self {
+            AddressRange::Low => (0, |rank| rank),
+            AddressRange::High => (0xffff_fff0, |rank| 0xfffe - rank),
+        };
+        let list = |f: &dyn Fn(u32) -> u32| {
+            (0..ranks).map(|rank| format!("{:#x}", f(rank))).collect::<Vec<_>>().join(", ")
+        };
+        (list(&|_| nid), list(&pid))
+    }
+}
+
+/// The functions of a system that knows so many ranks, in a library to be preloaded.
+fn system(
+    tree: &Path,
+    functions: &[&str],
+    range: AddressRange,
+    ranks: u32,
+) -> Result<PathBuf, Failure> {
     let name = tree.file_name().unwrap_or_default().to_string_lossy();
-    let addresses = pids.replace(", ", "-");
-    let library = place()?.join(format!("system-{}-{addresses}-{name}.so", functions.concat()));
+    let (nids, pids) = range.lists(ranks);
+    let library =
+        place()?.join(format!("system-{}-{range:?}-{ranks}-{name}.so", functions.concat()));
     let mut cc = compiler();
     cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"])
         .arg(include(tree));
@@ -63,21 +89,36 @@ fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<Pat
 fn from_the_system(
     library: &TestLibrary,
     tree: &Path,
-    nids: &str,
-    pids: &str,
+    range: AddressRange,
 ) -> Result<(), Failure> {
-    let job = |functions: &[&str], nodes: u32, fault: &str| -> Result<TestJob, Failure> {
-        let preloaded = system(tree, functions, nids, pids)?;
+    let job_of = |known: u32, functions: &[&str], nodes: u32, fault: &str| {
+        let preloaded = system(tree, functions, range, known)?;
         Ok(hello(library, nodes)?
             .env("LD_PRELOAD", preloaded)
             .env("SYSTEM", fault)
             .env("GASNET_SUPERNODE_MAXSIZE", "1"))
+    };
+    let job = |functions: &[&str], nodes: u32, fault: &str| -> Result<TestJob, Failure> {
+        job_of(2, functions, nodes, fault)
     };
     let (cnos, pmi, both): (&[&str], &[&str], &[&str]) =
         (&["-DCNOS"], &["-DPMI"], &["-DCNOS", "-DPMI"]);
     for functions in [cnos, pmi, both] {
         passes(&job(functions, 2, "")?.run()?, "testhello")?;
     }
+    for ranks in [3, 4, 8] {
+        passes(&job_of(ranks, both, ranks, "")?.run()?, "testhello")?;
+        passes(&job_of(ranks, cnos, ranks, "")?.run()?, "testhello")?;
+        for (functions, fault, line) in [
+            (cnos, "cnos_lies", "cnos_get_nidpid_map: rank"),
+            (pmi, "pmi_lies", "PMI_CNOS_Get_nidpid_map: rank"),
+        ] {
+            let ended = job_of(ranks, functions, ranks, fault)?.run()?;
+            fails(&ended, &[line, "but PtlGetId says"])?;
+        }
+    }
+    let ended = job_of(4, pmi, 3, "")?.run()?;
+    fails(&ended, &["PMI_CNOS_Get_nidpid_map"])?;
     // Where both exist, PMI has precedence.
     passes(&job(both, 2, "cnos_lies")?.run()?, "testhello")?;
     let refused: [(&[&str], u32, &str, &[&str]); 5] = [
@@ -97,18 +138,30 @@ fn from_the_system(
 fn jobs_of_cnos() -> Result<(), Failure> {
     let tree = build_trees::build_contrary();
     let functions = ["-DCNOS", "-DLAUNCHER"];
-    let preloaded = system(&tree, &functions, "0xfffffff0, 0xfffffff0", "0xfffe, 0xfffd")?
-        .display()
-        .to_string();
-    let plain = system(&tree, &functions, "0, 0", "0, 1")?.display().to_string();
-    let job = |name: &str, args: &[&str], habits: &str| -> Result<TestJob, Failure> {
+    let job_of = |ranks: u32, name: &str, args: &[&str], habits: &str| {
         let p = program::named(name).ok_or_else(|| format!("{name}.c is missing"))?;
         let binary = build_trees::compiled(&p.source, ClientMode::Seq)?;
         let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
-        let system = if habits.contains("high") { &preloaded } else { &plain };
-        let job = with_habits(habits).job(&binary, &args, JobLauncher::Ptlrun, 2)?;
-        Ok(job.env("LD_PRELOAD", system))
+        let high = habits.contains("high");
+        let range = if high { AddressRange::High } else { AddressRange::Low };
+        let job = with_habits(habits).job(&binary, &args, JobLauncher::Ptlrun, ranks)?;
+        Ok(job.env("LD_PRELOAD", system(&tree, &functions, range, ranks)?))
     };
+    let job = |name: &str, args: &[&str], habits: &str| -> Result<TestJob, Failure> {
+        job_of(2, name, args, habits)
+    };
+    for ranks in [3, 4] {
+        for habits in ["", "high", "connects", "unranked,negated", "md_in_use", EVERY_HABIT] {
+            for (name, args) in [("testhello", &[][..]), ("testam", &["10"])] {
+                passes(&job_of(ranks, name, args, habits)?.run()?, name)?;
+            }
+        }
+        let ended = job_of(ranks, "testexit", &["12"], EVERY_HABIT)?.run()?;
+        ended.tidy()?;
+        if ended.code != Some(12) || ended.output.contains("TEST FAILED") {
+            return Err(ended.failure("expected 12"));
+        }
+    }
     for habits in ["", EVERY_HABIT] {
         for (name, args) in [("testhello", &[][..]), ("testam", &["10"]), ("testbarrier", &["10"])]
         {
