@@ -1,6 +1,6 @@
 /* vis: strided and indexed puts and gets of 64 KiB in pieces of each size, from rank 0 to the
- * last rank. The pieces are at twice their size apart on both sides; `contiguous` is one put
- * of the same bytes.
+ * last rank. The pieces are at twice their size apart on both sides; those of `joined` are
+ * neighbours at the last rank. `contiguous` is one put of the same bytes.
  *
  * usage: vis [options] [measurement ...]      options: see bench.h
  * The column Size is the bytes of a piece. */
@@ -28,6 +28,19 @@ static void strided_get(size_t n, long times) {
     count[0] = n;
     count[1] = TOTAL / n;
     while (times--) gasnet_gets_bulk(local, &stride, peer, remote, &stride, count, 1);
+}
+/* The pieces are neighbours at the last rank. */
+static void joined_put(size_t n, long times) {
+    size_t apart = 2 * n, count[2];
+    count[0] = n;
+    count[1] = TOTAL / n;
+    while (times--) gasnet_puts_bulk(peer, remote, &n, local, &apart, count, 1);
+}
+static void joined_get(size_t n, long times) {
+    size_t apart = 2 * n, count[2];
+    count[0] = n;
+    count[1] = TOTAL / n;
+    while (times--) gasnet_gets_bulk(local, &apart, peer, remote, &n, count, 1);
 }
 static size_t list(size_t n) {
     size_t i;
@@ -64,6 +77,8 @@ int main(int argc, char **argv) {
     pieces("vis_contiguous_put", contiguous_put);
     pieces("vis_strided_put", strided_put);
     pieces("vis_strided_get", strided_get);
+    pieces("vis_joined_put", joined_put);
+    pieces("vis_joined_get", joined_get);
     pieces("vis_indexed_put", indexed_put);
     pieces("vis_indexed_get", indexed_get);
     bench_end();

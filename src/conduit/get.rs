@@ -53,7 +53,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Into how many pieces of memory [`Conduit::get_scattered`] may get.
+    /// Into how many pieces of memory [`Conduit::get_scattered`] may get, and from how many
+    /// [`Conduit::put_scattered`] may put.
     pub fn most_pieces(&self) -> usize {
         // Registered memory has a descriptor for each region, or locks pages for each piece.
         if self.config.registers { 1 } else { self.portals.most_pieces() }

@@ -10,7 +10,7 @@ use super::at_once::RmaClaim;
 use super::hold::Hold;
 use super::match_bits::{MessageKind, RmaBits};
 use super::pinned_transfer::LocalBytes;
-use super::portals::Portals;
+use super::portals::{MOST_PIECES, Portals};
 use super::queue::broken;
 use super::{Conduit, OpId, ResourceNeed, Upcall};
 use crate::client_memory::{Dst, RemoteRange, Src};
@@ -61,6 +61,37 @@ impl<P: Portals> Conduit<P> {
         self.put_fragments(up, dst, src, op, true, Some(claim));
     }
 
+    /// Puts [`Conduit::most_pieces`] pieces at most to neighbouring bytes of a segment, by one
+    /// message; together they have [`Conduit::fragments`] of 1. They are read until the operation
+    /// is done: [`Upcall::op_done`].
+    #[inline(never)]
+    pub fn put_scattered<U: Upcall>(
+        &self,
+        up: U,
+        dst: RemoteRange,
+        pieces: &[Dst<'static>],
+        op: OpId,
+    ) {
+        let mut sources = [Dst::empty(); MOST_PIECES];
+        let sources = &mut sources[..pieces.len()];
+        sources.copy_from_slice(pieces);
+        if fault::on("flip_put")
+            && let Some(last) = sources.last_mut()
+        {
+            *last = flipped((*last).into());
+        }
+        let need = ResourceNeed::of(&"a put for a memory descriptor");
+        let slot = self.wait_safe(up, need, || self.tmpmd.take());
+        // Its events are SEND and ACK.
+        let from = self.tmpmd.bind_pieces(&self.portals, slot, sources, Hold::put(op.0), 2);
+        let need = ResourceNeed::of(&"a put for a send ticket");
+        self.wait_safe(up, need, || self.tickets.take(1));
+        let rma = RmaBits { op, local: None, chunk: 0 };
+        let to = self.in_segment(dst.rank(), dst.offset(), rma.pack(MessageKind::Put));
+        self.portals.put(from, true, &to).unwrap_or_else(|e| broken(e));
+        self.tmpmd.release(&self.portals, slot);
+    }
+
     /// Puts; with `bulk`, the caller has a source that stays.
     #[inline]
     fn put_fragments<U: Upcall>(
@@ -73,7 +104,7 @@ impl<P: Portals> Conduit<P> {
         claim: Option<RmaClaim>,
     ) {
         let n = src.len();
-        let src = if fault::on("flip_put") && n != 0 { flipped(src) } else { src };
+        let src = if fault::on("flip_put") && n != 0 { flipped(src).into() } else { src };
         if n > self.config.max_transfer {
             claim.into_iter().for_each(|claim| self.unclaim(claim));
             return self.put_large(up, dst, src, op, bulk);
@@ -165,9 +196,9 @@ impl<P: Portals> Conduit<P> {
 }
 
 /// A copy with one byte wrong, never freed: a planted fault.
-fn flipped(src: Src<'_>) -> Src<'static> {
+fn flipped(src: Src<'_>) -> Dst<'static> {
     let mut copy = alloc::vec![0u8; src.len()];
     Dst::from(&mut copy[..]).copy_from(src);
     copy[src.len() / 2] ^= 1;
-    Src::from(&*copy.leak())
+    Dst::from(copy.leak())
 }

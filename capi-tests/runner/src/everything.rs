@@ -21,11 +21,12 @@ const PIN: &str = "GASNET_PORTAL_PIN";
 const WITHOUT_ATTACH: &str = "3.1";
 const MODES: [ClientMode; 3] =
     [ClientMode::EverythingSeq, ClientMode::EverythingParsync, ClientMode::EverythingPar];
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "testeverything",
     "testfirehose",
     "testword",
     "testvis",
+    "testpieces",
     "testmemset",
     "testgasnet",
     "testsmall",

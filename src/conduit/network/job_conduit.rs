@@ -331,6 +331,17 @@ impl JobConduit {
         over!(self, c => c.get_scattered(up, pieces, src, op))
     }
 
+    /// [`Conduit::put_scattered`]
+    pub fn put_scattered<U: Upcall>(
+        &self,
+        up: U,
+        dst: RemoteRange,
+        pieces: &[Dst<'static>],
+        op: OpId,
+    ) {
+        over!(self, c => c.put_scattered(up, dst, pieces, op))
+    }
+
     /// [`Conduit::max_medium`]
     pub fn max_medium(&self) -> usize {
         over!(self, c => c.max_medium())

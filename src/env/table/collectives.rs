@@ -14,8 +14,8 @@ variables! {
     /// ones. By default puts are joined, and gets where the network scatters what one get brings.
     VIS_REMOTECONTIG: YesNo;
 
-    /// Largest piece that is packed or joined with others. The payload of an active message is an
-    /// upper bound.
+    /// Largest piece that is packed, or copied to be joined with others. The payload of an active
+    /// message is an upper bound.
     VIS_MAXCHUNK: Bytes(1..=TB) = 256;
 
     /// Tree of the collectives that have a root. The default depends on the size.

@@ -9,8 +9,9 @@
 //!   EVERYTHING                many runs in one call, where the network takes     scattered
 //!                             them at once
 //!   few runs, or large ones   a put or get for each run
-//!   neighbours, for puts      gathered here, one put for many runs          operation
-//!   neighbours, for gets      one get into several pieces, where the        operation
+//!   neighbours, for puts      small runs are gathered here, one put for     operation
+//!                             many; of large ones as for gets
+//!   neighbours, for gets      one message for several pieces, where the     operation
 //!                             network has descriptors of them
 //!   GASNET_VIS_AMPIPE         packed into Mediums, a handler scatters       packing
 //! ```
@@ -34,7 +35,7 @@ use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault};
 use core::sync::atomic::{Ordering, fence};
 pub use operation::VisDirection;
-use operation::{GatheredPut, ScatteredGet, VisOperation};
+use operation::{GatheredPut, ScatteredTransfer, VisOperation};
 use packing::{GetPacker, PendingGets, PutPacker};
 use pieces::{ROW, VisRun, VisShape};
 use scattered::scattered;
@@ -58,7 +59,7 @@ pub struct Vis {
     /// `GASNET_VIS_REMOTECONTIG`: whether to combine runs that are neighbours on the remote
     /// side. Unset: where that needs no handler.
     remote_contig: Option<bool>,
-    /// Whether one get can have several destinations.
+    /// Whether one get can have several destinations, and one put several sources.
     scatters: bool,
     /// `GASNET_VIS_MAXCHUNK`: largest run that is packed or gathered, in bytes.
     max_chunk: usize,
@@ -70,7 +71,8 @@ pub struct Vis {
 enum VisPlan {
     /// A put or get for each.
     Each,
-    /// Puts of gathered runs that are neighbours on the remote side.
+    /// Puts of runs that are neighbours on the remote side: of gathered ones, and of several
+    /// large ones.
     Gathered,
     /// Gets into several runs that are neighbours on the remote side.
     Scattered,
@@ -142,21 +144,21 @@ impl Vis {
         match (self.plan(operation.direction, survey(shape)), operation.direction) {
             (VisPlan::Gathered, _) => {
                 let mut gathered = GatheredPut::new(operation);
-                shape.each(
-                    |run| {
-                        if small(run) { gathered.push(run) } else { operation.each(run) }
-                    },
-                );
+                let mut scattered = ScatteredTransfer::new(operation);
+                // Rows `vis_joined_put`: 1.3 to 5 times the rate with runs of 512 B to 8 KiB. Runs
+                // that are copied together are faster up to 256 B.
+                shape.each(|run| match small(run) {
+                    true => gathered.push(run),
+                    false if self.scatters => scattered.push(run),
+                    false => operation.each(run),
+                });
                 gathered.put();
+                scattered.transfer();
             }
             (VisPlan::Scattered, _) => {
-                let mut scattered = ScatteredGet::new(operation);
-                shape.each(
-                    |run| {
-                        if small(run) { scattered.push(run) } else { operation.each(run) }
-                    },
-                );
-                scattered.get();
+                let mut scattered = ScatteredTransfer::new(operation);
+                shape.each(|run| scattered.push(run));
+                scattered.transfer();
             }
             (VisPlan::Packed, VisDirection::Put) => {
                 let mut packer = PutPacker::new(operation, capacity);

@@ -66,8 +66,8 @@ impl VisOperation {
     }
 }
 
-/// Collects runs that are neighbours on the remote side, and gets them by one message.
-pub(super) struct ScatteredGet<'a> {
+/// Collects runs that are neighbours on the remote side, and puts or gets them by one message.
+pub(super) struct ScatteredTransfer<'a> {
     operation: &'a VisOperation,
     pieces: [Dst<'static>; MOST_PIECES],
     count: usize,
@@ -78,20 +78,21 @@ pub(super) struct ScatteredGet<'a> {
     bytes: usize,
 }
 
-impl<'a> ScatteredGet<'a> {
+impl<'a> ScatteredTransfer<'a> {
     /// With no runs.
-    pub(super) fn new(operation: &'a VisOperation) -> ScatteredGet<'a> {
+    pub(super) fn new(operation: &'a VisOperation) -> ScatteredTransfer<'a> {
         let most = operation.ctx.endpoint().conduit.most_pieces().min(MOST_PIECES);
         let pieces = [Dst::empty(); MOST_PIECES];
-        ScatteredGet { operation, pieces, count: 0, most, remote: ptr::null_mut(), bytes: 0 }
+        let remote = ptr::null_mut();
+        ScatteredTransfer { operation, pieces, count: 0, most, remote, bytes: 0 }
     }
 
-    /// Adds a run that is no longer than a chunk; gets the runs before if it does not follow.
+    /// Adds a run; transfers the runs before if it does not follow.
     pub(super) fn push(&mut self, run: VisRun) {
         let follows = self.remote.wrapping_add(self.bytes) == run.remote;
         let fits = self.operation.ctx.endpoint().conduit.fragments(self.bytes + run.n) == 1;
         if !follows || !fits || self.count == self.most {
-            self.get();
+            self.transfer();
             self.remote = run.remote;
         }
         self.pieces[self.count] = run.local();
@@ -99,16 +100,19 @@ impl<'a> ScatteredGet<'a> {
         self.bytes += run.n;
     }
 
-    /// Gets what was collected.
-    pub(super) fn get(&mut self) {
+    /// Transfers what was collected.
+    pub(super) fn transfer(&mut self) {
         let (operation, pieces) = (self.operation, &self.pieces[..self.count]);
         if !pieces.is_empty() {
             let (conduit, ctx) = (&operation.ctx.endpoint().conduit, operation.ctx);
             let remote = operation.remote(self.remote, self.bytes);
-            let op = operation.count(1);
-            match *pieces {
-                [piece] => conduit.get(ctx, piece, remote, op),
-                _ => conduit.get_scattered(ctx, pieces, remote, op),
+            // Of one piece there may be several.
+            let op = operation.count(conduit.fragments(self.bytes));
+            match (operation.direction, pieces) {
+                (VisDirection::Put, &[piece]) => conduit.put_bulk(ctx, remote, piece.into(), op),
+                (VisDirection::Put, _) => conduit.put_scattered(ctx, remote, pieces, op),
+                (VisDirection::Get, &[piece]) => conduit.get(ctx, piece, remote, op),
+                (VisDirection::Get, _) => conduit.get_scattered(ctx, pieces, remote, op),
             }
         }
         (self.count, self.bytes) = (0, 0);

@@ -13,10 +13,12 @@ use std::thread;
 pub(super) fn cases() -> Vec<TestCase> {
     let mut all = vec![TestCase::new("contrary::one_thread_at_a_time".into(), true, || {
         let library = with_habits("unthreaded");
-        passes(&threads(&library, |job| job)?, "testthreads")?;
+        for ranks in [2, 3, 4] {
+            passes(&threads(&library, ranks, |job| job)?, "testthreads")?;
+        }
         let threadsafe = library.with_env("GASNET_PORTAL_THREADSAFE", "1");
         fails(
-            &threads(&threadsafe, |job| job)?,
+            &threads(&threadsafe, 2, |job| job)?,
             &["a second thread entered a library without threads"],
         )
     })];
@@ -43,7 +45,7 @@ pub(super) fn cases_of_libportals3() -> Vec<TestCase> {
             let plant = shared_library(&source, &include(&tree), "plant-threads.so")?;
             let library = network("libportals");
             let job = |library: &TestLibrary| {
-                threads(library, |job| job.env("LD_PRELOAD", &plant).env("PLANT", "threads"))
+                threads(library, 2, |job| job.env("LD_PRELOAD", &plant).env("PLANT", "threads"))
             };
             fails(&job(&library)?, &["two threads are inside the library"])?;
             passes(&job(&library.with_env("GASNET_PORTAL_THREADSAFE", "0"))?, "testthreads")
@@ -55,14 +57,15 @@ pub(super) fn cases_of_libportals3() -> Vec<TestCase> {
     ]
 }
 
-/// testthreads of two ranks, all of whose traffic goes through Portals.
+/// testthreads, all of whose traffic goes through Portals.
 fn threads(
     library: &TestLibrary,
+    ranks: u32,
     adapt: impl FnOnce(crate::test_job::TestJob) -> crate::test_job::TestJob,
 ) -> Result<JobOutcome, Failure> {
     let p = program::named("testthreads").ok_or("testthreads.c is missing")?;
     let binary = build_trees::compiled(&p.source, ClientMode::Par)?;
-    let job = library.job(&binary, &p.args, JobLauncher::Gasnetrun, 2)?;
+    let job = library.job(&binary, &p.args, JobLauncher::Gasnetrun, ranks)?;
     adapt(job.env("GASNET_SUPERNODE_MAXSIZE", "1")).run()
 }
 

@@ -117,8 +117,8 @@ fn from_the_system(
             fails(&ended, &[line, "but PtlGetId says"])?;
         }
     }
-    let ended = job_of(4, pmi, 3, "")?.run()?;
-    fails(&ended, &["PMI_CNOS_Get_nidpid_map"])?;
+    let ended = job_of(3, cnos, 4, "")?.run()?;
+    fails(&ended, &["cnos_get_nidpid_map names 3 processes, but the job has 4"])?;
     // Where both exist, PMI has precedence.
     passes(&job(both, 2, "cnos_lies")?.run()?, "testhello")?;
     let refused: [(&[&str], u32, &str, &[&str]); 5] = [

@@ -41,7 +41,10 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
         .into_iter()
         .map(|(habit, lines)| {
             let name = format!("contrary::refused::{habit}");
-            TestCase::new(name, true, move || fails(&hello(&with_habits(habit), 2)?.run()?, lines))
+            TestCase::new(name, true, move || {
+                let refused = |ranks| fails(&hello(&with_habits(habit), ranks)?.run()?, lines);
+                [2, 3, 4].into_iter().try_for_each(refused)
+            })
         })
         .collect();
     all.push(TestCase::new("contrary::small_table".into(), true, || {
