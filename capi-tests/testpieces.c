@@ -1,5 +1,5 @@
-/* testpieces: vector puts and gets, and small implicit ones, of many pieces at once. The numbers of
- * pieces lie around the limits of descriptors, batches and system calls. Pieces are neighbours,
+/* testpieces: vector puts and gets, and small implicit ones, of many pieces at once. The numbers
+ * of pieces lie around the limits of descriptors, batches and system calls. Pieces are neighbours,
  * apart, empty, or at the borders of pages; local memory ends where the next page is missing. The
  * target or the initiator compares all bytes, those between the pieces included. */
 /* faults: flip_put flip_get skip_sync:portals drop_op:portals */

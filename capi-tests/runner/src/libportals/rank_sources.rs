@@ -53,7 +53,7 @@ enum AddressRange {
 }
 
 impl AddressRange {
-    /// The nids and pids of so many ranks of a host, as lists of C.
+    /// The nids and pids of a number of ranks of a host, as lists of C.
     fn lists(self, ranks: u32) -> (String, String) {
         let (nid, pid): (u32, fn(u32) -> u32) = match self {
             AddressRange::Low => (0, |rank| rank),
@@ -66,7 +66,7 @@ impl AddressRange {
     }
 }
 
-/// The functions of a system that knows so many ranks, in a library to be preloaded.
+/// The functions of a system that knows a number of ranks, in a library to be preloaded.
 fn system(
     tree: &Path,
     functions: &[&str],
