@@ -4,9 +4,9 @@
 //! nothing keeps this process for 3 s at most, until it takes something again.
 
 use crate::{clock, descriptor, poll};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::io::{ErrorKind, Write};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 
 /// Nanoseconds that a write may wait for room in standard error.
 const PATIENCE: u64 = 3_000_000_000;
@@ -20,10 +20,17 @@ static IS_BOUNDED: AtomicBool = AtomicBool::new(false);
 /// The reader of standard error has taken nothing for so long that no write waits for it.
 static IS_STALLED: AtomicBool = AtomicBool::new(false);
 
+/// Standard error opened again by [`bound`], without end; -1 if it was not.
+static OPENED: AtomicI32 = AtomicI32::new(-1);
+
 /// Has this process drop what standard error has no room for, after a wait of a few seconds. For
 /// processes whose end must not depend on the reader.
 pub fn bound() {
-    IS_BOUNDED.store(true, Ordering::Relaxed);
+    if !IS_BOUNDED.swap(true, Ordering::Relaxed)
+        && let Some(fd) = nonblocking(2)
+    {
+        OPENED.store(fd.into_raw_fd(), Ordering::Relaxed);
+    }
 }
 
 /// Writes all of `bytes`, ignoring failures. Async-signal-safe.
@@ -37,8 +44,14 @@ pub(crate) fn write(bytes: &[u8]) {
 /// Writes `bytes` as far as the reader takes them, and drops the rest once it has taken nothing
 /// for `patience` nanoseconds. While `is_stalled`, no write waits. Async-signal-safe.
 fn write_within(fd: RawFd, bytes: &[u8], patience: u64, is_stalled: &AtomicBool) {
-    let own = nonblocking(fd);
-    let fd = own.as_ref().map_or(fd, AsRawFd::as_raw_fd);
+    let opened = OPENED.load(Ordering::Relaxed);
+    let own;
+    let fd = if is_same_file(opened, fd) {
+        opened
+    } else {
+        own = nonblocking(fd);
+        own.as_ref().map_or(fd, AsRawFd::as_raw_fd)
+    };
     let mut rest = bytes;
     let end_of_wait = || match is_stalled.load(Ordering::Relaxed) {
         true => 0,
@@ -70,6 +83,12 @@ fn write_within(fd: RawFd, bytes: &[u8], patience: u64, is_stalled: &AtomicBool)
             _ => return,
         }
     }
+}
+
+/// Whether both descriptors are open and lead to one file.
+fn is_same_file(a: RawFd, b: RawFd) -> bool {
+    let file = |fd| descriptor::status(fd).map(|s| (s.st_dev, s.st_ino)).ok();
+    a >= 0 && file(a).is_some_and(|found| Some(found) == file(b))
 }
 
 /// A pipe opened again, so that a write cannot block when another process takes the room. `None`

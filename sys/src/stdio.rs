@@ -17,8 +17,11 @@ pub fn write_stderr(bytes: &[u8]) {
 pub fn write(tool: &str, text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        eprintln!("*** {tool}: its standard output cannot be written: {e}");
-        eprintln!("***   Make room there, or send it elsewhere.");
+        let text = format!(
+            "*** {tool}: its standard output cannot be written: {e}\n***   Make room there, or \
+             send it elsewhere.\n"
+        );
+        write_stderr(text.as_bytes());
         std::process::exit(1)
     }
 }

@@ -21,6 +21,10 @@ const ROWS: &[Row] = &[
     ("message", &[], "exit 5", 5),
     // The last lines of ranks have not been printed yet.
     ("prefixed", &["--prefix"], "echo lines >&2; exit 5", 5),
+    // Lines before the job starts, and an error.
+    ("verbose", &["-v"], "exit 5", 5),
+    ("warnings", &["-N", "2", "-E", "GASNET_TEST_UNSET"], "exit 5", 5),
+    ("refused", &["--wdir", "/dev/null"], "exit 5", 1),
     // A request of the user, and the line that reports it.
     ("signal", &[], "kill -TERM $PPID; sleep 1000", 128 + 15),
 ];

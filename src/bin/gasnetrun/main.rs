@@ -22,6 +22,7 @@ use gasnet::tools::shell;
 use lexopt::Parser;
 use options::{GasnetrunRequest, Options, Refusal, StartMethod};
 use std::ffi::{CString, OsString};
+use std::fmt;
 use std::path::Path;
 use std::process::exit;
 use sys::signal;
@@ -34,17 +35,21 @@ fn print_and_exit(text: &str) -> ! {
     exit(0)
 }
 
+/// Prints text on standard error, whose reader need not take it.
+fn say(text: fmt::Arguments<'_>) {
+    sys::stdio::write_stderr(format!("{text}\n").as_bytes());
+}
+
 /// Prints what is wrong and what to do, and exits with the code for wrong usage.
 fn refuse(cause: &str, remedy: &str) -> ! {
-    signal::set_default(Signal::PIPE);
-    eprintln!("*** gasnetrun: {cause}\n***   {remedy}");
+    say(format_args!("*** gasnetrun: {cause}\n***   {remedy}"));
     exit(2)
 }
 
 /// Warns of variables that should be passed on but are not set.
 fn look_for(names: &[String]) {
     for name in names.iter().filter(|n| std::env::var_os(n).is_none()) {
-        eprintln!("*** gasnetrun: {name} is to be passed on, but is not set");
+        say(format_args!("*** gasnetrun: {name} is to be passed on, but is not set"));
     }
 }
 
@@ -67,11 +72,10 @@ fn command(
 /// message if that fails.
 fn enter(folder: &Path) {
     if let Err(e) = std::env::set_current_dir(folder) {
-        signal::set_default(Signal::PIPE);
-        eprintln!(
+        say(format_args!(
             "*** gasnetrun: --wdir {} cannot be entered: {e}\n***   Name a folder that exists.",
             folder.display()
-        );
+        ));
         exit(1)
     }
     if let Ok(path) = std::env::current_dir()
@@ -129,11 +133,13 @@ fn run_below() -> i32 {
 
 /// Prints what is wrong and what to do; the exit code.
 fn failed(e: &BootError) -> i32 {
-    eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);
+    say(format_args!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy));
     e.code
 }
 
 fn main() {
+    // Whatever the job has to print, its end does not depend on a reader.
+    sys::bounded_stderr::bound();
     match run_command() {
         Ok(code) => exit(code),
         Err(Refusal { cause, remedy }) => refuse(&cause, &remedy),
@@ -185,15 +191,17 @@ fn run_command() -> Result<i32, Refusal> {
         }
     };
     if hosts > 1 && command_of_other.is_none() && plan.hosts.is_none() {
-        eprintln!("*** gasnetrun: -N {hosts}: all ranks run on this host; -H names others");
+        say(format_args!(
+            "*** gasnetrun: -N {hosts}: all ranks run on this host; -H names others"
+        ));
     }
     if o.verbose || o.dry {
         match &command_of_other {
-            Some(arguments) => eprintln!("gasnetrun: {}", shown(arguments)),
+            Some(arguments) => say(format_args!("gasnetrun: {}", shown(arguments))),
             None => {
                 let arguments: Vec<OsString> =
                     std::iter::once(&plan.program).chain(&plan.args).cloned().collect();
-                eprintln!("gasnetrun: {}: {}", placed(&plan), shown(&arguments));
+                say(format_args!("gasnetrun: {}: {}", placed(&plan), shown(&arguments)));
             }
         }
     }

@@ -3,6 +3,7 @@
 //! Called by `main`. Invariant: without `--timeout` it replaces this process; with it, this
 //! process passes signals on to it, and ends with its code or after it.
 
+use crate::say;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -46,12 +47,11 @@ pub(crate) fn redirected(
 ) -> (OsString, Vec<OsString>) {
     let made = fs::create_dir_all(folder).and_then(|()| fs::canonicalize(folder));
     let folder = made.unwrap_or_else(|e| {
-        signal::set_default(Signal::PIPE);
-        eprintln!(
+        say(format_args!(
             "*** gasnetrun: the folder {} cannot be made: {e}\n***   Name a folder that you may \
              write to: gasnetrun --output DIR.",
             folder.display()
-        );
+        ));
         exit(1)
     });
     let mut all: Vec<OsString> = vec!["-c".into(), REDIRECT.into(), folder.into()];
@@ -67,12 +67,11 @@ fn command(arguments: &[OsString]) -> Command {
 }
 
 fn cannot_run(program: &OsString, e: &std::io::Error) -> ! {
-    signal::set_default(Signal::PIPE);
-    eprintln!(
+    say(format_args!(
         "*** gasnetrun: {} cannot be run: {e}\n***   Install that launcher, name another in \
          MPIRUN_CMD or PMIRUN_CMD, or omit -spawner.",
         program.to_string_lossy()
-    );
+    ));
     exit(if e.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 })
 }
 
@@ -109,9 +108,9 @@ pub(crate) fn run_within(arguments: &[OsString], seconds: f64) -> i32 {
     if let Some(ended) = ended_by(&mut child, &queue, deadline) {
         return code(ended);
     }
-    eprintln!(
+    say(format_args!(
         "*** the job has run for {seconds} s (--timeout) and ends with exit code {TIMED_OUT}"
-    );
+    ));
     to_supervisors(Signal::USR1);
     if ended_by(&mut child, &queue, after(REPORT_TIME)).is_some() {
         return TIMED_OUT;
@@ -121,11 +120,11 @@ pub(crate) fn run_within(arguments: &[OsString], seconds: f64) -> i32 {
     // Of a launcher that leaves its processes behind.
     to_supervisors(Signal::TERM);
     if ended.is_none() {
-        eprintln!(
+        say(format_args!(
             "*** gasnetrun: {} has not ended its job within {} s of SIGTERM and is killed",
             arguments[0].to_string_lossy(),
             END_TIME.as_secs()
-        );
+        ));
         // Both fail only if it has ended.
         let _ = child.kill();
         let _ = child.wait();
