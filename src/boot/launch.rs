@@ -119,7 +119,9 @@ fn run_share(
     let debugger = plan.gdb.as_ref().map(|ranks| Debugger::new(ranks, plan.size)).transpose()?;
     let is_alone = share.hosts == 1;
     let supervisor = supervisor(plan, options, share, debugger.as_ref())?;
-    match connect(supervisor)?.start()? {
+    let supervisor = connect(supervisor)?;
+    let guard = supervisor.guard()?;
+    match supervisor.start()? {
         ProcessRole::Supervisor(supervisor) => {
             sys::bounded_stderr::bound();
             if plan.verbose {
@@ -132,7 +134,9 @@ fn run_share(
                     sys::stdio::write_stderr(text.as_bytes());
                 }
             }
-            Ok(supervisor.watch())
+            let code = supervisor.watch();
+            guard.end();
+            Ok(code)
         }
         ProcessRole::Rank(id) => {
             if let Some(m) = masks.get(id.place.local_rank.index() % masks.len().max(1)) {

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`launch`] | the launcher: starts a program as the ranks of a job |
 //! | [`launch_plan`] | what it starts, and how |
+//! | `orphan_guard` | the process that ends what ranks have started if the launcher is killed |
 //! | `passed_stream` | output that is passed on line by line |
 //! | `debugger` | gdb for some of them |
 //! | `fork` | GASNET_PSHM_NODES: the process that is started forks the ranks and becomes their supervisor, or stands in front of it |
@@ -57,6 +58,8 @@ mod launcher_variables;
 mod member;
 #[cfg(feature = "hosted")]
 mod mpi_state;
+#[cfg(feature = "hosted")]
+mod orphan_guard;
 #[cfg(feature = "hosted")]
 mod passed_stream;
 #[cfg(feature = "hosted")]

@@ -117,6 +117,13 @@ impl RankId {
     }
 }
 
+/// The cookie of the job whose rank another process is, or has started it, if this process may
+/// read its environment.
+pub(super) fn cookie_of(pid: u32) -> Option<u64> {
+    let text = sys::process::variable_of(pid, &SPAWN_FDS.to_string_lossy())?;
+    text.split(',').nth(2)?.parse().ok()
+}
+
 /// The place that the numbers of the variable say; `several` is empty in a job of one host.
 fn place_of(rank: u64, size: u64, several: &[u64]) -> Option<RankPlace> {
     let number = |n: u64| u32::try_from(n).ok();

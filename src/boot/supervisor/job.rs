@@ -26,6 +26,7 @@ use crate::boot::hosts::listener::HostListener;
 use crate::boot::hosts::remote_plan::{HostToStart, RemotePlan};
 use crate::boot::member::Member;
 use crate::boot::options::BootOptions;
+use crate::boot::orphan_guard::OrphanGuard;
 use crate::boot::rank_id::RankId;
 use crate::env::RankSet;
 use crate::limits::MAX_HOST_RANKS;
@@ -255,6 +256,14 @@ impl Supervisor {
             report::line(format_args!("the launcher (process {pid}) has exited, so the job ends"));
             self.control.decide_failure(1);
         }
+    }
+
+    /// Starts the process that ends what the ranks have started if this one is killed.
+    ///
+    /// # Errors
+    /// The system lacks a resource.
+    pub(in crate::boot) fn guard(&self) -> Result<OrphanGuard, BootError> {
+        OrphanGuard::start(self.cookie, self.share.local_size(), self.control)
     }
 
     /// Starts all ranks.
