@@ -3,6 +3,7 @@
 //! Whatever dies, the job ends with the right code and leaves nothing on any host.
 
 mod faults;
+mod starts;
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -134,6 +135,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(ofi_cases(seed));
     all.push(TestCase::new("hosts::last_messages".to_string(), true, last_messages));
     all.extend(faults::cases(seed));
+    all.extend(starts::cases());
     for (mode, messages, sampled) in FLOODS {
         let name = format!("hosts::flood::{}::{messages}", mode.name());
         all.push(TestCase::new(name, sampled, move || floods(mode, messages)));

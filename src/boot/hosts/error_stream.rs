@@ -35,6 +35,11 @@ impl ErrorStream {
         self.stream.poll_entry()
     }
 
+    /// When [`ErrorStream::pass_on`] must be called at the latest.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        (!self.held.is_empty()).then_some(self.held_until)
+    }
+
     /// Passes on what has arrived.
     pub(super) fn pass_on(&mut self, now: u64, is_news: &mut IsNews<'_>) {
         let arrived = self.stream.take_lines();

@@ -19,7 +19,7 @@ const MOST_WAITING: usize = 1 << 30;
 /// How long the last messages may take.
 const LAST_MESSAGE: Duration = Duration::from_secs(2);
 /// Milliseconds without a sign of life after which the system gives up the other end.
-const LOST_MS: u32 = 4000;
+pub(super) const LOST_MS: u32 = 4000;
 
 /// One end of a connection.
 #[derive(Debug)]

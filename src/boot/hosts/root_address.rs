@@ -5,12 +5,14 @@
 //! Invariant: a link is returned only after both ends have proven that they know the secret, which
 //! is part of the word. It must not be seen by other users.
 
-use super::link::HostLink;
+use super::link::{self, HostLink};
 use super::{library_version, purpose};
 use handshake::{Handshake, HandshakeSpec, JobSecret, Nonce};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::time::Duration;
+use sys::tcp;
 
 /// How long an address may take to answer, in the first and in the second attempt. A wrong one
 /// does not answer at all where a firewall drops packets.
@@ -68,7 +70,8 @@ impl RootAddress {
 /// A link over a connection to the root.
 fn introduced(mut stream: TcpStream, host: u32, secret: &JobSecret) -> io::Result<HostLink> {
     stream.set_read_timeout(Some(PROOF))?;
-    stream.set_nodelay(true)?;
+    // The system of a root that does not run yet answers; that of a host that is lost does not.
+    tcp::tune(stream.as_fd(), link::LOST_MS)?;
     let spec = HandshakeSpec {
         secret,
         library: library_version(),

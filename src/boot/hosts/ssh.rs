@@ -19,6 +19,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use sys::poll::{self, PollEntry};
 use sys::process;
 use sys::signal::{self, SignalSet};
+use sys::watch::{self, ProcessWatch};
 
 /// What the supervisor of another host reads from its standard input before anything else. The
 /// rest of the input is that of rank 0, if it is there.
@@ -49,6 +50,8 @@ pub(in crate::boot) struct RemoteShell {
     output: PrefixedStream,
     errors: ErrorStream,
     input: Option<ForwardedInput>,
+    /// Reports the end of `child`; `None` if it had ended at once.
+    watch: Option<ProcessWatch>,
     ended: Option<String>,
 }
 
@@ -97,13 +100,23 @@ impl RemoteShell {
             let _ = input.write_all(greeting.line().as_bytes());
         }
         let input = input.filter(|_| reads).map(ForwardedInput::new);
-        Ok(RemoteShell { child, output, errors, input, ended: None })
+        let watch = ProcessWatch::new(child.id()).ok();
+        Ok(RemoteShell { child, output, errors, input, watch, ended: None })
     }
 
     /// What to poll.
     pub(in crate::boot) fn poll_entries(&self) -> impl Iterator<Item = PollEntry> {
         let streams = [self.output.poll_entry(), self.errors.poll_entry()].into_iter();
-        streams.chain(self.input.iter().map(ForwardedInput::poll_entry))
+        let watch = self.watch.as_ref().filter(|_| self.ended.is_none());
+        let end = watch.and_then(ProcessWatch::fd).map(|fd| PollEntry::reading(Some(fd.as_fd())));
+        streams.chain(self.input.iter().map(ForwardedInput::poll_entry)).chain(end)
+    }
+
+    /// When [`RemoteShell::serve`] must be called at the latest.
+    pub(in crate::boot) fn deadline(&self, now: u64) -> Option<u64> {
+        let is_watched = self.watch.as_ref().is_some_and(|watch| watch.fd().is_some());
+        let look = (!is_watched && self.ended.is_none()).then_some(now + watch::LOOK_NS);
+        [self.errors.deadline(), look].into_iter().flatten().min()
     }
 
     /// Passes on what has arrived, and looks whether the process has ended.
@@ -147,20 +160,34 @@ fn command(host: &str) -> Result<Vec<OsString>, BootError> {
     let program = std::env::current_exe()
         .map_err(|e| BootError::system("cannot find the file of this program", &e))?;
     let text = env::SSH_CMD.get().unwrap_or_else(|| "ssh".to_string());
-    let mut words: Vec<OsString> = text.split_ascii_whitespace().map(OsString::from).collect();
+    let options = env::SSH_OPTIONS.get().unwrap_or_default();
+    let words = with_options(&text, &options);
     if words.is_empty() {
         return Err(BootError::new("GASNET_SSH_CMD is empty", "Name a command, or unset it."));
     }
-    if Path::new(&words[0]).file_name() == Some("ssh".as_ref()) {
-        // No question could be answered.
-        words.extend(["-x", "-T", "-o", "BatchMode=yes"].map(OsString::from));
-    }
-    let options = env::SSH_OPTIONS.get().unwrap_or_default();
-    words.extend(options.split_ascii_whitespace().map(OsString::from));
+    let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
     words.push(host.into());
     // The shell of the other host reads it.
     words.push(format!("exec {} --remote", shell::quoted(program.as_os_str())).into());
     Ok(words)
+}
+
+/// The words of a command and its options. Of several values of one option ssh takes the first.
+fn with_options<'a>(command: &'a str, options: &'a str) -> Vec<&'a str> {
+    let mut words: Vec<&str> = command.split_ascii_whitespace().collect();
+    let is_ssh = words.first().is_some_and(|c| Path::new(c).file_name() == Some("ssh".as_ref()));
+    if is_ssh {
+        // No question could be answered.
+        words.extend(["-x", "-T", "-o", "BatchMode=yes"]);
+    }
+    if !words.is_empty() {
+        words.extend(options.split_ascii_whitespace());
+    }
+    if is_ssh {
+        // A host that is lost before its supervisor connects: 30 s.
+        words.extend(["-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=3"]);
+    }
+    words
 }
 
 /// The standard input of this process, passed on to rank 0 of another host.
@@ -233,6 +260,16 @@ pub(super) fn read_line() -> Option<String> {
 mod tests {
     use super::*;
     use handshake::JobSecret;
+
+    #[test]
+    fn options_of_the_user_come_before_those_that_have_another_default() {
+        let words = with_options("/usr/bin/ssh -4", "-o ServerAliveInterval=60");
+        let at = |word: &str| words.iter().position(|w| *w == word).unwrap();
+        assert!(at("-4") < at("BatchMode=yes"));
+        assert!(at("ServerAliveInterval=60") < at("ServerAliveInterval=10"));
+        assert_eq!(with_options("enter x", "-a"), ["enter", "x", "-a"]);
+        assert!(with_options(" ", "-a").is_empty());
+    }
 
     #[test]
     fn a_greeting_is_a_line() {

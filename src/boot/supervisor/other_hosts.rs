@@ -212,9 +212,8 @@ impl OtherHosts {
     pub(super) fn deadline(&self, now: u64) -> Option<u64> {
         let connect = self.connect_by.filter(|_| self.below.iter().any(HostBelow::is_awaited));
         let pending = self.listener.as_ref().and_then(HostListener::deadline);
-        // The end of a shell is no event of a descriptor.
-        let looks = (!self.are_over()).then_some(now + 50_000_000).filter(|_| self.has_shells());
-        [connect, pending, looks].into_iter().flatten().min()
+        let shells = self.below.iter().filter_map(|host| host.shell_deadline(now)).min();
+        [connect, pending, shells].into_iter().flatten().min()
     }
 
     fn has_shells(&self) -> bool {
@@ -431,6 +430,13 @@ impl HostBelow {
     /// Whether the process that has started it runs.
     fn has_shell(&self) -> bool {
         self.shell.as_ref().is_some_and(|shell| shell.ended().is_none())
+    }
+
+    /// When [`HostBelow::serve`] must be called at the latest because of its shell.
+    fn shell_deadline(&self, now: u64) -> Option<u64> {
+        let shell = self.shell.as_ref().filter(|shell| shell.ended().is_none())?;
+        let end = self.is_over().then(|| self.shell_end.due_at().unwrap_or(now));
+        [shell.deadline(now), end].into_iter().flatten().min()
     }
 
     /// Whether it has not connected yet.

@@ -37,13 +37,17 @@ impl ShellEnd {
         }
     }
 
+    /// When its shell is to be ended, once that is known.
+    pub(super) fn due_at(&self) -> Option<u64> {
+        match (self.over_at?, self.left_at) {
+            (over, Some(left)) => Some((over + SHELL_END).max(left + OUTPUT)),
+            (over, None) => Some(over + STOPPED),
+        }
+    }
+
     /// Whether its shell is to be ended.
     pub(super) fn is_due(&self, now: u64) -> bool {
-        match (self.over_at, self.left_at) {
-            (Some(over), Some(left)) => now >= (over + SHELL_END).max(left + OUTPUT),
-            (Some(over), None) => now >= over + STOPPED,
-            _ => false,
-        }
+        self.due_at().is_some_and(|due| now >= due)
     }
 }
 
