@@ -46,12 +46,13 @@ pub fn connect() -> Result<RemoteHost, BootError> {
     let RemoteGreeting { host, mut root } = greeting;
     put_client_first(&mut root.addresses);
     let mut link = root.connect(host).map_err(|why| unreachable(&why))?;
+    // A lost connection has none.
+    let address = link.peer_address().map_or_else(String::new, |a| a.to_string());
     let plan = match link.await_message(PLAN) {
         Some(HostMessage::Plan(plan)) => RemotePlan::decode(&plan),
         _ => None,
     };
     let plan = plan.ok_or_else(|| {
-        let address = link.peer_address().map_or_else(String::new, |a| a.to_string());
         unreachable(&format!("{address} ({})", link.lost().unwrap_or("it sent nothing")))
     })?;
     surround(&plan)?;
