@@ -41,7 +41,7 @@ echo "code $code left $(left)"
 /// How often gasnetrun wakes within 2 s of a job in which nothing happens.
 const IDLE_SCRIPT: &str = r#"
 woken() { awk '/^voluntary_ctxt_switches/ { print $2 }' /proc/$job/status; }
-"$1" -n 2 sh -c 'sleep 6' &
+"$1" -n 4 sh -c 'sleep 6' &
 job=$!
 sleep 2
 before=$(woken)
