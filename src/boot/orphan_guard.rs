@@ -3,7 +3,7 @@
 //! Started by `launch` before the ranks. The kernel kills the ranks with gasnetrun, but not the
 //! programs that a rank has started before `gasnet_init`, such as those of a shell. Invariants:
 //! the guard holds no descriptor but one end of a pipe, and ends no process that has joined the
-//! job: that one finds the end of its supervisor by itself.
+//! job: that one notices the end of its supervisor.
 //!
 //! ```text
 //! gasnetrun (other end of the pipe) --> ranks --> their programs

@@ -120,7 +120,7 @@ fn orphans(command: &str, code: i32) -> Result<(), Failure> {
     }
 }
 
-/// Shells, links and ranks report what happens. The supervisor looks for nothing by itself.
+/// Shells, links and ranks report what happens. The supervisor does not look for it.
 fn idle() -> Result<(), Failure> {
     let ended = run(IDLE_SCRIPT, &[])?;
     match number(&ended, "woken ") {
