@@ -10,6 +10,7 @@ use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
+use crate::test_job::TestJob;
 use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
 use std::path::{Path, PathBuf};
@@ -87,6 +88,14 @@ fn missing_provider(provider: &str) -> Option<String> {
     let has_it = printed.contains(&format!(" {provider} "));
     (!has_it)
         .then(|| format!("libfabric with its provider {provider} (Debian package libfabric1)"))
+}
+
+/// A job whose hosts are connected by a provider of libfabric, or by TCP.
+fn over(job: TestJob, provider: Option<&str>) -> TestJob {
+    match provider {
+        Some(name) => job.env("GASNET_NETWORK", "OFI").env("GASNET_OFI_PROVIDER_INCLUDE", name),
+        None => job,
+    }
 }
 
 /// Programs over each provider of libfabric. The sample meets all programs and providers.
@@ -179,10 +188,7 @@ fn passes(
     for (name, value) in &program.env {
         job = job.env(name, value);
     }
-    if let Some(provider) = provider {
-        job = job.env("GASNET_NETWORK", "OFI").env("GASNET_OFI_PROVIDER_INCLUDE", provider);
-    }
-    let job = job.env("GASNET_SSH_SERVERS", servers(placement));
+    let job = over(job, provider).env("GASNET_SSH_SERVERS", servers(placement));
     let ended = job.below(&with_hosts(), hosts).watchdog(Duration::from_secs(300)).run()?;
     ended.tidy()?;
     ended.passed(&program.name)?;

@@ -2,7 +2,7 @@
 //! network is interrupted. The job ends with the right code, or goes on, and leaves nothing on
 //! any host.
 
-use super::{OFI_PROVIDERS, PLACEMENTS, missing_provider, servers, with_hosts};
+use super::{OFI_PROVIDERS, PLACEMENTS, missing_provider, over, servers, with_hosts};
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -206,10 +206,7 @@ fn first_messages(provider: Option<&'static str>) -> Result<(), Failure> {
     let gasnetrun = build_trees::build().join("bin/gasnetrun").display().to_string();
     let args = ["-c", FIRST_MESSAGES_SCRIPT, "sh", &gasnetrun, &compiled.display().to_string()];
     let job = library.job(Path::new("/bin/sh"), &args.map(String::from), JobLauncher::Alone, 1)?;
-    let mut job = job.env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
-    if let Some(provider) = provider {
-        job = job.env("GASNET_NETWORK", "OFI").env("GASNET_OFI_PROVIDER_INCLUDE", provider);
-    }
+    let job = over(job, provider).env("GASNET_SSH_SERVERS", servers(0)).in_own_folder();
     let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
     match ended.output.lines().filter(|line| line.ends_with(": 0 wrong")).count() {
