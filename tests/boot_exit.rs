@@ -7,7 +7,9 @@
 mod jobs;
 
 use jobs::ProbeLauncher::{Fork, Hosts, Run};
-use jobs::{ProbeLauncher, gasnetrun, last, new_mark, probe, run, skip, spawn, start, with};
+use jobs::{
+    ProbeLauncher, gasnetrun, last, marked, new_mark, probe, run, skip, spawn, start, with,
+};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use sys::signal::Signal;
@@ -171,6 +173,21 @@ fn a_killed_supervisor_takes_the_ranks_along() {
     job.wait_for_ranks(4);
     sys::process::kill(job.pid(), Signal::KILL);
     job.finish().gives(137).says("gasnetrun has exited, so the job ends");
+}
+
+/// The job goes on without the process that would end what its ranks have started.
+#[test]
+fn a_killed_guard_does_not_end_the_job() {
+    let job = start(Run, 2, &["none", "-", "spin"], &[]);
+    let ranks = job.wait_for_ranks(2);
+    let is_guard = |pid: &u32| sys::process::name_of(*pid) == "gasnet-guard";
+    let guards: Vec<u32> = marked(&job.mark).into_iter().filter(is_guard).collect();
+    assert_eq!(guards.len(), 1, "gasnetrun has one guard");
+    sys::process::kill(guards[0], Signal::KILL);
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(job.wait_for_ranks(2), ranks);
+    sys::process::kill(job.pid(), Signal::TERM);
+    job.finish().gives(143);
 }
 
 /// A debugger that a rank has started to print its stack stops the rank while the job ends.

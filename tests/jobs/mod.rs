@@ -199,10 +199,11 @@ impl ProbeJob {
         self.child.id()
     }
 
-    /// Whether a process of the job is none of its supervisors.
+    /// Whether a process of the job is none of its supervisors and their helpers.
     fn is_rank(&self, pid: u32) -> bool {
         let name = sys::process::name_of(pid);
-        pid != self.pid() && name != "gasnetrun" && name != "setsid"
+        let is_helper = ["gasnetrun", "gasnet-guard", "setsid"].contains(&name.as_str());
+        pid != self.pid() && !is_helper
     }
 
     /// Waits until the ranks print that they run.

@@ -60,6 +60,8 @@ const CTRL_C: &[u8] = b"\x03";
 const SUPERVISOR: &str = "gasnet-job";
 /// The process between MPICH's mpiexec and the ranks.
 const HELPER: &str = "hydra_pmi_proxy";
+/// A process of gasnetrun without which the job goes on.
+const GUARD: &str = "gasnet-guard";
 const SRUN: &str = "srun";
 /// Names of the processes of other launchers.
 const THEIRS: [&str; 8] =
@@ -117,6 +119,7 @@ impl FaultInjector {
         let mut processes: Vec<(i32, String)> =
             processes.into_iter().map(|pid| (pid, name(pid))).collect();
         processes.retain(|(pid, n)| n != SRUN || name(parent(*pid)) != SRUN);
+        processes.retain(|(_, name)| name != GUARD);
         let foreign = processes.iter().any(|(_, name)| is_theirs(name));
         let supervised = !foreign || processes.iter().any(|(_, name)| name == SUPERVISOR);
         processes.retain(|(_, name)| match self.fault.kind {
