@@ -1,15 +1,16 @@
-/* testcoll: collectives of random kinds, sizes, roots, flags and forms, several in flight,
- * checked byte by byte, with the bytes behind. In PAR the ranks have one, two, one, two, ...
+/* testcoll: collectives of random kinds, sizes, roots, flags and forms, several in flight, some
+ * blocking in one image and not in another; checked byte by byte, with the bytes behind. In PAR the ranks have one, two, one, two, ...
  * images. */
 /* faults: flip_coll flip_am drop_am:portals skip_sync */
-/* args: 25 1 */
+/* args: 12 1 */
 /* nodes: any */
 /* threads: both */
 #include "images.h"
 
 #define USAGE "[rounds] [seed] [operations, of b s g a e r p]\n"
 
-#define FLIGHT 3
+/* More than have room for their addresses at a time in shared memory. */
+#define FLIGHT 8
 /* Bytes of the largest block: more than one message carries, or one rank combines alone. */
 #define BLOCK 9000
 #define MARGIN 64
@@ -26,6 +27,7 @@ struct plan {
     int in, out;      /* 0 none, 1 my, 2 all */
     int single, many; /* flag; form */
     int nb, heap, aggregate;
+    int mixed;        /* not blocking in every other image */
     int func, inclusive;
 };
 
@@ -199,6 +201,7 @@ static void choose(struct plan *p, uint64_t *state) {
         p->single = p->many && !p->heap && check_random(state, 2);
         p->nb = check_random(state, 3) != 0;
         p->aggregate = p->nb && f + 1 < FLIGHT && check_random(state, 4) == 0;
+        p->mixed = !p->aggregate && check_random(state, 3) == 0;
         p->func = (int)check_random(state, 2);
         p->inclusive = (int)check_random(state, 2);
     }
@@ -238,6 +241,7 @@ static void one_round(struct image *me, size_t round, uint64_t *state) {
     how = (int)check_random(state, 5);
     for (f = 0; f < FLIGHT; f++) {
         struct plan *p = &plan[f];
+        if (p->mixed) p->nb = (int)((me->number + (unsigned)f) % 2);
         memset(own(me, p, f, 1), BLANK, area);
         /* Under ALLSYNC, another image may write the input until that image calls. */
         if (p->in == 2 && !p->heap) {

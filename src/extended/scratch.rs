@@ -28,24 +28,6 @@ pub(super) const RING_LINES: usize = (SCRATCH_WORDS - BEFORE_RINGS) / 8;
 /// A cache line of words.
 pub(super) type WordLine = [AtomicU64; 8];
 
-/// The cache line of a rank in a movement of shared memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct MovementLine {
-    /// For synchronisations of even and of odd number: the number of the last one entered.
-    pub(super) entered: [&'static AtomicU64; 2],
-    /// For synchronisations of even and of odd number: the offsets of the rank's source and of
-    /// its result in its segment, plus 1; 0 for what is elsewhere.
-    offsets: [[&'static AtomicU64; 2]; 2],
-}
-
-impl MovementLine {
-    /// The words of the offsets that are published before the synchronisation of this number.
-    #[inline(always)]
-    pub(super) fn offsets(self, number: u64) -> [&'static AtomicU64; 2] {
-        self.offsets[number as usize % 2]
-    }
-}
-
 /// The page of one rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScratchPage(&'static [AtomicU64; SCRATCH_WORDS]);
@@ -61,12 +43,8 @@ impl ScratchPage {
 
     /// The cache line of the movements.
     #[inline(always)]
-    pub(super) fn movement(self) -> MovementLine {
-        let word = |i: usize| &self.0[BARRIER_LINES * STRIDE + i];
-        MovementLine {
-            entered: [word(0), word(1)],
-            offsets: [[word(2), word(3)], [word(4), word(5)]],
-        }
+    pub(super) fn movement(self) -> &'static WordLine {
+        &self.0[BARRIER_LINES * STRIDE..].as_chunks().0[0]
     }
 
     /// The cache lines of all rings.

@@ -1,17 +1,20 @@
-//! Blocking movements and reductions of few ranks that map each other's segments: each rank copies
-//! its blocks out of the sources of the others, or combines them.
+//! Movements and reductions of few ranks that map each other's segments: each rank copies its
+//! blocks out of the sources of the others, or combines them.
 //!
-//! Used by `super` for operations in which no rank returns before all have called: those with
-//! `IN_ALLSYNC` or `OUT_ALLSYNC`, and those from all to all. Invariant: an offset that a peer
-//! published is checked against its segment before it is used.
+//! Used by `super` and `movements` for operations in which no rank returns before all have called:
+//! those with `IN_ALLSYNC` or `OUT_ALLSYNC`, and those from all to all. Invariants: an offset that
+//! a peer published is checked against its segment before it is used; all ranks enter movements
+//! in one order, and leave them in that order.
 //!
 //! ```text
-//!   publish the offset of the own source   ->  synchronise  ->  copy  ->  synchronise
+//!   publish the offset of the own source, enter  ->  all have entered
+//!                                   copy, leave  ->  all have left
 //! ```
 //!
-//! Synchronisations of even and odd number use different words, and so do the offsets that are
-//! published before them. A rank may enter the next one while others still look for the last rank
-//! of this one, and before they have read the offsets. It cannot pass the next one before.
+//! A word of each rank counts the offsets that it has published, another one those that it no
+//! longer needs. The number of a movement is the count after its own offsets. So a rank may
+//! enter several movements before the first is done, as long as there is room for their offsets:
+//! one is overwritten when all ranks have left its movement.
 //!
 //! A large reduction is split: each rank combines a part of the elements of all sources, and
 //! stores the results at the root.
@@ -21,7 +24,7 @@
 
 use super::request::{CollBuffers, CollMemory, CollOperation, CollRequest, Reduction};
 use crate::client_memory::{Dst, Src};
-use crate::extended::scratch::{ScratchPage, ScratchPages};
+use crate::extended::scratch::ScratchPages;
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
@@ -40,18 +43,30 @@ const SPLIT: usize = 64;
 /// Bytes that are combined at a time: the intermediate results stay in the nearest cache.
 const REDUCED_AT_ONCE: usize = 4096;
 
+/// The word that counts the offsets that a rank has published.
+const ENTERED: usize = 0;
+/// The word that counts the offsets that it no longer needs.
+const LEFT: usize = 1;
+/// The first word of an offset: that of a rank's source, or of its result, in its segment, plus 1;
+/// 0 for what is elsewhere.
+const FIRST_OFFSET: usize = 2;
+/// Offsets for which a rank's line has room.
+const OFFSETS: u64 = 6;
+
+/// The number of a movement: how many offsets a rank has published with it and before it.
+pub(super) type MovementNumber = u64;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct DirectMovement {
     pages: ScratchPages,
-    /// The number of the last synchronisation that this rank has entered; stored after its word.
-    last: AtomicU64,
-    /// What the words of the own offsets hold, as in `MovementLine::offsets`; [`CHANGING`] while
-    /// they change.
-    published: [[AtomicU64; 2]; 2],
+    /// What the own words hold; [`CHANGING`] while they change.
+    own: [AtomicU64; 8],
+    /// The last movement of which this rank knows that all have left it.
+    all_left: AtomicU64,
 }
 
-/// No offset in a segment.
+/// No offset in a segment, and no count.
 const CHANGING: u64 = u64::MAX;
 
 impl DirectMovement {
@@ -59,12 +74,12 @@ impl DirectMovement {
     pub(super) fn new(pages: &ScratchPages) -> Option<DirectMovement> {
         (2..=MAX_RANKS).contains(&pages.ranks()).then(|| DirectMovement {
             pages: pages.clone(),
-            last: AtomicU64::new(0),
-            published: Default::default(),
+            own: Default::default(),
+            all_left: AtomicU64::new(0),
         })
     }
 
-    /// Whether [`DirectMovement::carry_out`] is worth a trial. The source of a reduction is often
+    /// Whether a movement in shared memory is worth a trial. The source of a reduction is often
     /// outside the segment. So the trial of a small one must not add a synchronisation.
     pub(super) fn suits(request: &CollRequest) -> bool {
         let all_wait = request.in_allsync || request.out_allsync;
@@ -81,29 +96,139 @@ impl DirectMovement {
     }
 
     /// Carries out a movement of the team of all processes, each with one image; all call this
-    /// in the same order. False, after the first synchronisation, if a source that is needed is
-    /// outside the segment of its rank, or the result of a large reduction.
+    /// in the same order, after those that they entered before are done. False, when all have
+    /// entered, if a source that is needed is outside the segment of its rank, or the result of
+    /// a large reduction.
     pub(super) fn carry_out(&self, ctx: Ctx, request: &CollRequest, buffers: CollBuffers) -> bool {
-        let (n, me, all) = (request.nbytes, self.pages.me(), self.pages.ranks());
-        let root = request.root as usize;
-        let rooted =
-            matches!(request.operation, CollOperation::Broadcast | CollOperation::Scatter);
-        let is_reduction = request.operation == CollOperation::Reduce;
+        let room = || self.enter(ctx, request, buffers);
+        let number = room().unwrap_or_else(|| {
+            let mut number = None;
+            self.wait(ctx, || {
+                number = room();
+                number.is_some()
+            });
+            number.expect("entered")
+        });
+        if !self.all_entered(number) {
+            self.wait(ctx, || self.all_entered(number));
+        }
+        let is_done = self.transfer(ctx, number, request, buffers);
+        self.leave(ctx, number);
+        if is_done && !self.all_left(number) {
+            self.wait(ctx, || self.all_left(number));
+        }
+        is_done
+    }
+
+    fn wait(&self, ctx: Ctx, done: impl FnMut() -> bool) {
+        ctx.wait_for_words(&"a collective", done);
+    }
+
+    /// Publishes the offsets of this rank for its next movement, and enters it. `None` while
+    /// others may still read what the words of the offsets hold.
+    pub(super) fn enter(
+        &self,
+        ctx: Ctx,
+        request: &CollRequest,
+        buffers: CollBuffers,
+    ) -> Option<MovementNumber> {
+        let me = self.pages.me();
         let segment = &ctx.endpoint().segments()[JobRank(me as u32)];
         let word = |at: *const u8, len: usize| {
             segment.resolve(at, len).map_or(0, |r| r.offset() as u64 + 1)
         };
-        let result = if is_reduction && me == root {
-            word(buffers.dst.as_ptr(), buffers.dst.len())
-        } else {
-            0
+        let source = word(buffers.src.as_ptr(), buffers.src.len());
+        let number = match request.operation {
+            CollOperation::Reduce if me == request.root as usize => {
+                let result = word(buffers.dst.as_ptr(), buffers.dst.len());
+                self.publish(&[source, result])?
+            }
+            CollOperation::Reduce => self.publish(&[source, 0])?,
+            _ => self.publish(&[source])?,
         };
-        let number = self.publish([word(buffers.src.as_ptr(), buffers.src.len()), result]);
-        self.synchronise(ctx);
-        let [source, result] = [0, 1].map(|which| {
+        ctx.wrote_words(|| self.all_entered(number));
+        Some(number)
+    }
+
+    /// Publishes these offsets if there is room, and enters a movement.
+    fn publish(&self, offsets: &[u64]) -> Option<MovementNumber> {
+        let before = self.own[ENTERED].load(Ordering::Relaxed);
+        let number = before + offsets.len() as u64;
+        let overwritten = number.saturating_sub(OFFSETS);
+        if overwritten > self.all_left.load(Ordering::Relaxed) && !self.all_left(overwritten) {
+            return None;
+        }
+        for (at, &offset) in (before..number).zip(offsets) {
+            self.store(FIRST_OFFSET + (at % OFFSETS) as usize, offset);
+        }
+        self.store(ENTERED, number);
+        Some(number)
+    }
+
+    /// Stores an own word. Release: what this rank wrote, and read, before.
+    fn store(&self, word: usize, value: u64) {
+        let own = &self.own[word];
+        if own.load(Ordering::Relaxed) != value {
+            own.store(CHANGING, Ordering::Relaxed);
+            // Release: a thread that reads the new word does not read the old record after it.
+            self.pages.page(self.pages.me()).movement()[word].store(value, Ordering::Release);
+            own.store(value, Ordering::Release);
+        }
+    }
+
+    /// Whether this word of all ranks has reached a number that this rank has entered. Acquire
+    /// pairs with the Release of [`DirectMovement::store`].
+    #[inline(always)]
+    fn reached(&self, word: usize, number: MovementNumber) -> bool {
+        // None is further ahead than the room for offsets allows: such a word was overwritten.
+        let is_there = |value: u64| value.wrapping_sub(number) <= OFFSETS;
+        self.pages.all().all(|page| is_there(page.movement()[word].load(Ordering::Acquire)))
+    }
+
+    /// Whether all ranks have entered a movement, so that their offsets can be read.
+    pub(super) fn all_entered(&self, number: MovementNumber) -> bool {
+        self.reached(ENTERED, number)
+    }
+
+    /// Whether all ranks have left a movement: its memory belongs to the client again.
+    pub(super) fn all_left(&self, number: MovementNumber) -> bool {
+        let have = self.reached(LEFT, number);
+        if have && self.all_left.load(Ordering::Relaxed) < number {
+            // Release: a thread that reads this does not read older words after it.
+            self.all_left.store(number, Ordering::Release);
+        }
+        have
+    }
+
+    /// Leaves the movement that this rank has entered first of those that it has not left.
+    pub(super) fn leave(&self, ctx: Ctx, number: MovementNumber) {
+        self.store(LEFT, number);
+        ctx.wrote_words(|| self.all_left(number));
+    }
+
+    /// Does the share of this rank in a movement that all have entered. False, at all ranks, if
+    /// a source that is needed is outside the segment of its rank, or the result of a large
+    /// reduction.
+    pub(super) fn transfer(
+        &self,
+        ctx: Ctx,
+        number: MovementNumber,
+        request: &CollRequest,
+        buffers: CollBuffers,
+    ) -> bool {
+        let (n, me, all) = (request.nbytes, self.pages.me(), self.pages.ranks());
+        let root = request.root as usize;
+        let rooted =
+            matches!(request.operation, CollOperation::Broadcast | CollOperation::Scatter);
+        // The offset of the result follows that of the source.
+        let is_reduction = request.operation == CollOperation::Reduce;
+        let last = number.wrapping_sub(1);
+        let first = last.wrapping_sub(u64::from(is_reduction));
+        let [source, result] = [first, last].map(|at| {
             move |rank: usize| {
-                let words = self.pages.page(rank).movement().offsets(number);
-                Peer::new(words[which].load(Ordering::Relaxed))
+                let word =
+                    &self.pages.page(rank).movement()[FIRST_OFFSET + (at % OFFSETS) as usize];
+                Peer::new(word.load(Ordering::Relaxed))
             }
         });
         let elsewhere = |rank: usize| source(rank).equals(0);
@@ -159,38 +284,7 @@ impl DirectMovement {
                 unreachable!("never direct")
             }
         }
-        self.synchronise(ctx);
         true
-    }
-
-    /// Publishes the offsets of this rank for the next synchronisation, and returns its number.
-    fn publish(&self, offsets: [u64; 2]) -> u64 {
-        let number = self.last.load(Ordering::Relaxed).wrapping_add(1);
-        let words = self.pages.page(self.pages.me()).movement().offsets(number);
-        let published = &self.published[number as usize % 2];
-        for ((word, published), offset) in words.into_iter().zip(published).zip(offsets) {
-            if published.load(Ordering::Relaxed) == offset {
-                continue;
-            }
-            published.store(CHANGING, Ordering::Relaxed);
-            // Release: a thread that reads the new offset does not read the old record after it.
-            word.store(offset, Ordering::Release);
-            published.store(offset, Ordering::Release);
-        }
-        number
-    }
-
-    /// Returns when all ranks have entered.
-    fn synchronise(&self, ctx: Ctx) {
-        let number = self.last.load(Ordering::Relaxed).wrapping_add(1);
-        let word = |page: ScratchPage| page.movement().entered[number as usize % 2];
-        // Acquire pairs with the Release below: what the others wrote, or read, before.
-        let entered = || self.pages.all().all(|p| word(p).load(Ordering::Acquire) == number);
-        word(self.pages.page(self.pages.me())).store(number, Ordering::Release);
-        self.last.store(number, Ordering::Release);
-        if !ctx.wrote_words(entered) {
-            ctx.wait_for_words(&"a collective", entered);
-        }
     }
 
     /// Ends the job if a word was overwritten.
@@ -205,40 +299,38 @@ impl DirectMovement {
     /// A word that was overwritten.
     fn damage(&self) -> Option<MovementDamage> {
         let me = self.pages.me();
-        let last = self.last.load(Ordering::Acquire);
-        let entered = |rank: usize, number: u64| {
-            let word = self.pages.page(rank).movement().entered[number as usize % 2];
-            (rank, "a synchronisation", word.load(Ordering::Acquire))
+        let own = |word: usize| self.own[word].load(Ordering::Acquire);
+        let word = |rank: usize, word: usize| {
+            self.pages.page(rank).movement()[word].load(Ordering::Acquire)
         };
+        let name = |word: usize| match word {
+            ENTERED => "the count of the movements that it entered",
+            LEFT => "the count of the movements that it left",
+            _ => "an offset",
+        };
+        let mine = (0..self.own.len()).find_map(|at| {
+            let before = own(at);
+            let value = word(me, at);
+            let is_other = before != CHANGING && value != before && own(at) == before;
+            is_other.then_some(MovementDamage { rank: me, word: name(at), value })
+        });
+        let (entered, left) = (own(ENTERED), own(LEFT));
+        let all_left = self.all_left.load(Ordering::Acquire);
         let others = (0..self.pages.ranks()).filter(|&rank| rank != me);
-        // A rank is at most one synchronisation ahead or behind.
-        let theirs = others.flat_map(|rank| [(rank, last), (rank, last.wrapping_add(1))]);
-        let may_be = |value: u64, number: u64| {
-            value == number || value == number.wrapping_sub(2) || number <= 2 && value == 0
-        };
-        let mine = entered(me, last);
-        let next = entered(me, last.wrapping_add(1));
-        let entries = theirs
-            .map(|(rank, number)| (entered(rank, number), number))
-            .chain([(next, last.wrapping_add(1))]);
-        let wrong = entries.filter(|&((.., value), number)| !may_be(value, number));
-        let damage = wrong.map(|(word, _)| word).next().or((mine.2 != last).then_some(mine));
-        // The words were read with Acquire: if they are of later synchronisations, so is `last`.
-        let damage = damage.filter(|_| self.last.load(Ordering::Acquire) == last);
-        let damage = damage.or_else(|| self.own_offset().map(|value| (me, "an offset", value)));
-        damage.map(|(rank, word, value)| MovementDamage { rank, word, value })
-    }
-
-    /// An offset of this rank that was overwritten.
-    fn own_offset(&self) -> Option<u64> {
-        let line = self.pages.page(self.pages.me()).movement();
-        let words = [0, 1].into_iter().flat_map(|number| line.offsets(number));
-        words.zip(self.published.as_flattened()).find_map(|(word, published)| {
-            let before = published.load(Ordering::Acquire);
-            let value = word.load(Ordering::Acquire);
-            let is_other = before != CHANGING && value != before;
-            (is_other && published.load(Ordering::Acquire) == before).then_some(value)
-        })
+        let theirs = others.flat_map(|rank| {
+            // It entered none without room, and left none that this rank has not entered.
+            [(ENTERED, left.saturating_add(OFFSETS)), (LEFT, entered)].map(|(at, most)| {
+                let value = word(rank, at);
+                let is_other = !(all_left..=most).contains(&value);
+                is_other.then_some(MovementDamage { rank, word: name(at), value })
+            })
+        });
+        let theirs = theirs.flatten().next();
+        // The words were read with Acquire: if they answer to later ones of this rank, so is what
+        // is recorded of those.
+        let is_current =
+            ![entered, left].contains(&CHANGING) && [own(ENTERED), own(LEFT)] == [entered, left];
+        mine.or(theirs.filter(|_| is_current))
     }
 }
 
@@ -321,46 +413,69 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
 
+    /// Movements that all ranks have entered and left, but the last one.
+    fn entered_by_two_of_three(pages: &[ScratchPages]) -> Vec<DirectMovement> {
+        let ranks: Vec<DirectMovement> = pages.iter().filter_map(DirectMovement::new).collect();
+        for (rank, number) in (1..=7).flat_map(|n| [(0, n), (1, n), (2, n)]).take(20) {
+            if rank == 0 && number > 1 {
+                ranks.iter().for_each(|r| r.store(LEFT, number - 1));
+                assert!(ranks.iter().all(|r| r.all_left(number - 1)));
+            }
+            assert_eq!(ranks[rank].publish(&[number + 100]), Some(number));
+            assert!(ranks.iter().all(|r| r.damage().is_none()));
+        }
+        ranks
+    }
+
     #[test]
     fn overwritten_words_are_found() {
         let pages = ScratchPages::for_test(3);
-        let ranks: Vec<DirectMovement> = pages.iter().filter_map(DirectMovement::new).collect();
-        // Rank 2 has not entered the seventh.
-        for (rank, number) in (1..=7).flat_map(|n| [(0, n), (1, n), (2, n)]).take(20) {
-            let line = pages[0].page(rank).movement();
-            line.entered[number as usize % 2].store(number, Ordering::Relaxed);
-            ranks[rank].last.store(number, Ordering::Relaxed);
-            // As before the next synchronisation.
-            let next = ranks[rank].publish([number + 100, number + 200]);
-            assert_eq!(next, number + 1);
-            assert!(ranks.iter().all(|r| r.damage().is_none()));
-        }
-        for rank in 0..3 {
-            let line = pages[0].page(rank).movement();
-            let offsets = [0, 1].into_iter().flat_map(|number| line.offsets(number));
-            for word in line.entered.into_iter().chain(offsets) {
-                let whole = word.load(Ordering::Relaxed);
-                for value in [0, u64::MAX, whole ^ 8, whole + 1, whole << 32] {
-                    word.store(value, Ordering::Relaxed);
-                    let found = ranks.iter().find_map(DirectMovement::damage).unwrap();
-                    assert_eq!((found.rank, found.value), (rank, value));
-                    word.store(whole, Ordering::Relaxed);
-                }
+        let ranks = entered_by_two_of_three(&pages);
+        let words = |rank: usize| pages[0].page(rank).movement().iter().map(move |w| (rank, w));
+        for (rank, word) in (0..3).flat_map(words) {
+            let whole = word.load(Ordering::Relaxed);
+            for value in [0, u64::MAX, whole ^ 8, whole + 1, whole << 32] {
+                word.store(value, Ordering::Relaxed);
+                let found = ranks.iter().find_map(DirectMovement::damage).unwrap();
+                assert_eq!((found.rank, found.value), (rank, value));
+                word.store(whole, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Neither a rank that waits for all nor one with no record of the word goes on with it.
+    #[test]
+    fn counts_that_no_rank_can_have_are_no_movement() {
+        let pages = ScratchPages::for_test(3);
+        let ranks = entered_by_two_of_three(&pages);
+        let word = &pages[0].page(2).movement()[ENTERED];
+        assert!(!ranks[0].all_entered(7));
+        for (value, is_entered) in [(7, true), (13, true), (14, false), (u64::MAX, false)] {
+            word.store(value, Ordering::Relaxed);
+            assert_eq!(ranks[0].all_entered(7), is_entered, "{value}");
+        }
+        let theirs = ranks[0].damage().expect("rank 0 knows how far rank 2 can be");
+        assert_eq!((theirs.rank, theirs.value), (2, u64::MAX));
     }
 
     #[test]
     fn offsets_stay_until_all_can_have_read_them() {
         let pages = ScratchPages::for_test(2);
         let ranks: Vec<DirectMovement> = pages.iter().filter_map(DirectMovement::new).collect();
+        for number in 1..=OFFSETS {
+            assert_eq!(ranks[0].publish(&[number * 10]), Some(number));
+        }
+        assert_eq!((ranks[0].publish(&[70]), ranks[1].publish(&[9, 8])), (None, Some(2)));
+        assert!(ranks[0].all_entered(1) && ranks[0].all_entered(2) && !ranks[0].all_entered(3));
+        ranks[0].store(LEFT, 1);
+        assert_eq!(ranks[0].publish(&[70]), None);
+        ranks[1].store(LEFT, 1);
+        // Room for one, but not for two.
+        assert_eq!(ranks[0].publish(&[70, 80]), None);
+        assert_eq!(ranks[0].publish(&[70]), Some(7));
         let line = pages[0].page(0).movement();
-        // Not carried out directly: no second synchronisation follows.
-        let number = ranks[0].publish([5, 0]);
-        ranks[0].last.store(number, Ordering::Relaxed);
-        let next = ranks[0].publish([9, 7]);
-        let values = |number| line.offsets(number).map(|word| word.load(Ordering::Relaxed));
-        assert_eq!((values(number), values(next)), ([5, 0], [9, 7]));
+        let offsets = [0, 1, 2].map(|i| line[FIRST_OFFSET + i].load(Ordering::Relaxed));
+        assert_eq!(offsets, [70, 20, 30]);
     }
 
     #[test]

@@ -14,10 +14,12 @@
 
 use super::CollCall;
 use super::choice;
+use super::direct::DirectMovement;
 use super::inbox::{
     CollInbox, CollMessage, MessageId, ReadyNotice, halves, ready_args, sizes_differ,
     with_checksum,
 };
+use super::movements::{Movements, StartedMovement};
 use super::plan::{CollPlan, CollTransfer, TransferMemory};
 use super::request::{CollBuffers, CollId, CollRequest, CollStatus};
 use super::rings::ShortRings;
@@ -34,8 +36,8 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::sync::atomic::{Ordering, fence};
-use parking_lot::Mutex;
+use core::sync::atomic::{AtomicBool, Ordering, fence};
+use parking_lot::{Mutex, MutexGuard};
 
 /// A large message to be sent when its receiver is ready.
 #[derive(Clone, Copy, Debug)]
@@ -67,17 +69,33 @@ struct ActiveColl {
     receives: Vec<u32>,
 }
 
+/// The collectives in progress.
+#[derive(Debug, Default)]
+struct CollTable {
+    active: BTreeMap<CollId, ActiveColl>,
+    movements: Movements,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct CollEngine {
-    active: Mutex<BTreeMap<CollId, ActiveColl>>,
+    table: Mutex<CollTable>,
+    /// Whether `table` has movements. Changed under its lock.
+    has_movements: AtomicBool,
     pub(super) inbox: CollInbox,
     rings: Option<ShortRings>,
+    pub(super) direct: Option<DirectMovement>,
 }
 
 impl CollEngine {
-    pub(super) fn new(rings: Option<ShortRings>) -> CollEngine {
-        CollEngine { active: Mutex::default(), inbox: CollInbox::default(), rings }
+    pub(super) fn new(rings: Option<ShortRings>, direct: Option<DirectMovement>) -> CollEngine {
+        CollEngine {
+            table: Mutex::default(),
+            has_movements: AtomicBool::new(false),
+            inbox: CollInbox::default(),
+            rings,
+            direct,
+        }
     }
 
     /// Moves the messages of the rings into the inbox; the caller holds the lock of the table.
@@ -100,65 +118,131 @@ impl CollEngine {
         ctx: Ctx,
         call: &CollCall,
         request: CollRequest,
-        image: usize,
+        (id, image): (CollId, usize),
     ) -> Option<Arc<CollStatus>> {
-        let view = call.view();
-        let id = CollId { context: view.context, number: view.images[image].next() };
-        let mut table = self.active.lock();
-        let mut active = match table.remove(&id) {
-            Some(active) if active.request != request => disagree(call.function, active.function),
-            Some(active) => active,
+        let mut table = self.table.lock();
+        let active = &mut table.active;
+        let mut coll = match active.remove(&id) {
+            Some(coll) if coll.request != request => disagree(call.function, coll.function),
+            Some(coll) => coll,
             None => ActiveColl::new(call, request),
         };
-        active.buffers[image] = call.buffers;
-        active.missing -= 1;
-        if active.missing == 0 {
-            active.plan = choice::plan(ctx, view, &active.request, &active.buffers);
-            if let Some(rings) = &self.rings {
-                self.read_rings(rings);
-            }
-            if active.advance(ctx, id, self) {
-                active.finish(ctx);
+        coll.buffers[image] = call.buffers;
+        coll.missing -= 1;
+        let status = coll.status.clone();
+        if coll.missing == 0 {
+            if self.begin(ctx, id, coll, active) {
                 return None;
             }
-            ctx.job.subsystem.want(true);
+        } else {
+            active.insert(id, coll);
         }
-        let status = active.status.get_or_insert_default().clone();
-        table.insert(id, active);
-        Some(status)
+        let coll = active.get_mut(&id)?;
+        Some(status.unwrap_or_else(|| coll.status.get_or_insert_default().clone()))
     }
 
-    /// Ends the job if a word of the rings was overwritten.
+    /// Starts a collective that all images of this process have called; true if it is done.
+    fn begin(
+        &self,
+        ctx: Ctx,
+        id: CollId,
+        mut coll: ActiveColl,
+        active: &mut BTreeMap<CollId, ActiveColl>,
+    ) -> bool {
+        coll.plan = choice::plan(ctx, coll.view(), &coll.request, &coll.buffers);
+        if let Some(rings) = &self.rings {
+            self.read_rings(rings);
+        }
+        let is_done = coll.advance(ctx, id, self);
+        if is_done {
+            coll.finish(ctx);
+        } else {
+            ctx.job.subsystem.want(true);
+            active.insert(id, coll);
+        }
+        is_done
+    }
+
+    /// Starts a movement in shared memory, which polls carry out.
+    pub(super) fn start_movement(&self, ctx: Ctx, call: &CollCall, id: CollId) -> Arc<CollStatus> {
+        let started = StartedMovement::new(call, id);
+        let status = started.status.clone();
+        let mut table = self.table.lock();
+        table.movements.add(started);
+        ctx.job.subsystem.want(true);
+        self.has_movements.store(true, Ordering::Relaxed);
+        self.advance_movements(ctx, &mut table);
+        status
+    }
+
+    /// Whether movements in shared memory are in progress that no call awaits.
+    pub(super) fn has_movements(&self) -> bool {
+        // Acquire pairs with the Release of `advance_movements`: their ends.
+        self.has_movements.load(Ordering::Acquire)
+    }
+
+    /// Carries on the movements in shared memory. Plans move what they cannot.
+    fn advance_movements(&self, ctx: Ctx, table: &mut CollTable) {
+        let Some(direct) = &self.direct else { return };
+        while let Some(ended) = table.movements.advance(ctx, direct) {
+            ctx.job.subsystem.want(false);
+            if !ended.is_refused() {
+                ended.status.finish(&ctx.job.ops);
+                continue;
+            }
+            let StartedMovement { call, id, status, .. } = ended;
+            // All have entered.
+            let request = CollRequest { in_allsync: false, ..call.request };
+            let mut coll = ActiveColl::new(&call, request);
+            coll.buffers[0] = call.buffers;
+            coll.missing = 0;
+            coll.status = Some(status);
+            self.begin(ctx, id, coll, &mut table.active);
+        }
+        if table.movements.is_empty() {
+            self.has_movements.store(false, Ordering::Release);
+        }
+    }
+
+    /// Ends the job if a word of the rings or of the movements was overwritten.
     pub(super) fn check_words(&self) {
+        self.direct.iter().for_each(DirectMovement::check_words);
         self.rings.iter().for_each(ShortRings::check_words);
     }
 
     /// Whether a collective is incomplete, or another thread is changing that.
     pub(super) fn is_active(&self) -> bool {
-        self.active.try_lock().is_none_or(|table| !table.is_empty())
+        let is_active =
+            |t: MutexGuard<'_, CollTable>| !t.active.is_empty() || !t.movements.is_empty();
+        self.table.try_lock().is_none_or(is_active)
     }
 
     /// Advances the collectives for which something has arrived. Returns at once if another
     /// thread does it.
     pub(super) fn progress(&self, ctx: Ctx) {
         let rings = self.rings.as_ref().filter(|rings| rings.any());
-        if rings.is_none() && !self.inbox.has_news() {
+        let has_movements = self.has_movements();
+        if rings.is_none() && !self.inbox.has_news() && !has_movements {
             return;
         }
-        let Some(mut table) = self.active.try_lock() else { return };
+        let Some(mut table) = self.table.try_lock() else { return };
         if let Some(rings) = rings {
             self.read_rings(rings);
         }
+        let active = &mut table.active;
         for id in self.inbox.take_news() {
-            let Some(active) = table.get_mut(&id).filter(|active| active.missing == 0) else {
+            let Some(coll) = active.get_mut(&id).filter(|coll| coll.missing == 0) else {
                 continue;
             };
-            if active.advance(ctx, id, self)
-                && let Some(active) = table.remove(&id)
+            if coll.advance(ctx, id, self)
+                && let Some(coll) = active.remove(&id)
             {
-                active.finish(ctx);
+                coll.finish(ctx);
                 ctx.job.subsystem.want(false);
             }
+        }
+        if has_movements {
+            self.advance_movements(ctx, &mut table);
         }
     }
 }

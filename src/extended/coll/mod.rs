@@ -18,8 +18,8 @@
 //!   `OUT_MYSYNC`.
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
-//! - A blocking movement or reduction with `IN_ALLSYNC` or `OUT_ALLSYNC`, a gather_all and an
-//!   exchange copy from segment to segment (`direct`), as if they had both flags. They do so among
+//! - A movement or reduction with `IN_ALLSYNC` or `OUT_ALLSYNC`, a gather_all and an exchange
+//!   copy from segment to segment (`direct`), as if they had both flags. They do so among
 //!   few ranks that map each other's segments. All sources must lie in segments, and the tuning
 //!   must have its defaults. A small reduction needs `IN_ALLSYNC`. A large one needs its result in
 //!   a segment if there are more than two ranks.
@@ -37,6 +37,7 @@
 //! | [`tree`] | the trees of rooted collectives |
 //! | `engine`, `inbox` | carrying plans out; messages that have arrived or are expected |
 //! | `rings`, `direct` | short messages, and whole movements, in shared memory |
+//! | `movements` | movements in shared memory that no call awaits |
 //! | [`search`], [`files`] | the search for the fastest tree; files of choices and profiles |
 
 mod all_to_all;
@@ -51,6 +52,7 @@ pub mod flags;
 mod inbox;
 mod layout;
 mod movement;
+mod movements;
 pub mod operators;
 mod plan;
 mod request;
@@ -87,10 +89,10 @@ use engine::CollEngine;
 use inbox::CollMessage;
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
-use request::CollMemory;
 pub use request::{
     CollBuffers, CollOperation, CollRequest, InPlaceFn, ReduceFn, ReduceOperator, Reduction,
 };
+use request::{CollId, CollMemory, CollStatus};
 use rings::ShortRings;
 pub use team::{Team, TeamRef};
 use view::TeamView;
@@ -107,7 +109,6 @@ type BlockProfile = BTreeMap<(u32, CollOperation, usize), u64>;
 #[derive(Debug)]
 pub struct Coll {
     engine: CollEngine,
-    direct: Option<DirectMovement>,
     /// The barrier of the job.
     barrier: &'static Barrier,
     /// The team of all processes; set by `gasnet_coll_init`.
@@ -149,8 +150,10 @@ impl Coll {
     /// For a job with this barrier, and these pages if its ranks share memory.
     pub(super) fn new(barrier: &'static Barrier, pages: Option<&ScratchPages>) -> Coll {
         Coll {
-            engine: CollEngine::new(pages.and_then(ShortRings::new)),
-            direct: pages.and_then(DirectMovement::new),
+            engine: CollEngine::new(
+                pages.and_then(ShortRings::new),
+                pages.and_then(DirectMovement::new),
+            ),
             barrier,
             world: OnceBox::new(),
             ranks: OnceBox::new(),
@@ -164,7 +167,6 @@ impl Coll {
 
     /// Ends the job if shared words were overwritten.
     pub(super) fn check_words(&self) {
-        self.direct.iter().for_each(DirectMovement::check_words);
         self.engine.check_words();
     }
 
@@ -297,41 +299,42 @@ impl Coll {
         }
     }
 
-    /// Carries out a collective without the engine, if possible; changes `request` to what is
-    /// left to do otherwise.
-    fn at_once(
-        &self,
-        ctx: Ctx,
-        view: &TeamView,
-        request: &mut CollRequest,
-        buffers: CollBuffers,
-    ) -> bool {
-        let Some(direct) = self.direct.as_ref().filter(|_| !fault::any()) else { return false };
+    /// What carries out this collective in shared memory, if anything does.
+    fn direct(&self, ctx: Ctx, view: &TeamView, request: &CollRequest) -> Option<&DirectMovement> {
+        let direct = self.engine.direct.as_ref().filter(|_| !fault::any())?;
         // With one image on each process, processes call in the order of the team.
         let one_image = view.context == 0 && view.all() == view.members.size();
-        if !(one_image
+        let is_possible = one_image
             && DirectMovement::suits(request)
             && ctx.endpoint().bound_segment().is_some()
-            && view.tuning.lock().leaves_open(request.operation))
-        {
-            return false;
+            && view.tuning.lock().leaves_open(request.operation);
+        is_possible.then_some(direct)
+    }
+
+    /// What both forms of a call begin with; `None` if the collective is done. A call that awaits
+    /// the collective may wait here.
+    fn start(&self, ctx: Ctx, call: &CollCall, awaits: bool) -> (usize, Option<Arc<CollStatus>>) {
+        let view = call.view();
+        let image = self.image(ctx, call.function, view);
+        self.enter(ctx, call.function, view, &call.request);
+        let id = CollId { context: view.context, number: view.images[image].next() };
+        let mut request = call.request;
+        if let Some(direct) = self.direct(ctx, view, &request) {
+            if !awaits || self.engine.has_movements() {
+                return (image, Some(self.engine.start_movement(ctx, call, id)));
+            }
+            if direct.carry_out(ctx, &request, call.buffers) {
+                return (image, None);
+            }
+            request.in_allsync = false;
         }
-        let done = direct.carry_out(ctx, request, buffers);
-        request.in_allsync = false;
-        done
+        (image, self.engine.call(ctx, call, request, (id, image)))
     }
 
     /// Carries out a collective.
     pub fn wait_for(&self, ctx: Ctx, call: &CollCall) {
         let view = call.view();
-        let mut request = call.request;
-        let image = self.image(ctx, call.function, view);
-        self.enter(ctx, call.function, view, &call.request);
-        let status = if self.at_once(ctx, view, &mut request, call.buffers) {
-            None
-        } else {
-            self.engine.call(ctx, call, request, image)
-        };
+        let (image, status) = self.start(ctx, call, true);
         let before = core::mem::take(&mut *view.images[image].aggregate.lock());
         if fault::on("skip_sync") {
             return;
@@ -347,9 +350,7 @@ impl Coll {
     /// one too.
     pub fn initiate(&self, ctx: Ctx, call: &CollCall, aggregate: bool) -> OpHandle {
         let view = call.view();
-        let image = self.image(ctx, call.function, view);
-        self.enter(ctx, call.function, view, &call.request);
-        let status = self.engine.call(ctx, call, call.request, image);
+        let (image, status) = self.start(ctx, call, false);
         let mut before = view.images[image].aggregate.lock();
         before.extend(status);
         if aggregate {
