@@ -1,6 +1,6 @@
 /* testcoll: collectives of random kinds, sizes, roots, flags and forms, several in flight, some
- * blocking in one image and not in another; checked byte by byte, with the bytes behind. In PAR the ranks have one, two, one, two, ...
- * images. */
+ * blocking in one image and not in another. They are checked byte by byte, with the bytes behind.
+ * In PAR the ranks have one, two, one, two, ... images. */
 /* faults: flip_coll flip_am drop_am:portals skip_sync */
 /* args: 12 1 */
 /* nodes: any */

@@ -10,7 +10,7 @@ use crate::runtime::Ctx;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
-/// How far a movement has come at this rank.
+/// The steps that this rank has taken in a movement.
 #[derive(Clone, Copy, Debug)]
 enum MovementStage {
     /// There is no room yet for its offsets.
