@@ -13,10 +13,13 @@ use crate::tools::this_process::hostname;
 use handshake::JobSecret;
 use std::ffi::CString;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 use sys::limits;
 
+/// How long the greeting may take, which gasnetrun writes when it starts ssh.
+const GREETING: Duration = Duration::from_secs(30);
 /// How long the plan may take, which comes behind the proof.
 const PLAN: Duration = Duration::from_secs(30);
 
@@ -36,7 +39,7 @@ pub struct RemoteHost {
 /// # Errors
 /// That supervisor cannot be reached, or is of another version; or the folder does not exist here.
 pub fn connect() -> Result<RemoteHost, BootError> {
-    let line = ssh::read_line();
+    let line = ssh::read_line(std::io::stdin().as_fd(), GREETING);
     let greeting = line.as_deref().and_then(RemoteGreeting::parse).ok_or_else(|| {
         BootError::new(
             "gasnetrun --remote is started by gasnetrun on another host, which tells it what to do",

@@ -12,10 +12,12 @@ use crate::env;
 use crate::tools::shell;
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+use sys::clock;
 use sys::poll::{self, PollEntry};
 use sys::process;
 use sys::signal::{self, SignalSet};
@@ -239,14 +241,23 @@ impl ForwardedInput {
     }
 }
 
-/// Reads a line of the standard input of this process and nothing behind it. `None`: it ends
-/// before.
-pub(super) fn read_line() -> Option<String> {
+/// Reads a line and nothing behind it. `None`: it ends before, or does not come within this time.
+pub(super) fn read_line(from: BorrowedFd<'_>, within: Duration) -> Option<String> {
     const LONGEST: usize = 64 << 10;
+    let until = clock::now_ns().saturating_add(within.as_nanos() as u64);
     let mut line = Vec::new();
     let mut byte = [0];
     while line.len() < LONGEST {
-        match sys::descriptor::read(io::stdin().as_raw_fd(), &mut byte) {
+        let mut entry = [PollEntry::reading(Some(from))];
+        let left = until.saturating_sub(clock::now_ns());
+        poll::wait_ns(&mut entry, left);
+        if !entry[0].happened() {
+            match left {
+                0 => return None,
+                _ => continue,
+            }
+        }
+        match sys::descriptor::read(from.as_raw_fd(), &mut byte) {
             Ok(1) if byte[0] == b'\n' => return String::from_utf8(line).ok(),
             Ok(1) => line.push(byte[0]),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -260,6 +271,19 @@ pub(super) fn read_line() -> Option<String> {
 mod tests {
     use super::*;
     use handshake::JobSecret;
+
+    /// The writer still has its end: the machine of gasnetrun was lost, for example.
+    #[test]
+    fn a_line_that_does_not_come_is_not_awaited_for_ever() {
+        let (reader, writer) = sys::descriptor::pipe().expect("a pipe");
+        let read = |within| read_line(reader.as_fd(), Duration::from_millis(within));
+        assert_eq!(read(20), None);
+        sys::file::write_all(writer.as_raw_fd(), b"one\ntwo");
+        assert_eq!(read(10_000).as_deref(), Some("one"));
+        assert_eq!(read(20), None, "the line has no end");
+        drop(writer);
+        assert_eq!(read(10_000), None);
+    }
 
     #[test]
     fn options_of_the_user_come_before_those_that_have_another_default() {

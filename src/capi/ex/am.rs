@@ -22,6 +22,10 @@ pub(super) type Handler = u8;
 /// `gex_AM_Arg_t`
 pub(super) type Arg = i32;
 
+/// What messages call these functions.
+const REQUEST_SHORT: &str = "gex_AM_RequestShort";
+const REQUEST_MEDIUM: &str = "gex_AM_RequestMedium";
+
 const _: () = assert!(size_of::<AmEntry>() == 40 || size_of::<usize>() != 8);
 
 /// Registers handlers of active messages. Not collective; may be called several times.
@@ -286,17 +290,40 @@ pub unsafe extern "C" fn gasneti_RequestShort(
     numargs: c_uint,
     args: *const Arg,
 ) -> c_int {
-    let function = "gex_AM_RequestShort";
-    // SAFETY: as this function requires.
-    let args = unsafe { arguments(function, numargs, args) };
-    let to = node(function, tm, rank);
-    // As in the functions of GASNet-1, messages without arguments have code of their own.
-    if is_immediate(flags) {
-        return am::request_short::<true, true>(function, to, handler, args);
+    if !tm.has_job_ranks() || is_immediate(flags) {
+        // SAFETY: as this function requires.
+        return unsafe { request_short_otherwise(tm, rank, handler, flags, numargs, args) };
     }
-    match args {
-        [] => am::request_short::<false, false>(function, to, handler, args),
-        _ => am::request_short::<true, false>(function, to, handler, args),
+    // As in the functions of GASNet-1, messages without arguments have code of their own.
+    if numargs == 0 {
+        return am::request_short::<false, false>(REQUEST_SHORT, rank, handler, &[]);
+    }
+    // SAFETY: as this function requires.
+    let args = unsafe { arguments(REQUEST_SHORT, numargs, args) };
+    am::request_short::<true, false>(REQUEST_SHORT, rank, handler, args)
+}
+
+/// [`gasneti_RequestShort`] in a team with other ranks, or with flags. Apart, so that the function
+/// above saves no registers for it.
+///
+/// # Safety
+/// As of [`gasneti_RequestShort`].
+#[cold]
+#[inline(never)]
+unsafe fn request_short_otherwise(
+    tm: ExObject,
+    rank: Rank,
+    handler: Handler,
+    flags: Flags,
+    numargs: c_uint,
+    args: *const Arg,
+) -> c_int {
+    let to = node(REQUEST_SHORT, tm, rank);
+    // SAFETY: as this function requires.
+    let args = unsafe { arguments(REQUEST_SHORT, numargs, args) };
+    match is_immediate(flags) {
+        true => am::request_short::<true, true>(REQUEST_SHORT, to, handler, args),
+        false => am::request_short::<true, false>(REQUEST_SHORT, to, handler, args),
     }
 }
 
@@ -323,18 +350,62 @@ pub unsafe extern "C" fn gasneti_RequestMedium(
     numargs: c_uint,
     args: *const Arg,
 ) -> c_int {
-    let function = "gex_AM_RequestMedium";
-    let to = node(function, tm, rank);
+    if !tm.has_job_ranks() || is_immediate(flags) || lc_opt.addr() != NOW {
+        // SAFETY: as this function requires.
+        return unsafe {
+            request_medium_otherwise(
+                tm,
+                rank,
+                handler,
+                source_addr,
+                nbytes,
+                lc_opt,
+                flags,
+                numargs,
+                args,
+            )
+        };
+    }
     // SAFETY: as this function requires.
     unsafe {
-        let args = arguments(function, numargs, args);
-        let send = match args {
-            _ if is_immediate(flags) => am::request_medium::<true, true>,
-            [] => am::request_medium::<false, false>,
-            _ => am::request_medium::<true, false>,
+        if numargs == 0 {
+            let send = am::request_medium::<false, false>;
+            return send(REQUEST_MEDIUM, rank, handler, source_addr, nbytes, &[]);
+        }
+        let args = arguments(REQUEST_MEDIUM, numargs, args);
+        am::request_medium::<true, false>(REQUEST_MEDIUM, rank, handler, source_addr, nbytes, args)
+    }
+}
+
+/// [`gasneti_RequestMedium`] in a team with other ranks, with flags, or with another local
+/// completion than `GEX_EVENT_NOW`. Apart, so that the function above saves no registers for it.
+///
+/// # Safety
+/// As of [`gasneti_RequestMedium`].
+#[cold]
+#[inline(never)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn request_medium_otherwise(
+    tm: ExObject,
+    rank: Rank,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    lc_opt: *mut Event,
+    flags: Flags,
+    numargs: c_uint,
+    args: *const Arg,
+) -> c_int {
+    let to = node(REQUEST_MEDIUM, tm, rank);
+    // SAFETY: as this function requires.
+    unsafe {
+        let args = arguments(REQUEST_MEDIUM, numargs, args);
+        let send = match is_immediate(flags) {
+            true => am::request_medium::<true, true>,
+            false => am::request_medium::<true, false>,
         };
-        complete(function, lc_opt, true);
-        send(function, to, handler, source_addr, nbytes, args)
+        complete(REQUEST_MEDIUM, lc_opt, true);
+        send(REQUEST_MEDIUM, to, handler, source_addr, nbytes, args)
     }
 }
 
