@@ -72,8 +72,16 @@ fn open_wire() -> (Box<dyn Wire>, Vec<u8>) {
         Some(provider) => {
             let providers = ProviderChoice::Include(vec![provider]);
             let (tag_mode, processes) = (None, 2);
-            let spec =
-                OfiSpec { address, ports, secret, providers, tag_mode, processes, on_failure };
+            let spec = OfiSpec {
+                address,
+                ports,
+                secret,
+                providers,
+                tag_mode,
+                events: 16,
+                processes,
+                on_failure,
+            };
             let wire = OfiWire::open(spec).expect("a wire");
             let address = wire.address().to_vec();
             (Box::new(wire), address)

@@ -54,6 +54,7 @@ fn ofi_wire(rig: OfiRig, secret: JobSecret, processes: u32) -> OfiWire {
         secret,
         providers: ProviderChoice::Include(vec![name.into()]),
         tag_mode,
+        events: 16,
         processes,
         on_failure: Box::new(failed),
     });

@@ -196,8 +196,16 @@ fn ofi_wire(
     let WireStart { secret, address, ports } = start;
     let providers = wire_choice::providers()?;
     let tag_mode = wire_choice::tag_mode();
-    let processes = ranks;
-    let spec = OfiSpec { address, ports, secret, providers, tag_mode, processes, on_failure };
+    let spec = OfiSpec {
+        address,
+        ports,
+        secret,
+        providers,
+        tag_mode,
+        events: env::OFI_PROGRESS_EVENTS.get() as usize,
+        processes: ranks,
+        on_failure,
+    };
     let wire = OfiWire::open(spec).map_err(|why| wire_choice::no_ofi(&why))?;
     if env::NETWORK.get() != Some(env::NetworkChoice::Ofi) && report::rank() == Some(0) {
         let (provider, interface) = wire.provider();

@@ -42,6 +42,9 @@ variables! {
         ("2", TagModeChoice::Two),
     ]);
 
+    /// The most completions that are read from the queue of libfabric's provider at a time.
+    OFI_PROGRESS_EVENTS: Integer(1..=1000) = 16;
+
     /// Whether several threads may be inside the libportals at once. The default is what the
     /// library says; for a library that says nothing it is no, and its calls are made one at a
     /// time.

@@ -294,6 +294,18 @@ pub(super) struct FiCqTaggedEntry {
     pub(super) tag: u64,
 }
 
+impl FiCqTaggedEntry {
+    /// No completion.
+    pub(super) const NONE: FiCqTaggedEntry = FiCqTaggedEntry {
+        op_context: core::ptr::null_mut(),
+        flags: 0,
+        len: 0,
+        buf: core::ptr::null_mut(),
+        data: 0,
+        tag: 0,
+    };
+}
+
 #[repr(C)]
 pub(super) struct FiCqErrEntry {
     pub(super) op_context: *mut c_void,

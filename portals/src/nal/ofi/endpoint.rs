@@ -19,9 +19,6 @@ use super::object::{Unfinished, close};
 /// Bytes of an address of an endpoint at most.
 pub(super) const NAME_BYTES: usize = 64;
 
-/// Entries that one look at the completion queue takes.
-pub(super) const ENTRIES: usize = 16;
-
 /// A peer, as the endpoint names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OfiAddress(u64);
@@ -112,6 +109,8 @@ pub(super) struct OfiEndpoint {
     pub(super) buffer_bytes: usize,
     pub(super) slots: Vec<NonNull<BufferSlot>>,
     pub(super) blocks: Vec<BufferBlock>,
+    /// Room for the completions that are read at a time.
+    pub(super) entries: Box<[FiCqTaggedEntry]>,
 }
 
 // SAFETY: the objects are used by one thread at a time, as FI_THREAD_DOMAIN demands: all calls but
@@ -387,7 +386,8 @@ impl OfiEndpoint {
         }
     }
 
-    /// Takes at most `max` operations that are complete; makes progress with the others.
+    /// Takes at most `max` operations that are complete; makes progress with the others. Returns
+    /// whether more may be complete.
     ///
     /// # Errors
     /// The completion queue has failed.
@@ -395,31 +395,22 @@ impl OfiEndpoint {
         &mut self,
         max: usize,
         take: &mut Vec<OfiCompletion>,
-    ) -> Result<(), OfiError> {
-        const NONE: FiCqTaggedEntry = FiCqTaggedEntry {
-            op_context: ptr::null_mut(),
-            flags: 0,
-            len: 0,
-            buf: ptr::null_mut(),
-            data: 0,
-            tag: 0,
-        };
-        let mut entries = [NONE; ENTRIES];
-        let count = max.min(ENTRIES);
+    ) -> Result<bool, OfiError> {
+        let count = max.min(self.entries.len());
         // SAFETY: an open queue, and room for as many entries of its format.
         let returned = unsafe {
             let read = (*self.queue.as_ref().ops).read;
-            read(self.queue.as_ptr(), entries.as_mut_ptr().cast(), count)
+            read(self.queue.as_ptr(), self.entries.as_mut_ptr().cast(), count)
         };
         match returned as c_int {
-            n if n == -FI_EAGAIN => Ok(()),
+            n if n == -FI_EAGAIN => Ok(false),
             n if n == -FI_EAVAIL => {
                 self.take_failure(take);
-                Ok(())
+                Ok(false)
             }
             n if n < 0 => Err(self.library.error("fi_cq_read", n)),
             n => {
-                for entry in &entries[..(n as usize).min(count)] {
+                for entry in &self.entries[..(n as usize).min(count)] {
                     let FiCqTaggedEntry { len, tag, data, .. } = *entry;
                     take.extend(self.ended(entry.op_context).map(
                         |(buffer, used_by)| match used_by {
@@ -431,7 +422,7 @@ impl OfiEndpoint {
                         },
                     ));
                 }
-                Ok(())
+                Ok(n as usize >= count)
             }
         }
     }

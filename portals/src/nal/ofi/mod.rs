@@ -80,6 +80,8 @@ pub struct OfiSpec {
     pub providers: ProviderChoice,
     /// The mode that the user wants; `None`: the best that the provider allows.
     pub tag_mode: Option<OfiTagMode>,
+    /// Completions that are read from the provider's queue at a time.
+    pub events: usize,
     /// Processes of the job, about.
     pub processes: u32,
     /// Called with each peer that fails.
@@ -223,7 +225,8 @@ impl OfiWire {
                 "the provider {name} does not allow the tag mode {mode}, but {best}"
             )));
         }
-        let endpoint = OfiEndpoint::open(info, spec.processes as usize, Self::buffer(mode))?;
+        let endpoint =
+            OfiEndpoint::open(info, spec.processes as usize, Self::buffer(mode), spec.events)?;
         let address = Self::encode_address(info, mode, &endpoint.name()?);
         Ok((address, mode, OfiNetwork::new(endpoint)?))
     }

@@ -16,9 +16,7 @@ use core::mem;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::bindings::CLOSED;
-use super::endpoint::{
-    ENTRIES, NAME_BYTES, NotBegun, OfiAddress, OfiBuffer, OfiCompletion, OfiEndpoint,
-};
+use super::endpoint::{NAME_BYTES, NotBegun, OfiAddress, OfiBuffer, OfiCompletion, OfiEndpoint};
 use super::library::OfiError;
 use super::limits::*;
 use super::peer::{ArrivedFrame, OfiPeer};
@@ -325,14 +323,14 @@ impl OfiNetwork {
         let mut completions = mem::take(&mut self.completions);
         let mut taken = 0;
         while taken < max {
-            if self.endpoint.completions(max - taken, &mut completions).is_err() {
+            let more = self.endpoint.completions(max - taken, &mut completions);
+            if more.is_err() {
                 here.refuse();
             }
-            let found = completions.len();
             for completion in completions.drain(..) {
                 taken += self.complete(here, peers, completion, sink);
             }
-            if found < ENTRIES {
+            if !more.unwrap_or(false) {
                 break;
             }
         }
@@ -392,7 +390,7 @@ impl OfiNetwork {
         }
         while self.leaving != 0 && clock::now_ns() < until {
             let mut completions = Vec::new();
-            if self.endpoint.completions(ENTRIES, &mut completions).is_err() {
+            if self.endpoint.completions(usize::MAX, &mut completions).is_err() {
                 return;
             }
             for completion in completions {

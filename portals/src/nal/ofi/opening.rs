@@ -14,6 +14,7 @@ use super::object::Unfinished;
 
 impl OfiEndpoint {
     /// Opens an endpoint for messages with `peers` processes, and buffers of this many bytes.
+    /// `events` completions are read at a time.
     ///
     /// # Errors
     /// Of the call that failed.
@@ -21,6 +22,7 @@ impl OfiEndpoint {
         info: &ProviderInfo,
         peers: usize,
         buffer_bytes: usize,
+        events: usize,
     ) -> Result<OfiEndpoint, OfiError> {
         let library = info.library();
         let opened = |call, returned: c_int| match returned {
@@ -90,6 +92,7 @@ impl OfiEndpoint {
             buffer_bytes,
             slots: Vec::new(),
             blocks: Vec::new(),
+            entries: vec![FiCqTaggedEntry::NONE; events.max(1)].into(),
         })
     }
 

@@ -30,6 +30,7 @@ fn open_of(secret: [u8; 16], providers: &[&str]) -> Option<Process> {
         secret: JobSecret::from_bytes(secret),
         providers: ProviderChoice::Include(providers.iter().map(ToString::to_string).collect()),
         tag_mode: None,
+        events: 1,
         processes: 2,
         on_failure: Box::new(move |failure| log.lock().unwrap().push(failure.clone())),
     });
