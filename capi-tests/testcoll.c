@@ -2,7 +2,7 @@
  * blocking in one image and not in another. They are checked byte by byte, with the bytes behind.
  * In PAR the ranks have one, two, one, two, ... images. */
 /* faults: flip_coll flip_am drop_am:portals skip_sync */
-/* args: 12 1 */
+/* args: 6 1 */
 /* nodes: any */
 /* threads: both */
 #include "images.h"
@@ -10,7 +10,7 @@
 #define USAGE "[rounds] [seed] [operations, of b s g a e r p]\n"
 
 /* More than have room for their addresses at a time in shared memory. */
-#define FLIGHT 8
+#define FLIGHT 16
 /* Bytes of the largest block: more than one message carries, or one rank combines alone. */
 #define BLOCK 9000
 #define MARGIN 64

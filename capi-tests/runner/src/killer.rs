@@ -37,7 +37,7 @@ const VICTIMS: &[Victim] = &[
     ("testbarrier", &["3000"], false, 200),
     ("testam", &["40", "64K"], false, 200),
     ("testmedium", &["20000"], true, 200),
-    ("testcoll", &["40", "1"], false, 200),
+    ("testcoll", &["10", "1"], false, 200),
     ("testvis", &["100", "1"], false, 200),
     ("testlarge", &["-m", "20", "1M"], false, 200),
     ("testthreads", &["4", "100"], true, 200),
