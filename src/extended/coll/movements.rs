@@ -84,10 +84,11 @@ impl Movements {
                 false => MovementStage::Refused,
             };
         }
-        self.0.pop_front_if(|first| match first.stage {
+        let has_ended = match self.0.front()?.stage {
             MovementStage::Left(number) => direct.all_left(number),
             MovementStage::Refused => true,
             MovementStage::Called | MovementStage::Entered(_) => false,
-        })
+        };
+        if has_ended { self.0.pop_front() } else { None }
     }
 }
