@@ -112,6 +112,34 @@ END
     done
 done
 
+# With GASNET_WITH_EX, gasnet.h has GASNet-EX and the tools, whichever header comes first. It is the
+# release of GASNet-EX then, and that of GASNet-1 otherwise.
+for first in gasnet gasnet_fwd gasnetex gasnet_coll gasnet_vis; do
+    cat >"$work/a.c" <<END
+#include <$first.h>
+#include <gasnet.h>
+#if defined(GASNET_WITH_EX) != (GASNET_RELEASE_VERSION_MAJOR > 2000)
+#error release
+#endif
+#ifdef GASNET_WITH_EX
+char *setting(gex_TM_t tm, gex_AM_SrcDesc_t desc, const char *name);
+char *setting(gex_TM_t tm, gex_AM_SrcDesc_t desc, const char *name) {
+  return tm && desc ? gasnett_getenv(name) : NULL;
+}
+#endif
+int wait(gasnet_handle_t handle);
+int wait(gasnet_handle_t handle) { return gasnet_try_syncnb(handle); }
+END
+    cp "$work/a.c" "$work/a.cc"
+    # shellcheck disable=SC2086
+    try gcc -std=c99 $warn -DGASNET_PAR -DGASNET_WITH_EX "$work/a.c"
+    # shellcheck disable=SC2086
+    try g++ -std=c++11 $warn -DGASNET_SEQ -DGASNET_WITH_EX "$work/a.cc"
+    [ "$first" = gasnetex ] && continue
+    # shellcheck disable=SC2086
+    try g++ -std=c++98 $warn -DGASNET_PAR "$work/a.cc"
+done
+
 # gasnet_tools.h after gasnetex.h alone.
 printf '#include <gasnetex.h>\n#include <gasnet_tools.h>\ntypedef int not_empty;\n' >"$work/a.c"
 cp "$work/a.c" "$work/a.cc"

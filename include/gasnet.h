@@ -3,8 +3,14 @@
    Define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before including this header,
    and include it before gasnet_tools.h. gasnet_init passes the thread mode and the segment mode
    to the library. Objects of one program that differ in them do not link, or gasnet_init ends
-   the program with a line that names both. */
+   the program with a line that names both.
+
+   The gasnet.h of GASNet-EX includes gasnetex.h and gasnet_tools.h, and its clients rely on that.
+   With GASNET_WITH_EX this header does so too; it needs C99 or C++11 then. */
 #ifndef _GASNET_H
+#ifdef GASNET_WITH_EX
+#include "gasnetex.h"
+#endif
 #define _GASNET_H
 #define _INCLUDED_GASNET_H 1
 
@@ -142,6 +148,10 @@ GASNETI_INLINE int gasneti_init_client(int *argc, char ***argv) {
 /* Clients of GASNet-EX that include this header name it so. */
 #define gasneti_mynode gasnet_mynode()
 #include "gasnet_inline.h"
+#endif
+
+#ifdef GASNET_WITH_EX
+#include "gasnet_tools.h"
 #endif
 
 #endif

@@ -1,12 +1,14 @@
 // A client with the names of GASNet-EX that UPC++ uses (ex_names.tsv): eager messages and
 // rendezvous, puts with an event for their source, atomics of all types, vector, indexed and
 // strided copies with leaves, and teams with scratch memory. Each rank counts its errors; rank 0
-// prints PASS if there are none.
-#include <gasnetex.h>
+// prints PASS if there are none. Like UPC++ it includes gasnet.h, and expects that of GASNet-EX:
+// it is compiled with GASNET_WITH_EX.
+#include <gasnet_fwd.h>
+
+#include <gasnet.h>
 #include <gasnet_coll.h>
 #include <gasnet_ratomic.h>
 #include <gasnet_vis.h>
-#include <gasnet_tools.h>
 
 #include <cstdint>
 #include <cstdio>

@@ -33,10 +33,11 @@ const CLIENTS: [ExClient; 4] = [
     ExClient {
         name: "upcxx",
         source: "upcxx.cc",
-        languages: CPP,
+        languages: &["-std=c++11 -DGASNET_WITH_EX", "-std=c++20 -DGASNET_WITH_EX"],
         modes: &[ClientMode::Seq, ClientMode::Par],
     },
-    // Both orders of the two headers; as C++, handles of both are one type.
+    // Each order of the two headers, and gasnet.h with both interfaces; as C++, handles of both are
+    // one type.
     ExClient {
         name: "hybrid",
         source: "hybrid.c",
@@ -45,6 +46,7 @@ const CLIENTS: [ExClient; 4] = [
             "-std=c11",
             "-std=c++11 -x c++ -DGASNETEX_FIRST",
             "-std=c++20 -x c++",
+            "-std=c++17 -x c++ -DGASNET_WITH_EX",
         ],
         modes: &[ClientMode::Seq, ClientMode::Par],
     },
