@@ -122,9 +122,20 @@ if command -v clang >/dev/null; then
     try "$work/gasnet.c" clang -fsyntax-only -std=c99 -DWITH_GASNET -DGASNET_PAR
     try "$work/gasnet.cc" clang++ -fsyntax-only -std=c++98 -DWITH_GASNET -DGASNET_PAR
 fi
-printf '#include <gasnet_tools.h>\nuint64_t f(void); uint64_t f(void) { gasnett_local_mb(); return gasnett_ticks_now(); }\n' \
-    >"$work/lite.c"
+cat >"$work/lite.c" <<'END'
+#include <gasnet_tools.h>
+uint64_t GASNETT_NEVER_INLINE(f, f(const char *p));
+uint64_t f(const char *p) {
+  gasnett_local_mb();
+  gasnett_assume(p);
+  return *p ? gasnett_ticks_now() : (uint64_t)gasnett_nsleep(GASNETT_CACHE_LINE_BYTES);
+}
+GASNETT_IDENT(client, "$Client: " _STRINGIFY(GASNETT_THREAD_MODEL) " $");
+GASNETT_IDENT(tools, "$Tools: " GASNETT_CONFIG_STRING " of " GASNETT_SYSTEM_TUPLE " $");
+END
+cp "$work/lite.c" "$work/lite.cc"
 try "$work/lite.c" gcc -fsyntax-only -DGASNETT_LITE_MODE
+try "$work/lite.cc" g++ -fsyntax-only -std=c++98 -DGASNETT_LITE_MODE
 
 # Names with a reason for their absence that exist nevertheless: they cause no error, or are
 # exported.

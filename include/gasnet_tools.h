@@ -2,7 +2,7 @@
    environment, numbers, debugging, signals, system queries. Usable after gasnet.h, or alone and
    without a job. Alone, it serves a program with threads if GASNETT_THREAD_SAFE is defined, if
    the compiler options say so, or if <pthread.h> was included before. With GASNETT_LITE_MODE it
-   has timers and memory barriers only. */
+   has timers, memory barriers, annotations and the configuration only. */
 #ifndef _GASNET_TOOLS_H
 #define _GASNET_TOOLS_H
 #define _INCLUDED_GASNET_TOOLS_H 1
@@ -34,16 +34,11 @@ gasnett_tick_t gasnett_ticks_now(void);
 uint64_t gasnett_gettimeofday_us(void);
 double gasnett_tick_granularityus(void);
 double gasnett_tick_overheadus(void);
+int gasnett_nsleep(uint64_t ns);
 #define gasnett_ticks_to_ns(ticks) ((uint64_t)(ticks))
 #define gasnett_ticks_to_us(ticks) ((uint64_t)(ticks) / 1000)
 
 GASNETI_END_EXTERNC
-
-#ifndef GASNETT_LITE_MODE
-
-#include "gasnet_debugmalloc.h"
-#include "gasnet_locks.h"
-#include "gasnet_trace.h"
 
 /* Annotations; a client turns one off by defining its GASNETT_USE_GCC_ATTRIBUTE_* as 0. */
 #ifndef GASNETT_USE_GCC_ATTRIBUTE_FORMAT
@@ -227,7 +222,9 @@ GASNETI_END_EXTERNC
   GASNETI_EXTERNC const char name[]
 
 /* Configuration */
-#ifdef _GASNET_COMMON_H
+#ifdef GASNETT_LITE_MODE
+#define GASNETT_THREAD_MODEL LITE
+#elif defined(_GASNET_COMMON_H)
 #define GASNETT_THREAD_MODEL GASNETI_THREAD_MODE_NAME
 #if GASNET_SEQ
 #define GASNETT_MAX_THREADS 1
@@ -270,6 +267,12 @@ GASNETI_END_EXTERNC
 #define GASNETT_PAGESIZE GASNET_PAGESIZE
 #define GASNETT_PAGESHIFT GASNETI_PAGESHIFT
 #define GASNETT_CACHE_LINE_BYTES GASNETI_CACHE_LINE_BYTES
+
+#ifndef GASNETT_LITE_MODE
+
+#include "gasnet_debugmalloc.h"
+#include "gasnet_locks.h"
+#include "gasnet_trace.h"
 
 GASNETI_BEGIN_EXTERNC
 
@@ -326,7 +329,6 @@ uint64_t gasnett_getPhysMemSz(int failure_is_fatal);
 int gasnett_set_affinity(int rank);
 const char *gasnett_exe_name(void);
 void gasnett_sched_yield(void);
-int gasnett_nsleep(uint64_t ns);
 uint64_t gasnett_checksum(const void *p, int nbytes);
 size_t gasnett_count0s(const void *src, size_t nbytes);
 size_t gasnett_count0s_copy(void *dst, const void *src, size_t nbytes);
