@@ -185,9 +185,13 @@ int main(int argc, char **argv) {
     static const size_t sizes[] = {0, 1, 2, 4, 7, 8, 64, 1000, 2048, 5000, SIZE - 8};
     void *own, *here;
     uintptr_t size;
-    size_t i, iters;
+    size_t i, iters, early;
     int form;
+    /* Realm asks before the job starts. */
+    early = gex_AM_LUBRequestMedium();
     ex_init("testexcore", &argc, &argv);
+    CHECK(early == gex_AM_LUBRequestMedium() && early == gex_AM_LUBReplyMedium(), "a Medium of %lu before the job",
+          (unsigned long)early);
     iters = check_arg(argc, argv, 1, 10);
     objects();
     neighbours();

@@ -68,7 +68,7 @@ pub fn thread_mode() -> ThreadMode {
 }
 
 /// The job, if `gasnet_init` has been called.
-fn initialized() -> Option<&'static GasnetJob> {
+pub fn initialized() -> Option<&'static GasnetJob> {
     let job = JOB.load(Ordering::Acquire);
     // SAFETY: null, or the leaked GasnetJob that gasnet_init stored.
     unsafe { job.as_ref() }

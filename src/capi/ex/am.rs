@@ -10,8 +10,9 @@
 use super::objects::{ExObject, job_rank, node};
 use super::rma::wrong_lc_opt;
 use super::{Event, Flags, LocalCompletion, NOW, RANK_INVALID, Rank, is_immediate};
-use crate::capi::{am, ctx, early_job};
+use crate::capi::{am, ctx, early_job, initialized};
 use crate::conduit::Category;
+use crate::env;
 use crate::report;
 use crate::runtime::GasnetError;
 use crate::runtime::am::{AmEntry, FreeIndex, MAX_ARGS};
@@ -132,6 +133,15 @@ fn max_medium(function: &str) -> usize {
     early_job(function).endpoint.conduit.max_medium()
 }
 
+/// Largest payload of a Medium, also before there is a job: Realm reads it then. The variable
+/// decides in both cases.
+fn least_medium(_function: &str) -> usize {
+    match initialized() {
+        Some(job) => job.endpoint.conduit.max_medium(),
+        None => env::AM_MAX_MEDIUM.get(),
+    }
+}
+
 /// Largest payload of a Long request.
 fn max_long_request(function: &str) -> usize {
     early_job(function).endpoint.conduit.max_long_request()
@@ -150,7 +160,7 @@ fn check_rank(function: &str, tm: ExObject, rank: Rank) {
 }
 
 macro_rules! limits {
-    ($($max:ident $lub:ident $limit:ident $what:literal;)*) => { $(
+    ($($max:ident $limit:ident, $lub:ident $least:ident $context:literal, $what:literal;)*) => { $(
         #[doc = concat!("Returns the most bytes of the payload of ", $what, ".")]
         ///
         /// - `tm`, `other_rank`: the other rank; `GEX_RANK_INVALID` for the least over all.
@@ -170,19 +180,23 @@ macro_rules! limits {
 
         #[doc = concat!("Returns the most bytes of the payload of ", $what, ", to any rank.")]
         ///
-        /// - Context: after `gex_Client_Init`, in handlers too.
+        #[doc = concat!("- Context: ", $context, ".")]
         #[unsafe(no_mangle)]
         pub extern "C" fn $lub() -> usize {
-            $limit(stringify!($lub))
+            $least(stringify!($lub))
         }
     )* };
 }
 
 limits! {
-    gex_AM_MaxRequestMedium gex_AM_LUBRequestMedium max_medium "a Medium request";
-    gex_AM_MaxReplyMedium gex_AM_LUBReplyMedium max_medium "a Medium reply";
-    gex_AM_MaxRequestLong gex_AM_LUBRequestLong max_long_request "a Long request";
-    gex_AM_MaxReplyLong gex_AM_LUBReplyLong max_long_reply "a Long reply";
+    gex_AM_MaxRequestMedium max_medium, gex_AM_LUBRequestMedium least_medium "anywhere",
+        "a Medium request";
+    gex_AM_MaxReplyMedium max_medium, gex_AM_LUBReplyMedium least_medium "anywhere",
+        "a Medium reply";
+    gex_AM_MaxRequestLong max_long_request, gex_AM_LUBRequestLong max_long_request
+        "after `gex_Client_Init`, in handlers too", "a Long request";
+    gex_AM_MaxReplyLong max_long_reply, gex_AM_LUBReplyLong max_long_reply
+        "after `gex_Client_Init`, in handlers too", "a Long reply";
 }
 
 /// Returns the most bytes of the payload of a Medium reply to a request.
