@@ -112,8 +112,8 @@ END
     done
 done
 
-# With GASNET_WITH_EX, gasnet.h has GASNet-EX and the tools, whichever header comes first. It is the
-# release of GASNet-EX then, and that of GASNet-1 otherwise.
+# With GASNET_WITH_EX, gasnet.h has GASNet-EX and the tools, whichever header comes first. The
+# release is that of GASNet-EX then, and that of GASNet-1 otherwise.
 for first in gasnet gasnet_fwd gasnetex gasnet_coll gasnet_vis; do
     cat >"$work/a.c" <<END
 #include <$first.h>

@@ -36,8 +36,8 @@ const CLIENTS: [ExClient; 4] = [
         languages: &["-std=c++11 -DGASNET_WITH_EX", "-std=c++20 -DGASNET_WITH_EX"],
         modes: &[ClientMode::Seq, ClientMode::Par],
     },
-    // Each order of the two headers, and gasnet.h with both interfaces; as C++, handles of both are
-    // one type.
+    // Each order of the two headers, and gasnet.h with both interfaces. As C++, handles of both
+    // are one type.
     ExClient {
         name: "hybrid",
         source: "hybrid.c",
