@@ -80,8 +80,8 @@ step cross-refusals ci/cross/refusals.sh
 for target in crayxt-cnl x86_64-old; do
     tests "cross-$target" timeout -k 5 900 ci/cross-check.sh $target sample
 done
-# The same packages each time: with fewer, cargo chooses other features of a crate, and compiles all
-# that uses it again.
+# The same packages each time. With fewer, cargo chooses other features of a crate, and compiles
+# all that uses it again.
 units="--workspace --exclude capi-tests"
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast $units
 tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses
