@@ -100,15 +100,14 @@ impl DirectMovement {
     /// entered, if a source that is needed is outside the segment of its rank, or the result of
     /// a large reduction.
     pub(super) fn carry_out(&self, ctx: Ctx, request: &CollRequest, buffers: CollBuffers) -> bool {
-        let room = || self.enter(ctx, request, buffers);
-        let number = room().unwrap_or_else(|| {
-            let mut number = None;
+        let mut number = self.enter(ctx, request, buffers);
+        if number.is_none() {
             self.wait(ctx, || {
-                number = room();
+                number = self.enter(ctx, request, buffers);
                 number.is_some()
             });
-            number.expect("entered")
-        });
+        }
+        let number = number.expect("this rank has entered");
         if !self.all_entered(number) {
             self.wait(ctx, || self.all_entered(number));
         }

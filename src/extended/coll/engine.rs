@@ -129,38 +129,34 @@ impl CollEngine {
         };
         coll.buffers[image] = call.buffers;
         coll.missing -= 1;
-        let status = coll.status.clone();
         if coll.missing == 0 {
-            if self.begin(ctx, id, coll, active) {
-                return None;
-            }
-        } else {
-            active.insert(id, coll);
+            return self.begin(ctx, id, coll, active);
         }
-        let coll = active.get_mut(&id)?;
-        Some(status.unwrap_or_else(|| coll.status.get_or_insert_default().clone()))
+        let status = coll.status.get_or_insert_default().clone();
+        active.insert(id, coll);
+        Some(status)
     }
 
-    /// Starts a collective that all images of this process have called; true if it is done.
+    /// Starts a collective that all images of this process have called. `None` if it is done.
     fn begin(
         &self,
         ctx: Ctx,
         id: CollId,
         mut coll: ActiveColl,
         active: &mut BTreeMap<CollId, ActiveColl>,
-    ) -> bool {
+    ) -> Option<Arc<CollStatus>> {
         coll.plan = choice::plan(ctx, coll.view(), &coll.request, &coll.buffers);
         if let Some(rings) = &self.rings {
             self.read_rings(rings);
         }
-        let is_done = coll.advance(ctx, id, self);
-        if is_done {
+        if coll.advance(ctx, id, self) {
             coll.finish(ctx);
-        } else {
-            ctx.job.subsystem.want(true);
-            active.insert(id, coll);
+            return None;
         }
-        is_done
+        ctx.job.subsystem.want(true);
+        let status = coll.status.get_or_insert_default().clone();
+        active.insert(id, coll);
+        Some(status)
     }
 
     /// Starts a movement in shared memory, which polls carry out.
