@@ -26,7 +26,8 @@ struct plan {
     size_t n;         /* bytes of a block */
     int in, out;      /* 0 none, 1 my, 2 all */
     int single, many; /* flag; form */
-    int nb, heap, aggregate;
+    int nb, aggregate;
+    enum { NO_HEAP, ALL_HEAP, ODD_HEAP } heap; /* the images whose memory is outside the segment */
     int mixed;        /* not blocking in every other image */
     int func, inclusive;
 };
@@ -47,7 +48,8 @@ static char *place(gasnet_image_t image, int f, int dst) {
     return check_at(node_of[image], ((size_t)(local_of[image] * FLIGHT + f) * 2 + (size_t)dst) * area);
 }
 static char *own(struct image *me, const struct plan *p, int f, int dst) {
-    return p->heap ? me->heap + ((size_t)f * 2 + (size_t)dst) * area : place(me->number, f, dst);
+    int on_heap = p->heap == ALL_HEAP || (p->heap == ODD_HEAP && me->number % 2);
+    return on_heap ? me->heap + ((size_t)f * 2 + (size_t)dst) * area : place(me->number, f, dst);
 }
 
 static uint64_t pattern(size_t round, int f, gasnet_image_t from, gasnet_image_t to) {
@@ -195,7 +197,7 @@ static void choose(struct plan *p, uint64_t *state) {
         if (p->op == REDUCE || p->op == SCAN) p->n = (p->n + 7) / 8 * 8;
         p->in = (int)check_random(state, 3);
         p->out = (int)check_random(state, 3);
-        p->heap = check_random(state, 3) == 0;
+        p->heap = check_random(state, 3) ? NO_HEAP : check_random(state, 2) ? ALL_HEAP : ODD_HEAP;
         p->many = (int)check_random(state, 2);
         /* One address stands for all images only where segments are aligned. */
         p->single = p->many && !p->heap && check_random(state, 2);
@@ -258,6 +260,9 @@ static void one_round(struct image *me, size_t round, uint64_t *state) {
     for (f = 0; f < FLIGHT; f++)
         if (plan[f].aggregate) h[f] = GASNET_COLL_INVALID_HANDLE;
     finish(h, how);
+    /* After MYSYNC and ALLSYNC an input is the client's again. */
+    for (f = 0; f < FLIGHT; f++)
+        if (plan[f].out) memset(own(me, &plan[f], f, 0), BLANK, area);
     if (barrier_after) images_barrier(-1 - (int)round);
     for (f = 0; f < FLIGHT; f++) {
         struct plan *p = &plan[f];

@@ -84,12 +84,6 @@ impl ScratchPages {
         self.pages[rank]
     }
 
-    /// The pages of all ranks, in their order.
-    #[inline(always)]
-    pub(super) fn all(&self) -> impl Iterator<Item = ScratchPage> {
-        self.pages.iter().copied()
-    }
-
     /// Pages for `n` ranks in this process, as each of them has them; they are never freed.
     #[cfg(test)]
     pub(super) fn for_test(n: usize) -> alloc::vec::Vec<ScratchPages> {

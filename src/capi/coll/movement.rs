@@ -143,6 +143,7 @@ pub(super) unsafe fn call(
         root,
         in_allsync: flags.in_allsync(),
         out_allsync: flags.out_allsync(),
+        out_nosync: flags.out_nosync(),
         reduction: elements.map(|e| e.reduction(function, c)),
         inclusive: flags.inclusive(),
         src_array,

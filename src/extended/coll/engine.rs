@@ -14,12 +14,12 @@
 
 use super::CollCall;
 use super::choice;
-use super::direct::DirectMovement;
+use super::direct::{DirectMovement, MovementStep};
 use super::inbox::{
     CollInbox, CollMessage, MessageId, ReadyNotice, halves, ready_args, sizes_differ,
     with_checksum,
 };
-use super::movements::{Movements, StartedMovement};
+use super::movements::{Movements, PlannedShare, StartedMovement};
 use super::plan::{CollPlan, CollTransfer, TransferMemory};
 use super::request::{CollBuffers, CollId, CollRequest, CollStatus};
 use super::rings::ShortRings;
@@ -112,14 +112,14 @@ impl CollEngine {
     }
 
     /// Records the call of one image of this process, and starts the collective if it is the
-    /// last. `request` is what is left of the call's. `None` if it is done at once.
+    /// last. `None` if it is done at once.
     pub(super) fn call(
         &self,
         ctx: Ctx,
         call: &CollCall,
-        request: CollRequest,
         (id, image): (CollId, usize),
     ) -> Option<Arc<CollStatus>> {
+        let request = call.request;
         let mut table = self.table.lock();
         let active = &mut table.active;
         let mut coll = match active.remove(&id) {
@@ -146,6 +146,17 @@ impl CollEngine {
         active: &mut BTreeMap<CollId, ActiveColl>,
     ) -> Option<Arc<CollStatus>> {
         coll.plan = choice::plan(ctx, coll.view(), &coll.request, &coll.buffers);
+        self.carry_out(ctx, id, coll, active)
+    }
+
+    /// Starts the plan of a collective. `None` if it is done.
+    fn carry_out(
+        &self,
+        ctx: Ctx,
+        id: CollId,
+        mut coll: ActiveColl,
+        active: &mut BTreeMap<CollId, ActiveColl>,
+    ) -> Option<Arc<CollStatus>> {
         if let Some(rings) = &self.rings {
             self.read_rings(rings);
         }
@@ -159,20 +170,34 @@ impl CollEngine {
         Some(status)
     }
 
-    /// Starts a movement in shared memory, which polls carry out.
-    pub(super) fn start_movement(&self, ctx: Ctx, call: &CollCall, id: CollId) -> Arc<CollStatus> {
-        let started = StartedMovement::new(call, id);
+    /// Carries out a movement in shared memory. `None` if it is done; otherwise polls carry it on.
+    pub(super) fn movement(
+        &self,
+        ctx: Ctx,
+        call: &CollCall,
+        id: CollId,
+        direct: &DirectMovement,
+        awaits: bool,
+    ) -> Option<Arc<CollStatus>> {
+        let step = match self.has_movements() {
+            true => MovementStep::Called,
+            false => direct.carry_out(ctx, &call.request, call.buffers, awaits),
+        };
+        if step == MovementStep::Done {
+            return None;
+        }
+        let started = StartedMovement::new(call, id, direct.roles(&call.request), step);
         let status = started.status.clone();
         let mut table = self.table.lock();
         table.movements.add(started);
         ctx.job.subsystem.want(true);
         self.has_movements.store(true, Ordering::Relaxed);
         self.advance_movements(ctx, &mut table);
-        status
+        Some(status)
     }
 
     /// Whether movements in shared memory are in progress that no call awaits.
-    pub(super) fn has_movements(&self) -> bool {
+    fn has_movements(&self) -> bool {
         // Acquire pairs with the Release of `advance_movements`: their ends.
         self.has_movements.load(Ordering::Acquire)
     }
@@ -180,22 +205,30 @@ impl CollEngine {
     /// Carries on the movements in shared memory. Plans move what they cannot.
     fn advance_movements(&self, ctx: Ctx, table: &mut CollTable) {
         let Some(direct) = &self.direct else { return };
-        while let Some(ended) = table.movements.advance(ctx, direct) {
-            ctx.job.subsystem.want(false);
-            if !ended.is_refused() {
-                ended.status.finish(&ctx.job.ops);
-                continue;
-            }
-            let StartedMovement { call, id, status, .. } = ended;
-            // All have entered.
-            let request = CollRequest { in_allsync: false, ..call.request };
-            let mut coll = ActiveColl::new(&call, request);
+        let CollTable { active, movements } = table;
+        let mut plan = |movement: &StartedMovement, share: PlannedShare| {
+            let (call, status) = (&movement.call, Arc::<CollStatus>::default());
+            let mut coll = ActiveColl::new(call, call.request);
             coll.buffers[0] = call.buffers;
             coll.missing = 0;
-            coll.status = Some(status);
-            self.begin(ctx, id, coll, &mut table.active);
+            coll.status = Some(status.clone());
+            match share {
+                PlannedShare::All(request) => {
+                    coll.request = request;
+                    self.begin(ctx, movement.id, coll, active);
+                }
+                PlannedShare::Rest(rest) => {
+                    coll.plan = rest;
+                    self.carry_out(ctx, movement.id, coll, active);
+                }
+            }
+            status
+        };
+        while let Some(ended) = movements.advance(ctx, direct, &mut plan) {
+            ctx.job.subsystem.want(false);
+            ended.status.finish(&ctx.job.ops);
         }
-        if table.movements.is_empty() {
+        if movements.is_empty() {
             self.has_movements.store(false, Ordering::Release);
         }
     }

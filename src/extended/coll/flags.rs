@@ -72,6 +72,11 @@ impl CollFlags {
         self.has(OUT_ALLSYNC)
     }
 
+    /// The client synchronises before it uses memory of the collective.
+    pub fn out_nosync(self) -> bool {
+        self.has(OUT_NOSYNC)
+    }
+
     /// Lists of addresses have an entry per image of the team, not per image of the process.
     pub fn single(self) -> bool {
         self.has(SINGLE)

@@ -14,15 +14,15 @@
 //! - A plan is a list of rounds of local steps and messages; a round starts when all messages of
 //!   the round before are done. Scratch memory belongs to the plan and is freed with it.
 //! - A plan waits for the whole team only with `IN_ALLSYNC` or `OUT_ALLSYNC`: then rounds of
-//!   dissemination come before or after. `IN_NOSYNC` is treated as `IN_MYSYNC`, `OUT_NOSYNC` as
-//!   `OUT_MYSYNC`.
+//!   dissemination come before or after. `IN_NOSYNC` is treated as `IN_MYSYNC`, and `OUT_NOSYNC`
+//!   as `OUT_MYSYNC` but in `direct`.
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
-//! - A movement or reduction with `IN_ALLSYNC` or `OUT_ALLSYNC`, a gather_all and an exchange
-//!   copy from segment to segment (`direct`), as if they had both flags. They do so among
-//!   few ranks that map each other's segments. All sources must lie in segments, and the tuning
-//!   must have its defaults. A small reduction needs `IN_ALLSYNC`. A large one needs its result in
-//!   a segment if there are more than two ranks.
+//! - Movements and reductions copy from segment to segment (`direct`) among few ranks that map
+//!   each other's segments, if the tuning has its defaults. All sources, or that of the root, must
+//!   lie in segments; blocks for the root that lie elsewhere go to it as messages (`rest`). A large
+//!   reduction without `IN_ALLSYNC` and `OUT_ALLSYNC` among more than two ranks has a plan. One
+//!   with either of them needs its result in a segment if there are more than two.
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |
@@ -36,15 +36,19 @@
 //! | `block_cyclic`, `arrays` | arrays that are dealt out to the images; the plans of their reduce and scan |
 //! | [`tree`] | the trees of rooted collectives |
 //! | `engine`, `inbox` | carrying plans out; messages that have arrived or are expected |
-//! | `rings`, `direct` | short messages, and whole movements, in shared memory |
-//! | `movements` | movements in shared memory that no call awaits |
+//! | `rings` | short messages in shared memory |
+//! | `direct`, `counts`, `roles` | movements in shared memory; how far each rank is; who waits for whom |
+//! | `combination` | the reductions of `direct` |
+//! | `movements`, `rest` | movements that no call awaits; what of one is left to messages |
 //! | [`search`], [`files`] | the search for the fastest tree; files of choices and profiles |
 
 mod all_to_all;
 mod arrays;
 mod block_cyclic;
 mod choice;
+mod combination;
 mod compute;
+mod counts;
 mod direct;
 mod engine;
 pub mod files;
@@ -56,7 +60,9 @@ mod movements;
 pub mod operators;
 mod plan;
 mod request;
+mod rest;
 mod rings;
+mod roles;
 pub mod search;
 mod team;
 #[cfg(test)]
@@ -305,7 +311,7 @@ impl Coll {
         // With one image on each process, processes call in the order of the team.
         let one_image = view.context == 0 && view.all() == view.members.size();
         let is_possible = one_image
-            && DirectMovement::suits(request)
+            && direct.suits(request)
             && ctx.endpoint().bound_segment().is_some()
             && view.tuning.lock().leaves_open(request.operation);
         is_possible.then_some(direct)
@@ -318,17 +324,10 @@ impl Coll {
         let image = self.image(ctx, call.function, view);
         self.enter(ctx, call.function, view, &call.request);
         let id = CollId { context: view.context, number: view.images[image].next() };
-        let mut request = call.request;
-        if let Some(direct) = self.direct(ctx, view, &request) {
-            if !awaits || self.engine.has_movements() {
-                return (image, Some(self.engine.start_movement(ctx, call, id)));
-            }
-            if direct.carry_out(ctx, &request, call.buffers) {
-                return (image, None);
-            }
-            request.in_allsync = false;
+        if let Some(direct) = self.direct(ctx, view, &call.request) {
+            return (image, self.engine.movement(ctx, call, id, direct, awaits));
         }
-        (image, self.engine.call(ctx, call, request, (id, image)))
+        (image, self.engine.call(ctx, call, (id, image)))
     }
 
     /// Carries out a collective.

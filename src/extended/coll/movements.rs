@@ -1,24 +1,35 @@
-//! The movements in shared memory that calls have started and do not await.
+//! The movements in shared memory that calls have started and do not await, and those that plans
+//! carry on.
 //!
 //! Owned by `engine`, which calls this under its lock. Invariant: movements enter, leave and end
 //! in the order of their calls, which is the same at all ranks.
 
 use super::CollCall;
-use super::direct::{DirectMovement, MovementNumber};
-use super::request::{CollId, CollStatus};
+use super::counts::MovementNumber;
+use super::direct::{DirectMovement, MovementShare, MovementStep};
+use super::plan::CollPlan;
+use super::request::{CollId, CollRequest, CollStatus};
+use super::roles::MovementRoles;
 use crate::runtime::Ctx;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 
-/// The steps that this rank has taken in a movement.
-#[derive(Clone, Copy, Debug)]
+/// How far a movement is, with what plans do of it.
+#[derive(Clone, Debug)]
 enum MovementStage {
-    /// There is no room yet for its offsets.
-    Called,
-    Entered(MovementNumber),
-    Left(MovementNumber),
-    /// It was left, and nothing was moved: a source is in no segment.
-    Refused,
+    At(MovementStep),
+    /// A plan does the rest of it.
+    Resting(MovementNumber, Arc<CollStatus>),
+    /// It was left, and nothing was moved: a plan does all of it.
+    Refused(Arc<CollStatus>),
+}
+
+/// What a plan does of a movement.
+#[derive(Debug)]
+pub(super) enum PlannedShare {
+    /// All, as far as this request goes.
+    All(CollRequest),
+    Rest(CollPlan),
 }
 
 /// A movement and the call that started it.
@@ -27,18 +38,72 @@ pub(super) struct StartedMovement {
     pub(super) call: CollCall,
     pub(super) id: CollId,
     pub(super) status: Arc<CollStatus>,
+    roles: MovementRoles,
     stage: MovementStage,
 }
 
 impl StartedMovement {
-    pub(super) fn new(call: &CollCall, id: CollId) -> StartedMovement {
+    /// One that has taken a step.
+    pub(super) fn new(
+        call: &CollCall,
+        id: CollId,
+        roles: MovementRoles,
+        step: MovementStep,
+    ) -> StartedMovement {
         let call = CollCall { team: call.team.clone(), ..*call };
-        StartedMovement { call, id, status: Arc::default(), stage: MovementStage::Called }
+        let stage = MovementStage::At(step);
+        StartedMovement { call, id, status: Arc::default(), roles, stage }
     }
 
-    /// Whether it has ended without moving anything.
-    pub(super) fn is_refused(&self) -> bool {
-        matches!(self.stage, MovementStage::Refused)
+    /// Takes the next steps, but for the entry, as far as the other ranks allow. `plan` starts
+    /// a plan. False if those after it must not leave before it.
+    fn advance(
+        &mut self,
+        ctx: Ctx,
+        direct: &DirectMovement,
+        plan: &mut impl FnMut(&StartedMovement, PlannedShare) -> Arc<CollStatus>,
+    ) -> bool {
+        let CollCall { request, buffers, .. } = self.call;
+        if let MovementStage::At(MovementStep::Entered(number)) = self.stage {
+            if !direct.is_ready(&self.roles, number) {
+                return false;
+            }
+            self.stage = match direct.transfer(ctx, number, &request, buffers) {
+                MovementShare::Done => {
+                    direct.leave(ctx, &self.roles, number);
+                    MovementStage::At(MovementStep::Left(number))
+                }
+                MovementShare::Refused => {
+                    direct.leave(ctx, &self.roles, number);
+                    // The ranks that an `IN_ALLSYNC` awaits have entered.
+                    let request = CollRequest { in_allsync: false, ..request };
+                    MovementStage::Refused(plan(self, PlannedShare::All(request)))
+                }
+                MovementShare::Rest => {
+                    let rest = direct.rest(ctx, number, &request, buffers);
+                    MovementStage::Resting(number, plan(self, PlannedShare::Rest(rest)))
+                }
+            };
+        }
+        match &self.stage {
+            MovementStage::Resting(number, rest) if rest.done() => {
+                direct.leave(ctx, &self.roles, *number);
+                self.stage = MovementStage::At(MovementStep::Left(*number));
+            }
+            MovementStage::At(MovementStep::Called) | MovementStage::Resting(..) => return false,
+            _ => {}
+        }
+        true
+    }
+
+    /// Whether its memory belongs to the client again.
+    fn has_ended(&self, direct: &DirectMovement) -> bool {
+        match &self.stage {
+            MovementStage::At(MovementStep::Left(number)) => direct.is_free(&self.roles, *number),
+            MovementStage::At(MovementStep::Done) => true,
+            MovementStage::Refused(all) => all.done(),
+            _ => false,
+        }
     }
 }
 
@@ -58,37 +123,27 @@ impl Movements {
     }
 
     /// Carries all on as far as the other ranks allow, and returns the first if it has ended.
+    /// `plan` starts a plan for a movement.
     pub(super) fn advance(
         &mut self,
         ctx: Ctx,
         direct: &DirectMovement,
+        mut plan: impl FnMut(&StartedMovement, PlannedShare) -> Arc<CollStatus>,
     ) -> Option<StartedMovement> {
         for movement in &mut self.0 {
             let CollCall { request, buffers, .. } = &movement.call;
-            if let MovementStage::Called = movement.stage {
+            if let MovementStage::At(MovementStep::Called) = movement.stage {
                 let Some(number) = direct.enter(ctx, request, *buffers) else { break };
-                movement.stage = MovementStage::Entered(number);
+                direct.announce_entry(ctx, &movement.roles, number);
+                movement.stage = MovementStage::At(MovementStep::Entered(number));
             }
         }
         for movement in &mut self.0 {
-            let CollCall { request, buffers, .. } = &movement.call;
-            let number = match movement.stage {
-                MovementStage::Entered(number) if direct.all_entered(number) => number,
-                MovementStage::Left(_) | MovementStage::Refused => continue,
-                _ => break,
-            };
-            let is_done = direct.transfer(ctx, number, request, *buffers);
-            direct.leave(ctx, number);
-            movement.stage = match is_done {
-                true => MovementStage::Left(number),
-                false => MovementStage::Refused,
-            };
+            if !movement.advance(ctx, direct, &mut plan) {
+                break;
+            }
         }
-        let has_ended = match self.0.front()?.stage {
-            MovementStage::Left(number) => direct.all_left(number),
-            MovementStage::Refused => true,
-            MovementStage::Called | MovementStage::Entered(_) => false,
-        };
+        let has_ended = self.0.front()?.has_ended(direct);
         if has_ended { self.0.pop_front() } else { None }
     }
 }

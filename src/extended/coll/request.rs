@@ -162,6 +162,9 @@ pub struct CollRequest {
     pub in_allsync: bool,
     /// Complete at no image before all data are in place.
     pub out_allsync: bool,
+    /// Complete at an image before its own data are in place and its memory is free: the client
+    /// synchronises before it uses them.
+    pub out_nosync: bool,
     /// For operations that combine.
     pub reduction: Option<Reduction>,
     /// For scans: with the operand of the image itself, or with the element itself.
@@ -182,6 +185,7 @@ impl CollRequest {
             root: 0,
             in_allsync: false,
             out_allsync: false,
+            out_nosync: false,
             reduction: None,
             inclusive: false,
             src_array: None,

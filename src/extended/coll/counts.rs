@@ -1,0 +1,376 @@
+//! How far each rank of a job is in its movements in shared memory: counts, and offsets in
+//! segments.
+//!
+//! Used by `direct`. Invariant: an offset stays until all ranks have left its movement.
+//!
+//! A cache line of each rank, which only this rank writes: how many offsets it has published (it
+//! has entered the movements with these), how many it no longer needs (it has left them), and the
+//! last offsets. All ranks publish as many for each movement. The number of a movement is the
+//! count after its own offsets.
+//!
+//! ```text
+//!   word 0         1      2 ... 7
+//!        entered   left   offset 1 or 7 or 13 ...   ...   offset 6 or 12 ...
+//! ```
+//!
+//! Any rank can overwrite these words. A rank that waits for long compares its own with what it
+//! stored, and those of the others with what they may store now.
+
+use super::roles::Awaited;
+use crate::extended::scratch::ScratchPages;
+use crate::report;
+use core::sync::atomic::{AtomicU64, Ordering};
+use sys::peer::Peer;
+
+/// The word that counts the offsets that a rank has published.
+pub(super) const ENTERED: usize = 0;
+/// The word that counts the offsets that it no longer needs.
+pub(super) const LEFT: usize = 1;
+/// The first word of an offset: that of a rank's source, or of its result, in its segment, plus 1;
+/// 0 for what is elsewhere.
+const FIRST_OFFSET: usize = 2;
+/// Offsets for which a rank's line has room.
+const OFFSETS: u64 = 6;
+
+/// The number of a movement: how many offsets a rank has published with it and before it.
+pub(super) type MovementNumber = u64;
+
+/// No offset in a segment, and no count.
+const CHANGING: u64 = u64::MAX;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct MovementCounts {
+    pages: ScratchPages,
+    /// What the own words hold; [`CHANGING`] while they change.
+    own: [AtomicU64; 8],
+    /// The last movement of which this rank knows that all have left it.
+    all_left: AtomicU64,
+}
+
+impl MovementCounts {
+    /// For a job with these pages.
+    pub(super) fn new(pages: &ScratchPages) -> MovementCounts {
+        MovementCounts {
+            pages: pages.clone(),
+            own: Default::default(),
+            all_left: AtomicU64::new(0),
+        }
+    }
+
+    /// How many ranks there are.
+    pub(super) fn ranks(&self) -> usize {
+        self.pages.ranks()
+    }
+
+    /// This rank.
+    pub(super) fn me(&self) -> usize {
+        self.pages.me()
+    }
+
+    /// Publishes these offsets if there is room, and enters a movement.
+    pub(super) fn publish(&self, offsets: &[u64]) -> Option<MovementNumber> {
+        let before = self.own[ENTERED].load(Ordering::Relaxed);
+        let number = before + offsets.len() as u64;
+        if !self.all_left(number.saturating_sub(OFFSETS)) {
+            return None;
+        }
+        for (at, &offset) in (before..number).zip(offsets) {
+            self.store(FIRST_OFFSET + (at % OFFSETS) as usize, offset);
+        }
+        self.store(ENTERED, number);
+        Some(number)
+    }
+
+    /// Leaves the movement that this rank has entered first of those that it has not left.
+    pub(super) fn leave(&self, number: MovementNumber) {
+        self.store(LEFT, number);
+    }
+
+    /// Stores an own word. Release: what this rank wrote, and read, before.
+    fn store(&self, word: usize, value: u64) {
+        let own = &self.own[word];
+        if own.load(Ordering::Relaxed) != value {
+            own.store(CHANGING, Ordering::Relaxed);
+            // Release: a thread that reads the new word does not read the old record after it.
+            self.pages.page(self.pages.me()).movement()[word].store(value, Ordering::Release);
+            own.store(value, Ordering::Release);
+        }
+    }
+
+    /// The number that this word of a rank holds, if it has reached one that this rank has
+    /// entered. Acquire pairs with the Release of [`MovementCounts::store`].
+    #[inline(always)]
+    fn reached(&self, rank: usize, word: usize, number: MovementNumber) -> Option<MovementNumber> {
+        let value = self.pages.page(rank).movement()[word].load(Ordering::Acquire);
+        // None is further ahead than the room for offsets allows: such a word was overwritten.
+        (number..=self.most()).contains(&value).then_some(value)
+    }
+
+    /// The furthest that another rank can be: all have left the movement whose offsets it
+    /// overwrites.
+    #[inline(always)]
+    fn most(&self) -> MovementNumber {
+        self.own[LEFT].load(Ordering::Relaxed).saturating_add(OFFSETS)
+    }
+
+    /// Whether all ranks have entered a movement that this rank has entered.
+    fn all_entered(&self, number: MovementNumber) -> bool {
+        (0..self.pages.ranks()).all(|rank| self.reached(rank, ENTERED, number).is_some())
+    }
+
+    /// The last movement of which this rank knows that all have left it.
+    fn known_left(&self) -> MovementNumber {
+        // Relaxed: this thread, or the one that had the lock before, has read the words.
+        self.all_left.load(Ordering::Relaxed)
+    }
+
+    /// Whether all ranks have left a movement that this rank has entered.
+    pub(super) fn all_left(&self, number: MovementNumber) -> bool {
+        if number <= self.known_left() {
+            return true;
+        }
+        let ranks = 0..self.pages.ranks();
+        let first =
+            ranks.map(|rank| self.reached(rank, LEFT, number)).reduce(|a, b| Some(a?.min(b?)));
+        if let Some(first) = first.flatten() {
+            // Release: a thread that reads this does not read older words after it.
+            self.all_left.store(first, Ordering::Release);
+            return true;
+        }
+        false
+    }
+
+    /// Whether those that a rank awaits have taken a step in a movement.
+    #[inline(always)]
+    pub(super) fn is_there(&self, word: usize, awaited: Awaited, number: MovementNumber) -> bool {
+        match awaited {
+            Awaited::None => true,
+            Awaited::Rank(rank) => self.reached(rank, word, number).is_some(),
+            Awaited::All if word == LEFT => self.all_left(number),
+            Awaited::All => self.all_entered(number),
+        }
+    }
+
+    /// An offset that a rank has published, the last of those up to `number`.
+    #[inline(always)]
+    pub(super) fn offset(&self, rank: usize, number: MovementNumber) -> Peer<u64> {
+        let at = number.wrapping_sub(1) % OFFSETS;
+        let word = &self.pages.page(rank).movement()[FIRST_OFFSET + at as usize];
+        Peer::new(word.load(Ordering::Relaxed))
+    }
+
+    /// Ends the job if a word was overwritten.
+    pub(super) fn check_words(&self) {
+        if let Some(MovementDamage { rank, word, value }) = self.damage() {
+            report::damaged(format_args!(
+                "the shared memory of the collectives is damaged: {word} of rank {rank} holds {value:#x}"
+            ));
+        }
+    }
+
+    /// A word that was overwritten.
+    fn damage(&self) -> Option<MovementDamage> {
+        let me = self.pages.me();
+        let own = |word: usize| self.own[word].load(Ordering::Acquire);
+        let word = |rank: usize, word: usize| {
+            self.pages.page(rank).movement()[word].load(Ordering::Acquire)
+        };
+        let name = |word: usize| match word {
+            ENTERED => "the count of the movements that it entered",
+            LEFT => "the count of the movements that it left",
+            _ => "an offset",
+        };
+        let mine = (0..self.own.len()).find_map(|at| {
+            let before = own(at);
+            let value = word(me, at);
+            let is_other = before != CHANGING && value != before && own(at) == before;
+            is_other.then_some(MovementDamage { rank: me, word: name(at), value })
+        });
+        let left = own(LEFT);
+        let all_left = self.all_left.load(Ordering::Acquire);
+        let others = (0..self.pages.ranks()).filter(|&rank| rank != me);
+        let theirs = others.flat_map(|rank| {
+            // It entered none without room, and left none that it has not entered.
+            [ENTERED, LEFT].map(|at| {
+                let value = word(rank, at);
+                let is_other = !(all_left..=left.saturating_add(OFFSETS)).contains(&value);
+                is_other.then_some(MovementDamage { rank, word: name(at), value })
+            })
+        });
+        let theirs = theirs.flatten().next();
+        // The words were read with Acquire: if they answer to later ones of this rank, so is what
+        // is recorded of those.
+        let is_current = left != CHANGING && own(LEFT) == left;
+        mine.or(theirs.filter(|_| is_current))
+    }
+}
+
+/// A word of a rank's cache line that was overwritten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct MovementDamage {
+    rank: usize,
+    word: &'static str,
+    value: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::request::{CollOperation, CollRequest};
+    use super::super::roles::MovementRoles;
+    use super::*;
+    use alloc::vec::Vec;
+
+    /// Movements that all ranks have entered and left, but the last one.
+    fn entered_by_two_of_three(pages: &[ScratchPages]) -> Vec<MovementCounts> {
+        let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
+        for (rank, number) in (1..=7).flat_map(|n| [(0, n), (1, n), (2, n)]).take(20) {
+            if rank == 0 && number > 1 {
+                ranks.iter().for_each(|r| r.leave(number - 1));
+                assert!(ranks.iter().all(|r| r.all_left(number - 1)));
+            }
+            assert_eq!(ranks[rank].publish(&[number + 100]), Some(number));
+            assert!(ranks.iter().all(|r| r.damage().is_none()));
+        }
+        ranks
+    }
+
+    #[test]
+    fn overwritten_words_are_found() {
+        let pages = ScratchPages::for_test(3);
+        let ranks = entered_by_two_of_three(&pages);
+        let words = |rank: usize| pages[0].page(rank).movement().iter().map(move |w| (rank, w));
+        for (rank, word) in (0..3).flat_map(words) {
+            let whole = word.load(Ordering::Relaxed);
+            for value in [0, u64::MAX, whole ^ 8, whole + 1, whole << 32] {
+                word.store(value, Ordering::Relaxed);
+                let found = ranks.iter().find_map(MovementCounts::damage).unwrap();
+                assert_eq!((found.rank, found.value), (rank, value));
+                word.store(whole, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Neither a rank that waits for all nor one with no record of the word goes on with it.
+    #[test]
+    fn counts_that_no_rank_can_have_are_no_movement() {
+        let pages = ScratchPages::for_test(3);
+        let ranks = entered_by_two_of_three(&pages);
+        let word = &pages[0].page(2).movement()[ENTERED];
+        assert!(!ranks[0].all_entered(7));
+        for (value, is_entered) in [(7, true), (12, true), (13, false), (u64::MAX, false)] {
+            word.store(value, Ordering::Relaxed);
+            assert_eq!(ranks[0].all_entered(7), is_entered, "{value}");
+        }
+        let theirs = ranks[0].damage().expect("rank 0 knows how far rank 2 can be");
+        assert_eq!((theirs.rank, theirs.value), (2, u64::MAX));
+    }
+
+    #[test]
+    fn offsets_stay_until_all_can_have_read_them() {
+        let pages = ScratchPages::for_test(2);
+        let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
+        for number in 1..=OFFSETS {
+            assert_eq!(ranks[0].publish(&[number * 10]), Some(number));
+        }
+        assert_eq!((ranks[0].publish(&[70]), ranks[1].publish(&[9, 8])), (None, Some(2)));
+        assert!(ranks[0].all_entered(1) && ranks[0].all_entered(2) && !ranks[0].all_entered(3));
+        ranks[0].leave(1);
+        assert_eq!(ranks[0].publish(&[70]), None);
+        ranks[1].leave(1);
+        // Room for one, but not for two.
+        assert_eq!(ranks[0].publish(&[70, 80]), None);
+        assert_eq!(ranks[0].publish(&[70]), Some(7));
+        let line = pages[0].page(0).movement();
+        let offsets = [0, 1, 2].map(|i| line[FIRST_OFFSET + i].load(Ordering::Relaxed));
+        assert_eq!(offsets, [70, 20, 30]);
+    }
+
+    /// The movement with this number, of any kind.
+    fn movement(number: u64, ranks: usize) -> CollRequest {
+        let bits = number.wrapping_mul(6_364_136_223_846_793_005) >> 32;
+        let set = |bit: u32| bits & 1 << bit != 0;
+        let operation = [
+            CollOperation::Broadcast,
+            CollOperation::Gather,
+            CollOperation::Exchange,
+            CollOperation::Broadcast,
+        ][bits as usize & 3];
+        CollRequest {
+            root: (bits >> 8) as u32 % ranks as u32,
+            in_allsync: set(2) && set(3),
+            out_allsync: set(4) && set(5),
+            out_nosync: set(6) && !(set(4) && set(5)),
+            ..CollRequest::new(operation, 8)
+        }
+    }
+
+    /// Ranks enter, leave and look in any order, each as far as it can, and find the offsets of
+    /// those whose sources they need.
+    #[test]
+    fn every_movement_ends() {
+        const MANY: u64 = 2000;
+        let mut state = 1u64;
+        for all in [2, 3, 8] {
+            let pages = ScratchPages::for_test(all);
+            let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
+            let roles = |rank: usize, number: u64| {
+                let request = movement(number, all);
+                MovementRoles::new(&request, rank == request.root as usize, false)
+            };
+            // The last movement that each rank has entered, has left, and knows to be done.
+            let mut at = alloc::vec![[0u64; 3]; all];
+            for step in 0.. {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                let (rank, kind) = ((state >> 33) as usize % all, state >> 61);
+                let [entered, left, done] = &mut at[rank];
+                let r = &ranks[rank];
+                match kind % 3 {
+                    0 => {
+                        let offset = |number: u64| number * 10 + rank as u64;
+                        while *entered < MANY && r.publish(&[offset(*entered + 1)]).is_some() {
+                            *entered += 1;
+                        }
+                    }
+                    1 => {
+                        while left < entered
+                            && r.is_there(ENTERED, roles(rank, *left + 1).entered, *left + 1)
+                        {
+                            *left += 1;
+                            let sources = match roles(rank, *left).entered {
+                                Awaited::None => 0..0,
+                                Awaited::Rank(root) => root..root + 1,
+                                Awaited::All => 0..all,
+                            };
+                            for source in sources {
+                                let offset = *left * 10 + source as u64;
+                                assert!(r.offset(source, *left).equals(offset));
+                            }
+                            r.leave(*left);
+                        }
+                    }
+                    _ => {
+                        while done < left
+                            && r.is_there(LEFT, roles(rank, *done + 1).left, *done + 1)
+                        {
+                            *done += 1;
+                        }
+                    }
+                }
+                assert!(r.damage().is_none());
+                // Memory that is free has no reader any more.
+                let number = at[rank][2];
+                let readers = |n: u64| match roles(rank, n).left {
+                    Awaited::None => 0..0,
+                    Awaited::Rank(root) => root..root + 1,
+                    Awaited::All => 0..all,
+                };
+                assert!(number == 0 || readers(number).all(|reader| at[reader][1] >= number));
+                if at.iter().all(|a| a[2] == MANY) {
+                    break;
+                }
+                assert!(step < 10_000_000, "{at:?}");
+            }
+        }
+    }
+}
