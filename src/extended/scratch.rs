@@ -1,15 +1,17 @@
-//! The scratch page that each rank of a job on one host has: which part of it serves what.
+//! The scratch memory that each rank of a job on one host has: which part of it serves what.
 //!
 //! Made once, when the job is attached; used by the shared-memory barrier and by the
-//! collectives. Invariant: a page is zero at the start, and all ranks access it as atomic 8-byte
+//! collectives. Invariant: it is zero at the start, and all ranks access a page as atomic 8-byte
 //! words only.
 //!
 //! ```text
 //!   bytes    0 ..  896   barrier    a cache line for each level     barrier/shared.rs
-//!          896 .. 1024   movement   one cache line                  coll/direct.rs
+//!          896 .. 1024   movement   two cache lines                 coll/counts.rs
 //!         1024 .. 4096   rings      cache lines of short messages   coll/rings.rs
+//!         4096 ..        eager      copies, in jobs of few ranks    coll/counts.rs
 //! ```
 
+use crate::client_memory::Dst;
 use crate::runtime::GasnetJob;
 use crate::runtime::scratch::SCRATCH_WORDS;
 use alloc::boxed::Box;
@@ -28,29 +30,46 @@ pub(super) const RING_LINES: usize = (SCRATCH_WORDS - BEFORE_RINGS) / 8;
 /// A cache line of words.
 pub(super) type WordLine = [AtomicU64; 8];
 
-/// The page of one rank.
+/// Two cache lines of words.
+pub(super) type WordPair = [AtomicU64; STRIDE];
+
+/// The scratch memory of one rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ScratchPage(&'static [AtomicU64; SCRATCH_WORDS]);
+pub(super) struct ScratchPage {
+    page: &'static [AtomicU64; SCRATCH_WORDS],
+    eager: &'static [AtomicU64],
+}
 
 impl ScratchPage {
+    fn new(part: &'static [AtomicU64]) -> Option<ScratchPage> {
+        let (page, eager) = part.split_first_chunk()?;
+        Some(ScratchPage { page, eager })
+    }
+
     /// A word of a cache line of the barrier: each cache line has one for barriers of even and one
     /// for barriers of odd number.
     #[inline(always)]
     pub(super) fn barrier(self, line: usize, epoch: u32) -> &'static AtomicU64 {
         debug_assert!(line < BARRIER_LINES);
-        &self.0[line * STRIDE + (epoch as usize & 1)]
+        &self.page[line * STRIDE + (epoch as usize & 1)]
     }
 
-    /// The cache line of the movements.
+    /// The cache lines of the movements.
     #[inline(always)]
-    pub(super) fn movement(self) -> &'static WordLine {
-        &self.0[BARRIER_LINES * STRIDE..].as_chunks().0[0]
+    pub(super) fn movement(self) -> &'static WordPair {
+        &self.page[BARRIER_LINES * STRIDE..].as_chunks().0[0]
+    }
+
+    /// The memory for eager copies; empty if there are too many ranks.
+    #[inline(always)]
+    pub(super) fn eager(self) -> Dst<'static> {
+        self.eager.into()
     }
 
     /// The cache lines of all rings.
     #[inline(always)]
     pub(super) fn rings(self) -> &'static [WordLine] {
-        self.0[BEFORE_RINGS..].as_chunks().0
+        self.page[BEFORE_RINGS..].as_chunks().0
     }
 }
 
@@ -64,7 +83,8 @@ pub(super) struct ScratchPages {
 impl ScratchPages {
     /// `None` unless all ranks of the job map each other's segments.
     pub(super) fn of(job: &'static GasnetJob) -> Option<ScratchPages> {
-        let pages = job.common_scratch()?.iter().map(|words| ScratchPage(words)).collect();
+        let parts = job.common_scratch()?;
+        let pages = parts.iter().map(|part| ScratchPage::new(part)).collect::<Option<_>>()?;
         Some(ScratchPages { pages, me: job.endpoint.rank.index() })
     }
 
@@ -87,8 +107,10 @@ impl ScratchPages {
     /// Pages for `n` ranks in this process, as each of them has them; they are never freed.
     #[cfg(test)]
     pub(super) fn for_test(n: usize) -> alloc::vec::Vec<ScratchPages> {
-        let words = || Box::new(core::array::from_fn(|_| AtomicU64::new(0)));
-        let pages: Box<[ScratchPage]> = (0..n).map(|_| ScratchPage(Box::leak(words()))).collect();
+        let words = crate::runtime::scratch::words_of_each(n);
+        let part = || (0..words).map(|_| AtomicU64::new(0)).collect::<Box<[AtomicU64]>>();
+        let pages: Box<[ScratchPage]> =
+            (0..n).filter_map(|_| ScratchPage::new(Box::leak(part()))).collect();
         (0..n).map(|me| ScratchPages { pages: pages.clone(), me }).collect()
     }
 }

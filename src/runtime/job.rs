@@ -9,7 +9,7 @@ use super::client::{GasnetClient, ThreadMode};
 use super::counters::StatsFiles;
 use super::endpoint::Endpoint;
 use super::ops::Ops;
-use super::scratch::{HostScratch, SCRATCH_WORDS};
+use super::scratch::HostScratch;
 use super::segment::SegmentLimits;
 use super::subsystem::SubsystemSlot;
 use super::team::JobTeam;
@@ -109,7 +109,7 @@ impl GasnetJob {
 
     /// The scratch memory of each rank, by rank; `None` unless all ranks of the job map each
     /// other's memory.
-    pub fn common_scratch(&self) -> Option<Box<[&'static [AtomicU64; SCRATCH_WORDS]]>> {
+    pub fn common_scratch(&self) -> Option<Box<[&'static [AtomicU64]]>> {
         let scratch = self.scratch.as_ref()?;
         let placement = self.placement();
         let of = |rank| scratch.part(placement.local_rank_of(rank)?);

@@ -1,7 +1,8 @@
-//! The scratch memory of a host: a *scratch page* for each of its ranks, which all of them map.
+//! The scratch memory of a host: a part for each of its ranks, which all of them map. It is a
+//! *scratch page* and, in jobs of few ranks, memory for eager copies behind it.
 //!
 //! Mapped by `gasnet_init`, used by the extended layer for flags and small data;
-//! `agreed_environment` uses the file behind the pages. Invariant: a page is zero at start.
+//! `agreed_environment` uses the file behind the parts. Invariant: a part is zero at start.
 
 use crate::boot::host_memory::HostMemory;
 use crate::rank::LocalRank;
@@ -11,33 +12,46 @@ use std::os::fd::AsFd;
 use sys::memory::{self, Mapping};
 
 /// Bytes of a scratch page.
-pub const SCRATCH_BYTES: usize = 4096;
-
+const PAGE_BYTES: usize = 4096;
 /// The same in words.
-pub const SCRATCH_WORDS: usize = SCRATCH_BYTES / 8;
+pub const SCRATCH_WORDS: usize = PAGE_BYTES / 8;
+/// Most ranks of a host with memory for eager copies.
+pub const EAGER_RANKS: usize = 8;
+/// The words of that memory, of each rank.
+pub const EAGER_WORDS: usize = 15 * SCRATCH_WORDS;
 
-/// The scratch memory of this host, by rank.
+/// The scratch memory of this host.
 #[derive(Debug)]
-pub(super) struct HostScratch(&'static [[AtomicU64; SCRATCH_WORDS]]);
+pub(super) struct HostScratch {
+    words: &'static [AtomicU64],
+    /// Words of the part of a rank.
+    each: usize,
+}
 
-/// Bytes of the pages of this many ranks.
+/// Words of the part of a rank, of this many on the host.
+pub const fn words_of_each(ranks: usize) -> usize {
+    if ranks > 1 && ranks <= EAGER_RANKS { SCRATCH_WORDS + EAGER_WORDS } else { SCRATCH_WORDS }
+}
+
+/// Bytes of the parts of this many ranks.
 pub(super) fn bytes(ranks: u32) -> usize {
-    ranks as usize * SCRATCH_BYTES
+    ranks as usize * words_of_each(ranks as usize) * 8
 }
 
 impl HostScratch {
-    /// Maps the pages of this many ranks.
+    /// Maps the parts of this many ranks.
     ///
     /// # Errors
     /// What the operating system said, if there is not enough memory.
     pub(super) fn map(memory: &HostMemory, ranks: u32) -> io::Result<HostScratch> {
         let file = memory.scratch.as_fd();
         memory::reserve(file, 0, bytes(ranks) as u64)?;
-        Ok(HostScratch(Mapping::shared(file, 0, bytes(ranks))?.leak_words().as_chunks().0))
+        let words = Mapping::shared(file, 0, bytes(ranks))?.leak_words();
+        Ok(HostScratch { words, each: words_of_each(ranks as usize) })
     }
 
-    /// The page of a rank of this host.
-    pub(super) fn part(&self, rank: LocalRank) -> Option<&'static [AtomicU64; SCRATCH_WORDS]> {
-        self.0.get(rank.index())
+    /// The part of a rank of this host: its page, and its memory for eager copies.
+    pub(super) fn part(&self, rank: LocalRank) -> Option<&'static [AtomicU64]> {
+        self.words.chunks_exact(self.each).nth(rank.index())
     }
 }

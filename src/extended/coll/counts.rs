@@ -3,22 +3,24 @@
 //!
 //! Used by `direct`. Invariant: an offset stays until all ranks have left its movement.
 //!
-//! A cache line of each rank, which only this rank writes: how many offsets it has published (it
-//! has entered the movements with these), how many it no longer needs (it has left them), and the
-//! last offsets. All ranks publish as many for each movement. The number of a movement is the
-//! count after its own offsets.
+//! Two cache lines of each rank, which only this rank writes: how many offsets it has published
+//! (it has entered the movements with these), how many it no longer needs (it has left them), and
+//! the last offsets. All ranks publish as many for each movement. The number of a movement is the
+//! count after its own offsets. Each offset has a *slot*, for a copy of what would have one.
 //!
 //! ```text
-//!   word 0         1      2 ... 7
-//!        entered   left   offset 1 or 7 or 13 ...   ...   offset 6 or 12 ...
+//!   word 0         1      2                     ...   15
+//!        entered   left   offset 1, 15, 29 ...  ...   offset 14, 28 ...
 //! ```
 //!
 //! Any rank can overwrite these words. A rank that waits for long compares its own with what it
 //! stored, and those of the others with what they may store now.
 
 use super::roles::Awaited;
-use crate::extended::scratch::ScratchPages;
+use crate::client_memory::Dst;
+use crate::extended::scratch::{ScratchPages, WordPair};
 use crate::report;
+use crate::runtime::scratch::EAGER_WORDS;
 use core::sync::atomic::{AtomicU64, Ordering};
 use sys::peer::Peer;
 
@@ -27,10 +29,18 @@ pub(super) const ENTERED: usize = 0;
 /// The word that counts the offsets that it no longer needs.
 pub(super) const LEFT: usize = 1;
 /// The first word of an offset: that of a rank's source, or of its result, in its segment, plus 1;
-/// 0 for what is elsewhere.
+/// 0 for what is elsewhere, [`IN_SLOT`] for a source that was copied.
 const FIRST_OFFSET: usize = 2;
-/// Offsets for which a rank's line has room.
-const OFFSETS: u64 = 6;
+/// Offsets for which a rank has room.
+const OFFSETS: u64 = 14;
+/// In place of an offset.
+pub(super) const IN_SLOT: u64 = 1 << 63;
+/// Bytes of a slot.
+pub(super) const SLOT_BYTES: usize = 4096;
+/// From one slot to the next: their first cache lines compete for no place in a cache.
+const SLOT_STRIDE: usize = SLOT_BYTES + 64;
+
+const _: () = assert!(OFFSETS as usize * SLOT_STRIDE <= EAGER_WORDS * 8);
 
 /// The number of a movement: how many offsets a rank has published with it and before it.
 pub(super) type MovementNumber = u64;
@@ -43,7 +53,7 @@ const CHANGING: u64 = u64::MAX;
 pub(super) struct MovementCounts {
     pages: ScratchPages,
     /// What the own words hold; [`CHANGING`] while they change.
-    own: [AtomicU64; 8],
+    own: WordPair,
     /// The last movement of which this rank knows that all have left it.
     all_left: AtomicU64,
 }
@@ -68,18 +78,18 @@ impl MovementCounts {
         self.pages.me()
     }
 
-    /// Publishes these offsets if there is room, and enters a movement.
-    pub(super) fn publish(&self, offsets: &[u64]) -> Option<MovementNumber> {
-        let before = self.own[ENTERED].load(Ordering::Relaxed);
-        let number = before + offsets.len() as u64;
-        if !self.all_left(number.saturating_sub(OFFSETS)) {
-            return None;
-        }
-        for (at, &offset) in (before..number).zip(offsets) {
+    /// The number of the next movement of this rank, if there is room for its offsets.
+    pub(super) fn next(&self, offsets: usize) -> Option<MovementNumber> {
+        let number = self.own[ENTERED].load(Ordering::Relaxed) + offsets as u64;
+        self.all_left(number.saturating_sub(OFFSETS)).then_some(number)
+    }
+
+    /// Publishes the offsets of the next movement, for which there is room, and enters it.
+    pub(super) fn publish(&self, number: MovementNumber, offsets: &[u64]) {
+        for (at, &offset) in (number - offsets.len() as u64..number).zip(offsets) {
             self.store(FIRST_OFFSET + (at % OFFSETS) as usize, offset);
         }
         self.store(ENTERED, number);
-        Some(number)
     }
 
     /// Leaves the movement that this rank has entered first of those that it has not left.
@@ -160,6 +170,13 @@ impl MovementCounts {
         Peer::new(word.load(Ordering::Relaxed))
     }
 
+    /// The slot of that offset.
+    #[inline(always)]
+    pub(super) fn slot(&self, rank: usize, number: MovementNumber) -> Dst<'static> {
+        let at = number.wrapping_sub(1) % OFFSETS;
+        self.pages.page(rank).eager().part(at as usize * SLOT_STRIDE, SLOT_BYTES)
+    }
+
     /// Ends the job if a word was overwritten.
     pub(super) fn check_words(&self) {
         if let Some(MovementDamage { rank, word, value }) = self.damage() {
@@ -218,18 +235,30 @@ struct MovementDamage {
 mod tests {
     use super::super::request::{CollOperation, CollRequest};
     use super::super::roles::MovementRoles;
+    use super::super::shape::MovementShape;
     use super::*;
     use alloc::vec::Vec;
 
-    /// Movements that all ranks have entered and left, but the last one.
+    fn enter(rank: &MovementCounts, offsets: &[u64]) -> Option<MovementNumber> {
+        let number = rank.next(offsets.len())?;
+        rank.publish(number, offsets);
+        Some(number)
+    }
+
+    /// Its offset lies where the first was.
+    const LAST: u64 = OFFSETS + 1;
+
+    /// Movements that all ranks have entered and left, but for the last one.
     fn entered_by_two_of_three(pages: &[ScratchPages]) -> Vec<MovementCounts> {
         let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
-        for (rank, number) in (1..=7).flat_map(|n| [(0, n), (1, n), (2, n)]).take(20) {
+        for (rank, number) in
+            (1..=LAST).flat_map(|n| [(0, n), (1, n), (2, n)]).take(3 * LAST as usize - 1)
+        {
             if rank == 0 && number > 1 {
                 ranks.iter().for_each(|r| r.leave(number - 1));
                 assert!(ranks.iter().all(|r| r.all_left(number - 1)));
             }
-            assert_eq!(ranks[rank].publish(&[number + 100]), Some(number));
+            assert_eq!(enter(&ranks[rank], &[number + 100]), Some(number));
             assert!(ranks.iter().all(|r| r.damage().is_none()));
         }
         ranks
@@ -257,10 +286,12 @@ mod tests {
         let pages = ScratchPages::for_test(3);
         let ranks = entered_by_two_of_three(&pages);
         let word = &pages[0].page(2).movement()[ENTERED];
-        assert!(!ranks[0].all_entered(7));
-        for (value, is_entered) in [(7, true), (12, true), (13, false), (u64::MAX, false)] {
+        assert!(!ranks[0].all_entered(LAST));
+        for (value, is_entered) in
+            [(LAST, true), (LAST + 13, true), (LAST + 14, false), (u64::MAX, false)]
+        {
             word.store(value, Ordering::Relaxed);
-            assert_eq!(ranks[0].all_entered(7), is_entered, "{value}");
+            assert_eq!(ranks[0].all_entered(LAST), is_entered, "{value}");
         }
         let theirs = ranks[0].damage().expect("rank 0 knows how far rank 2 can be");
         assert_eq!((theirs.rank, theirs.value), (2, u64::MAX));
@@ -271,19 +302,19 @@ mod tests {
         let pages = ScratchPages::for_test(2);
         let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
         for number in 1..=OFFSETS {
-            assert_eq!(ranks[0].publish(&[number * 10]), Some(number));
+            assert_eq!(enter(&ranks[0], &[number * 10]), Some(number));
         }
-        assert_eq!((ranks[0].publish(&[70]), ranks[1].publish(&[9, 8])), (None, Some(2)));
+        assert_eq!((enter(&ranks[0], &[70]), enter(&ranks[1], &[9, 8])), (None, Some(2)));
         assert!(ranks[0].all_entered(1) && ranks[0].all_entered(2) && !ranks[0].all_entered(3));
         ranks[0].leave(1);
-        assert_eq!(ranks[0].publish(&[70]), None);
+        assert_eq!(enter(&ranks[0], &[70]), None);
         ranks[1].leave(1);
         // Room for one, but not for two.
-        assert_eq!(ranks[0].publish(&[70, 80]), None);
-        assert_eq!(ranks[0].publish(&[70]), Some(7));
-        let line = pages[0].page(0).movement();
-        let offsets = [0, 1, 2].map(|i| line[FIRST_OFFSET + i].load(Ordering::Relaxed));
-        assert_eq!(offsets, [70, 20, 30]);
+        assert_eq!(enter(&ranks[0], &[70, 80]), None);
+        assert_eq!(enter(&ranks[0], &[70]), Some(OFFSETS + 1));
+        for (number, offset) in [(OFFSETS + 1, 70), (2, 20), (3, 30)] {
+            assert!(ranks[1].offset(0, number).equals(offset));
+        }
     }
 
     /// The movement with this number, of any kind.
@@ -294,14 +325,14 @@ mod tests {
             CollOperation::Broadcast,
             CollOperation::Gather,
             CollOperation::Exchange,
-            CollOperation::Broadcast,
+            CollOperation::Scatter,
         ][bits as usize & 3];
         CollRequest {
             root: (bits >> 8) as u32 % ranks as u32,
             in_allsync: set(2) && set(3),
             out_allsync: set(4) && set(5),
             out_nosync: set(6) && !(set(4) && set(5)),
-            ..CollRequest::new(operation, 8)
+            ..CollRequest::new(operation, if set(7) { 8 } else { 8000 })
         }
     }
 
@@ -316,7 +347,9 @@ mod tests {
             let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
             let roles = |rank: usize, number: u64| {
                 let request = movement(number, all);
-                MovementRoles::new(&request, rank == request.root as usize, false)
+                let shape = MovementShape::of(&request, all).expect("a movement");
+                let is_root = rank == request.root as usize;
+                MovementRoles::new(&request, &shape, is_root)
             };
             // The last movement that each rank has entered, has left, and knows to be done.
             let mut at = alloc::vec![[0u64; 3]; all];
@@ -328,7 +361,7 @@ mod tests {
                 match kind % 3 {
                     0 => {
                         let offset = |number: u64| number * 10 + rank as u64;
-                        while *entered < MANY && r.publish(&[offset(*entered + 1)]).is_some() {
+                        while *entered < MANY && enter(r, &[offset(*entered + 1)]).is_some() {
                             *entered += 1;
                         }
                     }

@@ -17,23 +17,23 @@
 //! the elements of all sources, and stores the results at the root.
 
 use super::combination::{combine, part_of};
-use super::counts::{ENTERED, LEFT, MovementCounts, MovementNumber};
+use super::counts::{ENTERED, IN_SLOT, LEFT, MovementCounts, MovementNumber};
 use super::plan::CollPlan;
 use super::request::{CollBuffers, CollOperation, CollRequest};
 use super::rest;
-use super::roles::{Awaited, MovementKind, MovementRoles, Woken};
+use super::roles::{Awaited, MovementRoles, Woken};
+use super::shape::{MovementKind, MovementShape, blocks_of_a_slot};
 use crate::client_memory::{Dst, Src};
 use crate::extended::scratch::ScratchPages;
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
+use crate::runtime::scratch::EAGER_RANKS;
 use core::ptr;
 use sys::peer::Peer;
 
 /// Largest job: each rank reads the cache lines of all others.
-const MAX_RANKS: usize = 8;
-/// Largest operand of a reduction that the root combines alone, in bytes.
-const MAX_REDUCED: usize = 2048;
+const MAX_RANKS: usize = EAGER_RANKS;
 /// Bytes of a movement whose entry and end are announced together, if it need not wait.
 const MAX_SHORT: usize = 4096;
 
@@ -62,12 +62,6 @@ pub(super) enum MovementShare {
     Rest,
 }
 
-/// Whether all ranks combine a part of a reduction.
-fn is_split(request: &CollRequest) -> bool {
-    let all_wait = request.in_allsync || request.out_allsync;
-    request.operation == CollOperation::Reduce && request.nbytes > MAX_REDUCED && all_wait
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(super) struct DirectMovement {
@@ -82,22 +76,20 @@ impl DirectMovement {
             .then(|| DirectMovement { counts: MovementCounts::new(pages) })
     }
 
-    /// Whether this is a movement that shared memory carries out. A large reduction whose ranks
-    /// do not wait for each other is faster over a tree of more than two.
+    /// Whether this is a movement that shared memory carries out.
     pub(super) fn suits(&self, request: &CollRequest) -> bool {
-        match request.operation {
-            CollOperation::Reduce => {
-                let is_flat = self.counts.ranks() == 2 || request.nbytes <= MAX_REDUCED;
-                request.src_array.is_none() && (is_flat || is_split(request))
-            }
-            CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => false,
-            _ => true,
-        }
+        MovementShape::of(request, self.counts.ranks()).is_some()
+    }
+
+    /// The shape of a request that suits.
+    fn shape(&self, request: &CollRequest) -> MovementShape {
+        MovementShape::of(request, self.counts.ranks()).expect("the request is a movement")
     }
 
     /// What this rank waits for in a movement, and whom it wakes.
     pub(super) fn roles(&self, request: &CollRequest) -> MovementRoles {
-        MovementRoles::new(request, self.counts.me() == request.root as usize, is_split(request))
+        let is_root = self.counts.me() == request.root as usize;
+        MovementRoles::new(request, &self.shape(request), is_root)
     }
 
     /// Carries out a movement of the team of all processes, each with one image; all call this
@@ -163,18 +155,36 @@ impl DirectMovement {
         request: &CollRequest,
         buffers: CollBuffers,
     ) -> Option<MovementNumber> {
+        let shape = self.shape(request);
+        let number = self.counts.next(shape.offsets)?;
         let me = self.counts.me();
+        let is_root = me == request.root as usize;
         let segment = &ctx.endpoint().segments()[JobRank(me as u32)];
         let word = |at: *const u8, len: usize| {
             segment.resolve(at, len).map_or(0, |r| r.offset() as u64 + 1)
         };
-        let source = word(buffers.src.as_ptr(), buffers.src.len());
-        if !is_split(request) {
-            return self.counts.publish(&[source]);
+        let src = buffers.src;
+        let mut offsets = [0; MAX_RANKS];
+        offsets[0] = word(src.as_ptr(), src.len());
+        let is_read = is_root == (shape.kind == MovementKind::FromRoot);
+        if shape.is_split && is_root {
+            offsets[1] = word(buffers.dst.as_ptr(), buffers.dst.len());
+        } else if shape.is_eager && is_read {
+            // Those that read it in a segment are awaited, or the client leaves it alone.
+            let may_stay = request.out_allsync || request.out_nosync;
+            if offsets[0] == 0 || !may_stay {
+                offsets[0] = IN_SLOT;
+                let each = blocks_of_a_slot(request.nbytes) * request.nbytes;
+                for (slot, at) in
+                    (first_of(&shape, number)..).zip((0..src.len()).step_by(each.max(1)))
+                {
+                    let n = each.min(src.len() - at);
+                    self.counts.slot(me, slot).part(0, n).copy_from(src.part(at, n));
+                }
+            }
         }
-        let is_root = me == request.root as usize;
-        let result = if is_root { word(buffers.dst.as_ptr(), buffers.dst.len()) } else { 0 };
-        self.counts.publish(&[source, result])
+        self.counts.publish(number, &offsets[..shape.offsets]);
+        Some(number)
     }
 
     /// Whether this rank can do its share in a movement that it has entered.
@@ -207,10 +217,10 @@ impl DirectMovement {
         ctx.wrote_words(|| self.wakes(LEFT, roles.at_leaving, number));
     }
 
-    /// The offset of a rank's source in a movement, which that of the result may follow.
+    /// What a rank has published of its source in a movement.
     #[inline(always)]
-    fn source(&self, rank: usize, request: &CollRequest, number: MovementNumber) -> Peer<u64> {
-        self.counts.offset(rank, number.wrapping_sub(u64::from(is_split(request))))
+    fn source(&self, rank: usize, shape: &MovementShape, number: MovementNumber) -> Peer<u64> {
+        self.counts.offset(rank, first_of(shape, number))
     }
 
     /// Block i of a rank's source in this movement of this rank.
@@ -220,14 +230,19 @@ impl DirectMovement {
         ctx: Ctx,
         (rank, i): (usize, usize),
         number: MovementNumber,
-        request: &CollRequest,
+        (request, shape): (&CollRequest, &MovementShape),
         buffers: CollBuffers,
     ) -> Src<'static> {
         let n = request.nbytes;
         if rank == self.counts.me() {
             return buffers.src.part(i * n, n);
         }
-        let source = self.source(rank, request, number);
+        let source = self.source(rank, shape, number);
+        if shape.is_eager && source.equals(IN_SLOT) {
+            let of_a_slot = blocks_of_a_slot(n);
+            let slot = first_of(shape, number).wrapping_add((i / of_a_slot) as u64);
+            return self.counts.slot(rank, slot).part(i % of_a_slot * n, n).into();
+        }
         let offset = source.map(|s| s.wrapping_sub(1).saturating_add((i * n) as u64));
         block_of(ctx, rank, offset, n).into()
     }
@@ -242,9 +257,10 @@ impl DirectMovement {
     ) -> MovementShare {
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
-        let is_elsewhere = |rank: usize| self.source(rank, request, number).equals(0);
+        let shape = self.shape(request);
+        let is_elsewhere = |rank: usize| self.source(rank, &shape, number).equals(0);
         let fetch = |rank: usize, i: usize, to: usize| {
-            let from = self.block(ctx, (rank, i), number, request, buffers);
+            let from = self.block(ctx, (rank, i), number, (request, &shape), buffers);
             let to = buffers.dst.part(to * n, n);
             if !ptr::eq(from.as_ptr(), to.as_ptr()) {
                 to.copy_from(from);
@@ -252,7 +268,7 @@ impl DirectMovement {
         };
         // Each rank begins with another one.
         let others = (me..all).chain(0..me);
-        match MovementKind::of(request, is_split(request)) {
+        match shape.kind {
             MovementKind::FromRoot if is_elsewhere(root) => return MovementShare::Refused,
             MovementKind::AllToAll if (0..all).any(is_elsewhere) => return MovementShare::Refused,
             MovementKind::ToRoot if me != root => {
@@ -288,9 +304,10 @@ impl DirectMovement {
     ) -> MovementShare {
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
+        let shape = self.shape(request);
         let (_, count) = request.elements();
         let result = self.counts.offset(root, number);
-        let (to, elements) = match is_split(request) {
+        let (to, elements) = match shape.is_split {
             true if !result.equals(0) => {
                 let at = result.map(|word| word.wrapping_sub(1));
                 (block_of(ctx, root, at, n), part_of(count, me, all))
@@ -302,7 +319,7 @@ impl DirectMovement {
         if !elements.is_empty() {
             let mut sources = [Src::empty(); MAX_RANKS];
             for (rank, source) in sources.iter_mut().enumerate().take(all) {
-                *source = self.block(ctx, (rank, 0), number, request, buffers);
+                *source = self.block(ctx, (rank, 0), number, (request, &shape), buffers);
             }
             let reduction = request.reduction.expect("a reduction has a function");
             combine(&reduction, to, &sources[..all], elements);
@@ -327,15 +344,22 @@ impl DirectMovement {
         if me != request.root as usize {
             return rest::sent(request, buffers);
         }
+        let shape = self.shape(request);
         let source = |rank: usize| {
-            let is_here = rank == me || !self.source(rank, request, number).equals(0);
-            is_here.then(|| self.block(ctx, (rank, 0), number, request, buffers))
+            let is_here = rank == me || !self.source(rank, &shape, number).equals(0);
+            is_here.then(|| self.block(ctx, (rank, 0), number, (request, &shape), buffers))
         };
         let mut sources = [None; MAX_RANKS];
         let sources = &mut sources[..self.counts.ranks()];
         sources.iter_mut().enumerate().for_each(|(rank, s)| *s = source(rank));
         rest::received(request, buffers, sources)
     }
+}
+
+/// The number of the first offset of a movement.
+#[inline(always)]
+fn first_of(shape: &MovementShape, number: MovementNumber) -> MovementNumber {
+    number.wrapping_sub(shape.offsets as u64 - 1)
 }
 
 /// The `n` bytes at an offset that a rank named, as its segment is mapped here.

@@ -19,8 +19,9 @@
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
 //! - Movements and reductions copy from segment to segment (`direct`) among few ranks that map
-//!   each other's segments, if the tuning has its defaults. All sources, or that of the root, must
-//!   lie in segments; blocks for the root that lie elsewhere go to it as messages (`rest`). A large
+//!   each other's segments, if the tuning has its defaults. A small source passes through a slot
+//!   if it lies in no segment, or if its rank would wait for the readers otherwise. Large sources
+//!   must lie in segments, but blocks for the root go to it as messages otherwise (`rest`). A large
 //!   reduction without `IN_ALLSYNC` and `OUT_ALLSYNC` among more than two ranks has a plan. One
 //!   with either of them needs its result in a segment if there are more than two.
 //! - A *process* is a rank of a team, with its images.
@@ -37,7 +38,8 @@
 //! | [`tree`] | the trees of rooted collectives |
 //! | `engine`, `inbox` | carrying plans out; messages that have arrived or are expected |
 //! | `rings` | short messages in shared memory |
-//! | `direct`, `counts`, `roles` | movements in shared memory; how far each rank is; who waits for whom |
+//! | `direct`, `shape` | movements in shared memory; between which ranks data move in one |
+//! | `counts`, `roles` | how far each rank is in them; who waits for whom |
 //! | `combination` | the reductions of `direct` |
 //! | `movements`, `rest` | movements that no call awaits; what of one is left to messages |
 //! | [`search`], [`files`] | the search for the fastest tree; files of choices and profiles |
@@ -64,6 +66,7 @@ mod rest;
 mod rings;
 mod roles;
 pub mod search;
+mod shape;
 mod team;
 #[cfg(test)]
 mod tests;

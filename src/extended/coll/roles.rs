@@ -12,10 +12,11 @@
 //!   from all to all                  all have entered         all have left
 //! ```
 //!
-//! `IN_ALLSYNC` and `OUT_ALLSYNC` put "all" in the place of the others, `OUT_NOSYNC` leaves out
-//! the last column.
+//! `IN_ALLSYNC` and `OUT_ALLSYNC` put "all" in the place of the others. `OUT_NOSYNC` leaves out
+//! the last column, and so do sources that were copied to slots.
 
-use super::request::{CollOperation, CollRequest};
+use super::request::CollRequest;
+use super::shape::{MovementKind, MovementShape};
 
 /// Which ranks must have taken a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,26 +36,6 @@ pub(super) enum Woken {
     All,
 }
 
-/// Between which ranks data move.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum MovementKind {
-    FromRoot,
-    ToRoot,
-    AllToAll,
-}
-
-impl MovementKind {
-    /// Of a request. `is_split`: all ranks combine a part of a reduction, for the root.
-    pub(super) fn of(request: &CollRequest, is_split: bool) -> MovementKind {
-        match request.operation {
-            CollOperation::Broadcast | CollOperation::Scatter => MovementKind::FromRoot,
-            CollOperation::Gather => MovementKind::ToRoot,
-            CollOperation::Reduce if !is_split => MovementKind::ToRoot,
-            _ => MovementKind::AllToAll,
-        }
-    }
-}
-
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MovementRoles {
@@ -69,27 +50,28 @@ pub(super) struct MovementRoles {
 }
 
 impl MovementRoles {
-    /// The roles of a rank. `is_split` as for [`MovementKind::of`].
-    pub(super) fn new(request: &CollRequest, is_root: bool, is_split: bool) -> MovementRoles {
+    /// The roles of a rank.
+    pub(super) fn new(
+        request: &CollRequest,
+        shape: &MovementShape,
+        is_root: bool,
+    ) -> MovementRoles {
         let last = Woken::AllByTheLast;
         let root = Awaited::Rank(request.root as usize);
-        let (entered, left, at_entry, at_leaving) =
-            match (MovementKind::of(request, is_split), is_root) {
-                (MovementKind::FromRoot, true) => (Awaited::None, Awaited::All, Woken::All, last),
-                (MovementKind::FromRoot, false) => (root, Awaited::None, Woken::None, last),
-                (MovementKind::ToRoot, true) => {
-                    (Awaited::All, Awaited::None, Woken::None, Woken::All)
-                }
-                (MovementKind::ToRoot, false) => (Awaited::None, root, last, last),
-                (MovementKind::AllToAll, _) => (Awaited::All, Awaited::All, last, last),
-            };
+        let (entered, left, at_entry, at_leaving) = match (shape.kind, is_root) {
+            (MovementKind::FromRoot, true) => (Awaited::None, Awaited::All, Woken::All, last),
+            (MovementKind::FromRoot, false) => (root, Awaited::None, Woken::None, last),
+            (MovementKind::ToRoot, true) => (Awaited::All, Awaited::None, Woken::None, Woken::All),
+            (MovementKind::ToRoot, false) => (Awaited::None, root, last, last),
+            (MovementKind::AllToAll, _) => (Awaited::All, Awaited::All, last, last),
+        };
         let mut roles = MovementRoles { entered, left, at_entry, at_leaving };
         if request.in_allsync {
             roles = MovementRoles { entered: Awaited::All, at_entry: last, ..roles };
         }
         if request.out_allsync {
             roles = MovementRoles { left: Awaited::All, at_leaving: last, ..roles };
-        } else if request.out_nosync {
+        } else if request.out_nosync || shape.is_eager {
             roles = MovementRoles { left: Awaited::None, at_leaving: last, ..roles };
         }
         roles
@@ -100,6 +82,8 @@ impl MovementRoles {
 mod tests {
     use super::*;
 
+    use super::super::request::CollOperation;
+
     const MOVEMENTS: [CollOperation; 6] = [
         CollOperation::Broadcast,
         CollOperation::Scatter,
@@ -109,30 +93,25 @@ mod tests {
         CollOperation::Reduce,
     ];
 
-    /// Of every movement: the request, whether it is split, and the roles of the root and of
-    /// another rank.
-    fn every(mut f: impl FnMut(&CollRequest, bool, [MovementRoles; 2])) {
+    /// Of every movement: the request, its shape, and the roles of the root and of another rank.
+    fn every(mut f: impl FnMut(&CollRequest, MovementShape, [MovementRoles; 2])) {
         for (operation, bits) in MOVEMENTS.into_iter().flat_map(|o| (0..16).map(move |b| (o, b))) {
             let set = |bit: u32| bits & 1 << bit != 0;
             let request = CollRequest {
                 in_allsync: set(0),
                 out_allsync: set(1),
                 out_nosync: set(2) && !set(1),
-                ..CollRequest::new(operation, 8)
+                ..CollRequest::new(operation, if set(3) { 8 } else { 8000 })
             };
-            let is_split = set(3) && operation == CollOperation::Reduce;
-            f(
-                &request,
-                is_split,
-                [true, false].map(|r| MovementRoles::new(&request, r, is_split)),
-            );
+            let Some(shape) = MovementShape::of(&request, 3) else { continue };
+            f(&request, shape, [true, false].map(|r| MovementRoles::new(&request, &shape, r)));
         }
     }
 
     #[test]
     fn who_is_awaited_wakes() {
-        every(|request, is_split, [root, other]| {
-            let what = (request.operation, request.in_allsync, request.out_allsync, is_split);
+        every(|request, shape, [root, other]| {
+            let what = (request, shape);
             if other.entered == Awaited::Rank(0) {
                 assert_eq!(root.at_entry, Woken::All, "{what:?}");
             }
@@ -145,6 +124,7 @@ mod tests {
             if other.left == Awaited::Rank(0) {
                 assert_eq!(root.at_leaving, Woken::All, "{what:?}");
             }
+            // For its offsets, each waits for all.
             assert_ne!(root.at_leaving, Woken::None, "{what:?}");
             assert_ne!(other.at_leaving, Woken::None, "{what:?}");
         });
@@ -152,27 +132,19 @@ mod tests {
 
     #[test]
     fn a_rank_awaits_all_that_it_reads_and_all_that_read_its_memory() {
-        every(|request, is_split, [root, other]| {
-            let from_root =
-                matches!(request.operation, CollOperation::Broadcast | CollOperation::Scatter);
-            let to_root = !is_split
-                && matches!(request.operation, CollOperation::Gather | CollOperation::Reduce);
-            let what = (request.operation, request.out_nosync, is_split);
+        every(|request, shape, [root, other]| {
+            let what = (request, shape);
+            let (from_root, to_root) =
+                (shape.kind == MovementKind::FromRoot, shape.kind == MovementKind::ToRoot);
             assert_eq!(root.entered == Awaited::All, !from_root || request.in_allsync, "{what:?}");
             assert_eq!(other.entered == Awaited::None, to_root && !request.in_allsync, "{what:?}");
-            if request.out_nosync {
-                assert_eq!([root.left, other.left], [Awaited::None; 2], "{what:?}");
-            } else {
-                assert_eq!(
-                    root.left == Awaited::None,
-                    to_root && !request.out_allsync,
-                    "{what:?}"
-                );
-                let is_free = from_root && !request.out_allsync;
-                assert_eq!(other.left == Awaited::None, is_free, "{what:?}");
-            }
+            let left = [root.left, other.left];
             if request.out_allsync {
-                assert_eq!([root.left, other.left], [Awaited::All; 2], "{what:?}");
+                assert_eq!(left, [Awaited::All; 2], "{what:?}");
+            } else if request.out_nosync || shape.is_eager {
+                assert_eq!(left, [Awaited::None; 2], "{what:?}");
+            } else {
+                assert_eq!(left.map(|l| l == Awaited::None), [to_root, from_root], "{what:?}");
             }
         });
     }

@@ -1,0 +1,70 @@
+//! What a movement in shared memory is: between which ranks data move, and how many offsets each
+//! rank publishes for it.
+//!
+//! Used by `direct` and `roles`. Invariant: it follows from what all ranks pass alike.
+
+use super::counts::SLOT_BYTES;
+use super::request::{CollOperation, CollRequest};
+
+/// Largest operand of a reduction that the root combines alone, in bytes.
+const MAX_REDUCED: usize = 2048;
+
+/// Between which ranks data move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MovementKind {
+    FromRoot,
+    ToRoot,
+    AllToAll,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MovementShape {
+    pub(super) kind: MovementKind,
+    /// Whether all ranks combine a part of a reduction, for the root.
+    pub(super) is_split: bool,
+    /// Whether a source may be copied to slots. There it needs no segment, and its rank need not
+    /// wait for the readers.
+    pub(super) is_eager: bool,
+    /// How many offsets a rank publishes. Each has a slot.
+    pub(super) offsets: usize,
+}
+
+impl MovementShape {
+    /// Of a request, among this many ranks; `None` for what is no movement. A large reduction
+    /// whose ranks do not wait for each other is faster over a tree of more than two.
+    pub(super) fn of(request: &CollRequest, ranks: usize) -> Option<MovementShape> {
+        let n = request.nbytes;
+        let all_wait = request.in_allsync || request.out_allsync;
+        let is_large = n > MAX_REDUCED;
+        let mut is_split = false;
+        let kind = match request.operation {
+            CollOperation::Broadcast | CollOperation::Scatter => MovementKind::FromRoot,
+            CollOperation::Gather => MovementKind::ToRoot,
+            CollOperation::Reduce if request.src_array.is_some() => return None,
+            CollOperation::Reduce if is_large && all_wait => {
+                is_split = true;
+                MovementKind::AllToAll
+            }
+            CollOperation::Reduce if is_large && ranks > 2 => return None,
+            CollOperation::Reduce => MovementKind::ToRoot,
+            CollOperation::GatherAll | CollOperation::Exchange => MovementKind::AllToAll,
+            CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => {
+                return None;
+            }
+        };
+        let is_eager = kind != MovementKind::AllToAll && n <= SLOT_BYTES;
+        let offsets = match request.operation {
+            CollOperation::Scatter if is_eager => ranks.div_ceil(blocks_of_a_slot(n)),
+            // That of the result follows that of the source.
+            CollOperation::Reduce if is_split => 2,
+            _ => 1,
+        };
+        Some(MovementShape { kind, is_split, is_eager, offsets })
+    }
+}
+
+/// How many blocks of this many bytes a slot holds.
+pub(super) fn blocks_of_a_slot(nbytes: usize) -> usize {
+    SLOT_BYTES / nbytes.max(1)
+}
