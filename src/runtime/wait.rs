@@ -130,14 +130,24 @@ impl Ctx {
     /// To be called after this process wrote a word that others wait for: if that was the last
     /// one (`complete`), wakes the processes that sleep. Of two processes that write at the
     /// same time at least one sees that the words are complete: store, fence, load on both
-    /// sides. Returns `complete`.
-    pub fn wrote_words(self, complete: impl FnOnce() -> bool) -> bool {
+    /// sides.
+    pub fn wrote_words(self, complete: impl FnOnce() -> bool) {
         fence(Ordering::SeqCst);
-        let complete = complete();
-        if let (true, Some(extension)) = (complete, self.endpoint().conduit.shared_host()) {
-            extension.ring_peers();
+        if let (true, Some(host)) = (complete(), self.endpoint().conduit.shared_host()) {
+            host.ring_peers();
         }
-        complete
+    }
+
+    /// The same where few processes can sleep: looks for those first, because `complete` reads
+    /// words that others write.
+    pub fn wrote_words_of_few(self, complete: impl FnOnce() -> bool) {
+        fence(Ordering::SeqCst);
+        if let Some(host) = self.endpoint().conduit.shared_host()
+            && host.peers_sleep()
+            && complete()
+        {
+            host.ring_peers();
+        }
     }
 
     /// Runs the handlers of the active messages that have arrived. For a caller that has met its

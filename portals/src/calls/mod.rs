@@ -337,6 +337,12 @@ impl NetworkInterface {
         self.state.peers.wake_own();
     }
 
+    /// Whether a mapped peer sleeps on its doorbell. One that falls asleep later sees what this
+    /// process stored before a fence before the call.
+    pub fn peers_sleep(&self) -> bool {
+        self.state.peers.any_asleep()
+    }
+
     /// Wakes every mapped peer that sleeps on its doorbell, because memory that it shares with
     /// this process has changed. The change must have been made before the call.
     pub fn ring_peers(&self) {

@@ -496,6 +496,11 @@ impl Peers {
         }
     }
 
+    /// Whether a mapped peer sleeps on its doorbell.
+    pub(crate) fn any_asleep(&self) -> bool {
+        self.peer_headers().any(|(_, header)| doorbell::someone_asleep(header))
+    }
+
     /// Wakes every mapped peer that sleeps on its doorbell.
     pub(crate) fn wake_all(&self) {
         fence(Ordering::SeqCst);

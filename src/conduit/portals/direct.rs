@@ -180,6 +180,10 @@ pub trait SharedHost: Send + Sync {
     /// [`SharedHost::doorbell`], or `timeout_ns` has passed.
     fn sleep(&self, seen: u32, timeout_ns: u64);
 
+    /// Whether a process of this host sleeps on its doorbell. One that falls asleep later sees what
+    /// was stored before a fence before the call.
+    fn peers_sleep(&self) -> bool;
+
     /// Wakes the processes of this host that sleep on their doorbells, because something in memory
     /// that we share with them has changed. The change must have been made before the call.
     fn ring_peers(&self);

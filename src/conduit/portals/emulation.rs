@@ -560,6 +560,11 @@ impl SharedHost for Emulation {
     }
 
     #[inline]
+    fn peers_sleep(&self) -> bool {
+        self.interface.peers_sleep()
+    }
+
+    #[inline]
     fn ring_self(&self) {
         self.interface.ring_self();
     }

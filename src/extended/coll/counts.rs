@@ -38,9 +38,14 @@ pub(super) const IN_SLOT: u64 = 1 << 63;
 /// Bytes of a slot.
 pub(super) const SLOT_BYTES: usize = 4096;
 /// From one slot to the next: their first cache lines compete for no place in a cache.
-const SLOT_STRIDE: usize = SLOT_BYTES + 64;
+const SLOT_STRIDE: usize = SLOT_BYTES + LINE;
+/// Bytes of a slot of a small source. These slots follow each other, so a processor fetches the
+/// next one while a rank reads the one before.
+const LINE: usize = 64;
+/// Where the large slots begin.
+const FIRST_LARGE: usize = OFFSETS as usize * LINE;
 
-const _: () = assert!(OFFSETS as usize * SLOT_STRIDE <= EAGER_WORDS * 8);
+const _: () = assert!(FIRST_LARGE + OFFSETS as usize * SLOT_STRIDE <= EAGER_WORDS * 8);
 
 /// The number of a movement: how many offsets a rank has published with it and before it.
 pub(super) type MovementNumber = u64;
@@ -170,11 +175,15 @@ impl MovementCounts {
         Peer::new(word.load(Ordering::Relaxed))
     }
 
-    /// The slot of that offset.
+    /// The slot of that offset, in a movement with sources of `bytes`.
     #[inline(always)]
-    pub(super) fn slot(&self, rank: usize, number: MovementNumber) -> Dst<'static> {
-        let at = number.wrapping_sub(1) % OFFSETS;
-        self.pages.page(rank).eager().part(at as usize * SLOT_STRIDE, SLOT_BYTES)
+    pub(super) fn slot(&self, rank: usize, number: MovementNumber, bytes: usize) -> Dst<'static> {
+        let at = (number.wrapping_sub(1) % OFFSETS) as usize;
+        let (offset, len) = match bytes <= LINE {
+            true => (at * LINE, LINE),
+            false => (FIRST_LARGE + at * SLOT_STRIDE, SLOT_BYTES),
+        };
+        self.pages.page(rank).eager().part(offset, len)
     }
 
     /// Ends the job if a word was overwritten.

@@ -129,7 +129,7 @@ impl DirectMovement {
             return MovementStep::Entered(number);
         }
         self.counts.leave(number);
-        ctx.wrote_words(|| {
+        ctx.wrote_words_of_few(|| {
             !is_announced && self.wakes(ENTERED, roles.at_entry, number)
                 || self.wakes(LEFT, roles.at_leaving, number)
         });
@@ -179,7 +179,7 @@ impl DirectMovement {
                     (first_of(&shape, number)..).zip((0..src.len()).step_by(each.max(1)))
                 {
                     let n = each.min(src.len() - at);
-                    self.counts.slot(me, slot).part(0, n).copy_from(src.part(at, n));
+                    self.counts.slot(me, slot, shape.source).part(0, n).copy_from(src.part(at, n));
                 }
             }
         }
@@ -208,13 +208,13 @@ impl DirectMovement {
 
     /// Wakes those that wait for the entry of this rank.
     pub(super) fn announce_entry(&self, ctx: Ctx, roles: &MovementRoles, number: MovementNumber) {
-        ctx.wrote_words(|| self.wakes(ENTERED, roles.at_entry, number));
+        ctx.wrote_words_of_few(|| self.wakes(ENTERED, roles.at_entry, number));
     }
 
     /// Leaves the movement that this rank has entered first of those that it has not left.
     pub(super) fn leave(&self, ctx: Ctx, roles: &MovementRoles, number: MovementNumber) {
         self.counts.leave(number);
-        ctx.wrote_words(|| self.wakes(LEFT, roles.at_leaving, number));
+        ctx.wrote_words_of_few(|| self.wakes(LEFT, roles.at_leaving, number));
     }
 
     /// What a rank has published of its source in a movement.
@@ -241,7 +241,7 @@ impl DirectMovement {
         if shape.is_eager && source.equals(IN_SLOT) {
             let of_a_slot = blocks_of_a_slot(n);
             let slot = first_of(shape, number).wrapping_add((i / of_a_slot) as u64);
-            return self.counts.slot(rank, slot).part(i % of_a_slot * n, n).into();
+            return self.counts.slot(rank, slot, shape.source).part(i % of_a_slot * n, n).into();
         }
         let offset = source.map(|s| s.wrapping_sub(1).saturating_add((i * n) as u64));
         block_of(ctx, rank, offset, n).into()

@@ -109,17 +109,22 @@ impl StartedMovement {
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Movements(VecDeque<StartedMovement>);
+pub(super) struct Movements {
+    queue: VecDeque<StartedMovement>,
+    /// How many of these, from the front, have entered, and how many have left.
+    entered: usize,
+    left: usize,
+}
 
 impl Movements {
     /// Whether all have ended.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.queue.is_empty()
     }
 
     /// Adds one that follows all others.
     pub(super) fn add(&mut self, started: StartedMovement) {
-        self.0.push_back(started);
+        self.queue.push_back(started);
     }
 
     /// Carries all on as far as the other ranks allow, and returns the first if it has ended.
@@ -130,20 +135,26 @@ impl Movements {
         direct: &DirectMovement,
         mut plan: impl FnMut(&StartedMovement, PlannedShare) -> Arc<CollStatus>,
     ) -> Option<StartedMovement> {
-        for movement in &mut self.0 {
-            let CollCall { request, buffers, .. } = &movement.call;
+        for movement in self.queue.range_mut(self.entered..) {
             if let MovementStage::At(MovementStep::Called) = movement.stage {
+                let CollCall { request, buffers, .. } = &movement.call;
                 let Some(number) = direct.enter(ctx, request, *buffers) else { break };
                 direct.announce_entry(ctx, &movement.roles, number);
                 movement.stage = MovementStage::At(MovementStep::Entered(number));
             }
+            self.entered += 1;
         }
-        for movement in &mut self.0 {
+        for movement in self.queue.range_mut(self.left..) {
             if !movement.advance(ctx, direct, &mut plan) {
                 break;
             }
+            self.left += 1;
         }
-        let has_ended = self.0.front()?.has_ended(direct);
-        if has_ended { self.0.pop_front() } else { None }
+        if !self.queue.front()?.has_ended(direct) {
+            return None;
+        }
+        self.entered -= 1;
+        self.left -= 1;
+        self.queue.pop_front()
     }
 }

@@ -26,6 +26,8 @@ pub(super) struct MovementShape {
     /// Whether a source may be copied to slots. There it needs no segment, and its rank need not
     /// wait for the readers.
     pub(super) is_eager: bool,
+    /// Bytes of a source.
+    pub(super) source: usize,
     /// How many offsets a rank publishes. Each has a slot.
     pub(super) offsets: usize,
 }
@@ -54,13 +56,17 @@ impl MovementShape {
             }
         };
         let is_eager = kind != MovementKind::AllToAll && n <= SLOT_BYTES;
+        let source = match request.operation {
+            CollOperation::Scatter | CollOperation::Exchange => n.saturating_mul(ranks),
+            _ => n,
+        };
         let offsets = match request.operation {
             CollOperation::Scatter if is_eager => ranks.div_ceil(blocks_of_a_slot(n)),
             // That of the result follows that of the source.
             CollOperation::Reduce if is_split => 2,
             _ => 1,
         };
-        Some(MovementShape { kind, is_split, is_eager, offsets })
+        Some(MovementShape { kind, is_split, is_eager, source, offsets })
     }
 }
 
