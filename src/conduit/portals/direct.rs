@@ -180,8 +180,8 @@ pub trait SharedHost: Send + Sync {
     /// [`SharedHost::doorbell`], or `timeout_ns` has passed.
     fn sleep(&self, seen: u32, timeout_ns: u64);
 
-    /// Whether a process of this host sleeps on its doorbell. One that falls asleep later sees what
-    /// was stored before a fence before the call.
+    /// Whether a process of this host sleeps on its doorbell. One that falls asleep later sees
+    /// what was stored before a fence before the call.
     fn peers_sleep(&self) -> bool;
 
     /// Wakes the processes of this host that sleep on their doorbells, because something in memory

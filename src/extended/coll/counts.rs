@@ -16,7 +16,7 @@
 //! Any rank can overwrite these words. A rank that waits for long compares its own with what it
 //! stored, and those of the others with what they may store now.
 
-use super::roles::Awaited;
+use super::roles::AwaitedRanks;
 use crate::client_memory::Dst;
 use crate::extended::scratch::{ScratchPages, WordPair};
 use crate::report;
@@ -158,12 +158,17 @@ impl MovementCounts {
 
     /// Whether those that a rank awaits have taken a step in a movement.
     #[inline(always)]
-    pub(super) fn is_there(&self, word: usize, awaited: Awaited, number: MovementNumber) -> bool {
+    pub(super) fn is_there(
+        &self,
+        word: usize,
+        awaited: AwaitedRanks,
+        number: MovementNumber,
+    ) -> bool {
         match awaited {
-            Awaited::None => true,
-            Awaited::Rank(rank) => self.reached(rank, word, number).is_some(),
-            Awaited::All if word == LEFT => self.all_left(number),
-            Awaited::All => self.all_entered(number),
+            AwaitedRanks::None => true,
+            AwaitedRanks::Rank(rank) => self.reached(rank, word, number).is_some(),
+            AwaitedRanks::All if word == LEFT => self.all_left(number),
+            AwaitedRanks::All => self.all_entered(number),
         }
     }
 
@@ -380,9 +385,9 @@ mod tests {
                         {
                             *left += 1;
                             let sources = match roles(rank, *left).entered {
-                                Awaited::None => 0..0,
-                                Awaited::Rank(root) => root..root + 1,
-                                Awaited::All => 0..all,
+                                AwaitedRanks::None => 0..0,
+                                AwaitedRanks::Rank(root) => root..root + 1,
+                                AwaitedRanks::All => 0..all,
                             };
                             for source in sources {
                                 let offset = *left * 10 + source as u64;
@@ -403,9 +408,9 @@ mod tests {
                 // Memory that is free has no reader any more.
                 let number = at[rank][2];
                 let readers = |n: u64| match roles(rank, n).left {
-                    Awaited::None => 0..0,
-                    Awaited::Rank(root) => root..root + 1,
-                    Awaited::All => 0..all,
+                    AwaitedRanks::None => 0..0,
+                    AwaitedRanks::Rank(root) => root..root + 1,
+                    AwaitedRanks::All => 0..all,
                 };
                 assert!(number == 0 || readers(number).all(|reader| at[reader][1] >= number));
                 if at.iter().all(|a| a[2] == MANY) {

@@ -21,7 +21,7 @@ use super::counts::{ENTERED, IN_SLOT, LEFT, MovementCounts, MovementNumber};
 use super::plan::CollPlan;
 use super::request::{CollBuffers, CollOperation, CollRequest};
 use super::rest;
-use super::roles::{Awaited, MovementRoles, Woken};
+use super::roles::{AwaitedRanks, MovementRoles, WokenRanks};
 use super::shape::{MovementKind, MovementShape, blocks_of_a_slot};
 use crate::client_memory::{Dst, Src};
 use crate::extended::scratch::ScratchPages;
@@ -86,7 +86,7 @@ impl DirectMovement {
         MovementShape::of(request, self.counts.ranks()).expect("the request is a movement")
     }
 
-    /// What this rank waits for in a movement, and whom it wakes.
+    /// The ranks that this rank waits for in a movement, and those that it wakes.
     pub(super) fn roles(&self, request: &CollRequest) -> MovementRoles {
         let is_root = self.counts.me() == request.root as usize;
         MovementRoles::new(request, &self.shape(request), is_root)
@@ -198,11 +198,11 @@ impl DirectMovement {
     }
 
     /// Whether a rank that has taken a step in a movement wakes the others.
-    fn wakes(&self, word: usize, woken: Woken, number: MovementNumber) -> bool {
+    fn wakes(&self, word: usize, woken: WokenRanks, number: MovementNumber) -> bool {
         match woken {
-            Woken::None => false,
-            Woken::AllByTheLast => self.counts.is_there(word, Awaited::All, number),
-            Woken::All => true,
+            WokenRanks::None => false,
+            WokenRanks::AllByTheLast => self.counts.is_there(word, AwaitedRanks::All, number),
+            WokenRanks::All => true,
         }
     }
 

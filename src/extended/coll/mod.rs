@@ -21,9 +21,9 @@
 //! - Movements and reductions copy from segment to segment (`direct`) among few ranks that map
 //!   each other's segments, if the tuning has its defaults. A small source passes through a slot
 //!   if it lies in no segment, or if its rank would wait for the readers otherwise. Large sources
-//!   must lie in segments, but blocks for the root go to it as messages otherwise (`rest`). A large
-//!   reduction without `IN_ALLSYNC` and `OUT_ALLSYNC` among more than two ranks has a plan. One
-//!   with either of them needs its result in a segment if there are more than two.
+//!   must lie in segments, but blocks for the root go to it as messages otherwise (`rest`). A
+//!   large reduction without `IN_ALLSYNC` and `OUT_ALLSYNC` among more than two ranks has a plan.
+//!   One with either of them needs its result in a segment if there are more than two.
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |
@@ -39,7 +39,7 @@
 //! | `engine`, `inbox` | carrying plans out; messages that have arrived or are expected |
 //! | `rings` | short messages in shared memory |
 //! | `direct`, `shape` | movements in shared memory; between which ranks data move in one |
-//! | `counts`, `roles` | how far each rank is in them; who waits for whom |
+//! | `counts`, `roles` | how far each rank is in them; which ranks wait for which |
 //! | `combination` | the reductions of `direct` |
 //! | `movements`, `rest` | movements that no call awaits; what of one is left to messages |
 //! | [`search`], [`files`] | the search for the fastest tree; files of choices and profiles |

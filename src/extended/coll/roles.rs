@@ -1,4 +1,4 @@
-//! Who waits for whom in a movement in shared memory, and who must be woken.
+//! Which ranks a rank waits for in a movement in shared memory, and which it wakes.
 //!
 //! Used by `direct` and `movements`. Invariant: it follows from what all ranks pass alike, so
 //! a rank that is awaited knows it.
@@ -20,16 +20,16 @@ use super::shape::{MovementKind, MovementShape};
 
 /// Which ranks must have taken a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Awaited {
+pub(super) enum AwaitedRanks {
     None,
     /// This one.
     Rank(usize),
     All,
 }
 
-/// Whom a rank wakes when it has taken a step: those that may sleep until then.
+/// The ranks that a rank wakes when it has taken a step: those that may sleep until then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Woken {
+pub(super) enum WokenRanks {
     None,
     /// All, if every rank has taken the step.
     AllByTheLast,
@@ -39,14 +39,14 @@ pub(super) enum Woken {
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MovementRoles {
-    /// Whose entry this rank awaits before it copies.
-    pub(super) entered: Awaited,
-    /// Whose leaving it awaits before its memory belongs to the client again.
-    pub(super) left: Awaited,
-    /// Whom it wakes when it has entered.
-    pub(super) at_entry: Woken,
-    /// Whom it wakes when it has left. A rank without room for its offsets awaits all.
-    pub(super) at_leaving: Woken,
+    /// The ranks whose entry this rank awaits before it copies.
+    pub(super) entered: AwaitedRanks,
+    /// Those whose leaving it awaits before its memory belongs to the client again.
+    pub(super) left: AwaitedRanks,
+    /// Those that it wakes when it has entered.
+    pub(super) at_entry: WokenRanks,
+    /// Those that it wakes when it has left. A rank without room for its offsets awaits all.
+    pub(super) at_leaving: WokenRanks,
 }
 
 impl MovementRoles {
@@ -56,23 +56,27 @@ impl MovementRoles {
         shape: &MovementShape,
         is_root: bool,
     ) -> MovementRoles {
-        let last = Woken::AllByTheLast;
-        let root = Awaited::Rank(request.root as usize);
+        let last = WokenRanks::AllByTheLast;
+        let root = AwaitedRanks::Rank(request.root as usize);
         let (entered, left, at_entry, at_leaving) = match (shape.kind, is_root) {
-            (MovementKind::FromRoot, true) => (Awaited::None, Awaited::All, Woken::All, last),
-            (MovementKind::FromRoot, false) => (root, Awaited::None, Woken::None, last),
-            (MovementKind::ToRoot, true) => (Awaited::All, Awaited::None, Woken::None, Woken::All),
-            (MovementKind::ToRoot, false) => (Awaited::None, root, last, last),
-            (MovementKind::AllToAll, _) => (Awaited::All, Awaited::All, last, last),
+            (MovementKind::FromRoot, true) => {
+                (AwaitedRanks::None, AwaitedRanks::All, WokenRanks::All, last)
+            }
+            (MovementKind::FromRoot, false) => (root, AwaitedRanks::None, WokenRanks::None, last),
+            (MovementKind::ToRoot, true) => {
+                (AwaitedRanks::All, AwaitedRanks::None, WokenRanks::None, WokenRanks::All)
+            }
+            (MovementKind::ToRoot, false) => (AwaitedRanks::None, root, last, last),
+            (MovementKind::AllToAll, _) => (AwaitedRanks::All, AwaitedRanks::All, last, last),
         };
         let mut roles = MovementRoles { entered, left, at_entry, at_leaving };
         if request.in_allsync {
-            roles = MovementRoles { entered: Awaited::All, at_entry: last, ..roles };
+            roles = MovementRoles { entered: AwaitedRanks::All, at_entry: last, ..roles };
         }
         if request.out_allsync {
-            roles = MovementRoles { left: Awaited::All, at_leaving: last, ..roles };
+            roles = MovementRoles { left: AwaitedRanks::All, at_leaving: last, ..roles };
         } else if request.out_nosync || shape.is_eager {
-            roles = MovementRoles { left: Awaited::None, at_leaving: last, ..roles };
+            roles = MovementRoles { left: AwaitedRanks::None, at_leaving: last, ..roles };
         }
         roles
     }
@@ -112,21 +116,21 @@ mod tests {
     fn who_is_awaited_wakes() {
         every(|request, shape, [root, other]| {
             let what = (request, shape);
-            if other.entered == Awaited::Rank(0) {
-                assert_eq!(root.at_entry, Woken::All, "{what:?}");
+            if other.entered == AwaitedRanks::Rank(0) {
+                assert_eq!(root.at_entry, WokenRanks::All, "{what:?}");
             }
-            if [root.entered, other.entered].contains(&Awaited::All) {
-                assert_eq!(other.at_entry, Woken::AllByTheLast, "{what:?}");
+            if [root.entered, other.entered].contains(&AwaitedRanks::All) {
+                assert_eq!(other.at_entry, WokenRanks::AllByTheLast, "{what:?}");
             }
-            if other.entered == Awaited::All {
-                assert_eq!(root.at_entry, Woken::AllByTheLast, "{what:?}");
+            if other.entered == AwaitedRanks::All {
+                assert_eq!(root.at_entry, WokenRanks::AllByTheLast, "{what:?}");
             }
-            if other.left == Awaited::Rank(0) {
-                assert_eq!(root.at_leaving, Woken::All, "{what:?}");
+            if other.left == AwaitedRanks::Rank(0) {
+                assert_eq!(root.at_leaving, WokenRanks::All, "{what:?}");
             }
             // For its offsets, each waits for all.
-            assert_ne!(root.at_leaving, Woken::None, "{what:?}");
-            assert_ne!(other.at_leaving, Woken::None, "{what:?}");
+            assert_ne!(root.at_leaving, WokenRanks::None, "{what:?}");
+            assert_ne!(other.at_leaving, WokenRanks::None, "{what:?}");
         });
     }
 
@@ -136,15 +140,27 @@ mod tests {
             let what = (request, shape);
             let (from_root, to_root) =
                 (shape.kind == MovementKind::FromRoot, shape.kind == MovementKind::ToRoot);
-            assert_eq!(root.entered == Awaited::All, !from_root || request.in_allsync, "{what:?}");
-            assert_eq!(other.entered == Awaited::None, to_root && !request.in_allsync, "{what:?}");
+            assert_eq!(
+                root.entered == AwaitedRanks::All,
+                !from_root || request.in_allsync,
+                "{what:?}"
+            );
+            assert_eq!(
+                other.entered == AwaitedRanks::None,
+                to_root && !request.in_allsync,
+                "{what:?}"
+            );
             let left = [root.left, other.left];
             if request.out_allsync {
-                assert_eq!(left, [Awaited::All; 2], "{what:?}");
+                assert_eq!(left, [AwaitedRanks::All; 2], "{what:?}");
             } else if request.out_nosync || shape.is_eager {
-                assert_eq!(left, [Awaited::None; 2], "{what:?}");
+                assert_eq!(left, [AwaitedRanks::None; 2], "{what:?}");
             } else {
-                assert_eq!(left.map(|l| l == Awaited::None), [to_root, from_root], "{what:?}");
+                assert_eq!(
+                    left.map(|l| l == AwaitedRanks::None),
+                    [to_root, from_root],
+                    "{what:?}"
+                );
             }
         });
     }
