@@ -29,6 +29,11 @@ grep -q "^## \[$version\] - 20" CHANGELOG.md ||
 grep -q "\"$version\"" include/gasnet_config.h ||
     stop "include/gasnet_config.h has another version than Cargo.toml" "Set GASNETI_LIBRARY_VERSION to $version."
 [ -z "$(git status --porcelain)" ] || echo "changes that are not committed are left out"
+if tagged=$(git rev-parse --quiet --verify "v$version^{commit}"); then
+    [ "${1-}" != --tag ] || stop "v$version is tagged already" "Raise the version in Cargo.toml."
+    [ "$tagged" = "$(git rev-parse HEAD)" ] ||
+        echo "this is not the release $version: its tag is at another commit, $(git rev-parse --short "$tagged")"
+fi
 
 mkdir -p dist build/tools
 PATH=$PATH:$PWD/build/tools/bin

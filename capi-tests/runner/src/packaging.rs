@@ -5,6 +5,7 @@
 //! skipped, with the reason.
 
 use crate::{Failure, TestCase, build_trees, case_end};
+use std::fs;
 use std::process::Command;
 
 /// The scripts, and a program that each needs.
@@ -33,7 +34,32 @@ pub fn cases() -> Vec<TestCase> {
         without.missing = Some(ROOT.into());
     }
     all.push(without);
+    let name = "packaging::a_tagged_version_is_not_tagged_again".to_string();
+    all.push(TestCase::new(name, true, tagged_version).needs("git"));
     all
+}
+
+/// In a repository whose version has a tag already, before anything is built.
+fn tagged_version() -> Result<(), Failure> {
+    let repository = build_trees::build().join("capi-tests/packaging/tagged");
+    let _ = fs::remove_dir_all(&repository);
+    let script = build_trees::root().join("packaging/release.sh");
+    let set_up = r#"
+        mkdir -p packaging include && cp "$1" packaging && git init -q
+        echo 'version = "7.0.0"' >Cargo.toml
+        echo '## [7.0.0] - 2026-01-01' >CHANGELOG.md
+        echo '"7.0.0"' >include/gasnet_config.h
+        git add . && git -c user.name=n -c user.email=e@invalid commit -q -m one && git tag v7.0.0
+        CARGO=false packaging/release.sh --tag"#;
+    fs::create_dir_all(&repository).map_err(|e| format!("{}: {e}", repository.display()))?;
+    let mut command = Command::new("sh");
+    command.args(["-ec", set_up, "sh"]).arg(script).current_dir(&repository);
+    let ended = command.output().map_err(|e| e.to_string())?;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    if ended.status.code() == Some(1) && said.contains("v7.0.0 is tagged already") {
+        return Ok(());
+    }
+    Err(format!("{}\n{said}", ended.status))
 }
 
 /// Nothing is built for a system that no mirror has; a line says so.
