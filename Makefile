@@ -118,7 +118,7 @@ install:
 
 portals:
 	@ci/tools.sh
-	@LIBDIR="$(LIBDIR)" ci/build-portals.sh
+	@ci/build-portals.sh
 
 install-portals:
 	@ci/install-portals.sh $(FOLDERS)

@@ -8,7 +8,9 @@ make_first="make portals"
 . ci/folders.sh
 . ci/target.sh
 out=${CARGO_TARGET_DIR:-target}/$released
-built "$out/libportals3_c.so" "$out/libportals3_c.a" "$out/ptlrun" "$out/libcnos.so" "$out/libcnos.a"
+cnos=$out/libcnos.so
+[ $run_path = yes ] || cnos=$out/libcnos-system.so
+built "$out/libportals3_c.so" "$out/libportals3_c.a" "$out/ptlrun" "$cnos" "$out/libcnos.a"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 include=$destdir$includedir
 lib=$destdir$libdir
@@ -25,7 +27,8 @@ for package in portals3 cnos/cnos; do
 done
 install -m 644 portals/capi/include/cnos_mpi_os.h "$include"
 install -m 644 portals/capi/include/catamount/cnos_mpi_os.h "$include/catamount"
-install -m 644 "$out/libcnos.so" "$lib/libcnos.so.0"
+# rpm takes a file for a library only if it is executable.
+install -m 755 "$cnos" "$lib/libcnos.so.0"
 ln -sfn libcnos.so.0 "$lib/libcnos.so"
 install -m 644 "$out/libcnos.a" "$lib"
 tool "$out/ptlrun"

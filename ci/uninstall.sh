@@ -16,7 +16,7 @@ unbuilt=$scratch/unbuilt
 mkdir -p "$unbuilt/lib" "$unbuilt/bin" "$unbuilt/$released"
 for file in lib/libgasnet.a lib/libgasnet.so.0 bin/gasnetrun bin/gasnet_info bin/gasnet_trace \
     "$released/libportals3_c.so" "$released/libportals3_c.a" "$released/ptlrun" "$released/libcnos.so" \
-    "$released/libcnos.a"; do
+    "$released/libcnos-system.so" "$released/libcnos.a"; do
     : >"$unbuilt/$file"
 done
 # Programs are copied as they are, since there is nothing to strip.

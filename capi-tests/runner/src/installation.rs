@@ -307,8 +307,14 @@ fn blank_in_path() -> Result<(), Failure> {
 }
 
 /// What `make portals` builds.
-const PORTALS: [&str; 5] =
-    ["libportals3_c.so", "libportals3_c.a", "ptlrun", "libcnos.so", "libcnos.a"];
+const PORTALS: [&str; 6] = [
+    "libportals3_c.so",
+    "libportals3_c.a",
+    "ptlrun",
+    "libcnos.so",
+    "libcnos-system.so",
+    "libcnos.a",
+];
 
 /// The folder of cargo's output.
 fn released() -> PathBuf {

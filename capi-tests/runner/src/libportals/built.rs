@@ -7,6 +7,7 @@ use crate::job_launcher::JobLauncher;
 use crate::{Failure, TestCase, program};
 use std::fmt::Write;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -22,6 +23,7 @@ pub(super) fn cases() -> Vec<TestCase> {
     add("what_is_no_libportals_is_refused", what_is_no_libportals_is_refused);
     add("both_archives_in_one_program", both_archives_in_one_program);
     add("an_installed_libportals3_is_whole", an_installed_libportals3_is_whole);
+    add("only_an_own_folder_is_a_run_path", only_an_own_folder_is_a_run_path);
     all
 }
 
@@ -150,17 +152,47 @@ fn archives_of_contrary() -> Result<(), Failure> {
     passes(&job.run()?, "testam")
 }
 
+/// `make install-portals` of what ci/build.sh built, below `stage`. Installing only copies.
+fn install_portals(stage: &Path, prefix: &str) -> Result<(), Failure> {
+    let _ = fs::remove_dir_all(stage);
+    let mut make = Command::new("make");
+    make.arg("--no-print-directory").arg("-C").arg(build_trees::root()).arg("install-portals");
+    make.arg(format!("DESTDIR={}", stage.display())).arg(format!("PREFIX={prefix}"));
+    make.env("CARGO_TARGET_DIR", build_trees::root().join("target/libportals"));
+    make.env("CARGO", "false");
+    succeed(make).map(drop)
+}
+
+/// libcnos finds libportals3 next to itself. In a folder of the system the dynamic linker does so.
+/// rpm takes neither for a library if it is not executable.
+fn only_an_own_folder_is_a_run_path() -> Result<(), Failure> {
+    let stage = place()?.join("run-path");
+    for (prefix, wanted) in [("/usr", false), ("/opt/portals3", true)] {
+        install_portals(&stage, prefix)?;
+        let lib = stage.join(prefix.trim_start_matches('/')).join("lib");
+        for (name, wanted) in [("libcnos.so.0", wanted), ("libportals3.so.0", false)] {
+            let file = lib.join(name);
+            let mut readelf = Command::new("readelf");
+            readelf.arg("-dW").arg(&file);
+            let dynamic = succeed(readelf)?;
+            if dynamic.contains("PATH)") != wanted {
+                return Err(format!(
+                    "{name} under {prefix} has, or lacks, a run path:\n{dynamic}"
+                ));
+            }
+            let mode = fs::metadata(&file).map_err(|e| e.to_string())?.permissions().mode();
+            if mode & 0o777 != 0o755 {
+                return Err(format!("{name} has mode {mode:o}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// `make install-portals` installs everything that a program needs under the named prefix.
 fn an_installed_libportals3_is_whole() -> Result<(), Failure> {
     let stage = place()?.join("stage");
-    let _ = fs::remove_dir_all(&stage);
-    let mut make = Command::new("make");
-    make.arg("--no-print-directory").arg("-C").arg(build_trees::root()).arg("install-portals");
-    make.arg(format!("DESTDIR={}", stage.display())).arg("PREFIX=/opt/portals3");
-    // As built by ci/build.sh. Installing only copies.
-    make.env("CARGO_TARGET_DIR", build_trees::root().join("target/libportals"));
-    make.env("CARGO", "false");
-    succeed(make)?;
+    install_portals(&stage, "/opt/portals3")?;
     let prefix = stage.join("opt/portals3");
     let ask = |what: &[&str]| -> Result<Vec<String>, Failure> {
         let mut pkg_config = Command::new("pkg-config");
