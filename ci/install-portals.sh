@@ -27,7 +27,7 @@ for package in portals3 cnos/cnos; do
 done
 install -m 644 portals/capi/include/cnos_mpi_os.h "$include"
 install -m 644 portals/capi/include/catamount/cnos_mpi_os.h "$include/catamount"
-# rpm takes a file for a library only if it is executable.
+# rpmbuild strips executable files only.
 install -m 755 "$cnos" "$lib/libcnos.so.0"
 ln -sfn libcnos.so.0 "$lib/libcnos.so"
 install -m 644 "$out/libcnos.a" "$lib"

@@ -119,6 +119,11 @@ cc -O2 /try/hello.c -o hello-static $(pkg-config --cflags gasnet-portals-par) $(
 timeout 60 gasnetrun -n 2 ./hello-static
 cc -std=c99 -D_POSIX_C_SOURCE=200809L -O2 /try/ring.c -o ring $(pkg-config --cflags --libs portals3)
 timeout 60 ptlrun -n 3 ./ring
+cc -std=c99 -D_POSIX_C_SOURCE=200809L -O2 /try/ring.c -o ring-cnos $(pkg-config --cflags --libs portals3 cnos)
+timeout 60 ptlrun -n 3 ./ring-cnos
+# Folders of the system need no run path.
+paths=$(readelf -d /usr/lib/*/lib*gasnet*.so.0 /usr/lib/*/libportals3.so.0 /usr/lib/*/libcnos.so.0 /usr/bin/gasnet* /usr/bin/ptlrun hello-* ring-cnos | grep 'PATH)' || true)
+[ -z "$paths" ]
 gasnet_info -v
 ls -L /usr/share/man/man1/gasnetrun.1.gz /usr/share/man/man3/gasnet_put.3.gz /usr/share/man/man1/ptlrun.1.gz
 apt-get purge -y -q libgasnet0 libgasnet-dev libgasnet-tools libportals3-0 libportals3-dev

@@ -1,6 +1,8 @@
 #!/bin/sh
 # Builds the RPM packages in dist/rpm from the tarball of packaging/release.sh, which is made if it
-# is missing, and without a network. Ends with 77 where rpmbuild is missing.
+# is missing, and without a network. Installs them into an empty root, compiles programs against
+# them, runs these as jobs, and removes the packages again. The packager is DEBFULLNAME <DEBEMAIL>,
+# as for packaging/debian.sh. Ends with 77 where rpmbuild is missing.
 set -eu
 cd "$(dirname "$0")/.."
 command -v rpmbuild >/dev/null 2>&1 || {
@@ -15,7 +17,14 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM HUP
 mkdir -p "$work/SOURCES" "$work/SPECS"
 cp "$tarball" "$work/SOURCES"
-sed "s/@VERSION@/$version/" packaging/libgasnet.spec >"$work/SPECS/libgasnet.spec"
+date=$(sed -n "s/^## \[$version\] - //p" CHANGELOG.md)
+packager=$(sed -n 's/^Maintainer: //p' packaging/debian/control)
+[ -z "${DEBEMAIL:-}" ] || packager="${DEBFULLNAME:-${packager% <*}} <$DEBEMAIL>"
+{
+    sed "s/@VERSION@/$version/" packaging/libgasnet.spec
+    printf '\n%%changelog\n* %s %s - %s-1\n' "$(LC_ALL=C date -u -d "$date" '+%a %b %d %Y')" "$packager" "$version"
+    echo "- Release $version; its changes are in CHANGELOG.md."
+} >"$work/SPECS/libgasnet.spec"
 # Where packages are not RPMs, rpmbuild cannot know what is installed.
 known=
 rpm -q rpm >/dev/null 2>&1 || known=--nodeps
@@ -50,6 +59,20 @@ for mode in seq parsync par; do
     ${CC:-cc} -O2 examples/hello.c -o "$work/hello" $(pkg-config --cflags --libs gasnet-portals-$mode)
     LD_LIBRARY_PATH=$root$lib timeout 60 "$root$(rpm --eval '%{_bindir}')/gasnetrun" -n 2 "$work/hello"
 done
+# shellcheck disable=SC2046 # flags
+${CC:-cc} -std=c99 -D_POSIX_C_SOURCE=200809L -O2 portals/capi-tests/ring.c -o "$work/ring" $(pkg-config --cflags --libs portals3 cnos)
+LD_LIBRARY_PATH=$root$lib timeout 60 "$root$(rpm --eval '%{_bindir}')/ptlrun" -n 3 "$work/ring"
+# Folders of the system need no run path.
+! readelf -d "$root$lib"/*.so.0 "$root$(rpm --eval '%{_bindir}')"/* "$work/ring" | grep 'PATH)' || {
+    echo "a library or program has a run path" >&2
+    exit 1
+}
+code=0
+ci/links.sh "$root$(rpm --eval '%{_docdir}')/libgasnet-devel" >"$work/links" || code=$?
+[ $code = 0 ] || [ $code = 77 ] || {
+    cat "$work/links" >&2
+    exit 1
+}
 # shellcheck disable=SC2046 # a list of names
 packages --erase --nodeps $(packages -qa)
 left=$(find "$root" -path "$root/var" -prune -o ! -type d -print)

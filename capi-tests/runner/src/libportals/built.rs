@@ -164,7 +164,7 @@ fn install_portals(stage: &Path, prefix: &str) -> Result<(), Failure> {
 }
 
 /// libcnos finds libportals3 next to itself. In a folder of the system the dynamic linker does so.
-/// rpm takes neither for a library if it is not executable.
+/// Both are executable, as rpmbuild wants it.
 fn only_an_own_folder_is_a_run_path() -> Result<(), Failure> {
     let stage = place()?.join("run-path");
     for (prefix, wanted) in [("/usr", false), ("/opt/portals3", true)] {
