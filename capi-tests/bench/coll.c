@@ -1,13 +1,22 @@
 /* coll: time of the collectives of gasnet_coll.h over all ranks, by the bytes of one rank's
- * part. Each begins when all ranks have entered and ends when all have their data.
+ * part. `broadcast` begins when all ranks have entered and ends when all have their data
+ * (IN_ALLSYNC, OUT_ALLSYNC); `broadcast_my` synchronises each rank with its own data (MYSYNC),
+ * `broadcast_no` none (NOSYNC). Of `broadcast_nb`, `broadcast_nb_my` and `broadcast_nb_no`,
+ * which do not block, 16 are in flight. The other operations have the same six forms.
  *
  * usage: coll [options] [measurement ...]      options: see bench.h
  * Every eighth size is measured. */
 #include "bench.h"
 #include <gasnet_coll.h>
 
-#define FLAGS (GASNET_COLL_SINGLE | GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC | GASNET_COLL_SRC_IN_SEGMENT | \
-               GASNET_COLL_DST_IN_SEGMENT)
+#define IN_FLIGHT 16
+
+enum operation { BROADCAST, SCATTER, GATHER, GATHER_ALL, EXCHANGE, REDUCE, OPERATIONS };
+static const char *const names[OPERATIONS] = {"broadcast", "scatter", "gather", "gather_all", "exchange", "reduce"};
+
+/* What is measured. */
+static enum operation operation;
+static int flags;
 
 /* Per rank: a part of every other rank, at the same offsets in all segments. */
 static char *from, *to;
@@ -17,29 +26,62 @@ static void *at_root(char *mine) {
     return (char *)bench_seg[0].addr + (mine - (char *)bench_seg[bench_me].addr);
 }
 
-static void broadcast(size_t n, long times) {
-    while (times--) gasnet_coll_broadcast(GASNET_TEAM_ALL, to, 0, at_root(from), n, FLAGS);
-}
-static void scatter(size_t n, long times) {
-    while (times--) gasnet_coll_scatter(GASNET_TEAM_ALL, to, 0, at_root(from), n, FLAGS);
-}
-static void gather(size_t n, long times) {
-    while (times--) gasnet_coll_gather(GASNET_TEAM_ALL, 0, at_root(to), from, n, FLAGS);
-}
-static void gather_all(size_t n, long times) {
-    while (times--) gasnet_coll_gather_all(GASNET_TEAM_ALL, to, from, n, FLAGS);
-}
-static void exchange(size_t n, long times) {
-    while (times--) gasnet_coll_exchange(GASNET_TEAM_ALL, to, from, n, FLAGS);
+static void add(void *results, size_t count, const void *left, size_t left_count, const void *right, size_t size, int how,
+                int arg) {
+    size_t i;
+    (void)left_count, (void)size, (void)how, (void)arg;
+    for (i = 0; i < count; i++) ((long *)results)[i] = ((const long *)left)[i] + ((const long *)right)[i];
 }
 
-static void sizes(const char *name, void (*run)(size_t, long)) {
+static void blocking(size_t n, long times) {
+    for (; times > 0; times--) switch (operation) {
+            case BROADCAST: gasnet_coll_broadcast(GASNET_TEAM_ALL, to, 0, at_root(from), n, flags); break;
+            case SCATTER: gasnet_coll_scatter(GASNET_TEAM_ALL, to, 0, at_root(from), n, flags); break;
+            case GATHER: gasnet_coll_gather(GASNET_TEAM_ALL, 0, at_root(to), from, n, flags); break;
+            case GATHER_ALL: gasnet_coll_gather_all(GASNET_TEAM_ALL, to, from, n, flags); break;
+            case EXCHANGE: gasnet_coll_exchange(GASNET_TEAM_ALL, to, from, n, flags); break;
+            default:
+                gasnet_coll_reduce(GASNET_TEAM_ALL, 0, at_root(to), from, 0, 0, sizeof(long), n / sizeof(long), 0, 0, flags);
+        }
+}
+
+static gasnet_coll_handle_t started(size_t n) {
+    switch (operation) {
+        case BROADCAST: return gasnet_coll_broadcast_nb(GASNET_TEAM_ALL, to, 0, at_root(from), n, flags);
+        case SCATTER: return gasnet_coll_scatter_nb(GASNET_TEAM_ALL, to, 0, at_root(from), n, flags);
+        case GATHER: return gasnet_coll_gather_nb(GASNET_TEAM_ALL, 0, at_root(to), from, n, flags);
+        case GATHER_ALL: return gasnet_coll_gather_all_nb(GASNET_TEAM_ALL, to, from, n, flags);
+        case EXCHANGE: return gasnet_coll_exchange_nb(GASNET_TEAM_ALL, to, from, n, flags);
+        default:
+            return gasnet_coll_reduce_nb(GASNET_TEAM_ALL, 0, at_root(to), from, 0, 0, sizeof(long), n / sizeof(long), 0, 0,
+                                         flags);
+    }
+}
+
+static void in_flight(size_t n, long times) {
+    gasnet_coll_handle_t handles[IN_FLIGHT];
+    while (times > 0) {
+        size_t count = times < IN_FLIGHT ? (size_t)times : IN_FLIGHT, i;
+        for (i = 0; i < count; i++) handles[i] = started(n);
+        gasnet_coll_wait_sync_all(handles, count);
+        times -= (long)count;
+    }
+}
+
+/* All sizes of the operation in one form. */
+static void sizes(const char *form, int synchronisation, void (*run)(size_t, long)) {
+    /* It outlives the figures. */
+    char *name = (char *)malloc(64);
     size_t n;
+    snprintf(name, 64, "%s%s", names[operation], form);
+    flags = synchronisation | GASNET_COLL_SINGLE | GASNET_COLL_SRC_IN_SEGMENT | GASNET_COLL_DST_IN_SEGMENT;
     if (!bench_wants(name, "Time (us)")) return;
     for (n = bench_min; n <= bench_max; n *= 8) bench_row(n, bench_together(run, n) / 1000);
 }
 
 int main(int argc, char **argv) {
+    gasnet_coll_fn_entry_t functions[] = {{add, 0}};
+    int next;
     size_t all;
     bench_max = 32768;
     if (!bench_options(argc, argv)) return 2;
@@ -48,12 +90,16 @@ int main(int argc, char **argv) {
     if ((size_t)bench_nodes * bench_max > all) bench_fail("coll: the parts of more than 64 processes do not fit");
     from = (char *)bench_seg[bench_me].addr;
     to = from + all;
-    gasnet_coll_init(NULL, 0, NULL, 0, 0);
-    sizes("broadcast", broadcast);
-    sizes("scatter", scatter);
-    sizes("gather", gather);
-    sizes("gather_all", gather_all);
-    sizes("exchange", exchange);
+    gasnet_coll_init(NULL, 0, functions, 1, 0);
+    for (next = 0; next < OPERATIONS; next++) {
+        operation = (enum operation)next;
+        sizes("", GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC, blocking);
+        sizes("_my", GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC, blocking);
+        sizes("_no", GASNET_COLL_IN_NOSYNC | GASNET_COLL_OUT_NOSYNC, blocking);
+        sizes("_nb", GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC, in_flight);
+        sizes("_nb_my", GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC, in_flight);
+        sizes("_nb_no", GASNET_COLL_IN_NOSYNC | GASNET_COLL_OUT_NOSYNC, in_flight);
+    }
     bench_end();
     return 0;
 }
