@@ -100,6 +100,8 @@ pub mod tracing;
 pub mod variables;
 pub mod waits;
 
+use sys::unmap_watch::{UnmapWatch, WatchKinds};
+
 /// The reason why a case failed, for people to read.
 pub type Failure = String;
 
@@ -128,6 +130,14 @@ impl TestCase {
     fn needs(mut self, program: &'static str) -> TestCase {
         if !have(program) {
             self.missing = Some(with_package(program));
+        }
+        self
+    }
+
+    /// The same case, which cannot run without a userfaultfd.
+    fn needs_userfaultfd(mut self) -> TestCase {
+        if let Err(e) = UnmapWatch::open(WatchKinds::All) {
+            self.missing = Some(format!("a userfaultfd, which this system refuses: {e}"));
         }
         self
     }

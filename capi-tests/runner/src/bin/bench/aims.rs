@@ -101,8 +101,34 @@ const fn at(size: u64) -> RowSizes {
 use RowAim::{AtLeast, AtMost, Nothing};
 use RowSizes::{Each, One};
 
+/// The measurements of program `coll`: each operation in its six forms.
+macro_rules! forms {
+    ($($operation:literal),*) => {
+        [$(
+            $operation,
+            concat!($operation, "_my"),
+            concat!($operation, "_no"),
+            concat!($operation, "_nb"),
+            concat!($operation, "_nb_my"),
+            concat!($operation, "_nb_no"),
+        )*]
+    };
+}
+const COLLECTIVES: [&str; 36] =
+    forms!["broadcast", "scatter", "gather", "gather_all", "exchange", "reduce"];
+
 /// All rows.
-pub(crate) const ROWS: &[BenchRow] = &[
+pub(crate) fn rows() -> impl Iterator<Item = BenchRow> {
+    // Where ranks outnumber the CPUs, each round of waits costs a switch of processes.
+    let counts = [(2, 1.0), (4, 0.5), (8, 0.5), (16, 0.5)];
+    let collectives = COLLECTIVES.into_iter().flat_map(move |name| {
+        counts.map(|(n, most)| peer(CROSS_MAPPED, name, n, Each(8, 4 * MIB), "smp", AtMost(most)))
+    });
+    ROWS.iter().copied().chain(collectives)
+}
+
+/// The rows of everything but collectives.
+const ROWS: &[BenchRow] = &[
     peer(CROSS_MAPPED, "put_word", 2, at(8), "smp", AtMost(1.0)),
     peer(CROSS_MAPPED, "get_word", 2, at(8), "smp", AtMost(1.0)),
     peer(CROSS_MAPPED, "put", 2, at(8), "smp", AtMost(1.0)),

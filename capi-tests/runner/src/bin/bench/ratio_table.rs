@@ -1,6 +1,6 @@
 //! Medians over the rounds, ratios taken round by round, and the table that shows them.
 
-use crate::aims::{BenchRow, ROWS, RowAim, RowSizes};
+use crate::aims::{BenchRow, RowAim, RowSizes, rows};
 use crate::bench_system::LINE;
 use crate::columns::RowFigures;
 use std::fmt::Write;
@@ -94,8 +94,8 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<RowFigures>]) -> String {
         "| measurement | ranks | size | path | against | ours | theirs | ratio | quartiles | goal | |\n",
     );
     text += "|---|---|---|---|---|---|---|---|---|---|---|\n";
-    for row in ROWS {
-        let Some(m) = worst(names, rounds, row) else { continue };
+    for row in rows() {
+        let Some(m) = worst(names, rounds, &row) else { continue };
         let (path, name, n) = row.ours;
         let [low, median, high] = m.quartiles;
         let units = side(names, path, rounds).and_then(|s| s.first().map(|f| &f.units));
@@ -335,8 +335,8 @@ mod tests {
             vec![figures(&[(8, 30.0)]), figures(&[(8, 10.0)])],
         ];
         let names = ["cross-mapped", "smp"];
-        let row = ROWS.iter().find(|r| r.ours.1 == "put").unwrap();
-        let m = worst(&names, &rounds, row).unwrap();
+        let row = rows().find(|r| r.ours.1 == "put").unwrap();
+        let m = worst(&names, &rounds, &row).unwrap();
         assert_eq!((m.size, m.quartiles), (8, [0.5, 3.0, 3.0]));
         assert!(table(&names, &rounds).contains("not reached"));
     }
