@@ -21,8 +21,9 @@ calls=
 folder=$(mktemp -d) || exit 1
 bridge=gt$id-b
 end() {
-    for pid in $calls $(cat "$folder"/pids/* 2>/dev/null); do
-        kill -9 "$pid" 2>/dev/null
+    [ -z "$calls" ] || kill -9 "$calls" 2>/dev/null
+    for n in $(seq 2 "$number"); do
+        "$folder/kill" "host$n" 2>/dev/null
     done
     ip netns del "$bridge" 2>/dev/null
     for n in $(seq "$number"); do
@@ -72,7 +73,7 @@ if [ "\$(cat /proc/sys/kernel/hostname)" != host1 ] && [ -z "\${OUTSIDE:-}" ]; t
     exit "\$(cat "\$call/code")"
 fi
 [ "\$host" != host1 ] || exec sh -c "\$*"
-pid=\$(cat "$folder/pids/\$host" 2>/dev/null) || {
+read -r pid network 2>/dev/null <"$folder/pids/\$host" || {
     echo "\$host: no such host" >&2
     exit 255
 }
@@ -80,7 +81,12 @@ pid=\$(cat "$folder/pids/\$host" 2>/dev/null) || {
 unset OUTSIDE
 exec nsenter -t "\$pid" -m -n -p -u -i -w"\$PWD" sh -c "\$*"
 END
-printf '#!/bin/sh\nexec kill -9 "$(cat "%s/pids/$1")"\n' "$folder" >"$folder/kill"
+# A process whose number was that of a host, but which is in another network, is left alone.
+cat >"$folder/kill" <<END
+#!/bin/sh
+read -r pid network <"$folder/pids/\$1" || exit 1
+[ "\$(stat -Lc %i "/proc/\$pid/ns/net")" = "\$network" ] && exec kill -9 "\$pid"
+END
 chmod +x "$folder/enter" "$folder/kill"
 
 mkfifo "$folder/calls"
@@ -123,7 +129,7 @@ for n in $(seq "$number"); do
     case $init in
         '' | *' '*) refused "no init" ;;
     esac
-    echo "$init" >"$folder/pids/host$n"
+    echo "$init $(stat -Lc %i "/proc/$init/ns/net")" >"$folder/pids/host$n"
 done
 
 HOSTS=$(seq -s , -f 'host%g' "$number")
