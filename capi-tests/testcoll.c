@@ -245,18 +245,22 @@ static void one_round(struct image *me, size_t round, uint64_t *state) {
         struct plan *p = &plan[f];
         if (p->mixed) p->nb = (int)((me->number + (unsigned)f) % 2);
         memset(own(me, p, f, 1), BLANK, area);
-        /* Under ALLSYNC, another image may write the input until that image calls. */
-        if (p->in == 2 && !p->heap) {
-            input(p, round, f, next, copy);
-            if (inputs(p, next)) gasnet_put_bulk(node_of[next], place(next, f, 0), copy, inputs(p, next) * p->n);
-        } else {
-            input(p, round, f, me->number, own(me, p, f, 0));
-        }
+        if (p->in != 2 || p->heap) input(p, round, f, me->number, own(me, p, f, 0));
         barrier_before |= p->in == 0;
         barrier_after |= p->out == 0;
     }
     if (barrier_before) images_barrier((int)round);
-    for (f = 0; f < FLIGHT; f++) h[f] = start(me, &plan[f], f);
+    for (f = 0; f < FLIGHT; f++) {
+        struct plan *p = &plan[f];
+        /* Under ALLSYNC, another image may write the input until that image calls. */
+        if (p->in == 2 && !p->heap && inputs(p, next)) {
+            /* Often, the other one has called by now. */
+            if ((round + (unsigned)f + me->number) % 3 == 0) gasnett_sched_yield();
+            input(p, round, f, next, copy);
+            gasnet_put_bulk(node_of[next], place(next, f, 0), copy, inputs(p, next) * p->n);
+        }
+        h[f] = start(me, p, f);
+    }
     for (f = 0; f < FLIGHT; f++)
         if (plan[f].aggregate) h[f] = GASNET_COLL_INVALID_HANDLE;
     finish(h, how);

@@ -6,7 +6,8 @@
 //! Two cache lines of each rank, which only this rank writes: how many offsets it has published
 //! (it has entered the movements with these), how many it no longer needs (it has left them), and
 //! the last offsets. All ranks publish as many for each movement. The number of a movement is the
-//! count after its own offsets. Each offset has a *slot*, for a copy of what would have one.
+//! count after its own offsets. Each offset has a *slot*, for a copy of
+//! the source.
 //!
 //! ```text
 //!   word 0         1      2                     ...   15
@@ -33,7 +34,7 @@ pub(super) const LEFT: usize = 1;
 const FIRST_OFFSET: usize = 2;
 /// Offsets for which a rank has room.
 const OFFSETS: u64 = 14;
-/// In place of an offset.
+/// In place of the offset of a source: it was copied to the slot.
 pub(super) const IN_SLOT: u64 = 1 << 63;
 /// Bytes of a slot.
 pub(super) const SLOT_BYTES: usize = 4096;
@@ -140,7 +141,8 @@ impl MovementCounts {
         self.all_left.load(Ordering::Relaxed)
     }
 
-    /// Whether all ranks have left a movement that this rank has entered.
+    /// Whether all ranks have left a movement, or one that has this offset, that this rank has
+    /// entered.
     pub(super) fn all_left(&self, number: MovementNumber) -> bool {
         if number <= self.known_left() {
             return true;
@@ -158,7 +160,7 @@ impl MovementCounts {
 
     /// Whether those that a rank awaits have taken a step in a movement.
     #[inline(always)]
-    pub(super) fn is_there(
+    pub(super) fn have_reached(
         &self,
         word: usize,
         awaited: AwaitedRanks,
@@ -216,6 +218,8 @@ impl MovementCounts {
             let before = own(at);
             let value = word(me, at);
             let is_other = before != CHANGING && value != before && own(at) == before;
+            // An offset may have changed, and changed back, since the first look.
+            let is_other = is_other && word(me, at) == value;
             is_other.then_some(MovementDamage { rank: me, word: name(at), value })
         });
         let left = own(LEFT);
@@ -251,7 +255,9 @@ mod tests {
     use super::super::roles::MovementRoles;
     use super::super::shape::MovementShape;
     use super::*;
+    use crate::client_memory::Src;
     use alloc::vec::Vec;
+    use core::ops::Range;
 
     fn enter(rank: &MovementCounts, offsets: &[u64]) -> Option<MovementNumber> {
         let number = rank.next(offsets.len())?;
@@ -302,7 +308,7 @@ mod tests {
         let word = &pages[0].page(2).movement()[ENTERED];
         assert!(!ranks[0].all_entered(LAST));
         for (value, is_entered) in
-            [(LAST, true), (LAST + 13, true), (LAST + 14, false), (u64::MAX, false)]
+            [(LAST, true), (LAST - 1 + OFFSETS, true), (LAST + OFFSETS, false), (u64::MAX, false)]
         {
             word.store(value, Ordering::Relaxed);
             assert_eq!(ranks[0].all_entered(LAST), is_entered, "{value}");
@@ -350,23 +356,46 @@ mod tests {
         }
     }
 
-    /// Ranks enter, leave and look in any order, each as far as it can, and find the offsets of
-    /// those whose sources they need.
+    /// The ranks whose sources a rank reads.
+    fn sources(request: &CollRequest, rank: usize, ranks: usize) -> Range<usize> {
+        let root = request.root as usize;
+        match request.operation {
+            CollOperation::Broadcast | CollOperation::Scatter if rank == root => 0..0,
+            CollOperation::Broadcast | CollOperation::Scatter => root..root + 1,
+            CollOperation::Gather if rank != root => 0..0,
+            _ => 0..ranks,
+        }
+    }
+
+    /// What a rank publishes for an offset, and stores in its slot.
+    fn stamp(rank: usize, offset: u64) -> u64 {
+        offset * 10 + rank as u64
+    }
+
+    /// Ranks enter, leave and look in any order, each as far as it can. They find the offsets and
+    /// slots of those whose sources they need, and no memory is free that others still read.
     #[test]
     fn every_movement_ends() {
-        const MANY: u64 = 2000;
+        const MANY: usize = 2000;
         let mut state = 1u64;
         for all in [2, 3, 8] {
             let pages = ScratchPages::for_test(all);
             let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
-            let roles = |rank: usize, number: u64| {
-                let request = movement(number, all);
-                let shape = MovementShape::of(&request, all).expect("a movement");
-                let is_root = rank == request.root as usize;
-                MovementRoles::new(&request, &shape, is_root)
+            let mut last = 0;
+            let movements: Vec<(u64, CollRequest, MovementShape)> = (0..MANY as u64)
+                .map(|i| {
+                    let request = movement(i, all);
+                    let shape = MovementShape::of(&request, all).expect("a movement");
+                    last += shape.offsets as u64;
+                    (last, request, shape)
+                })
+                .collect();
+            let roles = |rank: usize, i: usize| {
+                let (_, request, shape) = &movements[i];
+                MovementRoles::new(request, shape, rank == request.root as usize)
             };
-            // The last movement that each rank has entered, has left, and knows to be done.
-            let mut at = alloc::vec![[0u64; 3]; all];
+            // The movements that each rank has entered, has left, and knows to be done.
+            let mut at = alloc::vec![[0; 3]; all];
             for step in 0.. {
                 state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
                 let (rank, kind) = ((state >> 33) as usize % all, state >> 61);
@@ -374,45 +403,62 @@ mod tests {
                 let r = &ranks[rank];
                 match kind % 3 {
                     0 => {
-                        let offset = |number: u64| number * 10 + rank as u64;
-                        while *entered < MANY && enter(r, &[offset(*entered + 1)]).is_some() {
+                        while *entered < MANY {
+                            let (number, _, shape) = &movements[*entered];
+                            let Some(next) = r.next(shape.offsets) else { break };
+                            assert_eq!(next, *number);
+                            let own = number + 1 - shape.offsets as u64..number + 1;
+                            let stamps: Vec<u64> = own.clone().map(|o| stamp(rank, o)).collect();
+                            for (offset, stamp) in own.zip(&stamps) {
+                                let slot = r.slot(rank, offset, shape.source).part(0, 8);
+                                slot.copy_array::<8>(Src::from(&stamp.to_ne_bytes()[..]));
+                            }
+                            r.publish(*number, &stamps);
                             *entered += 1;
                         }
                     }
                     1 => {
-                        while left < entered
-                            && r.is_there(ENTERED, roles(rank, *left + 1).entered, *left + 1)
-                        {
-                            *left += 1;
-                            let sources = match roles(rank, *left).entered {
-                                AwaitedRanks::None => 0..0,
-                                AwaitedRanks::Rank(root) => root..root + 1,
-                                AwaitedRanks::All => 0..all,
-                            };
-                            for source in sources {
-                                let offset = *left * 10 + source as u64;
-                                assert!(r.offset(source, *left).equals(offset));
+                        while left < entered {
+                            let (number, request, shape) = &movements[*left];
+                            if !r.have_reached(ENTERED, roles(rank, *left).entered, *number) {
+                                break;
                             }
-                            r.leave(*left);
+                            for source in sources(request, rank, all) {
+                                for offset in number + 1 - shape.offsets as u64..number + 1 {
+                                    let stamp = stamp(source, offset);
+                                    assert!(r.offset(source, offset).equals(stamp));
+                                    let slot = r.slot(source, offset, shape.source).part(0, 8);
+                                    let mut found = [0; 8];
+                                    Dst::from(&mut found[..]).copy_array::<8>(slot.into());
+                                    assert_eq!(u64::from_ne_bytes(found), stamp);
+                                }
+                            }
+                            *left += 1;
+                            r.leave(*number);
                         }
                     }
                     _ => {
-                        while done < left
-                            && r.is_there(LEFT, roles(rank, *done + 1).left, *done + 1)
-                        {
+                        while done < left {
+                            let number = movements[*done].0;
+                            if !r.have_reached(LEFT, roles(rank, *done).left, number) {
+                                break;
+                            }
                             *done += 1;
                         }
                     }
                 }
                 assert!(r.damage().is_none());
-                // Memory that is free has no reader any more.
-                let number = at[rank][2];
-                let readers = |n: u64| match roles(rank, n).left {
-                    AwaitedRanks::None => 0..0,
-                    AwaitedRanks::Rank(root) => root..root + 1,
-                    AwaitedRanks::All => 0..all,
-                };
-                assert!(number == 0 || readers(number).all(|reader| at[reader][1] >= number));
+                if let Some(last) = at[rank][2].checked_sub(1) {
+                    let (_, request, shape) = &movements[last];
+                    let mut others = (0..all).filter(|&other| other != rank);
+                    let is_free = others.all(|other| {
+                        let reads = sources(request, other, all).contains(&rank);
+                        at[other][1] > last || !reads && !request.out_allsync
+                    });
+                    assert!(
+                        is_free || request.out_nosync || shape.is_eager && !request.out_allsync
+                    );
+                }
                 if at.iter().all(|a| a[2] == MANY) {
                     break;
                 }

@@ -189,19 +189,19 @@ impl DirectMovement {
 
     /// Whether this rank can do its share in a movement that it has entered.
     pub(super) fn is_ready(&self, roles: &MovementRoles, number: MovementNumber) -> bool {
-        self.counts.is_there(ENTERED, roles.entered, number)
+        self.counts.have_reached(ENTERED, roles.entered, number)
     }
 
     /// Whether the memory of a movement that this rank has left belongs to the client again.
     pub(super) fn is_free(&self, roles: &MovementRoles, number: MovementNumber) -> bool {
-        self.counts.is_there(LEFT, roles.left, number)
+        self.counts.have_reached(LEFT, roles.left, number)
     }
 
     /// Whether a rank that has taken a step in a movement wakes the others.
     fn wakes(&self, word: usize, woken: WokenRanks, number: MovementNumber) -> bool {
         match woken {
             WokenRanks::None => false,
-            WokenRanks::AllByTheLast => self.counts.is_there(word, AwaitedRanks::All, number),
+            WokenRanks::AllByTheLast => self.counts.have_reached(word, AwaitedRanks::All, number),
             WokenRanks::All => true,
         }
     }

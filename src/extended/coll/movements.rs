@@ -27,8 +27,9 @@ enum MovementStage {
 /// What a plan does of a movement.
 #[derive(Debug)]
 pub(super) enum PlannedShare {
-    /// All, as far as this request goes.
+    /// All that this request, which is what is left of the call's, demands.
     All(CollRequest),
+    /// What this plan does.
     Rest(CollPlan),
 }
 
@@ -100,7 +101,6 @@ impl StartedMovement {
     fn has_ended(&self, direct: &DirectMovement) -> bool {
         match &self.stage {
             MovementStage::At(MovementStep::Left(number)) => direct.is_free(&self.roles, *number),
-            MovementStage::At(MovementStep::Done) => true,
             MovementStage::Refused(all) => all.done(),
             _ => false,
         }
@@ -135,20 +135,27 @@ impl Movements {
         direct: &DirectMovement,
         mut plan: impl FnMut(&StartedMovement, PlannedShare) -> Arc<CollStatus>,
     ) -> Option<StartedMovement> {
-        for movement in self.queue.range_mut(self.entered..) {
-            if let MovementStage::At(MovementStep::Called) = movement.stage {
-                let CollCall { request, buffers, .. } = &movement.call;
-                let Some(number) = direct.enter(ctx, request, *buffers) else { break };
-                direct.announce_entry(ctx, &movement.roles, number);
-                movement.stage = MovementStage::At(MovementStep::Entered(number));
+        loop {
+            for movement in self.queue.range_mut(self.entered..) {
+                if let MovementStage::At(MovementStep::Called) = movement.stage {
+                    let CollCall { request, buffers, .. } = &movement.call;
+                    let Some(number) = direct.enter(ctx, request, *buffers) else { break };
+                    direct.announce_entry(ctx, &movement.roles, number);
+                    movement.stage = MovementStage::At(MovementStep::Entered(number));
+                }
+                self.entered += 1;
             }
-            self.entered += 1;
-        }
-        for movement in self.queue.range_mut(self.left..) {
-            if !movement.advance(ctx, direct, &mut plan) {
+            let before = self.left;
+            for movement in self.queue.range_mut(before..) {
+                if !movement.advance(ctx, direct, &mut plan) {
+                    break;
+                }
+                self.left += 1;
+            }
+            // Those that have left may have made room.
+            if self.left == before || self.entered == self.queue.len() {
                 break;
             }
-            self.left += 1;
         }
         if !self.queue.front()?.has_ended(direct) {
             return None;

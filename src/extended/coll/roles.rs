@@ -13,7 +13,7 @@
 //! ```
 //!
 //! `IN_ALLSYNC` and `OUT_ALLSYNC` put "all" in the place of the others. `OUT_NOSYNC` leaves out
-//! the last column, and so do sources that were copied to slots.
+//! the last column, and so do small sources, which may pass through slots.
 
 use super::request::CollRequest;
 use super::shape::{MovementKind, MovementShape};
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_awaited_wakes() {
+    fn awaited_ranks_wake() {
         every(|request, shape, [root, other]| {
             let what = (request, shape);
             if other.entered == AwaitedRanks::Rank(0) {

@@ -23,8 +23,9 @@ pub(super) struct MovementShape {
     pub(super) kind: MovementKind,
     /// Whether all ranks combine a part of a reduction, for the root.
     pub(super) is_split: bool,
-    /// Whether a source may be copied to slots. There it needs no segment, and its rank need not
-    /// wait for the readers.
+    /// Whether a source may be copied to slots when its rank enters. There it needs no segment,
+    /// and its rank need not wait for the readers. With `IN_ALLSYNC` it is not copied: others may
+    /// write it until they enter.
     pub(super) is_eager: bool,
     /// Bytes of a source.
     pub(super) source: usize,
@@ -55,7 +56,7 @@ impl MovementShape {
                 return None;
             }
         };
-        let is_eager = kind != MovementKind::AllToAll && n <= SLOT_BYTES;
+        let is_eager = kind != MovementKind::AllToAll && n <= SLOT_BYTES && !request.in_allsync;
         let source = match request.operation {
             CollOperation::Scatter | CollOperation::Exchange => n.saturating_mul(ranks),
             _ => n,
