@@ -2,7 +2,7 @@
 //! translate the error.
 //!
 //! Called by clients. Only this layer knows that a process has one job.
-//! Invariant: no panic crosses the ABI. The crate is built with `panic = "abort"`, and the
+//! Invariant: no panic crosses the ABI. The library is built with `panic = "abort"`, and the
 //! panic hook that `gasnet_init` installs ends the job with a message first.
 //!
 //! | file | what it owns |

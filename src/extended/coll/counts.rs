@@ -392,7 +392,7 @@ mod tests {
                 .collect();
             let roles = |rank: usize, i: usize| {
                 let (_, request, shape) = &movements[i];
-                MovementRoles::new(request, shape, rank == request.root as usize)
+                MovementRoles::new(request, *shape, rank == request.root as usize)
             };
             // The movements that each rank has entered, has left, and knows to be done.
             let mut at = alloc::vec![[0; 3]; all];

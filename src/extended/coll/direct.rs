@@ -16,10 +16,11 @@
 //! A large reduction whose ranks all wait for each other is split: each rank combines a part of
 //! the elements of all sources, and stores the results at the root.
 
+use super::CollCall;
 use super::combination::{combine, part_of};
 use super::counts::{ENTERED, IN_SLOT, LEFT, MovementCounts, MovementNumber};
 use super::plan::CollPlan;
-use super::request::{CollBuffers, CollOperation, CollRequest};
+use super::request::{CollOperation, CollRequest};
 use super::rest;
 use super::roles::{AwaitedRanks, MovementRoles, WokenRanks};
 use super::shape::{MovementKind, MovementShape, blocks_of_a_slot};
@@ -76,20 +77,11 @@ impl DirectMovement {
             .then(|| DirectMovement { counts: MovementCounts::new(pages) })
     }
 
-    /// Whether this is a movement that shared memory carries out.
-    pub(super) fn suits(&self, request: &CollRequest) -> bool {
-        MovementShape::of(request, self.counts.ranks()).is_some()
-    }
-
-    /// The shape of a request that suits.
-    fn shape(&self, request: &CollRequest) -> MovementShape {
-        MovementShape::of(request, self.counts.ranks()).expect("the request is a movement")
-    }
-
-    /// The ranks that this rank waits for in a movement, and those that it wakes.
-    pub(super) fn roles(&self, request: &CollRequest) -> MovementRoles {
-        let is_root = self.counts.me() == request.root as usize;
-        MovementRoles::new(request, &self.shape(request), is_root)
+    /// What this rank does in a movement; `None` for a request that shared memory does not carry
+    /// out.
+    pub(super) fn roles(&self, request: &CollRequest) -> Option<MovementRoles> {
+        let shape = MovementShape::of(request, self.counts.ranks())?;
+        Some(MovementRoles::new(request, shape, self.counts.me() == request.root as usize))
     }
 
     /// Carries out a movement of the team of all processes, each with one image; all call this
@@ -98,23 +90,22 @@ impl DirectMovement {
     pub(super) fn carry_out(
         &self,
         ctx: Ctx,
-        request: &CollRequest,
-        buffers: CollBuffers,
+        call: &CollCall,
+        roles: &MovementRoles,
         awaits: bool,
     ) -> MovementStep {
-        let roles = self.roles(request);
-        let mut number = self.enter(ctx, request, buffers);
+        let mut number = self.enter(ctx, call, roles);
         if number.is_none() && awaits {
             self.wait(ctx, || {
-                number = self.enter(ctx, request, buffers);
+                number = self.enter(ctx, call, roles);
                 number.is_some()
             });
         }
         let Some(number) = number else { return MovementStep::Called };
-        let is_ready = || self.is_ready(&roles, number);
-        let is_announced = request.nbytes > MAX_SHORT || !is_ready();
+        let is_ready = || self.is_ready(roles, number);
+        let is_announced = call.request.nbytes > MAX_SHORT || !is_ready();
         if is_announced {
-            self.announce_entry(ctx, &roles, number);
+            self.announce_entry(ctx, roles, number);
             if !is_ready() {
                 if !awaits {
                     return MovementStep::Entered(number);
@@ -122,9 +113,9 @@ impl DirectMovement {
                 self.wait(ctx, is_ready);
             }
         }
-        if self.transfer(ctx, number, request, buffers) != MovementShare::Done {
+        if self.transfer(ctx, number, call, roles) != MovementShare::Done {
             if !is_announced {
-                self.announce_entry(ctx, &roles, number);
+                self.announce_entry(ctx, roles, number);
             }
             return MovementStep::Entered(number);
         }
@@ -133,7 +124,7 @@ impl DirectMovement {
             !is_announced && self.wakes(ENTERED, roles.at_entry, number)
                 || self.wakes(LEFT, roles.at_leaving, number)
         });
-        let is_free = || self.is_free(&roles, number);
+        let is_free = || self.is_free(roles, number);
         if !is_free() {
             if !awaits {
                 return MovementStep::Left(number);
@@ -152,10 +143,9 @@ impl DirectMovement {
     pub(super) fn enter(
         &self,
         ctx: Ctx,
-        request: &CollRequest,
-        buffers: CollBuffers,
+        CollCall { request, buffers, .. }: &CollCall,
+        MovementRoles { shape, .. }: &MovementRoles,
     ) -> Option<MovementNumber> {
-        let shape = self.shape(request);
         let number = self.counts.next(shape.offsets)?;
         let me = self.counts.me();
         let is_root = me == request.root as usize;
@@ -176,7 +166,7 @@ impl DirectMovement {
                 offsets[0] = IN_SLOT;
                 let each = blocks_of_a_slot(request.nbytes) * request.nbytes;
                 for (slot, at) in
-                    (first_of(&shape, number)..).zip((0..src.len()).step_by(each.max(1)))
+                    (first_of(shape, number)..).zip((0..src.len()).step_by(each.max(1)))
                 {
                     let n = each.min(src.len() - at);
                     self.counts.slot(me, slot, shape.source).part(0, n).copy_from(src.part(at, n));
@@ -230,8 +220,8 @@ impl DirectMovement {
         ctx: Ctx,
         (rank, i): (usize, usize),
         number: MovementNumber,
-        (request, shape): (&CollRequest, &MovementShape),
-        buffers: CollBuffers,
+        CollCall { request, buffers, .. }: &CollCall,
+        shape: &MovementShape,
     ) -> Src<'static> {
         let n = request.nbytes;
         if rank == self.counts.me() {
@@ -252,15 +242,15 @@ impl DirectMovement {
         &self,
         ctx: Ctx,
         number: MovementNumber,
-        request: &CollRequest,
-        buffers: CollBuffers,
+        call: &CollCall,
+        MovementRoles { shape, .. }: &MovementRoles,
     ) -> MovementShare {
+        let CollCall { request, buffers, .. } = call;
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
-        let shape = self.shape(request);
-        let is_elsewhere = |rank: usize| self.source(rank, &shape, number).equals(0);
+        let is_elsewhere = |rank: usize| self.source(rank, shape, number).equals(0);
         let fetch = |rank: usize, i: usize, to: usize| {
-            let from = self.block(ctx, (rank, i), number, (request, &shape), buffers);
+            let from = self.block(ctx, (rank, i), number, call, shape);
             let to = buffers.dst.part(to * n, n);
             if !ptr::eq(from.as_ptr(), to.as_ptr()) {
                 to.copy_from(from);
@@ -286,7 +276,7 @@ impl DirectMovement {
                 others.for_each(|rank| fetch(rank, 0, rank));
             }
             CollOperation::Exchange => others.for_each(|rank| fetch(rank, me, rank)),
-            CollOperation::Reduce => return self.reduce(ctx, number, request, buffers),
+            CollOperation::Reduce => return self.reduce(ctx, number, call, shape),
             CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => {
                 unreachable!("never direct")
             }
@@ -299,12 +289,12 @@ impl DirectMovement {
         &self,
         ctx: Ctx,
         number: MovementNumber,
-        request: &CollRequest,
-        buffers: CollBuffers,
+        call: &CollCall,
+        shape: &MovementShape,
     ) -> MovementShare {
+        let CollCall { request, buffers, .. } = call;
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
-        let shape = self.shape(request);
         let (_, count) = request.elements();
         let result = self.counts.offset(root, number);
         let (to, elements) = match shape.is_split {
@@ -319,7 +309,7 @@ impl DirectMovement {
         if !elements.is_empty() {
             let mut sources = [Src::empty(); MAX_RANKS];
             for (rank, source) in sources.iter_mut().enumerate().take(all) {
-                *source = self.block(ctx, (rank, 0), number, (request, &shape), buffers);
+                *source = self.block(ctx, (rank, 0), number, call, shape);
             }
             let reduction = request.reduction.expect("a reduction has a function");
             combine(&reduction, to, &sources[..all], elements);
@@ -337,22 +327,22 @@ impl DirectMovement {
         &self,
         ctx: Ctx,
         number: MovementNumber,
-        request: &CollRequest,
-        buffers: CollBuffers,
+        call: &CollCall,
+        MovementRoles { shape, .. }: &MovementRoles,
     ) -> CollPlan {
+        let CollCall { request, buffers, .. } = call;
         let me = self.counts.me();
         if me != request.root as usize {
-            return rest::sent(request, buffers);
+            return rest::sent(request, *buffers);
         }
-        let shape = self.shape(request);
         let source = |rank: usize| {
-            let is_here = rank == me || !self.source(rank, &shape, number).equals(0);
-            is_here.then(|| self.block(ctx, (rank, 0), number, (request, &shape), buffers))
+            let is_here = rank == me || !self.source(rank, shape, number).equals(0);
+            is_here.then(|| self.block(ctx, (rank, 0), number, call, shape))
         };
         let mut sources = [None; MAX_RANKS];
         let sources = &mut sources[..self.counts.ranks()];
         sources.iter_mut().enumerate().for_each(|(rank, s)| *s = source(rank));
-        rest::received(request, buffers, sources)
+        rest::received(request, *buffers, sources)
     }
 }
 

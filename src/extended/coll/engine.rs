@@ -23,6 +23,7 @@ use super::movements::{Movements, PlannedShare, StartedMovement};
 use super::plan::{CollPlan, CollTransfer, TransferMemory};
 use super::request::{CollBuffers, CollId, CollRequest, CollStatus};
 use super::rings::ShortRings;
+use super::roles::MovementRoles;
 use super::team::TeamRef;
 use super::view::TeamView;
 use crate::client_memory::{RemoteRange, Src};
@@ -176,17 +177,17 @@ impl CollEngine {
         ctx: Ctx,
         call: &CollCall,
         id: CollId,
-        direct: &DirectMovement,
+        (direct, roles): (&DirectMovement, MovementRoles),
         awaits: bool,
     ) -> Option<Arc<CollStatus>> {
         let step = match self.has_movements() {
             true => MovementStep::Called,
-            false => direct.carry_out(ctx, &call.request, call.buffers, awaits),
+            false => direct.carry_out(ctx, call, &roles, awaits),
         };
         if step == MovementStep::Done {
             return None;
         }
-        let started = StartedMovement::new(call, id, direct.roles(&call.request), step);
+        let started = StartedMovement::new(call, id, roles, step);
         let status = started.status.clone();
         let mut table = self.table.lock();
         table.movements.add(started);

@@ -19,11 +19,12 @@
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
 //! - Movements and reductions copy from segment to segment (`direct`) among few ranks that map
-//!   each other's segments, if the tuning has its defaults. A small source passes through a slot
-//!   if it lies in no segment, or if its rank would wait for the readers otherwise. Large sources
-//!   must lie in segments, but blocks for the root go to it as messages otherwise (`rest`). A
-//!   large reduction without `IN_ALLSYNC` and `OUT_ALLSYNC` among more than two ranks has a plan.
-//!   One with either of them needs its result in a segment if there are more than two.
+//!   each other's segments, if the tuning has its defaults. Without `IN_ALLSYNC`, a small
+//!   source passes through a slot if it lies in no segment, or if its rank would wait for the
+//!   readers otherwise. Other sources must lie in segments, but blocks for the root go to it as
+//!   messages otherwise (`rest`). A large reduction without `IN_ALLSYNC` and `OUT_ALLSYNC` has a
+//!   plan if there are more than two ranks. One with either of them needs its result in a segment
+//!   then.
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |
@@ -103,6 +104,7 @@ pub use request::{
 };
 use request::{CollId, CollMemory, CollStatus};
 use rings::ShortRings;
+use roles::MovementRoles;
 pub use team::{Team, TeamRef};
 use view::TeamView;
 
@@ -308,16 +310,21 @@ impl Coll {
         }
     }
 
-    /// What carries out this collective in shared memory, if anything does.
-    fn direct(&self, ctx: Ctx, view: &TeamView, request: &CollRequest) -> Option<&DirectMovement> {
+    /// What carries out this collective in shared memory, if anything does, and what this rank
+    /// does in it.
+    fn direct(
+        &self,
+        ctx: Ctx,
+        view: &TeamView,
+        request: &CollRequest,
+    ) -> Option<(&DirectMovement, MovementRoles)> {
         let direct = self.engine.direct.as_ref().filter(|_| !fault::any())?;
         // With one image on each process, processes call in the order of the team.
         let one_image = view.context == 0 && view.all() == view.members.size();
-        let is_possible = one_image
-            && direct.suits(request)
-            && ctx.endpoint().bound_segment().is_some()
+        let roles = direct.roles(request).filter(|_| one_image)?;
+        let is_possible = ctx.endpoint().bound_segment().is_some()
             && view.tuning.lock().leaves_open(request.operation);
-        is_possible.then_some(direct)
+        is_possible.then_some((direct, roles))
     }
 
     /// What both forms of a call begin with; `None` if the collective is done. A call that awaits

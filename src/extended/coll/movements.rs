@@ -64,12 +64,11 @@ impl StartedMovement {
         direct: &DirectMovement,
         plan: &mut impl FnMut(&StartedMovement, PlannedShare) -> Arc<CollStatus>,
     ) -> bool {
-        let CollCall { request, buffers, .. } = self.call;
         if let MovementStage::At(MovementStep::Entered(number)) = self.stage {
             if !direct.is_ready(&self.roles, number) {
                 return false;
             }
-            self.stage = match direct.transfer(ctx, number, &request, buffers) {
+            self.stage = match direct.transfer(ctx, number, &self.call, &self.roles) {
                 MovementShare::Done => {
                     direct.leave(ctx, &self.roles, number);
                     MovementStage::At(MovementStep::Left(number))
@@ -77,11 +76,11 @@ impl StartedMovement {
                 MovementShare::Refused => {
                     direct.leave(ctx, &self.roles, number);
                     // The ranks that an `IN_ALLSYNC` awaits have entered.
-                    let request = CollRequest { in_allsync: false, ..request };
+                    let request = CollRequest { in_allsync: false, ..self.call.request };
                     MovementStage::Refused(plan(self, PlannedShare::All(request)))
                 }
                 MovementShare::Rest => {
-                    let rest = direct.rest(ctx, number, &request, buffers);
+                    let rest = direct.rest(ctx, number, &self.call, &self.roles);
                     MovementStage::Resting(number, plan(self, PlannedShare::Rest(rest)))
                 }
             };
@@ -138,9 +137,9 @@ impl Movements {
         loop {
             for movement in self.queue.range_mut(self.entered..) {
                 if let MovementStage::At(MovementStep::Called) = movement.stage {
-                    let CollCall { request, buffers, .. } = &movement.call;
-                    let Some(number) = direct.enter(ctx, request, *buffers) else { break };
-                    direct.announce_entry(ctx, &movement.roles, number);
+                    let StartedMovement { call, roles, .. } = &*movement;
+                    let Some(number) = direct.enter(ctx, call, roles) else { break };
+                    direct.announce_entry(ctx, roles, number);
                     movement.stage = MovementStage::At(MovementStep::Entered(number));
                 }
                 self.entered += 1;

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! `IN_ALLSYNC` and `OUT_ALLSYNC` put "all" in the place of the others. `OUT_NOSYNC` leaves out
-//! the last column, and so do small sources, which may pass through slots.
+//! the last column, and so do small sources without `IN_ALLSYNC`, which may pass through slots.
 
 use super::request::CollRequest;
 use super::shape::{MovementKind, MovementShape};
@@ -39,6 +39,7 @@ pub(super) enum WokenRanks {
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MovementRoles {
+    pub(super) shape: MovementShape,
     /// The ranks whose entry this rank awaits before it copies.
     pub(super) entered: AwaitedRanks,
     /// Those whose leaving it awaits before its memory belongs to the client again.
@@ -53,7 +54,7 @@ impl MovementRoles {
     /// The roles of a rank.
     pub(super) fn new(
         request: &CollRequest,
-        shape: &MovementShape,
+        shape: MovementShape,
         is_root: bool,
     ) -> MovementRoles {
         let last = WokenRanks::AllByTheLast;
@@ -69,7 +70,7 @@ impl MovementRoles {
             (MovementKind::ToRoot, false) => (AwaitedRanks::None, root, last, last),
             (MovementKind::AllToAll, _) => (AwaitedRanks::All, AwaitedRanks::All, last, last),
         };
-        let mut roles = MovementRoles { entered, left, at_entry, at_leaving };
+        let mut roles = MovementRoles { shape, entered, left, at_entry, at_leaving };
         if request.in_allsync {
             roles = MovementRoles { entered: AwaitedRanks::All, at_entry: last, ..roles };
         }
@@ -84,9 +85,8 @@ impl MovementRoles {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     use super::super::request::CollOperation;
+    use super::*;
 
     const MOVEMENTS: [CollOperation; 6] = [
         CollOperation::Broadcast,
@@ -108,7 +108,7 @@ mod tests {
                 ..CollRequest::new(operation, if set(3) { 8 } else { 8000 })
             };
             let Some(shape) = MovementShape::of(&request, 3) else { continue };
-            f(&request, shape, [true, false].map(|r| MovementRoles::new(&request, &shape, r)));
+            f(&request, shape, [true, false].map(|r| MovementRoles::new(&request, shape, r)));
         }
     }
 
