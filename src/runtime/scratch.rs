@@ -16,7 +16,7 @@ const PAGE_BYTES: usize = 4096;
 /// The same in words.
 pub const SCRATCH_WORDS: usize = PAGE_BYTES / 8;
 /// Most ranks of a host with memory for eager copies.
-pub const EAGER_RANKS: usize = 8;
+pub const EAGER_RANKS: usize = 64;
 /// The words of that memory, of each rank.
 pub const EAGER_WORDS: usize = 15 * SCRATCH_WORDS;
 

@@ -4,16 +4,21 @@
 //! outnumber the CPUs. For one rank it also does while its waiting threads outnumber its share.
 //!
 //! A yield is cheap while the other threads that want the CPU wait too. If one of them computes,
-//! each yield costs a time slice, and dozens of such waiters starve their job. So after a yield
-//! that took `LONG_YIELD_NS` the threads of this rank sleep instead of yielding. They do so for
-//! twice as long as the yield took, and for longer each time that yields are long again.
+//! each yield costs a time slice, and dozens of such waiters starve their job. So after two *long*
+//! yields among a few the threads of this rank sleep instead of yielding. They do so for twice as
+//! long as the last yield took, and for longer each time that yields are long again.
 
 use crate::env::WaitMode;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// A yield that takes this long has given the CPU to a thread that computes: a time slice is
-/// some milliseconds.
+/// A yield that takes longer has given the CPU to a thread that computes, for a time slice of some
+/// milliseconds; or to many threads that wait, each of which may take this long.
 const LONG_YIELD_NS: u64 = 500_000;
+const LONG_PER_WAITER_NS: u64 = 200_000;
+/// While a thread computes, at least one of so many yields is long. Where nothing computes, a long
+/// one has a cause that is over: after one of 16 ranks on 2 CPUs no exchange of 8 bytes took less
+/// than 7 ms, because sleepers wait for each other.
+const YIELDS_BETWEEN: u32 = 8;
 /// No thread yields for the duration of a long yield times a factor. It is small at first, because
 /// the other computation may be over soon. In between the factor doubles whenever yields take long
 /// again soon after.
@@ -49,7 +54,9 @@ pub struct Waiting {
     threads: AtomicUsize,
     /// Yields took long, so threads sleep instead.
     no_yields: AtomicBool,
-    /// Until when that counts, and the length of that period.
+    /// Yields of this process since one was long.
+    yields: AtomicU32,
+    /// Until when `no_yields` counts, and the length of that period.
     no_yields_until: AtomicU64,
     no_yields_for: AtomicU64,
     /// Rounds of a wait that only poll.
@@ -78,6 +85,7 @@ impl Waiting {
             cpus,
             threads: AtomicUsize::new(1),
             no_yields: AtomicBool::new(false),
+            yields: AtomicU32::new(YIELDS_BETWEEN),
             no_yields_until: AtomicU64::new(0),
             no_yields_for: AtomicU64::new(0),
             eager: AtomicU32::new(EAGER_ROUNDS),
@@ -129,6 +137,12 @@ impl Waiting {
         self.threads.load(Ordering::Relaxed).max(1)
     }
 
+    /// How long a yield may take where nothing computes.
+    fn long_yield(&self) -> u64 {
+        let waiters = self.processes * self.waiting_threads() / self.cpus.max(1);
+        LONG_YIELD_NS.max(waiters as u64 * LONG_PER_WAITER_NS)
+    }
+
     pub(super) fn plan(&self) -> RelaxPlan {
         const CONTEND: RelaxPlan =
             RelaxPlan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false };
@@ -174,7 +188,13 @@ impl Waiting {
     /// Notes a yield that lasted from `now` to `after`.
     pub(super) fn yielded(&self, now: u64, after: u64) {
         let took = after.saturating_sub(now);
-        if took > LONG_YIELD_NS {
+        let before = self.yields.load(Ordering::Relaxed);
+        if took <= self.long_yield() {
+            self.yields.store(before.saturating_add(1), Ordering::Relaxed);
+            return;
+        }
+        self.yields.store(0, Ordering::Relaxed);
+        if before < YIELDS_BETWEEN {
             let last = self.no_yields_for.load(Ordering::Relaxed);
             let again = now < self.no_yields_until.load(Ordering::Relaxed) + last;
             let (least, most) = (FIRST_FACTOR * took, LARGEST_FACTOR * took);
@@ -199,6 +219,39 @@ mod tests {
         w.plan().then_sleep
     }
 
+    /// Yields as long as where a thread computes.
+    fn yield_long(w: &Waiting) {
+        for _ in 0..2 {
+            w.yielded(0, w.long_yield() + 1);
+        }
+    }
+
+    #[test]
+    fn a_long_yield_among_many_changes_nothing() {
+        let w = Waiting::new(None, 3, 2);
+        let long = w.long_yield() + 1;
+        for _ in 0..10 {
+            w.yielded(0, long);
+            (0..YIELDS_BETWEEN).for_each(|_| w.yielded(0, long - 1));
+            assert!(w.plan().then_yield > 0);
+        }
+        w.yielded(0, long);
+        (1..YIELDS_BETWEEN).for_each(|_| w.yielded(0, 0));
+        assert!(w.plan().then_yield > 0);
+        w.yielded(0, long);
+        assert_eq!(w.plan().then_yield, 0);
+    }
+
+    #[test]
+    fn many_waiters_may_yield_for_longer() {
+        let bound = |processes| Waiting::new(None, processes, 2).long_yield();
+        assert_eq!([1, 2, 4].map(bound), [LONG_YIELD_NS; 3]);
+        assert_eq!(bound(32), 16 * LONG_PER_WAITER_NS);
+        let threads = Waiting::new(None, 4, 2);
+        threads.look(0, 8);
+        assert_eq!(threads.long_yield(), 16 * LONG_PER_WAITER_NS);
+    }
+
     #[test]
     fn processes_that_outnumber_the_cpus_sleep() {
         assert!(!sleeps(&Waiting::new(None, 2, 2)));
@@ -207,7 +260,7 @@ mod tests {
         oversubscribed.set(WaitMode::Spin);
         assert!(sleeps(&oversubscribed));
         let insists = Waiting::new(Some(WaitMode::Spin), 3, 2);
-        insists.yielded(0, LONG_YIELD_NS + 1);
+        yield_long(&insists);
         assert!(!sleeps(&insists));
         insists.set(WaitMode::Block);
         assert!(sleeps(&insists));
@@ -221,7 +274,7 @@ mod tests {
             for processes in [2, 3] {
                 let w = Waiting::new(mode, processes, 2).with_naps(false);
                 assert!(!sleeps(&w));
-                w.yielded(0, LONG_YIELD_NS + 1);
+                yield_long(&w);
                 w.look(0, 9);
                 assert!(!sleeps(&w));
             }
@@ -257,9 +310,10 @@ mod tests {
     }
 
     #[test]
-    fn after_a_long_yield_no_thread_yields_for_a_while() {
+    fn after_long_yields_no_thread_yields_for_a_while() {
         let w = Waiting::new(Some(WaitMode::SpinBlock), 1, 1);
         w.yielded(1000, 1000 + LONG_YIELD_NS);
+        w.yielded(1000, 1000 + 2 * LONG_YIELD_NS);
         assert!(w.plan().then_yield > 0);
         // Each of these yields, as soon as one may be tried again, takes as long: the pauses
         // grow by these factors.

@@ -378,7 +378,7 @@ mod tests {
     fn every_movement_ends() {
         const MANY: usize = 2000;
         let mut state = 1u64;
-        for all in [2, 3, 8] {
+        for all in [2, 3, 8, 40] {
             let pages = ScratchPages::for_test(all);
             let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
             let mut last = 0;

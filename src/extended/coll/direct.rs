@@ -1,5 +1,5 @@
-//! Movements and reductions of few ranks that map each other's segments: each rank copies its
-//! blocks out of the sources of the others, or combines them.
+//! Movements and reductions of the ranks of one host, which map each other's segments. Each rank
+//! copies its blocks out of the sources of the others, or combines them.
 //!
 //! Used by `super` and `movements`. Invariants: an offset that a peer published is checked against
 //! its segment before it is used; all ranks enter movements in one order, and leave them in that
@@ -23,18 +23,17 @@ use super::plan::CollPlan;
 use super::request::{CollOperation, CollRequest};
 use super::rest;
 use super::roles::{AwaitedRanks, MovementRoles, WokenRanks};
-use super::shape::{MovementKind, MovementShape, blocks_of_a_slot};
+use super::shape::{MOST_OFFSETS, MovementKind, MovementShape, blocks_of_a_slot};
 use crate::client_memory::{Dst, Src};
 use crate::extended::scratch::ScratchPages;
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
 use crate::runtime::scratch::EAGER_RANKS;
+use alloc::vec::Vec;
 use core::ptr;
 use sys::peer::Peer;
 
-/// Largest job: each rank reads the cache lines of all others.
-const MAX_RANKS: usize = EAGER_RANKS;
 /// Bytes of a movement whose entry and end are announced together, if it need not wait.
 const MAX_SHORT: usize = 4096;
 
@@ -56,8 +55,7 @@ pub(super) enum MovementStep {
 pub(super) enum MovementShare {
     /// All of it.
     Done,
-    /// Nothing, and so do all ranks: a source that is needed is outside the segment of its rank,
-    /// or the result of a split reduction.
+    /// Nothing, and so do all ranks: a source that is needed is outside the segment of its rank.
     Refused,
     /// Nothing: what is outside the segment of its rank goes to the root as messages.
     Rest,
@@ -72,7 +70,8 @@ pub(super) struct DirectMovement {
 impl DirectMovement {
     /// For a job with these pages; `None` if it has one rank or too many.
     pub(super) fn new(pages: &ScratchPages) -> Option<DirectMovement> {
-        (2..=MAX_RANKS)
+        // Each rank reads the cache lines of all others.
+        (2..=EAGER_RANKS)
             .contains(&pages.ranks())
             .then(|| DirectMovement { counts: MovementCounts::new(pages) })
     }
@@ -154,7 +153,7 @@ impl DirectMovement {
             segment.resolve(at, len).map_or(0, |r| r.offset() as u64 + 1)
         };
         let src = buffers.src;
-        let mut offsets = [0; MAX_RANKS];
+        let mut offsets = [0; MOST_OFFSETS];
         offsets[0] = word(src.as_ptr(), src.len());
         let is_read = is_root == (shape.kind == MovementKind::FromRoot);
         if shape.is_split && is_root {
@@ -302,17 +301,14 @@ impl DirectMovement {
                 let at = result.map(|word| word.wrapping_sub(1));
                 (block_of(ctx, root, at, n), part_of(count, me, all))
             }
-            true if all > 2 => return MovementShare::Refused,
             _ if me == root => (buffers.dst, 0..count),
             _ => return MovementShare::Done,
         };
         if !elements.is_empty() {
-            let mut sources = [Src::empty(); MAX_RANKS];
-            for (rank, source) in sources.iter_mut().enumerate().take(all) {
-                *source = self.block(ctx, (rank, 0), number, call, shape);
-            }
+            let source = |rank| self.block(ctx, (rank, 0), number, call, shape);
+            let sources: Vec<Src<'_>> = (0..all).map(source).collect();
             let reduction = request.reduction.expect("a reduction has a function");
-            combine(&reduction, to, &sources[..all], elements);
+            combine(&reduction, to, &sources, elements);
         }
         MovementShare::Done
     }
@@ -339,10 +335,8 @@ impl DirectMovement {
             let is_here = rank == me || !self.source(rank, shape, number).equals(0);
             is_here.then(|| self.block(ctx, (rank, 0), number, call, shape))
         };
-        let mut sources = [None; MAX_RANKS];
-        let sources = &mut sources[..self.counts.ranks()];
-        sources.iter_mut().enumerate().for_each(|(rank, s)| *s = source(rank));
-        rest::received(request, *buffers, sources)
+        let sources: Vec<Option<Src<'_>>> = (0..self.counts.ranks()).map(source).collect();
+        rest::received(request, *buffers, &sources)
     }
 }
 

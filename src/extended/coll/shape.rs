@@ -6,8 +6,12 @@
 use super::counts::SLOT_BYTES;
 use super::request::{CollOperation, CollRequest};
 
-/// Largest operand of a reduction that the root combines alone, in bytes.
+/// Largest operand of a reduction that the root combines alone, in bytes, if all ranks wait for
+/// each other.
 const MAX_REDUCED: usize = 2048;
+
+/// The most offsets of a movement: a rank has room for more, so that another one can follow.
+pub(super) const MOST_OFFSETS: usize = 8;
 
 /// Between which ranks data move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,35 +38,39 @@ pub(super) struct MovementShape {
 }
 
 impl MovementShape {
-    /// Of a request, among this many ranks; `None` for what is no movement. A large reduction
-    /// whose ranks do not wait for each other is faster over a tree of more than two.
+    /// Of a request, among this many ranks; `None` for what is no movement.
     pub(super) fn of(request: &CollRequest, ranks: usize) -> Option<MovementShape> {
         let n = request.nbytes;
         let all_wait = request.in_allsync || request.out_allsync;
-        let is_large = n > MAX_REDUCED;
         let mut is_split = false;
         let kind = match request.operation {
             CollOperation::Broadcast | CollOperation::Scatter => MovementKind::FromRoot,
             CollOperation::Gather => MovementKind::ToRoot,
             CollOperation::Reduce if request.src_array.is_some() => return None,
-            CollOperation::Reduce if is_large && all_wait => {
+            CollOperation::Reduce if n > MAX_REDUCED && all_wait => {
                 is_split = true;
                 MovementKind::AllToAll
             }
-            CollOperation::Reduce if is_large && ranks > 2 => return None,
             CollOperation::Reduce => MovementKind::ToRoot,
             CollOperation::GatherAll | CollOperation::Exchange => MovementKind::AllToAll,
             CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => {
                 return None;
             }
         };
-        let is_eager = kind != MovementKind::AllToAll && n <= SLOT_BYTES && !request.in_allsync;
+        let slots = match request.operation {
+            CollOperation::Scatter => ranks.div_ceil(blocks_of_a_slot(n).max(1)),
+            _ => 1,
+        };
+        let is_eager = kind != MovementKind::AllToAll
+            && n <= SLOT_BYTES
+            && slots <= MOST_OFFSETS
+            && !request.in_allsync;
         let source = match request.operation {
             CollOperation::Scatter | CollOperation::Exchange => n.saturating_mul(ranks),
             _ => n,
         };
         let offsets = match request.operation {
-            CollOperation::Scatter if is_eager => ranks.div_ceil(blocks_of_a_slot(n)),
+            _ if is_eager => slots,
             // That of the result follows that of the source.
             CollOperation::Reduce if is_split => 2,
             _ => 1,
