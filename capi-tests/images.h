@@ -9,8 +9,8 @@
 #include <gasnet_coll.h>
 
 /* Ranks and images; a rank has two images at most. */
-#define RANKS_MOST 20
-#define IMAGES_MOST 32
+#define RANKS_MOST 72
+#define IMAGES_MOST (2 * RANKS_MOST)
 
 /* The functions, by their index. */
 #define SUM 0

@@ -8,7 +8,7 @@
 //!   bytes    0 ..  896   barrier    a cache line for each level     barrier/shared.rs
 //!          896 .. 1024   movement   two cache lines                 coll/counts.rs
 //!         1024 .. 4096   rings      cache lines of short messages   coll/rings.rs
-//!         4096 ..        eager      copies, in jobs of few ranks    coll/counts.rs
+//!         4096 ..        eager      copies, among up to 64 ranks    coll/counts.rs
 //! ```
 
 use crate::client_memory::Dst;

@@ -1,5 +1,5 @@
 //! The scratch memory of a host: a part for each of its ranks, which all of them map. It is a
-//! *scratch page* and, in jobs of few ranks, memory for eager copies behind it.
+//! *scratch page* and, in jobs of up to 64 ranks, memory for eager copies behind it.
 //!
 //! Mapped by `gasnet_init`, used by the extended layer for flags and small data;
 //! `agreed_environment` uses the file behind the parts. Invariant: a part is zero at start.

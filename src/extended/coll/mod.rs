@@ -18,13 +18,11 @@
 //!   as `OUT_MYSYNC` but in `direct`.
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
-//! - Movements and reductions copy from segment to segment (`direct`) among few ranks that map
-//!   each other's segments, if the tuning has its defaults. Without `IN_ALLSYNC`, a small
+//! - Movements and reductions copy from segment to segment (`direct`) among up to 64 ranks that
+//!   map each other's segments, if the tuning has its defaults. Without `IN_ALLSYNC`, a small
 //!   source passes through a slot if it lies in no segment, or if its rank would wait for the
 //!   readers otherwise. Other sources must lie in segments, but blocks for the root go to it as
-//!   messages otherwise (`rest`). A large reduction without `IN_ALLSYNC` and `OUT_ALLSYNC` has a
-//!   plan if there are more than two ranks. One with either of them needs its result in a segment
-//!   then.
+//!   messages otherwise (`rest`).
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |

@@ -11,7 +11,7 @@ use super::request::{CollOperation, CollRequest};
 const MAX_REDUCED: usize = 2048;
 
 /// The most offsets of a movement: a rank has room for more, so that another one can follow.
-pub(super) const MOST_OFFSETS: usize = 8;
+pub(super) const MOST_OFFSETS: usize = 2;
 
 /// Between which ranks data move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
