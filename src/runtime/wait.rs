@@ -5,7 +5,7 @@
 //! own. That is in locks, the trace, the start and the exit of a job, and the calls of `portals3`.
 //! Invariant: a condition is checked again after a sleep of at most 5 ms, because clients also
 //! wait for words that a plain put changes. In a short wait the sleep is shorter
-//! (`wait_mode::nap`).
+//! (`wait_mode`).
 //!
 //! ```text
 //!   poll, test the condition --not yet--> relax: spin, later yield, later sleep --> poll again
@@ -20,7 +20,7 @@
 
 use super::activity::WaitReason;
 use super::job::{Ctx, GasnetJob};
-use super::{threads, wait_mode};
+use super::threads;
 use crate::conduit::portals::SharedHost;
 use crate::conduit::{WaitStage, WaitingProcess};
 use crate::process::exit;
@@ -224,15 +224,16 @@ impl Ctx {
         self.job.leave_if_ending();
         let (now, since) = self.slot.activity.note_wait(first, what, peer, stage);
         let extension = self.endpoint().conduit.shared_host();
-        if round.saturating_sub(plan.spin.max(eager)) < plan.then_yield || !plan.then_sleep {
+        let is_to_yield = round.saturating_sub(plan.spin.max(eager)) < plan.then_yield;
+        let nap = waiting.nap(now - since).filter(|_| plan.then_sleep && !is_to_yield);
+        let Some(nap) = nap else {
             sys::thread::yield_now();
             waiting.yielded(now, sys::clock::now_ns());
             if let Some(extension) = extension {
                 self.job.look_if_due(extension, now, since);
             }
             return;
-        }
-        let nap = wait_mode::nap(now - since);
+        };
         let Some(extension) = extension else {
             // Nothing interrupts this nap: a message that arrives waits for its end.
             sys::clock::sleep_ns(nap);
