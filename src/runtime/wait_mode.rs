@@ -15,9 +15,9 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize
 /// milliseconds; or to many threads that wait, each of which may take this long.
 const LONG_YIELD_NS: u64 = 500_000;
 const LONG_PER_WAITER_NS: u64 = 200_000;
-/// While a thread computes, at least one of so many yields is long. Where nothing computes, a long
-/// one has a cause that is over: after one of 16 ranks on 2 CPUs no exchange of 8 bytes took less
-/// than 7 ms, because sleepers wait for each other.
+/// While a thread computes, at least one of this many yields is long. Elsewhere a long one has a
+/// cause that is over. When 16 ranks on 2 CPUs slept after one, exchanges of 8 bytes took 7 ms:
+/// sleepers waited for each other.
 const YIELDS_BETWEEN: u32 = 8;
 /// No thread yields for the duration of a long yield times a factor. It is small at first, because
 /// the other computation may be over soon. In between the factor doubles whenever yields take long
@@ -33,14 +33,14 @@ const EAGER_BEFORE_BLOCK: u32 = 16;
 /// us with these. Elsewhere a yield returns at once.
 const SHARED_YIELDS: u32 = 32;
 const ALONE_YIELDS: u32 = 256;
-/// Shortest and longest sleep. The end of one costs up to 40 us of CPU time in a virtual machine: if
-/// many wait, sleeps are longer, so that their ends leave time for the others. Beside 30 such
-/// waiters on 2 CPUs, 2 ranks exchanged 2,400 to 50,000 short messages per second with the shortest
-/// sleeps, and more than a million with those of 200 us.
+/// Shortest and longest sleep. The end of one costs up to 40 us of CPU time in a virtual machine.
+/// If many wait, sleeps are longer, to leave time for other threads. Next to 30 waiters on 2 CPUs,
+/// 2 ranks sent 2,400 short messages per second with the shortest sleeps, and more than a million
+/// with those of 200 us.
 const SHORTEST_SLEEP_NS: u64 = 50_000;
 const SLEEP_PER_WAITER_NS: u64 = 12_500;
-/// Before the first sleep a wait takes as long as so many of the shortest. So a thread whose peer
-/// has to wake does not sleep until it has answered: otherwise both would sleep for each message.
+/// Before the first sleep a wait takes as long as this many of the shortest. In that time a peer
+/// wakes and answers; otherwise both would sleep for each message.
 const SLEEPS_BEFORE_FIRST: u64 = 4;
 const LONGEST_SLEEP_NS: u64 = 5_000_000;
 /// In between a sleep is this part of the time that the wait has taken so far. So sleeps prolong a
