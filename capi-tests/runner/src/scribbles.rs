@@ -13,7 +13,7 @@
 //! The traffic takes one of the three paths, or path `portals` without an outbox or with frames. A
 //! planted fault of the library makes the frames. The rings of frames are overwritten there.
 //!
-//! `scribbles::000` and so on are cases of 100 runs; all together are 10,000. They leave out
+//! `scribbles::000` and so on are cases of 25 runs; all together are 10,000. They leave out
 //! what events say of their messages: a value that is valid for another message can lose one.
 //! `soak scribbles N [FILTER...]` makes N runs that match the filters, these words included, and
 //! prints a tally.
@@ -34,8 +34,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Runs of a case, and cases.
-const RUNS: u64 = 100;
-const CASES: u64 = 100;
+const RUNS: u64 = 25;
+const CASES: u64 = 400;
 /// A job that ends because of a write does so within this time after it.
 const SOON: Duration = Duration::from_secs(5);
 /// Time from the start within which the watchdog ends the job: the traffic runs after a moment.
@@ -143,7 +143,7 @@ struct ScribbleRun {
     after: Duration,
 }
 
-/// The cases; the first is the sample.
+/// The cases; the first is the sample. Each seed draws other runs.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let case = |n: u64| {
         TestCase::new(format!("scribbles::{n:03}"), n == 0, move || {
