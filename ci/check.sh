@@ -17,8 +17,8 @@ log=build/check
 mkdir -p $log
 # What the steps took the last time: names and seconds.
 before=$log/.seconds
-# The launchers are three.
-all_steps=$((2 + $(grep -c '^ *\(if .*then \)\?\(step\|tests\) ' "$0")))
+# The launchers are three, and as many run next to other steps.
+all_steps=$((4 + $(grep -c '^ *\(if .*then \)\?\(step\|tests\) ' "$0")))
 done_steps=0
 
 # progress NAME: shows that a step begins.
@@ -45,6 +45,25 @@ over_libportals() {
     return 77
 }
 
+# beside "NAME ARGUMENT..." ...: runs these scripts of ci/ one after the other, at the lowest
+# priority: tests that run meanwhile often wait or sleep. In a target folder of their own, since
+# cargo locks it.
+beside() {
+    for command in "$@"; do
+        name=${command%% *}
+        # shellcheck disable=SC2086 # arguments
+        CARGO_TARGET_DIR=target/beside nice -n 19 ci/$name.sh ${command#"$name"} >"$log/$name.beside" 2>&1
+        echo $? >"$log/$name.code"
+    done
+}
+
+# result NAME: what a script printed that ran so, and its exit code.
+result() {
+    wait "$besides" 2>/dev/null
+    cat "$log/$1.beside"
+    return "$(cat "$log/$1.code")"
+}
+
 echo "SEED=$SEED"
 : >"$before.new"
 start=$(date +%s)
@@ -57,9 +76,6 @@ if [ $code = 0 ]; then
     step build-lightweight ci/build.sh build-lightweight
 fi
 step fmt ci/fmt.sh
-step clippy ci/clippy.sh
-step doc ci/doc.sh
-step headers ci/headers.sh sample
 step names ci/names.sh
 step name-table ci/name-table.sh
 step names-ex ci/names-ex.sh
@@ -81,6 +97,12 @@ step cross-refusals ci/cross/refusals.sh
 target=crayxt-cnl
 [ $((SEED % 2)) = 0 ] || target=x86_64-old
 tests "cross-$target" timeout -k 5 900 ci/cross-check.sh $target sample
+rm -f "$log"/*.code
+beside clippy doc "headers sample" 3>&- &
+besides=$!
+trap 'kill $besides 2>/dev/null' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 # The same packages each time. With fewer, cargo chooses other features of a crate, and compiles
 # all that uses it again.
 units="--workspace --exclude capi-tests"
@@ -95,6 +117,9 @@ tests exits ci/launchers.sh any timeout 600 \
     --skip fault
 tests runner timeout 600 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
+for name in clippy doc headers; do
+    step $name result $name
+done
 mv "$before.new" "$before"
 echo "SEED=$SEED repeats this sample; logs are in $log; $((($(date +%s) - start) / 60)) minutes in all"
 echo "$passed passed, $failed failed, $skipped skipped"
