@@ -202,5 +202,6 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(waits::cases(seed));
     all.extend(losses::cases());
     all.extend(libportals::cases(seed));
+    sample::take_turns(&mut all, seed);
     all
 }

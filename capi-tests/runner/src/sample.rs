@@ -1,4 +1,11 @@
-//! The sample of a short run: a seed selects it, equally in every process.
+//! The sample of a short run: a seed selects it, equally in every process. First each module marks
+//! cases that every run could take, then [`take_turns`] leaves a part of each group.
+//!
+//! Invariant: every group of cases keeps a case in every run, and seeds that follow each other meet
+//! every case that is marked for all seeds.
+
+use crate::TestCase;
+use std::collections::BTreeMap;
 
 /// The seed of this run: `SEED` in the environment, else 1.
 pub fn seed() -> u64 {
@@ -72,6 +79,68 @@ pub fn cover<T, const N: usize>(
     taken
 }
 
+/// Seeds among which the marked cases of a group are shared.
+const TURNS: usize = 4;
+
+/// Seconds of a case that [`SECONDS`] does not name.
+const USUAL: f64 = 0.5;
+
+/// Seconds of the cases whose names contain these parts, on a quiet machine of 2 CPUs. The first
+/// line that fits counts. They keep long cases of a group from falling into one turn, and need
+/// not be exact.
+const SECONDS: &[(&str, f64)] = &[
+    ("hosts::fault::", 8.0),
+    ("hosts::flood::", 6.0),
+    ("hosts::random::", 4.0),
+    ("hosts::", 2.0),
+    ("::stopping", 4.0),
+    ("::overflow::", 4.0),
+];
+
+fn seconds(name: &str) -> f64 {
+    SECONDS.iter().find(|(part, _)| name.contains(part)).map_or(USUAL, |&(_, s)| s)
+}
+
+/// The group of a case: the first part of its name; of testexit, the launcher too.
+fn group(name: &str) -> String {
+    let parts: Vec<&str> = name.split("::").collect();
+    match parts[..] {
+        ["testexit", _, _, launcher, ..] => format!("testexit::{launcher}"),
+        _ => parts[0].to_string(),
+    }
+}
+
+/// The kind of a case within its group: the second part of its name.
+fn kind(name: &str) -> &str {
+    name.split("::").nth(1).unwrap_or_default()
+}
+
+/// Of each group of marked cases, leaves those marked whose turn it is with this seed. The turns
+/// of a group take about equally long: a long case has fewer others next to it. A turn has a case
+/// of each kind that has enough of them.
+pub(crate) fn take_turns(cases: &mut [TestCase], seed: u64) {
+    let mut groups = BTreeMap::<String, Vec<usize>>::new();
+    for (i, case) in cases.iter().enumerate().filter(|(_, case)| case.sampled) {
+        groups.entry(group(&case.name)).or_default().push(i);
+    }
+    for (name, mut members) in groups {
+        let mut random = SampleRandom::new(0, &name);
+        random.shuffle(&mut members);
+        members.sort_by(|&a, &b| {
+            let (a, b) = (&cases[a].name, &cases[b].name);
+            seconds(b).total_cmp(&seconds(a)).then_with(|| kind(a).cmp(kind(b)))
+        });
+        let mut turns = vec![0.0_f64; TURNS.min(members.len())];
+        let now = seed % turns.len() as u64;
+        for i in members {
+            let shortest = |a: &usize, b: &usize| turns[*a].total_cmp(&turns[*b]);
+            let turn = (0..turns.len()).min_by(shortest).unwrap_or_default();
+            turns[turn] += seconds(&cases[i].name);
+            cases[i].sampled = turn as u64 == now;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -89,6 +158,70 @@ mod tests {
             assert!(once.iter().any(|&i| items[i].1 == b));
         }
         assert!(once.len() < items.len());
+    }
+
+    /// Names of the cases that a seed takes.
+    fn taken(seed: u64, names: &[String]) -> Vec<String> {
+        let case = |name: &String| TestCase::new(name.clone(), true, || Ok(()));
+        let mut cases: Vec<TestCase> = names.iter().map(case).collect();
+        take_turns(&mut cases, seed);
+        cases.into_iter().filter(|c| c.sampled).map(|c| c.name).collect()
+    }
+
+    #[test]
+    fn every_group_keeps_a_case_and_seeds_in_a_row_meet_all() {
+        let many = (0..50).map(|i| format!("many::{i}"));
+        let few = (0..2).map(|i| format!("few::{i}"));
+        let names: Vec<String> = many.chain(few).chain(["alone".to_string()]).collect();
+        for first in [0, 7, 1_000_003] {
+            let mut met = Vec::new();
+            for seed in first..first + TURNS as u64 {
+                let taken = taken(seed, &names);
+                for g in ["many", "few", "alone"] {
+                    assert!(taken.iter().any(|name| group(name) == g), "{g} with {seed}");
+                }
+                assert!(taken.len() < names.len() / 2, "{taken:?}");
+                met.extend(taken);
+            }
+            met.sort();
+            met.dedup();
+            assert_eq!(met.len(), names.len());
+        }
+    }
+
+    #[test]
+    fn a_sample_marks_no_case_that_was_not_marked() {
+        let mut cases = vec![TestCase::new("a::b".to_string(), false, || Ok(()))];
+        take_turns(&mut cases, 1);
+        assert!(!cases[0].sampled);
+    }
+
+    #[test]
+    fn every_launcher_of_testexit_and_every_kind_has_a_turn() {
+        let exits = ["gasnetrun", "hydra"].into_iter().flat_map(|launcher| {
+            (0..5).map(move |i| format!("testexit::seq::portals::{launcher}::n2::rank{i}"))
+        });
+        let kinds =
+            ["b", "a"].into_iter().flat_map(|k| (0..4).map(move |i| format!("x::{k}::{i}")));
+        let names: Vec<String> = exits.chain(kinds).collect();
+        for seed in 0..TURNS as u64 {
+            let taken = taken(seed, &names);
+            for part in ["::gasnetrun::", "::hydra::", "x::a::", "x::b::"] {
+                assert!(taken.iter().any(|name| name.contains(part)), "{part} with {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn turns_take_about_equally_long() {
+        let long = (0..6).map(|i| format!("hosts::fault::{i}"));
+        let short = (0..60).map(|i| format!("hosts::test{i}::par"));
+        let names: Vec<String> = long.chain(short).collect();
+        let all: f64 = names.iter().map(|name| seconds(name)).sum();
+        for seed in 0..TURNS as u64 {
+            let total: f64 = taken(seed, &names).iter().map(|name| seconds(name)).sum();
+            assert!((total - all / TURNS as f64).abs() <= 2.0, "{total} s of {all}");
+        }
     }
 
     #[test]
