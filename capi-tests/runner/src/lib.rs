@@ -3,6 +3,7 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `build_trees` | the build trees, and how a C program is compiled against one |
+//! | `compile_ahead` | compiles the programs of cases to come |
 //! | `program` | the test programs and the settings in their head lines |
 //! | `test_job` | one command under a watchdog |
 //! | `job_launcher` | the launchers that start jobs |
@@ -55,6 +56,7 @@ pub mod build_trees;
 pub mod case_end;
 pub mod checks;
 pub mod clients;
+pub mod compile_ahead;
 pub mod configuration;
 pub mod cross;
 pub mod environments;

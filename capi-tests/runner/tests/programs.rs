@@ -3,7 +3,7 @@
 //! too.
 
 use capi_tests::case_end::CaseEnd;
-use capi_tests::{TestCase, sample};
+use capi_tests::{TestCase, compile_ahead, sample};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -24,6 +24,11 @@ fn main() {
     // ci/check.sh counts these lines.
     for c in cannot.iter().filter(|c| c.sampled && !args.list) {
         println!("skipped {}: needs {}", c.name, c.missing.as_deref().unwrap_or_default());
+    }
+    let is_sample = args.filter.is_none() && !args.list && !args.ignored && !args.include_ignored;
+    if is_sample {
+        let sampled = cases.iter().filter(|c| c.sampled).map(|c| c.name.clone());
+        compile_ahead::start(sampled.collect());
     }
     let trials = cases
         .into_iter()
