@@ -30,7 +30,7 @@
 //! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `sanitizers` | fuzzing; tests under sanitizers and valgrind |
 //! | `simulations` | the simulators of credits and firehoses |
-//! | `cross` | builds for the targets of `cross/`, and what can be run of them |
+//! | `cross` | builds for the targets of `cross/`, and what can be run of them; all headers |
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
 //! | `everything` | programs compiled for EVERYTHING and LARGE |
 //! | `install` | what the libraries of a tree export |
