@@ -106,7 +106,8 @@ trap 'exit 143' TERM
 # The same packages each time. With fewer, cargo chooses other features of a crate, and compiles
 # all that uses it again.
 units="--workspace --exclude capi-tests"
-tests unit timeout 1200 $cargo test --quiet --no-fail-fast $units
+# Repetitions and random lists of operations of crate portals3: the soak has more.
+tests unit env PORTALS3_STRESS=1 PROPTEST_CASES=40 timeout 1200 $cargo test --quiet --no-fail-fast $units
 tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses
 for launcher in hydra openmpi slurm; do
     tests "$launcher" ci/launchers.sh $launcher timeout 600 \
