@@ -45,22 +45,22 @@ over_libportals() {
     return 77
 }
 
-# beside "NAME ARGUMENT..." ...: runs these scripts of ci/ one after the other, at the lowest
+# background "NAME ARGUMENT..." ...: runs these scripts of ci/ one after the other, at the lowest
 # priority: tests that run meanwhile often wait or sleep. In a target folder of their own, since
 # cargo locks it.
-beside() {
+background() {
     for command in "$@"; do
         name=${command%% *}
         # shellcheck disable=SC2086 # arguments
-        CARGO_TARGET_DIR=target/beside nice -n 19 ci/$name.sh ${command#"$name"} >"$log/$name.beside" 2>&1
+        CARGO_TARGET_DIR=target/background nice -n 19 ci/$name.sh ${command#"$name"} >"$log/$name.background" 2>&1
         echo $? >"$log/$name.code"
     done
 }
 
 # result NAME: what a script printed that ran so, and its exit code.
 result() {
-    wait "$besides" 2>/dev/null
-    cat "$log/$1.beside"
+    wait "$background_pid" 2>/dev/null
+    cat "$log/$1.background"
     return "$(cat "$log/$1.code")"
 }
 
@@ -98,9 +98,9 @@ target=crayxt-cnl
 [ $((SEED % 2)) = 0 ] || target=x86_64-old
 tests "cross-$target" timeout -k 5 900 ci/cross-check.sh $target sample
 rm -f "$log"/*.code
-beside clippy doc "headers sample" 3>&- &
-besides=$!
-trap 'kill $besides 2>/dev/null' EXIT
+background clippy doc "headers sample" 3>&- &
+background_pid=$!
+trap 'kill $background_pid 2>/dev/null' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 # The same packages each time. With fewer, cargo chooses other features of a crate, and compiles

@@ -1,5 +1,6 @@
-//! Checks of `ci/` of which `make check` has a sample, whole, for the soak only: `ci/cross-check.sh`
-//! for each target of `cross/` that this machine can build, and `ci/headers.sh`.
+//! Checks of `ci/` of which `make check` has a sample, whole, for the soak only:
+//! `ci/cross-check.sh` for each target of `cross/` that this machine can build, and
+//! `ci/headers.sh`.
 //!
 //! Invariant: a case passes only if its script has run and ended with 0.
 
