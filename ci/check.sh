@@ -61,7 +61,7 @@ background() {
 result() {
     wait "$background_pid" 2>/dev/null
     cat "$log/$1.background"
-    return "$(cat "$log/$1.code")"
+    return "$(cat "$log/$1.code" || echo 1)"
 }
 
 echo "SEED=$SEED"
