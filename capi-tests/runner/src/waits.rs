@@ -9,8 +9,7 @@ use crate::{Failure, TestCase, program};
 use std::time::Duration;
 
 const NODES: u32 = 64;
-/// Barriers of each kind, in the sample and in the others. The short run fails as the long one
-/// does if waiting ranks keep the CPU: each barrier then takes tens of time slices.
+/// Barriers of each kind, in the sample and in the others.
 const BARRIERS: [u32; 2] = [100, 1000];
 
 /// Paths x launchers x barriers; the sample has a short one.
