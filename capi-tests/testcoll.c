@@ -42,6 +42,7 @@ struct image {
 static size_t rounds, seed, area;
 static const char *kinds = letters;
 static struct image mine[2];
+static int aligned; /* the areas of all images have one address */
 
 /* The areas of an image in its rank's segment, or on the caller's heap. */
 static char *place(gasnet_image_t image, int f, int dst) {
@@ -199,8 +200,7 @@ static void choose(struct plan *p, uint64_t *state) {
         p->out = (int)check_random(state, 3);
         p->heap = check_random(state, 3) ? NO_HEAP : check_random(state, 2) ? ALL_HEAP : ODD_HEAP;
         p->many = (int)check_random(state, 2);
-        /* One address stands for all images only where segments are aligned. */
-        p->single = p->many && !p->heap && check_random(state, 2);
+        p->single = (p->many || aligned) && !p->heap && check_random(state, 2);
         p->nb = check_random(state, 3) != 0;
         p->aggregate = p->nb && f + 1 < FLIGHT && check_random(state, 4) == 0;
         p->mixed = !p->aggregate && check_random(state, 3) == 0;
@@ -306,6 +306,8 @@ int main(int argc, char **argv) {
         mine[i].local = (int)i;
         mine[i].heap = (char *)malloc(FLIGHT * 2 * area);
     }
+    aligned = 1;
+    for (i = 1; i < images; i++) aligned &= place(i, 0, 0) == place(0, 0, 0);
     run_images(body);
     check_barrier();
     check_done();

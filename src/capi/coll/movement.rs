@@ -27,6 +27,15 @@ pub(super) enum Address {
 }
 
 impl Address {
+    /// As [`CollRequest::common_src`].
+    fn common(self, flags: CollFlags) -> Option<usize> {
+        let stays = flags.out_nosync() || flags.out_allsync();
+        match self {
+            Address::One(p) if flags.in_nosync() && flags.single() && stays => Some(p.addr()),
+            _ => None,
+        }
+    }
+
     /// That of the caller: its place among the images of this process, and its number in the
     /// team.
     unsafe fn of(self, (place, number): (usize, u32), flags: CollFlags) -> *mut u8 {
@@ -144,6 +153,7 @@ pub(super) unsafe fn call(
         in_allsync: flags.in_allsync(),
         out_allsync: flags.out_allsync(),
         out_nosync: flags.out_nosync(),
+        common_src: src.common(flags),
         reduction: elements.map(|e| e.reduction(function, c)),
         inclusive: flags.inclusive(),
         src_array,

@@ -78,9 +78,24 @@ impl DirectMovement {
 
     /// What this rank does in a movement; `None` for a request that shared memory does not carry
     /// out.
-    pub(super) fn roles(&self, request: &CollRequest) -> Option<MovementRoles> {
-        let shape = MovementShape::of(request, self.counts.ranks())?;
-        Some(MovementRoles::new(request, shape, self.counts.me() == request.root as usize))
+    pub(super) fn roles(&self, ctx: Ctx, request: &CollRequest) -> Option<MovementRoles> {
+        let ranks = self.counts.ranks();
+        let shape = MovementShape::of(request, ranks)?;
+        let root = request.root as usize;
+        let sources = match shape.kind {
+            MovementKind::FromRoot => root..root + 1,
+            MovementKind::ToRoot | MovementKind::AllToAll => 0..ranks,
+        };
+        let lie_in_segments = |&at: &usize| {
+            let segments = ctx.endpoint().segments();
+            sources.clone().all(|rank| {
+                let segment = &segments[JobRank(rank as u32)];
+                segment.resolve(ptr::without_provenance(at), shape.source).is_some()
+            })
+        };
+        let common_src = request.common_src.filter(lie_in_segments);
+        let request = CollRequest { common_src, ..*request };
+        Some(MovementRoles::new(&request, shape, self.counts.me() == root))
     }
 
     /// Carries out a movement of the team of all processes, each with one image; all call this
@@ -220,11 +235,16 @@ impl DirectMovement {
         (rank, i): (usize, usize),
         number: MovementNumber,
         CollCall { request, buffers, .. }: &CollCall,
-        shape: &MovementShape,
+        MovementRoles { shape, common_src, .. }: &MovementRoles,
     ) -> Src<'static> {
         let n = request.nbytes;
         if rank == self.counts.me() {
             return buffers.src.part(i * n, n);
+        }
+        if let Some(at) = common_src {
+            let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
+            let offset = at.wrapping_sub(segment.base().addr());
+            return mapped(ctx, rank).part(offset + i * n, n).into();
         }
         let source = self.source(rank, shape, number);
         if shape.is_eager && source.equals(IN_SLOT) {
@@ -242,14 +262,16 @@ impl DirectMovement {
         ctx: Ctx,
         number: MovementNumber,
         call: &CollCall,
-        MovementRoles { shape, .. }: &MovementRoles,
+        roles: &MovementRoles,
     ) -> MovementShare {
         let CollCall { request, buffers, .. } = call;
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
-        let is_elsewhere = |rank: usize| self.source(rank, shape, number).equals(0);
+        let is_elsewhere = |rank: usize| {
+            roles.common_src.is_none() && self.source(rank, &roles.shape, number).equals(0)
+        };
         let fetch = |rank: usize, i: usize, to: usize| {
-            let from = self.block(ctx, (rank, i), number, call, shape);
+            let from = self.block(ctx, (rank, i), number, call, roles);
             let to = buffers.dst.part(to * n, n);
             if !ptr::eq(from.as_ptr(), to.as_ptr()) {
                 to.copy_from(from);
@@ -257,7 +279,7 @@ impl DirectMovement {
         };
         // Each rank begins with another one.
         let others = (me..all).chain(0..me);
-        match shape.kind {
+        match roles.shape.kind {
             MovementKind::FromRoot if is_elsewhere(root) => return MovementShare::Refused,
             MovementKind::AllToAll if (0..all).any(is_elsewhere) => return MovementShare::Refused,
             MovementKind::ToRoot if me != root => {
@@ -275,7 +297,7 @@ impl DirectMovement {
                 others.for_each(|rank| fetch(rank, 0, rank));
             }
             CollOperation::Exchange => others.for_each(|rank| fetch(rank, me, rank)),
-            CollOperation::Reduce => return self.reduce(ctx, number, call, shape),
+            CollOperation::Reduce => return self.reduce(ctx, number, call, roles),
             CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => {
                 unreachable!("never direct")
             }
@@ -289,14 +311,14 @@ impl DirectMovement {
         ctx: Ctx,
         number: MovementNumber,
         call: &CollCall,
-        shape: &MovementShape,
+        roles: &MovementRoles,
     ) -> MovementShare {
         let CollCall { request, buffers, .. } = call;
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
         let (_, count) = request.elements();
         let result = self.counts.offset(root, number);
-        let (to, elements) = match shape.is_split {
+        let (to, elements) = match roles.shape.is_split {
             true if !result.equals(0) => {
                 let at = result.map(|word| word.wrapping_sub(1));
                 (block_of(ctx, root, at, n), part_of(count, me, all))
@@ -305,7 +327,7 @@ impl DirectMovement {
             _ => return MovementShare::Done,
         };
         if !elements.is_empty() {
-            let source = |rank| self.block(ctx, (rank, 0), number, call, shape);
+            let source = |rank| self.block(ctx, (rank, 0), number, call, roles);
             let sources: Vec<Src<'_>> = (0..all).map(source).collect();
             let reduction = request.reduction.expect("a reduction has a function");
             combine(&reduction, to, &sources, elements);
@@ -324,7 +346,7 @@ impl DirectMovement {
         ctx: Ctx,
         number: MovementNumber,
         call: &CollCall,
-        MovementRoles { shape, .. }: &MovementRoles,
+        roles: &MovementRoles,
     ) -> CollPlan {
         let CollCall { request, buffers, .. } = call;
         let me = self.counts.me();
@@ -332,8 +354,8 @@ impl DirectMovement {
             return rest::sent(request, *buffers);
         }
         let source = |rank: usize| {
-            let is_here = rank == me || !self.source(rank, shape, number).equals(0);
-            is_here.then(|| self.block(ctx, (rank, 0), number, call, shape))
+            let is_here = rank == me || !self.source(rank, &roles.shape, number).equals(0);
+            is_here.then(|| self.block(ctx, (rank, 0), number, call, roles))
         };
         let sources: Vec<Option<Src<'_>>> = (0..self.counts.ranks()).map(source).collect();
         rest::received(request, *buffers, &sources)
@@ -346,11 +368,17 @@ fn first_of(shape: &MovementShape, number: MovementNumber) -> MovementNumber {
     number.wrapping_sub(shape.offsets as u64 - 1)
 }
 
+/// The segment of a rank, as it is mapped here.
+#[inline(always)]
+fn mapped(ctx: Ctx, rank: usize) -> Dst<'static> {
+    let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
+    segment.mapped().expect("ranks that share pages map each other's segments")
+}
+
 /// The `n` bytes at an offset that a rank named, as its segment is mapped here.
 #[inline(always)]
 fn block_of(ctx: Ctx, rank: usize, offset: Peer<u64>, n: usize) -> Dst<'static> {
-    let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
-    let mapped = segment.mapped().expect("ranks that share pages map each other's segments");
+    let mapped = mapped(ctx, rank);
     match offset.range(Peer::new(n), mapped.len()) {
         Some(range) => mapped.part(range.start, n),
         None => outside(rank, offset, n, mapped.len()),

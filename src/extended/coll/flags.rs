@@ -67,6 +67,11 @@ impl CollFlags {
         self.has(IN_ALLSYNC)
     }
 
+    /// The sources can be read before their images have called.
+    pub fn in_nosync(self) -> bool {
+        self.has(IN_NOSYNC)
+    }
+
     /// The collective is over when it is over for all images.
     pub fn out_allsync(self) -> bool {
         self.has(OUT_ALLSYNC)

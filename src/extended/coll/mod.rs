@@ -319,10 +319,10 @@ impl Coll {
         let direct = self.engine.direct.as_ref().filter(|_| !fault::any())?;
         // With one image on each process, processes call in the order of the team.
         let one_image = view.context == 0 && view.all() == view.members.size();
-        let roles = direct.roles(request).filter(|_| one_image)?;
-        let is_possible = ctx.endpoint().bound_segment().is_some()
+        let is_possible = one_image
+            && ctx.endpoint().bound_segment().is_some()
             && view.tuning.lock().leaves_open(request.operation);
-        is_possible.then_some((direct, roles))
+        is_possible.then(|| Some((direct, direct.roles(ctx, request)?)))?
     }
 
     /// What both forms of a call begin with; `None` if the collective is done. A call that awaits

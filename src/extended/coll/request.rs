@@ -165,6 +165,10 @@ pub struct CollRequest {
     /// Complete at an image before its own data are in place and its memory is free: the client
     /// synchronises before it uses them.
     pub out_nosync: bool,
+    /// The address of the source, the same at every rank that has one, if ranks may read it before
+    /// its owner calls: `IN_NOSYNC` and `SINGLE`. And it stays until the client synchronises, or
+    /// until all have read it.
+    pub common_src: Option<usize>,
     /// For operations that combine.
     pub reduction: Option<Reduction>,
     /// For scans: with the operand of the image itself, or with the element itself.
@@ -186,6 +190,7 @@ impl CollRequest {
             in_allsync: false,
             out_allsync: false,
             out_nosync: false,
+            common_src: None,
             reduction: None,
             inclusive: false,
             src_array: None,

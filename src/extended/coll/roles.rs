@@ -12,7 +12,8 @@
 //!   from all to all                  all have entered         all have left
 //! ```
 //!
-//! `IN_ALLSYNC` and `OUT_ALLSYNC` put "all" in the place of the others. `OUT_NOSYNC` leaves out
+//! No rank is awaited to copy if all know the address of the sources, and may read there. `IN_ALLSYNC`
+//! and `OUT_ALLSYNC` put "all" in the place of the others. `OUT_NOSYNC` leaves out
 //! the last column, and so do small sources without `IN_ALLSYNC`, which may pass through slots.
 
 use super::request::CollRequest;
@@ -40,6 +41,8 @@ pub(super) enum WokenRanks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MovementRoles {
     pub(super) shape: MovementShape,
+    /// The address of the source of every rank, if this rank needs no others to know it.
+    pub(super) common_src: Option<usize>,
     /// The ranks whose entry this rank awaits before it copies.
     pub(super) entered: AwaitedRanks,
     /// Those whose leaving it awaits before its memory belongs to the client again.
@@ -70,7 +73,12 @@ impl MovementRoles {
             (MovementKind::ToRoot, false) => (AwaitedRanks::None, root, last, last),
             (MovementKind::AllToAll, _) => (AwaitedRanks::All, AwaitedRanks::All, last, last),
         };
-        let mut roles = MovementRoles { shape, entered, left, at_entry, at_leaving };
+        let common_src = request.common_src.filter(|_| !shape.is_split);
+        let mut roles = MovementRoles { shape, common_src, entered, left, at_entry, at_leaving };
+        if common_src.is_some() {
+            roles =
+                MovementRoles { entered: AwaitedRanks::None, at_entry: WokenRanks::None, ..roles };
+        }
         if request.in_allsync {
             roles = MovementRoles { entered: AwaitedRanks::All, at_entry: last, ..roles };
         }
