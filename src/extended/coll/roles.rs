@@ -12,8 +12,8 @@
 //!   from all to all                  all have entered         all have left
 //! ```
 //!
-//! No rank is awaited to copy if all know the address of the sources, and may read there. `IN_ALLSYNC`
-//! and `OUT_ALLSYNC` put "all" in the place of the others. `OUT_NOSYNC` leaves out
+//! No rank is awaited to copy if all know the address of the sources, and may read there.
+//! `IN_ALLSYNC` and `OUT_ALLSYNC` put "all" in the place of the others. `OUT_NOSYNC` leaves out
 //! the last column, and so do small sources without `IN_ALLSYNC`, which may pass through slots.
 
 use super::request::CollRequest;
@@ -169,6 +169,27 @@ mod tests {
                     [to_root, from_root],
                     "{what:?}"
                 );
+            }
+        });
+    }
+
+    #[test]
+    fn no_rank_awaits_an_address_that_it_knows() {
+        every(|request, shape, without| {
+            if request.in_allsync {
+                return;
+            }
+            let known = CollRequest { common_src: Some(4096), ..*request };
+            let with = [true, false].map(|r| MovementRoles::new(&known, shape, r));
+            if shape.is_split {
+                // The root's result has an address that only the root knows.
+                assert_eq!(with, without);
+                return;
+            }
+            for (with, without) in with.into_iter().zip(without) {
+                assert_eq!(with.common_src, known.common_src);
+                assert_eq!((with.entered, with.at_entry), (AwaitedRanks::None, WokenRanks::None));
+                assert_eq!((with.left, with.at_leaving), (without.left, without.at_leaving));
             }
         });
     }
