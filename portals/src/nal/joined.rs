@@ -221,6 +221,10 @@ unsafe impl Nal for Joined {
         self.host.has_frames() || self.is_due()
     }
 
+    fn began_remote(&self) {
+        self.is_active();
+    }
+
     fn look_soon(&self) {
         self.patience.store(0, Ordering::Relaxed);
     }
@@ -261,7 +265,7 @@ unsafe impl Nal for Joined {
         if self.patience.load(Ordering::Relaxed) != 0 {
             return;
         }
-        if self.wire.receive(max, sink) {
+        if self.wire.receive(max, sink) || self.wire.is_working() {
             self.is_active();
         } else {
             let now = clock::now_ns();

@@ -16,6 +16,7 @@ pub mod numbering;
 pub mod ofi;
 pub(crate) mod outcome;
 mod primitive;
+pub mod remote;
 pub mod shm;
 mod sleepers;
 pub mod tcp;
@@ -114,6 +115,8 @@ pub unsafe trait Nal: Send + Sync {
     fn frames_flag(&self) -> Option<&AtomicU32> {
         None
     }
+    /// A remote operation ([`remote::RemoteMemory`]) has begun: its end is to be looked for.
+    fn began_remote(&self) {}
     /// The next call of [`Nal::has_frames`] is the last one before a sleep: it misses nothing.
     fn look_soon(&self) {}
     /// What wakes a thread that sleeps by [`Nal::sleep`]; `None`: no thread does.

@@ -31,6 +31,11 @@ pub trait FrameSink {
     fn placed(&mut self, peer: u32, header: &[u8], length: usize) {
         let _ = (peer, header, length);
     }
+
+    /// A remote operation has ended ([`super::remote::RemoteMemory`]); it has failed unless `ok`.
+    fn completed(&mut self, token: u64, ok: bool) {
+        let _ = (token, ok);
+    }
 }
 
 impl<F: FnMut(u32, &[u8])> FrameSink for F {

@@ -12,6 +12,7 @@ use std::os::fd::BorrowedFd;
 
 use super::numbering::HostNumbering;
 use super::outcome::{FrameSent, FrameSink, PeerState};
+use super::remote::RemoteMemory;
 use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
 
@@ -35,6 +36,16 @@ pub trait Wire: Send + Sync {
     /// Takes frames that have arrived, as [`super::Nal::receive`]; returns whether there were
     /// any.
     fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool;
+
+    /// Remote access to the memory of peers; `None`: all goes in frames.
+    fn remote_memory(&self) -> Option<&dyn RemoteMemory> {
+        None
+    }
+
+    /// Whether remote operations are under way, so that [`Wire::receive`] is to be called soon.
+    fn is_working(&self) -> bool {
+        false
+    }
 
     /// Whether a process can be reached.
     fn peer_state(&self, peer: u32) -> PeerState;

@@ -91,11 +91,21 @@ fn libfabric() -> Vec<(&'static str, String)> {
         Err(why) => return vec![("libfabric", format!("none: {why}"))],
     };
     let shown = |provider: OfiProvider| {
-        let OfiProvider { name, version: (major, minor), interfaces, is_hardware, lacks } =
-            provider;
+        let OfiProvider {
+            name,
+            version: (major, minor),
+            interfaces,
+            is_hardware,
+            has_remote_access,
+            lacks,
+        } = provider;
         let kind = if is_hardware { "hardware" } else { "software" };
         let lacks = lacks.map(|why| format!("; cannot be used: {why}")).unwrap_or_default();
-        format!("{name} {major}.{minor} ({kind}, at {}{lacks})", interfaces.join(" "))
+        let remote = if has_remote_access { "" } else { "out" };
+        format!(
+            "{name} {major}.{minor} ({kind}, with{remote} remote memory access, at {}{lacks})",
+            interfaces.join(" ")
+        )
     };
     let providers: Vec<String> = providers.into_iter().map(shown).collect();
     vec![("libfabric", version), ("providers", providers.join(", "))]

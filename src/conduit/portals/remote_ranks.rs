@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use portals3::nal::ofi::{OfiSpec, OfiWire};
+use portals3::nal::ofi::{OfiSpec, OfiWire, RemoteAccess};
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::{PeerFailure, PeerFailureHandler, Wire};
 use portals3::{NetworkInterface, PtlProcessId};
@@ -202,6 +202,7 @@ fn ofi_wire(
         secret,
         providers,
         tag_mode,
+        remote: RemoteAccess::Never,
         events: env::OFI_PROGRESS_EVENTS.get() as usize,
         processes: ranks,
         on_failure,

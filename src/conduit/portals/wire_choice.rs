@@ -82,6 +82,10 @@ pub(super) fn no_ofi(why: &NoOfi) -> OpenError {
              GASNET_OFI_PROVIDER_EXCLUDE and FI_PROVIDER, or set GASNET_NETWORK=TCP."
         }
         NoOfi::NoTagMode(_) => "Unset GASNET_OFI_TAG_MODE.",
+        NoOfi::NoRemoteAccess(_) => {
+            "Unset GASNET_OFI_RMA, or name another provider in GASNET_OFI_PROVIDER_INCLUDE; \
+             `gasnet_info -n` says which have it."
+        }
         NoOfi::Failed(_) => {
             "Name another provider in GASNET_OFI_PROVIDER_INCLUDE, or set GASNET_NETWORK=TCP."
         }

@@ -13,10 +13,17 @@ pub(super) const API_VERSION: u32 = 1 << 16 | 17;
 /// A function that is never called.
 type UnusedFunction = *const c_void;
 
+pub(super) const FI_RMA: u64 = 1 << 2;
 pub(super) const FI_TAGGED: u64 = 1 << 3;
+pub(super) const FI_READ: u64 = 1 << 8;
+pub(super) const FI_WRITE: u64 = 1 << 9;
 pub(super) const FI_RECV: u64 = 1 << 10;
 pub(super) const FI_SEND: u64 = 1 << 11;
 pub(super) const FI_TRANSMIT: u64 = FI_SEND;
+pub(super) const FI_REMOTE_READ: u64 = 1 << 12;
+pub(super) const FI_REMOTE_WRITE: u64 = 1 << 13;
+pub(super) const FI_COMPLETION: u64 = 1 << 24;
+pub(super) const FI_DELIVERY_COMPLETE: u64 = 1 << 28;
 pub(super) const FI_REMOTE_COMM: u64 = 1 << 52;
 pub(super) const FI_CONTEXT: u64 = 1 << 59;
 pub(super) const FI_CONTEXT2: u64 = 1 << 52;
@@ -24,7 +31,10 @@ pub(super) const FI_CONTEXT2: u64 = 1 << 52;
 pub(super) const FI_SOURCE: u64 = 1 << 57;
 pub(super) const FI_NUMERICHOST: u64 = 1 << 55;
 pub(super) const FI_ADDR_UNSPEC: u64 = u64::MAX;
+pub(super) const FI_KEY_NOTAVAIL: u64 = u64::MAX;
 
+/// Alone: it means FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and FI_MR_PROV_KEY.
+pub(super) const FI_MR_BASIC: c_int = 1;
 pub(super) const FI_MR_LOCAL: c_int = 1 << 2;
 pub(super) const FI_MR_VIRT_ADDR: c_int = 1 << 4;
 pub(super) const FI_MR_ALLOCATED: c_int = 1 << 5;
@@ -45,6 +55,7 @@ pub(super) const FI_EAGAIN: c_int = 11;
 pub(super) const FI_EADDRINUSE: c_int = 98;
 pub(super) const FI_ENODATA: c_int = 61;
 pub(super) const FI_EAVAIL: c_int = 259;
+pub(super) const FI_ENOKEY: c_int = 266;
 
 /// Numbers of errors with which an operation fails after the peer has closed.
 pub(super) const CLOSED: [c_int; 9] = [2, 5, 32, 103, 104, 107, 108, 111, 125];
@@ -341,7 +352,7 @@ pub(super) struct FidEp {
     pub(super) ops: *const c_void,
     pub(super) cm: *mut FiOpsCm,
     pub(super) msg: *const c_void,
-    pub(super) rma: *const c_void,
+    pub(super) rma: *mut FiOpsRma,
     pub(super) tagged: *mut FiOpsTagged,
 }
 
@@ -391,4 +402,42 @@ pub(super) struct FiOpsTagged {
     ) -> c_long,
     pub(super) injectdata:
         unsafe extern "C" fn(*mut FidEp, *const c_void, usize, u64, u64, u64) -> c_long,
+}
+
+/// A piece of memory: `struct iovec`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct FiIovec {
+    pub(super) base: *mut c_void,
+    pub(super) len: usize,
+}
+
+#[repr(C)]
+pub(super) struct FiRmaIov {
+    pub(super) addr: u64,
+    pub(super) len: usize,
+    pub(super) key: u64,
+}
+
+#[repr(C)]
+pub(super) struct FiMsgRma {
+    pub(super) msg_iov: *const FiIovec,
+    pub(super) desc: *mut *mut c_void,
+    pub(super) iov_count: usize,
+    pub(super) addr: u64,
+    pub(super) rma_iov: *const FiRmaIov,
+    pub(super) rma_iov_count: usize,
+    pub(super) context: *mut c_void,
+    pub(super) data: u64,
+}
+
+#[repr(C)]
+pub(super) struct FiOpsRma {
+    pub(super) size: usize,
+    pub(super) read: UnusedFunction,
+    pub(super) readv: UnusedFunction,
+    pub(super) readmsg: unsafe extern "C" fn(*mut FidEp, *const FiMsgRma, u64) -> c_long,
+    pub(super) write: UnusedFunction,
+    pub(super) writev: UnusedFunction,
+    pub(super) writemsg: unsafe extern "C" fn(*mut FidEp, *const FiMsgRma, u64) -> c_long,
 }

@@ -14,7 +14,8 @@ use std::os::fd::RawFd;
 
 use super::bindings::*;
 use super::library::{Libfabric, OfiError};
-use super::object::{Unfinished, close};
+use super::memory::OfiMemory;
+use super::object::close;
 
 /// Bytes of an address of an endpoint at most.
 pub(super) const NAME_BYTES: usize = 64;
@@ -24,6 +25,10 @@ pub(super) const NAME_BYTES: usize = 64;
 pub(super) struct OfiAddress(u64);
 
 impl OfiAddress {
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+
     /// Of no peer.
     pub(super) const NONE: OfiAddress = OfiAddress(FI_ADDR_UNSPEC);
 }
@@ -50,6 +55,8 @@ pub(super) enum OfiCompletion {
     ReceiveFailed { buffer: OfiBuffer },
     /// The message in this buffer has not left, or its peer is lost.
     SendFailed { buffer: OfiBuffer, error: OfiError },
+    /// The remote operation of this number has ended, or failed.
+    Remote { number: usize, error: Option<OfiError> },
 }
 
 /// Why an operation has not begun.
@@ -71,13 +78,15 @@ pub(super) struct MessageTag {
 
 /// The operation that uses a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum BufferUse {
+pub(super) enum BufferUse {
     None,
     Receive,
     Send,
+    /// A put or get, which has no buffer.
+    Remote,
 }
 
-/// A buffer and what the library needs with it.
+/// A buffer, or a remote operation, and what the library needs with it.
 #[repr(C)]
 pub(super) struct BufferSlot {
     /// The library's during an operation; the address of the operation.
@@ -86,6 +95,23 @@ pub(super) struct BufferSlot {
     used_by: BufferUse,
     memory: NonNull<u8>,
     descriptor: *mut c_void,
+}
+
+impl BufferSlot {
+    /// That of a remote operation.
+    pub(super) fn remote(number: u32) -> BufferSlot {
+        BufferSlot {
+            context: FiContext2::default(),
+            number,
+            used_by: BufferUse::None,
+            memory: NonNull::dangling(),
+            descriptor: ptr::null_mut(),
+        }
+    }
+
+    pub(super) fn set_use(&mut self, used_by: BufferUse) {
+        self.used_by = used_by;
+    }
 }
 
 /// Memory of several buffers.
@@ -109,6 +135,7 @@ pub(super) struct OfiEndpoint {
     pub(super) buffer_bytes: usize,
     pub(super) slots: Vec<NonNull<BufferSlot>>,
     pub(super) blocks: Vec<BufferBlock>,
+    pub(super) memory: OfiMemory,
     /// Room for the completions that are read at a time.
     pub(super) entries: Box<[FiCqTaggedEntry]>,
 }
@@ -195,7 +222,9 @@ impl OfiEndpoint {
         let mut block = BufferBlock { memory, layout, region: None };
         let mut descriptor = ptr::null_mut();
         if self.mr_mode & FI_MR_LOCAL != 0 {
-            match self.register(&block) {
+            // Keys are not used: no peer reads or writes this memory.
+            let key = self.blocks.len() as u64;
+            match self.register(memory.as_ptr(), size, FI_SEND | FI_RECV, key) {
                 Ok(region) => {
                     // SAFETY: a region that was just made.
                     descriptor = unsafe { region.as_ref().mem_desc };
@@ -223,46 +252,6 @@ impl OfiEndpoint {
         }
         self.blocks.push(block);
         Ok(())
-    }
-
-    fn register(&self, block: &BufferBlock) -> Result<NonNull<FidMr>, OfiError> {
-        let mut region = ptr::null_mut();
-        // Keys are not used: no peer reads or writes this memory.
-        let key = self.blocks.len() as u64;
-        // SAFETY: an open domain, memory of this length, and room for a pointer.
-        let returned = unsafe {
-            let FidDomain { mr, .. } = self.domain.as_ref();
-            ((**mr).reg)(
-                self.domain.cast().as_ptr(),
-                block.memory.as_ptr().cast(),
-                block.layout.size(),
-                FI_SEND | FI_RECV,
-                0,
-                key,
-                0,
-                &mut region,
-                ptr::null_mut(),
-            )
-        };
-        let Some(region) = NonNull::new(region).filter(|_| returned == 0) else {
-            return Err(self.library.error("fi_mr_reg", returned));
-        };
-        let region = Unfinished(region);
-        if self.mr_mode & FI_MR_ENDPOINT != 0 {
-            let fid = region.0.cast::<Fid>().as_ptr();
-            // SAFETY: open objects.
-            let returned = unsafe {
-                let FiOps { bind, control, .. } = *(*fid).ops;
-                match bind(fid, self.endpoint.cast().as_ptr(), 0) {
-                    0 => control(fid, FI_ENABLE, ptr::null_mut()),
-                    failed => failed,
-                }
-            };
-            if returned != 0 {
-                return Err(self.library.error("fi_mr_enable", returned));
-            }
-        }
-        Ok(region.keep())
     }
 
     fn slot(&self, buffer: &OfiBuffer) -> NonNull<BufferSlot> {
@@ -310,7 +299,7 @@ impl OfiEndpoint {
         Err((buffer, self.not_begun(call, returned)))
     }
 
-    fn not_begun(&self, call: &'static str, returned: c_long) -> NotBegun {
+    pub(super) fn not_begun(&self, call: &'static str, returned: c_long) -> NotBegun {
         match returned as c_int {
             n if n == -FI_EAGAIN => NotBegun::Full,
             n => NotBegun::Failed(self.library.error(call, n)),
@@ -410,25 +399,32 @@ impl OfiEndpoint {
             }
             n if n < 0 => Err(self.library.error("fi_cq_read", n)),
             n => {
-                for entry in &self.entries[..(n as usize).min(count)] {
-                    let FiCqTaggedEntry { len, tag, data, .. } = *entry;
-                    take.extend(self.ended(entry.op_context).map(
-                        |(buffer, used_by)| match used_by {
-                            BufferUse::Receive => {
-                                let length = len.min(self.buffer_bytes);
-                                OfiCompletion::Received { buffer, length, tag, data }
-                            }
-                            _ => OfiCompletion::Sent { buffer },
-                        },
-                    ));
+                for i in 0..(n as usize).min(count) {
+                    let FiCqTaggedEntry { op_context, len, tag, data, .. } = self.entries[i];
+                    let Some((number, used_by)) = self.ended(op_context) else { continue };
+                    let buffer = OfiBuffer(number);
+                    take.push(match used_by {
+                        BufferUse::Receive => {
+                            let length = len.min(self.buffer_bytes);
+                            OfiCompletion::Received { buffer, length, tag, data }
+                        }
+                        BufferUse::Remote => self.ended_remote(number, None),
+                        _ => OfiCompletion::Sent { buffer },
+                    });
                 }
                 Ok(n as usize >= count)
             }
         }
     }
 
-    /// The buffer of an operation that has ended, and what it was.
-    fn ended(&self, context: *mut c_void) -> Option<(OfiBuffer, BufferUse)> {
+    /// A remote operation has ended; its slot is free.
+    fn ended_remote(&mut self, number: u32, error: Option<OfiError>) -> OfiCompletion {
+        self.memory.give_back(number);
+        OfiCompletion::Remote { number: number as usize, error }
+    }
+
+    /// The number of the slot of an operation that has ended, and what it was.
+    fn ended(&self, context: *mut c_void) -> Option<(u32, BufferUse)> {
         let slot = NonNull::new(context)?.cast::<BufferSlot>().as_ptr();
         // SAFETY: a context that is not null is one of an operation that began here: a slot, which
         // lives as long as this value. The library has given it back.
@@ -437,7 +433,7 @@ impl OfiEndpoint {
             (*slot).used_by = BufferUse::None;
             ((*slot).number, used_by)
         };
-        (used_by != BufferUse::None).then_some((OfiBuffer(number), used_by))
+        (used_by != BufferUse::None).then_some((number, used_by))
     }
 
     /// Takes an operation that has failed.
@@ -459,13 +455,14 @@ impl OfiEndpoint {
         if returned != 1 {
             return;
         }
-        take.extend(self.ended(room.entry.op_context).map(|(buffer, used_by)| match used_by {
+        let Some((number, used_by)) = self.ended(room.entry.op_context) else { return };
+        let buffer = OfiBuffer(number);
+        let error = |call| self.library.error(call, room.entry.err);
+        take.push(match used_by {
             BufferUse::Receive => OfiCompletion::ReceiveFailed { buffer },
-            _ => {
-                let error = self.library.error("fi_tsend", room.entry.err);
-                OfiCompletion::SendFailed { buffer, error }
-            }
-        }));
+            BufferUse::Remote => self.ended_remote(number, Some(error("remote access"))),
+            _ => OfiCompletion::SendFailed { buffer, error: error("fi_tsend") },
+        });
     }
 
     /// Whether nothing is complete, so that a process may sleep until [`OfiEndpoint::descriptor`]
@@ -500,7 +497,10 @@ impl Drop for OfiEndpoint {
                 }
                 dealloc(block.memory.as_ptr(), block.layout);
             }
-            for &slot in &self.slots {
+            for region in self.memory.regions() {
+                close(region);
+            }
+            for slot in self.slots.iter().copied().chain(self.memory.slots()) {
                 drop(Box::from_raw(slot.as_ptr()));
             }
             close(self.queue);

@@ -33,7 +33,8 @@ macro_rules! constants {
 
 fn expected() -> Expected {
     let mut all = structures! {
-        "struct fi_tx_attr" FiTxAttr { inject_size inject_size, size size, tclass tclass }
+        "struct fi_tx_attr" FiTxAttr { op_flags op_flags, inject_size inject_size, size size,
+            iov_limit iov_limit, tclass tclass }
         "struct fi_rx_attr" FiRxAttr { total_buffered_recv total_buffered_recv, size size,
             iov_limit iov_limit }
         "struct fi_ep_attr" FiEpAttr { type kind, max_msg_size max_msg_size,
@@ -41,7 +42,7 @@ fn expected() -> Expected {
         "struct fi_domain_attr" FiDomainAttr { name name, threading threading,
             control_progress control_progress, data_progress data_progress,
             resource_mgmt resource_mgmt, av_type av_type, mr_mode mr_mode,
-            cq_data_size cq_data_size, caps caps, mr_cnt mr_cnt, tclass tclass }
+            mr_key_size mr_key_size, cq_data_size cq_data_size, caps caps, mr_cnt mr_cnt, tclass tclass }
         "struct fi_fabric_attr" FiFabricAttr { name name, prov_name prov_name,
             api_version api_version }
         "struct fi_info" FiInfo { next next, caps caps, mode mode, addr_format addr_format,
@@ -74,6 +75,11 @@ fn expected() -> Expected {
         "struct fi_ops_cm" FiOpsCm { setname setname, getname getname }
         "struct fi_ops_tagged" FiOpsTagged { recv recv, send send, inject inject,
             senddata senddata, injectdata injectdata }
+        "struct iovec" FiIovec { iov_base base, iov_len len }
+        "struct fi_rma_iov" FiRmaIov { addr addr, len len, key key }
+        "struct fi_msg_rma" FiMsgRma { msg_iov msg_iov, desc desc, iov_count iov_count, addr addr,
+            rma_iov rma_iov, rma_iov_count rma_iov_count, context context, data data }
+        "struct fi_ops_rma" FiOpsRma { readmsg readmsg, writemsg writemsg }
     };
     // Structures that this side makes.
     all.extend(
@@ -82,15 +88,19 @@ fn expected() -> Expected {
             ("struct fi_cq_attr", size_of::<FiCqAttr>()),
             ("struct fi_cq_tagged_entry", size_of::<FiCqTaggedEntry>()),
             ("struct fi_context2", size_of::<FiContext2>()),
+            ("struct iovec", size_of::<FiIovec>()),
+            ("struct fi_rma_iov", size_of::<FiRmaIov>()),
+            ("struct fi_msg_rma", size_of::<FiMsgRma>()),
         ]
         .map(|(name, size)| (format!("sizeof({name})"), size as u64)),
     );
     all.extend(constants! {
-        FI_TAGGED FI_RECV FI_SEND FI_TRANSMIT FI_REMOTE_COMM FI_CONTEXT FI_CONTEXT2 FI_SOURCE
-        FI_NUMERICHOST FI_ADDR_UNSPEC FI_MR_LOCAL FI_MR_VIRT_ADDR FI_MR_ALLOCATED FI_MR_PROV_KEY
+        FI_RMA FI_TAGGED FI_READ FI_WRITE FI_RECV FI_SEND FI_TRANSMIT FI_REMOTE_READ
+        FI_REMOTE_WRITE FI_COMPLETION FI_DELIVERY_COMPLETE FI_REMOTE_COMM FI_CONTEXT FI_CONTEXT2
+        FI_SOURCE FI_NUMERICHOST FI_ADDR_UNSPEC FI_KEY_NOTAVAIL FI_MR_BASIC FI_MR_LOCAL FI_MR_VIRT_ADDR FI_MR_ALLOCATED FI_MR_PROV_KEY
         FI_MR_ENDPOINT FI_THREAD_DOMAIN FI_RM_ENABLED FI_AV_TABLE FI_EP_RDM FI_WAIT_NONE
         FI_WAIT_FD FI_CQ_FORMAT_TAGGED FI_GETWAIT FI_ENABLE FI_EAGAIN FI_EADDRINUSE FI_ENODATA
-        FI_EAVAIL
+        FI_EAVAIL FI_ENOKEY
     });
     let closed =
         "ENOENT EIO EPIPE ECONNABORTED ECONNRESET ENOTCONN ESHUTDOWN ECONNREFUSED ECANCELED";
@@ -104,6 +114,7 @@ fn the_bindings_are_those_of_the_headers() {
     let mut text = String::from(
         "#include <stdio.h>\n#include <stddef.h>\n#include <errno.h>\n#include <rdma/fabric.h>\n\
          #include <rdma/fi_cm.h>\n#include <rdma/fi_endpoint.h>\n#include <rdma/fi_tagged.h>\n\
+         #include <rdma/fi_rma.h>\n#include <sys/uio.h>\n\
          #include <rdma/fi_errno.h>\nint main(void) {\n",
     );
     for (expression, _) in &expected {

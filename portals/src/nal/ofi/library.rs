@@ -136,18 +136,20 @@ impl Libfabric {
     }
 
     /// What there is for messages between hosts, the best first as libfabric sees it. `source`: an
-    /// address of this host in figures, and a port, that it must have.
+    /// address of this host in figures, and a port, that it must have. `access`: what else it
+    /// must have.
     ///
     /// # Errors
     /// That of `fi_getinfo`.
     pub(super) fn find(
         &'static self,
         source: Option<(&CStr, Option<&CStr>)>,
+        access: MemoryAccess,
     ) -> Result<Vec<ProviderInfo>, OfiError> {
         // SAFETY: for null it makes a new structure.
         let hints = unsafe { (self.dupinfo)(ptr::null()) };
-        let Some(hints) = NonNull::new(hints).map(|info| ProviderInfo { library: self, info })
-        else {
+        let of = |info| ProviderInfo { library: self, info, access };
+        let Some(hints) = NonNull::new(hints).map(of) else {
             return Err(self.error("fi_dupinfo", -12));
         };
         // SAFETY: a new structure has all its attributes, and nothing else names it.
@@ -160,6 +162,14 @@ impl Libfabric {
             (*hints.domain_attr).resource_mgmt = FI_RM_ENABLED;
             (*hints.domain_attr).mr_mode =
                 FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
+            if access != MemoryAccess::None {
+                hints.caps |= FI_RMA | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+                // That it can. Each put says so itself.
+                (*hints.tx_attr).op_flags = FI_DELIVERY_COMPLETE;
+            }
+            if access == MemoryAccess::Basic {
+                (*hints.domain_attr).mr_mode = FI_MR_BASIC;
+            }
         }
         let (mut node, mut service, mut flags) = (ptr::null(), ptr::null(), 0);
         if let Some((address, port)) = source {
@@ -184,11 +194,15 @@ impl Libfabric {
             let copy = unsafe { (self.dupinfo)(info.as_ptr()) };
             // SAFETY: as above.
             next = unsafe { (*info.as_ptr()).next };
-            found.extend(NonNull::new(copy).map(|info| ProviderInfo { library: self, info }));
+            found.extend(NonNull::new(copy).map(of));
         }
         // SAFETY: the list is freed once, and the copies are their own.
         unsafe { (self.freeinfo)(first) };
         found.retain(ProviderInfo::is_complete);
+        for ProviderInfo { info, .. } in &found {
+            // SAFETY: a copy of its own, with this attribute, that nothing else uses.
+            unsafe { (*(*info.as_ptr()).tx_attr).op_flags = 0 };
+        }
         Ok(found)
     }
 
@@ -208,8 +222,20 @@ impl Libfabric {
     }
 }
 
+/// What a provider must offer in the memory of peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MemoryAccess {
+    /// Nothing.
+    None,
+    /// Puts and gets.
+    Any,
+    /// Those, with the registration of older networks: FI_MR_BASIC.
+    Basic,
+}
+
 /// What a provider offers on one interface of the network.
 pub(super) struct ProviderInfo {
+    access: MemoryAccess,
     library: &'static Libfabric,
     info: NonNull<FiInfo>,
 }
@@ -238,6 +264,11 @@ impl ProviderInfo {
 
     pub(super) fn library(&self) -> &'static Libfabric {
         self.library
+    }
+
+    /// Whether puts and gets in the memory of peers are possible.
+    pub(super) fn has_remote_access(&self) -> bool {
+        self.access != MemoryAccess::None
     }
 
     fn is_complete(&self) -> bool {

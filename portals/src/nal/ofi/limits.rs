@@ -22,6 +22,9 @@ pub(super) const SENDS_PER_PEER: usize = 16;
 pub(super) const SENDS_AT_ONCE: usize = 4;
 /// Longest message that the provider is asked to keep.
 pub(super) const INJECTED: usize = 256;
+/// Remote operations to a peer that are under way, and pieces of local memory of each.
+pub(super) const REMOTE_AT_ONCE: usize = 32;
+pub(super) const REMOTE_PIECES: usize = 16;
 /// How long a peer that was never reached is greeted, and how long after one greeting the next.
 pub(super) const UNREACHABLE_NS: u64 = 3_000_000_000;
 pub(super) const AGAIN_NS: u64 = 50_000_000;

@@ -7,9 +7,10 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `network`, `peer` | the peers: frames in order, credits |
+//! | `remote` | puts and gets in the memory of peers: which are under way |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
-//! | `endpoint`, `opening`, `object`, `library` | all calls of libfabric |
+//! | `endpoint`, `memory`, `opening`, `object`, `library` | all calls of libfabric |
 //! | `bindings` | its C interface |
 //! | `limits` | frames, credits, buffers |
 //!
@@ -26,11 +27,15 @@ mod endpoint;
 mod headers;
 mod library;
 mod limits;
+mod memory;
 mod network;
 mod object;
 mod opening;
 mod peer;
 mod provider;
+mod remote;
+#[cfg(test)]
+mod remote_tests;
 mod seal;
 #[cfg(test)]
 mod tests;
@@ -42,12 +47,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::OnceLock;
 
 use super::numbering::HostNumbering;
 use super::outcome::{FrameSent, FrameSink, PeerState};
+use super::remote::{RemoteBegun, RemoteLimits, RemoteMemory, RemoteOperation, RemoteRegion};
 use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters};
 use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
@@ -59,7 +65,7 @@ use library::{Libfabric, OfiError, ProviderInfo};
 use limits::{FRAME, INJECTED};
 use network::{OfiEnd, OfiNetwork, OfiPeers};
 use provider::WireSite;
-pub use provider::{OfiProvider, ProviderChoice, has_hardware, providers};
+pub use provider::{OfiProvider, ProviderChoice, RemoteAccess, has_hardware, providers};
 pub use seal::OfiTagMode;
 use sys::bell::Bell;
 
@@ -80,6 +86,8 @@ pub struct OfiSpec {
     pub providers: ProviderChoice,
     /// The mode that the user wants; `None`: the best that the provider allows.
     pub tag_mode: Option<OfiTagMode>,
+    /// Whether puts and gets use remote access.
+    pub remote: RemoteAccess,
     /// Completions that are read from the provider's queue at a time.
     pub events: usize,
     /// Processes of the job, about.
@@ -106,6 +114,8 @@ pub enum NoOfi {
     NoProvider,
     /// The provider does not allow the mode that the user wants.
     NoTagMode(String),
+    /// None of those that the user wants has remote access, which the user demands: their names.
+    NoRemoteAccess(String),
     /// Each provider has failed: the reasons.
     Failed(String),
 }
@@ -116,6 +126,9 @@ impl fmt::Display for NoOfi {
             NoOfi::NoLibrary(why) => write!(f, "there is no libfabric: {why}"),
             NoOfi::NoProvider => {
                 f.write_str("libfabric has no such provider that reaches other hosts")
+            }
+            NoOfi::NoRemoteAccess(names) => {
+                write!(f, "libfabric's provider {names} has no remote access to memory")
             }
             NoOfi::NoTagMode(why) | NoOfi::Failed(why) => f.write_str(why),
         }
@@ -142,6 +155,10 @@ pub struct OfiWire {
     address: [u8; ADDRESS],
     provider: String,
     interface: String,
+    /// What remote access there is.
+    remote: Option<RemoteLimits>,
+    /// Remote operations under way. Written under the lock of the network.
+    working: AtomicUsize,
     descriptor: Option<i32>,
     /// What is never to be read, where there is no descriptor.
     silent: Bell,
@@ -163,14 +180,24 @@ impl OfiWire {
     pub fn open(spec: OfiSpec) -> Result<OfiWire, NoOfi> {
         let library = Libfabric::get().map_err(|e| NoOfi::NoLibrary(e.to_string()))?;
         let site = |port| WireSite { address: spec.address, port };
-        let find = |port| {
-            let found = provider::candidates(library, &spec.providers, site(port));
+        let find_with = |port, remote| {
+            let found = provider::candidates(library, &spec.providers, site(port), remote);
             found.map_err(|e| NoOfi::Failed(e.to_string()))
         };
+        let find = |port| find_with(port, spec.remote);
         let first = *spec.ports.start();
         let found = find(first)?;
         if found.is_empty() {
-            return Err(NoOfi::NoProvider);
+            let others = match spec.remote.is_demanded() {
+                true => find_with(first, RemoteAccess::Never)?,
+                false => Vec::new(),
+            };
+            let mut names: Vec<String> = others.iter().map(ProviderInfo::name).collect();
+            names.dedup();
+            return Err(match names.is_empty() {
+                true => NoOfi::NoProvider,
+                false => NoOfi::NoRemoteAccess(names.join(", ")),
+            });
         }
         let mut reasons: Vec<String> = Vec::new();
         for (i, info) in found.into_iter().enumerate() {
@@ -198,6 +225,8 @@ impl OfiWire {
                         address,
                         provider: info.name(),
                         interface: info.interface(),
+                        remote: network.endpoint.memory.limits,
+                        working: AtomicUsize::new(0),
                         descriptor: network.descriptor(),
                         silent,
                         peers: OnceLock::new(),
@@ -265,6 +294,11 @@ impl OfiWire {
         Some(format!("{provider}, tag mode {}", mode.name()))
     }
 
+    /// Whether puts and gets use remote access to the memory of peers.
+    pub fn has_remote_access(&self) -> bool {
+        self.remote.is_some()
+    }
+
     /// The provider and its interface.
     pub fn provider(&self) -> (&str, &str) {
         (&self.provider, &self.interface)
@@ -306,7 +340,18 @@ impl Wire for OfiWire {
 
     fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool {
         let Some(peers) = self.peers.get() else { return false };
-        self.network.lock().receive(&self.end, peers, max, sink)
+        let mut network = self.network.lock();
+        let received = network.receive(&self.end, peers, max, sink);
+        self.working.store(network.remote.count, Ordering::Relaxed);
+        received
+    }
+
+    fn remote_memory(&self) -> Option<&dyn RemoteMemory> {
+        self.remote.is_some().then_some(self)
+    }
+
+    fn is_working(&self) -> bool {
+        self.working.load(Ordering::Relaxed) != 0
     }
 
     fn peer_state(&self, peer: u32) -> PeerState {
@@ -333,5 +378,29 @@ impl Wire for OfiWire {
 
     fn counters(&self) -> WireCounters {
         WireCounters { refused: self.end.refused.load(Ordering::Relaxed), parts: 0 }
+    }
+}
+
+impl RemoteMemory for OfiWire {
+    fn limits(&self) -> RemoteLimits {
+        let none = RemoteLimits { longest: 0, pieces: 0, moves_words_whole: false };
+        self.remote.unwrap_or(none)
+    }
+
+    unsafe fn register(&self, start: *mut u8, bytes: usize) -> Result<RemoteRegion, String> {
+        self.network.lock().endpoint.expose(start, bytes).map_err(|e| e.to_string())
+    }
+
+    fn takes_pieces(&self, pieces: &[MdIovec]) -> bool {
+        self.network.lock().endpoint.takes_pieces(pieces)
+    }
+
+    unsafe fn begin(&self, operation: &RemoteOperation<'_>) -> RemoteBegun {
+        let Some(peers) = self.peers.get() else { return RemoteBegun::Full };
+        let mut network = self.network.lock();
+        // SAFETY: the same contract.
+        let begun = unsafe { network.begin_remote(&self.end, peers, operation) };
+        self.working.store(network.remote.count, Ordering::Relaxed);
+        begun
     }
 }

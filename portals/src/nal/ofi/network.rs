@@ -20,6 +20,7 @@ use super::endpoint::{NAME_BYTES, NotBegun, OfiAddress, OfiBuffer, OfiCompletion
 use super::library::OfiError;
 use super::limits::*;
 use super::peer::{ArrivedFrame, OfiPeer};
+use super::remote::RemoteFlights;
 use super::seal::{self, FrameCount, OfiTagMode, SealedFrame, SealedLead, nearest};
 use crate::nal;
 use crate::nal::numbering::HostNumbering;
@@ -57,8 +58,8 @@ impl OfiEnd {
 
 /// See the head of this file.
 pub(super) struct OfiNetwork {
-    endpoint: OfiEndpoint,
-    peers: BTreeMap<u32, OfiPeer>,
+    pub(super) endpoint: OfiEndpoint,
+    pub(super) peers: BTreeMap<u32, OfiPeer>,
     /// Buffers for frames to be sent.
     free: Vec<OfiBuffer>,
     /// Buffers that are to be posted.
@@ -67,6 +68,7 @@ pub(super) struct OfiNetwork {
     targets: Vec<u32>,
     /// Buffers that are being sent.
     leaving: usize,
+    pub(super) remote: RemoteFlights,
     /// Peers that are owed a frame without bytes.
     owed: Vec<u32>,
     completions: Vec<OfiCompletion>,
@@ -85,6 +87,7 @@ impl OfiNetwork {
             unposted,
             targets: Vec::new(),
             leaving: 0,
+            remote: RemoteFlights::default(),
             owed: Vec::new(),
             completions: Vec::new(),
         })
@@ -100,7 +103,9 @@ impl OfiNetwork {
         match self.endpoint.may_sleep() {
             false => 0,
             // What has not left may need calls to leave.
-            true if !self.owed.is_empty() || self.leaving != 0 => SHORT_SLEEP_NS,
+            true if !self.owed.is_empty() || self.leaving + self.remote.count != 0 => {
+                SHORT_SLEEP_NS
+            }
             true => u64::MAX,
         }
     }
@@ -150,7 +155,14 @@ impl OfiNetwork {
 
     /// A peer has failed.
     #[cold]
-    fn fail(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, error: i32, cause: &str) {
+    pub(super) fn fail(
+        &mut self,
+        here: &OfiEnd,
+        peers: &OfiPeers,
+        number: u32,
+        error: i32,
+        cause: &str,
+    ) {
         let Some(peer) = self.peers.get_mut(&number) else { return };
         if mem::replace(&mut peer.has_failed, true) {
             return;
@@ -344,7 +356,7 @@ impl OfiNetwork {
         taken != 0
     }
 
-    /// Returns how many frames were passed on.
+    /// Returns how many frames were passed on, or remote operations have ended.
     fn complete(
         &mut self,
         here: &OfiEnd,
@@ -374,6 +386,10 @@ impl OfiNetwork {
                 let number = self.left(buffer);
                 self.not_sent(here, peers, number, &error);
             }
+            OfiCompletion::Remote { number, error } => {
+                self.remote_ended(here, peers, number, error.as_ref(), sink);
+                return 1;
+            }
         }
         0
     }
@@ -388,7 +404,9 @@ impl OfiNetwork {
             // SAFETY: no pieces.
             let _ = unsafe { self.send_to(here, peers, number, false, &[], &[]) };
         }
-        while self.leaving != 0 && clock::now_ns() < until {
+        let is_remote = |done: &&OfiCompletion| matches!(done, OfiCompletion::Remote { .. });
+        let mut remote = self.remote.count - self.completions.iter().filter(is_remote).count();
+        while self.leaving + remote != 0 && clock::now_ns() < until {
             let mut completions = Vec::new();
             if self.endpoint.completions(usize::MAX, &mut completions).is_err() {
                 return;
@@ -398,7 +416,10 @@ impl OfiNetwork {
                     OfiCompletion::Sent { buffer } | OfiCompletion::SendFailed { buffer, .. } => {
                         self.left(buffer);
                     }
-                    arrived => self.completions.push(arrived),
+                    other => {
+                        remote -= usize::from(is_remote(&&other));
+                        self.completions.push(other);
+                    }
                 }
             }
         }

@@ -10,7 +10,9 @@ use std::os::fd::RawFd;
 use super::bindings::*;
 use super::endpoint::OfiEndpoint;
 use super::library::{Libfabric, OfiError, ProviderInfo};
+use super::memory::{self, OfiMemory};
 use super::object::Unfinished;
+use super::provider;
 
 impl OfiEndpoint {
     /// Opens an endpoint for messages with `peers` processes, and buffers of this many bytes.
@@ -88,10 +90,11 @@ impl OfiEndpoint {
             addresses,
             endpoint,
             wait,
-            mr_mode: info.domain().mr_mode,
+            mr_mode: memory::meaning_of(info.domain().mr_mode),
             buffer_bytes,
             slots: Vec::new(),
             blocks: Vec::new(),
+            memory: OfiMemory::new(info, provider::is_hardware(&info.name())),
             entries: vec![FiCqTaggedEntry::NONE; events.max(1)].into(),
         })
     }

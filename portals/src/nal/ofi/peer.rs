@@ -30,6 +30,8 @@ pub(super) struct OfiPeer {
     pub(super) is_kept: bool,
     /// Frames to it in buffers that have not left.
     pub(super) leaving: usize,
+    /// Remote operations in its memory that are under way.
+    pub(super) remote: usize,
     /// The number of its next frame.
     pub(super) expected: u64,
     /// Frames of data that were taken from it, and that it may send in all, as far as it knows.
@@ -66,6 +68,7 @@ impl OfiPeer {
             granted: 0,
             is_kept: false,
             leaving: 0,
+            remote: 0,
             expected: 0,
             received: 0,
             granted_to: 0,

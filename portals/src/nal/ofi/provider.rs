@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use super::bindings::*;
-use super::library::{Libfabric, OfiError, ProviderInfo};
+use super::library::{Libfabric, MemoryAccess, OfiError, ProviderInfo};
 use super::limits::{FRAME, LEAD};
 
 /// Providers of networks whose hardware moves messages between hosts.
@@ -29,6 +29,37 @@ pub enum ProviderChoice {
     Exclude(Vec<String>),
 }
 
+/// Whether puts and gets use remote access to the memory of peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoteAccess {
+    /// All goes in frames.
+    Never,
+    /// With a provider of hardware that has it.
+    Hardware,
+    /// A provider without it is not taken.
+    Always,
+    /// As [`RemoteAccess::Always`], with the registration of older networks: the provider chooses
+    /// keys, and memory is named by its address. For tests, where software stands in for them.
+    AlwaysBasic,
+}
+
+impl RemoteAccess {
+    /// What to look for, the best first.
+    fn wanted(self) -> &'static [MemoryAccess] {
+        match self {
+            RemoteAccess::Never => &[MemoryAccess::None],
+            RemoteAccess::Hardware => &[MemoryAccess::Any, MemoryAccess::None],
+            RemoteAccess::Always => &[MemoryAccess::Any],
+            RemoteAccess::AlwaysBasic => &[MemoryAccess::Basic],
+        }
+    }
+
+    /// Whether it demands what a provider may lack.
+    pub(super) fn is_demanded(self) -> bool {
+        matches!(self, RemoteAccess::Always | RemoteAccess::AlwaysBasic)
+    }
+}
+
 /// A provider, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfiProvider {
@@ -40,6 +71,8 @@ pub struct OfiProvider {
     pub interfaces: Vec<String>,
     /// It moves messages by hardware.
     pub is_hardware: bool,
+    /// It has remote access to the memory of peers.
+    pub has_remote_access: bool,
     /// Why it cannot be taken, if so.
     pub lacks: Option<String>,
 }
@@ -50,7 +83,9 @@ pub struct OfiProvider {
 /// Why there is no libfabric, or what it answered.
 pub fn providers() -> Result<(String, Vec<OfiProvider>), String> {
     let library = Libfabric::get()?;
-    let found = library.find(None).map_err(|e| e.to_string())?;
+    let find = |access| library.find(None, access).map_err(|e| e.to_string());
+    let (found, remote) = (find(MemoryAccess::None)?, find(MemoryAccess::Any)?);
+    let remote: Vec<String> = remote.iter().map(ProviderInfo::name).collect();
     let mut all: Vec<OfiProvider> = Vec::new();
     for info in &found {
         let (name, interface) = (info.name(), info.interface());
@@ -61,6 +96,7 @@ pub fn providers() -> Result<(String, Vec<OfiProvider>), String> {
                 version: info.version(),
                 interfaces: Vec::from([interface]),
                 is_hardware: is_hardware(&name),
+                has_remote_access: remote.contains(&name),
                 lacks: lacks(info),
                 name,
             }),
@@ -81,7 +117,8 @@ fn first_part(name: &str) -> &str {
     name.split(';').next().unwrap_or(name)
 }
 
-fn is_hardware(name: &str) -> bool {
+/// Whether a provider of this name moves messages by hardware.
+pub(super) fn is_hardware(name: &str) -> bool {
     HARDWARE.contains(&first_part(name))
 }
 
@@ -144,14 +181,25 @@ pub(super) fn candidates(
     library: &'static Libfabric,
     choice: &ProviderChoice,
     site: WireSite,
+    remote: RemoteAccess,
 ) -> Result<Vec<ProviderInfo>, OfiError> {
     // Texts without NUL.
     let node = CString::new(site.address.to_string()).unwrap_or_default();
     let port = CString::new(site.port.to_string()).unwrap_or_default();
     let port = (site.port != 0).then_some(&*port);
-    let mut found = library.find(Some((&node, port)))?;
-    // Others do not know addresses of IP.
-    found.extend(library.find(None)?.into_iter().filter(|info| !info.is_ip()));
+    let mut found = Vec::new();
+    for &access in remote.wanted() {
+        let mut these = library.find(Some((&node, port)), access)?;
+        // Others do not know addresses of IP.
+        these.extend(library.find(None, access)?.into_iter().filter(|info| !info.is_ip()));
+        let is_wanted = |info: &ProviderInfo| {
+            remote != RemoteAccess::Hardware
+                || access == MemoryAccess::None
+                || is_hardware(&info.name())
+        };
+        found.extend(these.into_iter().filter(is_wanted));
+    }
+    // Those with remote access stay before those without.
     let mut found: Vec<(usize, ProviderInfo)> = found
         .into_iter()
         .filter(|info| lacks(info).is_none())

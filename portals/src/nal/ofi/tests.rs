@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::vec;
 
-const SECRET: [u8; 16] = [9; 16];
+pub(super) const SECRET: [u8; 16] = [9; 16];
 
 /// A process of a job of two hosts.
-struct Process {
-    wire: OfiWire,
-    failures: Arc<Mutex<Vec<PeerFailure>>>,
-    got: Vec<Vec<u8>>,
+pub(super) struct Process {
+    pub(super) wire: OfiWire,
+    pub(super) failures: Arc<Mutex<Vec<PeerFailure>>>,
+    pub(super) got: Vec<Vec<u8>>,
 }
 
 /// `None`, said aloud: this machine has no libfabric.
@@ -22,6 +22,14 @@ fn open(secret: [u8; 16]) -> Option<Process> {
 }
 
 fn open_of(secret: [u8; 16], providers: &[&str]) -> Option<Process> {
+    open_with(secret, providers, RemoteAccess::Never)
+}
+
+pub(super) fn open_with(
+    secret: [u8; 16],
+    providers: &[&str],
+    remote: RemoteAccess,
+) -> Option<Process> {
     let failures = Arc::new(Mutex::new(Vec::new()));
     let log = failures.clone();
     let wire = OfiWire::open(OfiSpec {
@@ -30,6 +38,7 @@ fn open_of(secret: [u8; 16], providers: &[&str]) -> Option<Process> {
         secret: JobSecret::from_bytes(secret),
         providers: ProviderChoice::Include(providers.iter().map(ToString::to_string).collect()),
         tag_mode: None,
+        remote,
         events: 1,
         processes: 2,
         on_failure: Box::new(move |failure| log.lock().unwrap().push(failure.clone())),
@@ -44,7 +53,7 @@ fn open_of(secret: [u8; 16], providers: &[&str]) -> Option<Process> {
     }
 }
 
-fn connect(process: &Process, nid: u32, addresses: &[[u8; ADDRESS]; 2]) -> bool {
+pub(super) fn connect(process: &Process, nid: u32, addresses: &[[u8; ADDRESS]; 2]) -> bool {
     let numbering = HostNumbering::new(nid, &[1, 1]).unwrap();
     process.wire.connect(PtlProcessId { nid, pid: 0 }, &numbering, addresses.concat().into())
 }
@@ -61,7 +70,7 @@ fn pair_of(providers: &[&str]) -> Option<[Process; 2]> {
 }
 
 /// A frame that says that a message was taken, as long as the longest if `long`.
-fn send(from: &Process, number: u32, long: bool) -> FrameSent {
+pub(super) fn send(from: &Process, number: u32, long: bool) -> FrameSent {
     let header = [3, number].map(u32::to_le_bytes).concat();
     let mut rest = vec![number as u8; if long { FRAME - header.len() } else { 8 }];
     let piece = MdIovec { base: rest.as_mut_ptr().cast(), len: rest.len() as u64 };
@@ -69,7 +78,7 @@ fn send(from: &Process, number: u32, long: bool) -> FrameSent {
     unsafe { from.wire.send(1, &header, &[piece]) }
 }
 
-fn poll(process: &mut Process) {
+pub(super) fn poll(process: &mut Process) {
     let got = &mut process.got;
     process.wire.receive(64, &mut |peer: u32, frame: &[u8]| {
         assert_eq!(peer, 1);
@@ -78,7 +87,7 @@ fn poll(process: &mut Process) {
 }
 
 #[track_caller]
-fn until(mut done: impl FnMut() -> bool) {
+pub(super) fn until(mut done: impl FnMut() -> bool) {
     let began = Instant::now();
     while !done() {
         assert!(began.elapsed() < Duration::from_secs(60), "nothing more happens");
