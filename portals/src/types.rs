@@ -568,6 +568,8 @@ pub struct NiCounters {
     pub bytes: u64,
     /// Of these, the messages that were framed for the target's own progress.
     pub framed: u64,
+    /// Of these, the messages that went by remote access to memory instead.
+    pub remote: u64,
     /// Messages to this interface that no descriptor accepted (`PTL_SR_DROP_COUNT`).
     pub dropped: u64,
     /// Frames of messages from here, sent or waiting.

@@ -68,7 +68,10 @@ impl NetworkInterface {
             }
             // Operations that are moving bytes rely on what they have read. Framed messages have
             // their own copy.
-            (None, Some(_)) => self.state.wait_unused(local.index, me.is_some()),
+            (None, Some(_)) => {
+                !local.record.exposed.load(Ordering::Relaxed)
+                    && self.state.wait_unused(local.index, me.is_some())
+            }
             (_, None) => true,
         };
         if let Some(old) = old {

@@ -20,6 +20,9 @@ mod eq;
 mod eq_poll;
 #[cfg(test)]
 mod event_tests;
+mod exposed;
+#[cfg(test)]
+mod exposed_tests;
 mod get_put;
 mod md;
 mod md_update;
@@ -480,6 +483,7 @@ impl NetworkInterface {
             gets,
             bytes,
             framed: self.framed.load(Ordering::Relaxed),
+            remote: self.framer.remote_messages(),
             dropped: self.status(StatusRegister::DropCount),
             frames_sent,
             frames_taken: frames_taken.saturating_sub(wire.parts),

@@ -49,6 +49,8 @@ pub(crate) struct MdRecord {
     pub(crate) handle: AtomicU32,
     /// Framed messages that use it.
     pub(crate) pending: AtomicU32,
+    /// Peers use it by remote access, until the interface is closed.
+    pub(crate) exposed: AtomicBool,
     /// [`Traits`].
     pub(crate) traits: AtomicU64,
     /// First byte; of a scattered descriptor, the user's vector.

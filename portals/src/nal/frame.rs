@@ -20,6 +20,9 @@ pub(crate) enum FrameRole {
     Reply,
     /// Confirms to the initiator that its request has been matched (or dropped).
     Taken,
+    /// Names an exposed descriptor to an initiator; the payload is an
+    /// [`ExposureNotice`](crate::transfer::exposed::ExposureNotice).
+    Exposed,
 }
 
 /// The header of every frame; the payload follows.
@@ -28,9 +31,9 @@ pub(crate) enum FrameRole {
 ///
 /// | bytes | frames | content |
 /// |---|---|---|
-/// | 8 | all | role 1:0, operation 3:2, ack 4, confirm 5, later frame 6, failed 7, portal 19:8, access control entry 31:20; number of the message 63:32 |
+/// | 8 | all | role 1:0, operation 3:2 (3: [`FrameRole::Exposed`]), ack 4, confirm 5, later frame 6, failed 7, portal 19:8, access control entry 31:20; number of the message 63:32 |
 /// | 8 | later frames of a message | position of the payload; nothing follows |
-/// | 44 | first frames but [`FrameRole::Taken`] | uid, jid, descriptor (32 bits each), match bits, remote offset, length, header data |
+/// | 44 | first frames but [`FrameRole::Taken`] and [`FrameRole::Exposed`] | uid, jid, descriptor (32 bits each), match bits, remote offset, length, header data |
 /// | 8 | request of a get or get-put, reply | local offset |
 /// | 8 | ack, reply | accepted bytes |
 ///
@@ -82,7 +85,7 @@ impl FrameHeader {
         match self.role {
             FrameRole::Request => self.op != OpKind::Put,
             FrameRole::Reply => true,
-            FrameRole::Ack | FrameRole::Taken => false,
+            FrameRole::Ack | FrameRole::Taken | FrameRole::Exposed => false,
         }
     }
 
@@ -96,7 +99,7 @@ impl FrameHeader {
         match self.role {
             FrameRole::Request => self.op == OpKind::Put,
             FrameRole::Reply => true,
-            FrameRole::Ack | FrameRole::Taken => false,
+            FrameRole::Ack | FrameRole::Taken | FrameRole::Exposed => false,
         }
     }
 
@@ -106,12 +109,13 @@ impl FrameHeader {
             FrameRole::Request => 0,
             FrameRole::Ack => 1,
             FrameRole::Reply => 2,
-            FrameRole::Taken => 3,
+            FrameRole::Taken | FrameRole::Exposed => 3,
         };
-        let op = match self.op {
-            OpKind::Put => 0,
-            OpKind::Get => 1,
-            OpKind::GetPut => 2,
+        let op = match (self.role, self.op) {
+            (FrameRole::Exposed, _) => 3,
+            (_, OpKind::Put) => 0,
+            (_, OpKind::Get) => 1,
+            (_, OpKind::GetPut) => 2,
         };
         let later = self.at != 0;
         let first = role
@@ -128,7 +132,7 @@ impl FrameHeader {
             out.extend(self.at.to_le_bytes());
             return;
         }
-        if self.role == FrameRole::Taken {
+        if matches!(self.role, FrameRole::Taken | FrameRole::Exposed) {
             return;
         }
         for word in [self.uid, self.jid, self.md.0] {
@@ -149,17 +153,14 @@ impl FrameHeader {
     pub(crate) fn decode(bytes: &[u8]) -> Option<(FrameHeader, &[u8])> {
         let mut rest = bytes;
         let (first, message) = (small(&mut rest)?, small(&mut rest)?);
-        let role = match first & 3 {
-            0 => FrameRole::Request,
-            1 => FrameRole::Ack,
-            2 => FrameRole::Reply,
-            _ => FrameRole::Taken,
-        };
-        let op = match first >> 2 & 3 {
-            0 => OpKind::Put,
-            1 => OpKind::Get,
-            2 => OpKind::GetPut,
-            _ => return None,
+        let (role, op) = match (first & 3, first >> 2 & 3) {
+            (3, 3) => (FrameRole::Exposed, OpKind::Put),
+            (_, 3) => return None,
+            (role, op) => (
+                [FrameRole::Request, FrameRole::Ack, FrameRole::Reply, FrameRole::Taken]
+                    [role as usize],
+                [OpKind::Put, OpKind::Get, OpKind::GetPut][op as usize],
+            ),
         };
         let mut frame = FrameHeader {
             role,
@@ -185,7 +186,7 @@ impl FrameHeader {
             frame.at = large(&mut rest)?;
             return (frame.at != 0 && frame.may_continue()).then_some((frame, rest));
         }
-        if frame.role == FrameRole::Taken {
+        if matches!(frame.role, FrameRole::Taken | FrameRole::Exposed) {
             return Some((frame, rest));
         }
         frame.uid = small(&mut rest)?;
@@ -224,7 +225,7 @@ impl FrameHeader {
     pub(crate) fn length(&self) -> Size {
         match (self.role, self.op) {
             (FrameRole::Request, OpKind::Put | OpKind::GetPut) => self.rlength,
-            (FrameRole::Reply, _) => self.mlength,
+            (FrameRole::Reply | FrameRole::Exposed, _) => self.mlength,
             (FrameRole::Request, OpKind::Get) | (FrameRole::Ack | FrameRole::Taken, _) => 0,
         }
     }
@@ -320,6 +321,7 @@ mod tests {
         let sent = FrameHeader { pt_index, ac_index, ..sent };
         match (sent.role, sent.op) {
             (FrameRole::Taken, _) => absent,
+            (FrameRole::Exposed, _) => FrameHeader { op: OpKind::Put, ..absent },
             (FrameRole::Request, OpKind::Put) => {
                 FrameHeader { local_offset: 0, mlength: 0, ..sent }
             }
@@ -346,6 +348,7 @@ mod tests {
             (Reply, GetPut, 0, FrameHeader::MOST_BYTES),
             (Reply, Get, u64::MAX, 16),
             (Taken, Put, 0, 8),
+            (Exposed, Put, 0, 8),
         ] {
             let sent = frame(role, op, at);
             sent.encode(&mut bytes);
@@ -372,8 +375,13 @@ mod tests {
         let mut bytes = Vec::new();
         for number in 0..1000 {
             let mut sent = FrameHeader {
-                role: [FrameRole::Request, FrameRole::Ack, FrameRole::Reply, FrameRole::Taken]
-                    [(draw() % 4) as usize],
+                role: [
+                    FrameRole::Request,
+                    FrameRole::Ack,
+                    FrameRole::Reply,
+                    FrameRole::Taken,
+                    FrameRole::Exposed,
+                ][(draw() % 5) as usize],
                 op: [OpKind::Put, OpKind::Get, OpKind::GetPut][(draw() % 3) as usize],
                 ack: draw() % 2 == 0,
                 confirm: draw() % 2 == 0,
@@ -424,6 +432,7 @@ mod tests {
         for (role, op) in [
             (FrameRole::Ack, OpKind::Put),
             (FrameRole::Taken, OpKind::Put),
+            (FrameRole::Exposed, OpKind::Put),
             (FrameRole::Request, OpKind::Get),
             (FrameRole::Request, OpKind::GetPut),
         ] {

@@ -62,6 +62,9 @@ impl NiState {
 
     /// Waits a moment for operations on a descriptor to end. True if some have not.
     pub(crate) fn busy(&self, index: u32, attached: bool) -> bool {
+        if self.mds[index as usize].exposed.load(Ordering::Relaxed) {
+            return true;
+        }
         for round in 0..64 {
             if self.holder(index, attached).is_none()
                 // Acquire pairs with the Release in `transfer_end`.

@@ -163,6 +163,32 @@ impl NiState {
         transfer
     }
 
+    /// As [`NiState::reply_begin`], before the bytes of a get begin to move by remote access.
+    /// `fits` gets the pieces of memory that they will fill, unless the kernel must check them.
+    /// `None`: they do not fit, or there would be no reply; nothing has changed.
+    pub(crate) fn remote_reply_begin(
+        &self,
+        md: MdHandle,
+        local_offset: Size,
+        mlength: Size,
+        header: &MessageHeader,
+        fits: &dyn Fn(Option<usize>, &[MdIovec]) -> bool,
+    ) -> Option<FramedTransfer> {
+        self.with_local(md, |local| {
+            if local_offset.checked_add(mlength)? > local.length() {
+                return None;
+            }
+            let memory = MdMemory { whole: false, ..local.record.memory() };
+            let mut pieces = [MdIovec { base: ptr::null_mut(), len: 0 }; IOVECS];
+            let count = own_ranges(memory, local_offset, mlength).mapped(&mut pieces);
+            if !fits(count, &pieces) {
+                return None;
+            }
+            let matched = claim_local(local, local_offset, mlength)?;
+            Some(self.transfer_begin(&matched, header, OpHalf::Reply))
+        })
+    }
+
     /// The initiator's side of an acknowledgement: claims the descriptor and posts ACK; if it is
     /// not valid, counts a drop. With `ok` false the put has failed. `header` is the put's, with
     /// the target as `initiator`.

@@ -23,6 +23,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::{mem, ptr};
 
+use super::exposed::{ExposureNotice, RemoteTransfers};
 use super::framed::FramedTransfer;
 use crate::arena::{IOVECS, doorbell};
 use crate::base::lock::SpinLock;
@@ -94,6 +95,7 @@ struct FramerState {
     head: Vec<u8>,
     /// Payload of a frame that is read by the kernel.
     scratch: Vec<u8>,
+    remote: RemoteTransfers,
 }
 
 /// The framing state of one interface.
@@ -102,8 +104,10 @@ pub(crate) struct Framer {
     /// Requests to mapped peers that the peer has not confirmed, by peer of this host. Written
     /// under the lock.
     busy: Box<[AtomicU32]>,
-    /// Messages in `outgoing`. Written under the lock.
-    waiting: AtomicU32,
+    /// Messages in `outgoing`, and those by remote access that wait. Written under the lock.
+    pub(super) waiting: AtomicU32,
+    /// Messages by remote access.
+    pub(super) remote: AtomicU64,
     sent: AtomicU64,
     taken: AtomicU64,
     state: SpinLock<FramerState>,
@@ -120,23 +124,36 @@ impl Framer {
             next_message: 0,
             head: Vec::new(),
             scratch: Vec::new(),
+            remote: RemoteTransfers::default(),
         };
         Framer {
             busy: (0..size).map(|_| AtomicU32::new(0)).collect(),
             waiting: AtomicU32::new(0),
+            remote: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             state: SpinLock::new(state),
         }
     }
 
+    /// Peers may use this descriptor by remote access from now on.
+    pub(crate) fn expose(&self, md: MdHandle, notice: ExposureNotice) {
+        self.state.lock().remote.expose(md, notice);
+    }
+
+    /// Messages by remote access.
+    pub(crate) fn remote_messages(&self) -> u64 {
+        self.remote.load(Ordering::Relaxed)
+    }
+
     /// Accepts a message. It is sent at once or by a later [`Framer::progress`].
     pub(crate) fn submit(&self, ni: &NiState, message: Submission) {
         let target = message.target;
+        let mut state = self.state.lock();
+        let Some(message) = self.submit_remote(ni, &mut state.remote, message) else { return };
         let mut frame = first_frame(&message);
         frame.confirm = ni.peers.is_mapped(target);
         let payload = message.source.map_or(OutgoingPayload::None, OutgoingPayload::Memory);
-        let mut state = self.state.lock();
         if frame.confirm
             && let Some(busy) = self.busy.get(target as usize)
         {
@@ -183,6 +200,7 @@ impl Framer {
                 self.pump(ni, state, peer);
             }
             state.turn = turn;
+            self.pump_all_remote(ni, &mut state.remote);
         }
     }
 
@@ -260,6 +278,7 @@ impl Framer {
                     let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, less);
                 }
             }
+            (FrameRole::Exposed, _) => state.remote.learn(ni, peer, payload),
             (FrameRole::Ack, _) => {
                 let (offset, mlength, header) =
                     (frame.remote_offset, frame.mlength, frame.header(peer));
@@ -315,6 +334,12 @@ impl Framer {
         frame: &FrameHeader,
     ) -> Option<FramedTransfer> {
         let transfer = ni.arrival_begin(&frame.header(peer));
+        let news = |t: &FramedTransfer| state.remote.news(peer, t.md, frame.ac_index);
+        if let Some(notice) = transfer.as_ref().and_then(news) {
+            let (role, mlength) = (FrameRole::Exposed, ExposureNotice::BYTES as Size);
+            let answer = FrameHeader { role, mlength, ..*frame };
+            self.enqueue(ni, state, peer, answer, OutgoingPayload::Bytes(notice.encode()));
+        }
         if frame.confirm {
             self.enqueue(
                 ni,
@@ -346,7 +371,7 @@ impl Framer {
                     frame.mlength,
                     &frame.header(peer),
                 ),
-                FrameRole::Request | FrameRole::Ack | FrameRole::Taken => {
+                FrameRole::Request | FrameRole::Ack | FrameRole::Taken | FrameRole::Exposed => {
                     self.match_request(ni, state, peer, &frame)
                 }
             };
@@ -429,6 +454,10 @@ impl FrameSink for FramesFor<'_> {
             let key = (peer, frame.message);
             self.framer.arrived(self.ni, self.state, key, length as Size, true);
         }
+    }
+
+    fn completed(&mut self, token: u64, ok: bool) {
+        self.framer.remote_completed(self.ni, &mut self.state.remote, token, ok);
     }
 }
 

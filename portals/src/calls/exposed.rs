@@ -1,0 +1,74 @@
+//! Descriptors that processes of other hosts reach without calls of this one.
+//!
+//! An extension of this crate. Called by the users of this crate. Invariant: an exposed descriptor
+//! and its match entry stay as they are until the interface is closed.
+
+use core::sync::atomic::Ordering;
+
+use super::NetworkInterface;
+use crate::arena::pack_id;
+use crate::descriptor::traits::MemoryKind;
+use crate::nal::wire::Wire;
+use crate::transfer::exposed::ExposureNotice;
+use crate::types::md_options::*;
+use crate::types::*;
+
+impl NetworkInterface {
+    /// Lets processes of other hosts put to this descriptor, and get from it, without calls of
+    /// this process, if the network can. Returns whether it can; else messages go on arriving as
+    /// before.
+    ///
+    /// Puts and gets that fall into the descriptor as a whole may overtake other messages of the
+    /// pair from now on. The events of the initiator are the same: ACK means that the bytes have
+    /// arrived. Such operations are not counted here, and access control no longer stops a process
+    /// that it has admitted once. Until the interface is closed, the descriptor is in use: it can
+    /// be neither unlinked nor updated.
+    ///
+    /// `PTL_MD_ILLEGAL`: it must be attached, for every process, and never change by a message. It
+    /// has no event queue, an infinite threshold, one piece of memory, and the options `OP_PUT`,
+    /// `OP_GET` and `MANAGE_REMOTE`, without `ACK_DISABLE`. `PTL_FAIL`: the network has refused the
+    /// memory.
+    ///
+    /// # Safety
+    /// The memory stays readable and writable until the interface is closed. No match entry before
+    /// that of the descriptor matches a message that this one matches.
+    pub unsafe fn expose_remotely(&self, md: MdHandle) -> Result<bool, PtlError> {
+        let owner = &mut *self.state.owner.lock();
+        let local = self.state.local(md)?;
+        let (traits, record) = (local.traits(), local.record);
+        let memory = record.memory();
+        let me = record.me.load(Ordering::Relaxed).checked_sub(1);
+        let needed = [OP_PUT, OP_GET, MANAGE_REMOTE];
+        let is_silent = traits.eq().is_none() && !traits.counts() && !traits.has(ACK_DISABLE);
+        let (Some(me), true) = (me, is_silent && needed.into_iter().all(|o| traits.has(o))) else {
+            return Err(PtlError::MdIllegal);
+        };
+        let me = owner.mes[me as usize];
+        let is_plain = memory.pieces.is_null() && traits.kind() != MemoryKind::AddressSpace;
+        if !is_plain || me.words.match_id != pack_id(PtlProcessId::ANY) {
+            return Err(PtlError::MdIllegal);
+        }
+        let wire = self.state.peers.nal.wire();
+        let Some(remote) = wire.and_then(Wire::remote_memory) else { return Ok(false) };
+        let length = local.length();
+        if length == 0 || record.exposed.load(Ordering::Relaxed) {
+            return Ok(length != 0);
+        }
+        // SAFETY: the same contract; the wire is closed with the interface.
+        let region = unsafe { remote.register(memory.start, length as usize) };
+        let region = region.map_err(|_| PtlError::Fail)?;
+        record.exposed.store(true, Ordering::Relaxed);
+        self.framer.expose(
+            local.handle(),
+            ExposureNotice {
+                pt_index: me.pt,
+                ac_index: 0,
+                match_bits: me.words.match_bits,
+                ignore_bits: me.words.ignore_bits,
+                length,
+                region,
+            },
+        );
+        Ok(true)
+    }
+}
