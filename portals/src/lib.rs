@@ -40,7 +40,7 @@ mod transfer;
 mod types;
 
 pub use access_fault::{AccessFault, AccessHandler};
-pub use calls::{NetworkInterface, ScatteredPiece};
+pub use calls::{NetworkInterface, NotExposed, ScatteredPiece};
 pub use event::record::EqWatch;
 pub use nal::frame::FrameTag;
 pub use sys::attach::PIECES_PER_CALL;

@@ -44,6 +44,8 @@ pub(super) struct Rar<P: Portals> {
     src: P::Md,
     /// What RARSRC covers.
     covered: Dst<'static>,
+    /// RAR, if it is over a segment.
+    silent: Option<P::Md>,
     /// The segment; or the address space, of which pages may be missing.
     memory: Dst<'static>,
     is_segment: bool,
@@ -80,11 +82,11 @@ impl<P: Portals> Rar<P> {
             ..MdFlags::default()
         };
         let rma = MdFlags { op_get: true, event_end_disable: true, ..put };
-        attach(TargetMd::Rar, Descriptor::RarSrc, rma, None)?;
+        let rar = attach(TargetMd::Rar, Descriptor::RarSrc, rma, None)?;
         attach(TargetMd::RarAm, Descriptor::RarAm, put, Some(am))?;
         let src = attach(TargetMd::RarSrc, Descriptor::RarSrc, put, Some(safe))?;
         let is_segment = matches!(exposed, ExposedMemory::Segment(_));
-        Ok(Rar { src, covered: memory, memory, is_segment })
+        Ok(Rar { src, covered: memory, silent: is_segment.then_some(rar), memory, is_segment })
     }
 
     /// Without descriptors that peers target: RARSRC covers nothing.
@@ -98,7 +100,14 @@ impl<P: Portals> Rar<P> {
         let (region, flags) = (MdRegion::EMPTY, MdFlags::default());
         let src =
             portals.md_bind(&MdSpec { region, max_size: None, flags, user, eq: Some(safe) })?;
-        Ok(Rar { src, covered: Dst::empty(), memory, is_segment })
+        Ok(Rar { src, covered: Dst::empty(), silent: None, memory, is_segment })
+    }
+
+    /// Lets peers of other hosts put to the segment, and get from it, without calls of this rank,
+    /// if the network can. Nothing relies on the order of such a message and others: it is over
+    /// when its ACK or REPLY has come.
+    pub(super) fn expose_remotely(&self, portals: &P) -> Result<(), PortalsError> {
+        self.silent.map_or(Ok(()), |rar| portals.expose_remotely(rar))
     }
 
     /// These bytes as a part of RARSRC, if they lie in the memory that we expose.

@@ -179,6 +179,15 @@ impl<P: Portals> Conduit<P> {
         Ok(())
     }
 
+    /// After [`Conduit::expose`] of a segment that fits into memory: ranks of other hosts may use
+    /// it without calls of this one, if the network can.
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    pub fn expose_remotely(&self) -> Result<(), PortalsError> {
+        self.rar().expose_remotely(&self.portals)
+    }
+
     /// [`Conduit::expose`] where memory is registered on demand, as [`Config::pinned`] says.
     /// `region_bytes`: what all ranks agreed on, if peers name regions. `addresses`: where the
     /// segments of all ranks start, multiples of it; used where these are registered on demand.

@@ -50,5 +50,6 @@ pub use tree::{Tree, TreeKind};
 pub use unknown::{Likeness, UnknownVariable, unknown};
 pub use variable::{AnyVariable, InvalidValue, OptionalVariable, Variable, VariableState};
 pub use words::{
-    NetworkChoice, NetworkKind, SpawnControl, TagModeChoice, WaitMode, WireKind, WireProgress,
+    NetworkChoice, NetworkKind, RmaChoice, SpawnControl, TagModeChoice, WaitMode, WireKind,
+    WireProgress,
 };

@@ -58,6 +58,17 @@ pub enum TagModeChoice {
     Two,
 }
 
+/// Whether puts and gets use remote memory access of libfabric (GASNET_OFI_RMA).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RmaChoice {
+    /// With a provider of hardware.
+    Auto,
+    /// Always.
+    Yes,
+    /// Never.
+    No,
+}
+
 /// What connects ranks of different hosts. The numbers travel between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WireKind {

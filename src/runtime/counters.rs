@@ -13,7 +13,7 @@
 //! The text line of `GASNET_TEST_COUNTERS` holds the rank and these counters of the interface:
 //! puts, gets, bytes of both, framed messages, unmatched messages. It also holds requests that
 //! lacked credits, requests that waited for a receive buffer, receive buffers attached again,
-//! and requests in the catch basin.
+//! requests in the catch basin, and those of the framed messages that went by remote memory access.
 
 use crate::conduit::network::JobConduit;
 use crate::rank::JobRank;
@@ -95,11 +95,12 @@ impl StatsFiles {
         trace::note(
             Letter::C,
             format_args!(
-                "PORTALS: puts={} gets={} bytes={} framed={} dropped={} credit_stalls={} requests_waited={} refreshes={} caught={}",
+                "PORTALS: puts={} gets={} bytes={} framed={} remote={} dropped={} credit_stalls={} requests_waited={} refreshes={} caught={}",
                 c.puts,
                 c.gets,
                 c.bytes,
                 c.framed,
+                c.remote,
                 c.dropped,
                 s.credit_stalls,
                 s.requests_waited,
@@ -114,7 +115,8 @@ impl StatsFiles {
         file.write(|text| {
             write!(text, "{} {} {} {} {} {}", rank, c.puts, c.gets, c.bytes, c.framed, c.dropped)?;
             let waits = [s.credit_stalls, s.requests_waited, s.refreshes, s.caught];
-            writeln!(text, " {} {} {} {}", waits[0], waits[1], waits[2], waits[3])
+            let [stalls, waited, refreshes, caught] = waits;
+            writeln!(text, " {stalls} {waited} {refreshes} {caught} {}", c.remote)
         });
     }
 }

@@ -221,6 +221,10 @@ impl GasnetJob {
             }),
             false => conduit.expose(exposed),
         }
+        .and_then(|()| match mode {
+            SegmentMode::Fast => conduit.expose_remotely(),
+            SegmentMode::Large | SegmentMode::Everything => Ok(()),
+        })
         .unwrap_or_else(|e| no_network(&e));
         if !endpoint.bind(attached.segments) {
             return Err(GasnetError::NotInit);

@@ -53,6 +53,8 @@ pub struct RankCounters {
     pub bytes: u64,
     /// Of these messages, the number that went as frames over a wire.
     pub framed: u64,
+    /// Of these, the number that went by remote memory access instead.
+    pub remote: u64,
     /// Messages that arrived and matched nothing.
     pub dropped: u64,
     /// Requests that waited for credits.
@@ -115,14 +117,26 @@ pub(crate) fn counters(dir: &Path) -> Vec<RankCounters> {
         .filter_map(|f| fs::read_to_string(f.path()).ok())
         .filter_map(|text| {
             let n: Vec<u64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
-            let [rank, puts, gets, bytes, framed, dropped, stalls, waited, refreshes, caught] =
-                n.try_into().ok()?;
+            let [
+                rank,
+                puts,
+                gets,
+                bytes,
+                framed,
+                dropped,
+                stalls,
+                waited,
+                refreshes,
+                caught,
+                remote,
+            ] = n.try_into().ok()?;
             Some(RankCounters {
                 rank,
                 puts,
                 gets,
                 bytes,
                 framed,
+                remote,
                 dropped,
                 stalls,
                 waited,

@@ -540,7 +540,7 @@ mod tests {
     #[test]
     fn counters_are_read() {
         let ended =
-            sh("echo 1 10 11 12 13 14 15 16 17 18 >$GASNET_TEST_COUNTERS.1; echo 0 1 2 3 4 5 6 7 8 9 >$GASNET_TEST_COUNTERS.0")
+            sh("echo 1 10 11 12 13 14 15 16 17 18 19 >$GASNET_TEST_COUNTERS.1; echo 0 1 2 3 4 5 6 7 8 9 10 >$GASNET_TEST_COUNTERS.0")
                 .run()
                 .unwrap();
         assert_eq!(ended.counters.len(), 2);
@@ -552,6 +552,7 @@ mod tests {
                 gets: 11,
                 bytes: 12,
                 framed: 13,
+                remote: 19,
                 dropped: 14,
                 stalls: 15,
                 waited: 16,

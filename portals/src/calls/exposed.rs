@@ -3,6 +3,7 @@
 //! An extension of this crate. Called by the users of this crate. Invariant: an exposed descriptor
 //! and its match entry stay as they are until the interface is closed.
 
+use alloc::string::String;
 use core::sync::atomic::Ordering;
 
 use super::NetworkInterface;
@@ -12,6 +13,15 @@ use crate::nal::wire::Wire;
 use crate::transfer::exposed::ExposureNotice;
 use crate::types::md_options::*;
 use crate::types::*;
+
+/// Why a descriptor is not exposed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotExposed {
+    /// It cannot be.
+    Illegal(PtlError),
+    /// The network has refused its memory: what it says.
+    Refused(String),
+}
 
 impl NetworkInterface {
     /// Lets processes of other hosts put to this descriptor, and get from it, without calls of
@@ -26,27 +36,26 @@ impl NetworkInterface {
     ///
     /// `PTL_MD_ILLEGAL`: it must be attached, for every process, and never change by a message. It
     /// has no event queue, an infinite threshold, one piece of memory, and the options `OP_PUT`,
-    /// `OP_GET` and `MANAGE_REMOTE`, without `ACK_DISABLE`. `PTL_FAIL`: the network has refused the
-    /// memory.
+    /// `OP_GET` and `MANAGE_REMOTE`, without `ACK_DISABLE`.
     ///
     /// # Safety
     /// The memory stays readable and writable until the interface is closed. No match entry before
     /// that of the descriptor matches a message that this one matches.
-    pub unsafe fn expose_remotely(&self, md: MdHandle) -> Result<bool, PtlError> {
+    pub unsafe fn expose_remotely(&self, md: MdHandle) -> Result<bool, NotExposed> {
         let owner = &mut *self.state.owner.lock();
-        let local = self.state.local(md)?;
+        let local = self.state.local(md).map_err(NotExposed::Illegal)?;
         let (traits, record) = (local.traits(), local.record);
         let memory = record.memory();
         let me = record.me.load(Ordering::Relaxed).checked_sub(1);
         let needed = [OP_PUT, OP_GET, MANAGE_REMOTE];
         let is_silent = traits.eq().is_none() && !traits.counts() && !traits.has(ACK_DISABLE);
         let (Some(me), true) = (me, is_silent && needed.into_iter().all(|o| traits.has(o))) else {
-            return Err(PtlError::MdIllegal);
+            return Err(NotExposed::Illegal(PtlError::MdIllegal));
         };
         let me = owner.mes[me as usize];
         let is_plain = memory.pieces.is_null() && traits.kind() != MemoryKind::AddressSpace;
         if !is_plain || me.words.match_id != pack_id(PtlProcessId::ANY) {
-            return Err(PtlError::MdIllegal);
+            return Err(NotExposed::Illegal(PtlError::MdIllegal));
         }
         let wire = self.state.peers.nal.wire();
         let Some(remote) = wire.and_then(Wire::remote_memory) else { return Ok(false) };
@@ -56,7 +65,7 @@ impl NetworkInterface {
         }
         // SAFETY: the same contract; the wire is closed with the interface.
         let region = unsafe { remote.register(memory.start, length as usize) };
-        let region = region.map_err(|_| PtlError::Fail)?;
+        let region = region.map_err(NotExposed::Refused)?;
         record.exposed.store(true, Ordering::Relaxed);
         self.framer.expose(
             local.handle(),

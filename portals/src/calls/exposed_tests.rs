@@ -1,5 +1,6 @@
 //! Exposed descriptors over libfabric: the same events and bytes as in frames, without frames.
 
+use super::NotExposed;
 use crate::nal::ofi::{NoOfi, OfiSpec, OfiWire, ProviderChoice, RemoteAccess};
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::test_memory::md;
@@ -257,7 +258,7 @@ fn only_silent_descriptors_are_exposed() {
     let expose = |md| unsafe { ni.expose_remotely(md) };
     for options in [OP_PUT | OP_GET, OP_PUT | MANAGE_REMOTE, all | ACK_DISABLE] {
         let md = attach(&ni, 1, &mut memory, options);
-        assert_eq!(expose(md), Err(PtlError::MdIllegal), "{options:#x}");
+        assert_eq!(expose(md), Err(NotExposed::Illegal(PtlError::MdIllegal)), "{options:#x}");
     }
     let good = attach(&ni, 1, &mut memory, all);
     assert_eq!(expose(good), Ok(false), "there is no wire");
@@ -271,11 +272,11 @@ fn only_silent_descriptors_are_exposed() {
         let me = ni.me_attach(PT, any, 2, 0, stay, InsPos::After).unwrap();
         // SAFETY: as above.
         let md = unsafe { ni.md_attach(me, &other, stay) }.unwrap();
-        assert_eq!(expose(md), Err(PtlError::MdIllegal));
+        assert_eq!(expose(md), Err(NotExposed::Illegal(PtlError::MdIllegal)));
     }
     // SAFETY: as above.
     let bound =
         unsafe { ni.md_bind(&md(&mut memory, all, EqHandle::NONE), Unlink::Retain) }.unwrap();
-    assert_eq!(expose(bound), Err(PtlError::MdIllegal));
+    assert_eq!(expose(bound), Err(NotExposed::Illegal(PtlError::MdIllegal)));
     drop(ni);
 }

@@ -32,6 +32,7 @@ mod put_get;
 mod registration_tests;
 mod scattered;
 
+pub use exposed::NotExposed;
 pub use scattered::ScatteredPiece;
 
 use alloc::boxed::Box;

@@ -130,9 +130,9 @@ fn any(lot: &Cell<u64>) -> FrameHeader {
         0 => [u64::MAX, 1 << 63, 1 << 48, u64::from(u32::MAX)][(draw() % 4) as usize],
         _ => draw() % below,
     };
-    use FrameRole::{Ack, Reply, Request, Taken};
+    use FrameRole::{Ack, Exposed, Reply, Request, Taken};
     FrameHeader {
-        role: [Request, Request, Reply, Ack, Taken][(number(5) % 5) as usize],
+        role: [Request, Request, Reply, Ack, Taken, Exposed][(number(6) % 6) as usize],
         op: [OpKind::Put, OpKind::Get, OpKind::GetPut][(number(3) % 3) as usize],
         ack: number(2) == 0,
         confirm: number(2) == 0,

@@ -367,6 +367,14 @@ impl JobConduit {
         over!(self, c => c.has_bypass())
     }
 
+    /// [`Conduit::expose_remotely`]
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    pub fn expose_remotely(&self) -> Result<(), PortalsError> {
+        over!(self, c => c.expose_remotely())
+    }
+
     /// [`Conduit::check_lost`]
     pub fn check_lost(&self, process: &dyn WaitingProcess) {
         over!(self, c => c.check_lost(process))

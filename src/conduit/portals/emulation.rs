@@ -13,7 +13,7 @@ use super::remote_ranks::{self, RemoteRanks};
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MOST_PIECES, MdEvent, MdEventKind, MdPart,
     MdRegion, MdSpec, NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED,
-    ScatteredRma, SharedHost, Target, TrafficCounters,
+    ScatteredRma, SharedHost, Target, TrafficCounters, wire_choice,
 };
 use crate::boot::bootstrap::WireStart;
 use crate::client_memory::{Dst, Src};
@@ -24,7 +24,7 @@ use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
     AckReq, Damage, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, NetworkInterface, NiFail,
-    ScatteredPiece, Unlink,
+    NotExposed, ScatteredPiece, Unlink,
 };
 use std::os::fd::{AsFd, OwnedFd};
 use sys::memory;
@@ -328,6 +328,19 @@ impl Portals for Emulation {
         }
     }
 
+    fn expose_remotely(&self, md: MdHandle) -> Result<(), PortalsError> {
+        // SAFETY: static memory, and the first descriptor that matches, by the contract of the
+        // trait.
+        match unsafe { self.interface.expose_remotely(md) } {
+            Ok(_) => Ok(()),
+            Err(NotExposed::Illegal(e)) => Err(error("PtlMDAttach", e)),
+            Err(NotExposed::Refused(why)) => {
+                wire_choice::not_registered(&why);
+                Ok(())
+            }
+        }
+    }
+
     #[inline]
     fn put(&self, from: MdPart<MdHandle>, ack: bool, to: &Target) -> Result<(), PortalsError> {
         let ack = if ack { AckReq::Ack } else { AckReq::NoAck };
@@ -370,6 +383,7 @@ impl Portals for Emulation {
             gets: c.gets,
             bytes: c.bytes,
             framed: c.framed,
+            remote: c.remote,
             dropped: c.dropped,
         }
     }

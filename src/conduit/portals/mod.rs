@@ -369,6 +369,15 @@ pub trait Portals: Send + Sync + 'static {
         self.md_unlink(md)
     }
 
+    /// An extension: peers of other hosts may put to this descriptor, and get from it, without
+    /// events and calls of this process, if the network can. Then such messages may overtake
+    /// others of the pair, and the descriptor stays as it is. It covers static memory, has no
+    /// queue, and is the first of its list that matches what it matches.
+    fn expose_remotely(&self, md: Self::Md) -> Result<(), PortalsError> {
+        let _ = md;
+        Ok(())
+    }
+
     /// `PtlPutRegion`
     fn put(&self, from: MdPart<Self::Md>, ack: bool, to: &Target) -> Result<(), PortalsError>;
     /// `PtlGetRegion`
@@ -422,6 +431,8 @@ pub struct TrafficCounters {
     /// Messages that had to be framed for the target's own progress, as far as the library
     /// reports.
     pub framed: u64,
+    /// Of these, those that went by remote access to memory instead, without the target.
+    pub remote: u64,
     /// Messages to this interface that found no match entry (`PTL_SR_DROP_COUNT`).
     pub dropped: u64,
 }

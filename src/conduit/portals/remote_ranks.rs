@@ -15,7 +15,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use portals3::nal::ofi::{OfiSpec, OfiWire, RemoteAccess};
+use portals3::nal::ofi::{OfiSpec, OfiWire};
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::{PeerFailure, PeerFailureHandler, Wire};
 use portals3::{NetworkInterface, PtlProcessId};
@@ -202,17 +202,12 @@ fn ofi_wire(
         secret,
         providers,
         tag_mode,
-        remote: RemoteAccess::Never,
+        remote: wire_choice::remote_access(),
         events: env::OFI_PROGRESS_EVENTS.get() as usize,
         processes: ranks,
         on_failure,
     };
     let wire = OfiWire::open(spec).map_err(|why| wire_choice::no_ofi(&why))?;
-    if env::NETWORK.get() != Some(env::NetworkChoice::Ofi) && report::rank() == Some(0) {
-        let (provider, interface) = wire.provider();
-        report::note(format_args!(
-            "ranks of different hosts use libfabric's provider {provider} at {interface}"
-        ));
-    }
+    wire_choice::announce(&wire);
     Ok(wire)
 }

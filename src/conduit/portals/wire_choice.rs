@@ -5,11 +5,12 @@
 //! Invariant: libfabric is loaded only if it may be used.
 
 use super::OpenError;
-use crate::env::{self, NetworkChoice, TagModeChoice, WireKind};
+use crate::env::{self, NetworkChoice, RmaChoice, TagModeChoice, WireKind};
+use crate::{fault, report};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use portals3::nal::ofi::{self, NoOfi, OfiTagMode, ProviderChoice};
+use portals3::nal::ofi::{self, NoOfi, OfiTagMode, OfiWire, ProviderChoice, RemoteAccess};
 
 /// The wire that this process is to use.
 ///
@@ -67,6 +68,60 @@ pub(super) fn tag_mode() -> Option<OfiTagMode> {
         TagModeChoice::Full => Some(OfiTagMode::Full),
         TagModeChoice::One => Some(OfiTagMode::One),
         TagModeChoice::Two => Some(OfiTagMode::Two),
+    }
+}
+
+/// Whether the user wants remote access to memory.
+pub(super) fn remote_access() -> RemoteAccess {
+    if fault::on("ofi_basic") {
+        return RemoteAccess::AlwaysBasic;
+    }
+    match env::OFI_RMA.get().unwrap_or(RmaChoice::Auto) {
+        RmaChoice::Auto => RemoteAccess::Hardware,
+        RmaChoice::Yes => RemoteAccess::Always,
+        RmaChoice::No => RemoteAccess::Never,
+    }
+}
+
+/// Says how ranks of different hosts talk over libfabric. Where the user has not asked for a part
+/// of that, a line always says so.
+pub(super) fn announce(wire: &OfiWire) {
+    let (provider, interface) = wire.provider();
+    let (is_remote, rma) = (wire.has_remote_access(), env::OFI_RMA.get());
+    let is_asked_for = env::NETWORK.get() == Some(NetworkChoice::Ofi)
+        && (!is_remote || rma == Some(RmaChoice::Yes));
+    if report::rank() != Some(0) || is_asked_for && !env::VERBOSEENV.is_present() {
+        return;
+    }
+    let how = match is_remote {
+        true => {
+            "puts and gets in segments by remote memory access, which trusts the network \
+             (GASNET_OFI_RMA)"
+        }
+        false => "all messages in frames",
+    };
+    report::note(format_args!(
+        "ranks of different hosts use libfabric's provider {provider} at {interface}: {how}"
+    ));
+}
+
+/// The provider does not register the segment. Ends the job if the user demands remote access.
+#[cold]
+pub(super) fn not_registered(why: &str) {
+    let remedy =
+        format_args!("Raise the limit of locked memory (ulimit -l), or set GASNET_OFI_RMA=NO.");
+    match env::OFI_RMA.get() {
+        Some(RmaChoice::Yes) => report::fatal(
+            format_args!("GASNET_OFI_RMA=YES: libfabric does not register the segment: {why}"),
+            remedy,
+        ),
+        _ => report::warn(
+            format_args!(
+                "libfabric does not register the segment, so that puts and gets of other hosts \
+                 go in frames: {why}"
+            ),
+            remedy,
+        ),
     }
 }
 

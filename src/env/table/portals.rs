@@ -2,7 +2,7 @@
 
 use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, YesNo};
 use crate::env::variable::variables;
-use crate::env::words::{NetworkChoice, TagModeChoice};
+use crate::env::words::{NetworkChoice, RmaChoice, TagModeChoice};
 
 /// Bytes of a chunk of the conduit.
 const CHUNK: usize = 2048;
@@ -40,6 +40,17 @@ variables! {
         ("FULL", TagModeChoice::Full),
         ("1", TagModeChoice::One),
         ("2", TagModeChoice::Two),
+    ]);
+
+    /// Whether puts and gets of other hosts in segments of FAST use remote memory access of
+    /// libfabric's provider, without the target. It trusts the network: what reaches the provider
+    /// with the key of a segment changes memory. YES: a provider without it is not used. NO: all
+    /// messages go in frames. AUTO, the default, is YES with a provider of hardware that has it,
+    /// and NO with others.
+    OFI_RMA: OneOf<RmaChoice>(&[
+        ("AUTO", RmaChoice::Auto),
+        ("YES", RmaChoice::Yes),
+        ("NO", RmaChoice::No),
     ]);
 
     /// The most completions that are read from the queue of libfabric's provider at a time.

@@ -426,6 +426,7 @@ impl Portals for Binding {
             gets: value(&self.sent.gets),
             bytes: value(&self.sent.bytes),
             framed: 0,
+            remote: 0,
             // SAFETY: the interface is open.
             dropped: unsafe { sys::gasneti_ptl_dropped(self.ni.0) },
         }
