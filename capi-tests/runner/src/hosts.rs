@@ -3,6 +3,7 @@
 //! Whatever dies, the job ends with the right code and leaves nothing on any host.
 
 mod faults;
+mod remote_access;
 mod starts;
 
 use crate::build_trees::{self, ClientMode};
@@ -142,6 +143,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         }
     }
     all.extend(ofi_cases(seed));
+    all.extend(remote_access::cases(seed));
     all.push(TestCase::new("hosts::last_messages".to_string(), true, last_messages));
     all.extend(faults::cases(seed));
     all.extend(starts::cases());

@@ -42,7 +42,7 @@ impl NetworkInterface {
     /// The memory stays readable and writable until the interface is closed. No match entry before
     /// that of the descriptor matches a message that this one matches.
     pub unsafe fn expose_remotely(&self, md: MdHandle) -> Result<bool, NotExposed> {
-        let owner = &mut *self.state.owner.lock();
+        let owner = self.state.owner.lock();
         let local = self.state.local(md).map_err(NotExposed::Illegal)?;
         let (traits, record) = (local.traits(), local.record);
         let memory = record.memory();
@@ -67,6 +67,7 @@ impl NetworkInterface {
         let region = unsafe { remote.register(memory.start, length as usize) };
         let region = region.map_err(NotExposed::Refused)?;
         record.exposed.store(true, Ordering::Relaxed);
+        drop(owner);
         self.framer.expose(
             local.handle(),
             ExposureNotice {
