@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
 use std::time::Instant;
 
 use portals3::md_options::*;
-use portals3::nal::ofi::{OfiSpec, OfiWire, ProviderChoice, RemoteAccess};
+use portals3::nal::ofi::{OfiRemoteAccess, OfiSpec, OfiWire, ProviderChoice};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::nal::tcp::{JobSecret, LibraryVersion, TcpSpec, TcpWire};
 use portals3::nal::wire::{PeerFailure, Wire};
@@ -78,7 +78,7 @@ fn open_wire() -> (Box<dyn Wire>, Vec<u8>) {
                 secret,
                 providers,
                 tag_mode,
-                remote: RemoteAccess::Never,
+                remote: OfiRemoteAccess::Never,
                 events: 16,
                 processes,
                 on_failure,

@@ -105,7 +105,7 @@ impl<P: Portals> Rar<P> {
 
     /// Lets peers of other hosts put to the segment, and get from it, without calls of this rank,
     /// if the network can. Nothing relies on the order of such a message and others: it is over
-    /// when its ACK or REPLY has come.
+    /// when its ACK or REPLY has arrived.
     pub(super) fn expose_remotely(&self, portals: &P) -> Result<(), PortalsError> {
         self.silent.map_or(Ok(()), |rar| portals.expose_remotely(rar))
     }

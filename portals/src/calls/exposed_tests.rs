@@ -1,7 +1,7 @@
 //! Exposed descriptors over libfabric: the same events and bytes as in frames, without frames.
 
 use super::NotExposed;
-use crate::nal::ofi::{NoOfi, OfiSpec, OfiWire, ProviderChoice, RemoteAccess};
+use crate::nal::ofi::{NoOfi, OfiRemoteAccess, OfiSpec, OfiWire, ProviderChoice};
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::test_memory::md;
 use crate::types::md_options::*;
@@ -24,7 +24,7 @@ const BYTES: usize = 3 << 20;
 const IGNORED: u64 = !0xff;
 
 /// An initiator and a target, each on a host of its own; `None`, said aloud: no such provider.
-fn pair(provider: &str, remote: RemoteAccess) -> Option<[NetworkInterface; 2]> {
+fn pair(provider: &str, remote: OfiRemoteAccess) -> Option<[NetworkInterface; 2]> {
     let mut addresses = Vec::new();
     let mut open = |nid: u32| {
         let wire = OfiWire::open(OfiSpec {
@@ -102,7 +102,7 @@ struct RunResult {
     here: Vec<u8>,
 }
 
-fn run(provider: &str, remote: RemoteAccess) -> Option<(RunResult, u64)> {
+fn run(provider: &str, remote: OfiRemoteAccess) -> Option<(RunResult, u64)> {
     let mut there = vec![0u8; BYTES];
     let mut here: Vec<u8> = (0..BYTES).map(|i| (i * 7 >> 3) as u8).collect();
     let pair = pair(provider, remote)?;
@@ -110,7 +110,7 @@ fn run(provider: &str, remote: RemoteAccess) -> Option<(RunResult, u64)> {
     let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
     // SAFETY: the memory is dropped after the interfaces.
     let exposed = unsafe { b.expose_remotely(target) }.unwrap();
-    assert_eq!(exposed, remote != RemoteAccess::Never);
+    assert_eq!(exposed, remote != OfiRemoteAccess::Never);
     let eq = a.eq_alloc(64, None).unwrap();
     // SAFETY: as above.
     let source = unsafe { a.md_bind(&md(&mut here, 0, eq), Unlink::Retain) }.unwrap();
@@ -185,8 +185,8 @@ fn run(provider: &str, remote: RemoteAccess) -> Option<(RunResult, u64)> {
 #[test]
 fn events_and_bytes_are_those_of_frames() {
     for provider in ["net", "tcp;ofi_rxm", "sockets"] {
-        let Some((frames, _)) = run(provider, RemoteAccess::Never) else { continue };
-        for mode in [RemoteAccess::Always, RemoteAccess::AlwaysBasic] {
+        let Some((frames, _)) = run(provider, OfiRemoteAccess::Never) else { continue };
+        for mode in [OfiRemoteAccess::Always, OfiRemoteAccess::AlwaysBasic] {
             let (result, remote) = run(provider, mode).unwrap();
             assert!(remote >= 15, "{provider}");
             assert_eq!(result.events, frames.events, "{provider}");
@@ -203,7 +203,7 @@ fn a_flood_of_both_sides_arrives() {
     let mut memory = [0u8; 2].map(|byte| vec![byte; MESSAGES * PART]);
     let mut sources = [1u8, 2].map(|byte| vec![byte; MESSAGES * PART]);
     let Some(pair) =
-        pair("net", RemoteAccess::Always).or_else(|| pair("tcp", RemoteAccess::Always))
+        pair("net", OfiRemoteAccess::Always).or_else(|| pair("tcp", OfiRemoteAccess::Always))
     else {
         return;
     };

@@ -18,7 +18,7 @@ use crate::descriptor::state::{self, Accepted};
 use crate::message::{MessageHeader, OpHalf, OpKind, TargetAddress};
 use crate::peer::MappedPeer;
 use crate::transfer::framed::FramedTransfer;
-use crate::transfer::framer::Submission;
+use crate::transfer::submission::Submission;
 use crate::types::md_options::*;
 use crate::types::*;
 

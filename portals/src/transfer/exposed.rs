@@ -1,6 +1,6 @@
 //! Puts and gets by remote access: to descriptors that peers have exposed.
 //!
-//! Part of [`super::framer`], under its lock. A process exposes a descriptor
+//! Owned by [`super::framer`], under its lock. A process exposes a descriptor
 //! ([`NetworkInterface::expose_remotely`](crate::NetworkInterface::expose_remotely)). The first
 //! framed put or get of a peer that it accepts is answered by an [`ExposureNotice`] too. From then
 //! on the peer's puts and gets that fall into that descriptor need no frames, and no call of the
@@ -26,10 +26,10 @@
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::ptr;
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use super::framed::FramedTransfer;
-use super::framer::{Framer, Submission};
+use super::submission::Submission;
 use crate::arena::IOVECS;
 use crate::message::{MessageHeader, OpKind};
 use crate::nal::remote::{RemoteBegun, RemoteMemory, RemoteOperation, RemoteRegion};
@@ -99,7 +99,7 @@ struct OwnExposure {
     md: MdHandle,
     notice: ExposureNotice,
     /// The peers that know it.
-    told: BTreeSet<u32>,
+    peers: BTreeSet<u32>,
 }
 
 /// A message under way.
@@ -140,10 +140,10 @@ pub(super) struct RemoteTransfers {
 
 impl RemoteTransfers {
     pub(super) fn expose(&mut self, md: MdHandle, notice: ExposureNotice) {
-        self.own.push(OwnExposure { md, notice, told: BTreeSet::new() });
+        self.own.push(OwnExposure { md, notice, peers: BTreeSet::new() });
     }
 
-    /// What a peer is to be told that has accessed this descriptor by this access control entry.
+    /// The notice for a peer that has accessed this descriptor by this access control entry.
     pub(super) fn news(
         &mut self,
         peer: u32,
@@ -151,7 +151,7 @@ impl RemoteTransfers {
         ac_index: AcIndex,
     ) -> Option<ExposureNotice> {
         let own = self.own.iter_mut().find(|own| own.md == md)?;
-        own.told.insert(peer).then_some(ExposureNotice { ac_index, ..own.notice })
+        own.peers.insert(peer).then_some(ExposureNotice { ac_index, ..own.notice })
     }
 
     /// A peer has exposed a descriptor.
@@ -173,38 +173,16 @@ impl RemoteTransfers {
         self.messages[number] = Some(message);
         number
     }
-}
 
-/// Remote access, if the wire has it.
-fn memory(ni: &NiState) -> Option<&dyn RemoteMemory> {
-    ni.peers.nal.wire().and_then(Wire::remote_memory)
-}
-
-/// The pieces of a part of a transfer, if the wire takes them.
-fn pieces_of<'a>(
-    ni: &NiState,
-    remote: &dyn RemoteMemory,
-    transfer: &FramedTransfer,
-    (at, length): (Size, Size),
-    room: &'a mut [MdIovec; IOVECS],
-) -> Option<&'a [MdIovec]> {
-    let count = ni.transfer_pieces(transfer, at, length, room)?;
-    let pieces = &room[..count];
-    remote.takes_pieces(pieces).then_some(pieces)
-}
-
-const NO_PIECE: MdIovec = MdIovec { base: ptr::null_mut(), len: 0 };
-
-impl Framer {
     /// Begins a message by remote access. It comes back if it must go in frames.
-    pub(super) fn submit_remote(
-        &self,
+    pub(super) fn submit(
+        &mut self,
         ni: &NiState,
-        state: &mut RemoteTransfers,
+        waiting: &AtomicU32,
         message: Submission,
     ) -> Option<Submission> {
         let Submission { target, header, md, local_offset, .. } = message;
-        let Some(known) = state.known.get(&target) else { return Some(message) };
+        let Some(known) = self.known.get(&target) else { return Some(message) };
         let place = known.iter().find_map(|notice| notice.place_of(&header));
         let (Some(place), Some(remote)) = (place, memory(ni)) else { return Some(message) };
         let length = header.rlength;
@@ -231,8 +209,7 @@ impl Framer {
             }
             (_, source) => return Some(Submission { source, ..message }),
         };
-        self.remote.fetch_add(1, Ordering::Relaxed);
-        let number = state.insert(RemoteMessage {
+        let number = self.insert(RemoteMessage {
             header: answer,
             transfer,
             begun: 0,
@@ -241,32 +218,32 @@ impl Framer {
             place,
             ack,
         });
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        state.waiting.entry(target).or_default().push_back(number);
-        self.pump_remote(ni, state, target);
+        waiting.fetch_add(1, Ordering::Relaxed);
+        self.waiting.entry(target).or_default().push_back(number);
+        self.pump(ni, waiting, target);
         None
     }
 
     /// Begins what waits for any peer.
-    pub(super) fn pump_all_remote(&self, ni: &NiState, state: &mut RemoteTransfers) {
-        let mut next = state.waiting.keys().next().copied();
+    pub(super) fn pump_all(&mut self, ni: &NiState, waiting: &AtomicU32) {
+        let mut next = self.waiting.keys().next().copied();
         while let Some(peer) = next {
-            self.pump_remote(ni, state, peer);
-            next = state.waiting.range(peer + 1..).next().map(|(&peer, _)| peer);
+            self.pump(ni, waiting, peer);
+            next = self.waiting.range(peer + 1..).next().map(|(&peer, _)| peer);
         }
     }
 
     /// Begins what waits for a peer, until the wire has no room.
-    fn pump_remote(&self, ni: &NiState, state: &mut RemoteTransfers, peer: u32) {
+    fn pump(&mut self, ni: &NiState, waiting: &AtomicU32, peer: u32) {
         let Some(remote) = memory(ni) else { return };
-        let mut queue = state.waiting.remove(&peer).unwrap_or_default();
+        let mut queue = self.waiting.remove(&peer).unwrap_or_default();
         while let Some(&number) = queue.front() {
-            let Some(Some(message)) = state.messages.get_mut(number) else { break };
+            let Some(Some(message)) = self.messages.get_mut(number) else { break };
             while !message.has_begun() {
                 match begin_part(ni, remote, message, peer, number) {
                     RemoteBegun::Begun => ni.peers.nal.began_remote(),
                     RemoteBegun::Full => {
-                        state.waiting.insert(peer, queue);
+                        self.waiting.insert(peer, queue);
                         return;
                     }
                     RemoteBegun::Gone => {
@@ -276,31 +253,25 @@ impl Framer {
                 }
             }
             queue.pop_front();
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
-            self.finish_remote(ni, state, number);
+            waiting.fetch_sub(1, Ordering::Relaxed);
+            self.finish(ni, number);
         }
     }
 
     /// A part of a message has ended.
-    pub(super) fn remote_completed(
-        &self,
-        ni: &NiState,
-        state: &mut RemoteTransfers,
-        token: u64,
-        ok: bool,
-    ) {
+    pub(super) fn completed(&mut self, ni: &NiState, token: u64, ok: bool) {
         let number = token as usize;
-        let Some(Some(message)) = state.messages.get_mut(number) else { return };
+        let Some(Some(message)) = self.messages.get_mut(number) else { return };
         message.parts -= 1;
         message.ok &= ok;
-        self.finish_remote(ni, state, number);
+        self.finish(ni, number);
     }
 
     /// Posts the last events of a message, if all of its parts have ended.
-    fn finish_remote(&self, ni: &NiState, state: &mut RemoteTransfers, number: usize) {
+    fn finish(&mut self, ni: &NiState, number: usize) {
         let has_ended = |message: &mut RemoteMessage| message.has_begun() && message.parts == 0;
-        let Some(message) = state.messages[number].take_if(has_ended) else { return };
-        state.free.push(number);
+        let Some(message) = self.messages[number].take_if(has_ended) else { return };
+        self.free.push(number);
         let RemoteMessage { header, transfer, ok, ack, .. } = message;
         let length = transfer.mlength;
         ni.transfer_end(transfer, ok);
@@ -309,6 +280,26 @@ impl Framer {
         }
     }
 }
+
+/// Remote access, if the wire has it.
+fn memory(ni: &NiState) -> Option<&dyn RemoteMemory> {
+    ni.peers.nal.wire().and_then(Wire::remote_memory)
+}
+
+/// The pieces of a part of a transfer, if the wire takes them.
+fn pieces_of<'a>(
+    ni: &NiState,
+    remote: &dyn RemoteMemory,
+    transfer: &FramedTransfer,
+    (at, length): (Size, Size),
+    room: &'a mut [MdIovec; IOVECS],
+) -> Option<&'a [MdIovec]> {
+    let count = ni.transfer_pieces(transfer, at, length, room)?;
+    let pieces = &room[..count];
+    remote.takes_pieces(pieces).then_some(pieces)
+}
+
+const NO_PIECE: MdIovec = MdIovec { base: ptr::null_mut(), len: 0 };
 
 /// Begins the next part of a message.
 fn begin_part(

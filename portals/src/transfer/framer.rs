@@ -25,9 +25,10 @@ use core::{mem, ptr};
 
 use super::exposed::{ExposureNotice, RemoteTransfers};
 use super::framed::FramedTransfer;
+use super::submission::Submission;
 use crate::arena::{IOVECS, doorbell};
 use crate::base::lock::SpinLock;
-use crate::message::{MessageHeader, OpKind};
+use crate::message::OpKind;
 use crate::nal::frame::{FrameHeader, FrameRole};
 use crate::nal::{FrameSent, FrameSink};
 use crate::tables::NiState;
@@ -35,24 +36,6 @@ use crate::types::*;
 
 /// Most frames that one call of [`Framer::progress`] takes.
 const TAKEN_AT_ONCE: usize = 64;
-
-/// A message to be sent in frames.
-#[derive(Debug)]
-pub(crate) struct Submission {
-    /// Index of the target.
-    pub(crate) target: u32,
-    /// The header as the target is to see it.
-    pub(crate) header: MessageHeader,
-    /// Put and get-put: the use of the source; SEND_START has been posted.
-    /// [`NiState::transfer_end`] posts SEND_END when the bytes have been read.
-    pub(crate) source: Option<FramedTransfer>,
-    /// Put: whether the initiator wants an acknowledgement.
-    pub(crate) ack: bool,
-    /// Put: the descriptor that logs the ACK. Get and get-put: the one that the reply goes to.
-    pub(crate) md: MdHandle,
-    /// Get and get-put: the offset in `md` at which the reply is stored.
-    pub(crate) local_offset: Size,
-}
 
 /// The source of the payload of an outgoing message.
 #[derive(Debug)]
@@ -105,9 +88,9 @@ pub(crate) struct Framer {
     /// under the lock.
     busy: Box<[AtomicU32]>,
     /// Messages in `outgoing`, and those by remote access that wait. Written under the lock.
-    pub(super) waiting: AtomicU32,
+    waiting: AtomicU32,
     /// Messages by remote access.
-    pub(super) remote: AtomicU64,
+    remote: AtomicU64,
     sent: AtomicU64,
     taken: AtomicU64,
     state: SpinLock<FramerState>,
@@ -150,7 +133,10 @@ impl Framer {
     pub(crate) fn submit(&self, ni: &NiState, message: Submission) {
         let target = message.target;
         let mut state = self.state.lock();
-        let Some(message) = self.submit_remote(ni, &mut state.remote, message) else { return };
+        let Some(message) = state.remote.submit(ni, &self.waiting, message) else {
+            self.remote.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
         let mut frame = first_frame(&message);
         frame.confirm = ni.peers.is_mapped(target);
         let payload = message.source.map_or(OutgoingPayload::None, OutgoingPayload::Memory);
@@ -200,7 +186,7 @@ impl Framer {
                 self.pump(ni, state, peer);
             }
             state.turn = turn;
-            self.pump_all_remote(ni, &mut state.remote);
+            state.remote.pump_all(ni, &self.waiting);
         }
     }
 
@@ -457,7 +443,7 @@ impl FrameSink for FramesFor<'_> {
     }
 
     fn completed(&mut self, token: u64, ok: bool) {
-        self.framer.remote_completed(self.ni, &mut self.state.remote, token, ok);
+        self.state.remote.completed(self.ni, token, ok);
     }
 }
 

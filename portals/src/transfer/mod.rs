@@ -11,3 +11,4 @@ pub(crate) mod framed;
 pub(crate) mod framer;
 #[cfg(test)]
 mod framer_tests;
+pub(crate) mod submission;

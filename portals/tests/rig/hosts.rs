@@ -5,7 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use portals3::nal::ofi::{self, OfiSpec, OfiTagMode, OfiWire, ProviderChoice, RemoteAccess};
+use portals3::nal::ofi::{self, OfiRemoteAccess, OfiSpec, OfiTagMode, OfiWire, ProviderChoice};
 use portals3::nal::shm::AttachPolicy;
 use portals3::nal::tcp::{JobSecret, LibraryVersion, TcpSpec, TcpWire};
 use portals3::nal::wire::{PeerFailure, Wire};
@@ -54,7 +54,7 @@ fn ofi_wire(rig: OfiRig, secret: JobSecret, processes: u32) -> OfiWire {
         secret,
         providers: ProviderChoice::Include(vec![name.into()]),
         tag_mode,
-        remote: RemoteAccess::Never,
+        remote: OfiRemoteAccess::Never,
         events: 16,
         processes,
         on_failure: Box::new(failed),

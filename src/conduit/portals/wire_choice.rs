@@ -10,7 +10,7 @@ use crate::{fault, report};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use portals3::nal::ofi::{self, NoOfi, OfiTagMode, OfiWire, ProviderChoice, RemoteAccess};
+use portals3::nal::ofi::{self, NoOfi, OfiRemoteAccess, OfiTagMode, OfiWire, ProviderChoice};
 
 /// The wire that this process is to use.
 ///
@@ -72,19 +72,19 @@ pub(super) fn tag_mode() -> Option<OfiTagMode> {
 }
 
 /// Whether the user wants remote access to memory.
-pub(super) fn remote_access() -> RemoteAccess {
+pub(super) fn remote_access() -> OfiRemoteAccess {
     if fault::on("ofi_basic") {
-        return RemoteAccess::AlwaysBasic;
+        return OfiRemoteAccess::AlwaysBasic;
     }
     match env::OFI_RMA.get().unwrap_or(RmaChoice::Auto) {
-        RmaChoice::Auto => RemoteAccess::Hardware,
-        RmaChoice::Yes => RemoteAccess::Always,
-        RmaChoice::No => RemoteAccess::Never,
+        RmaChoice::Auto => OfiRemoteAccess::Hardware,
+        RmaChoice::Yes => OfiRemoteAccess::Always,
+        RmaChoice::No => OfiRemoteAccess::Never,
     }
 }
 
-/// Says how ranks of different hosts talk over libfabric. Where the user has not asked for a part
-/// of that, a line always says so.
+/// Says how ranks of different hosts talk over libfabric. Where the user has not chosen a part of
+/// that, a line always says so.
 pub(super) fn announce(wire: &OfiWire) {
     let (provider, interface) = wire.provider();
     let (is_remote, rma) = (wire.has_remote_access(), env::OFI_RMA.get());

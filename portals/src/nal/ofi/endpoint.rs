@@ -14,24 +14,12 @@ use std::os::fd::RawFd;
 
 use super::bindings::*;
 use super::library::{Libfabric, OfiError};
-use super::memory::OfiMemory;
 use super::object::close;
+use super::region::{OfiMemory, OfiRegistrar};
+use super::slot::{BufferSlot, BufferUse, NotBegun, OfiAddress};
 
 /// Bytes of an address of an endpoint at most.
 pub(super) const NAME_BYTES: usize = 64;
-
-/// A peer, as the endpoint names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OfiAddress(u64);
-
-impl OfiAddress {
-    pub(super) fn number(self) -> u64 {
-        self.0
-    }
-
-    /// Of no peer.
-    pub(super) const NONE: OfiAddress = OfiAddress(FI_ADDR_UNSPEC);
-}
 
 /// A buffer that no operation uses.
 #[derive(Debug)]
@@ -59,59 +47,12 @@ pub(super) enum OfiCompletion {
     Remote { number: usize, error: Option<OfiError> },
 }
 
-/// Why an operation has not begun.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum NotBegun {
-    /// There is no room now.
-    Full,
-    /// It cannot.
-    Failed(OfiError),
-}
-
 /// What carries a message but for its bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MessageTag {
     pub(super) tag: u64,
     /// Remote CQ data.
     pub(super) data: Option<u64>,
-}
-
-/// The operation that uses a buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BufferUse {
-    None,
-    Receive,
-    Send,
-    /// A put or get, which has no buffer.
-    Remote,
-}
-
-/// A buffer, or a remote operation, and what the library needs with it.
-#[repr(C)]
-pub(super) struct BufferSlot {
-    /// The library's during an operation; the address of the operation.
-    context: FiContext2,
-    number: u32,
-    used_by: BufferUse,
-    memory: NonNull<u8>,
-    descriptor: *mut c_void,
-}
-
-impl BufferSlot {
-    /// That of a remote operation.
-    pub(super) fn remote(number: u32) -> BufferSlot {
-        BufferSlot {
-            context: FiContext2::default(),
-            number,
-            used_by: BufferUse::None,
-            memory: NonNull::dangling(),
-            descriptor: ptr::null_mut(),
-        }
-    }
-
-    pub(super) fn set_use(&mut self, used_by: BufferUse) {
-        self.used_by = used_by;
-    }
 }
 
 /// Memory of several buffers.
@@ -224,7 +165,7 @@ impl OfiEndpoint {
         if self.mr_mode & FI_MR_LOCAL != 0 {
             // Keys are not used: no peer reads or writes this memory.
             let key = self.blocks.len() as u64;
-            match self.register(memory.as_ptr(), size, FI_SEND | FI_RECV, key) {
+            match self.registrar().register(memory.as_ptr(), size, FI_SEND | FI_RECV, key) {
                 Ok(region) => {
                     // SAFETY: a region that was just made.
                     descriptor = unsafe { region.as_ref().mem_desc };
@@ -239,19 +180,20 @@ impl OfiEndpoint {
         }
         for i in 0..count {
             let number = self.slots.len() as u32;
-            let slot = Box::new(BufferSlot {
-                context: FiContext2::default(),
-                number,
-                used_by: BufferUse::None,
-                // SAFETY: within the block.
-                memory: unsafe { memory.add(i * stride) },
-                descriptor,
-            });
+            // SAFETY: within the block.
+            let part = unsafe { memory.add(i * stride) };
+            let slot = Box::new(BufferSlot::new(number, part, descriptor));
             self.slots.push(NonNull::from(Box::leak(slot)));
             take(OfiBuffer(number));
         }
         self.blocks.push(block);
         Ok(())
+    }
+
+    /// What registers memory.
+    pub(super) fn registrar(&self) -> OfiRegistrar {
+        let OfiEndpoint { library, domain, endpoint, mr_mode, .. } = *self;
+        OfiRegistrar { library, domain, endpoint, mr_mode }
     }
 
     fn slot(&self, buffer: &OfiBuffer) -> NonNull<BufferSlot> {
@@ -497,10 +439,10 @@ impl Drop for OfiEndpoint {
                 }
                 dealloc(block.memory.as_ptr(), block.layout);
             }
-            for region in self.memory.regions() {
+            for region in self.memory.registered() {
                 close(region);
             }
-            for slot in self.slots.iter().copied().chain(self.memory.slots()) {
+            for slot in self.slots.iter().copied().chain(self.memory.contexts()) {
                 drop(Box::from_raw(slot.as_ptr()));
             }
             close(self.queue);

@@ -1,140 +1,27 @@
-//! Registered memory of an endpoint, and operations on that of peers.
+//! Memory that peers may use, and operations on that of peers.
 //!
 //! The part of [`super::endpoint`] that [`super::remote`] calls, under the same lock. Invariants:
 //! a region stays registered until its endpoint is closed. A slot belongs to one operation until
 //! the library has reported that operation.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
-use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 
 use super::bindings::*;
-use super::endpoint::{BufferSlot, BufferUse, NotBegun, OfiAddress, OfiEndpoint};
-use super::library::{OfiError, ProviderInfo};
+use super::endpoint::OfiEndpoint;
+use super::library::OfiError;
 use super::limits::REMOTE_PIECES;
 use super::object::Unfinished;
-use crate::nal::remote::{RemoteLimits, RemoteOperation, RemoteRegion};
+use super::region::ExposedRegion;
+use super::slot::{BufferSlot, BufferUse, NotBegun, OfiAddress};
+use crate::nal::remote::{RemoteOperation, RemoteRegion};
 use crate::types::MdIovec;
 use sys::random;
 
 /// How often a random key is tried that another region may have.
 const KEYS_TRIED: u32 = 4;
 
-/// Memory of this process that peers may use.
-struct ExposedRegion {
-    start: usize,
-    bytes: usize,
-    region: NonNull<FidMr>,
-    descriptor: *mut c_void,
-}
-
-impl ExposedRegion {
-    fn has(&self, piece: &MdIovec) -> bool {
-        let at = piece.base.addr().wrapping_sub(self.start);
-        at <= self.bytes && piece.len as usize <= self.bytes - at
-    }
-}
-
-/// What an endpoint needs for remote access. Where there is none, it stays empty.
-pub(super) struct OfiMemory {
-    /// What the provider allows of one operation; `None`: there is no remote access.
-    pub(super) limits: Option<RemoteLimits>,
-    /// The bits of a key.
-    key_mask: u64,
-    regions: Vec<ExposedRegion>,
-    /// A context for each operation.
-    slots: Vec<NonNull<BufferSlot>>,
-    /// Those of no operation.
-    free: Vec<u32>,
-}
-
-impl OfiMemory {
-    pub(super) fn new(info: &ProviderInfo, moves_words_whole: bool) -> OfiMemory {
-        let bits = 8 * info.domain().mr_key_size.min(8) as u32;
-        OfiMemory {
-            limits: info.has_remote_access().then(|| RemoteLimits {
-                longest: info.endpoint().max_msg_size as u64,
-                pieces: info.tx().iov_limit.clamp(1, REMOTE_PIECES),
-                moves_words_whole,
-            }),
-            key_mask: u64::MAX.checked_shr(64 - bits).unwrap_or(u64::MAX),
-            regions: Vec::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-        }
-    }
-
-    /// All that is registered.
-    pub(super) fn regions(&self) -> impl Iterator<Item = NonNull<FidMr>> {
-        self.regions.iter().map(|region| region.region)
-    }
-
-    /// All that was allocated for operations.
-    pub(super) fn slots(&self) -> impl Iterator<Item = NonNull<BufferSlot>> {
-        self.slots.iter().copied()
-    }
-
-    /// The descriptor of a piece of local memory that the provider wants to be registered.
-    fn descriptor(&self, piece: &MdIovec) -> Option<*mut c_void> {
-        self.regions.iter().find(|region| region.has(piece)).map(|region| region.descriptor)
-    }
-
-    /// The library has reported the operation of this slot.
-    pub(super) fn give_back(&mut self, number: u32) {
-        self.free.push(number);
-    }
-}
-
 impl OfiEndpoint {
-    /// Registers memory for the operations of `access`.
-    ///
-    /// # Errors
-    /// That of the library.
-    pub(super) fn register(
-        &self,
-        start: *const u8,
-        bytes: usize,
-        access: u64,
-        key: u64,
-    ) -> Result<NonNull<FidMr>, OfiError> {
-        let mut region = ptr::null_mut();
-        // SAFETY: an open domain, memory of this length, and room for a pointer.
-        let returned = unsafe {
-            let FidDomain { mr, .. } = self.domain.as_ref();
-            ((**mr).reg)(
-                self.domain.cast().as_ptr(),
-                start.cast(),
-                bytes,
-                access,
-                0,
-                key,
-                0,
-                &mut region,
-                ptr::null_mut(),
-            )
-        };
-        let Some(region) = NonNull::new(region).filter(|_| returned == 0) else {
-            return Err(self.library.error("fi_mr_reg", returned));
-        };
-        let region = Unfinished(region);
-        if self.mr_mode & FI_MR_ENDPOINT != 0 {
-            let fid = region.0.cast::<Fid>().as_ptr();
-            // SAFETY: open objects.
-            let returned = unsafe {
-                let FiOps { bind, control, .. } = *(*fid).ops;
-                match bind(fid, self.endpoint.cast().as_ptr(), 0) {
-                    0 => control(fid, FI_ENABLE, ptr::null_mut()),
-                    failed => failed,
-                }
-            };
-            if returned != 0 {
-                return Err(self.library.error("fi_mr_enable", returned));
-            }
-        }
-        Ok(region.keep())
-    }
-
     /// Lets peers read and write this memory, by a random key unless the provider chooses one.
     ///
     /// # Errors
@@ -153,7 +40,7 @@ impl OfiEndpoint {
             // All ones mean that there is no key; what the buffers have are small numbers.
             let key = key & self.memory.key_mask & !1 | 2;
             let access = FI_REMOTE_READ | FI_REMOTE_WRITE | local;
-            match self.register(start, bytes, access, key) {
+            match self.registrar().register(start, bytes, access, key) {
                 Err(e) if e.number == FI_ENOKEY => registered = Some(Err(e)),
                 result => {
                     registered = Some(result);
@@ -227,14 +114,14 @@ impl OfiEndpoint {
             msg_iov: iov.as_ptr(),
             desc: descriptors.as_mut_ptr(),
             iov_count: pieces.len(),
-            addr: to.number(),
+            addr: to.0,
             rma_iov: &there,
             rma_iov_count: 1,
             context: slot.cast(),
             data: 0,
         };
         // SAFETY: the slots live as long as this value, and this one is in no operation.
-        unsafe { (*slot).set_use(BufferUse::Remote) };
+        unsafe { (*slot).used_by = BufferUse::Remote };
         // SAFETY: an open endpoint with the capability FI_RMA, whose table has both functions; a
         // complete message, whose arrays the call copies. The pieces outlive the operation.
         let returned = unsafe {
@@ -249,17 +136,9 @@ impl OfiEndpoint {
             return Ok(number as usize);
         }
         // SAFETY: as above: the operation has not begun.
-        unsafe { (*slot).set_use(BufferUse::None) };
+        unsafe { (*slot).used_by = BufferUse::None };
         self.memory.free.push(number);
         let call = if is_put { "fi_writemsg" } else { "fi_readmsg" };
         Err(self.not_begun(call, returned))
-    }
-}
-
-/// What the bits of the mode mean that a provider demands.
-pub(super) fn meaning_of(mr_mode: c_int) -> c_int {
-    match mr_mode {
-        FI_MR_BASIC => FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY,
-        given => given,
     }
 }

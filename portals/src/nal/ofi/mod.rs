@@ -7,10 +7,10 @@
 //! | file | what it owns |
 //! |---|---|
 //! | `network`, `peer` | the peers: frames in order, credits |
-//! | `remote` | puts and gets in the memory of peers: which are under way |
+//! | `remote`, `flights` | puts and gets in the memory of peers: which are under way |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
-//! | `endpoint`, `memory`, `opening`, `object`, `library` | all calls of libfabric |
+//! | `endpoint`, `slot`, `region`, `memory`, `opening`, `object`, `library` | all calls of libfabric |
 //! | `bindings` | its C interface |
 //! | `limits` | frames, credits, buffers |
 //!
@@ -23,6 +23,7 @@
 
 mod bindings;
 mod endpoint;
+mod flights;
 #[cfg(test)]
 mod headers;
 mod library;
@@ -33,10 +34,12 @@ mod object;
 mod opening;
 mod peer;
 mod provider;
+mod region;
 mod remote;
 #[cfg(test)]
 mod remote_tests;
 mod seal;
+mod slot;
 #[cfg(test)]
 mod tests;
 
@@ -65,7 +68,7 @@ use library::{Libfabric, OfiError, ProviderInfo};
 use limits::{FRAME, INJECTED};
 use network::{OfiEnd, OfiNetwork, OfiPeers};
 use provider::WireSite;
-pub use provider::{OfiProvider, ProviderChoice, RemoteAccess, has_hardware, providers};
+pub use provider::{OfiProvider, OfiRemoteAccess, ProviderChoice, has_hardware, providers};
 pub use seal::OfiTagMode;
 use sys::bell::Bell;
 
@@ -87,7 +90,7 @@ pub struct OfiSpec {
     /// The mode that the user wants; `None`: the best that the provider allows.
     pub tag_mode: Option<OfiTagMode>,
     /// Whether puts and gets use remote access.
-    pub remote: RemoteAccess,
+    pub remote: OfiRemoteAccess,
     /// Completions that are read from the provider's queue at a time.
     pub events: usize,
     /// Processes of the job, about.
@@ -189,7 +192,7 @@ impl OfiWire {
         let found = find(first)?;
         if found.is_empty() {
             let others = match spec.remote.is_demanded() {
-                true => find_with(first, RemoteAccess::Never)?,
+                true => find_with(first, OfiRemoteAccess::Never)?,
                 false => Vec::new(),
             };
             let mut names: Vec<String> = others.iter().map(ProviderInfo::name).collect();

@@ -16,12 +16,13 @@ use core::mem;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::bindings::CLOSED;
-use super::endpoint::{NAME_BYTES, NotBegun, OfiAddress, OfiBuffer, OfiCompletion, OfiEndpoint};
+use super::endpoint::{NAME_BYTES, OfiBuffer, OfiCompletion, OfiEndpoint};
+use super::flights::{RemoteFlight, RemoteFlights};
 use super::library::OfiError;
 use super::limits::*;
 use super::peer::{ArrivedFrame, OfiPeer};
-use super::remote::RemoteFlights;
 use super::seal::{self, FrameCount, OfiTagMode, SealedFrame, SealedLead, nearest};
+use super::slot::{NotBegun, OfiAddress};
 use crate::nal;
 use crate::nal::numbering::HostNumbering;
 use crate::nal::outcome::{FrameSent, FrameSink};
@@ -387,7 +388,14 @@ impl OfiNetwork {
                 self.not_sent(here, peers, number, &error);
             }
             OfiCompletion::Remote { number, error } => {
-                self.remote_ended(here, peers, number, error.as_ref(), sink);
+                let RemoteFlight { peer: of, token } = self.remote.ended(number);
+                if let Some(peer) = self.peers.get_mut(&of) {
+                    peer.remote -= 1;
+                }
+                if let Some(e) = &error {
+                    self.fail(here, peers, of, e.number, &e.to_string());
+                }
+                sink.completed(token, error.is_none());
                 return 1;
             }
         }

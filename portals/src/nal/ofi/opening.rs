@@ -10,9 +10,9 @@ use std::os::fd::RawFd;
 use super::bindings::*;
 use super::endpoint::OfiEndpoint;
 use super::library::{Libfabric, OfiError, ProviderInfo};
-use super::memory::{self, OfiMemory};
 use super::object::Unfinished;
 use super::provider;
+use super::region::{self, OfiMemory};
 
 impl OfiEndpoint {
     /// Opens an endpoint for messages with `peers` processes, and buffers of this many bytes.
@@ -90,7 +90,7 @@ impl OfiEndpoint {
             addresses,
             endpoint,
             wait,
-            mr_mode: memory::meaning_of(info.domain().mr_mode),
+            mr_mode: region::meaning_of(info.domain().mr_mode),
             buffer_bytes,
             slots: Vec::new(),
             blocks: Vec::new(),

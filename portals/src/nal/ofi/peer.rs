@@ -5,9 +5,10 @@
 
 use alloc::collections::BTreeMap;
 
-use super::endpoint::{OfiAddress, OfiBuffer};
+use super::endpoint::OfiBuffer;
 use super::limits::{AGAIN_NS, FIRST_WINDOW, UNREACHABLE_NS, WINDOW};
 use super::seal::SealedLead;
+use super::slot::OfiAddress;
 
 /// What this process knows of a peer.
 pub(super) struct OfiPeer {

@@ -31,32 +31,32 @@ pub enum ProviderChoice {
 
 /// Whether puts and gets use remote access to the memory of peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemoteAccess {
+pub enum OfiRemoteAccess {
     /// All goes in frames.
     Never,
     /// With a provider of hardware that has it.
     Hardware,
     /// A provider without it is not taken.
     Always,
-    /// As [`RemoteAccess::Always`], with the registration of older networks: the provider chooses
+    /// As [`OfiRemoteAccess::Always`], with the registration of older networks: the provider chooses
     /// keys, and memory is named by its address. For tests, where software stands in for them.
     AlwaysBasic,
 }
 
-impl RemoteAccess {
+impl OfiRemoteAccess {
     /// What to look for, the best first.
     fn wanted(self) -> &'static [MemoryAccess] {
         match self {
-            RemoteAccess::Never => &[MemoryAccess::None],
-            RemoteAccess::Hardware => &[MemoryAccess::Any, MemoryAccess::None],
-            RemoteAccess::Always => &[MemoryAccess::Any],
-            RemoteAccess::AlwaysBasic => &[MemoryAccess::Basic],
+            OfiRemoteAccess::Never => &[MemoryAccess::None],
+            OfiRemoteAccess::Hardware => &[MemoryAccess::Any, MemoryAccess::None],
+            OfiRemoteAccess::Always => &[MemoryAccess::Any],
+            OfiRemoteAccess::AlwaysBasic => &[MemoryAccess::Basic],
         }
     }
 
     /// Whether it demands what a provider may lack.
     pub(super) fn is_demanded(self) -> bool {
-        matches!(self, RemoteAccess::Always | RemoteAccess::AlwaysBasic)
+        matches!(self, OfiRemoteAccess::Always | OfiRemoteAccess::AlwaysBasic)
     }
 }
 
@@ -181,7 +181,7 @@ pub(super) fn candidates(
     library: &'static Libfabric,
     choice: &ProviderChoice,
     site: WireSite,
-    remote: RemoteAccess,
+    remote: OfiRemoteAccess,
 ) -> Result<Vec<ProviderInfo>, OfiError> {
     // Texts without NUL.
     let node = CString::new(site.address.to_string()).unwrap_or_default();
@@ -193,7 +193,7 @@ pub(super) fn candidates(
         // Others do not know addresses of IP.
         these.extend(library.find(None, access)?.into_iter().filter(|info| !info.is_ip()));
         let is_wanted = |info: &ProviderInfo| {
-            remote != RemoteAccess::Hardware
+            remote != OfiRemoteAccess::Hardware
                 || access == MemoryAccess::None
                 || is_hardware(&info.name())
         };

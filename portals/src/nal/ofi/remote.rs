@@ -1,4 +1,4 @@
-//! Remote operations of the wire: to which peer each goes, and who learns that it has ended.
+//! Remote operations of the wire: how they begin, and what ends them.
 //!
 //! Part of [`super::network::OfiNetwork`], under its lock; called by [`super::OfiWire`].
 //!
@@ -12,30 +12,12 @@
 //!
 //! Invariant: a peer has at most [`REMOTE_AT_ONCE`] operations under way.
 
-use super::endpoint::NotBegun;
-use super::library::OfiError;
+use super::flights::RemoteFlight;
 use super::limits::REMOTE_AT_ONCE;
 use super::network::{OfiEnd, OfiNetwork, OfiPeers};
-use crate::nal::outcome::FrameSink;
+use super::slot::NotBegun;
 use crate::nal::remote::{RemoteBegun, RemoteOperation};
 use alloc::string::ToString;
-use alloc::vec::Vec;
-
-/// An operation that is under way.
-#[derive(Clone, Copy, Debug, Default)]
-struct RemoteFlight {
-    peer: u32,
-    token: u64,
-}
-
-/// The operations of a wire.
-#[derive(Debug, Default)]
-pub(super) struct RemoteFlights {
-    /// By the number of the operation.
-    flights: Vec<RemoteFlight>,
-    /// Under way: begun, and not yet reported.
-    pub(super) count: usize,
-}
 
 impl OfiNetwork {
     /// As [`crate::nal::remote::RemoteMemory::begin`].
@@ -59,12 +41,8 @@ impl OfiNetwork {
         match unsafe { self.endpoint.begin_remote(peer.to, operation) } {
             Ok(number) => {
                 peer.remote += 1;
-                let RemoteFlights { flights, count } = &mut self.remote;
-                if flights.len() <= number {
-                    flights.resize(number + 1, RemoteFlight::default());
-                }
-                flights[number] = RemoteFlight { peer: operation.peer, token: operation.token };
-                *count += 1;
+                let flight = RemoteFlight { peer: operation.peer, token: operation.token };
+                self.remote.begun(number, flight);
                 RemoteBegun::Begun
             }
             Err(NotBegun::Full) => RemoteBegun::Full,
@@ -73,25 +51,5 @@ impl OfiNetwork {
                 RemoteBegun::Gone
             }
         }
-    }
-
-    /// An operation has ended.
-    pub(super) fn remote_ended(
-        &mut self,
-        here: &OfiEnd,
-        peers: &OfiPeers,
-        number: usize,
-        error: Option<&OfiError>,
-        sink: &mut dyn FrameSink,
-    ) {
-        let RemoteFlight { peer: of, token } = self.remote.flights[number];
-        self.remote.count -= 1;
-        if let Some(peer) = self.peers.get_mut(&of) {
-            peer.remote -= 1;
-        }
-        if let Some(e) = error {
-            self.fail(here, peers, of, e.number, &e.to_string());
-        }
-        sink.completed(token, error.is_none());
     }
 }

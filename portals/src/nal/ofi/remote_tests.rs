@@ -10,7 +10,7 @@ const PROVIDERS: [&str; 4] = ["tcp;ofi_rxm", "net", "sockets", "tcp"];
 const BYTES: usize = 1 << 20;
 
 /// Two processes that know each other; `None`, said aloud: this machine has no such provider.
-fn pair(provider: &str, remote: RemoteAccess) -> Option<[Process; 2]> {
+fn pair(provider: &str, remote: OfiRemoteAccess) -> Option<[Process; 2]> {
     let (a, b) =
         (open_with(SECRET, &[provider], remote)?, open_with(SECRET, &[provider], remote)?);
     let addresses = [a.wire.address(), b.wire.address()];
@@ -65,14 +65,14 @@ fn run(pair: &mut [Process; 2], is_put: bool, pieces: &[MdIovec], at: RemoteRegi
     ended.0[0].1
 }
 
-fn put_and_get(provider: &str, remote: RemoteAccess) {
+fn put_and_get(provider: &str, remote: OfiRemoteAccess) {
     let mut memory = vec![0u8; BYTES];
     let Some(mut pair) = pair(provider, remote) else { return };
     // SAFETY: the memory is dropped after the wire.
     let region = unsafe { pair[1].wire.register(memory.as_mut_ptr(), BYTES) }.unwrap();
     let mode = pair[1].wire.network.lock().endpoint.mr_mode;
     match remote {
-        RemoteAccess::AlwaysBasic => {
+        OfiRemoteAccess::AlwaysBasic => {
             assert_eq!(mode & FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR);
             assert_eq!(mode & FI_MR_PROV_KEY, FI_MR_PROV_KEY);
             assert_eq!(region.address, memory.as_ptr().addr() as u64);
@@ -111,8 +111,8 @@ fn put_and_get(provider: &str, remote: RemoteAccess) {
 #[test]
 fn bytes_are_put_and_got_in_both_modes_of_registration() {
     for provider in PROVIDERS {
-        put_and_get(provider, RemoteAccess::Always);
-        put_and_get(provider, RemoteAccess::AlwaysBasic);
+        put_and_get(provider, OfiRemoteAccess::Always);
+        put_and_get(provider, OfiRemoteAccess::AlwaysBasic);
     }
 }
 
@@ -120,7 +120,7 @@ fn bytes_are_put_and_got_in_both_modes_of_registration() {
 #[test]
 fn many_operations_are_under_way_and_each_ends_once() {
     let [mut memory, mut source] = [0u8, 9].map(|byte| vec![byte; 64 << 10]);
-    let Some([a, mut b]) = pair("sockets", RemoteAccess::Always) else { return };
+    let Some([a, mut b]) = pair("sockets", OfiRemoteAccess::Always) else { return };
     // SAFETY: dropped after the wires.
     let region = unsafe { b.wire.register(memory.as_mut_ptr(), memory.len()) }.unwrap();
     let (mut ended, mut next, all) = (Ended::default(), 0, 1000);
@@ -157,7 +157,7 @@ fn many_operations_are_under_way_and_each_ends_once() {
 #[test]
 fn a_wrong_key_writes_nothing() {
     let [mut memory, mut source] = [0u8, 1].map(|byte| vec![byte; 4096]);
-    let Some(mut pair) = pair("sockets", RemoteAccess::Always) else { return };
+    let Some(mut pair) = pair("sockets", OfiRemoteAccess::Always) else { return };
     // SAFETY: dropped after the wires.
     let region = unsafe { pair[1].wire.register(memory.as_mut_ptr(), memory.len()) }.unwrap();
     let pieces = [piece(&mut source[..64])];
@@ -171,7 +171,7 @@ fn a_wrong_key_writes_nothing() {
 #[test]
 fn a_peer_that_dies_ends_what_is_under_way() {
     let [mut memory, mut source] = [0u8, 1].map(|byte| vec![byte; BYTES]);
-    let Some([a, b]) = pair("sockets", RemoteAccess::Always) else { return };
+    let Some([a, b]) = pair("sockets", OfiRemoteAccess::Always) else { return };
     // SAFETY: dropped after the wires.
     let region = unsafe { b.wire.register(memory.as_mut_ptr(), BYTES) }.unwrap();
     let pieces = [piece(&mut source)];
@@ -199,6 +199,8 @@ fn a_peer_that_dies_ends_what_is_under_way() {
 
 #[test]
 fn without_remote_access_all_goes_in_frames() {
-    let Some(process) = open_with(SECRET, &["tcp", "net"], RemoteAccess::Hardware) else { return };
+    let Some(process) = open_with(SECRET, &["tcp", "net"], OfiRemoteAccess::Hardware) else {
+        return;
+    };
     assert!(process.wire.remote_memory().is_none() && !process.wire.has_remote_access());
 }

@@ -22,13 +22,13 @@ fn open(secret: [u8; 16]) -> Option<Process> {
 }
 
 fn open_of(secret: [u8; 16], providers: &[&str]) -> Option<Process> {
-    open_with(secret, providers, RemoteAccess::Never)
+    open_with(secret, providers, OfiRemoteAccess::Never)
 }
 
 pub(super) fn open_with(
     secret: [u8; 16],
     providers: &[&str],
-    remote: RemoteAccess,
+    remote: OfiRemoteAccess,
 ) -> Option<Process> {
     let failures = Arc::new(Mutex::new(Vec::new()));
     let log = failures.clone();
