@@ -13,7 +13,7 @@
 //! The text line of `GASNET_TEST_COUNTERS` holds the rank and these counters of the interface:
 //! puts, gets, bytes of both, framed messages, unmatched messages. It also holds requests that
 //! lacked credits, requests that waited for a receive buffer, receive buffers attached again,
-//! requests in the catch basin, and those of the framed messages that went by remote memory access.
+//! requests in the catch basin, and the framed messages that went by remote memory access.
 
 use crate::conduit::network::JobConduit;
 use crate::rank::JobRank;

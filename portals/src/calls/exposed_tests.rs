@@ -78,7 +78,7 @@ fn attach(ni: &NetworkInterface, bits: u64, memory: &mut [u8], options: u32) -> 
 /// The events of one message: kind, offset, length, match bits, header data, failed.
 type EventWords = (PtlEventKind, Size, Size, u64, u64, bool);
 
-/// Polls until the queue has so many events.
+/// Polls until the queue has this number of events.
 #[track_caller]
 fn events(pair: &[NetworkInterface; 2], eq: EqHandle, count: usize) -> Vec<EventWords> {
     let (mut all, began) = (Vec::new(), Instant::now());

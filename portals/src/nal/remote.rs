@@ -75,6 +75,6 @@ pub trait RemoteMemory: Send + Sync {
     /// Begins an operation.
     ///
     /// # Safety
-    /// The pieces are readable (put) or writable (get) until it is complete, or the wire is closed.
+    /// The pieces are readable (put) or writable (get) until it is complete, or the wire closed.
     unsafe fn begin(&self, operation: &RemoteOperation<'_>) -> RemoteBegun;
 }

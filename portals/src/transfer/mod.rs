@@ -1,5 +1,5 @@
-//! Moves the bytes of messages: by copies in shared memory, by cross-memory attach, in frames, or by
-//! remote access ([`exposed`]).
+//! Moves the bytes of messages: by copies in shared memory, by cross-memory attach, in frames, or
+//! by remote access ([`exposed`]).
 //!
 //! Called by `calls`. Invariant: frames are used only for memory that the other two cannot reach,
 //! and for messages behind a framed one (see `framer`).

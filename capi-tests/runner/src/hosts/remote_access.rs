@@ -111,7 +111,7 @@ fn run(job: TestJob) -> Result<JobOutcome, Failure> {
     Ok(ended)
 }
 
-/// Each of so many ranks has counted, and messages went by remote memory access; a line says so.
+/// This number of ranks have counted; messages went by remote memory access, as a line says.
 fn went_remotely(ended: &JobOutcome, ranks: usize) -> Result<(), Failure> {
     if !ended.output.contains("by remote memory access, which trusts the network") {
         return Err(ended.failure("no line says that it trusts the network"));

@@ -38,8 +38,9 @@ pub enum OfiRemoteAccess {
     Hardware,
     /// A provider without it is not taken.
     Always,
-    /// As [`OfiRemoteAccess::Always`], with the registration of older networks: the provider chooses
-    /// keys, and memory is named by its address. For tests, where software stands in for them.
+    /// As [`OfiRemoteAccess::Always`], with the registration of older networks: the provider
+    /// chooses keys, and memory is named by its address. For tests, where software stands in for
+    /// those.
     AlwaysBasic,
 }
 

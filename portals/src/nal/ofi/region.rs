@@ -1,7 +1,7 @@
 //! Memory that is registered with the library.
 //!
-//! Owned by [`super::endpoint`]; [`super::memory`] adds to it. Invariant: a region stays registered
-//! until its endpoint is closed.
+//! Owned by [`super::endpoint`]; [`super::memory`] adds to it. Invariant: a region stays
+//! registered until its endpoint is closed.
 
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
