@@ -104,7 +104,7 @@ struct RunResult {
 
 fn run(provider: &str, remote: OfiRemoteAccess) -> Option<(RunResult, u64)> {
     let mut there = vec![0u8; BYTES];
-    let mut here: Vec<u8> = (0..BYTES).map(|i| (i * 7 >> 3) as u8).collect();
+    let mut here: Vec<u8> = (0..BYTES).map(|i| ((i * 7) >> 3) as u8).collect();
     let pair = pair(provider, remote)?;
     let [a, b] = &pair;
     let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
