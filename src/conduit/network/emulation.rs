@@ -7,7 +7,7 @@
 use {
     super::info::NetworkInfo,
     crate::conduit::portals::wire_choice,
-    crate::env::{NetworkChoice, WireKind},
+    crate::env::{self, NetworkChoice, RmaChoice, WireKind},
     alloc::string::String,
     alloc::vec::Vec,
     alloc::{format, vec},
@@ -108,5 +108,14 @@ fn libfabric() -> Vec<(&'static str, String)> {
         )
     };
     let providers: Vec<String> = providers.into_iter().map(shown).collect();
-    vec![("libfabric", version), ("providers", providers.join(", "))]
+    let remote = match env::OFI_RMA.get().unwrap_or(RmaChoice::Auto) {
+        RmaChoice::Auto => "used with a provider of hardware that has it (GASNET_OFI_RMA=AUTO)",
+        RmaChoice::Yes => "used (GASNET_OFI_RMA=YES)",
+        RmaChoice::No => "not used (GASNET_OFI_RMA=NO)",
+    };
+    vec![
+        ("libfabric", version),
+        ("providers", providers.join(", ")),
+        ("remote memory access", format!("{remote}; it trusts the network")),
+    ]
 }
