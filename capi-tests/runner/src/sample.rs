@@ -1,5 +1,5 @@
 //! The sample of a short run: a seed selects it, equally in every process. First each module marks
-//! cases that every run could take, then [`take_turns`] leaves a part of each group.
+//! cases that every run could take, then `take_turns` leaves a part of each group.
 //!
 //! Invariant: every group of cases keeps a case in every run. Seeds that follow each other meet
 //! every case that is marked for all seeds.
