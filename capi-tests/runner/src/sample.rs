@@ -116,11 +116,12 @@ fn kind(name: &str) -> &str {
 }
 
 /// Of each group of marked cases, leaves those marked whose turn it is with this seed. The turns
-/// of a group take about equally long: a long case has fewer others next to it. A turn has a case
-/// of each kind that has enough of them.
+/// of a group take about equally long: a long case has fewer others next to it. Cases that cannot
+/// run here take no turn.
 pub(crate) fn take_turns(cases: &mut [TestCase], seed: u64) {
     let mut groups = BTreeMap::<String, Vec<usize>>::new();
-    for (i, case) in cases.iter().enumerate().filter(|(_, case)| case.sampled) {
+    let can_run = |case: &&TestCase| case.sampled && case.missing.is_none();
+    for (i, case) in cases.iter().enumerate().filter(|(_, case)| can_run(case)) {
         groups.entry(group(&case.name)).or_default().push(i);
     }
     for (name, mut members) in groups {

@@ -25,8 +25,13 @@ const IGNORED: u64 = !0xff;
 
 /// An initiator and a target, each on a host of its own; `None`, said aloud: no such provider.
 fn pair(provider: &str, remote: OfiRemoteAccess) -> Option<[NetworkInterface; 2]> {
+    open(provider, remote, &[1, 1])?.try_into().ok()
+}
+
+/// All processes of hosts with these numbers of processes, which do not attach each other.
+fn open(provider: &str, remote: OfiRemoteAccess, hosts: &[u32]) -> Option<Vec<NetworkInterface>> {
     let mut addresses = Vec::new();
-    let mut open = |nid: u32| {
+    let mut open = |nid: u32, index: u32, size: u32, arena: &MemFd| {
         let wire = OfiWire::open(OfiSpec {
             address: IpAddr::from([127, 0, 0, 1]),
             ports: 0..=0,
@@ -35,7 +40,7 @@ fn pair(provider: &str, remote: OfiRemoteAccess) -> Option<[NetworkInterface; 2]
             tag_mode: None,
             remote,
             events: 16,
-            processes: 2,
+            processes: hosts.iter().sum(),
             on_failure: Box::new(|failure| std::println!("{failure}")),
         });
         let wire = match wire {
@@ -47,24 +52,29 @@ fn pair(provider: &str, remote: OfiRemoteAccess) -> Option<[NetworkInterface; 2]
             Err(why) => panic!("{why}"),
         };
         addresses.extend(wire.address());
-        let arena = MemFd::create(c"arena").unwrap();
         let fabric = FabricSpec {
             arena: arena.as_fd().try_clone_to_owned().unwrap(),
-            index: 0,
-            size: 1,
+            index,
+            size,
             bytes: 4 << 20,
             nid,
             jid: 9,
-            attach: AttachPolicy::Allowed,
+            attach: AttachPolicy::Denied,
         };
         let fabric = Fabric::join(fabric).unwrap();
-        Some(NetworkInterface::joined(fabric, &[1, 1], Box::new(wire), Some(LIMITS)).unwrap())
+        Some(NetworkInterface::joined(fabric, hosts, Box::new(wire), Some(LIMITS)).unwrap())
     };
-    let pair = [open(0)?, open(1)?];
-    for ni in &pair {
+    let mut all = Vec::new();
+    for (nid, &size) in hosts.iter().enumerate() {
+        let arena = MemFd::create(c"arena").unwrap();
+        for index in 0..size {
+            all.push(open(nid as u32, index, size, &arena)?);
+        }
+    }
+    for ni in &all {
         ni.connect(addresses.clone().into()).unwrap();
     }
-    Some(pair)
+    Some(all)
 }
 
 /// Attaches the memory for messages whose last bits are these.
@@ -80,7 +90,7 @@ type EventWords = (PtlEventKind, Size, Size, u64, u64, bool);
 
 /// Polls until the queue has this number of events.
 #[track_caller]
-fn events(pair: &[NetworkInterface; 2], eq: EqHandle, count: usize) -> Vec<EventWords> {
+fn events(pair: &[NetworkInterface], eq: EqHandle, count: usize) -> Vec<EventWords> {
     let (mut all, began) = (Vec::new(), Instant::now());
     while all.len() < count {
         pair[1].progress();
@@ -246,6 +256,33 @@ fn a_flood_of_both_sides_arrives() {
     assert!(pair.iter().all(|ni| ni.counters().remote == MESSAGES as u64 - 1));
     drop(pair);
     assert!(memory[0] == sources[1] && memory[1] == sources[0]);
+}
+
+/// No wire reaches a process of this host: framed messages to an exposed descriptor stay framed.
+#[test]
+fn processes_of_one_host_use_no_remote_access() {
+    let mut there = vec![0u8; 4096];
+    let mut here = vec![7u8; 4096];
+    let Some(all) = open("net", OfiRemoteAccess::Always, &[2, 1])
+        .or_else(|| open("tcp", OfiRemoteAccess::Always, &[2, 1]))
+    else {
+        return;
+    };
+    let [a, b] = [&all[0], &all[1]];
+    let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
+    // SAFETY: the memory is dropped after the interfaces.
+    assert!(unsafe { b.expose_remotely(target) }.unwrap());
+    let eq = a.eq_alloc(16, None).unwrap();
+    // SAFETY: as above.
+    let source = unsafe { a.md_bind(&md(&mut here, 0, eq), Unlink::Retain) }.unwrap();
+    for at in [0, 1000, 2000] {
+        a.put_region(source, at, 1000, AckReq::Ack, b.id(), PT, 0, 5, at, 0).unwrap();
+        events(&all, eq, 3);
+    }
+    let counters = a.counters();
+    assert_eq!((counters.framed, counters.remote), (3, 0));
+    drop(all);
+    assert!(there[..3000] == here[..3000]);
 }
 
 /// A descriptor that a message can change, or that logs, is not exposed.

@@ -264,6 +264,7 @@ impl Framer {
                     let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, less);
                 }
             }
+            (FrameRole::Exposed, _) if is_here(ni, peer) => {}
             (FrameRole::Exposed, _) => state.remote.learn(ni, peer, payload),
             (FrameRole::Ack, _) => {
                 let (offset, mlength, header) =
@@ -321,7 +322,8 @@ impl Framer {
     ) -> Option<FramedTransfer> {
         let transfer = ni.arrival_begin(&frame.header(peer));
         let news = |t: &FramedTransfer| state.remote.news(peer, t.md, frame.ac_index);
-        if let Some(notice) = transfer.as_ref().and_then(news) {
+        let accepted = transfer.as_ref().filter(|_| !is_here(ni, peer));
+        if let Some(notice) = accepted.and_then(news) {
             let (role, mlength) = (FrameRole::Exposed, ExposureNotice::BYTES as Size);
             let answer = FrameHeader { role, mlength, ..*frame };
             self.enqueue(ni, state, peer, answer, OutgoingPayload::Bytes(notice.encode()));
@@ -470,6 +472,11 @@ fn first_frame(message: &Submission) -> FrameHeader {
         local_offset: message.local_offset,
         mlength: 0,
     }
+}
+
+/// Whether a peer is a process of this host, which no wire reaches.
+fn is_here(ni: &NiState, peer: u32) -> bool {
+    peer < ni.peers.nal.size()
 }
 
 /// Payload bytes of a frame to this peer, whatever its header.

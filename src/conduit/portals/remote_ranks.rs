@@ -77,6 +77,7 @@ impl RemoteRanks {
         let kind = wire_choice::chosen()?;
         let (wire, address): (Box<dyn Wire>, _) = match kind {
             WireKind::Tcp => {
+                wire_choice::no_remote_access_over_tcp();
                 let wire = tcp_wire(start, on_failure)?;
                 let address = wire.address().to_vec();
                 (Box::new(wire), address)

@@ -105,6 +105,16 @@ pub(super) fn announce(wire: &OfiWire) {
     ));
 }
 
+/// Over TCP there is no remote access: warns a user who demands it.
+pub(super) fn no_remote_access_over_tcp() {
+    if env::OFI_RMA.get() == Some(RmaChoice::Yes) && report::rank() == Some(0) {
+        report::warn(
+            format_args!("GASNET_OFI_RMA=YES has no effect: ranks of different hosts use TCP"),
+            format_args!("Set GASNET_NETWORK=OFI, or unset GASNET_OFI_RMA."),
+        );
+    }
+}
+
 /// The provider does not register the segment. Ends the job if the user demands remote access.
 #[cold]
 pub(super) fn not_registered(why: &str) {

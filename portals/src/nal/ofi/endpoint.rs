@@ -429,18 +429,24 @@ impl OfiEndpoint {
 
 impl Drop for OfiEndpoint {
     fn drop(&mut self) {
+        let mut regions: Vec<NonNull<FidMr>> = self.memory.registered().collect();
+        regions.extend(self.blocks.iter().filter_map(|block| block.region));
         // SAFETY: each is open and closed once, what uses another before that. After its endpoint
-        // the library uses no buffer.
+        // the library uses no buffer; an endpoint that it cannot close keeps all memory.
         unsafe {
-            close(self.endpoint);
-            for block in &self.blocks {
-                if let Some(region) = block.region {
-                    close(region);
-                }
-                dealloc(block.memory.as_ptr(), block.layout);
+            // Providers differ in whether a region that is bound to an endpoint is closed before
+            // it or after it.
+            if self.mr_mode & FI_MR_ENDPOINT != 0 {
+                regions.retain(|&region| !close(region));
             }
-            for region in self.memory.registered() {
+            if !close(self.endpoint) {
+                return;
+            }
+            for region in regions {
                 close(region);
+            }
+            for block in &self.blocks {
+                dealloc(block.memory.as_ptr(), block.layout);
             }
             for slot in self.slots.iter().copied().chain(self.memory.contexts()) {
                 drop(Box::from_raw(slot.as_ptr()));

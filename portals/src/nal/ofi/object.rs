@@ -6,14 +6,14 @@ use core::ptr::NonNull;
 
 use super::bindings::Fid;
 
-/// Closes an object of the library.
+/// Closes an object of the library. False: the library still uses it.
 ///
 /// # Safety
 /// It is open, is closed once, and nothing that depends on it is open.
-pub(super) unsafe fn close<T>(object: NonNull<T>) {
+pub(super) unsafe fn close<T>(object: NonNull<T>) -> bool {
     let fid = object.cast::<Fid>().as_ptr();
     // SAFETY: each object begins with its Fid; see above.
-    unsafe { ((*(*fid).ops).close)(fid) };
+    unsafe { ((*(*fid).ops).close)(fid) == 0 }
 }
 
 /// An object that is closed if what was to use it cannot be opened.
@@ -30,6 +30,6 @@ impl<T> Unfinished<T> {
 impl<T> Drop for Unfinished<T> {
     fn drop(&mut self) {
         // SAFETY: just opened; values of this type are dropped in the reverse order.
-        unsafe { close(self.0) }
+        unsafe { close(self.0) };
     }
 }

@@ -94,7 +94,7 @@ impl OfiEndpoint {
             buffer_bytes,
             slots: Vec::new(),
             blocks: Vec::new(),
-            memory: OfiMemory::new(info, provider::is_hardware(&info.name())),
+            memory: OfiMemory::new(info, provider::moves_words_whole(&info.name())),
             entries: vec![FiCqTaggedEntry::NONE; events.max(1)].into(),
         })
     }

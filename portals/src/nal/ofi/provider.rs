@@ -119,6 +119,12 @@ fn first_part(name: &str) -> &str {
 }
 
 /// Whether a provider of this name moves messages by hardware.
+/// Whether its hardware alone carries out remote operations: an aligned word is read and written
+/// whole. Others may copy bytes by software.
+pub(super) fn moves_words_whole(name: &str) -> bool {
+    ["cxi", "verbs"].contains(&first_part(name))
+}
+
 pub(super) fn is_hardware(name: &str) -> bool {
     HARDWARE.contains(&first_part(name))
 }

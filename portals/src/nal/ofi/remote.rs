@@ -30,7 +30,8 @@ impl OfiNetwork {
         peers: &OfiPeers,
         operation: &RemoteOperation<'_>,
     ) -> RemoteBegun {
-        let Some(peer) = self.peers.get_mut(&operation.peer) else { return RemoteBegun::Full };
+        // A peer becomes known by its first frame, which came before its notice.
+        let Some(peer) = self.peers.get_mut(&operation.peer) else { return RemoteBegun::Gone };
         if peer.has_failed {
             return RemoteBegun::Gone;
         }
