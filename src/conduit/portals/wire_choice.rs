@@ -105,7 +105,7 @@ pub(super) fn announce(wire: &OfiWire) {
     ));
 }
 
-/// Over TCP there is no remote access: warns a user who demands it.
+/// Over TCP there is no remote access: warns if the user demands it.
 pub(super) fn no_remote_access_over_tcp() {
     if env::OFI_RMA.get() == Some(RmaChoice::Yes) && report::rank() == Some(0) {
         report::warn(
