@@ -68,7 +68,7 @@ if [ "${1-}" = alone ]; then
     exit
 fi
 [ $sample = no ] || set -- sample
-printf '%s\n' include/*.h | xargs -n 1 -P "$(nproc)" "$0" "$@" alone >"$work/counts"
+printf '%s\n' include/*.h | xargs -n 1 -P "$(nproc)" ci/headers.sh "$@" alone >"$work/counts"
 count=$(awk '{ n += $1 } END { print n }' "$work/counts")
 
 # Another header, such as Open MPI's mpi.h, may define some of our names first, with other values,
