@@ -114,9 +114,8 @@ impl StatsFiles {
         let Some(file) = counters else { return };
         file.write(|text| {
             write!(text, "{} {} {} {} {} {}", rank, c.puts, c.gets, c.bytes, c.framed, c.dropped)?;
-            let waits = [s.credit_stalls, s.requests_waited, s.refreshes, s.caught];
-            let [stalls, waited, refreshes, caught] = waits;
-            writeln!(text, " {stalls} {waited} {refreshes} {caught} {}", c.remote)
+            write!(text, " {} {}", s.credit_stalls, s.requests_waited)?;
+            writeln!(text, " {} {} {}", s.refreshes, s.caught, c.remote)
         });
     }
 }

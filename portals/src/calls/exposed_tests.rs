@@ -103,8 +103,7 @@ fn events(pair: &[NetworkInterface], eq: EqHandle, count: usize) -> Vec<EventWor
     all
 }
 
-/// What a run leaves: all events, the bytes of both sides, messages by remote access, and frames
-/// of the initiator.
+/// What a run leaves: all events, and the bytes of both sides.
 #[derive(Debug, PartialEq, Eq)]
 struct RunResult {
     events: Vec<EventWords>,
@@ -112,6 +111,7 @@ struct RunResult {
     here: Vec<u8>,
 }
 
+/// Puts and gets of many kinds; returns how many messages went by remote access, too.
 fn run(provider: &str, remote: OfiRemoteAccess) -> Option<(RunResult, u64)> {
     let mut there = vec![0u8; BYTES];
     let mut here: Vec<u8> = (0..BYTES).map(|i| ((i * 7) >> 3) as u8).collect();

@@ -118,14 +118,14 @@ fn first_part(name: &str) -> &str {
     name.split(';').next().unwrap_or(name)
 }
 
-/// Whether a provider of this name moves messages by hardware.
-/// Whether its hardware alone carries out remote operations: an aligned word is read and written
-/// whole. Others may copy bytes by software.
+/// Whether the hardware of a provider of this name carries out remote operations alone: an aligned
+/// word is read and written whole. Others may copy bytes by software.
 pub(super) fn moves_words_whole(name: &str) -> bool {
     ["cxi", "verbs"].contains(&first_part(name))
 }
 
-pub(super) fn is_hardware(name: &str) -> bool {
+/// Whether a provider of this name moves messages by hardware.
+fn is_hardware(name: &str) -> bool {
     HARDWARE.contains(&first_part(name))
 }
 

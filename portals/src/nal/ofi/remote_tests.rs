@@ -11,20 +11,9 @@ const BYTES: usize = 1 << 20;
 
 /// Two processes that know each other; `None`, said aloud: this machine has no such provider.
 fn pair(provider: &str, remote: OfiRemoteAccess) -> Option<[Process; 2]> {
-    let (a, b) =
-        (open_with(SECRET, &[provider], remote)?, open_with(SECRET, &[provider], remote)?);
-    let addresses = [a.wire.address(), b.wire.address()];
-    assert!(connect(&a, 0, &addresses) && connect(&b, 1, &addresses));
-    let [mut a, mut b] = [a, b];
-    until(|| {
-        poll(&mut a);
-        poll(&mut b);
-        send(&a, 1, false) == FrameSent::Sent
-    });
-    until(|| {
-        poll(&mut b);
-        !b.got.is_empty()
-    });
+    let [mut a, mut b] = pair_with(&[provider], remote)?;
+    send_first(&mut a, &mut b, 1, false);
+    await_first(&mut b);
     b.got.clear();
     Some([a, b])
 }

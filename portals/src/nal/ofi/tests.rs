@@ -53,7 +53,7 @@ pub(super) fn open_with(
     }
 }
 
-pub(super) fn connect(process: &Process, nid: u32, addresses: &[[u8; ADDRESS]; 2]) -> bool {
+fn connect(process: &Process, nid: u32, addresses: &[[u8; ADDRESS]; 2]) -> bool {
     let numbering = HostNumbering::new(nid, &[1, 1]).unwrap();
     process.wire.connect(PtlProcessId { nid, pid: 0 }, &numbering, addresses.concat().into())
 }
@@ -63,14 +63,35 @@ fn pair() -> Option<[Process; 2]> {
 }
 
 fn pair_of(providers: &[&str]) -> Option<[Process; 2]> {
-    let (a, b) = (open_of(SECRET, providers)?, open_of(SECRET, providers)?);
+    pair_with(providers, OfiRemoteAccess::Never)
+}
+
+pub(super) fn pair_with(providers: &[&str], remote: OfiRemoteAccess) -> Option<[Process; 2]> {
+    let (a, b) = (open_with(SECRET, providers, remote)?, open_with(SECRET, providers, remote)?);
     let addresses = [a.wire.address(), b.wire.address()];
     assert!(connect(&a, 0, &addresses) && connect(&b, 1, &addresses));
     Some([a, b])
 }
 
+/// Sends the first frame of `a` to `b`: the two greet each other before it leaves.
+pub(super) fn send_first(a: &mut Process, b: &mut Process, number: u32, long: bool) {
+    until(|| {
+        poll(a);
+        poll(b);
+        send(a, number, long) == FrameSent::Sent
+    });
+}
+
+/// Waits until a frame has arrived.
+pub(super) fn await_first(process: &mut Process) {
+    until(|| {
+        poll(process);
+        !process.got.is_empty()
+    });
+}
+
 /// A frame that says that a message was taken, as long as the longest if `long`.
-pub(super) fn send(from: &Process, number: u32, long: bool) -> FrameSent {
+fn send(from: &Process, number: u32, long: bool) -> FrameSent {
     let header = [3, number].map(u32::to_le_bytes).concat();
     let mut rest = vec![number as u8; if long { FRAME - header.len() } else { 8 }];
     let piece = MdIovec { base: rest.as_mut_ptr().cast(), len: rest.len() as u64 };
@@ -102,11 +123,7 @@ fn numbers(process: &Process) -> Vec<u32> {
 #[test]
 fn a_flood_waits_for_credits_and_arrives_in_order() {
     let Some([mut a, mut b]) = pair() else { return };
-    until(|| {
-        poll(&mut a);
-        poll(&mut b);
-        send(&a, 0, false) == FrameSent::Sent
-    });
+    send_first(&mut a, &mut b, 0, false);
     let made = |process: &Process| process.wire.network.lock().buffers();
     // Its greeting left in one of those for sending.
     let first = BUFFERS_AT_FIRST + FIRST_WINDOW as usize + BUFFERS_MORE + SENDS_AT_ONCE;
@@ -156,15 +173,8 @@ fn a_stranger_is_refused_and_delays_nothing() {
         b.wire.counters().refused != 0
     });
     assert_eq!(send(&stranger, 0, false), FrameSent::Full);
-    until(|| {
-        poll(&mut a);
-        poll(&mut b);
-        send(&a, 7, false) == FrameSent::Sent
-    });
-    until(|| {
-        poll(&mut b);
-        !b.got.is_empty()
-    });
+    send_first(&mut a, &mut b, 7, false);
+    await_first(&mut b);
     assert_eq!(numbers(&b), [7]);
     assert!(b.failures.lock().unwrap().is_empty());
 }
@@ -173,15 +183,8 @@ fn a_stranger_is_refused_and_delays_nothing() {
 #[test]
 fn what_came_before_is_refused() {
     let Some([mut a, mut b]) = pair() else { return };
-    until(|| {
-        poll(&mut a);
-        poll(&mut b);
-        send(&a, 1, false) == FrameSent::Sent
-    });
-    until(|| {
-        poll(&mut b);
-        !b.got.is_empty()
-    });
+    send_first(&mut a, &mut b, 1, false);
+    await_first(&mut b);
     let Some(mut again) = open(SECRET) else { return };
     assert!(connect(&again, 0, &[again.wire.address(), b.wire.address()]));
     let _ = send(&again, 2, false);
@@ -197,11 +200,7 @@ fn what_came_before_is_refused() {
 #[test]
 fn a_dead_peer_is_reported_once() {
     let Some([mut a, mut b]) = pair_of(&["sockets"]) else { return };
-    until(|| {
-        poll(&mut a);
-        poll(&mut b);
-        send(&a, 1, false) == FrameSent::Sent
-    });
+    send_first(&mut a, &mut b, 1, false);
     drop(b);
     until(|| {
         poll(&mut a);
@@ -219,11 +218,7 @@ fn a_dead_peer_is_reported_once() {
 #[test]
 fn a_flush_waits_until_all_has_left() {
     let Some([mut a, mut b]) = pair() else { return };
-    until(|| {
-        poll(&mut a);
-        poll(&mut b);
-        send(&a, 1, true) == FrameSent::Sent
-    });
+    send_first(&mut a, &mut b, 1, true);
     for number in 2..8 {
         until(|| send(&a, number, number % 2 == 0) == FrameSent::Sent);
     }
