@@ -95,6 +95,8 @@ pub struct ProbeOutcome {
     pub took: Duration,
     /// Processes of the job that still exist.
     pub left: Vec<u32>,
+    /// Their names.
+    names: Vec<String>,
     what: String,
 }
 
@@ -245,10 +247,13 @@ impl ProbeJob {
             std::thread::sleep(Duration::from_millis(2));
         };
         let took = self.began.elapsed();
-        // The kernel needs a moment to remove processes killed together with their supervisor.
+        // The kernel needs a moment to remove processes killed together with their supervisor,
+        // and srun has a second process, which ends after it.
+        let is_srun = |&pid: &u32| sys::process::name_of(pid) == "srun";
         let mut left = marked(&self.mark);
         for _ in 0..100 {
-            if left.is_empty() || (status.signal().is_none() && !self.hasty) {
+            let is_soon_gone = status.signal().is_some() || self.hasty || left.iter().all(is_srun);
+            if left.is_empty() || !is_soon_gone {
                 break;
             }
             std::thread::sleep(Duration::from_millis(20));
@@ -258,17 +263,19 @@ impl ProbeJob {
         let what = self.what;
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         if !left.is_empty() {
+            let names = left.iter().map(|&pid| sys::process::name_of(pid)).collect();
             return ProbeOutcome {
                 code,
                 out: String::new(),
                 err: String::new(),
                 took,
                 left,
+                names,
                 what,
             };
         }
         let (out, err) = (out.join().unwrap(), err.join().unwrap());
-        ProbeOutcome { code, out, err, took, left, what }
+        ProbeOutcome { code, out, err, took, left, names: Vec::new(), what }
     }
 }
 
