@@ -37,29 +37,10 @@ ended() {
 }
 . ci/steps.sh
 
-# libclang makes the binding to a libportals.
-over_libportals() {
-    ci/build.sh build-libportals && return
-    grep -q 'libclang is missing' $log/build-libportals.log || return 1
-    echo "libclang is missing: Debian package libclang-dev"
-    return 77
-}
-
-# background "NAME ARGUMENT..." ...: runs these scripts of ci/ one after the other, at the lowest
-# priority: tests that run meanwhile often wait or sleep. In a target folder of their own, since
-# cargo locks it.
-background() {
-    for command in "$@"; do
-        name=${command%% *}
-        # shellcheck disable=SC2086 # arguments
-        CARGO_TARGET_DIR=target/background nice -n 19 ci/$name.sh ${command#"$name"} >"$log/$name.background" 2>&1
-        echo $? >"$log/$name.code"
-    done
-}
-
-# result NAME: what a script printed that ran so, and its exit code.
+# result NAME: waits for what ci/check-background.sh runs; prints what it has printed, and returns
+# its exit code.
 result() {
-    wait "$background_pid" 2>/dev/null
+    until [ -e "$log/$1.code" ] || ! kill -0 $background 2>/dev/null; do sleep 1; done
     cat "$log/$1.background"
     return "$(cat "$log/$1.code" || echo 1)"
 }
@@ -69,12 +50,12 @@ echo "SEED=$SEED"
 start=$(date +%s)
 step tools ci/tools.sh pkg-config +cmake +gfortran +strace +qemu-user:qemu-x86_64 +python3-pip:pip3
 step build ci/build.sh build
-step build-faults ci/build.sh build-faults
-step build-libportals over_libportals
-if [ $code = 0 ]; then
-    step build-contrary ci/build.sh build-contrary
-    step build-lightweight ci/build.sh build-lightweight
-fi
+rm -f "$log"/*.code "$log"/*.background
+setsid ci/check-background.sh $log 3>&- &
+background=$!
+trap 'kill -- -$background 2>/dev/null' EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 step fmt ci/fmt.sh
 step names ci/names.sh
 step name-table ci/name-table.sh
@@ -93,16 +74,6 @@ step api ci/api.sh
 step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh
 step cross-refusals ci/cross/refusals.sh
-# One target, by SEED; the next seed takes the other.
-target=crayxt-cnl
-[ $((SEED % 2)) = 0 ] || target=x86_64-old
-tests "cross-$target" timeout -k 5 900 ci/cross-check.sh $target sample
-rm -f "$log"/*.code
-background clippy doc "headers sample" 3>&- &
-background_pid=$!
-trap 'kill $background_pid 2>/dev/null' EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 # The same packages each time. With fewer, cargo chooses other features of a crate, and compiles
 # all that uses it again.
 units="--workspace --exclude capi-tests"
@@ -113,6 +84,16 @@ for launcher in hydra openmpi slurm; do
     tests "$launcher" ci/launchers.sh $launcher timeout 600 \
         $cargo test --quiet $units --test launchers -- --ignored --test-threads 1 "$launcher::"
 done
+step build-faults result build-faults
+step build-libportals result build-libportals
+if [ $code = 0 ]; then
+    step build-contrary result build-contrary
+    step build-lightweight result build-lightweight
+fi
+# One target, by SEED; the next seed takes the other.
+target=crayxt-cnl
+[ $((SEED % 2)) = 0 ] || target=x86_64-old
+tests "cross-$target" timeout -k 5 900 ci/cross-check.sh $target sample
 tests exits ci/launchers.sh any timeout 600 \
     $cargo test --quiet -p capi-tests --test programs -- --color never testexit --skip gasnetrun --skip pshm_nodes \
     --skip fault

@@ -22,9 +22,11 @@ use sys::process;
 use sys::signal::Signal;
 
 /// Nanoseconds for which a rank polls that does nothing else, and the longest pause between two
-/// polls: a waiting rank sleeps up to 5 ms.
+/// polls: a waiting rank sleeps up to 5 ms. A longer one in which other processes had its CPU is
+/// none: this process has not waited, and has had a CPU for less than `WORK` nanoseconds.
 const ONLY_POLLS: u64 = 10_000_000;
 const PAUSE: u64 = 8_000_000;
+const WORK: u64 = 2_000_000;
 
 /// A rank's view of the exit of its job. Lives as long as the process.
 #[derive(Debug)]
@@ -51,6 +53,9 @@ pub struct ExitNotice {
     /// When this process first polled since it was requested to exit, without a pause, and last.
     polls_since: AtomicU64,
     polled_at: AtomicU64,
+    /// What it had used of a CPU at its last poll.
+    polled_ns: AtomicU64,
+    polled_waits: AtomicU64,
     /// A thread is writing an answer.
     answering: AtomicBool,
 }
@@ -123,6 +128,8 @@ impl ExitNotice {
             is_client_handled: OnceLock::new(),
             polls_since: AtomicU64::new(0),
             polled_at: AtomicU64::new(0),
+            polled_ns: AtomicU64::new(0),
+            polled_waits: AtomicU64::new(0),
             answering: AtomicBool::new(false),
         })))
     }
@@ -151,8 +158,11 @@ impl ExitNotice {
     /// Whether this process has polled for a while without a pause, since it was requested to
     /// exit. Called by each poll.
     fn only_polls(&self) -> bool {
-        let now = sys::clock::now_ns();
-        if now.saturating_sub(self.polled_at.swap(now, Ordering::Relaxed)) > PAUSE {
+        let (now, used) = (sys::clock::now_ns(), process::cpu_use());
+        let pause = now.saturating_sub(self.polled_at.swap(now, Ordering::Relaxed));
+        let work = used.ns.saturating_sub(self.polled_ns.swap(used.ns, Ordering::Relaxed));
+        let has_waited = self.polled_waits.swap(used.waits, Ordering::Relaxed) != used.waits;
+        if pause > PAUSE && (work > WORK || has_waited) {
             self.polls_since.store(now, Ordering::Relaxed);
         }
         now.saturating_sub(self.polls_since.load(Ordering::Relaxed)) > ONLY_POLLS
@@ -441,6 +451,13 @@ mod tests {
             assert!(sys::clock::now_ns() < until, "it polls on");
         }
         std::thread::sleep(core::time::Duration::from_nanos(PAUSE + 1_000_000));
+        assert!(!rank.must_exit());
+        // A pause in which it computes.
+        while !rank.must_exit() {
+            assert!(sys::clock::now_ns() < until, "it polls on");
+        }
+        let until = process::cpu_use().ns + PAUSE + WORK;
+        while process::cpu_use().ns < until {}
         assert!(!rank.must_exit());
         memory.order_exit();
         assert!(rank.must_exit());

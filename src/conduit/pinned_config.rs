@@ -4,6 +4,7 @@
 //! GASNET_PHYSMEM_MAX; limits that cannot hold end the process with the least that works.
 
 use super::firehose::policy::{FirehoseLimits, FirehoseMisfit};
+use super::portals::ExposedBlocks;
 use crate::{env, report};
 use core::ops::Range;
 use sys::byte_count::ByteCount;
@@ -39,6 +40,9 @@ pub struct PinnedConfig {
     share: (u64, &'static str),
 }
 
+/// Blocks of a segment that is registered with the network of other hosts, by default. The first
+/// access to each costs a frame.
+const BLOCK: usize = 4 << 20;
 /// Largest region by default.
 const REGION: usize = 128 << 10;
 /// Most regions of peers that a rank holds.
@@ -122,6 +126,14 @@ impl PinnedConfig {
     pub(super) fn slots(&self) -> usize {
         self.firehose.map_or(0, |limits| limits.slots() as usize)
     }
+}
+
+/// Registers a segment of one of the `host_ranks` ranks of this host when it is accessed, as far
+/// as the rank may.
+pub fn blocks_on_demand(host_ranks: u32) -> ExposedBlocks {
+    let bytes = env::FIREHOSE_MAXREGION_SIZE.get().unwrap_or(BLOCK).max(page_size());
+    let (share, _) = share(host_ranks);
+    ExposedBlocks { bytes: 1 << bytes.ilog2(), most: (share / bytes as u64).max(1) as usize }
 }
 
 /// What one rank may register, in bytes, and what bounds it.

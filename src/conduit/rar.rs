@@ -9,7 +9,9 @@
 //! addresses.
 
 use super::match_bits::{IGNORE, TargetMd};
-use super::portals::{EntryPosition, MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError};
+use super::portals::{
+    EntryPosition, ExposedBlocks, MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError,
+};
 use super::refused::RefusedAccess;
 use super::user::Descriptor;
 use crate::client_memory::{AddressSpace, Dst, Src, own_memory};
@@ -106,8 +108,12 @@ impl<P: Portals> Rar<P> {
     /// Lets peers of other hosts put to the segment, and get from it, without calls of this rank,
     /// if the network can. Nothing relies on the order of such a message and others: it is over
     /// when its ACK or REPLY has arrived.
-    pub(super) fn expose_remotely(&self, portals: &P) -> Result<(), PortalsError> {
-        self.silent.map_or(Ok(()), |rar| portals.expose_remotely(rar))
+    pub(super) fn expose_remotely(
+        &self,
+        portals: &P,
+        blocks: ExposedBlocks,
+    ) -> Result<(), PortalsError> {
+        self.silent.map_or(Ok(()), |rar| portals.expose_remotely(rar, blocks))
     }
 
     /// These bytes as a part of RARSRC, if they lie in the memory that we expose.

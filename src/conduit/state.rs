@@ -14,7 +14,9 @@ use super::loss_search::LossSearch;
 use super::outbox::Outbox;
 use super::pieces::{OpenPayloads, StashedReplies};
 use super::pinned::{ExposedSegments, PinnedMemory};
-use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
+use super::portals::{
+    ExposedBlocks, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
+};
 use super::queue::EventQueue;
 use super::rar::{ExposedMemory, Rar};
 use super::reqrb::ReqRb;
@@ -179,13 +181,13 @@ impl<P: Portals> Conduit<P> {
         Ok(())
     }
 
-    /// After [`Conduit::expose`] of a segment that fits into memory: ranks of other hosts may use
-    /// it without calls of this one, if the network can.
+    /// After [`Conduit::expose`] of a segment: ranks of other hosts may use it without calls of
+    /// this one, if the network can.
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn expose_remotely(&self) -> Result<(), PortalsError> {
-        self.rar().expose_remotely(&self.portals)
+    pub fn expose_remotely(&self, blocks: ExposedBlocks) -> Result<(), PortalsError> {
+        self.rar().expose_remotely(&self.portals, blocks)
     }
 
     /// [`Conduit::expose`] where memory is registered on demand, as [`Config::pinned`] says.

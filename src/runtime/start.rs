@@ -21,8 +21,8 @@ use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_variables;
 use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface, WireKind};
-use crate::conduit::portals::{OpenError, PortalsId};
-use crate::conduit::{self, ExposedMemory};
+use crate::conduit::portals::{ExposedBlocks, OpenError, PortalsId};
+use crate::conduit::{self, ExposedMemory, blocks_on_demand};
 use crate::env::WireProgress;
 use crate::process::{self, exit, signals};
 use crate::{env, report, trace};
@@ -222,8 +222,11 @@ impl GasnetJob {
             false => conduit.expose(exposed),
         }
         .and_then(|()| match mode {
-            SegmentMode::Fast => conduit.expose_remotely(),
-            SegmentMode::Large | SegmentMode::Everything => Ok(()),
+            SegmentMode::Fast => conduit.expose_remotely(ExposedBlocks::WHOLE),
+            SegmentMode::Large => {
+                conduit.expose_remotely(blocks_on_demand(self.boot.placement.local_size()))
+            }
+            SegmentMode::Everything => Ok(()),
         })
         .unwrap_or_else(|e| no_network(&e));
         if !endpoint.bind(attached.segments) {

@@ -14,6 +14,29 @@ pub fn pid() -> u32 {
     unsafe { libc::getpid() as u32 }
 }
 
+/// What this process has used of a CPU since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuUse {
+    /// Time on a CPU, of all threads, in nanoseconds.
+    pub ns: u64,
+    /// How often a thread has waited in the kernel, as for input or a time. That another process
+    /// got its CPU does not count, nor does `sched_yield`.
+    pub waits: u64,
+}
+
+/// What this process has used of a CPU. Async-signal-safe.
+pub fn cpu_use() -> CpuUse {
+    // SAFETY: plain numbers, for which all zeros is a value.
+    let mut used: libc::rusage = unsafe { core::mem::zeroed() };
+    // SAFETY: room for the result, of this process.
+    if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut used) } != 0 {
+        return CpuUse::default();
+    }
+    let times = [used.ru_utime, used.ru_stime];
+    let ns = times.iter().map(|t| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000);
+    CpuUse { ns: ns.sum(), waits: used.ru_nvcsw as u64 }
+}
+
 /// Number of the parent process. Async-signal-safe.
 pub fn parent() -> u32 {
     // SAFETY: no arguments; never fails.
@@ -332,9 +355,10 @@ mod tests {
             std::thread::yield_now();
             all = tree(shell.id());
         }
+        let slept = sleeps(&all);
         all.iter().for_each(|pid| _ = kill(*pid, crate::signal::Signal::KILL));
         shell.wait().unwrap();
-        assert_eq!((all[0], sleeps(&all), all.len()), (shell.id(), 2, 4), "{all:?}");
+        assert_eq!((all[0], slept, all.len()), (shell.id(), 2, 4), "{all:?}");
     }
 
     #[test]

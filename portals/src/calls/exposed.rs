@@ -9,8 +9,9 @@ use core::sync::atomic::Ordering;
 use super::NetworkInterface;
 use crate::arena::pack_id;
 use crate::descriptor::traits::MemoryKind;
+use crate::nal::remote::ExposedBlocks;
 use crate::nal::wire::Wire;
-use crate::transfer::exposed::ExposureNotice;
+use crate::transfer::exposures::{ExposedEntry, OwnExposure};
 use crate::types::md_options::*;
 use crate::types::*;
 
@@ -26,7 +27,8 @@ pub enum NotExposed {
 impl NetworkInterface {
     /// Lets processes of other hosts put to this descriptor, and get from it, without calls of
     /// this process, if the network can. Returns whether it can; else messages go on arriving as
-    /// before.
+    /// before. The first block is registered with the network now, the others when a peer first
+    /// accesses them.
     ///
     /// Puts and gets that fall into the descriptor as a whole may overtake other messages of the
     /// pair from now on. The events of the initiator are the same: ACK means that the bytes have
@@ -41,7 +43,11 @@ impl NetworkInterface {
     /// # Safety
     /// The memory stays readable and writable until the interface is closed. No match entry before
     /// that of the descriptor matches a message that this one matches.
-    pub unsafe fn expose_remotely(&self, md: MdHandle) -> Result<bool, NotExposed> {
+    pub unsafe fn expose_remotely(
+        &self,
+        md: MdHandle,
+        blocks: ExposedBlocks,
+    ) -> Result<bool, NotExposed> {
         let owner = self.state.owner.lock();
         let local = self.state.local(md).map_err(NotExposed::Illegal)?;
         let (traits, record) = (local.traits(), local.record);
@@ -63,22 +69,18 @@ impl NetworkInterface {
         if length == 0 || record.exposed.load(Ordering::Relaxed) {
             return Ok(length != 0);
         }
+        let entry = ExposedEntry {
+            pt_index: me.pt,
+            ac_index: 0,
+            match_bits: me.words.match_bits,
+            ignore_bits: me.words.ignore_bits,
+        };
+        let mut own = OwnExposure::new(local.handle(), entry, (memory, length), blocks);
         // SAFETY: the same contract; the wire is closed with the interface.
-        let region = unsafe { remote.register(memory.start, length as usize) };
-        let region = region.map_err(NotExposed::Refused)?;
+        unsafe { own.register(remote, 0) }.map_err(NotExposed::Refused)?;
         record.exposed.store(true, Ordering::Relaxed);
         drop(owner);
-        self.framer.expose(
-            local.handle(),
-            ExposureNotice {
-                pt_index: me.pt,
-                ac_index: 0,
-                match_bits: me.words.match_bits,
-                ignore_bits: me.words.ignore_bits,
-                length,
-                region,
-            },
-        );
+        self.framer.expose(own);
         Ok(true)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::NotExposed;
 use crate::nal::ofi::{NoOfi, OfiRemoteAccess, OfiSpec, OfiWire, ProviderChoice};
+use crate::nal::remote::ExposedBlocks;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::test_memory::md;
 use crate::types::md_options::*;
@@ -119,7 +120,7 @@ fn run(provider: &str, remote: OfiRemoteAccess) -> Option<(RunResult, u64)> {
     let [a, b] = &pair;
     let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
     // SAFETY: the memory is dropped after the interfaces.
-    let exposed = unsafe { b.expose_remotely(target) }.unwrap();
+    let exposed = unsafe { b.expose_remotely(target, ExposedBlocks::WHOLE) }.unwrap();
     assert_eq!(exposed, remote != OfiRemoteAccess::Never);
     let eq = a.eq_alloc(64, None).unwrap();
     // SAFETY: as above.
@@ -221,7 +222,7 @@ fn a_flood_of_both_sides_arrives() {
     for (ni, (memory, source)) in pair.iter().zip(memory.iter_mut().zip(&mut sources)) {
         let target = attach(ni, 5, memory, OP_PUT | OP_GET | MANAGE_REMOTE);
         // SAFETY: the memory is dropped after the interfaces.
-        assert!(unsafe { ni.expose_remotely(target) }.unwrap());
+        assert!(unsafe { ni.expose_remotely(target, ExposedBlocks::WHOLE) }.unwrap());
         let eq = ni.eq_alloc(4 * MESSAGES as u64, None).unwrap();
         let options = EVENT_START_DISABLE;
         // SAFETY: as above.
@@ -258,6 +259,60 @@ fn a_flood_of_both_sides_arrives() {
     assert!(memory[0] == sources[1] && memory[1] == sources[0]);
 }
 
+/// A descriptor in blocks: each is registered when a peer first accesses it, up to the limit.
+#[test]
+fn blocks_are_registered_when_they_are_accessed() {
+    const BLOCK: usize = 64 << 10;
+    const MOST: usize = 10;
+    let mut there = vec![0u8; 16 * BLOCK - 1000];
+    let mut here: Vec<u8> = (0..there.len()).map(|i| ((i * 7) >> 3) as u8).collect();
+    let Some(pair) =
+        pair("net", OfiRemoteAccess::Always).or_else(|| pair("tcp", OfiRemoteAccess::Always))
+    else {
+        return;
+    };
+    let [a, b] = &pair;
+    let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
+    let blocks = ExposedBlocks { bytes: BLOCK as u64, most: MOST };
+    // SAFETY: the memory is dropped after the interfaces.
+    assert!(unsafe { b.expose_remotely(target, blocks) }.unwrap());
+    let eq = a.eq_alloc(16, None).unwrap();
+    let length = here.len();
+    // SAFETY: as above.
+    let source = unsafe { a.md_bind(&md(&mut here, 0, eq), Unlink::Retain) }.unwrap();
+    // Returns whether a put of these bytes went by remote access.
+    let put = |first: usize, last: usize| {
+        let (at, bytes) = (first as u64, (last - first) as u64);
+        let before = a.counters().remote;
+        a.put_region(source, at, bytes, AckReq::Ack, b.id(), PT, 0, 5, at, 0).unwrap();
+        let all = events(&pair, eq, 3);
+        assert!(all.iter().all(|event| !event.5 && event.2 == bytes), "{all:?}");
+        // A notice may follow the ACK.
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_millis(20) {
+            pair.iter().for_each(NetworkInterface::progress);
+        }
+        a.counters().remote != before
+    };
+    assert!(!put(2 * BLOCK + 5, 3 * BLOCK - 5), "block 2");
+    assert!(put(2 * BLOCK, 3 * BLOCK));
+    assert!(!put(2 * BLOCK, 3 * BLOCK + 1), "block 3 is not known");
+    assert!(put(2 * BLOCK + 1, 4 * BLOCK - 1));
+    assert!(!put(0, 8), "the first block is registered, but not known");
+    assert!(put(0, 9));
+    // Blocks 0, 2 and 3, and 7 more: 1 and 4 to 9.
+    assert!(!put(0, 16 * BLOCK - 1000));
+    assert!(put(0, 10 * BLOCK));
+    assert!(!put(9 * BLOCK, 10 * BLOCK + 1), "the limit");
+    assert!(!put(10 * BLOCK, 11 * BLOCK));
+    // The last block is shorter, and there is no room for it.
+    assert!(!put(15 * BLOCK, length));
+    a.get_region(source, 0, 10 * BLOCK as u64, b.id(), PT, 0, 5, 0).unwrap();
+    events(&pair, eq, 2);
+    drop(pair);
+    assert!(there == here);
+}
+
 /// No wire reaches a process of this host: framed messages to an exposed descriptor stay framed.
 #[test]
 fn processes_of_one_host_use_no_remote_access() {
@@ -271,7 +326,7 @@ fn processes_of_one_host_use_no_remote_access() {
     let [a, b] = [&all[0], &all[1]];
     let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
     // SAFETY: the memory is dropped after the interfaces.
-    assert!(unsafe { b.expose_remotely(target) }.unwrap());
+    assert!(unsafe { b.expose_remotely(target, ExposedBlocks::WHOLE) }.unwrap());
     let eq = a.eq_alloc(16, None).unwrap();
     // SAFETY: as above.
     let source = unsafe { a.md_bind(&md(&mut here, 0, eq), Unlink::Retain) }.unwrap();
@@ -292,7 +347,7 @@ fn only_silent_descriptors_are_exposed() {
     let ni = NetworkInterface::loopback(Some(LIMITS)).unwrap();
     let all = OP_PUT | OP_GET | MANAGE_REMOTE;
     // SAFETY: the memory is dropped after the interface.
-    let expose = |md| unsafe { ni.expose_remotely(md) };
+    let expose = |md| unsafe { ni.expose_remotely(md, ExposedBlocks::WHOLE) };
     for options in [OP_PUT | OP_GET, OP_PUT | MANAGE_REMOTE, all | ACK_DISABLE] {
         let md = attach(&ni, 1, &mut memory, options);
         assert_eq!(expose(md), Err(NotExposed::Illegal(PtlError::MdIllegal)), "{options:#x}");

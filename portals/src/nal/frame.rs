@@ -20,8 +20,8 @@ pub(crate) enum FrameRole {
     Reply,
     /// Confirms to the initiator that its request has been matched (or dropped).
     Taken,
-    /// Names an exposed descriptor to an initiator; the payload is an
-    /// [`ExposureNotice`](crate::transfer::exposed::ExposureNotice).
+    /// Names a block of an exposed descriptor to an initiator; the payload is an
+    /// [`ExposureNotice`](crate::transfer::exposures::ExposureNotice).
     Exposed,
 }
 
@@ -79,6 +79,30 @@ const MOST_INDEX: u32 = 0xfff;
 impl FrameHeader {
     /// Bytes of the longest header: that of a reply.
     pub(crate) const MOST_BYTES: usize = 68;
+
+    /// One that has nothing else.
+    pub(crate) const fn of(role: FrameRole) -> FrameHeader {
+        FrameHeader {
+            role,
+            op: OpKind::Put,
+            ack: false,
+            confirm: false,
+            failed: false,
+            message: 0,
+            at: 0,
+            uid: 0,
+            jid: 0,
+            pt_index: 0,
+            ac_index: 0,
+            match_bits: 0,
+            remote_offset: 0,
+            rlength: 0,
+            hdr_data: 0,
+            md: MdHandle(0),
+            local_offset: 0,
+            mlength: 0,
+        }
+    }
 
     /// Whether it has a local offset.
     fn has_local_offset(&self) -> bool {
@@ -171,16 +195,7 @@ impl FrameHeader {
             pt_index: first >> 8 & MOST_INDEX,
             ac_index: first >> 20 & MOST_INDEX,
             message,
-            at: 0,
-            uid: 0,
-            jid: 0,
-            md: MdHandle(0),
-            match_bits: 0,
-            remote_offset: 0,
-            rlength: 0,
-            hdr_data: 0,
-            local_offset: 0,
-            mlength: 0,
+            ..FrameHeader::of(role)
         };
         if first & 1 << 6 != 0 {
             frame.at = large(&mut rest)?;

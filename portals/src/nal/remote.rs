@@ -9,6 +9,21 @@ use alloc::string::String;
 
 use crate::types::MdIovec;
 
+/// In which blocks an exposed descriptor is registered with the network
+/// ([`expose_remotely`](crate::NetworkInterface::expose_remotely)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExposedBlocks {
+    /// Bytes of a block; the last one may be shorter.
+    pub bytes: u64,
+    /// Most blocks that are registered. Messages to others stay in frames.
+    pub most: usize,
+}
+
+impl ExposedBlocks {
+    /// The descriptor as one block.
+    pub const WHOLE: ExposedBlocks = ExposedBlocks { bytes: u64::MAX, most: 1 };
+}
+
 /// What one operation may be.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteLimits {

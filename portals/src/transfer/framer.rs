@@ -23,7 +23,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use core::{mem, ptr};
 
-use super::exposed::{ExposureNotice, RemoteTransfers};
+use super::exposed::RemoteTransfers;
+use super::exposures::{ExposureNotice, OwnExposure};
 use super::framed::FramedTransfer;
 use super::submission::Submission;
 use crate::arena::{IOVECS, doorbell};
@@ -120,8 +121,8 @@ impl Framer {
     }
 
     /// Peers may use this descriptor by remote access from now on.
-    pub(crate) fn expose(&self, md: MdHandle, notice: ExposureNotice) {
-        self.state.lock().remote.expose(md, notice);
+    pub(crate) fn expose(&self, own: OwnExposure) {
+        self.state.lock().remote.expose(own);
     }
 
     /// Messages by remote access.
@@ -179,6 +180,9 @@ impl Framer {
         };
         let state = &mut *guard;
         ni.peers.nal.receive(TAKEN_AT_ONCE, &mut FramesFor { framer: self, ni, state });
+        for (peer, notice) in state.remote.register(ni) {
+            self.notify(ni, state, peer, &notice);
+        }
         if self.waiting.load(Ordering::Relaxed) != 0 {
             let mut turn = mem::take(&mut state.turn);
             turn.extend(state.outgoing.keys());
@@ -188,6 +192,13 @@ impl Framer {
             state.turn = turn;
             state.remote.pump_all(ni, &self.waiting);
         }
+    }
+
+    /// Sends a notice.
+    fn notify(&self, ni: &NiState, state: &mut FramerState, peer: u32, notice: &ExposureNotice) {
+        let mlength = ExposureNotice::BYTES as Size;
+        let frame = FrameHeader { mlength, ..FrameHeader::of(FrameRole::Exposed) };
+        self.enqueue(ni, state, peer, frame, OutgoingPayload::Bytes(notice.encode()));
     }
 
     fn enqueue(
@@ -321,12 +332,10 @@ impl Framer {
         frame: &FrameHeader,
     ) -> Option<FramedTransfer> {
         let transfer = ni.arrival_begin(&frame.header(peer));
-        let news = |t: &FramedTransfer| state.remote.news(peer, t.md, frame.ac_index);
-        let accepted = transfer.as_ref().filter(|_| !is_here(ni, peer));
-        if let Some(notice) = accepted.and_then(news) {
-            let (role, mlength) = (FrameRole::Exposed, ExposureNotice::BYTES as Size);
-            let answer = FrameHeader { role, mlength, ..*frame };
-            self.enqueue(ni, state, peer, answer, OutgoingPayload::Bytes(notice.encode()));
+        if let Some(transfer) = transfer.as_ref().filter(|_| !is_here(ni, peer)) {
+            for notice in state.remote.accessed(peer, transfer, frame.ac_index) {
+                self.notify(ni, state, peer, &notice);
+            }
         }
         if frame.confirm {
             self.enqueue(

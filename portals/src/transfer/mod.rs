@@ -7,6 +7,7 @@
 pub(crate) mod bytes;
 pub(crate) mod copy;
 pub(crate) mod exposed;
+pub(crate) mod exposures;
 pub(crate) mod framed;
 pub(crate) mod framer;
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::conduit::portals::binding::Binding;
 #[cfg(feature = "emulation")]
 use crate::conduit::portals::emulation::Emulation;
 use crate::conduit::portals::{
-    PortalsError, PortalsId, ScatteredRma, SharedHost, TrafficCounters,
+    ExposedBlocks, PortalsError, PortalsId, ScatteredRma, SharedHost, TrafficCounters,
 };
 use crate::conduit::{
     AmMessage, Conduit, ConduitStats, Config, ExposedMemory, OpId, Outgoing, PayloadArea,
@@ -371,8 +371,8 @@ impl JobConduit {
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn expose_remotely(&self) -> Result<(), PortalsError> {
-        over!(self, c => c.expose_remotely())
+    pub fn expose_remotely(&self, blocks: ExposedBlocks) -> Result<(), PortalsError> {
+        over!(self, c => c.expose_remotely(blocks))
     }
 
     /// [`Conduit::check_lost`]

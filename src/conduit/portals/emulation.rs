@@ -5,14 +5,14 @@
 //! Invariant: names and meanings on both sides are the specification's, so every method is one
 //! call.
 
-use super::emulation_descriptors::{NO_PIECE, md, md_of_pieces};
+use super::emulation_descriptors::{NO_PIECE, exposed_blocks, md, md_of_pieces};
 use super::emulation_error::error;
 use super::emulation_limits::{arena_bytes, limits};
 use super::rank_table::{RankTable, refused};
 use super::remote_ranks::{self, RemoteRanks};
 use super::{
-    Direct, EntryPosition, EqResult, InlineBody, MOST_PIECES, MdEvent, MdEventKind, MdPart,
-    MdRegion, MdSpec, NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED,
+    Direct, EntryPosition, EqResult, ExposedBlocks, InlineBody, MOST_PIECES, MdEvent, MdEventKind,
+    MdPart, MdRegion, MdSpec, NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED,
     ScatteredRma, SharedHost, Target, TrafficCounters, wire_choice,
 };
 use crate::boot::bootstrap::WireStart;
@@ -328,10 +328,10 @@ impl Portals for Emulation {
         }
     }
 
-    fn expose_remotely(&self, md: MdHandle) -> Result<(), PortalsError> {
+    fn expose_remotely(&self, md: MdHandle, blocks: ExposedBlocks) -> Result<(), PortalsError> {
         // SAFETY: static memory, and the first descriptor that matches, by the contract of the
         // trait.
-        match unsafe { self.interface.expose_remotely(md) } {
+        match unsafe { self.interface.expose_remotely(md, exposed_blocks(blocks)) } {
             Ok(_) => Ok(()),
             Err(NotExposed::Illegal(e)) => Err(error("PtlMDAttach", e)),
             Err(NotExposed::Refused(why)) => {

@@ -2,8 +2,9 @@
 //!
 //! Called by `emulation`.
 
-use super::{MOST_PIECES, MdRegion, MdSpec};
+use super::{ExposedBlocks, MOST_PIECES, MdRegion, MdSpec};
 use crate::client_memory::Dst;
+use portals3::nal::remote;
 use portals3::{EqHandle, EqWatch, MdIovec, MemoryDescriptor, THRESH_INF, md_options};
 
 /// No bytes.
@@ -33,6 +34,11 @@ pub(super) fn md(spec: &MdSpec<'_, EqWatch>) -> MemoryDescriptor {
         user_ptr: core::ptr::without_provenance_mut(spec.user),
         eq: spec.eq.map_or(EqHandle::NONE, EqWatch::eq),
     }
+}
+
+/// The blocks of a descriptor.
+pub(super) fn exposed_blocks(blocks: ExposedBlocks) -> remote::ExposedBlocks {
+    remote::ExposedBlocks { bytes: blocks.bytes as u64, most: blocks.most }
 }
 
 /// A descriptor of several pieces, whose list is written to `entries`.

@@ -95,7 +95,7 @@ pub(super) fn announce(wire: &OfiWire) {
     }
     let how = match is_remote {
         true => {
-            "puts and gets in segments of FAST by remote memory access, which trusts the network \
+            "puts and gets in segments by remote memory access, which trusts the network \
              (GASNET_OFI_RMA)"
         }
         false => "all messages in frames",

@@ -36,7 +36,8 @@ variables! {
     FIREHOSE_MAXVICTIM_R: Integer(1..=16384);
 
     /// Largest region that is registered as one, a multiple of the page size. The default is
-    /// 128KB, or less where GASNET_FIREHOSE_M is small.
+    /// 128KB, or less where GASNET_FIREHOSE_M is small; 4MB for a segment of LARGE that
+    /// libfabric's remote memory access reaches.
     FIREHOSE_MAXREGION_SIZE: Bytes(4096..=1 << 30);
 
     /// Each rank prints the limits of registered memory at attach.

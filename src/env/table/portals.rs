@@ -42,7 +42,7 @@ variables! {
         ("2", TagModeChoice::Two),
     ]);
 
-    /// Whether puts and gets of other hosts in segments of FAST use remote memory access of
+    /// Whether puts and gets of other hosts in segments use remote memory access of
     /// libfabric's provider, without the target. It trusts the network: what reaches the provider
     /// with the key of a segment changes memory. YES: a provider without it is not used. NO: all
     /// messages go in frames. AUTO, the default, is YES with a provider of hardware that has it,

@@ -33,6 +33,31 @@ sed 's/^/said: /' out
 [ $took -lt 10000 ] && echo "code $code"
 "#;
 
+/// What putflood runs with.
+#[derive(Clone, Copy)]
+enum Flood {
+    /// A segment of FAST.
+    Fast,
+    /// A segment of LARGE: it is registered in blocks.
+    Large,
+    /// As over a provider that chooses the keys and wants addresses (FI_MR_BASIC).
+    Basic,
+}
+
+impl Flood {
+    const ALL: [(Flood, &str); 3] = [
+        (Flood::Fast, "putflood"),
+        (Flood::Large, "putflood-large"),
+        (Flood::Basic, "putflood-basic"),
+    ];
+}
+
+/// What a case runs.
+enum Work {
+    Program(TestProgram),
+    Flood(Flood),
+}
+
 /// With remote memory access by this provider.
 fn remote(job: TestJob, provider: &str) -> TestJob {
     over(job, Some(provider)).env("GASNET_OFI_RMA", "YES").env("GASNET_VERBOSEENV", "1")
@@ -40,24 +65,23 @@ fn remote(job: TestJob, provider: &str) -> TestJob {
 
 /// Programs over each provider, and a death. The sample meets all programs and providers.
 pub(super) fn cases(seed: u64) -> Vec<TestCase> {
-    let mut settings: Vec<(usize, usize, Option<TestProgram>)> = Vec::new();
+    let mut settings = Vec::new();
     for provider in 0..OFI_PROVIDERS.len() {
         let programs = program::all().into_iter().filter(|p| PROGRAMS.contains(&&*p.name));
-        let programs = programs.map(Some).chain([None]);
-        settings.extend(programs.enumerate().map(|(n, p)| (provider, n, p)));
+        let works = programs.map(|p| (p.name.to_string(), Work::Program(p)));
+        let floods = Flood::ALL.map(|(flood, name)| (name.to_string(), Work::Flood(flood)));
+        settings.extend(works.chain(floods).enumerate().map(|(n, work)| (provider, n, work)));
     }
     let mut random = SampleRandom::new(seed, "hosts remote access");
-    let traits =
-        |(provider, n, _): &(usize, usize, Option<TestProgram>)| [*provider as u64, *n as u64];
+    let traits = |(provider, n, _): &(usize, usize, (String, Work))| [*provider as u64, *n as u64];
     let taken = sample::cover(&settings, &mut random, traits);
     let mut all = Vec::new();
-    for (i, (at, _, program)) in settings.into_iter().enumerate() {
+    for (i, (at, _, (name, work))) in settings.into_iter().enumerate() {
         let (provider, shown) = (OFI_PROVIDERS[at], OFI_PROVIDERS[at].replace(';', "_"));
-        let name = program.as_ref().map_or("putflood", |p| &p.name);
         let name = format!("hosts::remote_access::{shown}::{name}");
-        let run = move || match &program {
-            Some(program) => passes(program, provider),
-            None => floods(provider),
+        let run = move || match &work {
+            Work::Program(program) => passes(program, provider),
+            Work::Flood(flood) => floods(*flood, provider),
         };
         all.push(TestCase::new(name, taken.contains(&i), run));
     }
@@ -92,12 +116,23 @@ fn passes(program: &TestProgram, provider: &str) -> Result<(), Failure> {
 }
 
 /// Many puts of many sizes are under way at once, and all bytes come back.
-fn floods(provider: &str) -> Result<(), Failure> {
-    let library = TestLibrary::of(build_trees::build());
+fn floods(flood: Flood, provider: &str) -> Result<(), Failure> {
+    let (tree, mode, name, value) = match flood {
+        Flood::Fast => (build_trees::build(), ClientMode::Par, "GASNET_OFI_RMA", "YES"),
+        Flood::Large => {
+            let region = ("GASNET_FIREHOSE_MAXREGION_SIZE", "64KB");
+            (build_trees::build(), ClientMode::LargeSeq, region.0, region.1)
+        }
+        Flood::Basic => {
+            (build_trees::build_faults(), ClientMode::Par, "GASNET_TEST_FAULT", "ofi_basic")
+        }
+    };
+    let library = TestLibrary::of(tree);
     let source = build_trees::root().join("capi-tests/putflood.c");
-    let compiled = library.compiled(&source, ClientMode::Par)?;
+    let compiled = library.compiled(&source, mode)?;
     let job = library.job(&compiled, &["100".into()], JobLauncher::Gasnetrun, 4)?;
-    let ended = run(remote(job, provider).env("GASNET_SSH_SERVERS", servers(0)))?;
+    let job = remote(job, provider).env("GASNET_SSH_SERVERS", servers(0)).env(name, value);
+    let ended = run(job)?;
     match ended.output.lines().filter(|line| line.ends_with(": 0 wrong")).count() {
         4 if ended.code == Some(0) => went_remotely(&ended, 4),
         _ => Err(ended.failure("bytes are wrong")),

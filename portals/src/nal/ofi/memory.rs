@@ -61,7 +61,8 @@ impl OfiEndpoint {
             _ => start.expose_provenance() as u64,
         };
         let region = registered.keep();
-        self.memory.regions.push(ExposedRegion { start: start.addr(), bytes, region, descriptor });
+        let region = ExposedRegion { bytes, region, descriptor };
+        self.memory.regions.insert(start.addr(), region);
         Ok(RemoteRegion { address, key })
     }
 

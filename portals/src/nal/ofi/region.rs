@@ -3,6 +3,7 @@
 //! Owned by [`super::endpoint`]; [`super::memory`] adds to it. Invariant: a region stays
 //! registered until its endpoint is closed.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
@@ -75,17 +76,9 @@ impl OfiRegistrar {
 
 /// Memory of this process that peers may use.
 pub(super) struct ExposedRegion {
-    pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) region: NonNull<FidMr>,
     pub(super) descriptor: *mut c_void,
-}
-
-impl ExposedRegion {
-    fn has(&self, piece: &MdIovec) -> bool {
-        let at = piece.base.addr().wrapping_sub(self.start);
-        at <= self.bytes && piece.len as usize <= self.bytes - at
-    }
 }
 
 /// What an endpoint needs for remote access. Where there is none, it stays empty.
@@ -94,7 +87,8 @@ pub(super) struct OfiMemory {
     pub(super) limits: Option<RemoteLimits>,
     /// The bits of a key.
     pub(super) key_mask: u64,
-    pub(super) regions: Vec<ExposedRegion>,
+    /// By where they start. They do not overlap.
+    pub(super) regions: BTreeMap<usize, ExposedRegion>,
     /// A context for each operation.
     pub(super) slots: Vec<NonNull<BufferSlot>>,
     /// Those of no operation.
@@ -111,7 +105,7 @@ impl OfiMemory {
                 moves_words_whole,
             }),
             key_mask: u64::MAX.checked_shr(64 - bits).unwrap_or(u64::MAX),
-            regions: Vec::new(),
+            regions: BTreeMap::new(),
             slots: Vec::new(),
             free: Vec::new(),
         }
@@ -119,7 +113,7 @@ impl OfiMemory {
 
     /// All that is registered.
     pub(super) fn registered(&self) -> impl Iterator<Item = NonNull<FidMr>> {
-        self.regions.iter().map(|region| region.region)
+        self.regions.values().map(|region| region.region)
     }
 
     /// All that was allocated for operations.
@@ -129,7 +123,9 @@ impl OfiMemory {
 
     /// The descriptor of a piece of local memory that the provider wants to be registered.
     pub(super) fn descriptor(&self, piece: &MdIovec) -> Option<*mut c_void> {
-        self.regions.iter().find(|region| region.has(piece)).map(|region| region.descriptor)
+        let (&start, region) = self.regions.range(..=piece.base.addr()).next_back()?;
+        let rest = region.bytes.checked_sub(piece.base.addr() - start)?;
+        (piece.len as usize <= rest).then_some(region.descriptor)
     }
 
     /// The library has reported the operation of this slot.

@@ -159,8 +159,14 @@ fn a_wrong_key_writes_nothing() {
 /// Each operation that has begun ends once, and the first that fails is the last that begins.
 #[test]
 fn a_peer_that_dies_ends_what_is_under_way() {
+    // All that are under way may end before the peer does.
+    assert!((0..20).any(|_| die_meanwhile().is_none_or(|has_failed| has_failed)));
+}
+
+/// Whether an operation has failed because its peer died; `None`, said aloud: no such provider.
+fn die_meanwhile() -> Option<bool> {
     let [mut memory, mut source] = [0u8, 1].map(|byte| vec![byte; BYTES]);
-    let Some([a, b]) = pair("sockets", OfiRemoteAccess::Always) else { return };
+    let [a, b] = pair("sockets", OfiRemoteAccess::Always)?;
     // SAFETY: dropped after the wires.
     let region = unsafe { b.wire.register(memory.as_mut_ptr(), BYTES) }.unwrap();
     let pieces = [piece(&mut source)];
@@ -181,9 +187,10 @@ fn a_peer_that_dies_ends_what_is_under_way() {
         a.wire.receive(64, &mut ended);
         ended.0.len() == begun
     });
-    assert!(ended.0.iter().any(|(_, ok)| !ok) && !a.wire.is_working());
+    assert!(!a.wire.is_working());
     let failures = a.failures.lock().unwrap();
     assert!(failures.len() == 1 && failures[0].closed, "{failures:?}");
+    Some(ended.0.iter().any(|(_, ok)| !ok))
 }
 
 #[test]
