@@ -71,10 +71,10 @@ build-contrary)
 esac
 if [ "$tree" != build ] && [ ! -f "cross/${tree#build-}.target" ]; then
     # Test trees: a short build matters more than fast code.
-    export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+    export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_DEBUG=0
 fi
 case $tree in
-build-libportals | build-contrary | build-lightweight)
+build-faults | build-libportals | build-contrary | build-lightweight)
     export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
     ;;
 esac

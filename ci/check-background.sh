@@ -2,7 +2,8 @@
 # What ci/check.sh runs next to its tests: scripts that only compile, one after the other, at the
 # lowest priority. Tests that run meanwhile often wait or sleep. ci/check.sh starts it in a
 # session of its own, to end it with all that it has started, and collects the results.
-#   ci/check-background.sh LOG   writes LOG/NAME.background and then LOG/NAME.code, for each NAME
+#   ci/check-background.sh LOG TREE   writes LOG/NAME.background and then LOG/NAME.code, for each
+#                                     NAME. TREE is built over the libportals of build-libportals
 set -u
 cd "$(dirname "$0")/.."
 log=$1
@@ -30,8 +31,7 @@ renice -n 19 -p $$ >/dev/null 2>&1
 run build-faults ci/build.sh build-faults
 run build-libportals over_libportals
 if [ $code = 0 ]; then
-    run build-contrary ci/build.sh build-contrary
-    run build-lightweight ci/build.sh build-lightweight
+    run "$2" ci/build.sh "$2"
 fi
 run clippy ci/clippy.sh
 run doc ci/doc.sh
