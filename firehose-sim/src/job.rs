@@ -59,6 +59,8 @@ pub(crate) struct FirehoseResult {
     pub(crate) kept: u64,
     /// Operations that ended with an error.
     pub(crate) failed: u64,
+    /// Recalls that arrived.
+    pub(crate) recalled: u64,
 }
 
 impl FirehoseResult {
@@ -238,8 +240,8 @@ impl FirehoseJob {
                 pins.len() as u32 <= held,
                 "rank {me}: {pins:?} of {peer}, which counts {held}"
             );
-            let lost = pins.iter().find(|&&id| !memory.has(id));
-            assert!(lost.is_none() || memory.ever_unmapped(), "{lost:?} of {peer} is unpinned");
+            let lost = pins.iter().find(|&&id| !memory.has(id) && !memory.has_lost(id));
+            assert_eq!(lost, None, "of {peer} is unpinned");
         }
     }
 
@@ -267,8 +269,9 @@ impl FirehoseJob {
                 let len = firehose
                     .serve(JobRank(from), &message, &mut answer)
                     .expect("the message was sent by a firehose");
-                if len != 0 {
-                    self.send(to, from, Parcel::Answer(answer[..len].to_vec()));
+                match len {
+                    0 => self.result.recalled += 1,
+                    _ => self.send(to, from, Parcel::Answer(answer[..len].to_vec())),
                 }
             }
             Parcel::Answer(answer) => {
@@ -323,10 +326,9 @@ impl FirehoseJob {
                 self.started[me as usize] += 1;
                 let op = self.operation(me);
                 if self.dice.below(1000) < self.scenario.troubles.unmapped {
+                    // Its firehoses learn it by the next calls.
                     self.ranks[op.peer as usize].1.unmap_some();
-                    self.progress(op.peer);
                     self.ranks[me as usize].1.unmap_some();
-                    self.progress(me);
                 }
                 self.ranks[me as usize].2[thread] = Some(op);
             }
@@ -412,7 +414,9 @@ impl FirehoseJob {
                         let id = pin_of(firehose.name(hold).key);
                         let start = op.remote.start;
                         let bytes = MemoryExtent { start, end: start + op.piece };
-                        memory.begin(firehose.pin_id(local));
+                        let own = firehose.pin_id(local);
+                        assert!(!memory.is_unmapped(own), "{own:?} is of other memory");
+                        memory.begin(own);
                         op.stage = Stage::Flying(hold, local);
                         let to = op.peer;
                         self.ranks[to as usize].1.begin(id);
@@ -471,6 +475,7 @@ impl FirehoseJob {
             assert_eq!(memory.unused(), Some(pinned), "something is under way, or watched");
             self.result.stats += firehose.stats();
         }
+        assert_eq!(self.result.recalled, self.result.stats.recalls, "recalls that never arrive");
         self.result
     }
 }

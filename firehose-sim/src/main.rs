@@ -22,7 +22,7 @@ usage: firehose-sim [--ranks N] [--seed S] [--table]
        firehose-sim [--ranks N] [--seed S] --pattern P [--share REGIONS] [--set REGIONS] [--victims REGIONS]
                     [--operations K] [--threads T] [--fixed] [--trouble] [--late]
        firehose-sim --speed [--figures]
-  P is one of pairs, stream, neighbours, hot, late, all-to-all. --share is M/(N-1), --victims MAXVICTIM, --set how
+  P is one of pairs, stream, neighbours, hot, late, all-to-all, turns. --share is M/(N-1), --victims MAXVICTIM, --set how
   many regions of each peer are accessed; --fixed lends nothing; --trouble adds unpins that must be tried
   again, regions that are mapped in part, memory that is unmapped, and a limit of the system; --late keeps
   three of ten moves for up to 96 ticks before they leave.
@@ -277,6 +277,19 @@ mod tests {
     fn lent_regions_are_recalled() {
         let result = FirehoseJob::new(lent(scenario(8, AccessPattern::Late, 2, 12, 1))).run();
         assert!(result.stats.recalls > 0 && result.stats.refused > 0, "{result:?}");
+    }
+
+    /// A peer whose moves overtake those that give its regions back wants more than its share: it
+    /// is refused, and asks again.
+    #[test]
+    fn the_share_is_checked_by_the_owner() {
+        for seed in 1..4 {
+            let mut scenario = late(scenario(3, AccessPattern::Turns, 12, 48, seed));
+            scenario.limits.table = 12;
+            let scenario = Scenario { operations: 1500, threads: 8, ..scenario };
+            let result = FirehoseJob::new(scenario).run();
+            assert!(result.stats.refused > 20, "{result:?}");
+        }
     }
 
     /// All kinds of trouble happen, and all operations end.

@@ -1,8 +1,8 @@
 //! The simulated memory of a rank: what is pinned, and which transfers are under way to it.
 //!
 //! Stands behind the traits of `gasnet::conduit::firehose`. Invariants, asserted here: a pin that
-//! transfers use is not undone, unless its memory was unmapped; a generation is not used again
-//! while one is under way.
+//! transfers use is not undone, unless its memory was unmapped; a slot gets another generation with
+//! each pin, none that a transfer under way names.
 
 use crate::dice::Dice;
 use gasnet::conduit::firehose::{MemoryExtent, Monitor, PinError, PinId, Pinner, UnpinOutcome};
@@ -44,7 +44,10 @@ struct Pins {
     /// The pages that the system watches.
     watched: BTreeSet<usize>,
     news: VecDeque<MemoryExtent>,
-    ever_unmapped: bool,
+    /// The last generation of each slot.
+    last: BTreeMap<u32, u32>,
+    /// Pins that were undone since memory under them was unmapped.
+    lost: BTreeSet<PinId>,
     most: u32,
 }
 
@@ -96,7 +99,7 @@ impl SimulatedMemory {
                 !record.hidden
             }
             None => {
-                assert!(pins.ever_unmapped, "{id:?} is not pinned, and nothing was unmapped");
+                assert!(pins.lost.contains(&id), "{id:?} is not pinned, and was not unmapped");
                 false
             }
         }
@@ -120,7 +123,6 @@ impl SimulatedMemory {
         for record in pins.by_slot.values_mut().filter(|r| r.extent.overlaps(gone)) {
             record.unmapped = true;
         }
-        pins.ever_unmapped = true;
         for page in pages(gone) {
             // What is mapped in its place is not watched.
             pins.watched.remove(&page);
@@ -128,9 +130,14 @@ impl SimulatedMemory {
         pins.news.push_back(gone);
     }
 
-    /// Whether something was ever unmapped: then pins may end while peers hold them.
-    pub(crate) fn ever_unmapped(&self) -> bool {
-        self.pins().ever_unmapped
+    /// Whether memory under a pin was unmapped: nothing may begin to use it.
+    pub(crate) fn is_unmapped(&self, id: PinId) -> bool {
+        self.pins().by_slot.get(&id.slot).is_none_or(|r| r.unmapped)
+    }
+
+    /// Whether a pin ended since its memory was unmapped: then peers may still hold it.
+    pub(crate) fn has_lost(&self, id: PinId) -> bool {
+        self.pins().lost.contains(&id)
     }
 
     /// Most regions that were pinned at once.
@@ -173,6 +180,9 @@ impl Pinner for SimulatedMemory {
         let partial = self.dice.below(1000) < self.troubles.partial;
         let extent = if partial { whole(needed) } else { block };
         let generation = id.generation;
+        let last = pins.last.insert(id.slot, generation);
+        assert_ne!(last, Some(generation), "{id:?} was pinned before");
+        pins.lost.remove(&id);
         let record = PinRecord { generation, block, extent, unmapped: false, hidden: false };
         assert!(pins.by_slot.insert(id.slot, record).is_none(), "{id:?} is pinned twice");
         pins.most = pins.most.max(pins.by_slot.len() as u32);
@@ -195,6 +205,9 @@ impl Pinner for SimulatedMemory {
         if self.dice.below(1000) < self.troubles.busy {
             return UnpinOutcome::Busy;
         }
+        if record.unmapped {
+            pins.lost.insert(id);
+        }
         pins.by_slot.remove(&id.slot);
         UnpinOutcome::Done
     }
@@ -210,6 +223,7 @@ impl Pinner for SimulatedMemory {
     }
 
     fn key(&self, id: PinId) -> u64 {
+        assert!(!self.is_unmapped(id), "{id:?}, which a peer is given, is of other memory");
         u64::from(id.slot) << 32 | u64::from(id.generation)
     }
 }

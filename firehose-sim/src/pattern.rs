@@ -17,6 +17,8 @@ pub(crate) enum AccessPattern {
     Late,
     /// Each rank accesses all others, in a random order.
     AllToAll,
+    /// Each rank accesses one other for a short time, then the next.
+    Turns,
 }
 
 /// All patterns.
@@ -27,10 +29,14 @@ pub(crate) const PATTERNS: &[AccessPattern] = &[
     AccessPattern::Hot,
     AccessPattern::Late,
     AccessPattern::AllToAll,
+    AccessPattern::Turns,
 ];
 
 /// Operations before those that begin late.
 const LATE: u32 = 300;
+
+/// Operations to one rank before those to the next.
+const TURN: u32 = 12;
 
 impl AccessPattern {
     pub(crate) fn name(self) -> &'static str {
@@ -41,6 +47,7 @@ impl AccessPattern {
             AccessPattern::Hot => "hot",
             AccessPattern::Late => "late",
             AccessPattern::AllToAll => "all-to-all",
+            AccessPattern::Turns => "turns",
         }
     }
 
@@ -55,6 +62,7 @@ impl AccessPattern {
             AccessPattern::Late if me != 1 && k < LATE => (next(0), dice.below(set)),
             AccessPattern::Late => (u32::from(me == 0), dice.below(set)),
             AccessPattern::AllToAll => (next(dice.below(ranks - 1)), dice.below(set)),
+            AccessPattern::Turns => (next(k / TURN), dice.below(set)),
         }
     }
 }

@@ -248,3 +248,7 @@ impl MissTurns {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "policy_tests.rs"]
+mod tests;

@@ -16,6 +16,8 @@ struct TestMemory {
     slots: Mutex<Vec<(u32, u32)>>,
     pinned: AtomicU32,
     busy: AtomicBool,
+    /// Only the pages needed of a block are mapped.
+    partial: AtomicBool,
     /// Most regions that can be pinned, 0 for any number.
     limit: AtomicU32,
     news: Mutex<Vec<MemoryExtent>>,
@@ -67,7 +69,13 @@ impl Pinner for &TestMemory {
         assert_eq!(slots[slot], (0, 0), "pinned twice, or a transfer is under way");
         slots[slot].0 = id.generation + 1;
         self.pinned.fetch_add(1, Ordering::Relaxed);
-        Ok(block)
+        match self.partial.load(Ordering::Relaxed) {
+            true => Ok(MemoryExtent {
+                start: needed.start & !(PAGE - 1),
+                end: needed.end.next_multiple_of(PAGE),
+            }),
+            false => Ok(block),
+        }
     }
 
     fn unpin(&self, id: PinId, _: MemoryExtent, _: Option<MemoryExtent>) -> UnpinOutcome {
@@ -348,6 +356,59 @@ fn a_segment_stays_pinned() {
 }
 
 #[test]
+fn peers_reach_nothing_beyond_what_is_exposed() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let TestPair([_, owner]) =
+        TestPair::new(false, limits(4, 2, 4), [&memories[0], &memories[1]]);
+    let owner = owner.exposing(MemoryExtent { start: 0x4800, end: 0x7800 });
+    let serve = |start, end| {
+        let wanted = vec![MemoryExtent { start, end }];
+        let message = MoveRequest::Move { victims: vec![], wanted, hungry: 0 };
+        owner.serve(JobRank(0), message.encode().as_bytes(), &mut [0; ANSWER_BYTES])
+    };
+    assert!(serve(0x4800, 0x4808).is_some() && serve(0x77f8, 0x7800).is_some());
+    let beyond = [(0x47f8, 0x4808), (0x77f8, 0x7808), (0x9000, 0x9008)];
+    assert_eq!(beyond.map(|(start, end)| serve(start, end)), [None; 3]);
+    assert_eq!(owner.held_by(JobRank(0)), 2);
+}
+
+/// Of a block of which a part is pinned, more is needed: the new pin covers the old one.
+#[test]
+fn a_new_pin_covers_the_old_one_of_its_block() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    memories[1].partial.store(true, Ordering::Relaxed);
+    let limits = FirehoseLimits { region_bytes: 4 * PAGE, ..limits(4, 2, 4) };
+    let pair = TestPair::new(false, limits, [&memories[0], &memories[1]]);
+    let holds = [0x11000, 0x13000, 0x10000].map(|start| pair.hold(0, start).0);
+    assert_eq!(holds.map(|hold| pair.0[0].name(hold).start), [0x11000, 0x11000, 0x10000]);
+    for start in [0x10000, 0x11000, 0x12000, 0x13000] {
+        let (again, _) = pair.hold(0, start);
+        assert_eq!(again, holds[2]);
+        pair.0[0].release_remote(again);
+    }
+    assert_eq!((pair.0[1].stats().pins, pair.0[1].stats().unpins), (3, 0));
+    holds.map(|hold| pair.0[0].release_remote(hold));
+    assert_eq!(pair.0[0].remote_sums(JobRank(1)), (3, 0));
+}
+
+/// What peers hold cannot be unpinned: it is not given up where the system pins no more.
+#[test]
+fn a_region_that_peers_hold_stays_at_a_limit() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(4, 4, 8), [&memories[0], &memories[1]]);
+    memories[1].limit.store(1, Ordering::Relaxed);
+    let (held, _) = pair.hold(0, 0x5000);
+    pair.0[1].release_local(pair.local(1, 0x5000));
+    let misses = pair.0[1].stats().local_misses;
+    let (refused, state) = pair.hold(0, 0x6000);
+    assert_eq!(state, HoldState::Failed(PinError::Limit));
+    pair.0[1].release_local(pair.local(1, 0x5000));
+    assert_eq!(pair.0[1].stats().local_misses, misses);
+    pair.0[0].release_remote(refused);
+    pair.0[0].release_remote(held);
+}
+
+#[test]
 fn a_pin_that_fails_is_reported_and_costs_nothing() {
     let memories = [TestMemory::default(), TestMemory::default()];
     let pair = TestPair::new(false, limits(2, 1, 4), [&memories[0], &memories[1]]);
@@ -428,6 +489,8 @@ fn damaged_messages_are_refused() {
     assert_eq!(serve(2, &[], &[bytes(0x1000, 0x1008)]), None, "of no rank");
     let (hold, _) = pair.hold(0, 0x1000);
     assert_eq!(serve(0, &[PinId { slot: 0, generation: 9 }], &[]), None, "another generation");
+    pair.0[1].release_local(pair.local(1, 0x3000));
+    assert_eq!(serve(0, &[PinId { slot: 1, generation: 1 }], &[]), None, "held by no peer");
     pair.0[0].release_remote(hold);
     let answer = moves::MoveAnswer {
         limit: Default::default(),
