@@ -179,6 +179,8 @@ impl Pinner for SimulatedMemory {
         };
         let partial = self.dice.below(1000) < self.troubles.partial;
         let extent = if partial { whole(needed) } else { block };
+        let is_watched = pages(extent).all(|page| pins.watched.contains(&page));
+        assert!(is_watched, "{extent:?} is pinned before it is watched");
         let generation = id.generation;
         let last = pins.last.insert(id.slot, generation);
         assert_ne!(last, Some(generation), "{id:?} was pinned before");
@@ -190,7 +192,7 @@ impl Pinner for SimulatedMemory {
         Ok(extent)
     }
 
-    fn unpin(&self, id: PinId, extent: MemoryExtent, kept: Option<MemoryExtent>) -> UnpinOutcome {
+    fn unpin(&self, id: PinId, extent: MemoryExtent) -> UnpinOutcome {
         let mut pins = self.pins();
         let record = pins.by_slot.get(&id.slot).expect("only what is pinned is unpinned");
         assert_eq!((record.generation, record.extent), (id.generation, extent));
@@ -198,10 +200,6 @@ impl Pinner for SimulatedMemory {
             record.unmapped || !pins.used.contains_key(&id),
             "{id:?} is unpinned while it is used"
         );
-        if let Some(kept) = kept {
-            let is_kept = |(&slot, r): (&u32, &PinRecord)| slot != id.slot && r.extent == kept;
-            assert!(pins.by_slot.iter().any(is_kept), "what is kept is pinned");
-        }
         if self.dice.below(1000) < self.troubles.busy {
             return UnpinOutcome::Busy;
         }

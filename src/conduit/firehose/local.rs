@@ -318,12 +318,8 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
     fn unpin(&self, tables: &mut LocalTables, at: u32) -> bool {
         let pin = tables.pins[at as usize];
         let block = self.limits.block(pin.extent.start);
-        let newer =
-            if pin.linked { None } else { self.table.find(self.table.key(self.me, block.start)) };
-        let kept = newer.map(|at| tables.pins[at as usize]);
-        let kept = kept.filter(|newer| newer.pinned).map(|newer| newer.extent);
         let id = PinId { slot: at, generation: pin.generation };
-        if self.pinner.unpin(id, pin.extent, kept) == UnpinOutcome::Busy {
+        if self.pinner.unpin(id, pin.extent) == UnpinOutcome::Busy {
             tables.pins[at as usize].busy = true;
             tables.busy.push(at);
             self.due.store(true, Ordering::Relaxed);

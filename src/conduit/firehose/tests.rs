@@ -1,6 +1,8 @@
 //! Tests of two firehoses that talk to each other, in one thread and in several. The simulator
 //! `firehose-sim` has more ranks, and messages that overtake each other.
 
+mod messages;
+
 use super::*;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -78,7 +80,7 @@ impl Pinner for &TestMemory {
         }
     }
 
-    fn unpin(&self, id: PinId, _: MemoryExtent, _: Option<MemoryExtent>) -> UnpinOutcome {
+    fn unpin(&self, id: PinId, _: MemoryExtent) -> UnpinOutcome {
         if self.busy.load(Ordering::Relaxed) {
             return UnpinOutcome::Busy;
         }
@@ -284,6 +286,23 @@ fn the_payload_of_a_put_rides_along_with_its_miss() {
     pair.0[0].release_remote(waits);
 }
 
+/// Another operation does not wait for the answer to a put that rides along as for its own: the
+/// pin may fail.
+#[test]
+fn an_operation_does_not_join_a_put_that_rides() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(4, 1, 4), [&memories[0], &memories[1]]);
+    let bytes = MemoryExtent { start: 0x5000, end: 0x5008 };
+    let access = |ride, turn| pair.0[0].remote(JobRank(1), bytes, 0, ride, turn);
+    let RemoteAccess::Riding(hold, message) = access(true, None) else { panic!("it may ride") };
+    let RemoteAccess::Full(turn) = access(false, None) else { panic!("it waits") };
+    pair.deliver(0, message.as_bytes());
+    let RemoteAccess::Ready(same, _) = access(false, Some(turn)) else { panic!("it is pinned") };
+    assert_eq!(hold, same);
+    pair.0[0].release_remote(hold);
+    pair.0[0].release_remote(same);
+}
+
 /// A recall and then a put that may ride along, while all regions were used lately: what is given
 /// back reaches the owner.
 #[test]
@@ -321,7 +340,11 @@ fn what_is_given_back_is_not_lost_by_a_put_that_rides() {
 #[test]
 fn lists_of_victims_do_not_grow() {
     let memories = [TestMemory::default(), TestMemory::default()];
-    let pair = TestPair::new(false, limits(4, 2, 4), [&memories[0], &memories[1]]);
+    let pair = TestPair::new(false, limits(4, 2, 8), [&memories[0], &memories[1]]);
+    for start in [0x1000, 0x2000, 0x3000] {
+        pair.0[0].release_remote(pair.hold(0, start).0);
+    }
+    pair.0[1].release_local(pair.local(1, 0x9000));
     for _ in 0..1000 {
         let (hold, _) = pair.hold(0, 0x5000);
         let own = pair.local(1, 0x5000);
@@ -332,9 +355,20 @@ fn lists_of_victims_do_not_grow() {
     }
     let entries = (pair.0[0].remote.ready_entries(JobRank(1)), pair.0[1].local.idle_entries());
     assert!(entries.0 < 100 && entries.1 < 100, "{entries:?}");
-    let (hold, state) = pair.hold(0, 0x5000);
-    assert_eq!(state, HoldState::Ready);
-    pair.0[0].release_remote(hold);
+    // Those that have not ended are still found.
+    let access = |start: usize| MemoryExtent { start, end: start + 8 };
+    for start in [0x5000, 0x6000, 0x7000] {
+        match pair.0[0].remote(JobRank(1), access(start), 0, false, None) {
+            RemoteAccess::Pending(hold) => {
+                (0..3).for_each(|_| pair.progress(0));
+                assert_eq!(pair.0[0].state(hold), HoldState::Ready);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(pair.0[1].held_by(JobRank(0)), 4);
+    let own = [0xa000, 0xb000].map(|start| pair.0[1].local(access(start), None));
+    assert!(own.iter().all(|access| matches!(access, LocalAccess::Ready(_))), "{own:?}");
 }
 
 /// What stays mapped is not undone by news of all memory.
@@ -353,23 +387,6 @@ fn a_segment_stays_pinned() {
     assert!(memories[1].is_pinned(pair.0[0].name(hold).key));
     assert_eq!(pair.0[1].stats().unmapped, 1);
     pair.0[0].release_remote(hold);
-}
-
-#[test]
-fn peers_reach_nothing_beyond_what_is_exposed() {
-    let memories = [TestMemory::default(), TestMemory::default()];
-    let TestPair([_, owner]) =
-        TestPair::new(false, limits(4, 2, 4), [&memories[0], &memories[1]]);
-    let owner = owner.exposing(MemoryExtent { start: 0x4800, end: 0x7800 });
-    let serve = |start, end| {
-        let wanted = vec![MemoryExtent { start, end }];
-        let message = MoveRequest::Move { victims: vec![], wanted, hungry: 0 };
-        owner.serve(JobRank(0), message.encode().as_bytes(), &mut [0; ANSWER_BYTES])
-    };
-    assert!(serve(0x4800, 0x4808).is_some() && serve(0x77f8, 0x7800).is_some());
-    let beyond = [(0x47f8, 0x4808), (0x77f8, 0x7808), (0x9000, 0x9008)];
-    assert_eq!(beyond.map(|(start, end)| serve(start, end)), [None; 3]);
-    assert_eq!(owner.held_by(JobRank(0)), 2);
 }
 
 /// Of a block of which a part is pinned, more is needed: the new pin covers the old one.
@@ -468,37 +485,6 @@ fn a_pin_waits_for_the_unpin_of_its_block() {
     assert_eq!(pair.0[0].state(hold), HoldState::Ready);
     assert!(matches!(pair.0[1].local(bytes, Some(turn)), LocalAccess::Ready(_)));
     pair.0[0].release_remote(hold);
-}
-
-#[test]
-fn damaged_messages_are_refused() {
-    let memories = [TestMemory::default(), TestMemory::default()];
-    let pair = TestPair::new(false, limits(2, 1, 4), [&memories[0], &memories[1]]);
-    let serve = |from, victims: &[PinId], wanted: &[MemoryExtent]| {
-        let message =
-            MoveRequest::Move { victims: victims.to_vec(), wanted: wanted.to_vec(), hungry: 0 };
-        let mut answer = [0; ANSWER_BYTES];
-        pair.0[1].serve(JobRank(from), message.encode().as_bytes(), &mut answer)
-    };
-    let bytes = |start, end| MemoryExtent { start, end };
-    let not_held = PinId { slot: 0, generation: 1 };
-    assert_eq!(serve(0, &[not_held], &[]), None);
-    assert_eq!(serve(0, &[PinId { slot: u32::MAX, generation: 0 }], &[]), None);
-    assert_eq!(serve(0, &[], &[bytes(0x1ff8, 0x2008)]), None, "two regions");
-    assert_eq!(serve(1, &[], &[bytes(0x1000, 0x1008)]), None, "of itself");
-    assert_eq!(serve(2, &[], &[bytes(0x1000, 0x1008)]), None, "of no rank");
-    let (hold, _) = pair.hold(0, 0x1000);
-    assert_eq!(serve(0, &[PinId { slot: 0, generation: 9 }], &[]), None, "another generation");
-    pair.0[1].release_local(pair.local(1, 0x3000));
-    assert_eq!(serve(0, &[PinId { slot: 1, generation: 1 }], &[]), None, "held by no peer");
-    pair.0[0].release_remote(hold);
-    let answer = moves::MoveAnswer {
-        limit: Default::default(),
-        results: vec![(0x1000, moves::WantedResult::Busy)],
-    };
-    let mut coded = [0; ANSWER_BYTES];
-    let len = answer.encode(&mut coded);
-    assert!(!pair.0[0].answered(JobRank(1), &coded[..len]), "it was answered before");
 }
 
 /// Threads of two ranks that have the least limits: every access ends, no pin is undone while a

@@ -63,9 +63,9 @@ pub trait Pinner: Send + Sync {
         needed: MemoryExtent,
     ) -> Result<MemoryExtent, PinError>;
 
-    /// Undoes a pin of this extent. `kept` is the extent of a newer pin of the same block, if
-    /// there is one: its pages must stay locked.
-    fn unpin(&self, id: PinId, extent: MemoryExtent, kept: Option<MemoryExtent>) -> UnpinOutcome;
+    /// Undoes a pin of this extent. Other pins of the same block may exist, older or newer ones: what
+    /// they need of its pages stays.
+    fn unpin(&self, id: PinId, extent: MemoryExtent) -> UnpinOutcome;
 
     /// The memory of a pin was unmapped while transfers of this rank use it: transfers of peers
     /// that name it find nothing from now on. `unpin` follows when those of this rank are

@@ -189,7 +189,7 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
         Ok(extent)
     }
 
-    fn unpin(&self, id: PinId, _: MemoryExtent, _: Option<MemoryExtent>) -> UnpinOutcome {
+    fn unpin(&self, id: PinId, _: MemoryExtent) -> UnpinOutcome {
         let mut region = self.slots[id.slot as usize].lock();
         match self.unlink_target(&mut region) && self.unlink(&mut region.local) {
             true => UnpinOutcome::Done,
