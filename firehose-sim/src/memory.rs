@@ -1,8 +1,9 @@
 //! The simulated memory of a rank: what is pinned, and which transfers are under way to it.
 //!
 //! Stands behind the traits of `gasnet::conduit::firehose`. Invariants, asserted here: a pin that
-//! transfers use is not undone, unless its memory was unmapped; a slot gets another generation with
-//! each pin, none that a transfer under way names.
+//! transfers use is not undone, unless its memory was unmapped. A slot gets another generation
+//! with each pin, none that a transfer under way names. Memory is watched before it is pinned. No
+//! transfer or peer is given a pin whose memory was unmapped.
 
 use crate::dice::Dice;
 use gasnet::conduit::firehose::{MemoryExtent, Monitor, PinError, PinId, Pinner, UnpinOutcome};

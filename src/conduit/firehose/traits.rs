@@ -63,8 +63,8 @@ pub trait Pinner: Send + Sync {
         needed: MemoryExtent,
     ) -> Result<MemoryExtent, PinError>;
 
-    /// Undoes a pin of this extent. Other pins of the same block may exist, older or newer ones: what
-    /// they need of its pages stays.
+    /// Undoes a pin of this extent. Other pins of the same block may exist, older or newer ones:
+    /// what they need of its pages stays.
     fn unpin(&self, id: PinId, extent: MemoryExtent) -> UnpinOutcome;
 
     /// The memory of a pin was unmapped while transfers of this rank use it: transfers of peers
