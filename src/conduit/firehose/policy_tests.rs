@@ -60,8 +60,8 @@ fn only_what_is_above_a_share_is_recalled() {
     // A peer that has its share and wants more has no claim on what another borrows.
     assert!(lender.grant(ONE));
     assert!(!lender.grant(ONE));
-    assert_eq!(lender.recall(ONE), None);
     lender.limit(ONE, 0, false);
+    assert_eq!(lender.recall(ONE), None);
     assert_eq!(lender.recall(TWO).map(|(from, limit)| (from, limit.regions)), Some((ONE, 2)));
 }
 
