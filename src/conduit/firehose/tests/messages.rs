@@ -44,6 +44,71 @@ fn refused_requests_keep_their_order() {
     assert_eq!(TestOutbox::of(&pair, 0), request);
 }
 
+/// An answer pins the bytes that were wanted, or is none.
+#[test]
+fn an_answer_covers_what_was_wanted() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(4, 1, 4), [&memories[0], &memories[1]]);
+    let bytes = MemoryExtent { start: 0x5000, end: 0x5008 };
+    let access = pair.0[0].remote(JobRank(1), bytes, 0, false, None);
+    let RemoteAccess::Pending(hold) = access else { panic!("a first access") };
+    let answered = |first, (start, end)| {
+        let (id, extent) = (PinId::default(), MemoryExtent { start, end });
+        let results = vec![(first, moves::WantedResult::Pinned { id, key: 1, extent })];
+        let limit = moves::HoldLimit::default();
+        let mut coded = [0; ANSWER_BYTES];
+        let len = moves::MoveAnswer { limit, results }.encode(&mut coded);
+        pair.0[0].answered(JobRank(1), &coded[..len])
+    };
+    assert!(!answered(0x5000, (0x5000, 0x6000)), "nothing was sent");
+    assert_eq!(TestOutbox::of(&pair, 0).len(), 1);
+    assert!(!answered(0x5000, (0x5000, 0x5004)), "not enough");
+    assert!(!answered(0x5000, (0x4000, 0x5000)), "other bytes");
+    assert!(!answered(0x5004, (0x5000, 0x6000)), "not what was wanted");
+    assert_eq!(pair.0[0].state(hold), HoldState::Pending);
+    assert!(answered(0x5000, (0x5000, 0x6000)));
+    assert_eq!(pair.0[0].state(hold), HoldState::Ready);
+    assert!(!answered(0x5000, (0x5000, 0x6000)), "answered twice");
+    pair.0[0].release_remote(hold);
+}
+
+/// The payload of a put that rode along has arrived, whatever the answer is. Nothing is requested
+/// again.
+#[test]
+fn a_put_that_rode_along_ends_with_its_answer() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(4, 1, 4), [&memories[0], &memories[1]]);
+    let bytes = MemoryExtent { start: 0x5000, end: 0x5008 };
+    for result in [moves::WantedResult::Refused, moves::WantedResult::Busy] {
+        let access = pair.0[0].remote(JobRank(1), bytes, 0, true, None);
+        let RemoteAccess::Riding(hold, _) = access else { panic!("it may ride") };
+        let (limit, results) = (moves::HoldLimit::default(), vec![(bytes.start, result)]);
+        let mut coded = [0; ANSWER_BYTES];
+        let len = moves::MoveAnswer { limit, results }.encode(&mut coded);
+        assert!(pair.0[0].answered(JobRank(1), &coded[..len]));
+        assert_eq!(pair.0[0].state(hold), HoldState::Failed(PinError::Limit));
+        pair.0[0].release_remote(hold);
+        assert_eq!(TestOutbox::of(&pair, 0), []);
+        assert_eq!(pair.0[0].remote_sums(JobRank(1)), (0, 0));
+    }
+}
+
+/// A rank that has no transfer of its own obeys a recall.
+#[test]
+fn a_recall_is_obeyed_at_once() {
+    let memories = [TestMemory::default(), TestMemory::default()];
+    let pair = TestPair::new(false, limits(4, 1, 4), [&memories[0], &memories[1]]);
+    for region in [1, 2, 3, 4] {
+        pair.0[0].release_remote(pair.hold(0, region * PAGE).0);
+    }
+    assert_eq!(TestOutbox::of(&pair, 0), []);
+    let recall = MoveRequest::Recall(moves::HoldLimit { regions: 2, number: 1 << 20 });
+    let answer = pair.0[0].serve(JobRank(1), recall.encode().as_bytes(), &mut [0; ANSWER_BYTES]);
+    assert_eq!(answer, Some(0));
+    pair.progress(0);
+    assert_eq!((pair.0[0].remote_sums(JobRank(1)), pair.0[1].held_by(JobRank(0))), ((2, 0), 2));
+}
+
 /// Regions that are no longer used are given back when they are many, without a miss.
 #[test]
 fn many_unused_regions_are_given_back() {
