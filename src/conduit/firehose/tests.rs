@@ -404,7 +404,7 @@ fn a_new_pin_covers_the_old_one_of_its_block() {
         pair.0[0].release_remote(again);
     }
     assert_eq!((pair.0[1].stats().pins, pair.0[1].stats().unpins), (3, 0));
-    holds.map(|hold| pair.0[0].release_remote(hold));
+    holds.iter().for_each(|&hold| pair.0[0].release_remote(hold));
     assert_eq!(pair.0[0].remote_sums(JobRank(1)), (3, 0));
 }
 
