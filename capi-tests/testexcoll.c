@@ -8,7 +8,16 @@
 #include "checkex.h"
 
 #define MOST 3000
-static unsigned char buffer[8][MOST * 8], result[8][MOST * 8];
+typedef unsigned char block[MOST * 8];
+static block outside[16];
+static block *buffer = outside, *result = outside + 8;
+
+/* Where sources and results are: outside of segments; in them; or in those of every other rank. */
+static void place(int where) {
+    block *all = where == 1 || (where == 2 && ex_me % 2) ? (block *)check_at(ex_me, 0) : outside;
+    buffer = all;
+    result = all + 8;
+}
 
 /* A value of rank `i`, small, so that sums and products are exact in all types. */
 static int value_of(gex_Rank_t i, size_t k) { return (int)((i * 3 + k) % 4) + 1; }
@@ -106,14 +115,28 @@ static void in_flight(gex_TM_t tm, size_t bytes, uint64_t seed) {
     CHECK(sum == n, "%d ranks were counted, not %d", (int)sum, (int)n);
 }
 
-/* No member leaves a barrier before all have entered. */
-static void barriers(gex_TM_t tm, int rounds) {
-    uint64_t now = 0;
-    int i;
-    for (i = 0; i < rounds; i++) {
-        gex_Event_t event = gex_Coll_BarrierNB(tm, 0);
+/* No member leaves a barrier before all have entered; that of each round is tested, and two follow
+ * that are synced in the other order. */
+static void barriers(gex_TM_t tm, int rounds, int attached) {
+    gex_Rank_t n = gex_TM_QuerySize(tm), i;
+    uint64_t *own = attached ? (uint64_t *)check_at(ex_me, 16 * sizeof(block)) : NULL, now, round;
+    for (round = 1; round <= (uint64_t)rounds; round++) {
+        gex_Event_t event, more[2];
+        if (attached) gex_RMA_PutBlocking(ex_tm, ex_me, own, &round, sizeof round, 0);
+        event = gex_Coll_BarrierNB(tm, 0);
         while (gex_Event_Test(event) != GASNET_OK) gasnet_AMPoll();
+        for (i = 0; attached && i < n; i++) {
+            gex_Rank_t other = gex_TM_TranslateRankToJobrank(tm, i);
+            gex_RMA_GetBlocking(ex_tm, &now, other, check_at(other, 16 * sizeof(block)), sizeof now, 0);
+            CHECK(now == round, "rank %d has entered barrier %d, not %d", (int)other, (int)now, (int)round);
+        }
+        more[0] = gex_Coll_BarrierNB(tm, 0);
+        more[1] = gex_Coll_BarrierNB(tm, 0);
+        gex_Event_Wait(more[1]);
+        gex_Event_Wait(more[0]);
+        now = round;
         gex_Event_Wait(gex_Coll_BroadcastNB(tm, 0, &now, &now, sizeof now, 0));
+        CHECK(now == round, "a broadcast after barriers brought %d", (int)now);
     }
 }
 
@@ -121,23 +144,23 @@ static void all_on(gex_TM_t tm, size_t iters, int attached) {
     static const size_t counts[] = {1, 3, 100, MOST};
     size_t c, iter;
     for (iter = 0; iter < iters; iter++) {
+        place(attached ? (int)iter % 3 : 0);
         for (c = 0; c < 4; c++) {
             size_t count = counts[c] * (iter + 1) > MOST ? MOST : counts[c];
-#define CALL(type, dt, bits) reduce_##type(tm, count, (int)(c + iter) & 1, (int)iter & 2);
+#define CALL(type, dt, bits) reduce_##type(tm, count, (int)(c + iter / 3) & 1, (int)iter & 2);
             TYPES(CALL)
             reduce_pairs(tm, count / 10 + 1);
             in_flight(tm, count * 8, iter * 16 + c);
         }
-        barriers(tm, 5);
+        barriers(tm, 5, attached);
         alarm(check_stall);
     }
-    (void)attached;
 }
 
 static void teams(size_t iters) {
     gex_TM_t half = GEX_TM_INVALID, even = GEX_TM_INVALID, back = GEX_TM_INVALID;
     gex_EP_Location_t *list = (gex_EP_Location_t *)calloc(ex_ranks, sizeof *list);
-    gex_Addr_t scratch = check_at(ex_me, 0);
+    gex_Addr_t scratch = check_at(ex_me, 16 * sizeof(block) + 64);
     gex_Memvec_t memory = {NULL, 0};
     gex_Rank_t i, n = 0;
     size_t need = gex_TM_Split(&half, ex_tm, 0, 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED);
@@ -177,7 +200,7 @@ int main(int argc, char **argv) {
     ex_init("testexcoll", &argc, &argv);
     iters = check_arg(argc, argv, 1, 10);
     all_on(ex_tm, 2, 0);
-    ex_attach(MOST * 8);
+    ex_attach(17 * sizeof(block));
     all_on(ex_tm, iters, 1);
     for (i = 0; i < 3; i++) teams(2);
     ex_barrier(ex_tm);

@@ -6,14 +6,17 @@
 //!
 //! ```text
 //!   bytes    0 ..  896   barrier    a cache line for each level     barrier/shared.rs
-//!          896 .. 1024   movement   two cache lines                 coll/counts.rs
+//!          896 .. 1024   movement   two cache lines of stream 0     coll/counts.rs
 //!         1024 .. 4096   rings      cache lines of short messages   coll/rings.rs
 //!         4096 ..        eager      copies, among up to 64 ranks    coll/counts.rs
 //! ```
+//!
+//! The eager memory has an area for each stream of movements. The two cache lines of stream 1 are
+//! the last of its area.
 
 use crate::client_memory::Dst;
 use crate::runtime::GasnetJob;
-use crate::runtime::scratch::SCRATCH_WORDS;
+use crate::runtime::scratch::{EAGER_AREAS, EAGER_WORDS, SCRATCH_WORDS};
 use alloc::boxed::Box;
 use core::sync::atomic::AtomicU64;
 
@@ -24,6 +27,9 @@ const STRIDE: usize = 16;
 pub(super) const BARRIER_LINES: usize = 7;
 /// Words before the rings.
 const BEFORE_RINGS: usize = (BARRIER_LINES + 1) * STRIDE;
+/// Streams of movements, each of which all ranks carry out in one order: those of the team of all
+/// images, and those of the team of all ranks of GASNet-EX.
+pub(super) const STREAMS: usize = EAGER_AREAS;
 /// Cache lines of all rings of a page.
 pub(super) const RING_LINES: usize = (SCRATCH_WORDS - BEFORE_RINGS) / 8;
 
@@ -54,16 +60,29 @@ impl ScratchPage {
         &self.page[line * STRIDE + (epoch as usize & 1)]
     }
 
-    /// The cache lines of the movements.
+    /// The cache lines of the movements of a stream.
+    ///
+    /// # Panics
+    /// It is not 0, and there are too many ranks.
     #[inline(always)]
-    pub(super) fn movement(self) -> &'static WordPair {
-        &self.page[BARRIER_LINES * STRIDE..].as_chunks().0[0]
+    pub(super) fn movement(self, stream: usize) -> &'static WordPair {
+        match stream {
+            0 => &self.page[BARRIER_LINES * STRIDE..].as_chunks().0[0],
+            _ => self.area(stream).as_chunks().0.last().expect("an area has words"),
+        }
     }
 
-    /// The memory for eager copies; empty if there are too many ranks.
+    /// The memory for eager copies of a stream.
+    ///
+    /// # Panics
+    /// There are too many ranks.
     #[inline(always)]
-    pub(super) fn eager(self) -> Dst<'static> {
-        self.eager.into()
+    pub(super) fn eager(self, stream: usize) -> Dst<'static> {
+        self.area(stream)[..].into()
+    }
+
+    fn area(self, stream: usize) -> &'static [AtomicU64; EAGER_WORDS] {
+        &self.eager.as_chunks().0[stream]
     }
 
     /// The cache lines of all rings.

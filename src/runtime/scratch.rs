@@ -17,7 +17,9 @@ const PAGE_BYTES: usize = 4096;
 pub const SCRATCH_WORDS: usize = PAGE_BYTES / 8;
 /// Most ranks of a host with memory for eager copies.
 pub const EAGER_RANKS: usize = 64;
-/// The words of that memory, of each rank.
+/// The areas of that memory, of each rank.
+pub const EAGER_AREAS: usize = 2;
+/// The words of an area.
 pub const EAGER_WORDS: usize = 15 * SCRATCH_WORDS;
 
 /// The scratch memory of this host.
@@ -30,7 +32,8 @@ pub(super) struct HostScratch {
 
 /// Words of the part of a rank, of this many on the host.
 pub const fn words_of_each(ranks: usize) -> usize {
-    if ranks > 1 && ranks <= EAGER_RANKS { SCRATCH_WORDS + EAGER_WORDS } else { SCRATCH_WORDS }
+    let has_areas = ranks > 1 && ranks <= EAGER_RANKS;
+    SCRATCH_WORDS + if has_areas { EAGER_AREAS * EAGER_WORDS } else { 0 }
 }
 
 /// Bytes of the parts of this many ranks.

@@ -46,7 +46,9 @@ const LINE: usize = 64;
 /// Where the large slots begin.
 const FIRST_LARGE: usize = OFFSETS as usize * LINE;
 
-const _: () = assert!(FIRST_LARGE + OFFSETS as usize * SLOT_STRIDE <= EAGER_WORDS * 8);
+const _: () = assert!(
+    FIRST_LARGE + OFFSETS as usize * SLOT_STRIDE + size_of::<WordPair>() <= EAGER_WORDS * 8
+);
 
 /// The number of a movement: how many offsets a rank has published with it and before it.
 pub(super) type MovementNumber = u64;
@@ -58,6 +60,8 @@ const CHANGING: u64 = u64::MAX;
 #[derive(Debug)]
 pub(super) struct MovementCounts {
     pages: ScratchPages,
+    /// Which of the streams of movements.
+    stream: usize,
     /// What the own words hold; [`CHANGING`] while they change.
     own: WordPair,
     /// The last movement of which this rank knows that all have left it.
@@ -65,13 +69,20 @@ pub(super) struct MovementCounts {
 }
 
 impl MovementCounts {
-    /// For a job with these pages.
-    pub(super) fn new(pages: &ScratchPages) -> MovementCounts {
+    /// For a stream of a job with these pages.
+    pub(super) fn new(pages: &ScratchPages, stream: usize) -> MovementCounts {
         MovementCounts {
             pages: pages.clone(),
+            stream,
             own: Default::default(),
             all_left: AtomicU64::new(0),
         }
+    }
+
+    /// The words of a rank.
+    #[inline(always)]
+    fn words(&self, rank: usize) -> &'static WordPair {
+        self.pages.page(rank).movement(self.stream)
     }
 
     /// How many ranks there are.
@@ -109,7 +120,7 @@ impl MovementCounts {
         if own.load(Ordering::Relaxed) != value {
             own.store(CHANGING, Ordering::Relaxed);
             // Release: a thread that reads the new word does not read the old record after it.
-            self.pages.page(self.pages.me()).movement()[word].store(value, Ordering::Release);
+            self.words(self.pages.me())[word].store(value, Ordering::Release);
             own.store(value, Ordering::Release);
         }
     }
@@ -118,7 +129,7 @@ impl MovementCounts {
     /// entered. Acquire pairs with the Release of [`MovementCounts::store`].
     #[inline(always)]
     fn reached(&self, rank: usize, word: usize, number: MovementNumber) -> Option<MovementNumber> {
-        let value = self.pages.page(rank).movement()[word].load(Ordering::Acquire);
+        let value = self.words(rank)[word].load(Ordering::Acquire);
         // None is further ahead than the room for offsets allows: such a word was overwritten.
         (number..=self.most()).contains(&value).then_some(value)
     }
@@ -178,7 +189,7 @@ impl MovementCounts {
     #[inline(always)]
     pub(super) fn offset(&self, rank: usize, number: MovementNumber) -> Peer<u64> {
         let at = number.wrapping_sub(1) % OFFSETS;
-        let word = &self.pages.page(rank).movement()[FIRST_OFFSET + at as usize];
+        let word = &self.words(rank)[FIRST_OFFSET + at as usize];
         Peer::new(word.load(Ordering::Relaxed))
     }
 
@@ -190,7 +201,7 @@ impl MovementCounts {
             true => (at * LINE, LINE),
             false => (FIRST_LARGE + at * SLOT_STRIDE, SLOT_BYTES),
         };
-        self.pages.page(rank).eager().part(offset, len)
+        self.pages.page(rank).eager(self.stream).part(offset, len)
     }
 
     /// Ends the job if a word was overwritten.
@@ -206,9 +217,7 @@ impl MovementCounts {
     fn damage(&self) -> Option<MovementDamage> {
         let me = self.pages.me();
         let own = |word: usize| self.own[word].load(Ordering::Acquire);
-        let word = |rank: usize, word: usize| {
-            self.pages.page(rank).movement()[word].load(Ordering::Acquire)
-        };
+        let word = |rank: usize, word: usize| self.words(rank)[word].load(Ordering::Acquire);
         let name = |word: usize| match word {
             ENTERED => "the count of the movements that it entered",
             LEFT => "the count of the movements that it left",
@@ -270,7 +279,8 @@ mod tests {
 
     /// Movements that all ranks have entered and left, but for the last one.
     fn entered_by_two_of_three(pages: &[ScratchPages]) -> Vec<MovementCounts> {
-        let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
+        let ranks: Vec<MovementCounts> =
+            pages.iter().map(|pages| MovementCounts::new(pages, 1)).collect();
         for (rank, number) in
             (1..=LAST).flat_map(|n| [(0, n), (1, n), (2, n)]).take(3 * LAST as usize - 1)
         {
@@ -288,7 +298,7 @@ mod tests {
     fn overwritten_words_are_found() {
         let pages = ScratchPages::for_test(3);
         let ranks = entered_by_two_of_three(&pages);
-        let words = |rank: usize| pages[0].page(rank).movement().iter().map(move |w| (rank, w));
+        let words = |rank: usize| pages[0].page(rank).movement(1).iter().map(move |w| (rank, w));
         for (rank, word) in (0..3).flat_map(words) {
             let whole = word.load(Ordering::Relaxed);
             for value in [0, u64::MAX, whole ^ 8, whole + 1, whole << 32] {
@@ -305,7 +315,7 @@ mod tests {
     fn counts_that_no_rank_can_have_are_no_movement() {
         let pages = ScratchPages::for_test(3);
         let ranks = entered_by_two_of_three(&pages);
-        let word = &pages[0].page(2).movement()[ENTERED];
+        let word = &pages[0].page(2).movement(1)[ENTERED];
         assert!(!ranks[0].all_entered(LAST));
         for (value, is_entered) in
             [(LAST, true), (LAST - 1 + OFFSETS, true), (LAST + OFFSETS, false), (u64::MAX, false)]
@@ -320,7 +330,8 @@ mod tests {
     #[test]
     fn offsets_stay_until_all_can_have_read_them() {
         let pages = ScratchPages::for_test(2);
-        let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
+        let ranks: Vec<MovementCounts> =
+            pages.iter().map(|pages| MovementCounts::new(pages, 1)).collect();
         for number in 1..=OFFSETS {
             assert_eq!(enter(&ranks[0], &[number * 10]), Some(number));
         }
@@ -380,7 +391,8 @@ mod tests {
         let mut state = 1u64;
         for all in [2, 3, 8, 40] {
             let pages = ScratchPages::for_test(all);
-            let ranks: Vec<MovementCounts> = pages.iter().map(MovementCounts::new).collect();
+            let ranks: Vec<MovementCounts> =
+                pages.iter().map(|pages| MovementCounts::new(pages, 1)).collect();
             let mut last = 0;
             let movements: Vec<(u64, CollRequest, MovementShape)> = (0..MANY as u64)
                 .map(|i| {

@@ -68,12 +68,12 @@ pub(super) struct DirectMovement {
 }
 
 impl DirectMovement {
-    /// For a job with these pages; `None` if it has one rank or too many.
-    pub(super) fn new(pages: &ScratchPages) -> Option<DirectMovement> {
+    /// For a stream of a job with these pages; `None` if it has one rank or too many.
+    pub(super) fn new(pages: &ScratchPages, stream: usize) -> Option<DirectMovement> {
         // Each rank reads the cache lines of all others.
         (2..=EAGER_RANKS)
             .contains(&pages.ranks())
-            .then(|| DirectMovement { counts: MovementCounts::new(pages) })
+            .then(|| DirectMovement { counts: MovementCounts::new(pages, stream) })
     }
 
     /// What this rank does in a movement; `None` for a request that shared memory does not carry
@@ -83,6 +83,7 @@ impl DirectMovement {
         let shape = MovementShape::of(request, ranks)?;
         let root = request.root as usize;
         let sources = match shape.kind {
+            MovementKind::Meeting => 0..0,
             MovementKind::FromRoot => root..root + 1,
             MovementKind::ToRoot | MovementKind::AllToAll => 0..ranks,
         };
@@ -161,6 +162,10 @@ impl DirectMovement {
         MovementRoles { shape, .. }: &MovementRoles,
     ) -> Option<MovementNumber> {
         let number = self.counts.next(shape.offsets)?;
+        if shape.kind == MovementKind::Meeting {
+            self.counts.publish(number, &[0]);
+            return Some(number);
+        }
         let me = self.counts.me();
         let is_root = me == request.root as usize;
         let segment = &ctx.endpoint().segments()[JobRank(me as u32)];
@@ -170,8 +175,12 @@ impl DirectMovement {
         let src = buffers.src;
         let mut offsets = [0; MOST_OFFSETS];
         offsets[0] = word(src.as_ptr(), src.len());
-        let is_read = is_root == (shape.kind == MovementKind::FromRoot);
-        if shape.is_split && is_root {
+        let is_read = match shape.kind {
+            MovementKind::FromRoot => is_root,
+            MovementKind::ToRoot => !is_root,
+            MovementKind::AllToAll | MovementKind::Meeting => true,
+        };
+        if shape.is_split && (is_root || request.operation == CollOperation::ReduceAll) {
             offsets[1] = word(buffers.dst.as_ptr(), buffers.dst.len());
         } else if shape.is_eager && is_read {
             // Those that read it in a segment are awaited, or the client leaves it alone.
@@ -298,9 +307,9 @@ impl DirectMovement {
             }
             CollOperation::Exchange => others.for_each(|rank| fetch(rank, me, rank)),
             CollOperation::Reduce => return self.reduce(ctx, number, call, roles),
-            CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => {
-                unreachable!("never direct")
-            }
+            CollOperation::ReduceAll => return self.reduce_all(ctx, number, call, roles),
+            CollOperation::Barrier => {}
+            CollOperation::Scan => unreachable!("never direct"),
         }
         MovementShare::Done
     }
@@ -331,6 +340,42 @@ impl DirectMovement {
             let sources: Vec<Src<'_>> = (0..all).map(source).collect();
             let reduction = request.reduction.expect("a reduction has a function");
             combine(&reduction, to, &sources, elements);
+        }
+        MovementShare::Done
+    }
+
+    /// Combines all elements for this rank, or a part of them for all.
+    fn reduce_all(
+        &self,
+        ctx: Ctx,
+        number: MovementNumber,
+        call: &CollCall,
+        roles: &MovementRoles,
+    ) -> MovementShare {
+        let CollCall { request, buffers, .. } = call;
+        let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
+        let (elem_size, count) = request.elements();
+        let result = |rank: usize| self.counts.offset(rank, number);
+        let elements = match roles.shape.is_split {
+            true if (0..all).any(|rank| result(rank).equals(0)) => return MovementShare::Refused,
+            true => part_of(count, me, all),
+            false => 0..count,
+        };
+        if elements.is_empty() {
+            return MovementShare::Done;
+        }
+        let source = |rank| self.block(ctx, (rank, 0), number, call, roles);
+        let sources: Vec<Src<'_>> = (0..all).map(source).collect();
+        let reduction = request.reduction.expect("a reduction has a function");
+        combine(&reduction, buffers.dst, &sources, elements.clone());
+        if roles.shape.is_split {
+            let (at, len) = (elements.start * elem_size, elements.len() * elem_size);
+            for rank in (me + 1..all).chain(0..me) {
+                let to = result(rank).map(|word| word.wrapping_sub(1));
+                block_of(ctx, rank, to, n)
+                    .part(at, len)
+                    .copy_from(buffers.dst.part(at, len).into());
+            }
         }
         MovementShare::Done
     }

@@ -30,6 +30,7 @@ use crate::client_memory::{RemoteRange, Src};
 use crate::conduit::{Category, MAX_EAGER, Outgoing};
 use crate::extended::handler_ids::{COLL_PIECE, COLL_READY, COLL_SMALL};
 use crate::extended::messages;
+use crate::extended::scratch::STREAMS;
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
@@ -37,6 +38,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::array;
 use core::sync::atomic::{AtomicBool, Ordering, fence};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -74,25 +76,30 @@ struct ActiveColl {
 #[derive(Debug, Default)]
 struct CollTable {
     active: BTreeMap<CollId, ActiveColl>,
-    movements: Movements,
+    /// By stream.
+    movements: [Movements; STREAMS],
 }
 
 /// See the module.
 #[derive(Debug)]
 pub(super) struct CollEngine {
     table: Mutex<CollTable>,
-    /// Whether `table` has movements. Changed under its lock.
-    has_movements: AtomicBool,
+    /// Whether `table` has movements of a stream. Changed under its lock.
+    has_movements: [AtomicBool; STREAMS],
     pub(super) inbox: CollInbox,
     rings: Option<ShortRings>,
-    pub(super) direct: Option<DirectMovement>,
+    /// What carries out movements in shared memory, by stream.
+    pub(super) direct: [Option<DirectMovement>; STREAMS],
 }
 
 impl CollEngine {
-    pub(super) fn new(rings: Option<ShortRings>, direct: Option<DirectMovement>) -> CollEngine {
+    pub(super) fn new(
+        rings: Option<ShortRings>,
+        direct: [Option<DirectMovement>; STREAMS],
+    ) -> CollEngine {
         CollEngine {
             table: Mutex::default(),
-            has_movements: AtomicBool::new(false),
+            has_movements: Default::default(),
             inbox: CollInbox::default(),
             rings,
             direct,
@@ -171,16 +178,17 @@ impl CollEngine {
         Some(status)
     }
 
-    /// Carries out a movement in shared memory. `None` if it is done; otherwise polls carry it on.
+    /// Carries out a movement of a stream in shared memory. `None` if it is done; otherwise polls
+    /// carry it on.
     pub(super) fn movement(
         &self,
         ctx: Ctx,
         call: &CollCall,
         id: CollId,
-        (direct, roles): (&DirectMovement, MovementRoles),
+        (stream, direct, roles): (usize, &DirectMovement, MovementRoles),
         awaits: bool,
     ) -> Option<Arc<CollStatus>> {
-        let step = match self.has_movements() {
+        let step = match self.has_movements(stream) {
             true => MovementStep::Called,
             false => direct.carry_out(ctx, call, &roles, awaits),
         };
@@ -190,23 +198,24 @@ impl CollEngine {
         let started = StartedMovement::new(call, id, roles, step);
         let status = started.status.clone();
         let mut table = self.table.lock();
-        table.movements.add(started);
+        table.movements[stream].add(started);
         ctx.job.subsystem.want(true);
-        self.has_movements.store(true, Ordering::Relaxed);
-        self.advance_movements(ctx, &mut table);
+        self.has_movements[stream].store(true, Ordering::Relaxed);
+        self.advance_movements(ctx, stream, &mut table);
         Some(status)
     }
 
-    /// Whether movements in shared memory are in progress that no call awaits.
-    fn has_movements(&self) -> bool {
+    /// Whether movements of a stream are in progress that no call awaits.
+    fn has_movements(&self, stream: usize) -> bool {
         // Acquire pairs with the Release of `advance_movements`: their ends.
-        self.has_movements.load(Ordering::Acquire)
+        self.has_movements[stream].load(Ordering::Acquire)
     }
 
-    /// Carries on the movements in shared memory. Plans move what they cannot.
-    fn advance_movements(&self, ctx: Ctx, table: &mut CollTable) {
-        let Some(direct) = &self.direct else { return };
+    /// Carries on the movements of a stream. Plans move what they cannot.
+    fn advance_movements(&self, ctx: Ctx, stream: usize, table: &mut CollTable) {
+        let Some(direct) = &self.direct[stream] else { return };
         let CollTable { active, movements } = table;
+        let movements = &mut movements[stream];
         let mut plan = |movement: &StartedMovement, share: PlannedShare| {
             let (call, status) = (&movement.call, Arc::<CollStatus>::default());
             let mut coll = ActiveColl::new(call, call.request);
@@ -230,20 +239,21 @@ impl CollEngine {
             ended.status.finish(&ctx.job.ops);
         }
         if movements.is_empty() {
-            self.has_movements.store(false, Ordering::Release);
+            self.has_movements[stream].store(false, Ordering::Release);
         }
     }
 
     /// Ends the job if a word of the rings or of the movements was overwritten.
     pub(super) fn check_words(&self) {
-        self.direct.iter().for_each(DirectMovement::check_words);
+        self.direct.iter().flatten().for_each(DirectMovement::check_words);
         self.rings.iter().for_each(ShortRings::check_words);
     }
 
     /// Whether a collective is incomplete, or another thread is changing that.
     pub(super) fn is_active(&self) -> bool {
-        let is_active =
-            |t: MutexGuard<'_, CollTable>| !t.active.is_empty() || !t.movements.is_empty();
+        let is_active = |t: MutexGuard<'_, CollTable>| {
+            !t.active.is_empty() || !t.movements.iter().all(Movements::is_empty)
+        };
         self.table.try_lock().is_none_or(is_active)
     }
 
@@ -251,8 +261,8 @@ impl CollEngine {
     /// thread does it.
     pub(super) fn progress(&self, ctx: Ctx) {
         let rings = self.rings.as_ref().filter(|rings| rings.any());
-        let has_movements = self.has_movements();
-        if rings.is_none() && !self.inbox.has_news() && !has_movements {
+        let has_movements: [bool; STREAMS] = array::from_fn(|stream| self.has_movements(stream));
+        if rings.is_none() && !self.inbox.has_news() && has_movements == [false; STREAMS] {
             return;
         }
         let Some(mut table) = self.table.try_lock() else { return };
@@ -271,8 +281,8 @@ impl CollEngine {
                 ctx.job.subsystem.want(false);
             }
         }
-        if has_movements {
-            self.advance_movements(ctx, &mut table);
+        for stream in (0..STREAMS).filter(|&stream| has_movements[stream]) {
+            self.advance_movements(ctx, stream, &mut table);
         }
     }
 }

@@ -89,6 +89,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 pub use block_cyclic::BlockCyclic;
+use core::array;
 use core::ffi::c_int;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -161,7 +162,7 @@ impl Coll {
         Coll {
             engine: CollEngine::new(
                 pages.and_then(ShortRings::new),
-                pages.and_then(DirectMovement::new),
+                array::from_fn(|stream| DirectMovement::new(pages?, stream)),
             ),
             barrier,
             world: OnceBox::new(),
@@ -315,14 +316,17 @@ impl Coll {
         ctx: Ctx,
         view: &TeamView,
         request: &CollRequest,
-    ) -> Option<(&DirectMovement, MovementRoles)> {
-        let direct = self.engine.direct.as_ref().filter(|_| !fault::any())?;
-        // With one image on each process, processes call in the order of the team.
-        let one_image = view.context == 0 && view.all() == view.members.size();
-        let is_possible = one_image
-            && ctx.endpoint().bound_segment().is_some()
-            && view.tuning.lock().leaves_open(request.operation);
-        is_possible.then(|| Some((direct, direct.roles(ctx, request)?)))?
+    ) -> Option<(usize, &DirectMovement, MovementRoles)> {
+        let stream = view.stream()?;
+        let direct = self.engine.direct[stream].as_ref().filter(|_| !fault::any())?;
+        let is_possible = match request.operation {
+            CollOperation::Barrier => true,
+            operation => {
+                ctx.endpoint().bound_segment().is_some()
+                    && view.tuning.lock().leaves_open(operation)
+            }
+        };
+        is_possible.then(|| Some((stream, direct, direct.roles(ctx, request)?)))?
     }
 
     /// What both forms of a call begin with; `None` if the collective is done. A call that awaits

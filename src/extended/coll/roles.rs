@@ -10,6 +10,7 @@
 //!   to the root, at the root         all have entered         -
 //!   to the root, at another          -                        the root has left
 //!   from all to all                  all have entered         all have left
+//!   meeting                          all have entered         -
 //! ```
 //!
 //! No rank is awaited to copy if all know the address of the sources, and may read there.
@@ -72,6 +73,7 @@ impl MovementRoles {
             }
             (MovementKind::ToRoot, false) => (AwaitedRanks::None, root, last, last),
             (MovementKind::AllToAll, _) => (AwaitedRanks::All, AwaitedRanks::All, last, last),
+            (MovementKind::Meeting, _) => (AwaitedRanks::All, AwaitedRanks::None, last, last),
         };
         let common_src = request.common_src.filter(|_| !shape.is_split);
         let mut roles = MovementRoles { shape, common_src, entered, left, at_entry, at_leaving };
@@ -96,13 +98,15 @@ mod tests {
     use super::super::request::CollOperation;
     use super::*;
 
-    const MOVEMENTS: [CollOperation; 6] = [
+    const MOVEMENTS: [CollOperation; 8] = [
         CollOperation::Broadcast,
         CollOperation::Scatter,
         CollOperation::Gather,
         CollOperation::GatherAll,
         CollOperation::Exchange,
         CollOperation::Reduce,
+        CollOperation::ReduceAll,
+        CollOperation::Barrier,
     ];
 
     /// Of every movement: the request, its shape, and the roles of the root and of another rank.
@@ -164,9 +168,10 @@ mod tests {
             } else if request.out_nosync || shape.is_eager {
                 assert_eq!(left, [AwaitedRanks::None; 2], "{what:?}");
             } else {
+                let is_meeting = shape.kind == MovementKind::Meeting;
                 assert_eq!(
                     left.map(|l| l == AwaitedRanks::None),
-                    [to_root, from_root],
+                    [to_root || is_meeting, from_root || is_meeting],
                     "{what:?}"
                 );
             }

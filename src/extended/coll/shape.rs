@@ -19,13 +19,15 @@ pub(super) enum MovementKind {
     FromRoot,
     ToRoot,
     AllToAll,
+    /// None: the ranks wait for each other.
+    Meeting,
 }
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MovementShape {
     pub(super) kind: MovementKind,
-    /// Whether all ranks combine a part of a reduction, for the root.
+    /// Whether all ranks combine a part of a reduction, for the root or for all.
     pub(super) is_split: bool,
     /// Whether a source may be copied to slots when its rank enters. There it needs no segment,
     /// and its rank need not wait for the readers. With `IN_ALLSYNC` it is not copied: others may
@@ -52,19 +54,25 @@ impl MovementShape {
                 MovementKind::AllToAll
             }
             CollOperation::Reduce => MovementKind::ToRoot,
-            CollOperation::GatherAll | CollOperation::Exchange => MovementKind::AllToAll,
-            CollOperation::Scan | CollOperation::Barrier | CollOperation::ReduceAll => {
-                return None;
+            CollOperation::ReduceAll => {
+                is_split = n > MAX_REDUCED;
+                MovementKind::AllToAll
             }
+            CollOperation::GatherAll | CollOperation::Exchange => MovementKind::AllToAll,
+            CollOperation::Barrier => MovementKind::Meeting,
+            CollOperation::Scan => return None,
         };
         let slots = match request.operation {
             CollOperation::Scatter => ranks.div_ceil(blocks_of_a_slot(n).max(1)),
             _ => 1,
         };
-        let is_eager = kind != MovementKind::AllToAll
-            && n <= SLOT_BYTES
-            && slots <= MOST_OFFSETS
-            && !request.in_allsync;
+        let is_read_at_once = match kind {
+            MovementKind::FromRoot | MovementKind::ToRoot => true,
+            MovementKind::AllToAll => request.operation == CollOperation::ReduceAll && !is_split,
+            MovementKind::Meeting => false,
+        };
+        let is_eager =
+            is_read_at_once && n <= SLOT_BYTES && slots <= MOST_OFFSETS && !request.in_allsync;
         let source = match request.operation {
             CollOperation::Scatter | CollOperation::Exchange => n.saturating_mul(ranks),
             _ => n,
@@ -72,7 +80,7 @@ impl MovementShape {
         let offsets = match request.operation {
             _ if is_eager => slots,
             // That of the result follows that of the source.
-            CollOperation::Reduce if is_split => 2,
+            CollOperation::Reduce | CollOperation::ReduceAll if is_split => 2,
             _ => 1,
         };
         Some(MovementShape { kind, is_split, is_eager, source, offsets })

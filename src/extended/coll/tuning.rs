@@ -134,7 +134,7 @@ impl CollTuning {
     /// Whether the operation has default settings.
     pub(super) fn leaves_open(&self, operation: CollOperation) -> bool {
         let i = operation as usize;
-        self.trees[i].is_none() && self.limits[i] == DISSEMINATE
+        !operation.is_tuned() || self.trees[i].is_none() && self.limits[i] == DISSEMINATE
     }
 }
 

@@ -60,6 +60,17 @@ impl TeamView {
         TeamView { context, members, first: first.into(), images, tuning }
     }
 
+    /// The stream of movements that its collectives are: those of all processes, each with one
+    /// image, which call in one order.
+    pub(super) fn stream(&self) -> Option<usize> {
+        const OF_RANKS: u32 = 2 * super::RANKS + 1;
+        match self.context {
+            0 if self.all() == self.members.size() => Some(0),
+            OF_RANKS => Some(1),
+            _ => None,
+        }
+    }
+
     /// Images of all processes.
     pub(super) fn all(&self) -> u32 {
         self.first[self.first.len() - 1]
