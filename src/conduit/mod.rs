@@ -137,7 +137,7 @@ pub use loss_search::{WaitStage, WaitingProcess};
 pub use message::{
     AmMessage, CHUNK, Category, MAX_ARGS, MAX_EAGER, OpId, Outgoing, SystemMessage,
 };
-pub use pinned_config::{PinnedConfig, RegisteredOnDemand, blocks_on_demand};
+pub use pinned_config::{PinnedConfig, RegisteredOnDemand, SegmentBlocks};
 pub use pinned_messages::PINNED_HANDLERS;
 pub use portals::{MOST_PIECES, SCATTERED, ScatteredRma};
 pub use rar::ExposedMemory;

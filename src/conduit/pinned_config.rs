@@ -4,7 +4,6 @@
 //! GASNET_PHYSMEM_MAX; limits that cannot hold end the process with the least that works.
 
 use super::firehose::policy::{FirehoseLimits, FirehoseMisfit};
-use super::portals::ExposedBlocks;
 use crate::{env, report};
 use core::ops::Range;
 use sys::byte_count::ByteCount;
@@ -49,6 +48,28 @@ const REGION: usize = 128 << 10;
 const MOST_HELD: u32 = 1 << 16;
 /// Largest limit of locked memory that is tried.
 const TRIED: u64 = 64 << 20;
+
+/// In which blocks a segment is registered with the network of other hosts.
+#[derive(Clone, Copy, Debug)]
+pub struct SegmentBlocks {
+    /// Bytes of a block.
+    pub bytes: usize,
+    /// Most blocks. Each is registered when a peer first accesses it.
+    pub most: usize,
+}
+
+impl SegmentBlocks {
+    /// The segment as one block, registered at once.
+    pub const WHOLE: SegmentBlocks = SegmentBlocks { bytes: usize::MAX, most: 1 };
+
+    /// For a segment that is registered when it is accessed, of one of the `host_ranks` ranks of
+    /// this host: as far as the rank may.
+    pub fn on_demand(host_ranks: u32) -> SegmentBlocks {
+        let bytes = env::FIREHOSE_MAXREGION_SIZE.get().unwrap_or(BLOCK).max(page_size());
+        let (share, _) = share(host_ranks);
+        SegmentBlocks { bytes: 1 << bytes.ilog2(), most: (share / bytes as u64).max(1) as usize }
+    }
+}
 
 impl PinnedConfig {
     /// Portal table entries for regions, so that no list is long; fewer in a small table.
@@ -126,14 +147,6 @@ impl PinnedConfig {
     pub(super) fn slots(&self) -> usize {
         self.firehose.map_or(0, |limits| limits.slots() as usize)
     }
-}
-
-/// Registers a segment of one of the `host_ranks` ranks of this host when it is accessed, as far
-/// as the rank may.
-pub fn blocks_on_demand(host_ranks: u32) -> ExposedBlocks {
-    let bytes = env::FIREHOSE_MAXREGION_SIZE.get().unwrap_or(BLOCK).max(page_size());
-    let (share, _) = share(host_ranks);
-    ExposedBlocks { bytes: 1 << bytes.ilog2(), most: (share / bytes as u64).max(1) as usize }
 }
 
 /// What one rank may register, in bytes, and what bounds it.

@@ -9,9 +9,8 @@
 //! addresses.
 
 use super::match_bits::{IGNORE, TargetMd};
-use super::portals::{
-    EntryPosition, ExposedBlocks, MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError,
-};
+use super::pinned_config::SegmentBlocks;
+use super::portals::{EntryPosition, MdFlags, MdPart, MdRegion, MdSpec, Portals, PortalsError};
 use super::refused::RefusedAccess;
 use super::user::Descriptor;
 use crate::client_memory::{AddressSpace, Dst, Src, own_memory};
@@ -111,7 +110,7 @@ impl<P: Portals> Rar<P> {
     pub(super) fn expose_remotely(
         &self,
         portals: &P,
-        blocks: ExposedBlocks,
+        blocks: SegmentBlocks,
     ) -> Result<(), PortalsError> {
         self.silent.map_or(Ok(()), |rar| portals.expose_remotely(rar, blocks))
     }

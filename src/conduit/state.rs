@@ -14,9 +14,8 @@ use super::loss_search::LossSearch;
 use super::outbox::Outbox;
 use super::pieces::{OpenPayloads, StashedReplies};
 use super::pinned::{ExposedSegments, PinnedMemory};
-use super::portals::{
-    ExposedBlocks, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
-};
+use super::pinned_config::SegmentBlocks;
+use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
 use super::queue::EventQueue;
 use super::rar::{ExposedMemory, Rar};
 use super::reqrb::ReqRb;
@@ -186,7 +185,7 @@ impl<P: Portals> Conduit<P> {
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn expose_remotely(&self, blocks: ExposedBlocks) -> Result<(), PortalsError> {
+    pub fn expose_remotely(&self, blocks: SegmentBlocks) -> Result<(), PortalsError> {
         self.rar().expose_remotely(&self.portals, blocks)
     }
 

@@ -21,8 +21,8 @@ use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_variables;
 use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface, WireKind};
-use crate::conduit::portals::{ExposedBlocks, OpenError, PortalsId};
-use crate::conduit::{self, ExposedMemory, blocks_on_demand};
+use crate::conduit::portals::{OpenError, PortalsId};
+use crate::conduit::{self, ExposedMemory, SegmentBlocks};
 use crate::env::WireProgress;
 use crate::process::{self, exit, signals};
 use crate::{env, report, trace};
@@ -222,9 +222,9 @@ impl GasnetJob {
             false => conduit.expose(exposed),
         }
         .and_then(|()| match mode {
-            SegmentMode::Fast => conduit.expose_remotely(ExposedBlocks::WHOLE),
+            SegmentMode::Fast => conduit.expose_remotely(SegmentBlocks::WHOLE),
             SegmentMode::Large => {
-                conduit.expose_remotely(blocks_on_demand(self.boot.placement.local_size()))
+                conduit.expose_remotely(SegmentBlocks::on_demand(self.boot.placement.local_size()))
             }
             SegmentMode::Everything => Ok(()),
         })

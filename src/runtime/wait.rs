@@ -37,6 +37,9 @@ const LOOK_ROUND: u32 = 256;
 const BUSY_ROUNDS: u32 = 4096;
 /// A thread that has waited for so long looks for what blocks it, and looks again after this time.
 const LOOK_EVERY_NS: u64 = 100_000_000;
+/// Reads of words that come soon, if they come: some 100 ns. To record a collective that is to be
+/// awaited, and to find that it has ended, takes as long.
+const SOON_ROUNDS: u32 = 8;
 /// The most polls for messages that have arrived.
 const ARRIVED_POLLS: u32 = 256;
 
@@ -165,13 +168,22 @@ impl Ctx {
     /// process that is missing may be waiting for this CPU.
     pub fn wait_for_words(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
-        for _ in 0..self.job.waiting.eager() {
-            core::hint::spin_loop();
-            if done() {
-                return;
-            }
+        if !self.read_words(self.job.waiting.eager(), &mut done) {
+            self.wait_until(what, done);
         }
-        self.wait_until(what, done);
+    }
+
+    /// Whether such words are there soon: reads them for as long as it takes to record what is to
+    /// be awaited. Does not wait.
+    pub fn words_come_soon(self, mut done: impl FnMut() -> bool) -> bool {
+        self.read_words(self.job.waiting.eager().min(SOON_ROUNDS), &mut done)
+    }
+
+    fn read_words(self, rounds: u32, done: &mut impl FnMut() -> bool) -> bool {
+        (0..rounds).any(|_| {
+            core::hint::spin_loop();
+            done()
+        })
     }
 
     /// Ends the job if this thread is inside a handler: it would wait forever, since handlers

@@ -11,11 +11,11 @@ use crate::conduit::portals::binding::Binding;
 #[cfg(feature = "emulation")]
 use crate::conduit::portals::emulation::Emulation;
 use crate::conduit::portals::{
-    ExposedBlocks, PortalsError, PortalsId, ScatteredRma, SharedHost, TrafficCounters,
+    PortalsError, PortalsId, ScatteredRma, SharedHost, TrafficCounters,
 };
 use crate::conduit::{
     AmMessage, Conduit, ConduitStats, Config, ExposedMemory, OpId, Outgoing, PayloadArea,
-    ReplyToken, RmaClaim, SystemMessage, Upcall, WaitingProcess,
+    ReplyToken, RmaClaim, SegmentBlocks, SystemMessage, Upcall, WaitingProcess,
 };
 use crate::rank::{ByJobRank, JobRank};
 use alloc::vec::Vec;
@@ -371,7 +371,7 @@ impl JobConduit {
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn expose_remotely(&self, blocks: ExposedBlocks) -> Result<(), PortalsError> {
+    pub fn expose_remotely(&self, blocks: SegmentBlocks) -> Result<(), PortalsError> {
         over!(self, c => c.expose_remotely(blocks))
     }
 

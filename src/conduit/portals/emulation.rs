@@ -11,13 +11,13 @@ use super::emulation_limits::{arena_bytes, limits};
 use super::rank_table::{RankTable, refused};
 use super::remote_ranks::{self, RemoteRanks};
 use super::{
-    Direct, EntryPosition, EqResult, ExposedBlocks, InlineBody, MOST_PIECES, MdEvent, MdEventKind,
-    MdPart, MdRegion, MdSpec, NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED,
+    Direct, EntryPosition, EqResult, InlineBody, MOST_PIECES, MdEvent, MdEventKind, MdPart,
+    MdRegion, MdSpec, NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED,
     ScatteredRma, SharedHost, Target, TrafficCounters, wire_choice,
 };
 use crate::boot::bootstrap::WireStart;
 use crate::client_memory::{Dst, Src};
-use crate::conduit::Config;
+use crate::conduit::{Config, SegmentBlocks};
 use crate::env::WireKind;
 use crate::rank::LocalRank;
 use crate::{fault, report};
@@ -328,7 +328,7 @@ impl Portals for Emulation {
         }
     }
 
-    fn expose_remotely(&self, md: MdHandle, blocks: ExposedBlocks) -> Result<(), PortalsError> {
+    fn expose_remotely(&self, md: MdHandle, blocks: SegmentBlocks) -> Result<(), PortalsError> {
         // SAFETY: static memory, and the first descriptor that matches, by the contract of the
         // trait.
         match unsafe { self.interface.expose_remotely(md, exposed_blocks(blocks)) } {

@@ -2,8 +2,9 @@
 //!
 //! Called by `emulation`.
 
-use super::{ExposedBlocks, MOST_PIECES, MdRegion, MdSpec};
+use super::{MOST_PIECES, MdRegion, MdSpec};
 use crate::client_memory::Dst;
+use crate::conduit::SegmentBlocks;
 use portals3::nal::remote;
 use portals3::{EqHandle, EqWatch, MdIovec, MemoryDescriptor, THRESH_INF, md_options};
 
@@ -37,7 +38,7 @@ pub(super) fn md(spec: &MdSpec<'_, EqWatch>) -> MemoryDescriptor {
 }
 
 /// The blocks of a descriptor.
-pub(super) fn exposed_blocks(blocks: ExposedBlocks) -> remote::ExposedBlocks {
+pub(super) fn exposed_blocks(blocks: SegmentBlocks) -> remote::ExposedBlocks {
     remote::ExposedBlocks { bytes: blocks.bytes as u64, most: blocks.most }
 }
 

@@ -33,6 +33,7 @@ pub mod trial;
 #[cfg(feature = "emulation")]
 pub(in crate::conduit) mod wire_choice;
 
+use super::pinned_config::SegmentBlocks;
 use crate::client_memory::{AddressSpace, Dst, Src};
 use alloc::string::String;
 #[cfg(any(feature = "libportals", test))]
@@ -62,20 +63,6 @@ pub struct Target {
     pub offset: usize,
     /// Immediate data of a put; a get has none.
     pub hdr_data: u64,
-}
-
-/// In which blocks a descriptor is registered with the network of other hosts.
-#[derive(Clone, Copy, Debug)]
-pub struct ExposedBlocks {
-    /// Bytes of a block.
-    pub bytes: usize,
-    /// Most blocks. Each is registered when a peer first accesses it.
-    pub most: usize,
-}
-
-impl ExposedBlocks {
-    /// The descriptor as one block, registered at once.
-    pub const WHOLE: ExposedBlocks = ExposedBlocks { bytes: usize::MAX, most: 1 };
 }
 
 /// Part of a memory descriptor: the local side of a put or get.
@@ -387,7 +374,7 @@ pub trait Portals: Send + Sync + 'static {
     /// events and calls of this process, if the network can. Then such messages may overtake
     /// others of the pair, and the descriptor stays as it is. It covers static memory, has no
     /// queue, and is the first of its list that matches what it matches.
-    fn expose_remotely(&self, md: Self::Md, blocks: ExposedBlocks) -> Result<(), PortalsError> {
+    fn expose_remotely(&self, md: Self::Md, blocks: SegmentBlocks) -> Result<(), PortalsError> {
         let _ = (md, blocks);
         Ok(())
     }

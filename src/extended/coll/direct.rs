@@ -122,10 +122,11 @@ impl DirectMovement {
         if is_announced {
             self.announce_entry(ctx, roles, number);
             if !is_ready() {
-                if !awaits {
+                if awaits {
+                    self.wait(ctx, is_ready);
+                } else if !ctx.words_come_soon(is_ready) {
                     return MovementStep::Entered(number);
                 }
-                self.wait(ctx, is_ready);
             }
         }
         if self.transfer(ctx, number, call, roles) != MovementShare::Done {
@@ -141,10 +142,11 @@ impl DirectMovement {
         });
         let is_free = || self.is_free(roles, number);
         if !is_free() {
-            if !awaits {
+            if awaits {
+                self.wait(ctx, is_free);
+            } else if !ctx.words_come_soon(is_free) {
                 return MovementStep::Left(number);
             }
-            self.wait(ctx, is_free);
         }
         MovementStep::Done
     }
