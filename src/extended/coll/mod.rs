@@ -19,7 +19,8 @@
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
 //! - Movements and reductions copy from segment to segment (`direct`) among up to 64 ranks that
-//!   map each other's segments, if the tuning has its defaults. Without `IN_ALLSYNC`, a small
+//!   map each other's segments, if the tuning has its defaults. Those of the team of all images
+//!   and of the team of all ranks of GASNet-EX are two streams, each in one order. Without `IN_ALLSYNC`, a small
 //!   source passes through a slot if it lies in no segment, or if its rank would wait for the
 //!   readers otherwise. Other sources must lie in segments, but blocks for the root go to it as
 //!   messages otherwise (`rest`).
