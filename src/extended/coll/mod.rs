@@ -21,9 +21,9 @@
 //! - Movements and reductions copy from segment to segment (`direct`) among up to 64 ranks that
 //!   map each other's segments, if the tuning has its defaults. Those of the team of all images
 //!   and of the team of all ranks of GASNet-EX are two streams, each in one order.
-//! - Without `IN_ALLSYNC`, a small source passes through a slot if it lies in no segment, or if its
-//!   rank would wait for the readers otherwise. Other sources must lie in segments, but blocks for
-//!   the root go to it as messages otherwise (`rest`).
+//! - Without `IN_ALLSYNC`, a small source passes through a slot if it lies in no segment, or if
+//!   its rank would wait for the readers otherwise. Other sources must lie in segments, but blocks
+//!   for the root go to it as messages otherwise (`rest`).
 //! - A *process* is a rank of a team, with its images.
 //!
 //! | file | what it owns |
