@@ -140,6 +140,31 @@ static void barriers(gex_TM_t tm, int rounds, int attached) {
     }
 }
 
+/* Messages are served by collectives alone: a client that counts what was sent and received needs
+ * no poll of its own. */
+#define H_SERVED 201
+static volatile int served;
+static int sent;
+static void served_h(gex_Token_t token) {
+    (void)token;
+    served = served + 1;
+}
+
+static void messages(gex_TM_t tm, int rounds) {
+    gex_Rank_t n = gex_TM_QuerySize(tm), me = gex_TM_QueryRank(tm);
+    while (rounds--) {
+        int64_t open = 1;
+        long tries;
+        gex_AM_RequestShort0(tm, (me + 1) % n, H_SERVED, 0);
+        sent++;
+        for (tries = 0; open; tries++) {
+            int64_t mine = sent - served;
+            gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &open, &mine, GEX_DT_I64, 8, 1, GEX_OP_ADD, NULL, NULL, 0));
+            CHECK(tries < 1000000, "%d of %d messages were served", served, sent);
+        }
+    }
+}
+
 static void all_on(gex_TM_t tm, size_t iters, int attached) {
     static const size_t counts[] = {1, 3, 100, MOST};
     size_t c, iter;
@@ -153,6 +178,7 @@ static void all_on(gex_TM_t tm, size_t iters, int attached) {
             in_flight(tm, count * 8, iter * 16 + c);
         }
         barriers(tm, 5, attached);
+        messages(tm, 20);
         alarm(check_stall);
     }
 }
@@ -196,9 +222,12 @@ static void teams(size_t iters) {
 }
 
 int main(int argc, char **argv) {
+    gex_AM_Entry_t handler = {H_SERVED, (gex_AM_Fn_t)served_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "served"};
     size_t iters, i;
     ex_init("testexcoll", &argc, &argv);
     iters = check_arg(argc, argv, 1, 10);
+    CHECK_OK(gex_EP_RegisterHandlers(ex_ep, &handler, 1));
+    ex_barrier(ex_tm);
     all_on(ex_tm, 2, 0);
     ex_attach(17 * sizeof(block));
     all_on(ex_tm, iters, 1);

@@ -53,17 +53,19 @@ step build ci/build.sh build
 rm -f "$log"/*.code "$log"/*.background
 # One cross-build, by SEED: the next seed takes the other. One tree over a libportals alone: four
 # seeds in a row, which between them run all cases, take the same. What an earlier check has left
-# of the other tree is out of date.
+# is out of date.
 target=crayxt-cnl
 [ $((SEED % 2)) = 0 ] || target=x86_64-old
-tree=build-contrary other=build-lightweight
-[ $((SEED / 4 % 2)) = 0 ] || tree=build-lightweight other=build-contrary
-rm -rf $other/lib
-setsid ci/check-background.sh $log $tree 3>&- &
-background=$!
-trap 'kill -- -$background 2>/dev/null' EXIT
+tree=build-contrary
+[ $((SEED / 4 % 2)) = 0 ] || tree=build-lightweight
+rm -rf build-contrary/lib build-lightweight/lib
+background=
+trap '[ -z "$background" ] || kill -- "-$background" 2>/dev/null' EXIT
+trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
+setsid ci/check-background.sh $log $tree 3>&- &
+background=$!
 step fmt ci/fmt.sh
 step names ci/names.sh
 step name-table ci/name-table.sh
@@ -94,7 +96,9 @@ for launcher in hydra openmpi slurm; do
 done
 step build-faults result build-faults
 step build-libportals result build-libportals
-[ $code != 0 ] || step $tree result $tree
+if [ $code = 0 ]; then
+    step $tree result $tree
+fi
 tests "cross-$target" timeout -k 5 900 ci/cross-check.sh $target sample
 tests exits ci/launchers.sh any timeout 600 \
     $cargo test --quiet -p capi-tests --test programs -- --color never testexit --skip gasnetrun --skip pshm_nodes \

@@ -22,8 +22,8 @@ use sys::process;
 use sys::signal::Signal;
 
 /// Nanoseconds for which a rank polls that does nothing else, and the longest pause between two
-/// polls: a waiting rank sleeps up to 5 ms. A longer one in which other processes had its CPU is
-/// none: this process has not waited, and has had a CPU for less than `WORK` nanoseconds.
+/// polls: a waiting rank sleeps up to 5 ms. A longer pause does not count if only other processes
+/// had the CPU meanwhile: this one had it for `WORK` nanoseconds at most, and did not sleep.
 const ONLY_POLLS: u64 = 10_000_000;
 const PAUSE: u64 = 8_000_000;
 const WORK: u64 = 2_000_000;
@@ -158,14 +158,19 @@ impl ExitNotice {
     /// Whether this process has polled for a while without a pause, since it was requested to
     /// exit. Called by each poll.
     fn only_polls(&self) -> bool {
-        let (now, used) = (sys::clock::now_ns(), process::cpu_use());
+        let now = sys::clock::now_ns();
         let pause = now.saturating_sub(self.polled_at.swap(now, Ordering::Relaxed));
-        let work = used.ns.saturating_sub(self.polled_ns.swap(used.ns, Ordering::Relaxed));
-        let has_waited = self.polled_waits.swap(used.waits, Ordering::Relaxed) != used.waits;
-        if pause > PAUSE && (work > WORK || has_waited) {
+        let did_more = process::cpu_use().is_none_or(|used| {
+            let work = used.ns.saturating_sub(self.polled_ns.swap(used.ns, Ordering::Relaxed));
+            let waits = self.polled_waits.swap(used.waits, Ordering::Relaxed);
+            work > WORK || waits != used.waits
+        });
+        let since = self.polls_since.load(Ordering::Relaxed);
+        if since == 0 || pause > PAUSE && did_more {
             self.polls_since.store(now, Ordering::Relaxed);
+            return false;
         }
-        now.saturating_sub(self.polls_since.load(Ordering::Relaxed)) > ONLY_POLLS
+        now.saturating_sub(since) > ONLY_POLLS
     }
 
     /// Whether a process that must exit must do so now. Without a supervisor a rank that has
@@ -456,8 +461,9 @@ mod tests {
         while !rank.must_exit() {
             assert!(sys::clock::now_ns() < until, "it polls on");
         }
-        let until = process::cpu_use().ns + PAUSE + WORK;
-        while process::cpu_use().ns < until {}
+        let used = || process::cpu_use().unwrap().ns;
+        let (from, of_cpu) = (sys::clock::now_ns(), used());
+        while sys::clock::now_ns() - from < PAUSE + 1_000_000 || used() - of_cpu < 2 * WORK {}
         assert!(!rank.must_exit());
         memory.order_exit();
         assert!(rank.must_exit());

@@ -110,7 +110,7 @@ impl<P: Portals> Rar<P> {
     pub(super) fn expose_remotely(
         &self,
         portals: &P,
-        blocks: SegmentBlocks,
+        blocks: impl FnOnce() -> SegmentBlocks,
     ) -> Result<(), PortalsError> {
         self.silent.map_or(Ok(()), |rar| portals.expose_remotely(rar, blocks))
     }

@@ -185,7 +185,10 @@ impl<P: Portals> Conduit<P> {
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn expose_remotely(&self, blocks: SegmentBlocks) -> Result<(), PortalsError> {
+    pub fn expose_remotely(
+        &self,
+        blocks: impl FnOnce() -> SegmentBlocks,
+    ) -> Result<(), PortalsError> {
         self.rar().expose_remotely(&self.portals, blocks)
     }
 

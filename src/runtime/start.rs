@@ -222,10 +222,9 @@ impl GasnetJob {
             false => conduit.expose(exposed),
         }
         .and_then(|()| match mode {
-            SegmentMode::Fast => conduit.expose_remotely(SegmentBlocks::WHOLE),
-            SegmentMode::Large => {
-                conduit.expose_remotely(SegmentBlocks::on_demand(self.boot.placement.local_size()))
-            }
+            SegmentMode::Fast => conduit.expose_remotely(|| SegmentBlocks::WHOLE),
+            SegmentMode::Large => conduit
+                .expose_remotely(|| SegmentBlocks::on_demand(self.boot.placement.local_size())),
             SegmentMode::Everything => Ok(()),
         })
         .unwrap_or_else(|e| no_network(&e));

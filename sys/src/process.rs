@@ -15,7 +15,7 @@ pub fn pid() -> u32 {
 }
 
 /// What this process has used of a CPU since it began.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CpuUse {
     /// Time on a CPU, of all threads, in nanoseconds.
     pub ns: u64,
@@ -24,17 +24,25 @@ pub struct CpuUse {
     pub waits: u64,
 }
 
-/// What this process has used of a CPU. Async-signal-safe.
-pub fn cpu_use() -> CpuUse {
+/// What this process has used of a CPU; `None` where the system does not say.
+/// Async-signal-safe.
+#[cfg(feature = "hosted")]
+pub fn cpu_use() -> Option<CpuUse> {
     // SAFETY: plain numbers, for which all zeros is a value.
     let mut used: libc::rusage = unsafe { core::mem::zeroed() };
     // SAFETY: room for the result, of this process.
     if unsafe { libc::getrusage(libc::RUSAGE_SELF, &mut used) } != 0 {
-        return CpuUse::default();
+        return None;
     }
     let times = [used.ru_utime, used.ru_stime];
     let ns = times.iter().map(|t| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000);
-    CpuUse { ns: ns.sum(), waits: used.ru_nvcsw as u64 }
+    Some(CpuUse { ns: ns.sum(), waits: used.ru_nvcsw as u64 })
+}
+
+/// `None`: lightweight kernels do not say.
+#[cfg(not(feature = "hosted"))]
+pub fn cpu_use() -> Option<CpuUse> {
+    None
 }
 
 /// Number of the parent process. Async-signal-safe.

@@ -25,6 +25,11 @@ pub enum NotExposed {
 }
 
 impl NetworkInterface {
+    /// Whether the network of other hosts can access memory of this process without its calls.
+    pub fn has_remote_access(&self) -> bool {
+        self.state.peers.nal.wire().and_then(Wire::remote_memory).is_some()
+    }
+
     /// Lets processes of other hosts put to this descriptor, and get from it, without calls of
     /// this process, if the network can. Returns whether it can; else messages go on arriving as
     /// before. The first block is registered with the network now, the others when a peer first
@@ -41,8 +46,9 @@ impl NetworkInterface {
     /// `OP_GET` and `MANAGE_REMOTE`, without `ACK_DISABLE`.
     ///
     /// # Safety
-    /// The memory stays readable and writable until the interface is closed. No match entry before
-    /// that of the descriptor matches a message that this one matches.
+    /// The memory stays readable and writable until the interface is closed, and lies in no other
+    /// exposed descriptor. No match entry before that of the descriptor matches a message that this
+    /// one matches.
     pub unsafe fn expose_remotely(
         &self,
         md: MdHandle,

@@ -313,6 +313,37 @@ fn blocks_are_registered_when_they_are_accessed() {
     assert!(there == here);
 }
 
+/// A message of more blocks than are registered in one go: they are all registered soon.
+#[test]
+fn a_long_message_registers_all_its_blocks() {
+    const BLOCKS: usize = 200;
+    let mut there = vec![0u8; BLOCKS * 4096];
+    let mut here: Vec<u8> = (0..there.len()).map(|i| ((i * 5) >> 2) as u8).collect();
+    let Some(pair) =
+        pair("net", OfiRemoteAccess::Always).or_else(|| pair("tcp", OfiRemoteAccess::Always))
+    else {
+        return;
+    };
+    let [a, b] = &pair;
+    let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
+    let blocks = ExposedBlocks { bytes: 4096, most: usize::MAX };
+    // SAFETY: the memory is dropped after the interfaces.
+    assert!(unsafe { b.expose_remotely(target, blocks) }.unwrap());
+    let (eq, length) = (a.eq_alloc(16, None).unwrap(), here.len() as u64);
+    // SAFETY: as above.
+    let source = unsafe { a.md_bind(&md(&mut here, 0, eq), Unlink::Retain) }.unwrap();
+    let began = Instant::now();
+    while a.counters().remote == 0 {
+        a.put_region(source, 0, length, AckReq::Ack, b.id(), PT, 0, 5, 0, 0).unwrap();
+        events(&pair, eq, 3);
+        // Calls without any message register the rest.
+        (0..100).for_each(|_| pair.iter().for_each(NetworkInterface::progress));
+        assert!(began.elapsed() < Duration::from_secs(60), "{:?}", a.counters());
+    }
+    drop(pair);
+    assert!(there == here);
+}
+
 /// No wire reaches a process of this host: framed messages to an exposed descriptor stay framed.
 #[test]
 fn processes_of_one_host_use_no_remote_access() {

@@ -80,7 +80,7 @@ impl FrameHeader {
     /// Bytes of the longest header: that of a reply.
     pub(crate) const MOST_BYTES: usize = 68;
 
-    /// One that has nothing else.
+    /// A header with this role; all else is 0 or false.
     pub(crate) const fn of(role: FrameRole) -> FrameHeader {
         FrameHeader {
             role,

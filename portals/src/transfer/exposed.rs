@@ -99,6 +99,11 @@ impl RemoteTransfers {
         }
     }
 
+    /// Whether [`RemoteTransfers::register`] has more to do.
+    pub(super) fn has_accesses(&self) -> bool {
+        self.exposures.has_accesses()
+    }
+
     /// A peer has exposed a block of a descriptor.
     pub(super) fn learn(&mut self, ni: &NiState, peer: u32, notice: &[u8]) {
         if let (Some(notice), Some(_)) = (ExposureNotice::decode(notice), memory(ni)) {

@@ -29,9 +29,9 @@ use crate::types::*;
 const KNOWN_PER_PEER: usize = 8;
 const KNOWN_BLOCKS: usize = 1 << 16;
 
-/// Most blocks that one message of a peer registers: a message longer than these stays in frames
-/// until others have.
-const BLOCKS_AT_ONCE: Size = 64;
+/// Most blocks that are registered in one go: that may take a millisecond each, and no frame is
+/// taken meanwhile.
+const BLOCKS_AT_ONCE: usize = 4;
 
 /// The match entry by which peers address an exposed descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,8 @@ impl OwnExposure {
         (memory, length): (MdMemory, Size),
         blocks: ExposedBlocks,
     ) -> OwnExposure {
-        let blocks = ExposedBlocks { bytes: blocks.bytes.clamp(1, length.max(1)), ..blocks };
+        let bytes = blocks.bytes.clamp(1, length.max(1));
+        let blocks = ExposedBlocks { bytes, most: blocks.most.min(KNOWN_BLOCKS) };
         let (registered, is_refused) = (BTreeMap::new(), false);
         OwnExposure { md, entry, memory, length, blocks, registered, is_refused }
     }
@@ -163,12 +164,16 @@ impl OwnExposure {
         (offset, self.blocks.bytes.min(self.length - offset))
     }
 
-    /// The first blocks that have the bytes of an access.
+    /// The blocks that have the bytes of an access.
     fn blocks_of(&self, access: &FramedAccess) -> RangeInclusive<Size> {
         let FramedAccess { offset, length, .. } = *access;
-        let first = offset / self.blocks.bytes;
-        let last = (offset + (length - 1)) / self.blocks.bytes;
-        first..=last.min(first + (BLOCKS_AT_ONCE - 1))
+        offset / self.blocks.bytes..=(offset + (length - 1)) / self.blocks.bytes
+    }
+
+    /// Whether a block of an access may be registered.
+    fn lacks_blocks_of(&self, access: &FramedAccess) -> bool {
+        let is_registered = |number| self.registered.contains_key(&number);
+        self.may_register() && !self.blocks_of(access).all(is_registered)
     }
 
     /// The notices of registered blocks that a peer accesses and does not know.
@@ -243,24 +248,33 @@ impl Exposures {
         let Some(number) = own else { return Vec::new() };
         let access = FramedAccess { peer, own: number, ac_index, offset, length };
         let own = &mut self.own[number];
-        let is_registered = |number| own.registered.contains_key(&number);
-        if own.may_register() && !own.blocks_of(&access).all(is_registered) {
+        if own.lacks_blocks_of(&access) {
             self.accesses.push_back(access);
         }
         own.news(&access)
     }
 
-    /// Registers what peers have accessed. Returns the notices that are due, each with its peer.
+    /// Registers some of what peers have accessed. Returns the notices that are due, each with its
+    /// peer.
     pub(super) fn register(&mut self, remote: &dyn RemoteMemory) -> Vec<(u32, ExposureNotice)> {
         let mut all = Vec::new();
-        for access in self.accesses.drain(..) {
+        let mut left = BLOCKS_AT_ONCE;
+        while let Some(access) = self.accesses.front()
+            && left != 0
+        {
             let own = &mut self.own[access.own];
-            for number in own.blocks_of(&access) {
-                // SAFETY: memory of an exposed descriptor, by the contract of `expose_remotely`.
-                // What is refused stays in frames.
-                let _ = unsafe { own.register(remote, number) };
+            for number in own.blocks_of(access) {
+                if left != 0 && !own.registered.contains_key(&number) {
+                    left -= 1;
+                    // SAFETY: memory of an exposed descriptor, by the contract of
+                    // `expose_remotely`. What is refused stays in frames.
+                    let _ = unsafe { own.register(remote, number) };
+                }
             }
-            all.extend(own.news(&access).into_iter().map(|notice| (access.peer, notice)));
+            all.extend(own.news(access).into_iter().map(|notice| (access.peer, notice)));
+            if !own.lacks_blocks_of(access) {
+                self.accesses.pop_front();
+            }
         }
         all
     }

@@ -20,7 +20,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::{mem, ptr};
 
 use super::exposed::RemoteTransfers;
@@ -90,6 +90,8 @@ pub(crate) struct Framer {
     busy: Box<[AtomicU32]>,
     /// Messages in `outgoing`, and those by remote access that wait. Written under the lock.
     waiting: AtomicU32,
+    /// Blocks that peers have accessed are to be registered. Written under the lock.
+    is_registering: AtomicBool,
     /// Messages by remote access.
     remote: AtomicU64,
     sent: AtomicU64,
@@ -113,6 +115,7 @@ impl Framer {
         Framer {
             busy: (0..size).map(|_| AtomicU32::new(0)).collect(),
             waiting: AtomicU32::new(0),
+            is_registering: AtomicBool::new(false),
             remote: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             taken: AtomicU64::new(0),
@@ -171,7 +174,10 @@ impl Framer {
     /// Sends what waits and takes what has arrived. Called often; returns at once if there is
     /// nothing to do or another thread is doing it.
     pub(crate) fn progress(&self, ni: &NiState) {
-        if self.waiting.load(Ordering::Relaxed) == 0 && !ni.peers.nal.has_frames() {
+        if self.waiting.load(Ordering::Relaxed) == 0
+            && !ni.peers.nal.has_frames()
+            && !self.is_registering.load(Ordering::Relaxed)
+        {
             return;
         }
         let Some(mut guard) = self.state.try_lock() else {
@@ -183,6 +189,7 @@ impl Framer {
         for (peer, notice) in state.remote.register(ni) {
             self.notify(ni, state, peer, &notice);
         }
+        self.is_registering.store(state.remote.has_accesses(), Ordering::Relaxed);
         if self.waiting.load(Ordering::Relaxed) != 0 {
             let mut turn = mem::take(&mut state.turn);
             turn.extend(state.outgoing.keys());

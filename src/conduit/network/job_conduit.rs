@@ -371,7 +371,10 @@ impl JobConduit {
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn expose_remotely(&self, blocks: SegmentBlocks) -> Result<(), PortalsError> {
+    pub fn expose_remotely(
+        &self,
+        blocks: impl FnOnce() -> SegmentBlocks,
+    ) -> Result<(), PortalsError> {
         over!(self, c => c.expose_remotely(blocks))
     }
 

@@ -5,7 +5,7 @@
 //! Invariant: names and meanings on both sides are the specification's, so every method is one
 //! call.
 
-use super::emulation_descriptors::{NO_PIECE, exposed_blocks, md, md_of_pieces};
+use super::emulation_descriptors::{NO_PIECE, expose_remotely, md, md_of_pieces};
 use super::emulation_error::error;
 use super::emulation_limits::{arena_bytes, limits};
 use super::rank_table::{RankTable, refused};
@@ -13,7 +13,7 @@ use super::remote_ranks::{self, RemoteRanks};
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MOST_PIECES, MdEvent, MdEventKind, MdPart,
     MdRegion, MdSpec, NextEvent, OpenError, Portals, PortalsError, PortalsId, SCATTERED,
-    ScatteredRma, SharedHost, Target, TrafficCounters, wire_choice,
+    ScatteredRma, SharedHost, Target, TrafficCounters,
 };
 use crate::boot::bootstrap::WireStart;
 use crate::client_memory::{Dst, Src};
@@ -24,7 +24,7 @@ use crate::{fault, report};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
     AckReq, Damage, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, NetworkInterface, NiFail,
-    NotExposed, ScatteredPiece, Unlink,
+    ScatteredPiece, Unlink,
 };
 use std::os::fd::{AsFd, OwnedFd};
 use sys::memory;
@@ -328,17 +328,12 @@ impl Portals for Emulation {
         }
     }
 
-    fn expose_remotely(&self, md: MdHandle, blocks: SegmentBlocks) -> Result<(), PortalsError> {
-        // SAFETY: static memory, and the first descriptor that matches, by the contract of the
-        // trait.
-        match unsafe { self.interface.expose_remotely(md, exposed_blocks(blocks)) } {
-            Ok(_) => Ok(()),
-            Err(NotExposed::Illegal(e)) => Err(error("PtlMDAttach", e)),
-            Err(NotExposed::Refused(why)) => {
-                wire_choice::not_registered(&why);
-                Ok(())
-            }
-        }
+    fn expose_remotely(
+        &self,
+        md: MdHandle,
+        blocks: impl FnOnce() -> SegmentBlocks,
+    ) -> Result<(), PortalsError> {
+        expose_remotely(&self.interface, md, blocks)
     }
 
     #[inline]

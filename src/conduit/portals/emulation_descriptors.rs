@@ -1,12 +1,16 @@
-//! The memory descriptors of the conduit, as crate `portals3` takes them.
+//! The memory descriptors of the conduit, as crate `portals3` takes them, and how they are exposed.
 //!
 //! Called by `emulation`.
 
-use super::{MOST_PIECES, MdRegion, MdSpec};
+use super::emulation_error::error;
+use super::{MOST_PIECES, MdRegion, MdSpec, PortalsError, wire_choice};
 use crate::client_memory::Dst;
 use crate::conduit::SegmentBlocks;
-use portals3::nal::remote;
-use portals3::{EqHandle, EqWatch, MdIovec, MemoryDescriptor, THRESH_INF, md_options};
+use portals3::nal::remote::ExposedBlocks;
+use portals3::{
+    EqHandle, EqWatch, MdHandle, MdIovec, MemoryDescriptor, NetworkInterface, NotExposed,
+    THRESH_INF, md_options,
+};
 
 /// No bytes.
 pub(super) const NO_PIECE: MdIovec = MdIovec { base: core::ptr::null_mut(), len: 0 };
@@ -37,9 +41,26 @@ pub(super) fn md(spec: &MdSpec<'_, EqWatch>) -> MemoryDescriptor {
     }
 }
 
-/// The blocks of a descriptor.
-pub(super) fn exposed_blocks(blocks: SegmentBlocks) -> remote::ExposedBlocks {
-    remote::ExposedBlocks { bytes: blocks.bytes as u64, most: blocks.most }
+/// As [`super::Portals::expose_remotely`].
+pub(super) fn expose_remotely(
+    interface: &NetworkInterface,
+    md: MdHandle,
+    blocks: impl FnOnce() -> SegmentBlocks,
+) -> Result<(), PortalsError> {
+    if !interface.has_remote_access() {
+        return Ok(());
+    }
+    let SegmentBlocks { bytes, most } = blocks();
+    let blocks = ExposedBlocks { bytes: bytes as u64, most };
+    // SAFETY: static memory, and the first descriptor that matches, by the contract of the trait.
+    match unsafe { interface.expose_remotely(md, blocks) } {
+        Ok(_) => Ok(()),
+        Err(NotExposed::Illegal(e)) => Err(error("PtlMDAttach", e)),
+        Err(NotExposed::Refused(why)) => {
+            wire_choice::not_registered(&why);
+            Ok(())
+        }
+    }
 }
 
 /// A descriptor of several pieces, whose list is written to `entries`.

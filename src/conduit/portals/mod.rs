@@ -374,7 +374,11 @@ pub trait Portals: Send + Sync + 'static {
     /// events and calls of this process, if the network can. Then such messages may overtake
     /// others of the pair, and the descriptor stays as it is. It covers static memory, has no
     /// queue, and is the first of its list that matches what it matches.
-    fn expose_remotely(&self, md: Self::Md, blocks: SegmentBlocks) -> Result<(), PortalsError> {
+    fn expose_remotely(
+        &self,
+        md: Self::Md,
+        blocks: impl FnOnce() -> SegmentBlocks,
+    ) -> Result<(), PortalsError> {
         let _ = (md, blocks);
         Ok(())
     }

@@ -14,7 +14,8 @@
 //! movements before the first is done.
 //!
 //! A large reduction whose ranks all wait for each other is split: each rank combines a part of
-//! the elements of all sources, and stores the results at the root.
+//! the elements of all sources, and stores the results at the root. So is a large reduction to
+//! all, with results at all ranks.
 
 use super::CollCall;
 use super::combination::{combine, part_of};

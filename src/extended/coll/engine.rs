@@ -193,6 +193,8 @@ impl CollEngine {
             false => direct.carry_out(ctx, call, &roles, awaits),
         };
         if step == MovementStep::Done {
+            // Clients may rely on collectives alone to serve messages.
+            ctx.serve_arrived();
             return None;
         }
         let started = StartedMovement::new(call, id, roles, step);

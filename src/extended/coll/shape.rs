@@ -7,7 +7,7 @@ use super::counts::SLOT_BYTES;
 use super::request::{CollOperation, CollRequest};
 
 /// Largest operand of a reduction that the root combines alone, in bytes, if all ranks wait for
-/// each other.
+/// each other; and of one to all that each rank combines for itself.
 const MAX_REDUCED: usize = 2048;
 
 /// The most offsets of a movement: a rank has room for more, so that another one can follow.
@@ -19,7 +19,7 @@ pub(super) enum MovementKind {
     FromRoot,
     ToRoot,
     AllToAll,
-    /// None: the ranks wait for each other.
+    /// No data move: the ranks wait for each other.
     Meeting,
 }
 
