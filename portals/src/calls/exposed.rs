@@ -47,8 +47,8 @@ impl NetworkInterface {
     ///
     /// # Safety
     /// The memory stays readable and writable until the interface is closed, and lies in no other
-    /// exposed descriptor. No match entry before that of the descriptor matches a message that this
-    /// one matches.
+    /// exposed descriptor. No match entry before that of the descriptor matches a message that
+    /// this one matches.
     pub unsafe fn expose_remotely(
         &self,
         md: MdHandle,

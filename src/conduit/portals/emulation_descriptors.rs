@@ -1,4 +1,4 @@
-//! The memory descriptors of the conduit, as crate `portals3` takes them, and how they are exposed.
+//! The memory descriptors of the conduit, as crate `portals3` takes them and exposes them.
 //!
 //! Called by `emulation`.
 
