@@ -65,8 +65,8 @@ impl SegmentBlocks {
     /// For a segment that is registered when it is accessed, of one of the `host_ranks` ranks of
     /// this host: as far as the rank may.
     pub fn on_demand(host_ranks: u32) -> SegmentBlocks {
-        let most = env::FIREHOSE_MAXREGION_SIZE.get().unwrap_or(BLOCK).max(page_size());
-        let (bytes, (share, _)) = (1 << most.ilog2(), share(host_ranks));
+        let largest = env::FIREHOSE_MAXREGION_SIZE.get().unwrap_or(BLOCK).max(page_size());
+        let (bytes, (share, _)) = (1 << largest.ilog2(), share(host_ranks));
         SegmentBlocks { bytes, most: (share / bytes as u64).max(1) as usize }
     }
 }

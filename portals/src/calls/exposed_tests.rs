@@ -29,6 +29,11 @@ fn pair(provider: &str, remote: OfiRemoteAccess) -> Option<[NetworkInterface; 2]
     open(provider, remote, &[1, 1])?.try_into().ok()
 }
 
+/// The same with remote access, over provider net, or tcp where there is none.
+fn remote_pair() -> Option<[NetworkInterface; 2]> {
+    pair("net", OfiRemoteAccess::Always).or_else(|| pair("tcp", OfiRemoteAccess::Always))
+}
+
 /// All processes of hosts with these numbers of processes, which do not attach each other.
 fn open(provider: &str, remote: OfiRemoteAccess, hosts: &[u32]) -> Option<Vec<NetworkInterface>> {
     let mut addresses = Vec::new();
@@ -213,11 +218,7 @@ fn a_flood_of_both_sides_arrives() {
     const PART: usize = 3000;
     let mut memory = [0u8; 2].map(|byte| vec![byte; MESSAGES * PART]);
     let mut sources = [1u8, 2].map(|byte| vec![byte; MESSAGES * PART]);
-    let Some(pair) =
-        pair("net", OfiRemoteAccess::Always).or_else(|| pair("tcp", OfiRemoteAccess::Always))
-    else {
-        return;
-    };
+    let Some(pair) = remote_pair() else { return };
     let mut queues = Vec::new();
     for (ni, (memory, source)) in pair.iter().zip(memory.iter_mut().zip(&mut sources)) {
         let target = attach(ni, 5, memory, OP_PUT | OP_GET | MANAGE_REMOTE);
@@ -266,11 +267,7 @@ fn blocks_are_registered_when_they_are_accessed() {
     const MOST: usize = 10;
     let mut there = vec![0u8; 16 * BLOCK - 1000];
     let mut here: Vec<u8> = (0..there.len()).map(|i| ((i * 7) >> 3) as u8).collect();
-    let Some(pair) =
-        pair("net", OfiRemoteAccess::Always).or_else(|| pair("tcp", OfiRemoteAccess::Always))
-    else {
-        return;
-    };
+    let Some(pair) = remote_pair() else { return };
     let [a, b] = &pair;
     let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
     let blocks = ExposedBlocks { bytes: BLOCK as u64, most: MOST };
@@ -319,11 +316,7 @@ fn a_long_message_registers_all_its_blocks() {
     const BLOCKS: usize = 200;
     let mut there = vec![0u8; BLOCKS * 4096];
     let mut here: Vec<u8> = (0..there.len()).map(|i| ((i * 5) >> 2) as u8).collect();
-    let Some(pair) =
-        pair("net", OfiRemoteAccess::Always).or_else(|| pair("tcp", OfiRemoteAccess::Always))
-    else {
-        return;
-    };
+    let Some(pair) = remote_pair() else { return };
     let [a, b] = &pair;
     let target = attach(b, 5, &mut there, OP_PUT | OP_GET | MANAGE_REMOTE);
     let blocks = ExposedBlocks { bytes: 4096, most: usize::MAX };

@@ -32,6 +32,7 @@ use crate::report;
 use crate::runtime::Ctx;
 use crate::runtime::scratch::EAGER_RANKS;
 use alloc::vec::Vec;
+use core::ops::Range;
 use core::ptr;
 use sys::peer::Peer;
 
@@ -338,13 +339,25 @@ impl DirectMovement {
             _ if me == root => (buffers.dst, 0..count),
             _ => return MovementShare::Done,
         };
+        self.combine(ctx, number, call, roles, (to, elements));
+        MovementShare::Done
+    }
+
+    /// Combines these elements of the sources of all ranks.
+    fn combine(
+        &self,
+        ctx: Ctx,
+        number: MovementNumber,
+        call: &CollCall,
+        roles: &MovementRoles,
+        (to, elements): (Dst<'_>, Range<usize>),
+    ) {
         if !elements.is_empty() {
             let source = |rank| self.block(ctx, (rank, 0), number, call, roles);
-            let sources: Vec<Src<'_>> = (0..all).map(source).collect();
-            let reduction = request.reduction.expect("a reduction has a function");
+            let sources: Vec<Src<'_>> = (0..self.counts.ranks()).map(source).collect();
+            let reduction = call.request.reduction.expect("a reduction has a function");
             combine(&reduction, to, &sources, elements);
         }
-        MovementShare::Done
     }
 
     /// Combines all elements for this rank, or a part of them for all.
@@ -364,14 +377,8 @@ impl DirectMovement {
             true => part_of(count, me, all),
             false => 0..count,
         };
-        if elements.is_empty() {
-            return MovementShare::Done;
-        }
-        let source = |rank| self.block(ctx, (rank, 0), number, call, roles);
-        let sources: Vec<Src<'_>> = (0..all).map(source).collect();
-        let reduction = request.reduction.expect("a reduction has a function");
-        combine(&reduction, buffers.dst, &sources, elements.clone());
-        if roles.shape.is_split {
+        self.combine(ctx, number, call, roles, (buffers.dst, elements.clone()));
+        if roles.shape.is_split && !elements.is_empty() {
             let (at, len) = (elements.start * elem_size, elements.len() * elem_size);
             for rank in (me + 1..all).chain(0..me) {
                 let to = result(rank).map(|word| word.wrapping_sub(1));
