@@ -29,7 +29,7 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
         if src.len() > self.config.max_transfer {
-            return false;
+            return self.put_registered_at_once(dst, src);
         }
         let bits = NO_OPERATION.pack(MessageKind::Put);
         let to = self.in_segment(dst.rank(), dst.offset(), bits);
@@ -43,7 +43,7 @@ impl<P: Portals> Conduit<P> {
     #[inline]
     pub fn get_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
         if dst.len() > self.config.max_transfer {
-            return false;
+            return self.get_registered_at_once(dst, src);
         }
         let bits = NO_OPERATION.pack(MessageKind::Get);
         let from = self.in_segment(src.rank(), src.offset(), bits);

@@ -124,17 +124,6 @@ impl<P: Portals> Conduit<P> {
         stays: bool,
     ) {
         let Some(pinned) = self.pinned.get() else { self.not_exposed() };
-        let done = match remote.rank() == self.me && pinned.config.targets_regions() {
-            true => {
-                self.copy_here(remote.offset(), local);
-                true
-            }
-            false => self.hit_at_once(pinned, remote, local),
-        };
-        if done {
-            op.into_iter().for_each(|op| up.op_done(op));
-            return;
-        }
         let to = match local {
             LocalBytes::From(_) => Dst::empty(),
             LocalBytes::To(dst) => dst,
@@ -166,31 +155,54 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Puts to a segment that is registered on demand, or gets from it, within the call. False,
-    /// and nothing done, unless this rank holds its region and the network can do that.
+    /// [`Conduit::put_at_once`] to memory that is registered on demand.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn put_registered_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
+        self.own_registered(dst).map(|own| own.copy_from(src)).is_some()
+            || self.hit_at_once(dst, true, |direct, to| direct.put_at_once([src], to))
+    }
+
+    /// [`Conduit::get_at_once`] from memory that is registered on demand.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn get_registered_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
+        self.own_registered(src).map(|own| dst.copy_from(own.into())).is_some()
+            || self.hit_at_once(src, false, |direct, from| direct.get_at_once(dst, from))
+    }
+
+    /// Bytes of our own segment, to which a put is a copy; `None` for those of other ranks, and
+    /// where ranks do not register on demand.
+    fn own_registered(&self, remote: RemoteRange) -> Option<Dst<'static>> {
+        let pinned = self.pinned.get()?;
+        if remote.rank() != self.me || !pinned.config.targets_regions() {
+            return None;
+        }
+        let own = self.rar().at(Peer::new(remote.offset()), Peer::new(remote.len()));
+        own.or_else(|| unreachable!("a put or get outside our segment"))
+    }
+
+    /// Does a transfer within the call, where this rank holds the region of a segment that is
+    /// registered on demand. False, and nothing done, unless the network can do that too.
     fn hit_at_once(
         &self,
-        pinned: &PinnedMemory<P>,
         remote: RemoteRange,
-        local: LocalBytes<'_>,
+        put: bool,
+        transfer: impl FnOnce(&P::Direct, &Target) -> bool,
     ) -> bool {
-        let (rank, len) = (remote.rank(), local.len());
+        let Some(pinned) = self.pinned.get() else { return false };
+        let (rank, len) = (remote.rank(), remote.len());
         let (Some(firehose), true) = (&pinned.firehose, pinned.has_segments()) else {
             return false;
         };
         let Some(direct) = self.direct(self.peers[rank.index()]) else { return false };
         let start = pinned.base_of(rank).wrapping_add(remote.offset());
         let in_one = firehose.limits().piece(start, len) == len;
-        let reads = local.is_put() || pinned.config.rdma_gets;
-        in_one && reads && {
+        in_one && (put || pinned.config.rdma_gets) && {
             let extent = MemoryExtent { start, end: start + len };
             firehose.at_hit(rank, extent, |region| {
                 let offset = start - region.start;
-                let to = self.in_pinned_region(pinned, rank, 0, region.key, offset);
-                match local {
-                    LocalBytes::From(src) => direct.put_at_once([src], &to),
-                    LocalBytes::To(dst) => direct.get_at_once(dst, &to),
-                }
+                transfer(direct, &self.in_pinned_region(pinned, rank, 0, region.key, offset))
             })
         }
     }
@@ -207,16 +219,6 @@ impl<P: Portals> Conduit<P> {
         let bits = PinnedBits { flight, name }.pack();
         let (process, portal) = (self.peers[rank.index()], pinned.config.list_of(name));
         Target { process, portal, bits, offset, hdr_data: 0 }
-    }
-
-    /// A put to our own segment, or a get from it, is a copy.
-    fn copy_here(&self, offset: usize, local: LocalBytes<'_>) {
-        let own = self.rar().at(Peer::new(offset), Peer::new(local.len()));
-        let Some(own) = own else { unreachable!("a put or get outside our segment") };
-        match local {
-            LocalBytes::From(src) => own.copy_from(src),
-            LocalBytes::To(dst) => dst.copy_from(own.into()),
-        }
     }
 
     /// Sends what the firehose has to send. Part of each poll outside handlers, where memory is
