@@ -18,7 +18,13 @@ plot 'put_latency-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth
   'put_latency-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
   'put_latency-openmpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#e69f00' pointtype 8 pointsize 0.6 title 'Open MPI, without GASNet', \
   'put_latency-mpich.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#56b4e9' pointtype 10 pointsize 0.6 title 'MPICH, without GASNet', \
-  'put_latency-machine.dat' using 1:($2*1e-6) with lines linewidth 1.2 linecolor '#808080' dashtype 2 title 'limit of the machine'
+  'put_latency-machine.dat' using 1:($2*1e-6) with lines linewidth 1.2 linecolor '#808080' dashtype 2 title 'limit of the machine', \
+  'put_latency-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), EVERYTHING', \
+  'put_latency-mpi-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'GASNet, mpi-conduit, EVERYTHING', \
+  'put_latency-registered.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered on demand', \
+  'put_latency-registered-events.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered on demand, with events', \
+  'put_latency-registered-segment.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered whole', \
+  'put_latency-registered-segment-events.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered whole, with events'
 set terminal png size 800,560
 set output 'put_latency.png'
 plot 'put_latency-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8 title 'libgasnet (ours), cross-mapped', \
@@ -27,7 +33,13 @@ plot 'put_latency-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth
   'put_latency-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
   'put_latency-openmpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#e69f00' pointtype 8 pointsize 0.6 title 'Open MPI, without GASNet', \
   'put_latency-mpich.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#56b4e9' pointtype 10 pointsize 0.6 title 'MPICH, without GASNet', \
-  'put_latency-machine.dat' using 1:($2*1e-6) with lines linewidth 1.2 linecolor '#808080' dashtype 2 title 'limit of the machine'
+  'put_latency-machine.dat' using 1:($2*1e-6) with lines linewidth 1.2 linecolor '#808080' dashtype 2 title 'limit of the machine', \
+  'put_latency-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), EVERYTHING', \
+  'put_latency-mpi-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'GASNet, mpi-conduit, EVERYTHING', \
+  'put_latency-registered.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered on demand', \
+  'put_latency-registered-events.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered on demand, with events', \
+  'put_latency-registered-segment.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered whole', \
+  'put_latency-registered-segment-events.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered whole, with events'
 
 set title 'Puts, 64 in flight, 2 ranks'
 set xlabel 'bytes'
