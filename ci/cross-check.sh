@@ -44,6 +44,7 @@ finds() {
 # The sample: a faster build, and a few programs.
 if [ -n "$sample" ]; then
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+    export CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG=0
     export PROGRAMS="testhello testsmall testam testexit testhsl testcoll"
 fi
 # A system without processes gets no programs here: the tests `lightweight::` run them.

@@ -73,7 +73,7 @@ fn one_leaves_and_the_others_follow() {
 #[test]
 fn vanished_without_a_word() {
     for launcher in OURS {
-        run(launcher, 2, &["0", "_exit:9", "spin"])
+        run(launcher, 2, &["0", "_exit:9", "sleep"])
             .gives(9)
             .says("rank 0 of 2 (pid ")
             .says(") exited with 9 before gasnet_exit; the job ends");
@@ -103,10 +103,10 @@ fn the_clients_quit_handler_runs_only_where_due() {
             o.gives(3);
             assert_eq!(o.err.matches("client's SIGQUIT handler").count(), 1, "{o:#?}");
         }
-        let o =
-            start(launcher, 2, &["all", "gasnet_exit:3", "spin"], &[("PROBE_QUIT", "1")]).finish();
+        let o = start(launcher, 2, &["all", "gasnet_exit:3", "sleep"], &[("PROBE_QUIT", "1")])
+            .finish();
         o.gives(3).never_says("client's SIGQUIT handler");
-        start(launcher, 2, &["1", "kill:2", "spin"], &[("PROBE_QUIT", "1")])
+        start(launcher, 2, &["1", "kill:2", "sleep"], &[("PROBE_QUIT", "1")])
             .finish()
             .gives(4)
             .says("Caught a signal: SIGINT(2) on rank 1/2")
@@ -121,7 +121,7 @@ fn signals_of_one_rank() {
             .gives(137)
             .says("rank 1 (pid ")
             .says("signal 9 (SIGKILL)");
-        run(launcher, 2, &["1", "kill:6", "spin"])
+        run(launcher, 2, &["1", "kill:6", "sleep"])
             .gives(134)
             .says("fatal signal: SIGABRT(6) on rank 1/2");
         run(launcher, 2, &["0", "null", "sleep"])
@@ -130,7 +130,7 @@ fn signals_of_one_rank() {
         run(launcher, 2, &["0", "kill:15", "poll"])
             .gives(143)
             .says("Caught a signal: SIGTERM(15) on rank 0/2");
-        let o = run(launcher, 2, &["1", "kill:3", "spin"]);
+        let o = run(launcher, 2, &["1", "kill:3", "sleep"]);
         o.gives(131).says("Caught a signal: SIGQUIT(3) on rank 1/2");
         assert_eq!(o.err.matches("***").count(), 1, "{o:#?}");
         start(launcher, 2, &["0", "kill:15", "poll"], &[("GASNET_NO_CATCH_SIGNAL", "FPE, TERM")])
@@ -144,7 +144,7 @@ fn signals_of_one_rank() {
 #[test]
 fn a_killed_rank_ends_the_job_soon() {
     for launcher in OURS {
-        let job = start(launcher, 4, &["none", "-", "spin"], &[]);
+        let job = start(launcher, 4, &["none", "-", "sleep"], &[]);
         let ranks = job.wait_for_ranks(4);
         let killed = Instant::now();
         sys::process::kill(ranks[2], Signal::KILL);
@@ -178,7 +178,7 @@ fn a_killed_supervisor_takes_the_ranks_along() {
 /// The job goes on without the process that would end what its ranks have started.
 #[test]
 fn a_killed_guard_does_not_end_the_job() {
-    let job = start(Run, 2, &["none", "-", "spin"], &[]);
+    let job = start(Run, 2, &["none", "-", "sleep"], &[]);
     let ranks = job.wait_for_ranks(2);
     let is_guard = |pid: &u32| sys::process::name_of(*pid) == "gasnet-guard";
     let guards: Vec<u32> = marked(&job.mark).into_iter().filter(is_guard).collect();
@@ -257,7 +257,7 @@ fn a_job_that_ignores_quit_ends_on_request() {
         .arg(gasnetrun())
         .args(["-n", "2"])
         .arg(probe());
-    c.args(["none", "-", "spin"]).env("PROBE_MARK", &mark);
+    c.args(["none", "-", "sleep"]).env("PROBE_MARK", &mark);
     let job = spawn(c, mark, "QUIT ignored".to_string());
     job.wait_for_ranks(2);
     sys::process::kill(job.pid(), Signal::TERM);
@@ -267,13 +267,13 @@ fn a_job_that_ignores_quit_ends_on_request() {
 #[test]
 fn children_of_ranks_do_not_count() {
     for launcher in OURS {
-        run(launcher, 2, &["0", "childexit:3", "spin"])
+        run(launcher, 2, &["0", "childexit:3", "sleep"])
             .gives(0)
             .says("exited with 0 while")
             .never_says("exited with 3");
         // The child that still runs keeps the control socket and the memory files open.
         let began = Instant::now();
-        let o = run(launcher, 2, &["1", "orphan:8", "spin"]);
+        let o = run(launcher, 2, &["1", "orphan:8", "sleep"]);
         assert!(began.elapsed() < Duration::from_secs(10), "{o:#?}");
         assert_eq!((o.code, o.left.len()), (8, 1), "{o:#?}");
         for pid in o.left {
@@ -296,7 +296,7 @@ fn threads_and_interrupting_handlers() {
         run(launcher, 2, &["all", "thread:14", "-"]).gives(14);
         for _ in 0..5 {
             run(launcher, 2, &["all", "alarm:11", "-"]).gives(11);
-            run(launcher, 2, &["0", "alarm:11", "spin"]).gives(11);
+            run(launcher, 2, &["0", "alarm:11", "sleep"]).gives(11);
         }
     }
 }

@@ -74,7 +74,7 @@ fn all_hosts_end_with_one_code() {
 #[test]
 fn the_death_of_a_rank_ends_all_hosts() {
     for tree in TREES {
-        let job = start(tree, &["none", "-", "spin"]);
+        let job = start(tree, &["none", "-", "sleep"]);
         let ranks = job.wait_for_ranks((tree.0 * tree.1) as usize);
         process::kill(ranks[ranks.len() / 2], Signal::KILL);
         job.finish().gives(137).says("was killed by signal 9");
@@ -86,7 +86,7 @@ fn the_death_of_a_rank_ends_all_hosts() {
 fn the_death_of_a_supervisor_ends_all_hosts() {
     for tree in TREES {
         for is_inner in [true, false] {
-            let job = start(tree, &["none", "-", "spin"]);
+            let job = start(tree, &["none", "-", "sleep"]);
             job.wait_for_ranks((tree.0 * tree.1) as usize);
             let found = supervisors(&job);
             assert_eq!(found.len() as u32, tree.0 - 1);
@@ -100,7 +100,7 @@ fn the_death_of_a_supervisor_ends_all_hosts() {
 #[test]
 fn the_death_of_gasnetrun_ends_all_hosts() {
     for tree in TREES {
-        let job = start(tree, &["none", "-", "spin"]);
+        let job = start(tree, &["none", "-", "sleep"]);
         job.wait_for_ranks((tree.0 * tree.1) as usize);
         process::kill(job.pid(), Signal::KILL);
         job.finish().gives(137);
@@ -112,7 +112,7 @@ fn the_death_of_gasnetrun_ends_all_hosts() {
 fn a_request_to_end_reaches_all_hosts() {
     for tree in TREES {
         for signal in [Signal::TERM, Signal::INT] {
-            let job = start(tree, &["none", "-", "spin"]);
+            let job = start(tree, &["none", "-", "sleep"]);
             if signal == Signal::TERM {
                 job.wait_for_ranks((tree.0 * tree.1) as usize);
             }

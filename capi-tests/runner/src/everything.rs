@@ -349,6 +349,7 @@ fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
         (_, 0) if s.means.frames() && s.nodes > 1 => {
             Err(ended.failure("no message went in frames"))
         }
+        _ if needs_notice && has_notice => registered::passed_with_notice(),
         _ => Ok(()),
     }
 }
