@@ -2,7 +2,8 @@
  * word at once. A put stores once: a rank that waits for a word, and clears it when it
  * arrives, finds it cleared afterwards. A get of a changing word returns no mixture. On x86-64
  * a signal handler looks, or changes the word, after every instruction (not under valgrind,
- * which lacks this trap); elsewhere after the operation. */
+ * which lacks this trap); elsewhere after the operation. Between ranks, the target looks at the
+ * word that another puts to, and changes the one that it gets. */
 /* faults: flip_put flip_get */
 /* args: */
 /* nodes: any */
@@ -63,9 +64,44 @@ static void is_whole(uint64_t word, size_t n, const char *what) {
     CHECK(i == n, "%s of %lu bytes brought 0x%" PRIx64, what, (unsigned long)n, word);
 }
 
+/* One rank puts to the next, which looks at the word all the time, and then gets the word, which
+ * that changes all the time. */
+static void between_ranks(gasnet_node_t from, size_t n) {
+    gasnet_node_t me = gasnet_mynode(), to = (from + 1) % gasnet_nodes();
+    volatile uint64_t *word = check_seg[to].addr, *stage = word + 1;
+    uint64_t here;
+    int i;
+    if (me == to) *word = *stage = 0;
+    check_barrier();
+    if (me == from) {
+        for (i = 0; i < 300; i++) {
+            memset(&here, i & 0xff, sizeof here);
+            gasnet_put(to, (void *)word, &here, n);
+        }
+        gasnet_put_val(to, (void *)stage, 1, sizeof *stage);
+        for (i = 0; i < 300; i++) {
+            here = 0;
+            gasnet_get(&here, to, (void *)word, n);
+            is_whole(here, n, "a get from another rank");
+        }
+        gasnet_put_val(to, (void *)stage, 2, sizeof *stage);
+    } else if (me == to) {
+        while (*stage == 0) {
+            is_whole(*word, n, "a put of another rank");
+            gasnet_AMPoll();
+        }
+        watched = word;
+        while (*stage == 1) {
+            change(0);
+            gasnet_AMPoll();
+        }
+    }
+    check_barrier();
+}
+
 int main(int argc, char **argv) {
     static const volatile size_t sizes[] = {1, 2, 4, 8};
-    static uint64_t here;
+    static uint64_t here[2];
     uint64_t *there;
     gasnet_node_t self;
     unsigned i;
@@ -77,34 +113,38 @@ int main(int argc, char **argv) {
     there = (uint64_t *)check_seg[self].addr;
     for (i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const size_t n = sizes[i];
-        memset(&here, 7, sizeof here);
+        memset(here, 7, sizeof here);
         watch(there, take);
         step(1);
-        gasnet_put(self, there, &here, n);
+        gasnet_put(self, there, here, n);
         step(0);
         came_once(n, "a put");
 
         watch(there, take);
         step(1);
-        gasnet_wait_syncnb(gasnet_put_nb(self, there, &here, n));
+        gasnet_wait_syncnb(gasnet_put_nb(self, there, here, n));
         step(0);
         came_once(n, "a put_nb");
 
-        here = 0;
+        here[0] = 0;
         watch(there, change);
         step(1);
-        gasnet_get(&here, self, there, n);
+        gasnet_get(here, self, there, n);
         step(0);
-        is_whole(here, n, "a get");
+        is_whole(here[0], n, "a get");
 
-        here = 0;
+        here[0] = 0;
         watch(there, change);
         step(1);
-        gasnet_get_nbi(&here, self, there, n);
+        gasnet_get_nbi(here, self, there, n);
         gasnet_wait_syncnbi_gets();
         step(0);
-        is_whole(here, n, "a get_nbi");
+        is_whole(here[0], n, "a get_nbi");
     }
     signal(SIGTRAP, SIG_DFL);
+    for (i = 0; gasnet_nodes() > 1 && i < sizeof sizes / sizeof *sizes; i++) {
+        between_ranks(0, sizes[i]);
+        between_ranks(1, sizes[i]);
+    }
     check_done();
 }

@@ -148,7 +148,10 @@ fn a_killed_rank_ends_the_job_soon() {
         let ranks = job.wait_for_ranks(4);
         let killed = Instant::now();
         sys::process::kill(ranks[2], Signal::KILL);
-        job.finish().gives(137).says(&format!("(pid {}) was killed by signal 9", ranks[2]));
+        job.finish()
+            .gives(137)
+            .says(&format!("rank 2 of 4 (pid {}, ", ranks[2]))
+            .says(") was killed by signal 9");
         assert!(killed.elapsed() < Duration::from_secs(3), "{:?}", killed.elapsed());
     }
 }

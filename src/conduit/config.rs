@@ -402,12 +402,17 @@ impl Config {
         pinned.firehose.map(|limits| limits.region_bytes)
     }
 
-    /// What puts and gets must do first, for the user; `None` if nothing.
+    /// How puts and gets reach memory that must be registered first, for the user; `None` if none
+    /// must.
     pub fn registration(&self) -> Option<&'static str> {
         let pinned = self.pinned.as_ref().filter(|pinned| pinned.targets_regions())?;
         Some(match pinned.firehose {
-            Some(_) => "where it is registered (firehose)",
-            None => "by active messages (GASNET_USE_FIREHOSE is no)",
+            Some(_) => {
+                "where its owner has registered it (firehose), which it does at its next call"
+            }
+            None => {
+                "by active messages (GASNET_USE_FIREHOSE is no), at the next call of its owner"
+            }
         })
     }
 

@@ -5,6 +5,7 @@
 
 use super::firehose::policy::{FirehoseLimits, FirehoseMisfit};
 use crate::{env, report};
+use alloc::format;
 use core::ops::Range;
 use sys::byte_count::ByteCount;
 use sys::limits::page_size;
@@ -190,25 +191,38 @@ fn regions(
     (most, room): (u32, u32),
 ) -> FirehoseLimits {
     let (page, peers) = (page_size(), u64::from(ranks.max(2) - 1));
-    let least = (peers + 1) * page as u64;
+    let wanted_bytes =
+        env::FIREHOSE_MAXREGION_SIZE.get().map(|bytes| 1 << bytes.max(page).ilog2());
+    let region = wanted_bytes.unwrap_or(page as u64);
+    let least = (peers + 1) * region;
     if share < least {
+        let of_rank = bound.starts_with("ulimit");
         report::fatal(
             format_args!(
-                "{} of registered memory for each rank ({bound}) are less than one page for each \
+                "{} of registered memory for each rank ({bound}) are less than one {} for each \
                  of {peers} peers and one of its own",
-                ByteCount(share)
+                ByteCount(share),
+                match wanted_bytes {
+                    Some(bytes) => format!("region of {}", ByteCount(bytes)),
+                    None => format!("page"),
+                }
             ),
             format_args!(
-                "Allow {} at least on each host, or set GASNET_USE_FIREHOSE=0.",
-                ByteCount(least * u64::from(host_ranks.max(1)))
+                "Allow {} at least {}, or {}.",
+                ByteCount(if of_rank { least } else { least * u64::from(host_ranks.max(1)) }),
+                if of_rank { "for each rank" } else { "on each host" },
+                match wanted_bytes {
+                    Some(_) => "lower GASNET_FIREHOSE_MAXREGION_SIZE",
+                    None => "set GASNET_USE_FIREHOSE=0",
+                }
             ),
         );
     }
     let victims = env::FIREHOSE_MAXVICTIM_M.get().map(|bytes| bytes as u64);
     let for_peers = env::FIREHOSE_M.get().map_or_else(
         || {
-            let rest = share.saturating_sub(victims.unwrap_or(page as u64));
-            (share / 4 * 3).max(peers * page as u64).min(rest)
+            let rest = share.saturating_sub(victims.unwrap_or(region));
+            (share / 4 * 3).max(peers * region).min(rest)
         },
         |bytes| bytes as u64,
     );
@@ -226,10 +240,7 @@ fn regions(
         );
     }
     let fitting = (for_peers / peers).min(victims).min(REGION as u64).max(page as u64);
-    let region_bytes = match env::FIREHOSE_MAXREGION_SIZE.get() {
-        Some(bytes) => 1 << bytes.max(page).ilog2(),
-        None => 1 << fitting.ilog2(),
-    };
+    let region_bytes = wanted_bytes.unwrap_or(1 << fitting.ilog2()) as usize;
     let fitting = [for_peers, victims].map(|bytes| bytes / region_bytes as u64);
     let wanted = [env::FIREHOSE_R.get(), env::FIREHOSE_MAXVICTIM_R.get()];
     let [m, max_victim] = counts(fitting, wanted, most, room).unwrap_or_else(|[m, victims]| {

@@ -243,6 +243,17 @@ impl<T: Copy> ValueKind for OneOf<T> {
     }
 }
 
+/// A range of TCP ports such as `50000-50100`, or one.
+#[derive(Clone, Copy, Debug)]
+pub struct Ports;
+
+/// The ports that a text names; 0 is none.
+fn parse_ports(text: &str) -> Option<RangeInclusive<u16>> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    (1 <= first && first <= last).then_some(first..=last)
+}
+
 /// Ranks such as `0,2-4`, or `*` for all.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranks;
@@ -361,6 +372,13 @@ macro_rules! shown_as_written {
 }
 
 shown_as_written!(
+    Ports,
+    RangeInclusive<u16>,
+    parse_ports,
+    "ports from 1 to 65535, such as 50000-50100",
+    "a port, or a range of ports"
+);
+shown_as_written!(
     Ranks,
     RankSet,
     RankSet::parse,
@@ -408,6 +426,15 @@ shown_as_written!(FreeText, String, |text: &str| Some(text.to_string()), "any te
 mod tests {
     use super::super::real_number::Seconds;
     use super::*;
+
+    #[test]
+    fn ports_are_a_range() {
+        assert_eq!(Ports.parse("50000-50100"), Some(50000..=50100));
+        assert_eq!(Ports.parse(" 7 "), Some(7..=7));
+        for wrong in ["", "zz", "0", "0-9", "9-8", "1-65536", "1-2-3", "-1", "+"] {
+            assert_eq!(Ports.parse(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn yes_or_no() {

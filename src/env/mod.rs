@@ -33,8 +33,8 @@ mod words;
 
 pub use environ::{adopt, lookup, raw, snapshot};
 pub use kinds::{
-    Bytes, FaultName, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, SignalList,
-    Signals, TreeName, ValueKind, YesNo,
+    Bytes, FaultName, FillPattern, FreeText, Integer, Letters, OneOf, Ports, RankSet, Ranks,
+    SignalList, Signals, TreeName, ValueKind, YesNo,
 };
 pub use letters::{Letter, LetterMask};
 pub use rank_variables::{LOCAL_RANK, RANK, RANK_VARIABLES, RankVariable, SIZE};

@@ -36,6 +36,7 @@ pub mod exit;
 pub mod signals;
 
 use crate::report::MessageLine;
+use crate::trace::NetworkLine;
 use core::fmt::Write;
 use std::sync::OnceLock;
 
@@ -45,6 +46,8 @@ pub trait JobReport: Sync {
     fn write_activity(&self, line: &mut MessageLine);
     /// Writes the statistics that the user requested to their files.
     fn write_stats(&self);
+    /// Passes each line of the network's counters.
+    fn count_network(&self, line: NetworkLine<'_>);
 
     /// Waits until the network keeps no message, for a moment at most.
     fn flush_network(&self);
@@ -71,6 +74,13 @@ fn write_activity(line: &mut MessageLine) {
 pub fn flush_network() {
     if let Some(job) = JOB.get() {
         job.flush_network();
+    }
+}
+
+/// Passes each line of the network's counters, once there is a network.
+pub fn count_network(line: NetworkLine<'_>) {
+    if let Some(job) = JOB.get() {
+        job.count_network(line);
     }
 }
 

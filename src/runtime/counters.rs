@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `GASNET_TEST_COUNTERS` | one text line, for tests that assert which path the traffic took |
 //! | `GASNET_PORTAL_CREDIT_STATS` | how the credits of this rank moved |
-//! | the trace | the counters of the network |
+//! | the trace, the statistics | the counters of the network |
 //!
 //! The text line of `GASNET_TEST_COUNTERS` holds the rank and these counters of the interface:
 //! puts, gets, bytes of both, framed messages, unmatched messages. It also holds requests that
@@ -17,7 +17,7 @@
 
 use crate::conduit::network::JobConduit;
 use crate::rank::JobRank;
-use crate::trace::{self, Letter};
+use crate::trace::{self, Letter, NetworkLine};
 use crate::{env, process, report};
 use alloc::ffi::CString;
 use alloc::string::String;
@@ -55,6 +55,7 @@ impl StatsFile {
             report::line(format_args!(
                 "{variable}: {path} is not complete: the file system took no more"
             ));
+            report::line(format_args!("  Name a file in a folder with more space."));
         }
     }
 }
@@ -82,6 +83,7 @@ impl StatsFiles {
             return None;
         }
         process::exit::on_exit(process::write_stats);
+        trace::on_network_statistics(process::count_network);
         Some(StatsFiles { counters, credits })
     }
 
@@ -91,31 +93,35 @@ impl StatsFiles {
         if let Some(file) = credits {
             file.write(|text| conduit.write_credit_stats(text));
         }
-        let (c, s) = (conduit.counters(), conduit.stats());
-        trace::note(
-            Letter::C,
-            format_args!(
-                "PORTALS: puts={} gets={} bytes={} framed={} remote={} dropped={} credit_stalls={} requests_waited={} refreshes={} caught={}",
-                c.puts,
-                c.gets,
-                c.bytes,
-                c.framed,
-                c.remote,
-                c.dropped,
-                s.credit_stalls,
-                s.requests_waited,
-                s.refreshes,
-                s.caught
-            ),
-        );
-        if let Some(f) = conduit.firehose_stats() {
-            trace::note(Letter::C, format_args!("FIREHOSE: {f}"));
-        }
+        network_lines(conduit, &mut |text| trace::note(Letter::C, text));
         let Some(file) = counters else { return };
+        let (c, s) = (conduit.counters(), conduit.stats());
         file.write(|text| {
             write!(text, "{} {} {} {} {} {}", rank, c.puts, c.gets, c.bytes, c.framed, c.dropped)?;
             write!(text, " {} {}", s.credit_stalls, s.requests_waited)?;
             writeln!(text, " {} {} {}", s.refreshes, s.caught, c.remote)
         });
+    }
+}
+
+/// Passes each line of the network's counters to the trace or the statistics. Async-signal-safe.
+pub(super) fn network_lines(conduit: &JobConduit, line: NetworkLine<'_>) {
+    let (c, s) = (conduit.counters(), conduit.stats());
+    line(format_args!(
+        "PORTALS: puts={} gets={} bytes={} framed={} remote={} dropped={} credit_stalls={} \
+         requests_waited={} refreshes={} caught={}",
+        c.puts,
+        c.gets,
+        c.bytes,
+        c.framed,
+        c.remote,
+        c.dropped,
+        s.credit_stalls,
+        s.requests_waited,
+        s.refreshes,
+        s.caught
+    ));
+    if let Some(f) = conduit.firehose_stats() {
+        line(format_args!("FIREHOSE: {f}"));
     }
 }

@@ -43,6 +43,7 @@ impl GasnetJob {
         let Some(other) = other else { return };
         let conduit = &self.endpoint.conduit;
         let means = match conduit.attaches(other) {
+            _ if conduit.config().registration().is_some() => String::new(),
             Some(true) => "by cross-memory attach, without a call of its owner".to_string(),
             Some(false) => {
                 let reason = sys::attach::denial();
@@ -50,10 +51,7 @@ impl GasnetJob {
             }
             None => "as its libportals does".to_string(),
         };
-        let registered = match conduit.config().registration() {
-            Some(how) => format!("{how}, "),
-            None => String::new(),
-        };
+        let registered = conduit.config().registration().unwrap_or_default();
         let text = format_args!("the memory of other ranks is reached {registered}{means}");
         note_mode(SegmentMode::Everything, text);
     }

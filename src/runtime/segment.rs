@@ -176,8 +176,7 @@ pub struct SegmentLimits {
 impl SegmentLimits {
     /// The share of this process in what this host has, less `network` bytes for the network's
     /// buffers. Limits of the process make it smaller, and so does `bound` (bytes), which the user
-    /// or the client sets. In LARGE memory does not count, in EVERYTHING nothing. Collective; ends
-    /// the job if the ranks were compiled for different modes.
+    /// or the client sets. In LARGE memory does not count, in EVERYTHING nothing. Collective.
     pub fn find(
         boot: &Bootstrap,
         mode: SegmentMode,
@@ -203,10 +202,7 @@ impl SegmentLimits {
         }
         let page = PAGE as u64;
         let local = bound.unwrap_or(share).min(share).max(page) / page * page;
-        let records = exchange.exchange(&[local, mode as u64].map(u64::to_ne_bytes).concat());
-        if let Some((other, _)) = records.ranked().find(|(_, b)| word(b, 1) != mode as u64) {
-            modes_differ(mode, other);
-        }
+        let records = exchange.exchange(&local.to_ne_bytes());
         if mode == SegmentMode::Everything {
             return SegmentLimits { local: usize::MAX, global: usize::MAX, bounded_by };
         }
@@ -219,14 +215,18 @@ impl SegmentLimits {
 const MEMORY: &str = "the memory of this host";
 const ADDRESSES: &str = "the address space of a process";
 
-fn modes_differ(mode: SegmentMode, other: JobRank) -> ! {
+/// Ends the job if its ranks were compiled for different modes, whose starts differ. Collective.
+pub fn agree_on_mode(boot: &Bootstrap, mode: SegmentMode) {
+    let modes = boot.exchange.exchange(&(mode as u64).to_ne_bytes());
+    let other = modes.ranked().find(|(_, other)| word(other, 0) != mode as u64);
+    let Some((other, _)) = other else { return };
     report::fatal(
         format_args!(
             "gasnet_init(): this rank was compiled for GASNET_SEGMENT_{}, but rank {other} was not",
             mode.name()
         ),
         format_args!("Compile the programs of all ranks for the same segment mode."),
-    )
+    );
 }
 
 /// A word of an exchanged record.

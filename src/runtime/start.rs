@@ -54,14 +54,11 @@ impl GasnetJob {
         let (rank, size) = (boot.placement.rank(), boot.placement.size());
         report::set_rank(rank.0);
         agreed_environment::agree(&boot);
-        trace::open(rank.0);
+        segment::agree_on_mode(&boot, client.segments);
         exit::install(&mut boot, env::EXITTIMEOUT.get());
+        trace::open(rank.0);
         let spared = env::NO_CATCH_SIGNAL.get().unwrap_or_default();
         signals::install(|s| spared.has(s));
-        #[cfg(feature = "hosted")]
-        if client.segments == SegmentMode::Everything {
-            super::tracers::admit(&boot);
-        }
         if env::DISABLE_MUNMAP.get() && !sys::heap::keep_freed() {
             report::warn(
                 format_args!("GASNET_DISABLE_MUNMAP has no effect with this C library"),
@@ -97,6 +94,10 @@ impl GasnetJob {
             let hosts: Vec<u32> = peers.iter().map(|id| id.nid).collect();
             boot.placement = boot.placement.with_hosts(&hosts);
             rank_variables::set(&boot.placement);
+        }
+        #[cfg(feature = "hosted")]
+        if client.segments == SegmentMode::Everything {
+            super::tracers::admit(&boot);
         }
         let local_size = boot.placement.local_size();
         let start = boot.network_start.and_then(|start| {

@@ -4,10 +4,12 @@
 //! Called by signal handlers and the exit, through [`crate::process`]. Invariant: everything here
 //! is async-signal-safe.
 
+use super::counters;
 use super::job::GasnetJob;
 use crate::process::JobReport;
 use crate::rank::JobRank;
 use crate::report::MessageLine;
+use crate::trace::NetworkLine;
 use core::fmt::Write;
 
 /// Threads, and peers, that a report names.
@@ -28,6 +30,10 @@ impl JobReport for GasnetJob {
         if let Some(files) = &self.stats_files {
             files.write(self.endpoint.rank, &self.endpoint.conduit);
         }
+    }
+
+    fn count_network(&self, line: NetworkLine<'_>) {
+        counters::network_lines(&self.endpoint.conduit, line);
     }
 }
 

@@ -1,8 +1,9 @@
 //! Which processes may copy from and to the memory of this rank, where the system lets a process
 //! trace its descendants alone (Yama's ptrace_scope 1).
 //!
-//! Called by `start` in EVERYTHING. Invariant: no more processes are admitted than the descendants
-//! of the nearest common ancestor of all ranks, unless none is among those that they name.
+//! Called by `start` in EVERYTHING, when it is known which ranks are on this host. Invariant: no
+//! more processes are admitted than the descendants of the nearest common ancestor of those ranks,
+//! unless none is among those that they name.
 
 use crate::boot::bootstrap::Bootstrap;
 use sys::attach::{self, Tracers};
@@ -11,7 +12,7 @@ use sys::process;
 /// Most ancestors that a rank names to the others.
 const NAMED: usize = 16;
 
-/// Admits the other ranks. Collective.
+/// Admits the other ranks of this host. Collective.
 pub(super) fn admit(boot: &Bootstrap) {
     let mut own = [0u32; NAMED];
     let mut next = process::parent();
@@ -23,7 +24,8 @@ pub(super) fn admit(boot: &Bootstrap) {
         }
     }
     let all = boot.exchange.exchange(&own.map(u32::to_ne_bytes).concat());
-    let chains: Vec<[u32; NAMED]> = all.iter().map(|b| chain(b)).collect();
+    let local = all.ranked().filter(|(rank, _)| boot.placement.local_rank_of(*rank).is_some());
+    let chains: Vec<[u32; NAMED]> = local.map(|(_, b)| chain(b)).collect();
     attach::admit(match common_ancestor(&own, &chains) {
         Some(ancestor) => Tracers::Descendants(ancestor),
         None => Tracers::All,

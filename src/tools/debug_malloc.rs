@@ -369,6 +369,7 @@ pub fn write_report() {
     if !file.finish() {
         let path = path.to_bytes().escape_ascii();
         report::line(format_args!("GASNET_MALLOCFILE: the report cannot be written to {path}"));
+        report::line(format_args!("  Name a file in a folder where you may write."));
     }
 }
 

@@ -35,6 +35,6 @@ pub use probe::Probe;
 pub use span::{Span, TracedResult, record, record_since};
 pub(crate) use span::{span, watch};
 pub use trace_files::{
-    TraceFileKind, client_statistic, close, dump_statistics, forget, local, note, on,
-    on_statistics, open, set_local,
+    NetworkLine, TraceFileKind, client_statistic, close, dump_statistics, forget, local, note, on,
+    on_network_statistics, on_statistics, open, set_local,
 };

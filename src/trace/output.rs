@@ -12,6 +12,7 @@
 //!   finish: lock within 100 ms, or go on without it; write_out unless one is in progress
 //! ```
 
+use crate::report;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::ffi::CString;
 use std::io;
@@ -21,6 +22,8 @@ const ROOM: usize = 1 << 16;
 
 /// A file and its buffer.
 pub(super) struct TraceOutput {
+    /// The variable that names the file, and the file, for an error.
+    name: (&'static str, String),
     fd: i32,
     /// Whether each line is written at once.
     at_once: bool,
@@ -29,28 +32,36 @@ pub(super) struct TraceOutput {
     owner: AtomicU32,
     /// Whether a write is in progress.
     writing: AtomicBool,
+    /// The file has not taken all bytes, and an error has said so.
+    failed: AtomicBool,
     len: AtomicUsize,
     /// Only the owner of the lock writes it, beyond `len`.
     buffer: Box<[AtomicU8]>,
 }
 
 impl TraceOutput {
-    /// Opens the file of this name and empties it; `stdout`, `stderr` and `-` (standard error)
+    /// Opens the file of this name, from this variable, and empties it; `stdout`, `stderr` and `-` (standard error)
     /// are not files. Each write appends, so that several ranks may share a file.
     ///
     /// # Errors
     /// That of the system.
-    pub(super) fn open(name: &str, at_once: bool) -> io::Result<TraceOutput> {
+    pub(super) fn open(
+        variable: &'static str,
+        name: &str,
+        at_once: bool,
+    ) -> io::Result<TraceOutput> {
         let fd = match name {
             "stdout" => 1,
             "stderr" | "-" => 2,
             _ => sys::file::open_for_lines(&CString::new(name)?)?,
         };
         Ok(TraceOutput {
+            name: (variable, String::from(name)),
             fd,
             at_once,
             owner: AtomicU32::new(0),
             writing: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
             len: AtomicUsize::new(0),
             buffer: (0..ROOM).map(|_| AtomicU8::new(0)).collect(),
         })
@@ -68,7 +79,14 @@ impl TraceOutput {
     fn write_out(&self) {
         self.writing.store(true, Ordering::Release);
         let n = self.len.load(Ordering::Acquire);
-        sys::file::write_all_atomic(self.fd, &self.buffer[..n]);
+        let written = sys::file::write_all_atomic(self.fd, &self.buffer[..n]);
+        if !written && !self.failed.swap(true, Ordering::Relaxed) {
+            let (variable, name) = &self.name;
+            report::line(format_args!(
+                "{variable}: {name} is not complete: the file system took no more"
+            ));
+            report::line(format_args!("  Name a file in a folder with more space."));
+        }
         self.len.store(0, Ordering::Release);
         self.writing.store(false, Ordering::Release);
     }
@@ -133,7 +151,7 @@ mod tests {
     #[test]
     fn lines_of_all_threads_arrive_whole() {
         let name = temporary("lines");
-        let output = TraceOutput::open(&name, false).unwrap();
+        let output = TraceOutput::open("GASNET_TRACEFILE", &name, false).unwrap();
         std::thread::scope(|s| {
             for t in 0..4u32 {
                 let output = &output;
@@ -160,7 +178,7 @@ mod tests {
     #[test]
     fn a_held_lock_does_not_keep_a_leaving_process() {
         let name = temporary("held");
-        let output = TraceOutput::open(&name, false).unwrap();
+        let output = TraceOutput::open("GASNET_TRACEFILE", &name, false).unwrap();
         output.add(0, b"whole\n");
         assert!(output.try_lock(3));
         output.add(3, b"interrupted\n");

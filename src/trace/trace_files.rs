@@ -25,6 +25,11 @@ static STATS: OnceBox<TraceOutput> = OnceBox::new();
 static START: AtomicU64 = AtomicU64::new(0);
 /// Adds the client's own lines to the statistics.
 static CLIENT_STATISTICS: OnceLock<fn()> = OnceLock::new();
+/// Passes each line of the network's counters.
+static NETWORK_STATISTICS: OnceLock<fn(NetworkLine<'_>)> = OnceLock::new();
+
+/// What is called with each line of the network's counters.
+pub type NetworkLine<'a> = &'a mut dyn FnMut(fmt::Arguments<'_>);
 
 /// Whether events are recorded.
 #[inline(always)]
@@ -91,15 +96,15 @@ impl TraceFileKind {
     /// written.
     fn open(self, rank: u32) {
         let (file, ranks, mask) = self.variables();
-        let Some(name) = file.get() else { return };
+        let Some(wanted) = file.get() else { return };
         if ranks.get().is_some_and(|ranks| !ranks.has(rank)) {
             return;
         }
-        let name = name.replace('%', &rank.to_string());
+        let name = wanted.replace('%', &rank.to_string());
         let at_once = self == TraceFileKind::Trace && env::TRACEFLUSH.get();
-        let output = TraceOutput::open(&name, at_once).unwrap_or_else(|e| {
+        let output = TraceOutput::open(file.name(), &name, at_once).unwrap_or_else(|e| {
             report::fatal(
-                format_args!("{}: {name} cannot be written: {e}", file.name()),
+                format_args!("{}: {wanted} cannot be written: {e}", file.name()),
                 format_args!(
                     "Name a file in a directory where you may write, with % for the rank, or unset it."
                 ),
@@ -141,6 +146,12 @@ pub fn set_local(yes: bool) {
 /// Sets a function that is called when the statistics are written. The first call counts.
 pub fn on_statistics(hook: fn()) {
     let _ = CLIENT_STATISTICS.set(hook);
+}
+
+/// Sets the function that passes each line of the network's counters when the statistics are
+/// written. The first call counts.
+pub fn on_network_statistics(lines: fn(NetworkLine<'_>)) {
+    let _ = NETWORK_STATISTICS.set(lines);
 }
 
 /// Adds a line to the trace, stamped with this time of the monotonic clock and this source line.
@@ -187,6 +198,9 @@ fn counted() {
     statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
     for letter in Letter::ALL.into_iter().filter(|l| mask.has(*l)) {
         probe::statistics(letter, |text| statistic(letter, text));
+    }
+    if let Some(lines) = NETWORK_STATISTICS.get().filter(|_| mask.has(Letter::C)) {
+        lines(&mut |text| statistic(Letter::C, text));
     }
     if let Some(hook) = CLIENT_STATISTICS.get() {
         hook();

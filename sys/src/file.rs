@@ -24,9 +24,10 @@ pub fn write_all(fd: i32, bytes: &[u8]) {
     write_from(fd, bytes.as_ptr(), bytes.len());
 }
 
-/// As [`write_all`], for bytes that other threads may change meanwhile.
-pub fn write_all_atomic(fd: i32, bytes: &[AtomicU8]) {
-    write_from(fd, bytes.as_ptr().cast(), bytes.len());
+/// As [`write_all`], for bytes that other threads may change meanwhile. Whether all were written.
+#[must_use]
+pub fn write_all_atomic(fd: i32, bytes: &[AtomicU8]) -> bool {
+    write_from(fd, bytes.as_ptr().cast(), bytes.len())
 }
 
 /// Whether all bytes were written.

@@ -82,7 +82,7 @@ mod imp {
         let mut texts = [[0u8; ADDRESS]; BATCH];
         let mut args = [core::ptr::null::<c_char>(); BATCH + 4];
         args[0] = c"addr2line".as_ptr();
-        args[1] = c"-Cfpe".as_ptr();
+        args[1] = c"-Cfipe".as_ptr();
         args[2] = file;
         for (i, &a) in addresses.iter().enumerate() {
             texts[i] = hex(a);

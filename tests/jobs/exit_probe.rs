@@ -31,6 +31,7 @@
 //! | `stop` | stop themselves (SIGSTOP) |
 //! | `traced` | have a debugger stop them for five seconds, notice no signal for 0.3 s, then spin |
 //! | `after:MS:N` | sleep so long, then return N |
+//! | `doze` | sleep two seconds, or until a signal, then return 0 |
 //! | `finish` | print another line 50 ms after the first exit, then return 0 |
 //!
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
@@ -131,6 +132,10 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
             clock::sleep_ns(300_000_000);
             signal::set_mask(&before);
             spin(boot, false)
+        }
+        "doze" => {
+            clock::sleep_ns(2_000_000_000);
+            0
         }
         "finish" => {
             while boot.exit.decision().is_none() {

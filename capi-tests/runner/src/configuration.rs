@@ -236,6 +236,17 @@ fn files_that_cannot_be_written() -> Result<(), Failure> {
             0,
             "/full.0 is not complete: the file system took no more\n",
         ),
+        (
+            "export GASNET_TRACEFILE=/dev/full",
+            0,
+            "GASNET_TRACEFILE: /dev/full is not complete: the file system took no more\n",
+        ),
+        (
+            "export GASNET_STATSFILE=/dev/full",
+            0,
+            "GASNET_STATSFILE: /dev/full is not complete: the file system took no more\n",
+        ),
+        ("export GASNET_TRACEFILE=/no/such/x.%", 1, "ranks 0-1: the same error, printed by rank"),
     ] {
         expect(&format!("{script}; {job}"), code, text)?;
     }
@@ -322,6 +333,7 @@ fn values_that_are_refused() -> Result<(), Failure> {
         ("GASNET_BACKTRACE_NODES", "0,two", "ranks separated by commas"),
         ("GASNET_NO_CATCH_SIGNAL", "SEGV,NOSUCH", "names or numbers of signals"),
         ("GASNET_TRACEMASK", "GP?", "letters out of GPSWXBLAICDNH"),
+        ("GASNET_NETWORK_PORTS", "zz", "ports from 1 to 65535, such as 50000-50100"),
     ];
     for (i, (name, value, accepted)) in wrong.into_iter().enumerate() {
         let launcher = [JobLauncher::Gasnetrun, JobLauncher::PshmNodes, JobLauncher::Alone][i % 3];

@@ -342,10 +342,9 @@ fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
         (Means::Attach | Means::Registered | Means::Messages, 1..) => {
             Err(ended.failure(format!("{framed} messages went in frames")))
         }
-        // testword puts to its own rank; the atomics of others and the Longs of testam fit into
-        // their messages.
+        // Atomics, and the Longs of testam, fit into their messages.
         (Means::RegisteredFrames, 0) if program.name == "testam" => Ok(()),
-        (_, 0) if ["testword", "testexatomic"].contains(&program.name.as_str()) => Ok(()),
+        (_, 0) if program.name == "testexatomic" => Ok(()),
         (_, 0) if s.means.frames() && s.nodes > 1 => {
             Err(ended.failure("no message went in frames"))
         }

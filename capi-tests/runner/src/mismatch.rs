@@ -100,6 +100,12 @@ pub fn cases() -> Vec<TestCase> {
         refused("interface", FOREIGN, &[], &["999"])
     }));
     all.push(TestCase::new("mismatch::no_thread_mode".to_string(), true, no_thread_mode));
+    for (i, a) in SEGMENTS.1.iter().enumerate() {
+        for b in &SEGMENTS.1[..i] {
+            let name = format!("mismatch::ranks::{}_{}", a.name, b.name);
+            all.push(TestCase::new(name, true, move || ranks(*a, *b)));
+        }
+    }
     all
 }
 
@@ -182,6 +188,36 @@ fn load(a: Kind, b: Kind) -> Result<(), Failure> {
         _ if a == b => Err(ended.failure("equal modes were refused")),
         _ if words.contains(&a.message_name) && words.contains(&b.message_name) => Ok(()),
         _ => Err(ended.failure("it was refused without a line that names both modes")),
+    }
+}
+
+/// The ranks of one job.
+fn ranks(a: Kind, b: Kind) -> Result<(), Failure> {
+    let dir = dir(&format!("ranks_{}_{}", a.name, b.name))?;
+    let alone = source(&dir, "main.c", ALONE)?;
+    for kind in [a, b] {
+        let program = dir.join(kind.name);
+        build_trees::succeed(link_with_library(compile(kind.defines, &[], &[&alone], &program)))?;
+    }
+    let (a_program, b_program) = (dir.join(a.name), dir.join(b.name));
+    let script = format!(
+        "[ $GASNET_RANK = 1 ] && exec {}; exec {}",
+        b_program.display(),
+        a_program.display()
+    );
+    let args = ["-c".to_string(), script];
+    let sh = Path::new("/bin/sh");
+    let ended = TestJob::new(&build_trees::build(), sh, &args, JobLauncher::Gasnetrun, 2)
+        .watchdog(Duration::from_secs(30))
+        .run()?;
+    ended.tidy()?;
+    let line = |kind: Kind| {
+        let mode = kind.message_name;
+        ended.output.contains(&format!("this rank was compiled for {mode}, but rank "))
+    };
+    match ended.code {
+        Some(1) if line(a) || line(b) => Ok(()),
+        _ => Err(ended.failure("no line names the modes of the ranks")),
     }
 }
 

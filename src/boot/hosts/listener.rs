@@ -63,7 +63,7 @@ impl HostListener {
         secret: JobSecret,
         addresses: &[IpAddr],
     ) -> Result<HostListener, BootError> {
-        let ports = interface::ports()?;
+        let ports = interface::ports();
         let socket = |address: &IpAddr| tcp::listen_on(*address, ports.clone(), BACKLOG);
         let sockets = addresses.iter().map(socket).collect::<io::Result<_>>().map_err(|e| {
             BootError::new(

@@ -124,9 +124,8 @@ impl RankEnds {
     fn killed(&mut self, r: &RankProcess, signal: Signal) {
         let code = 128 + signal.number();
         report::line(format_args!(
-            "rank {} (pid {}) was killed by signal {} ({}); the job ends with exit code {code}",
-            r.rank,
-            r.process,
+            "{} was killed by signal {} ({}); the job ends with exit code {code}",
+            r.title(),
             signal.number(),
             signal.name()
         ));

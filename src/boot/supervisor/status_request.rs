@@ -9,6 +9,7 @@
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::decision::{ExitCause, ExitDecision};
+use crate::rank::JobRank;
 use crate::report;
 use sys::process::{self, Liveness};
 use sys::{clock, signal};
@@ -26,6 +27,9 @@ const SHOWN: usize = 8;
 pub(super) struct StatusRequest {
     /// The open request.
     open: Option<OpenRequest>,
+    /// The ranks that worked when their cut-off was requested. The signal that asks them may end a
+    /// sleep early, so that they end before they are reported.
+    cut_off: Vec<JobRank>,
     /// The ranks that are cut off have been reported.
     is_cut_off_reported: bool,
     /// The ranks of a job that runs too long have been reported.
@@ -87,11 +91,16 @@ impl StatusRequest {
         ranks: &[RankProcess],
         first: ExitDecision,
     ) -> bool {
-        if !self.is_cut_off_reported && ranks.iter().any(RankProcess::is_working) {
-            self.request(control, ranks, CUT_OFF_ANSWER, RequestReason::CutOff(first));
-            return false;
+        if self.is_cut_off_reported || self.open.is_some() {
+            return self.is_cut_off_reported;
         }
-        true
+        let working = ranks.iter().filter(|r| r.is_working());
+        self.cut_off = working.map(|r| r.rank).collect();
+        if self.cut_off.is_empty() {
+            return true;
+        }
+        self.request(control, ranks, CUT_OFF_ANSWER, RequestReason::CutOff(first));
+        false
     }
 
     /// Whether the ranks of a job that has run for this many seconds have been reported. Requests
@@ -148,7 +157,9 @@ impl StatusRequest {
             }
             RequestReason::CutOff(first) => {
                 self.is_cut_off_reported = true;
-                report_cut_off(control, ranks, first, open.number);
+                let is_cut_off = |r: &&RankProcess| self.cut_off.contains(&r.rank);
+                let cut_off: Vec<&RankProcess> = ranks.iter().filter(is_cut_off).collect();
+                report_cut_off(control, ranks, &cut_off, first, open.number);
             }
         }
         control.close_status_request();
@@ -186,10 +197,10 @@ fn activity(control: ControlMemory, r: &RankProcess, request: u64) -> String {
 fn report_cut_off(
     control: ControlMemory,
     ranks: &[RankProcess],
+    cut_off: &[&RankProcess],
     first: ExitDecision,
     request: u64,
 ) {
-    let cut_off: Vec<&RankProcess> = ranks.iter().filter(|r| r.is_working()).collect();
     let (Some(ended), Some(one)) = (first.rank, cut_off.first()) else { return };
     let ended = match ranks.iter().find(|r| r.rank == ended) {
         Some(ended) => ended.title(),

@@ -27,6 +27,10 @@ pub(super) const BUILT: bool = cfg!(feature = "emulation");
 #[cfg(feature = "emulation")]
 pub(super) fn infos(choice: Option<NetworkChoice>, may_attach: bool) -> [NetworkInfo; 3] {
     let other_memory = match may_attach {
+        _ if env::PORTAL_PIN.get() => {
+            "where it is registered, which the target does at its next call (GASNET_PORTAL_PIN)"
+                .into()
+        }
         true => "without a call of the target, by cross-memory attach".into(),
         false => {
             let reason = sys::attach::denial();

@@ -1,6 +1,6 @@
 //! Variables of the job: how it starts, its memory and threads, how it waits and how it ends.
 
-use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Signals, YesNo};
+use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Ports, Signals, YesNo};
 use crate::env::real_number::Seconds;
 use crate::env::variable::variables;
 use crate::env::words::{SpawnControl, WaitMode, WireProgress};
@@ -54,7 +54,7 @@ variables! {
 
     /// The TCP ports on which a job of several hosts listens, such as 50000-50100. The default is
     /// any free port.
-    NETWORK_PORTS: FreeText;
+    NETWORK_PORTS: Ports;
 
     /// What delivers puts and gets of other hosts to a rank that does not call the library: a
     /// thread of the library, or nothing until the rank polls. The default is THREAD in PAR and

@@ -74,7 +74,7 @@ const REFUSED: [RefusedLimits; 5] = [
     (
         "large_regions",
         &[("GASNET_FIREHOSE_MAXREGION_SIZE", "1MB"), ("GASNET_PHYSMEM_MAX", "8MB")],
-        "or lower GASNET_FIREHOSE_MAXREGION_SIZE",
+        "Allow 16MB at least on each host, or lower GASNET_FIREHOSE_MAXREGION_SIZE.",
     ),
     ("little_memory", &[("GASNET_PHYSMEM_MAX", "60KB")], "Allow 64KB at least on each host"),
     (
@@ -174,8 +174,13 @@ pub(super) fn traced(
     let folder = build_trees::build().join("capi-tests/firehose").join(name);
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let file = folder.join("trace.%").to_string_lossy().into_owned();
-    let trace = [("GASNET_TRACEFILE", &*file), ("GASNET_TRACEMASK", "C")];
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let (trace, statistics) = (file("trace.%"), file("stats.%"));
+    let trace = [
+        ("GASNET_TRACEFILE", &*trace),
+        ("GASNET_TRACEMASK", "C"),
+        ("GASNET_STATSFILE", &*statistics),
+    ];
     let ended = run(program, s, args, &[env, &trace].concat())?;
     ended.passed(&program.name)?;
     Ok((ended, folder))
@@ -259,6 +264,10 @@ fn counts(program: &TestProgram) -> Result<(), String> {
     let monitored = ["unmapped", "rejected"].into_iter().filter(|_| has_userfaultfd());
     if let Some(name) = events.into_iter().chain(monitored).find(|name| !nonzero(name)) {
         return Err(ended.failure(format!("no rank counts {name}")));
+    }
+    let stated = |rank| read(&format!("stats.{rank}")).contains("(C) FIREHOSE: remote_hits=");
+    if !(0..4).all(stated) {
+        return Err(ended.failure("statistics lack the counters".to_string()));
     }
     if last.len() != 4 || sum("holds") != Some(0) {
         return Err(ended.failure("regions are held when all is done".to_string()));
