@@ -119,7 +119,7 @@ fn signals_of_one_rank() {
     for launcher in OURS {
         run(launcher, 2, &["1", "kill:9", "poll"])
             .gives(137)
-            .says("rank 1 (pid ")
+            .says("rank 1 of 2 (pid ")
             .says("signal 9 (SIGKILL)");
         run(launcher, 2, &["1", "kill:6", "sleep"])
             .gives(134)

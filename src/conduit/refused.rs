@@ -32,8 +32,8 @@ impl RefusedAccess {
         let can = if *writes { "written" } else { "read" };
         report::fatal(
             format_args!(
-                "{operation} of {bytes} bytes by rank {initiator} failed: at {address:#x} rank \
-                 {target} has no memory that can be {can}"
+                "{operation} of {bytes} bytes by rank {initiator} failed: rank {target} has no \
+                 {bytes} bytes at {address:#x} that can be {can}"
             ),
             format_args!(
                 "Name memory that rank {target} has mapped now; what one rank has mapped at an \

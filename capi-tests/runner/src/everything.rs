@@ -414,13 +414,17 @@ fn missing(
         .find_map(|l| l.split_once(": rank 0 names ")?.1.strip_suffix(" of rank 1"));
     let Some(address) = named else { return Err(ended.failure("no address was named")) };
     let operation = operation[(s.means as usize).min(operation.len() - 1)];
-    let cause = format!("by rank 0 failed: at {address} rank 1 has no memory that can be ");
+    let cause = "by rank 0 failed: rank 1 has no ";
+    let place = format!(" bytes at {address} that can be ");
     // A get by messages fails with the first of them.
     let pieces = s.means.is_foreign() && operation.starts_with("a get");
     let operation = if pieces { "a get" } else { operation };
     let lines = ended.output.lines().filter(|l| l.starts_with("*** FATAL ERROR")).count();
-    if ended.code != Some(1) || lines != 1 || !says_both(&ended.output, operation, &cause) {
-        return Err(ended.failure(format!("not one line says {operation:?} and {cause:?}")));
+    let says = |what| says_both(&ended.output, operation, what);
+    if ended.code != Some(1) || lines != 1 || !says(cause) || !says(&place) {
+        return Err(
+            ended.failure(format!("not one line says {operation:?}, {cause:?}, {place:?}"))
+        );
     }
     Ok(())
 }
