@@ -72,7 +72,8 @@ cd /build/libgasnet-*/
 apt-get build-dep -y -q ./
 offline="unshare --net"
 $offline true || offline=
-$offline runuser -u builder -- dpkg-buildpackage -us -uc
+# The caller's environment may name tools that this system has elsewhere, such as CARGO.
+$offline runuser -u builder -- env -i PATH="$PATH" HOME=/home/builder LC_ALL=C.UTF-8 dpkg-buildpackage -us -uc
 END
 echo "building in a clean $suite"
 system buildd util-linux \

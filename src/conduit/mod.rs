@@ -34,7 +34,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `put`, `get` | puts and gets |
-//! | `at_once` | those that the network completes within the call |
+//! | `at_once`, `pinned_at_once` | those that the network completes within the call; the same of registered memory |
 //! | `request`, `request_send`, `reply_send` | active messages that leave |
 //! | `am_plan`, `am_send` | their form; what both share |
 //! | `large_medium` | Mediums that do not fit into one message |
@@ -93,6 +93,7 @@ pub mod network;
 mod outbox;
 mod pieces;
 mod pinned;
+mod pinned_at_once;
 mod pinned_config;
 mod pinned_events;
 mod pinned_messages;

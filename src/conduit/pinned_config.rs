@@ -204,7 +204,7 @@ fn regions(
                 ByteCount(share),
                 match wanted_bytes {
                     Some(bytes) => format!("region of {}", ByteCount(bytes)),
-                    None => format!("page"),
+                    None => "page".into(),
                 }
             ),
             format_args!(

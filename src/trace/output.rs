@@ -40,8 +40,9 @@ pub(super) struct TraceOutput {
 }
 
 impl TraceOutput {
-    /// Opens the file of this name, from this variable, and empties it; `stdout`, `stderr` and `-` (standard error)
-    /// are not files. Each write appends, so that several ranks may share a file.
+    /// Opens the file that this variable names, and empties it; `stdout`, `stderr` and `-`
+    /// (standard error) are not files. Each write appends, so that several ranks may share a
+    /// file.
     ///
     /// # Errors
     /// That of the system.
