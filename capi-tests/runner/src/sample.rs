@@ -80,7 +80,7 @@ pub fn cover<T, const N: usize>(
 }
 
 /// Seeds among which the marked cases of a group are shared.
-const TURNS: usize = 4;
+const TURNS: usize = 5;
 
 /// Seconds of a case that [`SECONDS`] does not name.
 const USUAL: f64 = 0.5;
@@ -203,7 +203,7 @@ mod tests {
             (0..5).map(move |i| format!("testexit::seq::portals::{launcher}::n2::rank{i}"))
         });
         let kinds =
-            ["b", "a"].into_iter().flat_map(|k| (0..4).map(move |i| format!("x::{k}::{i}")));
+            ["b", "a"].into_iter().flat_map(|k| (0..TURNS).map(move |i| format!("x::{k}::{i}")));
         let names: Vec<String> = exits.chain(kinds).collect();
         for seed in 0..TURNS as u64 {
             let taken = taken(seed, &names);
