@@ -89,7 +89,7 @@ impl PinnedConfig {
     ) -> Self {
         let (own, bound) = share(host_ranks);
         let share = match least_of_host(own) {
-            least if least < own => (least, "ulimit -l of another rank of this host"),
+            least if least < own => (least, LOCKED_ELSEWHERE),
             _ => (own, bound),
         };
         let firehose =
@@ -150,6 +150,10 @@ impl PinnedConfig {
     }
 }
 
+/// The limit of the system on what one process may lock; that of another rank.
+const LOCKED: &str = "ulimit -l";
+const LOCKED_ELSEWHERE: &str = "ulimit -l of another rank of this host";
+
 /// What one rank may register, in bytes, and what bounds it.
 fn share(host_ranks: u32) -> (u64, &'static str) {
     let (host, mut bound) = match env::PHYSMEM_MAX.get() {
@@ -163,7 +167,7 @@ fn share(host_ranks: u32) -> (u64, &'static str) {
     if let Some(limit) = sys::limits::locked_memory().filter(|&limit| limit < bytes)
         && (env::PHYSMEM_NOPROBE.get() || !exceeds(limit))
     {
-        (bytes, bound) = (limit, "ulimit -l");
+        (bytes, bound) = (limit, LOCKED);
     }
     (bytes, bound)
 }
@@ -196,7 +200,7 @@ fn regions(
     let region = wanted_bytes.unwrap_or(page as u64);
     let least = (peers + 1) * region;
     if share < least {
-        let of_rank = bound.starts_with("ulimit");
+        let of_rank = [LOCKED, LOCKED_ELSEWHERE].contains(&bound);
         report::fatal(
             format_args!(
                 "{} of registered memory for each rank ({bound}) are less than one {} for each \

@@ -54,7 +54,9 @@ impl GasnetJob {
         let (rank, size) = (boot.placement.rank(), boot.placement.size());
         report::set_rank(rank.0);
         agreed_environment::agree(&boot);
-        segment::agree_on_mode(&boot, client.segments);
+        if boot.network_start.is_none() {
+            segment::agree_on_mode(&boot, client.segments);
+        }
         exit::install(&mut boot, env::EXITTIMEOUT.get());
         trace::open(rank.0);
         let spared = env::NO_CATCH_SIGNAL.get().unwrap_or_default();
@@ -95,10 +97,6 @@ impl GasnetJob {
             boot.placement = boot.placement.with_hosts(&hosts);
             rank_variables::set(&boot.placement);
         }
-        #[cfg(feature = "hosted")]
-        if client.segments == SegmentMode::Everything {
-            super::tracers::admit(&boot);
-        }
         let local_size = boot.placement.local_size();
         let start = boot.network_start.and_then(|start| {
             Some((start, interface.start_interface()?, config.pt_am, peers.clone()))
@@ -109,6 +107,11 @@ impl GasnetJob {
             let network = interface.open(pt, rank, &addresses).unwrap_or_else(|e| no_network(&e));
             // The conduit of a rank whose barrier has returned can receive from this one.
             start.connect(network);
+            segment::agree_on_mode(&boot, client.segments);
+        }
+        #[cfg(feature = "hosted")]
+        if client.segments == SegmentMode::Everything {
+            super::tracers::admit(&boot);
         }
         let scratch = boot
             .host_memory

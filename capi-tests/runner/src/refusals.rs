@@ -221,7 +221,7 @@ fn memory(launcher: JobLauncher) -> Result<(), Failure> {
     let script = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.0.display());
     let ended = run(&script, &program, launcher, 2)?;
     let words = [
-        "rank 1 (pid ",
+        "rank 1 of 2 (pid ",
         "was killed by signal 9",
         "The kernel found no memory for it",
         "allows 64MB",
