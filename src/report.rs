@@ -276,6 +276,13 @@ pub fn line(text: fmt::Arguments<'_>) {
     sys::stdio::write_stderr(line.bytes());
 }
 
+/// Reports that the file system has not taken all of a file that a variable names.
+/// Async-signal-safe.
+pub fn incomplete_file(variable: &str, path: &str) {
+    line(format_args!("{variable}: {path} is not complete: the file system took no more"));
+    line(format_args!("  Name a file in a folder with more space."));
+}
+
 /// Prints why the caller is about to end the job.
 pub fn fatal_line(cause: fmt::Arguments<'_>) {
     emit_once(FATAL, cause, None);

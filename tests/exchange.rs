@@ -262,7 +262,10 @@ fn killed_between_the_exchange_and_the_job() {
     let (codes, text) = p.finish();
     assert_eq!(codes[2], 137, "{text}");
     assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
-    assert!(text.contains("rank 2 of ") && text.contains("was killed by signal 9"), "{text}");
+    assert!(
+        text.contains("rank 2 of 4 (pid ") && text.contains("was killed by signal 9"),
+        "{text}"
+    );
     assert!(text.contains("had not joined the job yet"), "{text}");
 }
 

@@ -51,11 +51,7 @@ impl StatsFile {
         let mut file = TextFile::stream(self.fd);
         let _ = text(&mut file);
         if !file.finish() {
-            let (variable, path) = (self.variable, &self.path);
-            report::line(format_args!(
-                "{variable}: {path} is not complete: the file system took no more"
-            ));
-            report::line(format_args!("  Name a file in a folder with more space."));
+            report::incomplete_file(self.variable, &self.path);
         }
     }
 }

@@ -83,10 +83,7 @@ impl TraceOutput {
         let written = sys::file::write_all_atomic(self.fd, &self.buffer[..n]);
         if !written && !self.failed.swap(true, Ordering::Relaxed) {
             let (variable, name) = &self.name;
-            report::line(format_args!(
-                "{variable}: {name} is not complete: the file system took no more"
-            ));
-            report::line(format_args!("  Name a file in a folder with more space."));
+            report::incomplete_file(variable, name);
         }
         self.len.store(0, Ordering::Release);
         self.writing.store(false, Ordering::Release);

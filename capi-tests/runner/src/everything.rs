@@ -12,7 +12,7 @@ use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::test_library::TestLibrary;
-use crate::{Failure, TestCase, libportals};
+use crate::{Failure, TestCase, lack_of_userfaultfd, libportals};
 use std::time::Duration;
 
 /// The variable by which the emulation demands registration.
@@ -333,7 +333,7 @@ fn passes(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     if needs_notice
         && has_notice
         && ended.output.contains(UNNOTICED)
-        && registered::has_userfaultfd()
+        && lack_of_userfaultfd().is_none()
     {
         return Err(ended.failure("the library notices nothing"));
     }

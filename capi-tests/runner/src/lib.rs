@@ -138,11 +138,15 @@ impl TestCase {
 
     /// The same case, which cannot run without a userfaultfd.
     fn needs_userfaultfd(mut self) -> TestCase {
-        if let Err(e) = UnmapWatch::open(WatchKinds::All) {
-            self.missing = Some(format!("a userfaultfd, which this system refuses: {e}"));
-        }
+        self.missing = lack_of_userfaultfd().or(self.missing);
         self
     }
+}
+
+/// What is missing where the library cannot notice that memory is unmapped.
+fn lack_of_userfaultfd() -> Option<String> {
+    let refused = UnmapWatch::open(WatchKinds::All).err()?;
+    Some(format!("a userfaultfd, which this system refuses: {refused}"))
 }
 
 /// Programs whose Debian packages have other names.

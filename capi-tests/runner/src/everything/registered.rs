@@ -10,11 +10,10 @@ use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::test_library::TestLibrary;
 use crate::tracing::gasnet_trace;
-use crate::{Failure, TestCase};
+use crate::{Failure, TestCase, lack_of_userfaultfd};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use sys::unmap_watch::{UnmapWatch, WatchKinds};
 
 /// Variables with which events complete the operations.
 const EVENTS: [(&str, &str); 2] =
@@ -261,7 +260,8 @@ fn counts(program: &TestProgram) -> Result<(), String> {
     let nonzero = |&name: &&str| sum(name).is_some_and(|sum| sum != 0);
     let events =
         ["remote_hits", "local_hits", "moves", "pins", "unpins", "victims", "pinned_bytes"];
-    let monitored = ["unmapped", "rejected"].into_iter().filter(|_| has_userfaultfd());
+    let monitored =
+        ["unmapped", "rejected"].into_iter().filter(|_| lack_of_userfaultfd().is_none());
     if let Some(name) = events.into_iter().chain(monitored).find(|name| !nonzero(name)) {
         return Err(ended.failure(format!("no rank counts {name}")));
     }
@@ -360,18 +360,12 @@ fn unwatched(program: &TestProgram) -> Result<(), Failure> {
     ended.passed(&program.name)
 }
 
-/// Whether the library can notice that memory is unmapped.
-pub(super) fn has_userfaultfd() -> bool {
-    UnmapWatch::open(WatchKinds::All).is_ok()
-}
-
 /// The end of a case that passes. One that has left out a part for want of a userfaultfd says so.
 pub(super) fn passed_with_notice() -> Result<(), Failure> {
-    match UnmapWatch::open(WatchKinds::All) {
-        Ok(_) => Ok(()),
-        Err(e) => case_end::skip(&format!(
-            "its part on memory that is unmapped needs a userfaultfd, which this system refuses: \
-             {e}; the other parts passed"
+    match lack_of_userfaultfd() {
+        None => Ok(()),
+        Some(lack) => case_end::skip(&format!(
+            "its part on memory that is unmapped needs {lack}; the other parts passed"
         )),
     }
 }
