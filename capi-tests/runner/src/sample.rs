@@ -80,7 +80,7 @@ pub fn cover<T, const N: usize>(
 }
 
 /// Seeds among which the marked cases of a group are shared.
-const TURNS: usize = 5;
+const TURNS: usize = 7;
 
 /// Seconds of a case that [`SECONDS`] does not name.
 const USUAL: f64 = 0.5;
