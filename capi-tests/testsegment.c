@@ -7,8 +7,7 @@
  * `testsegment touch` also writes to 8 MiB of the segment of rank 0, and must fail.
  * `testsegment lack own|peer`: the memory file loses all its pages, as if memory had run out.
  * Then the last rank (own) or rank 0 (peer) writes to the segment of the last rank. It must die
- * of SIGBUS, and the library must say why. Before, it prints `testsegment: rank R touches
- * ADDRESS`.
+ * of SIGBUS, and the library must say why.
  * `testsegment beyond`, in LARGE: the segments exceed the memory of the machine, and their first
  * and last pages can be used.
  * `testsegment locked`: the local sides of puts, gets and reply Longs, outside the segment, are
@@ -83,8 +82,6 @@ static void lack(int fd, const char *whose) {
     char eight[8] = "present";
     if (gasnet_mynode() == toucher) {
         char *address = check_at(last, 5 * GASNET_PAGESIZE);
-        printf("testsegment: rank %d touches %p\n", (int)toucher, (void *)address);
-        fflush(stdout);
         CHECK(ftruncate(fd, 0) == 0, "ftruncate: %s", strerror(errno));
         if (toucher == last)
             memcpy(address, eight, sizeof eight);

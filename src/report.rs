@@ -19,6 +19,8 @@ static AWAIT_END: OnceLock<fn()> = OnceLock::new();
 static AFTER_FATAL: OnceLock<fn()> = OnceLock::new();
 /// Whether another rank prints the error with this hash.
 static IS_FOLDED: OnceLock<fn(u32) -> bool> = OnceLock::new();
+/// What a report of a crash advises that has no explanation.
+static CRASH_ADVICE: Mutex<Option<&'static str>> = Mutex::new(None);
 /// The text of the [`CrashHint`] that exists, if one does.
 static CRASH_HINT: Mutex<Option<&'static str>> = Mutex::new(None);
 
@@ -51,6 +53,11 @@ pub fn set_await_end(await_end: fn()) {
 /// Sets what finds out whether another rank prints the error with this hash; async-signal-safe.
 pub fn set_is_folded(is_folded: fn(u32) -> bool) {
     let _ = IS_FOLDED.set(is_folded);
+}
+
+/// Sets what a report of a crash advises that has no explanation.
+pub fn set_crash_advice(advice: Option<&'static str>) {
+    *CRASH_ADVICE.lock().unwrap_or_else(PoisonError::into_inner) = advice;
 }
 
 /// An explanation that is printed if this process crashes while the value exists.
@@ -133,6 +140,7 @@ impl Write for TextHash {
 /// Kinds of messages that ranks print once.
 const WARNING: &str = "GASNet WARNING";
 const FATAL: &str = "FATAL ERROR";
+const CRASH: &str = "Caught a fatal signal";
 
 /// How often this process prints a warning with one text.
 const PRINTED: u32 = 10;
@@ -175,14 +183,16 @@ fn hash_of(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<
     hash.0
 }
 
+/// Whether another rank prints the error with this hash.
+fn is_folded(hash: u32) -> bool {
+    IS_FOLDED.get().is_some_and(|is_folded| is_folded(hash))
+}
+
 /// Prints a warning or an error, unless another rank prints the same.
 fn emit_once(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
-    if let Some(is_folded) = IS_FOLDED.get()
-        && is_folded(hash_of(kind, cause, remedy))
-    {
-        return;
+    if !is_folded(hash_of(kind, cause, remedy)) {
+        emit(kind, cause, remedy);
     }
-    emit(kind, cause, remedy);
 }
 
 fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
@@ -223,6 +233,17 @@ pub enum PrintedLine {
 const CAUSE: &str = "*** ";
 const REMEDY: &str = "***   ";
 
+/// The parts of the first line of an error, after its prefix.
+fn kind_cause_rank(line: &str) -> Option<(&str, &str, u32)> {
+    if let Some((CRASH, rest)) = line.split_once(": ") {
+        let (signal, of) = rest.split_once(" on rank ")?;
+        return Some((CRASH, signal, of.split_once('/')?.0.parse().ok()?));
+    }
+    let (kind, rest) = line.split_once(" (proc ")?;
+    let (rank, cause) = rest.split_once("): ")?;
+    [WARNING, FATAL].contains(&kind).then_some((kind, cause, rank.parse().ok()?))
+}
+
 impl PrintedLine {
     /// What is at the beginning of whole text lines; `None` if there is none.
     pub fn first(lines: &[u8]) -> Option<PrintedLine> {
@@ -230,10 +251,7 @@ impl PrintedLine {
         let end = line(lines)?;
         let text = |bytes| core::str::from_utf8(bytes).ok()?.strip_suffix('\n');
         let error = || {
-            let (kind, rest) = text(&lines[..end])?.strip_prefix(CAUSE)?.split_once(" (proc ")?;
-            let (rank, cause) = rest.split_once("): ")?;
-            let rank = rank.parse().ok()?;
-            [WARNING, FATAL].contains(&kind).then_some(())?;
+            let (kind, cause, rank) = kind_cause_rank(text(&lines[..end])?.strip_prefix(CAUSE)?)?;
             let next = line(&lines[end..]).map_or(end, |next| end + next);
             let remedy = text(&lines[end..next]).and_then(|next| next.strip_prefix(REMEDY));
             let hash = match remedy {
@@ -274,6 +292,30 @@ pub fn line(text: fmt::Arguments<'_>) {
     let mut line = MessageLine::new();
     let _ = writeln!(line, "*** {text}");
     sys::stdio::write_stderr(line.bytes());
+}
+
+/// Prints that a signal ends this rank of a job of `size` ranks, and what explains it or helps to
+/// find out. Prints nothing if another rank prints the same. Async-signal-safe.
+pub fn crash(
+    signal: fmt::Arguments<'_>,
+    rank: u32,
+    size: u32,
+    explanation: Option<&dyn fmt::Display>,
+) {
+    let mut line = MessageLine::new();
+    let _ = writeln!(line, "{CAUSE}{CRASH}: {signal} on rank {rank}/{size}");
+    let advice = CRASH_ADVICE.try_lock().ok().and_then(|advice| *advice);
+    let advice = advice.as_ref().map(|advice| advice as &dyn fmt::Display);
+    let hash = match explanation.or(advice) {
+        Some(remedy) => {
+            let _ = writeln!(line, "{REMEDY}{remedy}");
+            hash_of(CRASH, signal, Some(format_args!("{remedy}")))
+        }
+        None => hash_of(CRASH, signal, None),
+    };
+    if !is_folded(hash) {
+        sys::stdio::write_stderr(line.bytes());
+    }
 }
 
 /// Reports that the file system has not taken all of a file that a variable names.
@@ -341,7 +383,12 @@ mod tests {
         assert_eq!(first(text), error(0, alone, text.len(), false));
         let more = format!("{text}*** next\n");
         assert_eq!(first(&more), error(0, alone, text.len(), false));
+        let crash = hash_of(CRASH, format_args!("SIGBUS(7)"), Some(format_args!("less")));
+        let text = "*** Caught a fatal signal: SIGBUS(7) on rank 3/64\n***   less\n";
+        assert_eq!(first(text), error(3, crash, text.len(), true));
         for other in [
+            "*** Caught a fatal signal: SIGBUS(7)\n",
+            "*** Caught a signal: SIGINT(2) on rank 0/2\n",
             "*** FATAL ERROR: no rank\n",
             "*** GASNet (proc 1): a note\n",
             "*** FATAL ERROR (proc x): no number\n",

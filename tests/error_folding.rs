@@ -51,6 +51,20 @@ fn different_errors_are_printed() {
     }
 }
 
+/// How many ranks crash before the first of them ends the job is up to the scheduler.
+#[test]
+fn a_crash_of_many_ranks_is_printed_once() {
+    for launcher in [Fork, Run] {
+        let jobs: Vec<_> = (0..10).map(|_| run(launcher, 9, &["all", "null", "-"])).collect();
+        for o in &jobs {
+            o.gives(139);
+            assert_eq!(count(o, "*** Caught a fatal signal: SIGSEGV(11) on rank "), 1, "{o:#?}");
+        }
+        let folded = |o: &&ProbeOutcome| count(o, ": the same error, printed by rank ") == 1;
+        assert!(jobs.iter().any(|o| folded(&o)), "{jobs:#?}");
+    }
+}
+
 /// Jobs of several hosts: ranks, and the command.
 fn on_several_hosts() -> Vec<(u32, Command)> {
     let mut tree = many_hosts(7, 2);
@@ -82,6 +96,15 @@ fn an_error_of_ranks_on_several_hosts_is_printed_once() {
         o.gives(1).says(&format!("*** ranks 0-{}: the same error, printed by rank ", n - 1));
         assert_eq!(count(&o, "part 0 is wrong\n***   Mend it.\n"), 1, "{o:#?}");
         assert_eq!(count(&o, "the same error"), 1, "{o:#?}");
+    }
+}
+
+#[test]
+fn a_crash_of_ranks_on_several_hosts_is_printed_once() {
+    for (_, c) in on_several_hosts() {
+        let o = finish(c, &["all", "null", "-"]);
+        o.gives(139);
+        assert_eq!(count(&o, "*** Caught a fatal signal: SIGSEGV(11) on rank "), 1, "{o:#?}");
     }
 }
 

@@ -17,6 +17,7 @@
 
 use crate::report;
 use core::ffi::c_void;
+use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use sys::byte_count::ByteCount;
@@ -28,8 +29,8 @@ const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::P
 
 /// The thread that reports its fatal signal; 0 for none.
 static REPORTING_THREAD: AtomicU32 = AtomicU32::new(0);
-/// Called with the signal after its report.
-static AFTER_FATAL: OnceLock<fn(Signal)> = OnceLock::new();
+/// Called after the report of a fatal signal.
+static AFTER_FATAL: OnceLock<fn()> = OnceLock::new();
 /// Where the segments are mapped.
 static SEGMENTS: MappedRange = MappedRange::new();
 /// Where the memory is mapped that the network shares.
@@ -96,7 +97,7 @@ pub fn set_segments(base: *const u8, bytes: usize, limit: u64) {
 
 /// Sets what happens between the report of a fatal signal and its default action: a backtrace, a
 /// pause for a debugger. It runs in the signal handler.
-pub fn set_after_fatal(hook: fn(Signal)) {
+pub fn set_after_fatal(hook: fn()) {
     let _ = AFTER_FATAL.set(hook);
 }
 
@@ -112,29 +113,40 @@ fn take_default(s: Signal) {
     signal::raise(s);
 }
 
-/// Reports a page of shared memory that the system could not provide, if that is what happened.
-fn report_lack(rank: u32, address: usize) {
-    let (what, remedy) = if SEGMENTS.has(address) {
-        (
-            "a segment",
-            "Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer ranks, or raise \
-             the memory limit.",
+/// A page of shared memory that the system could not provide.
+struct MissingPage {
+    part: &'static str,
+    remedy: &'static str,
+}
+
+impl MissingPage {
+    /// The page at this address, if it is memory that the network or the segments have mapped.
+    fn at(address: usize) -> Option<MissingPage> {
+        if SEGMENTS.has(address) {
+            return Some(MissingPage {
+                part: "a segment",
+                remedy: "Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer ranks, \
+                         or raise the memory limit.",
+            });
+        }
+        NETWORK.has(address).then_some(MissingPage {
+            part: "the network's buffers",
+            remedy: "Use fewer ranks, lower GASNET_PORTAL_SB_CHUNKS and \
+                     GASNET_PORTAL_AMRECV_SPACE, or raise the memory limit.",
+        })
+    }
+}
+
+impl fmt::Display for MissingPage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let limit = ByteCount(MEMORY_LIMIT.load(Ordering::Relaxed));
+        let MissingPage { part, remedy } = self;
+        write!(
+            f,
+            "No memory for a page of {part}: all processes of this host have at most {limit}. \
+             {remedy}"
         )
-    } else if NETWORK.has(address) {
-        (
-            "the network's buffers",
-            "Use fewer ranks, lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE, or \
-             raise the memory limit.",
-        )
-    } else {
-        return;
-    };
-    report::line(format_args!(
-        "rank {rank}: no memory for a page of {what}, at {address:#x}; all processes of this host \
-         have at most {}",
-        ByteCount(MEMORY_LIMIT.load(Ordering::Relaxed))
-    ));
-    report::line(format_args!("  {remedy}"));
+    }
 }
 
 extern "C" fn on_error(s: Signal, info: &SignalInfo, _: *mut c_void) {
@@ -149,19 +161,17 @@ extern "C" fn on_error(s: Signal, info: &SignalInfo, _: *mut c_void) {
             signal::pause();
         },
     }
-    if let (Signal::BUS, Some(address)) = (s, info.fault()) {
-        report_lack(rank, address);
-    }
-    report::line(format_args!(
-        "Caught a fatal signal: {}({}) on rank {rank}/{size}",
-        s.name(),
-        s.number()
-    ));
-    if let Some(explanation) = report::crash_hint() {
-        report::line(format_args!("  {explanation}"));
-    }
+    let missing = info.fault().filter(|_| s == Signal::BUS).and_then(MissingPage::at);
+    let hint = report::crash_hint();
+    let explanation = match (&missing, &hint) {
+        (Some(page), _) => Some(page as &dyn fmt::Display),
+        (None, Some(hint)) => Some(hint as &dyn fmt::Display),
+        (None, None) => None,
+    };
+    let signal = format_args!("{}({})", s.name(), s.number());
+    report::crash(signal, rank, size, explanation);
     if let Some(after) = AFTER_FATAL.get() {
-        after(s);
+        after();
     }
     super::exit::flush_stats();
     take_default(s);

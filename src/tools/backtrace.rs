@@ -172,12 +172,7 @@ fn is_own_frame(line: &[u8]) -> bool {
 const LONGEST_NS: u64 = 30_000_000_000;
 
 /// How to get a stack.
-const HINT: &str = "set GASNET_BACKTRACE=1 in the environment to get the call stack";
-
-/// Says how to get a stack; async-signal-safe.
-pub fn hint() {
-    report::line(format_args!("  {HINT}"));
-}
+pub const HINT: &str = "set GASNET_BACKTRACE=1 in the environment to get the call stack";
 
 /// Whether this rank prints its stack (GASNET_BACKTRACE); prints once how to switch it on if not.
 pub fn enabled() -> bool {

@@ -133,7 +133,7 @@ pub(super) fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     gasnett_freezeForDebuggerErr();
     // The handler of the abort has nothing to add.
     PRINT_STACK.store(false, Ordering::Relaxed);
-    HINT.store(false, Ordering::Relaxed);
+    report::set_crash_advice(None);
     FREEZE.store(false, Ordering::Relaxed);
     sys::stdio::flush();
     std::process::abort()
@@ -184,8 +184,6 @@ pub extern "C" fn gasnett_freezeForDebuggerErr() {
 /// pause, at `gasnet_init`; fatal signals may come when nothing can be allocated to find out.
 static PRINT_STACK: AtomicBool = AtomicBool::new(false);
 static FREEZE: AtomicBool = AtomicBool::new(false);
-/// A crash says how to get a stack.
-static HINT: AtomicBool = AtomicBool::new(false);
 
 /// Prepares for debuggers what the environment requests: freezes now, or prints the stack and
 /// freezes after a fatal error or signal. Shows the library's variables if GASNET_VERBOSEENV
@@ -206,13 +204,10 @@ pub(in crate::capi) fn open() {
     debug_malloc::plan_report();
     exit::on_exit(debug_malloc::write_report);
     // With a pause, a debugger prints the stack.
-    HINT.store(!env::BACKTRACE.get() && !FREEZE.load(Ordering::Relaxed), Ordering::Relaxed);
-    signals::set_after_fatal(|_| {
-        if HINT.swap(false, Ordering::Relaxed) {
-            backtrace::hint();
-        }
-        after_fatal();
-    });
+    if !env::BACKTRACE.get() && !FREEZE.load(Ordering::Relaxed) {
+        report::set_crash_advice(Some(backtrace::HINT));
+    }
+    signals::set_after_fatal(after_fatal);
     report::set_after_fatal(after_fatal);
     if env::FREEZE.get() {
         freeze();
