@@ -21,10 +21,14 @@ trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
 
 if [ "${1:-}" = --release ]; then
-    tag=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null) || {
-        echo "no release is tagged yet"
+    # Where a clone has no tags: the commit that gave the changelog its newest section of a release.
+    version=$(sed -n 's/^## \[\([0-9][0-9.]*\)\].*/\1/p' CHANGELOG.md | head -n 1)
+    tag=$(git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null ||
+        git log --format=%H -S"## [$version]" -- CHANGELOG.md 2>/dev/null | tail -n 1)
+    if [ -z "$tag" ]; then
+        echo "the history of this clone has no release"
         exit 77
-    }
+    fi
     soname() { sed -n 's/.*-soname,\(libgasnet\.so\.[0-9]*\).*/\1/p'; }
     interface() { sed -n 's/^#define GASNETI_ABI  *//p'; }
     before=$(git show "$tag:ci/build.sh" | soname)
