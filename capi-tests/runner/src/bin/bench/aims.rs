@@ -35,6 +35,8 @@ const CROSS_MAPPED: &str = "cross-mapped";
 const PORTALS: &str = "portals";
 const EVERYTHING: &str = "everything";
 const SMP_EX: &str = "smp-ex";
+const BLOCK: &str = "block";
+const SMP_BLOCK: &str = "smp-block";
 const REGISTERED: &str = "registered";
 const MIB: u64 = 1 << 20;
 
@@ -215,6 +217,11 @@ const ROWS: &[BenchRow] = &[
     peer("registered-events", "put", 2, at(65536), "registered-segment-events", AtMost(1.05)),
     hit("hit_one_thread", AtMost(10.0)),
     hit("hit_threads", AtMost(20.0)),
+    peer(BLOCK, "barrier_anonymous", 2, at(2), SMP_BLOCK, AtMost(1.0)),
+    peer(BLOCK, "barrier_anonymous", 4, at(4), SMP_BLOCK, AtMost(1.0)),
+    peer(BLOCK, "barrier_anonymous", 8, at(8), SMP_BLOCK, AtMost(1.0)),
+    peer(BLOCK, "broadcast", 4, at(8), SMP_BLOCK, AtMost(1.0)),
+    peer(BLOCK, "reduce", 4, at(8), SMP_BLOCK, AtMost(1.0)),
     peer("no-bypass", "put_word", 4, at(8), "no-bypass-spin", AtMost(1.0)),
     bound("medium_trip", 2, 8, "copy_trip", 8),
     bound("medium_trip", 2, 1024, "copy_trip", 1024),

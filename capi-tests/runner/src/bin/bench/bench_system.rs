@@ -31,6 +31,8 @@ pub(crate) const LINE: &str = "line_trip";
 pub(crate) enum Turn {
     /// Each GASNet runs this program; the machine's limits with these names are measured.
     Run(Run, &'static [&'static str]),
+    /// Each GASNet whose ranks block runs this program.
+    Blocking(Run),
     /// Each library over a network without application bypass runs this program.
     WithoutBypass(Run),
     /// The other libraries run their programs.
@@ -54,6 +56,7 @@ impl Turn {
         matches!(
             self,
             Turn::Run((_, 2, _), _)
+                | Turn::Blocking((_, 2, _))
                 | Turn::Ex((_, 2, _))
                 | Turn::Everything(_)
                 | Turn::Registered(_)
@@ -64,6 +67,7 @@ impl Turn {
     pub(crate) fn program(self) -> Option<&'static str> {
         match self {
             Turn::Run(run, _)
+            | Turn::Blocking(run)
             | Turn::Ex(run)
             | Turn::Everything(run)
             | Turn::Registered(run)
@@ -124,6 +128,10 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Ex((EX, 2, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
     Turn::Ex((EX, 4, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
     Turn::Ex((EX, 8, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
+    Turn::Blocking(("barrier", 2, &[])),
+    Turn::Blocking(("barrier", 4, &[])),
+    Turn::Blocking(("barrier", 8, &[])),
+    Turn::Blocking(("coll", 4, &["broadcast", "reduce"])),
     Turn::Everything(("rma", 2, &["put", "get"])),
     Turn::Everything((EVERYTHING, 2, &[])),
     Turn::Registered(("rma", 2, &["put"])),
@@ -139,6 +147,8 @@ enum Kind {
     Machine,
     /// A GASNet-1, or this library, which is also a GASNet-EX.
     Gasnet,
+    /// The same, with ranks that block.
+    Blocking,
     /// A GASNet-EX.
     Ex,
     /// A GASNet whose ranks may name any address; this library if it is ours.
@@ -236,6 +246,13 @@ impl BenchSystem {
             kind: Kind::Gasnet,
             launch: Some((Start::JobLauncher(vec![launcher]), "startup")),
         })
+    }
+
+    /// The same system under another name, with ranks that block; `None` unless it is a GASNet-1.
+    pub(crate) fn blocking(&self, name: &str) -> Option<BenchSystem> {
+        let mut blocking = BenchSystem { name: name.into(), launch: None, ..self.clone() };
+        blocking.environment.push(("GASNET_WAITMODE".into(), "BLOCK".into()));
+        (core::mem::replace(&mut blocking.kind, Kind::Blocking) == Kind::Gasnet).then_some(blocking)
     }
 
     /// This library for programs that are compiled for EVERYTHING.
@@ -392,6 +409,7 @@ impl BenchSystem {
             (Turn::Run(run, _), Kind::Gasnet) => run,
             (Turn::Ex(run), Kind::Ex) => run,
             (Turn::Ex(run), Kind::Gasnet) if self.launch.is_some() => run,
+            (Turn::Blocking(run), Kind::Blocking) => run,
             (Turn::WithoutBypass(run), Kind::WithoutBypass) => run,
             (Turn::Registered(run), Kind::Registered) => run,
             (Turn::Hits, Kind::Simulator) => {

@@ -122,6 +122,10 @@ fn run() -> Result<(), String> {
     for peer in &options.peers {
         systems.push(BenchSystem::peer(peer)?);
     }
+    for (name, blocking) in [("cross-mapped", "block"), ("smp", "smp-block")] {
+        let system = systems.iter().find(|s| s.name == name);
+        systems.extend(system.and_then(|s| s.blocking(blocking)));
+    }
     for library in &options.libraries {
         systems.push(BenchSystem::foreign(library)?);
     }

@@ -208,6 +208,16 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
         "a hit of this library's firehose, and a bare probe of a hash table (`firehose-sim --speed`)",
     ),
     (
+        "block",
+        "libgasnet (ours), ranks block",
+        "this library as it is used by default, with `GASNET_WAITMODE=BLOCK`",
+    ),
+    (
+        "smp-block",
+        "GASNet, smp-conduit, ranks block",
+        "GASNet's smp-conduit with `GASNET_WAITMODE=BLOCK`",
+    ),
+    (
         "no-bypass",
         "libgasnet (ours), without application bypass",
         "this library over a libportals that completes a put in a call of its target",
