@@ -252,7 +252,8 @@ impl BenchSystem {
     pub(crate) fn blocking(&self, name: &str) -> Option<BenchSystem> {
         let mut blocking = BenchSystem { name: name.into(), launch: None, ..self.clone() };
         blocking.environment.push(("GASNET_WAITMODE".into(), "BLOCK".into()));
-        (core::mem::replace(&mut blocking.kind, Kind::Blocking) == Kind::Gasnet).then_some(blocking)
+        (core::mem::replace(&mut blocking.kind, Kind::Blocking) == Kind::Gasnet)
+            .then_some(blocking)
     }
 
     /// This library for programs that are compiled for EVERYTHING.
