@@ -27,7 +27,7 @@ pub(super) enum Address {
 }
 
 impl Address {
-    /// As [`CollRequest::common_src`].
+    /// As [`CollRequest::common_src`] and [`CollRequest::common_dst`].
     fn common(self, flags: CollFlags) -> Option<usize> {
         let stays = flags.out_nosync() || flags.out_allsync();
         match self {
@@ -154,6 +154,7 @@ pub(super) unsafe fn call(
         out_allsync: flags.out_allsync(),
         out_nosync: flags.out_nosync(),
         common_src: src.common(flags),
+        common_dst: dst.common(flags),
         reduction: elements.map(|e| e.reduction(function, c)),
         inclusive: flags.inclusive(),
         src_array,

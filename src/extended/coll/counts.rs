@@ -33,7 +33,7 @@ pub(super) const LEFT: usize = 1;
 /// 0 for what is elsewhere, [`IN_SLOT`] for a source that was copied.
 const FIRST_OFFSET: usize = 2;
 /// Offsets for which a rank has room.
-const OFFSETS: u64 = 14;
+pub(super) const OFFSETS: u64 = 14;
 /// In place of the offset of a source: it was copied to the slot.
 pub(super) const IN_SLOT: u64 = 1 << 63;
 /// Bytes of a slot.
@@ -363,7 +363,8 @@ mod tests {
             in_allsync: set(2) && set(3),
             out_allsync: set(4) && set(5),
             out_nosync: set(6) && !(set(4) && set(5)),
-            ..CollRequest::new(operation, if set(7) { 8 } else { 8000 })
+            // The second takes several slots, if it is scattered among few ranks.
+            ..CollRequest::new(operation, [8, 2000, 8000, 8000][(bits >> 16) as usize & 3])
         }
     }
 

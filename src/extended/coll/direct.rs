@@ -38,6 +38,8 @@ use sys::peer::Peer;
 
 /// Bytes of a movement whose entry and end are announced together, if it need not wait.
 const MAX_SHORT: usize = 4096;
+/// In place of the number of a movement that has no offsets.
+const NO_NUMBER: MovementNumber = 0;
 
 /// How far a rank has carried a movement out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,15 +91,20 @@ impl DirectMovement {
             MovementKind::FromRoot => root..root + 1,
             MovementKind::ToRoot | MovementKind::AllToAll => 0..ranks,
         };
-        let lie_in_segments = |&at: &usize| {
-            let segments = ctx.endpoint().segments();
-            sources.clone().all(|rank| {
-                let segment = &segments[JobRank(rank as u32)];
-                segment.resolve(ptr::without_provenance(at), shape.source).is_some()
-            })
+        let segments = ctx.endpoint().segments();
+        let lies_in = |rank: usize, at: usize, len: usize| {
+            let segment = &segments[JobRank(rank as u32)];
+            segment.resolve(ptr::without_provenance(at), len).is_some()
         };
-        let common_src = request.common_src.filter(lie_in_segments);
-        let request = CollRequest { common_src, ..*request };
+        let common_src = request
+            .common_src
+            .filter(|&at| sources.clone().all(|rank| lies_in(rank, at, shape.source)));
+        let mut writes_to = writes_to(request, ranks);
+        let gathered = request.nbytes.saturating_mul(ranks);
+        let common_dst = request.common_dst.filter(|&at| {
+            !writes_to.is_empty() && writes_to.all(|rank| lies_in(rank, at, gathered))
+        });
+        let request = CollRequest { common_src, common_dst, ..*request };
         Some(MovementRoles::new(&request, shape, self.counts.me() == root))
     }
 
@@ -151,6 +158,31 @@ impl DirectMovement {
             }
         }
         MovementStep::Done
+    }
+
+    /// Carries out a movement in which no rank awaits another. It has no number, and may pass
+    /// movements that are not done.
+    pub(super) fn carry_out_alone(&self, ctx: Ctx, call: &CollCall, roles: &MovementRoles) {
+        let CollCall { request, buffers, .. } = call;
+        let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
+        let writes_to = writes_to(request, all);
+        if let Some(at) = request.common_dst.filter(|_| !writes_to.is_empty()) {
+            // Each rank begins with another one.
+            for rank in (me..all).chain(0..me).filter(|rank| writes_to.contains(rank)) {
+                let to = match rank == me {
+                    true => buffers.dst.part(me * n, n),
+                    false => {
+                        let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
+                        let offset = at.wrapping_sub(segment.base().addr());
+                        mapped(ctx, rank).part(offset + me * n, n)
+                    }
+                };
+                copy_unless_equal(to, buffers.src);
+            }
+            return;
+        }
+        let share = self.transfer(ctx, NO_NUMBER, call, roles);
+        assert_eq!(share, MovementShare::Done, "all ranks know where the sources are");
     }
 
     fn wait(&self, ctx: Ctx, done: impl FnMut() -> bool) {
@@ -285,10 +317,7 @@ impl DirectMovement {
         };
         let fetch = |rank: usize, i: usize, to: usize| {
             let from = self.block(ctx, (rank, i), number, call, roles);
-            let to = buffers.dst.part(to * n, n);
-            if !ptr::eq(from.as_ptr(), to.as_ptr()) {
-                to.copy_from(from);
-            }
+            copy_unless_equal(buffers.dst.part(to * n, n), from);
         };
         // Each rank begins with another one.
         let others = (me..all).chain(0..me);
@@ -330,9 +359,9 @@ impl DirectMovement {
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
         let (_, count) = request.elements();
-        let result = self.counts.offset(root, number);
-        let (to, elements) = match roles.shape.is_split {
-            true if !result.equals(0) => {
+        let result = roles.shape.is_split.then(|| self.counts.offset(root, number));
+        let (to, elements) = match result {
+            Some(result) if !result.equals(0) => {
                 let at = result.map(|word| word.wrapping_sub(1));
                 (block_of(ctx, root, at, n), part_of(count, me, all))
             }
@@ -421,6 +450,24 @@ impl DirectMovement {
 #[inline(always)]
 fn first_of(shape: &MovementShape, number: MovementNumber) -> MovementNumber {
     number.wrapping_sub(shape.offsets as u64 - 1)
+}
+
+/// The ranks to whose destinations all ranks copy, if they know the addresses.
+fn writes_to(request: &CollRequest, ranks: usize) -> Range<usize> {
+    let root = request.root as usize;
+    match request.operation {
+        CollOperation::Gather => root..root + 1,
+        CollOperation::GatherAll => 0..ranks,
+        _ => 0..0,
+    }
+}
+
+/// Copies a block, unless the client's source is its destination.
+#[inline(always)]
+fn copy_unless_equal(to: Dst<'_>, from: Src<'_>) {
+    if !ptr::eq(from.as_ptr(), to.as_ptr()) {
+        to.copy_from(from);
+    }
 }
 
 /// The segment of a rank, as it is mapped here.

@@ -188,9 +188,13 @@ impl CollEngine {
         (stream, direct, roles): (usize, &DirectMovement, MovementRoles),
         awaits: bool,
     ) -> Option<Arc<CollStatus>> {
-        let step = match self.has_movements(stream) {
-            true => MovementStep::Called,
-            false => direct.carry_out(ctx, call, &roles, awaits),
+        let step = if roles.is_alone {
+            direct.carry_out_alone(ctx, call, &roles);
+            MovementStep::Done
+        } else if self.has_movements(stream) {
+            MovementStep::Called
+        } else {
+            direct.carry_out(ctx, call, &roles, awaits)
         };
         if step == MovementStep::Done {
             // Clients may rely on collectives alone to serve messages.

@@ -15,7 +15,7 @@
 //!   the round before are done. Scratch memory belongs to the plan and is freed with it.
 //! - A plan waits for the whole team only with `IN_ALLSYNC` or `OUT_ALLSYNC`: then rounds of
 //!   dissemination come before or after. `IN_NOSYNC` is treated as `IN_MYSYNC`, and `OUT_NOSYNC`
-//!   as `OUT_MYSYNC` but in `direct`.
+//!   as `OUT_MYSYNC` but in `direct`. There, with both and `SINGLE`, no rank meets another.
 //! - A process stores no large message for others: its receiver first says where it goes.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
 //! - Movements and reductions copy from segment to segment (`direct`) among up to 64 ranks that

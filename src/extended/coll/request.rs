@@ -13,6 +13,7 @@ use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 /// `gasnet_coll_reduce_fn_t`: results, their count, left operands, their count, right operands,
 /// bytes of an element, flags, argument.
@@ -169,6 +170,8 @@ pub struct CollRequest {
     /// its owner calls: `IN_NOSYNC` and `SINGLE`. And it stays until the client synchronises, or
     /// until all have read it.
     pub common_src: Option<usize>,
+    /// The same for the destination, which ranks may write before its owner calls.
+    pub common_dst: Option<usize>,
     /// For operations that combine.
     pub reduction: Option<Reduction>,
     /// For scans: with the operand of the image itself, or with the element itself.
@@ -191,6 +194,7 @@ impl CollRequest {
             out_allsync: false,
             out_nosync: false,
             common_src: None,
+            common_dst: None,
             reduction: None,
             inclusive: false,
             src_array: None,
@@ -296,7 +300,7 @@ pub(super) struct CollId {
 #[derive(Debug, Default)]
 pub(super) struct CollStatus {
     done: AtomicBool,
-    waiting: Mutex<Vec<OpId>>,
+    waiting: Mutex<SmallVec<[OpId; 1]>>,
 }
 
 impl CollStatus {

@@ -13,11 +13,12 @@
 //!   meeting                          all have entered         -
 //! ```
 //!
-//! No rank is awaited to copy if all know the address of the sources, and may read there.
+//! No rank is awaited to copy if all know the address of the sources, and may read there. With
+//! `OUT_NOSYNC` none is awaited at all then.
 //! `IN_ALLSYNC` and `OUT_ALLSYNC` put "all" in the place of the others. `OUT_NOSYNC` leaves out
 //! the last column, and so do small sources without `IN_ALLSYNC`, which may pass through slots.
 
-use super::request::CollRequest;
+use super::request::{CollOperation, CollRequest};
 use super::shape::{MovementKind, MovementShape};
 
 /// Which ranks must have taken a step.
@@ -44,6 +45,8 @@ pub(super) struct MovementRoles {
     pub(super) shape: MovementShape,
     /// The address of the source of every rank, if this rank needs no others to know it.
     pub(super) common_src: Option<usize>,
+    /// No rank awaits another: each does its share when it calls, and counts nothing.
+    pub(super) is_alone: bool,
     /// The ranks whose entry this rank awaits before it copies.
     pub(super) entered: AwaitedRanks,
     /// Those whose leaving it awaits before its memory belongs to the client again.
@@ -76,7 +79,13 @@ impl MovementRoles {
             (MovementKind::Meeting, _) => (AwaitedRanks::All, AwaitedRanks::None, last, last),
         };
         let common_src = request.common_src.filter(|_| !shape.is_split);
-        let mut roles = MovementRoles { shape, common_src, entered, left, at_entry, at_leaving };
+        let is_known = match request.operation {
+            CollOperation::Gather | CollOperation::GatherAll => request.common_dst.is_some(),
+            _ => common_src.is_some(),
+        };
+        let is_alone = is_known && request.out_nosync && !request.in_allsync;
+        let mut roles =
+            MovementRoles { shape, common_src, is_alone, entered, left, at_entry, at_leaving };
         if common_src.is_some() {
             roles =
                 MovementRoles { entered: AwaitedRanks::None, at_entry: WokenRanks::None, ..roles };
@@ -95,7 +104,6 @@ impl MovementRoles {
 
 #[cfg(test)]
 mod tests {
-    use super::super::request::CollOperation;
     use super::*;
 
     const MOVEMENTS: [CollOperation; 8] = [
@@ -184,7 +192,8 @@ mod tests {
             if request.in_allsync {
                 return;
             }
-            let known = CollRequest { common_src: Some(4096), ..*request };
+            let (common_src, common_dst) = (Some(4096), Some(8192));
+            let known = CollRequest { common_src, common_dst, ..*request };
             let with = [true, false].map(|r| MovementRoles::new(&known, shape, r));
             if shape.is_split {
                 // The root's result has an address that only the root knows.
@@ -193,6 +202,10 @@ mod tests {
             }
             for (with, without) in with.into_iter().zip(without) {
                 assert_eq!(with.common_src, known.common_src);
+                assert_eq!(with.is_alone, request.out_nosync);
+                if with.is_alone {
+                    assert_eq!(with.left, AwaitedRanks::None, "{request:?}");
+                }
                 assert_eq!((with.entered, with.at_entry), (AwaitedRanks::None, WokenRanks::None));
                 assert_eq!((with.left, with.at_leaving), (without.left, without.at_leaving));
             }

@@ -3,15 +3,16 @@
 //!
 //! Used by `direct` and `roles`. Invariant: it follows from what all ranks pass alike.
 
-use super::counts::SLOT_BYTES;
+use super::counts::{OFFSETS, SLOT_BYTES};
 use super::request::{CollOperation, CollRequest};
 
 /// Largest operand of a reduction that the root combines alone, in bytes, if all ranks wait for
 /// each other; and of one to all that each rank combines for itself.
 const MAX_REDUCED: usize = 2048;
 
-/// The most offsets of a movement: a rank has room for more, so that another one can follow.
-pub(super) const MOST_OFFSETS: usize = 2;
+/// The most offsets of a movement: a rank has room for twice as many, so that another one can
+/// follow.
+pub(super) const MOST_OFFSETS: usize = OFFSETS as usize / 2;
 
 /// Between which ranks data move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,16 +9,16 @@ use super::tuning::CollTuning;
 use crate::extended::members::TeamMembers;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
 /// An image of this process, in a team.
 #[derive(Debug, Default)]
 pub(super) struct TeamImage {
     calls: AtomicU32,
     /// The collectives whose handle will be that of a later call.
-    pub(super) aggregate: Mutex<Vec<Arc<CollStatus>>>,
+    pub(super) aggregate: Mutex<SmallVec<[Arc<CollStatus>; 1]>>,
     /// Number of the barrier of images that it has notified last.
     pub(super) notified: AtomicU32,
 }
