@@ -5,10 +5,10 @@
 //! inside the library at once. A signal handler that interrupted a call may enter it again, as in
 //! a process of one thread. At an exit it must not wait for the code that it interrupted.
 //!
-//! A thread that polls calls again as soon as it has left. If the library gives the CPU away in its
-//! calls, others would find the lock taken each time that they look. So the thread that was inside
-//! last lets those that wait go first, for a few yields. Tickets would be fairer, but a signal
-//! handler would wait behind the ticket of the thread that it interrupted.
+//! A thread that polls calls again as soon as it has left. If the library gives the CPU away in
+//! its calls, others would find the lock taken each time that they look. So the thread that was
+//! inside last lets those that wait go first, for a few yields. Tickets would be fairer, but a
+//! signal handler would wait behind the ticket of the thread that it interrupted.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
