@@ -374,7 +374,7 @@ static const struct testcase {
     {"atomic_op", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x40000|operation", atomic_op},
     {"atomic_ops", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x18|one operation", atomic_ops},
     {"atomic_rank", ATTACHED, DIES, "gex_AD_OpNB_U64()|rank 1", atomic_rank},
-    {"atomic_crooked", ATTACHED, DIES, "gex_AD_OpNB_U64()|of rank 0 is not aligned", atomic_crooked},
+    {"atomic_crooked", ATTACHED, DIES, "gex_AD_OpNB_U64()|offset 4|aligned", atomic_crooked},
     {"atomic_outside", ATTACHED, DIES, "gex_AD_OpNB_U64()|outside the segment", atomic_outside},
     {"coll_root", ATTACHED, DIES, "gex_Coll_BroadcastNB()|root " NO_RANK_WORD, coll_root},
     {"reduce_op", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|reduction|GEX_OP_ADD", reduce_op},

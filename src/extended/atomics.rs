@@ -275,10 +275,7 @@ impl AtomicOperation {
         let Some(here) = self.target.mapped() else { return false };
         match self.code.apply(here, self.operands) {
             Some(old) => store(self.result, old),
-            None => {
-                let offset = self.target.offset();
-                misaligned(function, self.target, format_args!("offset {offset} of the segment"))
-            }
+            None => misaligned_in_segment(function, self.target),
         }
         true
     }
@@ -314,7 +311,10 @@ impl Atomics {
         let first = ctx.endpoint().segments()[target.rank()].base().addr();
         let address = first + target.offset();
         if !address.is_multiple_of(code.size()) {
-            misaligned(function, target, format_args!("address {address:#x}"));
+            match ctx.endpoint().segments().is_everything() {
+                true => misaligned(function, target, format_args!("address {address:#x}")),
+                false => misaligned_in_segment(function, target),
+            }
         }
         let (thread, ops) = (ctx.thread_index(), &ctx.job.ops);
         let (op, handle) = match form {
@@ -369,6 +369,12 @@ pub(super) fn on_request(ctx: Ctx, token: &AmToken<'_>, m: &AmMessage<'_>) {
     let [high, low] = halves(old);
     let args = [number, high, low];
     ctx.reply_to("a remote atomic", token, &Outgoing::short(ATOMIC_REPLY, &args));
+}
+
+#[cold]
+fn misaligned_in_segment(function: &str, target: RemoteRange) -> ! {
+    let offset = target.offset();
+    misaligned(function, target, format_args!("offset {offset} of the segment"))
 }
 
 #[cold]

@@ -24,7 +24,7 @@ const YIELDS_BETWEEN: u32 = 8;
 /// again soon after.
 const FIRST_FACTOR: u64 = 2;
 const LARGEST_FACTOR: u64 = 20;
-/// The first rounds of a wait only poll, some microseconds in all, or one where yields and sleeps
+/// The first rounds of a wait only poll, a few microseconds in all; fewer where yields and sleeps
 /// follow. With one round, barriers of 2 ranks in BLOCK took twice as long: each yielded. On an
 /// oversubscribed host it is one round, because the sender may be waiting for this CPU.
 const EAGER_ROUNDS: u32 = 64;

@@ -171,11 +171,7 @@ impl DirectMovement {
             for rank in (me..all).chain(0..me).filter(|rank| writes_to.contains(rank)) {
                 let to = match rank == me {
                     true => buffers.dst.part(me * n, n),
-                    false => {
-                        let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
-                        let offset = at.wrapping_sub(segment.base().addr());
-                        mapped(ctx, rank).part(offset + me * n, n)
-                    }
+                    false => common_block(ctx, rank, at, me, n),
                 };
                 copy_unless_equal(to, buffers.src);
             }
@@ -286,10 +282,8 @@ impl DirectMovement {
         if rank == self.counts.me() {
             return buffers.src.part(i * n, n);
         }
-        if let Some(at) = common_src {
-            let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
-            let offset = at.wrapping_sub(segment.base().addr());
-            return mapped(ctx, rank).part(offset + i * n, n).into();
+        if let Some(at) = *common_src {
+            return common_block(ctx, rank, at, i, n).into();
         }
         let source = self.source(rank, shape, number);
         if shape.is_eager && source.equals(IN_SLOT) {
@@ -475,6 +469,14 @@ fn copy_unless_equal(to: Dst<'_>, from: Src<'_>) {
 fn mapped(ctx: Ctx, rank: usize) -> Dst<'static> {
     let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
     segment.mapped().expect("ranks that share pages map each other's segments")
+}
+
+/// Block i, of `n` bytes, of what a rank has at an address that was found to lie in its segment.
+#[inline(always)]
+fn common_block(ctx: Ctx, rank: usize, at: usize, i: usize, n: usize) -> Dst<'static> {
+    let segment = &ctx.endpoint().segments()[JobRank(rank as u32)];
+    let offset = at.wrapping_sub(segment.base().addr());
+    mapped(ctx, rank).part(offset + i * n, n)
 }
 
 /// The `n` bytes at an offset that a rank named, as its segment is mapped here.

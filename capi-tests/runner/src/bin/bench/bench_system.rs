@@ -250,10 +250,15 @@ impl BenchSystem {
 
     /// The same system under another name, with ranks that block; `None` unless it is a GASNet-1.
     pub(crate) fn blocking(&self, name: &str) -> Option<BenchSystem> {
-        let mut blocking = BenchSystem { name: name.into(), launch: None, ..self.clone() };
-        blocking.environment.push(("GASNET_WAITMODE".into(), "BLOCK".into()));
-        (core::mem::replace(&mut blocking.kind, Kind::Blocking) == Kind::Gasnet)
-            .then_some(blocking)
+        let mut environment = self.environment.clone();
+        environment.push(("GASNET_WAITMODE".into(), "BLOCK".into()));
+        (self.kind == Kind::Gasnet).then(|| BenchSystem {
+            name: name.into(),
+            environment,
+            kind: Kind::Blocking,
+            launch: None,
+            ..self.clone()
+        })
     }
 
     /// This library for programs that are compiled for EVERYTHING.
