@@ -42,7 +42,7 @@ static void data_h(gex_Token_t token, void *buf, size_t n, gex_AM_Arg_t kind, ge
 }
 static void total_h(gex_Token_t token, gex_AM_Arg_t kind, gex_AM_Arg_t messages, gex_AM_Arg_t sum) {
     (void)token;
-    CHECK(arrived[kind] == messages && sums[kind] == sum, "%ld of %d messages (%s) arrived, the sum is %ld, not %d",
+    CHECK(arrived[kind] == messages && (gex_AM_Arg_t)sums[kind] == sum, "%ld of %d messages (%s) arrived, the sum is %ld, not %d",
           arrived[kind], (int)messages, names[kind], sums[kind], (int)sum);
     arrived[kind] = sums[kind] = 0;
     totals++;
@@ -84,6 +84,13 @@ static int request(int kind, gex_Rank_t to, int number) {
     }
 }
 
+/* A Long that is accepted waits until its source has been read. A contrary library may move data
+ * only in calls of the target, so as long as the target sleeps. */
+static int waits_for_target(int kind) {
+    const char *habits = getenv("CONTRARY");
+    return kind == LONG_LARGE && habits && strstr(habits, "in_calls");
+}
+
 /* Fills the queue of a rank that sleeps. */
 static void requests(int kind, gex_Rank_t to) {
     int i, sent = 0, other;
@@ -103,7 +110,8 @@ static void requests(int kind, gex_Rank_t to) {
         sent++;
         sum += i;
     }
-    for (other = 0; other < KINDS; other++) CHECK(request(other, to, 1), "%s was accepted after %s", names[other], names[kind]);
+    for (other = 0; other < KINDS; other++)
+        CHECK(waits_for_target(other) || request(other, to, 1), "%s was accepted after %s", names[other], names[kind]);
     gex_AM_RequestShort3(ex_tm, to, H_TOTAL, 0, kind, sent, (gex_AM_Arg_t)sum);
 }
 
@@ -169,14 +177,19 @@ int main(int argc, char **argv) {
         const int sends = ex_me % 2 == 0 && to < ex_ranks, sleeps = ex_me % 2 == 1;
         for (kind = 0; kind < KINDS; kind++) {
             int polls;
+            if (waits_for_target(kind)) continue;
             ex_barrier(ex_tm);
-            /* Replies of the round before return what it used. */
-            for (polls = 0; polls < 200; polls++) gasnet_AMPoll();
+            /* Replies of the round before return what it used. The barriers make each rank call. */
+            for (polls = 0; polls < 200; polls++) {
+                gasnet_AMPoll();
+                if (polls % 20 == 0) ex_barrier(ex_tm);
+            }
             ex_barrier(ex_tm);
             if (sleeps) {
                 /* It wakes up in any case: then a request that waits is not refused. */
                 usleep(300000);
-                GASNET_BLOCKUNTIL(totals == (int)iter * KINDS + kind + 1);
+                GASNET_BLOCKUNTIL(totals == 1);
+                totals = 0;
             }
             if (sends) requests(kind, to);
         }
