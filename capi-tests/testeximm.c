@@ -179,7 +179,7 @@ int main(int argc, char **argv) {
             int polls;
             if (waits_for_target(kind)) continue;
             ex_barrier(ex_tm);
-            /* Replies of the round before return what it used. The barriers make each rank call. */
+            /* Replies of the round before return what it used. Barriers make each rank call. */
             for (polls = 0; polls < 200; polls++) {
                 gasnet_AMPoll();
                 if (polls % 20 == 0) ex_barrier(ex_tm);

@@ -88,6 +88,31 @@ fn polling_ranks_follow_a_failure_soon() {
     }
 }
 
+/// After a success the grace ends when all ranks that are left poll, and not before. The code of
+/// a rank that works meanwhile still counts.
+#[test]
+fn a_success_ends_ranks_that_all_poll_soon() {
+    let shortest = |launcher, rest| {
+        let run = |_| run(launcher, 3, &["1", "gasnet_exit:0", rest]).gives(0).took;
+        (0..4).map(run).min().unwrap()
+    };
+    for launcher in BOTH {
+        let (poll, spin) = (shortest(launcher, "poll"), shortest(launcher, "spin"));
+        assert!(poll + Duration::from_millis(700) < spin, "{poll:?} {spin:?}");
+        run(launcher, 3, &["1", "gasnet_exit:0", "poll"]).gives(0).says("cuts off ranks 0, 2");
+        for code in [0, 6] {
+            let rest = format!("poll_but_last:after:400:{code}");
+            run(launcher, 4, &["1", "return:0", &rest]).gives(code);
+        }
+        let took = shortest(launcher, "poll_but_last:after:400:0");
+        assert!(took > poll + Duration::from_millis(200), "{poll:?} {took:?}");
+        let wait = [("GASNET_NO_CUT_OFF", "1")];
+        start(launcher, 3, &["1", "return:0", "poll_but_last:after:400:7"], &wait)
+            .finish()
+            .gives(7);
+    }
+}
+
 #[test]
 fn programs_that_cannot_be_run() {
     let dir = std::env::temp_dir().join(format!("gasnet-ends-{}", std::process::id()));

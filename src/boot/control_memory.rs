@@ -17,7 +17,8 @@
 //! cache line 3   status request, requests made so far
 //! cache line 4   errors that ranks print (error_folds)
 //! cache line 5+  per rank: pid, messages sent, armed, answered request, answer's length, error
-//!                withheld, prints its stack, answer
+//!                withheld, prints its stack; in the next line, since when and until when it was
+//!                seen to do nothing but poll; answer
 //! ```
 //!
 //! All words are atomics of 8 bytes. Decision and order have a checksum; the text of an answer is
@@ -28,20 +29,21 @@ use super::error::BootError;
 use super::error_folds::{self, ErrorClaim};
 use crate::rank::LocalRank;
 use crate::report;
+use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 use sys::memory::{self, Mapping, MemFd};
 use sys::signal::Signal;
 
-const MAGIC: u64 = 0x6761_736e_6574_0006;
+const MAGIC: u64 = 0x6761_736e_6574_0007;
 
 /// Words of a cache line.
 const LINE: usize = 8;
 const HEADER: usize = 5 * LINE;
 /// Bytes of an answer.
 const ANSWER_BYTES: usize = 320;
-/// Words of a record: one cache line, then the answer.
-const RECORD: usize = LINE + ANSWER_BYTES / 8;
+/// Words of a record: two cache lines, then the answer.
+const RECORD: usize = 2 * LINE + ANSWER_BYTES / 8;
 
 /// Indices of the header's words.
 const MAGIC_WORD: usize = 0;
@@ -76,6 +78,9 @@ struct RankRecord {
     withheld: &'static AtomicU64,
     /// 1 while the rank prints the stack of its failure.
     printing: &'static AtomicU64,
+    /// From when until when the rank, requested to exit, was seen to do nothing but poll.
+    polls_since: &'static AtomicU64,
+    polls_until: &'static AtomicU64,
     answer: &'static [AtomicU64],
 }
 
@@ -166,12 +171,26 @@ impl ControlMemory {
 
     fn record(&self, rank: LocalRank) -> Option<RankRecord> {
         let begin = HEADER + rank.index().checked_mul(RECORD)?;
-        let [pid, sent, armed, answered, length, withheld, printing, _, answer @ ..] =
-            self.words.get(begin..begin + RECORD)?
+        let (head, answer) = self.words.get(begin..begin + RECORD)?.split_at(2 * LINE);
+        let (
+            [pid, sent, armed, answered, length, withheld, printing, ..],
+            [polls_since, polls_until, ..],
+        ) = head.split_at(LINE)
         else {
             return None;
         };
-        Some(RankRecord { pid, sent, armed, answered, length, withheld, printing, answer })
+        Some(RankRecord {
+            pid,
+            sent,
+            armed,
+            answered,
+            length,
+            withheld,
+            printing,
+            polls_since,
+            polls_until,
+            answer,
+        })
     }
 
     /// The order to exit: 0, or a decision; one that is not final is a request.
@@ -276,12 +295,36 @@ impl ControlMemory {
     }
 
     /// Requests the ranks to exit that do nothing but poll, if it was decided that the job ends
-    /// and no order was given. Called by the supervisor.
+    /// and no order was given. Takes the place of an earlier request. Called by the supervisor.
     pub fn request_exit(&self) {
         if let Some(decision) = self.decision() {
             let request = ExitDecision { is_final: false, ..decision }.pack();
-            let _ = self.order().compare_exchange(0, request, Ordering::AcqRel, Ordering::Acquire);
+            let is_open = |word| match ExitDecision::unpack(word) {
+                Ok(held) => held.is_none_or(|d| !d.is_final),
+                Err(_) => false,
+            };
+            let _ = self.order().fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+                is_open(word).then_some(request)
+            });
         }
+    }
+
+    /// Records for how long the rank has done nothing but poll. Async-signal-safe.
+    pub(super) fn set_only_polls(&self, rank: LocalRank, polled: Range<u64>) {
+        if let Some(record) = self.record(rank) {
+            record.polls_since.store(polled.start, Ordering::Relaxed);
+            // Pairs with the Acquire in `only_polls`: its begin is not older than its end.
+            record.polls_until.store(polled.end, Ordering::Release);
+        }
+    }
+
+    /// For how long the rank was seen to do nothing but poll, the last time. Read while the rank
+    /// writes it, it may begin too late, never too early.
+    #[cfg(feature = "hosted")]
+    pub(super) fn only_polls(&self, rank: LocalRank) -> Option<Range<u64>> {
+        let record = self.record(rank)?;
+        let end = record.polls_until.load(Ordering::Acquire);
+        Some(record.polls_since.load(Ordering::Relaxed)..end).filter(|polled| polled.end != 0)
     }
 
     /// Orders the ranks to exit, if it was decided that the job ends; the decision is final then.

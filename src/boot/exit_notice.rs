@@ -13,6 +13,7 @@ use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
 use super::error_folds;
 use super::exit_protocol::{ExitMessage, ExitProtocol, ExitWire};
+use super::poll_times::PollTimes;
 use crate::rank::{JobRank, LocalRank};
 use crate::report::{self, MessageLine};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,13 +21,6 @@ use std::os::fd::BorrowedFd;
 use std::sync::OnceLock;
 use sys::process;
 use sys::signal::Signal;
-
-/// Nanoseconds for which a rank polls that does nothing else, and the longest pause between two
-/// polls: a waiting rank sleeps up to 5 ms. A longer pause does not count if only other processes
-/// had the CPU meanwhile: this one had it for `WORK` nanoseconds at most, and did not sleep.
-const ONLY_POLLS: u64 = 10_000_000;
-const PAUSE: u64 = 8_000_000;
-const WORK: u64 = 2_000_000;
 
 /// A rank's view of the exit of its job. Lives as long as the process.
 #[derive(Debug)]
@@ -50,12 +44,8 @@ pub struct ExitNotice {
     on_exit: OnceLock<fn() -> !>,
     /// Whether the client handles a signal itself; set by [`ExitNotice::arm`].
     is_client_handled: OnceLock<fn(Signal) -> bool>,
-    /// When this process first polled since it was requested to exit, without a pause, and last.
-    polls_since: AtomicU64,
-    polled_at: AtomicU64,
-    /// What it had used of a CPU at its last poll.
-    polled_ns: AtomicU64,
-    polled_waits: AtomicU64,
+    /// When it has polled since it was requested to exit.
+    polls: PollTimes,
     /// A thread is writing an answer.
     answering: AtomicBool,
 }
@@ -126,10 +116,7 @@ impl ExitNotice {
             loss_reported: AtomicBool::new(false),
             on_exit: OnceLock::new(),
             is_client_handled: OnceLock::new(),
-            polls_since: AtomicU64::new(0),
-            polled_at: AtomicU64::new(0),
-            polled_ns: AtomicU64::new(0),
-            polled_waits: AtomicU64::new(0),
+            polls: PollTimes::default(),
             answering: AtomicBool::new(false),
         })))
     }
@@ -146,7 +133,7 @@ impl ExitNotice {
     fn obeys(&self) -> bool {
         let order = self.order.load(Ordering::Relaxed);
         match ExitDecision::unpack(order) {
-            Ok(Some(d)) if !d.is_final => self.only_polls(),
+            Ok(Some(d)) if !d.is_final => self.obeys_request(d),
             Ok(Some(d)) if d.cause == ExitCause::Signal && d.rank.is_none() => {
                 let signal = Signal::new((d.code & 0xff) - 128);
                 !self.is_client_handled.get().is_some_and(|handled| handled(signal))
@@ -155,22 +142,15 @@ impl ExitNotice {
         }
     }
 
-    /// Whether this process has polled for a while without a pause, since it was requested to
-    /// exit. Called by each poll.
-    fn only_polls(&self) -> bool {
-        let now = sys::clock::now_ns();
-        let pause = now.saturating_sub(self.polled_at.swap(now, Ordering::Relaxed));
-        let did_more = process::cpu_use().is_none_or(|used| {
-            let work = used.ns.saturating_sub(self.polled_ns.swap(used.ns, Ordering::Relaxed));
-            let waits = self.polled_waits.swap(used.waits, Ordering::Relaxed);
-            work > WORK || waits != used.waits
-        });
-        let since = self.polls_since.load(Ordering::Relaxed);
-        if since == 0 || pause > PAUSE && did_more {
-            self.polls_since.store(now, Ordering::Relaxed);
-            return false;
+    /// Whether this process obeys a request to exit: after a failure, if it does nothing but
+    /// poll. After a success it says so in the control memory, and the supervisor decides by what
+    /// all ranks do. Called by each poll. Async-signal-safe.
+    fn obeys_request(&self, request: ExitDecision) -> bool {
+        let Some(polled) = self.polls.note(sys::clock::now_ns()) else { return false };
+        if request.is_success() && process::has_one_thread() {
+            self.memory.set_only_polls(self.local_rank, polled);
         }
-        now.saturating_sub(since) > ONLY_POLLS
+        !request.is_success()
     }
 
     /// Whether a process that must exit must do so now. Without a supervisor a rank that has
@@ -413,6 +393,7 @@ impl ExitNotice {
 
 #[cfg(test)]
 mod tests {
+    use super::super::poll_times::{LONGEST_PAUSE, WORK};
     use super::*;
     use core::fmt::Write;
 
@@ -449,13 +430,13 @@ mod tests {
         // What it does otherwise takes longer than a pause.
         for _ in 0..4 {
             assert!(!rank.must_exit());
-            std::thread::sleep(core::time::Duration::from_nanos(PAUSE + 1_000_000));
+            std::thread::sleep(core::time::Duration::from_nanos(LONGEST_PAUSE + 1_000_000));
         }
         let until = sys::clock::now_ns() + 30_000_000_000;
         while !rank.must_exit() {
             assert!(sys::clock::now_ns() < until, "it polls on");
         }
-        std::thread::sleep(core::time::Duration::from_nanos(PAUSE + 1_000_000));
+        std::thread::sleep(core::time::Duration::from_nanos(LONGEST_PAUSE + 1_000_000));
         assert!(!rank.must_exit());
         // A pause in which it computes.
         while !rank.must_exit() {
@@ -463,7 +444,9 @@ mod tests {
         }
         let used = || process::cpu_use().unwrap().ns;
         let (from, of_cpu) = (sys::clock::now_ns(), used());
-        while sys::clock::now_ns() - from < PAUSE + 1_000_000 || used() - of_cpu < 2 * WORK {}
+        while sys::clock::now_ns() - from < LONGEST_PAUSE + 1_000_000 || used() - of_cpu < 2 * WORK
+        {
+        }
         assert!(!rank.must_exit());
         memory.order_exit();
         assert!(rank.must_exit());

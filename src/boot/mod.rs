@@ -95,6 +95,7 @@ pub mod linked_launcher;
 pub mod network_start;
 pub mod options;
 pub mod placement;
+mod poll_times;
 pub mod rank_variables;
 pub mod single;
 

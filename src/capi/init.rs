@@ -219,6 +219,7 @@ pub(super) fn attach_segment(
     extended::attached(job);
     super::fast::open(job);
     admit(job);
+    extended::connect(job);
     let own = job.endpoint.segments().info(job.endpoint.rank);
     // SAFETY: the hook of shim.c is called with the segment of this process, as
     // gasnet_client_attach_hook wants.

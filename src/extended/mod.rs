@@ -130,6 +130,15 @@ pub fn attached(job: &'static GasnetJob) {
     }
 }
 
+/// Over a network without application bypass, has each rank connect with those that it sends
+/// messages of a barrier to. Collective, after [`attached`]. A rank that leaves a barrier may not
+/// call the library for long, and a first message may leave only in a later call.
+pub fn connect(job: &'static GasnetJob) {
+    if !job.endpoint.conduit.has_bypass() && job.team.size() > 1 {
+        state(job).barrier.connect(job.ctx());
+    }
+}
+
 fn state(job: &'static GasnetJob) -> &'static Extended {
     job.subsystem.get()
 }

@@ -240,6 +240,17 @@ pub fn threads(pid: u32) -> Option<Vec<u32>> {
     Some(tasks.flatten().filter_map(|t| t.file_name().to_str()?.parse().ok()).collect())
 }
 
+/// Whether this process has one thread; false if the system does not show it.
+/// Async-signal-safe.
+pub fn has_one_thread() -> bool {
+    // SAFETY: plain numbers, for which all zeros is a value.
+    let mut folder: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: a path that ends with 0, and room for the result.
+    let found = unsafe { libc::stat(c"/proc/self/task".as_ptr(), &mut folder) } == 0;
+    // A folder is linked in the one above it, in itself, and in each folder in it: one per thread.
+    found && folder.st_nlink == 3
+}
+
 /// Sends a signal to a process; false if there is no such process. Async-signal-safe.
 pub fn kill(pid: u32, signal: Signal) -> bool {
     // 0 and numbers beyond i32 would mean groups of processes.

@@ -158,6 +158,11 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
                 print(rank(boot), c"saves");
                 return code.parse().unwrap();
             }
+            // The last rank is busy, the others poll.
+            if let Some(last) = what.strip_prefix("poll_but_last:") {
+                let is_last = rank(boot) + 1 == boot.placement.size();
+                return if is_last { others(boot, last) } else { spin(boot, true) };
+            }
             let after = what.strip_prefix("after:").and_then(|w| w.split_once(':'));
             let Some((ms, code)) = after else { panic!("{what}?") };
             let until = clock::now_ns() + ms.parse::<u64>().unwrap() * 1_000_000;

@@ -35,8 +35,9 @@ const EXTENSIONS: u64 = 1000 * MS;
 /// The limit while a rank prints its stack. A program that does so for it is ended after 30 s
 /// (`tools::backtrace`).
 const PRINTING: u64 = 31_000 * MS;
-/// Between two looks whether the order was overwritten.
+/// Between two looks whether the order was overwritten, and whether all ranks only poll.
 const LOOK: u64 = 20 * MS;
+const POLLS_LOOK: u64 = 2 * MS;
 /// How long a killed process may take to disappear.
 const KILLED: u64 = 5000 * MS;
 
@@ -104,9 +105,25 @@ impl ExitProgress {
             && self.decision.is_some_and(ExitDecision::is_success)
     }
 
-    /// When the next step is due, or the next look at the order.
+    /// Whether a rank has ended with success and the others may finish on their own, until this
+    /// ends ([`ExitProgress::end_grace`]) or its time is over.
+    pub(super) fn may_finish(&self) -> bool {
+        matches!(self.stage, ExitStage::Grace(_))
+            && !self.no_cut_off
+            && self.decision.is_some_and(ExitDecision::is_success)
+    }
+
+    /// Ends the grace now: no rank will finish on its own.
+    pub(super) fn end_grace(&mut self, now: u64) {
+        if let ExitStage::Grace(t) = self.stage {
+            self.stage = ExitStage::Grace(t.min(now));
+        }
+    }
+
+    /// When the next step is due, or the next look at the order or the ranks.
     pub(super) fn deadline(&self, now: u64) -> Option<u64> {
         match self.stage {
+            ExitStage::Grace(t) if self.may_finish() => Some(t.clamp(now + MS, now + POLLS_LOOK)),
             ExitStage::Running => None,
             ExitStage::Grace(t) | ExitStage::Killed(t) => Some(t),
             ExitStage::Exiting(t) | ExitStage::Extended(t, _) => Some(t.min(now + LOOK)),

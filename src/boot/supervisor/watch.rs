@@ -14,6 +14,7 @@ use crate::boot::control_message::{self, ControlHead, ControlKind};
 use crate::boot::host_memory::HostMemory;
 use crate::boot::hosts::message::HostMessage;
 use crate::boot::passed_stream::PrefixedStream;
+use crate::boot::poll_times::ONLY_POLLS;
 use crate::report;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -211,10 +212,14 @@ impl Supervisor {
                 self.others.send(&HostMessage::Decision(decision));
                 self.others.job_ends(now);
                 self.ends.announce(decision, &self.ranks);
-                if !decision.is_success() {
+                let is_one_host = self.share.local_size() == self.share.size;
+                if !decision.is_success() || is_one_host && self.exit.may_finish() {
                     self.control.request_exit();
                 }
             }
+        }
+        if self.exit.may_finish() && self.all_wait() {
+            self.exit.end_grace(now);
         }
         if self.exit.is_cut_due(now)
             && let Some(first) = self.exit.decision()
@@ -229,6 +234,15 @@ impl Supervisor {
         if self.exit.takes_longer() {
             self.others.send_up(&HostMessage::TakesLonger);
         }
+    }
+
+    /// Whether all ranks that work do nothing but poll, and did so at the same time for a while.
+    /// So they wait for one that has exited, or for each other: none will go on.
+    fn all_wait(&self) -> bool {
+        let working = self.ranks.iter().filter(|r| r.is_working());
+        let polls = working.map(|r| self.control.only_polls(r.local_rank).unwrap_or(0..0));
+        let common = polls.reduce(|a, b| a.start.max(b.start)..a.end.min(b.end));
+        common.is_some_and(|c| c.end.saturating_sub(c.start) > ONLY_POLLS)
     }
 
     /// Makes a rank of a process that has connected; others are disconnected.

@@ -24,6 +24,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use dissemination::{BarrierArrival, BarrierNet, Dissemination};
 use shared::SharedBarrier;
+use value::ANONYMOUS;
 pub(super) use value::BarrierValue;
 
 /// Outside a barrier.
@@ -209,6 +210,17 @@ impl Barrier {
     pub fn both(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
         self.enter(ctx, "gasnet_barrier", BarrierValue::of(id, flags));
         self.finish(ctx, id, flags)
+    }
+
+    /// Passes two barriers of messages. A rank that leaves the second knows that all ranks have
+    /// left the first. So all messages of the first have arrived: their ranks are connected.
+    pub(super) fn connect(&self, ctx: Ctx) {
+        if let BarrierAlgorithm::Messages(_) = self.algorithm {
+            for _ in 0..2 {
+                // Anonymous in all ranks, so never a mismatch.
+                let _ = self.both(ctx, 0, ANONYMOUS);
+            }
+        }
     }
 
     fn finish(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {

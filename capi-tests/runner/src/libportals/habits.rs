@@ -33,6 +33,15 @@ pub(super) fn cases() -> Vec<TestCase> {
             naps(&library.with_env("GASNET_PORTAL_BYPASS", "1"), "some")
         }));
     }
+    all.push(TestCase::new("contrary::barriers_find_connections".into(), true, || {
+        let library = with_habits("connects,in_calls");
+        let leave = |library: &TestLibrary| program_of(library, "leavebarrier", &[], 4);
+        passes(&leave(&library)?, "leavebarrier")?;
+        fails(
+            &leave(&library.with_env("GASNET_PORTAL_BYPASS", "1"))?,
+            &["rank 1 left the barrier", "us after rank 0 called again"],
+        )
+    }));
     all
 }
 
@@ -71,10 +80,20 @@ fn threads(
 
 /// `naps.c` with more ranks than CPUs.
 fn naps(library: &TestLibrary, expected: &str) -> Result<(), Failure> {
-    let source = build_trees::root().join("capi-tests/contrary/naps.c");
+    let ranks = thread::available_parallelism().map_or(1, usize::from) as u32 + 2;
+    passes(&program_of(library, "naps", &[expected.to_string()], ranks)?, "naps")
+}
+
+/// A program of `capi-tests/contrary`, all of whose traffic goes through Portals.
+fn program_of(
+    library: &TestLibrary,
+    program: &str,
+    args: &[String],
+    ranks: u32,
+) -> Result<JobOutcome, Failure> {
+    let source = build_trees::root().join(format!("capi-tests/contrary/{program}.c"));
     place()?;
     let binary = build_trees::compiled(&source, ClientMode::Seq)?;
-    let ranks = thread::available_parallelism().map_or(1, usize::from) as u32 + 2;
-    let job = library.job(&binary, &[expected.to_string()], JobLauncher::Gasnetrun, ranks)?;
-    passes(&job.env("GASNET_SUPERNODE_MAXSIZE", "1").run()?, "naps")
+    let job = library.job(&binary, args, JobLauncher::Gasnetrun, ranks)?;
+    job.env("GASNET_SUPERNODE_MAXSIZE", "1").run()
 }

@@ -1,0 +1,46 @@
+//! Whether a process does nothing but poll, seen from the times of its polls.
+//!
+//! Owned by [`super::exit_notice`], which notes each poll while the process is requested to exit.
+//! Several threads may note polls at the same time; what they find then is one of their answers.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
+use sys::process;
+
+/// Nanoseconds for which a rank polls that does nothing else.
+pub(super) const ONLY_POLLS: u64 = 10_000_000;
+/// The longest pause between two polls: a waiting rank sleeps up to 5 ms. A longer pause does not
+/// count if only other processes had the CPU meanwhile: this one had it for `WORK` nanoseconds at
+/// most, and did not sleep.
+pub(super) const LONGEST_PAUSE: u64 = 8_000_000;
+pub(super) const WORK: u64 = 2_000_000;
+
+/// The polls of this process; times are those of [`sys::clock::now_ns`].
+#[derive(Debug, Default)]
+pub(super) struct PollTimes {
+    /// The first poll after the last pause; 0 before any, and the last poll.
+    since: AtomicU64,
+    last: AtomicU64,
+    /// What the process had used of a CPU at its last poll.
+    used_ns: AtomicU64,
+    used_waits: AtomicU64,
+}
+
+impl PollTimes {
+    /// Notes a poll at the time `now`. Returns the time for which the process has done nothing but
+    /// poll, if that is long enough to say so. Async-signal-safe.
+    pub(super) fn note(&self, now: u64) -> Option<Range<u64>> {
+        let pause = now.saturating_sub(self.last.swap(now, Ordering::Relaxed));
+        let did_more = process::cpu_use().is_none_or(|used| {
+            let work = used.ns.saturating_sub(self.used_ns.swap(used.ns, Ordering::Relaxed));
+            let waits = self.used_waits.swap(used.waits, Ordering::Relaxed);
+            work > WORK || waits != used.waits
+        });
+        let since = self.since.load(Ordering::Relaxed);
+        if since == 0 || pause > LONGEST_PAUSE && did_more {
+            self.since.store(now, Ordering::Relaxed);
+            return None;
+        }
+        Some(since..now).filter(|polled| polled.end.saturating_sub(polled.start) > ONLY_POLLS)
+    }
+}
