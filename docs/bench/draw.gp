@@ -98,13 +98,17 @@ set output 'barrier.svg'
 plot 'barrier-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8 title 'libgasnet (ours), cross-mapped', \
   'barrier-portals.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#d55e00' pointtype 5 pointsize 0.8 title 'libgasnet (ours), through Portals', \
   'barrier-smp.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6 title 'GASNet, smp-conduit (shared memory)', \
-  'barrier-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)'
+  'barrier-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
+  'barrier-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), ranks block', \
+  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'GASNet, smp-conduit, ranks block'
 set terminal png size 800,560
 set output 'barrier.png'
 plot 'barrier-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8 title 'libgasnet (ours), cross-mapped', \
   'barrier-portals.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#d55e00' pointtype 5 pointsize 0.8 title 'libgasnet (ours), through Portals', \
   'barrier-smp.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6 title 'GASNet, smp-conduit (shared memory)', \
-  'barrier-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)'
+  'barrier-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
+  'barrier-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), ranks block', \
+  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'GASNet, smp-conduit, ranks block'
 
 set title 'Start and end of a job'
 set xlabel 'ranks'
