@@ -1,13 +1,22 @@
 /* leavebarrier: for 4 ranks over a network that connects by the first message. Rank 0 leaves the
  * first barrier and then does not call the library for a while. Its message to rank 1, which slept
- * when it was sent, must not wait for the next call. */
+ * when it was sent, must not wait for the next call. With an argument: a rank that has left
+ * gasnet_attach sends at once, and no handler runs in a rank that has not. */
 #include "../check.h"
 
 #include <time.h>
 
 #define H_LEFT 200
+#define H_FIRST 201
 
 static volatile int64_t left;
+static volatile int attached;
+
+/* Of a rank that has left gasnet_attach. */
+static void first_h(gasnet_token_t token) {
+    (void)token;
+    CHECK(attached, "a handler ran inside gasnet_attach");
+}
 
 static void left_h(gasnet_token_t token, gasnet_handlerarg_t high, gasnet_handlerarg_t low) {
     (void)token;
@@ -22,10 +31,18 @@ static int64_t now(void) {
 }
 
 int main(int argc, char **argv) {
-    gasnet_handlerentry_t table[] = {{H_LEFT, (void (*)())left_h}};
+    gasnet_handlerentry_t table[] = {{H_LEFT, (void (*)())left_h}, {H_FIRST, (void (*)())first_h}};
+    gasnet_node_t to;
     int64_t called, until;
     check_init("leavebarrier", &argc, &argv);
-    check_attach(table, 1, GASNET_PAGESIZE);
+    check_attach(table, 2, GASNET_PAGESIZE);
+    attached = 1;
+    if (argc > 1) {
+        for (to = 1; to < gasnet_nodes(); to++)
+            CHECK_OK(gasnet_AMRequestShort0((gasnet_mynode() + to) % gasnet_nodes(), H_FIRST));
+        check_barrier();
+        check_done();
+    }
     /* The others have notified when rank 0 does. */
     if (gasnet_mynode() == 0) usleep(200000);
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);

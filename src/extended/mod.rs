@@ -136,6 +136,8 @@ pub fn attached(job: &'static GasnetJob) {
 pub fn connect(job: &'static GasnetJob) {
     if !job.endpoint.conduit.has_bypass() && job.team.size() > 1 {
         state(job).barrier.connect(job.ctx());
+        // No rank polls any more when the client of another one can send.
+        job.meet();
     }
 }
 

@@ -37,6 +37,10 @@ pub(super) fn cases() -> Vec<TestCase> {
         let library = with_habits("connects,in_calls");
         let leave = |library: &TestLibrary| program_of(library, "leavebarrier", &[], 4);
         passes(&leave(&library)?, "leavebarrier")?;
+        for _ in 0..10 {
+            let first = ["first".to_string()];
+            passes(&program_of(&library, "leavebarrier", &first, 4)?, "leavebarrier")?;
+        }
         fails(
             &leave(&library.with_env("GASNET_PORTAL_BYPASS", "1"))?,
             &["rank 1 left the barrier", "us after rank 0 called again"],
