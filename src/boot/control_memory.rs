@@ -17,8 +17,8 @@
 //! cache line 3   status request, requests made so far
 //! cache line 4   errors that ranks print (error_folds)
 //! cache line 5+  per rank: pid, messages sent, armed, answered request, answer's length, error
-//!                withheld, prints its stack; in the next line, since when and until when it was
-//!                seen to do nothing but poll; answer
+//!                withheld, prints its stack; in the next line, since when it does nothing but
+//!                poll, and its polls since; answer
 //! ```
 //!
 //! All words are atomics of 8 bytes. Decision and order have a checksum; the text of an answer is
@@ -27,9 +27,9 @@
 use super::decision::{DamagedDecision, ExitCause, ExitDecision};
 use super::error::BootError;
 use super::error_folds::{self, ErrorClaim};
+use super::poll_times::OnlyPolls;
 use crate::rank::LocalRank;
 use crate::report;
-use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::os::fd::BorrowedFd;
 use sys::memory::{self, Mapping, MemFd};
@@ -78,9 +78,9 @@ struct RankRecord {
     withheld: &'static AtomicU64,
     /// 1 while the rank prints the stack of its failure.
     printing: &'static AtomicU64,
-    /// From when until when the rank, requested to exit, was seen to do nothing but poll.
+    /// Since when the rank, requested to exit, does nothing but poll; 0 before. Its polls since.
     polls_since: &'static AtomicU64,
-    polls_until: &'static AtomicU64,
+    polls: &'static AtomicU64,
     answer: &'static [AtomicU64],
 }
 
@@ -174,7 +174,7 @@ impl ControlMemory {
         let (head, answer) = self.words.get(begin..begin + RECORD)?.split_at(2 * LINE);
         let (
             [pid, sent, armed, answered, length, withheld, printing, ..],
-            [polls_since, polls_until, ..],
+            [polls_since, polls, ..],
         ) = head.split_at(LINE)
         else {
             return None;
@@ -188,7 +188,7 @@ impl ControlMemory {
             withheld,
             printing,
             polls_since,
-            polls_until,
+            polls,
             answer,
         })
     }
@@ -309,22 +309,23 @@ impl ControlMemory {
         }
     }
 
-    /// Records for how long the rank has done nothing but poll. Async-signal-safe.
-    pub(super) fn set_only_polls(&self, rank: LocalRank, polled: Range<u64>) {
+    /// Records in what time the rank has done nothing but poll. Async-signal-safe.
+    pub(super) fn set_only_polls(&self, rank: LocalRank, polled: OnlyPolls) {
         if let Some(record) = self.record(rank) {
-            record.polls_since.store(polled.start, Ordering::Relaxed);
-            // Pairs with the Acquire in `only_polls`: its begin is not older than its end.
-            record.polls_until.store(polled.end, Ordering::Release);
+            record.polls_since.store(polled.since, Ordering::Relaxed);
+            // Pairs with the Acquire in `only_polls`: the time read there is not an older one.
+            record.polls.store(polled.polls, Ordering::Release);
         }
     }
 
-    /// For how long the rank was seen to do nothing but poll, the last time. Read while the rank
-    /// writes it, it may begin too late, never too early.
+    /// In what time the rank has done nothing but poll, as it said last. Read while the rank
+    /// writes it, it may be a newer time with the polls of an older one.
     #[cfg(feature = "hosted")]
-    pub(super) fn only_polls(&self, rank: LocalRank) -> Option<Range<u64>> {
+    pub(super) fn only_polls(&self, rank: LocalRank) -> Option<OnlyPolls> {
         let record = self.record(rank)?;
-        let end = record.polls_until.load(Ordering::Acquire);
-        Some(record.polls_since.load(Ordering::Relaxed)..end).filter(|polled| polled.end != 0)
+        let polls = record.polls.load(Ordering::Acquire);
+        let since = record.polls_since.load(Ordering::Relaxed);
+        (since != 0).then_some(OnlyPolls { since, polls })
     }
 
     /// Orders the ranks to exit, if it was decided that the job ends; the decision is final then.

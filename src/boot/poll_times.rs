@@ -3,7 +3,6 @@
 //! Owned by [`super::exit_notice`], which notes each poll while the process is requested to exit.
 //! Several threads may note polls at the same time; what they find then is one of their answers.
 
-use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 use sys::process;
 
@@ -15,21 +14,32 @@ pub(super) const ONLY_POLLS: u64 = 10_000_000;
 pub(super) const LONGEST_PAUSE: u64 = 8_000_000;
 pub(super) const WORK: u64 = 2_000_000;
 
+/// A time in which a process did nothing but poll, until now, and nothing arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OnlyPolls {
+    /// When it began.
+    pub(super) since: u64,
+    /// Polls in it.
+    pub(super) polls: u64,
+}
+
 /// The polls of this process; times are those of [`sys::clock::now_ns`].
 #[derive(Debug, Default)]
 pub(super) struct PollTimes {
     /// The first poll after the last pause; 0 before any, and the last poll.
     since: AtomicU64,
     last: AtomicU64,
+    /// Polls since then.
+    polls: AtomicU64,
     /// What the process had used of a CPU at its last poll.
     used_ns: AtomicU64,
     used_waits: AtomicU64,
 }
 
 impl PollTimes {
-    /// Notes a poll at the time `now`. Returns the time for which the process has done nothing but
-    /// poll, if that is long enough to say so. Async-signal-safe.
-    pub(super) fn note(&self, now: u64) -> Option<Range<u64>> {
+    /// Notes a poll at the time `now`. Returns in what time the process has done nothing but poll,
+    /// if that is long enough to say so. Async-signal-safe.
+    pub(super) fn note(&self, now: u64) -> Option<OnlyPolls> {
         let pause = now.saturating_sub(self.last.swap(now, Ordering::Relaxed));
         let did_more = process::cpu_use().is_none_or(|used| {
             let work = used.ns.saturating_sub(self.used_ns.swap(used.ns, Ordering::Relaxed));
@@ -39,8 +49,15 @@ impl PollTimes {
         let since = self.since.load(Ordering::Relaxed);
         if since == 0 || pause > LONGEST_PAUSE && did_more {
             self.since.store(now, Ordering::Relaxed);
+            self.polls.store(0, Ordering::Relaxed);
             return None;
         }
-        Some(since..now).filter(|polled| polled.end.saturating_sub(polled.start) > ONLY_POLLS)
+        let polls = self.polls.fetch_add(1, Ordering::Relaxed) + 1;
+        (now.saturating_sub(since) > ONLY_POLLS).then_some(OnlyPolls { since, polls })
+    }
+
+    /// Notes that a poll has found something: the time begins anew.
+    pub(super) fn restart(&self) {
+        self.since.store(0, Ordering::Relaxed);
     }
 }

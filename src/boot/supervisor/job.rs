@@ -27,6 +27,7 @@ use crate::boot::hosts::remote_plan::{HostToStart, RemotePlan};
 use crate::boot::member::Member;
 use crate::boot::options::BootOptions;
 use crate::boot::orphan_guard::OrphanGuard;
+use crate::boot::poll_times::OnlyPolls;
 use crate::boot::rank_id::RankId;
 use crate::env::RankSet;
 use crate::limits::MAX_HOST_RANKS;
@@ -75,6 +76,8 @@ pub struct Supervisor {
     pub(super) output: RankOutput,
     /// The rank that has the standard input of this process.
     pub(super) reader: JobRank,
+    /// What the ranks that work said when all of them did nothing but poll.
+    pub(super) waiting: Vec<(JobRank, OnlyPolls)>,
     /// When the job ends because it runs too long.
     pub(super) timeout: Option<JobTimeout>,
 }
@@ -137,6 +140,7 @@ impl Supervisor {
             end_requested_at: None,
             output: RankOutput::default(),
             reader: JobRank(0),
+            waiting: Vec::new(),
             timeout: None,
             share,
         })

@@ -14,7 +14,6 @@ use crate::boot::control_message::{self, ControlHead, ControlKind};
 use crate::boot::host_memory::HostMemory;
 use crate::boot::hosts::message::HostMessage;
 use crate::boot::passed_stream::PrefixedStream;
-use crate::boot::poll_times::ONLY_POLLS;
 use crate::report;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,6 +26,9 @@ use sys::{clock, process, socket};
 /// Nanoseconds after a request to end the job in which another one is the same: `timeout` sends
 /// its signal twice.
 const SECOND_REQUEST: u64 = 100_000_000;
+
+/// Polls of a rank that would react, if there were anything to react to.
+const POLLS: u64 = 64;
 
 impl Supervisor {
     /// Watches the job until all ranks have exited; returns its exit code. From here on, this
@@ -236,13 +238,30 @@ impl Supervisor {
         }
     }
 
-    /// Whether all ranks that work do nothing but poll, and did so at the same time for a while.
-    /// So they wait for one that has exited, or for each other: none will go on.
-    fn all_wait(&self) -> bool {
-        let working = self.ranks.iter().filter(|r| r.is_working());
-        let polls = working.map(|r| self.control.only_polls(r.local_rank).unwrap_or(0..0));
-        let common = polls.reduce(|a, b| a.start.max(b.start)..a.end.min(b.end));
-        common.is_some_and(|c| c.end.saturating_sub(c.start) > ONLY_POLLS)
+    /// Whether all ranks that work do nothing but poll, and nothing arrives: none will go on. For
+    /// each has polled [`POLLS`] times after all of them had begun to do nothing else. So it has
+    /// seen what others sent before, and had the CPU to react.
+    fn all_wait(&mut self) -> bool {
+        let mut seen = Vec::new();
+        for r in self.ranks.iter().filter(|r| r.is_working()) {
+            match self.control.only_polls(r.local_rank) {
+                Some(polled) => seen.push((r.rank, polled)),
+                None => return false,
+            }
+        }
+        let all = |polls| {
+            seen.len() == self.waiting.len()
+                && seen.iter().zip(&self.waiting).all(|((rank, now), (before_rank, before))| {
+                    rank == before_rank
+                        && now.since == before.since
+                        && now.polls.saturating_sub(before.polls) >= polls
+                })
+        };
+        if !all(0) {
+            self.waiting = seen;
+            return false;
+        }
+        !seen.is_empty() && all(POLLS)
     }
 
     /// Makes a rank of a process that has connected; others are disconnected.
