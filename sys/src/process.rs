@@ -244,9 +244,9 @@ pub fn threads(pid: u32) -> Option<Vec<u32>> {
 /// Async-signal-safe.
 pub fn has_one_thread() -> bool {
     // SAFETY: plain numbers, for which all zeros is a value.
-    let mut folder: libc::stat = unsafe { core::mem::zeroed() };
+    let mut folder: libc::stat64 = unsafe { core::mem::zeroed() };
     // SAFETY: a path that ends with 0, and room for the result.
-    let found = unsafe { libc::stat(c"/proc/self/task".as_ptr(), &mut folder) } == 0;
+    let found = unsafe { libc::stat64(c"/proc/self/task".as_ptr(), &mut folder) } == 0;
     // A folder is linked in the one above it, in itself, and in each folder in it: one per thread.
     found && folder.st_nlink == 3
 }
