@@ -14,32 +14,32 @@ set terminal svg size 800,560
 set output 'put_latency.svg'
 plot 'put_latency-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8 title 'libgasnet (ours), cross-mapped', \
   'put_latency-portals.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#d55e00' pointtype 5 pointsize 0.8 title 'libgasnet (ours), through Portals', \
+  'put_latency-everything.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#000000' pointtype 13 pointsize 0.9 title 'libgasnet (ours), EVERYTHING', \
+  'put_latency-registered.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#882255' pointtype 9 pointsize 0.9 title 'libgasnet (ours), LARGE, registered on demand', \
+  'put_latency-registered-events.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#cc6677' dashtype 3 pointtype 5 pointsize 0.9 title 'libgasnet (ours), LARGE, registered on demand, with events', \
+  'put_latency-registered-segment.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#44aa99' pointtype 11 pointsize 0.9 title 'libgasnet (ours), LARGE, registered whole', \
+  'put_latency-registered-segment-events.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#117733' dashtype 3 pointtype 13 pointsize 0.9 title 'libgasnet (ours), LARGE, registered whole, with events', \
   'put_latency-smp.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6 title 'GASNet, smp-conduit (shared memory)', \
   'put_latency-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
+  'put_latency-mpi-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#999933' dashtype 3 pointtype 14 pointsize 0.7 title 'GASNet, mpi-conduit, EVERYTHING', \
   'put_latency-openmpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#e69f00' pointtype 8 pointsize 0.6 title 'Open MPI, without GASNet', \
   'put_latency-mpich.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#56b4e9' pointtype 10 pointsize 0.6 title 'MPICH, without GASNet', \
-  'put_latency-machine.dat' using 1:($2*1e-6) with lines linewidth 1.2 linecolor '#808080' dashtype 2 title 'limit of the machine', \
-  'put_latency-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), EVERYTHING', \
-  'put_latency-mpi-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'GASNet, mpi-conduit, EVERYTHING', \
-  'put_latency-registered.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered on demand', \
-  'put_latency-registered-events.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered on demand, with events', \
-  'put_latency-registered-segment.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered whole', \
-  'put_latency-registered-segment-events.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered whole, with events'
+  'put_latency-machine.dat' using 1:($2*1e-6) with lines linewidth 1.2 linecolor '#808080' dashtype 2 title 'limit of the machine'
 set terminal png size 800,560
 set output 'put_latency.png'
 plot 'put_latency-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8 title 'libgasnet (ours), cross-mapped', \
   'put_latency-portals.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#d55e00' pointtype 5 pointsize 0.8 title 'libgasnet (ours), through Portals', \
+  'put_latency-everything.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#000000' pointtype 13 pointsize 0.9 title 'libgasnet (ours), EVERYTHING', \
+  'put_latency-registered.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#882255' pointtype 9 pointsize 0.9 title 'libgasnet (ours), LARGE, registered on demand', \
+  'put_latency-registered-events.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#cc6677' dashtype 3 pointtype 5 pointsize 0.9 title 'libgasnet (ours), LARGE, registered on demand, with events', \
+  'put_latency-registered-segment.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#44aa99' pointtype 11 pointsize 0.9 title 'libgasnet (ours), LARGE, registered whole', \
+  'put_latency-registered-segment-events.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#117733' dashtype 3 pointtype 13 pointsize 0.9 title 'libgasnet (ours), LARGE, registered whole, with events', \
   'put_latency-smp.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6 title 'GASNet, smp-conduit (shared memory)', \
   'put_latency-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
+  'put_latency-mpi-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#999933' dashtype 3 pointtype 14 pointsize 0.7 title 'GASNet, mpi-conduit, EVERYTHING', \
   'put_latency-openmpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#e69f00' pointtype 8 pointsize 0.6 title 'Open MPI, without GASNet', \
   'put_latency-mpich.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#56b4e9' pointtype 10 pointsize 0.6 title 'MPICH, without GASNet', \
-  'put_latency-machine.dat' using 1:($2*1e-6) with lines linewidth 1.2 linecolor '#808080' dashtype 2 title 'limit of the machine', \
-  'put_latency-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), EVERYTHING', \
-  'put_latency-mpi-everything.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'GASNet, mpi-conduit, EVERYTHING', \
-  'put_latency-registered.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered on demand', \
-  'put_latency-registered-events.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered on demand, with events', \
-  'put_latency-registered-segment.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered whole', \
-  'put_latency-registered-segment-events.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), LARGE, registered whole, with events'
+  'put_latency-machine.dat' using 1:($2*1e-6) with lines linewidth 1.2 linecolor '#808080' dashtype 2 title 'limit of the machine'
 
 set title 'Puts, 64 in flight, 2 ranks'
 set xlabel 'bytes'
@@ -97,18 +97,18 @@ set terminal svg size 800,560
 set output 'barrier.svg'
 plot 'barrier-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8 title 'libgasnet (ours), cross-mapped', \
   'barrier-portals.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#d55e00' pointtype 5 pointsize 0.8 title 'libgasnet (ours), through Portals', \
+  'barrier-block.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#0072b2' dashtype 3 pointtype 9 pointsize 0.9 title 'libgasnet (ours), ranks block', \
   'barrier-smp.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6 title 'GASNet, smp-conduit (shared memory)', \
   'barrier-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
-  'barrier-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), ranks block', \
-  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'GASNet, smp-conduit, ranks block'
+  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' dashtype 3 pointtype 12 pointsize 0.7 title 'GASNet, smp-conduit, ranks block'
 set terminal png size 800,560
 set output 'barrier.png'
 plot 'barrier-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8 title 'libgasnet (ours), cross-mapped', \
   'barrier-portals.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#d55e00' pointtype 5 pointsize 0.8 title 'libgasnet (ours), through Portals', \
+  'barrier-block.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#0072b2' dashtype 3 pointtype 9 pointsize 0.9 title 'libgasnet (ours), ranks block', \
   'barrier-smp.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6 title 'GASNet, smp-conduit (shared memory)', \
   'barrier-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
-  'barrier-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'libgasnet (ours), ranks block', \
-  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#606060' pointtype 2 pointsize 0.6 title 'GASNet, smp-conduit, ranks block'
+  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' dashtype 3 pointtype 12 pointsize 0.7 title 'GASNet, smp-conduit, ranks block'
 
 set title 'Start and end of a job'
 set xlabel 'ranks'

@@ -117,7 +117,7 @@ impl BacktracePlan {
             done
         };
         capture
-            .with_lines(|fd| self.print(fd), client_frames, prefix.bytes(), show)
+            .with_lines(|fd| self.print(fd), client_part, prefix.bytes(), show)
             .unwrap_or_else(|| self.print(2))
     }
 
@@ -136,15 +136,49 @@ impl BacktracePlan {
 /// What debuggers print between the frames of a signal handler and those that it interrupted.
 const SIGNAL_FRAME: &[u8] = b"<signal handler called>";
 
+/// What debuggers print in front of the frames of each thread.
+const THREAD: &[u8] = b"Thread ";
+
+/// The parts of a text, by their numbers: of each thread its first line, then its frames without
+/// those of this library. A thread that a signal has interrupted comes first. The first line of a
+/// single thread is left out.
+fn client_part(text: &[u8], number: usize) -> Option<&[u8]> {
+    let threads = || threads_of(text);
+    if threads().nth(1).is_none() {
+        return (number == 0).then(|| client_frames(text));
+    }
+    let interrupted = threads().filter(|thread| has_signal_frame(thread));
+    let others = threads().filter(|thread| !has_signal_frame(thread));
+    let thread = interrupted.chain(others).nth(number / 2)?;
+    let first_line = thread.iter().position(|&b| b == b'\n').map_or(thread.len(), |end| end + 1);
+    let (first_line, frames) = thread.split_at(first_line);
+    Some(if number.is_multiple_of(2) { first_line } else { client_frames(frames) })
+}
+
+/// The threads of a text: each from its first line to that of the next.
+fn threads_of(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let is_begin =
+        move |at: usize| text[at..].starts_with(THREAD) && (at == 0 || text[at - 1] == b'\n');
+    let begins = move |from: usize| (from..text.len()).find(|&at| is_begin(at));
+    let mut next = begins(0);
+    core::iter::from_fn(move || {
+        let begin = next?;
+        next = begins(begin + 1);
+        Some(&text[begin..next.unwrap_or(text.len())])
+    })
+}
+
+fn has_signal_frame(text: &[u8]) -> bool {
+    text.windows(SIGNAL_FRAME.len()).any(|part| part == SIGNAL_FRAME)
+}
+
 /// The part of a text after the last frame of a signal handler. Without one, that after the
 /// innermost frames of this library, which began to print; all of it if there are none.
 fn client_frames(text: &[u8]) -> &[u8] {
-    let is_signal_frame =
-        |line: &[u8]| line.windows(SIGNAL_FRAME.len()).any(|part| part == SIGNAL_FRAME);
     let (mut at, mut after_signal, mut after_own, mut in_own) = (0, 0, 0, false);
     for line in text.split_inclusive(|&b| b == b'\n') {
         at += line.len();
-        if is_signal_frame(line) {
+        if has_signal_frame(line) {
             after_signal = at;
         }
         match is_own_frame(line) {
@@ -198,6 +232,36 @@ mod tests {
         }
     }
 
+    fn parts(text: &str) -> String {
+        let part = |number| client_part(text.as_bytes(), number);
+        let all: Vec<&[u8]> = (0..).map_while(part).collect();
+        String::from_utf8(all.concat()).unwrap()
+    }
+
+    /// Debuggers print the last thread first, whichever was interrupted.
+    #[test]
+    fn all_threads_are_kept_and_the_interrupted_one_is_first() {
+        let thread = |n: u32, frames: &str| format!("Thread {n} (LWP {n}):\n{frames}\n");
+        let waits = "#0  gasnet_barrier_wait ()\n#1  work () at a.c:5\n";
+        let handler = "#0  wait4 ()\n#1  <signal handler called>\n";
+        let guilty = "#2  guilty () at a.c:3\n";
+        let three = |by: [u32; 3]| {
+            let frames = |n| match n {
+                2 => format!("{handler}{guilty}"),
+                _ => format!("#0  read ()\n#1  work () at a.c:{n}\n"),
+            };
+            by.map(|n| thread(n, &frames(n))).concat()
+        };
+        let printed = three([3, 2, 1]).replace(handler, "");
+        for by in [[3, 2, 1], [2, 3, 1], [3, 1, 2]] {
+            let shown = parts(&format!("[New LWP 7]\n{}", three(by)));
+            assert!(shown.starts_with(&format!("Thread 2 (LWP 2):\n{guilty}")), "{shown}");
+            assert_eq!(shown.len(), printed.len(), "{shown}");
+        }
+        assert_eq!(parts(&thread(1, waits)), "#1  work () at a.c:5\n\n");
+        assert_eq!(parts(""), "");
+    }
+
     #[test]
     fn a_stack_begins_after_the_library_that_prints_it() {
         let own = "#0  0x01 in wait4 () from libc.so.6\n#1  sys::helper::run (fd=2) at h.rs:3\n\
@@ -205,6 +269,7 @@ mod tests {
         let client = "#4  0x03 in step (n=2) at a.c:3\n#5  gasnet_AMPoll ()\n#6  main ()\n";
         let text = format!("Thread 1:\n{own}{client}");
         assert_eq!(client_frames(text.as_bytes()), client.as_bytes());
+        assert_eq!(parts(&text), client);
         let other = "#0  step (n=2) at gasnet.c:1\n#1  main (gasnet=0x1) at a.c:9\n";
         assert_eq!(client_frames(other.as_bytes()), other.as_bytes());
     }

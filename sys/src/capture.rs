@@ -36,13 +36,13 @@ impl Capture {
     }
 
     /// Has `write` write to a descriptor, then hands its result and the text to `then`; the text
-    /// is cut off after 256 KB. Of the text only the part that `part` chooses, with `prefix` in
-    /// front of each line, up to 512 KB. `None` if another thread uses the capture.
-    /// Async-signal-safe.
+    /// is cut off after 256 KB. Of the text only the parts that `part` chooses, by their numbers
+    /// from 0, with `prefix` in front of each line, up to 512 KB. `None` if another thread uses
+    /// the capture. Async-signal-safe.
     pub fn with_lines<T>(
         &self,
         write: impl FnOnce(c_int) -> bool,
-        part: impl FnOnce(&[u8]) -> &[u8],
+        part: impl Fn(&[u8], usize) -> Option<&[u8]>,
         prefix: &[u8],
         then: impl FnOnce(bool, &[u8]) -> T,
     ) -> Option<T> {
@@ -60,7 +60,11 @@ impl Capture {
         let length = text.iter().position(|&b| b == 0).unwrap_or(BYTES);
         // SAFETY: the mapping has this many bytes, and only the holder of `is_used` touches them.
         let copy = unsafe { core::slice::from_raw_parts_mut(self.copy.as_ptr(), COPY_BYTES) };
-        let copied = copy_lines(part(&text[..length]), prefix, copy);
+        let mut copied = 0;
+        for number in 0.. {
+            let Some(part) = part(&text[..length], number) else { break };
+            copied += copy_lines(part, prefix, &mut copy[copied..]);
+        }
         let result = then(done, &copy[..copied]);
         self.is_used.store(false, Ordering::Release);
         Some(result)
@@ -96,14 +100,14 @@ mod tests {
             };
             let got = capture.with_lines(
                 write,
-                |text| text,
+                |text, number| (number == 0).then_some(text),
                 b"[7] ",
                 |done, t| (done, String::from_utf8_lossy(t).into_owned()),
             );
             assert_eq!(got, Some((true, format!("[7] {text}"))));
         }
-        let inner = || capture.with_lines(|_| true, |text| text, b"", |_, _| ()).is_none();
-        let nested = capture.with_lines(|_| inner(), |text| text, b"", |none, _| none);
+        let inner = || capture.with_lines(|_| true, |_, _| None, b"", |_, _| ()).is_none();
+        let nested = capture.with_lines(|_| inner(), |_, _| None, b"", |none, _| none);
         assert_eq!(nested, Some(true));
     }
 

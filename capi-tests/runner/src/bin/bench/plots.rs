@@ -92,14 +92,37 @@ const DRAWINGS: &[Drawing] = &[
     },
 ];
 
-/// The systems in the order of the legends, and how their curves look: ours thick, the limit of
-/// the machine dashed, the others thin. The colours differ for colour-blind readers too (Okabe and
-/// Ito 2008).
+/// The systems in the order of the legends, and how their curves look: ours thick, the others
+/// thin, the limit of the machine without points. The colours differ for colour-blind readers too
+/// (Okabe and Ito 2008; Paul Tol's muted ones for the rest).
 const STYLES: &[(&str, &str)] = &[
     ("cross-mapped", "linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8"),
     ("portals", "linespoints linewidth 3.5 linecolor '#d55e00' pointtype 5 pointsize 0.8"),
+    ("block", "linespoints linewidth 3 linecolor '#0072b2' dashtype 3 pointtype 9 pointsize 0.9"),
+    ("everything", "linespoints linewidth 3 linecolor '#000000' pointtype 13 pointsize 0.9"),
+    ("registered", "linespoints linewidth 3 linecolor '#882255' pointtype 9 pointsize 0.9"),
+    (
+        "registered-events",
+        "linespoints linewidth 3 linecolor '#cc6677' dashtype 3 pointtype 5 pointsize 0.9",
+    ),
+    (
+        "registered-segment",
+        "linespoints linewidth 3 linecolor '#44aa99' pointtype 11 pointsize 0.9",
+    ),
+    (
+        "registered-segment-events",
+        "linespoints linewidth 3 linecolor '#117733' dashtype 3 pointtype 13 pointsize 0.9",
+    ),
     ("smp", "linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6"),
     ("mpi", "linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6"),
+    (
+        "smp-block",
+        "linespoints linewidth 1.2 linecolor '#009e73' dashtype 3 pointtype 12 pointsize 0.7",
+    ),
+    (
+        "mpi-everything",
+        "linespoints linewidth 1.2 linecolor '#999933' dashtype 3 pointtype 14 pointsize 0.7",
+    ),
     ("openmpi", "linespoints linewidth 1.2 linecolor '#e69f00' pointtype 8 pointsize 0.6"),
     ("mpich", "linespoints linewidth 1.2 linecolor '#56b4e9' pointtype 10 pointsize 0.6"),
     ("machine", "lines linewidth 1.2 linecolor '#808080' dashtype 2"),
