@@ -102,7 +102,7 @@ fn a_success_ends_ranks_that_all_poll_soon() {
         run(launcher, 3, &["1", "gasnet_exit:0", "poll"]).gives(0).says("cuts off ranks 0, 2");
         for code in [0, 6] {
             let rest = format!("poll_but_last:after:400:{code}");
-            run(launcher, 4, &["1", "return:0", &rest]).gives(code);
+            run(launcher, 4, &["1", "gasnet_exit:0", &rest]).gives(code);
         }
         let took = shortest(launcher, "poll_but_last:after:400:0");
         assert!(took > poll + Duration::from_millis(200), "{poll:?} {took:?}");

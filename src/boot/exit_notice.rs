@@ -121,23 +121,11 @@ impl ExitNotice {
         })))
     }
 
-    /// Whether an exit is requested or ordered. One relaxed load.
-    #[inline(always)]
-    pub fn is_ending(&self) -> bool {
-        self.order.load(Ordering::Relaxed) != 0
-    }
-
-    /// A poll has found something while an exit is requested.
-    #[cold]
-    pub fn note_arrival(&self) {
-        self.polls.restart();
-    }
-
     /// Whether this process must exit because the job ends; the caller then calls
     /// `process::exit::follow_when_due`. One relaxed load, for hot loops.
     #[inline(always)]
     pub fn must_exit(&self) -> bool {
-        self.is_ending() && self.obeys()
+        self.order.load(Ordering::Relaxed) != 0 && self.obeys()
     }
 
     /// Whether this process obeys the order word, which is not 0. Async-signal-safe.

@@ -14,7 +14,7 @@ pub(super) const ONLY_POLLS: u64 = 10_000_000;
 pub(super) const LONGEST_PAUSE: u64 = 8_000_000;
 pub(super) const WORK: u64 = 2_000_000;
 
-/// A time in which a process did nothing but poll, until now, and nothing arrived.
+/// A time in which a process did nothing but poll, until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OnlyPolls {
     /// When it began.
@@ -54,10 +54,5 @@ impl PollTimes {
         }
         let polls = self.polls.fetch_add(1, Ordering::Relaxed) + 1;
         (now.saturating_sub(since) > ONLY_POLLS).then_some(OnlyPolls { since, polls })
-    }
-
-    /// Notes that a poll has found something: the time begins anew.
-    pub(super) fn restart(&self) {
-        self.since.store(0, Ordering::Relaxed);
     }
 }

@@ -116,14 +116,11 @@ impl GasnetJob {
         placement.is_one_supernode().then(|| self.team.ranks().map(of).collect())?
     }
 
-    /// Exits if the job has ended; otherwise, whether an exit is requested. One load.
-    #[inline(always)]
-    pub fn leave_if_ending(&self) -> bool {
-        let is_ending = self.boot.exit.is_ending();
-        if is_ending && self.boot.exit.must_exit() {
+    /// Exits if the job has ended. One load.
+    pub fn leave_if_ending(&self) {
+        if self.boot.exit.must_exit() {
             exit::follow_when_due();
         }
-        is_ending
     }
 }
 

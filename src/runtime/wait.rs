@@ -96,15 +96,12 @@ impl Ctx {
     // The conduit's part is inlined: a round of a wait makes one call.
     #[inline(never)]
     pub fn poll(self) -> bool {
-        let is_ending = self.job.leave_if_ending();
+        self.job.leave_if_ending();
         if self.in_handler() {
             polls_in_handler();
             return false;
         }
         let served = self.endpoint().conduit.poll(self);
-        if is_ending && served {
-            self.job.boot.exit.note_arrival();
-        }
         self.job.subsystem.progress(self);
         served
     }

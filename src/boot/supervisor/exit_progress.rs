@@ -105,12 +105,12 @@ impl ExitProgress {
             && self.decision.is_some_and(ExitDecision::is_success)
     }
 
-    /// Whether a rank has ended with success and the others may finish on their own, until this
-    /// ends ([`ExitProgress::end_grace`]) or its time is over.
+    /// Whether a rank has called `gasnet_exit` with success and the others may finish on their
+    /// own, until this ends ([`ExitProgress::end_grace`]) or its time is over.
     pub(super) fn may_finish(&self) -> bool {
         matches!(self.stage, ExitStage::Grace(_))
             && !self.no_cut_off
-            && self.decision.is_some_and(ExitDecision::is_success)
+            && self.decision.is_some_and(|d| d.is_success() && d.cause == ExitCause::Exit)
     }
 
     /// Ends the grace now: no rank will finish on its own.

@@ -238,8 +238,8 @@ impl Supervisor {
         }
     }
 
-    /// Whether all ranks that work do nothing but poll, and nothing arrives: none will go on. For
-    /// each has polled [`POLLS`] times after all of them had begun to do nothing else. So it has
+    /// Whether all ranks that work do nothing but poll: most likely none will go on. For each has
+    /// polled [`POLLS`] times after all of them had begun to do nothing else. So it has
     /// seen what others sent before, and had the CPU to react.
     fn all_wait(&mut self) -> bool {
         let mut seen = Vec::new();
