@@ -107,7 +107,7 @@ fn a_success_ends_ranks_that_all_poll_soon() {
         let took = shortest(launcher, "poll_but_last:after:400:0");
         assert!(took > poll + Duration::from_millis(200), "{poll:?} {took:?}");
         let wait = [("GASNET_NO_CUT_OFF", "1")];
-        start(launcher, 3, &["1", "return:0", "poll_but_last:after:400:7"], &wait)
+        start(launcher, 3, &["1", "gasnet_exit:0", "poll_but_last:after:400:7"], &wait)
             .finish()
             .gives(7);
     }
