@@ -1,5 +1,5 @@
 ! A Fortran client by means of iso_c_binding: every process puts its rank into the segment of the
-! next one. With the argument hang, it computes forever after gasnet_attach.
+! next one. With the argument hang, it says so and computes forever after gasnet_attach.
 module gasnet
   use iso_c_binding
   implicit none
@@ -68,6 +68,8 @@ program hello
   if (gasnet_init(c_null_ptr, c_null_ptr) /= 0) stop 1
   if (gasnet_attach(c_null_ptr, 0, 65536_c_intptr_t, 0_c_intptr_t) /= 0) stop 1
   call get_command_argument(1, word)
+  if (word == 'hang') print '(a)', 'computes'
+  flush(6)
   do while (word == 'hang')
     rounds = ieor(rounds, 1)
   end do

@@ -67,18 +67,21 @@ pub(super) struct ExitProgress {
     timeout: u64,
     /// The grace after a success has no end.
     no_cut_off: bool,
+    /// All ranks run on this host: here it is seen whether all of them only poll.
+    one_host: bool,
     /// A rank that prints its stack gets more time.
     spares: bool,
 }
 
 impl ExitProgress {
     /// A job that runs.
-    pub(super) fn new(timeout: u64, no_cut_off: bool) -> ExitProgress {
+    pub(super) fn new(timeout: u64, no_cut_off: bool, one_host: bool) -> ExitProgress {
         ExitProgress {
             stage: ExitStage::Running,
             decision: None,
             timeout,
             no_cut_off,
+            one_host,
             spares: false,
         }
     }
@@ -106,10 +109,12 @@ impl ExitProgress {
     }
 
     /// Whether a rank has called `gasnet_exit` with success and the others may finish on their
-    /// own, until this ends ([`ExitProgress::end_grace`]) or its time is over.
+    /// own, until this ends ([`ExitProgress::end_grace`]) or its time is over. Never with several
+    /// hosts, where the grace ends by time alone.
     pub(super) fn may_finish(&self) -> bool {
         matches!(self.stage, ExitStage::Grace(_))
             && !self.no_cut_off
+            && self.one_host
             && self.decision.is_some_and(|d| d.is_success() && d.cause == ExitCause::Exit)
     }
 
@@ -301,7 +306,7 @@ mod tests {
     #[test]
     fn an_order_that_was_overwritten_is_given_again() {
         let (_file, control) = ControlMemory::create(1, 5).unwrap();
-        let mut exit = ExitProgress::new(1000 * MS, false);
+        let mut exit = ExitProgress::new(1000 * MS, false, true);
         control.decide_failure(3);
         assert!(exit.begin(control.decision().unwrap(), 0));
         assert!(exit.advance(0, control, &mut []));
@@ -317,12 +322,24 @@ mod tests {
         use crate::rank::JobRank;
         let by = |code| ExitDecision::new(code, ExitCause::Ended, Some(JobRank(0)));
         for no_cut_off in [false, true] {
-            let mut exit = ExitProgress::new(1000 * MS, no_cut_off);
+            let mut exit = ExitProgress::new(1000 * MS, no_cut_off, true);
             assert!(exit.begin(by(0), 0) && !exit.begin(by(0), MS));
             assert_eq!(exit.is_cut_due(GRACE_AFTER_SUCCESS), !no_cut_off);
             assert!(exit.is_open() && exit.begin(by(3), 10 * MS) && !exit.is_open());
             assert_eq!((exit.code(), exit.deadline(0)), (3, Some(10 * MS + GRACE_AFTER_FAILURE)));
             assert!(!exit.is_cut_due(GRACE_AFTER_SUCCESS));
+        }
+    }
+
+    /// Only on one host does a look at the ranks come before the end of the grace.
+    #[test]
+    fn the_grace_of_several_hosts_ends_by_time_alone() {
+        use crate::rank::JobRank;
+        let exit_call = ExitDecision::new(0, ExitCause::Exit, Some(JobRank(0)));
+        for (one_host, next) in [(true, POLLS_LOOK), (false, GRACE_AFTER_SUCCESS)] {
+            let mut exit = ExitProgress::new(1000 * MS, false, one_host);
+            assert!(exit.begin(exit_call, 0));
+            assert_eq!((exit.may_finish(), exit.deadline(0)), (one_host, Some(next)));
         }
     }
 }

@@ -121,6 +121,8 @@ impl Supervisor {
         check_host_ranks(share.local_size())?;
         sys::limits::maximize_descriptors();
         let (file, control) = ControlMemory::create(share.local_size(), cookie)?;
+        let one_host = share.local_size() == share.size;
+        let timeout = options.exit_timeout(share.size);
         Ok(Supervisor {
             control,
             control_file: file.into(),
@@ -128,7 +130,7 @@ impl Supervisor {
             memory: HostMemory::create()?,
             ranks: Vec::new(),
             signals: JobSignals::take_over(signals)?,
-            exit: ExitProgress::new(options.exit_timeout(share.size), options.no_cut_off),
+            exit: ExitProgress::new(timeout, options.no_cut_off, one_host),
             ends: RankEnds::new(control),
             collective: BarrierExchange::default(),
             others: OtherHosts::default(),

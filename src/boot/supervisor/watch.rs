@@ -214,8 +214,7 @@ impl Supervisor {
                 self.others.send(&HostMessage::Decision(decision));
                 self.others.job_ends(now);
                 self.ends.announce(decision, &self.ranks);
-                let is_one_host = self.share.local_size() == self.share.size;
-                if !decision.is_success() || is_one_host && self.exit.may_finish() {
+                if !decision.is_success() || self.exit.may_finish() {
                     self.control.request_exit();
                 }
             }
