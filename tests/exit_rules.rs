@@ -25,8 +25,11 @@ fn ranks_that_are_cut_off_are_named() {
             let what = if rest == "masked" { "does not answer" } else { "in gasnet_init" };
             assert_eq!(o.err.matches(what).count(), 3, "{o:#?}");
         }
-        // The signal that asks what a rank does ends its sleep.
-        run(launcher, 4, &["2", "return:0", "doze"]).gives(0).says("cuts off ranks 0-1, 3");
+        // The signal that asks what a rank does ends its sleep, but the client does not go on.
+        run(launcher, 4, &["2", "return:0", "doze"])
+            .gives(0)
+            .says("cuts off ranks 0-1, 3")
+            .never_says("woke");
         run(launcher, 2, &["0", "return:0", "finish"]).gives(0).never_says("***");
     }
 }

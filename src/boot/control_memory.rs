@@ -383,10 +383,17 @@ impl ControlMemory {
     }
 
     /// Opens a request for the status of all ranks; returns its number. Called by the supervisor.
-    pub fn open_status_request(&self) -> u64 {
+    /// `is_last`: the job ends when they have answered.
+    pub fn open_status_request(&self, is_last: bool) -> u64 {
         let n = self.words[REQUESTS_WORD].fetch_add(1, Ordering::Relaxed) + 1;
-        self.words[REQUEST_WORD].store(n, Ordering::Release);
-        n
+        let number = n << 1 | u64::from(is_last);
+        self.words[REQUEST_WORD].store(number, Ordering::Release);
+        number
+    }
+
+    /// Whether the job ends when the ranks have answered the request with this number.
+    pub(super) fn is_last_request(number: u64) -> bool {
+        number & 1 != 0
     }
 
     /// Closes the request: a rank that has not answered yet does not answer any more.

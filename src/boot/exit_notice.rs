@@ -293,16 +293,33 @@ impl ExitNotice {
     }
 
     /// Answers the open status request, if there is one, with what `write` writes. Of several
-    /// threads one answers, and looks again afterwards for a newer request. Async-signal-safe.
+    /// threads one answers, and looks again afterwards for a newer request. If the job ends after
+    /// the answers, that thread waits here for the order to exit: the signal that brought it here
+    /// may have ended a sleep of the client. Async-signal-safe.
     pub fn answer_status(&self, write: impl Fn(&mut MessageLine)) {
+        let mut is_last = false;
         while let Some(request) = self.memory.unanswered_request(self.local_rank) {
             if self.answering.swap(true, Ordering::Acquire) {
                 return;
             }
+            is_last = ControlMemory::is_last_request(request);
             let mut text = MessageLine::new();
             write(&mut text);
             self.memory.answer(self.local_rank, request, text.bytes());
             self.answering.store(false, Ordering::Release);
+        }
+        if is_last {
+            self.await_order();
+        }
+    }
+
+    /// Waits for the order to exit. Gives up after longer than the supervisor waits for answers.
+    fn await_order(&self) {
+        const LONGEST: u64 = 2_000_000_000;
+        const NAP: u64 = 1_000_000;
+        let end = sys::clock::now_ns() + LONGEST;
+        while !self.must_exit() && !self.is_supervisor_lost() && sys::clock::now_ns() < end {
+            sys::clock::sleep_ns(NAP);
         }
     }
 
@@ -466,6 +483,25 @@ mod tests {
         ends.recv_timeout(core::time::Duration::from_secs(30)).expect("the wait ends");
     }
 
+    /// The client does not go on between the answer and the order to exit.
+    #[test]
+    fn the_last_answer_waits_for_the_order() {
+        let (_file, supervisor) = ControlMemory::create(1, 7).unwrap();
+        let rank = join(supervisor, 0).unwrap();
+        let request = supervisor.open_status_request(true);
+        let (done, ends) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            rank.answer_status(|line: &mut MessageLine| line.write_str("sleeps\n").unwrap());
+            done.send(rank.must_exit()).unwrap();
+        });
+        while supervisor.answer_of(LocalRank(0), request).is_none() {
+            sys::thread::yield_now();
+        }
+        supervisor.decide_failure(3);
+        supervisor.order_exit();
+        assert_eq!(ends.recv_timeout(core::time::Duration::from_secs(30)), Ok(true));
+    }
+
     #[test]
     fn answers_belong_to_their_request() {
         let (_file, supervisor) = ControlMemory::create(2, 7).unwrap();
@@ -475,12 +511,12 @@ mod tests {
         rank.arm(|| sys::exit_now(1), |_| false).unwrap();
         assert!(supervisor.is_armed(LocalRank(1)) && !supervisor.is_armed(LocalRank(0)));
         rank.answer_status(write);
-        let first = supervisor.open_status_request();
+        let first = supervisor.open_status_request(false);
         assert_eq!(supervisor.answer_of(LocalRank(1), first), None);
         rank.answer_status(write);
         assert_eq!(supervisor.answer_of(LocalRank(1), first).as_deref(), Some("busy"));
         supervisor.close_status_request();
-        let second = supervisor.open_status_request();
+        let second = supervisor.open_status_request(false);
         assert_eq!(supervisor.answer_of(LocalRank(1), second), None);
         supervisor.close_status_request();
         rank.answer_status(write);

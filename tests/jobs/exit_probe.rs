@@ -31,7 +31,7 @@
 //! | `stop` | stop themselves (SIGSTOP) |
 //! | `traced` | have a debugger stop them for five seconds, notice no signal for 0.3 s, then spin |
 //! | `after:MS:N` | sleep so long, then return N |
-//! | `doze` | sleep two seconds, or until a signal, then return 0 |
+//! | `doze` | sleep two seconds, or until a signal, say so, then return 0 |
 //! | `finish` | print another line 50 ms after the first exit, then return 0 |
 //!
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
@@ -135,6 +135,7 @@ fn others(boot: &Bootstrap, what: &str) -> i32 {
         }
         "doze" => {
             clock::sleep_ns(2_000_000_000);
+            print(rank(boot), c"woke");
             0
         }
         "finish" => {

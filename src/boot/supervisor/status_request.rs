@@ -27,8 +27,8 @@ const SHOWN: usize = 8;
 pub(super) struct StatusRequest {
     /// The open request.
     open: Option<OpenRequest>,
-    /// The ranks that worked when their cut-off was requested. The signal that asks them may end a
-    /// sleep early, so that they end before they are reported.
+    /// The ranks that worked when their cut-off was requested. They may end before they are
+    /// reported.
     cut_off: Vec<JobRank>,
     /// The ranks that are cut off have been reported.
     is_cut_off_reported: bool,
@@ -77,7 +77,9 @@ impl StatusRequest {
             return;
         }
         let deadline = clock::now_ns() + answer;
-        self.open = Some(OpenRequest { number: control.open_status_request(), deadline, reason });
+        let is_last = !matches!(reason, RequestReason::Signal);
+        let number = control.open_status_request(is_last);
+        self.open = Some(OpenRequest { number, deadline, reason });
         for r in ranks.iter().filter(|r| !r.has_exited() && control.is_armed(r.local_rank)) {
             process::kill(r.pid(), signal::notice());
         }
