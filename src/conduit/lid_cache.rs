@@ -7,10 +7,8 @@
 //! until both halves have met, so an id and its sender's rank are unique among the Longs under
 //! way.
 
-use super::sync::ParLock;
+use super::par_lists::ParLists;
 use crate::rank::JobRank;
-use alloc::boxed::Box;
-use alloc::vec::Vec;
 
 /// One half of a Long that waits for the other; `H` is what its header leaves behind, `D` its
 /// data.
@@ -27,18 +25,14 @@ struct LidEntry<H, D> {
     half: LongHalf<H, D>,
 }
 
-type LidBucket<H, D> = ParLock<Vec<LidEntry<H, D>>>;
-
 /// The halves that wait.
 pub(super) struct LidCache<H, D> {
-    buckets: Box<[LidBucket<H, D>]>,
+    entries: ParLists<LidEntry<H, D>>,
 }
-
-const BUCKETS: usize = 64;
 
 impl<H, D> LidCache<H, D> {
     pub(super) fn new(par: bool) -> Self {
-        LidCache { buckets: (0..BUCKETS).map(|_| ParLock::new(par, Vec::new())).collect() }
+        LidCache { entries: ParLists::new(par) }
     }
 
     /// The header of a Long has arrived: its data, if that has arrived before; otherwise what
@@ -70,12 +64,12 @@ impl<H, D> LidCache<H, D> {
         id: u32,
         half: impl FnOnce() -> LongHalf<H, D>,
     ) -> Option<LongHalf<H, D>> {
-        let bucket = (id as usize).wrapping_add(source.index() * 7) % BUCKETS;
-        let mut bucket = self.buckets[bucket].lock();
-        match bucket.iter().position(|e| e.source == source && e.id == id) {
-            Some(i) => Some(bucket.swap_remove(i).half),
+        let number = (id as usize).wrapping_add(source.index() * 7);
+        let mut entries = self.entries.list(number).lock();
+        match entries.iter().position(|e| e.source == source && e.id == id) {
+            Some(i) => Some(entries.swap_remove(i).half),
             None => {
-                bucket.push(LidEntry { source, id, half: half() });
+                entries.push(LidEntry { source, id, half: half() });
                 None
             }
         }
@@ -85,7 +79,7 @@ impl<H, D> LidCache<H, D> {
     pub(super) fn waiting_header(&self, of: impl Fn(JobRank) -> bool) -> Option<JobRank> {
         let is_header =
             |e: &&LidEntry<H, D>| matches!(e.half, LongHalf::Header(_)) && of(e.source);
-        self.buckets.iter().find_map(|b| b.lock().iter().find(is_header).map(|e| e.source))
+        self.entries.iter().find_map(|list| list.lock().iter().find(is_header).map(|e| e.source))
     }
 }
 

@@ -91,6 +91,7 @@ mod memory;
 mod message;
 pub mod network;
 mod outbox;
+mod par_lists;
 mod pieces;
 mod pinned;
 mod pinned_at_once;

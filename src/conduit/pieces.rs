@@ -6,6 +6,7 @@
 
 use super::match_bits::{MOST_CHUNKS, STASH_UNIT};
 use super::message::{MAX_ARGS, MAX_MEDIUM, Outgoing, PIECE};
+use super::par_lists::ParLists;
 use super::sync::ParLock;
 use crate::client_memory::{Dst, Src};
 use crate::rank::JobRank;
@@ -19,8 +20,6 @@ const _: () = assert!((PIECE as u64).is_multiple_of(STASH_UNIT));
 /// Payloads of one sender that may be incomplete at once: a reply for each of our chunks, or a
 /// request for each of its threads.
 const MOST_OPEN: usize = MOST_CHUNKS as usize;
-
-const BUCKETS: usize = 64;
 
 /// A payload of which pieces have arrived.
 struct OpenPayload {
@@ -79,36 +78,36 @@ impl PieceOf {
 
 /// The payloads that arrive in pieces.
 pub(super) struct OpenPayloads {
-    buckets: Box<[ParLock<Vec<OpenPayload>>]>,
+    open: ParLists<OpenPayload>,
 }
 
 impl OpenPayloads {
     pub(super) fn new(par: bool) -> OpenPayloads {
-        OpenPayloads { buckets: (0..BUCKETS).map(|_| ParLock::new(par, Vec::new())).collect() }
+        OpenPayloads { open: ParLists::new(par) }
     }
 
-    /// All payloads of one source are in one bucket.
+    /// All payloads of one source are in one list.
     fn of(&self, source: JobRank) -> &ParLock<Vec<OpenPayload>> {
-        &self.buckets[source.index() % BUCKETS]
+        self.open.list(source.index())
     }
 
     /// Takes in a piece: whether the payload is complete. `None` if the piece has arrived before
     /// or does not fit, or if the source has too many payloads under way.
     pub(super) fn add(&self, piece: PieceOf, bytes: Src<'_>) -> Option<bool> {
         let PieceOf { source, id, total, offset } = piece;
-        let mut bucket = self.of(source).lock();
-        let at = match bucket.iter().position(|open| open.is(source, id)) {
+        let mut list = self.of(source).lock();
+        let at = match list.iter().position(|open| open.is(source, id)) {
             Some(at) => at,
             None => {
-                let others = bucket.iter().filter(|open| open.source == source).count();
+                let others = list.iter().filter(|open| open.source == source).count();
                 if others == MOST_OPEN {
                     return None;
                 }
-                bucket.push(OpenPayload::new(source, id, total));
-                bucket.len() - 1
+                list.push(OpenPayload::new(source, id, total));
+                list.len() - 1
             }
         };
-        let open = &mut bucket[at];
+        let open = &mut list[at];
         let bit = 1 << (offset / PIECE);
         if open.total != total || open.missing & bit == 0 || bytes.len() != piece.len() {
             return None;
@@ -120,14 +119,14 @@ impl OpenPayloads {
 
     /// Takes a payload out that is complete.
     pub(super) fn take(&self, source: JobRank, id: u64) -> Option<Box<[u64]>> {
-        let mut bucket = self.of(source).lock();
-        let at = bucket.iter().position(|open| open.is(source, id) && open.missing == 0)?;
-        Some(bucket.swap_remove(at).words)
+        let mut list = self.of(source).lock();
+        let at = list.iter().position(|open| open.is(source, id) && open.missing == 0)?;
+        Some(list.swap_remove(at).words)
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.buckets.iter().all(|bucket| bucket.lock().is_empty())
+        self.open.iter().all(|list| list.lock().is_empty())
     }
 }
 
@@ -189,24 +188,24 @@ impl StashedReply {
 /// The replies whose payloads wait. A requester has one for each of its chunks at most: that of
 /// the request stays taken until all pieces have arrived.
 pub(super) struct StashedReplies {
-    buckets: Box<[ParLock<Vec<StashedReply>>]>,
+    stashed: ParLists<StashedReply>,
 }
 
 impl StashedReplies {
     pub(super) fn new(par: bool) -> StashedReplies {
-        StashedReplies { buckets: (0..BUCKETS).map(|_| ParLock::new(par, Vec::new())).collect() }
+        StashedReplies { stashed: ParLists::new(par) }
     }
 
     fn of(&self, to: JobRank, chunk: u32) -> &ParLock<Vec<StashedReply>> {
-        &self.buckets[(chunk as usize).wrapping_add(to.index() * 7) % BUCKETS]
+        self.stashed.list((chunk as usize).wrapping_add(to.index() * 7))
     }
 
     /// Keeps a reply of which pieces are left. False if one to this chunk is kept already.
     pub(super) fn keep(&self, reply: StashedReply) -> bool {
-        let mut bucket = self.of(reply.to, reply.chunk).lock();
-        let is_new = !bucket.iter().any(|r| (r.to, r.chunk) == (reply.to, reply.chunk));
+        let mut list = self.of(reply.to, reply.chunk).lock();
+        let is_new = !list.iter().any(|r| (r.to, r.chunk) == (reply.to, reply.chunk));
         if is_new {
-            bucket.push(reply);
+            list.push(reply);
         }
         is_new
     }
@@ -214,18 +213,18 @@ impl StashedReplies {
     /// The reply to this chunk, of which the next piece is to be sent. It is kept if that is not
     /// the last one.
     pub(super) fn next(&self, to: JobRank, chunk: u32) -> Option<StashedReply> {
-        let mut bucket = self.of(to, chunk).lock();
-        let at = bucket.iter().position(|r| (r.to, r.chunk) == (to, chunk))?;
-        if bucket[at].is_last() {
-            return Some(bucket.swap_remove(at));
+        let mut list = self.of(to, chunk).lock();
+        let at = list.iter().position(|r| (r.to, r.chunk) == (to, chunk))?;
+        if list[at].is_last() {
+            return Some(list.swap_remove(at));
         }
-        let rest = bucket[at].after_this();
-        Some(core::mem::replace(&mut bucket[at], rest))
+        let rest = list[at].after_this();
+        Some(core::mem::replace(&mut list[at], rest))
     }
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.buckets.iter().all(|bucket| bucket.lock().is_empty())
+        self.stashed.iter().all(|list| list.lock().is_empty())
     }
 }
 

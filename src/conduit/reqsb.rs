@@ -22,6 +22,7 @@ use super::user::Descriptor;
 use crate::client_memory::{Dst, Src};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, Ordering};
+use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 use sys::peer::Peer;
 
@@ -31,9 +32,9 @@ pub(super) struct ReqSb<P: Portals> {
     /// The same memory as a source that has no events.
     silent: P::Md,
     free: FreeList,
-    /// Where the bytes of a bounced get go in the end, by chunk. A lock is free whenever it is
-    /// taken.
-    gets: Box<[Mutex<Dst<'static>>]>,
+    /// Where the bytes of a bounced get go in the end, by chunk; made with the first such get. A
+    /// lock is free whenever it is taken.
+    gets: OnceBox<Box<[Mutex<Dst<'static>>]>>,
     /// The pieces of a reply that a chunk is still to request, by chunk.
     asks: Box<[AtomicU32]>,
 }
@@ -82,7 +83,7 @@ impl<P: Portals> ReqSb<P> {
             md,
             silent,
             free: FreeList::new(par, chunks),
-            gets: (0..chunks).map(|_| Mutex::new(Dst::empty())).collect(),
+            gets: OnceBox::new(),
             asks: (0..chunks).map(|_| AtomicU32::new(NO_ASK)).collect(),
         })
     }
@@ -160,13 +161,18 @@ impl<P: Portals> ReqSb<P> {
     /// holds.
     #[inline]
     pub(super) fn note_get(&self, chunk: u32, dst: Dst<'static>) {
-        *self.gets[chunk as usize].lock() = dst;
+        *self.get_of(chunk).lock() = dst;
+    }
+
+    fn get_of(&self, chunk: u32) -> &Mutex<Dst<'static>> {
+        let new = || Box::new(self.asks.iter().map(|_| Mutex::new(Dst::empty())).collect());
+        &self.gets.get_or_init(new)[chunk as usize]
     }
 
     /// The get that bounced through this chunk has arrived: copies its bytes to where they go.
     #[inline]
     pub(super) fn finish_get(&self, chunk: u32) {
-        let dst = *self.gets[chunk as usize].lock();
+        let dst = *self.get_of(chunk).lock();
         dst.copy_from(Src::from(self.chunks.part(chunk, dst.len())));
     }
 }

@@ -17,6 +17,7 @@ use crate::client_memory::Dst;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::atomic::AtomicCell;
+use once_cell::race::OnceBox;
 
 /// The owner among the holders of a slot; more than its events.
 const OWNER: u32 = 1 << 16;
@@ -36,19 +37,31 @@ pub(super) struct TmpMd<P: Portals> {
     par: bool,
     eq: P::Eq,
     free: FreeList,
-    slots: Box<[TmpMdSlot<P::Md>]>,
+    count: u32,
+    /// Made with the first descriptor: few jobs need one.
+    slots: OnceBox<Box<[TmpMdSlot<P::Md>]>>,
 }
 
 impl<P: Portals> TmpMd<P> {
     pub(super) fn new(par: bool, count: u32, eq: &P::Eq) -> Self {
-        let slot = || TmpMdSlot {
+        TmpMd { par, eq: eq.clone(), free: FreeList::new(par, count), count, slots: OnceBox::new() }
+    }
+
+    /// A slot that the caller has taken.
+    fn slot(&self, slot: u32) -> &TmpMdSlot<P::Md> {
+        let new = || TmpMdSlot {
             bound: AtomicCell::new(None),
             holders: AtomicU32::new(0),
             hold: AtomicU32::new(0),
             note: AtomicU64::new(0),
         };
-        let slots = (0..count).map(|_| slot()).collect();
-        TmpMd { par, eq: eq.clone(), free: FreeList::new(par, count), slots }
+        let slots = || Box::new((0..self.count).map(|_| new()).collect());
+        &self.slots.get_or_init(slots)[slot as usize]
+    }
+
+    /// The slot that an event names, if there is such a one.
+    fn named(&self, slot: u32) -> Option<&TmpMdSlot<P::Md>> {
+        self.slots.get()?.get(slot as usize)
     }
 
     /// Takes a slot.
@@ -65,7 +78,7 @@ impl<P: Portals> TmpMd<P> {
     /// How many descriptors are bound.
     pub(super) fn bound(&self) -> usize {
         let held = |slot: &&TmpMdSlot<P::Md>| slot.holders.load(Ordering::Relaxed) != 0;
-        self.slots.iter().filter(held).count()
+        self.slots.get().map_or(0, |slots| slots.iter().filter(held).count())
     }
 
     #[cfg(test)]
@@ -126,7 +139,7 @@ impl<P: Portals> TmpMd<P> {
         (hold, events): (Hold, u32),
         bind: impl FnOnce() -> Result<P::Md, PortalsError>,
     ) -> MdPart<P::Md> {
-        let s = &self.slots[slot as usize];
+        let s = self.slot(slot);
         s.hold.store(hold.word(), Ordering::Relaxed);
         s.holders.store(OWNER + events, Ordering::Relaxed);
         let md = bind().unwrap_or_else(|e| broken(e));
@@ -136,14 +149,14 @@ impl<P: Portals> TmpMd<P> {
 
     /// Keeps the match bits of the get that will use a slot, which the caller has taken.
     pub(super) fn note(&self, slot: u32, bits: u64) {
-        self.slots[slot as usize].note.store(bits, Ordering::Relaxed);
+        self.slot(slot).note.store(bits, Ordering::Relaxed);
     }
 
     /// What [`TmpMd::note`] kept for the descriptor of an event; 0 if it is no temporary one.
     pub(super) fn noted(&self, descriptor: Descriptor) -> u64 {
         match descriptor {
             Descriptor::TmpMd(slot) => {
-                self.slots.get(slot as usize).map_or(0, |s| s.note.load(Ordering::Relaxed))
+                self.named(slot).map_or(0, |s| s.note.load(Ordering::Relaxed))
             }
             _ => 0,
         }
@@ -151,14 +164,14 @@ impl<P: Portals> TmpMd<P> {
 
     /// Makes one of the bytes wrong that a get with this descriptor has brought: a planted fault.
     pub(super) fn flip(&self, slot: u32, offset: usize) {
-        if let Some((_, region)) = self.slots[slot as usize].bound.load() {
+        if let Some((_, region)) = self.slot(slot).bound.load() {
             region.flip(offset.min(region.bytes() - 1));
         }
     }
 
     /// The owner of a bound descriptor lets go of it.
     pub(super) fn release(&self, portals: &P, slot: u32) {
-        let s = &self.slots[slot as usize];
+        let s = self.slot(slot);
         if sync::count(self.par, &s.holders, -(OWNER as i32)) == 0 {
             self.unbind(portals, slot);
         }
@@ -167,7 +180,7 @@ impl<P: Portals> TmpMd<P> {
     /// An event names the descriptor in this slot, as one of `hold`. False if that descriptor
     /// expects no such event.
     pub(super) fn event(&self, portals: &P, slot: u32, hold: Hold) -> bool {
-        let Some(s) = self.slots.get(slot as usize) else { return false };
+        let Some(s) = self.named(slot) else { return false };
         if s.hold.load(Ordering::Relaxed) != hold.word() {
             return false;
         }
@@ -182,7 +195,7 @@ impl<P: Portals> TmpMd<P> {
     }
 
     fn unbind(&self, portals: &P, slot: u32) {
-        if let Some((md, _)) = self.slots[slot as usize].bound.take() {
+        if let Some((md, _)) = self.slot(slot).bound.take() {
             portals.md_unlink(md).unwrap_or_else(|e| broken(e));
         }
         self.free.give(slot);
