@@ -8,15 +8,15 @@ if [ -n "${CARGO_BUILD_TARGET-}" ]; then
     printenv "$linker" >/dev/null || export "$linker=${CC:-cc}"
 fi
 # Flags in RUSTFLAGS are the user's, and take the place of those in cargo's configuration.
-case $PWD${CARGO_HOME:-$HOME} in
+case $PWD${CARGO_HOME:-${HOME-}} in
 *[[:space:]]*)
     # Flags are separated by blanks. Scripts that only copy say nothing.
     case ${0##*/} in
-    *build*) echo "warning: $PWD or ${CARGO_HOME:-$HOME} has a blank: what is built contains these paths" >&2 ;;
+    *build*) echo "warning: $PWD or ${CARGO_HOME:-${HOME-}} has a blank: what is built contains these paths" >&2 ;;
     esac
     ;;
 *)
-    remaps="--remap-path-prefix=$(pwd -P)=. --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/cargo"
+    remaps="--remap-path-prefix=$(pwd -P)=. --remap-path-prefix=${CARGO_HOME:-${HOME-}/.cargo}/registry/src=/cargo"
     if [ -n "${RUSTFLAGS-}" ]; then
         export RUSTFLAGS="$RUSTFLAGS $remaps"
     else

@@ -49,4 +49,7 @@ pub trait Upcall: Copy {
     /// the job is ending, and spins, yields or sleeps as the wait mode says. `need` is what is
     /// waited for.
     fn pause(self, round: u32, need: ResourceNeed);
+
+    /// A wait has ended that may have paused.
+    fn end_pauses(self) {}
 }

@@ -55,6 +55,7 @@ impl<P: Portals> Conduit<P> {
                 round = round.saturating_add(1);
             }
             if let Some(x) = attempt() {
+                up.end_pauses();
                 return x;
             }
         }

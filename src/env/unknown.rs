@@ -79,7 +79,14 @@ mod tests {
     /// Names that others read, and folders of installations, are not taken for misspelt ones.
     #[test]
     fn names_of_others() {
-        for name in ["GASNET_SPAWNER", "GASNET_NUM_QPS", "GASNET_SPAWN_CONDUIT"] {
+        for name in [
+            "GASNET_SPAWNER",
+            "GASNET_NUM_QPS",
+            "GASNET_SPAWN_CONDUIT",
+            "GASNET_BACKTRACE_MT",
+            "GASNET_VIS_PUT_MAXCHUNK",
+            "GASNET_CONNECT_DYNAMIC",
+        ] {
             assert_eq!(likeness(name), Likeness::Upstream, "{name}");
         }
         for name in ["GASNET_PREFIX", "GASNET_ROOT", "GASNET_DIR", "GASNET_HOME", "GASNET_LIBS"] {

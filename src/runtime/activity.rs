@@ -2,7 +2,8 @@
 //!
 //! Written by the *cold* rounds of waits (those after the first few, which only poll), read by a
 //! signal handler through `status`. Invariant: a waiting thread renews its note on each cold
-//! round. A note older than 0.5 s is stale and ignored, so ending a wait costs nothing.
+//! round, and erases it when the wait ends. A wait by GASNET_BLOCKUNTIL ends in the client, without
+//! a call: a note older than 0.5 s is stale and ignored.
 
 use crate::conduit::WaitStage;
 use crate::rank::JobRank;
@@ -64,6 +65,14 @@ impl Activity {
         (now, self.since.load(Ordering::Relaxed))
     }
 
+    /// Notes the end of a wait. It may have been too short for a note.
+    #[inline]
+    pub(super) fn end_wait(&self) {
+        if self.what.get().is_some() {
+            self.what.set(None);
+        }
+    }
+
     /// The stage of a wait in which the thread was at some moment after this time; `None` if it
     /// was in none.
     pub(super) fn stage_since(&self, since_ns: u64) -> Option<WaitStage> {
@@ -103,6 +112,11 @@ mod tests {
         assert_eq!(activity.stage_since(now), None);
         let (what, peer, _) = activity.now().unwrap();
         assert_eq!((what, peer), ("gasnet_barrier_wait", Some(JobRank(3))));
+        activity.end_wait();
+        assert!(activity.now().is_none() && activity.has_waited(now, FRESH));
+        let (now, since) =
+            activity.note_wait(false, &"gasnet_barrier_wait", None, WaitStage::Sent);
+        assert!(now == since && activity.now().is_some());
         activity.seen.store(clock::now_ns() - FRESH - 1, Ordering::Relaxed);
         assert!(activity.now().is_none());
     }

@@ -293,4 +293,8 @@ impl Upcall for Ctx {
         let stage = if need.all_sent { WaitStage::Sent } else { WaitStage::Sending };
         self.pause_at(round, need.what, need.peer, stage);
     }
+
+    fn end_pauses(self) {
+        self.slot.activity.end_wait();
+    }
 }

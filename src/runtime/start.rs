@@ -28,6 +28,7 @@ use crate::process::{self, exit, signals};
 use crate::{env, report, trace};
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64};
 use std::os::fd::{AsFd, AsRawFd};
@@ -446,10 +447,14 @@ fn no_interface(e: &OpenError) -> ! {
 }
 
 fn no_network(e: &dyn core::fmt::Display) -> ! {
+    let limit = sys::limits::address_space().map_or_else(String::new, |limit| {
+        let limit = ByteCount(limit);
+        format!("This process may have {limit} of address space (ulimit -v): raise that. ")
+    });
     report::fatal(
         format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
         format_args!(
-            "Free memory, start fewer ranks, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
+            "{limit}Free memory, start fewer ranks, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
         ),
     )
 }

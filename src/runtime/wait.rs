@@ -114,6 +114,7 @@ impl Ctx {
         loop {
             let served = self.poll();
             if done() {
+                self.slot.activity.end_wait();
                 return;
             }
             if served {

@@ -143,6 +143,7 @@ const THREAD: &[u8] = b"Thread ";
 /// those of this library. A thread that a signal has interrupted comes first. The first line of a
 /// single thread is left out.
 fn client_part(text: &[u8], number: usize) -> Option<&[u8]> {
+    let text = without_farewell(text);
     let threads = || threads_of(text);
     if threads().nth(1).is_none() {
         return (number == 0).then(|| client_frames(text));
@@ -153,6 +154,13 @@ fn client_part(text: &[u8], number: usize) -> Option<&[u8]> {
     let first_line = thread.iter().position(|&b| b == b'\n').map_or(thread.len(), |end| end + 1);
     let (first_line, frames) = thread.split_at(first_line);
     Some(if number.is_multiple_of(2) { first_line } else { client_frames(frames) })
+}
+
+/// A text without the line in which GDB says that it lets go of the process.
+fn without_farewell(text: &[u8]) -> &[u8] {
+    let lines = text.strip_suffix(b"\n").unwrap_or(text);
+    let last = lines.iter().rposition(|&b| b == b'\n').map_or(0, |end| end + 1);
+    if text[last..].starts_with(b"[Inferior ") { &text[..last] } else { text }
 }
 
 /// The threads of a text: each from its first line to that of the next.
@@ -183,6 +191,9 @@ fn client_frames(text: &[u8]) -> &[u8] {
         }
         match is_own_frame(line) {
             true if after_own == 0 || in_own => (in_own, after_own) = (true, at),
+            // An inlined function has no path in front of its name. It may be one of a client in
+            // Rust, unless a frame of this library follows.
+            false if in_own && is_rust_frame(line) => {}
             _ => in_own = false,
         }
     }
@@ -200,6 +211,11 @@ fn is_own_frame(line: &[u8]) -> bool {
     let frame = frame.trim_start();
     let name = frame.split_once(" in ").filter(|_| frame.starts_with("0x")).map_or(frame, |f| f.1);
     ["gasnet", "gex_", "<gasnet", "sys::"].iter().any(|own| name.starts_with(own))
+}
+
+/// Whether a line of a debugger is a frame of a function in Rust: "#3  name () at src/file.rs:5".
+fn is_rust_frame(line: &[u8]) -> bool {
+    line.starts_with(b"#") && line.windows(4).any(|part| part == b".rs:")
 }
 
 /// A program that runs longer than this, in nanoseconds, is ended.
@@ -270,6 +286,13 @@ mod tests {
         let text = format!("Thread 1:\n{own}{client}");
         assert_eq!(client_frames(text.as_bytes()), client.as_bytes());
         assert_eq!(parts(&text), client);
+        let inlined = "#1  sys::helper::run (fd=2) at h.rs:3\n#2  check_rank () at src/team.rs:46\n\
+                       #3  gasnet_get_val () at src/value.rs:142\n";
+        let rust = "#4  0x03 in step () at src/main.rs:3\n#5  main ()\n";
+        assert_eq!(
+            parts(&format!("{inlined}{rust}[Inferior 1 (process 7) detached]\n")),
+            rust
+        );
         let other = "#0  step (n=2) at gasnet.c:1\n#1  main (gasnet=0x1) at a.c:9\n";
         assert_eq!(client_frames(other.as_bytes()), other.as_bytes());
     }

@@ -1,6 +1,6 @@
 //! The report that SIGUSR1 to a launcher prints: for each rank, what it waits in. For a rank
 //! that is stopped, spins in its own code or blocks its signals, the report names that
-//! state.
+//! state. The spinning rank has waited shortly before.
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -28,7 +28,7 @@ const STATES: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n#include <
     \x20       sigprocmask(SIG_BLOCK, &all, NULL);\n\
     \x20       for (;;) gasnett_sched_yield();\n\
     \x20   }\n\
-    \x20   usleep(800000);\n\
+    \x20   usleep(300000);\n\
     \x20   if (me == 1) kill(getppid(), SIGUSR1);\n\
     \x20   start = gasnett_ticks_now();\n\
     \x20   while (gasnett_ticks_to_ns(gasnett_ticks_now() - start) < 2000000000u) gasnett_sched_yield();\n\
