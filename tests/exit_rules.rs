@@ -21,7 +21,7 @@ fn ranks_that_are_cut_off_are_named() {
             let o = run(launcher, 4, &["2", "return:0", rest]);
             o.gives(0)
                 .says("rank 2 of 4 (pid ")
-                .says(") exited with 0 while others work: the job ends and cuts off ranks 0-1, 3");
+                .says(") exited with 0 before the others: the job ends and cuts off ranks 0-1, 3");
             let what = if rest == "masked" { "does not answer" } else { "in gasnet_init" };
             assert_eq!(o.err.matches(what).count(), 3, "{o:#?}");
         }

@@ -214,7 +214,7 @@ fn report_cut_off(
     };
     let numbers: Vec<u32> = cut_off.iter().map(|r| r.rank.0).collect();
     report::line(format_args!(
-        "{ended} {how} while others work: the job ends and cuts off {}",
+        "{ended} {how} before the others: the job ends and cuts off {}",
         named(&numbers)
     ));
     for r in cut_off.iter().take(SHOWN) {
