@@ -18,6 +18,7 @@ use crate::rank::{ByJobRank, JobRank};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
+use sys::memory::Mapping;
 use sys::{process, socket};
 
 /// A rank's end of the control socket.
@@ -34,7 +35,7 @@ struct SupervisorLink {
 #[derive(Debug)]
 struct Conversation {
     /// Receives messages.
-    buffer: Vec<u8>,
+    buffer: &'static mut [u8],
     /// Messages received so far.
     received: u64,
 }
@@ -48,10 +49,10 @@ pub(super) fn join(id: RankId, supervisor: &'static str) -> Result<Bootstrap, Bo
     let link = Some(ControlSocket::new(socket, supervisor));
     let exit = ExitNotice::join(memory, rank, local_rank, size, link)?;
     let socket = exit.socket().expect("a rank with a supervisor has a socket");
-    let conversation = Conversation {
-        buffer: vec![0; control_message::HEAD_BYTES + control_message::DATA_BYTES],
-        received: 0,
-    };
+    // Most messages are short, and memory is taken as far as they reach.
+    let buffer = Mapping::leaked_bytes(control_message::HEAD_BYTES + control_message::DATA_BYTES)
+        .map_err(|e| BootError::system("cannot get a buffer for the supervisor's messages", &e))?;
+    let conversation = Conversation { buffer, received: 0 };
     let link: &'static SupervisorLink =
         Box::leak(Box::new(SupervisorLink { exit, size, socket, turn: Mutex::new(conversation) }));
     link.send(&ControlHead { kind: ControlKind::Joined, a: process::pid(), b: 0 }.bytes());
@@ -92,7 +93,7 @@ impl SupervisorLink {
     /// The next message other than the order to exit, which is obeyed.
     fn receive<'a>(&self, turn: &'a mut Conversation) -> (ControlHead, &'a [u8]) {
         let n = loop {
-            let received = socket::receive(self.socket, &mut turn.buffer, true);
+            let received = socket::receive(self.socket, turn.buffer, true);
             if matches!(received, Ok(1..)) {
                 turn.received += 1;
             }

@@ -7,6 +7,7 @@
 use super::message::{CHUNK, PAGE};
 use super::portals::{Portals, PortalsError};
 use crate::client_memory::{Dst, Src};
+use core::sync::atomic::AtomicU64;
 use sys::memory::Mapping;
 use sys::peer::Peer;
 
@@ -14,6 +15,12 @@ use sys::peer::Peer;
 pub(super) fn private(bytes: usize) -> Result<Dst<'static>, PortalsError> {
     let none = |_| PortalsError { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
     Mapping::leaked_bytes(bytes).map(Dst::from).map_err(none)
+}
+
+/// This many words of this process alone, all 0. Those that are never stored take no memory.
+pub(super) fn words(count: usize) -> Result<&'static [AtomicU64], PortalsError> {
+    let none = |_| PortalsError { call: "allocation of a table", code: "PTL_NO_SPACE" };
+    Mapping::anonymous(count * 8).map(Mapping::leak_words).map_err(none)
 }
 
 /// Memory that peers target: shared with them if the network shares any, so that they reach it

@@ -53,20 +53,20 @@ struct ReceiveBuffer {
     room: AtomicI64,
     /// Where messages begin whose events have been taken since the buffer was attached: a bit for
     /// each multiple of [`ALIGN`] bytes.
-    begun: Box<[AtomicU64]>,
+    begun: &'static [AtomicU64],
 }
 
 /// Bodies begin at multiples of this.
 const ALIGN: usize = 8;
 
 impl ReceiveBuffer {
-    fn new(memory: Dst<'static>, bytes: usize) -> ReceiveBuffer {
-        ReceiveBuffer {
+    fn new(memory: Dst<'static>, bytes: usize) -> Result<ReceiveBuffer, PortalsError> {
+        Ok(ReceiveBuffer {
             memory,
             refs: AtomicU32::new(0),
             room: AtomicI64::new(0),
-            begun: (0..bytes.div_ceil(64 * ALIGN)).map(|_| AtomicU64::new(0)).collect(),
-        }
+            begun: memory::words(bytes.div_ceil(64 * ALIGN))?,
+        })
     }
 
     /// [`ReceiveBuffer::body`] of a message whose event has just been taken; each once. An event
@@ -136,7 +136,7 @@ impl<P: Portals> ReqRb<P> {
         portals.md_attach(catch_basin, &nothing, false)?;
         let bytes = config.buffer_bytes();
         let buffers: Result<Vec<_>, PortalsError> = (0..config.reqrb_buffers)
-            .map(|_| Ok(ReceiveBuffer::new(memory::targeted(portals, bytes)?, bytes)))
+            .map(|_| ReceiveBuffer::new(memory::targeted(portals, bytes)?, bytes))
             .collect();
         let this = ReqRb {
             par: config.par(),
@@ -163,7 +163,9 @@ impl<P: Portals> ReqRb<P> {
         let usable = (self.bytes - CHUNK) as i64;
         b.refs.store(1, Ordering::Relaxed);
         b.room.store(usable, Ordering::Relaxed);
-        b.begun.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        // To store into a page takes memory.
+        let used = b.begun.iter().filter(|word| word.load(Ordering::Relaxed) != 0);
+        used.for_each(|word| word.store(0, Ordering::Relaxed));
         let me = portals.me_attach(
             EntryPosition::Before(self.catch_basin),
             TargetMd::ReqRb as u64,
@@ -291,7 +293,7 @@ mod tests {
         let mut memory = [0u64; 256];
         // SAFETY: the memory outlives the buffer, and nothing else uses it.
         let dst = unsafe { Dst::new(memory.as_mut_ptr().cast(), 2048) };
-        let buffer = ReceiveBuffer::new(dst, 2048);
+        let buffer = ReceiveBuffer::new(dst, 2048).unwrap();
         let new = |offset: usize| buffer.new_body(Peer::new(offset), Peer::new(8)).is_some();
         for offset in (0..2048).step_by(8) {
             assert!(new(offset) && !new(offset), "{offset}");

@@ -94,7 +94,7 @@ const SEGMENT_EVERYTHING: &str = "-DGASNET_SEGMENT_EVERYTHING";
 const PEER_EVERYTHING: &str = "#define GASNET_SEGMENT_EVERYTHING 1";
 
 /// The programs that are built against a GASNet.
-const PROGRAMS: &[&str] = &["rma", "am", "barrier", "coll", "vis", "startup"];
+const PROGRAMS: &[&str] = &["rma", "am", "barrier", "coll", "vis", "memory", "startup"];
 
 /// A round. Turns are short, so that the host rarely moves the CPUs within one.
 pub(crate) const TURNS: &[Turn] = &[
@@ -137,6 +137,10 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Registered(("rma", 2, &["put"])),
     Turn::Hits,
     Turn::WithoutBypass(("rma", 4, &["put_word"])),
+    Turn::Run(("memory", 2, &[]), &[]),
+    Turn::Run(("memory", 16, &[]), &[]),
+    Turn::Run(("memory", 64, &[]), &[]),
+    Turn::Run(("memory", 250, &[]), &[]),
     Turn::Others,
     Turn::Starts,
 ];
