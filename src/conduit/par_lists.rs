@@ -13,7 +13,7 @@ const LISTS: usize = 64;
 
 pub(super) struct ParLists<T> {
     par: bool,
-    lists: OnceBox<[ParLock<Vec<T>>; LISTS]>,
+    lists: OnceBox<Box<[ParLock<Vec<T>>]>>,
 }
 
 impl<T> ParLists<T> {
@@ -23,8 +23,8 @@ impl<T> ParLists<T> {
 
     /// The list that this number selects.
     pub(super) fn list(&self, number: usize) -> &ParLock<Vec<T>> {
-        let new = || Box::new(core::array::from_fn(|_| ParLock::new(self.par, Vec::new())));
-        &self.lists.get_or_init(new)[number % LISTS]
+        let lists = || (0..LISTS).map(|_| ParLock::new(self.par, Vec::new())).collect();
+        &self.lists.get_or_init(|| Box::new(lists()))[number % LISTS]
     }
 
     /// The lists that may have entries.

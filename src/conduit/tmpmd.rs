@@ -44,7 +44,13 @@ pub(super) struct TmpMd<P: Portals> {
 
 impl<P: Portals> TmpMd<P> {
     pub(super) fn new(par: bool, count: u32, eq: &P::Eq) -> Self {
-        TmpMd { par, eq: eq.clone(), free: FreeList::new(par, count), count, slots: OnceBox::new() }
+        TmpMd {
+            par,
+            eq: eq.clone(),
+            free: FreeList::new(par, count),
+            count,
+            slots: OnceBox::new(),
+        }
     }
 
     /// A slot that the caller has taken.

@@ -2,8 +2,8 @@
 //!
 //! Written by the *cold* rounds of waits (those after the first few, which only poll), read by a
 //! signal handler through `status`. Invariant: a waiting thread renews its note on each cold
-//! round, and erases it when the wait ends. A wait by GASNET_BLOCKUNTIL ends in the client, without
-//! a call: a note older than 0.5 s is stale and ignored.
+//! round, and erases it when the wait ends. A wait by GASNET_BLOCKUNTIL ends in the client,
+//! without a call: a note older than 0.5 s is stale and ignored.
 
 use crate::conduit::WaitStage;
 use crate::rank::JobRank;

@@ -289,10 +289,7 @@ mod tests {
         let inlined = "#1  sys::helper::run (fd=2) at h.rs:3\n#2  check_rank () at src/team.rs:46\n\
                        #3  gasnet_get_val () at src/value.rs:142\n";
         let rust = "#4  0x03 in step () at src/main.rs:3\n#5  main ()\n";
-        assert_eq!(
-            parts(&format!("{inlined}{rust}[Inferior 1 (process 7) detached]\n")),
-            rust
-        );
+        assert_eq!(parts(&format!("{inlined}{rust}[Inferior 1 (process 7) detached]\n")), rust);
         let other = "#0  step (n=2) at gasnet.c:1\n#1  main (gasnet=0x1) at a.c:9\n";
         assert_eq!(client_frames(other.as_bytes()), other.as_bytes());
     }

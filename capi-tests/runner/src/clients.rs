@@ -3,8 +3,9 @@
 //! library and the archive. Also the other files that `make install` installs. The sources of
 //! the clients are in `capi-tests/clients`.
 
+mod fortran;
+
 use crate::build_trees::{self, ClientMode, compiler, root, succeed};
-use crate::injector::{FaultKind, InjectedFault};
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
@@ -17,7 +18,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
-use sys::signal::Signal;
 
 const MODES: [ClientMode; 3] = [ClientMode::Seq, ClientMode::Par, ClientMode::Parsync];
 
@@ -29,7 +29,7 @@ pub fn cases() -> Vec<TestCase> {
     };
     all.extend([
         case("cmake", cmake).needs("cmake"),
-        case("fortran", fortran).needs("gfortran"),
+        case("fortran", fortran::run).needs("gfortran"),
         case("python", python).needs("python3"),
         case("manual_pages_format", manual_pages_format).needs("groff"),
         case("gasnet_info_json", gasnet_info_json).needs("python3"),
@@ -219,69 +219,6 @@ fn with_archive() -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-fn fortran() -> Result<(), Failure> {
-    let prefix = prefix()?;
-    let dir = dir("fortran")?;
-    let program = dir.join("program");
-    let mut compile = Command::new("gfortran");
-    compile.arg("-J").arg(&dir).arg(sources().join("hello.f90")).arg("-o").arg(&program);
-    compile.args(pkg(&prefix, &["--libs", "gasnet-portals-par"])?);
-    succeed(compile)?;
-    let c = dir.join("c");
-    let mut cc = compiler();
-    cc.arg(sources().join("hello.c")).arg("-o").arg(&c);
-    cc.args(pkg(&prefix, &["--cflags", "--libs", "gasnet-portals-par"])?);
-    succeed(cc)?;
-    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
-        passes(&prefix, &program, &[], launcher)?;
-        hung_fortran_ends(&prefix, &program, &c, launcher)?;
-    }
-    Ok(())
-}
-
-/// A hung Fortran job ends after SIGTERM as a hung C job does. Its ranks print no stacks, which
-/// takes a second.
-fn hung_fortran_ends(
-    prefix: &Path,
-    fortran: &Path,
-    c: &Path,
-    launcher: JobLauncher,
-) -> Result<(), Failure> {
-    const ROUNDS: usize = 5;
-    const FACTOR: u32 = 10;
-    let mut least = [Duration::MAX; 2];
-    for _ in 0..ROUNDS {
-        for (program, least) in [fortran, c].into_iter().zip(&mut least) {
-            *least = hung_job_ends(prefix, program, launcher)?.min(*least);
-        }
-    }
-    let [fortran, c] = least;
-    if fortran <= FACTOR * c {
-        return Ok(());
-    }
-    Err(format!(
-        "after SIGTERM a hung Fortran job took {fortran:?}, a C job {c:?}, the best of {ROUNDS}"
-    ))
-}
-
-/// How long a job that computes forever takes to end after SIGTERM.
-fn hung_job_ends(
-    prefix: &Path,
-    program: &Path,
-    launcher: JobLauncher,
-) -> Result<Duration, Failure> {
-    let hang = ["hang".to_string()];
-    let job = TestJob::new(prefix, program, &hang, launcher, 2).without_library_path();
-    let fault = InjectedFault { after: Duration::ZERO, kind: FaultKind::Signal(Signal::TERM, 0) };
-    let both = |output: &str| output.matches("computes").count() == 2;
-    let ended = job.watchdog(Duration::from_secs(60)).once(both).fault(fault).run()?;
-    ended.tidy()?;
-    match ended.after_kill {
-        Some(after) if ended.code == Some(143) && !ended.output.contains("Backtrace") => Ok(after),
-        _ => Err(ended.failure("expected exit code 143 and no stack")),
-    }
 }
 
 fn python() -> Result<(), Failure> {

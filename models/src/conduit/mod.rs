@@ -26,6 +26,8 @@ mod primitive {
 mod hold;
 #[path = "../../../src/conduit/lid_cache.rs"]
 mod lid_cache;
+#[path = "../../../src/conduit/par_lists.rs"]
+mod par_lists;
 #[path = "../../../src/conduit/sync.rs"]
 mod sync;
 #[path = "../../../src/conduit/tickets.rs"]
