@@ -9,15 +9,20 @@ use crate::client_memory::{Dst, Src};
 use core::ops::Range;
 use core::ptr;
 
-/// Elements that ranks combine are split at multiples of this number: no cache line of results
-/// that is aligned has two writers.
-const SPLIT: usize = 64;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 /// Bytes that are combined at a time: the intermediate results stay in the nearest cache.
 const REDUCED_AT_ONCE: usize = 4096;
 
-/// The elements that a rank combines of `count`.
-pub(super) fn part_of(count: usize, rank: usize, ranks: usize) -> Range<usize> {
-    let each = count.div_ceil(ranks).next_multiple_of(SPLIT);
+/// The elements that a rank combines of `count` of this size. They are split between cache lines,
+/// so that no line of results that is aligned has two writers.
+pub(super) fn part_of(
+    (elem_size, count): (usize, usize),
+    rank: usize,
+    ranks: usize,
+) -> Range<usize> {
+    let elements_of_lines = LINE / (1 << elem_size.trailing_zeros().min(LINE.ilog2()));
+    let each = count.div_ceil(ranks).next_multiple_of(elements_of_lines);
     let end = |of: usize| of.saturating_mul(each).min(count);
     end(rank)..end(rank + 1)
 }
@@ -64,15 +69,21 @@ mod tests {
 
     #[test]
     fn elements_are_split_without_a_gap() {
-        for (count, ranks) in [(1, 2), (63, 8), (64, 2), (1000, 3), (4096, 4), (100_000, 7)] {
+        let counts = [(1, 2), (63, 8), (64, 2), (1000, 3), (4096, 4), (100_000, 7)];
+        let sizes = [1, 4, 8, 12, 64, 100, 4096];
+        let all = counts.into_iter().flat_map(|count| sizes.map(|size| (count, size)));
+        for ((count, ranks), size) in all {
             let mut next = 0;
             for rank in 0..ranks {
-                let part = part_of(count, rank, ranks);
+                let part = part_of((size, count), rank, ranks);
                 assert_eq!(part.start, next);
+                assert!(part.start == count || (part.start * size).is_multiple_of(LINE));
                 next = part.end;
             }
             assert_eq!(next, count);
         }
+        // Few large elements are shared, too.
+        assert_eq!(part_of((4096, 8), 3, 8), 3..4);
     }
 
     #[test]
@@ -102,7 +113,7 @@ mod tests {
             }
             let sources: Vec<Src<'_>> = (0..n).map(|i| area(i).into()).collect();
             let to = area(over.min(8));
-            let (from, end) = (SPLIT, count - 1);
+            let (from, end) = (LINE, count - 1);
             combine(&reduction, to, &sources, from..end);
             for i in from..end {
                 let want = (0..n).fold(0, |all, rank| all * 10 + (rank + i % 2) as u64);

@@ -352,12 +352,12 @@ impl DirectMovement {
         let CollCall { request, buffers, .. } = call;
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
-        let (_, count) = request.elements();
+        let (elem_size, count) = request.elements();
         let result = roles.shape.is_split.then(|| self.counts.offset(root, number));
         let (to, elements) = match result {
             Some(result) if !result.equals(0) => {
                 let at = result.map(|word| word.wrapping_sub(1));
-                (block_of(ctx, root, at, n), part_of(count, me, all))
+                (block_of(ctx, root, at, n), part_of((elem_size, count), me, all))
             }
             _ if me == root => (buffers.dst, 0..count),
             _ => return MovementShare::Done,
@@ -397,7 +397,7 @@ impl DirectMovement {
         let result = |rank: usize| self.counts.offset(rank, number);
         let elements = match roles.shape.is_split {
             true if (0..all).any(|rank| result(rank).equals(0)) => return MovementShare::Refused,
-            true => part_of(count, me, all),
+            true => part_of((elem_size, count), me, all),
             false => 0..count,
         };
         self.combine(ctx, number, call, roles, (buffers.dst, elements.clone()));
