@@ -109,6 +109,12 @@ static void team_two(void) {
     gex_TM_t tms[2];
     gex_TM_Create(tms, 2, ex_tm, &self, 1, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
 }
+static void team_twice(void) {
+    gex_EP_Location_t members[2] = {{0, 0}, {0, 0}};
+    gex_TM_t tm;
+    members[0].gex_rank = members[1].gex_rank = ex_me;
+    gex_TM_Create(&tm, 1, ex_tm, members, 2, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+}
 static void team_stranger(void) {
     gex_EP_Location_t members[] = {{0, 0}, {NO_RANK, 0}};
     gex_TM_t tm;
@@ -198,6 +204,20 @@ static void prepare_twice(void) {
 }
 static void prepare_least(void) { gex_AM_PrepareRequestMedium(ex_tm, 1, NULL, 20, 10, NULL, 0, 0); }
 static void prepare_leaf(void) { gex_AM_PrepareRequestMedium(ex_tm, 1, NULL, 0, 10, GEX_EVENT_NOW, 0, 0); }
+static void prepare_null(void) { gex_AM_PrepareRequestMedium(ex_tm, 1, bytes, 0, 10, NULL, 0, 0); }
+static void prepare_defer(void) { gex_AM_PrepareRequestMedium(ex_tm, 1, bytes, 0, 10, GEX_EVENT_DEFER, 0, 0); }
+static void commit_elsewhere(void) {
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestLong(ex_tm, 1, NULL, 0, 10, check_at(1, 0), NULL, 0, 0);
+    gex_AM_CommitRequestLong0(sd, H_NOTHING, 1, check_at(1, 8));
+}
+static void message_args(void) {
+    gex_AM_RequestShort1(ex_tm, 0, H_REQUEST, 0, 7);
+    GASNET_BLOCKUNTIL(came);
+}
+static void message_category(void) {
+    gex_AM_RequestMedium0(ex_tm, 0, H_REQUEST, bytes, 8, GEX_EVENT_NOW, 0);
+    GASNET_BLOCKUNTIL(came);
+}
 static void commit_more(void) { gex_AM_CommitRequestMedium0(prepare(10), H_NOTHING, 11); }
 static void commit_none(void) { gex_AM_CommitRequestMedium0(GEX_AM_SRCDESC_NO_OP, H_NOTHING, 0); }
 static void commit_twice(void) {
@@ -263,6 +283,10 @@ static void domain_twice(void) {
 static void atomic_type(void) { OP(domain(GEX_DT_I64, GEX_OP_ADD), 0, check_at(0, 0), GEX_OP_ADD); }
 static void atomic_op(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD), 0, check_at(0, 0), GEX_OP_FADD); }
 static void atomic_ops(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD | GEX_OP_SUB), 0, check_at(0, 0), GEX_OP_ADD | GEX_OP_SUB); }
+static void atomic_null(void) {
+    gex_AD_t ad = domain(GEX_DT_U64, GEX_OP_FADD);
+    gex_Event_Wait(gex_AD_OpNB_U64(ad, NULL, 0, (uint64_t *)check_at(0, 0), GEX_OP_FADD, 1, 0, 0));
+}
 static void atomic_rank(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD), 1, check_at(0, 0), GEX_OP_ADD); }
 static void atomic_crooked(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD), 0, check_at(0, 4), GEX_OP_ADD); }
 static void atomic_outside(void) { OP(domain(GEX_DT_U64, GEX_OP_ADD), 0, check_at(0, SIZE), GEX_OP_ADD); }
@@ -315,6 +339,7 @@ static const struct testcase {
     {"team_used_again", ATTACHED, DIES, "gex_Coll_BarrierNB()|gex_TM_Destroy", team_used_again},
     {"team_color", ATTACHED, DIES, "gex_TM_Split()|color -1", team_color},
     {"team_two", ATTACHED, DIES, "gex_TM_Create()|2 new teams", team_two},
+    {"team_twice", ATTACHED, DIES, "gex_TM_Create()|is listed twice", team_twice},
     {"team_stranger", ATTACHED, DIES, "gex_TM_Create()|members|parent team", team_stranger},
     {"team_rank", ATTACHED, DIES, "gex_TM_TranslateRankToJobrank()|" NO_RANK_WORD, team_rank},
     {"put_rank", ATTACHED, DIES, "gex_RMA_PutBlocking()|" NO_RANK_WORD, put_rank},
@@ -353,6 +378,11 @@ static const struct testcase {
     {"prepare_twice", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|prepared a message already", prepare_twice},
     {"prepare_least", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|20 to 10 bytes", prepare_least},
     {"prepare_leaf", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|lc_opt|client_buf", prepare_leaf},
+    {"prepare_null", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|lc_opt|GEX_EVENT_NOW", prepare_null},
+    {"prepare_defer", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|lc_opt|GROUP", prepare_defer},
+    {"commit_elsewhere", CHECKED, DIES, "gex_AM_CommitRequestLong()|dest_addr|gex_AM_Prepare", commit_elsewhere},
+    {"message_args", CHECKED, DIES, "was registered for other messages|a Short request with 1 arguments|gex_nargs", message_args},
+    {"message_category", CHECKED, DIES, "was registered for other messages|a Medium request with 0 arguments|gex_flags", message_category},
     {"commit_more", ATTACHED, DIES, "gex_AM_CommitRequestMedium()|11 bytes|10 and 0", commit_more},
     {"commit_none", ATTACHED, DIES, "gex_AM_CommitRequestMedium()|source descriptor", commit_none},
     {"commit_twice", ATTACHED, DIES, "gex_AM_CommitRequestMedium()|source descriptor", commit_twice},
@@ -373,6 +403,7 @@ static const struct testcase {
     {"atomic_type", ATTACHED, DIES, "gex_AD_OpNB_U64()|another type", atomic_type},
     {"atomic_op", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x40000|operation", atomic_op},
     {"atomic_ops", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x18|one operation", atomic_ops},
+    {"atomic_null", ATTACHED, DIES, "gex_AD_OpNB_U64()|result_p is null", atomic_null},
     {"atomic_rank", ATTACHED, DIES, "gex_AD_OpNB_U64()|rank 1", atomic_rank},
     {"atomic_crooked", ATTACHED, DIES, "gex_AD_OpNB_U64()|offset 4|aligned", atomic_crooked},
     {"atomic_outside", ATTACHED, DIES, "gex_AD_OpNB_U64()|outside the segment", atomic_outside},

@@ -209,6 +209,10 @@ static void teams(size_t iters) {
     for (n = 0, i = ex_ranks; i--;)
         if (i % 3 != 1) list[n++].gex_rank = i;
     gex_TM_Create(&back, ex_me % 3 != 1, ex_tm, list, n, NULL, 0, GEX_FLAG_TM_NO_SCRATCH | GEX_FLAG_RANK_IS_JOBRANK);
+    if (ex_me % 3 != 1)
+        CHECK(gex_TM_QueryFlags(back) == (GEX_FLAG_TM_NO_SCRATCH | GEX_FLAG_RANK_IS_JOBRANK), "flags of a team");
+    CHECK(gex_TM_Create(NULL, 3, ex_tm, NULL, 0, NULL, 0, GEX_FLAG_TM_SCRATCH_SIZE_MIN) == 0, "scratch for no member");
+    gex_TM_Create(NULL, 3, ex_tm, NULL, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     if (ex_me % 3 != 1) {
         CHECK(gex_TM_QuerySize(even) == n && gex_TM_QuerySize(back) == n, "sizes");
         CHECK(gex_TM_QueryRank(even) + gex_TM_QueryRank(back) == n - 1, "ranks of this process");

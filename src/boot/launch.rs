@@ -80,7 +80,7 @@ fn run_on_hosts(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootErr
 /// As [`run`]; the other hosts know of it.
 pub fn run_remote(remote: RemoteHost, options: &BootOptions) -> Result<i32, BootError> {
     let RemoteHost { host, plan, secret, mut link } = remote;
-    if let Err(e) = check(&plan.launch.program) {
+    if let Err(e) = check(&plan.launch.program, true) {
         let failure = ExitDecision { code: e.code, ..ExitDecision::FAILURE };
         link.send(&HostMessage::Decision(failure));
         link.send(&HostMessage::Ended(e.code));
@@ -102,7 +102,7 @@ fn run_share(
     connect: impl FnOnce(Supervisor) -> Result<Supervisor, BootError>,
 ) -> Result<i32, BootError> {
     if share.local_size() > 0 {
-        check(&plan.program)?;
+        check(&plan.program, share.hosts > 1)?;
     }
     let text = |s: &OsString| {
         CString::new(s.as_bytes())
@@ -239,15 +239,17 @@ fn become_program(id: &RankId, argv: &[CString]) -> ! {
 const NOT_FOUND: i32 = 127;
 const NOT_EXECUTABLE: i32 = 126;
 
-/// Rejects a program that certainly cannot be run, before any process is started.
-fn check(program: &OsString) -> Result<(), BootError> {
+/// Rejects a program that certainly cannot be run, before any process is started. The message
+/// names this host if the job has several.
+fn check(program: &OsString, several_hosts: bool) -> Result<(), BootError> {
     use std::os::unix::fs::PermissionsExt;
     let shown = program.to_string_lossy();
+    let place = if several_hosts { format!(" on {}", hostname()) } else { String::new() };
     let runnable = |m: &std::fs::Metadata| m.is_file() && m.permissions().mode() & 0o111 != 0;
     if program.as_bytes().contains(&b'/') {
         return match std::fs::metadata(program) {
             Err(e) => Err(BootError::new(
-                format!("{shown} cannot be run: {e}"),
+                format!("{shown} cannot be run{place}: {e}"),
                 "Check the path of the program.",
             )
             .with_code(match e.kind() {
@@ -255,12 +257,12 @@ fn check(program: &OsString) -> Result<(), BootError> {
                 _ => NOT_EXECUTABLE,
             })),
             Ok(m) if m.is_dir() => Err(BootError::new(
-                format!("{shown} cannot be run: it is a directory"),
+                format!("{shown} cannot be run{place}: it is a directory"),
                 "Name a program.",
             )
             .with_code(NOT_EXECUTABLE)),
             Ok(m) if !runnable(&m) => Err(BootError::new(
-                format!("{shown} cannot be run: it is not executable"),
+                format!("{shown} cannot be run{place}: it is not executable"),
                 format!("Make it executable: chmod +x {shown}"),
             )
             .with_code(NOT_EXECUTABLE)),
@@ -272,7 +274,7 @@ fn check(program: &OsString) -> Result<(), BootError> {
     }
     let here = std::fs::metadata(program).is_ok();
     Err(BootError::new(
-        format!("{shown} cannot be run: no directory of PATH has it"),
+        format!("{shown} cannot be run{place}: no directory of PATH has it"),
         if here {
             format!("Write ./{shown} for the file in this directory.")
         } else {

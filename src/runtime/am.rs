@@ -124,6 +124,9 @@ impl Ctx {
             link.store(here, Ordering::Relaxed);
             f(self, token, m);
         } else {
+            if super::checks::on() {
+                self.check_message(token, m);
+            }
             let Some(f) = self.endpoint().handlers.of_client(m.handler) else {
                 no_handler(m.source, m.handler)
             };

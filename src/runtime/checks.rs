@@ -2,16 +2,18 @@
 //! handler), what it may therefore call, and whose handle it syncs. Specification 1.8, sections
 //! on no-interrupt sections and handler-safe locks.
 //!
-//! Called by `capi` where a client's call enters, and by `am` when a handler returns. Invariants:
-//! only a thread itself touches its record. Every misuse ends the job with one line that names it
+//! Called by `capi` where a client's call enters, and by `am` before and after a handler runs.
+//! Invariants: only a thread itself touches its record. Every misuse ends the job with one line that names it
 //! and one that says what to do instead.
 //!
 //! The checks are off unless GASNET_DEBUG_CHECKS=1 or the client was compiled with
 //! GASNET_DEBUG; they cost nothing then (see `capi::ctx`).
 
+use super::handlers::AmToken;
 use super::held_locks::HeldLocks;
 use super::job::Ctx;
 use super::ops::{HandleState, OpHandle};
+use crate::conduit::AmMessage;
 use crate::report;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -220,6 +222,26 @@ impl Ctx {
         if on() {
             self.held().set_prepared(prepared);
         }
+    }
+
+    /// Ends the job unless the handler of a message was registered for such messages.
+    #[cold]
+    pub(super) fn check_message(self, token: &AmToken<'_>, m: &AmMessage<'_>) {
+        let (category, is_request, args) = (m.category, token.is_request(), m.args.len());
+        let entry = self.endpoint().handlers.entry(m.handler);
+        if entry.is_none_or(|entry| entry.takes(category, is_request, args)) {
+            return;
+        }
+        let direction = if is_request { "request" } else { "reply" };
+        report::fatal(
+            format_args!(
+                "handler {} was registered for other messages than this of rank {}: a {category:?} {direction} with {args} arguments",
+                m.handler, m.source
+            ),
+            format_args!(
+                "Send what the row of gex_EP_RegisterHandlers says (gex_flags, gex_nargs), or correct the row."
+            ),
+        );
     }
 
     /// Ends the job if the handler that has just returned left a lock locked, or a reply that it

@@ -144,6 +144,19 @@ impl AmEntry {
     const DIRECTIONS: u32 = 1 << 3 | 1 << 4;
     /// The handler was registered by `gasnet_attach`.
     const ANY_ARGS: u32 = u32::MAX;
+
+    /// Whether the handler takes messages of this category and direction with this number of
+    /// arguments.
+    pub(super) fn takes(&self, category: Category, is_request: bool, args: usize) -> bool {
+        let category = match category {
+            Category::Short => 1,
+            Category::Medium => 1 << 1,
+            Category::Long => 1 << 2,
+        };
+        let direction = if is_request { 1 << 3 } else { 1 << 4 };
+        let is_numbered = self.nargs == AmEntry::ANY_ARGS || self.nargs as usize == args;
+        is_numbered && self.flags & category != 0 && self.flags & direction != 0
+    }
 }
 
 /// A row of a table of handlers.

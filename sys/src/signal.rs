@@ -214,6 +214,18 @@ pub fn restore(signal: Signal, action: &SignalAction) {
     unsafe { libc::sigaction(signal.0, &action.0, core::ptr::null_mut()) };
 }
 
+/// Runs code of others, then gives each signal the action that it had before: some libraries take
+/// signals over when they are loaded. No other thread may change actions meanwhile.
+pub fn with_kept_actions<T>(run: impl FnOnce() -> T) -> T {
+    let all = || (1..=libc::SIGRTMAX()).map(Signal);
+    let before: Vec<SignalAction> = all().map(action).collect();
+    let result = run();
+    for (signal, before) in all().zip(&before) {
+        restore(signal, before);
+    }
+    result
+}
+
 /// Gives a signal its default action.
 pub fn set_default(signal: Signal) {
     // SAFETY: a valid action.
@@ -432,6 +444,13 @@ mod tests {
         assert_eq!(Signal::parse("9"), Some(Signal::KILL));
         assert_eq!(Signal::parse("0"), None);
         assert_eq!(Signal::parse("SIG"), None);
+    }
+
+    #[test]
+    fn actions_that_others_change_are_put_back() {
+        set_default(Signal::PIPE);
+        with_kept_actions(|| ignore(Signal::PIPE));
+        assert_eq!(disposition(Signal::PIPE), Disposition::Default);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! SIGPIPE.
 
 use crate::{descriptor, socket};
+use core::fmt;
 use core::mem;
 use core::ops::RangeInclusive;
 use std::io;
@@ -217,7 +218,7 @@ pub fn tune(fd: BorrowedFd<'_>, lost_ms: u32) -> io::Result<()> {
 
 /// Sends small messages at once. Reports a host that is lost within about `lost_ms` milliseconds,
 /// if no bytes are on their way to it: keepalive from the first second on, each second. If some
-/// are, [`unanswered_ms`] tells.
+/// are, [`unanswered`] tells.
 ///
 /// # Errors
 /// That of the system.
@@ -229,13 +230,34 @@ pub fn keep_alive(fd: BorrowedFd<'_>, lost_ms: u32) -> io::Result<()> {
     option(fd, libc::IPPROTO_TCP, libc::TCP_KEEPCNT, (lost_ms / 1000).clamp(1, 127) as i32)
 }
 
-/// For how many milliseconds the host of the peer has not answered, if it should have: bytes are
-/// sent again, or it is asked again for room. A peer without room answers such a question.
+/// How long the host of a peer has not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unanswered {
+    /// It has never answered.
+    Ever,
+    /// For this many milliseconds.
+    Ms(u32),
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unanswered::Ever => f.write_str("has never answered"),
+            Unanswered::Ms(ms) => write!(f, "has not answered for {} s", ms / 1000),
+        }
+    }
+}
+
+/// How long the host of the peer has not answered, if it should have: bytes or the request for a
+/// connection are sent again, or it is asked again for room. A peer without room answers such a
+/// question.
 ///
 /// # Errors
 /// That of the system.
-pub fn unanswered_ms(fd: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+pub fn unanswered(fd: BorrowedFd<'_>) -> io::Result<Option<Unanswered>> {
     // The beginning of `tcp_info`, which only ever grows at its end.
+    const STATE: usize = 0;
+    const SYN_SENT: u8 = 2;
     const RETRANSMITS: usize = 2;
     const PROBES: usize = 3;
     const LAST_ACK_RECEIVED: usize = 56;
@@ -253,6 +275,10 @@ pub fn unanswered_ms(fd: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     // One question may have been asked just now, and some bytes may have been lost.
     let unanswered = info[RETRANSMITS] > 2 || info[PROBES] > 1;
     let since = info[LAST_ACK_RECEIVED..].first_chunk().map(|&bytes| u32::from_ne_bytes(bytes));
+    let since = match info[STATE] {
+        SYN_SENT => Some(Unanswered::Ever),
+        _ => since.map(Unanswered::Ms),
+    };
     Ok(since.filter(|_| unanswered))
 }
 
@@ -363,7 +389,7 @@ mod tests {
             poll::wait(&mut [PollEntry::writing(a.as_fd())], None);
             error(a.as_fd()).unwrap();
             tune(a.as_fd(), 3000).unwrap();
-            assert_eq!(unanswered_ms(a.as_fd()).unwrap(), None);
+            assert_eq!(unanswered(a.as_fd()).unwrap(), None);
             let mut buffer = [0; 16];
             let nothing = socket::receive(b.as_fd(), &mut buffer, false).unwrap_err();
             assert_eq!(nothing.kind(), io::ErrorKind::WouldBlock);

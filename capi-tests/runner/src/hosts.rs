@@ -145,6 +145,10 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(ofi_cases(seed));
     all.extend(remote_access::cases(seed));
     all.push(TestCase::new("hosts::last_messages".to_string(), true, last_messages));
+    for (name, case, code) in CRASHES {
+        let name = format!("hosts::crash::{name}");
+        all.push(TestCase::new(name, true, move || crashes(case, code)));
+    }
     all.extend(faults::cases(seed));
     all.extend(starts::cases());
     for (mode, messages, sampled) in FLOODS {
@@ -222,6 +226,25 @@ fn last_messages() -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Cases of testexit that crash, and the exit code.
+const CRASHES: [(&str, &str, i32); 2] = [("abort", "103", 134), ("null", "104", 139)];
+
+/// The network that connects the hosts does not change how a crash ends the job. AUTO loads
+/// libfabric, which may load libraries that handle signals.
+fn crashes(case: &str, code: i32) -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let source = build_trees::root().join("capi-tests/testexit.c");
+    let compiled = library.compiled(&source, ClientMode::Seq)?;
+    let job = library.job(&compiled, &[case.into()], JobLauncher::Gasnetrun, 2)?;
+    let job = job.env("GASNET_SSH_SERVERS", "host1,host2").env("GASNET_NETWORK", "AUTO");
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
+    ended.tidy()?;
+    match ended.code == Some(code) && ended.says("*** Caught a fatal signal") {
+        true => Ok(()),
+        false => Err(ended.failure(format!("expected exit code {code} and a fatal signal"))),
+    }
 }
 
 /// A flood waits at its sender, whole: the memory of no rank grows much.

@@ -522,6 +522,11 @@ impl HostBelow {
             report::line(format_args!(
                 "host {host} has not connected within GASNET_SPAWN_TIMEOUT; the job ends"
             ));
+            report::line(format_args!(
+                "  `ssh {host} true` must end soon and without a question, and that host must reach \
+                 {}.",
+                hostname()
+            ));
         } else {
             return;
         }

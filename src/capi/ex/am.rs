@@ -279,11 +279,22 @@ pub(super) unsafe fn complete(function: &str, lc_opt: *mut Event, group: bool) {
 #[cold]
 #[inline(never)]
 unsafe fn complete_elsewhere(function: &str, lc_opt: *mut Event, group: bool) {
-    match LocalCompletion::of(lc_opt) {
-        LocalCompletion::Now => {}
-        LocalCompletion::Group if group => {}
+    if let local @ LocalCompletion::At(_) = message_completion(function, lc_opt, group) {
         // SAFETY: by this function's condition.
-        local @ LocalCompletion::At(_) => unsafe { local.store(core::ptr::null_mut()) },
+        unsafe { local.store(core::ptr::null_mut()) }
+    }
+}
+
+/// How the client wants the local side of a message completed; ends the job if that is not
+/// possible. `group`: the message may belong to an access region.
+pub(super) fn message_completion(
+    function: &str,
+    lc_opt: *mut Event,
+    group: bool,
+) -> LocalCompletion {
+    match LocalCompletion::of(lc_opt) {
+        local @ (LocalCompletion::Now | LocalCompletion::At(_)) => local,
+        LocalCompletion::Group if group => LocalCompletion::Group,
         _ => wrong_lc_opt(function, "GROUP (for a request) or a place"),
     }
 }

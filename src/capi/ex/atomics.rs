@@ -201,6 +201,12 @@ unsafe fn start(call: AtomicCall) -> Event {
     // SAFETY: the specification demands the address of a number in the segment of the rank.
     let bytes = unsafe { UncheckedRange::new(call.addr.cast(), code.size()) };
     let target = job.endpoint.remote_range(function, rank, bytes);
+    if code.is_fetching() && call.result.is_null() {
+        report::fatal(
+            format_args!("{function}(): the operation fetches, and result_p is null"),
+            format_args!("Pass a place for the old value, or an operation that fetches none."),
+        );
+    }
     let result = match code.is_fetching() {
         // SAFETY: by this function's condition.
         true => unsafe { Dst::new(call.result.cast(), code.size()) },

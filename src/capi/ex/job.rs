@@ -19,6 +19,9 @@ use core::fmt;
 use core::sync::atomic::{AtomicBool, Ordering};
 use once_cell::race::OnceBox;
 
+/// `GEX_FLAG_USES_GASNET1`
+const USES_GASNET1: Flags = 1;
+
 unsafe extern "C" {
     /// In shim.c, or defined by the client: bound of the segment, bytes; 0 for none.
     static gasnet_max_segsize: u64;
@@ -404,14 +407,15 @@ pub extern "C" fn gex_Client_QueryCData(client: ExObject) -> *mut c_void {
     CLIENT_DATA.get()
 }
 
-/// Returns the flags that `gex_Client_Init` was given.
+/// Returns the flags that `gex_Client_Init` was given; `GEX_FLAG_USES_GASNET1` in a job of
+/// `gasnet_init`.
 ///
 /// - `client`: the client.
 /// - Context: after `gex_Client_Init`, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Client_QueryFlags(client: ExObject) -> Flags {
     client.check_client("gex_Client_QueryFlags");
-    RECORD.get().map_or(0, |record| record.flags)
+    RECORD.get().map_or(USES_GASNET1, |record| record.flags)
 }
 
 /// Returns the name that `gex_Client_Init` was given.

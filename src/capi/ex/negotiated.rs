@@ -16,7 +16,7 @@
 //! sends, or cancel. What a message holds between its calls is an area at most, which no other
 //! rank waits for.
 
-use super::am::{Arg, Handler, arguments, complete};
+use super::am::{Arg, Handler, arguments, complete, message_completion};
 use super::objects::{ExObject, job_rank};
 use super::{Event, Flags, Rank, is_immediate};
 use crate::capi::am;
@@ -25,14 +25,18 @@ use crate::conduit::PayloadArea;
 use crate::limits::MAX_THREADS;
 use crate::rank::JobRank;
 use crate::report;
+use crate::runtime::checks;
 use alloc::boxed::Box;
 use core::ffi::{c_int, c_uint, c_void};
 use core::fmt;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
+use sys::byte_count::ByteCount;
 
 /// Most bytes of a Long in memory of the library, if the client can do with fewer than it has.
 const LONG_BUFFER: usize = 1 << 16;
+/// Bytes of a buffer that a thread keeps for the messages that it prepares next.
+const MOST_KEPT: usize = 1 << 20;
 
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +99,19 @@ struct ThreadMessage {
     buffer: Vec<u128>,
 }
 
+impl ThreadMessage {
+    /// Makes the buffer at least this many words long; `None` if there is no memory.
+    fn grow(&mut self, words: usize) -> Option<()> {
+        if self.buffer.len() < words {
+            let mut new = Vec::new();
+            new.try_reserve_exact(words).ok()?;
+            new.resize(words, 0);
+            self.buffer = new;
+        }
+        Some(())
+    }
+}
+
 /// By thread.
 static THREADS: [OnceBox<Mutex<ThreadMessage>>; MAX_THREADS] =
     [const { OnceBox::new() }; MAX_THREADS];
@@ -145,6 +162,10 @@ fn prepare(
     if of_library && !lc_opt.is_null() {
         refuse(function, "lc_opt is not null, but client_buf is", "Pass a null lc_opt.");
     }
+    let is_request = matches!(direction, Direction::Request(_));
+    if !of_library {
+        message_completion(function, lc_opt, is_request);
+    }
     let wanted = most.min(limit);
     let size = match of_library && long.is_some() {
         true => wanted.min(least.max(LONG_BUFFER)),
@@ -159,8 +180,7 @@ fn prepare(
         );
     }
     let in_area = of_library && long.is_none();
-    let (conduit, is_request) =
-        (&c.endpoint().conduit, matches!(direction, Direction::Request(_)));
+    let conduit = &c.endpoint().conduit;
     let area = in_area.then(|| conduit.take_area(direction.rank(), size, is_request)).flatten();
     if let (true, Direction::Request(rank)) = (is_immediate(flags), direction) {
         let travels = if area.is_some() || long.is_some() { 0 } else { size };
@@ -173,9 +193,12 @@ fn prepare(
         (Some(area), _) => area.bytes.as_ptr().expose_provenance(),
         (None, true) => {
             let words = size.div_ceil(size_of::<u128>()).max(1);
-            if thread.buffer.len() < words {
-                thread.buffer = vec![0; words];
-            }
+            thread.grow(words).unwrap_or_else(|| {
+                report::fatal(
+                    format_args!("{function}(): no memory for {}", ByteCount(size as u64)),
+                    format_args!("Pass a client_buf, or a smaller least_payload."),
+                )
+            });
             thread.buffer.as_mut_ptr().expose_provenance()
         }
         (None, false) => client_buf.expose_provenance(),
@@ -407,6 +430,13 @@ unsafe fn commit(
     let thread = of_thread(early_job(function).ctx().thread_index());
     let buffer = core::mem::take(&mut thread.lock().buffer);
     let payload = core::ptr::with_exposed_provenance(message.addr);
+    if message.dest_addr != 0 && message.dest_addr != dest_addr.addr() && checks::on() {
+        refuse(
+            function,
+            "dest_addr is another than that of gex_AM_Prepare*",
+            "Pass the same address, or null to gex_AM_Prepare*.",
+        )
+    }
     let dest = match message.dest_addr {
         0 => dest_addr,
         prepared => core::ptr::with_exposed_provenance_mut(prepared),
@@ -445,7 +475,8 @@ unsafe fn commit(
             }
         };
         let mut thread = thread.lock();
-        if thread.buffer.len() < buffer.len() && thread.prepared.is_none() {
+        let is_wanted = thread.buffer.len() < buffer.len() && thread.prepared.is_none();
+        if is_wanted && (result != OK || size_of_val(&*buffer) <= MOST_KEPT) {
             thread.buffer = buffer;
         }
         if result != OK {

@@ -235,11 +235,13 @@ pub(super) struct TeamRecord {
     pub(super) data: ClientData,
     /// Address and bytes of the scratch memory that the client gave, if it did.
     pub(super) scratch: Option<(usize, usize)>,
+    /// With what it was made.
+    pub(super) flags: u32,
 }
 
 impl TeamRecord {
-    fn new(team: TeamRef, scratch: Option<(usize, usize)>) -> TeamRecord {
-        TeamRecord { team, data: ClientData::new(), scratch }
+    fn new(team: TeamRef, scratch: Option<(usize, usize)>, flags: u32) -> TeamRecord {
+        TeamRecord { team, data: ClientData::new(), scratch, flags }
     }
 }
 
@@ -249,8 +251,8 @@ static ALL_RANKS: OnceBox<TeamRecord> = OnceBox::new();
 static TEAMS: ExTable<TeamRecord> = ExTable::new(TEAM, 1, 0);
 
 /// Adds a team, and returns its name.
-pub(super) fn add_team(team: TeamRef, scratch: Option<(usize, usize)>) -> ExObject {
-    TEAMS.add(TeamRecord::new(team, scratch), false)
+pub(super) fn add_team(team: TeamRef, scratch: Option<(usize, usize)>, flags: u32) -> ExObject {
+    TEAMS.add(TeamRecord::new(team, scratch, flags), false)
 }
 
 /// Takes a team away; `None` if it is not one that can be destroyed.
@@ -266,7 +268,7 @@ pub(super) fn with_team<R>(
     read: impl FnOnce(&TeamRecord) -> R,
 ) -> R {
     if tm == ExObject::ALL {
-        let make = || Box::new(TeamRecord::new(collectives(c).ranks(c).clone(), None));
+        let make = || Box::new(TeamRecord::new(collectives(c).ranks(c).clone(), None, 0));
         return read(ALL_RANKS.get_or_init(make));
     }
     TEAMS.read(tm, read).unwrap_or_else(|| no_team(function, tm))

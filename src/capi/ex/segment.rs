@@ -283,9 +283,8 @@ pub extern "C" fn gex_EP_Create(
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_EP_BindSegment(ep: ExObject, segment: ExObject, _flags: Flags) -> c_int {
     let function = "gex_EP_BindSegment";
-    ep.check_endpoint(function);
     complain(
-        format_args!("{function}(): segment {segment:?} cannot be bound to endpoint 0"),
+        format_args!("{function}(): segment {segment:?} cannot be bound to {ep:?}"),
         format_args!("Use gex_Segment_Attach, which binds the segment."),
     );
     GasnetError::BadArg as c_int

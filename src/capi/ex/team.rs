@@ -82,15 +82,14 @@ pub extern "C" fn gex_TM_QueryEP(tm: ExObject) -> ExObject {
     ExObject::THE_ENDPOINT
 }
 
-/// Returns the flags of a team: 0.
+/// Returns the flags that a team was made with; 0 of the team of all ranks.
 ///
 /// - `tm`: the team.
 /// - Context: after `gex_Client_Init`, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_QueryFlags(tm: ExObject) -> Flags {
     let function = "gex_TM_QueryFlags";
-    with_team(early_job(function).ctx(), function, tm, |_| ());
-    0
+    with_team(early_job(function).ctx(), function, tm, |record| record.flags)
 }
 
 /// The rank in a team of a rank of the job; [`RANK_INVALID`] if it is no member.
@@ -228,7 +227,7 @@ pub unsafe extern "C" fn gex_TM_Split(
         let given = flags & NO_SCRATCH == 0 && scratch_size != 0;
         let scratch = given.then_some((scratch_addr.addr(), scratch_size));
         // SAFETY: the specification demands a place for the result.
-        unsafe { write(new_tm_p, objects::add_team(team, scratch)) };
+        unsafe { write(new_tm_p, objects::add_team(team, scratch, flags)) };
     }
     0
 }
@@ -262,6 +261,8 @@ pub unsafe extern "C" fn gex_TM_Create(
     flags: Flags,
 ) -> usize {
     let function = "gex_TM_Create";
+    // Without members the other arguments do not count.
+    let num_new_tms = if numargs == 0 { 0 } else { num_new_tms };
     let c = ctx(function);
     let parent = team_of(c, function, parent_tm);
     if requests_size(flags) {
@@ -295,6 +296,12 @@ pub unsafe extern "C" fn gex_TM_Create(
             format_args!("List members of the parent team, the calling rank among them."),
         ),
     };
+    if let Some(twice) = ranks.as_deref().and_then(named_twice) {
+        report::fatal(
+            format_args!("{function}(): rank {twice} of the job is listed twice"),
+            format_args!("List each member once."),
+        );
+    }
     let place = ranks.as_ref().and_then(|ranks| ranks.iter().position(|&rank| rank == own));
     if let Some(team) = collectives(c).create(c, function, &parent, ranks) {
         let given = flags & NO_SCRATCH == 0 && scratch_size != 0 && !scratch_addrs.is_null();
@@ -303,9 +310,16 @@ pub unsafe extern "C" fn gex_TM_Create(
         let scratch =
             given.then(|| (unsafe { scratch_addrs.add(at).read() }.addr(), scratch_size));
         // SAFETY: the specification demands a place for each new team, and there is one.
-        unsafe { write(new_tms, objects::add_team(team, scratch)) };
+        unsafe { write(new_tms, objects::add_team(team, scratch, flags)) };
     }
     0
+}
+
+/// A rank that occurs twice.
+fn named_twice(ranks: &[JobRank]) -> Option<JobRank> {
+    let mut sorted = ranks.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).find(|two| two[0] == two[1]).map(|two| two[0])
 }
 
 /// Ends a team. Collective over it.

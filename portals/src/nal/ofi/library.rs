@@ -15,6 +15,7 @@ use std::sync::OnceLock;
 
 use super::bindings::*;
 use sys::library::{self, Library};
+use sys::signal;
 
 /// The name by which the system finds the library.
 const NAME: &CStr = c"libfabric.so.1";
@@ -67,7 +68,8 @@ impl Libfabric {
     }
 
     fn load() -> Result<Libfabric, String> {
-        let library = Library::load(NAME)?;
+        // A library that Debian's libfabric needs takes over SIGSEGV, SIGABRT, SIGINT and SIGTERM.
+        let library = signal::with_kept_actions(|| Library::load(NAME))?;
         // The layout of `FiInfo` belongs to these versions of the functions.
         let function = |name: &CStr, version: &CStr| {
             library.function_of_version(name, version).ok_or_else(|| {
@@ -178,10 +180,14 @@ impl Libfabric {
             flags = FI_SOURCE | FI_NUMERICHOST;
         }
         let mut first = ptr::null_mut();
-        // SAFETY: NUL-terminated texts or null, hints of the library's making, room for a pointer.
-        let returned = unsafe {
-            (self.getinfo)(API_VERSION, node, service, flags, hints.info.as_ptr(), &mut first)
-        };
+        // Providers are loaded here.
+        let returned = signal::with_kept_actions(|| {
+            // SAFETY: NUL-terminated texts or null, hints of the library's making, room for a
+            // pointer.
+            unsafe {
+                (self.getinfo)(API_VERSION, node, service, flags, hints.info.as_ptr(), &mut first)
+            }
+        });
         match returned {
             0 => {}
             n if n == -FI_ENODATA => return Ok(Vec::new()),

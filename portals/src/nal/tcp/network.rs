@@ -27,6 +27,7 @@ use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
 use sys::accept::{AcceptPause, PAUSE_NS};
 use sys::epoll::{EVENTS, EpollEvent};
 use sys::poll::{self, PollEntry};
+use sys::tcp::Unanswered;
 use sys::{clock, socket, tcp};
 
 /// Bytes that one call of the system reads; those of a long message are read to their place.
@@ -305,13 +306,13 @@ impl TcpNetwork {
         self.next_check = now.saturating_add(CHECK_NS);
         let lost = |(number, connection): (usize, &Option<Box<Connection>>)| {
             let connection = connection.as_ref().filter(|connection| connection.peer.is_some())?;
-            let since = tcp::unanswered_ms(connection.socket.as_fd()).ok()??;
-            (since >= LOST_MS).then_some((number, since))
+            let since = tcp::unanswered(connection.socket.as_fd()).ok()??;
+            let is_lost = !matches!(since, Unanswered::Ms(ms) if ms < LOST_MS);
+            is_lost.then_some((number, since))
         };
         let lost: Vec<_> = self.connections.iter().enumerate().filter_map(lost).collect();
         for (number, since) in lost {
-            let why = format!("its host has not answered for {} s", since / 1000);
-            self.end(here, peers, number, ConnectionEnd::Wrong(why));
+            self.end(here, peers, number, ConnectionEnd::Wrong(format!("its host {since}")));
         }
     }
 
