@@ -3,8 +3,8 @@
 //! on no-interrupt sections and handler-safe locks.
 //!
 //! Called by `capi` where a client's call enters, and by `am` before and after a handler runs.
-//! Invariants: only a thread itself touches its record. Every misuse ends the job with one line that names it
-//! and one that says what to do instead.
+//! Invariants: only a thread itself touches its record. Every misuse ends the job with one line
+//! that names it and one that says what to do instead.
 //!
 //! The checks are off unless GASNET_DEBUG_CHECKS=1 or the client was compiled with
 //! GASNET_DEBUG; they cost nothing then (see `capi::ctx`).

@@ -231,12 +231,12 @@ pub fn keep_alive(fd: BorrowedFd<'_>, lost_ms: u32) -> io::Result<()> {
 }
 
 /// How long the host of a peer has not answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unanswered {
-    /// It has never answered.
-    Ever,
     /// For this many milliseconds.
     Ms(u32),
+    /// It has never answered.
+    Ever,
 }
 
 impl fmt::Display for Unanswered {

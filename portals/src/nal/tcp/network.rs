@@ -27,8 +27,8 @@ use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
 use sys::accept::{AcceptPause, PAUSE_NS};
 use sys::epoll::{EVENTS, EpollEvent};
 use sys::poll::{self, PollEntry};
-use sys::tcp::Unanswered;
-use sys::{clock, socket, tcp};
+use sys::tcp::{self, Unanswered};
+use sys::{clock, socket};
 
 /// Bytes that one call of the system reads; those of a long message are read to their place.
 const READ: usize = 64 << 10;
@@ -307,8 +307,7 @@ impl TcpNetwork {
         let lost = |(number, connection): (usize, &Option<Box<Connection>>)| {
             let connection = connection.as_ref().filter(|connection| connection.peer.is_some())?;
             let since = tcp::unanswered(connection.socket.as_fd()).ok()??;
-            let is_lost = !matches!(since, Unanswered::Ms(ms) if ms < LOST_MS);
-            is_lost.then_some((number, since))
+            (since >= Unanswered::Ms(LOST_MS)).then_some((number, since))
         };
         let lost: Vec<_> = self.connections.iter().enumerate().filter_map(lost).collect();
         for (number, since) in lost {
