@@ -256,6 +256,7 @@ GASNETI_INLINE int gasneti_Client_Init_here(gex_Client_t *client_p, gex_EP_t *ep
 }
 #define gex_Client_Init gasneti_Client_Init_here
 #include "gasnetex_inline.h"
+#include "gasnetex_lines.h"
 #endif
 
 #endif

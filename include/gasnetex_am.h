@@ -154,72 +154,72 @@ int gasneti_CommitReplyLong(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t 
 
 /* The functions of all families with n arguments; GASNETI_NONE or GASNETI_SOME makes the array. */
 #define GASNETI_AM(n, ARRAY)                                                                                          \
-  GASNETI_INLINE int gex_AM_RequestShort##n(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, gex_Flags_t         \
+  GASNETI_INLINE int (gex_AM_RequestShort##n)(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, gex_Flags_t       \
       flags GASNETI_P##n) {                                                                                           \
     ARRAY(n);                                                                                                         \
     return gasneti_RequestShort(tm, rank, handler, flags, n, args);                                                   \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_RequestMedium##n(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void         \
+  GASNETI_INLINE int (gex_AM_RequestMedium##n)(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void       \
       *src, size_t nbytes, gex_Event_t *lc_opt, gex_Flags_t flags GASNETI_P##n) {                                     \
     ARRAY(n);                                                                                                         \
     return gasneti_RequestMedium(tm, rank, handler, src, nbytes, lc_opt, flags, n, args);                             \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_RequestLong##n(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void           \
+  GASNETI_INLINE int (gex_AM_RequestLong##n)(gex_TM_t tm, gex_Rank_t rank, gex_AM_Index_t handler, const void         \
       *src, size_t nbytes, void *dest, gex_Event_t *lc_opt, gex_Flags_t flags GASNETI_P##n) {                         \
     ARRAY(n);                                                                                                         \
     return gasneti_RequestLong(tm, rank, handler, src, nbytes, dest, lc_opt, flags, n, args);                         \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_ReplyShort##n(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags                \
+  GASNETI_INLINE int (gex_AM_ReplyShort##n)(gex_Token_t token, gex_AM_Index_t handler, gex_Flags_t flags              \
       GASNETI_P##n) {                                                                                                 \
     ARRAY(n);                                                                                                         \
     return gasneti_ReplyShort(token, handler, flags, n, args);                                                        \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_ReplyMedium##n(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t         \
+  GASNETI_INLINE int (gex_AM_ReplyMedium##n)(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t       \
       nbytes, gex_Event_t *lc_opt, gex_Flags_t flags GASNETI_P##n) {                                                  \
     ARRAY(n);                                                                                                         \
     return gasneti_ReplyMedium(token, handler, src, nbytes, lc_opt, flags, n, args);                                  \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_ReplyLong##n(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t           \
+  GASNETI_INLINE int (gex_AM_ReplyLong##n)(gex_Token_t token, gex_AM_Index_t handler, const void *src, size_t         \
       nbytes, void *dest, gex_Event_t *lc_opt, gex_Flags_t flags GASNETI_P##n) {                                      \
     ARRAY(n);                                                                                                         \
     return gasneti_ReplyLong(token, handler, src, nbytes, dest, lc_opt, flags, n, args);                              \
   }                                                                                                                   \
-  GASNETI_INLINE void gex_AM_CommitRequestMedium##n(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes        \
+  GASNETI_INLINE void (gex_AM_CommitRequestMedium##n)(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes      \
       GASNETI_P##n) {                                                                                                 \
     ARRAY(n);                                                                                                         \
     (void)gasneti_CommitRequestMedium(sd, handler, nbytes, 0, n, args);                                               \
   }                                                                                                                   \
-  GASNETI_INLINE void gex_AM_CommitRequestLong##n(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes,         \
+  GASNETI_INLINE void (gex_AM_CommitRequestLong##n)(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes,       \
       void *dest GASNETI_P##n) {                                                                                      \
     ARRAY(n);                                                                                                         \
     (void)gasneti_CommitRequestLong(sd, handler, nbytes, dest, 0, n, args);                                           \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_CommitRequestMedium##n##_v2(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t           \
+  GASNETI_INLINE int (gex_AM_CommitRequestMedium##n##_v2)(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t         \
       nbytes, gex_Flags_t commit_flags GASNETI_P##n) {                                                                \
     ARRAY(n);                                                                                                         \
     return gasneti_CommitRequestMedium(sd, handler, nbytes, commit_flags, n, args);                                   \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_CommitRequestLong##n##_v2(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t             \
+  GASNETI_INLINE int (gex_AM_CommitRequestLong##n##_v2)(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t           \
       nbytes, void *dest, gex_Flags_t commit_flags GASNETI_P##n) {                                                    \
     ARRAY(n);                                                                                                         \
     return gasneti_CommitRequestLong(sd, handler, nbytes, dest, commit_flags, n, args);                               \
   }                                                                                                                   \
-  GASNETI_INLINE void gex_AM_CommitReplyMedium##n(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes          \
+  GASNETI_INLINE void (gex_AM_CommitReplyMedium##n)(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes        \
       GASNETI_P##n) {                                                                                                 \
     ARRAY(n);                                                                                                         \
     (void)gasneti_CommitReplyMedium(sd, handler, nbytes, 0, n, args);                                                 \
   }                                                                                                                   \
-  GASNETI_INLINE void gex_AM_CommitReplyLong##n(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes,           \
+  GASNETI_INLINE void (gex_AM_CommitReplyLong##n)(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t nbytes,         \
       void *dest GASNETI_P##n) {                                                                                      \
     ARRAY(n);                                                                                                         \
     (void)gasneti_CommitReplyLong(sd, handler, nbytes, dest, 0, n, args);                                             \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_CommitReplyMedium##n##_v2(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t             \
+  GASNETI_INLINE int (gex_AM_CommitReplyMedium##n##_v2)(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t           \
       nbytes, gex_Flags_t commit_flags GASNETI_P##n) {                                                                \
     ARRAY(n);                                                                                                         \
     return gasneti_CommitReplyMedium(sd, handler, nbytes, commit_flags, n, args);                                     \
   }                                                                                                                   \
-  GASNETI_INLINE int gex_AM_CommitReplyLong##n##_v2(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t               \
+  GASNETI_INLINE int (gex_AM_CommitReplyLong##n##_v2)(gex_AM_SrcDesc_t sd, gex_AM_Index_t handler, size_t             \
       nbytes, void *dest, gex_Flags_t commit_flags GASNETI_P##n) {                                                    \
     ARRAY(n);                                                                                                         \
     return gasneti_CommitReplyLong(sd, handler, nbytes, dest, commit_flags, n, args);                                 \

@@ -195,21 +195,21 @@ GASNETI_AD_INLINE(U32, uint32_t)
 GASNETI_AD_INLINE(I64, int64_t)
 GASNETI_AD_INLINE(U64, uint64_t)
 #define gex_AD_OpNB_I32(ad, result_p, rank, addr, op, a, b, flags) \
-  gasneti_AD_OpNB_I32(ad, result_p, rank, addr, op, a, b, flags)
+  GASNETI_HERE(gasneti_AD_OpNB_I32(ad, result_p, rank, addr, op, a, b, flags))
 #define gex_AD_OpNB_U32(ad, result_p, rank, addr, op, a, b, flags) \
-  gasneti_AD_OpNB_U32(ad, result_p, rank, addr, op, a, b, flags)
+  GASNETI_HERE(gasneti_AD_OpNB_U32(ad, result_p, rank, addr, op, a, b, flags))
 #define gex_AD_OpNB_I64(ad, result_p, rank, addr, op, a, b, flags) \
-  gasneti_AD_OpNB_I64(ad, result_p, rank, addr, op, a, b, flags)
+  GASNETI_HERE(gasneti_AD_OpNB_I64(ad, result_p, rank, addr, op, a, b, flags))
 #define gex_AD_OpNB_U64(ad, result_p, rank, addr, op, a, b, flags) \
-  gasneti_AD_OpNB_U64(ad, result_p, rank, addr, op, a, b, flags)
+  GASNETI_HERE(gasneti_AD_OpNB_U64(ad, result_p, rank, addr, op, a, b, flags))
 #define gex_AD_OpNBI_I32(ad, result_p, rank, addr, op, a, b, flags) \
-  gasneti_AD_OpNBI_I32(ad, result_p, rank, addr, op, a, b, flags)
+  GASNETI_HERE(gasneti_AD_OpNBI_I32(ad, result_p, rank, addr, op, a, b, flags))
 #define gex_AD_OpNBI_U32(ad, result_p, rank, addr, op, a, b, flags) \
-  gasneti_AD_OpNBI_U32(ad, result_p, rank, addr, op, a, b, flags)
+  GASNETI_HERE(gasneti_AD_OpNBI_U32(ad, result_p, rank, addr, op, a, b, flags))
 #define gex_AD_OpNBI_I64(ad, result_p, rank, addr, op, a, b, flags) \
-  gasneti_AD_OpNBI_I64(ad, result_p, rank, addr, op, a, b, flags)
+  GASNETI_HERE(gasneti_AD_OpNBI_I64(ad, result_p, rank, addr, op, a, b, flags))
 #define gex_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags) \
-  gasneti_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags)
+  GASNETI_HERE(gasneti_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags))
 #endif
 
 /* An event of an operation that was complete when it was initiated needs no sync. While calls are

@@ -90,12 +90,15 @@ int main(int argc, char **argv) {
 const EX_PROGRAM: &str = r#"
 #include <gasnetex.h>
 #include <gasnet_tools.h>
+static void nothing(gex_Token_t token) { (void)token; }
 int main(int argc, char **argv) {
+    gex_AM_Entry_t entry = {200, (gex_AM_Fn_t)nothing, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL};
     gex_Client_t client; gex_EP_t ep; gex_TM_t tm; gex_Segment_t segment; gex_AD_t ad;
     static uint64_t word, sum;
     void *there;
     int i;
     gex_Client_Init(&client, &ep, &tm, "TRACED", &argc, &argv, 0);
+    gex_EP_RegisterHandlers(ep, &entry, 1);
     gex_Segment_Attach(&segment, tm, GASNET_PAGESIZE);
     const gex_Rank_t peer = (gex_TM_QueryRank(tm) + 1) % gex_TM_QuerySize(tm);
     gex_Event_Wait(gex_EP_QueryBoundSegmentNB(tm, peer, &there, NULL, NULL, 0));
@@ -108,6 +111,8 @@ int main(int argc, char **argv) {
     gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_FADD, 0);
     gex_Event_t done = gex_AD_OpNB_U64(ad, &word, peer, there, GEX_OP_FADD, 1, 0, 0);
     gex_Event_WaitAll(&done, 1, 0);
+    gex_AM_RequestShort0(tm, peer, 200, 0);
+    gex_AM_RequestShort(tm, peer, 200, 0);
     gex_VIS_IndexedPutBlocking(tm, peer, 1, &there, 8, 1, (void *const[]){&word}, 8, 0);
     done = gex_Coll_ReduceToAllNB(tm, &sum, &word, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0);
     gex_Event_Wait(done);
@@ -128,6 +133,18 @@ const EX_EVENTS: [(&str, usize); 10] = [
     ("(W) GEX_COLL_REDUCETOALLNB", 1),
     ("(W) GEX_COLL_BARRIERBLOCKING", 1),
     ("(I) END", 1),
+];
+
+/// Calls of [`EX_PROGRAM`], whose events have its lines.
+const EX_LINES: [(&str, &str); 8] = [
+    ("gex_RMA_PutBlocking(", "(P) GEX_RMA_PUTBLOCKING"),
+    ("gex_AM_RequestShort0(", "(A) AMREQUESTSHORT"),
+    ("gex_AM_RequestShort(", "(A) AMREQUESTSHORT"),
+    ("gex_AD_OpNB_U64(", "(P) GEX_AD_OPNB_U64"),
+    ("gex_Event_WaitAll(", "(S) GEX_EVENT_WAITALL"),
+    ("gex_VIS_IndexedPutBlocking(", "(P) GEX_VIS_INDEXEDPUTBLOCKING"),
+    ("gex_Coll_ReduceToAllNB(", "(W) GEX_COLL_REDUCETOALLNB"),
+    ("gex_Coll_BarrierBlocking(", "(W) GEX_COLL_BARRIERBLOCKING"),
 ];
 
 /// Calls of GASNet-EX are recorded, and GASNETT_STATS_DUMP writes and resets what was counted.
@@ -152,10 +169,12 @@ fn ex_calls() -> Result<(), Failure> {
                 return Err(ended.failure(format!("rank {rank}: not {n} times {event}:\n{trace}")));
             }
         }
-        let line =
-            1 + EX_PROGRAM.lines().take_while(|l| !l.contains("gex_RMA_PutBlocking(")).count();
-        if !trace.contains(&format!("[ex.c:{line}] (P) GEX_RMA_PUTBLOCKING: ")) {
-            return Err(ended.failure(format!("rank {rank}: no line ex.c:{line}:\n{trace}")));
+        for (call, event) in EX_LINES {
+            let line = 1 + EX_PROGRAM.lines().take_while(|l| !l.contains(call)).count();
+            if !trace.contains(&format!("[ex.c:{line}] {event}: ")) {
+                let why = format!("rank {rank}: {event} has not the line {line}:\n{trace}");
+                return Err(ended.failure(why));
+            }
         }
         let stats = read(&ended, &dir.join(format!("stats-{rank}")))?;
         let puts = stats.matches("(P) GEX_RMA_PUTBLOCKING: count=3 ").count();

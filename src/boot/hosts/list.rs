@@ -165,7 +165,9 @@ fn malformed(source: &str, word: &str) -> BootError {
 
 /// The host of a line of a file.
 fn in_line(source: &str, line: &str) -> Option<Result<NamedHost, BootError>> {
-    let mut words = line.split('#').next()?.split_ascii_whitespace();
+    let words: Vec<&str> = line.split('#').next()?.split_ascii_whitespace().collect();
+    let text = words.join(" ").replace(" =", "=").replace("= ", "=");
+    let mut words = text.split_ascii_whitespace();
     let named = host(source, words.next()?);
     let slots = words.find_map(|word| word.strip_prefix("slots="));
     Some(match (named, slots.map(str::parse::<u32>)) {
@@ -272,6 +274,7 @@ mod tests {
         let hosts = HostList::new("file", read).unwrap().hosts;
         assert_eq!(hosts, [named("a", Some(3)), named("c", None), named("e", Some(4))]);
         assert!(in_line("file", "a slots=0").unwrap().is_err());
+        assert_eq!(in_line("file", "a  slots = 3").unwrap().unwrap(), named("a", Some(3)));
     }
 
     #[test]

@@ -78,6 +78,7 @@ impl RemoteRanks {
         let (wire, address): (Box<dyn Wire>, _) = match kind {
             WireKind::Tcp => {
                 wire_choice::no_remote_access_over_tcp();
+                wire_choice::announce_tcp(start.address);
                 let wire = tcp_wire(start, on_failure)?;
                 let address = wire.address().to_vec();
                 (Box::new(wire), address)

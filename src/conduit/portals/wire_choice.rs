@@ -10,6 +10,7 @@ use crate::{fault, report};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use portals3::nal::ofi::{self, NoOfi, OfiRemoteAccess, OfiTagMode, OfiWire, ProviderChoice};
 
 /// The wire that this process is to use.
@@ -103,6 +104,18 @@ pub(super) fn announce(wire: &OfiWire) {
     report::note(format_args!(
         "ranks of different hosts use libfabric's provider {provider} at {interface}: {how}"
     ));
+}
+
+/// Says, if GASNET_VERBOSEENV is set, where rank 0 listens for those of other hosts, and why.
+pub(super) fn announce_tcp(address: IpAddr) {
+    if report::rank() != Some(0) || !env::VERBOSEENV.is_present() {
+        return;
+    }
+    let why = match env::NETWORK_INTERFACE.is_present() {
+        true => "which GASNET_NETWORK_INTERFACE names",
+        false => "from which packets to the hosts of the job leave",
+    };
+    report::note(format_args!("ranks of different hosts use TCP; rank 0 is at {address}, {why}"));
 }
 
 /// Over TCP there is no remote access: warns if the user demands it.
