@@ -272,7 +272,7 @@ fn children_of_ranks_do_not_count() {
     for launcher in OURS {
         run(launcher, 2, &["0", "childexit:3", "sleep"])
             .gives(0)
-            .says("exited with 0 while")
+            .says("exited with 0 before")
             .never_says("exited with 3");
         // The child that still runs keeps the control socket and the memory files open.
         let began = Instant::now();
