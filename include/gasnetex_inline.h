@@ -180,36 +180,48 @@ GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_PutNBVal_inline(gex_
     if (op >= GEX_OP_FAND) *result_p = old;                                                                           \
     return 1;                                                                                                         \
   }                                                                                                                   \
-  GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_AD_OpNB_##name(gex_AD_t ad, type *result_p,              \
-      gex_Rank_t rank, void *addr, gex_OP_t op, type a, type b, gex_Flags_t flags) {                                   \
-    if (gasneti_atomic_here_##name(ad, result_p, rank, addr, op, a, b, flags)) return GEX_EVENT_INVALID;              \
+  GASNETI_MUST_SYNC GASNETI_OUTLINE gex_Event_t gasneti_AD_OpNB_from_##name(gex_AD_t ad, type *result_p,              \
+      gex_Rank_t rank, void *addr, gex_OP_t op, type a, type b, gex_Flags_t flags GASNETI_CALLER) {                   \
+    gasneti_trace_from(file, (unsigned int)line);                                                                     \
     return gex_AD_OpNB_##name(ad, result_p, rank, addr, op, a, b, flags);                                             \
   }                                                                                                                   \
-  GASNETI_ALWAYS_INLINE int gasneti_AD_OpNBI_##name(gex_AD_t ad, type *result_p, gex_Rank_t rank, void *addr,          \
-      gex_OP_t op, type a, type b, gex_Flags_t flags) {                                                                \
-    if (gasneti_atomic_here_##name(ad, result_p, rank, addr, op, a, b, flags)) return 0;                              \
+  GASNETI_OUTLINE int gasneti_AD_OpNBI_from_##name(gex_AD_t ad, type *result_p, gex_Rank_t rank, void *addr,          \
+      gex_OP_t op, type a, type b, gex_Flags_t flags GASNETI_CALLER) {                                                \
+    gasneti_trace_from(file, (unsigned int)line);                                                                     \
     return gex_AD_OpNBI_##name(ad, result_p, rank, addr, op, a, b, flags);                                            \
+  }                                                                                                                   \
+  GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_AD_OpNB_##name(gex_AD_t ad, type *result_p,              \
+      gex_Rank_t rank, void *addr, gex_OP_t op, type a, type b, gex_Flags_t flags GASNETI_CALLER) {                   \
+    if (gasneti_atomic_here_##name(ad, result_p, rank, addr, op, a, b, flags)) return GEX_EVENT_INVALID;              \
+    return GASNETI_WATCHED ? gasneti_AD_OpNB_from_##name(ad, result_p, rank, addr, op, a, b, flags, file, line)       \
+                           : gex_AD_OpNB_##name(ad, result_p, rank, addr, op, a, b, flags);                           \
+  }                                                                                                                   \
+  GASNETI_ALWAYS_INLINE int gasneti_AD_OpNBI_##name(gex_AD_t ad, type *result_p, gex_Rank_t rank, void *addr,          \
+      gex_OP_t op, type a, type b, gex_Flags_t flags GASNETI_CALLER) {                                                \
+    if (gasneti_atomic_here_##name(ad, result_p, rank, addr, op, a, b, flags)) return 0;                              \
+    return GASNETI_WATCHED ? gasneti_AD_OpNBI_from_##name(ad, result_p, rank, addr, op, a, b, flags, file, line)      \
+                           : gex_AD_OpNBI_##name(ad, result_p, rank, addr, op, a, b, flags);                          \
   }
 GASNETI_AD_INLINE(I32, int32_t)
 GASNETI_AD_INLINE(U32, uint32_t)
 GASNETI_AD_INLINE(I64, int64_t)
 GASNETI_AD_INLINE(U64, uint64_t)
 #define gex_AD_OpNB_I32(ad, result_p, rank, addr, op, a, b, flags) \
-  GASNETI_HERE(gasneti_AD_OpNB_I32(ad, result_p, rank, addr, op, a, b, flags))
+  gasneti_AD_OpNB_I32(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNB_U32(ad, result_p, rank, addr, op, a, b, flags) \
-  GASNETI_HERE(gasneti_AD_OpNB_U32(ad, result_p, rank, addr, op, a, b, flags))
+  gasneti_AD_OpNB_U32(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNB_I64(ad, result_p, rank, addr, op, a, b, flags) \
-  GASNETI_HERE(gasneti_AD_OpNB_I64(ad, result_p, rank, addr, op, a, b, flags))
+  gasneti_AD_OpNB_I64(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNB_U64(ad, result_p, rank, addr, op, a, b, flags) \
-  GASNETI_HERE(gasneti_AD_OpNB_U64(ad, result_p, rank, addr, op, a, b, flags))
+  gasneti_AD_OpNB_U64(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNBI_I32(ad, result_p, rank, addr, op, a, b, flags) \
-  GASNETI_HERE(gasneti_AD_OpNBI_I32(ad, result_p, rank, addr, op, a, b, flags))
+  gasneti_AD_OpNBI_I32(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNBI_U32(ad, result_p, rank, addr, op, a, b, flags) \
-  GASNETI_HERE(gasneti_AD_OpNBI_U32(ad, result_p, rank, addr, op, a, b, flags))
+  gasneti_AD_OpNBI_U32(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNBI_I64(ad, result_p, rank, addr, op, a, b, flags) \
-  GASNETI_HERE(gasneti_AD_OpNBI_I64(ad, result_p, rank, addr, op, a, b, flags))
+  gasneti_AD_OpNBI_I64(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags) \
-  GASNETI_HERE(gasneti_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags))
+  gasneti_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #endif
 
 /* An event of an operation that was complete when it was initiated needs no sync. While calls are

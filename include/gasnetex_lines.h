@@ -1,6 +1,6 @@
-/* The calls of GASNet-EX without inline paths, with their source lines for the trace, as gasnet_trace.h
-   has it for GASNet-1. Included by gasnetex.h. The name of a function without parentheses is still
-   that of the function. */
+/* The calls of GASNet-EX without inline paths, with their source lines for the trace, as
+   gasnet_trace.h has them for GASNet-1. Included by gasnetex.h. A name without parentheses is the
+   function. */
 #ifndef GASNETEX_LINES_H
 #define GASNETEX_LINES_H
 

@@ -1,7 +1,8 @@
 //! Puts and gets of registered memory that the network completes within the call, and where in a
 //! region of a peer a put or get goes.
 //!
-//! Called by `at_once` where segments are registered on demand, and by `pinned_transfer`.
+//! Called by `at_once` where segments are registered on demand, and by `pinned_transfer`. A put to
+//! this rank itself, or a get from it, is a copy.
 //! Invariant: a call that returns false has done nothing.
 
 use super::Conduit;
@@ -32,7 +33,7 @@ impl<P: Portals> Conduit<P> {
 
     /// Bytes of our own segment, to which a put is a copy; `None` for those of other ranks, and
     /// where ranks do not register on demand.
-    fn own_registered(&self, remote: RemoteRange) -> Option<Dst<'static>> {
+    pub(super) fn own_registered(&self, remote: RemoteRange) -> Option<Dst<'static>> {
         let pinned = self.pinned.get()?;
         if remote.rank() != self.me || !pinned.config.targets_regions() {
             return None;

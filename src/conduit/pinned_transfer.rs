@@ -123,6 +123,13 @@ impl<P: Portals> Conduit<P> {
         stays: bool,
     ) {
         let Some(pinned) = self.pinned.get() else { self.not_exposed() };
+        if let Some(own) = self.own_registered(remote) {
+            match local {
+                LocalBytes::From(src) => own.copy_from(src),
+                LocalBytes::To(dst) => dst.copy_from(own.into()),
+            }
+            return op.into_iter().for_each(|op| up.op_done(op));
+        }
         let to = match local {
             LocalBytes::From(_) => Dst::empty(),
             LocalBytes::To(dst) => dst,
