@@ -149,6 +149,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let name = format!("hosts::crash::{name}");
         all.push(TestCase::new(name, true, move || crashes(case, code)));
     }
+    all.push(TestCase::new("hosts::address".to_string(), true, address_is_named));
     all.extend(faults::cases(seed));
     all.extend(starts::cases());
     for (mode, messages, sampled) in FLOODS {
@@ -244,6 +245,22 @@ fn crashes(case: &str, code: i32) -> Result<(), Failure> {
     match ended.code == Some(code) && ended.says("*** Caught a fatal signal") {
         true => Ok(()),
         false => Err(ended.failure(format!("expected exit code {code} and a fatal signal"))),
+    }
+}
+
+/// GASNET_VERBOSEENV says where rank 0 listens.
+fn address_is_named() -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let source = build_trees::root().join("capi-tests/testhello.c");
+    let compiled = library.compiled(&source, ClientMode::Seq)?;
+    let job = library.job(&compiled, &[], JobLauncher::Gasnetrun, 2)?;
+    let job = job.env("GASNET_SSH_SERVERS", "host1,host2").env("GASNET_NETWORK", "TCP");
+    let job = job.env("GASNET_VERBOSEENV", "1");
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
+    ended.tidy()?;
+    match ended.output.matches("use TCP; rank 0 is at 10.77.0.1, from which packets").count() {
+        1 => Ok(()),
+        n => Err(ended.failure(format!("{n} lines name the address of rank 0"))),
     }
 }
 
