@@ -474,6 +474,13 @@ impl NetworkInterface {
         self.state.peers.state_of(index)
     }
 
+    /// A process of another host that this one has addressed, and that has never sent anything for
+    /// this many nanoseconds since then; `None` also where the network itself reports such.
+    pub fn silent_peer(&self, ns: u64) -> Option<PtlProcessId> {
+        let peers = &self.state.peers;
+        Some(peers.process(peers.nal.wire()?.silent_peer(ns)?))
+    }
+
     /// What has travelled since the interface was opened.
     pub fn counters(&self) -> NiCounters {
         let (puts, gets, bytes) = self.state.counted();

@@ -50,6 +50,12 @@ pub trait Wire: Send + Sync {
     /// Whether a process can be reached.
     fn peer_state(&self, peer: u32) -> PeerState;
 
+    /// A process that this one has addressed, and that has sent nothing for this many
+    /// nanoseconds since then, nor before; `None` also where the network itself reports such.
+    fn silent_peer(&self, _ns: u64) -> Option<u32> {
+        None
+    }
+
     /// What can be read when something has arrived after a call of [`Wire::longest_sleep_ns`].
     fn descriptor(&self) -> BorrowedFd<'_>;
 

@@ -590,6 +590,7 @@ impl SharedHost for Emulation {
         self.interface.check_arena();
         if let Some(others) = &self.others {
             others.check();
+            others.warn_of_silence(|ns| self.interface.silent_peer(ns));
         }
     }
 }

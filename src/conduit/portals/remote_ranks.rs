@@ -15,6 +15,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 use portals3::nal::ofi::{OfiSpec, OfiWire};
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::{PeerFailure, PeerFailureHandler, Wire};
@@ -51,6 +52,8 @@ pub(super) struct RemoteRanks {
     address: Vec<u8>,
     ranks: RankTable,
     lost: Arc<OnceLock<LostPeer>>,
+    /// A rank that has never answered was reported.
+    silence_reported: AtomicBool,
 }
 
 /// The first connection that was lost.
@@ -89,7 +92,8 @@ impl RemoteRanks {
                 (Box::new(wire), address)
             }
         };
-        Ok((wire, RemoteRanks { kind, address, ranks: RankTable::default(), lost }))
+        let (ranks, silence_reported) = (RankTable::default(), AtomicBool::new(false));
+        Ok((wire, RemoteRanks { kind, address, ranks, lost, silence_reported }))
     }
 
     /// What connects ranks of different hosts.
@@ -144,6 +148,31 @@ impl RemoteRanks {
         {
             self.end(lost)
         }
+    }
+
+    /// Warns once of a rank that has never answered for long, over a network that does not notice
+    /// what it loses. `silent` finds one. For a thread that has waited for long.
+    pub(super) fn warn_of_silence(&self, silent: impl FnOnce(u64) -> Option<PtlProcessId>) {
+        const LONG: u64 = 30_000_000_000;
+        if self.silence_reported.load(Ordering::Relaxed) {
+            return;
+        }
+        let Some(PtlProcessId { nid, pid }) = silent(LONG) else { return };
+        if self.silence_reported.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let rank = self.ranks.rank(PortalsId { nid, pid });
+        report::warn(
+            format_args!(
+                "rank {rank} has not answered for {} s, since this rank first sent it something",
+                LONG / 1_000_000_000
+            ),
+            format_args!(
+                "It makes no calls of the library, or packets between the hosts are lost: check \
+                 firewalls, and what SIGUSR1 to gasnetrun prints. GASNET_NETWORK=TCP notices such \
+                 losses."
+            ),
+        );
     }
 
     /// Ends the job if a connection has been lost; a transfer has failed.

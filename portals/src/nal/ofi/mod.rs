@@ -361,6 +361,10 @@ impl Wire for OfiWire {
         self.end.failures.state(peer)
     }
 
+    fn silent_peer(&self, ns: u64) -> Option<u32> {
+        self.network.try_lock()?.silent_peer(ns)
+    }
+
     fn descriptor(&self) -> BorrowedFd<'_> {
         match self.descriptor {
             // SAFETY: the descriptor of the completion queue, which is open as long as this value.

@@ -111,6 +111,14 @@ impl OfiNetwork {
         }
     }
 
+    /// As [`crate::nal::wire::Wire::silent_peer`].
+    pub(super) fn silent_peer(&self, ns: u64) -> Option<u32> {
+        let now = clock::now_ns();
+        let is_silent =
+            |peer: &OfiPeer| !peer.is_open && !peer.has_failed && now >= peer.since + ns;
+        self.peers.iter().find(|(_, peer)| is_silent(peer)).map(|(number, _)| *number)
+    }
+
     /// The buffers that were made.
     #[cfg(test)]
     pub(super) fn buffers(&self) -> usize {
@@ -131,7 +139,7 @@ impl OfiNetwork {
             Ok(to) => (to, None),
             Err(e) => (OfiAddress::NONE, Some(e)),
         };
-        let peer = OfiPeer::new(to, position);
+        let peer = OfiPeer::new(to, position, clock::now_ns());
         self.peers.insert(number, peer);
         match failure {
             None => {

@@ -14,6 +14,8 @@ use super::slot::OfiAddress;
 pub(super) struct OfiPeer {
     pub(super) to: OfiAddress,
     pub(super) position: u32,
+    /// When it became known.
+    pub(super) since: u64,
     /// Its greeting has arrived.
     pub(super) is_open: bool,
     pub(super) has_failed: bool,
@@ -55,10 +57,11 @@ pub(super) struct ArrivedFrame {
 
 impl OfiPeer {
     /// One that has sent nothing, and that is owed a greeting.
-    pub(super) fn new(to: OfiAddress, position: u32) -> OfiPeer {
+    pub(super) fn new(to: OfiAddress, position: u32, now: u64) -> OfiPeer {
         OfiPeer {
             to,
             position,
+            since: now,
             is_open: false,
             has_failed: false,
             owes: true,
@@ -141,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_greeting_is_sent_again_for_its_time() {
-        let mut peer = OfiPeer::new(OfiAddress::NONE, 1);
+        let mut peer = OfiPeer::new(OfiAddress::NONE, 1, 0);
         for now in (1000..1000 + UNREACHABLE_NS).step_by(AGAIN_NS as usize) {
             peer.next = 1;
             peer.owes = false;
@@ -153,7 +156,7 @@ mod tests {
 
     #[test]
     fn only_a_greeting_is_sent_again() {
-        let mut peer = OfiPeer::new(OfiAddress::NONE, 1);
+        let mut peer = OfiPeer::new(OfiAddress::NONE, 1, 0);
         (peer.is_open, peer.granted) = (true, 8);
         assert!(!peer.may_send());
         peer.next = 1;

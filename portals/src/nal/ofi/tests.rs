@@ -214,6 +214,22 @@ fn a_dead_peer_is_reported_once() {
     assert!(failures[0].closed, "{}", failures[0]);
 }
 
+/// A peer is silent until its greeting has arrived.
+#[test]
+fn a_peer_that_never_answers_is_known() {
+    let Some([mut a, mut b]) = pair() else { return };
+    assert_eq!(a.wire.silent_peer(0), None);
+    let _ = send(&a, 1, false);
+    for _ in 0..100 {
+        poll(&mut a);
+    }
+    assert_eq!(a.wire.silent_peer(0), Some(1));
+    assert_eq!(a.wire.silent_peer(u64::MAX / 2), None);
+    send_first(&mut a, &mut b, 1, false);
+    await_first(&mut b);
+    assert_eq!(a.wire.silent_peer(0), None);
+}
+
 /// What was sent arrives although the sender makes no call after it has flushed.
 #[test]
 fn a_flush_waits_until_all_has_left() {
