@@ -272,15 +272,15 @@ impl FreeList {
             }
         }
     }
-}
 
-#[cfg(test)]
-impl FreeList {
     /// How many numbers there are.
     pub(super) fn count(&self) -> u32 {
         self.next.len() as u32
     }
+}
 
+#[cfg(test)]
+impl FreeList {
     /// How many are free; a guess if threads take or give meanwhile.
     pub(super) fn left(&self) -> u32 {
         let mut index = self.head.load(Ordering::Acquire) as u32;

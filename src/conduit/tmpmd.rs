@@ -37,20 +37,13 @@ pub(super) struct TmpMd<P: Portals> {
     par: bool,
     eq: P::Eq,
     free: FreeList,
-    count: u32,
     /// Made with the first descriptor: few jobs need one.
     slots: OnceBox<Box<[TmpMdSlot<P::Md>]>>,
 }
 
 impl<P: Portals> TmpMd<P> {
     pub(super) fn new(par: bool, count: u32, eq: &P::Eq) -> Self {
-        TmpMd {
-            par,
-            eq: eq.clone(),
-            free: FreeList::new(par, count),
-            count,
-            slots: OnceBox::new(),
-        }
+        TmpMd { par, eq: eq.clone(), free: FreeList::new(par, count), slots: OnceBox::new() }
     }
 
     /// A slot that the caller has taken.
@@ -61,7 +54,7 @@ impl<P: Portals> TmpMd<P> {
             hold: AtomicU32::new(0),
             note: AtomicU64::new(0),
         };
-        let slots = || Box::new((0..self.count).map(|_| new()).collect());
+        let slots = || Box::new((0..self.free.count()).map(|_| new()).collect());
         &self.slots.get_or_init(slots)[slot as usize]
     }
 

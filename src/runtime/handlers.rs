@@ -139,9 +139,14 @@ pub struct AmEntry {
 
 impl AmEntry {
     /// `GEX_FLAG_AM_SHORT`, `MEDIUM` and `LONG`.
-    const CATEGORIES: u32 = 1 | 1 << 1 | 1 << 2;
+    const SHORT: u32 = 1;
+    const MEDIUM: u32 = 1 << 1;
+    const LONG: u32 = 1 << 2;
+    const CATEGORIES: u32 = AmEntry::SHORT | AmEntry::MEDIUM | AmEntry::LONG;
     /// `GEX_FLAG_AM_REQUEST` and `REPLY`.
-    const DIRECTIONS: u32 = 1 << 3 | 1 << 4;
+    const REQUEST: u32 = 1 << 3;
+    const REPLY: u32 = 1 << 4;
+    const DIRECTIONS: u32 = AmEntry::REQUEST | AmEntry::REPLY;
     /// The handler was registered by `gasnet_attach`.
     const ANY_ARGS: u32 = u32::MAX;
 
@@ -149,11 +154,11 @@ impl AmEntry {
     /// arguments.
     pub(super) fn takes(&self, category: Category, is_request: bool, args: usize) -> bool {
         let category = match category {
-            Category::Short => 1,
-            Category::Medium => 1 << 1,
-            Category::Long => 1 << 2,
+            Category::Short => AmEntry::SHORT,
+            Category::Medium => AmEntry::MEDIUM,
+            Category::Long => AmEntry::LONG,
         };
-        let direction = if is_request { 1 << 3 } else { 1 << 4 };
+        let direction = if is_request { AmEntry::REQUEST } else { AmEntry::REPLY };
         let is_numbered = self.nargs == AmEntry::ANY_ARGS || self.nargs as usize == args;
         is_numbered && self.flags & category != 0 && self.flags & direction != 0
     }
