@@ -144,7 +144,7 @@ fn a_time_limit_and_files_of_output_under_another_launcher() {
     start("exec \"$@\"", &limit, &["sh", "-c", "exit 7"]).gives(7).never_says("--timeout");
     start("kill -TERM $PPID; exec sleep 60", &limit, &["true"]).gives(143).never_says("--timeout");
     // The supervisor of the ranks is asked what they do; a script has its name.
-    let job = "sleep 60 & trap 'echo asked >&2; kill $!' USR1; wait";
+    let job = "trap 'echo asked >&2; kill $!; wait; exit' USR1; sleep 60 & wait";
     let job_path = folder.0.join("gasnet-job");
     fs::write(&job_path, format!("#!/bin/sh\n{job}\n")).unwrap();
     fs::set_permissions(&job_path, fs::Permissions::from_mode(0o755)).unwrap();
