@@ -109,7 +109,7 @@ fn the_clients_quit_handler_runs_only_where_due() {
         start(launcher, 2, &["1", "kill:2", "sleep"], &[("PROBE_QUIT", "1")])
             .finish()
             .gives(4)
-            .says("Caught a signal: SIGINT(2) on rank 1/2")
+            .says("Caught a signal: SIGINT(2) on rank 1/2 (pid ")
             .says("client's SIGQUIT handler");
     }
 }
@@ -129,9 +129,9 @@ fn signals_of_one_rank() {
             .says("fatal signal: SIGSEGV(11) on rank 0/2");
         run(launcher, 2, &["0", "kill:15", "poll"])
             .gives(143)
-            .says("Caught a signal: SIGTERM(15) on rank 0/2");
+            .says("Caught a signal: SIGTERM(15) on rank 0/2 (pid ");
         let o = run(launcher, 2, &["1", "kill:3", "sleep"]);
-        o.gives(131).says("Caught a signal: SIGQUIT(3) on rank 1/2");
+        o.gives(131).says("Caught a signal: SIGQUIT(3) on rank 1/2 (pid ");
         assert_eq!(o.err.matches("***").count(), 1, "{o:#?}");
         start(launcher, 2, &["0", "kill:15", "poll"], &[("GASNET_NO_CATCH_SIGNAL", "FPE, TERM")])
             .finish()

@@ -128,6 +128,11 @@ impl ExitNotice {
         self.order.load(Ordering::Relaxed) != 0 && self.obeys()
     }
 
+    /// When a poll of this process first saw a request to exit; 0 if none has.
+    pub fn requested_at(&self) -> u64 {
+        self.polls.first()
+    }
+
     /// Whether this process obeys the order word, which is not 0. Async-signal-safe.
     #[cold]
     fn obeys(&self) -> bool {
@@ -150,6 +155,8 @@ impl ExitNotice {
         if request.is_success() && process::has_one_thread() {
             self.memory.set_only_polls(self.local_rank, polled);
         }
+        // The others, and the supervisor, may be waiting for this CPU.
+        sys::thread::yield_now();
         !request.is_success()
     }
 

@@ -16,13 +16,14 @@
 //! The exception is the QUIT handler of libgfortran, which prints a stack: it is replaced.
 
 use crate::report;
+use crate::tools::this_process::hostname;
 use core::ffi::c_void;
 use core::fmt;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use sys::byte_count::ByteCount;
 use sys::signal::{self, Disposition, Signal, SignalHandler, SignalInfo, SignalSet};
-use sys::{library, thread};
+use sys::{library, process, thread};
 
 const ERRORS: [Signal; 5] = [Signal::ABRT, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::BUS];
 const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::PIPE];
@@ -66,6 +67,8 @@ impl MappedRange {
 /// `gasnet_init`.
 pub fn install(spared: impl Fn(Signal) -> bool) {
     signal::ensure_alternate_stack();
+    // The handlers may not read a file.
+    hostname();
     let wanted = |s: &Signal| !spared(*s) && signal::disposition(*s) == Disposition::Default;
     for s in ERRORS.into_iter().filter(wanted) {
         signal::handle(s, on_error, true);
@@ -183,9 +186,11 @@ extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
     super::exit::follow_failure();
     let caught = || {
         report::line(format_args!(
-            "Caught a signal: {}({}) on rank {rank}/{size}",
+            "Caught a signal: {}({}) on rank {rank}/{size} (pid {}, {})",
             s.name(),
-            s.number()
+            s.number(),
+            process::pid(),
+            hostname()
         ));
         if s == Signal::PIPE {
             // The line may have gone to the same pipe: its signal would run this handler without
@@ -207,7 +212,10 @@ extern "C" fn on_quit(s: Signal, _: &SignalInfo, _: *mut c_void) {
     let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     super::exit::follow_failure();
     super::exit::exit_by_signal(s, || {
-        report::line(format_args!("Caught a signal: SIGQUIT(3) on rank {rank}/{size}"));
+        let (pid, host) = (process::pid(), hostname());
+        report::line(format_args!(
+            "Caught a signal: SIGQUIT(3) on rank {rank}/{size} (pid {pid}, {host})"
+        ));
     });
 }
 

@@ -3,9 +3,9 @@
 //! Called by every layer that waits for the network or for words of other ranks, the conduit
 //! included ([`crate::conduit::Upcall::pause`]). Code that must not poll waits in loops of its
 //! own. That is in locks, the trace, the start and the exit of a job, and the calls of `portals3`.
-//! Invariant: a condition is checked again after a sleep of at most 5 ms, because clients also
-//! wait for words that a plain put changes. In a short wait the sleep is shorter
-//! (`wait_mode`).
+//! Invariant: a condition is checked again after a sleep of less than 2 ms in the first second, and
+//! of at most 5 ms later, because clients also wait for words that a plain put changes. In a short
+//! wait the sleep is shorter (`wait_mode`).
 //!
 //! ```text
 //!   poll, test the condition --not yet--> relax: spin, later yield, later sleep --> poll again
@@ -238,7 +238,10 @@ impl Ctx {
         let (now, since) = self.slot.activity.note_wait(first, what, peer, stage);
         let extension = self.endpoint().conduit.shared_host();
         let is_to_yield = round.saturating_sub(plan.spin.max(eager)) < plan.then_yield;
-        let nap = waiting.nap(now - since).filter(|_| plan.then_sleep && !is_to_yield);
+        // A request to exit begins the wait anew: the supervisor looks whether this rank only
+        // polls, and sees that soon if its sleeps are short.
+        let waited = now.saturating_sub(since.max(self.job.boot.exit.requested_at()));
+        let nap = waiting.nap(waited).filter(|_| plan.then_sleep && !is_to_yield);
         let Some(nap) = nap else {
             sys::thread::yield_now();
             waiting.yielded(now, sys::clock::now_ns());

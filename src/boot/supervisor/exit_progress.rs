@@ -37,7 +37,7 @@ const EXTENSIONS: u64 = 1000 * MS;
 const PRINTING: u64 = 31_000 * MS;
 /// Between two looks whether the order was overwritten, and whether all ranks only poll.
 const LOOK: u64 = 20 * MS;
-const POLLS_LOOK: u64 = 2 * MS;
+const POLLS_LOOK: u64 = MS;
 /// How long a killed process may take to disappear.
 const KILLED: u64 = 5000 * MS;
 
@@ -128,7 +128,7 @@ impl ExitProgress {
     /// When the next step is due, or the next look at the order or the ranks.
     pub(super) fn deadline(&self, now: u64) -> Option<u64> {
         match self.stage {
-            ExitStage::Grace(t) if self.may_finish() => Some(t.clamp(now + MS, now + POLLS_LOOK)),
+            ExitStage::Grace(_) if self.may_finish() => Some(now + POLLS_LOOK),
             ExitStage::Running => None,
             ExitStage::Grace(t) | ExitStage::Killed(t) => Some(t),
             ExitStage::Exiting(t) | ExitStage::Extended(t, _) => Some(t.min(now + LOOK)),

@@ -28,7 +28,7 @@ use sys::{clock, process, socket};
 const SECOND_REQUEST: u64 = 100_000_000;
 
 /// Polls of a rank that would react, if there were anything to react to.
-const POLLS: u64 = 64;
+const POLLS: u64 = 32;
 
 impl Supervisor {
     /// Watches the job until all ranks have exited; returns its exit code. From here on, this
