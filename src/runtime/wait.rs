@@ -3,9 +3,9 @@
 //! Called by every layer that waits for the network or for words of other ranks, the conduit
 //! included ([`crate::conduit::Upcall::pause`]). Code that must not poll waits in loops of its
 //! own. That is in locks, the trace, the start and the exit of a job, and the calls of `portals3`.
-//! Invariant: a condition is checked again after a sleep of less than 2 ms in the first second, and
-//! of at most 5 ms later, because clients also wait for words that a plain put changes. In a short
-//! wait the sleep is shorter (`wait_mode`).
+//! Invariant: a condition is checked again after a sleep of less than 2 ms in the first second,
+//! and of at most 5 ms later, because clients also wait for words that a plain put changes. In a
+//! short wait the sleep is shorter (`wait_mode`).
 //!
 //! ```text
 //!   poll, test the condition --not yet--> relax: spin, later yield, later sleep --> poll again
