@@ -41,10 +41,24 @@ static inline void ex_init(const char *name, int *argc, char ***argv) {
     CHECK_OK(gex_EP_RegisterHandlers(ex_ep, own, sizeof own / sizeof *own));
 }
 
-/* Attaches a segment of at least `bytes`, and reads the segment table. */
+/* Makes a segment, of memory that the library maps or of our own at an odd address, and binds and
+ * publishes it. */
+static inline int ex_create(size_t bytes, int own) {
+    char *memory = own ? (char *)calloc(1, bytes + 64) + 24 : NULL;
+    int rc = gex_Segment_Create(&ex_segment, ex_client, memory, bytes, GEX_MK_HOST, 0);
+    if (rc == GASNET_OK) rc = gex_EP_BindSegment(ex_ep, ex_segment, 0);
+    if (rc == GASNET_OK) rc = gex_EP_PublishBoundSegment(ex_tm, &ex_ep, 1, 0);
+    return rc;
+}
+
+/* Attaches a segment of at least `bytes`, and reads the segment table. With
+ * GASNET_TEST_SEGMENT=own or =mapped each rank creates one instead; with =mixed, odd ranks make
+ * one of their own memory. */
 static inline void ex_attach(size_t bytes) {
     gex_Rank_t i;
-    int rc = gex_Segment_Attach(&ex_segment, ex_tm, check_round(bytes));
+    const char *kind = getenv("GASNET_TEST_SEGMENT");
+    int rc = kind ? ex_create(check_round(bytes), strcmp(kind, "mixed") ? !strcmp(kind, "own") : ex_me % 2)
+                  : gex_Segment_Attach(&ex_segment, ex_tm, check_round(bytes));
     if (rc != GASNET_OK) {
         printf("%s: FAIL (gex_Segment_Attach of %lu bytes returned %s)\n", check_name, (unsigned long)check_round(bytes),
                gasnet_ErrorName(rc));

@@ -82,6 +82,53 @@ static void endpoint_more(void) {
 static void client_none(void) { gex_Client_QueryName(GEX_CLIENT_INVALID); }
 static void endpoint_none(void) { gex_EP_QueryCData((gex_EP_t)(uintptr_t)0x4d); }
 static void segment_none(void) { gex_Segment_QueryAddr(GEX_SEGMENT_INVALID); }
+static gex_Segment_t created(void) {
+    gex_Segment_t segment = GEX_SEGMENT_INVALID;
+    CHECK_OK(gex_Segment_Create(&segment, ex_client, &word, sizeof word, GEX_MK_HOST, 0));
+    return segment;
+}
+static void create_empty(void) {
+    gex_Segment_t segment;
+    CHECK(gex_Segment_Create(&segment, ex_client, &word, 0, GEX_MK_HOST, 0) == GASNET_ERR_BAD_ARG, "no bytes");
+}
+static void create_beyond(void) {
+    gex_Segment_t segment;
+    CHECK(gex_Segment_Create(&segment, ex_client, &word, ~(size_t)0, GEX_MK_HOST, 0) == GASNET_ERR_BAD_ARG, "too long");
+}
+static void create_huge(void) {
+    gex_Segment_t segment;
+    CHECK(gex_Segment_Create(&segment, ex_client, NULL, ~(size_t)0 / 2, GEX_MK_HOST, 0) == GASNET_ERR_RESOURCE, "too much");
+}
+static void create_kind(void) {
+    gex_Segment_t segment;
+    CHECK(gex_Segment_Create(&segment, ex_client, &word, 8, GEX_MK_INVALID, 0) == GASNET_ERR_BAD_ARG, "no kind of memory");
+}
+static void segment_gone(void) {
+    gex_Segment_t segment = created();
+    gex_Segment_Destroy(segment, 0);
+    gex_Segment_QueryAddr(segment);
+}
+static void bind_none(void) {
+    CHECK(gex_EP_BindSegment(ex_ep, GEX_SEGMENT_INVALID, 0) == GASNET_ERR_BAD_ARG, "no segment was bound");
+    CHECK(gex_EP_BindSegment(GEX_EP_INVALID, created(), 0) == GASNET_ERR_BAD_ARG, "bound to no endpoint");
+    CHECK(gex_EP_BindSegment(ex_ep, created(), 1) == GASNET_ERR_BAD_ARG, "unknown flags");
+}
+static void bind_attached(void) {
+    CHECK(gex_EP_BindSegment(ex_ep, created(), 0) == GASNET_ERR_BAD_ARG, "a second segment was bound");
+}
+static void destroy_bound(void) {
+    gex_Segment_t segment = created();
+    CHECK_OK(gex_EP_BindSegment(ex_ep, segment, 0));
+    gex_Segment_Destroy(segment, 0);
+}
+static void put_unpublished(void) {
+    CHECK_OK(gex_EP_BindSegment(ex_ep, created(), 0));
+    gex_RMA_PutBlocking(ex_tm, 1, &word, bytes, 8, 0);
+}
+static void put_beyond_bound(void) {
+    CHECK_OK(gex_EP_BindSegment(ex_ep, created(), 0));
+    gex_RMA_PutBlocking(ex_tm, 0, &word, bytes, 9, 0);
+}
 static void bound_rank(void) { gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, NO_RANK, NULL, NULL, NULL, 0)); }
 
 /* ---- teams ---- */
@@ -331,6 +378,16 @@ static const struct testcase {
     {"client_none", ATTACHED, DIES, "gex_Client_QueryName()|0x0|no client|gex_Client_Init", client_none},
     {"endpoint_none", ATTACHED, DIES, "gex_EP_QueryCData()|0x4d|no endpoint", endpoint_none},
     {"segment_none", BEFORE_ATTACH, DIES, "gex_Segment_QueryAddr()|no segment|gex_Segment_Attach", segment_none},
+    {"segment_gone", BEFORE_ATTACH, DIES, "gex_Segment_QueryAddr()|gex_Segment_Destroy", segment_gone},
+    {"create_empty", BEFORE_ATTACH, PASSES, "gex_Segment_Create()|no bytes", create_empty},
+    {"create_beyond", BEFORE_ATTACH, PASSES, "gex_Segment_Create()|beyond all addresses", create_beyond},
+    {"create_huge", BEFORE_ATTACH, PASSES, "gex_Segment_Create()|no memory|ulimit -v", create_huge},
+    {"create_kind", BEFORE_ATTACH, PASSES, "gex_Segment_Create()|no kind of memory|GEX_MK_HOST", create_kind},
+    {"bind_none", BEFORE_ATTACH, PASSES, "gex_EP_BindSegment()|no created segment|no such endpoint or flags", bind_none},
+    {"bind_attached", ATTACHED, PASSES, "gex_EP_BindSegment()|bound already", bind_attached},
+    {"destroy_bound", BEFORE_ATTACH, DIES, "gex_Segment_Destroy()|bound to the endpoint", destroy_bound},
+    {"put_unpublished", BEFORE_ATTACH, DIES, "gex_RMA_PutBlocking()|no segment is known|gex_EP_PublishBoundSegment", put_unpublished},
+    {"put_beyond_bound", BEFORE_ATTACH, DIES, "gex_RMA_PutBlocking()|outside the segment of rank 0|8 B", put_beyond_bound},
     {"bound_rank", ATTACHED, DIES, "gex_EP_QueryBoundSegmentNB()|" NO_RANK_WORD, bound_rank},
     {"team_none", ATTACHED, DIES, "gex_TM_QuerySize()|0x0|no team", team_none},
     {"team_pair", ATTACHED, DIES, "gex_Coll_BarrierNB()|pair", team_pair},

@@ -296,8 +296,8 @@ static void refusals(Runtime *r) {
   gex_Segment_t segment = GEX_SEGMENT_INVALID;
   const gex_EP_Capabilities_t wanted = GEX_EP_CAPABILITY_RMA;
   CHECK(GASNET_MAXEPS == 1 && gex_EP_Create(&other, r->client, wanted, 0) != GASNET_OK && other == GEX_EP_INVALID);
-  CHECK(gex_Segment_Create(&segment, r->client, r->base, AREA, GEX_MK_HOST, 0) != GASNET_OK);
-  CHECK(gex_EP_BindSegment(r->ep, r->segment, 0) != GASNET_OK);
+  CHECK(gex_Segment_Create(&segment, r->client, r->base, AREA, GEX_MK_HOST, 0) == GASNET_OK);
+  CHECK(gex_EP_BindSegment(r->ep, segment, 0) != GASNET_OK);
 #if defined(GASNET_HAVE_MK_CLASS_CUDA_UVA) || defined(GASNET_HAVE_MK_CLASS_HIP)
 #error memory of devices, which this library does not know
 #endif

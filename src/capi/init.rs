@@ -370,7 +370,7 @@ pub struct NodeInfo {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_int) -> c_int {
     let job = early_job("gasnet_getNodeInfo");
-    let attached = job.endpoint.bound_segment().is_some();
+    let attached = job.endpoint.is_attached();
     if !has_rows("gasnet_getNodeInfo", table.is_null(), numentries) {
         return GasnetError::BadArg as c_int;
     }

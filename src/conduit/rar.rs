@@ -22,6 +22,8 @@ use sys::peer::Peer;
 pub enum ExposedMemory {
     /// Our segment.
     Segment(Dst<'static>),
+    /// A segment in memory that ranks do not share.
+    UnsharedSegment(Dst<'static>),
     /// All our memory: offsets are those in [`AddressSpace`].
     AddressSpace,
     /// All our memory, of which the network reaches what is registered.
@@ -62,6 +64,7 @@ impl<P: Portals> Rar<P> {
     ) -> Result<Self, PortalsError> {
         let (region, memory) = match exposed {
             ExposedMemory::Segment(segment) => (segment.into(), segment),
+            ExposedMemory::UnsharedSegment(segment) => (MdRegion::Unshared(segment), segment),
             ExposedMemory::AddressSpace => (MdRegion::AddressSpace, AddressSpace::here()),
             ExposedMemory::RegisteredAddressSpace => {
                 return Self::over_nothing(portals, safe, AddressSpace::here(), false);
@@ -86,7 +89,7 @@ impl<P: Portals> Rar<P> {
         let rar = attach(TargetMd::Rar, Descriptor::RarSrc, rma, None)?;
         attach(TargetMd::RarAm, Descriptor::RarAm, put, Some(am))?;
         let src = attach(TargetMd::RarSrc, Descriptor::RarSrc, put, Some(safe))?;
-        let is_segment = matches!(exposed, ExposedMemory::Segment(_));
+        let is_segment = !matches!(exposed, ExposedMemory::AddressSpace);
         Ok(Rar { src, covered: memory, silent: is_segment.then_some(rar), memory, is_segment })
     }
 

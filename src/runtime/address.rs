@@ -113,6 +113,18 @@ impl<C> Endpoint<C> {
                 format_args!("Pass the address of memory that this rank has."),
             )
         }
+        if !s.is_known() {
+            report::fatal(
+                format_args!(
+                    "{function}(): {} at {addr:p} of rank {rank}, of which no segment is known here",
+                    ByteCount(n as u64)
+                ),
+                format_args!(
+                    "Bind a segment in that rank, and let a team of both ranks call \
+                     gex_EP_PublishBoundSegment."
+                ),
+            )
+        }
         report::fatal(
             format_args!(
                 "{function}(): {} at {addr:p} are outside the segment of rank {rank}, which has {} from {:p}",

@@ -1,8 +1,11 @@
 //! Segments: how large they may be, and where they are.
 //!
 //! Found by `gasnet_init`, mapped by `gasnet_attach`; `address` resolves addresses in them.
-//! Invariants: a [`RemoteRange`] that is made here lies in the segment of its rank; [`Segments`]
-//! does not change after attach.
+//! Invariants: a [`RemoteRange`] that is made here lies in the segment of its rank; a value of
+//! [`Segments`] does not change.
+//!
+//! A client of GASNet-EX may bind memory of its own instead (`gex_EP_BindSegment`). Such a segment
+//! is mapped in its owner only, and known to those ranks to which it was published.
 //!
 //! In EVERYTHING there are no segments: that of each rank stands for its address space. Otherwise
 //! all segments of a host lie in one memory file, one slot for each local rank. The stride of
@@ -57,6 +60,16 @@ impl Segment {
         Segment { base, range }
     }
 
+    /// One of which this process knows nothing.
+    fn unknown(rank: JobRank) -> Segment {
+        Segment { base: 0, range: RemoteRange::unmapped(rank, 0, 0) }
+    }
+
+    /// Whether this process knows where it is.
+    pub fn is_known(&self) -> bool {
+        self.base != 0
+    }
+
     /// Address of the first byte, of its owner.
     pub fn base(&self) -> *mut u8 {
         core::ptr::with_exposed_provenance_mut(self.base)
@@ -91,12 +104,23 @@ impl Segment {
     }
 }
 
+/// A segment that its rank has bound and made known: address there, and bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PublishedSegment {
+    /// Address of the first byte, of its owner; not 0.
+    pub base: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
 /// All segments of the job, by rank.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Segments {
     table: ByJobRank<Segment>,
-    /// That of this process.
-    own: Dst<'static>,
+    /// That of this process, if one is bound.
+    own: Option<Dst<'static>>,
+    /// Whether all ranks have attached them together.
+    attached: bool,
     /// The segments of this host, those of all its processes one after the other.
     host: Dst<'static>,
     /// What the client was compiled for.
@@ -120,8 +144,46 @@ impl Segments {
             base: AddressSpace::FIRST,
             range: AddressSpace::of(rank, rank == me),
         });
-        let (own, host) = (AddressSpace::here(), Dst::empty());
-        Segments { table: table.collect(), own, host, mode: SegmentMode::Everything }
+        let (own, host) = (Some(AddressSpace::here()), Dst::empty());
+        let (attached, mode) = (true, SegmentMode::Everything);
+        Segments { table: table.collect(), own, attached, host, mode }
+    }
+
+    /// Those of `ranks` ranks, of which this process knows nothing.
+    pub(super) fn none(ranks: u32) -> Segments {
+        Segments {
+            table: (0..ranks).map(|rank| Segment::unknown(JobRank(rank))).collect(),
+            own: None,
+            attached: false,
+            host: Dst::empty(),
+            mode: SegmentMode::Fast,
+        }
+    }
+
+    /// These, with memory that this process, `me`, has bound.
+    pub(super) fn with_own(&self, me: JobRank, own: Dst<'static>) -> Segments {
+        let mut all = self.clone();
+        let base = own.as_ptr().expose_provenance();
+        all.table[me] = Segment { base, range: RemoteRange::mapped_at(me, 0, own) };
+        all.own = Some(own);
+        all
+    }
+
+    /// These, with segments of other ranks.
+    pub(super) fn with_published(
+        mut self,
+        published: impl Iterator<Item = (JobRank, PublishedSegment)>,
+    ) -> Segments {
+        for (rank, PublishedSegment { base, len }) in published {
+            let range = RemoteRange::unmapped(rank, 0, len as usize);
+            self.table[rank] = Segment { base: base as usize, range };
+        }
+        self
+    }
+
+    /// Whether all ranks have attached them together.
+    pub fn are_attached(&self) -> bool {
+        self.attached
     }
 
     /// Whether each rank exposes its address space, and not a segment.
@@ -143,8 +205,13 @@ impl Segments {
         }
     }
 
-    /// The segment of this process; in EVERYTHING, its address space.
+    /// The segment of this process; in EVERYTHING, its address space. No bytes if none is bound.
     pub fn own(&self) -> Dst<'static> {
+        self.own.unwrap_or(Dst::empty())
+    }
+
+    /// The segment of this process, if one is bound.
+    pub fn bound(&self) -> Option<Dst<'static>> {
         self.own
     }
 
@@ -355,5 +422,6 @@ pub fn attach(
     let table = table.collect();
     let mapped = |local| here(local, placement.job_rank(local).map_or(0, len_of));
     let locals = (0..placement.local_size()).map(LocalRank).map(mapped).collect();
-    Ok(AttachedSegments { segments: Segments { table, own, host, mode }, locals })
+    let segments = Segments { table, own: Some(own), attached: true, host, mode };
+    Ok(AttachedSegments { segments, locals })
 }

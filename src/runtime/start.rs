@@ -20,8 +20,9 @@ use crate::boot;
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::options::BootOptions;
 use crate::boot::rank_variables;
+use crate::client_memory::Dst;
 use crate::conduit::network::{InterfaceRanks, JobConduit, OpenInterface, WireKind};
-use crate::conduit::portals::{OpenError, PortalsId};
+use crate::conduit::portals::{OpenError, PortalsError, PortalsId};
 use crate::conduit::{self, ExposedMemory, SegmentBlocks};
 use crate::env::WireProgress;
 use crate::process::{self, exit, signals};
@@ -245,17 +246,33 @@ impl GasnetJob {
         Ok(())
     }
 
+    /// Whether memory of the client can be bound as a segment: ranks expose no address space, and
+    /// the network registers nothing on demand.
+    pub fn binds_segments(&self) -> bool {
+        self.client.segments != SegmentMode::Everything
+            && self.endpoint.conduit.config().pinned.is_none()
+    }
+
+    /// Lets peers reach memory that the client has bound, by messages that this process serves.
+    ///
+    /// # Errors
+    /// The call of the network that failed.
+    pub fn expose_created(&self, own: Dst<'static>) -> Result<(), PortalsError> {
+        self.endpoint.conduit.expose(ExposedMemory::UnsharedSegment(own))
+    }
+
     /// Whether [`GasnetJob::attach_segment`] can be called with this length.
     ///
     /// # Errors
     /// As listed there.
     pub fn check_segment(&self, function: &str, len: usize) -> GasnetResult {
-        if self.endpoint.bound_segment().is_some() {
+        if let Some(known) = self.endpoint.known_segments() {
+            let why = match known.are_attached() {
+                true => "this process has called it before; the second call changes nothing",
+                false => "a segment was bound by gex_EP_BindSegment; the call changes nothing",
+            };
             report::warn(
-                format_args!(
-                    "{function}(): this process has called it before; the second call changes \
-                     nothing"
-                ),
+                format_args!("{function}(): {why}"),
                 format_args!(
                     "Call it once, or check the code that it returns, GASNET_ERR_NOT_INIT."
                 ),

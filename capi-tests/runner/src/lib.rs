@@ -32,6 +32,7 @@
 //! | `simulations` | the simulators of credits and firehoses |
 //! | `cross` | builds for the targets of `cross/`, and what can be run of them; all headers |
 //! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
+//! | `created_segments` | programs of GASNet-EX in segments of `gex_Segment_Create` |
 //! | `everything` | programs compiled for EVERYTHING and LARGE |
 //! | `install` | what the libraries of a tree export |
 //! | `case_end` | whether a case passed, failed or could not run |
@@ -58,6 +59,7 @@ pub mod checks;
 pub mod clients;
 pub mod compile_ahead;
 pub mod configuration;
+pub mod created_segments;
 pub mod cross;
 pub mod environments;
 pub mod everything;
@@ -186,6 +188,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(tools::cases());
     all.extend(tracing::cases());
     all.extend(segments::cases());
+    all.extend(created_segments::cases(seed));
     all.extend(everything::cases(seed));
     all.extend(hosts::cases(seed));
     all.extend(starts::cases(seed));

@@ -1,9 +1,9 @@
 //! The objects of clients: numbers that name a client, an endpoint, a team, a segment or an
 //! atomics domain, and what a client keeps with each.
 //!
-//! Used by all of this folder. Invariants: there is one client, one endpoint and at most one
-//! segment. A number is checked before it means anything; that of an object that was destroyed
-//! names no later one, until 2^32 others have had its index.
+//! Used by all of this folder. Invariants: there is one client and one endpoint. Segment 0 is that
+//! of `gex_Segment_Attach`. A number is checked before it means anything; that of an object that
+//! was destroyed names no later one, until 2^32 others have had its index.
 //!
 //! ```text
 //!   bits    63 ........ 32   31 .. 4   3 .. 0
@@ -13,7 +13,8 @@
 //!   a pair  remote index << 20 | local index << 8 | 1
 //! ```
 //!
-//! The generation of a team or domain counts the earlier ones with its index; of others it is 0.
+//! The generation of a team, domain or created segment counts the earlier ones with its index; of
+//! others it is 0.
 //! The inline functions of gasnetex_inline.h read the kinds of teams and domains over all ranks.
 
 use crate::capi::early_job;
@@ -101,11 +102,6 @@ impl ExObject {
         self.check(function, ExObject::THE_ENDPOINT, "endpoint", "gex_Client_Init gave");
     }
 
-    /// Ends the job unless it is the segment.
-    pub(super) fn check_segment(self, function: &str) {
-        self.check(function, ExObject::THE_SEGMENT, "segment", "gex_Segment_Attach gave");
-    }
-
     fn check(self, function: &str, right: ExObject, what: &str, source: &str) {
         if self != right {
             report::fatal(
@@ -146,6 +142,7 @@ pub(super) static RECORD: OnceBox<ClientRecord> = OnceBox::new();
 pub(super) static CLIENT_DATA: ClientData = ClientData::new();
 pub(super) static ENDPOINT_DATA: ClientData = ClientData::new();
 pub(super) static MEMORY_DATA: ClientData = ClientData::new();
+/// What a client keeps with the segment of `gex_Segment_Attach`.
 pub(super) static SEGMENT_DATA: ClientData = ClientData::new();
 
 /// Objects of one kind that are made and destroyed, by their numbers.
@@ -175,6 +172,11 @@ impl<T> ExTable<T> {
     /// A table of atomics domains. Those over all ranks are marked.
     pub(super) const fn of_domains() -> ExTable<T> {
         ExTable::new(DOMAIN, 0, ALL_RANKS_DOMAIN ^ DOMAIN)
+    }
+
+    /// A table of segments that are created. Index 0 is that of the attached one.
+    pub(super) const fn of_segments() -> ExTable<T> {
+        ExTable::new(SEGMENT, 1, 0)
     }
 
     /// Adds an object, and returns its name, `marked` or not.

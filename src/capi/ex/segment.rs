@@ -1,69 +1,114 @@
 //! Endpoints and segments.
 //!
-//! Called by clients. Invariant: there is one endpoint, and the segment that
-//! `gex_Segment_Attach` binds to it is the only one.
+//! Called by clients. Invariants: there is one endpoint, to which one segment is bound at most:
+//! that of `gex_Segment_Attach`, or one that `gex_Segment_Create` has made. A created segment that
+//! is bound is never freed.
 
 use super::job::complain;
-use super::objects::{ENDPOINT_DATA, ExObject, MEMORY_DATA, SEGMENT_DATA, job_rank};
+use super::objects::{
+    ClientData, ENDPOINT_DATA, ExObject, ExTable, MEMORY_DATA, SEGMENT_DATA, job_rank, team_of,
+};
 use super::{Event, Flags, Rank, write};
 use crate::capi::{OK, ctx, early_job};
+use crate::client_memory::Dst;
+use crate::extended::collectives;
+use crate::rank::TeamRank;
 use crate::report;
 use crate::runtime::GasnetError;
-use crate::runtime::segment::SegmentInfo;
+use crate::runtime::segment::{PAGE, PublishedSegment, SegmentInfo};
 use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
+use once_cell::race::OnceBox;
+use sys::byte_count::ByteCount;
+use sys::memory::Mapping;
+
+/// A segment that `gex_Segment_Create` has made.
+#[derive(Debug)]
+struct CreatedSegment {
+    memory: Dst<'static>,
+    data: ClientData,
+    /// The memory, if the library has mapped it.
+    _mapping: Option<Mapping>,
+    is_bound: AtomicBool,
+}
+
+static CREATED: ExTable<CreatedSegment> = ExTable::of_segments();
+/// The created segment that is bound to the endpoint, once one is.
+static BOUND: OnceBox<ExObject> = OnceBox::new();
+
+/// Reads what a client keeps with a segment, or stores it; ends the job if there is none.
+fn with_data<R>(function: &str, seg: ExObject, f: impl FnOnce(&ClientData) -> R) -> R {
+    if seg == ExObject::THE_SEGMENT {
+        return f(&SEGMENT_DATA);
+    }
+    CREATED.read(seg, |created| f(&created.data)).unwrap_or_else(|| no_segment(function, seg))
+}
+
+fn no_segment(function: &str, seg: ExObject) -> ! {
+    let what = match CREATED.was_destroyed(seg) {
+        true => "a segment that gex_Segment_Destroy has ended",
+        false => "no segment",
+    };
+    report::fatal(
+        format_args!("{function}(): {seg:?} is {what}"),
+        format_args!("Pass the segment that gex_Segment_Attach or gex_Segment_Create gave."),
+    )
+}
 
 /// Keeps a pointer with a segment.
 ///
 /// - `seg`: the segment.
 /// - `val`: the pointer, which the library does not follow.
-/// - Context: after `gex_Segment_Attach`, in handlers too.
+/// - Context: while the segment exists, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_SetCData(seg: ExObject, val: *const c_void) {
-    seg.check_segment("gex_Segment_SetCData");
-    SEGMENT_DATA.set(val);
+    with_data("gex_Segment_SetCData", seg, |data| data.set(val));
 }
 
 /// Returns the pointer that `gex_Segment_SetCData` has kept; null at first.
 ///
 /// - `seg`: the segment.
-/// - Context: after `gex_Segment_Attach`, in handlers too.
+/// - Context: while the segment exists, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_QueryCData(seg: ExObject) -> *mut c_void {
-    seg.check_segment("gex_Segment_QueryCData");
-    SEGMENT_DATA.get()
+    with_data("gex_Segment_QueryCData", seg, ClientData::get)
 }
 
 /// Returns the client of a segment.
 ///
 /// - `seg`: the segment.
-/// - Context: after `gex_Segment_Attach`, in handlers too.
+/// - Context: while the segment exists, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_QueryClient(seg: ExObject) -> ExObject {
-    seg.check_segment("gex_Segment_QueryClient");
-    ExObject::THE_CLIENT
+    with_data("gex_Segment_QueryClient", seg, |_| ExObject::THE_CLIENT)
 }
 
 /// Returns the flags of a segment: 0.
 ///
 /// - `seg`: the segment.
-/// - Context: after `gex_Segment_Attach`, in handlers too.
+/// - Context: while the segment exists, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_QueryFlags(seg: ExObject) -> Flags {
-    seg.check_segment("gex_Segment_QueryFlags");
-    0
+    with_data("gex_Segment_QueryFlags", seg, |_| 0)
 }
 
-/// The segment of this rank.
+/// Where a segment of this rank is.
 fn own_segment(function: &str, seg: ExObject) -> SegmentInfo {
-    seg.check_segment(function);
-    let job = early_job(function);
-    job.endpoint.segments_for(function).info(job.endpoint.rank)
+    if seg == ExObject::THE_SEGMENT {
+        let job = early_job(function);
+        return job.endpoint.segments_for(function).info(job.endpoint.rank);
+    }
+    let info = CREATED.read(seg, |created| SegmentInfo {
+        base: created.memory.as_ptr(),
+        len: created.memory.len(),
+    });
+    info.unwrap_or_else(|| no_segment(function, seg))
 }
 
 /// Returns the address of the first byte of a segment.
 ///
 /// - `seg`: the segment.
-/// - Context: after `gex_Segment_Attach`, in handlers too.
+/// - Context: while the segment exists, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_QueryAddr(seg: ExObject) -> *mut c_void {
     own_segment("gex_Segment_QueryAddr", seg).base.cast()
@@ -72,7 +117,7 @@ pub extern "C" fn gex_Segment_QueryAddr(seg: ExObject) -> *mut c_void {
 /// Returns the bytes of a segment.
 ///
 /// - `seg`: the segment.
-/// - Context: after `gex_Segment_Attach`, in handlers too.
+/// - Context: while the segment exists, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_QuerySize(seg: ExObject) -> usize {
     own_segment("gex_Segment_QuerySize", seg).len
@@ -83,7 +128,7 @@ pub extern "C" fn gex_Segment_QuerySize(seg: ExObject) -> usize {
 fn bound(function: &str, tm: ExObject, rank: Rank) -> Option<(*mut c_void, *mut c_void, usize)> {
     let job = early_job(function);
     let rank = job_rank(job, function, tm, rank);
-    let segment = job.endpoint.segment_of(rank)?;
+    let segment = job.endpoint.segment_of(rank).filter(|segment| segment.is_known())?;
     let info = job.endpoint.segments().info(rank);
     let here = match segment.mapped() {
         _ if rank == job.endpoint.rank => info.base.cast(),
@@ -163,35 +208,119 @@ fn not_here(function: &str, what: &str, remedy: &str) -> c_int {
     GasnetError::Resource as c_int
 }
 
-/// Would make a segment of memory of the client. This library has none but that of
-/// `gex_Segment_Attach`.
+/// The memory of a segment that is created, and its mapping if the library has mapped it.
 ///
-/// - `segment_p`, `client`, `address`, `length`, `kind`, `flags`: not used.
-/// - Returns `GASNET_ERR_RESOURCE`, after a message.
-/// - Context: after `gex_Client_Init`.
-#[unsafe(no_mangle)]
-pub extern "C" fn gex_Segment_Create(
-    _segment_p: *mut ExObject,
-    _client: ExObject,
-    _address: *mut c_void,
-    _length: usize,
-    _kind: ExObject,
-    _flags: Flags,
-) -> c_int {
-    let what = "a process has one segment, that of gex_Segment_Attach";
-    not_here("gex_Segment_Create", what, "Attach a segment that is large enough.")
+/// # Safety
+/// Unless `address` is null, `length` bytes there must be readable and writable until the segment
+/// is destroyed.
+unsafe fn memory_of(
+    function: &str,
+    address: *mut c_void,
+    length: usize,
+) -> Result<(Dst<'static>, Option<Mapping>), GasnetError> {
+    let bad = |what: &str, remedy: &str| {
+        complain(format_args!("{function}(): {what}"), format_args!("{remedy}"));
+        GasnetError::BadArg
+    };
+    if length == 0 {
+        return Err(bad("the segment has no bytes", "Pass a length from 1 up."));
+    }
+    if !address.is_null() {
+        if address.addr().checked_add(length).is_none() {
+            return Err(bad("the segment ends beyond all addresses", "Pass a smaller length."));
+        }
+        // SAFETY: by this function's condition.
+        return Ok((unsafe { Dst::new(address.cast(), length) }, None));
+    }
+    let mapping = length
+        .checked_next_multiple_of(PAGE)
+        .and_then(|bytes| Mapping::anonymous_aligned(bytes, PAGE).ok());
+    let Some(mapping) = mapping else {
+        complain(
+            format_args!(
+                "{function}(): this process has no memory for a segment of {}",
+                ByteCount(length as u64)
+            ),
+            format_args!("Pass a smaller length, or raise `ulimit -v`."),
+        );
+        return Err(GasnetError::Resource);
+    };
+    // SAFETY: pages of the mapping, which lives as long as the segment.
+    let memory = unsafe { Dst::new(mapping.as_ptr(), mapping.len()) };
+    Ok((memory, Some(mapping)))
 }
 
-/// Would end a segment of `gex_Segment_Create`, which makes none: ends the job.
+/// Makes a segment of memory of this process. Not collective. Peers can use it after
+/// `gex_EP_BindSegment` and `gex_EP_PublishBoundSegment`. It is mapped in this process only. Peers
+/// on this host reach it without a call of this process if the kernel lets them attach to it.
+/// Otherwise this process serves them when it calls the library.
 ///
-/// - `segment`, `flags`: not used.
-/// - Context: after `gex_Client_Init`.
+/// - `segment_p`: where the segment is stored.
+/// - `client`: the client.
+/// - `address`: the first byte; null if the library is to map memory, which is zero.
+/// - `length`: bytes, at least 1. Memory that the library maps has whole pages.
+/// - `kind`: `GEX_MK_HOST`.
+/// - `flags`: 0.
+/// - Returns `GASNET_OK`; after a message, `GASNET_ERR_BAD_ARG` for another value, or
+///   `GASNET_ERR_RESOURCE` if there is no memory.
+/// - Context: after `gex_Client_Init`, not in a handler.
+///
+/// # Safety
+/// `segment_p` must be null or writable. Unless `address` is null, `length` bytes there must be
+/// readable and writable until the segment is destroyed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gex_Segment_Create(
+    segment_p: *mut ExObject,
+    client: ExObject,
+    address: *mut c_void,
+    length: usize,
+    kind: ExObject,
+    flags: Flags,
+) -> c_int {
+    let function = "gex_Segment_Create";
+    early_job(function);
+    client.check_client(function);
+    if kind != ExObject::HOST_MEMORY || flags != 0 {
+        let what = match kind == ExObject::HOST_MEMORY {
+            true => format_args!("{function}(): the flags {flags:#x} are unknown"),
+            false => format_args!("{function}(): {kind:?} is no kind of memory"),
+        };
+        complain(what, format_args!("Pass GEX_MK_HOST, and 0 as flags."));
+        return GasnetError::BadArg as c_int;
+    }
+    // SAFETY: by this function's condition.
+    let (memory, mapping) = match unsafe { memory_of(function, address, length) } {
+        Ok(made) => made,
+        Err(error) => return error as c_int,
+    };
+    let is_bound = AtomicBool::new(false);
+    let created = CreatedSegment { memory, data: ClientData::new(), _mapping: mapping, is_bound };
+    // SAFETY: the specification demands a place for the result.
+    unsafe { write(segment_p, CREATED.add(created, false)) };
+    OK
+}
+
+/// Ends a segment of `gex_Segment_Create`, and frees its memory if the library has mapped it. Ends
+/// the job if the segment is bound to the endpoint.
+///
+/// - `segment`: the segment.
+/// - `flags`: not used.
+/// - Context: after `gex_Client_Init`, not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_Destroy(segment: ExObject, _flags: Flags) {
-    report::fatal(
-        format_args!("gex_Segment_Destroy(): {segment:?} was not made by gex_Segment_Create"),
-        format_args!("Leave the segment of gex_Segment_Attach as it is."),
-    )
+    let function = "gex_Segment_Destroy";
+    let is_bound = match segment == ExObject::THE_SEGMENT {
+        true => Some(true),
+        false => CREATED.read(segment, |created| created.is_bound.load(Ordering::Relaxed)),
+    };
+    match is_bound {
+        Some(false) => drop(CREATED.remove(segment)),
+        Some(true) => report::fatal(
+            format_args!("{function}(): {segment:?} is bound to the endpoint"),
+            format_args!("Leave it as it is: peers may use it until the job ends."),
+        ),
+        None => no_segment(function, segment),
+    }
 }
 
 /// Keeps a pointer with the endpoint.
@@ -238,13 +367,14 @@ pub extern "C" fn gex_EP_QueryFlags(ep: ExObject) -> Flags {
 /// Returns the segment that is bound to the endpoint.
 ///
 /// - `ep`: the endpoint.
-/// - Returns the segment; `GEX_SEGMENT_INVALID` before `gex_Segment_Attach`.
+/// - Returns the segment; `GEX_SEGMENT_INVALID` before `gex_Segment_Attach` or
+///   `gex_EP_BindSegment`.
 /// - Context: after `gex_Client_Init`, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_EP_QuerySegment(ep: ExObject) -> ExObject {
     ep.check_endpoint("gex_EP_QuerySegment");
     match early_job("gex_EP_QuerySegment").endpoint.bound_segment() {
-        Some(_) => ExObject::THE_SEGMENT,
+        Some(_) => BOUND.get().copied().unwrap_or(ExObject::THE_SEGMENT),
         None => ExObject::INVALID,
     }
 }
@@ -275,38 +405,101 @@ pub extern "C" fn gex_EP_Create(
     not_here("gex_EP_Create", what, "Use the endpoint of gex_Client_Init.")
 }
 
-/// Would bind a segment of `gex_Segment_Create`, which makes none.
+/// Binds a segment of `gex_Segment_Create` to the endpoint. Not collective. Peers can use the
+/// segment when it is published.
 ///
-/// - `ep`, `segment`, `flags`: not used.
-/// - Returns `GASNET_ERR_BAD_ARG`, after a message.
-/// - Context: after `gex_Client_Init`.
+/// - `ep`: the endpoint, to which no segment is bound.
+/// - `segment`: the segment.
+/// - `flags`: 0.
+/// - Returns `GASNET_OK`; after a message, `GASNET_ERR_BAD_ARG` for another value, and
+///   `GASNET_ERR_RESOURCE` in EVERYTHING, or if the network reaches only memory that is registered
+///   on demand: both take `gex_Segment_Attach`.
+/// - Context: after `gex_Client_Init`, not in a handler.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_EP_BindSegment(ep: ExObject, segment: ExObject, _flags: Flags) -> c_int {
+pub extern "C" fn gex_EP_BindSegment(ep: ExObject, segment: ExObject, flags: Flags) -> c_int {
     let function = "gex_EP_BindSegment";
-    complain(
-        format_args!("{function}(): segment {segment:?} cannot be bound to {ep:?}"),
-        format_args!("Use gex_Segment_Attach, which binds the segment."),
-    );
-    GasnetError::BadArg as c_int
+    let job = early_job(function);
+    let memory = CREATED.read(segment, |created| created.memory);
+    let bad = |what: &str, remedy: &str| {
+        complain(
+            format_args!("{function}(): {what} ({ep:?}, {segment:?}, flags {flags:#x})"),
+            format_args!("{remedy}"),
+        );
+        GasnetError::BadArg as c_int
+    };
+    if ep != ExObject::THE_ENDPOINT || flags != 0 {
+        return bad("no such endpoint or flags", "Pass the endpoint of gex_Client_Init, and 0.");
+    }
+    let Some(memory) = memory else {
+        return bad("no created segment", "Pass a segment that gex_Segment_Create gave.");
+    };
+    if !job.binds_segments() {
+        complain(
+            format_args!("{function}(): created segments cannot be used here"),
+            format_args!("Call gex_Segment_Attach instead."),
+        );
+        return GasnetError::Resource as c_int;
+    }
+    let endpoint = &job.endpoint;
+    match endpoint.bind_own(job.team.size(), memory, || job.expose_created(memory)) {
+        Some(Ok(())) => {}
+        Some(Err(e)) => {
+            complain(
+                format_args!("{function}(): the network does not expose the segment: {e}"),
+                format_args!("Call gex_Segment_Attach instead."),
+            );
+            return GasnetError::Resource as c_int;
+        }
+        None => return bad("a segment is bound already", "Bind one segment to an endpoint."),
+    }
+    CREATED.read(segment, |created| created.is_bound.store(true, Ordering::Relaxed));
+    let _ = BOUND.set(Box::new(segment));
+    OK
 }
 
-/// Makes the segments that are bound to these endpoints known to the members of a team.
-/// Collective. Those of `gex_Segment_Attach` are known already.
+/// Makes the segment that is bound to the endpoint known to the members of a team, and those of
+/// the members to this process. Collective. Segments of `gex_Segment_Attach` are known already.
 ///
 /// - `tm`: the team.
-/// - `eps`, `num_eps`: endpoints of this process; not used.
+/// - `eps`, `num_eps`: endpoints of this process; with 0 it publishes nothing.
 /// - `flags`: not used.
 /// - Returns `GASNET_OK`.
 /// - Context: by all members; not in a handler.
+///
+/// # Safety
+/// `eps` must hold `num_eps` endpoints.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_EP_PublishBoundSegment(
+pub unsafe extern "C" fn gex_EP_PublishBoundSegment(
     tm: ExObject,
-    _eps: *mut ExObject,
-    _num_eps: usize,
+    eps: *mut ExObject,
+    num_eps: usize,
     _flags: Flags,
 ) -> c_int {
     let function = "gex_EP_PublishBoundSegment";
-    super::coll::meet(ctx(function), function, tm);
+    let c = ctx(function);
+    for i in 0..num_eps {
+        // SAFETY: by this function's condition.
+        unsafe { eps.add(i).read() }.check_endpoint(function);
+    }
+    let endpoint = c.endpoint();
+    if endpoint.is_attached() {
+        super::coll::meet(c, function, tm);
+        return OK;
+    }
+    let own = endpoint.bound_segment().filter(|_| num_eps > 0);
+    let [base, len] =
+        own.map_or([0; 2], |own| [own.as_ptr().expose_provenance() as u64, own.len() as u64]);
+    let halves = |word: u64| [word as u32, (word >> 32) as u32];
+    let ([a, b], [d, e]) = (halves(base), halves(len));
+    let team = team_of(c, function, tm);
+    let records = collectives(c).records_of_all(c, function, (&team, true), [a, b, d, e]);
+    let word = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    let published = records.iter().zip(0..).filter_map(|(&[a, b, d, e], rank)| {
+        let segment = PublishedSegment { base: word(a, b), len: word(d, e) };
+        let rank = team.job_rank(TeamRank(rank))?;
+        (segment.base != 0).then_some((rank, segment))
+    });
+    endpoint.add_published(c.team().size(), published);
     OK
 }
 

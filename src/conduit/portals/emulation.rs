@@ -289,7 +289,7 @@ impl Portals for Emulation {
         let (start, bytes) = (spec.region.start(), spec.region.bytes());
         assert!(
             self.registers
-                || matches!(spec.region, MdRegion::AddressSpace)
+                || matches!(spec.region, MdRegion::Unshared(_) | MdRegion::AddressSpace)
                 || self.interface.is_shared(start, bytes as u64),
             "{bytes} bytes at {start:p} that peers target are neither arena nor segment",
         );

@@ -131,6 +131,9 @@ pub enum MdRegion {
     Source(Src<'static>),
     /// Operations read and write them.
     Target(Dst<'static>),
+    /// The same in memory that ranks do not share. Peers reach it where the kernel lets them
+    /// attach to this process. Elsewhere its calls serve them.
+    Unshared(Dst<'static>),
     /// All memory of this process: operations read and write what clients name.
     AddressSpace,
 }
@@ -144,7 +147,7 @@ impl MdRegion {
     pub const fn start(self) -> *mut u8 {
         match self {
             MdRegion::Source(bytes) => bytes.as_ptr().cast_mut(),
-            MdRegion::Target(bytes) => bytes.as_ptr(),
+            MdRegion::Target(bytes) | MdRegion::Unshared(bytes) => bytes.as_ptr(),
             MdRegion::AddressSpace => AddressSpace::here().as_ptr(),
         }
     }
@@ -154,14 +157,14 @@ impl MdRegion {
     pub const fn bytes(self) -> usize {
         match self {
             MdRegion::Source(bytes) => bytes.len(),
-            MdRegion::Target(bytes) => bytes.len(),
+            MdRegion::Target(bytes) | MdRegion::Unshared(bytes) => bytes.len(),
             MdRegion::AddressSpace => AddressSpace::BYTES,
         }
     }
 
     /// Inverts a bit of the byte at `offset`, where a get has just written: a planted fault.
     pub(super) fn flip(self, offset: usize) {
-        if let MdRegion::Target(bytes) = self {
+        if let MdRegion::Target(bytes) | MdRegion::Unshared(bytes) = self {
             bytes.flip(offset);
         }
     }

@@ -322,10 +322,7 @@ impl Coll {
         let direct = self.engine.direct[stream].as_ref().filter(|_| !fault::any())?;
         let is_possible = match request.operation {
             CollOperation::Barrier => true,
-            operation => {
-                ctx.endpoint().bound_segment().is_some()
-                    && view.tuning.lock().leaves_open(operation)
-            }
+            operation => ctx.endpoint().is_attached() && view.tuning.lock().leaves_open(operation),
         };
         is_possible.then(|| Some((stream, direct, direct.roles(ctx, request)?)))?
     }
@@ -384,7 +381,7 @@ impl Coll {
     }
 
     /// The record that each image passes, by image. Collective.
-    fn records_of_all<const N: usize>(
+    pub fn records_of_all<const N: usize>(
         &self,
         ctx: Ctx,
         function: &'static str,
