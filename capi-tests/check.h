@@ -10,6 +10,7 @@
  *   / * nodes: any * /         any, or even (1 or an even number), or 3+ (three or more)
  *   / * threads: both * /      both, par or seq
  *   / * segments: everything * /  compiled with GASNET_SEGMENT_EVERYTHING
+ *   / * segments: created * /     each rank creates its own, and maps no other
  *   / * env: NAME="a value" * /  variables that the run needs
  * (without the blanks inside the comment marks). Two programs run one case at a time:
  * testexit, whose codes the runner knows, and testbad, which prints its cases with `-list`,

@@ -125,10 +125,6 @@ static void put_unpublished(void) {
     CHECK_OK(gex_EP_BindSegment(ex_ep, created(), 0));
     gex_RMA_PutBlocking(ex_tm, 1, &word, bytes, 8, 0);
 }
-static void put_beyond_bound(void) {
-    CHECK_OK(gex_EP_BindSegment(ex_ep, created(), 0));
-    gex_RMA_PutBlocking(ex_tm, 0, &word, bytes, 9, 0);
-}
 static void bound_rank(void) { gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, NO_RANK, NULL, NULL, NULL, 0)); }
 
 /* ---- teams ---- */
@@ -387,7 +383,6 @@ static const struct testcase {
     {"bind_attached", ATTACHED, PASSES, "gex_EP_BindSegment()|bound already", bind_attached},
     {"destroy_bound", BEFORE_ATTACH, DIES, "gex_Segment_Destroy()|bound to the endpoint", destroy_bound},
     {"put_unpublished", BEFORE_ATTACH, DIES, "gex_RMA_PutBlocking()|no segment is known|gex_EP_PublishBoundSegment", put_unpublished},
-    {"put_beyond_bound", BEFORE_ATTACH, DIES, "gex_RMA_PutBlocking()|outside the segment of rank 0|8 B", put_beyond_bound},
     {"bound_rank", ATTACHED, DIES, "gex_EP_QueryBoundSegmentNB()|" NO_RANK_WORD, bound_rank},
     {"team_none", ATTACHED, DIES, "gex_TM_QuerySize()|0x0|no team", team_none},
     {"team_pair", ATTACHED, DIES, "gex_Coll_BarrierNB()|pair", team_pair},

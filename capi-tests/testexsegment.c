@@ -4,6 +4,7 @@
 /* args: 40 */
 /* nodes: any */
 /* threads: both */
+/* segments: created */
 #include "checkex.h"
 
 #define WORDS 1024
@@ -82,6 +83,7 @@ int main(int argc, char **argv) {
     size_t size = 1, rounds, i;
     gex_Rank_t rank, odd;
     gex_TM_t halves = GEX_TM_INVALID;
+    gex_Segment_t named = GEX_SEGMENT_INVALID;
     const char *kind = getenv("GASNET_TEST_SEGMENT");
 
     ex_init("testexsegment", &argc, &argv);
@@ -104,6 +106,8 @@ int main(int argc, char **argv) {
     ex_segment = create(memory[i], sizeof in_program);
     CHECK_OK(gex_EP_BindSegment(ex_ep, ex_segment, 0));
     CHECK(gex_EP_QuerySegment(ex_ep) == ex_segment, "another segment is bound");
+    gasnet_QueryGexObjects(NULL, NULL, NULL, &named);
+    CHECK(named == ex_segment, "gasnet_QueryGexObjects names another segment");
     bound(ex_me, &base, &size);
     CHECK(base == gex_Segment_QueryAddr(ex_segment) && size == gex_Segment_QuerySize(ex_segment), "the bound segment");
     /* It can be used here before any rank knows it. */

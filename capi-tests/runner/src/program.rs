@@ -64,6 +64,8 @@ pub struct TestProgram {
     /// Whether it calls a get of any form, so that the network interface must have counted
     /// gets.
     pub gets: bool,
+    /// Its segments are created by its ranks, each of which maps its own only.
+    pub creates_segments: bool,
 }
 
 /// All programs, `capi-tests/test*.c`, by name.
@@ -103,6 +105,7 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
         gets: ["gasnet_get(", "gex_RMA_Get", "gasnet_get_nb", "gasnet_get_val", "gasnet_get_bulk"]
             .iter()
             .any(|g| text.contains(g)),
+        creates_segments: false,
     };
     for line in text.lines().take(40) {
         let Some((key, value)) = line
@@ -143,6 +146,7 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
             }
             "segments" => match value {
                 "everything" => program.everything = true,
+                "created" => program.creates_segments = true,
                 _ => panic!("{name}.c: segments: {value}"),
             },
             "faults" => {

@@ -154,7 +154,7 @@ pub unsafe extern "C" fn gex_Segment_Attach(
 /// Reports the objects of a job that `gasnet_init` or `gex_Client_Init` started.
 ///
 /// - `client_p`, `endpoint_p`, `tm_p`, `segment_p`: where they are stored; null for those that are
-///   not wanted. The segment is `GEX_SEGMENT_INVALID` before it is attached.
+///   not wanted. The segment is `GEX_SEGMENT_INVALID` before one is bound.
 /// - Context: after the job was started, in handlers too.
 ///
 /// # Safety
@@ -167,8 +167,7 @@ pub unsafe extern "C" fn gasnet_QueryGexObjects(
     segment_p: *mut ExObject,
 ) {
     let job = early_job("gasnet_QueryGexObjects");
-    let attached = job.endpoint.bound_segment().is_some();
-    let segment = if attached { ExObject::THE_SEGMENT } else { ExObject::INVALID };
+    let segment = super::segment::bound_object(job);
     // SAFETY: the specification demands places for what is wanted.
     unsafe {
         write(client_p, ExObject::THE_CLIENT);

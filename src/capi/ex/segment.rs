@@ -14,8 +14,8 @@ use crate::client_memory::Dst;
 use crate::extended::collectives;
 use crate::rank::TeamRank;
 use crate::report;
-use crate::runtime::GasnetError;
 use crate::runtime::segment::{PAGE, PublishedSegment, SegmentInfo};
+use crate::runtime::{GasnetError, GasnetJob};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 use once_cell::race::OnceBox;
@@ -373,7 +373,12 @@ pub extern "C" fn gex_EP_QueryFlags(ep: ExObject) -> Flags {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_EP_QuerySegment(ep: ExObject) -> ExObject {
     ep.check_endpoint("gex_EP_QuerySegment");
-    match early_job("gex_EP_QuerySegment").endpoint.bound_segment() {
+    bound_object(early_job("gex_EP_QuerySegment"))
+}
+
+/// The segment that is bound to the endpoint, or `GEX_SEGMENT_INVALID`.
+pub(super) fn bound_object(job: &GasnetJob) -> ExObject {
+    match job.endpoint.bound_segment() {
         Some(_) => BOUND.get().copied().unwrap_or(ExObject::THE_SEGMENT),
         None => ExObject::INVALID,
     }
