@@ -8,6 +8,7 @@
 //! | `objects` | clients, endpoints, teams and segments as clients name them |
 //! | `job` | `gex_Client_Init`, `gex_Segment_Attach`, queries about the job |
 //! | `segment` | endpoints and segments |
+//! | `created_segment` | segments that clients make of memory |
 //! | `team` | teams |
 //! | `rma`, `vis` | puts and gets; vector, indexed and strided ones |
 //! | `event` | events, implicit operations, access regions |
@@ -31,6 +32,7 @@ macro_rules! done {
 pub mod am;
 pub mod atomics;
 pub mod coll;
+mod created_segment;
 pub mod event;
 pub mod format;
 pub mod hsl;

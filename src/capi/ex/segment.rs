@@ -4,37 +4,23 @@
 //! that of `gex_Segment_Attach`, or one that `gex_Segment_Create` has made. A created segment that
 //! is bound is never freed.
 
+use super::created_segment::{
+    BOUND, CREATED, CreatedSegment, bound_object, memory_of, no_segment,
+};
 use super::job::complain;
 use super::objects::{
-    ClientData, ENDPOINT_DATA, ExObject, ExTable, MEMORY_DATA, SEGMENT_DATA, job_rank, team_of,
+    ClientData, ENDPOINT_DATA, ExObject, MEMORY_DATA, SEGMENT_DATA, job_rank, team_of,
 };
 use super::{Event, Flags, Rank, write};
 use crate::capi::{OK, ctx, early_job};
-use crate::client_memory::Dst;
 use crate::extended::collectives;
 use crate::rank::TeamRank;
 use crate::report;
-use crate::runtime::segment::{PAGE, PublishedSegment, SegmentInfo};
-use crate::runtime::{GasnetError, GasnetJob};
+use crate::runtime::GasnetError;
+use crate::runtime::segment::{PublishedSegment, SegmentInfo};
+use alloc::boxed::Box;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
-use once_cell::race::OnceBox;
-use sys::byte_count::ByteCount;
-use sys::memory::Mapping;
-
-/// A segment that `gex_Segment_Create` has made.
-#[derive(Debug)]
-struct CreatedSegment {
-    memory: Dst<'static>,
-    data: ClientData,
-    /// The memory, if the library has mapped it.
-    _mapping: Option<Mapping>,
-    is_bound: AtomicBool,
-}
-
-static CREATED: ExTable<CreatedSegment> = ExTable::of_segments();
-/// The created segment that is bound to the endpoint, once one is.
-static BOUND: OnceBox<ExObject> = OnceBox::new();
 
 /// Reads what a client keeps with a segment, or stores it; ends the job if there is none.
 fn with_data<R>(function: &str, seg: ExObject, f: impl FnOnce(&ClientData) -> R) -> R {
@@ -42,17 +28,6 @@ fn with_data<R>(function: &str, seg: ExObject, f: impl FnOnce(&ClientData) -> R)
         return f(&SEGMENT_DATA);
     }
     CREATED.read(seg, |created| f(&created.data)).unwrap_or_else(|| no_segment(function, seg))
-}
-
-fn no_segment(function: &str, seg: ExObject) -> ! {
-    let what = match CREATED.was_destroyed(seg) {
-        true => "a segment that gex_Segment_Destroy has ended",
-        false => "no segment",
-    };
-    report::fatal(
-        format_args!("{function}(): {seg:?} is {what}"),
-        format_args!("Pass the segment that gex_Segment_Attach or gex_Segment_Create gave."),
-    )
 }
 
 /// Keeps a pointer with a segment.
@@ -208,48 +183,6 @@ fn not_here(function: &str, what: &str, remedy: &str) -> c_int {
     GasnetError::Resource as c_int
 }
 
-/// The memory of a segment that is created, and its mapping if the library has mapped it.
-///
-/// # Safety
-/// Unless `address` is null, `length` bytes there must be readable and writable until the segment
-/// is destroyed.
-unsafe fn memory_of(
-    function: &str,
-    address: *mut c_void,
-    length: usize,
-) -> Result<(Dst<'static>, Option<Mapping>), GasnetError> {
-    let bad = |what: &str, remedy: &str| {
-        complain(format_args!("{function}(): {what}"), format_args!("{remedy}"));
-        GasnetError::BadArg
-    };
-    if length == 0 {
-        return Err(bad("the segment has no bytes", "Pass a length from 1 up."));
-    }
-    if !address.is_null() {
-        if address.addr().checked_add(length).is_none() {
-            return Err(bad("the segment ends beyond all addresses", "Pass a smaller length."));
-        }
-        // SAFETY: by this function's condition.
-        return Ok((unsafe { Dst::new(address.cast(), length) }, None));
-    }
-    let mapping = length
-        .checked_next_multiple_of(PAGE)
-        .and_then(|bytes| Mapping::anonymous_aligned(bytes, PAGE).ok());
-    let Some(mapping) = mapping else {
-        complain(
-            format_args!(
-                "{function}(): this process has no memory for a segment of {}",
-                ByteCount(length as u64)
-            ),
-            format_args!("Pass a smaller length, or raise `ulimit -v`."),
-        );
-        return Err(GasnetError::Resource);
-    };
-    // SAFETY: pages of the mapping, which lives as long as the segment.
-    let memory = unsafe { Dst::new(mapping.as_ptr(), mapping.len()) };
-    Ok((memory, Some(mapping)))
-}
-
 /// Makes a segment of memory of this process. Not collective. Peers can use it after
 /// `gex_EP_BindSegment` and `gex_EP_PublishBoundSegment`. It is mapped in this process only. Peers
 /// on this host reach it without a call of this process if the kernel lets them attach to it.
@@ -374,14 +307,6 @@ pub extern "C" fn gex_EP_QueryFlags(ep: ExObject) -> Flags {
 pub extern "C" fn gex_EP_QuerySegment(ep: ExObject) -> ExObject {
     ep.check_endpoint("gex_EP_QuerySegment");
     bound_object(early_job("gex_EP_QuerySegment"))
-}
-
-/// The segment that is bound to the endpoint, or `GEX_SEGMENT_INVALID`.
-pub(super) fn bound_object(job: &GasnetJob) -> ExObject {
-    match job.endpoint.bound_segment() {
-        Some(_) => BOUND.get().copied().unwrap_or(ExObject::THE_SEGMENT),
-        None => ExObject::INVALID,
-    }
 }
 
 /// Returns the index of the endpoint: 0.
