@@ -7,11 +7,10 @@ use super::job::complain;
 use super::objects::{ClientData, ExObject, ExTable};
 use crate::client_memory::Dst;
 use crate::report;
+use crate::runtime::GasnetError;
 use crate::runtime::segment::PAGE;
-use crate::runtime::{GasnetError, GasnetJob};
 use core::ffi::c_void;
 use core::sync::atomic::AtomicBool;
-use once_cell::race::OnceBox;
 use sys::byte_count::ByteCount;
 use sys::memory::Mapping;
 
@@ -26,17 +25,6 @@ pub(super) struct CreatedSegment {
 }
 
 pub(super) static CREATED: ExTable<CreatedSegment> = ExTable::of_segments();
-/// The created segment that is bound to the endpoint, once one is.
-pub(super) static BOUND: OnceBox<ExObject> = OnceBox::new();
-
-/// The segment that is bound to the endpoint, or `GEX_SEGMENT_INVALID`.
-pub(super) fn bound_object(job: &GasnetJob) -> ExObject {
-    match job.endpoint.bound_segment() {
-        Some(_) => BOUND.get().copied().unwrap_or(ExObject::THE_SEGMENT),
-        None => ExObject::INVALID,
-    }
-}
-
 #[cold]
 pub(super) fn no_segment(function: &str, seg: ExObject) -> ! {
     let what = match CREATED.was_destroyed(seg) {

@@ -167,7 +167,7 @@ pub unsafe extern "C" fn gasnet_QueryGexObjects(
     segment_p: *mut ExObject,
 ) {
     let job = early_job("gasnet_QueryGexObjects");
-    let segment = super::created_segment::bound_object(job);
+    let segment = super::objects::bound_object(job);
     // SAFETY: the specification demands places for what is wanted.
     unsafe {
         write(client_p, ExObject::THE_CLIENT);

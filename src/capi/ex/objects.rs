@@ -145,6 +145,17 @@ pub(super) static MEMORY_DATA: ClientData = ClientData::new();
 /// What a client keeps with the segment of `gex_Segment_Attach`.
 pub(super) static SEGMENT_DATA: ClientData = ClientData::new();
 
+/// The created segment that is bound to the endpoint, once one is.
+pub(super) static BOUND: OnceBox<ExObject> = OnceBox::new();
+
+/// The segment that is bound to the endpoint, or `GEX_SEGMENT_INVALID`.
+pub(super) fn bound_object(job: &GasnetJob) -> ExObject {
+    match job.endpoint.bound_segment() {
+        Some(_) => BOUND.get().copied().unwrap_or(ExObject::THE_SEGMENT),
+        None => ExObject::INVALID,
+    }
+}
+
 /// Objects of one kind that are made and destroyed, by their numbers.
 #[derive(Debug)]
 pub(super) struct ExTable<T> {

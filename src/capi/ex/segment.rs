@@ -4,12 +4,11 @@
 //! that of `gex_Segment_Attach`, or one that `gex_Segment_Create` has made. A created segment that
 //! is bound is never freed.
 
-use super::created_segment::{
-    BOUND, CREATED, CreatedSegment, bound_object, memory_of, no_segment,
-};
+use super::created_segment::{CREATED, CreatedSegment, memory_of, no_segment};
 use super::job::complain;
 use super::objects::{
-    ClientData, ENDPOINT_DATA, ExObject, MEMORY_DATA, SEGMENT_DATA, job_rank, team_of,
+    BOUND, ClientData, ENDPOINT_DATA, ExObject, MEMORY_DATA, SEGMENT_DATA, bound_object, job_rank,
+    team_of,
 };
 use super::{Event, Flags, Rank, write};
 use crate::capi::{OK, ctx, early_job};
