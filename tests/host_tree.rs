@@ -6,6 +6,7 @@
 mod jobs;
 
 use jobs::{ProbeJob, many_hosts, marked, new_mark, probe, spawn};
+use std::time::{Duration, Instant};
 use sys::process;
 use sys::signal::Signal;
 
@@ -123,4 +124,40 @@ fn a_request_to_end_reaches_all_hosts() {
             assert!(o.left.is_empty(), "{o:#?}");
         }
     }
+}
+
+/// A job whose other hosts this command is to start, in the place of ssh.
+fn by_command(hosts: u32, command: &str) -> ProbeJob {
+    let mark = new_mark();
+    let mut c = many_hosts(hosts, 1);
+    c.args(["sleep", "60"]).env("PROBE_MARK", &mark).env("GASNET_SSH_CMD", command);
+    let mut job = spawn(c, mark, format!("{hosts} hosts by {command}"));
+    job.hasty = true;
+    job
+}
+
+/// Hosts that cannot be reached: the first is reported with a remedy, the others together.
+#[test]
+fn hosts_that_do_not_start_are_reported_together() {
+    let o = by_command(6, "false").finish();
+    o.gives(1).says("did not start its ranks (exit status: 1)").says("*** nor did h");
+    assert_eq!(o.err.matches("gasnetrun must be installed there").count(), 1, "{o:#?}");
+    assert_eq!(o.err.lines().count(), 3, "{o:#?}");
+    for host in 1..6 {
+        o.says(&format!("h{host}.invalid"));
+    }
+}
+
+/// The job ends before a host has connected. Its shell hangs, and so does a child of that.
+#[test]
+fn a_shell_that_hangs_ends_with_the_job() {
+    let job = by_command(2, "timeout 60 tail -f /dev/null");
+    let hangs = || marked(&job.mark).into_iter().any(|pid| process::name_of(pid) == "tail");
+    let until = Instant::now() + Duration::from_secs(60);
+    while !hangs() {
+        assert!(Instant::now() < until, "nothing hangs");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    process::kill(job.pid(), Signal::TERM);
+    job.finish().gives(143).never_says("GASNET_SPAWN_TIMEOUT").never_says("is left behind");
 }

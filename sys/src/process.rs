@@ -251,6 +251,16 @@ pub fn has_one_thread() -> bool {
     found && folder.st_nlink == 3
 }
 
+/// Sends a signal to all processes of a group; false if there are none. Async-signal-safe.
+pub fn kill_group(leader: u32, signal: Signal) -> bool {
+    // 0 and 1 would mean the own group and all processes.
+    if leader <= 1 || leader > i32::MAX as u32 {
+        return false;
+    }
+    // SAFETY: touches no memory.
+    unsafe { libc::kill(-(leader as i32), signal.number()) == 0 }
+}
+
 /// Sends a signal to a process; false if there is no such process. Async-signal-safe.
 pub fn kill(pid: u32, signal: Signal) -> bool {
     // 0 and numbers beyond i32 would mean groups of processes.

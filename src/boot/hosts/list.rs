@@ -7,8 +7,12 @@ use crate::boot::detect;
 use crate::boot::error::BootError;
 use crate::env::{self, FreeText, OptionalVariable};
 use crate::tools::this_process::hostname;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::Read;
 use std::net::{ToSocketAddrs, UdpSocket};
 use std::path::Path;
+use sys::byte_count::ByteCount;
 
 /// A host that ranks may be started on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +31,9 @@ pub struct HostList {
     /// In the order in which they are named.
     pub hosts: Vec<NamedHost>,
 }
+
+/// The most bytes of a file of hosts.
+const LONGEST: u64 = 16 << 20;
 
 /// The variables of the ssh spawner, first match wins; the flag marks those that name a file.
 const VARIABLES: [(OptionalVariable<FreeText>, bool); 3] =
@@ -56,12 +63,18 @@ impl HostList {
     /// # Errors
     /// The file cannot be read, or a line of it is wrong.
     pub fn of_file(source: &str, path: &Path) -> Result<HostList, BootError> {
-        let text = std::fs::read_to_string(path).map_err(|e| {
+        let unread = |e: &dyn Display| {
             BootError::new(
                 format!("{source} {} cannot be read: {e}", path.display()),
                 "Correct the path: the file has the name of a host on each line.",
             )
-        })?;
+        };
+        let mut text = String::new();
+        let read =
+            File::open(path).and_then(|file| file.take(LONGEST + 1).read_to_string(&mut text));
+        if read.map_err(|e| unread(&e))? as u64 > LONGEST {
+            return Err(unread(&format_args!("it is longer than {}", ByteCount(LONGEST))));
+        }
         let source = format!("{source} {}", path.display());
         HostList::new(&source, text.lines().filter_map(|line| in_line(&source, line)))
     }
@@ -149,7 +162,7 @@ fn host(source: &str, word: &str) -> Result<NamedHost, BootError> {
     let slots = slots.map(|text| text.parse::<u32>().ok().filter(|n| *n > 0).ok_or(text));
     match slots.transpose() {
         // A dash would be an option of ssh.
-        Ok(slots) if !name.is_empty() && !name.starts_with('-') => {
+        Ok(slots) if !name.is_empty() && !name.starts_with('-') && !name.contains('\0') => {
             Ok(NamedHost { name: name.to_string(), slots })
         }
         _ => Err(malformed(source, word)),
@@ -158,7 +171,7 @@ fn host(source: &str, word: &str) -> Result<NamedHost, BootError> {
 
 fn malformed(source: &str, word: &str) -> BootError {
     BootError::new(
-        format!("{source}: {word} is not a host"),
+        format!("{source}: {} is not a host", word.escape_debug()),
         "Give a name or an address, and maybe a colon and the number of ranks: node1:4.",
     )
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use sys::clock;
 use sys::poll::{self, PollEntry};
 use sys::process;
-use sys::signal::{self, SignalSet};
+use sys::signal::{self, Signal, SignalSet};
 use sys::watch::{self, ProcessWatch};
 
 /// What the supervisor of another host reads from its standard input before anything else. The
@@ -146,10 +146,11 @@ impl RemoteShell {
         self.ended.as_deref()
     }
 
-    /// Ends the process.
+    /// Ends the process and its children, which are a group.
     pub(in crate::boot) fn kill(&mut self, is_news: &mut IsNews<'_>) {
         if self.ended.is_none() {
-            // Both fail only if it has ended.
+            // Each fails only if they have ended.
+            process::kill_group(self.child.id(), Signal::KILL);
             let _ = self.child.kill();
             let _ = self.child.wait();
             self.finish("killed".to_string(), is_news);

@@ -19,6 +19,7 @@ use crate::rank::JobRank;
 use crate::report;
 use crate::tools::this_process::hostname;
 use handshake::JobSecret;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use sys::clock;
 use sys::poll::PollEntry;
@@ -28,6 +29,8 @@ use sys::signal::SignalSet;
 const LAUNCHED: u64 = 60_000_000_000;
 /// The same when the job ends.
 const LATE_LAUNCHED: u64 = 2_000_000_000;
+/// In which the other hosts of gasnetrun must have connected when the job has failed.
+const LATE: u64 = 1_000_000_000;
 
 /// The other hosts of the job.
 #[derive(Debug, Default)]
@@ -53,6 +56,9 @@ pub(super) struct OtherHosts {
     is_launched: bool,
     /// The job ends, and so that launcher may kill supervisors: the loss of one is no news.
     launcher_ends: bool,
+    /// The job has failed: that a host does not connect is no news.
+    has_failed: bool,
+    unstarted: UnstartedHosts,
     /// The host above knows that all ranks of this one and of those below it have ended.
     has_said_ended: bool,
     /// The address of this host for the other hosts.
@@ -182,13 +188,17 @@ impl OtherHosts {
         }
     }
 
-    /// The job ends. Hosts that a launcher has started connect now or never.
-    pub(super) fn job_ends(&mut self, now: u64) {
-        if self.is_launched {
-            self.launcher_ends = true;
-            let by = now + LATE_LAUNCHED;
-            self.connect_by = self.connect_by.map(|before| before.min(by));
-        }
+    /// The job ends. Hosts that a launcher has started connect now or never; if the job `failed`,
+    /// others too.
+    pub(super) fn job_ends(&mut self, now: u64, failed: bool) {
+        self.launcher_ends |= self.is_launched;
+        self.has_failed |= failed;
+        let by = match self.is_launched {
+            true => now + LATE_LAUNCHED,
+            false if failed => now + LATE,
+            false => return,
+        };
+        self.connect_by = Some(self.connect_by.map_or(by, |before| before.min(by)));
     }
 
     /// What a rank must know to reach those of other hosts, once it is known: the secret of the
@@ -247,7 +257,11 @@ impl OtherHosts {
         }
         let is_late = self.connect_by.is_some_and(|by| now >= by);
         for host in &mut self.below {
-            host.serve(now, is_late, self.launcher_ends, is_news, &mut events);
+            let is_silent = self.launcher_ends || self.has_failed && is_late && host.is_awaited();
+            host.serve(now, is_late, is_silent, is_news, &mut self.unstarted, &mut events);
+        }
+        if !self.below.iter().any(HostBelow::is_awaited) {
+            self.unstarted.report_rest();
         }
         self.tell_above();
         events
@@ -464,6 +478,7 @@ impl HostBelow {
         is_late: bool,
         is_silent: bool,
         is_news: &mut IsNews<'_>,
+        unstarted: &mut UnstartedHosts,
         events: &mut Vec<HostEvent>,
     ) {
         if let Some(shell) = &mut self.shell {
@@ -495,6 +510,9 @@ impl HostBelow {
         let is_lost = self.link.as_ref().map_or(is_late, |link| link.lost().is_some());
         if is_silent {
             self.is_lost = is_lost;
+            if is_lost {
+                self.end_unconnected(is_news);
+            }
             return;
         }
         if let Some(why) = self.link.as_ref().and_then(HostLink::lost) {
@@ -502,13 +520,7 @@ impl HostBelow {
         } else if self.link.is_none()
             && let Some(how) = self.shell.as_ref().and_then(RemoteShell::ended)
         {
-            report::line(format_args!(
-                "host {host} did not start its ranks ({how}); the job ends"
-            ));
-            report::line(format_args!(
-                "  See what is printed above. `ssh {host} true` must work without a question, and \
-                 gasnetrun must be installed there at the same path."
-            ));
+            unstarted.add(host, how);
         } else if self.link.is_none() && is_late && self.shell.is_none() {
             report::line(format_args!(
                 "a host of the job has not connected to host {}; the job ends",
@@ -531,6 +543,52 @@ impl HostBelow {
             return;
         }
         self.is_lost = true;
+        self.end_unconnected(is_news);
         events.push(HostEvent::Lost);
     }
+
+    /// Ends the shell of a host that is lost and has never connected: its ranks say nothing.
+    fn end_unconnected(&mut self, is_news: &mut IsNews<'_>) {
+        if let (None, Some(shell)) = (&self.link, &mut self.shell) {
+            shell.kill(is_news);
+        }
+    }
 }
+
+/// Hosts that did not start their ranks. The first one is reported at once, the others together:
+/// most have the same cause.
+#[derive(Debug, Default)]
+struct UnstartedHosts {
+    has_reported: bool,
+    /// Those that are not reported yet, by how their shells have ended.
+    others: BTreeMap<String, Vec<String>>,
+}
+
+impl UnstartedHosts {
+    fn add(&mut self, host: &str, how: &str) {
+        if core::mem::replace(&mut self.has_reported, true) {
+            self.others.entry(how.to_string()).or_default().push(host.to_string());
+            return;
+        }
+        report::line(format_args!("host {host} did not start its ranks ({how}); the job ends"));
+        report::line(format_args!(
+            "  See what is printed above. `ssh {host} true` must work without a question, and \
+             gasnetrun must be installed there at the same path."
+        ));
+    }
+
+    /// Reports the others.
+    fn report_rest(&mut self) {
+        for (how, hosts) in core::mem::take(&mut self.others) {
+            let count = hosts.len();
+            let names = hosts[..count.min(MOST_NAMES)].join(", ");
+            match count.saturating_sub(MOST_NAMES) {
+                0 => report::line(format_args!("nor did {names} ({how})")),
+                more => report::line(format_args!("nor did {names} and {more} more ({how})")),
+            }
+        }
+    }
+}
+
+/// The most hosts that a message names.
+const MOST_NAMES: usize = 16;

@@ -212,7 +212,7 @@ impl Supervisor {
             let Some(decision) = self.control.decision() else { return };
             if self.exit.begin(decision, now) {
                 self.others.send(&HostMessage::Decision(decision));
-                self.others.job_ends(now);
+                self.others.job_ends(now, !decision.is_success());
                 self.ends.announce(decision, &self.ranks);
                 if !decision.is_success() || self.exit.may_finish() {
                     self.control.request_exit();
