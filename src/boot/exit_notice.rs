@@ -152,12 +152,15 @@ impl ExitNotice {
     /// all ranks do. Called by each poll. Async-signal-safe.
     fn obeys_request(&self, request: ExitDecision) -> bool {
         let Some(polled) = self.polls.note(sys::clock::now_ns()) else { return false };
-        if request.is_success() && process::has_one_thread() {
+        if !request.is_success() {
+            return true;
+        }
+        if process::has_one_thread() {
             self.memory.set_only_polls(self.local_rank, polled);
         }
         // The others, and the supervisor, may be waiting for this CPU.
         sys::thread::yield_now();
-        !request.is_success()
+        false
     }
 
     /// Whether a process that must exit must do so now. Without a supervisor a rank that has

@@ -253,7 +253,7 @@ impl GasnetJob {
             && self.endpoint.conduit.config().pinned.is_none()
     }
 
-    /// Lets peers reach memory that the client has bound, by messages that this process serves.
+    /// Lets peers reach memory that the client has bound.
     ///
     /// # Errors
     /// The call of the network that failed.

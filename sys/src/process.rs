@@ -124,6 +124,13 @@ pub fn tree(pid: u32) -> Vec<u32> {
     all
 }
 
+/// Sends a signal to a process and to those that descend from it ([`tree`]). Sends none for 0.
+pub fn kill_tree(pid: u32, signal: Signal) {
+    if pid != 0 {
+        tree(pid).into_iter().for_each(|pid| _ = kill(pid, signal));
+    }
+}
+
 /// The name of a process as tools show it, at most 15 bytes; empty if there is no such process.
 pub fn name_of(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
@@ -249,16 +256,6 @@ pub fn has_one_thread() -> bool {
     let found = unsafe { libc::stat64(c"/proc/self/task".as_ptr(), &mut folder) } == 0;
     // A folder is linked in the one above it, in itself, and in each folder in it: one per thread.
     found && folder.st_nlink == 3
-}
-
-/// Sends a signal to all processes of a group; false if there are none. Async-signal-safe.
-pub fn kill_group(leader: u32, signal: Signal) -> bool {
-    // 0 and 1 would mean the own group and all processes.
-    if leader <= 1 || leader > i32::MAX as u32 {
-        return false;
-    }
-    // SAFETY: touches no memory.
-    unsafe { libc::kill(-(leader as i32), signal.number()) == 0 }
 }
 
 /// Sends a signal to a process; false if there is no such process. Async-signal-safe.

@@ -3,6 +3,7 @@
 //! a kernel that lacks it, in frames.
 
 use crate::build_trees::{self, ClientMode};
+use crate::everything::WITHOUT_ATTACH;
 use crate::job_launcher::JobLauncher;
 use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
@@ -21,8 +22,6 @@ const PROGRAMS: [&str; 7] = [
     "testexsegment",
     "testexvis",
 ];
-/// A kernel without process_vm_readv and process_vm_writev.
-const WITHOUT_ATTACH: &str = "3.1";
 
 #[derive(Clone, Copy)]
 struct CaseSetting {

@@ -18,7 +18,7 @@ use std::time::Duration;
 /// The variable by which the emulation demands registration.
 const PIN: &str = "GASNET_PORTAL_PIN";
 /// A kernel without process_vm_readv and process_vm_writev.
-const WITHOUT_ATTACH: &str = "3.1";
+pub(crate) const WITHOUT_ATTACH: &str = "3.1";
 const MODES: [ClientMode; 3] =
     [ClientMode::EverythingSeq, ClientMode::EverythingParsync, ClientMode::EverythingPar];
 const PROGRAMS: [&str; 12] = [

@@ -146,12 +146,11 @@ impl RemoteShell {
         self.ended.as_deref()
     }
 
-    /// Ends the process and its children, which are a group.
+    /// Ends the process and those that descend from it.
     pub(in crate::boot) fn kill(&mut self, is_news: &mut IsNews<'_>) {
         if self.ended.is_none() {
-            // Each fails only if they have ended.
-            process::kill_group(self.child.id(), Signal::KILL);
-            let _ = self.child.kill();
+            process::kill_tree(self.child.id(), Signal::KILL);
+            // It fails only if the process has ended.
             let _ = self.child.wait();
             self.finish("killed".to_string(), is_news);
         }

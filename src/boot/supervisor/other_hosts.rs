@@ -31,6 +31,8 @@ const LAUNCHED: u64 = 60_000_000_000;
 const LATE_LAUNCHED: u64 = 2_000_000_000;
 /// In which the other hosts of gasnetrun must have connected when the job has failed.
 const LATE: u64 = 1_000_000_000;
+/// The most hosts that a message names.
+const MOST_NAMES: usize = 16;
 
 /// The other hosts of the job.
 #[derive(Debug, Default)]
@@ -462,11 +464,13 @@ impl HostBelow {
         self.ended.is_some() || self.is_lost
     }
 
-    /// Ends its shell if that does not end.
+    /// Ends its shell if that does not end; at once if the host has never connected, as nothing is
+    /// awaited from there.
     fn serve_end(&mut self, now: u64, is_news: &mut IsNews<'_>) {
         let has_left = self.link.as_ref().is_none_or(|link| link.lost().is_some());
         self.shell_end.note_over(now, has_left);
-        if let Some(shell) = self.shell.as_mut().filter(|_| self.shell_end.is_due(now)) {
+        let is_due = self.link.is_none() || self.shell_end.is_due(now);
+        if let Some(shell) = self.shell.as_mut().filter(|_| is_due) {
             shell.kill(is_news);
         }
     }
@@ -510,9 +514,6 @@ impl HostBelow {
         let is_lost = self.link.as_ref().map_or(is_late, |link| link.lost().is_some());
         if is_silent {
             self.is_lost = is_lost;
-            if is_lost {
-                self.end_unconnected(is_news);
-            }
             return;
         }
         if let Some(why) = self.link.as_ref().and_then(HostLink::lost) {
@@ -543,15 +544,7 @@ impl HostBelow {
             return;
         }
         self.is_lost = true;
-        self.end_unconnected(is_news);
         events.push(HostEvent::Lost);
-    }
-
-    /// Ends the shell of a host that is lost and has never connected: its ranks say nothing.
-    fn end_unconnected(&mut self, is_news: &mut IsNews<'_>) {
-        if let (None, Some(shell)) = (&self.link, &mut self.shell) {
-            shell.kill(is_news);
-        }
     }
 }
 
@@ -589,6 +582,3 @@ impl UnstartedHosts {
         }
     }
 }
-
-/// The most hosts that a message names.
-const MOST_NAMES: usize = 16;

@@ -234,9 +234,7 @@ impl RankProcess {
     /// Sends a signal to the process that was started and to those that descend from it: the rank
     /// may be what a shell runs, and would stay when the shell ends.
     pub(super) fn signal_tree(&self, signal: Signal) {
-        if self.process != 0 {
-            process::tree(self.process).into_iter().for_each(|pid| _ = process::kill(pid, signal));
-        }
+        process::kill_tree(self.process, signal);
     }
 
     /// Records the exit of the watched process.

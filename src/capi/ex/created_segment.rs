@@ -10,7 +10,6 @@ use crate::report;
 use crate::runtime::GasnetError;
 use crate::runtime::segment::PAGE;
 use core::ffi::c_void;
-use core::sync::atomic::AtomicBool;
 use sys::byte_count::ByteCount;
 use sys::memory::Mapping;
 
@@ -20,11 +19,13 @@ pub(super) struct CreatedSegment {
     pub(super) memory: Dst<'static>,
     pub(super) data: ClientData,
     /// The memory, if the library has mapped it.
-    pub(super) _mapping: Option<Mapping>,
-    pub(super) is_bound: AtomicBool,
+    _mapping: Option<Mapping>,
 }
 
+/// Those that are not destroyed.
 pub(super) static CREATED: ExTable<CreatedSegment> = ExTable::of_segments();
+
+/// Ends the job: there is no such segment.
 #[cold]
 pub(super) fn no_segment(function: &str, seg: ExObject) -> ! {
     let what = match CREATED.was_destroyed(seg) {
@@ -37,44 +38,55 @@ pub(super) fn no_segment(function: &str, seg: ExObject) -> ! {
     )
 }
 
-/// The memory of a segment that is created, and its mapping if the library has mapped it.
-///
-/// # Safety
-/// Unless `address` is null, `length` bytes there must be readable and writable until the segment
-/// is destroyed.
-pub(super) unsafe fn memory_of(
-    function: &str,
-    address: *mut c_void,
-    length: usize,
-) -> Result<(Dst<'static>, Option<Mapping>), GasnetError> {
-    let bad = |what: &str, remedy: &str| {
-        complain(format_args!("{function}(): {what}"), format_args!("{remedy}"));
-        GasnetError::BadArg
-    };
-    if length == 0 {
-        return Err(bad("the segment has no bytes", "Pass a length from 1 up."));
-    }
-    if !address.is_null() {
-        if address.addr().checked_add(length).is_none() {
-            return Err(bad("the segment ends beyond all addresses", "Pass a smaller length."));
+impl CreatedSegment {
+    /// One of `length` bytes at `address`; of memory that the library maps if that is null.
+    ///
+    /// # Errors
+    /// With a message each: [`GasnetError::BadArg`] for no bytes, or more than addresses;
+    /// [`GasnetError::Resource`] if no memory can be mapped.
+    ///
+    /// # Safety
+    /// Unless `address` is null, `length` bytes there must be readable and writable until the
+    /// segment is destroyed.
+    pub(super) unsafe fn new(
+        function: &str,
+        address: *mut c_void,
+        length: usize,
+    ) -> Result<CreatedSegment, GasnetError> {
+        let bad = |what: &str, remedy: &str| {
+            complain(format_args!("{function}(): {what}"), format_args!("{remedy}"));
+            GasnetError::BadArg
+        };
+        if length == 0 {
+            return Err(bad("the segment has no bytes", "Pass a length from 1 up."));
         }
-        // SAFETY: by this function's condition.
-        return Ok((unsafe { Dst::new(address.cast(), length) }, None));
+        let data = ClientData::new();
+        if !address.is_null() {
+            if address.addr().checked_add(length).is_none() {
+                return Err(bad(
+                    "the segment ends beyond all addresses",
+                    "Pass a smaller length.",
+                ));
+            }
+            // SAFETY: by this function's condition.
+            let memory = unsafe { Dst::new(address.cast(), length) };
+            return Ok(CreatedSegment { memory, data, _mapping: None });
+        }
+        let mapping = length
+            .checked_next_multiple_of(PAGE)
+            .and_then(|bytes| Mapping::anonymous_aligned(bytes, PAGE).ok());
+        let Some(mapping) = mapping else {
+            complain(
+                format_args!(
+                    "{function}(): this process has no memory for a segment of {}",
+                    ByteCount(length as u64)
+                ),
+                format_args!("Pass a smaller length, or raise `ulimit -v`."),
+            );
+            return Err(GasnetError::Resource);
+        };
+        // SAFETY: pages of the mapping, which lives as long as the segment.
+        let memory = unsafe { Dst::new(mapping.as_ptr(), mapping.len()) };
+        Ok(CreatedSegment { memory, data, _mapping: Some(mapping) })
     }
-    let mapping = length
-        .checked_next_multiple_of(PAGE)
-        .and_then(|bytes| Mapping::anonymous_aligned(bytes, PAGE).ok());
-    let Some(mapping) = mapping else {
-        complain(
-            format_args!(
-                "{function}(): this process has no memory for a segment of {}",
-                ByteCount(length as u64)
-            ),
-            format_args!("Pass a smaller length, or raise `ulimit -v`."),
-        );
-        return Err(GasnetError::Resource);
-    };
-    // SAFETY: pages of the mapping, which lives as long as the segment.
-    let memory = unsafe { Dst::new(mapping.as_ptr(), mapping.len()) };
-    Ok((memory, Some(mapping)))
 }

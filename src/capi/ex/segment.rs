@@ -4,7 +4,7 @@
 //! that of `gex_Segment_Attach`, or one that `gex_Segment_Create` has made. A created segment that
 //! is bound is never freed.
 
-use super::created_segment::{CREATED, CreatedSegment, memory_of, no_segment};
+use super::created_segment::{CREATED, CreatedSegment, no_segment};
 use super::job::complain;
 use super::objects::{
     BOUND, ClientData, ENDPOINT_DATA, ExObject, MEMORY_DATA, SEGMENT_DATA, bound_object, job_rank,
@@ -19,7 +19,6 @@ use crate::runtime::GasnetError;
 use crate::runtime::segment::{PublishedSegment, SegmentInfo};
 use alloc::boxed::Box;
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Reads what a client keeps with a segment, or stores it; ends the job if there is none.
 fn with_data<R>(function: &str, seg: ExObject, f: impl FnOnce(&ClientData) -> R) -> R {
@@ -221,12 +220,10 @@ pub unsafe extern "C" fn gex_Segment_Create(
         return GasnetError::BadArg as c_int;
     }
     // SAFETY: by this function's condition.
-    let (memory, mapping) = match unsafe { memory_of(function, address, length) } {
-        Ok(made) => made,
+    let created = match unsafe { CreatedSegment::new(function, address, length) } {
+        Ok(created) => created,
         Err(error) => return error as c_int,
     };
-    let is_bound = AtomicBool::new(false);
-    let created = CreatedSegment { memory, data: ClientData::new(), _mapping: mapping, is_bound };
     // SAFETY: the specification demands a place for the result.
     unsafe { write(segment_p, CREATED.add(created, false)) };
     OK
@@ -241,17 +238,15 @@ pub unsafe extern "C" fn gex_Segment_Create(
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_Destroy(segment: ExObject, _flags: Flags) {
     let function = "gex_Segment_Destroy";
-    let is_bound = match segment == ExObject::THE_SEGMENT {
-        true => Some(true),
-        false => CREATED.read(segment, |created| created.is_bound.load(Ordering::Relaxed)),
-    };
-    match is_bound {
-        Some(false) => drop(CREATED.remove(segment)),
-        Some(true) => report::fatal(
+    let bound = bound_object(early_job(function));
+    if segment == bound && bound != ExObject::INVALID {
+        report::fatal(
             format_args!("{function}(): {segment:?} is bound to the endpoint"),
             format_args!("Leave it as it is: peers may use it until the job ends."),
-        ),
-        None => no_segment(function, segment),
+        );
+    }
+    if CREATED.remove(segment).is_none() {
+        no_segment(function, segment);
     }
 }
 
@@ -381,7 +376,6 @@ pub extern "C" fn gex_EP_BindSegment(ep: ExObject, segment: ExObject, flags: Fla
         }
         None => return bad("a segment is bound already", "Bind one segment to an endpoint."),
     }
-    CREATED.read(segment, |created| created.is_bound.store(true, Ordering::Relaxed));
     let _ = BOUND.set(Box::new(segment));
     OK
 }
