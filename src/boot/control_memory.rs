@@ -18,7 +18,7 @@
 //! cache line 4   errors that ranks print (error_folds)
 //! cache line 5+  per rank: pid, messages sent, armed, answered request, answer's length, error
 //!                withheld, prints its stack; in the next line, since when it does nothing but
-//!                poll, and its polls since; answer
+//!                poll, its polls since, when it last waited and since when; answer
 //! ```
 //!
 //! All words are atomics of 8 bytes. Decision and order have a checksum; the text of an answer is
@@ -28,6 +28,7 @@ use super::decision::{DamagedDecision, ExitCause, ExitDecision};
 use super::error::BootError;
 use super::error_folds::{self, ErrorClaim};
 use super::poll_times::OnlyPolls;
+use super::wait_record::WaitRecord;
 use crate::rank::LocalRank;
 use crate::report;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -35,7 +36,7 @@ use std::os::fd::BorrowedFd;
 use sys::memory::{self, Mapping, MemFd};
 use sys::signal::Signal;
 
-const MAGIC: u64 = 0x6761_736e_6574_0007;
+const MAGIC: u64 = 0x6761_736e_6574_0008;
 
 /// Words of a cache line.
 const LINE: usize = 8;
@@ -81,6 +82,8 @@ struct RankRecord {
     /// Since when the rank, requested to exit, does nothing but poll; 0 before. Its polls since.
     polls_since: &'static AtomicU64,
     polls: &'static AtomicU64,
+    /// When the rank waits.
+    waits: WaitRecord,
     answer: &'static [AtomicU64],
 }
 
@@ -174,7 +177,7 @@ impl ControlMemory {
         let (head, answer) = self.words.get(begin..begin + RECORD)?.split_at(2 * LINE);
         let (
             [pid, sent, armed, answered, length, withheld, printing, ..],
-            [polls_since, polls, ..],
+            [polls_since, polls, waited, waits_since, ..],
         ) = head.split_at(LINE)
         else {
             return None;
@@ -189,6 +192,7 @@ impl ControlMemory {
             printing,
             polls_since,
             polls,
+            waits: WaitRecord { last: waited, since: waits_since },
             answer,
         })
     }
@@ -326,6 +330,18 @@ impl ControlMemory {
         let polls = record.polls.load(Ordering::Acquire);
         let since = record.polls_since.load(Ordering::Relaxed);
         (since != 0).then_some(OnlyPolls { since, polls })
+    }
+
+    /// When the rank waits, as it says.
+    pub(super) fn waits_of(&self, rank: LocalRank) -> Option<WaitRecord> {
+        self.record(rank).map(|record| record.waits)
+    }
+
+    /// Whether every rank but this one waits at the time `now`, and has not computed since
+    /// `since`.
+    pub(super) fn others_wait(&self, but: LocalRank, since: u64, now: u64) -> bool {
+        let mut others = (0..self.size).map(LocalRank).filter(|&rank| rank != but);
+        others.all(|rank| self.waits_of(rank).is_some_and(|waits| waits.has_waited(since, now)))
     }
 
     /// Orders the ranks to exit, if it was decided that the job ends; the decision is final then.
@@ -515,6 +531,19 @@ mod tests {
     fn supervisor_and_rank() -> (ControlMemory, ControlMemory) {
         let (file, supervisor) = ControlMemory::create(2, 5).unwrap();
         (supervisor, ControlMemory::open(file.as_fd(), 2, 5).unwrap())
+    }
+
+    #[test]
+    fn a_rank_knows_whether_all_others_wait() {
+        let (_file, c) = ControlMemory::create(3, 5).unwrap();
+        let others_wait = || c.others_wait(LocalRank(0), 50_000_000, 50_000_000);
+        for rank in [1, 2] {
+            assert!(!others_wait());
+            c.waits_of(LocalRank(rank)).unwrap().begin(40_000_000);
+        }
+        assert!(others_wait() && !c.others_wait(LocalRank(1), 50_000_000, 50_000_000));
+        c.waits_of(LocalRank(1)).unwrap().end();
+        assert!(!others_wait());
     }
 
     /// A decision and an order that are set back to 0 hold for a process that has seen them.

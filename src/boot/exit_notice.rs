@@ -133,6 +133,26 @@ impl ExitNotice {
         self.polls.first()
     }
 
+    /// Says to the other ranks of the host that this one waits, at the time `now` in nanoseconds.
+    pub fn note_wait(&self, now: u64) {
+        if let Some(waits) = self.memory.waits_of(self.local_rank) {
+            waits.begin(now);
+        }
+    }
+
+    /// Says that the wait has ended.
+    pub fn end_wait(&self) {
+        if let Some(waits) = self.memory.waits_of(self.local_rank) {
+            waits.end();
+        }
+    }
+
+    /// Whether every other rank of the host waits at the time `now`, and has not computed since
+    /// `since`.
+    pub fn others_wait(&self, since: u64, now: u64) -> bool {
+        self.memory.others_wait(self.local_rank, since, now)
+    }
+
     /// Whether this process obeys the order word, which is not 0. Async-signal-safe.
     #[cold]
     fn obeys(&self) -> bool {

@@ -26,6 +26,7 @@
 //! | [`exit_protocol`] | the messages by which ranks without a supervisor carry it |
 //! | [`control_memory`] | that decision and one record per rank, in shared memory; [`decision`] |
 //! | `error_folds` | the same error of many ranks, printed once |
+//! | `poll_times`, `wait_record` | since when a rank does nothing but poll, and waits |
 //! | [`control_message`] | the messages between a rank and its supervisor |
 //! | `control_socket` | a rank's end of the socket to its supervisor |
 //! | [`host_memory`] | the memory files that the ranks of a host share |
@@ -98,5 +99,6 @@ pub mod placement;
 mod poll_times;
 pub mod rank_variables;
 pub mod single;
+mod wait_record;
 
 pub use join::start;

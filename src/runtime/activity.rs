@@ -65,12 +65,14 @@ impl Activity {
         (now, self.since.load(Ordering::Relaxed))
     }
 
-    /// Notes the end of a wait. It may have been too short for a note.
+    /// Notes the end of a wait; whether it was noted, for which it may have been too short.
     #[inline]
-    pub(super) fn end_wait(&self) {
-        if self.what.get().is_some() {
+    pub(super) fn end_wait(&self) -> bool {
+        let was_noted = self.what.get().is_some();
+        if was_noted {
             self.what.set(None);
         }
+        was_noted
     }
 
     /// The stage of a wait in which the thread was at some moment after this time; `None` if it
@@ -112,7 +114,7 @@ mod tests {
         assert_eq!(activity.stage_since(now), None);
         let (what, peer, _) = activity.now().unwrap();
         assert_eq!((what, peer), ("gasnet_barrier_wait", Some(JobRank(3))));
-        activity.end_wait();
+        assert!(activity.end_wait() && !activity.end_wait());
         assert!(activity.now().is_none() && activity.has_waited(now, FRESH));
         let (now, since) =
             activity.note_wait(false, &"gasnet_barrier_wait", None, WaitStage::Sent);

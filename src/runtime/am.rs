@@ -298,6 +298,6 @@ impl Upcall for Ctx {
     }
 
     fn end_pauses(self) {
-        self.slot.activity.end_wait();
+        self.end_wait();
     }
 }

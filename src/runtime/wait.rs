@@ -114,7 +114,7 @@ impl Ctx {
         loop {
             let served = self.poll();
             if done() {
-                self.slot.activity.end_wait();
+                self.end_wait();
                 return;
             }
             if served {
@@ -195,6 +195,14 @@ impl Ctx {
         }
     }
 
+    /// Notes the end of a wait.
+    #[inline]
+    pub(super) fn end_wait(self) {
+        if self.slot.activity.end_wait() {
+            self.job.boot.exit.end_wait();
+        }
+    }
+
     /// One round of a wait, between two polls; `round` counts from 0. `what` names the wait in a
     /// report. The caller has begun no operation that it has not initiated.
     pub fn relax(self, round: u32, what: WaitReason) {
@@ -222,7 +230,8 @@ impl Ctx {
         let waiting = &self.job.waiting;
         let eager = waiting.eager();
         let first = round == eager;
-        if round % LOOK_ROUND == LOOK_ROUND - 1 || first && waiting.is_flagged() {
+        let is_due = round % LOOK_ROUND == LOOK_ROUND - 1 || waiting.job_computes();
+        if is_due || first && waiting.is_flagged() {
             self.look_around();
         }
         let plan = waiting.plan();
@@ -236,6 +245,7 @@ impl Ctx {
         }
         self.job.leave_if_ending();
         let (now, since) = self.slot.activity.note_wait(first, what, peer, stage);
+        self.job.boot.exit.note_wait(now);
         let extension = self.endpoint().conduit.shared_host();
         let is_to_yield = round.saturating_sub(plan.spin.max(eager)) < plan.then_yield;
         // A request to exit begins the wait anew: the supervisor looks whether this rank only
@@ -244,7 +254,8 @@ impl Ctx {
         let nap = waiting.nap(waited).filter(|_| plan.then_sleep && !is_to_yield);
         let Some(nap) = nap else {
             sys::thread::yield_now();
-            waiting.yielded(now, sys::clock::now_ns());
+            let after = sys::clock::now_ns();
+            waiting.yielded(now, after, || self.job.boot.exit.others_wait(now, after));
             if let Some(extension) = extension {
                 self.job.look_if_due(extension, now, since);
             }
@@ -284,7 +295,7 @@ impl Ctx {
         let now = sys::clock::now_ns();
         let live = threads::live(slots.count());
         let waiting_now = live.filter(|&t| slots.of(t).activity.has_waited(now, RECENTLY_NS));
-        waiting.look(now, waiting_now.count());
+        waiting.look(now, waiting_now.count(), || self.job.boot.exit.others_wait(now, now));
     }
 }
 

@@ -6,7 +6,8 @@
 //! A yield is cheap while the other threads that want the CPU wait too. If one of them computes,
 //! each yield costs a time slice, and dozens of such waiters starve their job. So after two *long*
 //! yields among a few the threads of this rank sleep instead of yielding. They do so for twice as
-//! long as the last yield took, and for longer each time that yields are long again.
+//! long as the last yield took, and for longer each time that yields are long again. If a rank of
+//! this host computed, they do so only until all of them wait.
 
 use crate::env::WaitMode;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -24,6 +25,8 @@ const YIELDS_BETWEEN: u32 = 8;
 /// again soon after.
 const FIRST_FACTOR: u64 = 2;
 const LARGEST_FACTOR: u64 = 20;
+/// Where only ranks of this host compute, this many yields are short once all of them wait.
+const YIELDS_OF_JOB: u32 = 64;
 /// The first rounds of a wait only poll, a few microseconds in all; fewer where yields and sleeps
 /// follow. With one round, barriers of 2 ranks in BLOCK took twice as long: each yielded. On an
 /// oversubscribed host it is one round, because the sender may be waiting for this CPU.
@@ -68,6 +71,10 @@ pub struct Waiting {
     no_yields: AtomicBool,
     /// Yields of this process since one was long.
     yields: AtomicU32,
+    /// Ranks of this host computed then, so it ends when all wait.
+    job_computed: AtomicBool,
+    /// Yields since it last ended so that were not long.
+    yields_of_job: AtomicU32,
     /// Until when `no_yields` counts, and the length of that period.
     no_yields_until: AtomicU64,
     no_yields_for: AtomicU64,
@@ -98,6 +105,8 @@ impl Waiting {
             threads: AtomicUsize::new(1),
             no_yields: AtomicBool::new(false),
             yields: AtomicU32::new(YIELDS_BETWEEN),
+            job_computed: AtomicBool::new(false),
+            yields_of_job: AtomicU32::new(YIELDS_OF_JOB),
             no_yields_until: AtomicU64::new(0),
             no_yields_for: AtomicU64::new(0),
             eager: AtomicU32::new(EAGER_ROUNDS),
@@ -202,20 +211,34 @@ impl Waiting {
         threads > 1 && self.is_oversubscribed(threads) || self.no_yields.load(Ordering::Relaxed)
     }
 
-    /// Notes how many threads of this process wait at the time `now`.
-    pub(super) fn look(&self, now: u64, threads: usize) {
+    /// Whether no thread yields because ranks of this host compute.
+    pub(super) fn job_computes(&self) -> bool {
+        self.no_yields.load(Ordering::Relaxed) && self.job_computed.load(Ordering::Relaxed)
+    }
+
+    /// Notes how many threads of this process wait at the time `now`. `others_wait`: whether all
+    /// other ranks of this host do.
+    pub(super) fn look(&self, now: u64, threads: usize, others_wait: impl FnOnce() -> bool) {
         self.threads.store(threads, Ordering::Relaxed);
-        if now >= self.no_yields_until.load(Ordering::Relaxed) {
+        let is_over = now >= self.no_yields_until.load(Ordering::Relaxed);
+        let all_wait = !is_over && self.job_computes() && others_wait();
+        if all_wait {
+            self.yields_of_job.store(0, Ordering::Relaxed);
+        }
+        if is_over || all_wait {
             self.no_yields.store(false, Ordering::Relaxed);
         }
     }
 
-    /// Notes a yield that lasted from `now` to `after`.
-    pub(super) fn yielded(&self, now: u64, after: u64) {
+    /// Notes a yield that lasted from `now` to `after`. `others_wait`: whether all other ranks of
+    /// this host wait.
+    pub(super) fn yielded(&self, now: u64, after: u64, others_wait: impl FnOnce() -> bool) {
         let took = after.saturating_sub(now);
         let before = self.yields.load(Ordering::Relaxed);
         if took <= self.long_yield() {
             self.yields.store(before.saturating_add(1), Ordering::Relaxed);
+            let of_job = self.yields_of_job.load(Ordering::Relaxed);
+            self.yields_of_job.store(of_job.saturating_add(1), Ordering::Relaxed);
             return;
         }
         self.yields.store(0, Ordering::Relaxed);
@@ -226,6 +249,9 @@ impl Waiting {
             let this = if again { (2 * last).clamp(least, most) } else { least };
             self.no_yields_for.store(this, Ordering::Relaxed);
             self.no_yields_until.store(after + this, Ordering::Relaxed);
+            let by_job =
+                self.yields_of_job.load(Ordering::Relaxed) >= YIELDS_OF_JOB && !others_wait();
+            self.job_computed.store(by_job, Ordering::Relaxed);
             self.no_yields.store(true, Ordering::Relaxed);
         }
     }
@@ -242,7 +268,7 @@ mod tests {
     /// Yields as long as where a thread computes.
     fn yield_long(w: &Waiting) {
         for _ in 0..2 {
-            w.yielded(0, w.long_yield() + 1);
+            w.yielded(0, w.long_yield() + 1, || true);
         }
     }
 
@@ -251,14 +277,14 @@ mod tests {
         let w = Waiting::new(None, 3, 2);
         let long = w.long_yield() + 1;
         for _ in 0..10 {
-            w.yielded(0, long);
-            (0..YIELDS_BETWEEN).for_each(|_| w.yielded(0, long - 1));
+            w.yielded(0, long, || true);
+            (0..YIELDS_BETWEEN).for_each(|_| w.yielded(0, long - 1, || true));
             assert!(w.plan().then_yield > 0);
         }
-        w.yielded(0, long);
-        (1..YIELDS_BETWEEN).for_each(|_| w.yielded(0, 0));
+        w.yielded(0, long, || true);
+        (1..YIELDS_BETWEEN).for_each(|_| w.yielded(0, 0, || true));
         assert!(w.plan().then_yield > 0);
-        w.yielded(0, long);
+        w.yielded(0, long, || true);
         assert_eq!(w.plan().then_yield, 0);
     }
 
@@ -268,7 +294,7 @@ mod tests {
         assert_eq!([1, 2, 4].map(bound), [LONG_YIELD_NS; 3]);
         assert_eq!(bound(32), 16 * LONG_PER_WAITER_NS);
         let threads = Waiting::new(None, 4, 2);
-        threads.look(0, 8);
+        threads.look(0, 8, || true);
         assert_eq!(threads.long_yield(), 16 * LONG_PER_WAITER_NS);
     }
 
@@ -295,7 +321,7 @@ mod tests {
                 let w = Waiting::new(mode, processes, 2).with_naps(false);
                 assert!(!sleeps(&w));
                 yield_long(&w);
-                w.look(0, 9);
+                w.look(0, 9, || true);
                 assert!(!sleeps(&w));
             }
         }
@@ -304,11 +330,11 @@ mod tests {
     #[test]
     fn threads_that_outnumber_their_cpus_sleep_while_they_do() {
         let w = Waiting::new(None, 2, 4);
-        w.look(0, 2);
+        w.look(0, 2, || true);
         assert!(!sleeps(&w));
-        w.look(0, 3);
+        w.look(0, 3, || true);
         assert!(sleeps(&w));
-        w.look(0, 2);
+        w.look(0, 2, || true);
         assert!(!sleeps(&w));
     }
 
@@ -348,27 +374,43 @@ mod tests {
     #[test]
     fn after_long_yields_no_thread_yields_for_a_while() {
         let w = Waiting::new(Some(WaitMode::SpinBlock), 1, 1);
-        w.yielded(1000, 1000 + LONG_YIELD_NS);
-        w.yielded(1000, 1000 + 2 * LONG_YIELD_NS);
+        w.yielded(1000, 1000 + LONG_YIELD_NS, || true);
+        w.yielded(1000, 1000 + 2 * LONG_YIELD_NS, || true);
         assert!(w.plan().then_yield > 0);
         // Each of these yields, as soon as one may be tried again, takes as long: the pauses
         // grow by these factors.
         const TOOK: u64 = 2 * LONG_YIELD_NS;
         let mut now = 1_000_000 * TOOK;
         for times in [2, 4, 8, 16, 20, 20] {
-            w.yielded(now, now + TOOK);
+            w.yielded(now, now + TOOK, || true);
             now += TOOK + times * TOOK;
-            w.look(now - 1, 1);
+            w.look(now - 1, 1, || true);
             assert_eq!(w.plan().then_yield, 0, "{times}");
-            w.look(now, 1);
+            w.look(now, 1, || true);
             assert!(w.plan().then_yield > 0, "{times}");
         }
         // After as long a time without, it begins anew.
         now += 20 * TOOK;
-        w.yielded(now, now + TOOK);
-        w.look(now + 3 * TOOK - 1, 1);
+        w.yielded(now, now + TOOK, || true);
+        w.look(now + 3 * TOOK - 1, 1, || true);
         assert_eq!(w.plan().then_yield, 0);
-        w.look(now + 3 * TOOK, 1);
+        w.look(now + 3 * TOOK, 1, || true);
         assert!(w.plan().then_yield > 0);
+    }
+
+    #[test]
+    fn a_pause_for_the_job_ends_when_all_ranks_wait() {
+        let w = Waiting::new(None, 3, 2);
+        let long = w.long_yield() + 1;
+        let pause = |others_wait| (0..2).for_each(|_| w.yielded(0, long, || others_wait));
+        pause(false);
+        w.look(long, 1, || false);
+        assert!(w.plan().then_yield == 0 && w.job_computes());
+        w.look(long, 1, || true);
+        assert!(w.plan().then_yield > 0 && !w.job_computes());
+        // Another program computes.
+        pause(true);
+        w.look(long, 1, || true);
+        assert!(w.plan().then_yield == 0 && !w.job_computes());
     }
 }
