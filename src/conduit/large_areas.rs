@@ -11,11 +11,17 @@
 //!   reader   word as the message says? handler reads the area, then word ─> 0
 //!
 //!   area     the word, in a cache line of its own | payload
+//!   ring     free | area | area | ... | area | free: taken in turn, freed by the oldest first
 //! ```
 //!
 //! Requests and replies use them alike, with any number of threads on either side: neither waits
 //! for a reply. No rank waits for an area; without one, a payload travels in pieces. So a word
-//! that is overwritten costs an area at most. A rank that dies leaves its areas as they are.
+//! that is overwritten costs the ring at most. A rank that dies leaves its areas as they are.
+//!
+//! The ring becomes larger than the caches of a core, and an area is used again as late as it can
+//! be. Until then its last reader has lost its cache lines to others. A store to a line that
+//! another core still has takes several times as long. A ring that is little used stays small:
+//! the first store to each page of it takes memory and time.
 
 use super::config::Config;
 use super::match_bits::{STASH_UNIT, STASHES};
@@ -23,14 +29,22 @@ use super::memory;
 use super::message::{LARGE_HEAD as HEAD, MAX_EAGER};
 use super::portals::{Portals, PortalsError};
 use crate::client_memory::Dst;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use alloc::collections::VecDeque;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
 use sys::cache;
 use sys::peer::Peer;
 
 /// The word of an area that is free.
 const FREE: u64 = 0;
 /// In the word of an area that is taken, besides the length of the payload.
-const MARK: u64 = 0x6d65_6469_756d << 16;
+const MARK: u64 = 0x6d65_6469_756d << LENGTH_BITS;
+const LENGTH_BITS: u32 = 16;
+/// A ring begins with this part of its bytes, and doubles after as many turns. By then to double
+/// it some turns earlier would have saved the time that the new pages take, 2 us each.
+const FIRST_PART: usize = 16;
+const TURNS: u32 = 16;
 const _: () = assert!(HEAD as u64 == STASH_UNIT);
 
 /// The word of an area that is taken for a payload of `n` bytes.
@@ -41,13 +55,58 @@ fn taken(n: usize) -> u64 {
 pub(super) struct LargeAreas {
     /// Our library memory; nothing if it is not shared.
     own: Option<Dst<'static>>,
-    /// Where the areas begin there.
+    /// Where the ring begins there.
     first: usize,
-    count: usize,
-    /// Bytes of each.
+    ring: Mutex<Ring>,
+}
+
+/// Which parts of a ring are taken.
+struct Ring {
+    /// Bytes of the ring, now and at most; 0 if there is none.
     bytes: usize,
-    /// The area to be taken next, if it is free: of two that are used in turn.
-    next: AtomicUsize,
+    most: usize,
+    /// How often the areas have begun again at its start, since it has as many bytes.
+    turns: u32,
+    /// Where the next area begins, if it fits there.
+    next: usize,
+    /// The areas that are taken or were, the oldest first: where they are in the ring.
+    areas: VecDeque<Range<usize>>,
+}
+
+impl Ring {
+    /// Whether it has grown: to twice as many bytes, within its limit.
+    fn grow(&mut self) -> bool {
+        let grows = self.bytes < self.most;
+        self.bytes = self.most.min(2 * self.bytes);
+        self.turns = 0;
+        grows
+    }
+
+    /// Takes as many bytes, which are free from `at` on.
+    fn take(&mut self, at: usize, bytes: usize) {
+        self.turns += u32::from(at == 0);
+        if self.turns > TURNS {
+            self.grow();
+        }
+        self.areas.push_back(at..at + bytes);
+        self.next = at + bytes;
+    }
+
+    /// Where as many free bytes are, in turn.
+    fn space(&self, bytes: usize) -> Option<usize> {
+        let oldest = self.areas.front().map(|area| area.start);
+        let (after, before) = match oldest {
+            None => (self.bytes, self.bytes),
+            // The taken areas lie between the oldest and the next, or around the end.
+            Some(start) if start < self.next => (self.bytes, start),
+            Some(start) => (start, 0),
+        };
+        match bytes {
+            n if self.next + n <= after => Some(self.next),
+            n if n <= before => Some(0),
+            _ => None,
+        }
+    }
 }
 
 /// An area that this process has taken, for the payload of a message that has not left: a large
@@ -75,7 +134,7 @@ pub(super) struct LargePayload {
 impl LargePayload {
     /// The handler has returned: gives the area back.
     pub(super) fn handled(self) {
-        // Release pairs with the Acquire in `LargeAreas::stash`: the handler's accesses come
+        // Release pairs with the Acquire in `LargeAreas::is_free`: the handler's accesses come
         // first.
         self.word.store(FREE, Ordering::Release);
     }
@@ -88,18 +147,20 @@ impl LargeAreas {
         config: &Config,
     ) -> Result<LargeAreas, PortalsError> {
         let own = portals.shared_host().and_then(|host| host.library_memory(portals.id()));
+        let ring = |most: usize| {
+            let bytes = most.div_ceil(FIRST_PART);
+            Mutex::new(Ring { bytes, most, turns: 0, next: 0, areas: VecDeque::new() })
+        };
+        let none = LargeAreas { own, first: 0, ring: ring(0) };
         let bytes = config.large_area_bytes();
-        let none = LargeAreas { own, first: 0, count: 0, bytes, next: AtomicUsize::new(0) };
-        let (Some(memory), true, Some(wanted)) =
-            (own, config.at_once, config.large_areas.checked_mul(bytes).filter(|&n| n != 0))
-        else {
+        let (Some(memory), true, 1..) = (own, config.at_once, bytes) else {
             return Ok(none);
         };
-        let areas = memory::targeted(portals, wanted)?;
+        let areas = memory::targeted(portals, bytes)?;
         let first = areas.as_ptr().addr() - memory.as_ptr().addr();
         // What a header cannot say where it is stays in no area.
-        let said = (first as u64).is_multiple_of(STASH_UNIT) && (first + wanted) as u64 <= STASHES;
-        Ok(if said { LargeAreas { first, count: config.large_areas, ..none } } else { none })
+        let said = (first as u64).is_multiple_of(STASH_UNIT) && (first + bytes) as u64 <= STASHES;
+        Ok(if said { LargeAreas { first, ring: ring(bytes), ..none } } else { none })
     }
 
     /// Our library memory, if it is shared.
@@ -107,21 +168,43 @@ impl LargeAreas {
         self.own
     }
 
-    /// Takes an area for a payload of `n` bytes. `None` if none is free.
+    /// Takes an area for a payload of `n` bytes. `None` if no space is free: a reader still has
+    /// the oldest area, perhaps.
     pub(super) fn take(&self, n: usize) -> Option<PayloadArea> {
         let own = self.own?;
-        let next = self.next.load(Ordering::Relaxed);
-        (0..self.count).map(|i| (next + i) % self.count).find_map(|area| {
-            let at = self.first + area * self.bytes;
-            let word = own.part(at, size_of::<u64>()).as_u64()?;
-            let relaxed = Ordering::Relaxed;
-            if word.load(relaxed) != FREE {
-                return None;
+        let bytes = HEAD + n.next_multiple_of(HEAD);
+        let mut ring = self.ring.lock();
+        let at = loop {
+            match ring.space(bytes) {
+                Some(at) => break at,
+                None if ring.areas.front().is_some_and(|oldest| self.is_free(oldest)) => {
+                    ring.areas.pop_front();
+                }
+                None if ring.grow() => {}
+                None => return None,
             }
-            word.compare_exchange(FREE, taken(n), Ordering::Acquire, relaxed).ok()?;
-            self.next.store(area & 1 ^ 1, relaxed);
-            Some(PayloadArea { place: at + HEAD, bytes: own.part(at + HEAD, n) })
-        })
+        };
+        let place = self.first + at + HEAD;
+        own.part(place - HEAD, size_of::<u64>()).as_u64()?.store(taken(n), Ordering::Relaxed);
+        ring.take(at, bytes);
+        if let Some(word) = ring.areas.front().and_then(|oldest| self.word_at(oldest)) {
+            cache::prefetch_to_write(core::ptr::from_ref(word).cast());
+        }
+        Some(PayloadArea { place, bytes: own.part(place, n) })
+    }
+
+    /// Whether the reader of an area of the ring has cleared its word.
+    fn is_free(&self, area: &Range<usize>) -> bool {
+        // Acquire pairs with the Release in `LargePayload::handled`: the handler's accesses come
+        // first.
+        let is_taken =
+            |word: &AtomicU64| word.load(Ordering::Acquire) >> LENGTH_BITS == MARK >> LENGTH_BITS;
+        !self.word_at(area).is_some_and(is_taken)
+    }
+
+    /// The word of an area of the ring.
+    fn word_at(&self, area: &Range<usize>) -> Option<&'static AtomicU64> {
+        self.own?.part(self.first + area.start, size_of::<u64>()).as_u64()
     }
 
     /// The word of an area that this process has taken.
@@ -133,18 +216,6 @@ impl LargeAreas {
     pub(super) fn shorten(&self, area: &PayloadArea, n: usize) {
         if let Some(word) = self.word_of(area) {
             word.store(taken(n), Ordering::Relaxed);
-        }
-    }
-
-    /// Prefetches `n` bytes of the area that is taken next. Its last reader has the cache lines,
-    /// and the reader of the message that has just left is busy: 0.9 of row `medium_trip` at
-    /// 16 KiB.
-    pub(super) fn prefetch_next(&self, n: usize) {
-        if let Some(own) = self.own
-            && self.count > 1
-        {
-            let at = self.first + self.next.load(Ordering::Relaxed) * self.bytes + HEAD;
-            cache::prefetch_range_to_write(own.as_ptr().wrapping_add(at), n);
         }
     }
 
@@ -172,19 +243,13 @@ impl LargeAreas {
 
 #[cfg(test)]
 impl LargeAreas {
-    /// Areas that are free.
-    pub(super) fn left(&self) -> usize {
-        (0..self.count).filter(|&i| self.word(i).load(Ordering::Relaxed) == FREE).count()
+    /// Areas that are taken.
+    pub(super) fn count_taken(&self) -> usize {
+        self.ring.lock().areas.iter().filter(|area| !self.is_free(area)).count()
     }
 
-    /// The word of an area.
-    pub(super) fn word(&self, i: usize) -> &AtomicU64 {
-        let at = self.first + i * self.bytes;
-        self.own.and_then(|own| own.part(at, 8).as_u64()).expect("shared memory")
-    }
-
-    /// How many there are.
-    pub(super) fn count(&self) -> usize {
-        self.count
+    /// The word of an area that this process has taken.
+    pub(super) fn word(&self, area: &PayloadArea) -> &AtomicU64 {
+        self.word_of(area).expect("shared memory")
     }
 }

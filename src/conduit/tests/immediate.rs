@@ -30,7 +30,7 @@ fn left(world: &World<Emulation>) -> Left {
         [peer.send_credits.into(), peer.send_inuse.into()],
         c.reqsb.left(),
         c.outbox.left(),
-        c.large_areas.left(),
+        c.large_areas.count_taken(),
         c.tmpmd.left(),
         c.tickets.left(),
     )
@@ -124,7 +124,7 @@ fn refuses_all(config: Config) {
 #[test]
 fn requests_without_credits_are_refused() {
     for (at_once, areas) in [(true, 2), (true, 0), (false, 0)] {
-        refuses_all(Config { at_once, large_areas: areas, ..short_of_credits() });
+        refuses_all(Config { at_once, large_areas: areas << 17, ..short_of_credits() });
     }
 }
 
@@ -214,32 +214,33 @@ fn payloads_wait_in_areas() {
             c.reply_area(up, token, &Outgoing::medium(201, m.args, payload), area);
         }
     }
-    let world = world(Config { large_areas: 2, ..short_of_credits() });
+    const AREAS: usize = 1 << 16;
+    let world = world(Config { large_areas: AREAS, ..short_of_credits() });
     let (me, peer) = (up(&world, 0, answer), up(&world, 1, answer));
     let c = me.conduit();
-    let areas = || [0, 1].map(|rank| world.ranks[rank].conduit.large_areas.left());
+    let areas = || [0, 1].map(|rank| world.ranks[rank].conduit.large_areas.count_taken());
     let outbox = c.outbox.left();
     for (most, n) in [(9, 0), (300, 300), (1984, 1984), (4000, 9), (4000, 1984), (4000, 4000)] {
         for now in [false, true] {
             let area = c.take_area(JobRank(1), most, true).expect("an area");
             let large = most > MAX_EAGER;
-            assert_eq!((area.bytes.len(), areas()[0]), (most, 2 - usize::from(large)));
+            assert_eq!((area.bytes.len(), areas()[0]), (most, usize::from(large)));
             assert!(area.bytes.as_ptr().addr().is_multiple_of(64));
             area.bytes.part(0, n).fill(5);
             let m = Outgoing::medium(200, &[1], area.bytes.part(0, n).into()).immediate(now);
             assert!(c.request_area(me, JobRank(1), &m, area));
             let stays = usize::from(n > MAX_EAGER);
-            assert_eq!(areas(), [2 - stays, 2], "{most} {n}");
+            assert_eq!(areas(), [stays, 0], "{most} {n}");
             assert!(peer.conduit().poll(peer));
-            assert_eq!(areas(), [2, 2 - stays]);
+            assert_eq!(areas(), [0, stays]);
             assert!(c.poll(me));
             // The last reader keeps an area of the outbox.
-            assert!(areas() == [2, 2] && c.outbox.left() + 1 >= outbox);
+            assert!(areas() == [0, 0] && c.outbox.left() + 1 >= outbox);
         }
     }
-    let two = [0; 2].map(|_| c.take_area(JobRank(1), 4000, true).expect("an area"));
-    assert!(c.take_area(JobRank(1), 4000, true).is_none());
-    two.into_iter().for_each(|area| c.give_area(area));
+    let all: Vec<_> = core::iter::from_fn(|| c.take_area(JobRank(1), 4000, true)).collect();
+    assert_eq!(all.len(), AREAS / (4032 + 64));
+    all.into_iter().for_each(|area| c.give_area(area));
     // A refused message leaves its area to the caller.
     while send(&world, false, None) {}
     assert!(!c.may_request(JobRank(1), 0));

@@ -7,10 +7,17 @@ use super::message::{MAX_MEDIUM, PIECE};
 use super::traffic::up;
 use super::*;
 
-/// The ranks 0 and 1, with this many large areas.
+/// Bytes of an area for the largest Medium.
+const LARGEST: usize = 64 + MAX_MEDIUM;
+
+/// The ranks 0 and 1, with space for this many Mediums of any size in areas.
 fn world(areas: usize, threads: usize) -> World<Emulation> {
-    let config =
-        Config { outbox_areas: 8, large_areas: areas, am_limit: 1, ..usual(tiny(2, threads)) };
+    let config = Config {
+        outbox_areas: 8,
+        large_areas: areas * LARGEST,
+        am_limit: 1,
+        ..usual(tiny(2, threads))
+    };
     World::open(emulation(2, &config), &config)
 }
 
@@ -38,8 +45,8 @@ fn poll(world: &World<Emulation>, rank: u32) -> bool {
     up.conduit().poll(up)
 }
 
-fn areas_left(world: &World<Emulation>) -> [usize; 2] {
-    [0, 1].map(|rank| world.ranks[rank].conduit.large_areas.left())
+fn areas_taken(world: &World<Emulation>) -> [usize; 2] {
+    [0, 1].map(|rank| world.ranks[rank].conduit.large_areas.count_taken())
 }
 
 fn replies(world: &World<Emulation>) -> u64 {
@@ -48,7 +55,7 @@ fn replies(world: &World<Emulation>) -> u64 {
 
 /// Whether no payload of a large Medium is under way.
 pub(super) fn none_is_left<P: Portals>(c: &Conduit<P>) -> bool {
-    c.large_areas.left() == c.large_areas.count()
+    c.large_areas.count_taken() == 0
         && c.request_payloads.is_empty()
         && c.reply_payloads.is_empty()
         && c.stashed_replies.is_empty()
@@ -66,11 +73,11 @@ fn payloads_stay_in_areas() {
         let world = world(2, threads);
         for turn in 1..10 {
             send(&world, 1, MAX_EAGER + turn as usize * 7000);
-            assert_eq!(areas_left(&world), [1, 2]);
+            assert_eq!(areas_taken(&world), [1, 0]);
             assert!(poll(&world, 1));
-            assert_eq!(areas_left(&world), [2, 1]);
+            assert_eq!(areas_taken(&world), [0, 1]);
             assert!(poll(&world, 0));
-            assert_eq!((areas_left(&world), replies(&world)), ([2, 2], turn));
+            assert_eq!((areas_taken(&world), replies(&world)), ([0, 0], turn));
         }
         no_errors(&world);
     }
@@ -110,25 +117,59 @@ fn without_areas_payloads_go_in_pieces() {
     }
 }
 
-/// The word of an area that is overwritten costs that area, and nothing else.
+/// While the word of an area is overwritten with that of a taken one, payloads go in pieces.
 #[test]
-fn an_overwritten_word_costs_an_area() {
+fn an_overwritten_word_costs_the_areas() {
     let world = world(1, 1);
     let areas = &world.ranks[0].conduit.large_areas;
-    areas.word(0).store(7, Ordering::Relaxed);
-    send(&world, 1, 3 * PIECE);
-    (0..3).for_each(|_| assert!(poll(&world, 1)));
-    while replies(&world) == 0 {
-        poll(&world, 0);
-    }
-    assert_eq!(areas.word(0).load(Ordering::Relaxed), 7);
-    areas.word(0).store(0, Ordering::Relaxed);
-    send(&world, 1, 3 * PIECE);
-    assert_eq!(areas_left(&world), [0, 1]);
-    while replies(&world) == 1 {
-        (0..2).for_each(|rank| _ = poll(&world, rank));
+    let area = areas.take(MAX_MEDIUM).expect("an area");
+    let taken = areas.word(&area).swap(0, Ordering::Relaxed);
+    for (word, pieces) in [(taken, 3), (taken | 1, 3), (7, 1)] {
+        areas.word(&area).store(word, Ordering::Relaxed);
+        let before = replies(&world);
+        send(&world, 1, 3 * PIECE);
+        (0..pieces).for_each(|_| assert!(poll(&world, 1)));
+        assert_eq!(areas_taken(&world), [usize::from(pieces > 1), 1]);
+        while replies(&world) == before {
+            poll(&world, 0);
+        }
     }
     no_errors(&world);
+}
+
+/// Areas of any sizes, given back in any order, never overlap, and all space is free in the end.
+#[test]
+fn areas_are_taken_in_turn() {
+    let world = world(3, 1);
+    let areas = &world.ranks[0].conduit.large_areas;
+    let mut taken: Vec<PayloadArea> = Vec::new();
+    let mut random = 1u32;
+    let mut below = |n: usize| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (random >> 8) as usize % n
+    };
+    let (mut refused, mut all) = (0, 0);
+    for _ in 0..10_000 {
+        match areas.take(1 + below(MAX_MEDIUM)) {
+            Some(new) => {
+                let end = |area: &PayloadArea| area.place + area.bytes.len();
+                let apart =
+                    |old: &PayloadArea| end(old) <= new.place - 64 || end(&new) <= old.place - 64;
+                assert!(taken.iter().all(apart));
+                taken.push(new);
+                all += 1;
+            }
+            None => refused += 1,
+        }
+        if below(2) == 0 && !taken.is_empty() {
+            areas.give(taken.swap_remove(below(taken.len())));
+        }
+        assert_eq!(areas.count_taken(), taken.len());
+    }
+    assert!(refused > 1000 && all > 1000, "{refused} {all}");
+    taken.into_iter().for_each(|area| areas.give(area));
+    let largest: Vec<_> = (0..4).map(|_| areas.take(MAX_MEDIUM)).collect();
+    assert!(largest[..2].iter().all(Option::is_some) && largest[3].is_none());
 }
 
 #[test]
