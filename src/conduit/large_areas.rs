@@ -18,10 +18,10 @@
 //! for a reply. No rank waits for an area; without one, a payload travels in pieces. So a word
 //! that is overwritten costs the ring at most. A rank that dies leaves its areas as they are.
 //!
-//! The ring becomes larger than the caches of a core, and an area is used again as late as it can
-//! be. Until then its last reader has lost its cache lines to others. A store to a line that
-//! another core still has takes several times as long. A ring that is little used stays small:
-//! the first store to each page of it takes memory and time.
+//! The ring becomes larger than the caches of a core, and an area for more than 8 KiB is used again
+//! as late as it can be. Until then its last reader has lost its cache lines to others. A store to
+//! a line that another core still has takes several times as long. A ring that is little used
+//! stays small: the first store to each page of it takes memory and time.
 
 use super::config::Config;
 use super::match_bits::{STASH_UNIT, STASHES};
@@ -46,10 +46,20 @@ const LENGTH_BITS: u32 = 16;
 const FIRST_PART: usize = 16;
 const TURNS: u32 = 16;
 const _: () = assert!(HEAD as u64 == STASH_UNIT);
+/// The fewest bytes of an area. Those with as many are used again at once, two in turn, and
+/// prefetched before: for them the first level of a cache is large enough.
+const LEAST: usize = HEAD + (8 << 10);
+/// The part of the ring that these use.
+const LEAST_PART: usize = 2 * LEAST;
 
 /// The word of an area that is taken for a payload of `n` bytes.
 fn taken(n: usize) -> u64 {
     MARK | n as u64
+}
+
+/// The bytes of the area for a payload of `n` bytes.
+fn area_bytes(n: usize) -> usize {
+    LEAST.max(HEAD + n.next_multiple_of(HEAD))
 }
 
 pub(super) struct LargeAreas {
@@ -84,12 +94,22 @@ impl Ring {
 
     /// Takes as many bytes, which are free from `at` on.
     fn take(&mut self, at: usize, bytes: usize) {
-        self.turns += u32::from(at == 0);
+        self.turns += u32::from(at == 0 && self.next > LEAST_PART);
         if self.turns > TURNS {
             self.grow();
         }
         self.areas.push_back(at..at + bytes);
         self.next = at + bytes;
+    }
+
+    /// Where the part of the ring ends that areas of as many bytes use.
+    fn end(&self, bytes: usize) -> usize {
+        if bytes == LEAST { self.bytes.min(LEAST_PART) } else { self.bytes }
+    }
+
+    /// Where the next area begins if it has as many bytes and these are free.
+    fn next(&self, bytes: usize) -> usize {
+        if self.next + bytes <= self.end(bytes) { self.next } else { 0 }
     }
 
     /// Where as many free bytes are, in turn.
@@ -102,8 +122,9 @@ impl Ring {
             Some(start) => (start, 0),
         };
         match bytes {
-            n if self.next + n <= after => Some(self.next),
+            n if self.next + n <= after.min(self.end(n)) => Some(self.next),
             n if n <= before => Some(0),
+            n if self.next + n <= after => Some(self.next),
             _ => None,
         }
     }
@@ -172,8 +193,12 @@ impl LargeAreas {
     /// the oldest area, perhaps.
     pub(super) fn take(&self, n: usize) -> Option<PayloadArea> {
         let own = self.own?;
-        let bytes = HEAD + n.next_multiple_of(HEAD);
+        let bytes = area_bytes(n);
         let mut ring = self.ring.lock();
+        let begins_anew = bytes == LEAST && ring.next(bytes) == 0;
+        if begins_anew && ring.areas.front().is_some_and(|oldest| self.is_free(oldest)) {
+            ring.areas.pop_front();
+        }
         let at = loop {
             match ring.space(bytes) {
                 Some(at) => break at,
@@ -187,9 +212,6 @@ impl LargeAreas {
         let place = self.first + at + HEAD;
         own.part(place - HEAD, size_of::<u64>()).as_u64()?.store(taken(n), Ordering::Relaxed);
         ring.take(at, bytes);
-        if let Some(word) = ring.areas.front().and_then(|oldest| self.word_at(oldest)) {
-            cache::prefetch_to_write(core::ptr::from_ref(word).cast());
-        }
         Some(PayloadArea { place, bytes: own.part(place, n) })
     }
 
@@ -217,6 +239,16 @@ impl LargeAreas {
         if let Some(word) = self.word_of(area) {
             word.store(taken(n), Ordering::Relaxed);
         }
+    }
+
+    /// Prefetches the area that is taken next, if it is for a payload of `n` bytes. The reader of
+    /// the message that has just left is busy meanwhile.
+    pub(super) fn prefetch_next(&self, n: usize) {
+        let Some(own) = self.own else { return };
+        let bytes = area_bytes(n);
+        let at = self.first + self.ring.lock().next(bytes);
+        let prefetched = if bytes == LEAST { HEAD + n } else { HEAD };
+        cache::prefetch_range_to_write(own.as_ptr().wrapping_add(at), prefetched);
     }
 
     /// Gives an area back that no message names.

@@ -127,6 +127,7 @@ impl<P: Portals> Conduit<P> {
         let extent = self.extent_in_area(m, area);
         let head = Outgoing { payload: Src::empty(), ..*m };
         self.reply_part(token, &head, extent, Some(token.credit));
+        self.large_areas.prefetch_next(m.payload.len());
     }
 
     /// Sends a large reply.

@@ -344,7 +344,9 @@ impl<P: Portals> Conduit<P> {
         if area.is_large() && n > MAX_EAGER {
             let extent = self.extent_in_area(m, &area);
             let head = Outgoing { payload: Src::empty(), ..*m };
-            return self.request_part(up, rank, &head, extent, 0);
+            let sent = self.request_part(up, rank, &head, extent, 0);
+            self.large_areas.prefetch_next(n);
+            return sent;
         }
         if !area.is_large() && n >= self.outbox.least {
             return self.request_in_outbox(up, rank, m, area.place as u64);
