@@ -18,10 +18,10 @@
 //! for a reply. No rank waits for an area; without one, a payload travels in pieces. So a word
 //! that is overwritten costs the ring at most. A rank that dies leaves its areas as they are.
 //!
-//! The ring becomes larger than the caches of a core, and an area for more than 8 KiB is used again
-//! as late as it can be. Until then its last reader has lost its cache lines to others. A store to
-//! a line that another core still has takes several times as long. A ring that is little used
-//! stays small: the first store to each page of it takes memory and time.
+//! The ring becomes larger than the caches of a core, and an area for more than 8 KiB is used
+//! again as late as it can be. Until then its last reader has lost its cache lines to others. A
+//! store to a line that another core still has takes several times as long. A ring that is little
+//! used stays small: the first store to each page of it takes memory and time.
 
 use super::config::Config;
 use super::match_bits::{STASH_UNIT, STASHES};
