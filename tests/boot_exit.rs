@@ -495,6 +495,16 @@ fn options_of_gasnetrun() {
             o.out.lines().filter_map(|l| l.strip_prefix(mark.as_str())?.parse().ok()).collect();
         assert!(numbers.iter().copied().eq(0..20000), "{}", numbers.len());
     }
+    // A full device is reported once. A reader that has seen enough is not.
+    let to = |end: &str| {
+        let job = format!("{} -n 2 --prefix sh -c '{script}' {end}", gasnetrun().display());
+        let o = Command::new("bash").args(["-c", &job]).output().expect("a shell");
+        (o.status.code(), String::from_utf8_lossy(&o.stderr).into_owned())
+    };
+    let (code, said) = to("> /dev/full");
+    assert_eq!((code, said.lines().count()), (Some(1), 2), "{said}");
+    assert!(said.contains("output of the ranks is lost"), "{said}");
+    assert_eq!(to("| head -1; exit ${PIPESTATUS[0]}"), (Some(0), String::new()));
 
     let allowed = "grep Cpus_allowed_list /proc/self/status";
     let all = with(&["-n", "1"], &["sh", "-c", allowed]).out;

@@ -15,6 +15,7 @@ use super::hosts::remote::RemoteHost;
 use super::hosts::remote_plan::{HostToStart, RemotePlan};
 use super::launch_plan::{CpuBinding, LaunchPlan};
 use super::options::BootOptions;
+use super::passed_stream;
 use super::rank_id::RankId;
 use super::rank_variables;
 use super::supervisor::{ProcessRole, SignalSource, Supervisor};
@@ -28,13 +29,17 @@ use sys::cpu::{self, CpuMask};
 use sys::signal::Signal;
 use sys::{clock, process, signal, socket};
 
-/// Runs a program as the ranks of a job; returns the exit code of the job.
+/// Runs a program as the ranks of a job; returns the exit code of the job, or 1 if that is 0 and
+/// output of the ranks is lost.
 ///
 /// # Errors
 /// If the program cannot be run, or the processes cannot be started.
 pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
     let began = clock::now_ns();
-    let code = run_on_hosts(plan, options)?;
+    let code = match run_on_hosts(plan, options)? {
+        0 if passed_stream::is_lost() => 1,
+        code => code,
+    };
     if plan.verbose {
         let seconds = (clock::now_ns() - began) as f64 / 1e9;
         let text =

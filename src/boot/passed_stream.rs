@@ -7,6 +7,8 @@
 //! keep the supervisor: lines wait here, and then in the pipe from which they come. At the end,
 //! lines for standard error wait as [`sys::stdio::write_stderr`] does, and are then lost.
 
+use crate::report;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use sys::poll::{self, PollEntry};
@@ -23,6 +25,27 @@ const MOST_LEFT: usize = 1 << 20;
 
 /// Bytes that a pipe takes at once if it can be written.
 const ATOMIC: usize = 4096;
+
+/// Lines of standard output could not be written.
+static IS_LOST: AtomicBool = AtomicBool::new(false);
+
+/// Whether lines of standard output are lost, other than those that its reader did not want.
+pub(super) fn is_lost() -> bool {
+    IS_LOST.load(Ordering::Relaxed)
+}
+
+/// Writes lines to a descriptor. If they cannot be written to standard output, for example on a
+/// full device, this reports it once.
+fn write(to: RawFd, lines: &[u8]) {
+    let Err(e) = sys::file::write_whole(to, lines) else { return };
+    // A reader that has ended, such as `head`, has seen enough.
+    if to == 1 && e.kind() != io::ErrorKind::BrokenPipe && !IS_LOST.swap(true, Ordering::Relaxed) {
+        report::warn(
+            format_args!("output of the ranks is lost: standard output cannot be written: {e}"),
+            format_args!("Make room there, or send it elsewhere."),
+        );
+    }
+}
 
 /// One output stream.
 #[derive(Debug)]
@@ -79,7 +102,7 @@ impl PrefixedStream {
             let most = &self.unprinted[..self.unprinted.len().min(ATOMIC)];
             let whole = most.iter().rposition(|&c| c == b'\n').map(|i| i + 1);
             let length = whole.or_else(|| end(&self.unprinted)).unwrap_or(self.unprinted.len());
-            sys::file::write_all(self.standard, &self.unprinted[..length]);
+            write(self.standard, &self.unprinted[..length]);
             self.unprinted.drain(..length);
         }
     }
@@ -91,7 +114,7 @@ impl PrefixedStream {
         let rest = std::mem::take(&mut self.unprinted);
         match self.standard {
             2 => sys::stdio::write_stderr(&rest),
-            standard => sys::file::write_all(standard, &rest),
+            standard => write(standard, &rest),
         }
     }
 

@@ -24,6 +24,17 @@ pub fn write_all(fd: i32, bytes: &[u8]) {
     write_from(fd, bytes.as_ptr(), bytes.len());
 }
 
+/// Writes all of `bytes` to a descriptor.
+///
+/// # Errors
+/// That of the system: the rest was not written.
+pub fn write_whole(fd: i32, bytes: &[u8]) -> io::Result<()> {
+    match write_from(fd, bytes.as_ptr(), bytes.len()) {
+        true => Ok(()),
+        false => Err(io::Error::last_os_error()),
+    }
+}
+
 /// As [`write_all`], for bytes that other threads may change meanwhile. Whether all were written.
 #[must_use]
 pub fn write_all_atomic(fd: i32, bytes: &[AtomicU8]) -> bool {
