@@ -26,7 +26,7 @@
 use super::config::Config;
 use super::match_bits::{STASH_UNIT, STASHES};
 use super::memory;
-use super::message::{LARGE_HEAD as HEAD, MAX_EAGER};
+use super::message::{LARGE_HEAD as HEAD, MAX_EAGER, PAGE};
 use super::portals::{Portals, PortalsError};
 use crate::client_memory::Dst;
 use alloc::collections::VecDeque;
@@ -46,9 +46,10 @@ const LENGTH_BITS: u32 = 16;
 const FIRST_PART: usize = 16;
 const TURNS: u32 = 16;
 const _: () = assert!(HEAD as u64 == STASH_UNIT);
-/// The fewest bytes of an area. Those with as many are used again at once, two in turn, and
+/// The longest payload of the smallest areas. These are used again at once, two in turn, and
 /// prefetched before: for them the first level of a cache is large enough.
-const LEAST: usize = HEAD + (8 << 10);
+const SHORT: usize = 8 << 10;
+const LEAST: usize = SHORT + PAGE;
 /// The part of the ring that these use.
 const LEAST_PART: usize = 2 * LEAST;
 
@@ -57,9 +58,13 @@ fn taken(n: usize) -> u64 {
     MARK | n as u64
 }
 
-/// The bytes of the area for a payload of `n` bytes.
+/// The bytes of the area for a payload of `n` bytes: whole pages, because `rep movsb` takes a
+/// fifth less time if source and destination lie alike in their pages.
 fn area_bytes(n: usize) -> usize {
-    LEAST.max(HEAD + n.next_multiple_of(HEAD))
+    match n {
+        ..=SHORT => LEAST,
+        n => (LEAST + PAGE).max((HEAD + n).next_multiple_of(PAGE)),
+    }
 }
 
 pub(super) struct LargeAreas {

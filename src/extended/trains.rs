@@ -61,6 +61,9 @@ impl Trains {
 
     /// Lets the train of the calling thread leave.
     pub(super) fn depart(&self, ctx: Ctx) {
+        if !self.is_active() {
+            return;
+        }
         let own = &self.all[usize::from(ctx.thread_index())];
         // It is sent without the lock: where the network moves no pieces at once, that may poll.
         let leaving = own.lock().take_if(|train| !train.pieces.is_empty());

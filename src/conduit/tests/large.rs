@@ -8,7 +8,7 @@ use super::traffic::up;
 use super::*;
 
 /// Bytes of an area for the largest Medium.
-const LARGEST: usize = 64 + MAX_MEDIUM;
+const LARGEST: usize = (64 + MAX_MEDIUM).next_multiple_of(4096);
 
 /// The ranks 0 and 1, with space for this many Mediums of any size in areas.
 fn world(areas: usize, threads: usize) -> World<Emulation> {

@@ -141,6 +141,14 @@ impl MovementCounts {
         self.own[LEFT].load(Ordering::Relaxed).saturating_add(OFFSETS)
     }
 
+    /// The steps that all ranks have taken: another number whenever one has taken a step. Acquire
+    /// as in [`MovementCounts::have_reached`].
+    pub(super) fn steps(&self) -> u64 {
+        let of = |rank: usize, word: usize| self.words(rank)[word].load(Ordering::Acquire);
+        let ranks = 0..self.pages.ranks();
+        ranks.fold(0, |all, rank| all.wrapping_add(of(rank, ENTERED)).wrapping_add(of(rank, LEFT)))
+    }
+
     /// Whether all ranks have entered a movement that this rank has entered.
     fn all_entered(&self, number: MovementNumber) -> bool {
         (0..self.pages.ranks()).all(|rank| self.reached(rank, ENTERED, number).is_some())

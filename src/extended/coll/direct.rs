@@ -237,6 +237,11 @@ impl DirectMovement {
         self.counts.have_reached(ENTERED, roles.entered, number)
     }
 
+    /// As [`MovementCounts::steps`].
+    pub(super) fn steps(&self) -> u64 {
+        self.counts.steps()
+    }
+
     /// Whether the memory of a movement that this rank has left belongs to the client again.
     pub(super) fn is_free(&self, roles: &MovementRoles, number: MovementNumber) -> bool {
         self.counts.have_reached(LEFT, roles.left, number)

@@ -39,7 +39,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::array;
-use core::sync::atomic::{AtomicBool, Ordering, fence};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use parking_lot::{Mutex, MutexGuard};
 
 /// A large message to be sent when its receiver is ready.
@@ -72,6 +72,9 @@ struct ActiveColl {
     receives: Vec<u32>,
 }
 
+/// No number of steps.
+const ANY: u64 = u64::MAX;
+
 /// The collectives in progress.
 #[derive(Debug, Default)]
 struct CollTable {
@@ -86,6 +89,9 @@ pub(super) struct CollEngine {
     table: Mutex<CollTable>,
     /// Whether `table` has movements of a stream. Changed under its lock.
     has_movements: [AtomicBool; STREAMS],
+    /// The steps of all ranks when the movements of a stream last went on, if only further steps
+    /// carry them on; [`ANY`] otherwise. Changed under the lock of `table`.
+    steps: [AtomicU64; STREAMS],
     pub(super) inbox: CollInbox,
     rings: Option<ShortRings>,
     /// What carries out movements in shared memory, by stream.
@@ -100,6 +106,7 @@ impl CollEngine {
         CollEngine {
             table: Mutex::default(),
             has_movements: Default::default(),
+            steps: Default::default(),
             inbox: CollInbox::default(),
             rings,
             direct,
@@ -217,9 +224,18 @@ impl CollEngine {
         self.has_movements[stream].load(Ordering::Acquire)
     }
 
+    /// Whether movements of a stream may go on, when polls carry them on.
+    fn may_advance(&self, stream: usize) -> bool {
+        // Acquire pairs with the Release of `advance_movements`: what it did with these steps.
+        let seen = self.steps[stream].load(Ordering::Acquire);
+        self.has_movements(stream)
+            && (seen == ANY || self.direct[stream].as_ref().is_some_and(|d| d.steps() != seen))
+    }
+
     /// Carries on the movements of a stream. Plans move what they cannot.
     fn advance_movements(&self, ctx: Ctx, stream: usize, table: &mut CollTable) {
         let Some(direct) = &self.direct[stream] else { return };
+        let steps = direct.steps();
         let CollTable { active, movements } = table;
         let movements = &mut movements[stream];
         let mut plan = |movement: &StartedMovement, share: PlannedShare| {
@@ -244,6 +260,8 @@ impl CollEngine {
             ctx.job.subsystem.want(false);
             ended.status.finish(&ctx.job.ops);
         }
+        let seen = if movements.await_ranks() { steps } else { ANY };
+        self.steps[stream].store(seen, Ordering::Release);
         if movements.is_empty() {
             self.has_movements[stream].store(false, Ordering::Release);
         }
@@ -267,8 +285,8 @@ impl CollEngine {
     /// thread does it.
     pub(super) fn progress(&self, ctx: Ctx) {
         let rings = self.rings.as_ref().filter(|rings| rings.any());
-        let has_movements: [bool; STREAMS] = array::from_fn(|stream| self.has_movements(stream));
-        if rings.is_none() && !self.inbox.has_news() && has_movements == [false; STREAMS] {
+        let may_advance: [bool; STREAMS] = array::from_fn(|stream| self.may_advance(stream));
+        if rings.is_none() && !self.inbox.has_news() && may_advance == [false; STREAMS] {
             return;
         }
         let Some(mut table) = self.table.try_lock() else { return };
@@ -287,7 +305,7 @@ impl CollEngine {
                 ctx.job.subsystem.want(false);
             }
         }
-        for stream in (0..STREAMS).filter(|&stream| has_movements[stream]) {
+        for stream in (0..STREAMS).filter(|&stream| may_advance[stream]) {
             self.advance_movements(ctx, stream, &mut table);
         }
     }

@@ -121,6 +121,11 @@ impl Movements {
         self.queue.is_empty()
     }
 
+    /// Whether none can go on before another rank takes a step.
+    pub(super) fn await_ranks(&self) -> bool {
+        self.queue.iter().all(|movement| matches!(movement.stage, MovementStage::At(_)))
+    }
+
     /// Adds one that follows all others.
     pub(super) fn add(&mut self, started: StartedMovement) {
         self.queue.push_back(started);
