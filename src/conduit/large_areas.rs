@@ -11,12 +11,12 @@
 //!   reader   word as the message says? handler reads the area, then word ─> 0
 //!
 //!   area     the word, in a cache line of its own | payload
-//!   ring     free | area | area | ... | area | free: taken in turn, freed by the oldest first
+//!   ring     free | area | area | ... | area | free: taken in turn, past those that are not free
 //! ```
 //!
 //! Requests and replies use them alike, with any number of threads on either side: neither waits
 //! for a reply. No rank waits for an area; without one, a payload travels in pieces. So a word
-//! that is overwritten costs the ring at most. A rank that dies leaves its areas as they are.
+//! that is overwritten costs an area at most. A rank that dies leaves its areas as they are.
 //!
 //! The ring becomes larger than the caches of a core, and an area for more than 8 KiB is used
 //! again as late as it can be. Until then its last reader has lost its cache lines to others. A
@@ -84,7 +84,8 @@ struct Ring {
     turns: u32,
     /// Where the next area begins, if it fits there.
     next: usize,
-    /// The areas that are taken or were, the oldest first: where they are in the ring.
+    /// The areas that are taken or were, as they follow from there on: where they are in the ring.
+    /// The first is the oldest, unless areas were passed over.
     areas: VecDeque<Range<usize>>,
 }
 
@@ -119,10 +120,10 @@ impl Ring {
 
     /// Where as many free bytes are, in turn.
     fn space(&self, bytes: usize) -> Option<usize> {
-        let oldest = self.areas.front().map(|area| area.start);
-        let (after, before) = match oldest {
+        let following = self.areas.front().map(|area| area.start);
+        let (after, before) = match following {
             None => (self.bytes, self.bytes),
-            // The taken areas lie between the oldest and the next, or around the end.
+            // The taken areas lie between that one and the next, or around the end.
             Some(start) if start < self.next => (self.bytes, start),
             Some(start) => (start, 0),
         };
@@ -132,6 +133,15 @@ impl Ring {
             n if self.next + n <= after => Some(self.next),
             _ => None,
         }
+    }
+
+    /// The same beyond areas that are not free.
+    fn space_beyond(&mut self, bytes: usize) -> Option<usize> {
+        (0..self.areas.len()).find_map(|_| {
+            self.areas.rotate_left(1);
+            self.next = self.areas.back()?.end;
+            self.space(bytes)
+        })
     }
 }
 
@@ -194,8 +204,7 @@ impl LargeAreas {
         self.own
     }
 
-    /// Takes an area for a payload of `n` bytes. `None` if no space is free: a reader still has
-    /// the oldest area, perhaps.
+    /// Takes an area for a payload of `n` bytes. `None` if no space is free.
     pub(super) fn take(&self, n: usize) -> Option<PayloadArea> {
         let own = self.own?;
         let bytes = area_bytes(n);
@@ -205,11 +214,16 @@ impl LargeAreas {
             ring.areas.pop_front();
         }
         let at = loop {
-            match ring.space(bytes) {
+            if let Some(at) = ring.space(bytes) {
+                break at;
+            }
+            if ring.areas.front().is_some_and(|oldest| self.is_free(oldest)) {
+                ring.areas.pop_front();
+                continue;
+            }
+            ring.areas.retain(|area| !self.is_free(area));
+            match ring.space_beyond(bytes) {
                 Some(at) => break at,
-                None if ring.areas.front().is_some_and(|oldest| self.is_free(oldest)) => {
-                    ring.areas.pop_front();
-                }
                 None if ring.grow() => {}
                 None => return None,
             }

@@ -117,9 +117,26 @@ fn without_areas_payloads_go_in_pieces() {
     }
 }
 
-/// While the word of an area is overwritten with that of a taken one, payloads go in pieces.
+/// One reader that does not come takes no other area from the others.
 #[test]
-fn an_overwritten_word_costs_the_areas() {
+fn an_area_that_stays_taken_is_passed_over() {
+    let world = world(3, 1);
+    let areas = &world.ranks[0].conduit.large_areas;
+    for n in [100, MAX_MEDIUM] {
+        let stays = areas.take(n).expect("an area");
+        for _ in 0..100 {
+            let two = [0; 2].map(|_| areas.take(30_000).expect("an area"));
+            assert!(two.iter().all(|area| area.place != stays.place));
+            two.into_iter().for_each(|area| areas.give(area));
+        }
+        assert_eq!(areas.count_taken(), 1);
+        areas.give(stays);
+    }
+}
+
+/// The word of an area that is overwritten with that of a taken one costs the area.
+#[test]
+fn an_overwritten_word_costs_an_area() {
     let world = world(1, 1);
     let areas = &world.ranks[0].conduit.large_areas;
     let area = areas.take(MAX_MEDIUM).expect("an area");
@@ -149,7 +166,7 @@ fn areas_are_taken_in_turn() {
         (random >> 8) as usize % n
     };
     let (mut refused, mut all) = (0, 0);
-    for _ in 0..10_000 {
+    for _ in 0..20_000 {
         match areas.take(1 + below(MAX_MEDIUM)) {
             Some(new) => {
                 let end = |area: &PayloadArea| area.place + area.bytes.len();
