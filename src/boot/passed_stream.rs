@@ -2,10 +2,11 @@
 //! --prefix`), and of another host.
 //!
 //! Owned by the supervisor and `hosts::ssh`. Invariants: nothing that was written is lost or
-//! reordered within its stream. A line without an end is passed on when it is very long, and at
-//! the end of the job. Before that end, a reader that takes nothing, such as a pager, does not
-//! keep the supervisor: lines wait here, and then in the pipe from which they come. At the end,
-//! lines for standard error wait as [`sys::stdio::write_stderr`] does, and are then lost.
+//! reordered within its stream, but for what standard output does not take, which is reported. A
+//! line without an end is passed on when it is very long, and at the end of the job. Before that
+//! end, a reader that takes nothing, such as a pager, does not keep the supervisor: lines wait
+//! here, and then in the pipe from which they come. At the end, lines for standard error wait as
+//! [`sys::stdio::write_stderr`] does, and are then lost.
 
 use crate::report;
 use core::sync::atomic::{AtomicBool, Ordering};

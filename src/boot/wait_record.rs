@@ -3,11 +3,16 @@
 //! Written by the cold rounds of waits (`runtime::wait`), and read there to find out whether a
 //! rank computes, through `exit_notice`. Invariant: only the rank writes its words. If another
 //! overwrites them, ranks yield or sleep at the wrong time, no more.
+//!
+//! All threads of a rank write the same words: it waits if the last that wrote did.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// In the time of the last wait: it has not ended.
+/// In the time of the last wait: its end was not recorded.
 const WAITS: u64 = 1;
+/// A wait without an end has ended if it was not recorded for so long: a wait by
+/// GASNET_BLOCKUNTIL ends in the client.
+const STALE_NS: u64 = 100_000_000;
 /// A rank that waits again within this time has not computed.
 const BETWEEN_WAITS_NS: u64 = 1_000_000;
 
@@ -23,8 +28,7 @@ pub(super) struct WaitRecord {
 impl WaitRecord {
     /// Records a round of a wait, at the time `now`.
     pub(super) fn begin(self, now: u64) {
-        let last = self.last.load(Ordering::Relaxed);
-        if last & WAITS == 0 && last.saturating_add(BETWEEN_WAITS_NS) < now {
+        if !self.waits(now) {
             self.since.store(now, Ordering::Relaxed);
         }
         self.last.store(now | WAITS, Ordering::Relaxed);
@@ -37,9 +41,14 @@ impl WaitRecord {
 
     /// Whether the rank waits at the time `now`, and has not computed since `since`.
     pub(super) fn has_waited(self, since: u64, now: u64) -> bool {
+        self.waits(now) && self.since.load(Ordering::Relaxed) <= since
+    }
+
+    /// Whether the rank waits at the time `now`, or will again soon.
+    fn waits(self, now: u64) -> bool {
         let last = self.last.load(Ordering::Relaxed);
-        let waits = last & WAITS != 0 || last.saturating_add(BETWEEN_WAITS_NS) >= now;
-        waits && self.since.load(Ordering::Relaxed) <= since
+        let counts = if last & WAITS != 0 { STALE_NS } else { BETWEEN_WAITS_NS };
+        last.saturating_add(counts) >= now
     }
 }
 
@@ -56,6 +65,7 @@ mod tests {
         let began = 4 * GAP;
         waits.begin(began);
         assert!(waits.has_waited(began, 20 * GAP) && !waits.has_waited(began - 1, 20 * GAP));
+        assert!(!waits.has_waited(began, began + STALE_NS + 2));
         waits.end();
         assert!(waits.has_waited(began, began + GAP));
         assert!(!waits.has_waited(began, began + GAP + 1));

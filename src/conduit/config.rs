@@ -7,6 +7,7 @@
 
 use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
+use super::large_areas::SHORT_PART;
 use super::pinned_config::{PinnedConfig, RegisteredOnDemand};
 use super::{CHUNK, MAX_EAGER};
 use crate::limits::MAX_RANKS;
@@ -47,7 +48,7 @@ pub struct Config {
     pub outbox_areas: u32,
     /// Largest Medium in bytes.
     pub max_medium: usize,
-    /// Bytes of the areas for Mediums that do not fit into one message.
+    /// Bytes of the ring for Mediums that do not fit into one message.
     pub large_areas: usize,
     /// Chunks for replies.
     pub rpl_chunks: u32,
@@ -91,7 +92,7 @@ const PT_RAR: u32 = 38;
 const PT_AM: u32 = 39;
 /// Fewest send tickets: those of a request handler's reply, and some to send with.
 const MIN_MSG_LIMIT: u32 = 12;
-/// Bytes of the areas for large Mediums, unless no payload stays at its sender. In a program
+/// Bytes of the ring for large Mediums, unless no payload stays at its sender. In a program
 /// without the library, between near CPUs, rings of 1 to 3 MiB gave the shortest round trips of
 /// 16 to 64 KiB. With 256 KiB they took up to three times as long, with 8 MiB up to twice. Between
 /// far CPUs only more than 4 MiB made a difference.
@@ -356,8 +357,8 @@ impl Config {
     /// Bytes of the large areas; 0 if there are none.
     pub(super) fn large_area_bytes(&self) -> usize {
         match self.outbox_areas != 0 && self.max_medium > MAX_EAGER {
-            true => self.large_areas,
-            false => 0,
+            true if self.large_areas != 0 => SHORT_PART + self.large_areas,
+            _ => 0,
         }
     }
 

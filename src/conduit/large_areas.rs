@@ -11,17 +11,19 @@
 //!   reader   word as the message says? handler reads the area, then word ─> 0
 //!
 //!   area     the word, in a cache line of its own | payload
-//!   ring     free | area | area | ... | area | free: taken in turn, past those that are not free
+//!   all      short | short | ring: free | area | area | ... | area | free
 //! ```
 //!
 //! Requests and replies use them alike, with any number of threads on either side: neither waits
 //! for a reply. No rank waits for an area; without one, a payload travels in pieces. So a word
 //! that is overwritten costs an area at most. A rank that dies leaves its areas as they are.
 //!
-//! The ring becomes larger than the caches of a core, and an area for more than 8 KiB is used
-//! again as late as it can be. Until then its last reader has lost its cache lines to others. A
-//! store to a line that another core still has takes several times as long. A ring that is little
-//! used stays small: the first store to each page of it takes memory and time.
+//! Payloads of up to 8 KiB use two short areas by turns. Others, and those that find no short area
+//! free, are in a ring. They take its space in turn, past areas that are not free. The ring
+//! becomes larger than the caches of a core, and its space is used again as late as it can be.
+//! Until then its last reader has lost the cache lines to others. A store to a line that another
+//! core still has takes several times as long. A ring that is little used stays small: the first
+//! store to each page of it takes memory and time.
 
 use super::config::Config;
 use super::match_bits::{STASH_UNIT, STASHES};
@@ -39,43 +41,46 @@ use sys::peer::Peer;
 /// The word of an area that is free.
 const FREE: u64 = 0;
 /// In the word of an area that is taken, besides the length of the payload.
-const MARK: u64 = 0x6d65_6469_756d << LENGTH_BITS;
-const LENGTH_BITS: u32 = 16;
-/// A ring begins with this part of its bytes, and doubles after as many turns. By then to double
-/// it some turns earlier would have saved the time that the new pages take, 2 us each.
+const MARK: u64 = 0x6d65_6469_756d << 16;
+/// A ring begins with this part of its bytes, and doubles after as many turns. In these it has
+/// lost about as much time as its new pages take, 2 us each.
 const FIRST_PART: usize = 16;
 const TURNS: u32 = 16;
 const _: () = assert!(HEAD as u64 == STASH_UNIT);
-/// The longest payload of the smallest areas. These are used again at once, two in turn, and
-/// prefetched before: for them the first level of a cache is large enough.
+/// The longest payload of a short area, and its bytes. It is used again at once, and prefetched
+/// before: for such payloads the first level of a cache is large enough.
 const SHORT: usize = 8 << 10;
-const LEAST: usize = SHORT + PAGE;
-/// The part of the ring that these use.
-const LEAST_PART: usize = 2 * LEAST;
+const SHORT_BYTES: usize = SHORT + PAGE;
+/// Bytes before the ring.
+pub(super) const SHORT_PART: usize = 2 * SHORT_BYTES;
 
 /// The word of an area that is taken for a payload of `n` bytes.
 fn taken(n: usize) -> u64 {
     MARK | n as u64
 }
 
-/// The bytes of the area for a payload of `n` bytes: whole pages, because `rep movsb` takes a
+/// The bytes in the ring for a payload of `n` bytes: whole pages, because `rep movsb` takes a
 /// fifth less time if source and destination lie alike in their pages.
-fn area_bytes(n: usize) -> usize {
-    match n {
-        ..=SHORT => LEAST,
-        n => (LEAST + PAGE).max((HEAD + n).next_multiple_of(PAGE)),
-    }
+fn bytes_in_ring(n: usize) -> usize {
+    (HEAD + n).next_multiple_of(PAGE)
 }
 
 pub(super) struct LargeAreas {
     /// Our library memory; nothing if it is not shared.
     own: Option<Dst<'static>>,
-    /// Where the ring begins there.
+    /// Where the areas begin there.
     first: usize,
-    ring: Mutex<Ring>,
+    taken: Mutex<TakenAreas>,
 }
 
-/// Which parts of a ring are taken.
+/// Which areas are taken.
+struct TakenAreas {
+    /// The short area to be taken next, if it is free.
+    short: usize,
+    ring: Ring,
+}
+
+/// Which parts of the ring are taken.
 struct Ring {
     /// Bytes of the ring, now and at most; 0 if there is none.
     bytes: usize,
@@ -100,7 +105,7 @@ impl Ring {
 
     /// Takes as many bytes, which are free from `at` on.
     fn take(&mut self, at: usize, bytes: usize) {
-        self.turns += u32::from(at == 0 && self.next > LEAST_PART);
+        self.turns += u32::from(at == 0);
         if self.turns > TURNS {
             self.grow();
         }
@@ -108,14 +113,9 @@ impl Ring {
         self.next = at + bytes;
     }
 
-    /// Where the part of the ring ends that areas of as many bytes use.
-    fn end(&self, bytes: usize) -> usize {
-        if bytes == LEAST { self.bytes.min(LEAST_PART) } else { self.bytes }
-    }
-
     /// Where the next area begins if it has as many bytes and these are free.
     fn next(&self, bytes: usize) -> usize {
-        if self.next + bytes <= self.end(bytes) { self.next } else { 0 }
+        if self.next + bytes <= self.bytes { self.next } else { 0 }
     }
 
     /// Where as many free bytes are, in turn.
@@ -128,19 +128,20 @@ impl Ring {
             Some(start) => (start, 0),
         };
         match bytes {
-            n if self.next + n <= after.min(self.end(n)) => Some(self.next),
-            n if n <= before => Some(0),
             n if self.next + n <= after => Some(self.next),
+            n if n <= before => Some(0),
             _ => None,
         }
     }
 
     /// The same beyond areas that are not free.
     fn space_beyond(&mut self, bytes: usize) -> Option<usize> {
-        (0..self.areas.len()).find_map(|_| {
-            self.areas.rotate_left(1);
-            self.next = self.areas.back()?.end;
-            self.space(bytes)
+        self.space(bytes).or_else(|| {
+            (0..self.areas.len()).find_map(|_| {
+                self.areas.rotate_left(1);
+                self.next = self.areas.back()?.end;
+                self.space(bytes)
+            })
         })
     }
 }
@@ -183,20 +184,22 @@ impl LargeAreas {
         config: &Config,
     ) -> Result<LargeAreas, PortalsError> {
         let own = portals.shared_host().and_then(|host| host.library_memory(portals.id()));
-        let ring = |most: usize| {
+        let taken = |most: usize| {
             let bytes = most.div_ceil(FIRST_PART);
-            Mutex::new(Ring { bytes, most, turns: 0, next: 0, areas: VecDeque::new() })
+            let ring = Ring { bytes, most, turns: 0, next: 0, areas: VecDeque::new() };
+            Mutex::new(TakenAreas { short: 0, ring })
         };
-        let none = LargeAreas { own, first: 0, ring: ring(0) };
+        let none = LargeAreas { own, first: 0, taken: taken(0) };
         let bytes = config.large_area_bytes();
-        let (Some(memory), true, 1..) = (own, config.at_once, bytes) else {
+        let (Some(memory), true, SHORT_PART..) = (own, config.at_once, bytes) else {
             return Ok(none);
         };
         let areas = memory::targeted(portals, bytes)?;
         let first = areas.as_ptr().addr() - memory.as_ptr().addr();
         // What a header cannot say where it is stays in no area.
         let said = (first as u64).is_multiple_of(STASH_UNIT) && (first + bytes) as u64 <= STASHES;
-        Ok(if said { LargeAreas { first, ring: ring(bytes), ..none } } else { none })
+        let taken = taken(bytes - SHORT_PART);
+        Ok(if said { LargeAreas { first, taken, ..none } } else { none })
     }
 
     /// Our library memory, if it is shared.
@@ -206,46 +209,55 @@ impl LargeAreas {
 
     /// Takes an area for a payload of `n` bytes. `None` if no space is free.
     pub(super) fn take(&self, n: usize) -> Option<PayloadArea> {
-        let own = self.own?;
-        let bytes = area_bytes(n);
-        let mut ring = self.ring.lock();
-        let begins_anew = bytes == LEAST && ring.next(bytes) == 0;
-        if begins_anew && ring.areas.front().is_some_and(|oldest| self.is_free(oldest)) {
-            ring.areas.pop_front();
+        let mut areas = self.taken.lock();
+        if areas.ring.most == 0 {
+            return None;
         }
+        let short = areas.short;
+        let at = match self.is_free(short * SHORT_BYTES) {
+            true if n <= SHORT => {
+                areas.short = 1 - short;
+                short * SHORT_BYTES
+            }
+            _ => SHORT_PART + self.take_of_ring(&mut areas.ring, bytes_in_ring(n))?,
+        };
+        let (own, place) = (self.own?, self.first + at + HEAD);
+        self.word_at(at)?.store(taken(n), Ordering::Relaxed);
+        Some(PayloadArea { place, bytes: own.part(place, n) })
+    }
+
+    /// Takes as many bytes of the ring: where they are in it.
+    fn take_of_ring(&self, ring: &mut Ring, bytes: usize) -> Option<usize> {
+        let is_free = |area: &Range<usize>| self.is_free(SHORT_PART + area.start);
         let at = loop {
             if let Some(at) = ring.space(bytes) {
                 break at;
             }
-            if ring.areas.front().is_some_and(|oldest| self.is_free(oldest)) {
+            if ring.areas.front().is_some_and(is_free) {
                 ring.areas.pop_front();
                 continue;
             }
-            ring.areas.retain(|area| !self.is_free(area));
+            ring.areas.retain(|area| !is_free(area));
             match ring.space_beyond(bytes) {
                 Some(at) => break at,
                 None if ring.grow() => {}
                 None => return None,
             }
         };
-        let place = self.first + at + HEAD;
-        own.part(place - HEAD, size_of::<u64>()).as_u64()?.store(taken(n), Ordering::Relaxed);
         ring.take(at, bytes);
-        Some(PayloadArea { place, bytes: own.part(place, n) })
+        Some(at)
     }
 
-    /// Whether the reader of an area of the ring has cleared its word.
-    fn is_free(&self, area: &Range<usize>) -> bool {
+    /// Whether no reader has the area that begins at this offset, of all areas.
+    fn is_free(&self, at: usize) -> bool {
         // Acquire pairs with the Release in `LargePayload::handled`: the handler's accesses come
         // first.
-        let is_taken =
-            |word: &AtomicU64| word.load(Ordering::Acquire) >> LENGTH_BITS == MARK >> LENGTH_BITS;
-        !self.word_at(area).is_some_and(is_taken)
+        self.word_at(at).is_some_and(|word| word.load(Ordering::Acquire) == FREE)
     }
 
-    /// The word of an area of the ring.
-    fn word_at(&self, area: &Range<usize>) -> Option<&'static AtomicU64> {
-        self.own?.part(self.first + area.start, size_of::<u64>()).as_u64()
+    /// The word of the area that begins at this offset.
+    fn word_at(&self, at: usize) -> Option<&'static AtomicU64> {
+        self.own?.part(self.first + at, size_of::<u64>()).as_u64()
     }
 
     /// The word of an area that this process has taken.
@@ -260,14 +272,18 @@ impl LargeAreas {
         }
     }
 
-    /// Prefetches the area that is taken next, if it is for a payload of `n` bytes. The reader of
-    /// the message that has just left is busy meanwhile.
+    /// Prefetches the area that is taken next, if it is for a payload of `n` bytes: all of a short
+    /// one, of others the word. The reader of the message that has just left is busy meanwhile.
     pub(super) fn prefetch_next(&self, n: usize) {
         let Some(own) = self.own else { return };
-        let bytes = area_bytes(n);
-        let at = self.first + self.ring.lock().next(bytes);
-        let prefetched = if bytes == LEAST { HEAD + n } else { HEAD };
-        cache::prefetch_range_to_write(own.as_ptr().wrapping_add(at), prefetched);
+        let (at, bytes) = {
+            let areas = self.taken.lock();
+            match n {
+                ..=SHORT => (areas.short * SHORT_BYTES, HEAD + n),
+                n => (SHORT_PART + areas.ring.next(bytes_in_ring(n)), HEAD),
+            }
+        };
+        cache::prefetch_range_to_write(own.as_ptr().wrapping_add(self.first + at), bytes);
     }
 
     /// Gives an area back that no message names.
@@ -296,7 +312,10 @@ impl LargeAreas {
 impl LargeAreas {
     /// Areas that are taken.
     pub(super) fn count_taken(&self) -> usize {
-        self.ring.lock().areas.iter().filter(|area| !self.is_free(area)).count()
+        let areas = self.taken.lock();
+        let of_ring = areas.ring.areas.iter().map(|area| SHORT_PART + area.start);
+        let all = [0, SHORT_BYTES].into_iter().chain(of_ring).filter(|_| areas.ring.most != 0);
+        all.filter(|&at| !self.is_free(at)).count()
     }
 
     /// The word of an area that this process has taken.

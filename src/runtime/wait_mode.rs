@@ -25,7 +25,8 @@ const YIELDS_BETWEEN: u32 = 8;
 /// again soon after.
 const FIRST_FACTOR: u64 = 2;
 const LARGEST_FACTOR: u64 = 20;
-/// Where only ranks of this host compute, this many yields are short once all of them wait.
+/// Where only ranks of this host computed, this many yields are short once all of them wait. If
+/// fewer were, the next time without yields does not end early.
 const YIELDS_OF_JOB: u32 = 64;
 /// The first rounds of a wait only poll, a few microseconds in all; fewer where yields and sleeps
 /// follow. With one round, barriers of 2 ranks in BLOCK took twice as long: each yielded. On an
@@ -73,7 +74,7 @@ pub struct Waiting {
     yields: AtomicU32,
     /// Ranks of this host computed then, so it ends when all wait.
     job_computed: AtomicBool,
-    /// Yields since it last ended so that were not long.
+    /// Short yields since `no_yields` last ended because all ranks waited.
     yields_of_job: AtomicU32,
     /// Until when `no_yields` counts, and the length of that period.
     no_yields_until: AtomicU64,
@@ -213,7 +214,9 @@ impl Waiting {
 
     /// Whether no thread yields because ranks of this host compute.
     pub(super) fn job_computes(&self) -> bool {
-        self.no_yields.load(Ordering::Relaxed) && self.job_computed.load(Ordering::Relaxed)
+        self.no_yields.load(Ordering::Relaxed)
+            && self.job_computed.load(Ordering::Relaxed)
+            && self.plan().then_sleep
     }
 
     /// Notes how many threads of this process wait at the time `now`. `others_wait`: whether all

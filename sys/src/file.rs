@@ -1,5 +1,5 @@
 //! Writing files and descriptors, mostly from signal handlers or at exit. Called by `trace`,
-//! `tools::debug_malloc`, `runtime::counters` and `boot::supervisor::prefix`.
+//! `tools::debug_malloc`, `runtime::counters` and `boot::passed_stream`.
 //!
 //! The async-signal-safe functions ignore failures, because no caller could report them.
 
@@ -24,7 +24,7 @@ pub fn write_all(fd: i32, bytes: &[u8]) {
     write_from(fd, bytes.as_ptr(), bytes.len());
 }
 
-/// Writes all of `bytes` to a descriptor.
+/// Writes all of `bytes` to a descriptor. Not for signal handlers.
 ///
 /// # Errors
 /// That of the system: the rest was not written.

@@ -239,7 +239,7 @@ fn payloads_wait_in_areas() {
         }
     }
     let all: Vec<_> = core::iter::from_fn(|| c.take_area(JobRank(1), 4000, true)).collect();
-    assert_eq!(all.len(), AREAS / (3 * 4096));
+    assert_eq!(all.len(), 2 + AREAS / 4096);
     all.into_iter().for_each(|area| c.give_area(area));
     // A refused message leaves its area to the caller.
     while send(&world, false, None) {}

@@ -141,8 +141,8 @@ impl MovementCounts {
         self.own[LEFT].load(Ordering::Relaxed).saturating_add(OFFSETS)
     }
 
-    /// The steps that all ranks have taken: another number whenever one has taken a step. Acquire
-    /// as in [`MovementCounts::have_reached`].
+    /// The steps that all ranks have taken: another number whenever one has taken a step, unless
+    /// words were overwritten. Acquire as in [`MovementCounts::have_reached`].
     pub(super) fn steps(&self) -> u64 {
         let of = |rank: usize, word: usize| self.words(rank)[word].load(Ordering::Acquire);
         let ranks = 0..self.pages.ranks();

@@ -90,7 +90,7 @@ pub(super) struct CollEngine {
     /// Whether `table` has movements of a stream. Changed under its lock.
     has_movements: [AtomicBool; STREAMS],
     /// The steps of all ranks when the movements of a stream last went on, if only further steps
-    /// carry them on; [`ANY`] otherwise. Changed under the lock of `table`.
+    /// carry them on; [`ANY`] otherwise.
     steps: [AtomicU64; STREAMS],
     pub(super) inbox: CollInbox,
     rings: Option<ShortRings>,
@@ -226,7 +226,8 @@ impl CollEngine {
 
     /// Whether movements of a stream may go on, when polls carry them on.
     fn may_advance(&self, stream: usize) -> bool {
-        // Acquire pairs with the Release of `advance_movements`: what it did with these steps.
+        // Acquire pairs with the Release of `advance_movements`: this thread reads words that are
+        // as new as those summed there, or newer. So an equal sum means that none has changed.
         let seen = self.steps[stream].load(Ordering::Acquire);
         self.has_movements(stream)
             && (seen == ANY || self.direct[stream].as_ref().is_some_and(|d| d.steps() != seen))
@@ -269,6 +270,8 @@ impl CollEngine {
 
     /// Ends the job if a word of the rings or of the movements was overwritten.
     pub(super) fn check_words(&self) {
+        // A word that was overwritten for a while may have made two sums equal.
+        self.steps.iter().for_each(|steps| steps.store(ANY, Ordering::Release));
         self.direct.iter().flatten().for_each(DirectMovement::check_words);
         self.rings.iter().for_each(ShortRings::check_words);
     }
