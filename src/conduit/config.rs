@@ -7,7 +7,7 @@
 
 use super::credits::policy::CreditLimits;
 use super::credits::{self, CreditSetup, sizing};
-use super::large_areas::SHORT_PART;
+use super::message::SHORT_PART;
 use super::pinned_config::{PinnedConfig, RegisteredOnDemand};
 use super::{CHUNK, MAX_EAGER};
 use crate::limits::MAX_RANKS;

@@ -28,7 +28,7 @@
 use super::config::Config;
 use super::match_bits::{STASH_UNIT, STASHES};
 use super::memory;
-use super::message::{LARGE_HEAD as HEAD, MAX_EAGER, PAGE};
+use super::message::{LARGE_HEAD as HEAD, MAX_EAGER, PAGE, SHORT_PART};
 use super::portals::{Portals, PortalsError};
 use crate::client_memory::Dst;
 use alloc::collections::VecDeque;
@@ -51,8 +51,7 @@ const _: () = assert!(HEAD as u64 == STASH_UNIT);
 /// before: for such payloads the first level of a cache is large enough.
 const SHORT: usize = 8 << 10;
 const SHORT_BYTES: usize = SHORT + PAGE;
-/// Bytes before the ring.
-pub(super) const SHORT_PART: usize = 2 * SHORT_BYTES;
+const _: () = assert!(SHORT_PART == 2 * SHORT_BYTES);
 
 /// The word of an area that is taken for a payload of `n` bytes.
 fn taken(n: usize) -> u64 {

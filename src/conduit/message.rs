@@ -20,6 +20,8 @@ pub(super) const MAX_MEDIUM: usize = (64 << 10) - 128;
 pub(super) const PIECE: usize = (MAX_EAGER - size_of::<u64>()) / 64 * 64;
 /// Bytes of a large area before its payload.
 pub(super) const LARGE_HEAD: usize = 64;
+/// Bytes of the two short large areas, before the ring of the others.
+pub(super) const SHORT_PART: usize = 24 << 10;
 /// Alignment of buffers.
 pub(super) const PAGE: usize = 4096;
 
