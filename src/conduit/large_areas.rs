@@ -15,8 +15,9 @@
 //! ```
 //!
 //! Requests and replies use them alike, with any number of threads on either side: neither waits
-//! for a reply. No rank waits for an area; without one, a payload travels in pieces. So a word
-//! that is overwritten costs an area at most. A rank that dies leaves its areas as they are.
+//! for a reply. A request waits for an area for a short time; without one, a payload travels in
+//! pieces. So a word that is overwritten costs an area at most. A rank that dies leaves its areas
+//! as they are.
 //!
 //! Payloads of up to 8 KiB use two short areas by turns. Others, and those that find no short area
 //! free, are in a ring. They take its space in turn, past areas that are not free. The ring
@@ -77,6 +78,8 @@ struct TakenAreas {
     /// The short area to be taken next, if it is free.
     short: usize,
     ring: Ring,
+    /// A wait for an area has failed, and none has become free since.
+    given_up: bool,
 }
 
 /// Which parts of the ring are taken.
@@ -186,7 +189,7 @@ impl LargeAreas {
         let taken = |most: usize| {
             let bytes = most.div_ceil(FIRST_PART);
             let ring = Ring { bytes, most, turns: 0, next: 0, areas: VecDeque::new() };
-            Mutex::new(TakenAreas { short: 0, ring })
+            Mutex::new(TakenAreas { short: 0, ring, given_up: false })
         };
         let none = LargeAreas { own, first: 0, taken: taken(0) };
         let bytes = config.large_area_bytes();
@@ -220,9 +223,21 @@ impl LargeAreas {
             }
             _ => SHORT_PART + self.take_of_ring(&mut areas.ring, bytes_in_ring(n))?,
         };
+        areas.given_up = false;
         let (own, place) = (self.own?, self.first + at + HEAD);
         self.word_at(at)?.store(taken(n), Ordering::Relaxed);
         Some(PayloadArea { place, bytes: own.part(place, n) })
+    }
+
+    /// Whether it is worth while to wait for an area when none is free.
+    pub(super) fn may_become_free(&self) -> bool {
+        let areas = self.taken.lock();
+        areas.ring.most != 0 && !areas.given_up
+    }
+
+    /// A wait for an area has failed.
+    pub(super) fn give_up(&self) {
+        self.taken.lock().given_up = true;
     }
 
     /// Takes as many bytes of the ring: where they are in it.

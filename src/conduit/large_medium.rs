@@ -75,7 +75,7 @@ impl WholePayload {
 
 impl<P: Portals> Conduit<P> {
     /// Whether a rank reads payloads in our areas: it maps our library memory, as we map its own.
-    fn reads_areas(&self, rank: JobRank) -> bool {
+    pub(super) fn reads_areas(&self, rank: JobRank) -> bool {
         rank == self.me || self.library_memory(rank).is_some()
     }
 

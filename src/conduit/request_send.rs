@@ -1,9 +1,9 @@
 //! Sending requests.
 //!
 //! Called by `request` and, for the conduit's own messages, by `pinned_messages`. Invariant:
-//! resources are acquired in the
-//! order credits, chunk, TMPMD, ticket. A thread that holds a later one never waits for an
-//! earlier one, so there is no deadlock. The steps are drawn in `am_send`.
+//! resources are acquired in the order area, credits, chunk, TMPMD, ticket. A thread that holds a
+//! later one never waits for an earlier one, so there is no deadlock. The steps are drawn in
+//! `am_send`.
 
 use super::am_body::{DESTINATION_BYTES, args_bytes, write_body};
 use super::am_plan::{SendPlan, credits_for, extent};
@@ -21,7 +21,12 @@ use crate::fault;
 use crate::rank::JobRank;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
+use sys::clock;
 use sys::hint::cold_path;
+
+/// How long a large request waits for an area before it goes in pieces. In a flood, a reader that
+/// polls gives one back much sooner; it may be slow because other ranks have its CPU.
+const AREA_WAIT_NS: u64 = 100_000;
 
 /// What a request holds when it is transmitted.
 pub(super) struct ReservedSend {
@@ -363,7 +368,8 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn request_large<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) -> bool {
-        let Some(area) = self.stash_large(rank, m) else {
+        let Some(area) = self.stash_large(rank, m).or_else(|| self.wait_for_area(up, rank, m))
+        else {
             return self.request_pieces(up, rank, m);
         };
         let sent = self.request_area(up, rank, m, area);
@@ -371,6 +377,32 @@ impl<P: Portals> Conduit<P> {
             self.give_area(area);
         }
         sent
+    }
+
+    /// Waits for space in an area, and copies the payload there. `None` if it is immediate, or is
+    /// to travel: readers have left no area for a while.
+    #[cold]
+    #[inline(never)]
+    fn wait_for_area<U: Upcall>(
+        &self,
+        up: U,
+        rank: JobRank,
+        m: &Outgoing<'_>,
+    ) -> Option<PayloadArea> {
+        if m.immediate || !self.reads_areas(rank) || !self.large_areas.may_become_free() {
+            return None;
+        }
+        let need = ResourceNeed::of(&"a request for memory that peers still read");
+        let until = clock::now_ns().saturating_add(AREA_WAIT_NS);
+        let area = self.wait_full(up, need, || match self.large_areas.take(m.payload.len()) {
+            None if clock::now_ns() < until => None,
+            area => Some(area),
+        });
+        match area {
+            Some(area) => area.bytes.copy_from(m.payload),
+            None => self.large_areas.give_up(),
+        }
+        area
     }
 
     /// Sends a large request in pieces. An immediate one has what all of them need first. It waits
