@@ -78,8 +78,9 @@ struct TakenAreas {
     /// The short area to be taken next, if it is free.
     short: usize,
     ring: Ring,
-    /// A wait for an area has failed, and none has become free since.
-    given_up: bool,
+    /// The fewest bytes in the ring for which a wait has failed, and as many have not become free
+    /// since.
+    given_up: usize,
 }
 
 /// Which parts of the ring are taken.
@@ -189,7 +190,7 @@ impl LargeAreas {
         let taken = |most: usize| {
             let bytes = most.div_ceil(FIRST_PART);
             let ring = Ring { bytes, most, turns: 0, next: 0, areas: VecDeque::new() };
-            Mutex::new(TakenAreas { short: 0, ring, given_up: false })
+            Mutex::new(TakenAreas { short: 0, ring, given_up: usize::MAX })
         };
         let none = LargeAreas { own, first: 0, taken: taken(0) };
         let bytes = config.large_area_bytes();
@@ -215,29 +216,38 @@ impl LargeAreas {
         if areas.ring.most == 0 {
             return None;
         }
-        let short = areas.short;
-        let at = match self.is_free(short * SHORT_BYTES) {
-            true if n <= SHORT => {
+        let short = [areas.short, 1 - areas.short]
+            .into_iter()
+            .find(|&short| n <= SHORT && self.is_free(short * SHORT_BYTES));
+        let at = match short {
+            Some(short) => {
                 areas.short = 1 - short;
                 short * SHORT_BYTES
             }
-            _ => SHORT_PART + self.take_of_ring(&mut areas.ring, bytes_in_ring(n))?,
+            None => {
+                let bytes = bytes_in_ring(n);
+                let at = self.take_of_ring(&mut areas.ring, bytes)?;
+                if bytes >= areas.given_up {
+                    areas.given_up = usize::MAX;
+                }
+                SHORT_PART + at
+            }
         };
-        areas.given_up = false;
         let (own, place) = (self.own?, self.first + at + HEAD);
         self.word_at(at)?.store(taken(n), Ordering::Relaxed);
         Some(PayloadArea { place, bytes: own.part(place, n) })
     }
 
-    /// Whether it is worth while to wait for an area when none is free.
-    pub(super) fn may_become_free(&self) -> bool {
+    /// Whether to wait for an area for a payload of `n` bytes when none is free.
+    pub(super) fn may_become_free(&self, n: usize) -> bool {
         let areas = self.taken.lock();
-        areas.ring.most != 0 && !areas.given_up
+        areas.ring.most != 0 && bytes_in_ring(n) < areas.given_up
     }
 
-    /// A wait for an area has failed.
-    pub(super) fn give_up(&self) {
-        self.taken.lock().given_up = true;
+    /// A wait for an area for a payload of `n` bytes has failed.
+    pub(super) fn give_up(&self, n: usize) {
+        let mut areas = self.taken.lock();
+        areas.given_up = areas.given_up.min(bytes_in_ring(n));
     }
 
     /// Takes as many bytes of the ring: where they are in it.

@@ -2,7 +2,7 @@
 //!
 //! `request_send` and `reply_send` send them. Called by these for an area, by `request_recv` and
 //! `reply_recv` when messages arrive. Invariant: a sender waits only for what an ordinary request
-//! needs, and a reply waits for nothing.
+//! needs, but for a short time for an area, and a reply waits for nothing.
 //!
 //! ```text
 //!   mapped          the payload stays in a large area of the sender (`large_areas`)

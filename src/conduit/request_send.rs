@@ -379,8 +379,9 @@ impl<P: Portals> Conduit<P> {
         sent
     }
 
-    /// Waits for space in an area, and copies the payload there. `None` if it is immediate, or is
-    /// to travel: readers have left no area for a while.
+    /// Waits for space in an area, and copies the payload there. `None` if the payload is to
+    /// travel: the target does not map our memory, or readers have left no area for a while. An
+    /// immediate request does not wait.
     #[cold]
     #[inline(never)]
     fn wait_for_area<U: Upcall>(
@@ -389,18 +390,19 @@ impl<P: Portals> Conduit<P> {
         rank: JobRank,
         m: &Outgoing<'_>,
     ) -> Option<PayloadArea> {
-        if m.immediate || !self.reads_areas(rank) || !self.large_areas.may_become_free() {
+        let n = m.payload.len();
+        if m.immediate || !self.reads_areas(rank) || !self.large_areas.may_become_free(n) {
             return None;
         }
         let need = ResourceNeed::of(&"a request for memory that peers still read");
         let until = clock::now_ns().saturating_add(AREA_WAIT_NS);
-        let area = self.wait_full(up, need, || match self.large_areas.take(m.payload.len()) {
+        let area = self.wait_full(up, need, || match self.large_areas.take(n) {
             None if clock::now_ns() < until => None,
             area => Some(area),
         });
         match area {
             Some(area) => area.bytes.copy_from(m.payload),
-            None => self.large_areas.give_up(),
+            None => self.large_areas.give_up(n),
         }
         area
     }
@@ -480,8 +482,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Whether a request whose body has this payload would not wait now. With more bytes than one
-    /// message has, it is one in pieces.
+    /// Whether a request whose body has this payload would not wait for credits or a chunk now.
+    /// With more bytes than one message has, it is one in pieces.
     pub fn may_request(&self, rank: JobRank, payload: usize) -> bool {
         let body = |n: usize| args_bytes(MAX_ARGS) + n.next_multiple_of(8) + DESTINATION_BYTES;
         let (whole, rest) = match payload <= MAX_EAGER {

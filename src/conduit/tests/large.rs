@@ -132,6 +132,32 @@ fn an_area_that_stays_taken_is_passed_over() {
         assert_eq!(areas.count_taken(), 1);
         areas.give(stays);
     }
+    let stays = areas.take(1).expect("a short area");
+    let other = areas.take(1).expect("the other");
+    areas.give(other);
+    for _ in 0..3 {
+        let area = areas.take(1).expect("the other");
+        assert!(area.place == other.place && area.place != stays.place);
+        areas.give(area);
+    }
+}
+
+/// When a wait for some bytes has failed, there is none for as many or more until these were free.
+/// Short areas have no part in this.
+#[test]
+fn no_request_waits_again_for_what_is_not_free() {
+    let world = world(3, 1);
+    let areas = &world.ranks[0].conduit.large_areas;
+    let waits = |n: usize| areas.may_become_free(n);
+    assert!(waits(30_000) && waits(MAX_MEDIUM));
+    let mut all: Vec<_> = core::iter::from_fn(|| areas.take(30_000)).collect();
+    areas.give_up(30_000);
+    let short = areas.take(1).expect("a short area");
+    assert!(!waits(30_000) && !waits(MAX_MEDIUM) && waits(10_000));
+    areas.give(short);
+    areas.give(all.pop().expect("several"));
+    areas.take(30_000).expect("what was free");
+    assert!(waits(30_000) && waits(MAX_MEDIUM));
 }
 
 /// The word of an area that is overwritten with that of a taken one costs the area.
