@@ -16,7 +16,7 @@ const STALE_NS: u64 = 100_000_000;
 /// A rank that waits again within this time has not computed.
 const BETWEEN_WAITS_NS: u64 = 1_000_000;
 
-/// The words of one rank. Relaxed, because others act on them by chance anyway.
+/// The words of one rank. Relaxed: to read an older value is as harmless as an overwritten one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitRecord {
     /// When the rank last waited, in nanoseconds, and [`WAITS`] while it does.

@@ -1,8 +1,8 @@
 //! Mediums that do not fit into one message: how they travel, and what arrives of them.
 //!
 //! `request_send` and `reply_send` send them. Called by these for an area, by `request_recv` and
-//! `reply_recv` when messages arrive. Invariant: a sender waits only for what an ordinary request
-//! needs, but for a short time for an area, and a reply waits for nothing.
+//! `reply_recv` when messages arrive. Invariant: a reply waits for nothing. A request waits for an
+//! area for a short time, and else only for what an ordinary request needs.
 //!
 //! ```text
 //!   mapped          the payload stays in a large area of the sender (`large_areas`)

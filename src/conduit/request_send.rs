@@ -25,7 +25,7 @@ use sys::clock;
 use sys::hint::cold_path;
 
 /// How long a large request waits for an area before it goes in pieces. In a flood, a reader that
-/// polls gives one back much sooner; it may be slow because other ranks have its CPU.
+/// has a CPU gives one back much sooner.
 const AREA_WAIT_NS: u64 = 100_000;
 
 /// What a request holds when it is transmitted.
