@@ -12,9 +12,9 @@
 
 /* The state of the job in which a case runs. */
 enum when { BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on */ };
-enum outcome { PASSES, DIES /* rank 0 alone runs it, and does not return */ };
+enum outcome { PASSES, DIES /* rank 0 alone runs it, and does not return */, DIES_TOGETHER /* all ranks run it */ };
 
-enum { H_NOTHING = 201, H_REQUEST, H_REPLY_TWICE, H_KEEP_TOKEN, H_REPLY_GROUP, H_PUTTING, H_ANSWERED, H_PREPARE, H_PREPARE_LATE };
+enum { H_NOTHING = 201, H_REQUEST, H_REPLY_TWICE, H_KEEP_TOKEN, H_REPLY_GROUP, H_PUTTING, H_ANSWERED, H_PREPARE, H_PREPARE_LATE, H_WAITING };
 
 #define NO_RANK 1000000
 #define NO_RANK_WORD "1000000"
@@ -45,6 +45,11 @@ static void prepare_h(gex_Token_t token) { gex_AM_PrepareReplyMedium(token, NULL
 static void prepare_late_h(gex_Token_t token) {
     gex_AM_ReplyShort0(token, H_ANSWERED, 0);
     prepare_h(token);
+}
+/* The function: a macro may know that there is nothing to wait for. */
+static void waiting_h(gex_Token_t token) {
+    (void)token;
+    (gex_Event_Wait)(GEX_EVENT_INVALID);
 }
 static void putting_h(gex_Token_t token) {
     (void)token;
@@ -185,6 +190,65 @@ static void test_no_op(void) {
     gex_Event_t events[] = {GEX_EVENT_INVALID, GEX_EVENT_NO_OP};
     gex_Event_TestSome(events, 2, 0);
 }
+static gex_Event_t begun(void) { return gex_RMA_PutNB(ex_tm, 1, check_at(1, 0), &word, 8, GEX_EVENT_DEFER, 0); }
+static void event_twice(void) {
+    gex_Event_t event = begun();
+    gex_Event_Wait(event);
+    gex_Event_Wait(event);
+}
+static void event_tested_twice(void) {
+    gex_Event_t event = begun();
+    while (gex_Event_Test(event)) gasnet_AMPoll();
+    gex_Event_Test(event);
+}
+static void event_listed_twice(void) {
+    gex_Event_t both[2];
+    both[0] = both[1] = begun();
+    gex_Event_WaitAll(both, 2, 0);
+}
+static void leaf_late(void) {
+    gex_Event_t event = begun(), leaf = gex_Event_QueryLeaf(event, GEX_EC_LC);
+    gex_Event_Wait(event);
+    gex_Event_Wait(leaf);
+}
+static void leaf_of_synced(void) {
+    gex_Event_t event = begun();
+    gex_Event_Wait(event);
+    gex_Event_QueryLeaf(event, GEX_EC_LC);
+}
+static void leaf_of_leaf(void) { gex_Event_QueryLeaf(gex_Event_QueryLeaf(begun(), GEX_EC_LC), GEX_EC_LC); }
+static void leaf_category(void) { gex_Event_QueryLeaf(begun(), GEX_EC_ALL); }
+static void test_flags(void) {
+    gex_Event_t event = begun();
+    gex_Event_TestAll(&event, 1, GEX_FLAG_IMMEDIATE);
+}
+static void region_flags(void) { gex_NBI_BeginAccessRegion(GEX_FLAG_IMMEDIATE); }
+/* What may be done with leaves, while calls are checked. */
+static void leaves_right(void) {
+    gex_Event_t events[3], event, leaf;
+    int order;
+    event = begun();
+    leaf = gex_Event_QueryLeaf(event, GEX_EC_LC);
+    CHECK(leaf == gex_Event_QueryLeaf(event, GEX_EC_LC), "an event has two leaves");
+    gex_Event_Wait(leaf);
+    gex_Event_Wait(gex_Event_QueryLeaf(event, GEX_EC_PUT));
+    gex_Event_Wait(event);
+    for (order = 0; order < 2; order++) {
+        events[order] = begun();
+        events[1 - order] = gex_Event_QueryLeaf(events[order], GEX_EC_LC);
+        events[2] = GEX_EVENT_INVALID;
+        while (events[0] != GEX_EVENT_INVALID || events[1] != GEX_EVENT_INVALID) gex_Event_WaitSome(events, 3, 0);
+    }
+    gex_NBI_BeginAccessRegion(0);
+    gex_RMA_PutNBI(ex_tm, 1, check_at(1, 0), &word, 8, GEX_EVENT_DEFER, 0);
+    event = gex_NBI_EndAccessRegion(0);
+    gex_Event_Wait(gex_Event_QueryLeaf(event, GEX_EC_LC));
+    gex_Event_Wait(event);
+    event = gex_RMA_PutNB(ex_tm, 1, check_at(1, 0), &word, 8, &leaf, 0);
+    gex_Event_Wait(event);
+    gex_Event_Wait(gex_Coll_BarrierNB(alone, 0));
+    gex_Event_Wait(GEX_EVENT_INVALID);
+}
 static void leaf_no_op(void) { gex_Event_Wait(gex_Event_QueryLeaf(GEX_EVENT_NO_OP, GEX_EC_LC)); }
 static void wait_other(void) { gex_Event_Wait((gex_Event_t)(uintptr_t)0x7654321); }
 static void region_twice(void) {
@@ -230,6 +294,13 @@ static void arguments_many(void) {
     gasneti_RequestShort(ex_tm, 1, H_NOTHING, 0, 17, args);
 }
 static void limit_rank(void) { gex_AM_MaxRequestMedium(ex_tm, NO_RANK, GEX_EVENT_NOW, 0, 0); }
+static void limit_args(void) { gex_AM_MaxRequestMedium(ex_tm, 0, GEX_EVENT_NOW, 0, 17); }
+static void limit_defer(void) { gex_AM_MaxReplyLong(ex_tm, 0, GEX_EVENT_DEFER, 0, 0); }
+static void limit_team(void) { gex_AM_MaxRequestLong(GEX_TM_INVALID, GEX_RANK_INVALID, GEX_EVENT_NOW, 0, 0); }
+static void limit_token(void) {
+    send(H_KEEP_TOKEN);
+    gex_Token_MaxReplyMedium(kept, GEX_EVENT_NOW, 0, 0);
+}
 static void request_in_handler(void) { send(H_REQUEST); }
 static void reply_twice(void) { send(H_REPLY_TWICE); }
 static void reply_group(void) { send(H_REPLY_GROUP); }
@@ -357,6 +428,34 @@ static void lock_request(void) {
     gex_AM_RequestShort0(ex_tm, 1, H_NOTHING, 0);
 }
 static void handler_puts(void) { send(H_PUTTING); }
+static void handler_waits(void) { send(H_WAITING); }
+
+/* ---- collectives that differ between the ranks ---- */
+
+static int64_t numbers[2];
+static void broadcast(gex_Rank_t root, size_t nbytes) {
+    gex_Event_Wait(gex_Coll_BroadcastNB(ex_tm, root, bytes, bytes, nbytes, 0));
+}
+static void reduce(gex_DT_t dt, gex_OP_t op) {
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(ex_tm, numbers, numbers, dt, 8, 2, op, NULL, NULL, 0));
+}
+static void coll_roots_differ(void) { broadcast(ex_me, 8); }
+static void coll_sizes_differ(void) { broadcast(0, ex_me ? 8 : 16); }
+static void coll_calls_differ(void) {
+    if (ex_me) broadcast(0, 8);
+    gex_Event_Wait(gex_Coll_BarrierNB(ex_tm, 0));
+}
+static void coll_ops_differ(void) { reduce(GEX_DT_I64, ex_me ? GEX_OP_ADD : GEX_OP_MAX); }
+static void coll_types_differ(void) { reduce(ex_me ? GEX_DT_I64 : GEX_DT_DBL, GEX_OP_ADD); }
+/* Calls that agree, while calls are checked. */
+static void coll_agree(void) {
+    int i;
+    for (i = 0; i < 1000; i++) {
+        broadcast((gex_Rank_t)i % ex_ranks, 8);
+        reduce(GEX_DT_I64, GEX_OP_MAX);
+        gex_Event_Wait(gex_Coll_BarrierNB(ex_tm, 0));
+    }
+}
 
 static const struct testcase {
     const char *name;
@@ -406,6 +505,16 @@ static const struct testcase {
     {"value_none", ATTACHED, DIES, "gex_RMA_GetBlockingVal()|0 bytes|8", value_none},
     {"wait_no_op", ATTACHED, DIES, "gex_Event_Wait()|GEX_EVENT_NO_OP", wait_no_op},
     {"test_no_op", ATTACHED, DIES, "gex_Event_TestSome()|GEX_EVENT_NO_OP", test_no_op},
+    {"event_twice", CHECKED, DIES, "gex_Event_Wait()|synced twice", event_twice},
+    {"event_tested_twice", CHECKED, DIES, "gex_Event_Test()|synced twice", event_tested_twice},
+    {"event_listed_twice", CHECKED, DIES, "gex_Event_WaitAll()|synced twice", event_listed_twice},
+    {"leaf_late", CHECKED, DIES, "gex_Event_Wait()|leaf of an operation that was synced", leaf_late},
+    {"leaf_of_synced", CHECKED, DIES, "gex_Event_QueryLeaf()|synced", leaf_of_synced},
+    {"leaf_of_leaf", CHECKED, DIES, "gex_Event_QueryLeaf()|is a leaf", leaf_of_leaf},
+    {"leaf_category", CHECKED, DIES, "gex_Event_QueryLeaf()|0xffffffff|one category", leaf_category},
+    {"leaves_right", CHECKED, PASSES, "", leaves_right},
+    {"test_flags", CHECKED, DIES, "gex_Event_TestAll()|0x1|Pass 0", test_flags},
+    {"region_flags", CHECKED, DIES, "gex_NBI_BeginAccessRegion()|0x1|Pass 0", region_flags},
     {"leaf_no_op", ATTACHED, DIES, "gex_Event_QueryLeaf()|GEX_EVENT_NO_OP", leaf_no_op},
     {"wait_other", ATTACHED, DIES, "0x7654321|handle", wait_other},
     {"region_twice", ATTACHED, DIES, "gex_NBI_BeginAccessRegion()|open", region_twice},
@@ -423,6 +532,10 @@ static const struct testcase {
     {"long_outside", ATTACHED, DIES, "gex_AM_RequestLong()|outside the segment of rank 1", long_outside},
     {"arguments_many", ATTACHED, DIES, "gex_AM_RequestShort()|17|16", arguments_many},
     {"limit_rank", ATTACHED, DIES, "gex_AM_MaxRequestMedium()|" NO_RANK_WORD, limit_rank},
+    {"limit_args", CHECKED, DIES, "gex_AM_MaxRequestMedium()|17|16", limit_args},
+    {"limit_defer", CHECKED, DIES, "gex_AM_MaxReplyLong()|lc_opt|GEX_EVENT_NOW", limit_defer},
+    {"limit_team", CHECKED, DIES, "gex_AM_MaxRequestLong()|0x0|no team", limit_team},
+    {"limit_token", CHECKED, DIES, "gex_Token_MaxReplyMedium()|token", limit_token},
     {"request_in_handler", ATTACHED, DIES, "gex_AM_RequestShort()|handler", request_in_handler},
     {"reply_twice", ATTACHED, DIES, "gex_AM_ReplyShort()|replied", reply_twice},
     {"reply_group", ATTACHED, DIES, "gex_AM_ReplyMedium()|lc_opt", reply_group},
@@ -465,6 +578,13 @@ static const struct testcase {
     {"reduce_function", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|user_op", reduce_function},
     {"lock_put", CHECKED, DIES, "gex_RMA_PutBlocking()|holds the handler-safe lock", lock_put},
     {"lock_request", CHECKED, DIES, "gex_AM_RequestShort()|holds the handler-safe lock", lock_request},
+    {"handler_waits", CHECKED, DIES, "gex_Event_Wait()|handler", handler_waits},
+    {"coll_roots_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|with root 0|with root 1", coll_roots_differ},
+    {"coll_sizes_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|of 8 bytes|of 16 bytes", coll_sizes_differ},
+    {"coll_calls_differ", CHECKED, DIES_TOGETHER, "a broadcast of 8 bytes|a barrier|same order", coll_calls_differ},
+    {"coll_ops_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|a reduce to all of 16 bytes", coll_ops_differ},
+    {"coll_types_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|elements of 8 bytes|type", coll_types_differ},
+    {"coll_agree", CHECKED, PASSES, "", coll_agree},
     {"handler_puts", CHECKED, DIES, "gex_RMA_PutBlocking()|handler", handler_puts},
 };
 #define CASES (sizeof cases / sizeof *cases)
@@ -478,6 +598,11 @@ static void run(const struct testcase *c) {
     }
     c->run();
     if (c->outcome == PASSES) return;
+    if (c->outcome == DIES_TOGETHER) {
+        /* A rank may be told of the other's call only after its own has returned. */
+        static volatile int never;
+        GASNET_BLOCKUNTIL(never);
+    }
     printf("testbadex: FAIL (%s went on)\n", c->name);
     fflush(stdout);
     _exit(5);
@@ -492,6 +617,7 @@ int main(int argc, char **argv) {
         ROW(H_KEEP_TOKEN, keep_token_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_REPLY_GROUP, reply_group_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_PUTTING, putting_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_WAITING, waiting_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_PREPARE, prepare_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_PREPARE_LATE, prepare_late_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_ANSWERED, nothing_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQREP),
@@ -501,7 +627,7 @@ int main(int argc, char **argv) {
     if (argc == 2 && !strcmp(argv[1], "-list")) {
         for (i = 0; i < CASES; i++)
             printf("%s\t%s\t%s\t%s\n", cases[i].name, strncmp(cases[i].name, "par_", 4) ? "both" : "par",
-                   cases[i].outcome == DIES ? "dies" : "passes", cases[i].words);
+                   cases[i].outcome == PASSES ? "passes" : "dies", cases[i].words);
         return 0;
     }
     for (i = 0; i < CASES && argc == 2; i++)

@@ -39,6 +39,11 @@ impl OpId {
         OpId(self.0 | OpId::DEPARTURES)
     }
 
+    /// The same operation without that mark.
+    pub const fn without_departures(self) -> OpId {
+        OpId(self.0 & !OpId::DEPARTURES)
+    }
+
     /// Whether it is the id of [`OpId::with_departures`].
     #[inline(always)]
     pub const fn counts_departures(self) -> bool {

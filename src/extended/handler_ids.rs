@@ -18,5 +18,6 @@ pub(super) const VIS_GET_REPLY: u8 = EXTENDED_BASE + 9;
 pub(super) const ATOMIC_REQUEST: u8 = EXTENDED_BASE + 16;
 pub(super) const ATOMIC_REPLY: u8 = EXTENDED_BASE + 17;
 pub(super) const VIS_NOTICE: u8 = EXTENDED_BASE + 18;
+pub(super) const COLL_CALLED: u8 = EXTENDED_BASE + 19;
 
 const _: () = assert!(PINNED_HANDLERS == EXTENDED_BASE + 10);

@@ -72,6 +72,7 @@ const HANDLERS: &[InternalHandler] = &[
     atomics::on_request,
     |ctx, token, m| atomics(ctx.job).on_reply(ctx, token, m),
     vis::notice::on_notice,
+    |ctx, _, m| collectives(ctx).on_called(m),
 ];
 
 /// The state of this module for a job.

@@ -50,7 +50,12 @@ enum CallKind {
 
 fn kind(function: &str) -> CallKind {
     match function {
-        "gasnet_AMGetMsgSource" | "gasnet_barrier_result" | "gex_Token_Info" => CallKind::Query,
+        "gasnet_AMGetMsgSource"
+        | "gasnet_barrier_result"
+        | "gex_Event_QueryLeaf"
+        | "gex_Token_Info"
+        | "gex_Token_MaxReplyLong"
+        | "gex_Token_MaxReplyMedium" => CallKind::Query,
         f if f.ends_with("_nopoll") => CallKind::Query,
         "gasnet_coll_team_rank2node" | "gasnet_coll_team_node2rank" | "gasnet_coll_team_size" => {
             CallKind::Query
@@ -306,6 +311,66 @@ impl Ctx {
             if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
                 already_synced(function, OpHandle(pair[0]));
             }
+        }
+    }
+
+    /// Ends the job unless each of these events is INVALID, that of an operation that is not
+    /// synced, or a leaf of one. No operation may occur twice. Does nothing if checks are off.
+    pub fn check_events(self, function: &str, events: &[OpHandle]) {
+        if on() {
+            self.check_each_event(function, events);
+        }
+    }
+
+    #[cold]
+    fn check_each_event(self, function: &str, events: &[OpHandle]) {
+        for (i, &event) in events.iter().enumerate().filter(|(_, e)| **e != OpHandle::INVALID) {
+            let is_twice = !event.is_leaf() && events[..i].contains(&event);
+            match self.job.ops.look_up(event) {
+                HandleState::Live(_) if !is_twice => {}
+                HandleState::Synced if event.is_leaf() => report::fatal(
+                    format_args!(
+                        "{function}(): {:#x} is the leaf of an operation that was synced before it",
+                        event.0
+                    ),
+                    format_args!(
+                        "Sync a leaf before its operation or in one array with it, or drop it."
+                    ),
+                ),
+                HandleState::Live(_) | HandleState::Synced => report::fatal(
+                    format_args!("{function}(): the event {:#x} is synced twice", event.0),
+                    format_args!(
+                        "An event is invalid once a test or wait has found it happened; drop it then."
+                    ),
+                ),
+                HandleState::Invalid => report::fatal(
+                    format_args!("{function}(): {:#x} is no event", event.0),
+                    format_args!(
+                        "Pass what gex_RMA_PutNB and its like returned, or GEX_EVENT_INVALID."
+                    ),
+                ),
+            }
+        }
+    }
+
+    /// Makes the leaves in an array INVALID whose operations were synced with it: the client
+    /// cannot tell them from others. Does nothing if checks are off.
+    pub fn drop_synced_leaves(self, events: &mut [OpHandle]) {
+        let is_synced = |event: &OpHandle| {
+            event.is_leaf() && self.job.ops.look_up(*event) == HandleState::Synced
+        };
+        if on() {
+            events.iter_mut().filter(|e| is_synced(e)).for_each(|e| *e = OpHandle::INVALID);
+        }
+    }
+
+    /// Ends the job unless `flags` of a call that has none are 0. Does nothing if checks are off.
+    pub fn check_no_flags(self, function: &str, flags: u32) {
+        if on() && flags != 0 {
+            report::fatal(
+                format_args!("{function}(): flags are {flags:#x}, but this call has none"),
+                format_args!("Pass 0."),
+            );
         }
     }
 

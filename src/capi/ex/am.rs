@@ -7,15 +7,15 @@
 //! With `GEX_FLAG_IMMEDIATE` a request is refused, and does nothing, where it would wait for what
 //! the requests under way hold. A reply waits for nothing of that kind.
 
-use super::objects::{ExObject, job_rank, node};
+use super::objects::{ExObject, job_rank, node, team_of};
 use super::rma::wrong_lc_opt;
 use super::{Event, Flags, LocalCompletion, NOW, RANK_INVALID, Rank, is_immediate};
 use crate::capi::{am, ctx, early_job, initialized};
 use crate::conduit::Category;
 use crate::env;
 use crate::report;
-use crate::runtime::GasnetError;
 use crate::runtime::am::{AmEntry, FreeIndex, MAX_ARGS};
+use crate::runtime::{GasnetError, checks};
 use core::ffi::{c_int, c_uint, c_void};
 
 /// `gex_AM_Index_t`
@@ -107,17 +107,20 @@ pub unsafe extern "C" fn gex_Token_Info(
         is_req: c_int::from(token.is_request()),
         is_long: c_int::from(token.category() == Category::Long),
     });
-    let Some(found) = found else {
-        report::fatal(
-            format_args!(
-                "{function}(): the token is not that of a handler which this thread is running"
-            ),
-            format_args!("Call it in the handler, with the token that the handler got."),
-        )
-    };
+    let Some(found) = found else { no_token(function) };
     // SAFETY: the specification demands a place for the result.
     unsafe { info.write(found) };
     ALL_FIELDS
+}
+
+#[cold]
+fn no_token(function: &str) -> ! {
+    report::fatal(
+        format_args!(
+            "{function}(): the token is not that of a handler which this thread is running"
+        ),
+        format_args!("Call it in the handler, with the token that the handler got."),
+    )
 }
 
 /// Returns the most arguments of an active message: 16.
@@ -156,6 +159,21 @@ fn max_long_reply(function: &str) -> usize {
 fn check_rank(function: &str, tm: ExObject, rank: Rank) {
     if rank != RANK_INVALID {
         job_rank(early_job(function), function, tm, rank);
+    } else if checks::on() && tm != ExObject::PAIR {
+        team_of(early_job(function).ctx(), function, tm);
+    }
+}
+
+/// Ends the job if no message has these arguments. Does nothing if checks are off.
+fn check_message(function: &str, lc_opt: *const Event, numargs: c_uint) {
+    if !checks::on() {
+        return;
+    }
+    if numargs as usize > MAX_ARGS {
+        too_many_arguments(function, numargs as usize);
+    }
+    if LocalCompletion::of(lc_opt.cast_mut()) == LocalCompletion::Defer {
+        wrong_lc_opt(function, "GROUP or a place");
     }
 }
 
@@ -170,11 +188,12 @@ macro_rules! limits {
         pub extern "C" fn $max(
             tm: ExObject,
             other_rank: Rank,
-            _lc_opt: *const Event,
+            lc_opt: *const Event,
             _flags: Flags,
-            _numargs: c_uint,
+            numargs: c_uint,
         ) -> usize {
             check_rank(stringify!($max), tm, other_rank);
+            check_message(stringify!($max), lc_opt, numargs);
             $limit(stringify!($max))
         }
 
@@ -199,6 +218,13 @@ limits! {
         "after `gex_Client_Init`, in handlers too", "a Long reply";
 }
 
+/// Ends the job unless a handler runs with this token. Does nothing if checks are off.
+fn check_token(function: &str, token: *mut c_void) {
+    if checks::on() && ctx(function).with_token(token, |_| ()).is_none() {
+        no_token(function);
+    }
+}
+
 /// Returns the most bytes of the payload of a Medium reply to a request.
 ///
 /// - `token`: that of the request's handler.
@@ -206,12 +232,15 @@ limits! {
 /// - Context: in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Token_MaxReplyMedium(
-    _token: *mut c_void,
-    _lc_opt: *const Event,
+    token: *mut c_void,
+    lc_opt: *const Event,
     _flags: Flags,
-    _numargs: c_uint,
+    numargs: c_uint,
 ) -> usize {
-    max_medium("gex_Token_MaxReplyMedium")
+    let function = "gex_Token_MaxReplyMedium";
+    check_token(function, token);
+    check_message(function, lc_opt, numargs);
+    max_medium(function)
 }
 
 /// Returns the most bytes of the payload of a Long reply to a request.
@@ -221,12 +250,15 @@ pub extern "C" fn gex_Token_MaxReplyMedium(
 /// - Context: in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Token_MaxReplyLong(
-    _token: *mut c_void,
-    _lc_opt: *const Event,
+    token: *mut c_void,
+    lc_opt: *const Event,
     _flags: Flags,
-    _numargs: c_uint,
+    numargs: c_uint,
 ) -> usize {
-    max_long_reply("gex_Token_MaxReplyLong")
+    let function = "gex_Token_MaxReplyLong";
+    check_token(function, token);
+    check_message(function, lc_opt, numargs);
+    max_long_reply(function)
 }
 
 /// The arguments of a message.

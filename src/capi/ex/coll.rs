@@ -4,7 +4,7 @@
 //! extended layer has a team, a root in it, and buffers as long as the request says.
 
 use super::objects::{ExObject, team_of};
-use super::{Event, Flags, Rank, event};
+use super::{Event, Flags, Rank, client_event, event};
 use crate::capi::ctx;
 use crate::client_memory::{Dst, Src};
 use crate::extended::coll::operators::{NumberType, number_fn};
@@ -53,7 +53,7 @@ impl ReduceArguments {
             }
             (USER_OP, None, _) => refuse("user_op is null", "Pass the function of GEX_OP_USER."),
             (op, _, Some(number)) => match number_fn(number, op) {
-                Some(f) => ReduceOperator::Builtin(f),
+                Some(function) => ReduceOperator::Builtin { function, code: self.dt << 8 | op },
                 None => refuse(
                     "the type has no such reduction",
                     "Pass GEX_OP_ADD, MULT, MIN or MAX, for integers also AND, OR or XOR, or GEX_OP_USER.",
@@ -125,7 +125,7 @@ unsafe fn initiate(
     let src = unsafe { Src::new(src.cast(), from.end) };
     let buffers = CollBuffers { dst, src };
     let call = CollCall { function, team, by_process: true, request, buffers };
-    event(coll.initiate(c, &call, false))
+    client_event(event(coll.initiate(c, &call, false)))
 }
 
 /// What a trace records of a collective.
@@ -152,12 +152,13 @@ fn barrier() -> CollRequest {
 /// - Returns an event that happens when all members have called.
 /// - Context: by all members in the order of their other collectives; not in a handler.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, _flags: Flags) -> Event {
+pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, flags: Flags) -> Event {
     let _span = span!(W "gex_Coll_BarrierNB", detail(tm, 0, 0));
     let function = "gex_Coll_BarrierNB";
-    let null = core::ptr::null_mut();
+    let (c, null) = (ctx(function), core::ptr::null_mut());
+    c.check_no_flags(function, flags);
     // SAFETY: a barrier has no memory.
-    unsafe { initiate(ctx(function), function, tm, barrier(), null, null) }
+    unsafe { initiate(c, function, tm, barrier(), null, null) }
 }
 
 /// Waits until all members of a team have called.
@@ -166,10 +167,12 @@ pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, _flags: Flags) -> Event {
 /// - `flags`: 0.
 /// - Context: by all members in the order of their other collectives; not in a handler.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_Coll_BarrierBlocking(tm: ExObject, _flags: Flags) {
+pub extern "C" fn gex_Coll_BarrierBlocking(tm: ExObject, flags: Flags) {
     let _span = span!(W "gex_Coll_BarrierBlocking", detail(tm, 0, 0));
     let function = "gex_Coll_BarrierBlocking";
-    meet(ctx(function), function, tm);
+    let c = ctx(function);
+    c.check_no_flags(function, flags);
+    meet(c, function, tm);
 }
 
 /// Initiates a copy from one rank of a team to all.

@@ -5,12 +5,12 @@
 //! of one that does not count departures is the operation. A handle that was synced counts as
 //! complete, as does the leaf of such a one, so either may be synced first.
 
-use super::{Event, Flags, event};
+use super::{Event, Flags, client_event, event};
 use crate::capi::{OK, ctx};
 use crate::extended::sync::HandleNeed;
 use crate::report;
-use crate::runtime::GasnetError;
 use crate::runtime::ops::{ImplicitKind, OpHandle};
+use crate::runtime::{Ctx, GasnetError, checks};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_uint};
 
@@ -18,27 +18,44 @@ use core::ffi::{c_int, c_uint};
 const NO_OP: OpHandle = OpHandle(1);
 /// `GEX_EC_LC`
 const LOCAL_COMPLETION: c_uint = 2;
+/// `GEX_EC_PUT`, `GEX_EC_GET`, `GEX_EC_RMW`, `GEX_EC_LC` and `GEX_EC_AM`
+const CATEGORIES: [c_uint; 4] = [3, 4, 8, LOCAL_COMPLETION];
 
 /// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
 fn ready(done: bool) -> c_int {
     if done { OK } else { GasnetError::NotReady as c_int }
 }
 
-/// The events of an array.
+/// The events of an array, checked, and the context of the caller.
 ///
 /// # Safety
 /// `events` must point to `n` events that no other thread uses meanwhile; it may be anything if
 /// `n` is 0.
-unsafe fn array<'a>(function: &str, events: *mut Event, n: usize) -> &'a mut [OpHandle] {
+unsafe fn array<'a>(
+    function: &str,
+    events: *mut Event,
+    n: usize,
+    flags: Flags,
+) -> (Ctx, &'a mut [OpHandle]) {
+    let c = ctx(function);
+    c.check_no_flags(function, flags);
     if n == 0 {
-        return &mut [];
+        return (c, &mut []);
     }
     // SAFETY: by this function's condition; an OpHandle is a word of the size of a pointer.
     let events: &mut [OpHandle] = unsafe { core::slice::from_raw_parts_mut(events.cast(), n) };
     if events.contains(&NO_OP) {
         no_op(function);
     }
-    events
+    c.check_events(function, events);
+    (c, events)
+}
+
+/// Checks a sync of nothing, where calls are checked.
+fn check_sync(function: &str) {
+    if checks::on() {
+        _ = ctx(function);
+    }
 }
 
 #[cold]
@@ -58,13 +75,14 @@ fn no_op(function: &str) -> ! {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Event_Test(event: Event) -> c_int {
     watch!(S "gex_Event_Test", EventDetail::Sync(1), gex_Event_Test(event));
+    let (function, mut event) = ("gex_Event_Test", event);
     if event.is_null() {
+        check_sync(function);
         return OK;
     }
-    let (function, mut event) = ("gex_Event_Test", event);
     // SAFETY: one event, which belongs to this call.
-    let events = unsafe { array(function, &mut event, 1) };
-    ready(ctx(function).ops_done(events, HandleNeed::All))
+    let (c, events) = unsafe { array(function, &mut event, 1, 0) };
+    ready(c.ops_done(events, HandleNeed::All))
 }
 
 /// Waits for an event.
@@ -76,13 +94,14 @@ pub extern "C" fn gex_Event_Test(event: Event) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Event_Wait(event: Event) {
     watch!(S "gex_Event_Wait", EventDetail::Sync(1), gex_Event_Wait(event));
+    let (function, mut event) = ("gex_Event_Wait", event);
     if event.is_null() {
+        check_sync(function);
         return;
     }
-    let (function, mut event) = ("gex_Event_Wait", event);
     // SAFETY: one event, which belongs to this call.
-    let events = unsafe { array(function, &mut event, 1) };
-    ctx(function).wait_ops(events, HandleNeed::All);
+    let (c, events) = unsafe { array(function, &mut event, 1, 0) };
+    c.wait_ops(events, HandleNeed::All);
 }
 
 /// Reports whether at least one of several events has happened. Does not poll.
@@ -99,13 +118,15 @@ pub extern "C" fn gex_Event_Wait(event: Event) {
 pub unsafe extern "C" fn gex_Event_TestSome(
     pevent: *mut Event,
     numevents: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
-    watch!(S "gex_Event_TestSome", EventDetail::Sync(numevents), gex_Event_TestSome(pevent, numevents, _flags));
+    watch!(S "gex_Event_TestSome", EventDetail::Sync(numevents), gex_Event_TestSome(pevent, numevents, flags));
     let function = "gex_Event_TestSome";
     // SAFETY: the specification demands an array of as many events.
-    let events = unsafe { array(function, pevent, numevents) };
-    ready(ctx(function).ops_done(events, HandleNeed::Some))
+    let (c, events) = unsafe { array(function, pevent, numevents, flags) };
+    let done = c.ops_done(events, HandleNeed::Some);
+    c.drop_synced_leaves(events);
+    ready(done)
 }
 
 /// Waits until at least one of several events has happened.
@@ -119,12 +140,13 @@ pub unsafe extern "C" fn gex_Event_TestSome(
 /// # Safety
 /// `pevent` must point to `numevents` events.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gex_Event_WaitSome(pevent: *mut Event, numevents: usize, _flags: Flags) {
-    watch!(S "gex_Event_WaitSome", EventDetail::Sync(numevents), gex_Event_WaitSome(pevent, numevents, _flags));
+pub unsafe extern "C" fn gex_Event_WaitSome(pevent: *mut Event, numevents: usize, flags: Flags) {
+    watch!(S "gex_Event_WaitSome", EventDetail::Sync(numevents), gex_Event_WaitSome(pevent, numevents, flags));
     let function = "gex_Event_WaitSome";
     // SAFETY: the specification demands an array of as many events.
-    let events = unsafe { array(function, pevent, numevents) };
-    ctx(function).wait_ops(events, HandleNeed::Some);
+    let (c, events) = unsafe { array(function, pevent, numevents, flags) };
+    c.wait_ops(events, HandleNeed::Some);
+    c.drop_synced_leaves(events);
 }
 
 /// Reports whether all of several events have happened. Does not poll.
@@ -141,13 +163,15 @@ pub unsafe extern "C" fn gex_Event_WaitSome(pevent: *mut Event, numevents: usize
 pub unsafe extern "C" fn gex_Event_TestAll(
     pevent: *mut Event,
     numevents: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
-    watch!(S "gex_Event_TestAll", EventDetail::Sync(numevents), gex_Event_TestAll(pevent, numevents, _flags));
+    watch!(S "gex_Event_TestAll", EventDetail::Sync(numevents), gex_Event_TestAll(pevent, numevents, flags));
     let function = "gex_Event_TestAll";
     // SAFETY: the specification demands an array of as many events.
-    let events = unsafe { array(function, pevent, numevents) };
-    ready(ctx(function).ops_done(events, HandleNeed::All))
+    let (c, events) = unsafe { array(function, pevent, numevents, flags) };
+    let done = c.ops_done(events, HandleNeed::All);
+    c.drop_synced_leaves(events);
+    ready(done)
 }
 
 /// Waits until all of several events have happened.
@@ -161,27 +185,54 @@ pub unsafe extern "C" fn gex_Event_TestAll(
 /// # Safety
 /// `pevent` must point to `numevents` events.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gex_Event_WaitAll(pevent: *mut Event, numevents: usize, _flags: Flags) {
-    watch!(S "gex_Event_WaitAll", EventDetail::Sync(numevents), gex_Event_WaitAll(pevent, numevents, _flags));
+pub unsafe extern "C" fn gex_Event_WaitAll(pevent: *mut Event, numevents: usize, flags: Flags) {
+    watch!(S "gex_Event_WaitAll", EventDetail::Sync(numevents), gex_Event_WaitAll(pevent, numevents, flags));
     let function = "gex_Event_WaitAll";
     // SAFETY: the specification demands an array of as many events.
-    let events = unsafe { array(function, pevent, numevents) };
-    ctx(function).wait_ops(events, HandleNeed::All);
+    let (c, events) = unsafe { array(function, pevent, numevents, flags) };
+    c.wait_ops(events, HandleNeed::All);
+    c.drop_synced_leaves(events);
 }
 
 /// Returns the event of a part of an operation: that its local side may be reused.
 ///
 /// - `root`: the event of the operation, not synced.
-/// - `event_category`: `GEX_EC_LC`; the leaf of another category is the operation itself.
-/// - Returns the event, the same each time. It may be synced before or after the root, or not.
+/// - `event_category`: one of `GEX_EC_*`. `GEX_EC_LC`: its sources may be reused; others: it is
+///   complete.
+/// - Returns the event, the same each time. It may be synced before the root, in one array with
+///   it, or not at all.
 /// - Context: after `gex_Client_Init`; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Event_QueryLeaf(root: Event, event_category: c_uint) -> Event {
-    let handle = OpHandle(root.addr());
+    let (function, handle) = ("gex_Event_QueryLeaf", OpHandle(root.addr()));
     if handle == NO_OP {
-        no_op("gex_Event_QueryLeaf");
+        no_op(function);
     }
-    if event_category == LOCAL_COMPLETION { event(handle.leaf()) } else { root }
+    if checks::on() {
+        check_leaf(function, handle, event_category);
+    }
+    match event_category {
+        _ if root.is_null() => root,
+        LOCAL_COMPLETION => event(handle.leaf()),
+        _ => event(handle.end_leaf()),
+    }
+}
+
+#[cold]
+fn check_leaf(function: &str, root: OpHandle, category: c_uint) {
+    ctx(function).check_events(function, &[root]);
+    if root.is_leaf() {
+        report::fatal(
+            format_args!("{function}(): the event {:#x} is a leaf, which has none", root.0),
+            format_args!("Pass the event that the call of the operation returned."),
+        );
+    }
+    if !CATEGORIES.contains(&category) {
+        report::fatal(
+            format_args!("{function}(): {category:#x} is not one category of events"),
+            format_args!("Pass GEX_EC_LC, or GEX_EC_GET, _PUT, _AM or _RMW alone."),
+        );
+    }
 }
 
 /// The kinds of implicit operations of a mask of categories (`GEX_EC_*`).
@@ -199,10 +250,11 @@ fn kinds(mask: c_uint) -> impl Iterator<Item = ImplicitKind> + Clone {
 /// - Returns `GASNET_OK` or `GASNET_ERR_NOT_READY`.
 /// - Context: outside access regions, after `gex_Client_Init`; not in a handler.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_NBI_Test(event_mask: c_uint, _flags: Flags) -> c_int {
-    watch!(S "gex_NBI_Test", EventDetail::Nothing, gex_NBI_Test(event_mask, _flags));
-    let c = ctx("gex_NBI_Test");
-    c.check_outside_region("gex_NBI_Test");
+pub extern "C" fn gex_NBI_Test(event_mask: c_uint, flags: Flags) -> c_int {
+    watch!(S "gex_NBI_Test", EventDetail::Nothing, gex_NBI_Test(event_mask, flags));
+    let (function, c) = ("gex_NBI_Test", ctx("gex_NBI_Test"));
+    c.check_no_flags(function, flags);
+    c.check_outside_region(function);
     ready(c.kinds_done(kinds(event_mask)))
 }
 
@@ -213,10 +265,11 @@ pub extern "C" fn gex_NBI_Test(event_mask: c_uint, _flags: Flags) -> c_int {
 /// - Context: outside access regions, after `gex_Client_Init`; not in a handler, and not while a
 ///   handler-safe lock is held.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_NBI_Wait(event_mask: c_uint, _flags: Flags) {
-    watch!(S "gex_NBI_Wait", EventDetail::Nothing, gex_NBI_Wait(event_mask, _flags));
-    let c = ctx("gex_NBI_Wait");
-    c.check_outside_region("gex_NBI_Wait");
+pub extern "C" fn gex_NBI_Wait(event_mask: c_uint, flags: Flags) {
+    watch!(S "gex_NBI_Wait", EventDetail::Nothing, gex_NBI_Wait(event_mask, flags));
+    let (function, c) = ("gex_NBI_Wait", ctx("gex_NBI_Wait"));
+    c.check_no_flags(function, flags);
+    c.check_outside_region(function);
     c.wait_kinds(kinds(event_mask));
 }
 
@@ -226,10 +279,12 @@ pub extern "C" fn gex_NBI_Wait(event_mask: c_uint, _flags: Flags) {
 /// - `flags`: 0.
 /// - Context: outside access regions, after `gex_Client_Init`; not in a handler.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_NBI_BeginAccessRegion(_flags: Flags) {
-    watch!(S "gex_NBI_BeginAccessRegion", EventDetail::Nothing, gex_NBI_BeginAccessRegion(_flags));
+pub extern "C" fn gex_NBI_BeginAccessRegion(flags: Flags) {
+    watch!(S "gex_NBI_BeginAccessRegion", EventDetail::Nothing, gex_NBI_BeginAccessRegion(flags));
     let function = "gex_NBI_BeginAccessRegion";
-    ctx(function).begin_region(function);
+    let c = ctx(function);
+    c.check_no_flags(function, flags);
+    c.begin_region(function);
 }
 
 /// Ends the access region of the calling thread.
@@ -238,10 +293,12 @@ pub extern "C" fn gex_NBI_BeginAccessRegion(_flags: Flags) {
 /// - Returns the event of all that was initiated in it.
 /// - Context: in an access region; not in a handler.
 #[unsafe(no_mangle)]
-pub extern "C" fn gex_NBI_EndAccessRegion(_flags: Flags) -> Event {
-    watch!(S "gex_NBI_EndAccessRegion", EventDetail::Nothing, gex_NBI_EndAccessRegion(_flags));
+pub extern "C" fn gex_NBI_EndAccessRegion(flags: Flags) -> Event {
+    watch!(S "gex_NBI_EndAccessRegion", EventDetail::Nothing, gex_NBI_EndAccessRegion(flags));
     let function = "gex_NBI_EndAccessRegion";
-    event(ctx(function).end_region(function))
+    let c = ctx(function);
+    c.check_no_flags(function, flags);
+    client_event(event(c.end_region(function)))
 }
 
 #[cfg(test)]

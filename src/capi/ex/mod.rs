@@ -21,7 +21,7 @@
 /// What a call of an explicit form returns, or one of another form.
 macro_rules! done {
     (Explicit, $call:expr) => {
-        $call
+        $crate::capi::ex::client_event($call)
     };
     ($form:ident, $call:expr) => {{
         $call;
@@ -44,6 +44,8 @@ pub mod segment;
 pub mod team;
 pub mod vis;
 
+use super::early_job;
+use crate::runtime::checks;
 use crate::runtime::ops::OpHandle;
 use core::ffi::{c_int, c_void};
 use sys::hint::cold_path;
@@ -83,6 +85,18 @@ pub(super) fn is_client() -> bool {
 /// The event of an operation.
 fn event(handle: OpHandle) -> Event {
     handle.0 as Event
+}
+
+/// The event that a client gets of a call of the calling thread. Where calls are checked it is not
+/// `GEX_EVENT_INVALID` even if it has happened: a misuse is found whether or not memory is mapped.
+#[inline(always)]
+fn client_event(event: Event) -> Event {
+    if checks::on() && event.is_null() { checked_event() } else { event }
+}
+
+#[cold]
+fn checked_event() -> Event {
+    event(early_job("a call that returns an event").ctx().real_handle(OpHandle::INVALID))
 }
 
 /// The address that `GEX_EVENT_NOW` is.

@@ -5,7 +5,9 @@
 //! where it would wait for what other operations of this rank hold.
 
 use super::objects::{ExObject, job_rank, node};
-use super::{Event, Flags, LocalCompletion, NO_OP, NOW, REFUSED, Rank, event, is_immediate};
+use super::{
+    Event, Flags, LocalCompletion, NO_OP, NOW, REFUSED, Rank, client_event, event, is_immediate,
+};
 use crate::capi::OK;
 use crate::capi::rma::job;
 use crate::client_memory::{Dst, RemoteRange, Src, UncheckedRange};
@@ -44,7 +46,7 @@ fn done(done: bool) -> c_int {
 
 /// The event of an operation that was refused or not.
 fn begun(handle: Option<OpHandle>) -> Event {
-    handle.map_or(NO_OP, event)
+    handle.map_or(NO_OP, |handle| client_event(event(handle)))
 }
 
 /// Copies memory of the caller to the segment of a rank, and returns when the data are there.
@@ -137,13 +139,13 @@ pub unsafe extern "C" fn gex_RMA_PutNB(
         return begun(root);
     }
     match LocalCompletion::of(lc_opt) {
-        LocalCompletion::Now => event(rma::put_nb(job, dst, src)),
-        LocalCompletion::Defer => event(rma::put_nb_bulk(job, dst, src)),
+        LocalCompletion::Now => client_event(event(rma::put_nb(job, dst, src))),
+        LocalCompletion::Defer => client_event(event(rma::put_nb_bulk(job, dst, src))),
         LocalCompletion::At(place) => {
             let (root, leaf) = rma::put_with_leaf(job, dst, src);
             // SAFETY: a place for an event, as it is no constant.
             unsafe { place.write(event(leaf)) };
-            event(root)
+            client_event(event(root))
         }
         LocalCompletion::None | LocalCompletion::Group => {
             wrong_lc_opt(function, "DEFER or a place")
@@ -301,7 +303,7 @@ pub unsafe extern "C" fn gex_RMA_GetNB(
     if is_immediate(flags) {
         return begun(rma::get_nb_now(job, dest, from));
     }
-    event(rma::get_nb(job, dest, from))
+    client_event(event(rma::get_nb(job, dest, from)))
 }
 
 /// Initiates an implicit get.
@@ -451,7 +453,7 @@ pub extern "C" fn gex_RMA_PutNBVal(
     if is_immediate(flags) {
         return begun(value::put_nb_now(job, to, value as value::RegisterValue));
     }
-    event(value::put_nb(job, to, value as value::RegisterValue))
+    client_event(event(value::put_nb(job, to, value as value::RegisterValue)))
 }
 
 /// Initiates an implicit put of an integer.

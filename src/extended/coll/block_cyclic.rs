@@ -27,6 +27,12 @@ impl BlockCyclic {
         (block > 0).then_some(BlockCyclic { block, offset })
     }
 
+    /// The block and the offset, as words of a message.
+    pub(super) fn words(self) -> [i32; 4] {
+        let [block, offset] = [self.block, self.offset].map(|n| [(n >> 32) as i32, n as i32]);
+        [block[0], block[1], offset[0], offset[1]]
+    }
+
     /// How many elements `image` has before the element `index` of the whole array.
     fn before(self, image: usize, images: usize, index: usize) -> usize {
         // Products beyond memory are beyond every index.

@@ -100,7 +100,8 @@ mod tests {
                 to.part(at, 8).copy_array::<8>(Src::from(&both.to_ne_bytes()[..]));
             }
         }
-        let operator = super::super::request::ReduceOperator::Builtin(digits);
+        let operator =
+            super::super::request::ReduceOperator::Builtin { function: digits, code: 0 };
         let reduction = Reduction { operator, elem_size: 8 };
         let count = 3 * REDUCED_AT_ONCE / 8 + 5;
         for (n, over) in [(2, 0), (2, 1), (2, 9), (3, 0), (3, 2), (8, 7), (8, 9)] {

@@ -42,8 +42,10 @@
 //! | `counts`, `roles` | how far each rank is in them; which ranks wait for which |
 //! | `combination` | the reductions of `direct` |
 //! | `movements`, `rest` | movements that no call awaits; what of one is left to messages |
+//! | `agreement` | whether all processes pass the same, with debug checks |
 //! | [`search`], [`files`] | the search for the fastest tree; files of choices and profiles |
 
+mod agreement;
 mod all_to_all;
 mod arrays;
 mod block_cyclic;
@@ -82,8 +84,9 @@ use crate::conduit::AmMessage;
 use crate::limits::MAX_THREADS;
 use crate::rank::{JobRank, TeamRank};
 use crate::runtime::ops::OpHandle;
-use crate::runtime::{Ctx, GasnetResult};
+use crate::runtime::{Ctx, GasnetResult, checks};
 use crate::{env, fault, report};
+use agreement::CollAgreement;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -120,6 +123,7 @@ type BlockProfile = BTreeMap<(u32, CollOperation, usize), u64>;
 #[derive(Debug)]
 pub struct Coll {
     engine: CollEngine,
+    agreement: CollAgreement,
     /// The barrier of the job.
     barrier: &'static Barrier,
     /// The team of all processes; set by `gasnet_coll_init`.
@@ -165,6 +169,7 @@ impl Coll {
                 pages.and_then(ShortRings::new),
                 array::from_fn(|stream| DirectMovement::new(pages?, stream)),
             ),
+            agreement: CollAgreement::default(),
             barrier,
             world: OnceBox::new(),
             ranks: OnceBox::new(),
@@ -210,6 +215,11 @@ impl Coll {
     /// The handler of a piece of a large message.
     pub(super) fn on_piece(&self, m: &AmMessage<'_>) {
         self.engine.inbox.on_piece(&CollMessage::of(m));
+    }
+
+    /// The handler of what a process says of its call.
+    pub(super) fn on_called(&self, m: &AmMessage<'_>) {
+        self.agreement.on_called(m);
     }
 
     /// `gasnet_coll_init`, for the calling thread: `counts` has the images of each process,
@@ -334,6 +344,10 @@ impl Coll {
         let image = self.image(ctx, call.function, view);
         self.enter(ctx, call.function, view, &call.request);
         let id = CollId { context: view.context, number: view.images[image].next() };
+        // The images of a process are compared where they meet.
+        if image == 0 && checks::on() {
+            self.agreement.called(ctx, call, id);
+        }
         if let Some(direct) = self.direct(ctx, view, &call.request) {
             return (image, self.engine.movement(ctx, call, id, direct, awaits));
         }

@@ -74,7 +74,12 @@ pub enum ReduceOperator {
         cdata: usize,
     },
     /// By an operation of the library on numbers. It is commutative.
-    Builtin(NumberFn),
+    Builtin {
+        /// The function.
+        function: NumberFn,
+        /// Names type and operation, alike in all processes.
+        code: u32,
+    },
 }
 
 /// How operands are combined, and what they are.
@@ -109,7 +114,7 @@ impl Reduction {
                 // has `n` elements, as was checked.
                 unsafe { function(left.as_ptr().cast(), to.as_ptr().cast(), n, cdata) };
             }
-            ReduceOperator::Builtin(function) => function(to, left, right),
+            ReduceOperator::Builtin { function, .. } => function(to, left, right),
         }
     }
 
@@ -133,12 +138,12 @@ impl PartialEq for ReduceOperator {
         let address = |of: &ReduceOperator| match *of {
             ReduceOperator::Registered { function, .. } => function as usize,
             ReduceOperator::InPlace { function, .. } => function as usize,
-            ReduceOperator::Builtin(function) => function as usize,
+            ReduceOperator::Builtin { function, .. } => function as usize,
         };
         let words = |of: &ReduceOperator| match *of {
             ReduceOperator::Registered { flags, arg, .. } => (flags, arg as usize),
             ReduceOperator::InPlace { cdata, .. } => (0, cdata),
-            ReduceOperator::Builtin(_) => (0, 0),
+            ReduceOperator::Builtin { code, .. } => (0, code as usize),
         };
         address(self) == address(other) && words(self) == words(other)
     }

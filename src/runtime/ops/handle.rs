@@ -10,7 +10,7 @@
 //!                    |<--------- OpId -------------->|    in the match bits of puts and gets
 //!
 //!   kind   1:0 explicit or which implicit; 2 departures are counted (OpId::counts_departures);
-//!          3 the leaf of the operation, in handles only
+//!          3 a leaf of the operation, in handles only: with bit 2 the departure of its sources
 //! ```
 
 use crate::conduit::OpId;
@@ -83,15 +83,25 @@ impl OpHandle {
         (self.0 >> 32) as u32
     }
 
-    /// The handle of the departure of all sources of this operation; the operation's own, if it
-    /// does not count departures. The leaf ends with the operation, synced or not.
+    /// The handle of the departure of all sources of this operation; as [`OpHandle::end_leaf`] if
+    /// it does not count departures.
     pub fn leaf(self) -> OpHandle {
-        if self.op().counts_departures() { OpHandle(self.0 | LEAF) } else { self }
+        OpHandle(self.0 | LEAF)
+    }
+
+    /// The handle of the end of this operation, which a sync of it leaves open.
+    pub fn end_leaf(self) -> OpHandle {
+        OpHandle::new(self.generation(), self.op().without_departures()).leaf()
+    }
+
+    /// Whether it is a leaf.
+    pub fn is_leaf(self) -> bool {
+        self.0 & LEAF != 0
     }
 
     /// The operation of a leaf; `None` for another handle.
     pub(super) fn root_of_leaf(self) -> Option<OpHandle> {
-        (self.0 & LEAF != 0).then_some(OpHandle(self.0 & !LEAF))
+        self.is_leaf().then_some(OpHandle(self.0 & !LEAF))
     }
 }
 

@@ -148,7 +148,7 @@ impl Ops {
     }
 
     /// As [`Ops::begin`], for a put whose [leaf](OpHandle::leaf) is complete when all sources of
-    /// its fragments have departed. [`Ops::depart`] counts them; the operation itself is complete
+    /// its fragments have departed; that of another operation ends with it. [`Ops::depart`] counts them; the operation itself is complete
     /// after that.
     pub fn begin_with_departures(&self, thread: u16, fragments: u32) -> OpHandle {
         let handle = self.begin(thread, 2 * fragments);
@@ -284,19 +284,22 @@ impl Ops {
         Some(value)
     }
 
-    /// Whether the sources of an operation have departed, or it was synced.
+    /// Whether the leaf of this operation is complete, or the operation was synced.
     #[cold]
     fn leaf_done(&self, root: OpHandle) -> bool {
         self.slot_of(root.op()).is_some_and(|(_, _, slot)| {
+            let (done, issued) = match root.op().counts_departures() {
+                true => (&slot.departed, &slot.sources),
+                false => (&slot.done, &slot.issued),
+            };
             slot.generation.load(Ordering::Relaxed) != root.generation()
-                || slot.departed.load(Ordering::Acquire) == slot.sources.load(Ordering::Relaxed)
+                || done.load(Ordering::Acquire) == issued.load(Ordering::Relaxed)
         })
     }
 
     /// The leaf of an operation that was just opened; INVALID if its sources have departed.
     pub fn leaf_of(&self, root: OpHandle) -> OpHandle {
-        let departed = root.op().counts_departures() && self.leaf_done(root);
-        if departed { OpHandle::INVALID } else { root.leaf() }
+        if self.leaf_done(root) { OpHandle::INVALID } else { root.leaf() }
     }
 
     /// The state of a handle other than INVALID.

@@ -97,8 +97,25 @@ fn a_leaf_is_complete_when_all_sources_have_departed() {
     ops.depart(next.op());
     ops.complete(next.op());
     assert!(ops.sync(0, next) && ops.sync(0, next.leaf()));
+}
+
+#[test]
+fn a_leaf_of_an_operation_without_departures_ends_with_it() {
+    let ops = Ops::new(1);
     let plain = ops.begin(0, 1);
-    assert_eq!(plain.leaf(), plain);
+    assert!(plain.leaf() != plain && plain.leaf() == plain.end_leaf());
+    assert!(ops.leaf_of(plain) == plain.leaf() && !ops.sync(0, plain.leaf()));
+    ops.complete(plain.op());
+    // It leaves the operation to be synced.
+    assert!(ops.sync(0, plain.leaf()) && ops.look_up(plain) == HandleState::Live(0));
+    assert!(ops.sync(0, plain) && ops.look_up(plain.leaf()) == HandleState::Synced);
+    // The end of a put is not the departure of its sources.
+    let put = ops.begin_with_departures(0, 1);
+    assert!(put.leaf() != put.end_leaf());
+    ops.depart(put.op());
+    assert!(ops.sync(0, put.leaf()) && !ops.sync(0, put.end_leaf()));
+    ops.complete(put.op());
+    assert!(ops.sync(0, put.end_leaf()) && ops.sync(0, put));
 }
 
 #[test]
@@ -130,13 +147,13 @@ fn an_access_region_has_the_leaf_of_its_puts() {
     ops.complete(put);
     ops.complete(get);
     assert!(ops.sync(0, root));
-    // One without such puts has none, also in the slot that had.
+    // That of one without such puts ends with it, also in the slot that had another one.
     assert!(ops.open_region(0));
     let get = ops.begin_implicit(0, ImplicitKind::Gets, 1);
     let root = ops.close_region(0).unwrap();
-    assert_eq!(root.leaf(), root);
+    assert!(!ops.sync(0, root.leaf()));
     ops.complete(get);
-    assert!(ops.sync(0, root));
+    assert!(ops.sync(0, root.leaf()) && ops.sync(0, root));
 }
 
 #[test]
