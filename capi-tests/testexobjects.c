@@ -75,6 +75,47 @@ static void together(gex_TM_t kept, gex_AD_t ad, size_t rounds) {
     }
 }
 
+#ifdef GASNET_PAR
+#include <pthread.h>
+
+/* Teams that a thread of each rank makes of one parent while another thread makes some of another. */
+struct maker {
+    gex_TM_t parent;
+    int alone; /* each rank in a team of its own, or all ranks in one */
+    size_t rounds;
+};
+
+static void *make_teams(void *arg) {
+    const struct maker *maker = (const struct maker *)arg;
+    gex_Rank_t size = maker->alone ? 1 : ex_ranks;
+    size_t i;
+    for (i = 0; i < maker->rounds; i++) {
+        uint64_t one = 1, sum = 0;
+        gex_TM_t tm = split(maker->parent, maker->alone ? (int)ex_me : 0, ex_me);
+        CHECK(gex_TM_QuerySize(tm) == size, "round %lu: %d ranks in a team of %d", (unsigned long)i, (int)gex_TM_QuerySize(tm), (int)size);
+        gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &sum, &one, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0));
+        CHECK(sum == size, "round %lu: the sum of %d ones is %lu", (unsigned long)i, (int)size, (unsigned long)sum);
+        gex_TM_Destroy(tm, NULL, i % 2 ? 0 : GEX_FLAG_GLOBALLY_QUIESCED);
+    }
+    return NULL;
+}
+
+static void at_once(size_t rounds) {
+    struct maker makers[2];
+    pthread_t thread;
+    int i;
+    for (i = 0; i < 2; i++) {
+        makers[i].parent = split(ex_tm, 0, i ? ex_ranks - ex_me : ex_me);
+        makers[i].alone = i;
+        makers[i].rounds = rounds;
+    }
+    CHECK(!pthread_create(&thread, NULL, make_teams, &makers[1]), "no thread");
+    make_teams(&makers[0]);
+    pthread_join(thread, NULL);
+    for (i = 0; i < 2; i++) gex_TM_Destroy(makers[i].parent, NULL, 0);
+}
+#endif
+
 int main(int argc, char **argv) {
     size_t rounds, some;
     gex_TM_t alone, kept;
@@ -91,6 +132,9 @@ int main(int argc, char **argv) {
     gex_AD_Create(&ad, ex_tm, GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET, 0);
     ex_barrier(ex_tm);
     together(kept, ad, some);
+#ifdef GASNET_PAR
+    at_once(some);
+#endif
     teams(alone, rounds / 2);
     domains(alone, rounds / 2);
     before = resident();

@@ -28,6 +28,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
+//! | `teams` | the teams of this process: how their members make and destroy them |
 //! | `team`, `view` | a team; a team as its collectives see it: images, or ranks |
 //! | `request`, [`flags`] | what a client requests; which flags are legal together |
 //! | `choice`, [`tuning`] | the algorithm of a collective; what the choice depends on |
@@ -70,6 +71,7 @@ mod roles;
 pub mod search;
 mod shape;
 mod team;
+mod teams;
 #[cfg(test)]
 mod tests;
 pub mod tree;
@@ -82,7 +84,7 @@ use super::scratch::ScratchPages;
 use crate::client_memory::{Dst, Src};
 use crate::conduit::AmMessage;
 use crate::limits::MAX_THREADS;
-use crate::rank::{JobRank, TeamRank};
+use crate::rank::JobRank;
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetResult, checks};
 use crate::{env, fault, report};
@@ -109,6 +111,7 @@ use request::{CollId, CollMemory, CollStatus};
 use rings::ShortRings;
 use roles::MovementRoles;
 pub use team::{Team, TeamRef};
+use teams::TeamTable;
 use view::TeamView;
 
 /// The number of the team of all processes with one image each: none that a split chooses.
@@ -130,9 +133,8 @@ pub struct Coll {
     world: OnceBox<TeamRef>,
     /// The team of all processes, each with one image, for clients of GASNet-EX.
     ranks: OnceBox<TeamRef>,
-    /// The other teams that this process is in, by number.
-    teams: RwLock<BTreeMap<u32, Arc<Team>>>,
-    next_team: AtomicU32,
+    /// The other teams that this process is in.
+    teams: TeamTable,
     functions: RwLock<Vec<(ReduceFn, c_int)>>,
     /// By thread: the number, among those of this process, of the image that it called
     /// `gasnet_coll_init` for.
@@ -173,8 +175,7 @@ impl Coll {
             barrier,
             world: OnceBox::new(),
             ranks: OnceBox::new(),
-            teams: RwLock::default(),
-            next_team: AtomicU32::new(1),
+            teams: TeamTable::default(),
             functions: RwLock::default(),
             image_of: (0..MAX_THREADS).map(|_| AtomicU32::new(NO_IMAGE)).collect(),
             profile: env::COLL_ENABLE_PROFILE.get().then(Mutex::default),
@@ -194,12 +195,7 @@ impl Coll {
     /// Advances collectives and the barriers of teams; called by polls while any is in progress.
     pub(super) fn progress(&self, ctx: Ctx) {
         self.engine.progress(ctx);
-        if self.next_team.load(Ordering::Relaxed) != 1 {
-            // While another thread adds a team, the next poll will do.
-            if let Some(teams) = self.teams.try_read_recursive() {
-                teams.values().for_each(|team| team.barrier().progress(ctx));
-            }
-        }
+        self.teams.progress(ctx);
     }
 
     /// The handler of a small message.
@@ -267,11 +263,7 @@ impl Coll {
     /// The team with this number; `None` for a team that this process is not in, or before
     /// `gasnet_coll_init`.
     pub fn team(&self, id: u32) -> Option<TeamRef> {
-        if id == 0 {
-            self.world.get().cloned()
-        } else {
-            self.teams.read_recursive().get(&id).cloned().map(TeamRef::Part)
-        }
+        if id == 0 { self.world.get().cloned() } else { self.teams.get(id) }
     }
 
     /// The function with this index in the table of `gasnet_coll_init`, and its flags.
@@ -414,20 +406,6 @@ impl Coll {
         words.into_iter().map(|record| record.map(u32::from_ne_bytes)).collect()
     }
 
-    /// `gasnet_coll_team_split`: the team of the images that pass the same color, in the order
-    /// of `relrank`. Collective.
-    pub fn split(
-        &self,
-        ctx: Ctx,
-        function: &'static str,
-        parent: &TeamRef,
-        color: u32,
-        relrank: u32,
-    ) -> TeamRef {
-        self.split_view(ctx, function, parent, false, Some((color, relrank)))
-            .expect("the caller has a color")
-    }
-
     /// The team of all processes, each with one image.
     pub fn ranks(&self, ctx: Ctx) -> &TeamRef {
         self.ranks.get_or_init(|| {
@@ -439,106 +417,12 @@ impl Coll {
         })
     }
 
-    /// Splits a team whose processes have one image each, as `split` does. `None` in processes
-    /// that pass no color and order.
-    pub fn split_ranks(
-        &self,
-        ctx: Ctx,
-        function: &'static str,
-        parent: &TeamRef,
-        choice: Option<(u32, u32)>,
-    ) -> Option<TeamRef> {
-        self.split_view(ctx, function, parent, true, choice)
-    }
-
-    /// The team of these ranks, in this order. Collective over `parent`; a process that is in no
-    /// new team passes no ranks and gets none.
-    pub fn create(
-        &self,
-        ctx: Ctx,
-        function: &'static str,
-        parent: &TeamRef,
-        ranks: Option<Vec<JobRank>>,
-    ) -> Option<TeamRef> {
-        let mine = [self.next_team.load(Ordering::Relaxed)];
-        let records = self.records_of_all(ctx, function, (parent, true), mine);
-        let id = records.iter().map(|record| record[0]).max().unwrap_or(1);
-        let team = ranks.map(|ranks| {
-            let ones = alloc::vec![1; ranks.len()];
-            self.add_team(id, TeamMembers::new(ranks, ctx.endpoint().rank), ones)
-        });
-        self.meet(ctx, function, (parent, true));
-        team
-    }
-
-    /// Forgets a team: no collective of it is in progress. Collective over the team.
-    pub fn destroy(&self, ctx: Ctx, function: &'static str, team: &TeamRef, quiet: bool) {
-        if !quiet {
-            self.meet(ctx, function, (team, true));
-        }
-        self.teams.write().remove(&team.id());
-        if fault::on("keep_team") {
-            core::mem::forget(team.clone());
-        }
-        if let Some(profile) = &self.profile {
-            profile.lock().retain(|&(id, _, _), _| id != team.id());
-        }
-    }
-
     /// Returns when all have called.
     fn meet(&self, ctx: Ctx, function: &'static str, (team, by_process): (&TeamRef, bool)) {
         let request =
             CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
         let (team, buffers) = (team.clone(), CollBuffers::none());
         self.wait_for(ctx, &CollCall { function, team, by_process, request, buffers });
-    }
-
-    fn split_view(
-        &self,
-        ctx: Ctx,
-        function: &'static str,
-        parent: &TeamRef,
-        by_process: bool,
-        choice: Option<(u32, u32)>,
-    ) -> Option<TeamRef> {
-        let view = parent.view(by_process);
-        let (color, order) = choice.unwrap_or_default();
-        // Color, order, the number that this process has for a new team, and whether it joins
-        // one, from each image.
-        let next = self.next_team.load(Ordering::Relaxed);
-        let mine = [color, order, next, u32::from(choice.is_some())];
-        let records = self.records_of_all(ctx, function, (parent, by_process), mine);
-        let id = records.iter().map(|record| record[2]).max().unwrap_or(1);
-        // By rank in the parent: the record of the first image of that process.
-        let mut chosen: Vec<(u32, TeamRank)> = (0..view.members.size())
-            .map(|rank| (records[view.first[rank as usize] as usize], TeamRank(rank)))
-            .filter(|(record, _)| record[0] == color && record[3] != 0)
-            .map(|(record, rank)| (record[1], rank))
-            .collect();
-        chosen.sort_unstable();
-        let ranks = chosen.iter().map(|&(_, rank)| view.members.job_rank(rank)).collect();
-        let counts = chosen.iter().map(|&(_, rank)| parent.images_of(rank)).collect();
-        let team = choice
-            .map(|_| self.add_team(id, TeamMembers::new(ranks, ctx.endpoint().rank), counts));
-        // A message for the new team may arrive as soon as one member has returned, so all of
-        // them have made it before.
-        self.meet(ctx, function, (parent, by_process));
-        team
-    }
-
-    /// The new team `id`, made by the first image of this process that calls.
-    fn add_team(&self, id: u32, members: TeamMembers, counts: Vec<u32>) -> TeamRef {
-        if id == RANKS {
-            report::fatal(
-                format_args!("this job has made {RANKS} teams, the most that it can"),
-                format_args!("Make teams once, and use them again."),
-            )
-        }
-        let mut teams = self.teams.write();
-        self.next_team.fetch_max(id + 1, Ordering::Relaxed);
-        let team =
-            teams.entry(id).or_insert_with(|| Arc::new(Team::new(id, members, counts, None)));
-        TeamRef::Part(team.clone())
     }
 
     /// The calling image, for a barrier of images.

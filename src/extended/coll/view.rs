@@ -24,9 +24,14 @@ pub(super) struct TeamImage {
 }
 
 impl TeamImage {
-    /// The number of its next collective.
+    /// The number of its next collective, which begins.
     pub(super) fn next(&self) -> u32 {
         self.calls.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// How many collectives it has called.
+    pub(super) fn called(&self) -> u32 {
+        self.calls.load(Ordering::Relaxed)
     }
 }
 
