@@ -51,24 +51,41 @@ static inline int ex_create(size_t bytes, int own) {
     return rc;
 }
 
+static inline void ex_read_segments(void) {
+    gex_Rank_t i;
+    check_seg = (gasnet_seginfo_t *)calloc(ex_ranks, sizeof *check_seg);
+    for (i = 0; i < ex_ranks; i++)
+        gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, i, &check_seg[i].addr, NULL, &check_seg[i].size, 0));
+}
+
 /* Attaches a segment of at least `bytes`, and reads the segment table. With
  * GASNET_TEST_SEGMENT=own or =mapped each rank creates one instead; with =mixed, odd ranks make
- * one of their own memory. */
+ * one of their own memory. In EVERYTHING all memory is exposed before, and there is no segment. */
 static inline void ex_attach(size_t bytes) {
-    gex_Rank_t i;
     const char *kind = getenv("GASNET_TEST_SEGMENT");
-    int rc = kind ? ex_create(check_round(bytes), strcmp(kind, "mixed") ? !strcmp(kind, "own") : ex_me % 2)
-                  : gex_Segment_Attach(&ex_segment, ex_tm, check_round(bytes));
+    int rc;
+#ifdef GASNET_SEGMENT_EVERYTHING
+    uint64_t sent = ex_me, got = ~sent;
+    char *there;
+    ex_read_segments();
+    check_share_areas(check_round(bytes));
+    there = (char *)check_seg[(ex_me + 1) % ex_ranks].addr;
+    CHECK(!gex_RMA_PutBlocking(ex_tm, (ex_me + 1) % ex_ranks, there, &sent, sizeof sent, 0), "a put was refused");
+    CHECK(!gex_RMA_GetBlocking(ex_tm, &got, (ex_me + 1) % ex_ranks, there, sizeof got, 0), "a get was refused");
+    CHECK(got == ex_me, "%lu was read before gex_Segment_Attach", (unsigned long)got);
+#endif
+    rc = kind ? ex_create(check_round(bytes), strcmp(kind, "mixed") ? !strcmp(kind, "own") : ex_me % 2)
+              : gex_Segment_Attach(&ex_segment, ex_tm, check_round(bytes));
     if (rc != GASNET_OK) {
         printf("%s: FAIL (gex_Segment_Attach of %lu bytes returned %s)\n", check_name, (unsigned long)check_round(bytes),
                gasnet_ErrorName(rc));
         gasnet_exit(2);
     }
-    check_seg = (gasnet_seginfo_t *)calloc(ex_ranks, sizeof *check_seg);
-    for (i = 0; i < ex_ranks; i++)
-        gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, i, &check_seg[i].addr, NULL, &check_seg[i].size, 0));
 #ifdef GASNET_SEGMENT_EVERYTHING
-    check_share_areas(check_round(bytes));
+    CHECK(ex_segment == GEX_SEGMENT_INVALID, "a segment in EVERYTHING");
+    memset(check_seg[ex_me].addr, 0, sizeof sent);
+#else
+    ex_read_segments();
 #endif
     check_alive("run");
 }

@@ -136,11 +136,22 @@ static void lists(uint64_t seed) {
     CHECK(gex_VIS_VectorPutBlocking(ex_tm, peer, 0, NULL, 0, NULL, 0) == 0, "no pieces");
 }
 
+/* Sections without bytes: what the specification ignores of them need not be valid. */
+static void empty_sections(void) {
+    const size_t count[2] = {0, 4};
+    const ptrdiff_t strides[2] = {8, 8};
+    gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, GEX_RANK_INVALID, NULL, NULL, NULL, NULL, 0, NULL, 3, 0));
+    CHECK(!gex_VIS_StridedGetNBI(GEX_TM_INVALID, NULL, NULL, 0, NULL, NULL, 0, NULL, 3, 0), "no bytes");
+    CHECK(!gex_VIS_StridedPutBlocking(GEX_TM_INVALID, GEX_RANK_INVALID, NULL, strides, NULL, strides, 8, count, 2, 0), "no elements");
+    gex_Event_Wait(gex_VIS_StridedGetNB(ex_tm, NULL, strides, GEX_RANK_INVALID, NULL, strides, 8, count, 2, 0));
+}
+
 int main(int argc, char **argv) {
     size_t iters, i;
     ex_init("testexvis", &argc, &argv);
     iters = check_arg(argc, argv, 1, 60);
     ex_attach(AREA);
+    empty_sections();
     for (i = 0; i < iters; i++) {
         ex_barrier(ex_tm);
         sections(i);

@@ -106,6 +106,27 @@ END
 # shellcheck disable=SC2086
 try gcc -std=c99 $warn -Wredundant-decls -DGASNET_PAR "$work/a.c"
 
+# gasnet_fwd.h alone has the types that its specification lists, and those of a team's members.
+cat >"$work/a.c" <<'END'
+#include <gasnet_fwd.h>
+typedef struct {
+  gex_Rank_t rank;
+  gex_EP_Index_t index;
+  gex_Addr_t addr;
+  gex_Event_t event;
+  gex_Flags_t flags;
+  gex_DT_t dt;
+  gex_OP_t op;
+  gex_EP_Capabilities_t capabilities;
+  gex_EP_Location_t location;
+} all_types;
+END
+cp "$work/a.c" "$work/a.cc"
+# shellcheck disable=SC2086
+try gcc -std=c99 $warn "$work/a.c"
+# shellcheck disable=SC2086
+try g++ -std=c++98 $warn "$work/a.cc"
+
 # Both interfaces in one object, in either order, share handles and tokens.
 for order in "gasnet gasnetex" "gasnetex gasnet"; do
     for header in $order; do echo "#include <$header.h>"; done >"$work/a.c"

@@ -13,6 +13,13 @@ typedef uint32_t gex_OP_t;
 typedef uint32_t gex_EP_Capabilities_t;
 typedef uint8_t gex_AM_Index_t;
 typedef int32_t gex_AM_Arg_t;
+typedef void *gex_Addr_t;
+
+/* An endpoint of a team or of the job. */
+typedef struct {
+  gex_Rank_t gex_rank;
+  gex_EP_Index_t gex_ep_index;
+} gex_EP_Location_t;
 
 #define GEX_RANK_INVALID (~(gex_Rank_t)0)
 

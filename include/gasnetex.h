@@ -60,14 +60,8 @@ typedef struct gasneti_token_s *gex_Token_t;
 #define GEX_AD_INVALID ((gex_AD_t)(uintptr_t)0)
 #define GEX_AM_SRCDESC_NO_OP ((gex_AM_SrcDesc_t)(uintptr_t)0)
 
-typedef void *gex_Addr_t;
 typedef uint64_t gex_RMA_Value_t;
 #define SIZEOF_GEX_RMA_VALUE_T 8
-
-typedef struct {
-  gex_Rank_t gex_rank;
-  gex_EP_Index_t gex_ep_index;
-} gex_EP_Location_t;
 
 /* A piece of memory; gex_len in bytes. */
 typedef struct {

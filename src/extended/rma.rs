@@ -326,6 +326,27 @@ pub fn put_nbi_now(job: &'static GasnetJob, dst: RemoteRange, src: PutSource<'_>
     true
 }
 
+/// The immediate [`put_nbi_with_departures`]: whether it was initiated.
+#[inline(never)]
+pub fn put_nbi_with_departures_now(
+    job: &'static GasnetJob,
+    dst: RemoteRange,
+    src: Src<'static>,
+) -> bool {
+    let conduit = &job.endpoint.conduit;
+    if !conduit.reports_departures() {
+        return put_nbi_now(job, dst, PutSource::Now(src));
+    }
+    if put_at_once(job, dst, src) {
+        return true;
+    }
+    let Some(claim) = conduit.claim() else { return false };
+    let (ctx, fragments) = (job.ctx(), conduit.fragments(dst.len()));
+    let op = job.ops.begin_implicit_with_departures(ctx.thread_index(), fragments);
+    conduit.put_bulk_claimed(ctx, dst, src, op, claim);
+    true
+}
+
 /// The immediate [`put`]: whether it was done.
 pub fn put_now(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) -> bool {
     wait_if_begun(job, put_nb_now(job, dst, PutSource::Bulk(src)))

@@ -3,7 +3,7 @@
 //! Called by clients. Invariant: `gex_Client_Init` and `gasnet_init` start a job by the same
 //! steps, `gex_Segment_Attach` and `gasnet_attach` complete it by the same.
 
-use super::objects::{CLIENT_DATA, ClientRecord, ExObject, RECORD};
+use super::objects::{CLIENT_DATA, ClientRecord, ExObject, RECORD, has_all_memory};
 use super::{Flags, Rank, write};
 use crate::capi::client::{self, ABI, Client};
 use crate::capi::{OK, early_job, init};
@@ -60,8 +60,13 @@ pub unsafe extern "C" fn gasneti_Client_Init(
     };
     // The first call of the process.
     let _ = RECORD.set(Box::new(ClientRecord { name, flags }));
-    extended::open(job);
-    init::admit(job);
+    if has_all_memory(job) {
+        init::attach_segment(job, "gex_Client_Init", 0).expect("nothing is attached yet");
+        job.record_segment(0);
+    } else {
+        extended::open(job);
+        init::admit(job);
+    }
     job.meet();
     // SAFETY: the specification demands places for the results; null is allowed too.
     unsafe {
@@ -76,8 +81,8 @@ pub unsafe extern "C" fn gasneti_Client_Init(
 /// barrier.
 ///
 /// On return handlers can be registered, messages without data sent, and collectives called.
-/// Puts, gets and Longs need a segment (`gex_Segment_Attach`). A failure to start ends the process
-/// with a message.
+/// Puts, gets and Longs need a segment (`gex_Segment_Attach`) but in EVERYTHING, where all memory
+/// is exposed already. A failure to start ends the process with a message.
 ///
 /// In C and C++, gasnetex.h has a macro of this name that passes the modes that the client was
 /// compiled for. The symbol means thread mode PAR and segment mode FAST.
@@ -115,9 +120,10 @@ pub unsafe extern "C" fn gex_Client_Init(
     unsafe { gasneti_Client_Init(client_p, ep_p, tm_p, clientName, argc, argv, flags, &object) }
 }
 
-/// Attaches a segment to the endpoint. Collective over the team of all ranks, and a barrier.
+/// Attaches a segment to the endpoint. Collective over the team of all ranks, and a barrier. In
+/// EVERYTHING it is a barrier only, and may be called again.
 ///
-/// - `segment_p`: where the segment is stored.
+/// - `segment_p`: where the segment is stored; `GEX_SEGMENT_INVALID` in EVERYTHING.
 /// - `tm`: the team of `gex_Client_Init`.
 /// - `size`: bytes of the segment of this rank, a multiple of `GASNET_PAGESIZE`, not 0, at most
 ///   `gasnet_getMaxLocalSegmentSize()`. Not used in EVERYTHING.
@@ -141,6 +147,12 @@ pub unsafe extern "C" fn gex_Segment_Attach(
             format_args!("Pass the team that gex_Client_Init gave."),
         );
         return GasnetError::BadArg as c_int;
+    }
+    if has_all_memory(job) {
+        super::coll::meet(job.ctx(), function, tm);
+        // SAFETY: the specification demands a place for the result.
+        unsafe { write(segment_p, ExObject::INVALID) };
+        return OK;
     }
     if let Err(error) = init::attach_segment(job, function, size) {
         return error as c_int;
@@ -242,7 +254,7 @@ pub extern "C" fn gex_System_SetVerboseErrors(enable: c_int) {
 /// - `count_p`, `info_p`: where their number and a list are stored.
 /// - `flags`: 0.
 /// - Returns `GASNET_OK` if the client was made with `GEX_FLAG_DEFER_THREADS`;
-///   `GASNET_ERR_RESOURCE` otherwise.
+///   `GASNET_ERR_RESOURCE` otherwise. `GASNET_ERR_BAD_ARG` if a place is null or flags are not 0.
 /// - Context: after `gex_Client_Init`.
 ///
 /// # Safety
@@ -252,7 +264,7 @@ pub unsafe extern "C" fn gex_System_QueryProgressThreads(
     client: ExObject,
     count_p: *mut c_uint,
     info_p: *mut *const c_void,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
     let function = "gex_System_QueryProgressThreads";
     early_job(function);
@@ -260,6 +272,9 @@ pub unsafe extern "C" fn gex_System_QueryProgressThreads(
     const DEFER_THREADS: u32 = 1 << 1;
     if RECORD.get().is_none_or(|record| record.flags & DEFER_THREADS == 0) {
         return GasnetError::Resource as c_int;
+    }
+    if count_p.is_null() || info_p.is_null() || flags != 0 {
+        return GasnetError::BadArg as c_int;
     }
     // SAFETY: the specification demands places for the results.
     unsafe {

@@ -22,6 +22,7 @@ use crate::extended::coll::TeamRef;
 use crate::extended::collectives;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
+use crate::runtime::client::SegmentMode;
 use crate::runtime::{Ctx, GasnetJob};
 use alloc::ffi::CString;
 use core::ffi::c_void;
@@ -148,9 +149,15 @@ pub(super) static SEGMENT_DATA: ClientData = ClientData::new();
 /// The created segment that is bound to the endpoint, once one is.
 pub(super) static BOUND: OnceBox<ExObject> = OnceBox::new();
 
-/// The segment that is bound to the endpoint, or `GEX_SEGMENT_INVALID`.
+/// Whether ranks expose all their memory, without segments.
+pub(super) fn has_all_memory(job: &GasnetJob) -> bool {
+    job.client.segments == SegmentMode::Everything
+}
+
+/// The segment that is bound to the endpoint, or `GEX_SEGMENT_INVALID`, also in EVERYTHING.
 pub(super) fn bound_object(job: &GasnetJob) -> ExObject {
     match job.endpoint.bound_segment() {
+        Some(_) if has_all_memory(job) => ExObject::INVALID,
         Some(_) => BOUND.get().copied().unwrap_or(ExObject::THE_SEGMENT),
         None => ExObject::INVALID,
     }

@@ -214,11 +214,9 @@ fn put_nbi(
     let completion = LocalCompletion::of(lc_opt);
     if is_immediate(flags) {
         return done(match completion {
-            // Nothing counts the departures of an immediate put.
-            LocalCompletion::Now | LocalCompletion::Group => {
-                rma::put_nbi_now(job, dst, PutSource::Now(src))
-            }
+            LocalCompletion::Now => rma::put_nbi_now(job, dst, PutSource::Now(src)),
             LocalCompletion::Defer => rma::put_nbi_now(job, dst, PutSource::Bulk(src)),
+            LocalCompletion::Group => rma::put_nbi_with_departures_now(job, dst, src),
             _ => wrong_lc_opt("gex_RMA_PutNBI", "DEFER or GROUP"),
         });
     }

@@ -17,6 +17,7 @@ use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
 use crate::extended::vis::{self, CompletionForm, VisDirection};
 use crate::report;
+use crate::runtime::ops::OpHandle;
 use crate::tools::list_text as text;
 use crate::trace::{EventDetail, watch};
 use core::cell::Cell;
@@ -172,6 +173,16 @@ unsafe fn strided(
         unsafe { StridedTransfer::signed(remote.0.cast(), there, local.0.cast(), here, &counts) };
     let Some(shape) = shape else { too_large(function, levels) };
     start(function, form, direction, tm, rank, &shape)
+}
+
+/// Whether a section has no bytes. Then nothing else of a call counts; the other arguments need
+/// not be valid.
+///
+/// # Safety
+/// `levels` counts must be readable, unless `elemsz` is 0.
+unsafe fn is_empty(elemsz: usize, count: *const usize, levels: usize) -> bool {
+    // SAFETY: by this function's condition.
+    elemsz == 0 || unsafe { slice(count, levels) }.contains(&0)
 }
 
 /// The counts of a section whose contiguous bytes are its first count.
@@ -376,7 +387,8 @@ macro_rules! transfers {
         /// - `dstaddr`, `dststrides`; `srcaddr`, `srcstrides`: first element, and bytes from one
         ///   element to the next, in each dimension; they may be negative.
         /// - `elemsz`: bytes of an element.
-        /// - `count`, `stridelevels`: elements in each dimension, and how many dimensions.
+        /// - `count`, `stridelevels`: elements in each dimension, and how many dimensions. If a
+        ///   count or `elemsz` is 0, nothing is done, and the ranks and addresses do not count.
         /// - `flags`: accepted.
         /// - Returns the event, or 0.
         /// - Context: after `gex_Segment_Attach`; not in a handler.
@@ -398,6 +410,10 @@ macro_rules! transfers {
             stridelevels: usize,
             _flags: Flags,
         ) -> $result {
+            // SAFETY: as this function requires.
+            if unsafe { is_empty(elemsz, count, stridelevels) } {
+                return done!($form, event(OpHandle::INVALID));
+            }
             watch!(
                 G stringify!($sget),
                 EventDetail::Pieces {
@@ -423,7 +439,8 @@ macro_rules! transfers {
         /// - `dstaddr`, `dststrides`; `srcaddr`, `srcstrides`: first element, and bytes from one
         ///   element to the next, in each dimension; they may be negative.
         /// - `elemsz`: bytes of an element.
-        /// - `count`, `stridelevels`: elements in each dimension, and how many dimensions.
+        /// - `count`, `stridelevels`: elements in each dimension, and how many dimensions. If a
+        ///   count or `elemsz` is 0, nothing is done, and the ranks and addresses do not count.
         /// - `flags`: with `GEX_FLAG_ENABLE_LEAF_LC`, `NBI` completes at once; others are valid.
         /// - Returns the event, or 0.
         /// - Context: after `gex_Segment_Attach`; not in a handler.
@@ -445,6 +462,10 @@ macro_rules! transfers {
             stridelevels: usize,
             flags: Flags,
         ) -> $result {
+            // SAFETY: as this function requires.
+            if unsafe { is_empty(elemsz, count, stridelevels) } {
+                return done!($form, event(OpHandle::INVALID));
+            }
             watch!(
                 P stringify!($sput),
                 EventDetail::Pieces {
