@@ -599,7 +599,7 @@ static void run(const struct testcase *c) {
     c->run();
     if (c->outcome == PASSES) return;
     if (c->outcome == DIES_TOGETHER) {
-        /* A rank may be told of the other's call only after its own has returned. */
+        /* What the other rank called may become known when the own call has returned. */
         static volatile int never;
         GASNET_BLOCKUNTIL(never);
     }

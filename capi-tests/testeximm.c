@@ -107,8 +107,9 @@ static void wake_up(gex_Rank_t sleeper) {
     gex_RMA_PutNBIVal(ex_tm, sleeper, (void *)alarm_clock(sleeper), 1, sizeof(uint64_t), GEX_FLAG_IMMEDIATE);
 }
 
-/* Fills the queue of a rank that sleeps. A large Long to memory that is not mapped may wait until its
- * source has left, as the payload of any other call with GEX_EVENT_NOW, and so be accepted each time. */
+/* Fills the queue of a rank that sleeps. A large Long to memory that is not mapped may wait until
+ * its source has left, as the payload of any call with GEX_EVENT_NOW, and so be accepted each
+ * time. */
 static void requests(int kind, gex_Rank_t to) {
     int i, sent = 0, other, most = MOST;
     void *here = NULL;

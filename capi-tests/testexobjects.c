@@ -78,7 +78,7 @@ static void together(gex_TM_t kept, gex_AD_t ad, size_t rounds) {
 #ifdef GASNET_PAR
 #include <pthread.h>
 
-/* Teams that a thread of each rank makes of one parent while another thread makes some of another. */
+/* Teams that one thread of each rank makes of a parent; a second thread makes some of another. */
 struct maker {
     gex_TM_t parent;
     int alone; /* each rank in a team of its own, or all ranks in one */

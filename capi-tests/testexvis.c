@@ -1,6 +1,6 @@
 /* testexvis: vector, indexed and strided transfers of GASNet-EX: random sections with strides
  * of both signs, compared with a copy element by element; lists of pieces; all forms of
- * completion. */
+ * completion; puts that tell their target. */
 /* faults: flip_put flip_get */
 /* args: 60 */
 /* nodes: any */
@@ -9,6 +9,9 @@
 
 #define AREA (1 << 16)
 #define LEVELS 4
+#define H_NOTICE 210
+/* Where the puts with a notice go. */
+#define NOTICED 4096
 
 static unsigned char local[AREA], image[AREA];
 
@@ -146,10 +149,71 @@ static void empty_sections(void) {
     gex_Event_Wait(gex_VIS_StridedGetNB(ex_tm, NULL, strides, GEX_RANK_INVALID, NULL, strides, 8, count, 2, 0));
 }
 
+/* What a put tells its target: what it has put. */
+struct notice {
+    uint64_t seed, n;
+    unsigned char rest[64];
+};
+static volatile uint64_t notices;
+
+static void notice_h(gex_Token_t token, void *buf, size_t nbytes) {
+    struct notice notice;
+    gex_Token_Info_t info;
+    gex_Token_Info(token, &info, GEX_TI_SRCRANK);
+    CHECK(info.gex_srcrank == check_peer() && nbytes == sizeof notice, "a notice of %lu bytes, of rank %d", (unsigned long)nbytes,
+          (int)info.gex_srcrank);
+    memcpy(&notice, buf, sizeof notice);
+    check_same(notice.rest, sizeof notice.rest, notice.seed, "a notice");
+    /* The data are there before it. */
+    check_same((unsigned char *)check_at(ex_me, NOTICED), notice.n, notice.seed + 1, "data before a notice");
+    notices++;
+}
+
+/* A put that tells its target of it, also one without bytes. Only the next put does so. */
+static void noticed(uint64_t seed) {
+    gex_Rank_t peer = check_peer();
+    char *there = check_at(peer, NOTICED);
+    const ptrdiff_t strides[1] = {16};
+    const size_t count[2] = {seed % 8 < 4 ? 16 : 0, 0};
+    const size_t n = seed % 8 < 4 ? 256 : 0;
+    struct notice notice;
+    gex_Memvec_t to[16], from;
+    void *addrs[16], *mine = local;
+    int i;
+    notice.seed = seed;
+    notice.n = n;
+    check_fill(notice.rest, sizeof notice.rest, seed);
+    check_fill(local, 256, seed + 1);
+    for (i = 0; i < 16; i++) {
+        addrs[i] = to[i].gex_addr = there + 16 * i;
+        to[i].gex_len = n / 16;
+    }
+    from.gex_addr = local;
+    from.gex_len = n;
+    gex_VIS_SetPeerCompletionHandler(H_NOTICE, &notice, 1, 0);
+    gex_VIS_SetPeerCompletionHandler(0, NULL, 0, 0);
+    gex_VIS_SetPeerCompletionHandler(H_NOTICE, &notice, sizeof notice, 0);
+    switch (seed % 4) {
+        case 0: gex_Event_Wait(gex_VIS_VectorPutNB(ex_tm, peer, 16, to, 1, &from, 0)); break;
+        case 1:
+            CHECK(gex_VIS_IndexedPutNBI(ex_tm, peer, 16, addrs, n / 16, 1, &mine, n, 0) == 0, "NBI");
+            gex_NBI_Wait(GEX_EC_PUT, 0);
+            break;
+        case 2: CHECK(gex_VIS_StridedPutBlocking(ex_tm, peer, there, strides, local, strides, 16, count, 1, 0) == 0, "Blocking"); break;
+        default: gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, peer, there, NULL, local, NULL, n, count, 0, 0));
+    }
+    memset(&notice, 0, sizeof notice);
+    CHECK(gex_VIS_StridedPutBlocking(ex_tm, peer, there, strides, local, strides, 16, count, 1, 0) == 0, "the put after it");
+    GASNET_BLOCKUNTIL(notices > seed);
+    CHECK(notices == seed + 1, "%lu notices of %lu", (unsigned long)notices, (unsigned long)seed + 1);
+}
+
 int main(int argc, char **argv) {
+    gex_AM_Entry_t table[] = {{H_NOTICE, (gex_AM_Fn_t)notice_h, GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REPLY, 0, NULL, "notice"}};
     size_t iters, i;
     ex_init("testexvis", &argc, &argv);
     iters = check_arg(argc, argv, 1, 60);
+    CHECK_OK(gex_EP_RegisterHandlers(ex_ep, table, 1));
     ex_attach(AREA);
     empty_sections();
     for (i = 0; i < iters; i++) {
@@ -157,6 +221,8 @@ int main(int argc, char **argv) {
         sections(i);
         ex_barrier(ex_tm);
         lists(i);
+        ex_barrier(ex_tm);
+        noticed(i);
         check_alive("transfers");
     }
     ex_barrier(ex_tm);

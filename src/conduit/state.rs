@@ -331,6 +331,12 @@ impl<P: Portals> Conduit<P> {
         self.portals.has_bypass()
     }
 
+    /// Whether puts and gets of ranks of other hosts complete only in calls of their target. All
+    /// ranks are taken to have the same `GASNET_PROGRESS`.
+    pub fn wire_waits_for_calls(&self) -> bool {
+        !self.config.wire_thread && self.portals.has_frames_only()
+    }
+
     /// How often things happened that well chosen parameters make rare.
     pub fn stats(&self) -> ConduitStats {
         ConduitStats {

@@ -164,6 +164,8 @@ unsafe fn strided(
     elemsz: usize,
     (count, levels): (*const usize, usize),
 ) -> Event {
+    // Without bytes the lists do not count.
+    let levels = if elemsz == 0 { 0 } else { levels };
     // SAFETY: by this function's condition.
     let (count, there, here) =
         unsafe { (slice(count, levels), slice(remote.1, levels), slice(local.1, levels)) };
@@ -175,8 +177,8 @@ unsafe fn strided(
     start(function, form, direction, tm, rank, &shape)
 }
 
-/// Whether a section has no bytes. Then nothing else of a call counts; the other arguments need
-/// not be valid.
+/// Whether a section has no bytes, so that nothing else of a call counts, and the other arguments
+/// need not be valid. A put that is to run a handler needs its target nevertheless.
 ///
 /// # Safety
 /// `levels` counts must be readable, unless `elemsz` is 0.
@@ -209,7 +211,7 @@ unsafe fn vector_bytes(n: usize, list: *const MemVec) -> usize {
 /// `levels` counts must be readable.
 unsafe fn strided_bytes(elemsz: usize, count: *const usize, levels: usize) -> usize {
     // SAFETY: by this function's condition.
-    let count = unsafe { slice(count, levels) };
+    let count = unsafe { slice(count, if elemsz == 0 { 0 } else { levels }) };
     count.iter().fold(elemsz, |bytes, &n| bytes.saturating_mul(n))
 }
 
@@ -463,7 +465,7 @@ macro_rules! transfers {
             flags: Flags,
         ) -> $result {
             // SAFETY: as this function requires.
-            if unsafe { is_empty(elemsz, count, stridelevels) } {
+            if ARMED.get().is_none() && unsafe { is_empty(elemsz, count, stridelevels) } {
                 return done!($form, event(OpHandle::INVALID));
             }
             watch!(

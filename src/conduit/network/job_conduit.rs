@@ -367,6 +367,11 @@ impl JobConduit {
         over!(self, c => c.has_bypass())
     }
 
+    /// [`Conduit::wire_waits_for_calls`]
+    pub fn wire_waits_for_calls(&self) -> bool {
+        over!(self, c => c.wire_waits_for_calls())
+    }
+
     /// [`Conduit::expose_remotely`]
     ///
     /// # Errors

@@ -212,6 +212,10 @@ impl Portals for Emulation {
         false
     }
 
+    fn has_frames_only(&self) -> bool {
+        !self.interface.has_remote_access()
+    }
+
     fn eq_alloc(&self, count: usize) -> Result<EqWatch, PortalsError> {
         let eq = self.interface.eq_alloc(count as u64, None);
         eq.and_then(|eq| self.interface.eq_watch(eq)).map_err(|e| error("PtlEQAlloc", e))

@@ -412,6 +412,10 @@ pub trait Portals: Send + Sync + 'static {
     fn has_bypass(&self) -> bool {
         true
     }
+    /// Whether a process of another host must call the network for each message to it.
+    fn has_frames_only(&self) -> bool {
+        false
+    }
     /// Largest message in bytes.
     fn max_transfer(&self) -> usize {
         usize::MAX

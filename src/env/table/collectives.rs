@@ -7,8 +7,9 @@ const TB: usize = 1 << 40;
 
 variables! {
     /// Pack the small pieces of vector, indexed and strided puts and gets into active messages.
-    /// In EVERYTHING without cross-memory attach they always are.
-    VIS_AMPIPE: YesNo = false;
+    /// By default, where puts and gets complete only in calls of their target: those of other
+    /// hosts with GASNET_PROGRESS=POLL, and EVERYTHING without cross-memory attach.
+    VIS_AMPIPE: YesNo;
 
     /// Join pieces that are adjacent in remote memory: puts into larger puts, gets into packed
     /// ones. By default puts are joined, and gets where the network scatters what one get brings.

@@ -13,7 +13,8 @@
 //!                             many; of large ones as for gets
 //!   neighbours, for gets      one message for several pieces, where the     operation
 //!                             network has descriptors of them
-//!   GASNET_VIS_AMPIPE         packed into Mediums, a handler scatters       packing
+//!   GASNET_VIS_AMPIPE, or     packed into Mediums, a handler scatters       packing
+//!   the target must call
 //! ```
 
 pub mod indexed;
@@ -58,8 +59,10 @@ pub enum CompletionForm {
 /// The vector transfers of a process.
 #[derive(Debug)]
 pub struct Vis {
-    /// Whether to pack: `GASNET_VIS_AMPIPE`, or nothing is reached without a call of the target.
-    ampipe: bool,
+    /// `GASNET_VIS_AMPIPE`: whether to pack. Unset: where the target must call anyway.
+    ampipe: Option<bool>,
+    /// Whether nothing of any rank is reached without a call of that rank.
+    all_wait: bool,
     /// `GASNET_VIS_REMOTECONTIG`: whether to combine runs that are neighbours on the remote
     /// side. Unset: where that needs no handler.
     remote_contig: Option<bool>,
@@ -104,15 +107,15 @@ fn survey(shape: &impl VisShape) -> ShapeSurvey {
 }
 
 impl Vis {
-    /// Reads the environment. Where puts and gets wait for the target's calls anyway, pieces are
-    /// packed.
+    /// Reads the environment.
     pub(super) fn new(job: &GasnetJob) -> Vis {
         let endpoint = &job.endpoint;
         let other = job.team.ranks().find(|&rank| rank != endpoint.rank);
-        let waits = job.client.segments == SegmentMode::Everything
+        let all_wait = job.client.segments == SegmentMode::Everything
             && other.and_then(|rank| endpoint.conduit.attaches(rank)) == Some(false);
         Vis {
-            ampipe: env::VIS_AMPIPE.get() || waits,
+            ampipe: env::VIS_AMPIPE.get(),
+            all_wait,
             remote_contig: env::VIS_REMOTECONTIG.get(),
             scatters: endpoint.conduit.most_pieces() > 1,
             max_chunk: (MAX_EAGER - ROW).min(env::VIS_MAXCHUNK.get()),
@@ -120,9 +123,17 @@ impl Vis {
         }
     }
 
-    /// Gathered puts need no handler, as puts do not, so they are the default. Packed pieces
-    /// wait until the target polls, so they are used only if the user sets a variable.
-    fn plan(&self, direction: VisDirection, s: ShapeSurvey) -> VisPlan {
+    /// Whether pieces of a rank travel in messages, if several of them fit into one. The handler
+    /// runs in calls of that rank only. So a variable demands it, or puts and gets of the pieces
+    /// would wait for these calls too.
+    fn packs(&self, job: &GasnetJob, rank: JobRank) -> bool {
+        let is_far = || job.placement().local_rank_of(rank).is_none();
+        let waits = || self.all_wait || job.endpoint.conduit.wire_waits_for_calls() && is_far();
+        self.ampipe.unwrap_or_else(waits)
+    }
+
+    /// Gathered puts need no handler, as puts do not, so they are the default.
+    fn plan(&self, direction: VisDirection, s: ShapeSurvey, packs: bool) -> VisPlan {
         // At least two runs for each put or get that would remain.
         let contiguous = s.runs >= 2 * s.remote_runs;
         match direction {
@@ -131,7 +142,7 @@ impl Vis {
                 VisPlan::Gathered
             }
             VisDirection::Get if contiguous && self.remote_contig == Some(true) => VisPlan::Packed,
-            _ if self.ampipe => VisPlan::Packed,
+            _ if packs => VisPlan::Packed,
             VisDirection::Get
                 if contiguous && self.scatters && self.remote_contig != Some(false) =>
             {
@@ -146,7 +157,8 @@ impl Vis {
         let capacity = MAX_EAGER;
         let small = |run: VisRun| run.n <= self.max_chunk;
         let joins = |run: VisRun| self.scatters && run.n <= LONGEST_PIECE;
-        match (self.plan(operation.direction, survey(shape)), operation.direction) {
+        let packs = self.packs(operation.ctx.job, operation.rank);
+        match (self.plan(operation.direction, survey(shape), packs), operation.direction) {
             (VisPlan::Gathered, _) => {
                 let mut gathered = GatheredPut::new(operation);
                 let mut scattered = ScatteredTransfer::new(operation);
@@ -293,7 +305,8 @@ mod tests {
     #[test]
     fn nothing_waits_for_a_handler_unasked() {
         let mut vis = Vis {
-            ampipe: false,
+            ampipe: None,
+            all_wait: false,
             remote_contig: None,
             scatters: false,
             max_chunk: 256,
@@ -301,30 +314,30 @@ mod tests {
         };
         let (near, far) =
             (ShapeSurvey { runs: 8, remote_runs: 1 }, ShapeSurvey { runs: 8, remote_runs: 5 });
-        let plans = |vis: &Vis| {
+        let plans_of = |vis: &Vis, packs: bool| {
             [
                 (VisDirection::Put, near),
                 (VisDirection::Put, far),
                 (VisDirection::Get, near),
                 (VisDirection::Get, far),
             ]
-            .map(|(d, s)| vis.plan(d, s))
+            .map(|(d, s)| vis.plan(d, s, packs))
         };
+        let plans = |vis: &Vis| plans_of(vis, false);
         assert_eq!(plans(&vis), [VisPlan::Gathered, VisPlan::Each, VisPlan::Each, VisPlan::Each]);
         vis.scatters = true;
         let scattered = VisPlan::Scattered;
         assert_eq!(plans(&vis), [VisPlan::Gathered, VisPlan::Each, scattered, VisPlan::Each]);
         vis.remote_contig = Some(false);
         assert_eq!(plans(&vis), [VisPlan::Each; 4]);
-        vis.ampipe = true;
-        assert_eq!(plans(&vis), [VisPlan::Packed; 4]);
+        assert_eq!(plans_of(&vis, true), [VisPlan::Packed; 4]);
         vis.remote_contig = Some(true);
         assert_eq!(
-            plans(&vis),
+            plans_of(&vis, true),
             [VisPlan::Gathered, VisPlan::Packed, VisPlan::Packed, VisPlan::Packed]
         );
         assert_eq!(
-            vis.plan(VisDirection::Put, ShapeSurvey { runs: 1, remote_runs: 1 }),
+            vis.plan(VisDirection::Put, ShapeSurvey { runs: 1, remote_runs: 1 }, true),
             VisPlan::Each
         );
     }
