@@ -12,7 +12,8 @@
 
 /* The state of the job in which a case runs. */
 enum when { BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on */ };
-enum outcome { PASSES, DIES /* rank 0 alone runs it, and does not return */, DIES_TOGETHER /* all ranks run it */ };
+/* DIES: rank 0 alone runs it, and does not return; DIES_TOGETHER: all ranks run it. */
+enum outcome { PASSES, DIES, DIES_TOGETHER };
 
 enum { H_NOTHING = 201, H_REQUEST, H_REPLY_TWICE, H_KEEP_TOKEN, H_REPLY_GROUP, H_PUTTING, H_ANSWERED, H_PREPARE, H_PREPARE_LATE, H_WAITING };
 

@@ -148,8 +148,8 @@ impl Ops {
     }
 
     /// As [`Ops::begin`], for a put whose [leaf](OpHandle::leaf) is complete when all sources of
-    /// its fragments have departed; that of another operation ends with it. [`Ops::depart`] counts them; the operation itself is complete
-    /// after that.
+    /// its fragments have departed; that of another operation ends with it. [`Ops::depart`] counts
+    /// them; the operation itself is complete after that.
     pub fn begin_with_departures(&self, thread: u16, fragments: u32) -> OpHandle {
         let handle = self.begin(thread, 2 * fragments);
         let (_, _, slot) = self.slot_of(handle.op()).expect("just opened");
