@@ -331,6 +331,12 @@ impl<P: Portals> Conduit<P> {
         self.portals.has_bypass()
     }
 
+    /// Calls `send`, which initiates several messages to a rank of another host. They leave
+    /// together, if the network can.
+    pub fn together(&self, send: &mut dyn FnMut()) {
+        self.portals.together(send);
+    }
+
     /// Whether puts and gets of ranks of other hosts complete only in calls of their target. All
     /// ranks are taken to have the same `GASNET_PROGRESS`.
     pub fn wire_waits_for_calls(&self) -> bool {

@@ -265,6 +265,14 @@ impl NetworkInterface {
         }
     }
 
+    /// Calls `send`. What it sends to other hosts leaves together at its end, as far as it does not
+    /// wait for anything.
+    pub fn together(&self, send: &mut dyn FnMut()) {
+        self.framer.hold();
+        send();
+        self.framer.release(&self.state);
+    }
+
     /// Whether frames have arrived or wait to leave.
     #[inline(always)]
     fn is_framing(&self) -> bool {

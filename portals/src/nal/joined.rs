@@ -214,6 +214,15 @@ unsafe impl Nal for Joined {
         sent
     }
 
+    unsafe fn send_followed(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+        if self.is_here(peer) {
+            // SAFETY: the same contract.
+            return unsafe { self.host.send(peer, header, payload) };
+        }
+        // SAFETY: the same contract.
+        unsafe { self.wire.send_followed(peer, header, payload) }
+    }
+
     fn has_frames(&self) -> bool {
         if !self.polled.load(Ordering::Relaxed) {
             self.polled.store(true, Ordering::Relaxed);

@@ -107,6 +107,15 @@ pub unsafe trait Nal: Send + Sync {
     /// # Safety
     /// The pieces are readable.
     unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent;
+    /// As [`Nal::send`]; the caller sends another frame to this peer at once. If this one is
+    /// [`FrameSent::Sent`], its bytes may be kept until then.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn send_followed(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+        // SAFETY: the same contract.
+        unsafe { self.send(peer, header, payload) }
+    }
     /// Whether [`Nal::receive`] may find something. Called in every poll, unless there is a
     /// flag.
     fn has_frames(&self) -> bool;

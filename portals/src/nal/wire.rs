@@ -33,6 +33,15 @@ pub trait Wire: Send + Sync {
     /// The pieces are readable.
     unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent;
 
+    /// Sends one frame, as [`super::Nal::send_followed`].
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn send_followed(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+        // SAFETY: the same contract.
+        unsafe { self.send(peer, header, payload) }
+    }
+
     /// Takes frames that have arrived, as [`super::Nal::receive`]; returns whether there were
     /// any.
     fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool;

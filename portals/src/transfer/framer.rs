@@ -94,6 +94,8 @@ pub(crate) struct Framer {
     is_registering: AtomicBool,
     /// Messages by remote access.
     remote: AtomicU64,
+    /// How many threads collect messages that are to leave together.
+    held: AtomicU32,
     sent: AtomicU64,
     taken: AtomicU64,
     state: SpinLock<FramerState>,
@@ -117,6 +119,7 @@ impl Framer {
             waiting: AtomicU32::new(0),
             is_registering: AtomicBool::new(false),
             remote: AtomicU64::new(0),
+            held: AtomicU32::new(0),
             sent: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             state: SpinLock::new(state),
@@ -150,7 +153,33 @@ impl Framer {
             busy.fetch_add(1, Ordering::Relaxed);
         }
         self.enqueue(ni, &mut state, target, frame, payload);
-        self.pump(ni, &mut state, target);
+        if self.held.load(Ordering::Relaxed) == 0 {
+            self.pump(ni, &mut state, target);
+        }
+    }
+
+    /// Messages that are submitted from now on wait for a call of [`Framer::progress`] or
+    /// [`Framer::release`], so that many leave together.
+    pub(crate) fn hold(&self) {
+        self.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends what [`Framer::hold`] began, and sends what waits.
+    pub(crate) fn release(&self, ni: &NiState) {
+        self.held.fetch_sub(1, Ordering::Relaxed);
+        if self.is_waiting() {
+            self.pump_all(ni, &mut self.state.lock());
+        }
+    }
+
+    /// Sends to all peers for which something waits.
+    fn pump_all(&self, ni: &NiState, state: &mut FramerState) {
+        let mut turn = mem::take(&mut state.turn);
+        turn.extend(state.outgoing.keys());
+        for peer in turn.drain(..) {
+            self.pump(ni, state, peer);
+        }
+        state.turn = turn;
     }
 
     /// Whether a framed message from us to `target` has not been confirmed yet.
@@ -191,12 +220,7 @@ impl Framer {
         }
         self.is_registering.store(state.remote.has_accesses(), Ordering::Relaxed);
         if self.waiting.load(Ordering::Relaxed) != 0 {
-            let mut turn = mem::take(&mut state.turn);
-            turn.extend(state.outgoing.keys());
-            for peer in turn.drain(..) {
-                self.pump(ni, state, peer);
-            }
-            state.turn = turn;
+            self.pump_all(ni, state);
             state.remote.pump_all(ni, &self.waiting);
         }
     }
@@ -232,9 +256,13 @@ impl Framer {
         let mut left = false;
         let FramerState { outgoing, head, scratch, .. } = state;
         let Some(queue) = outgoing.get_mut(&peer) else { return };
-        while let Some(message) = queue.front_mut() {
-            let piece = (message.frame.length() - message.frame.at).min(room);
-            match send_frame(ni, peer, message, piece, head, scratch) {
+        loop {
+            let are_more = queue.len() > 1;
+            let Some(message) = queue.front_mut() else { break };
+            let rest = message.frame.length() - message.frame.at;
+            let piece = rest.min(room);
+            let follows = are_more && piece == rest;
+            match send_frame(ni, peer, message, (piece, follows), (&mut *head, &mut *scratch)) {
                 FrameSent::Full => break,
                 FrameSent::Gone => message.frame.failed = true,
                 FrameSent::Sent => {
@@ -500,14 +528,14 @@ fn payload_room(ni: &NiState, peer: u32) -> Size {
     (ni.peers.nal.max_frame(peer) - FrameHeader::MOST_BYTES) as Size
 }
 
-/// Sends the next `length` bytes of a message.
+/// Sends the next `length` bytes of a message. `follows`: a frame of another message to this peer
+/// is sent next.
 fn send_frame(
     ni: &NiState,
     peer: u32,
     message: &mut OutgoingMessage,
-    length: Size,
-    head: &mut Vec<u8>,
-    scratch: &mut Vec<u8>,
+    (length, follows): (Size, bool),
+    (head, scratch): (&mut Vec<u8>, &mut Vec<u8>),
 ) -> FrameSent {
     let mut pieces = [MdIovec { base: ptr::null_mut(), len: 0 }; IOVECS];
     let at = message.frame.at;
@@ -535,6 +563,12 @@ fn send_frame(
         }
     };
     message.frame.encode(head);
+    let (nal, pieces) = (&ni.peers.nal, &pieces[..count]);
     // SAFETY: memory of a descriptor whose use the message is, or of a buffer, which is only read.
-    unsafe { ni.peers.nal.send(peer, head, &pieces[..count]) }
+    unsafe {
+        match follows {
+            true => nal.send_followed(peer, head, pieces),
+            false => nal.send(peer, head, pieces),
+        }
+    }
 }

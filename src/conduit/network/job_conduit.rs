@@ -367,6 +367,11 @@ impl JobConduit {
         over!(self, c => c.has_bypass())
     }
 
+    /// [`Conduit::together`]
+    pub fn together(&self, send: &mut dyn FnMut()) {
+        over!(self, c => c.together(send));
+    }
+
     /// [`Conduit::wire_waits_for_calls`]
     pub fn wire_waits_for_calls(&self) -> bool {
         over!(self, c => c.wire_waits_for_calls())

@@ -212,6 +212,10 @@ impl Portals for Emulation {
         false
     }
 
+    fn together(&self, send: &mut dyn FnMut()) {
+        self.interface.together(send);
+    }
+
     fn has_frames_only(&self) -> bool {
         !self.interface.has_remote_access()
     }

@@ -412,6 +412,11 @@ pub trait Portals: Send + Sync + 'static {
     fn has_bypass(&self) -> bool {
         true
     }
+    /// Calls `send`, which initiates several messages to a process of another host. A network that
+    /// can sends them together.
+    fn together(&self, send: &mut dyn FnMut()) {
+        send();
+    }
     /// Whether a process of another host must call the network for each message to it.
     fn has_frames_only(&self) -> bool {
         false

@@ -106,6 +106,11 @@ fn survey(shape: &impl VisShape) -> ShapeSurvey {
     s
 }
 
+/// Whether a rank is on another host.
+fn is_far(job: &GasnetJob, rank: JobRank) -> bool {
+    job.placement().local_rank_of(rank).is_none()
+}
+
 impl Vis {
     /// Reads the environment.
     pub(super) fn new(job: &GasnetJob) -> Vis {
@@ -127,8 +132,8 @@ impl Vis {
     /// runs in calls of that rank only. So a variable demands it, or puts and gets of the pieces
     /// would wait for these calls too.
     fn packs(&self, job: &GasnetJob, rank: JobRank) -> bool {
-        let is_far = || job.placement().local_rank_of(rank).is_none();
-        let waits = || self.all_wait || job.endpoint.conduit.wire_waits_for_calls() && is_far();
+        let waits =
+            || self.all_wait || job.endpoint.conduit.wire_waits_for_calls() && is_far(job, rank);
         self.ampipe.unwrap_or_else(waits)
     }
 
@@ -213,7 +218,11 @@ impl Vis {
         let ctx = job.ctx();
         let handle =
             (form != CompletionForm::Implicit).then(|| job.ops.begin(ctx.thread_index(), 0));
-        self.initiate(&VisOperation { ctx, rank, direction, handle, function }, shape);
+        let operation = VisOperation { ctx, rank, direction, handle, function };
+        match is_far(job, rank) {
+            true => job.endpoint.conduit.together(&mut || self.initiate(&operation, shape)),
+            false => self.initiate(&operation, shape),
+        }
         match (form, handle) {
             (CompletionForm::Blocking, Some(handle)) => ctx.wait_op(handle),
             (_, Some(handle)) if !ctx.op_done(handle) => return handle,

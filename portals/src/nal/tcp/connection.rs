@@ -4,6 +4,7 @@
 //! between its beginning and its end, and what was begun is sent again until all of it has left.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -17,6 +18,8 @@ use sys::tcp::{self, SendPiece};
 
 /// Bytes that are copied to be sent in one piece.
 const SMALL: usize = 256;
+/// Bytes of frames that are kept for the next one, so that one call of the system sends them all.
+const MOST_KEPT: usize = 8 << 10;
 
 /// The stage of a connection.
 #[derive(Debug)]
@@ -29,25 +32,36 @@ pub(super) enum ConnectionStage {
     Open,
 }
 
-/// Bytes that go before those of a frame: credits and a length.
+/// Bytes that go before those of a frame: credits, its length, and small frames that were kept for
+/// it.
 #[derive(Debug, Default)]
 struct FrameLead {
-    bytes: [u8; 24],
+    bytes: Vec<u8>,
     sent: usize,
-    length: usize,
 }
 
 impl FrameLead {
     fn is_empty(&self) -> bool {
-        self.sent == self.length
+        self.sent == self.bytes.len()
     }
 
     fn push(&mut self, word: u32) {
         if self.is_empty() {
-            (self.sent, self.length) = (0, 0);
+            self.sent = 0;
+            self.bytes.clear();
         }
-        self.bytes[self.length..][..4].copy_from_slice(&word.to_le_bytes());
-        self.length += 4;
+        self.bytes.extend_from_slice(&word.to_le_bytes());
+    }
+
+    /// Adds a frame.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    unsafe fn push_frame(&mut self, header: &[u8], payload: &[MdIovec]) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + nal::frame_length(header, payload), 0);
+        // SAFETY: the same contract.
+        unsafe { nal::gather(&mut self.bytes[start..], header, payload) };
     }
 }
 
@@ -124,7 +138,8 @@ impl Connection {
         }
     }
 
-    /// Sends a frame, or the rest of it.
+    /// Sends a frame, or the rest of it. One that another `follows` may be kept until that is sent,
+    /// or cannot be.
     ///
     /// # Errors
     /// That of the system.
@@ -135,16 +150,23 @@ impl Connection {
         &mut self,
         header: &[u8],
         payload: &[MdIovec],
+        follows: bool,
     ) -> io::Result<SendProgress> {
         if self.frame_sent.is_none() {
-            let length = payload.iter().fold(header.len(), |sum, piece| sum + piece.len as usize);
+            let length = nal::frame_length(header, payload);
             if !self.input.credits.take(length as u32 + 4) {
+                self.flush()?;
                 return Ok(SendProgress::NoCredit);
             }
             if self.lead.is_empty() {
                 self.push_credits(8);
             }
             self.lead.push(length as u32);
+            if follows && self.lead.bytes.len() + length <= MOST_KEPT {
+                // SAFETY: the same contract.
+                unsafe { self.lead.push_frame(header, payload) };
+                return Ok(SendProgress::All);
+            }
             self.frame_sent = Some(0);
         }
         // SAFETY: the same contract.
@@ -166,7 +188,7 @@ impl Connection {
         header: &[u8],
         payload: &[MdIovec],
     ) -> io::Result<SendProgress> {
-        let lead = &self.lead.bytes[self.lead.sent..self.lead.length];
+        let lead = &self.lead.bytes[self.lead.sent..];
         let whole = lead.len() + nal::frame_length(header, payload);
         if whole <= SMALL && self.frame_sent.is_none_or(|sent| sent == 0) {
             let mut bytes = [0; SMALL];
@@ -211,7 +233,7 @@ impl Connection {
             }
             Err(e) => return Err(e),
         };
-        let of_lead = n.min(self.lead.length - self.lead.sent);
+        let of_lead = n.min(self.lead.bytes.len() - self.lead.sent);
         self.lead.sent += of_lead;
         if let Some(sent) = &mut self.frame_sent {
             *sent += n - of_lead;

@@ -179,7 +179,7 @@ impl TcpNetwork {
         Ok(number)
     }
 
-    /// As [`crate::nal::wire::Wire::send`].
+    /// As [`crate::nal::wire::Wire::send`], or `send_followed`.
     ///
     /// # Safety
     /// The pieces are readable.
@@ -188,8 +188,8 @@ impl TcpNetwork {
         here: &TcpEnd,
         peers: &TcpPeers,
         peer: u32,
-        header: &[u8],
-        payload: &[MdIovec],
+        (header, payload): (&[u8], &[MdIovec]),
+        follows: bool,
     ) -> FrameSent {
         let number = match self.links.get(&peer) {
             Some(&PeerLink::Connection(number)) => number,
@@ -205,7 +205,7 @@ impl TcpNetwork {
             return FrameSent::Full;
         }
         // SAFETY: the same contract.
-        let sent = unsafe { connection.send(header, payload) };
+        let sent = unsafe { connection.send(header, payload, follows) };
         match sent {
             Ok(SendProgress::All) => FrameSent::Sent,
             // The caller tries again in its next poll, and sleeps only briefly until then.

@@ -226,6 +226,39 @@ fn messages_of_any_length_arrive_whole_and_in_order() {
     assert_eq!(acks.collect::<Vec<_>>(), lengths);
 }
 
+/// More messages than there are credits for, small ones that are kept for the next and long ones
+/// between them.
+#[test]
+fn messages_that_leave_together_arrive_in_order() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let lengths = [8, 0, 1, 300, 64, 9000, 8, 8, 4096];
+    let count = WINDOW_FRAMES as usize + 500;
+    let mut source = memory(9000, |i| (i * 5) as u8);
+    let mut target = memory(9000, |_| 0);
+    let from = a.bind(&mut source);
+    b.expose(7, &mut target);
+    let all: Vec<usize> = lengths.iter().copied().cycle().take(count).collect();
+    a.put(from, (0, 0), b, 7, 0, 0);
+    events(&[b, a], 1);
+    events(&[a, b], 2);
+    let before = a.ni.counters().frames_sent;
+    a.ni.together(&mut || {
+        for (i, &length) in all.iter().enumerate() {
+            a.put(from, (0, length as u64), b, 7, 0, i as u64);
+        }
+    });
+    assert_eq!(a.ni.counters().frames_sent - before, count as u64);
+    let arrivals = events(&[b, a], count);
+    for ((i, event), &length) in (0..).zip(&arrivals).zip(&all) {
+        assert_eq!((event.hdr_data, event.mlength), (i, length as u64));
+    }
+    assert!(source == target);
+    let ends = events(&[a, b], 2 * count);
+    let acks = ends.iter().filter(|e| e.kind == PtlEventKind::Ack).map(|e| e.mlength as usize);
+    assert_eq!(acks.collect::<Vec<_>>(), all);
+}
+
 #[test]
 fn gets_and_swaps_cross_hosts() {
     let job = job(&[1, 1]);
