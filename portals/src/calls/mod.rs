@@ -265,8 +265,8 @@ impl NetworkInterface {
         }
     }
 
-    /// Calls `send`. What it sends to other hosts leaves together at its end, as far as it does not
-    /// wait for anything.
+    /// Calls `send`. What it sends to other hosts leaves together at its end, but for what leaves
+    /// in calls that look at event queues.
     pub fn together(&self, send: &mut dyn FnMut()) {
         self.framer.hold();
         send();

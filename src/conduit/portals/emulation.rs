@@ -6,7 +6,7 @@
 //! call.
 
 use super::emulation_descriptors::{NO_PIECE, expose_remotely, md, md_of_pieces};
-use super::emulation_error::error;
+use super::emulation_error::{error, no_memory};
 use super::emulation_limits::{arena_bytes, limits};
 use super::rank_table::{RankTable, refused};
 use super::remote_ranks::{self, RemoteRanks};
@@ -172,13 +172,6 @@ fn damaged(damage: &Damage) {
     report::damaged(format_args!(
         "the memory that this rank shares with the ranks of its host is damaged: {damage}"
     ))
-}
-
-fn no_memory(cause: impl core::fmt::Display) -> OpenError {
-    OpenError::new(
-        format!("{cause}"),
-        "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE.",
-    )
 }
 
 #[inline]

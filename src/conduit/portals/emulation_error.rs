@@ -2,7 +2,7 @@
 //!
 //! Used by `emulation`.
 
-use super::PortalsError;
+use super::{OpenError, PortalsError};
 
 /// The error of a call, by the name of its code.
 pub(super) fn error(call: &'static str, e: portals3::PtlError) -> PortalsError {
@@ -30,4 +30,12 @@ pub(super) fn error(call: &'static str, e: portals3::PtlError) -> PortalsError {
         E::SrIndexInvalid => "PTL_SR_INDEX_INVALID",
     };
     PortalsError { call, code }
+}
+
+/// The interface cannot be opened for lack of memory.
+pub(super) fn no_memory(cause: impl core::fmt::Display) -> OpenError {
+    OpenError::new(
+        format!("{cause}"),
+        "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE.",
+    )
 }

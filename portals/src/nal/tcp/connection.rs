@@ -138,8 +138,8 @@ impl Connection {
         }
     }
 
-    /// Sends a frame, or the rest of it. One that another `follows` may be kept until that is sent,
-    /// or cannot be.
+    /// Sends a frame, or the rest of it. One that another `follows` may be kept until that is
+    /// sent, or is refused.
     ///
     /// # Errors
     /// That of the system.
