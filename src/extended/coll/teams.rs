@@ -64,20 +64,20 @@ impl TeamTable {
         }
     }
 
-    /// Adds the team `id`, unless another image of this process has; `None` if another team has
-    /// the number.
+    /// Adds the team `id`, unless another image of this process has; `None` if another team has or
+    /// had the number.
     fn add(&self, id: u32, made_by: CollId, make: impl FnOnce() -> Team) -> Option<Arc<Team>> {
         let mut teams = self.by_number.write();
-        self.next.fetch_max(id + 1, Ordering::Relaxed);
+        let next = self.next.fetch_max(id + 1, Ordering::Relaxed);
         match teams.entry(id) {
-            Entry::Vacant(place) => {
+            Entry::Vacant(place) if next <= id => {
                 let team = Arc::new(make());
                 Some(place.insert(TeamEntry { made_by, team }).team.clone())
             }
             Entry::Occupied(entry) if entry.get().made_by == made_by => {
                 Some(entry.get().team.clone())
             }
-            Entry::Occupied(_) => None,
+            _ => None,
         }
     }
 
@@ -250,7 +250,8 @@ mod tests {
         table.take_back(5, by(2));
         assert!(table.get(5).is_some());
         table.take_back(5, by(0));
-        assert!(table.get(5).is_none() && table.add(5, by(2), make).is_some());
+        assert!(table.get(5).is_none() && table.add(5, by(2), make).is_none());
         assert_eq!(table.next.load(Ordering::Relaxed), 6);
+        assert!(table.add(6, by(2), make).is_some());
     }
 }
