@@ -583,8 +583,8 @@ static const struct testcase {
     {"coll_roots_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|with root 0|with root 1", coll_roots_differ},
     {"coll_sizes_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|of 8 bytes|of 16 bytes", coll_sizes_differ},
     {"coll_calls_differ", CHECKED, DIES_TOGETHER, "a broadcast of 8 bytes|a barrier|same order", coll_calls_differ},
-    {"coll_ops_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|a reduce to all of 16 bytes", coll_ops_differ},
-    {"coll_types_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|elements of 8 bytes|type", coll_types_differ},
+    {"coll_ops_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|a reduce to all of 16 bytes|GEX_OP 0x8|GEX_OP 0x80", coll_ops_differ},
+    {"coll_types_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|elements of 8 bytes|GEX_DT 0x4|GEX_DT 0x20", coll_types_differ},
     {"coll_agree", CHECKED, PASSES, "", coll_agree},
     {"handler_puts", CHECKED, DIES, "gex_RMA_PutBlocking()|handler", handler_puts},
 };

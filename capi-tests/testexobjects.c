@@ -95,7 +95,7 @@ static void *make_teams(void *arg) {
         CHECK(gex_TM_QuerySize(tm) == size, "round %lu: %d ranks in a team of %d", (unsigned long)i, (int)gex_TM_QuerySize(tm), (int)size);
         gex_Event_Wait(gex_Coll_ReduceToAllNB(tm, &sum, &one, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0));
         CHECK(sum == size, "round %lu: the sum of %d ones is %lu", (unsigned long)i, (int)size, (unsigned long)sum);
-        gex_TM_Destroy(tm, NULL, i % 2 ? 0 : GEX_FLAG_GLOBALLY_QUIESCED);
+        gex_TM_Destroy(tm, NULL, maker->alone && i % 2 ? GEX_FLAG_GLOBALLY_QUIESCED : 0);
     }
     return NULL;
 }

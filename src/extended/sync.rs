@@ -52,6 +52,7 @@ impl Ctx {
                 done += 1;
             }
         }
+        self.drop_synced_leaves(handles);
         match need {
             HandleNeed::Some => done > 0 || valid == 0,
             HandleNeed::All => done == valid,

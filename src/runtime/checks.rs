@@ -52,7 +52,6 @@ fn kind(function: &str) -> CallKind {
     match function {
         "gasnet_AMGetMsgSource"
         | "gasnet_barrier_result"
-        | "gex_Event_QueryLeaf"
         | "gex_Token_Info"
         | "gex_Token_MaxReplyLong"
         | "gex_Token_MaxReplyMedium" => CallKind::Query,
@@ -305,12 +304,8 @@ impl Ctx {
                 ),
             }
         }
-        if handles.len() > 1 {
-            let mut sorted: Vec<usize> = handles.iter().map(|h| h.0).filter(|&h| h != 0).collect();
-            sorted.sort_unstable();
-            if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-                already_synced(function, OpHandle(pair[0]));
-            }
+        if let Some(handle) = twice(handles.iter()) {
+            already_synced(function, handle);
         }
     }
 
@@ -324,10 +319,9 @@ impl Ctx {
 
     #[cold]
     fn check_each_event(self, function: &str, events: &[OpHandle]) {
-        for (i, &event) in events.iter().enumerate().filter(|(_, e)| **e != OpHandle::INVALID) {
-            let is_twice = !event.is_leaf() && events[..i].contains(&event);
+        for &event in events.iter().filter(|e| **e != OpHandle::INVALID) {
             match self.job.ops.look_up(event) {
-                HandleState::Live(_) if !is_twice => {}
+                HandleState::Live(_) => {}
                 HandleState::Synced if event.is_leaf() => report::fatal(
                     format_args!(
                         "{function}(): {:#x} is the leaf of an operation that was synced before it",
@@ -337,12 +331,7 @@ impl Ctx {
                         "Sync a leaf before its operation or in one array with it, or drop it."
                     ),
                 ),
-                HandleState::Live(_) | HandleState::Synced => report::fatal(
-                    format_args!("{function}(): the event {:#x} is synced twice", event.0),
-                    format_args!(
-                        "An event is invalid once a test or wait has found it happened; drop it then."
-                    ),
-                ),
+                HandleState::Synced => event_twice(function, event),
                 HandleState::Invalid => report::fatal(
                     format_args!("{function}(): {:#x} is no event", event.0),
                     format_args!(
@@ -351,17 +340,27 @@ impl Ctx {
                 ),
             }
         }
+        if let Some(event) = twice(events.iter().filter(|e| !e.is_leaf())) {
+            event_twice(function, event);
+        }
     }
 
     /// Makes the leaves in an array INVALID whose operations were synced with it: the client
     /// cannot tell them from others. Does nothing if checks are off.
+    #[inline(always)]
     pub fn drop_synced_leaves(self, events: &mut [OpHandle]) {
+        if on() {
+            self.drop_each_synced_leaf(events);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn drop_each_synced_leaf(self, events: &mut [OpHandle]) {
         let is_synced = |event: &OpHandle| {
             event.is_leaf() && self.job.ops.look_up(*event) == HandleState::Synced
         };
-        if on() {
-            events.iter_mut().filter(|e| is_synced(e)).for_each(|e| *e = OpHandle::INVALID);
-        }
+        events.iter_mut().filter(|e| is_synced(e)).for_each(|e| *e = OpHandle::INVALID);
     }
 
     /// Ends the job unless `flags` of a call that has none are 0. Does nothing if checks are off.
@@ -383,6 +382,22 @@ impl Ctx {
             handle
         }
     }
+}
+
+/// A handle other than INVALID that occurs twice.
+fn twice<'a>(handles: impl Iterator<Item = &'a OpHandle>) -> Option<OpHandle> {
+    let mut sorted: Vec<usize> = handles.map(|h| h.0).filter(|&h| h != 0).collect();
+    sorted.sort_unstable();
+    sorted.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| OpHandle(pair[0]))
+}
+
+fn event_twice(function: &str, event: OpHandle) -> ! {
+    report::fatal(
+        format_args!("{function}(): the event {:#x} is synced twice", event.0),
+        format_args!(
+            "An event is invalid once a test or wait has found it happened; drop it then."
+        ),
+    )
 }
 
 fn already_synced(function: &str, h: OpHandle) -> ! {

@@ -167,8 +167,10 @@ impl Framer {
     /// Ends what [`Framer::hold`] began, and sends what waits.
     pub(crate) fn release(&self, ni: &NiState) {
         self.held.fetch_sub(1, Ordering::Relaxed);
+        // A thread that submits has the lock: what it left is seen here, or it sees this release.
+        let mut state = self.state.lock();
         if self.is_waiting() {
-            self.pump_all(ni, &mut self.state.lock());
+            self.pump_all(ni, &mut state);
         }
     }
 

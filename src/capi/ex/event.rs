@@ -2,8 +2,8 @@
 //! regions.
 //!
 //! Called by clients. Invariant: an event is the handle of an operation or of its leaf; the leaf
-//! of one that does not count departures is the operation. A handle that was synced counts as
-//! complete, as does the leaf of such a one, so either may be synced first.
+//! of one that does not count departures ends with it. A handle that was synced counts as
+//! complete, as does the leaf of such a one, but debug checks report both.
 
 use super::{Event, Flags, client_event, event};
 use crate::capi::{OK, ctx};
@@ -124,9 +124,7 @@ pub unsafe extern "C" fn gex_Event_TestSome(
     let function = "gex_Event_TestSome";
     // SAFETY: the specification demands an array of as many events.
     let (c, events) = unsafe { array(function, pevent, numevents, flags) };
-    let done = c.ops_done(events, HandleNeed::Some);
-    c.drop_synced_leaves(events);
-    ready(done)
+    ready(c.ops_done(events, HandleNeed::Some))
 }
 
 /// Waits until at least one of several events has happened.
@@ -146,7 +144,6 @@ pub unsafe extern "C" fn gex_Event_WaitSome(pevent: *mut Event, numevents: usize
     // SAFETY: the specification demands an array of as many events.
     let (c, events) = unsafe { array(function, pevent, numevents, flags) };
     c.wait_ops(events, HandleNeed::Some);
-    c.drop_synced_leaves(events);
 }
 
 /// Reports whether all of several events have happened. Does not poll.
@@ -169,9 +166,7 @@ pub unsafe extern "C" fn gex_Event_TestAll(
     let function = "gex_Event_TestAll";
     // SAFETY: the specification demands an array of as many events.
     let (c, events) = unsafe { array(function, pevent, numevents, flags) };
-    let done = c.ops_done(events, HandleNeed::All);
-    c.drop_synced_leaves(events);
-    ready(done)
+    ready(c.ops_done(events, HandleNeed::All))
 }
 
 /// Waits until all of several events have happened.
@@ -191,7 +186,6 @@ pub unsafe extern "C" fn gex_Event_WaitAll(pevent: *mut Event, numevents: usize,
     // SAFETY: the specification demands an array of as many events.
     let (c, events) = unsafe { array(function, pevent, numevents, flags) };
     c.wait_ops(events, HandleNeed::All);
-    c.drop_synced_leaves(events);
 }
 
 /// Returns the event of a part of an operation: that its local side may be reused.

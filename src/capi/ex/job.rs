@@ -60,6 +60,13 @@ pub unsafe extern "C" fn gasneti_Client_Init(
     };
     // The first call of the process.
     let _ = RECORD.set(Box::new(ClientRecord { name, flags }));
+    // SAFETY: the specification demands places for the results; null is allowed too. A hook that
+    // attaching calls finds them.
+    unsafe {
+        write(client_p, ExObject::THE_CLIENT);
+        write(ep_p, ExObject::THE_ENDPOINT);
+        write(tm_p, ExObject::ALL);
+    }
     if has_all_memory(job) {
         init::attach_segment(job, "gex_Client_Init", 0).expect("nothing is attached yet");
         job.record_segment(0);
@@ -68,12 +75,6 @@ pub unsafe extern "C" fn gasneti_Client_Init(
         init::admit(job);
     }
     job.meet();
-    // SAFETY: the specification demands places for the results; null is allowed too.
-    unsafe {
-        write(client_p, ExObject::THE_CLIENT);
-        write(ep_p, ExObject::THE_ENDPOINT);
-        write(tm_p, ExObject::ALL);
-    }
     OK
 }
 
@@ -128,8 +129,8 @@ pub unsafe extern "C" fn gex_Client_Init(
 /// - `size`: bytes of the segment of this rank, a multiple of `GASNET_PAGESIZE`, not 0, at most
 ///   `gasnet_getMaxLocalSegmentSize()`. Not used in EVERYTHING.
 /// - Returns `GASNET_OK`; `GASNET_ERR_NOT_INIT` the second time, `GASNET_ERR_BAD_ARG` for an
-///   invalid size, both after a message.
-/// - Context: once, after `gex_Client_Init`.
+///   invalid size, both after a message and not in EVERYTHING.
+/// - Context: after `gex_Client_Init`; once, but in EVERYTHING.
 ///
 /// # Safety
 /// `segment_p` must be null or writable.

@@ -295,7 +295,7 @@ pub extern "C" fn gex_EP_QueryFlags(ep: ExObject) -> Flags {
 ///
 /// - `ep`: the endpoint.
 /// - Returns the segment; `GEX_SEGMENT_INVALID` before `gex_Segment_Attach` or
-///   `gex_EP_BindSegment`.
+///   `gex_EP_BindSegment`, and in EVERYTHING.
 /// - Context: after `gex_Client_Init`, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_EP_QuerySegment(ep: ExObject) -> ExObject {

@@ -1,14 +1,14 @@
 //! Vector, indexed and strided transfers of GASNet-EX.
 //!
 //! Called by clients. Invariant: lists, counts and strides are read before a call returns and not
-//! kept. The event of the local side of a put is that of the operation.
+//! kept. The event of the local side of a put ends with the operation.
 
 use super::objects::{ExObject, job_rank, node};
 use super::{Event, Flags, Rank, event};
 use crate::capi::am::check_handler;
 use crate::capi::rma::job;
 use crate::capi::vis::{check_totals, gasnett_format_putsgets_bufsz, slice, too_large};
-use crate::capi::{OK, early_job};
+use crate::capi::{OK, ctx, early_job};
 use crate::client_memory::{Dst, Src};
 use crate::extended::transfers;
 use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
@@ -17,6 +17,7 @@ use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
 use crate::extended::vis::{self, CompletionForm, VisDirection};
 use crate::report;
+use crate::runtime::checks;
 use crate::runtime::ops::OpHandle;
 use crate::tools::list_text as text;
 use crate::trace::{EventDetail, watch};
@@ -185,6 +186,14 @@ unsafe fn strided(
 unsafe fn is_empty(elemsz: usize, count: *const usize, levels: usize) -> bool {
     // SAFETY: by this function's condition.
     elemsz == 0 || unsafe { slice(count, levels) }.contains(&0)
+}
+
+/// The event of a transfer without bytes.
+fn no_bytes(function: &str) -> Event {
+    if checks::on() {
+        _ = ctx(function);
+    }
+    event(OpHandle::INVALID)
 }
 
 /// The counts of a section whose contiguous bytes are its first count.
@@ -414,7 +423,7 @@ macro_rules! transfers {
         ) -> $result {
             // SAFETY: as this function requires.
             if unsafe { is_empty(elemsz, count, stridelevels) } {
-                return done!($form, event(OpHandle::INVALID));
+                return done!($form, no_bytes(stringify!($sget)));
             }
             watch!(
                 G stringify!($sget),
@@ -466,7 +475,7 @@ macro_rules! transfers {
         ) -> $result {
             // SAFETY: as this function requires.
             if ARMED.get().is_none() && unsafe { is_empty(elemsz, count, stridelevels) } {
-                return done!($form, event(OpHandle::INVALID));
+                return done!($form, no_bytes(stringify!($sput)));
             }
             watch!(
                 P stringify!($sput),

@@ -40,6 +40,8 @@ const OPERATIONS: [&str; 9] = [
 const IN_ALLSYNC: i32 = 1;
 const OUT_ALLSYNC: i32 = 2;
 const INCLUSIVE: i32 = 4;
+/// The kind of a reduction by a function of a client of GASNet-EX.
+const CLIENT_FUNCTION: i32 = i32::MIN;
 
 /// What the processes must pass alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl CallRecord {
             let kind = match reduction.operator {
                 ReduceOperator::Builtin { code, .. } => code as i32,
                 ReduceOperator::Registered { flags, .. } => -1 - flags,
-                ReduceOperator::InPlace { .. } => i32::MIN,
+                ReduceOperator::InPlace { .. } => CLIENT_FUNCTION,
             };
             (kind, reduction.elem_size)
         });
@@ -77,12 +79,21 @@ impl CallRecord {
 
 impl fmt::Display for CallRecord {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [operation, root, high, low, elem_size, ..] = self.0;
+        let [operation, root, high, low, elem_size, kind, array, other_array] = self.0;
         let name = OPERATIONS.get((operation & 0xff) as usize).unwrap_or(&"something else");
         let nbytes = u64::from(high as u32) << 32 | u64::from(low as u32);
         write!(f, "{name} of {nbytes} bytes with root {root}")?;
         if elem_size != 0 {
             write!(f, ", elements of {elem_size} bytes")?;
+        }
+        match kind {
+            0 => {}
+            CLIENT_FUNCTION => write!(f, ", a function of the client")?,
+            kind if kind < 0 => write!(f, ", a registered function with flags {}", -1 - kind)?,
+            kind => write!(f, ", GEX_DT {:#x}, GEX_OP {:#x}", kind >> 8, kind & 0xff)?,
+        }
+        if array != 0 || other_array != 0 {
+            write!(f, ", arrays in blocks (layouts {array:x}, {other_array:x})")?;
         }
         let marks =
             [(IN_ALLSYNC, "IN_ALLSYNC"), (OUT_ALLSYNC, "OUT_ALLSYNC"), (INCLUSIVE, "inclusive")];
@@ -179,7 +190,7 @@ fn compare(function: &str, own: CallRecord, theirs: CallRecord, other: JobRank) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BlockCyclic, CollOperation};
+    use super::super::{BlockCyclic, CollOperation, Reduction};
     use super::*;
     use alloc::string::ToString;
 
@@ -189,7 +200,13 @@ mod tests {
             CollRequest { root: 3, ..CollRequest::new(CollOperation::Broadcast, 5 << 32 | 7) };
         let text = CallRecord::of(&one).to_string();
         assert_eq!(text, format!("a broadcast of {} bytes with root 3", (5u64 << 32) + 7));
+        let reduction = |elem_size, operator| Some(Reduction { operator, elem_size });
+        let number = |code| ReduceOperator::Builtin { function: |_, _, _| {}, code };
         let others = [
+            CollRequest { reduction: reduction(8, number(1 << 8 | 2)), ..one },
+            CollRequest { reduction: reduction(8, number(1 << 8 | 4)), ..one },
+            CollRequest { reduction: reduction(8, number(2 << 8 | 2)), ..one },
+            CollRequest { reduction: reduction(4, number(1 << 8 | 2)), ..one },
             CollRequest { root: 2, ..one },
             CollRequest { nbytes: 7, ..one },
             CollRequest { operation: CollOperation::Scatter, ..one },
@@ -200,10 +217,10 @@ mod tests {
             CollRequest { src_array: BlockCyclic::new(2, 1), ..one },
             CollRequest { dst_array: BlockCyclic::new(1, 2), ..one },
         ];
-        let records = others.map(|other| CallRecord::of(&other));
-        assert!(!records.contains(&CallRecord::of(&one)));
-        for (i, record) in records.iter().enumerate() {
-            assert!(!records[..i].contains(record), "{i} is as one before it");
+        let texts = others.map(|other| CallRecord::of(&other).to_string());
+        assert!(!texts.contains(&text));
+        for (i, text) in texts.iter().enumerate() {
+            assert!(!texts[..i].contains(text), "{text}");
         }
         let names = OPERATIONS.len() as i32;
         assert_eq!(names, CollOperation::ReduceAll as i32 + 1, "a name for each operation");

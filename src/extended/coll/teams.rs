@@ -200,13 +200,14 @@ impl Coll {
     ) -> Option<TeamRef> {
         let view = parent.0.view(parent.1);
         let calls = &view.images[self.image(ctx, function, view)];
-        // Bits of the parent's number that are added to the next number: teams that meet again and
-        // again have different parents, so that they propose different numbers soon.
-        let mut stagger = 0;
+        // How far above the next number this team goes: twice as far after each refusal, so that
+        // it overtakes a thread that makes many teams; and as the parent's number says, so that
+        // two teams that meet propose different numbers soon.
+        let mut lead = 0;
         loop {
             if id >= RANKS {
                 report::fatal(
-                    format_args!("this job has made {RANKS} teams, the most that it can"),
+                    format_args!("this job has used up the {RANKS} numbers of teams"),
                     format_args!("Make teams once, and use them again."),
                 )
             }
@@ -216,8 +217,11 @@ impl Coll {
                 self.teams.add(id, made_by, make)
             });
             let is_added = !matches!(added, Some(None));
-            let next =
-                self.teams.next.load(Ordering::Relaxed).saturating_add(view.context & stagger);
+            let next = self
+                .teams
+                .next
+                .load(Ordering::Relaxed)
+                .saturating_add(lead + (view.context >> 1 & lead));
             let mine = [u32::from(is_added), next];
             let records = self.records_of_all(ctx, function, parent, mine);
             if records.iter().all(|record| record[0] != 0) {
@@ -225,7 +229,7 @@ impl Coll {
             }
             self.teams.take_back(id, made_by);
             id = records.iter().map(|record| record[1]).max().unwrap_or(id);
-            stagger = (stagger << 1 | 1) & 0xffff;
+            lead = (lead << 1 | 1) & 0xffff;
         }
     }
 }
