@@ -82,8 +82,8 @@ pub unsafe extern "C" fn gasneti_Client_Init(
 /// barrier.
 ///
 /// On return handlers can be registered, messages without data sent, and collectives called.
-/// Puts, gets and Longs need a segment (`gex_Segment_Attach`) but in EVERYTHING, where all memory
-/// is exposed already. A failure to start ends the process with a message.
+/// Puts, gets and Longs need a segment (`gex_Segment_Attach`). In EVERYTHING they need none: all
+/// memory is exposed already. A failure to start ends the process with a message.
 ///
 /// In C and C++, gasnetex.h has a macro of this name that passes the modes that the client was
 /// compiled for. The symbol means thread mode PAR and segment mode FAST.
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn gex_Client_Init(
 ///   `gasnet_getMaxLocalSegmentSize()`. Not used in EVERYTHING.
 /// - Returns `GASNET_OK`; `GASNET_ERR_NOT_INIT` the second time, `GASNET_ERR_BAD_ARG` for an
 ///   invalid size, both after a message and not in EVERYTHING.
-/// - Context: after `gex_Client_Init`; once, but in EVERYTHING.
+/// - Context: after `gex_Client_Init`; once, or in EVERYTHING any number of times.
 ///
 /// # Safety
 /// `segment_p` must be null or writable.

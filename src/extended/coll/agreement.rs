@@ -6,6 +6,7 @@
 //! are compared.
 
 use super::CollCall;
+use super::inbox::{CollMessage, halves, overwritten};
 use super::request::{CollId, CollRequest, ReduceOperator};
 use crate::client_memory::Src;
 use crate::conduit::AmMessage;
@@ -62,13 +63,15 @@ impl CallRecord {
             };
             (kind, reduction.elem_size)
         });
-        let array = [request.src_array, request.dst_array]
-            .map(|array| array.map_or(0, |array| checksum(&array.words())));
+        let array = [request.src_array, request.dst_array].map(|array| {
+            array.map_or(0, |array| checksum(array.block_and_offset().map(halves).as_flattened()))
+        });
+        let [high, low] = halves(request.nbytes);
         CallRecord([
             request.operation as i32 | flags << 8,
             request.root as i32,
-            (request.nbytes >> 32) as i32,
-            request.nbytes as i32,
+            high,
+            low,
             elem_size as i32,
             kind,
             array[0],
@@ -145,8 +148,10 @@ impl CollAgreement {
     /// The handler of what [`CollAgreement::called`] sends.
     pub(super) fn on_called(&self, m: &AmMessage<'_>) {
         let words = without_checksum(m.args).and_then(|args| args.split_first_chunk::<2>());
-        let Some((&[context, number], record)) = words else { overwritten(m) };
-        let Ok(theirs) = record.try_into().map(CallRecord) else { overwritten(m) };
+        let Some((&[context, number], record)) = words else { overwritten(&CollMessage::of(m)) };
+        let Ok(theirs) = record.try_into().map(CallRecord) else {
+            overwritten(&CollMessage::of(m))
+        };
         let id = CollId { context: context as u32, number: number as u32 };
         if let Some(Known::Own(own, function)) = self.meet(id, Known::Theirs(theirs)) {
             compare(function, own, theirs, m.source);
@@ -165,14 +170,6 @@ impl CollAgreement {
         }
         other
     }
-}
-
-#[cold]
-fn overwritten(m: &AmMessage<'_>) -> ! {
-    report::damaged(format_args!(
-        "what rank {} says of a collective was overwritten: {:?}",
-        m.source, m.args
-    ))
 }
 
 fn compare(function: &str, own: CallRecord, theirs: CallRecord, other: JobRank) {

@@ -27,10 +27,9 @@ impl BlockCyclic {
         (block > 0).then_some(BlockCyclic { block, offset })
     }
 
-    /// The block and the offset, as words of a message.
-    pub(super) fn words(self) -> [i32; 4] {
-        let [block, offset] = [self.block, self.offset].map(|n| [(n >> 32) as i32, n as i32]);
-        [block[0], block[1], offset[0], offset[1]]
+    /// Elements of a block, and those before the first used one.
+    pub(super) fn block_and_offset(self) -> [usize; 2] {
+        [self.block, self.offset]
     }
 
     /// How many elements `image` has before the element `index` of the whole array.

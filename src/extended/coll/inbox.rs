@@ -142,7 +142,7 @@ pub(super) fn ready_args(mut args: [i32; 8]) -> [i32; 8] {
 
 /// A message that no rank has sent so.
 #[cold]
-fn overwritten(m: &CollMessage<'_>) -> ! {
+pub(super) fn overwritten(m: &CollMessage<'_>) -> ! {
     report::damaged(format_args!(
         "a message of a collective, of rank {}, was overwritten: {:?}",
         m.source, m.args
