@@ -8,15 +8,14 @@
 //!   bytes    0 ..  896   barrier    a cache line for each level     barrier/shared.rs
 //!          896 .. 1024   movement   two cache lines of stream 0     coll/counts.rs
 //!         1024 .. 4096   rings      cache lines of short messages   coll/rings.rs
-//!         4096 ..        eager      copies, among up to 64 ranks    coll/counts.rs
+//!         4096 ..        eager      slots, among up to 64 ranks     coll/counts.rs
 //! ```
 //!
 //! The eager memory has an area for each stream of movements. The two cache lines of stream 1 are
 //! the last of its area.
 
-use crate::client_memory::Dst;
 use crate::runtime::GasnetJob;
-use crate::runtime::scratch::{EAGER_AREAS, EAGER_WORDS, SCRATCH_WORDS};
+use crate::runtime::scratch::{EAGER_AREAS, SCRATCH_WORDS};
 use alloc::boxed::Box;
 use core::sync::atomic::AtomicU64;
 
@@ -60,7 +59,7 @@ impl ScratchPage {
         &self.page[line * STRIDE + (epoch as usize & 1)]
     }
 
-    /// The cache lines of the movements of a stream.
+    /// The cache lines with the counts of the movements of a stream.
     ///
     /// # Panics
     /// It is not 0, and there are too many ranks.
@@ -68,21 +67,18 @@ impl ScratchPage {
     pub(super) fn movement(self, stream: usize) -> &'static WordPair {
         match stream {
             0 => &self.page[BARRIER_LINES * STRIDE..].as_chunks().0[0],
-            _ => self.area(stream).as_chunks().0.last().expect("an area has words"),
+            _ => self.eager(stream).as_chunks().0.last().expect("an area has words"),
         }
     }
 
-    /// The memory for eager copies of a stream.
+    /// The slots of the movements of a stream.
     ///
     /// # Panics
     /// There are too many ranks.
     #[inline(always)]
-    pub(super) fn eager(self, stream: usize) -> Dst<'static> {
-        self.area(stream)[..].into()
-    }
-
-    fn area(self, stream: usize) -> &'static [AtomicU64; EAGER_WORDS] {
-        &self.eager.as_chunks().0[stream]
+    pub(super) fn eager(self, stream: usize) -> &'static [AtomicU64] {
+        let each = self.eager.len() / EAGER_AREAS;
+        &self.eager[stream * each..][..each]
     }
 
     /// The cache lines of all rings.

@@ -19,8 +19,23 @@ pub const SCRATCH_WORDS: usize = PAGE_BYTES / 8;
 pub const EAGER_RANKS: usize = 64;
 /// The areas of that memory, of each rank.
 pub const EAGER_AREAS: usize = 2;
-/// The words of an area.
-pub const EAGER_WORDS: usize = 15 * SCRATCH_WORDS;
+/// Most ranks of a host with large areas, so that all areas together take some 9 MiB at most.
+const LARGE_AREA_RANKS: usize = 16;
+/// Words of an area for each of its slots: a cache line and an offset.
+const SLOT_WORDS: usize = 9;
+/// Words of an area behind its slots: two cache lines with counts.
+const COUNT_WORDS: usize = 16;
+
+/// The slots of an area, with this many ranks on the host; a power of two.
+#[inline]
+pub const fn slots(ranks: usize) -> usize {
+    if ranks <= LARGE_AREA_RANKS { 4096 } else { 1024 }
+}
+
+/// Words of an area: whole pages.
+const fn area_words(ranks: usize) -> usize {
+    (slots(ranks) * SLOT_WORDS + COUNT_WORDS).next_multiple_of(SCRATCH_WORDS)
+}
 
 /// The scratch memory of this host.
 #[derive(Debug)]
@@ -33,7 +48,7 @@ pub(super) struct HostScratch {
 /// Words of the part of a rank, of this many on the host.
 pub const fn words_of_each(ranks: usize) -> usize {
     let has_areas = ranks > 1 && ranks <= EAGER_RANKS;
-    SCRATCH_WORDS + if has_areas { EAGER_AREAS * EAGER_WORDS } else { 0 }
+    SCRATCH_WORDS + if has_areas { EAGER_AREAS * area_words(ranks) } else { 0 }
 }
 
 /// Bytes of the parts of this many ranks.

@@ -1,17 +1,19 @@
 //! How far each rank of a job is in its movements in shared memory: counts, and offsets in
 //! segments.
 //!
-//! Used by `direct`. Invariant: an offset stays until all ranks have left its movement.
+//! Used by `direct`. Invariant: a slot stays until all ranks have left its movement.
 //!
-//! Two cache lines of each rank, which only this rank writes: how many offsets it has published
-//! (it has entered the movements with these), how many it no longer needs (it has left them), and
-//! the last offsets. All ranks publish as many for each movement. The number of a movement is the
-//! count after its own offsets. Each offset has a *slot*, for a copy of
-//! the source.
+//! Each rank has a ring of *slots* and two counts, which only this rank writes: how many slots
+//! it has published (it has entered the movements with these), and how many it no longer needs (it
+//! has left them). A slot is an offset and a cache line of data. A movement takes one slot or
+//! several in a row, at all ranks the same ones; it skips what is left of the ring if they do not
+//! fit there. Its number is the count after its slots. The offsets are in the first slots, a copy
+//! of the source is in all of them, so small ones let many movements be under way.
 //!
 //! ```text
-//!   word 0         1      2                     ...   15
-//!        entered   left   offset 1, 15, 29 ...  ...   offset 14, 28 ...
+//!   counts:   entered, left
+//!   data:     slot 0 | slot 1 | ...    a cache line each
+//!   offsets:  slot 0 | slot 1 | ...    a word each
 //! ```
 //!
 //! Any rank can overwrite these words. A rank that waits for long compares its own with what it
@@ -21,36 +23,28 @@ use super::roles::AwaitedRanks;
 use crate::client_memory::Dst;
 use crate::extended::scratch::{ScratchPages, WordPair};
 use crate::report;
-use crate::runtime::scratch::EAGER_WORDS;
+use crate::runtime::scratch::slots;
+use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 use sys::peer::Peer;
 
-/// The word that counts the offsets that a rank has published.
+/// The word that counts the slots that a rank has published.
 pub(super) const ENTERED: usize = 0;
-/// The word that counts the offsets that it no longer needs.
+/// The word that counts the slots that it no longer needs.
 pub(super) const LEFT: usize = 1;
-/// The first word of an offset: that of a rank's source, or of its result, in its segment, plus 1;
-/// 0 for what is elsewhere, [`IN_SLOT`] for a source that was copied.
-const FIRST_OFFSET: usize = 2;
-/// Offsets for which a rank has room.
-pub(super) const OFFSETS: u64 = 14;
-/// In place of the offset of a source: it was copied to the slot.
-pub(super) const IN_SLOT: u64 = 1 << 63;
-/// Bytes of a slot.
-pub(super) const SLOT_BYTES: usize = 4096;
-/// From one slot to the next: their first cache lines compete for no place in a cache.
-const SLOT_STRIDE: usize = SLOT_BYTES + LINE;
-/// Bytes of a slot of a small source. These slots follow each other, so a processor fetches the
-/// next one while a rank reads the one before.
-const LINE: usize = 64;
-/// Where the large slots begin.
-const FIRST_LARGE: usize = OFFSETS as usize * LINE;
+/// Bytes of a slot: a cache line.
+const SLOT_BYTES: usize = 64;
+/// The same in words.
+const SLOT_WORDS: usize = SLOT_BYTES / 8;
+/// In place of the offset of a source: it was copied to the slots.
+pub(super) const IN_SLOTS: u64 = 1 << 63;
 
-const _: () = assert!(
-    FIRST_LARGE + OFFSETS as usize * SLOT_STRIDE + size_of::<WordPair>() <= EAGER_WORDS * 8
-);
+/// How many slots a copy of this many bytes takes.
+pub(super) fn slots_of(bytes: usize) -> usize {
+    bytes.div_ceil(SLOT_BYTES).max(1)
+}
 
-/// The number of a movement: how many offsets a rank has published with it and before it.
+/// The number of a movement: how many slots a rank has published with it and before it.
 pub(super) type MovementNumber = u64;
 
 /// No offset in a segment, and no count.
@@ -62,8 +56,11 @@ pub(super) struct MovementCounts {
     pages: ScratchPages,
     /// Which of the streams of movements.
     stream: usize,
-    /// What the own words hold; [`CHANGING`] while they change.
-    own: WordPair,
+    /// Slots for which a rank has room.
+    slots: u64,
+    /// What the own counts and offsets hold; [`CHANGING`] while they change.
+    own: [AtomicU64; 2],
+    own_offsets: Box<[AtomicU64]>,
     /// The last movement of which this rank knows that all have left it.
     all_left: AtomicU64,
 }
@@ -71,18 +68,34 @@ pub(super) struct MovementCounts {
 impl MovementCounts {
     /// For a stream of a job with these pages.
     pub(super) fn new(pages: &ScratchPages, stream: usize) -> MovementCounts {
+        let slots = slots(pages.ranks());
         MovementCounts {
             pages: pages.clone(),
             stream,
+            slots: slots as u64,
             own: Default::default(),
+            own_offsets: (0..slots).map(|_| AtomicU64::new(0)).collect(),
             all_left: AtomicU64::new(0),
         }
     }
 
-    /// The words of a rank.
+    /// The counts of a rank.
     #[inline(always)]
-    fn words(&self, rank: usize) -> &'static WordPair {
+    fn counts(&self, rank: usize) -> &'static WordPair {
         self.pages.page(rank).movement(self.stream)
+    }
+
+    /// Where in the ring the slot lies that follows the first `number` ones.
+    #[inline(always)]
+    fn place(&self, number: MovementNumber) -> usize {
+        // A power of two.
+        (number & (self.slots - 1)) as usize
+    }
+
+    /// The data of all slots of a rank, and the offsets behind them.
+    #[inline(always)]
+    fn ring(&self, rank: usize) -> (&'static [AtomicU64], &'static [AtomicU64]) {
+        self.pages.page(rank).eager(self.stream).split_at(self.slots as usize * SLOT_WORDS)
     }
 
     /// How many ranks there are.
@@ -95,16 +108,22 @@ impl MovementCounts {
         self.pages.me()
     }
 
-    /// The number of the next movement of this rank, if there is room for its offsets.
-    pub(super) fn next(&self, offsets: usize) -> Option<MovementNumber> {
-        let number = self.own[ENTERED].load(Ordering::Relaxed) + offsets as u64;
-        self.all_left(number.saturating_sub(OFFSETS)).then_some(number)
+    /// The number of the next movement of this rank, which takes this many slots, if there is room
+    /// for them.
+    pub(super) fn next(&self, slots: usize) -> Option<MovementNumber> {
+        let (entered, slots) = (self.own[ENTERED].load(Ordering::Relaxed), slots as u64);
+        let before_end = self.slots - self.place(entered) as u64;
+        let skipped = if slots > before_end { before_end } else { 0 };
+        let number = entered + skipped + slots;
+        self.all_left(number.saturating_sub(self.slots)).then_some(number)
     }
 
-    /// Publishes the offsets of the next movement, for which there is room, and enters it.
-    pub(super) fn publish(&self, number: MovementNumber, offsets: &[u64]) {
-        for (at, &offset) in (number - offsets.len() as u64..number).zip(offsets) {
-            self.store(FIRST_OFFSET + (at % OFFSETS) as usize, offset);
+    /// Publishes offsets in the first of the slots of the next movement, for which there is room,
+    /// and enters it.
+    pub(super) fn publish(&self, number: MovementNumber, slots: usize, offsets: &[u64]) {
+        let (first, me) = (self.place(number - slots as u64), self.pages.me());
+        for (at, &offset) in (first..).zip(offsets) {
+            store(&self.own_offsets[at], &self.ring(me).1[at], offset);
         }
         self.store(ENTERED, number);
     }
@@ -114,37 +133,31 @@ impl MovementCounts {
         self.store(LEFT, number);
     }
 
-    /// Stores an own word. Release: what this rank wrote, and read, before.
-    fn store(&self, word: usize, value: u64) {
-        let own = &self.own[word];
-        if own.load(Ordering::Relaxed) != value {
-            own.store(CHANGING, Ordering::Relaxed);
-            // Release: a thread that reads the new word does not read the old record after it.
-            self.words(self.pages.me())[word].store(value, Ordering::Release);
-            own.store(value, Ordering::Release);
-        }
+    /// Stores an own count.
+    fn store(&self, count: usize, value: u64) {
+        store(&self.own[count], &self.counts(self.pages.me())[count], value);
     }
 
     /// The number that this word of a rank holds, if it has reached one that this rank has
     /// entered. Acquire pairs with the Release of [`MovementCounts::store`].
     #[inline(always)]
     fn reached(&self, rank: usize, word: usize, number: MovementNumber) -> Option<MovementNumber> {
-        let value = self.words(rank)[word].load(Ordering::Acquire);
-        // None is further ahead than the room for offsets allows: such a word was overwritten.
+        let value = self.counts(rank)[word].load(Ordering::Acquire);
+        // None is further ahead than the room for slots allows: such a word was overwritten.
         (number..=self.most()).contains(&value).then_some(value)
     }
 
-    /// The furthest that another rank can be: all have left the movement whose offsets it
+    /// The furthest that another rank can be: all have left the movement whose slots it
     /// overwrites.
     #[inline(always)]
     fn most(&self) -> MovementNumber {
-        self.own[LEFT].load(Ordering::Relaxed).saturating_add(OFFSETS)
+        self.own[LEFT].load(Ordering::Relaxed).saturating_add(self.slots)
     }
 
     /// The steps that all ranks have taken: another number whenever one has taken a step, unless
     /// words were overwritten. Acquire as in [`MovementCounts::have_reached`].
     pub(super) fn steps(&self) -> u64 {
-        let of = |rank: usize, word: usize| self.words(rank)[word].load(Ordering::Acquire);
+        let of = |rank: usize, word: usize| self.counts(rank)[word].load(Ordering::Acquire);
         let ranks = 0..self.pages.ranks();
         ranks.fold(0, |all, rank| all.wrapping_add(of(rank, ENTERED)).wrapping_add(of(rank, LEFT)))
     }
@@ -160,7 +173,7 @@ impl MovementCounts {
         self.all_left.load(Ordering::Relaxed)
     }
 
-    /// Whether all ranks have left a movement, or one that has this offset, that this rank has
+    /// Whether all ranks have left a movement, or one that has this slot, that this rank has
     /// entered.
     pub(super) fn all_left(&self, number: MovementNumber) -> bool {
         if number <= self.known_left() {
@@ -193,23 +206,23 @@ impl MovementCounts {
         }
     }
 
-    /// An offset that a rank has published, the last of those up to `number`.
+    /// The offset in slot `at` of those of a movement that takes this many.
     #[inline(always)]
-    pub(super) fn offset(&self, rank: usize, number: MovementNumber) -> Peer<u64> {
-        let at = number.wrapping_sub(1) % OFFSETS;
-        let word = &self.words(rank)[FIRST_OFFSET + at as usize];
-        Peer::new(word.load(Ordering::Relaxed))
+    pub(super) fn offset(
+        &self,
+        rank: usize,
+        number: MovementNumber,
+        (slots, at): (usize, usize),
+    ) -> Peer<u64> {
+        let first = self.place(number.wrapping_sub(slots as u64));
+        Peer::new(self.ring(rank).1[first + at].load(Ordering::Relaxed))
     }
 
-    /// The slot of that offset, in a movement with sources of `bytes`.
+    /// The data of the slots of a movement that takes this many.
     #[inline(always)]
-    pub(super) fn slot(&self, rank: usize, number: MovementNumber, bytes: usize) -> Dst<'static> {
-        let at = (number.wrapping_sub(1) % OFFSETS) as usize;
-        let (offset, len) = match bytes <= LINE {
-            true => (at * LINE, LINE),
-            false => (FIRST_LARGE + at * SLOT_STRIDE, SLOT_BYTES),
-        };
-        self.pages.page(rank).eager(self.stream).part(offset, len)
+    pub(super) fn data(&self, rank: usize, number: MovementNumber, slots: usize) -> Dst<'static> {
+        let first = self.place(number.wrapping_sub(slots as u64));
+        Dst::from(self.ring(rank).0).part(first * SLOT_BYTES, slots * SLOT_BYTES)
     }
 
     /// Ends the job if a word was overwritten.
@@ -225,19 +238,20 @@ impl MovementCounts {
     fn damage(&self) -> Option<MovementDamage> {
         let me = self.pages.me();
         let own = |word: usize| self.own[word].load(Ordering::Acquire);
-        let word = |rank: usize, word: usize| self.words(rank)[word].load(Ordering::Acquire);
+        let word = |rank: usize, word: usize| self.counts(rank)[word].load(Ordering::Acquire);
         let name = |word: usize| match word {
             ENTERED => "the count of the movements that it entered",
-            LEFT => "the count of the movements that it left",
-            _ => "an offset",
+            _ => "the count of the movements that it left",
         };
-        let mine = (0..self.own.len()).find_map(|at| {
-            let before = own(at);
-            let value = word(me, at);
-            let is_other = before != CHANGING && value != before && own(at) == before;
-            // An offset may have changed, and changed back, since the first look.
-            let is_other = is_other && word(me, at) == value;
-            is_other.then_some(MovementDamage { rank: me, word: name(at), value })
+        let mine = [ENTERED, LEFT].into_iter().find_map(|at| {
+            let value = overwritten(&self.own[at], &self.counts(me)[at])?;
+            Some(MovementDamage { rank: me, word: name(at), value })
+        });
+        let mine = mine.or_else(|| {
+            self.own_offsets.iter().zip(self.ring(me).1).find_map(|(own, word)| {
+                let value = overwritten(own, word)?;
+                Some(MovementDamage { rank: me, word: "an offset", value })
+            })
         });
         let left = own(LEFT);
         let all_left = self.all_left.load(Ordering::Acquire);
@@ -246,7 +260,7 @@ impl MovementCounts {
             // It entered none without room, and left none that it has not entered.
             [ENTERED, LEFT].map(|at| {
                 let value = word(rank, at);
-                let is_other = !(all_left..=left.saturating_add(OFFSETS)).contains(&value);
+                let is_other = !(all_left..=left.saturating_add(self.slots)).contains(&value);
                 is_other.then_some(MovementDamage { rank, word: name(at), value })
             })
         });
@@ -258,7 +272,26 @@ impl MovementCounts {
     }
 }
 
-/// A word of a rank's cache line that was overwritten.
+/// Stores an own word, and what it holds. Release: what this rank wrote, and read, before.
+fn store(own: &AtomicU64, word: &AtomicU64, value: u64) {
+    if own.load(Ordering::Relaxed) != value {
+        own.store(CHANGING, Ordering::Relaxed);
+        // Release: a thread that reads the new word does not read the old record after it.
+        word.store(value, Ordering::Release);
+        own.store(value, Ordering::Release);
+    }
+}
+
+/// What an own word holds, if this rank did not store it.
+fn overwritten(own: &AtomicU64, word: &AtomicU64) -> Option<u64> {
+    let before = own.load(Ordering::Acquire);
+    let value = word.load(Ordering::Acquire);
+    let is_other = before != CHANGING && value != before && own.load(Ordering::Acquire) == before;
+    // An offset may have changed, and changed back, since the first look.
+    (is_other && word.load(Ordering::Acquire) == value).then_some(value)
+}
+
+/// A word of a rank's that was overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct MovementDamage {
     rank: usize,
@@ -276,14 +309,16 @@ mod tests {
     use alloc::vec::Vec;
     use core::ops::Range;
 
-    fn enter(rank: &MovementCounts, offsets: &[u64]) -> Option<MovementNumber> {
-        let number = rank.next(offsets.len())?;
-        rank.publish(number, offsets);
+    fn enter(rank: &MovementCounts, slots: usize, offsets: &[u64]) -> Option<MovementNumber> {
+        let number = rank.next(slots)?;
+        rank.publish(number, slots, offsets);
         Some(number)
     }
 
-    /// Its offset lies where the first was.
-    const LAST: u64 = OFFSETS + 1;
+    /// Slots among three ranks.
+    const SLOTS: u64 = slots(3) as u64;
+    /// Its slot lies where the first was.
+    const LAST: u64 = SLOTS + 1;
 
     /// Movements that all ranks have entered and left, but for the last one.
     fn entered_by_two_of_three(pages: &[ScratchPages]) -> Vec<MovementCounts> {
@@ -296,9 +331,9 @@ mod tests {
                 ranks.iter().for_each(|r| r.leave(number - 1));
                 assert!(ranks.iter().all(|r| r.all_left(number - 1)));
             }
-            assert_eq!(enter(&ranks[rank], &[number + 100]), Some(number));
-            assert!(ranks.iter().all(|r| r.damage().is_none()));
+            assert_eq!(enter(&ranks[rank], 1, &[number + 100]), Some(number));
         }
+        assert!(ranks.iter().all(|r| r.damage().is_none()));
         ranks
     }
 
@@ -306,14 +341,16 @@ mod tests {
     fn overwritten_words_are_found() {
         let pages = ScratchPages::for_test(3);
         let ranks = entered_by_two_of_three(&pages);
-        let words = |rank: usize| pages[0].page(rank).movement(1).iter().map(move |w| (rank, w));
-        for (rank, word) in (0..3).flat_map(words) {
-            let whole = word.load(Ordering::Relaxed);
-            for value in [0, u64::MAX, whole ^ 8, whole + 1, whole << 32] {
-                word.store(value, Ordering::Relaxed);
-                let found = ranks.iter().find_map(MovementCounts::damage).unwrap();
-                assert_eq!((found.rank, found.value), (rank, value));
-                word.store(whole, Ordering::Relaxed);
+        for rank in 0..3 {
+            let offsets = ranks[0].ring(rank).1.iter().take(SLOTS as usize).step_by(65);
+            for word in ranks[0].counts(rank)[..2].iter().chain(offsets) {
+                let whole = word.load(Ordering::Relaxed);
+                for value in [0, u64::MAX, whole ^ 8, whole + 1, whole << 32] {
+                    word.store(value, Ordering::Relaxed);
+                    let found = ranks.iter().find_map(MovementCounts::damage).unwrap();
+                    assert_eq!((found.rank, found.value), (rank, value));
+                    word.store(whole, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -323,10 +360,10 @@ mod tests {
     fn counts_that_no_rank_can_have_are_no_movement() {
         let pages = ScratchPages::for_test(3);
         let ranks = entered_by_two_of_three(&pages);
-        let word = &pages[0].page(2).movement(1)[ENTERED];
+        let word = &ranks[0].counts(2)[ENTERED];
         assert!(!ranks[0].all_entered(LAST));
         for (value, is_entered) in
-            [(LAST, true), (LAST - 1 + OFFSETS, true), (LAST + OFFSETS, false), (u64::MAX, false)]
+            [(LAST, true), (LAST - 1 + SLOTS, true), (LAST + SLOTS, false), (u64::MAX, false)]
         {
             word.store(value, Ordering::Relaxed);
             assert_eq!(ranks[0].all_entered(LAST), is_entered, "{value}");
@@ -336,23 +373,51 @@ mod tests {
     }
 
     #[test]
-    fn offsets_stay_until_all_can_have_read_them() {
+    fn slots_stay_until_all_can_have_read_them() {
         let pages = ScratchPages::for_test(2);
         let ranks: Vec<MovementCounts> =
             pages.iter().map(|pages| MovementCounts::new(pages, 1)).collect();
-        for number in 1..=OFFSETS {
-            assert_eq!(enter(&ranks[0], &[number * 10]), Some(number));
+        for number in 1..=SLOTS {
+            assert_eq!(enter(&ranks[0], 1, &[number * 10]), Some(number));
         }
-        assert_eq!((enter(&ranks[0], &[70]), enter(&ranks[1], &[9, 8])), (None, Some(2)));
+        assert_eq!((enter(&ranks[0], 1, &[70]), enter(&ranks[1], 2, &[9, 8])), (None, Some(2)));
         assert!(ranks[0].all_entered(1) && ranks[0].all_entered(2) && !ranks[0].all_entered(3));
         ranks[0].leave(1);
-        assert_eq!(enter(&ranks[0], &[70]), None);
+        assert_eq!(enter(&ranks[0], 1, &[70]), None);
         ranks[1].leave(1);
         // Room for one, but not for two.
-        assert_eq!(enter(&ranks[0], &[70, 80]), None);
-        assert_eq!(enter(&ranks[0], &[70]), Some(OFFSETS + 1));
-        for (number, offset) in [(OFFSETS + 1, 70), (2, 20), (3, 30)] {
-            assert!(ranks[1].offset(0, number).equals(offset));
+        assert_eq!(enter(&ranks[0], 2, &[70, 80]), None);
+        assert_eq!(enter(&ranks[0], 1, &[70]), Some(SLOTS + 1));
+        for (number, offset) in [(SLOTS + 1, 70), (2, 20), (3, 30)] {
+            assert!(ranks[1].offset(0, number, (1, 0)).equals(offset));
+        }
+    }
+
+    /// A movement that does not fit in the rest of the ring begins at its start.
+    #[test]
+    fn the_slots_of_a_movement_follow_each_other() {
+        let pages = ScratchPages::for_test(2);
+        let ranks: Vec<MovementCounts> =
+            pages.iter().map(|pages| MovementCounts::new(pages, 0)).collect();
+        let most = SLOTS as usize / 2 - 1;
+        for (slots, number) in [
+            (most, most as u64),
+            (most, 2 * most as u64),
+            (2, SLOTS),
+            (most, SLOTS + most as u64),
+            (most, SLOTS + 2 * most as u64),
+            (3, 2 * SLOTS + 3),
+            (most, 2 * SLOTS + 3 + most as u64),
+        ] {
+            for rank in &ranks {
+                assert_eq!(enter(rank, slots, &[number]), Some(number));
+            }
+            let data = ranks[1].data(0, number, slots);
+            let first = ((number - slots as u64) % SLOTS) as usize;
+            let begin = ranks[1].data(0, 1, 1);
+            assert_eq!(data.as_ptr().addr() - begin.as_ptr().addr(), first * SLOT_BYTES);
+            assert!(ranks[1].offset(0, number, (slots, 0)).equals(number));
+            ranks.iter().for_each(|r| r.leave(number));
         }
     }
 
@@ -371,7 +436,7 @@ mod tests {
             in_allsync: set(2) && set(3),
             out_allsync: set(4) && set(5),
             out_nosync: set(6) && !(set(4) && set(5)),
-            // The second takes several slots, if it is scattered among few ranks.
+            // The second takes many slots.
             ..CollRequest::new(operation, [8, 2000, 8000, 8000][(bits >> 16) as usize & 3])
         }
     }
@@ -387,9 +452,16 @@ mod tests {
         }
     }
 
-    /// What a rank publishes for an offset, and stores in its slot.
-    fn stamp(rank: usize, offset: u64) -> u64 {
-        offset * 10 + rank as u64
+    /// What a rank publishes as the offset of a movement, and stores in its slots.
+    fn stamp(rank: usize, number: u64) -> u64 {
+        number * 100 + rank as u64
+    }
+
+    /// The number of a movement behind another one, among this many ranks.
+    fn number_after(last: u64, slots: u64, ranks: usize) -> u64 {
+        let all = super::slots(ranks) as u64;
+        let lap = (last + slots - 1) / all * all;
+        last.max(lap) + slots
     }
 
     /// Ranks enter, leave and look in any order, each as far as it can. They find the offsets and
@@ -407,7 +479,7 @@ mod tests {
                 .map(|i| {
                     let request = movement(i, all);
                     let shape = MovementShape::of(&request, all).expect("a movement");
-                    last += shape.offsets as u64;
+                    last = number_after(last, shape.slots as u64, all);
                     (last, request, shape)
                 })
                 .collect();
@@ -426,15 +498,15 @@ mod tests {
                     0 => {
                         while *entered < MANY {
                             let (number, _, shape) = &movements[*entered];
-                            let Some(next) = r.next(shape.offsets) else { break };
+                            let Some(next) = r.next(shape.slots) else { break };
                             assert_eq!(next, *number);
-                            let own = number + 1 - shape.offsets as u64..number + 1;
-                            let stamps: Vec<u64> = own.clone().map(|o| stamp(rank, o)).collect();
-                            for (offset, stamp) in own.zip(&stamps) {
-                                let slot = r.slot(rank, offset, shape.source).part(0, 8);
+                            let stamp = stamp(rank, *number);
+                            let data = r.data(rank, *number, shape.slots);
+                            for slot in 0..shape.slots {
+                                let slot = data.part(slot * SLOT_BYTES, 8);
                                 slot.copy_array::<8>(Src::from(&stamp.to_ne_bytes()[..]));
                             }
-                            r.publish(*number, &stamps);
+                            r.publish(*number, shape.slots, &[stamp]);
                             *entered += 1;
                         }
                     }
@@ -445,10 +517,11 @@ mod tests {
                                 break;
                             }
                             for source in sources(request, rank, all) {
-                                for offset in number + 1 - shape.offsets as u64..number + 1 {
-                                    let stamp = stamp(source, offset);
-                                    assert!(r.offset(source, offset).equals(stamp));
-                                    let slot = r.slot(source, offset, shape.source).part(0, 8);
+                                let stamp = stamp(source, *number);
+                                assert!(r.offset(source, *number, (shape.slots, 0)).equals(stamp));
+                                let data = r.data(source, *number, shape.slots);
+                                for slot in 0..shape.slots {
+                                    let slot = data.part(slot * SLOT_BYTES, 8);
                                     let mut found = [0; 8];
                                     Dst::from(&mut found[..]).copy_array::<8>(slot.into());
                                     assert_eq!(u64::from_ne_bytes(found), stamp);

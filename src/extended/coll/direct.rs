@@ -19,12 +19,12 @@
 
 use super::CollCall;
 use super::combination::{combine, part_of};
-use super::counts::{ENTERED, IN_SLOT, LEFT, MovementCounts, MovementNumber};
+use super::counts::{ENTERED, IN_SLOTS, LEFT, MovementCounts, MovementNumber};
 use super::plan::CollPlan;
 use super::request::{CollOperation, CollRequest};
 use super::rest;
 use super::roles::{AwaitedRanks, MovementRoles, WokenRanks};
-use super::shape::{MOST_OFFSETS, MovementKind, MovementShape, blocks_of_a_slot};
+use super::shape::{MovementKind, MovementShape};
 use crate::client_memory::{Dst, Src};
 use crate::extended::scratch::ScratchPages;
 use crate::rank::JobRank;
@@ -38,13 +38,13 @@ use sys::peer::Peer;
 
 /// Bytes of a movement whose entry and end are announced together, if it need not wait.
 const MAX_SHORT: usize = 4096;
-/// In place of the number of a movement that has no offsets.
+/// In place of the number of a movement that has no slots.
 const NO_NUMBER: MovementNumber = 0;
 
 /// How far a rank has carried a movement out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MovementStep {
-    /// There is no room yet for its offsets.
+    /// There is no room yet for its slots.
     Called,
     /// It awaits others, or plans must carry it on.
     Entered(MovementNumber),
@@ -186,49 +186,49 @@ impl DirectMovement {
     }
 
     /// Publishes the offsets of this rank for its next movement, and enters it. `None` while
-    /// others may still read what the words of the offsets hold. The others are not woken.
+    /// others may still read what its slots hold. The others are not woken.
     pub(super) fn enter(
         &self,
         ctx: Ctx,
         CollCall { request, buffers, .. }: &CollCall,
         MovementRoles { shape, .. }: &MovementRoles,
     ) -> Option<MovementNumber> {
-        let number = self.counts.next(shape.offsets)?;
-        if shape.kind == MovementKind::Meeting {
-            self.counts.publish(number, &[0]);
-            return Some(number);
-        }
+        let number = self.counts.next(shape.slots)?;
         let me = self.counts.me();
         let is_root = me == request.root as usize;
+        let is_read = match shape.kind {
+            MovementKind::FromRoot => is_root,
+            MovementKind::ToRoot => !is_root,
+            MovementKind::AllToAll => true,
+            MovementKind::Meeting => false,
+        };
+        if !is_read {
+            self.counts.publish(number, shape.slots, &[]);
+            return Some(number);
+        }
         let segment = &ctx.endpoint().segments()[JobRank(me as u32)];
         let word = |at: *const u8, len: usize| {
             segment.resolve(at, len).map_or(0, |r| r.offset() as u64 + 1)
         };
         let src = buffers.src;
-        let mut offsets = [0; MOST_OFFSETS];
-        offsets[0] = word(src.as_ptr(), src.len());
-        let is_read = match shape.kind {
-            MovementKind::FromRoot => is_root,
-            MovementKind::ToRoot => !is_root,
-            MovementKind::AllToAll | MovementKind::Meeting => true,
-        };
-        if shape.is_split && (is_root || request.operation == CollOperation::ReduceAll) {
-            offsets[1] = word(buffers.dst.as_ptr(), buffers.dst.len());
-        } else if shape.is_eager && is_read {
-            // Those that read it in a segment are awaited, or the client leaves it alone.
-            let may_stay = request.out_allsync || request.out_nosync;
-            if offsets[0] == 0 || !may_stay {
-                offsets[0] = IN_SLOT;
-                let each = blocks_of_a_slot(request.nbytes) * request.nbytes;
-                for (slot, at) in
-                    (first_of(shape, number)..).zip((0..src.len()).step_by(each.max(1)))
-                {
-                    let n = each.min(src.len() - at);
-                    self.counts.slot(me, slot, shape.source).part(0, n).copy_from(src.part(at, n));
-                }
+        let mut offsets = [IN_SLOTS, 0];
+        if !shape.is_copied {
+            offsets[0] = word(src.as_ptr(), src.len());
+            if shape.is_eager && offsets[0] == 0 {
+                offsets[0] = IN_SLOTS;
+            }
+            if shape.is_split && (is_root || request.operation == CollOperation::ReduceAll) {
+                offsets[1] = word(buffers.dst.as_ptr(), buffers.dst.len());
             }
         }
-        self.counts.publish(number, &offsets[..shape.offsets]);
+        if offsets[0] == IN_SLOTS {
+            self.counts.data(me, number, shape.slots).part(0, src.len()).copy_from(src);
+        }
+        let published = match shape.is_copied {
+            true => 0,
+            false => 1 + usize::from(shape.is_split),
+        };
+        self.counts.publish(number, shape.slots, &offsets[..published]);
         Some(number)
     }
 
@@ -267,10 +267,18 @@ impl DirectMovement {
         ctx.wrote_words_of_few(|| self.wakes(LEFT, roles.at_leaving, number));
     }
 
-    /// What a rank has published of its source in a movement.
+    /// Where the source of a rank is in a movement, as it has published, or as all know.
     #[inline(always)]
     fn source(&self, rank: usize, shape: &MovementShape, number: MovementNumber) -> Peer<u64> {
-        self.counts.offset(rank, first_of(shape, number))
+        match shape.is_copied {
+            true => Peer::new(IN_SLOTS),
+            false => self.counts.offset(rank, number, (shape.slots, 0)),
+        }
+    }
+
+    /// What a rank has published of its result in a split movement.
+    fn result(&self, rank: usize, shape: &MovementShape, number: MovementNumber) -> Peer<u64> {
+        self.counts.offset(rank, number, (shape.slots, 1))
     }
 
     /// Block i of a rank's source in this movement of this rank.
@@ -291,10 +299,8 @@ impl DirectMovement {
             return common_block(ctx, rank, at, i, n).into();
         }
         let source = self.source(rank, shape, number);
-        if shape.is_eager && source.equals(IN_SLOT) {
-            let of_a_slot = blocks_of_a_slot(n);
-            let slot = first_of(shape, number).wrapping_add((i / of_a_slot) as u64);
-            return self.counts.slot(rank, slot, shape.source).part(i % of_a_slot * n, n).into();
+        if shape.is_eager && source.equals(IN_SLOTS) {
+            return self.counts.data(rank, number, shape.slots).part(i * n, n).into();
         }
         let offset = source.map(|s| s.wrapping_sub(1).saturating_add((i * n) as u64));
         block_of(ctx, rank, offset, n).into()
@@ -358,7 +364,7 @@ impl DirectMovement {
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let root = request.root as usize;
         let (elem_size, count) = request.elements();
-        let result = roles.shape.is_split.then(|| self.counts.offset(root, number));
+        let result = roles.shape.is_split.then(|| self.result(root, &roles.shape, number));
         let (to, elements) = match result {
             Some(result) if !result.equals(0) => {
                 let at = result.map(|word| word.wrapping_sub(1));
@@ -399,7 +405,7 @@ impl DirectMovement {
         let CollCall { request, buffers, .. } = call;
         let (n, me, all) = (request.nbytes, self.counts.me(), self.counts.ranks());
         let (elem_size, count) = request.elements();
-        let result = |rank: usize| self.counts.offset(rank, number);
+        let result = |rank: usize| self.result(rank, &roles.shape, number);
         let elements = match roles.shape.is_split {
             true if (0..all).any(|rank| result(rank).equals(0)) => return MovementShare::Refused,
             true => part_of((elem_size, count), me, all),
@@ -443,12 +449,6 @@ impl DirectMovement {
         let sources: Vec<Option<Src<'_>>> = (0..self.counts.ranks()).map(source).collect();
         rest::received(request, *buffers, &sources)
     }
-}
-
-/// The number of the first offset of a movement.
-#[inline(always)]
-fn first_of(shape: &MovementShape, number: MovementNumber) -> MovementNumber {
-    number.wrapping_sub(shape.offsets as u64 - 1)
 }
 
 /// The ranks to whose destinations all ranks copy, if they know the addresses.

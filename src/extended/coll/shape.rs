@@ -1,18 +1,22 @@
-//! What a movement in shared memory is: between which ranks data move, and how many offsets each
-//! rank publishes for it.
+//! What a movement in shared memory is: between which ranks data move, and how many slots it
+//! takes.
 //!
 //! Used by `direct` and `roles`. Invariant: it follows from what all ranks pass alike.
 
-use super::counts::{OFFSETS, SLOT_BYTES};
+use super::counts::slots_of;
 use super::request::{CollOperation, CollRequest};
+use crate::runtime::scratch::{EAGER_RANKS, slots};
 
 /// Largest operand of a reduction that the root combines alone, in bytes, if all ranks wait for
 /// each other; and of one to all that each rank combines for itself.
 const MAX_REDUCED: usize = 2048;
 
-/// The most offsets of a movement: a rank has room for twice as many, so that another one can
-/// follow.
-pub(super) const MOST_OFFSETS: usize = OFFSETS as usize / 2;
+/// Largest block of a source that may be copied to slots.
+const MAX_EAGER: usize = 4096;
+/// Most slots of a movement. A ring has twice as many at least, so that another one can follow.
+const MOST_SLOTS: usize = 512;
+
+const _: () = assert!(2 * MOST_SLOTS <= slots(EAGER_RANKS) && 2 * MOST_SLOTS <= slots(2));
 
 /// Between which ranks data move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +38,13 @@ pub(super) struct MovementShape {
     /// and its rank need not wait for the readers. With `IN_ALLSYNC` it is not copied: others may
     /// write it until they enter.
     pub(super) is_eager: bool,
+    /// Whether it is copied wherever it lies: its readers are not awaited, and the client may
+    /// change it when its rank has left. Then there is no offset.
+    pub(super) is_copied: bool,
     /// Bytes of a source.
     pub(super) source: usize,
-    /// How many offsets a rank publishes. Each has a slot.
-    pub(super) offsets: usize,
+    /// How many slots it takes.
+    pub(super) slots: usize,
 }
 
 impl MovementShape {
@@ -63,32 +70,25 @@ impl MovementShape {
             CollOperation::Barrier => MovementKind::Meeting,
             CollOperation::Scan => return None,
         };
-        let slots = match request.operation {
-            CollOperation::Scatter => ranks.div_ceil(blocks_of_a_slot(n).max(1)),
-            _ => 1,
+        let source = match request.operation {
+            CollOperation::Scatter | CollOperation::Exchange => n.saturating_mul(ranks),
+            _ => n,
         };
         let is_read_at_once = match kind {
             MovementKind::FromRoot | MovementKind::ToRoot => true,
             MovementKind::AllToAll => request.operation == CollOperation::ReduceAll && !is_split,
             MovementKind::Meeting => false,
         };
-        let is_eager =
-            is_read_at_once && n <= SLOT_BYTES && slots <= MOST_OFFSETS && !request.in_allsync;
-        let source = match request.operation {
-            CollOperation::Scatter | CollOperation::Exchange => n.saturating_mul(ranks),
-            _ => n,
+        let is_eager = is_read_at_once
+            && n <= MAX_EAGER
+            && slots_of(source) <= MOST_SLOTS
+            && !request.in_allsync;
+        let is_copied = is_eager && !request.out_allsync && !request.out_nosync;
+        let slots = match is_eager {
+            true => slots_of(source),
+            // The offset of the result follows that of the source.
+            false => 1 + usize::from(is_split),
         };
-        let offsets = match request.operation {
-            _ if is_eager => slots,
-            // That of the result follows that of the source.
-            CollOperation::Reduce | CollOperation::ReduceAll if is_split => 2,
-            _ => 1,
-        };
-        Some(MovementShape { kind, is_split, is_eager, source, offsets })
+        Some(MovementShape { kind, is_split, is_eager, is_copied, source, slots })
     }
-}
-
-/// How many blocks of this many bytes a slot holds.
-pub(super) fn blocks_of_a_slot(nbytes: usize) -> usize {
-    SLOT_BYTES / nbytes.max(1)
 }
