@@ -88,6 +88,11 @@ impl PrefixedStream {
         }
     }
 
+    /// Whether lines wait for their reader.
+    pub(super) fn waits(&self) -> bool {
+        !self.unprinted.is_empty()
+    }
+
     /// Passes on lines that have arrived, without waiting for more.
     pub(super) fn pass_on(&mut self) {
         let lines = self.take_lines();

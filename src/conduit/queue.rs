@@ -93,7 +93,10 @@ pub(super) fn broken(e: PortalsError) -> ! {
     report::fatal_unless_ending(
         format_args!("the Portals network failed: {e}"),
         if e.code == NI_FAIL {
-            format_args!("A process of the job has ended, or the path to it has failed.")
+            format_args!(
+                "A process of the job has ended, or the path to it has failed. In EVERYTHING the \
+                 kernel may have forbidden to access it: see `gasnet_info`."
+            )
         } else {
             format_args!(
                 "GASNET_PORTAL_NUM_TMPMD and GASNET_PORTAL_MSG_LIMIT bound what it must provide."

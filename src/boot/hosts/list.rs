@@ -48,17 +48,19 @@ const SLURM_SLOTS: [&str; 2] = ["SLURM_TASKS_PER_NODE", "SLURM_JOB_CPUS_PER_NODE
 
 impl HostList {
     /// The hosts of `-H` or `GASNET_SSH_SERVERS`: names separated by commas or blanks, each maybe
-    /// with a colon and slots.
+    /// with a colon and slots. If none has slots and one is named several times, each time counts
+    /// as one slot.
     ///
     /// # Errors
     /// What is wrong with one of them.
     pub fn of_names(source: &str, text: &str) -> Result<HostList, BootError> {
-        let words = text.split([' ', '\t', '\n', ',']).filter(|w| !w.is_empty());
+        let words = text.split([' ', '\t', '\r', '\n', ',']).filter(|w| !w.is_empty());
         HostList::new(source, words.map(|word| host(source, word)))
     }
 
     /// The hosts of a file: one on each line, `name`, `name:slots` or `name slots=n`; a comment
-    /// begins with #. A host on several lines has that many slots.
+    /// begins with #. If none has slots and a host is on several lines, each line counts as one
+    /// slot.
     ///
     /// # Errors
     /// The file cannot be read, or a line of it is wrong.
@@ -105,7 +107,9 @@ impl HostList {
     fn of_batch_system() -> Result<Option<HostList>, BootError> {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         if let Some(path) = set(PBS) {
-            return HostList::of_file(PBS, Path::new(&path)).map(Some);
+            let mut list = HostList::of_file(PBS, Path::new(&path))?;
+            list.hosts.iter_mut().for_each(|host| host.slots = host.slots.or(Some(1)));
+            return Ok(Some(list));
         }
         if let Some(value) = set(LSF) {
             return HostList::new(LSF, of_lsf(&value).into_iter()).map(Some);
@@ -130,10 +134,13 @@ impl HostList {
         named: impl Iterator<Item = Result<NamedHost, BootError>>,
     ) -> Result<HostList, BootError> {
         let mut hosts: Vec<NamedHost> = Vec::new();
+        let (mut is_repeated, mut has_slots) = (false, false);
         for host in named {
             let host = host?;
+            has_slots |= host.slots.is_some();
             match hosts.iter_mut().find(|known| known.name == host.name) {
                 Some(known) => {
+                    is_repeated = true;
                     let slots = known.slots.unwrap_or(1).saturating_add(host.slots.unwrap_or(1));
                     known.slots = Some(slots);
                 }
@@ -145,6 +152,9 @@ impl HostList {
                 format!("{source} names no host"),
                 "Name at least one, such as localhost, or leave it out.",
             ));
+        }
+        if is_repeated && !has_slots {
+            hosts.iter_mut().for_each(|host| host.slots = host.slots.or(Some(1)));
         }
         Ok(HostList { source: source.to_string(), hosts })
     }
@@ -172,7 +182,8 @@ fn host(source: &str, word: &str) -> Result<NamedHost, BootError> {
 fn malformed(source: &str, word: &str) -> BootError {
     BootError::new(
         format!("{source}: {} is not a host", word.escape_debug()),
-        "Give a name or an address, and maybe a colon and the number of ranks: node1:4.",
+        "Give a name or an address, and maybe the number of ranks: node1:4. In a file, \
+         node1 slots=4 says the same.",
     )
 }
 
@@ -182,11 +193,20 @@ fn in_line(source: &str, line: &str) -> Option<Result<NamedHost, BootError>> {
     let text = words.join(" ").replace(" =", "=").replace("= ", "=");
     let mut words = text.split_ascii_whitespace();
     let named = host(source, words.next()?);
-    let slots = words.find_map(|word| word.strip_prefix("slots="));
-    Some(match (named, slots.map(str::parse::<u32>)) {
+    let mut slots = None;
+    for word in words {
+        match word.split_once('=') {
+            Some(("slots", count)) => slots = Some(count.parse::<u32>()),
+            // Of Open MPI: gasnetrun starts no more ranks than slots anyway.
+            Some(("max_slots" | "max-slots", _)) => {}
+            _ => return Some(Err(malformed(source, line))),
+        }
+    }
+    Some(match (named, slots) {
         (Ok(named), Some(Ok(slots @ 1..))) => Ok(NamedHost { slots: Some(slots), ..named }),
         (Ok(_), Some(_)) => Err(malformed(source, line)),
-        (named, _) => named,
+        (named, None) => named,
+        (Err(e), _) => Err(e),
     })
 }
 
@@ -280,13 +300,24 @@ mod tests {
         }
     }
 
+    /// Each is a slot, also of a host that is named once.
+    #[test]
+    fn names_without_slots_that_are_repeated() {
+        let hosts = HostList::of_names("-H", "b,a,a\r\na,a").unwrap().hosts;
+        assert_eq!(hosts, [named("b", Some(1)), named("a", Some(4))]);
+        let hosts = HostList::of_names("-H", "b,a").unwrap().hosts;
+        assert_eq!(hosts, [named("b", None), named("a", None)]);
+    }
+
     #[test]
     fn hosts_of_lines() {
         let lines = "a slots=2 max_slots=9\n\n# b\n  c # d\na\ne:4\n";
         let read = lines.lines().filter_map(|line| in_line("file", line));
         let hosts = HostList::new("file", read).unwrap().hosts;
         assert_eq!(hosts, [named("a", Some(3)), named("c", None), named("e", Some(4))]);
-        assert!(in_line("file", "a slots=0").unwrap().is_err());
+        for wrong in ["a slots=0", "a 4", "a slot=4", "a slots:4", "a slots"] {
+            assert!(in_line("file", wrong).unwrap().is_err(), "{wrong}");
+        }
         assert_eq!(in_line("file", "a  slots = 3").unwrap().unwrap(), named("a", Some(3)));
     }
 

@@ -2,8 +2,9 @@
 //!
 //! Made by `supervisor::other_hosts` and `foreign`, owned by the former. Invariants: a connection
 //! becomes a link only after both ends have proven that they know the secret of the job; a
-//! stranger keeps a descriptor and a few bytes for [`INTRODUCTION`], and delays none of the
-//! others.
+//! stranger keeps a descriptor and a few bytes for [`INTRODUCTION`]. If there are many, those that
+//! say nothing make room at once, and those that do not go on with their proof after [`STEP`].
+//! What has arrived is read before.
 
 use super::link::HostLink;
 use super::root_address::RootAddress;
@@ -19,6 +20,8 @@ use sys::tcp;
 
 /// Nanoseconds in which a connection must have proven that it belongs to the job.
 const INTRODUCTION: u64 = 5_000_000_000;
+/// In which it must go on with its proof, if others wait.
+const STEP: u64 = 1_000_000_000;
 /// Connections that may be doing so at a time.
 const MOST_PENDING: usize = 64;
 /// Connections that wait in the kernel to be accepted.
@@ -33,6 +36,8 @@ pub(in crate::boot) struct HostListener {
     sockets: Vec<OwnedFd>,
     pending: Vec<PendingHost>,
     pause: AcceptPause,
+    /// There is room for another connection.
+    accepts: bool,
     strangers: u64,
 }
 
@@ -42,6 +47,8 @@ struct PendingHost {
     handshake: Handshake,
     from: SocketAddr,
     until: u64,
+    /// From when on it makes room for another one.
+    yields_at: u64,
 }
 
 impl HostListener {
@@ -73,7 +80,7 @@ impl HostListener {
             )
         })?;
         let (pending, pause) = (Vec::new(), AcceptPause::default());
-        Ok(HostListener { secret, sockets, pending, pause, strangers: 0 })
+        Ok(HostListener { secret, sockets, pending, pause, accepts: true, strangers: 0 })
     }
 
     /// Where it listens, and the secret.
@@ -85,49 +92,80 @@ impl HostListener {
 
     /// What to poll.
     pub(in crate::boot) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let sockets = self.sockets.iter().filter(|_| self.pause.until().is_none());
+        let sockets = self.sockets.iter().filter(|_| self.accepts && self.pause.until().is_none());
         sockets.map(AsFd::as_fd).chain(self.pending.iter().map(|p| p.stream.as_fd()))
     }
 
     /// When [`HostListener::accept`] must be called at the latest.
     pub(in crate::boot) fn deadline(&self) -> Option<u64> {
-        self.pending.iter().map(|p| p.until).chain(self.pause.until()).min()
+        let yields = self.pending.iter().map(|p| p.yields_at).filter(|_| !self.accepts);
+        self.pending.iter().map(|p| p.until).chain(yields).chain(self.pause.until()).min()
     }
 
     /// Accepts connections. Returns those whose other end has proven that it belongs to the job,
     /// each with the number of its host.
     pub(in crate::boot) fn accept(&mut self, now: u64) -> Vec<(u32, HostLink)> {
-        let mut crowded_out = Vec::new();
-        let HostListener { secret, sockets, pending, pause, .. } = self;
-        let mut take = |stream: TcpStream| {
-            if pending.len() == MOST_PENDING {
-                // Strangers keep no host waiting.
-                crowded_out.push(pending.remove(0).from);
+        let mut proven = self.advance(now);
+        // Those that have waited in the kernel have mostly sent something.
+        for _ in 0..MOST_PENDING {
+            let accepted = self.accept_one(now);
+            proven.extend(self.advance(now));
+            if !accepted {
+                break;
             }
-            if let Ok(from) = stream.peer_addr()
-                && let Some(handshake) = acceptor(secret, &stream)
-            {
-                let until = now + INTRODUCTION;
-                pending.push(PendingHost { stream, handshake, from, until });
-            }
-        };
-        for socket in sockets {
-            let accept = || tcp::accept(socket.as_fd());
-            let lack = pause.accept(now, MOST_PENDING, accept, |fd| take(fd.into()));
+        }
+        self.accepts = self.pending.len() < MOST_PENDING || self.yielding(now).is_some();
+        proven
+    }
+
+    /// The oldest connection that makes room for another one.
+    fn yielding(&self, now: u64) -> Option<usize> {
+        self.pending.iter().position(|p| now >= p.yields_at)
+    }
+
+    /// Accepts a connection on each socket, as far as there is room. False if there was none.
+    fn accept_one(&mut self, now: u64) -> bool {
+        let mut has_accepted = false;
+        for at in 0..self.sockets.len() {
+            let crowded_out = match self.pending.len() < MOST_PENDING {
+                true => None,
+                false => match self.yielding(now) {
+                    Some(oldest) => Some(oldest),
+                    None => break,
+                },
+            };
+            let mut accepted = None;
+            let accept = || tcp::accept(self.sockets[at].as_fd());
+            let lack = self.pause.accept(now, 1, accept, |fd| accepted = Some(fd));
             if let Some(e) = lack {
                 report::line(format_args!(
                     "other hosts cannot be accepted until this process has what it lacks: {e}"
                 ));
             }
+            let Some(stream) = accepted.map(TcpStream::from) else { continue };
+            has_accepted = true;
+            if let Ok(from) = stream.peer_addr()
+                && let Some(handshake) = acceptor(&self.secret, &stream)
+            {
+                if let Some(oldest) = crowded_out {
+                    let PendingHost { from, .. } = self.pending.remove(oldest);
+                    self.count_stranger(from, "it did not prove that it does");
+                }
+                let until = now + INTRODUCTION;
+                self.pending.push(PendingHost { stream, handshake, from, until, yields_at: now });
+            }
         }
-        for from in crowded_out {
-            self.count_stranger(from, "it sent nothing");
-        }
+        has_accepted
+    }
+
+    /// Goes on with the proofs. Returns the connections that have proven that they belong to the
+    /// job, each with the number of its host.
+    fn advance(&mut self, now: u64) -> Vec<(u32, HostLink)> {
         let mut proven = Vec::new();
         for mut p in std::mem::take(&mut self.pending) {
-            match p.advance() {
+            match p.advance(now) {
                 Ok(None) if now < p.until => self.pending.push(p),
-                Ok(None) => self.count_stranger(p.from, "it sent nothing"),
+                Ok(None) => self.count_stranger(p.from, "it did not prove that it does"),
                 Ok(Some((host, received))) => {
                     proven
                         .extend(HostLink::new(p.stream, &received).ok().map(|link| (host, link)));
@@ -164,7 +202,7 @@ fn acceptor(secret: &JobSecret, stream: &TcpStream) -> Option<Handshake> {
 impl PendingHost {
     /// Goes on with the proof. The number of the host, and what came behind its proof, when it is
     /// complete.
-    fn advance(&mut self) -> Result<Option<(u32, Vec<u8>)>, String> {
+    fn advance(&mut self, now: u64) -> Result<Option<(u32, Vec<u8>)>, String> {
         let mut buffer = [0; 1024];
         loop {
             let sent = self.send();
@@ -182,6 +220,7 @@ impl PendingHost {
                 e.to_string()
             })?;
             self.send()?;
+            self.yields_at = now + STEP;
             if let Some(host) = self.handshake.peer() {
                 return Ok(Some((host as u32, buffer[taken..n].to_vec())));
             }
@@ -206,11 +245,77 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
     use sys::accept::PAUSE_NS;
+    use sys::clock;
     use sys::child::{self, Forked};
     use sys::limits;
 
     /// `RLIMIT_NOFILE`.
     const DESCRIPTORS: u32 = 7;
+
+    /// Connects as a host does, and returns what it connected with: it has sent its greeting.
+    fn greet(listener: &HostListener) -> TcpStream {
+        let RootAddress { secret, addresses } = listener.root_address();
+        let mut stream = TcpStream::connect(addresses[0]).unwrap();
+        let spec = HandshakeSpec {
+            secret: &secret,
+            library: library_version(),
+            purpose: purpose(),
+            identity: 1,
+            nonce: Nonce::random().unwrap(),
+        };
+        stream.write_all(Handshake::connector(spec, None).to_send()).unwrap();
+        stream
+    }
+
+    /// More hosts than there is room for connect before the first look, behind as many strangers
+    /// that say nothing: all of them become links.
+    #[test]
+    fn many_hosts_connect_at_once() {
+        const HOSTS: u32 = 3 * MOST_PENDING as u32;
+        let mut listener = HostListener::open(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
+        let address = listener.root_address();
+        let strangers: Vec<TcpStream> =
+            (0..HOSTS).map(|_| TcpStream::connect(address.addresses[0]).unwrap()).collect();
+        let hosts: Vec<_> = (0..HOSTS)
+            .map(|host| {
+                let address = address.clone();
+                std::thread::spawn(move || address.connect(host).map(|_| ()))
+            })
+            .collect();
+        let until = clock::now_ns() + 60_000_000_000;
+        let mut found = std::collections::BTreeSet::new();
+        while found.len() < HOSTS as usize && clock::now_ns() < until {
+            found.extend(listener.accept(clock::now_ns()).into_iter().map(|(host, _)| host));
+            assert!(listener.pending.len() <= MOST_PENDING);
+        }
+        for host in hosts {
+            assert_eq!(host.join().unwrap(), Ok(()));
+        }
+        assert_eq!(found.len(), HOSTS as usize);
+        drop(strangers);
+    }
+
+    /// Those that have greeted and do not go on make room after a second, the others before that.
+    #[test]
+    fn those_that_have_greeted_keep_their_place_for_a_second() {
+        let mut listener = HostListener::open(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
+        let greeted: Vec<TcpStream> = (0..MOST_PENDING).map(|_| greet(&listener)).collect();
+        let wait = |listener: &mut HostListener, now| {
+            while listener.pending.iter().filter(|p| p.yields_at > now).count() < MOST_PENDING {
+                assert!(listener.accept(now).is_empty());
+            }
+        };
+        wait(&mut listener, 1);
+        assert!(!listener.accepts && listener.descriptors().count() == MOST_PENDING);
+        let another = greet(&listener);
+        assert!(listener.accept(STEP).is_empty());
+        assert_eq!((listener.strangers, listener.deadline()), (0, Some(1 + STEP)));
+        while listener.strangers == 0 {
+            assert!(listener.accept(1 + STEP).is_empty());
+        }
+        assert!(listener.pending.len() == MOST_PENDING && listener.accepts);
+        drop((greeted, another));
+    }
 
     /// A process that lacks descriptors does not wait for its listening sockets: they would end
     /// each wait at once.

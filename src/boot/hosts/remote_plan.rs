@@ -37,21 +37,25 @@ pub struct HostToStart {
     pub name: String,
 }
 
-/// Variables that say something of one host or of one login, not of the job.
+/// Variables that say something of one host or of one login, not of the job; and so do those that
+/// begin with [`OF_LOGIN`].
 const OF_HOST: &[&str] = &[
     "DBUS_SESSION_BUS_ADDRESS",
     "DISPLAY",
     "HOST",
     "HOSTNAME",
+    "KRB5CCNAME",
     "MAIL",
-    "SSH_AUTH_SOCK",
-    "SSH_CLIENT",
-    "SSH_CONNECTION",
-    "SSH_TTY",
     "XAUTHORITY",
     "XDG_RUNTIME_DIR",
     "XDG_SESSION_ID",
 ];
+
+const OF_LOGIN: &str = "SSH_";
+
+fn is_of_host(name: &str) -> bool {
+    OF_HOST.contains(&name) || name.starts_with(OF_LOGIN)
+}
 
 impl RemotePlan {
     /// This process's folder, environment and limits are those of the job.
@@ -62,7 +66,7 @@ impl RemotePlan {
             launch,
             folder: std::env::current_dir().unwrap_or_else(|_| "/".into()),
             variables: variables
-                .filter(|(name, _)| name.to_str().is_none_or(|name| !OF_HOST.contains(&name)))
+                .filter(|(name, _)| name.to_str().is_none_or(|name| !is_of_host(name)))
                 .collect(),
             limits: limits::PASSED_ON.iter().map(|&r| (r, limits::soft(r))).collect(),
             below: Vec::new(),

@@ -12,13 +12,16 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::AsFd;
 use std::time::Duration;
-use sys::tcp;
+use sys::{clock, tcp};
 
 /// How long an address may take to answer, in the first and in the second attempt. A wrong one
 /// does not answer at all where a firewall drops packets.
 const ANSWERS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
 /// How long the root may take to prove that it knows the secret. It may not run yet.
 const PROOF: Duration = Duration::from_secs(20);
+
+/// Milliseconds until this host connects again if the root hangs up.
+const AGAIN_MS: [u64; 6] = [50, 100, 200, 400, 800, 1600];
 
 /// The secret of a job, and where its root listens.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,11 +55,8 @@ impl RootAddress {
         let mut left = self.addresses.clone();
         for within in ANSWERS {
             for address in std::mem::take(&mut left) {
-                match TcpStream::connect_timeout(&address, within) {
-                    Ok(stream) => match introduced(stream, host, &self.secret) {
-                        Ok(link) => return Ok(link),
-                        Err(why) => failures.push(format!("{address} ({why})")),
-                    },
+                match self.connect_to(address, within, host) {
+                    Ok(link) => return Ok(link),
                     Err(e) if e.kind() == ErrorKind::TimedOut => left.push(address),
                     Err(e) => failures.push(format!("{address} ({e})")),
                 }
@@ -65,6 +65,32 @@ impl RootAddress {
         failures.extend(left.iter().map(|address| format!("{address} (it does not answer)")));
         Err(failures.join(", "))
     }
+
+    /// A link to the root at this address. Where many connect at a time, the root makes room by
+    /// hanging up.
+    fn connect_to(
+        &self,
+        address: SocketAddr,
+        within: Duration,
+        host: u32,
+    ) -> io::Result<HostLink> {
+        let mut pauses = AGAIN_MS.iter();
+        loop {
+            let stream = TcpStream::connect_timeout(&address, within)?;
+            match (introduced(stream, host, &self.secret), pauses.next()) {
+                (Err(e), Some(pause)) if has_hung_up(&e) => clock::sleep_ns(pause * 1_000_000),
+                (ended, _) => return ended,
+            }
+        }
+    }
+}
+
+/// Whether the root hung up before it had proven anything.
+fn has_hung_up(e: &io::Error) -> bool {
+    matches!(
+        e.kind(),
+        ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+    )
 }
 
 /// A link over a connection to the root.
@@ -90,7 +116,7 @@ fn introduced(mut stream: TcpStream, host: u32, secret: &JobSecret) -> io::Resul
             return HostLink::new(stream, &[]);
         }
         let n = match stream.read(&mut buffer) {
-            Ok(0) => return Err(io::Error::other("it hung up")),
+            Ok(0) => return Err(io::Error::new(ErrorKind::UnexpectedEof, "it hung up")),
             Ok(n) => n,
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) if e.kind() == ErrorKind::WouldBlock => {

@@ -118,14 +118,20 @@ impl RemoteShell {
     pub(in crate::boot) fn deadline(&self, now: u64) -> Option<u64> {
         let is_watched = self.watch.as_ref().is_some_and(|watch| watch.fd().is_some());
         let look = (!is_watched && self.ended.is_none()).then_some(now + watch::LOOK_NS);
-        [self.errors.deadline(), look].into_iter().flatten().min()
+        let input = self.input.as_ref().and_then(|input| input.again_at);
+        [self.errors.deadline(), look, input].into_iter().flatten().min()
+    }
+
+    /// Whether what it has printed waits for its reader.
+    pub(in crate::boot) fn output_waits(&self) -> bool {
+        self.output.waits() || self.errors.waits()
     }
 
     /// Passes on what has arrived, and looks whether the process has ended.
     pub(in crate::boot) fn serve(&mut self, now: u64, is_news: &mut IsNews<'_>) {
         self.output.pass_on();
         self.errors.pass_on(now, is_news);
-        if self.input.as_mut().is_some_and(|input| !input.pass_on()) {
+        if self.input.as_mut().is_some_and(|input| !input.pass_on(now)) {
             self.input = None;
         }
         if self.ended.is_none()
@@ -192,30 +198,38 @@ fn with_options<'a>(command: &'a str, options: &'a str) -> Vec<&'a str> {
     words
 }
 
+/// Nanoseconds until standard input that cannot be read now is read again.
+const INPUT_AGAIN: u64 = 300_000_000;
+
 /// The standard input of this process, passed on to rank 0 of another host.
 #[derive(Debug)]
 struct ForwardedInput {
     to: ChildStdin,
     waiting: Vec<u8>,
     is_over: bool,
+    /// It is not read before: this process is in the background of its terminal, or another one
+    /// reads it too.
+    again_at: Option<u64>,
 }
 
 impl ForwardedInput {
     fn new(to: ChildStdin) -> ForwardedInput {
         // A full pipe must not keep the supervisor.
         let is_over = sys::socket::set_nonblocking(to.as_fd()).is_err();
-        ForwardedInput { to, waiting: Vec::new(), is_over }
+        ForwardedInput { to, waiting: Vec::new(), is_over, again_at: None }
     }
 
     fn poll_entry(&self) -> PollEntry {
-        match self.waiting.is_empty() {
-            true => PollEntry::reading(Some(io::stdin().as_fd())),
-            false => PollEntry::writing(self.to.as_fd()),
+        match (self.waiting.is_empty(), self.again_at) {
+            (true, None) => PollEntry::reading(Some(io::stdin().as_fd())),
+            (true, Some(_)) => PollEntry::reading(None),
+            (false, _) => PollEntry::writing(self.to.as_fd()),
         }
     }
 
     /// False after the end of the input, when all was passed on.
-    fn pass_on(&mut self) -> bool {
+    fn pass_on(&mut self, now: u64) -> bool {
+        self.again_at = self.again_at.filter(|&at| now < at);
         loop {
             while !self.waiting.is_empty() {
                 match sys::descriptor::write(self.to.as_raw_fd(), &self.waiting) {
@@ -228,13 +242,14 @@ impl ForwardedInput {
             if self.is_over {
                 return false;
             }
-            if !poll::readable(io::stdin().as_fd()) {
+            if self.again_at.is_some() || !poll::readable(io::stdin().as_fd()) {
                 return true;
             }
             let mut buffer = [0; 16 << 10];
             match sys::descriptor::read(io::stdin().as_raw_fd(), &mut buffer) {
                 Ok(n @ 1..) => self.waiting.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if sys::descriptor::may_be_read_later(&e) => self.again_at = Some(now + INPUT_AGAIN),
                 _ => self.is_over = true,
             }
         }

@@ -48,7 +48,8 @@ impl JobSignals {
     /// Takes over the signals of this process.
     pub(super) fn take_over(source: SignalSource) -> Result<JobSignals, BootError> {
         let mut received = vec![Signal::CHLD];
-        let mut blocked = Vec::new();
+        // A supervisor in the background that reads the terminal for rank 0 is not stopped.
+        let mut blocked = vec![Signal::TTIN];
         let mut front = None;
         // Ignored signals stay ignored, as nohup requires.
         let is_handled = |s: &Signal| signal::disposition(*s) != Disposition::Ignore;

@@ -31,6 +31,8 @@ const LAUNCHED: u64 = 60_000_000_000;
 const LATE_LAUNCHED: u64 = 2_000_000_000;
 /// In which the other hosts of gasnetrun must have connected when the job has failed.
 const LATE: u64 = 1_000_000_000;
+/// In which a host must have said that its ranks have ended, once its shell has.
+const SAYS_ENDED: u64 = 1_000_000_000;
 /// The most hosts that a message names.
 const MOST_NAMES: usize = 16;
 
@@ -89,6 +91,8 @@ struct HostBelow {
     ended: Option<i32>,
     is_lost: bool,
     shell_end: ShellEnd,
+    /// When it must have ended, as its shell has.
+    must_end_by: Option<u64>,
 }
 
 /// What a supervisor must act on.
@@ -440,6 +444,7 @@ impl HostBelow {
             ended: None,
             is_lost: false,
             shell_end: ShellEnd::default(),
+            must_end_by: None,
         }
     }
 
@@ -450,9 +455,11 @@ impl HostBelow {
 
     /// When [`HostBelow::serve`] must be called at the latest because of its shell.
     fn shell_deadline(&self, now: u64) -> Option<u64> {
-        let shell = self.shell.as_ref().filter(|shell| shell.ended().is_none())?;
-        let end = self.is_over().then(|| self.shell_end.due_at().unwrap_or(now));
-        [shell.deadline(now), end].into_iter().flatten().min()
+        let must_end = self.must_end_by.filter(|_| !self.is_over());
+        let shell = self.shell.as_ref().filter(|shell| shell.ended().is_none());
+        let end = shell.filter(|_| self.is_over()).and_then(|_| self.shell_end.deadline(now));
+        let look = shell.and_then(|shell| shell.deadline(now));
+        [must_end, look, end].into_iter().flatten().min()
     }
 
     /// Whether it has not connected yet.
@@ -469,6 +476,8 @@ impl HostBelow {
     fn serve_end(&mut self, now: u64, is_news: &mut IsNews<'_>) {
         let has_left = self.link.as_ref().is_none_or(|link| link.lost().is_some());
         self.shell_end.note_over(now, has_left);
+        let waits = self.shell.as_ref().is_some_and(RemoteShell::output_waits);
+        self.shell_end.note_output(now, waits);
         let is_due = self.link.is_none() || self.shell_end.is_due(now);
         if let Some(shell) = self.shell.as_mut().filter(|_| is_due) {
             shell.kill(is_news);
@@ -522,6 +531,18 @@ impl HostBelow {
             && let Some(how) = self.shell.as_ref().and_then(RemoteShell::ended)
         {
             unstarted.add(host, how);
+        } else if let Some(how) = self.shell.as_ref().and_then(RemoteShell::ended) {
+            let by = *self.must_end_by.get_or_insert(now + SAYS_ENDED);
+            if now < by {
+                return;
+            }
+            report::line(format_args!(
+                "the shell that runs the ranks of host {host} has ended ({how}), so their output is \
+                 lost; the job ends"
+            ));
+            report::line(format_args!(
+                "  See what ended it: the system log of both hosts, or the log of sshd."
+            ));
         } else if self.link.is_none() && is_late && self.shell.is_none() {
             report::line(format_args!(
                 "a host of the job has not connected to host {}; the job ends",

@@ -3,6 +3,9 @@
 //! Owned by [`super::other_hosts`]. Invariant: however deep the tree of hosts is, the shells of
 //! all levels are ended about [`SHELL_END`] after the last rank.
 //!
+//! Time stands still while output waits for its reader, such as a pager: what is in the shell would
+//! be lost with it.
+//!
 //! A shell outlives its supervisor if a process that a rank has left behind keeps its output open.
 //! All supervisors count from the end of the ranks, which each reports before it waits for shells:
 //!
@@ -25,6 +28,8 @@ const STOPPED: u64 = 10_000_000_000;
 pub(super) struct ShellEnd {
     over_at: Option<u64>,
     left_at: Option<u64>,
+    /// Since when output waits for its reader.
+    waits_since: Option<u64>,
 }
 
 impl ShellEnd {
@@ -37,8 +42,29 @@ impl ShellEnd {
         }
     }
 
+    /// Whether output of the shell waits for its reader.
+    pub(super) fn note_output(&mut self, now: u64, waits: bool) {
+        if let Some(since) = self.waits_since.take() {
+            for at in [&mut self.over_at, &mut self.left_at].into_iter().flatten() {
+                *at += now - since.max(*at);
+            }
+        }
+        self.waits_since = waits.then_some(now);
+    }
+
+    /// When the shell of a host that is over is to be looked at again.
+    pub(super) fn deadline(&self, now: u64) -> Option<u64> {
+        match self.over_at {
+            Some(_) => self.due_at(),
+            None => Some(now),
+        }
+    }
+
     /// When its shell is to be ended, once that is known.
-    pub(super) fn due_at(&self) -> Option<u64> {
+    fn due_at(&self) -> Option<u64> {
+        if self.waits_since.is_some() {
+            return None;
+        }
         match (self.over_at?, self.left_at) {
             (over, Some(left)) => Some((over + SHELL_END).max(left + OUTPUT)),
             (over, None) => Some(over + STOPPED),
@@ -72,6 +98,20 @@ mod tests {
             leaves_at = now;
         }
         assert!(leaves_at < SHELL_END + DEPTH * (OUTPUT + 2 * STEP));
+    }
+
+    #[test]
+    fn output_that_waits_for_its_reader_stops_the_clock() {
+        let mut end = ShellEnd::default();
+        end.note_output(5, true);
+        end.note_over(10, false);
+        assert_eq!(end.due_at(), None);
+        end.note_output(20, true);
+        end.note_over(20, true);
+        end.note_output(50, false);
+        assert_eq!(end.due_at(), Some(50 + SHELL_END));
+        end.note_output(60, false);
+        assert_eq!(end.due_at(), Some(50 + SHELL_END));
     }
 
     #[test]

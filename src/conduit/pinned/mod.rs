@@ -113,15 +113,19 @@ impl<P: Portals> PinnedMemory<P> {
             pinner.catch_late()?;
         }
         let own = exposed.as_ref().zip(config.firehose).map(|(e, limits)| e.own_regions(limits));
-        let monitor = config.firehose.map(|_| UnmapMonitor::start(own.unwrap_or_default()));
-        let notices_unmapping = monitor.is_some_and(UnmapMonitor::notices);
-        let needs_notice =
-            monitor.is_some() && config.targets_regions() && !portals.checks_memory();
-        if needs_notice && !notices_unmapping && !env::DISABLE_MUNMAP.get() {
+        let started = config.firehose.map(|_| UnmapMonitor::start(own.unwrap_or_default()));
+        let (monitor, unnoticed) = started.unzip();
+        let unnoticed = unnoticed.flatten();
+        let notices_unmapping = monitor.is_some() && unnoticed.is_none();
+        if let Some(why) = unnoticed
+            && config.targets_regions()
+            && !portals.checks_memory()
+            && !env::DISABLE_MUNMAP.get()
+        {
             report::fatal(
                 format_args!(
                     "gasnet_attach(): nothing reports that the program unmaps memory which the \
-                     libportals has registered (GASNET_SEGMENT_EVERYTHING)"
+                     libportals has registered: {why}"
                 ),
                 format_args!("{}", UnmapMonitor::REMEDY),
             );

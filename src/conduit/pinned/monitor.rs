@@ -11,6 +11,7 @@ use crate::{env, fault};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use parking_lot::Mutex;
+use std::io;
 use sys::clock;
 use sys::unmap_watch::{UnmapWatch, WatchKinds};
 
@@ -65,21 +66,22 @@ impl DroppedRanges {
 }
 
 impl WatchedMemory {
-    fn start() -> Option<&'static WatchedMemory> {
+    fn start() -> io::Result<&'static WatchedMemory> {
         if !env::FIREHOSE_MONITOR.get() {
-            return None;
+            return Err(io::Error::other("GASNET_FIREHOSE_MONITOR is 0"));
         }
         let kinds = match fault::on("watch_no_files") {
             true => WatchKinds::NoFiles,
             false => WatchKinds::All,
         };
-        let watch = UnmapWatch::open(kinds).ok()?;
+        let watch = UnmapWatch::open(kinds)?;
         let memory: &'static WatchedMemory = Box::leak(Box::new(WatchedMemory {
             watch,
             news: UnmapNews::new(),
             dropped: Mutex::default(),
         }));
-        UnmapWatch::start_reader(WatchedMemory::read, memory).ok().map(|()| memory)
+        UnmapWatch::start_reader(WatchedMemory::read, memory)?;
+        Ok(memory)
     }
 
     fn read(&'static self) -> ! {
@@ -99,10 +101,14 @@ pub(in crate::conduit) struct UnmapMonitor {
 }
 
 impl UnmapMonitor {
-    /// Starts the thread, unless GASNET_FIREHOSE_MONITOR forbids it or the system does. The bytes
-    /// of `segment` stay mapped.
-    pub(in crate::conduit) fn start(segment: MemoryExtent) -> UnmapMonitor {
-        UnmapMonitor { memory: WatchedMemory::start(), segment }
+    /// Starts the thread, unless GASNET_FIREHOSE_MONITOR forbids it or the system does: then the
+    /// monitor notices nothing, and the error says why. The bytes of `segment` stay mapped.
+    pub(in crate::conduit) fn start(segment: MemoryExtent) -> (UnmapMonitor, Option<io::Error>) {
+        let (memory, error) = match WatchedMemory::start() {
+            Ok(memory) => (Some(memory), None),
+            Err(e) => (None, Some(e)),
+        };
+        (UnmapMonitor { memory, segment }, error)
     }
 
     /// Whether this system has what a monitor needs.
@@ -116,13 +122,9 @@ impl UnmapMonitor {
     }
 
     /// What to do where it notices nothing.
-    pub(in crate::conduit) const REMEDY: &str = "Allow userfaultfd (Linux 5.11, GASNET_FIREHOSE_MONITOR not 0), or set \
-         GASNET_DISABLE_MUNMAP=1 if the program itself unmaps no memory.";
-
-    /// Whether it notices anything.
-    pub(in crate::conduit) fn notices(self) -> bool {
-        self.memory.is_some()
-    }
+    pub(in crate::conduit) const REMEDY: &str = "Allow userfaultfd (Linux 5.11, GASNET_FIREHOSE_MONITOR not 0) and a thread \
+         for it (`ulimit -u`), or set GASNET_DISABLE_MUNMAP=1 if the program itself unmaps no \
+         memory.";
 }
 
 impl Monitor for UnmapMonitor {

@@ -161,6 +161,9 @@ impl<P: Portals> RegionPinner<P> {
     }
 }
 
+/// How often the pages around those needed are looked for, before these alone are registered.
+const PROBES: usize = 4;
+
 impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
     const GENERATIONS: u32 = bits::GENERATIONS;
 
@@ -176,17 +179,13 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
             // A put to read-only memory finds no descriptor.
             let writes = futex::is_writable(needed.start / page_size() * page_size());
             let same = |at: usize| readable(at) && futex::is_writable(at) == writes;
-            let extent = pages_around(block, needed, same).ok_or(PinError::Unmapped)?;
-            self.register(id, extent, writes).map_err(refusal)?;
-            return Ok(extent);
+            return self.register_around(id, block, needed, &same, writes);
         }
         let Err(e) = self.register(id, block, true) else { return Ok(block) };
-        if e.code != "PTL_SEGV" {
-            return Err(refusal(e));
+        match refusal(e) {
+            PinError::Unmapped => self.register_around(id, block, needed, &readable, true),
+            other => Err(other),
         }
-        let extent = pages_around(block, needed, readable).ok_or(PinError::Unmapped)?;
-        self.register(id, extent, true).map_err(refusal)?;
-        Ok(extent)
     }
 
     fn unpin(&self, id: PinId, _: MemoryExtent) -> UnpinOutcome {
@@ -206,6 +205,34 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
 
     fn key(&self, id: PinId) -> u64 {
         bits::name_of(id)
+    }
+}
+
+impl<P: Portals> RegionPinner<P> {
+    /// Registers the pages of a block around the bytes needed for which `holds` holds, at the
+    /// least those that are needed: other threads may unmap memory next to them meanwhile.
+    fn register_around(
+        &self,
+        id: PinId,
+        block: MemoryExtent,
+        needed: MemoryExtent,
+        holds: &dyn Fn(usize) -> bool,
+        writes: bool,
+    ) -> Result<MemoryExtent, PinError> {
+        let least = whole_pages(needed);
+        let mut last = PinError::Unmapped;
+        for block in core::iter::repeat_n(block, PROBES).chain([least]) {
+            let Some(extent) = pages_around(block, needed, holds) else { break };
+            match self.register(id, extent, writes).map_err(refusal) {
+                Ok(()) => return Ok(extent),
+                Err(PinError::Unmapped) => {}
+                Err(other) => {
+                    last = other;
+                    break;
+                }
+            }
+        }
+        Err(last)
     }
 }
 

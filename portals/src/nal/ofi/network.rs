@@ -143,7 +143,7 @@ impl OfiNetwork {
         self.peers.insert(number, peer);
         match failure {
             None => {
-                self.post(here);
+                self.post(here, peers);
                 self.owed.push(number);
                 self.pay(here, peers);
             }
@@ -186,13 +186,22 @@ impl OfiNetwork {
         });
     }
 
+    /// The endpoint itself has failed, and with it all peers that this process has met.
+    #[cold]
+    fn fail_all(&mut self, here: &OfiEnd, peers: &OfiPeers, error: &OfiError) {
+        here.refuse();
+        for number in self.peers.keys().copied().collect::<Vec<u32>>() {
+            self.fail(here, peers, number, error.number, &error.to_string());
+        }
+    }
+
     /// Lets messages arrive in all buffers for them.
-    fn post(&mut self, here: &OfiEnd) {
+    fn post(&mut self, here: &OfiEnd, peers: &OfiPeers) {
         while let Some(buffer) = self.unposted.pop() {
             if let Err((buffer, why)) = self.endpoint.post(buffer) {
                 self.unposted.push(buffer);
-                if why != NotBegun::Full {
-                    here.refuse();
+                if let NotBegun::Failed(e) = why {
+                    self.fail_all(here, peers, &e);
                 }
                 return;
             }
@@ -339,25 +348,27 @@ impl OfiNetwork {
         sink: &mut dyn FrameSink,
     ) -> bool {
         if !self.unposted.is_empty() {
-            self.post(here);
+            self.post(here, peers);
         }
         let mut completions = mem::take(&mut self.completions);
         let mut taken = 0;
         while taken < max {
             let more = self.endpoint.completions(max - taken, &mut completions);
-            if more.is_err() {
-                here.refuse();
-            }
             for completion in completions.drain(..) {
                 taken += self.complete(here, peers, completion, sink);
             }
-            if !more.unwrap_or(false) {
-                break;
+            match more {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(e) => {
+                    self.fail_all(here, peers, &e);
+                    break;
+                }
             }
         }
         self.completions = completions;
         if !self.unposted.is_empty() {
-            self.post(here);
+            self.post(here, peers);
         }
         if !self.owed.is_empty() {
             self.pay(here, peers);

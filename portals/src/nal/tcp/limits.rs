@@ -9,7 +9,7 @@ pub(super) const FRAME: usize = (256 << 10) + FrameHeader::MOST_BYTES;
 /// Credits of one direction of a connection: frames, and bytes with their lengths.
 pub(super) const WINDOW_FRAMES: u32 = 1024;
 pub(super) const WINDOW_BYTES: u32 = 4 << 20;
-/// Connections that have not proved anything yet. One more ends the oldest.
+/// Connections that have not greeted yet. One more ends the oldest.
 pub(super) const STRANGERS: usize = 64;
 /// How long such a connection may take to greet, and then to prove that it belongs to the job.
 pub(super) const STRANGER_NS: u64 = 5_000_000_000;
@@ -18,7 +18,7 @@ pub(super) const GREETED_NS: u64 = 600_000_000_000;
 pub(super) const THEIRS_NS: u64 = 20_000_000_000;
 /// How long a process waits before it connects again over a network that could not be reached.
 pub(super) const AGAIN_NS: u64 = 50_000_000;
-/// How often a connection that ended within its handshake is tried.
+/// How often a connection that ended within its handshake, or that no host answered, is tried.
 pub(super) const ATTEMPTS: u32 = 4;
 /// A host that does not answer for so long is lost.
 pub(super) const LOST_MS: u32 = 3000;

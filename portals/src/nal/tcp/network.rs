@@ -7,7 +7,7 @@ mod incoming;
 mod outgoing;
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -69,8 +69,10 @@ pub(super) struct TcpNetwork {
     links: BTreeMap<u32, PeerLink>,
     /// Attempts to connect to peers that are not connected.
     attempts: Attempts,
-    /// Incoming connections that are not open, oldest first.
+    /// Incoming connections that have not greeted, oldest first.
     strangers: Vec<usize>,
+    /// Those that have greeted, and are not open.
+    greeted: BTreeSet<usize>,
     /// Peers that are connected to later.
     later: usize,
     buffer: Vec<u8>,
@@ -84,7 +86,8 @@ pub(super) struct TcpNetwork {
 }
 
 impl TcpNetwork {
-    /// Accepts connections; at most [`STRANGERS`] have not proved anything.
+    /// Accepts connections; at most [`STRANGERS`] have not greeted. What those that wait have sent
+    /// is to be read before: a process of the job makes no room for a stranger.
     fn accept(&mut self, here: &TcpEnd, peers: &TcpPeers) {
         let mut pause = mem::take(&mut self.pause);
         incoming::accept(&mut pause, here, |socket| {
@@ -139,7 +142,23 @@ impl TcpNetwork {
         self.last = self.last.filter(|&last| last != number);
         self.freed.push(number);
         self.strangers.retain(|&stranger| stranger != number);
+        self.greeted.remove(&number);
         connection
+    }
+
+    /// A connection has greeted like a process of the job, which may compute before it proves.
+    /// Each process has one that is not open, as a rule; more of them make room.
+    fn note_greeted(&mut self, here: &TcpEnd, peers: &TcpPeers, number: usize) {
+        self.strangers.retain(|&stranger| stranger != number);
+        if self.greeted.len() >= peers.numbering.total() as usize + STRANGERS {
+            let deadline =
+                |&&number: &&usize| self.connections[number].as_ref().map(|c| c.deadline);
+            if let Some(&oldest) = self.greeted.iter().min_by_key(deadline) {
+                here.refuse();
+                self.close(here, oldest);
+            }
+        }
+        self.greeted.insert(number);
     }
 
     fn begin_handshake(
@@ -275,9 +294,10 @@ impl TcpNetwork {
             return self.happened(here, peers, &event, sink) != 0;
         }
         let mut events = [EpollEvent::NONE; EVENTS];
+        let mut accepts = self.pause.until().is_some();
         for event in here.epoll.wait(&mut events, Some(0)) {
             if event.number == LISTENER {
-                self.accept(here, peers);
+                accepts = true;
             } else if taken < max {
                 let more = self.happened(here, peers, event, sink);
                 if more != 0 {
@@ -286,7 +306,7 @@ impl TcpNetwork {
                 taken += more;
             }
         }
-        if self.pause.until().is_some() {
+        if accepts {
             self.accept(here, peers);
         }
         if !self.strangers.is_empty() || self.later != 0 {
@@ -304,6 +324,7 @@ impl TcpNetwork {
             return;
         }
         self.next_check = now.saturating_add(CHECK_NS);
+        self.refuse_late(here, self.greeted.iter().copied().collect(), now);
         let lost = |(number, connection): (usize, &Option<Box<Connection>>)| {
             let connection = connection.as_ref().filter(|connection| connection.peer.is_some())?;
             let since = tcp::unanswered(connection.socket.as_fd()).ok()??;
@@ -311,20 +332,24 @@ impl TcpNetwork {
         };
         let lost: Vec<_> = self.connections.iter().enumerate().filter_map(lost).collect();
         for (number, since) in lost {
-            self.end(here, peers, number, ConnectionEnd::Wrong(format!("its host {since}")));
+            self.end(here, peers, number, ConnectionEnd::Unanswered(since));
+        }
+    }
+
+    /// Ends those of these connections whose time is over.
+    fn refuse_late(&mut self, here: &TcpEnd, of: Vec<usize>, now: u64) {
+        for number in of {
+            let connection = self.connections[number].as_ref();
+            if connection.is_none_or(|connection| connection.deadline <= now) {
+                here.refuse();
+                self.close(here, number);
+            }
         }
     }
 
     fn check_deadlines(&mut self, here: &TcpEnd, peers: &TcpPeers) {
         let now = clock::now_ns();
-        let is_late = |&number: &usize| {
-            self.connections[number].as_ref().is_none_or(|stranger| stranger.deadline <= now)
-        };
-        let late: Vec<usize> = self.strangers.iter().copied().filter(is_late).collect();
-        for late in late {
-            here.refuse();
-            self.close(here, late);
-        }
+        self.refuse_late(here, self.strangers.clone(), now);
         let is_due = |(&peer, &link): (&u32, &PeerLink)| match link {
             PeerLink::Later(at) if at <= now => Some(peer),
             _ => None,
@@ -450,10 +475,14 @@ impl TcpNetwork {
         }
         let (mut start, end) = (RESERVE, RESERVE + n);
         if let ConnectionStage::Greeting(handshake) = &mut connection.stage {
+            let mut has_greeted = false;
             let fed = handshake.feed(&buffer[start..end]);
             if connection.peer.is_none() && fed.is_ok() && !handshake.to_send().is_empty() {
-                // It has greeted like a process of the job, which may compute before it proves.
                 connection.deadline = clock::now_ns().saturating_add(GREETED_NS);
+                has_greeted = true;
+            }
+            if has_greeted {
+                self.note_greeted(here, peers, number);
             }
             // What is left tells the peer our versions, even after a failure.
             let sent = self.send_greeting(here, number, connection);
@@ -537,6 +566,7 @@ impl TcpNetwork {
             connection.peer = Some(peer_number);
             self.links.insert(peer_number, PeerLink::Connection(number));
             self.strangers.retain(|&stranger| stranger != number);
+            self.greeted.remove(&number);
         }
         connection.stage = ConnectionStage::Open;
         if connection.flush()? == SendProgress::NoRoom {
@@ -561,6 +591,13 @@ impl TcpNetwork {
         if connection.is_outgoing && !granted {
             if self.may_reach_later(peer, &why) {
                 return;
+            }
+            // A host that has not answered may have no room for so many connections at a time.
+            if matches!(why, ConnectionEnd::Unanswered(Unanswered::Ever))
+                && self.attempts.may_follow(peer)
+            {
+                self.links.remove(&peer);
+                return self.connect_or_fail(here, peers, peer);
             }
             if matches!(why, ConnectionEnd::Closed(_)) {
                 let theirs_stays =

@@ -9,6 +9,7 @@ use crate::nal::wire::PeerFailure;
 use crate::test_memory::md;
 use crate::types::*;
 use crate::{EqHandle, NetworkInterface};
+use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -471,6 +472,41 @@ fn strangers_are_refused_and_delay_nothing() {
         let all = (2 * STRANGERS + 50) as u64;
         b.ni.counters().refused == all
     });
+    drop(silent);
+    assert!(a.failed().is_empty() && b.failed().is_empty());
+}
+
+/// Processes that have greeted and compute make no room for strangers.
+#[test]
+fn those_that_have_greeted_stay() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let mut strangers = Vec::new();
+    for round in 0..STRANGERS + 1 {
+        let spec = HandshakeSpec {
+            secret: &secret(0),
+            library: LibraryVersion::new("test"),
+            purpose: ConnectionPurpose::Data,
+            identity: 1,
+            nonce: Nonce::random().unwrap(),
+        };
+        let mut greeted = TcpStream::connect(b.address).unwrap();
+        greeted.write_all(Handshake::connector(spec, None).to_send()).unwrap();
+        greeted.set_nonblocking(true).unwrap();
+        let mut answer = [0; 1];
+        until(&[a, b], || greeted.peek(&mut answer).is_ok_and(|n| n == 1));
+        strangers.push(greeted);
+        // One process is to have one that is not open, and others may have as many as strangers.
+        assert_eq!(b.ni.counters().refused, 0, "{round}");
+    }
+    let silent: Vec<_> = (0..2 * STRANGERS).map(|_| TcpStream::connect(b.address)).collect();
+    until(&[a, b], || b.ni.counters().refused >= STRANGERS as u64);
+    for greeted in &mut strangers {
+        let mut answer = [0; 1024];
+        while greeted.read(&mut answer).is_ok_and(|n| n != 0) {}
+        let now = greeted.read(&mut answer).unwrap_err();
+        assert_eq!(now.kind(), io::ErrorKind::WouldBlock);
+    }
     drop(silent);
     assert!(a.failed().is_empty() && b.failed().is_empty());
 }

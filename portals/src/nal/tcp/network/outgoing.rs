@@ -9,6 +9,7 @@ use alloc::string::String;
 use std::io;
 
 use super::super::limits::{ATTEMPTS, LOST_MS};
+use sys::tcp::Unanswered;
 
 /// The end of a connection.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub(super) enum ConnectionEnd {
     Closed(Option<io::Error>),
     /// Another connection to the same peer stays.
     Superseded,
+    /// The host of the peer does not answer.
+    Unanswered(Unanswered),
     /// The network took no packet of it.
     Unreachable(io::Error),
     /// The peer did what no process of the job does.
@@ -45,6 +48,7 @@ impl ConnectionEnd {
     pub(super) fn describe(self, granted: bool, between: bool) -> (bool, String) {
         let cause = match self {
             ConnectionEnd::Wrong(cause) => cause,
+            ConnectionEnd::Unanswered(since) => format!("its host {since}"),
             ConnectionEnd::Unreachable(e) => format!("no connection: {e}"),
             ConnectionEnd::Closed(Some(e)) => format!("the connection failed: {e}"),
             ConnectionEnd::Closed(None) if !granted => {
