@@ -17,10 +17,11 @@ use std::time::Duration;
 /// host 1, where $job is the process of gasnetrun, the exit code of the job, and words that it
 /// prints, or "" for a job that reports no loss. A process of host 2 is reached by
 /// $GASNET_SSH_CMD.
-const FAULTS: [(&str, &str, i32, &str); 13] = [
+const FAULTS: [(&str, &str, i32, &str); 14] = [
     ("rank_here", KILL_RANK_HERE, 137, "SIGKILL"),
     ("rank_there", KILL_RANK_THERE, 137, "SIGKILL"),
     ("supervisor_there", KILL_SUPERVISOR_THERE, 1, "host host2 is lost"),
+    ("shell", "pkill -9 -P $job nsenter", 1, "the ranks of host host2 has ended"),
     ("gasnetrun", KILL_GASNETRUN, 137, ""),
     ("request", "kill -TERM $job", 143, ""),
     ("host", KILL_HOST, 1, "host host2 is lost"),

@@ -50,6 +50,16 @@ echo "woken $(($(woken) - before))"
 wait $job
 "#;
 
+/// Lines that each of four ranks prints.
+const LINES: u64 = 400_000;
+
+/// The reader of the output, such as a pager, takes nothing before the ranks have ended for long.
+/// Prints how many lines it has read.
+const SLOW_READER_SCRIPT: &str = r#"
+"$1" -n 4 seq "$2" | { sleep 13; wc -l; } >read
+echo "read $(cat read)"
+"#;
+
 /// gasnetrun stops before the other supervisor connects, and then the network fails. Prints for
 /// how many milliseconds that supervisor waits for a proof.
 const HALF_OPEN_SCRIPT: &str = r#"
@@ -88,6 +98,7 @@ pub(super) fn cases() -> Vec<TestCase> {
     }
     all.push(TestCase::new("hosts::idle".to_string(), true, idle));
     all.push(TestCase::new("hosts::half_open".to_string(), true, half_open));
+    all.push(TestCase::new("hosts::slow_reader".to_string(), true, slow_reader));
     all
 }
 
@@ -126,6 +137,15 @@ fn idle() -> Result<(), Failure> {
     match number(&ended, "woken ") {
         Some(0..10) => Ok(()),
         _ => Err(ended.failure("gasnetrun wakes although nothing happens")),
+    }
+}
+
+/// What waits for its reader is not lost with the shell of another host.
+fn slow_reader() -> Result<(), Failure> {
+    let ended = run(SLOW_READER_SCRIPT, &[&LINES.to_string()])?;
+    match number(&ended, "read ") {
+        Some(lines) if lines == 4 * LINES => Ok(()),
+        _ => Err(ended.failure("lines of the ranks are lost")),
     }
 }
 
