@@ -1,7 +1,7 @@
 /* testeverything: GASNET_SEGMENT_EVERYTHING. Every rank puts to, gets from and sends Longs to each
  * kind of memory of its neighbour. The kinds are static data, heap, sbrk, mmap, stacks,
  * thread-local variables, data of a library opened by dlopen, and memory mapped again at one
- * address. Also memory while a forked child exists. Small implicit operations come in great
+ * address. Also memory next to which other memory changes, and while a forked child exists. Small implicit operations come in great
  * number. With an argument it runs that case alone:
  *   apart    each rank is in a user namespace of its own: no cross-memory attach between them
  *   asleep   the neighbour sleeps in the kernel while it is read and written
@@ -238,6 +238,48 @@ static void map_again(void) {
         barrier("mapped again");
     }
 }
+
+#if CHECK_PAR
+#define AROUND 32
+
+/* Pages that are taken away and mapped again, but for the one in the middle. */
+static char *around;
+static volatile int they_change;
+
+static void *changer(void *unused) {
+    const int how = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    unsigned n;
+    for (n = 0; they_change; n++) {
+        char *at = around + n % AROUND * GASNET_PAGESIZE;
+        if (n % AROUND == AROUND / 2) continue;
+        CHECK(mmap(at, GASNET_PAGESIZE, PROT_NONE, how, -1, 0) == at, "mmap");
+        CHECK(mmap(at, GASNET_PAGESIZE, PROT_READ | PROT_WRITE, how, -1, 0) == at, "mmap");
+    }
+    return unused;
+}
+
+/* What a thread does to memory next to that of an operation is no error. */
+static void neighbours_change(void) {
+    gasnett_tick_t begun = gasnett_ticks_now();
+    pthread_t other;
+    uint64_t word = 0, back;
+    around = (char *)mmap(NULL, AROUND * GASNET_PAGESIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(around != MAP_FAILED, "mmap");
+    mine.kind[MAPPED] = around + AROUND / 2 * GASNET_PAGESIZE;
+    exchange_addresses();
+    they_change = 1;
+    CHECK(pthread_create(&other, NULL, changer, NULL) == 0, "pthread_create");
+    do {
+        word++;
+        gasnet_put(to, theirs.kind[MAPPED] + 64, &word, sizeof word);
+        gasnet_get(&back, to, theirs.kind[MAPPED] + 64, sizeof back);
+        CHECK(back == word, "a word between pages that change");
+    } while (gasnett_ticks_to_ns(gasnett_ticks_now() - begun) < 300000000);
+    barrier("pages change");
+    they_change = 0;
+    pthread_join(other, NULL);
+}
+#endif
 
 /* A forked child keeps what it had; the rank gets the put. */
 static void fork_child(void) {
@@ -477,6 +519,9 @@ int main(int argc, char **argv) {
     CHECK(longs == (CHECK_PAR ? 3 * 8 : 3 * 7), "%d Longs have arrived", longs);
     trains();
     map_again();
+#if CHECK_PAR
+    neighbours_change();
+#endif
     fork_child();
     whole_words();
 #if CHECK_PAR
