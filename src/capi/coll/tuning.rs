@@ -159,7 +159,8 @@ pub extern "C" fn gasnet_coll_set_tree_kind(
             ),
         );
     }
-    team.tuning().lock().set_tree(operation(function, optype), tree);
+    let operation = operation(function, optype);
+    team.tuning().change(|t| t.set_tree(operation, tree));
 }
 
 /// Sets up to how many bytes an operation of a team uses dissemination. All members choose the
@@ -178,7 +179,8 @@ pub extern "C" fn gasnet_coll_set_dissem_limit(
 ) {
     let function = "gasnet_coll_set_dissem_limit";
     let team = team_of(ctx(function), function, team);
-    team.tuning().lock().set_limit(operation(function, optype), dissemlimit);
+    let operation = operation(function, optype);
+    team.tuning().change(|t| t.set_limit(operation, dissemlimit));
 }
 
 /// Measures the algorithms for a collective and keeps the fastest for the team. Collective over

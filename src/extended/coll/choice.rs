@@ -51,7 +51,7 @@ pub(super) fn plan(
     let me = view.members.me().index();
     let l = TeamLayout { me, first: &view.first };
     let p = LocalBlocks { images: buffers, nbytes: request.nbytes };
-    let t = &*view.tuning.lock();
+    let t = &*view.tuning.settings();
     // Where all write into mapped memory, a block is copied once.
     let mapped = |rank| ctx.endpoint().segment_of(rank).is_some_and(Segment::is_mapped);
     let unmapped = !view.members.all().all(mapped);

@@ -31,7 +31,7 @@ impl Team {
         let Some(name) = name.or_else(|| env::COLL_TUNING_FILE.get()) else { return };
         let text =
             std::fs::read_to_string(&name).unwrap_or_else(|e| unusable(function, &name, &e));
-        if let Err(line) = self.tuning().lock().take_text(&text) {
+        if let Err(line) = self.tuning().change(|t| t.take_text(&text)) {
             unusable(function, &name, &format_args!("the line '{line}' makes no sense"));
         }
     }
@@ -50,7 +50,7 @@ impl Coll {
     pub fn dump_tuning(&self, ctx: Ctx, function: &str, team: &Team, name: Option<String>) {
         let name = name.or_else(|| env::COLL_TUNING_FILE.get());
         if let Some(name) = name.filter(|_| self.caller(ctx, function, team, false).1 == 0) {
-            let text = team.tuning().lock().to_text();
+            let text = team.tuning().settings().to_text();
             write(function, &name, &text);
         }
     }

@@ -324,7 +324,7 @@ impl Coll {
         let direct = self.engine.direct[stream].as_ref().filter(|_| !fault::any())?;
         let is_possible = match request.operation {
             CollOperation::Barrier => true,
-            operation => ctx.endpoint().is_attached() && view.tuning.lock().leaves_open(operation),
+            operation => ctx.endpoint().is_attached() && view.tuning.leaves_open(operation),
         };
         is_possible.then(|| Some((stream, direct, direct.roles(ctx, request)?)))?
     }
@@ -350,7 +350,7 @@ impl Coll {
     pub fn wait_for(&self, ctx: Ctx, call: &CollCall) {
         let view = call.view();
         let (image, status) = self.start(ctx, call, true);
-        let before = core::mem::take(&mut *view.images[image].aggregate.lock());
+        let before = view.images[image].take_aggregate();
         if fault::on("skip_sync") {
             return;
         }
@@ -366,12 +366,13 @@ impl Coll {
     pub fn initiate(&self, ctx: Ctx, call: &CollCall, aggregate: bool) -> OpHandle {
         let view = call.view();
         let (image, status) = self.start(ctx, call, false);
-        let mut before = view.images[image].aggregate.lock();
-        before.extend(status);
+        let image = &view.images[image];
         if aggregate {
+            status.into_iter().for_each(|status| image.add_to_aggregate(status));
             return OpHandle::INVALID;
         }
-        let all = core::mem::take(&mut *before);
+        let mut all = image.take_aggregate();
+        all.extend(status);
         if all.iter().all(|s| s.done()) {
             return OpHandle::INVALID;
         }

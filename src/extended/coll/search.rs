@@ -32,7 +32,7 @@ pub fn search(
     let mut best = (u64::MAX, Tree::FLAT);
     for tree in CANDIDATES.iter().filter_map(|text| Tree::parse(text)) {
         // Every image sets it before its own next call, and the last call makes the plan.
-        call.team.tuning().lock().set_tree(call.request.operation, Some(tree));
+        call.team.tuning().change(|t| t.set_tree(call.request.operation, Some(tree)));
         let mut start = clock::now_ns();
         for i in 0..warm + times {
             if i == warm {
@@ -47,7 +47,7 @@ pub fn search(
             best = (slowest, tree);
         }
     }
-    call.team.tuning().lock().set_tree(call.request.operation, Some(best.1));
+    call.team.tuning().change(|t| t.set_tree(call.request.operation, Some(best.1)));
     best.1
 }
 

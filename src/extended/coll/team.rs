@@ -5,7 +5,7 @@
 //! number of a team is the same in all its members; teams without a common member may share a
 //! number.
 
-use super::tuning::CollTuning;
+use super::tuning::{CollTuning, TeamTuning};
 use super::view::{TeamImage, TeamView};
 use crate::extended::barrier::{Barrier, BarrierValue};
 use crate::extended::members::TeamMembers;
@@ -83,7 +83,7 @@ impl Team {
         barrier: Option<&'static Barrier>,
     ) -> Team {
         let most = counts.iter().copied().max().unwrap_or(1);
-        let tuning = Arc::new(Mutex::new(CollTuning::from_env(most as usize)));
+        let tuning = Arc::new(TeamTuning::new(CollTuning::from_env(most as usize)));
         let ones = alloc::vec![1; counts.len()];
         let barrier = match barrier {
             Some(barrier) => ProcessBarrier::OfJob(barrier),
@@ -125,7 +125,7 @@ impl Team {
     }
 
     /// Which algorithms it uses.
-    pub fn tuning(&self) -> &Mutex<CollTuning> {
+    pub fn tuning(&self) -> &TeamTuning {
         &self.by_image.tuning
     }
 

@@ -9,6 +9,8 @@ use crate::env::{self, Bytes, OptionalVariable};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
+use core::sync::atomic::{AtomicU32, Ordering};
+use parking_lot::{Mutex, MutexGuard};
 
 /// How many operations there are.
 pub const OPERATIONS: usize = 7;
@@ -40,6 +42,41 @@ pub struct CollTuning {
     pub(super) segment: usize,
     /// Largest scratch memory of a tree's node, in bytes.
     pub(super) scratch: usize,
+}
+
+/// The settings of a team, which any of its threads may change, and all read in each call.
+#[derive(Debug)]
+pub struct TeamTuning {
+    settings: Mutex<CollTuning>,
+    /// A bit for each operation whose algorithm the settings leave open.
+    open: AtomicU32,
+}
+
+impl TeamTuning {
+    pub(super) fn new(settings: CollTuning) -> TeamTuning {
+        let open = AtomicU32::new(settings.open());
+        TeamTuning { settings: Mutex::new(settings), open }
+    }
+
+    /// Reads the settings.
+    pub fn settings(&self) -> MutexGuard<'_, CollTuning> {
+        self.settings.lock()
+    }
+
+    /// Changes the settings.
+    pub fn change<R>(&self, f: impl FnOnce(&mut CollTuning) -> R) -> R {
+        let mut settings = self.settings.lock();
+        let result = f(&mut settings);
+        // Relaxed: the client orders its tuning calls and the collectives after them.
+        self.open.store(settings.open(), Ordering::Relaxed);
+        result
+    }
+
+    /// Whether the algorithm of an operation is open: shared memory may carry it out.
+    #[inline]
+    pub(super) fn leaves_open(&self, operation: CollOperation) -> bool {
+        !operation.is_tuned() || self.open.load(Ordering::Relaxed) & 1 << operation as u32 != 0
+    }
 }
 
 impl CollTuning {
@@ -131,10 +168,10 @@ impl CollTuning {
         Ok(())
     }
 
-    /// Whether the operation has default settings.
-    pub(super) fn leaves_open(&self, operation: CollOperation) -> bool {
-        let i = operation as usize;
-        !operation.is_tuned() || self.trees[i].is_none() && self.limits[i] == DISSEMINATE
+    /// See [`TeamTuning`].
+    fn open(&self) -> u32 {
+        let is_open = |i: &usize| self.trees[*i].is_none() && self.limits[*i] == DISSEMINATE;
+        (0..OPERATIONS).filter(is_open).fold(0, |open, i| open | 1 << i)
     }
 }
 

@@ -5,11 +5,11 @@
 //! counters of the images and the tuning of a view change while the team exists.
 
 use super::request::CollStatus;
-use super::tuning::CollTuning;
+use super::tuning::TeamTuning;
 use crate::extended::members::TeamMembers;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -18,15 +18,34 @@ use smallvec::SmallVec;
 pub(super) struct TeamImage {
     calls: AtomicU32,
     /// The collectives whose handle will be that of a later call.
-    pub(super) aggregate: Mutex<SmallVec<[Arc<CollStatus>; 1]>>,
+    aggregate: Mutex<SmallVec<[Arc<CollStatus>; 1]>>,
+    /// There are some.
+    has_aggregate: AtomicBool,
     /// Number of the barrier of images that it has notified last.
     pub(super) notified: AtomicU32,
 }
 
 impl TeamImage {
-    /// The number of its next collective, which begins.
+    /// The number of its next collective, which begins. An image calls one after the other.
     pub(super) fn next(&self) -> u32 {
-        self.calls.fetch_add(1, Ordering::Relaxed)
+        let number = self.calls.load(Ordering::Relaxed);
+        self.calls.store(number.wrapping_add(1), Ordering::Relaxed);
+        number
+    }
+
+    /// The handle of a later call will stand for this collective too.
+    pub(super) fn add_to_aggregate(&self, status: Arc<CollStatus>) {
+        self.aggregate.lock().push(status);
+        self.has_aggregate.store(true, Ordering::Relaxed);
+    }
+
+    /// The collectives for which the handle of this call stands too.
+    pub(super) fn take_aggregate(&self) -> SmallVec<[Arc<CollStatus>; 1]> {
+        if !self.has_aggregate.load(Ordering::Relaxed) {
+            return SmallVec::new();
+        }
+        self.has_aggregate.store(false, Ordering::Relaxed);
+        core::mem::take(&mut *self.aggregate.lock())
     }
 
     /// How many collectives it has called.
@@ -45,7 +64,7 @@ pub(super) struct TeamView {
     pub(super) first: Box<[u32]>,
     /// The images of this process.
     pub(super) images: Box<[TeamImage]>,
-    pub(super) tuning: Arc<Mutex<CollTuning>>,
+    pub(super) tuning: Arc<TeamTuning>,
 }
 
 impl TeamView {
@@ -54,7 +73,7 @@ impl TeamView {
         context: u32,
         members: TeamMembers,
         counts: &[u32],
-        tuning: Arc<Mutex<CollTuning>>,
+        tuning: Arc<TeamTuning>,
     ) -> TeamView {
         let mut first = alloc::vec![0];
         for count in counts {
