@@ -1,8 +1,8 @@
 /* testeverything: GASNET_SEGMENT_EVERYTHING. Every rank puts to, gets from and sends Longs to each
  * kind of memory of its neighbour. The kinds are static data, heap, sbrk, mmap, stacks,
  * thread-local variables, data of a library opened by dlopen, and memory mapped again at one
- * address. Also memory next to which other memory changes, and while a forked child exists. Small implicit operations come in great
- * number. With an argument it runs that case alone:
+ * address. Also memory next to which other memory changes, and while a forked child exists. Small
+ * implicit operations come in great number. With an argument it runs that case alone:
  *   apart    each rank is in a user namespace of its own: no cross-memory attach between them
  *   asleep   the neighbour sleeps in the kernel while it is read and written
  *   CASE     unmapped_put, unmapped_get, read_only_put, unmapped_memset, unmapped_long or

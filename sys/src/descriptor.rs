@@ -267,8 +267,8 @@ pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
-/// Whether what could not be read may have something later: no bytes are there, or a process in the
-/// background of a terminal, which blocks or ignores `SIGTTIN`, has read from it.
+/// Whether what could not be read may have something later: no bytes are there, or a process in
+/// the background of a terminal, which blocks or ignores `SIGTTIN`, has read from it.
 pub fn may_be_read_later(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::EIO))
 }

@@ -152,8 +152,8 @@ pub fn connect(from: IpAddr, to: SocketAddr) -> io::Result<OwnedFd> {
     let fd = new_socket(to)?;
     // A host that does not answer is given up after 15 seconds.
     option(fd.as_fd(), libc::IPPROTO_TCP, libc::TCP_SYNCNT, 3)?;
-    // The port is chosen with the address of the peer: then connections to different peers may have
-    // the same one. Kernels before Linux 4.2 choose it at once.
+    // The port is chosen with the address of the peer: then connections to different peers may
+    // have the same one. Kernels before Linux 4.2 choose it at once.
     let _ = option(fd.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1);
     bind(fd.as_fd(), SocketAddr::new(from, 0))?;
     let (raw, length) = RawAddress::new(to);

@@ -245,8 +245,8 @@ mod tests {
     use super::*;
     use std::net::Ipv4Addr;
     use sys::accept::PAUSE_NS;
-    use sys::clock;
     use sys::child::{self, Forked};
+    use sys::clock;
     use sys::limits;
 
     /// `RLIMIT_NOFILE`.

@@ -249,7 +249,9 @@ impl ForwardedInput {
             match sys::descriptor::read(io::stdin().as_raw_fd(), &mut buffer) {
                 Ok(n @ 1..) => self.waiting.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) if sys::descriptor::may_be_read_later(&e) => self.again_at = Some(now + INPUT_AGAIN),
+                Err(e) if sys::descriptor::may_be_read_later(&e) => {
+                    self.again_at = Some(now + INPUT_AGAIN)
+                }
                 _ => self.is_over = true,
             }
         }

@@ -17,6 +17,7 @@
 //! | `rank_parents` | the processes that started those |
 //! | `other_hosts` | the supervisors of the job's other hosts |
 //! | `shell_end` | when the shells that run those are ended by force |
+//! | `unstarted_hosts` | hosts that did not start their ranks |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
 //! | `job_timeout` | how long the job may run |
@@ -39,6 +40,7 @@ mod rank_parents;
 mod rank_process;
 mod shell_end;
 mod status_request;
+mod unstarted_hosts;
 mod watch;
 
 pub use job::{ProcessRole, Supervisor};

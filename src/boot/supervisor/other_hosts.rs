@@ -5,6 +5,7 @@
 //! its connection is lost; the loss of a host is reported once, by name. Nothing here waits.
 
 use super::shell_end::ShellEnd;
+use super::unstarted_hosts::UnstartedHosts;
 use crate::boot::error::BootError;
 use crate::boot::hosts::error_stream::IsNews;
 use crate::boot::hosts::interface;
@@ -19,7 +20,6 @@ use crate::rank::JobRank;
 use crate::report;
 use crate::tools::this_process::hostname;
 use handshake::JobSecret;
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use sys::clock;
 use sys::poll::PollEntry;
@@ -33,8 +33,6 @@ const LATE_LAUNCHED: u64 = 2_000_000_000;
 const LATE: u64 = 1_000_000_000;
 /// In which a host must have said that its ranks have ended, once its shell has.
 const SAYS_ENDED: u64 = 1_000_000_000;
-/// The most hosts that a message names.
-const MOST_NAMES: usize = 16;
 
 /// The other hosts of the job.
 #[derive(Debug, Default)]
@@ -566,40 +564,5 @@ impl HostBelow {
         }
         self.is_lost = true;
         events.push(HostEvent::Lost);
-    }
-}
-
-/// Hosts that did not start their ranks. The first one is reported at once, the others together:
-/// most have the same cause.
-#[derive(Debug, Default)]
-struct UnstartedHosts {
-    has_reported: bool,
-    /// Those that are not reported yet, by how their shells have ended.
-    others: BTreeMap<String, Vec<String>>,
-}
-
-impl UnstartedHosts {
-    fn add(&mut self, host: &str, how: &str) {
-        if core::mem::replace(&mut self.has_reported, true) {
-            self.others.entry(how.to_string()).or_default().push(host.to_string());
-            return;
-        }
-        report::line(format_args!("host {host} did not start its ranks ({how}); the job ends"));
-        report::line(format_args!(
-            "  See what is printed above. `ssh {host} true` must work without a question, and \
-             gasnetrun must be installed there at the same path."
-        ));
-    }
-
-    /// Reports the others.
-    fn report_rest(&mut self) {
-        for (how, hosts) in core::mem::take(&mut self.others) {
-            let count = hosts.len();
-            let names = hosts[..count.min(MOST_NAMES)].join(", ");
-            match count.saturating_sub(MOST_NAMES) {
-                0 => report::line(format_args!("nor did {names} ({how})")),
-                more => report::line(format_args!("nor did {names} and {more} more ({how})")),
-            }
-        }
     }
 }

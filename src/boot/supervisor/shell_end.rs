@@ -3,8 +3,8 @@
 //! Owned by [`super::other_hosts`]. Invariant: however deep the tree of hosts is, the shells of
 //! all levels are ended about [`SHELL_END`] after the last rank.
 //!
-//! Time stands still while output waits for its reader, such as a pager: what is in the shell would
-//! be lost with it.
+//! Time stands still while output waits for its reader, such as a pager: what is in the shell
+//! would be lost with it.
 //!
 //! A shell outlives its supervisor if a process that a rank has left behind keeps its output open.
 //! All supervisors count from the end of the ranks, which each reports before it waits for shells:

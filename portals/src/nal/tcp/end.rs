@@ -14,7 +14,7 @@ use std::os::fd::OwnedFd;
 use crate::nal::numbering::HostNumbering;
 use crate::nal::wire::{PeerFailure, PeerFailures};
 use crate::types::PtlProcessId;
-use handshake::{JobSecret, LibraryVersion};
+use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, JobSecret, LibraryVersion, Nonce};
 use sys::epoll::EpollSet;
 
 /// The number of the listening socket among those that are watched.
@@ -69,6 +69,30 @@ impl TcpEnd {
             closed,
             cause: cause.to_string(),
         });
+    }
+
+    /// Begins to prove on a connection that this process belongs to the job. `expected`: the
+    /// identity of the peer, if it is known.
+    ///
+    /// # Errors
+    /// The system gives no random numbers.
+    pub(super) fn begin_handshake(
+        &self,
+        peers: &TcpPeers,
+        expected: Option<u64>,
+        outgoing: bool,
+    ) -> io::Result<Handshake> {
+        let spec = HandshakeSpec {
+            secret: &self.secret,
+            library: self.library,
+            purpose: ConnectionPurpose::Data,
+            identity: identity(peers.own),
+            nonce: Nonce::random()?,
+        };
+        Ok(match outgoing {
+            true => Handshake::connector(spec, expected),
+            false => Handshake::acceptor(spec),
+        })
     }
 
     pub(super) fn count_parts(&self, parts: u64) {

@@ -7,7 +7,7 @@ mod incoming;
 mod outgoing;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,13 +18,13 @@ use std::os::fd::AsFd;
 use super::connection::{Connection, ConnectionStage, SendProgress};
 use super::end::{LISTENER, TcpEnd, TcpPeers, identity, process_of};
 use super::input::RESERVE;
-use super::limits::{AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS, STRANGERS, THEIRS_NS};
+use super::limits::{AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS, THEIRS_NS};
 use crate::nal::outcome::{FrameSent, FrameSink};
 use crate::types::MdIovec;
+use incoming::IncomingConnections;
 use outgoing::{Attempts, ConnectionEnd};
 
-use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
-use sys::accept::{AcceptPause, PAUSE_NS};
+use sys::accept::PAUSE_NS;
 use sys::epoll::{EVENTS, EpollEvent};
 use sys::poll::{self, PollEntry};
 use sys::tcp::{self, Unanswered};
@@ -69,10 +69,7 @@ pub(super) struct TcpNetwork {
     links: BTreeMap<u32, PeerLink>,
     /// Attempts to connect to peers that are not connected.
     attempts: Attempts,
-    /// Incoming connections that have not greeted, oldest first.
-    strangers: Vec<usize>,
-    /// Those that have greeted, and are not open.
-    greeted: BTreeSet<usize>,
+    incoming: IncomingConnections,
     /// Peers that are connected to later.
     later: usize,
     buffer: Vec<u8>,
@@ -81,37 +78,29 @@ pub(super) struct TcpNetwork {
     looks: u32,
     /// When hosts are to be looked at next.
     next_check: u64,
-    /// The listening socket is not watched meanwhile.
-    pause: AcceptPause,
 }
 
 impl TcpNetwork {
-    /// Accepts connections; at most [`STRANGERS`] have not greeted. What those that wait have sent
-    /// is to be read before: a process of the job makes no room for a stranger.
+    /// Accepts connections. What those that wait have sent is to be read before.
     fn accept(&mut self, here: &TcpEnd, peers: &TcpPeers) {
-        let mut pause = mem::take(&mut self.pause);
+        let mut pause = mem::take(&mut self.incoming.pause);
         incoming::accept(&mut pause, here, |socket| {
-            if let Some(&oldest) = self.strangers.first()
-                && self.strangers.len() == STRANGERS
-            {
-                here.refuse();
-                self.close(here, oldest);
-            }
-            let begun = Self::begin_handshake(here, peers, None, false);
+            self.refuse(here, self.incoming.crowded_out());
+            let begun = here.begin_handshake(peers, None, false);
             let Ok(handshake) = begun else { return };
             let stage = ConnectionStage::Greeting(Box::new(handshake));
             let mut connection = Connection::new(socket, stage, None);
             connection.deadline = clock::now_ns().saturating_add(STRANGER_NS);
             if let Ok(number) = self.add(here, connection) {
-                self.strangers.push(number);
+                self.incoming.strangers.push(number);
             }
         });
-        self.pause = pause;
+        self.incoming.pause = pause;
     }
 
     /// As [`crate::nal::wire::Wire::longest_sleep_ns`].
     pub(super) fn longest_sleep_ns(&self) -> u64 {
-        let pause = self.pause.until().map_or(u64::MAX, |_| PAUSE_NS);
+        let pause = self.incoming.pause.until().map_or(u64::MAX, |_| PAUSE_NS);
         if self.later == 0 { pause } else { pause.min(AGAIN_NS) }
     }
 
@@ -141,43 +130,24 @@ impl TcpNetwork {
         }
         self.last = self.last.filter(|&last| last != number);
         self.freed.push(number);
-        self.strangers.retain(|&stranger| stranger != number);
-        self.greeted.remove(&number);
+        self.incoming.remove(number);
         connection
     }
 
-    /// A connection has greeted like a process of the job, which may compute before it proves.
-    /// Each process has one that is not open, as a rule; more of them make room.
-    fn note_greeted(&mut self, here: &TcpEnd, peers: &TcpPeers, number: usize) {
-        self.strangers.retain(|&stranger| stranger != number);
-        if self.greeted.len() >= peers.numbering.total() as usize + STRANGERS {
-            let deadline =
-                |&&number: &&usize| self.connections[number].as_ref().map(|c| c.deadline);
-            if let Some(&oldest) = self.greeted.iter().min_by_key(deadline) {
-                here.refuse();
-                self.close(here, oldest);
-            }
+    /// Ends incoming connections.
+    fn refuse(&mut self, here: &TcpEnd, numbers: impl IntoIterator<Item = usize>) {
+        for number in numbers {
+            here.refuse();
+            self.close(here, number);
         }
-        self.greeted.insert(number);
     }
 
-    fn begin_handshake(
-        here: &TcpEnd,
-        peers: &TcpPeers,
-        expected: Option<u64>,
-        outgoing: bool,
-    ) -> io::Result<Handshake> {
-        let spec = HandshakeSpec {
-            secret: &here.secret,
-            library: here.library,
-            purpose: ConnectionPurpose::Data,
-            identity: identity(peers.own),
-            nonce: Nonce::random()?,
+    /// Those of these incoming connections whose time is over.
+    fn late(&self, of: &[usize], now: u64) -> Vec<usize> {
+        let is_late = |number: &usize| {
+            self.connections[*number].as_ref().is_none_or(|incoming| incoming.deadline <= now)
         };
-        Ok(match outgoing {
-            true => Handshake::connector(spec, expected),
-            false => Handshake::acceptor(spec),
-        })
+        of.iter().copied().filter(is_late).collect()
     }
 
     /// Begins to connect to a peer; returns the number of the connection.
@@ -294,7 +264,7 @@ impl TcpNetwork {
             return self.happened(here, peers, &event, sink) != 0;
         }
         let mut events = [EpollEvent::NONE; EVENTS];
-        let mut accepts = self.pause.until().is_some();
+        let mut accepts = self.incoming.pause.until().is_some();
         for event in here.epoll.wait(&mut events, Some(0)) {
             if event.number == LISTENER {
                 accepts = true;
@@ -309,7 +279,7 @@ impl TcpNetwork {
         if accepts {
             self.accept(here, peers);
         }
-        if !self.strangers.is_empty() || self.later != 0 {
+        if !self.incoming.strangers.is_empty() || self.later != 0 {
             self.check_deadlines(here, peers);
         }
         taken != 0
@@ -324,7 +294,8 @@ impl TcpNetwork {
             return;
         }
         self.next_check = now.saturating_add(CHECK_NS);
-        self.refuse_late(here, self.greeted.iter().copied().collect(), now);
+        let late = self.late(&self.incoming.greeted, now);
+        self.refuse(here, late);
         let lost = |(number, connection): (usize, &Option<Box<Connection>>)| {
             let connection = connection.as_ref().filter(|connection| connection.peer.is_some())?;
             let since = tcp::unanswered(connection.socket.as_fd()).ok()??;
@@ -336,20 +307,10 @@ impl TcpNetwork {
         }
     }
 
-    /// Ends those of these connections whose time is over.
-    fn refuse_late(&mut self, here: &TcpEnd, of: Vec<usize>, now: u64) {
-        for number in of {
-            let connection = self.connections[number].as_ref();
-            if connection.is_none_or(|connection| connection.deadline <= now) {
-                here.refuse();
-                self.close(here, number);
-            }
-        }
-    }
-
     fn check_deadlines(&mut self, here: &TcpEnd, peers: &TcpPeers) {
         let now = clock::now_ns();
-        self.refuse_late(here, self.strangers.clone(), now);
+        let late = self.late(&self.incoming.strangers, now);
+        self.refuse(here, late);
         let is_due = |(&peer, &link): (&u32, &PeerLink)| match link {
             PeerLink::Later(at) if at <= now => Some(peer),
             _ => None,
@@ -410,7 +371,7 @@ impl TcpNetwork {
                 tcp::keep_alive(connection.socket.as_fd(), LOST_MS)?;
                 let expected = connection.peer.and_then(|peer| peers.numbering.process(peer));
                 let expected = expected.map(identity);
-                let handshake = Self::begin_handshake(here, peers, expected, true)?;
+                let handshake = here.begin_handshake(peers, expected, true)?;
                 connection.stage = ConnectionStage::Greeting(Box::new(handshake));
                 self.send_greeting(here, number, connection)?;
             }
@@ -482,7 +443,9 @@ impl TcpNetwork {
                 has_greeted = true;
             }
             if has_greeted {
-                self.note_greeted(here, peers, number);
+                let most = peers.numbering.total();
+                let crowded_out = self.incoming.note_greeted(number, most);
+                self.refuse(here, crowded_out);
             }
             // What is left tells the peer our versions, even after a failure.
             let sent = self.send_greeting(here, number, connection);
@@ -565,8 +528,7 @@ impl TcpNetwork {
             tcp::keep_alive(connection.socket.as_fd(), LOST_MS)?;
             connection.peer = Some(peer_number);
             self.links.insert(peer_number, PeerLink::Connection(number));
-            self.strangers.retain(|&stranger| stranger != number);
-            self.greeted.remove(&number);
+            self.incoming.remove(number);
         }
         connection.stage = ConnectionStage::Open;
         if connection.flush()? == SendProgress::NoRoom {
@@ -592,7 +554,7 @@ impl TcpNetwork {
             if self.may_reach_later(peer, &why) {
                 return;
             }
-            // A host that has not answered may have no room for so many connections at a time.
+            // A host that has not answered may have no room for more connections now.
             if matches!(why, ConnectionEnd::Unanswered(Unanswered::Ever))
                 && self.attempts.may_follow(peer)
             {

@@ -1,11 +1,13 @@
-//! Connections that come in.
+//! Connections that come in, until they are open.
 //!
-//! Called by [`super`]. Invariant: the listening socket is watched unless connections cannot be
-//! accepted.
+//! Called by [`super`]. Invariants: the listening socket is watched unless connections cannot be
+//! accepted. A process of the job that has greeted makes no room for a stranger.
 
+use alloc::vec::Vec;
 use std::os::fd::{AsFd, OwnedFd};
 
 use super::super::end::{LISTENER, TcpEnd};
+use super::super::limits::STRANGERS;
 use sys::accept::AcceptPause;
 use sys::{clock, tcp};
 
@@ -25,5 +27,38 @@ pub(super) fn accept(pause: &mut AcceptPause, here: &TcpEnd, admit: impl FnMut(O
     }
     if let Some(e) = lack {
         (here.on_lack)(&e);
+    }
+}
+
+/// Incoming connections that are not open, by their numbers.
+#[derive(Debug, Default)]
+pub(super) struct IncomingConnections {
+    /// Those that have not greeted, oldest first.
+    pub(super) strangers: Vec<usize>,
+    /// Those that have greeted like a process of the job, oldest first.
+    pub(super) greeted: Vec<usize>,
+    /// The listening socket is not watched meanwhile.
+    pub(super) pause: AcceptPause,
+}
+
+impl IncomingConnections {
+    /// It is open, or has ended.
+    pub(super) fn remove(&mut self, number: usize) {
+        self.strangers.retain(|&stranger| stranger != number);
+        self.greeted.retain(|&greeted| greeted != number);
+    }
+
+    /// The one that makes room for another, if it must. What it has sent was read before.
+    pub(super) fn crowded_out(&self) -> Option<usize> {
+        self.strangers.first().copied().filter(|_| self.strangers.len() >= STRANGERS)
+    }
+
+    /// One has greeted, and may compute before it proves that it belongs to the job. Of the
+    /// `processes` each has one that is not open, as a rule: the oldest of more makes room.
+    pub(super) fn note_greeted(&mut self, number: usize, processes: u32) -> Option<usize> {
+        self.remove(number);
+        self.greeted.push(number);
+        let most = processes as usize + STRANGERS;
+        self.greeted.first().copied().filter(|_| self.greeted.len() > most)
     }
 }
