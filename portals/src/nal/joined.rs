@@ -203,24 +203,23 @@ unsafe impl Nal for Joined {
         if self.is_here(peer) { self.host.max_frame(peer) } else { self.wire.max_frame() }
     }
 
-    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+    unsafe fn send(
+        &self,
+        peer: u32,
+        header: &[u8],
+        payload: &[MdIovec],
+        follows: bool,
+    ) -> FrameSent {
         if self.is_here(peer) {
             // SAFETY: the same contract.
-            return unsafe { self.host.send(peer, header, payload) };
+            return unsafe { self.host.send(peer, header, payload, follows) };
         }
         // SAFETY: the same contract.
-        let sent = unsafe { self.wire.send(peer, header, payload) };
-        self.is_active();
+        let sent = unsafe { self.wire.send(peer, header, payload, follows) };
+        if !follows {
+            self.is_active();
+        }
         sent
-    }
-
-    unsafe fn send_followed(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
-        if self.is_here(peer) {
-            // SAFETY: the same contract.
-            return unsafe { self.host.send(peer, header, payload) };
-        }
-        // SAFETY: the same contract.
-        unsafe { self.wire.send_followed(peer, header, payload) }
     }
 
     fn has_frames(&self) -> bool {

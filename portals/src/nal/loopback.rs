@@ -52,7 +52,7 @@ unsafe impl Nal for Loopback {
     fn max_frame(&self, _peer: u32) -> usize {
         0
     }
-    unsafe fn send(&self, _peer: u32, _header: &[u8], _payload: &[MdIovec]) -> FrameSent {
+    unsafe fn send(&self, _: u32, _: &[u8], _: &[MdIovec], _: bool) -> FrameSent {
         FrameSent::Full
     }
     fn has_frames(&self) -> bool {

@@ -102,20 +102,18 @@ pub unsafe trait Nal: Send + Sync {
     /// Longest frame to this peer that [`Nal::send`] takes, in bytes.
     fn max_frame(&self, peer: u32) -> usize;
     /// Sends one frame: its header and the bytes of these pieces. Frames arrive at most once, in
-    /// an order that [`crate::FrameTag::precedes`] allows.
+    /// an order that [`crate::FrameTag::precedes`] allows. `follows`: the caller sends another one
+    /// to this peer at once; if this one is [`FrameSent::Sent`], its bytes may be kept until then.
     ///
     /// # Safety
     /// The pieces are readable.
-    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent;
-    /// As [`Nal::send`]; the caller sends another frame to this peer at once. If this one is
-    /// [`FrameSent::Sent`], its bytes may be kept until then.
-    ///
-    /// # Safety
-    /// The pieces are readable.
-    unsafe fn send_followed(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
-        // SAFETY: the same contract.
-        unsafe { self.send(peer, header, payload) }
-    }
+    unsafe fn send(
+        &self,
+        peer: u32,
+        header: &[u8],
+        payload: &[MdIovec],
+        follows: bool,
+    ) -> FrameSent;
     /// Whether [`Nal::receive`] may find something. Called in every poll, unless there is a
     /// flag.
     fn has_frames(&self) -> bool;

@@ -302,7 +302,7 @@ unsafe impl Nal for Fabric {
         FRAME
     }
 
-    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec], _: bool) -> FrameSent {
         let open = self.header(peer).ident.magic.load(Ordering::Acquire) == MAGIC;
         let length = frame_length(header, payload);
         if !open || length > FRAME {
@@ -413,7 +413,7 @@ pub(crate) mod tests {
 
     fn send(sender: &Fabric, frame: &[u8]) {
         // SAFETY: no pieces.
-        let sent = unsafe { sender.send(0, frame, &[]) };
+        let sent = unsafe { sender.send(0, frame, &[], false) };
         assert_eq!(sent, FrameSent::Sent);
     }
 

@@ -31,16 +31,13 @@ pub trait Wire: Send + Sync {
     ///
     /// # Safety
     /// The pieces are readable.
-    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent;
-
-    /// Sends one frame, as [`super::Nal::send_followed`].
-    ///
-    /// # Safety
-    /// The pieces are readable.
-    unsafe fn send_followed(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
-        // SAFETY: the same contract.
-        unsafe { self.send(peer, header, payload) }
-    }
+    unsafe fn send(
+        &self,
+        peer: u32,
+        header: &[u8],
+        payload: &[MdIovec],
+        follows: bool,
+    ) -> FrameSent;
 
     /// Takes frames that have arrived, as [`super::Nal::receive`]; returns whether there were
     /// any.

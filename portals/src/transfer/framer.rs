@@ -567,10 +567,5 @@ fn send_frame(
     message.frame.encode(head);
     let (nal, pieces) = (&ni.peers.nal, &pieces[..count]);
     // SAFETY: memory of a descriptor whose use the message is, or of a buffer, which is only read.
-    unsafe {
-        match follows {
-            true => nal.send_followed(peer, head, pieces),
-            false => nal.send(peer, head, pieces),
-        }
-    }
+    unsafe { nal.send(peer, head, pieces, follows) }
 }

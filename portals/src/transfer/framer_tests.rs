@@ -62,7 +62,7 @@ unsafe impl Nal for Hostile {
     fn max_frame(&self, _peer: u32) -> usize {
         MAX
     }
-    unsafe fn send(&self, _peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+    unsafe fn send(&self, _: u32, header: &[u8], payload: &[MdIovec], _: bool) -> FrameSent {
         // SAFETY: the pieces are readable (`# Safety`).
         let frame = unsafe { gathered(header, payload) };
         assert!(frame.len() <= MAX && FrameHeader::decode(&frame).is_some());

@@ -154,7 +154,7 @@ unsafe impl Nal for Port {
         FRAME
     }
 
-    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec], _: bool) -> FrameSent {
         let mut state = self.shared.lock();
         if state.flights[peer as usize].len() == ROOM || state.draw(8) == 0 {
             return FrameSent::Full;

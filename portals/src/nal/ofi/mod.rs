@@ -335,7 +335,7 @@ impl Wire for OfiWire {
         FRAME
     }
 
-    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec], _: bool) -> FrameSent {
         let Some(peers) = self.peers.get() else { return FrameSent::Full };
         // SAFETY: the same contract.
         unsafe { self.network.lock().send(&self.end, peers, peer, header, payload) }

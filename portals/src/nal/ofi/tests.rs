@@ -96,7 +96,7 @@ fn send(from: &Process, number: u32, long: bool) -> FrameSent {
     let mut rest = vec![number as u8; if long { FRAME - header.len() } else { 8 }];
     let piece = MdIovec { base: rest.as_mut_ptr().cast(), len: rest.len() as u64 };
     // SAFETY: the piece is readable. The other process has the number 1.
-    unsafe { from.wire.send(1, &header, &[piece]) }
+    unsafe { from.wire.send(1, &header, &[piece], false) }
 }
 
 pub(super) fn poll(process: &mut Process) {

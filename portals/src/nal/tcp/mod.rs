@@ -144,16 +144,16 @@ impl Wire for TcpWire {
         FRAME
     }
 
-    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
+    unsafe fn send(
+        &self,
+        peer: u32,
+        header: &[u8],
+        payload: &[MdIovec],
+        follows: bool,
+    ) -> FrameSent {
         let Some(peers) = self.peers.get() else { return FrameSent::Full };
         // SAFETY: the same contract.
-        unsafe { self.network.lock().send(&self.end, peers, peer, (header, payload), false) }
-    }
-
-    unsafe fn send_followed(&self, peer: u32, header: &[u8], payload: &[MdIovec]) -> FrameSent {
-        let Some(peers) = self.peers.get() else { return FrameSent::Full };
-        // SAFETY: the same contract.
-        unsafe { self.network.lock().send(&self.end, peers, peer, (header, payload), true) }
+        unsafe { self.network.lock().send(&self.end, peers, peer, (header, payload), follows) }
     }
 
     fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool {

@@ -168,7 +168,7 @@ impl TcpNetwork {
         Ok(number)
     }
 
-    /// As [`crate::nal::wire::Wire::send`], or `send_followed`.
+    /// As [`crate::nal::wire::Wire::send`].
     ///
     /// # Safety
     /// The pieces are readable.
