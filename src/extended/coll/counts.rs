@@ -26,6 +26,7 @@ use crate::report;
 use crate::runtime::scratch::slots;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
+use once_cell::race::OnceBox;
 use sys::peer::Peer;
 
 /// The word that counts the slots that a rank has published.
@@ -60,7 +61,8 @@ pub(super) struct MovementCounts {
     slots: u64,
     /// What the own counts and offsets hold; [`CHANGING`] while they change.
     own: [AtomicU64; 2],
-    own_offsets: Box<[AtomicU64]>,
+    /// Made when this rank publishes its first offset.
+    own_offsets: OnceBox<Box<[AtomicU64]>>,
     /// The last movement of which this rank knows that all have left it.
     all_left: AtomicU64,
 }
@@ -74,7 +76,7 @@ impl MovementCounts {
             stream,
             slots: slots as u64,
             own: Default::default(),
-            own_offsets: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            own_offsets: OnceBox::new(),
             all_left: AtomicU64::new(0),
         }
     }
@@ -121,9 +123,14 @@ impl MovementCounts {
     /// Publishes offsets in the first of the slots of the next movement, for which there is room,
     /// and enters it.
     pub(super) fn publish(&self, number: MovementNumber, slots: usize, offsets: &[u64]) {
-        let (first, me) = (self.place(number - slots as u64), self.pages.me());
-        for (at, &offset) in (first..).zip(offsets) {
-            store(&self.own_offsets[at], &self.ring(me).1[at], offset);
+        if !offsets.is_empty() {
+            let (first, me) = (self.place(number - slots as u64), self.pages.me());
+            let own = self
+                .own_offsets
+                .get_or_init(|| Box::new((0..self.slots).map(|_| AtomicU64::new(0)).collect()));
+            for (at, &offset) in (first..).zip(offsets) {
+                store(&own[at], &self.ring(me).1[at], offset);
+            }
         }
         self.store(ENTERED, number);
     }
@@ -248,7 +255,8 @@ impl MovementCounts {
             Some(MovementDamage { rank: me, word: name(at), value })
         });
         let mine = mine.or_else(|| {
-            self.own_offsets.iter().zip(self.ring(me).1).find_map(|(own, word)| {
+            let own = self.own_offsets.get().into_iter().flatten();
+            own.zip(self.ring(me).1).find_map(|(own, word)| {
                 let value = overwritten(own, word)?;
                 Some(MovementDamage { rank: me, word: "an offset", value })
             })
