@@ -108,7 +108,7 @@ impl HostList {
         let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         if let Some(path) = set(PBS) {
             let mut list = HostList::of_file(PBS, Path::new(&path))?;
-            list.hosts.iter_mut().for_each(|host| host.slots = host.slots.or(Some(1)));
+            count_names(&mut list.hosts);
             return Ok(Some(list));
         }
         if let Some(value) = set(LSF) {
@@ -154,10 +154,15 @@ impl HostList {
             ));
         }
         if is_repeated && !has_slots {
-            hosts.iter_mut().for_each(|host| host.slots = host.slots.or(Some(1)));
+            count_names(&mut hosts);
         }
         Ok(HostList { source: source.to_string(), hosts })
     }
+}
+
+/// Each time that a host is named is a slot: so one that is named once has one.
+fn count_names(hosts: &mut [NamedHost]) {
+    hosts.iter_mut().for_each(|host| host.slots = host.slots.or(Some(1)));
 }
 
 /// A word such as `name`, `name:slots` or `[address]:slots`.

@@ -114,8 +114,13 @@ impl HostListener {
                 break;
             }
         }
-        self.accepts = self.pending.len() < MOST_PENDING || self.yielding(now).is_some();
+        self.accepts = self.has_room(now);
         proven
+    }
+
+    /// Whether another connection can be accepted.
+    fn has_room(&self, now: u64) -> bool {
+        self.pending.len() < MOST_PENDING || self.yielding(now).is_some()
     }
 
     /// The oldest connection that makes room for another one.
@@ -127,13 +132,9 @@ impl HostListener {
     fn accept_one(&mut self, now: u64) -> bool {
         let mut has_accepted = false;
         for at in 0..self.sockets.len() {
-            let crowded_out = match self.pending.len() < MOST_PENDING {
-                true => None,
-                false => match self.yielding(now) {
-                    Some(oldest) => Some(oldest),
-                    None => break,
-                },
-            };
+            if !self.has_room(now) {
+                break;
+            }
             let mut accepted = None;
             let accept = || tcp::accept(self.sockets[at].as_fd());
             let lack = self.pause.accept(now, 1, accept, |fd| accepted = Some(fd));
@@ -147,7 +148,9 @@ impl HostListener {
             if let Ok(from) = stream.peer_addr()
                 && let Some(handshake) = acceptor(&self.secret, &stream)
             {
-                if let Some(oldest) = crowded_out {
+                if self.pending.len() == MOST_PENDING
+                    && let Some(oldest) = self.yielding(now)
+                {
                     let PendingHost { from, .. } = self.pending.remove(oldest);
                     self.count_stranger(from, "it did not prove that it does");
                 }

@@ -220,19 +220,14 @@ impl<P: Portals> RegionPinner<P> {
         writes: bool,
     ) -> Result<MemoryExtent, PinError> {
         let least = whole_pages(needed);
-        let mut last = PinError::Unmapped;
         for block in core::iter::repeat_n(block, PROBES).chain([least]) {
-            let Some(extent) = pages_around(block, needed, holds) else { break };
+            let extent = pages_around(block, needed, holds).ok_or(PinError::Unmapped)?;
             match self.register(id, extent, writes).map_err(refusal) {
-                Ok(()) => return Ok(extent),
                 Err(PinError::Unmapped) => {}
-                Err(other) => {
-                    last = other;
-                    break;
-                }
+                tried => return tried.map(|()| extent),
             }
         }
-        Err(last)
+        Err(PinError::Unmapped)
     }
 }
 

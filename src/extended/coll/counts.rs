@@ -33,16 +33,16 @@ use sys::peer::Peer;
 pub(super) const ENTERED: usize = 0;
 /// The word that counts the slots that it no longer needs.
 pub(super) const LEFT: usize = 1;
-/// Bytes of a slot: a cache line.
-const SLOT_BYTES: usize = 64;
+/// Bytes of the data of a slot: a cache line.
+const LINE_BYTES: usize = 64;
 /// The same in words.
-const SLOT_WORDS: usize = SLOT_BYTES / 8;
+const LINE_WORDS: usize = LINE_BYTES / 8;
 /// In place of the offset of a source: it was copied to the slots.
 pub(super) const IN_SLOTS: u64 = 1 << 63;
 
 /// How many slots a copy of this many bytes takes.
 pub(super) fn slots_of(bytes: usize) -> usize {
-    bytes.div_ceil(SLOT_BYTES).max(1)
+    bytes.div_ceil(LINE_BYTES).max(1)
 }
 
 /// The number of a movement: how many slots a rank has published with it and before it.
@@ -97,7 +97,7 @@ impl MovementCounts {
     /// The data of all slots of a rank, and the offsets behind them.
     #[inline(always)]
     fn ring(&self, rank: usize) -> (&'static [AtomicU64], &'static [AtomicU64]) {
-        self.pages.page(rank).eager(self.stream).split_at(self.slots as usize * SLOT_WORDS)
+        self.pages.page(rank).eager(self.stream).split_at(self.slots as usize * LINE_WORDS)
     }
 
     /// How many ranks there are.
@@ -229,7 +229,7 @@ impl MovementCounts {
     #[inline(always)]
     pub(super) fn data(&self, rank: usize, number: MovementNumber, slots: usize) -> Dst<'static> {
         let first = self.place(number.wrapping_sub(slots as u64));
-        Dst::from(self.ring(rank).0).part(first * SLOT_BYTES, slots * SLOT_BYTES)
+        Dst::from(self.ring(rank).0).part(first * LINE_BYTES, slots * LINE_BYTES)
     }
 
     /// Ends the job if a word was overwritten.
@@ -423,7 +423,7 @@ mod tests {
             let data = ranks[1].data(0, number, slots);
             let first = ((number - slots as u64) % SLOTS) as usize;
             let begin = ranks[1].data(0, 1, 1);
-            assert_eq!(data.as_ptr().addr() - begin.as_ptr().addr(), first * SLOT_BYTES);
+            assert_eq!(data.as_ptr().addr() - begin.as_ptr().addr(), first * LINE_BYTES);
             assert!(ranks[1].offset(0, number, (slots, 0)).equals(number));
             ranks.iter().for_each(|r| r.leave(number));
         }
@@ -511,7 +511,7 @@ mod tests {
                             let stamp = stamp(rank, *number);
                             let data = r.data(rank, *number, shape.slots);
                             for slot in 0..shape.slots {
-                                let slot = data.part(slot * SLOT_BYTES, 8);
+                                let slot = data.part(slot * LINE_BYTES, 8);
                                 slot.copy_array::<8>(Src::from(&stamp.to_ne_bytes()[..]));
                             }
                             r.publish(*number, shape.slots, &[stamp]);
@@ -529,7 +529,7 @@ mod tests {
                                 assert!(r.offset(source, *number, (shape.slots, 0)).equals(stamp));
                                 let data = r.data(source, *number, shape.slots);
                                 for slot in 0..shape.slots {
-                                    let slot = data.part(slot * SLOT_BYTES, 8);
+                                    let slot = data.part(slot * LINE_BYTES, 8);
                                     let mut found = [0; 8];
                                     Dst::from(&mut found[..]).copy_array::<8>(slot.into());
                                     assert_eq!(u64::from_ne_bytes(found), stamp);

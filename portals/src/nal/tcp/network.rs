@@ -554,14 +554,11 @@ impl TcpNetwork {
             if self.may_reach_later(peer, &why) {
                 return;
             }
-            // A host that has not answered may have no room for more connections now.
-            if matches!(why, ConnectionEnd::Unanswered(Unanswered::Ever))
-                && self.attempts.may_follow(peer)
-            {
-                self.links.remove(&peer);
-                return self.connect_or_fail(here, peers, peer);
-            }
-            if matches!(why, ConnectionEnd::Closed(_)) {
+            // A host that has never answered may have no room for more connections now.
+            if matches!(
+                why,
+                ConnectionEnd::Closed(_) | ConnectionEnd::Unanswered(Unanswered::Ever)
+            ) {
                 let theirs_stays =
                     peers.numbering.process(peer).map(identity) < Some(identity(peers.own));
                 if matches!(connection.stage, ConnectionStage::Open) && theirs_stays {
