@@ -304,7 +304,12 @@ impl SimulatedJob {
                             let back = policy.revoke_arrived(JobRank(from), epoch);
                             flying.push((me, from, Err(Message::Return(back))));
                         }
-                        Message::Return(back) => policy.return_arrived(JobRank(from), back),
+                        Message::Return(back) => {
+                            assert!(
+                                policy.return_arrived(JobRank(from), back),
+                                "{from} returns too many"
+                            );
+                        }
                     }
                 }
                 for _ in 0..PACE {

@@ -209,6 +209,12 @@ impl ExitNotice {
         held
     }
 
+    /// Whether nothing waits for the end of this process: it is the only rank, without a
+    /// supervisor. Async-signal-safe.
+    pub fn is_alone(&self) -> bool {
+        self.socket.is_none() && self.protocol.is_none()
+    }
+
     /// Connects a rank without a supervisor with the others. From now on they learn of its exit.
     pub fn connect(&self, wire: &'static dyn ExitWire) {
         if let Some(protocol) = &self.protocol {

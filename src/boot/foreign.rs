@@ -57,8 +57,11 @@ const PRINTED: u64 = 200_000_000;
 const ABORTED: u64 = 1_000_000_000;
 /// Key of the text of the lowest rank of a host: where to connect.
 const JOB: &str = "gasnet-job";
-/// Key of the text of rank 0: where the lowest ranks of the other hosts connect.
+/// Key of the text of rank 0: where the lowest ranks of the other hosts connect. The text is long
+/// where the host has many addresses ([`put_long`]).
 const ROOT: &str = "gasnet-root";
+/// Characters of a piece of a long text: every launcher keeps values of this length whole.
+const PIECE: usize = 200;
 /// Key of the text of each rank: its process.
 const PROCESS: &str = "gasnet-process";
 /// Key of the text of each rank: its host.
@@ -146,7 +149,7 @@ fn find_host(
     if rank == 0 && said.as_ref().is_none_or(|share| share.hosts > 1) {
         let opened = interface::toward_any().and_then(|all| HostListener::open(&all));
         let text = opened.as_ref().map_or("-".to_string(), |l| l.root_address().text());
-        space.put(ROOT, &text)?;
+        put_long(space, ROOT, &text)?;
         root = Some(opened);
     }
     if said.is_none() {
@@ -165,7 +168,7 @@ fn find_host(
             _ if share.hosts == 1 => OtherSupervisors::None,
             Some(listener) => OtherSupervisors::Below(listener?),
             // From now on the root notices that this host does not come.
-            None => above(&space.get(0, ROOT)?, share.host)?,
+            None => above(&get_long(space, 0, ROOT)?, share.host)?,
         };
         let read = |r: &JobRank| Ok(Member::read(&space.get(r.0, PROCESS)?));
         let members = share.ranks().iter().map(read).collect::<Result<_, BootError>>()?;
@@ -173,6 +176,30 @@ fn find_host(
     }
     let socket = space.get(leader, JOB)?;
     Ok(FoundHost { share, supervisor, socket })
+}
+
+/// Stores an ASCII text in pieces, each behind the number of all pieces.
+fn put_long(space: &mut dyn KeyValueSpace, key: &str, text: &str) -> Result<(), BootError> {
+    let pieces = text.len().div_ceil(PIECE);
+    for i in 0..pieces {
+        let piece = &text[i * PIECE..text.len().min((i + 1) * PIECE)];
+        space.put(&format!("{key}-{i}"), &format!("{pieces}:{piece}"))?;
+    }
+    Ok(())
+}
+
+/// The text that a rank has stored by [`put_long`].
+fn get_long(space: &mut dyn KeyValueSpace, rank: u32, key: &str) -> Result<String, BootError> {
+    let mut text = String::new();
+    for i in 0.. {
+        let value = space.get(rank, &format!("{key}-{i}"))?;
+        let (pieces, piece) = value.split_once(':').ok_or_else(|| invalid("a text in pieces"))?;
+        text += piece;
+        if pieces.parse().ok().is_none_or(|pieces: u32| i + 1 >= pieces) {
+            break;
+        }
+    }
+    Ok(text)
 }
 
 /// The ranks of this host, by what all ranks have published.
@@ -348,4 +375,60 @@ fn unreachable_supervisor(why: &str) -> BootError {
         format!("cannot reach the supervisor of the job: {why}"),
         "See whether another process of the job has exited or printed an error.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boot::key_value::LauncherRelease;
+    use std::collections::HashMap;
+
+    /// Texts by rank and key.
+    #[derive(Default)]
+    struct Texts(HashMap<String, String>);
+
+    impl KeyValueSpace for Texts {
+        fn rank(&self) -> u32 {
+            0
+        }
+
+        fn size(&self) -> u32 {
+            1
+        }
+
+        fn host_share(&mut self) -> Result<Option<HostShare>, BootError> {
+            Ok(None)
+        }
+
+        fn put(&mut self, key: &str, value: &str) -> Result<(), BootError> {
+            assert!(value.len() <= PIECE + 8, "{value}");
+            self.0.insert(key.to_string(), value.to_string());
+            Ok(())
+        }
+
+        fn fence(&mut self) -> Result<(), BootError> {
+            Ok(())
+        }
+
+        fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError> {
+            self.0.get(key).cloned().ok_or_else(|| invalid(&format!("{key} of {rank}")))
+        }
+
+        fn abort(&self) {}
+
+        fn finish(self: Box<Self>) -> Option<LauncherRelease> {
+            None
+        }
+    }
+
+    #[test]
+    fn long_texts_come_back() {
+        for length in [1, PIECE, PIECE + 1, 5 * PIECE, 10_000] {
+            let text: String = (0..length).map(|i| char::from(b'a' + (i % 26) as u8)).collect();
+            let mut space = Texts::default();
+            put_long(&mut space, ROOT, &text).unwrap();
+            assert_eq!(get_long(&mut space, 0, ROOT).unwrap(), text);
+            assert_eq!(space.0.len(), length.div_ceil(PIECE));
+        }
+    }
 }

@@ -10,15 +10,19 @@ use super::host_share::RankPlace;
 use super::launcher_variables;
 use crate::rank::{JobRank, LocalRank};
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Rank, size, cookie, then the descriptors of the control memory, arena, segments, scratch and
-/// control socket. In a job of several hosts: the number of the host, the hosts, the local rank
-/// and the ranks of the host.
+/// control socket, and the [`checksum`] of these. In a job of several hosts: the number of the
+/// host, the hosts, the local rank and the ranks of the host.
 const SPAWN_FDS: &CStr = c"GASNET_SPAWN_FDS";
 
 /// Descriptors of a rank.
 const DESCRIPTORS: usize = 5;
+
+/// The least number of a descriptor that a program inherits, if the limit allows it. Scripts around
+/// the program use lower numbers for files of their own.
+const INHERITED: RawFd = 200;
 
 /// What makes a process a rank of a job.
 #[derive(Debug)]
@@ -60,13 +64,22 @@ impl RankId {
         let name = SPAWN_FDS.to_string_lossy();
         let RankPlace { rank, size, host, hosts, local_rank, local_size } = self.place;
         let mut variable = format!("{name}={rank},{size},{}", self.cookie);
-        for fd in self.descriptors() {
-            variable += &format!(",{}", fd.as_raw_fd());
+        let fds = self.descriptors().map(|fd| fd.as_raw_fd());
+        let high = fds.map(|fd| sys::descriptor::inheritable_from(fd, INHERITED).ok());
+        let fds = match high {
+            [Some(a), Some(b), Some(c), Some(d), Some(e)] => [a, b, c, d, e],
+            _ => {
+                let _ = self.close_on_exec(false);
+                fds
+            }
+        };
+        for fd in fds {
+            variable += &format!(",{fd}");
         }
+        variable += &format!(",{}", checksum(&fds));
         if hosts > 1 {
             variable += &format!(",{host},{hosts},{local_rank},{local_size}");
         }
-        let _ = self.close_on_exec(false);
         CString::new(variable).unwrap_or_default()
     }
 
@@ -78,21 +91,22 @@ impl RankId {
             BootError::new(
                 format!(
                     "{name}={text} is invalid: it names a rank, the ranks of the job, a cookie and \
-                     five different descriptors, open and not 0, 1 or 2"
+                     five different descriptors, open and not 0, 1 or 2, with their checksum"
                 ),
                 format!(
-                    "Unset {name}; start ranks only by gasnetrun, and close no inherited \
-                     descriptor before gasnet_init."
+                    "Unset {name}; start ranks only by gasnetrun, and neither close nor redirect \
+                     inherited descriptors before gasnet_init."
                 ),
             )
         };
         let numbers: Option<Vec<u64>> = text.split(',').map(|n| n.parse().ok()).collect();
         let Some([rank, size, cookie, rest @ ..]) = numbers.as_deref() else { return Err(bad()) };
         let (fds, place) = rest.split_at(rest.len().min(DESCRIPTORS));
+        let Some((&sum, place)) = place.split_first() else { return Err(bad()) };
         let place = place_of(*rank, *size, place).ok_or_else(bad)?;
         let fds: Vec<i32> = fds.iter().filter_map(|&n| i32::try_from(n).ok()).collect();
         let fds: [i32; DESCRIPTORS] = fds.try_into().map_err(|_| bad())?;
-        if !are_inherited(&fds) {
+        if !are_inherited(&fds) || checksum(&fds) != sum {
             return Err(bad());
         }
         // SAFETY: gasnetrun opened these descriptors for this process, which has not used them;
@@ -142,6 +156,13 @@ fn place_of(rank: u64, size: u64, several: &[u64]) -> Option<RankPlace> {
     }
 }
 
+/// What tells the files of these descriptors from others that a script may have opened under the
+/// same numbers: no file but that of the job may be written.
+fn checksum(fds: &[RawFd]) -> u64 {
+    let words = fds.iter().flat_map(|&fd| sys::descriptor::identity(fd).unwrap_or_default());
+    words.fold(0, sys::checksum::add)
+}
+
 /// Whether these can be the descriptors of a rank: none is a standard one, which belongs to the
 /// program, and all are open and distinct. Otherwise none of them may be taken over, or closed.
 fn are_inherited(fds: &[i32]) -> bool {
@@ -161,5 +182,15 @@ mod tests {
         assert!(are_inherited(&[a, b]));
         assert!(!are_inherited(&[a, a]) && !are_inherited(&[a, -1]));
         assert!((0..3).all(|standard| !are_inherited(&[a, standard])));
+    }
+
+    #[test]
+    fn files_in_other_places_are_other_files() {
+        let [(a, _a), (b, _b)] = [(); 2].map(|()| sys::descriptor::pipe().unwrap());
+        let (a, b) = (a.as_raw_fd(), b.as_raw_fd());
+        let copy = sys::descriptor::duplicate(b).unwrap();
+        assert_eq!(checksum(&[a, b]), checksum(&[a, copy.as_raw_fd()]));
+        assert_ne!(checksum(&[a, b]), checksum(&[b, a]));
+        assert_ne!(checksum(&[a, b]), checksum(&[a, a]));
     }
 }

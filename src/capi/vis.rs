@@ -170,9 +170,12 @@ pub(super) fn too_large(function: &str, levels: usize) -> ! {
         format_args!(
             "{function}(): the counts and strides of {levels} levels make a section beyond 64 bits"
         ),
-        format_args!(
-            "Pass the number of bytes first, then a count for each stride; strides count bytes."
-        ),
+        match function.starts_with("gex_") {
+            true => format_args!("Pass a count for each stride; strides count bytes."),
+            false => format_args!(
+                "Pass the number of bytes first, then a count for each stride; strides count bytes."
+            ),
+        },
     )
 }
 

@@ -8,6 +8,7 @@ use super::portals::{Direct, Portals, ScatteredRma};
 use super::{Conduit, OpId};
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::rank::JobRank;
+use sys::hint::cold_path;
 
 impl<P: Portals> Conduit<P> {
     /// Puts pieces to a rank, or gets them, as [`Conduit::put_at_once`] does one.
@@ -29,6 +30,7 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
         if src.len() > self.config.max_transfer {
+            cold_path();
             return self.put_registered_at_once(dst, src);
         }
         let bits = NO_OPERATION.pack(MessageKind::Put);
@@ -43,6 +45,7 @@ impl<P: Portals> Conduit<P> {
     #[inline]
     pub fn get_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
         if dst.len() > self.config.max_transfer {
+            cold_path();
             return self.get_registered_at_once(dst, src);
         }
         let bits = NO_OPERATION.pack(MessageKind::Get);

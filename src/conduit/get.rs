@@ -149,7 +149,7 @@ impl<P: Portals> Conduit<P> {
         let echoes = self.portals.echoes_match_bits();
         let bounce =
             || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take(hold)).flatten();
-        let to = if let (true, Some(part)) = (echoes, self.rar().local(dst.into())) {
+        let to = if let (true, Some(part)) = (echoes, self.own_part(dst.into())) {
             part
         } else if let Some(chunk) = bounce() {
             self.reqsb.note_get(chunk, dst);

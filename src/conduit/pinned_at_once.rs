@@ -16,25 +16,30 @@ use sys::peer::Peer;
 
 impl<P: Portals> Conduit<P> {
     /// [`Conduit::put_at_once`] to memory that is registered on demand.
-    #[cold]
+    // Not marked cold: the compiler would inline nothing here.
     #[inline(never)]
     pub(super) fn put_registered_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
-        self.own_registered(dst).map(|own| own.copy_from(src)).is_some()
-            || self.hit_at_once(dst, true, |direct, to| direct.put_at_once([src], to))
+        let Some(pinned) = self.pinned.get() else { return false };
+        self.own_registered(pinned, dst).map(|own| own.copy_from(src)).is_some()
+            || self.hit_at_once(pinned, dst, true, |direct, to| direct.put_at_once([src], to))
     }
 
     /// [`Conduit::get_at_once`] from memory that is registered on demand.
-    #[cold]
     #[inline(never)]
     pub(super) fn get_registered_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
-        self.own_registered(src).map(|own| dst.copy_from(own.into())).is_some()
-            || self.hit_at_once(src, false, |direct, from| direct.get_at_once(dst, from))
+        let Some(pinned) = self.pinned.get() else { return false };
+        self.own_registered(pinned, src).map(|own| dst.copy_from(own.into())).is_some()
+            || self.hit_at_once(pinned, src, false, |direct, from| direct.get_at_once(dst, from))
     }
 
     /// Bytes of our own segment, to which a put is a copy; `None` for those of other ranks, and
     /// where ranks do not register on demand.
-    pub(super) fn own_registered(&self, remote: RemoteRange) -> Option<Dst<'static>> {
-        let pinned = self.pinned.get()?;
+    #[inline]
+    pub(super) fn own_registered(
+        &self,
+        pinned: &PinnedMemory<P>,
+        remote: RemoteRange,
+    ) -> Option<Dst<'static>> {
         if remote.rank() != self.me || !pinned.config.targets_regions() {
             return None;
         }
@@ -44,13 +49,14 @@ impl<P: Portals> Conduit<P> {
 
     /// Does a transfer within the call, where this rank holds the region of a segment that is
     /// registered on demand. False, and nothing done, unless the network can do that too.
+    #[inline(always)]
     fn hit_at_once(
         &self,
+        pinned: &PinnedMemory<P>,
         remote: RemoteRange,
         put: bool,
         transfer: impl FnOnce(&P::Direct, &Target) -> bool,
     ) -> bool {
-        let Some(pinned) = self.pinned.get() else { return false };
         let (rank, len) = (remote.rank(), remote.len());
         let (Some(firehose), true) = (&pinned.firehose, pinned.has_segments()) else {
             return false;
@@ -68,6 +74,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// An offset in a region of a rank as the target of a flight.
+    #[inline]
     pub(super) fn in_pinned_region(
         &self,
         pinned: &PinnedMemory<P>,

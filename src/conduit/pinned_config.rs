@@ -130,18 +130,23 @@ impl PinnedConfig {
 
     /// Places the lists in a portal table that ends at `last`: behind the entries `segment` and
     /// `behind`, or in place of `segment`, which has no descriptors if it is registered on demand.
+    /// Their number is a power of two.
     #[cfg(feature = "libportals")]
     pub(super) fn place_lists(&mut self, segment: u32, behind: u32, last: u32) {
         self.lists = match last <= behind {
             true => segment..segment + 1,
-            false => behind + 1..last.saturating_add(1).min(behind + 1 + Self::LISTS),
+            false => {
+                let fit = (last - behind).min(Self::LISTS);
+                behind + 1..behind + 1 + (1 << fit.ilog2())
+            }
         };
     }
 
     /// The portal table entry whose list has the match entry of a region: that of its slot, the
     /// low 16 bits of its name.
+    #[inline]
     pub(super) fn list_of(&self, name: u64) -> u32 {
-        self.lists.start + u32::from(name as u16) % self.lists.len() as u32
+        self.lists.start + (u32::from(name as u16) & (self.lists.len() as u32 - 1))
     }
 
     /// Regions of a rank.

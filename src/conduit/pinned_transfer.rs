@@ -123,7 +123,7 @@ impl<P: Portals> Conduit<P> {
         stays: bool,
     ) {
         let Some(pinned) = self.pinned.get() else { self.not_exposed() };
-        if let Some(own) = self.own_registered(remote) {
+        if let Some(own) = self.own_registered(pinned, remote) {
             match local {
                 LocalBytes::From(src) => own.copy_from(src),
                 LocalBytes::To(dst) => dst.copy_from(own.into()),

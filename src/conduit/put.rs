@@ -146,7 +146,7 @@ impl<P: Portals> Conduit<P> {
         bulk: bool,
         mut claim: Option<RmaClaim>,
     ) -> bool {
-        let (n, local) = (src.len(), self.rar().local(src));
+        let (n, local) = (src.len(), self.own_part(src));
         // A short copy is cheaper than waiting for the source to be reusable.
         let bounce = n <= self.config.put_bounce && (local.is_none() || !bulk);
         let mut rma = RmaBits { op, local: None, chunk: 0 };

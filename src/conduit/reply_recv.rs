@@ -21,6 +21,7 @@ use super::reqsb::chunk_at;
 use super::{Conduit, MAX_ARGS, Upcall};
 use crate::client_memory::Dst;
 use crate::rank::JobRank;
+use crate::report;
 use core::mem;
 use core::sync::atomic::Ordering;
 use sys::hint::cold_path;
@@ -105,7 +106,10 @@ impl<P: Portals> Conduit<P> {
         }
         if reply.am.form == AmForm::Unpacked && place.is_none() {
             if reply.am.extent != u64::from(chunk | REPLY_LID) {
-                malformed(reply.am.extent, chunk.into());
+                report::damaged(format_args!(
+                    "a reply of rank {} to request {chunk} has its data under {:#x}",
+                    reply.am.source, reply.am.extent
+                ));
             }
             data = self.reply_lids.header(reply.am.source, reply.am.extent as u32, || reply);
             if data.is_none() {
@@ -195,12 +199,16 @@ impl<P: Portals> Conduit<P> {
     #[inline(never)]
     fn give_back_others(&self, source: JobRank, numargs: u8, body: Body<'_>) {
         let Some(chunks) = body.args(numargs.into()) else {
-            malformed(numargs.into(), source.0.into())
+            report::damaged(format_args!(
+                "a reply of rank {source} is shorter than the {numargs} requests that it answers"
+            ))
         };
         for &chunk in chunks {
             let number = Peer::new(chunk as u32 as usize);
             let Some(chunk) = self.reqsb.end_hold(number, Hold::REQUEST) else {
-                malformed(chunk as u64, source.0.into())
+                report::damaged(format_args!(
+                    "a reply of rank {source} answers request {chunk}, which is not open"
+                ))
             };
             self.outbox.handled(chunk);
             self.reqsb.give(chunk);

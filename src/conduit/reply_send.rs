@@ -199,7 +199,7 @@ impl<P: Portals> Conduit<P> {
         m: &Outgoing<'_>,
     ) -> u32 {
         let lid = token.chunk | REPLY_LID;
-        let outside = self.rar().local(m.payload).is_none();
+        let outside = self.own_part(m.payload).is_none();
         let slot = if outside { token.kit.tmpmd.take() } else { None };
         token.kit.tickets -= 1;
         self.put_data(up, token.source, TargetMd::RarSrc, m, lid, slot);

@@ -190,7 +190,7 @@ impl<P: Portals> Conduit<P> {
 
     /// [`Conduit::reserve_data`] of an immediate request; `None` if something is short.
     fn data_now(&self, m: &Outgoing<'_>) -> Option<Option<u32>> {
-        let outside = self.rar().local(m.payload).is_none();
+        let outside = self.own_part(m.payload).is_none();
         let slot = if outside { Some(self.tmpmd.take()?) } else { None };
         if self.tickets.take(1).is_none() {
             slot.into_iter().for_each(|slot| self.tmpmd.give(slot));
@@ -274,7 +274,7 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn reserve_data<U: Upcall>(&self, up: U, m: &Outgoing<'_>) -> Option<u32> {
-        let outside = self.rar().local(m.payload).is_none();
+        let outside = self.own_part(m.payload).is_none();
         let slot = outside.then(|| {
             let need = ResourceNeed::of(&"a request for a memory descriptor");
             self.wait_safe(up, need, || self.tmpmd.take())
@@ -423,8 +423,15 @@ impl<P: Portals> Conduit<P> {
                 reserved.push(taken);
             }
             if reserved.len() != pieces.len() {
+                let rest = pieces.len() - reserved.len();
+                let chunks: Vec<_> =
+                    (0..rest).map_while(|_| self.reqsb.take(Hold::REQUEST)).collect();
+                // The other chunks are those of requests to other ranks, which may not answer soon.
+                let most = pieces.len().min(self.config.sb_chunks as usize);
+                let short_of_chunks = reserved.len() + chunks.len() < most;
+                chunks.into_iter().for_each(|chunk| self.reqsb.give(chunk));
                 reserved.drain(..).for_each(|taken| self.unreserve(rank, taken));
-                if self.credits.held(rank).1 != 0 {
+                if short_of_chunks || self.credits.held(rank).1 != 0 {
                     return false;
                 }
             }

@@ -15,7 +15,9 @@ use super::outbox::Outbox;
 use super::pieces::{OpenPayloads, StashedReplies};
 use super::pinned::{ExposedSegments, PinnedMemory};
 use super::pinned_config::SegmentBlocks;
-use super::portals::{Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters};
+use super::portals::{
+    MdPart, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
+};
 use super::queue::EventQueue;
 use super::rar::{ExposedMemory, Rar};
 use super::reqrb::ReqRb;
@@ -26,7 +28,7 @@ use super::system::Sys;
 use super::tickets::Tickets;
 use super::tmpmd::TmpMd;
 use super::upcall::Upcall;
-use crate::client_memory::Dst;
+use crate::client_memory::{Dst, Src};
 use crate::rank::{ByJobRank, JobRank};
 use crate::report;
 use alloc::boxed::Box;
@@ -248,12 +250,19 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// These bytes as a part of the memory that we expose; `None` if they lie elsewhere, or if this
+    /// rank exposes none. Then it may put and get nevertheless.
+    #[inline]
+    pub(super) fn own_part(&self, bytes: Src<'_>) -> Option<MdPart<P::Md>> {
+        self.rar.get()?.local(bytes)
+    }
+
     /// Ends the job: no memory is exposed yet.
     #[cold]
     pub(super) fn not_exposed(&self) -> ! {
         report::fatal(
-            format_args!("a put, get or Long was used before gasnet_attach"),
-            format_args!("Call gasnet_attach first."),
+            format_args!("rank {} has no segment that a put, get or Long could name", self.me),
+            format_args!("Call gasnet_attach, gex_Segment_Attach or gex_EP_BindSegment first."),
         )
     }
 

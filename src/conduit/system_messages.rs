@@ -19,6 +19,7 @@ use super::portals::{InlineBody, MdEventKind, Portals};
 use super::system::HANDLED_QUERY;
 use super::{Conduit, SystemMessage, Upcall};
 use crate::rank::JobRank;
+use crate::report;
 
 /// Asks a borrower for credits that it does not need.
 const CREDIT_REVOKE: u8 = 0x80;
@@ -80,7 +81,7 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     fn system_arrived<U: Upcall>(&self, up: U, source: JobRank, m: SystemMessage) {
         if source.0 >= self.config.nodes {
-            return;
+            unknown(source, m);
         }
         match m.id {
             CREDIT_REVOKE => {
@@ -98,7 +99,7 @@ impl<P: Portals> Conduit<P> {
             }
             HANDLED_ANSWER => self.lost.lock().answered(source, m.args[0], m.args[1] != 0),
             id if id < 0x80 => up.system(source, m),
-            _ => {}
+            _ => unknown(source, m),
         }
     }
 
@@ -113,4 +114,13 @@ impl<P: Portals> Conduit<P> {
     fn send_own(&self, rank: JobRank, m: SystemMessage) {
         self.sys.send(&self.portals, self.me, self.peers[rank.index()], m);
     }
+}
+
+/// Ends the job over a system message that this library does not send.
+#[cold]
+fn unknown(source: JobRank, m: SystemMessage) -> ! {
+    report::damaged(format_args!(
+        "system message {:#x} of rank {source} has a number or a rank that does not exist",
+        m.id
+    ))
 }

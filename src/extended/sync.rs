@@ -103,7 +103,7 @@ impl Ctx {
             report::fatal(
                 format_args!("{function}(): an access region of this thread is open"),
                 format_args!(
-                    "Call gasnet_end_nbi_accessregion() first and sync the handle that it returns."
+                    "Call gasnet_end_nbi_accessregion() or gex_NBI_EndAccessRegion() first, and sync what it returns."
                 ),
             );
         }

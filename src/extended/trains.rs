@@ -89,6 +89,7 @@ impl Trains {
         place: impl Fn(Dst<'static>) -> Option<Dst<'static>>,
     ) -> bool {
         let (job, rank) = (ctx.job, remote.rank());
+        let kind = if put { ImplicitKind::Puts } else { ImplicitKind::Gets };
         loop {
             let mut own = self.all[usize::from(ctx.thread_index())].lock();
             let train = own.get_or_insert_with(|| Box::new(Train::new(rank)));
@@ -97,13 +98,15 @@ impl Trains {
                     return false;
                 }
                 train.pieces.restart(put, rank);
-                let kind = if put { ImplicitKind::Puts } else { ImplicitKind::Gets };
                 train.op = job.ops.begin_implicit(ctx.thread_index(), kind, 1);
                 self.waiting.fetch_add(1, Ordering::Relaxed);
                 job.subsystem.want(true);
             }
             let left = train.room.part(train.used, ROOM - train.used);
+            // That of another operation belongs to an access region that a thread with this index
+            // left open when it ended.
             if train.pieces.is_for(put, rank)
+                && train.op == job.ops.implicit_op(ctx.thread_index(), kind)
                 && !train.pieces.is_full()
                 && let Some(local) = place(left)
             {

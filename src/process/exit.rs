@@ -33,8 +33,12 @@ static RELEASED: AtomicBool = AtomicBool::new(false);
 static EXITING_THREAD: AtomicU32 = AtomicU32::new(0);
 /// The code with which this process ends when the flush is interrupted.
 static CODE: AtomicI32 = AtomicI32::new(0);
+/// The C library runs the exit handlers of this process, which decided itself to end.
+static ENDING_IN_C: AtomicBool = AtomicBool::new(false);
 /// The thread that exits has begun to flush.
 static FLUSHING: AtomicBool = AtomicBool::new(false);
+/// It flushes the C streams now, and this is how long it may at a time, in microseconds; else 0.
+static STREAMS_US: AtomicU64 = AtomicU64::new(0);
 /// How far the wait for the ranks of a job without a supervisor is: one of the three below.
 static AGREEMENT: AtomicU32 = AtomicU32::new(NOT_BEGUN);
 const NOT_BEGUN: u32 = 0;
@@ -166,13 +170,24 @@ fn under_alarm<T>(code: i32, us: u64, call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// [`follow`], unless this rank may still go on for a moment.
+/// [`follow`], unless this rank may still go on for a moment. Exit handlers of a process that ends
+/// as it decided may poll, and may wait for threads that do.
 #[cold]
 #[inline(never)]
 pub fn follow_when_due() {
+    if ENDING_IN_C.load(Ordering::Acquire) && !is_ended_by_another() {
+        return;
+    }
     if notice().is_none_or(ExitNotice::is_due) {
         follow();
     }
+}
+
+/// Whether the job ends with a failure that is not the end of this process.
+fn is_ended_by_another() -> bool {
+    notice().is_some_and(|notice| {
+        notice.decision().is_some_and(|d| !d.is_success() && d.rank != Some(notice.rank()))
+    })
 }
 
 /// Exits because the job ends ([`ExitNotice::must_exit`]). A SIGQUIT handler that the client
@@ -350,11 +365,14 @@ fn release_launcher() {
 
 /// Flushes the C streams and releases the launcher. If this interrupted `printf`, a stream may be
 /// inconsistent or locked by a thread that never unlocks it. Then a fault or the alarm ends the
-/// process, still with `code`.
+/// process, still with `code`. Output that a slow reader does not take is waited for where no other
+/// process waits for this one; otherwise its loss is a failure.
 fn flush_streams(code: i32, us: u64) {
     CODE.store(code, Ordering::Release);
     handle_faults(us);
+    STREAMS_US.store(us, Ordering::Release);
     sys::stdio::flush();
+    STREAMS_US.store(0, Ordering::Release);
     if code == 0 {
         // Otherwise no rank waits for messages of this one any more.
         flush_network();
@@ -387,6 +405,22 @@ fn handle_faults(us: u64) {
 
 /// A flush or the wait for the other ranks has failed, or took too long.
 extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
+    let streams_us = STREAMS_US.load(Ordering::Acquire);
+    if s == Signal::ALRM
+        && streams_us != 0
+        && sys::bounded_stderr::has_slow_reader()
+        && let Some(notice) = notice()
+    {
+        if notice.is_alone() {
+            return signal::alarm_us(streams_us);
+        }
+        report::line(format_args!(
+            "rank {}: output is lost, since its reader takes nothing",
+            notice.rank()
+        ));
+        report::line(format_args!("  Have the reader go on, or raise GASNET_EXITTIMEOUT."));
+        let _ = CODE.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+    }
     if s == Signal::ALRM
         && AGREEMENT.load(Ordering::Acquire) == WAITING
         && let Some(notice) = notice()
@@ -447,6 +481,8 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         return;
     }
     let first = claim_exit();
+    // Before the decision: threads that see it go on.
+    ENDING_IN_C.store(first, Ordering::Release);
     let agreed = decide_exit_code(notice, code, ExitCause::Ended);
     if agreed == code && first {
         // The C library continues: earlier exit handlers, destructors, streams.
@@ -457,5 +493,6 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         release_launcher();
         return;
     }
+    ENDING_IN_C.store(false, Ordering::Release);
     flush_and_exit(agreed, FLUSH_US.load(Ordering::Relaxed))
 }

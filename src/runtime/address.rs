@@ -138,7 +138,7 @@ impl<C> Endpoint<C> {
                 )
             } else {
                 format_args!(
-                    "Pass an address inside the segment that gasnet_getSegmentInfo reports for that rank."
+                    "Pass an address inside the segment that gasnet_getSegmentInfo or gex_EP_QueryBoundSegmentNB reports for that rank."
                 )
             },
         )

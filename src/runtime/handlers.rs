@@ -237,8 +237,11 @@ impl<C> HandlerTable<C> {
         free: FreeIndex,
     ) -> GasnetResult {
         let mut placed = Vec::new();
+        let is_free: Vec<bool> = table.iter().map(|row| row.index() == 0).collect();
         let result = self.place_all(function, table, free, &mut placed);
         if result.is_err() {
+            let chosen = table.iter_mut().zip(is_free).filter(|(_, is_free)| *is_free);
+            chosen.for_each(|(row, _)| row.choose(0));
             for index in placed {
                 self.clients[usize::from(index)].store(core::ptr::null_mut(), Ordering::Relaxed);
             }

@@ -81,7 +81,9 @@ impl GasnetJob {
         match threads::take(self.slots.count()) {
             Some(i) => {
                 self.ops.abandon_region(i);
-                self.slots.of(i).held.clear();
+                let slot = self.slots.of(i);
+                slot.owners.fetch_add(1, Ordering::Relaxed);
+                slot.held.clear();
                 i
             }
             None => report::fatal(

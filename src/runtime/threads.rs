@@ -24,6 +24,8 @@ pub struct ThreadSlot {
     pub doorbell: AtomicU32,
     /// What it waits for; the only part that other threads read.
     pub activity: Activity,
+    /// How many threads have had this index.
+    pub owners: AtomicU32,
     /// What the debug checks keep of it.
     pub(super) held: HeldLocks,
 }

@@ -129,6 +129,26 @@ pub fn inode(fd: RawFd) -> Option<u64> {
     Some(status(fd).ok()?.st_ino)
 }
 
+/// What tells this file from all others: the number of its device, and its number there. `None` if
+/// the descriptor is not open.
+pub fn identity(fd: RawFd) -> Option<[u64; 2]> {
+    let status = status(fd).ok()?;
+    Some([status.st_dev, status.st_ino])
+}
+
+/// A new descriptor that programs inherit, for what the open descriptor `fd` leads to. Its number
+/// is `least` or the next that is free.
+///
+/// # Errors
+/// That of the system: there may be no such number within the limit.
+pub fn inheritable_from(fd: RawFd, least: RawFd) -> io::Result<RawFd> {
+    // SAFETY: touches no memory; a number that is not open is an error.
+    match unsafe { libc::fcntl(fd, libc::F_DUPFD, least) } {
+        ..0 => Err(io::Error::last_os_error()),
+        new => Ok(new),
+    }
+}
+
 /// Takes over a descriptor that this process inherited; `None` if none has this number.
 ///
 /// # Safety

@@ -85,10 +85,28 @@ pub fn maximize(resource: u32) -> bool {
     unsafe { libc::setrlimit(resource as _, &limit) == 0 }
 }
 
-/// Allows this process as many descriptors as it may have; false if the system refuses.
 #[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
-pub fn maximize_descriptors() -> bool {
-    maximize(libc::RLIMIT_NOFILE as u32)
+const DESCRIPTORS: u32 = libc::RLIMIT_NOFILE as u32;
+
+/// Allows this process as many descriptors as it may have, if the system does not refuse. Returns
+/// how many it was allowed before, for [`allow_descriptors`].
+pub fn maximize_descriptors() -> Option<u64> {
+    let before = soft(DESCRIPTORS);
+    maximize(DESCRIPTORS);
+    before
+}
+
+/// Sets how many descriptors this process and its programs are allowed from now on, as far as it
+/// may; `None` for no limit. Programs that use `select` rely on a low limit.
+pub fn allow_descriptors(wanted: Option<u64>) {
+    set_soft(DESCRIPTORS, wanted);
+}
+
+/// Allows this process this number of descriptors at least, as far as it may.
+pub fn need_descriptors(number: u64) {
+    if soft(DESCRIPTORS).is_some_and(|allowed| allowed < number) {
+        allow_descriptors(Some(number));
+    }
 }
 
 #[cfg(test)]
@@ -107,5 +125,20 @@ mod tests {
     fn raised_to_the_hard_limit() {
         assert!(maximize(libc::RLIMIT_RSS as u32));
         assert!(!maximize(9999));
+    }
+
+    #[test]
+    fn descriptors_are_allowed_as_before() {
+        let before = maximize_descriptors();
+        let most = soft(DESCRIPTORS);
+        allow_descriptors(before);
+        assert_eq!(soft(DESCRIPTORS), before);
+        need_descriptors(2);
+        assert_eq!(soft(DESCRIPTORS), before);
+        if before != most {
+            need_descriptors(before.unwrap() + 1);
+            assert_eq!(soft(DESCRIPTORS), before.map(|n| n + 1));
+            allow_descriptors(before);
+        }
     }
 }

@@ -7,6 +7,31 @@ pub mod models;
 /// Stands in for the library's `conduit/primitive.rs`.
 mod primitive {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+    use std::ops::Deref;
+
+    /// # Safety
+    /// None is needed here: a table of loom's records is made of defaults.
+    pub(crate) unsafe trait Zeros: Default {}
+
+    // SAFETY: none is needed.
+    unsafe impl Zeros for AtomicU32 {}
+
+    /// A table of records.
+    pub(crate) struct Zeroed<T: Zeros>(Box<[T]>);
+
+    impl<T: Zeros> Zeroed<T> {
+        pub(crate) fn new(count: usize) -> Zeroed<T> {
+            Zeroed((0..count).map(|_| T::default()).collect())
+        }
+    }
+
+    impl<T: Zeros> Deref for Zeroed<T> {
+        type Target = [T];
+
+        fn deref(&self) -> &[T] {
+            &self.0
+        }
+    }
 
     /// Lets the other threads run: a thread that spins waits for one of them.
     pub(crate) struct Backoff;

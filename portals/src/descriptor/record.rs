@@ -12,9 +12,9 @@ use core::sync::atomic::{
 };
 
 use crate::arena::{IOVECS, MdCell};
-use crate::base::zeroed::Zeros;
 use crate::descriptor::traits::{MemoryKind, Traits};
 use crate::types::*;
+use sys::zeroed::Zeros;
 
 /// The fields of [`MdRecord::control`]: generation 16-31, updates 2-15, phase 0-1.
 pub(crate) mod control {

@@ -27,12 +27,12 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::arena::hazard::HazardHold;
 use crate::arena::{AcWords, HAZARDS, MAGIC, access};
 use crate::base::lock::SpinLock;
-use crate::base::zeroed::Zeroed;
 use crate::descriptor::record::MdRecord;
 use crate::event::record::EqRecord;
 use crate::message::{MessageHeader, OpKind, TargetAddress};
 use crate::peer::{MappedPeer, Peers};
 use crate::types::*;
+use sys::zeroed::Zeroed;
 use sys::{clock, random};
 
 pub(crate) use descriptors::Examined;

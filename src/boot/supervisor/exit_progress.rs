@@ -17,7 +17,8 @@
 //! the timeout in small steps, each up to a limit. One is that a rank waits longer for a CPU
 //! than it has one. The other is that a rank prints the stack of its failure, itself or by a
 //! debugger that keeps it stopped. The second extends it for that rank only, and gives it the
-//! timeout anew when the stack is printed.
+//! timeout anew when the stack is printed. A script around a program that has ended with success
+//! is not killed.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
@@ -223,13 +224,13 @@ impl ExitProgress {
         false
     }
 
-    /// Kills the ranks that are left; if `spare`, all but those that printed their stacks within
-    /// the timeout. Returns whether there are any such.
+    /// Kills the ranks that are left but for scripts whose programs have ended; if `spare`, also
+    /// but for those that printed their stacks within the timeout. Returns whether any is left.
     fn kill_rest(&self, now: u64, ranks: &mut [RankProcess], spare: bool) -> bool {
         let ms = self.timeout / MS;
         let mut spared = false;
         for r in ranks.iter_mut().filter(|r| !r.has_exited() && !r.is_killed_late) {
-            if spare && r.printed_stack(now, self.timeout) {
+            if r.is_script_only() || spare && r.printed_stack(now, self.timeout) {
                 spared = true;
                 continue;
             }
@@ -252,7 +253,7 @@ impl ExitProgress {
 fn kill(r: &mut RankProcess) {
     (r.killed_by_us, r.is_killed_late) = (true, true);
     r.signal_tree(Signal::KILL);
-    if r.pid() != r.process {
+    if r.has_running_child() && r.exited_at.is_none() && r.pid() != r.process {
         process::kill(r.pid(), Signal::KILL);
     }
 }

@@ -80,6 +80,8 @@ pub struct Supervisor {
     pub(super) waiting: Vec<(JobRank, OnlyPolls)>,
     /// When the job ends because it runs too long.
     pub(super) timeout: Option<JobTimeout>,
+    /// How many descriptors this process was allowed before; the ranks are.
+    descriptors: Option<u64>,
 }
 
 /// Whether one host can have this many ranks.
@@ -119,7 +121,7 @@ impl Supervisor {
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
         check_host_ranks(share.local_size())?;
-        sys::limits::maximize_descriptors();
+        let descriptors = sys::limits::maximize_descriptors();
         let (file, control) = ControlMemory::create(share.local_size(), cookie)?;
         let one_host = share.local_size() == share.size;
         let timeout = options.exit_timeout(share.size);
@@ -144,6 +146,7 @@ impl Supervisor {
             reader: JobRank(0),
             waiting: Vec::new(),
             timeout: None,
+            descriptors,
             share,
         })
     }
@@ -320,9 +323,11 @@ impl Supervisor {
         self.ranks.iter().map(|r| (r.rank, r.process)).collect()
     }
 
-    /// In a new process: gives the signals back, and keeps only what a rank needs.
+    /// In a new process: gives the signals and the limit of descriptors back, and keeps only what
+    /// a rank needs.
     fn into_rank_id(self, place: RankPlace, socket: OwnedFd) -> RankId {
         self.signals.restore();
+        sys::limits::allow_descriptors(self.descriptors);
         if place.rank != self.reader {
             sys::stdio::null_stdin();
         }

@@ -20,15 +20,15 @@ pub(super) struct RankEnds {
     control: ControlMemory,
     /// [`memory::lack_kills`] when the ranks started.
     lack_kills: u64,
-    /// Exit code for a crash that came after an exit with code 0.
-    pub(super) late_crash: Option<i32>,
+    /// Exit code for a failure that came after an exit with code 0.
+    pub(super) late_failure: Option<i32>,
     /// A message has named the rank that ends the job.
     is_named: bool,
 }
 
 impl RankEnds {
     pub(super) fn new(control: ControlMemory) -> RankEnds {
-        RankEnds { control, lack_kills: 0, late_crash: None, is_named: false }
+        RankEnds { control, lack_kills: 0, late_failure: None, is_named: false }
     }
 
     /// Called when all ranks have been started, which do not wait for it.
@@ -73,7 +73,11 @@ impl RankEnds {
             Ended::Killed(_) if r.killed_by_us => {}
             Ended::Killed(signal) if self.is_open() => self.killed(r, signal),
             Ended::Killed(signal) => {
-                self.late_crash.get_or_insert(128 + signal.number());
+                self.late_failure.get_or_insert(128 + signal.number());
+            }
+            // What came after its success has failed: the rest of a script, or its last output.
+            Ended::Exited(code @ 1..) if r.own_end.is_some_and(ExitDecision::is_success) => {
+                self.late_failure.get_or_insert(code);
             }
             Ended::Exited(_) if !self.is_open() => {}
             // The rank is another process, which still runs.

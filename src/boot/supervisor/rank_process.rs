@@ -207,6 +207,14 @@ impl RankProcess {
         !self.has_exited() && self.own_end.is_none()
     }
 
+    /// Whether only the script around its program still runs, whose program has left the job with
+    /// success: what the script does now is no part of the job, and takes the time that it takes.
+    pub(super) fn is_script_only(&self) -> bool {
+        self.has_running_child()
+            && self.exited_at.is_some()
+            && self.own_end.is_some_and(ExitDecision::is_success)
+    }
+
     fn watched(&self) -> Option<&ProcessWatch> {
         self.watch.as_ref().filter(|_| self.exited_at.is_none())
     }
@@ -232,9 +240,14 @@ impl RankProcess {
     }
 
     /// Sends a signal to the process that was started and to those that descend from it: the rank
-    /// may be what a shell runs, and would stay when the shell ends.
+    /// may be what a shell runs, and would stay when the shell ends. The number of a child that
+    /// has ended may belong to a stranger by now: then the process that joined gets the signal.
     pub(super) fn signal_tree(&self, signal: Signal) {
-        process::kill_tree(self.process, signal);
+        if self.ended.is_none() {
+            process::kill_tree(self.process, signal);
+        } else if let Some(joined) = self.joined.filter(|&pid| pid != self.process) {
+            process::kill_tree(joined, signal);
+        }
     }
 
     /// Records the exit of the watched process.

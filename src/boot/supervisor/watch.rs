@@ -100,7 +100,7 @@ impl Supervisor {
 
     /// The exit code of the job, once all ranks have ended.
     fn code(&self) -> i32 {
-        match (self.exit.code(), self.ends.late_crash.or(self.others.failure())) {
+        match (self.exit.code(), self.ends.late_failure.or(self.others.failure())) {
             (0, Some(crash)) => crash,
             (0, None) => self.control.decision().map_or(0, |d| d.code),
             (code, _) => code,

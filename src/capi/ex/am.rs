@@ -10,7 +10,7 @@
 use super::objects::{ExObject, job_rank, node, team_of};
 use super::rma::wrong_lc_opt;
 use super::{Event, Flags, LocalCompletion, NOW, RANK_INVALID, Rank, is_immediate};
-use crate::capi::{am, ctx, early_job, initialized};
+use crate::capi::{OK, am, ctx, early_job, initialized};
 use crate::conduit::Category;
 use crate::env;
 use crate::report;
@@ -290,8 +290,8 @@ fn too_many_arguments(function: &str, n: usize) -> ! {
     )
 }
 
-/// Reports that the local side of a message is complete, as the client wants it. Called before
-/// the message is sent: nothing sees the difference, and the call that sends is the last one.
+/// Reports that the local side of a message is complete, as the client wants it. Called before a
+/// reply is sent: nothing sees the difference, and the call that sends is the last one.
 ///
 /// # Safety
 /// `lc_opt` must be a place for an event if it is no constant.
@@ -302,6 +302,23 @@ pub(super) unsafe fn complete(function: &str, lc_opt: *mut Event, group: bool) {
     }
     // SAFETY: by this function's condition.
     unsafe { complete_elsewhere(function, lc_opt, group) }
+}
+
+/// Sends a request, and reports that its local side is complete unless it was refused.
+///
+/// # Safety
+/// As of [`complete`].
+#[inline(always)]
+unsafe fn sent(function: &str, lc_opt: *mut Event, send: impl FnOnce() -> c_int) -> c_int {
+    if lc_opt.addr() != NOW {
+        message_completion(function, lc_opt, true);
+    }
+    let refused = send();
+    if refused == OK {
+        // SAFETY: by this function's condition.
+        unsafe { complete(function, lc_opt, true) };
+    }
+    refused
 }
 
 /// [`complete`] of another `lc_opt` than `GEX_EVENT_NOW`.
@@ -461,8 +478,9 @@ unsafe fn request_medium_otherwise(
             true => am::request_medium::<true, true>,
             false => am::request_medium::<true, false>,
         };
-        complete(REQUEST_MEDIUM, lc_opt, true);
-        send(REQUEST_MEDIUM, to, handler, source_addr, nbytes, args)
+        sent(REQUEST_MEDIUM, lc_opt, || {
+            send(REQUEST_MEDIUM, to, handler, source_addr, nbytes, args)
+        })
     }
 }
 
@@ -500,8 +518,9 @@ pub unsafe extern "C" fn gasneti_RequestLong(
             true => am::request_long::<true, true>,
             false => am::request_long::<true, false>,
         };
-        complete(function, lc_opt, true);
-        send(function, to, handler, source_addr, nbytes, dest_addr, false, args)
+        sent(function, lc_opt, || {
+            send(function, to, handler, source_addr, nbytes, dest_addr, false, args)
+        })
     }
 }
 

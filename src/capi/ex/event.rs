@@ -271,7 +271,8 @@ pub extern "C" fn gex_NBI_Wait(event_mask: c_uint, flags: Flags) {
 /// event that `gex_NBI_EndAccessRegion` returns.
 ///
 /// - `flags`: 0.
-/// - Context: outside access regions, after `gex_Client_Init`; not in a handler.
+/// - Context: outside access regions, after `gex_Client_Init`; not in a handler, and not while a
+///   handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_NBI_BeginAccessRegion(flags: Flags) {
     watch!(S "gex_NBI_BeginAccessRegion", EventDetail::Nothing, gex_NBI_BeginAccessRegion(flags));
@@ -285,7 +286,7 @@ pub extern "C" fn gex_NBI_BeginAccessRegion(flags: Flags) {
 ///
 /// - `flags`: 0.
 /// - Returns the event of all that was initiated in it.
-/// - Context: in an access region; not in a handler.
+/// - Context: in an access region; not in a handler, and not while a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_NBI_EndAccessRegion(flags: Flags) -> Event {
     watch!(S "gex_NBI_EndAccessRegion", EventDetail::Nothing, gex_NBI_EndAccessRegion(flags));

@@ -29,6 +29,7 @@ use crate::runtime::checks;
 use alloc::boxed::Box;
 use core::ffi::{c_int, c_uint, c_void};
 use core::fmt;
+use core::sync::atomic::Ordering;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
 use sys::byte_count::ByteCount;
@@ -78,6 +79,8 @@ impl fmt::Display for MessageFamily {
 struct PreparedMessage {
     /// Distinguishes it from those that the thread prepared before.
     serial: usize,
+    /// Which of the threads that have had the index of the thread has prepared it.
+    owner: u32,
     direction: Direction,
     family: MessageFamily,
     /// Of the payload.
@@ -172,15 +175,20 @@ fn prepare(
         false => wanted,
     };
     let mut thread = of_thread(c.thread_index()).lock();
-    if thread.prepared.is_some() {
-        refuse(
-            function,
-            "this thread has prepared a message already",
-            "Commit or cancel it first: these calls cannot be nested.",
-        );
+    let conduit = &c.endpoint().conduit;
+    let owner = c.slot.owners.load(Ordering::Relaxed);
+    if let Some(before) = thread.prepared.take() {
+        if before.owner == owner {
+            refuse(
+                function,
+                "this thread has prepared a message already",
+                "Commit or cancel it first: these calls cannot be nested.",
+            );
+        }
+        // Its thread has ended.
+        before.area.into_iter().for_each(|area| conduit.give_area(area));
     }
     let in_area = of_library && long.is_none();
-    let conduit = &c.endpoint().conduit;
     let area = in_area.then(|| conduit.take_area(direction.rank(), size, is_request)).flatten();
     if let (true, Direction::Request(rank)) = (is_immediate(flags), direction) {
         let travels = if area.is_some() || long.is_some() { 0 } else { size };
@@ -207,6 +215,7 @@ fn prepare(
     thread.serial += 1;
     thread.prepared = Some(PreparedMessage {
         serial: thread.serial,
+        owner,
         direction,
         family: MessageFamily { is_request, is_long: long.is_some() },
         addr,

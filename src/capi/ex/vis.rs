@@ -166,7 +166,11 @@ unsafe fn strided(
     (count, levels): (*const usize, usize),
 ) -> Event {
     // Without bytes the lists do not count.
-    let levels = if elemsz == 0 { 0 } else { levels };
+    // SAFETY: by this function's condition.
+    let (elemsz, levels) = match unsafe { is_empty(elemsz, count, levels) } {
+        true => (0, 0),
+        false => (elemsz, levels),
+    };
     // SAFETY: by this function's condition.
     let (count, there, here) =
         unsafe { (slice(count, levels), slice(remote.1, levels), slice(local.1, levels)) };

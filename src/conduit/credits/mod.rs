@@ -222,8 +222,13 @@ impl Credits {
 
     /// A CREDIT_RETURN of this process has arrived.
     pub(super) fn return_arrived(&self, rank: JobRank, back: CreditReturn) {
-        if let Some(policy) = &self.0 {
-            policy.return_arrived(rank, back);
+        if let Some(policy) = &self.0
+            && !policy.return_arrived(rank, back)
+        {
+            report::damaged(format_args!(
+                "rank {rank} returns {} credits that it was not asked for, or does not have",
+                back.credits
+            ))
         }
     }
 

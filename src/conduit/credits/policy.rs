@@ -530,10 +530,16 @@ impl<S: CreditStore> CreditPolicy<S> {
         })
     }
 
-    /// A CREDIT_RETURN of this peer has arrived.
-    pub fn return_arrived(&self, rank: JobRank, back: CreditReturn) {
+    /// A CREDIT_RETURN of this peer has arrived. False, and nothing done, if it answers no
+    /// CREDIT_REVOKE, or returns more than was lent.
+    #[must_use]
+    pub fn return_arrived(&self, rank: JobRank, back: CreditReturn) -> bool {
         let epoch = self.store.epoch();
         self.store.peer(rank, |p| {
+            let spare = p.loan_credits.saturating_sub(self.limits.min);
+            if p.flags & REVOKING == 0 || back.credits > spare {
+                return false;
+            }
             p.catch_up(epoch);
             p.flags &= !REVOKING;
             if back.epoch {
@@ -553,6 +559,7 @@ impl<S: CreditStore> CreditPolicy<S> {
                 }
             });
             self.store.changed(rank, p, CreditChange::Returned(back.credits));
-        });
+            true
+        })
     }
 }

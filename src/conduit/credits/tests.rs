@@ -137,22 +137,27 @@ fn who_is_asked_to_give_back() {
     // 2 has the least, 3 requests more itself; two at a time, and no peer twice at once.
     assert_eq!(asked(), [(1, false), (4, false)]);
     assert_eq!(asked(), []);
-    y.return_arrived(JobRank(1), CreditReturn { credits: 0, epoch: false });
+    assert!(y.return_arrived(JobRank(1), CreditReturn { credits: 0, epoch: false }));
     assert_eq!(asked(), [(5, false)]);
-    y.return_arrived(JobRank(4), CreditReturn { credits: 5, epoch: false });
+    assert!(y.return_arrived(JobRank(4), CreditReturn { credits: 5, epoch: false }));
     assert_eq!(asked(), [(0, false)]);
-    y.return_arrived(JobRank(5), CreditReturn { credits: 0, epoch: false });
-    y.return_arrived(JobRank(0), CreditReturn { credits: 0, epoch: false });
+    assert!(y.return_arrived(JobRank(5), CreditReturn { credits: 0, epoch: false }));
+    assert!(y.return_arrived(JobRank(0), CreditReturn { credits: 0, epoch: false }));
     // 1, 5 and 0 had nothing to spare in this epoch.
     assert_eq!(asked(), [(4, false)]);
-    y.return_arrived(JobRank(4), CreditReturn { credits: 7, epoch: false });
+    assert!(y.return_arrived(JobRank(4), CreditReturn { credits: 7, epoch: false }));
     assert_eq!(asked(), []);
     // In the next epoch they are asked again, from where the search ended; 3's demand has decayed.
     (0..2).for_each(|_| y.request_arrived(JobRank(1), CreditField(1)));
     assert_eq!(asked(), [(1, true), (3, true)]);
     assert_eq!(y.store.bank(|b| b.credits), 12);
+    // Neither more than was lent, nor twice, nor unasked.
+    assert!(!y.return_arrived(JobRank(3), CreditReturn { credits: 13, epoch: false }));
     // A bank that is not low revokes nothing.
-    y.return_arrived(JobRank(3), CreditReturn { credits: 12, epoch: false });
+    assert!(y.return_arrived(JobRank(3), CreditReturn { credits: 12, epoch: false }));
+    for rank in [3, 2] {
+        assert!(!y.return_arrived(JobRank(rank), CreditReturn { credits: 0, epoch: false }));
+    }
     y.store.bank(|b| b.credits = 1000);
     assert_eq!(asked(), []);
 }
@@ -172,7 +177,7 @@ fn asking_in_vain_has_an_end() {
             }
             vain += all.len();
             all.iter().for_each(|&rank| {
-                y.return_arrived(rank, CreditReturn { credits: 0, epoch: false })
+                assert!(y.return_arrived(rank, CreditReturn { credits: 0, epoch: false }))
             });
         }
     };
@@ -183,8 +188,9 @@ fn asking_in_vain_has_an_end() {
     let mut next = Vec::new();
     y.scavenge(|rank, _| next.push(rank));
     assert_eq!(next, [7, 8].map(JobRank));
-    next.iter()
-        .for_each(|&rank| y.return_arrived(rank, CreditReturn { credits: 3, epoch: false }));
+    for rank in next {
+        assert!(y.return_arrived(rank, CreditReturn { credits: 3, epoch: false }));
+    }
     // What gives something does not count.
     assert_eq!(asked(), 6);
 }
@@ -297,7 +303,7 @@ fn any_order(seed: u64, ranks: usize, limits: CreditLimits, each: u16, bank: u32
                 Wire::Revoke(epoch) => {
                     wire.push((to, from, Wire::CreditReturn(p.revoke_arrived(f, epoch))))
                 }
-                Wire::CreditReturn(back) => p.return_arrived(f, back),
+                Wire::CreditReturn(back) => assert!(p.return_arrived(f, back)),
             }
         }
         for x in 0..ranks {

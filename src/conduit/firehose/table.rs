@@ -21,19 +21,14 @@
 //! state takes its hold back. States change by additions only: no such hold is lost.
 //!
 //! Chains are changed under the lock only. A reader may follow an entry into another chain, since
-//! entries are used again; it finds nothing there, and looks again under the lock. So the table
-//! may grow while it is read: its entries stay where they are, its chains are made anew.
+//! entries are used again; it finds nothing there, and looks again under the lock.
 
 use super::extent::MemoryExtent;
-use crate::conduit::primitive::{AtomicU32, AtomicU64, Ordering};
+use crate::conduit::primitive::{AtomicU32, AtomicU64, Ordering, Zeroed, Zeros};
 use crate::rank::JobRank;
-use alloc::boxed::Box;
 use core::ops::Range;
-use once_cell::race::OnceBox;
 use sys::hint::cold_path;
 
-/// The end of a chain.
-const NONE: u32 = u32::MAX;
 /// A reader gives up after this number of entries of a chain.
 const MOST_STEPS: u32 = 64;
 /// Bits of the number of a block in a key; aliases differ in their extents.
@@ -120,6 +115,7 @@ pub(super) enum LookUp {
 }
 
 #[repr(align(64))]
+#[derive(Default)]
 struct Entry {
     key: AtomicU64,
     word: AtomicU64,
@@ -129,6 +125,9 @@ struct Entry {
     end: AtomicU64,
     next: AtomicU32,
 }
+
+// SAFETY: atomic words, of which 0 is a value and which need no drop.
+unsafe impl Zeros for Entry {}
 
 impl Entry {
     #[inline]
@@ -140,63 +139,45 @@ impl Entry {
     }
 }
 
-/// Entries of the first piece of a table; each further piece has twice as many as the last.
+/// Entries that are added first; then as many as there are.
 const FIRST: u32 = 64;
-/// Most pieces: more than 2^24 entries.
-const PIECES: usize = 20;
+/// Neighbouring regions whose chains begin in one cache line.
+const NEIGHBOURS: u32 = 16;
 
+/// A page of it takes memory when it is first used.
 pub(super) struct RegionTable {
     par: bool,
     region_shift: u32,
-    /// Most entries.
-    most: u32,
-    pieces: [OnceBox<Box<[Entry]>>; PIECES],
-    /// The heads of the chains, made anew with each piece: about as many as entries.
-    heads: [OnceBox<Box<[AtomicU32]>>; PIECES],
-    /// Which of the heads are current: the pieces that exist, less 1.
-    level: AtomicU32,
+    entries: Zeroed<Entry>,
+    /// The links to the first entries of the chains: a power of two, twice as many as entries.
+    heads: Zeroed<AtomicU32>,
+    /// How many entries were added.
+    added: AtomicU32,
 }
 
 impl RegionTable {
-    /// Space for `most` regions of this size, a power of two; not used before it is needed.
+    /// Space for `most` regions of this size, a power of two.
     pub(super) fn new(par: bool, most: u32, region_bytes: usize) -> RegionTable {
-        let table = RegionTable {
+        RegionTable {
             par,
             region_shift: region_bytes.trailing_zeros(),
-            most,
-            pieces: core::array::from_fn(|_| OnceBox::new()),
-            heads: core::array::from_fn(|_| OnceBox::new()),
-            level: AtomicU32::new(0),
-        };
-        table.make_heads(0);
-        table
+            entries: Zeroed::new(most as usize),
+            heads: Zeroed::new((2 * most as usize).next_power_of_two()),
+            added: AtomicU32::new(0),
+        }
     }
 
-    /// The current heads.
+    /// The number of the entry that a link leads to, and the entry. A link is that number plus 1; at
+    /// the end of a chain, 0.
     #[inline]
-    fn heads(&self) -> &[AtomicU32] {
-        // Acquire pairs with the Release of `add_entries`.
-        let level = self.level.load(Ordering::Acquire) as usize;
-        self.heads.get(level).and_then(OnceBox::get).map_or(&[], |heads| heads)
-    }
-
-    fn make_heads(&self, level: usize) -> &[AtomicU32] {
-        let count = (2 * FIRST).min((2 * self.most).next_power_of_two()) << level;
-        self.heads[level]
-            .get_or_init(|| Box::new((0..count).map(|_| AtomicU32::new(NONE)).collect()))
-    }
-
-    /// An entry that exists; `None` for [`NONE`].
-    #[inline]
-    fn get(&self, at: u32) -> Option<&Entry> {
-        let n = at.checked_add(FIRST)?;
-        let piece = n.ilog2() - FIRST.ilog2();
-        self.pieces.get(piece as usize)?.get()?.get((n - (FIRST << piece)) as usize)
+    fn linked(&self, link: u32) -> Option<(u32, &Entry)> {
+        let at = link.checked_sub(1)?;
+        Some((at, self.entries.get(at as usize)?))
     }
 
     #[inline]
     fn entry(&self, at: u32) -> &Entry {
-        self.get(at).unwrap_or_else(|| panic!("region {at} does not exist"))
+        &self.entries[at as usize]
     }
 
     /// The key of the region of a rank in which an address lies; never 0.
@@ -206,11 +187,13 @@ impl RegionTable {
         (u64::from(rank.0) + 1) << BLOCK_BITS | block
     }
 
+    /// The link to the first entry of the chain of a key.
     #[inline]
-    fn head(heads: &[AtomicU32], key: u64) -> &AtomicU32 {
+    fn head(&self, key: u64) -> &AtomicU32 {
         // The upper bits of the product; there is a power of two of heads.
-        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        &heads[hash as usize & (heads.len() - 1)]
+        let lines = (key / u64::from(NEIGHBOURS)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let head = lines * u64::from(NEIGHBOURS) | key % u64::from(NEIGHBOURS);
+        &self.heads[head as usize & (self.heads.len() - 1)]
     }
 
     /// Changes a word by a sum; returns the old one.
@@ -230,14 +213,14 @@ impl RegionTable {
     /// The entry of a region, without the lock. It may be used for another one at any time.
     #[inline]
     fn probe(&self, key: u64) -> Option<(u32, &Entry)> {
-        let mut at = Self::head(self.heads(), key).load(Ordering::Acquire);
+        let mut link = self.head(key).load(Ordering::Acquire);
         for _ in 0..MOST_STEPS {
-            let entry = self.get(at)?;
+            let (at, entry) = self.linked(link)?;
             if entry.key.load(Ordering::Relaxed) == key {
                 return Some((at, entry));
             }
             cold_path();
-            at = entry.next.load(Ordering::Acquire);
+            link = entry.next.load(Ordering::Acquire);
         }
         None
     }
@@ -262,24 +245,19 @@ impl RegionTable {
         transfer: impl FnOnce(RegionName) -> R,
     ) -> (Option<R>, Option<u32>) {
         let Some((at, entry)) = self.probe(key) else { return (None, None) };
-        if !self.par {
-            // No other thread closes the entry meanwhile.
-            let (word, extent) = (entry.word.load(Ordering::Relaxed), entry.extent());
-            if !EntryState::Ready.is_of(word) || !extent.covers(bytes) {
-                cold_path();
-                return (None, None);
+        // With one thread nothing closes the entry meanwhile.
+        let found = match self.par {
+            true => self.try_hold(at, entry, key, bytes),
+            false => {
+                let word = entry.word.load(Ordering::Relaxed);
+                let found = self.ready(entry, word, key, bytes);
+                found.map_or(LookUp::Miss, |name| LookUp::Hit(at, name))
             }
-            if word & RECENT == 0 {
-                cold_path();
-                self.set_recent(entry);
-            }
-            let key = entry.pin.load(Ordering::Relaxed);
-            return (Some(transfer(RegionName { key, start: extent.start })), None);
-        }
-        match self.try_hold(at, entry, key, bytes) {
+        };
+        match found {
             LookUp::Hit(_, name) => {
                 let result = transfer(name);
-                (Some(result), self.release_entry(entry).then_some(at))
+                (Some(result), (self.par && self.release_entry(entry)).then_some(at))
             }
             LookUp::Miss => (None, None),
             LookUp::Last(at) => (None, Some(at)),
@@ -289,21 +267,36 @@ impl RegionTable {
     #[inline]
     fn try_hold(&self, at: u32, entry: &Entry, key: u64, bytes: MemoryExtent) -> LookUp {
         let old = self.sum(&entry.word, 1);
-        let extent = entry.extent();
-        // The key again: the entry may have been used for another region before the hold.
-        if EntryState::Ready.is_of(old)
-            && entry.key.load(Ordering::Relaxed) == key
-            && extent.covers(bytes)
-        {
-            if old & RECENT == 0 {
-                cold_path();
-                self.set_recent(entry);
-            }
-            let key = entry.pin.load(Ordering::Relaxed);
-            return LookUp::Hit(at, RegionName { key, start: extent.start });
+        match self.ready(entry, old, key, bytes) {
+            Some(name) => LookUp::Hit(at, name),
+            None if self.release_entry(entry) => LookUp::Last(at),
+            None => LookUp::Miss,
         }
-        cold_path();
-        if self.release_entry(entry) { LookUp::Last(at) } else { LookUp::Miss }
+    }
+
+    /// What to name of an entry with this word, if these bytes of the region of this key are ready
+    /// in it. Until then it may have been used for another region.
+    #[inline]
+    fn ready(
+        &self,
+        entry: &Entry,
+        word: u64,
+        key: u64,
+        bytes: MemoryExtent,
+    ) -> Option<RegionName> {
+        let extent = entry.extent();
+        let is_ready = EntryState::Ready.is_of(word)
+            && entry.key.load(Ordering::Relaxed) == key
+            && extent.covers(bytes);
+        if !is_ready {
+            cold_path();
+            return None;
+        }
+        if word & RECENT == 0 {
+            cold_path();
+            self.set_recent(entry);
+        }
+        Some(RegionName { key: entry.pin.load(Ordering::Relaxed), start: extent.start })
     }
 
     fn set_recent(&self, entry: &Entry) {
@@ -359,10 +352,9 @@ impl RegionTable {
         (0..self.len()).map(|at| self.state(at).1).sum()
     }
 
-    /// How many entries exist.
+    /// How many entries were added.
     pub(super) fn len(&self) -> u32 {
-        let pieces = self.pieces.iter().take_while(|piece| piece.get().is_some()).count();
-        ((FIRST << pieces) - FIRST).min(self.most)
+        self.added.load(Ordering::Acquire)
     }
 }
 
@@ -370,52 +362,20 @@ impl RegionTable {
 impl RegionTable {
     /// Adds free entries: their numbers. None if there are as many as there may be.
     pub(super) fn add_entries(&self) -> Range<u32> {
-        let first = self.len();
-        let piece = (first + FIRST).ilog2() - FIRST.ilog2();
-        let last = first.saturating_add(FIRST << piece).min(self.most);
-        if first >= last {
-            return 0..0;
-        }
-        let entry = |_| Entry {
-            key: AtomicU64::new(0),
-            word: AtomicU64::new(0),
-            pin: AtomicU64::new(0),
-            start: AtomicU64::new(0),
-            end: AtomicU64::new(0),
-            next: AtomicU32::new(NONE),
-        };
-        self.pieces[piece as usize].get_or_init(|| Box::new((first..last).map(entry).collect()));
-        if piece > 0 {
-            self.make_chains(piece as usize);
-        }
-        first..last
-    }
-
-    /// Links all entries to the next heads.
-    fn make_chains(&self, level: usize) {
-        let (old, new) = (self.heads(), self.make_heads(level));
-        for head in old {
-            let mut at = head.load(Ordering::Relaxed);
-            while let Some(entry) = self.get(at) {
-                let next = entry.next.load(Ordering::Relaxed);
-                let head = Self::head(new, entry.key.load(Ordering::Relaxed));
-                entry.next.store(head.load(Ordering::Relaxed), Ordering::Release);
-                head.store(at, Ordering::Relaxed);
-                at = next;
-            }
-        }
-        // Release pairs with the Acquire of `heads`.
-        self.level.store(level as u32, Ordering::Release);
+        let (first, most) = (self.len(), self.entries.len() as u32);
+        let end = most.min(first + first.max(FIRST));
+        self.added.store(end, Ordering::Release);
+        first..end
     }
 
     /// The entry of a region in the chains, if any.
     pub(super) fn find(&self, key: u64) -> Option<u32> {
-        let mut at = Self::head(self.heads(), key).load(Ordering::Relaxed);
-        while let Some(entry) = self.get(at) {
+        let mut link = self.head(key).load(Ordering::Relaxed);
+        while let Some((at, entry)) = self.linked(link) {
             if entry.key.load(Ordering::Relaxed) == key {
                 return Some(at);
             }
-            at = entry.next.load(Ordering::Relaxed);
+            link = entry.next.load(Ordering::Relaxed);
         }
         None
     }
@@ -432,10 +392,10 @@ impl RegionTable {
         let entry = self.entry(at);
         entry.key.store(key, Ordering::Relaxed);
         self.change(at, EntryState::Free, state, holds);
-        let head = Self::head(self.heads(), key);
+        let head = self.head(key);
         entry.next.store(head.load(Ordering::Relaxed), Ordering::Relaxed);
         // Release pairs with the Acquire of `hit`.
-        head.store(at, Ordering::Release);
+        head.store(at + 1, Ordering::Release);
     }
 
     /// Gives an entry its payload and makes it ready.
@@ -461,14 +421,12 @@ impl RegionTable {
     /// Takes an entry out of its chain.
     pub(super) fn unlink(&self, at: u32) {
         let entry = self.entry(at);
-        let mut link = Self::head(self.heads(), entry.key.load(Ordering::Relaxed));
-        loop {
-            let next = link.load(Ordering::Relaxed);
-            if next == at {
+        let mut link = self.head(entry.key.load(Ordering::Relaxed));
+        while let Some((linked, before)) = self.linked(link.load(Ordering::Relaxed)) {
+            if linked == at {
                 // Release: as in `reserve`; what follows was linked before.
                 return link.store(entry.next.load(Ordering::Relaxed), Ordering::Release);
             }
-            let Some(before) = self.get(next) else { return };
             link = &before.next;
         }
     }

@@ -46,6 +46,7 @@ pub(in crate::conduit) struct PinnedBits {
 }
 
 impl PinnedBits {
+    #[inline]
     pub(in crate::conduit) fn pack(self) -> u64 {
         REGION | PINNED | u64::from(self.flight) << FLIGHT_SHIFT | self.name << NAME_SHIFT
     }

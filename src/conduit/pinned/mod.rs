@@ -84,11 +84,13 @@ impl ExposedSegments {
 
 impl<P: Portals> PinnedMemory<P> {
     /// The address of offset 0 of what a rank exposes, where memory of it is registered on demand.
+    #[inline]
     pub(super) fn base_of(&self, rank: JobRank) -> usize {
         self.addresses.as_ref().map_or(AddressSpace::FIRST, |of| of[rank])
     }
 
     /// Whether segments are registered on demand.
+    #[inline]
     pub(super) fn has_segments(&self) -> bool {
         self.addresses.is_some()
     }

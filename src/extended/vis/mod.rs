@@ -61,8 +61,8 @@ pub enum CompletionForm {
 pub struct Vis {
     /// `GASNET_VIS_AMPIPE`: whether to pack. Unset: where the target must call anyway.
     ampipe: Option<bool>,
-    /// Whether nothing of any rank is reached without a call of that rank.
-    all_wait: bool,
+    /// Whether the client was compiled for GASNET_SEGMENT_EVERYTHING.
+    is_everything: bool,
     /// `GASNET_VIS_REMOTECONTIG`: whether to combine runs that are neighbours on the remote
     /// side. Unset: where that needs no handler.
     remote_contig: Option<bool>,
@@ -115,12 +115,9 @@ impl Vis {
     /// Reads the environment.
     pub(super) fn new(job: &GasnetJob) -> Vis {
         let endpoint = &job.endpoint;
-        let other = job.team.ranks().find(|&rank| rank != endpoint.rank);
-        let all_wait = job.client.segments == SegmentMode::Everything
-            && other.and_then(|rank| endpoint.conduit.attaches(rank)) == Some(false);
         Vis {
             ampipe: env::VIS_AMPIPE.get(),
-            all_wait,
+            is_everything: job.client.segments == SegmentMode::Everything,
             remote_contig: env::VIS_REMOTECONTIG.get(),
             scatters: endpoint.conduit.most_pieces() > 1,
             max_chunk: (MAX_EAGER - ROW).min(env::VIS_MAXCHUNK.get()),
@@ -132,8 +129,11 @@ impl Vis {
     /// runs in calls of that rank only. So a variable demands it, or puts and gets of the pieces
     /// would wait for these calls too.
     fn packs(&self, job: &GasnetJob, rank: JobRank) -> bool {
-        let waits =
-            || self.all_wait || job.endpoint.conduit.wire_waits_for_calls() && is_far(job, rank);
+        let conduit = &job.endpoint.conduit;
+        let waits = || match is_far(job, rank) {
+            true => conduit.wire_waits_for_calls(),
+            false => self.is_everything && conduit.attaches(rank) == Some(false),
+        };
         self.ampipe.unwrap_or_else(waits)
     }
 
@@ -315,7 +315,7 @@ mod tests {
     fn nothing_waits_for_a_handler_unasked() {
         let mut vis = Vis {
             ampipe: None,
-            all_wait: false,
+            is_everything: false,
             remote_contig: None,
             scatters: false,
             max_chunk: 256,

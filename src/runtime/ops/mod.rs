@@ -162,8 +162,17 @@ impl Ops {
     /// to be called before any of them is initiated.
     pub fn extend(&self, handle: OpHandle, fragments: u32) {
         let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
+        // Release, as in `begin`.
         slot.issued
-            .store(slot.issued.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
+            .store(slot.issued.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Release);
+    }
+
+    /// The id under which the implicit operations that `thread` begins next are completed.
+    pub fn implicit_op(&self, thread: u16, which: ImplicitKind) -> OpId {
+        match self.mine(thread).owner.region.load(Ordering::Relaxed) {
+            NONE => op_id(OpIdKind::Implicit(which), thread, 0),
+            region => op_id(OpIdKind::Explicit, thread, region),
+        }
     }
 
     /// Counts this many fragments to the open access region of `thread`, or to its implicit
@@ -171,16 +180,17 @@ impl Ops {
     /// they are completed.
     pub fn begin_implicit(&self, thread: u16, which: ImplicitKind, fragments: u32) -> OpId {
         let lane = self.mine(thread);
-        let region = lane.owner.region.load(Ordering::Relaxed);
-        let (count, op) = if region == NONE {
+        let op = self.implicit_op(thread, which);
+        let count = if is_explicit(op) {
+            &lane.my_slot(index_of(op)).issued
+        } else {
             if self.syncs.load(Ordering::Relaxed) & 1 == 0 {
                 self.syncs.fetch_or(1, Ordering::Relaxed);
             }
-            (&lane.owner.issued[which as usize], op_id(OpIdKind::Implicit(which), thread, 0))
-        } else {
-            (&lane.my_slot(region).issued, op_id(OpIdKind::Explicit, thread, region))
+            &lane.owner.issued[which as usize]
         };
-        count.store(count.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
+        // Release, as in `begin`.
+        count.store(count.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Release);
         op
     }
 
@@ -264,7 +274,7 @@ impl Ops {
             report::fatal(
                 format_args!("{:#x} is not a handle of a non-blocking operation", handle.0),
                 format_args!(
-                    "Give what gasnet_put_nb and its like returned, or GASNET_INVALID_HANDLE."
+                    "Give what a call that begins an operation has returned, such as gasnet_put_nb or gex_RMA_PutNB, or the invalid handle or event."
                 ),
             );
         };
@@ -353,7 +363,9 @@ impl Ops {
             return false;
         }
         let (index, slot) = lane.alloc();
-        for count in [&slot.issued, &slot.done, &slot.sources, &slot.departed] {
+        // Release, as in `begin`.
+        slot.issued.store(0, Ordering::Release);
+        for count in [&slot.done, &slot.sources, &slot.departed] {
             count.store(0, Ordering::Relaxed);
         }
         lane.owner.region.store(index, Ordering::Relaxed);

@@ -39,7 +39,10 @@ pub fn loans_keep_the_sum() {
             policy.scavenge(|JobRank(rank), _| asked.push(rank));
             assert_eq!(asked, [1, 0]);
             let event = |policy: &CreditPolicy<CreditTable>, i| match i {
-                0 => policy.return_arrived(JobRank(1), CreditReturn { credits: 1, epoch: false }),
+                0 => {
+                    let back = CreditReturn { credits: 1, epoch: false };
+                    assert!(policy.return_arrived(JobRank(1), back));
+                }
                 1 => assert!(
                     policy.reply_field(JobRank(0), CreditField::new(false, 2, 1)).0.extra() <= 2
                 ),
@@ -49,7 +52,7 @@ pub fn loans_keep_the_sum() {
             };
             let policy = in_threads(policy, 2, move |p, i| event(p, [first, second][i]));
             event(&policy, last);
-            policy.return_arrived(JobRank(0), CreditReturn { credits: 0, epoch: false });
+            assert!(policy.return_arrived(JobRank(0), CreditReturn { credits: 0, epoch: false }));
             balanced(&policy, 20);
         });
     }
@@ -94,7 +97,10 @@ pub fn one_revoke_at_a_time() {
             let expected = asked.load(Ordering::Relaxed) >> (8 * rank) & 0xff == 1;
             assert_eq!(policy.store.peer(JobRank(rank), |p| p.is_revoking()), expected);
             if expected {
-                policy.return_arrived(JobRank(rank), CreditReturn { credits: 1, epoch: false });
+                assert!(
+                    policy
+                        .return_arrived(JobRank(rank), CreditReturn { credits: 1, epoch: false })
+                );
             }
         }
         balanced(policy, 18);

@@ -54,6 +54,9 @@ use network::TcpNetwork;
 use sys::epoll::EpollSet;
 use sys::tcp;
 
+/// Descriptors of a process for other purposes than its connections.
+const OWN_DESCRIPTORS: u64 = 256;
+
 /// What [`TcpWire::open`] needs.
 pub struct TcpSpec {
     /// The address of the interface to use: connections come in and go out only there.
@@ -134,6 +137,8 @@ impl Wire for TcpWire {
         if addresses.len() != numbering.total() as usize * ADDRESS {
             return false;
         }
+        // A connection for each process, and a second one where both connect at the same time.
+        sys::limits::need_descriptors(OWN_DESCRIPTORS + 2 * u64::from(numbering.total()));
         let peers = TcpPeers { own, numbering: numbering.clone(), addresses };
         // Strangers wait in the kernel until the processes of the job are known.
         self.peers.set(peers).is_ok()

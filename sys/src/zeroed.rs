@@ -1,23 +1,27 @@
 //! Tables of private records that begin as zeros; pages that are never used cost nothing.
 //!
-//! Used for tables whose size is a limit of the interface. An allocator takes large zeroed
-//! blocks straight from the system, untouched. If they must be aligned to more than its own 16
-//! bytes, it clears them itself. So a table is a block with spare bytes in which its first
-//! record is aligned.
+//! Used by `portals3` and by the firehose, for tables whose size is a limit. An allocator takes
+//! large zeroed blocks straight from the system, untouched. If they must be aligned to more than
+//! its own 16 bytes, it clears them itself. So a table is a block with spare bytes in which its
+//! first record is aligned.
 
-use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use core::ops::Deref;
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
 /// Records for which zeros are a valid value.
 ///
 /// # Safety
 /// All bits of the type may be 0, and a value needs no drop.
-pub(crate) unsafe trait Zeros {}
+pub unsafe trait Zeros {}
+
+// SAFETY: 0 is a value of it, and it needs no drop.
+unsafe impl Zeros for AtomicU32 {}
 
 /// A table of records.
 #[derive(Debug)]
-pub(crate) struct Zeroed<T: Zeros> {
+pub struct Zeroed<T: Zeros> {
     block: NonNull<u8>,
     layout: Layout,
     first: NonNull<T>,
@@ -31,7 +35,7 @@ unsafe impl<T: Zeros + Sync> Sync for Zeroed<T> {}
 
 impl<T: Zeros> Zeroed<T> {
     /// A table of `count` records.
-    pub(crate) fn new(count: usize) -> Zeroed<T> {
+    pub fn new(count: usize) -> Zeroed<T> {
         let bytes =
             count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(align_of::<T>()));
         let layout = bytes
