@@ -258,6 +258,38 @@ static void *changer(void *unused) {
     return unused;
 }
 
+/* A thread ends with an access region open, in which a put waits to leave. The next thread syncs
+ * what is its own. */
+static void *leaves_a_region(void *number) {
+    gasnet_begin_nbi_accessregion();
+    gasnet_put_nbi(to, theirs.kind[STATIC] + 64, number, sizeof(uint64_t));
+    return NULL;
+}
+
+static void *syncs_its_own(void *number) {
+    uint64_t back = 0;
+    gasnet_put_nbi(to, theirs.kind[STATIC] + 128, number, sizeof back);
+    gasnet_wait_syncnbi_puts();
+    gasnet_get(&back, to, theirs.kind[STATIC] + 128, sizeof back);
+    CHECK(back == *(uint64_t *)number, "a put that was synced is not there: %lu", (unsigned long)back);
+    back = 0;
+    gasnet_get_nbi(&back, to, theirs.kind[STATIC] + 128, sizeof back);
+    gasnet_wait_syncnbi_gets();
+    CHECK(back == *(uint64_t *)number, "a get that was synced is not here: %lu", (unsigned long)back);
+    return NULL;
+}
+
+static void region_of_an_ended_thread(void) {
+    uint64_t number = 7 + gasnet_mynode();
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, leaves_a_region, &number) == 0, "pthread_create");
+    pthread_join(thread, NULL);
+    number++;
+    CHECK(pthread_create(&thread, NULL, syncs_its_own, &number) == 0, "pthread_create");
+    pthread_join(thread, NULL);
+    barrier("an ended thread");
+}
+
 /* What a thread does to memory next to that of an operation is no error. */
 static void neighbours_change(void) {
     gasnett_tick_t begun = gasnett_ticks_now();
@@ -520,6 +552,7 @@ int main(int argc, char **argv) {
     trains();
     map_again();
 #if CHECK_PAR
+    region_of_an_ended_thread();
     neighbours_change();
 #endif
     fork_child();

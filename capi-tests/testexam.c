@@ -229,6 +229,24 @@ static void bare_long_h(gex_Token_t token, void *buf, size_t n) {
     bare++;
 }
 
+#if CHECK_PAR
+/* A thread ends with a message that it has prepared: the next one with its index may prepare. */
+static void *prepares(void *commits) {
+    gex_AM_SrcDesc_t sd = gex_AM_PrepareRequestMedium(ex_tm, check_peer(), NULL, 0, 600, NULL, 0, 0);
+    if (commits) gex_AM_CancelRequestMedium(sd, 0);
+    return NULL;
+}
+
+static void prepared_by_others(void) {
+    int i;
+    for (i = 0; i < 2; i++) {
+        pthread_t thread;
+        CHECK(!pthread_create(&thread, NULL, prepares, i ? &thread : NULL), "no thread");
+        pthread_join(thread, NULL);
+    }
+}
+#endif
+
 int main(int argc, char **argv) {
     const gex_Flags_t both = GEX_FLAG_AM_REQUEST;
 #define ROWS(n) \
@@ -281,6 +299,9 @@ int main(int argc, char **argv) {
         }
         alarm(check_stall);
     }
+#if CHECK_PAR
+    prepared_by_others();
+#endif
     /* Several are under way: handlers prepare replies while a prepared request waits. */
     for (iter = 0; iter < 20 * iters; iter++) {
         int seed = ((int)iter * (int)ex_ranks + (int)ex_me) * 7 + 4;

@@ -182,6 +182,18 @@ static void values(uint64_t seed) {
     }
 }
 
+/* Tests of events do not poll: they are legal while a handler-safe lock is held. */
+static void tests_under_a_lock(void) {
+    static gex_HSL_t lock = GEX_HSL_INITIALIZER;
+    gex_Event_t events[2] = {GEX_EVENT_INVALID, GEX_EVENT_INVALID};
+    gex_HSL_Lock(&lock);
+    CHECK(gex_Event_Test(GEX_EVENT_INVALID) == GASNET_OK, "Test");
+    CHECK(gex_Event_TestSome(events, 2, 0) == GASNET_OK, "TestSome");
+    CHECK(gex_Event_TestAll(events, 2, 0) == GASNET_OK, "TestAll");
+    CHECK(gex_NBI_Test(GEX_EC_ALL, 0) == GASNET_OK, "NBI_Test");
+    gex_HSL_Unlock(&lock);
+}
+
 int main(int argc, char **argv) {
     static const size_t sizes[] = {0, 1, 2, 4, 7, 8, 64, 1000, 2048, 5000, SIZE - 8};
     void *own, *here;
@@ -209,6 +221,7 @@ int main(int argc, char **argv) {
         for (i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (form = 0; form < 16; form++) round_trip(form, sizes[i], iters * 100 + i + (size_t)form + ex_me);
         values(iters + ex_me);
+        tests_under_a_lock();
         gex_Coll_BarrierBlocking(ex_tm, 0);
     }
     check_done();

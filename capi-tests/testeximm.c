@@ -55,8 +55,13 @@ static int request(int kind, gex_Rank_t to, int number) {
     int rc;
     switch (kind) {
         case SHORT: return gex_AM_RequestShort2(ex_tm, to, H_SHORT, GEX_FLAG_IMMEDIATE, kind, number);
-        case MEDIUM:
-            return gex_AM_RequestMedium2(ex_tm, to, H_MEDIUM, out, 700, GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE, kind, number);
+        case MEDIUM: {
+            gex_Event_t event = (gex_Event_t)out;
+            rc = gex_AM_RequestMedium2(ex_tm, to, H_MEDIUM, out, 700, &event, GEX_FLAG_IMMEDIATE, kind, number);
+            CHECK(!rc || event == (gex_Event_t)out, "a refused request has stored an event");
+            if (!rc) gex_Event_Wait(event);
+            return rc;
+        }
         case LARGE:
             return gex_AM_RequestMedium2(ex_tm, to, H_MEDIUM, out, large, GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE, kind, number);
         case LONG:

@@ -77,7 +77,48 @@ static void puts_and_gets(size_t round) {
     ex_barrier(ex_tm);
 }
 
+#define H_LONG 200
+#define H_REPLY 201
+static volatile int replies;
+
+static void long_h(gex_Token_t token, void *buf, size_t n) {
+    check_same(buf, n, n, "a Long of a rank without a segment");
+    gex_AM_ReplyShort0(token, H_REPLY, 0);
+}
+static void reply_h(gex_Token_t token) {
+    (void)token;
+    replies++;
+}
+
+/* Rank 0 alone has a segment: the others put and get there, and send Longs, by turns. */
+static void without_a_segment(void) {
+    static const size_t sizes[] = {8, 700, 2048, 5000};
+    static unsigned char out[5000], back[5000];
+    gex_Rank_t turn;
+    size_t i, size;
+    void *base;
+    CHECK_OK(gex_EP_PublishBoundSegment(ex_tm, &ex_ep, ex_me == 0, 0));
+    for (turn = 1; turn < ex_ranks; turn++) {
+        for (i = 0; turn == ex_me && i < sizeof sizes / sizeof *sizes; i++) {
+            const size_t n = sizes[i];
+            bound(0, &base, &size);
+            check_fill(out, n, n + turn);
+            CHECK(gex_RMA_PutBlocking(ex_tm, 0, base, out, n, 0) == 0, "a put");
+            CHECK(gex_RMA_GetBlocking(ex_tm, back, 0, base, n, 0) == 0, "a get");
+            check_same(back, n, n + turn, "a put without a segment");
+            gex_Event_Wait(gex_RMA_PutNB(ex_tm, 0, base, out, n, GEX_EVENT_DEFER, 0));
+            check_fill(out, n, n);
+            replies = 0;
+            gex_AM_RequestLong0(ex_tm, 0, H_LONG, out, n, base, GEX_EVENT_NOW, 0);
+            while (!replies) gasnet_AMPoll();
+        }
+        ex_barrier(ex_tm);
+    }
+}
+
 int main(int argc, char **argv) {
+    gex_AM_Entry_t table[] = {{H_LONG, (gex_AM_Fn_t)long_h, GEX_FLAG_AM_LONG | GEX_FLAG_AM_REQUEST, 0, NULL, "long"},
+                              {H_REPLY, (gex_AM_Fn_t)reply_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "reply"}};
     uint64_t on_stack[WORDS];
     void *base, *memory[4];
     size_t size = 1, rounds, i;
@@ -93,6 +134,7 @@ int main(int argc, char **argv) {
     memory[1] = (char *)calloc(1, sizeof in_program + 8) + 1;
     memory[2] = on_stack;
     memory[3] = NULL;
+    CHECK_OK(gex_EP_RegisterHandlers(ex_ep, table, 2));
     made_and_destroyed(rounds);
     CHECK(gex_EP_QuerySegment(ex_ep) == GEX_SEGMENT_INVALID, "a segment is bound");
 
@@ -104,7 +146,9 @@ int main(int argc, char **argv) {
     }
     i = kind ? (strcmp(kind, "own") ? 3 : 1) : ex_me % 4;
     ex_segment = create(memory[i], sizeof in_program);
-    CHECK_OK(gex_EP_BindSegment(ex_ep, ex_segment, 0));
+    if (ex_me == 0) CHECK_OK(gex_EP_BindSegment(ex_ep, ex_segment, 0));
+    without_a_segment();
+    if (ex_me != 0) CHECK_OK(gex_EP_BindSegment(ex_ep, ex_segment, 0));
     CHECK(gex_EP_QuerySegment(ex_ep) == ex_segment, "another segment is bound");
     gasnet_QueryGexObjects(NULL, NULL, NULL, &named);
     CHECK(named == ex_segment, "gasnet_QueryGexObjects names another segment");
@@ -114,13 +158,13 @@ int main(int argc, char **argv) {
     CHECK(gex_RMA_PutBlockingVal(ex_tm, ex_me, base, 77, 8, 0) == 0, "a put");
     CHECK(gex_RMA_GetBlockingVal(ex_tm, ex_me, base, 8, 0) == 77, "a get");
 
-    /* Even and odd ranks apart; of these only the first one publishes. */
+    /* Even and odd ranks apart; of these only the first one publishes. Rank 0 has done so. */
     odd = ex_me % 2;
     gex_TM_Split(&halves, ex_tm, (int)odd, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     CHECK_OK(gex_EP_PublishBoundSegment(halves, &ex_ep, ex_me <= 1, 0));
     for (rank = 0; rank < ex_ranks; rank++) {
         bound(rank, &base, &size);
-        CHECK((size != 0) == (rank == ex_me || rank == odd), "rank %u has a segment of %lu bytes", rank, (unsigned long)size);
+        CHECK((size != 0) == (rank == ex_me || rank == odd || rank == 0), "rank %u has a segment of %lu bytes", rank, (unsigned long)size);
     }
     gex_TM_Destroy(halves, NULL, 0);
     CHECK_OK(gex_EP_PublishBoundSegment(ex_tm, &ex_ep, 1, 0));

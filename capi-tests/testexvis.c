@@ -175,6 +175,8 @@ static void noticed(uint64_t seed) {
     char *there = check_at(peer, NOTICED);
     const ptrdiff_t strides[1] = {16};
     const size_t count[2] = {seed % 8 < 4 ? 16 : 0, 0};
+    /* Without bytes neither strides nor other counts are read. */
+    const size_t none[2] = {0, (size_t)1 << 62};
     const size_t n = seed % 8 < 4 ? 256 : 0;
     struct notice notice;
     gex_Memvec_t to[16], from;
@@ -199,7 +201,13 @@ static void noticed(uint64_t seed) {
             CHECK(gex_VIS_IndexedPutNBI(ex_tm, peer, 16, addrs, n / 16, 1, &mine, n, 0) == 0, "NBI");
             gex_NBI_Wait(GEX_EC_PUT, 0);
             break;
-        case 2: CHECK(gex_VIS_StridedPutBlocking(ex_tm, peer, there, strides, local, strides, 16, count, 1, 0) == 0, "Blocking"); break;
+        case 2:
+            if (n) {
+                CHECK(gex_VIS_StridedPutBlocking(ex_tm, peer, there, strides, local, strides, 16, count, 1, 0) == 0, "Blocking");
+            } else {
+                CHECK(gex_VIS_StridedPutBlocking(ex_tm, peer, there, NULL, local, NULL, 16, none, 2, 0) == 0, "nothing");
+            }
+            break;
         default: gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, peer, there, NULL, local, NULL, n, count, 0, 0));
     }
     memset(&notice, 0, sizeof notice);

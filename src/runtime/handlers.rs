@@ -444,6 +444,19 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_table_can_be_corrected() {
+        let h = HandlerTable::<()>::default();
+        let attach = |table: &mut [HandlerEntry]| h.register("f", table, FreeIndex::Lowest);
+        let mut table = [row(0), row(200), HandlerEntry { index: 0, fnptr: None }];
+        assert_eq!(attach(&mut table), Err(GasnetError::BadArg));
+        assert_eq!(table.map(|e| e.index), [0, 200, 0]);
+        assert_eq!(attach(&mut [row(128), row(129)]), Ok(()));
+        table[2].fnptr = Some(f);
+        assert_eq!(attach(&mut table), Ok(()));
+        assert_eq!(table.map(|e| e.index), [130, 200, 131]);
+    }
+
+    #[test]
     fn tables_add_up_and_their_rows_are_kept() {
         let h = HandlerTable::<()>::default();
         let all = AmEntry::CATEGORIES | AmEntry::DIRECTIONS;

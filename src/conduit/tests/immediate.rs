@@ -4,6 +4,7 @@
 use super::traffic::up;
 use super::*;
 use crate::conduit::RmaClaim;
+use crate::conduit::hold::Hold;
 use crate::conduit::message::PIECE;
 
 /// What rank 0 has left: credits of rank 1, chunks, areas of both kinds, descriptors, tickets.
@@ -165,6 +166,25 @@ fn a_request_without_a_chunk_is_refused() {
     }
     serve(&world);
     assert!(send(&world, true, Some(20_000)));
+}
+
+/// The chunks that a Medium in pieces lacks may be with ranks that do not answer soon.
+#[test]
+fn pieces_without_chunks_are_refused() {
+    let mut config = Config { sb_chunks: 6, large_areas: 0, ..short_of_credits() };
+    config.share_credits(Some(200), Some(0), None);
+    let world = world(config);
+    let chunks = &world.ranks[0].conduit.reqsb;
+    let held: Vec<u32> = (0..3).map_while(|_| chunks.take(Hold::REQUEST)).collect();
+    let short = left(&world);
+    assert!(held.len() == 3 && !send(&world, false, Some(4 * PIECE)));
+    assert_eq!(left(&world), short);
+    assert!(send(&world, false, Some(2 * PIECE)));
+    serve(&world);
+    held.into_iter().for_each(|chunk| chunks.give(chunk));
+    assert!(send(&world, false, Some(4 * PIECE)));
+    serve(&world);
+    assert_eq!(handled(&world), 2);
 }
 
 /// A transfer claims a descriptor and a ticket, and keeps what it needs.
