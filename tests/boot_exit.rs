@@ -443,6 +443,20 @@ fn bad_usage_is_reported() {
         assert!(err.contains(five), "{fds}: {err}");
         assert!(err.contains("Unset GASNET_SPAWN_FDS"), "{fds}: {err}");
     }
+    // Open, but not those of the job: a script uses the number of one for a file of its own.
+    let own = std::env::temp_dir().join(format!("own-{}", new_mark()));
+    std::fs::write(&own, "mine").unwrap();
+    for i in 0..5 {
+        let script = format!(
+            r#"IFS=,; set -- $GASNET_SPAWN_FDS; shift {}; eval "exec $1<>{}"; exec "$0" all return:0 -"#,
+            i + 3,
+            own.display()
+        );
+        let o = with(&["-n", "2"], &["bash", "-c", &script, &probe().display().to_string()]);
+        assert!(o.code != 0 && o.err.contains("Unset GASNET_SPAWN_FDS"), "{o:#?}");
+        assert_eq!(std::fs::read(&own).unwrap(), b"mine");
+    }
+    std::fs::remove_file(&own).unwrap();
 }
 
 #[test]

@@ -116,6 +116,48 @@ fn a_success_ends_ranks_that_all_poll_soon() {
     }
 }
 
+/// What a script does after its program is no part of the job, but its failure is.
+#[test]
+fn scripts_go_on_after_their_programs() {
+    let probe = probe().display().to_string();
+    for (rest, code) in [("echo rest", 0), ("echo rest; exit 3", 3)] {
+        let script = format!("{probe} all return:0 -; sleep 3; {rest}");
+        let o = with(&["-n", "2"], &["sh", "-c", &script]);
+        assert_eq!(o.gives(code).never_says("***").out.matches("rest").count(), 2, "{o:#?}");
+    }
+    // After a failure it is cut off.
+    let script = format!("{probe} all gasnet_exit:5 -; sleep 60; echo rest");
+    let o = with(&["-n", "2"], &["sh", "-c", &script]);
+    assert!(!o.gives(5).out.contains("rest"), "{o:#?}");
+}
+
+/// Exit handlers poll, and wait for threads that do.
+#[test]
+fn exit_handlers_and_their_threads_poll() {
+    let handler = [("PROBE_HANDLER", "1")];
+    for (launcher, n) in [(Fork, 1), (Fork, 2), (Run, 1), (Run, 3)] {
+        let o = start(launcher, n, &["all", "return:0", "-"], &handler).finish();
+        let handled = o.gives(0).never_says("***").out.matches("handled").count();
+        assert_eq!(handled, n as usize, "{o:#?}");
+    }
+}
+
+/// Output that its reader takes late is there if nothing waits for the process, and else missed.
+#[test]
+fn no_output_is_lost_unnoticed() {
+    let piped = |job: &str| {
+        let pipe = format!("{job} all long:0 - | (sleep 4; wc -c); exit ${{PIPESTATUS[0]}}");
+        Command::new("bash").args(["-c", &pipe]).output().expect("a shell")
+    };
+    let probe = probe().display().to_string();
+    let o = piped(&probe);
+    let bytes: usize = String::from_utf8_lossy(&o.stdout).trim().parse().unwrap();
+    assert!(o.status.success() && bytes > 68_000 && o.stderr.is_empty(), "{o:?}");
+    let o = piped(&format!("{} -n 2 {probe}", gasnetrun().display()));
+    let said = String::from_utf8_lossy(&o.stderr);
+    assert!(o.status.code() == Some(1) && said.contains("output is lost"), "{o:?}");
+}
+
 #[test]
 fn programs_that_cannot_be_run() {
     let dir = std::env::temp_dir().join(format!("gasnet-ends-{}", std::process::id()));

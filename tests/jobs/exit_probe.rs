@@ -21,6 +21,7 @@
 //! | `warn:N` | prints such a warning; returns 0 half a second later |
 //! | `numbers:N` | prints GASNET_RANK, GASNET_SIZE and GASNET_LOCAL_RANK, then returns N |
 //! | `command:N` | runs the command in PROBE_COMMAND, which must succeed, then gasnet_exit |
+//! | `long:N` | prints more than a pipe holds, of which the C library has the end, then gasnet_exit |
 //!
 //! | others | what the other ranks do |
 //! |---|---|
@@ -34,7 +35,9 @@
 //! | `doze` | sleep two seconds, or until a signal, say so, then return 0 |
 //! | `finish` | print another line 50 ms after the first exit, then return 0 |
 //!
-//! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
+//! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4). With
+//! `PROBE_HANDLER=1` a thread polls, until an exit handler that is older than the job joins it,
+//! polls itself, and prints a line.
 
 use gasnet::boot;
 use gasnet::boot::bootstrap::Bootstrap;
@@ -48,6 +51,7 @@ use sys::signal::Signal;
 use sys::{clock, process, signal};
 
 unsafe extern "C" {
+    fn atexit(handler: extern "C" fn()) -> i32;
     fn printf(format: *const core::ffi::c_char, ...) -> i32;
     fn system(command: *const core::ffi::c_char) -> i32;
 }
@@ -76,6 +80,34 @@ extern "C" fn on_term(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
 
 fn rank(boot: &Bootstrap) -> u32 {
     boot.placement.rank().0
+}
+
+/// The thread that polls, of which the exit handler asks an end.
+static POLLER: std::sync::Mutex<Option<std::thread::JoinHandle<()>>> = std::sync::Mutex::new(None);
+static STOP: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+
+extern "C" fn exit_handler() {
+    // The thread has polled after the decision.
+    clock::sleep_ns(50_000_000);
+    STOP.store(true, std::sync::atomic::Ordering::Relaxed);
+    if let Some(poller) = POLLER.lock().unwrap().take() {
+        poller.join().unwrap();
+    }
+    exit::follow_when_due();
+    // SAFETY: the format has no arguments.
+    unsafe { printf(c"handled\n".as_ptr()) };
+}
+
+/// Polls in a second thread.
+fn poll_beside(boot: &'static Bootstrap) {
+    *POLLER.lock().unwrap() = Some(std::thread::spawn(|| {
+        while !STOP.load(std::sync::atomic::Ordering::Relaxed) {
+            if boot.exit.must_exit() {
+                exit::follow_when_due();
+            }
+            sys::thread::yield_now();
+        }
+    }));
 }
 
 fn spin(boot: &Bootstrap, polling: bool) -> ! {
@@ -269,6 +301,11 @@ fn end(boot: &'static Bootstrap, way: &str) -> i32 {
             assert!(boot.exit.decision().is_none(), "the command has ended the job");
             exit::exit(code())
         }
+        "long" => {
+            // SAFETY: the format matches the argument.
+            unsafe { printf(c"%68000d\n".as_ptr(), 7) };
+            exit::exit(code())
+        }
         // A client's sleep after a barrier lasts as long as it says.
         "nap" => {
             for _ in 0..10 {
@@ -312,6 +349,11 @@ fn main() {
     }
     // SAFETY: the format has no arguments.
     unsafe { printf(c"before\n".as_ptr()) };
+    let has_handler = std::env::var_os("PROBE_HANDLER").is_some();
+    if has_handler {
+        // SAFETY: a function that returns.
+        unsafe { atexit(exit_handler) };
+    }
     let mut boot = match boot::start(&BootOptions::from_env()) {
         Ok(b) => b,
         Err(e) => {
@@ -326,6 +368,9 @@ fn main() {
     let boot: &'static Bootstrap = Box::leak(Box::new(boot));
     if std::env::var_os("PROBE_QUIT").is_some() {
         signal::handle(Signal::QUIT, on_quit, false);
+    }
+    if has_handler {
+        poll_beside(boot);
     }
     print(rank(boot), c"runs");
     boot.barrier.barrier();
