@@ -114,8 +114,8 @@ variables! {
     /// such ranks, or be 0 for none.
     PORTAL_OUTBOX_AREAS: Integer(0..=4096) = 512;
 
-    /// Largest payload of a Medium. Payloads above 1984 B take memory for up to 8 of them in each
-    /// rank, unless GASNET_PORTAL_OUTBOX_AREAS is 0.
+    /// Largest payload of a Medium. Payloads above 1984 B take up to 2 MiB of memory in each
+    /// rank that sends such, unless GASNET_PORTAL_OUTBOX_AREAS is 0.
     AM_MAX_MEDIUM: Bytes(512..=MAX_MEDIUM) = MAX_MEDIUM;
 
     /// Number of 2 KiB chunks for replies.
