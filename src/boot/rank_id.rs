@@ -20,8 +20,8 @@ const SPAWN_FDS: &CStr = c"GASNET_SPAWN_FDS";
 /// Descriptors of a rank.
 const DESCRIPTORS: usize = 5;
 
-/// The least number of a descriptor that a program inherits, if the limit allows it. Scripts around
-/// the program use lower numbers for files of their own.
+/// The least number of a descriptor that a program inherits, if the limit allows it. Scripts
+/// around the program use lower numbers for files of their own.
 const INHERITED: RawFd = 200;
 
 /// What makes a process a rank of a job.

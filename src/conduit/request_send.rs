@@ -426,7 +426,7 @@ impl<P: Portals> Conduit<P> {
                 let rest = pieces.len() - reserved.len();
                 let chunks: Vec<_> =
                     (0..rest).map_while(|_| self.reqsb.take(Hold::REQUEST)).collect();
-                // The other chunks are those of requests to other ranks, which may not answer soon.
+                // Requests to other ranks have the other chunks, and may wait long for answers.
                 let most = pieces.len().min(self.config.sb_chunks as usize);
                 let short_of_chunks = reserved.len() + chunks.len() < most;
                 chunks.into_iter().for_each(|chunk| self.reqsb.give(chunk));

@@ -250,8 +250,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// These bytes as a part of the memory that we expose; `None` if they lie elsewhere, or if this
-    /// rank exposes none. Then it may put and get nevertheless.
+    /// These bytes as a part of the memory that we expose; `None` if they lie elsewhere, or if
+    /// this rank exposes none. Then it may put and get nevertheless.
     #[inline]
     pub(super) fn own_part(&self, bytes: Src<'_>) -> Option<MdPart<P::Md>> {
         self.rar.get()?.local(bytes)

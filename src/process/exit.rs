@@ -365,8 +365,8 @@ fn release_launcher() {
 
 /// Flushes the C streams and releases the launcher. If this interrupted `printf`, a stream may be
 /// inconsistent or locked by a thread that never unlocks it. Then a fault or the alarm ends the
-/// process, still with `code`. Output that a slow reader does not take is waited for where no other
-/// process waits for this one; otherwise its loss is a failure.
+/// process, still with `code`. Output that a slow reader does not take is waited for where no
+/// other process waits for this one; otherwise its loss is a failure.
 fn flush_streams(code: i32, us: u64) {
     CODE.store(code, Ordering::Release);
     handle_faults(us);

@@ -11,21 +11,23 @@ mod primitive {
 
     /// # Safety
     /// None is needed here: a table of loom's records is made of defaults.
-    pub(crate) unsafe trait Zeros: Default {}
+    pub(crate) unsafe trait LoomRecord: Default {}
 
     // SAFETY: none is needed.
-    unsafe impl Zeros for AtomicU32 {}
+    unsafe impl LoomRecord for AtomicU32 {}
 
     /// A table of records.
-    pub(crate) struct Zeroed<T: Zeros>(Box<[T]>);
+    pub(crate) struct LoomTable<T: LoomRecord>(Box<[T]>);
 
-    impl<T: Zeros> Zeroed<T> {
-        pub(crate) fn new(count: usize) -> Zeroed<T> {
-            Zeroed((0..count).map(|_| T::default()).collect())
+    pub(crate) use {LoomRecord as Zeros, LoomTable as Zeroed};
+
+    impl<T: LoomRecord> LoomTable<T> {
+        pub(crate) fn new(count: usize) -> LoomTable<T> {
+            LoomTable((0..count).map(|_| T::default()).collect())
         }
     }
 
-    impl<T: Zeros> Deref for Zeroed<T> {
+    impl<T: LoomRecord> Deref for LoomTable<T> {
         type Target = [T];
 
         fn deref(&self) -> &[T] {

@@ -8,8 +8,7 @@
 //! the requests under way hold. A reply waits for nothing of that kind.
 
 use super::objects::{ExObject, job_rank, node, team_of};
-use super::rma::wrong_lc_opt;
-use super::{Event, Flags, LocalCompletion, NOW, RANK_INVALID, Rank, is_immediate};
+use super::{Event, Flags, LocalCompletion, NOW, RANK_INVALID, Rank, is_immediate, wrong_lc_opt};
 use crate::capi::{OK, am, ctx, early_job, initialized};
 use crate::conduit::Category;
 use crate::env;
@@ -311,7 +310,7 @@ pub(super) unsafe fn complete(function: &str, lc_opt: *mut Event, group: bool) {
 #[inline(always)]
 unsafe fn sent(function: &str, lc_opt: *mut Event, send: impl FnOnce() -> c_int) -> c_int {
     if lc_opt.addr() != NOW {
-        message_completion(function, lc_opt, true);
+        LocalCompletion::of_message(function, lc_opt, true);
     }
     let refused = send();
     if refused == OK {
@@ -328,23 +327,10 @@ unsafe fn sent(function: &str, lc_opt: *mut Event, send: impl FnOnce() -> c_int)
 #[cold]
 #[inline(never)]
 unsafe fn complete_elsewhere(function: &str, lc_opt: *mut Event, group: bool) {
-    if let local @ LocalCompletion::At(_) = message_completion(function, lc_opt, group) {
+    let local = LocalCompletion::of_message(function, lc_opt, group);
+    if let LocalCompletion::At(_) = local {
         // SAFETY: by this function's condition.
         unsafe { local.store(core::ptr::null_mut()) }
-    }
-}
-
-/// How the client wants the local side of a message completed; ends the job if that is not
-/// possible. `group`: the message may belong to an access region.
-pub(super) fn message_completion(
-    function: &str,
-    lc_opt: *mut Event,
-    group: bool,
-) -> LocalCompletion {
-    match LocalCompletion::of(lc_opt) {
-        local @ (LocalCompletion::Now | LocalCompletion::At(_)) => local,
-        LocalCompletion::Group if group => LocalCompletion::Group,
-        _ => wrong_lc_opt(function, "GROUP (for a request) or a place"),
     }
 }
 

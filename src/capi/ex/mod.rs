@@ -45,6 +45,7 @@ pub mod team;
 pub mod vis;
 
 use super::early_job;
+use crate::report;
 use crate::runtime::checks;
 use crate::runtime::ops::OpHandle;
 use core::ffi::{c_int, c_void};
@@ -128,6 +129,16 @@ impl LocalCompletion {
         }
     }
 
+    /// That of a message; ends the job if a message has none such. `group`: the message may belong
+    /// to an access region.
+    fn of_message(function: &str, lc_opt: *mut Event, group: bool) -> LocalCompletion {
+        match LocalCompletion::of(lc_opt) {
+            local @ (LocalCompletion::Now | LocalCompletion::At(_)) => local,
+            LocalCompletion::Group if group => LocalCompletion::Group,
+            _ => wrong_lc_opt(function, "GROUP (for a request) or a place"),
+        }
+    }
+
     /// Stores the event, where the client wants one.
     ///
     /// # Safety
@@ -138,6 +149,15 @@ impl LocalCompletion {
             unsafe { place.write(value) };
         }
     }
+}
+
+/// Ends the job: the call has no such local completion.
+#[cold]
+fn wrong_lc_opt(function: &str, others: &str) -> ! {
+    report::fatal(
+        format_args!("{function}(): this value of lc_opt is not one of this call"),
+        format_args!("Pass GEX_EVENT_NOW, {others}."),
+    )
 }
 
 /// Writes a result, unless the client does not want it.

@@ -16,9 +16,9 @@
 //! sends, or cancel. What a message holds between its calls is an area at most, which no other
 //! rank waits for.
 
-use super::am::{Arg, Handler, arguments, complete, message_completion};
+use super::am::{Arg, Handler, arguments, complete};
 use super::objects::{ExObject, job_rank};
-use super::{Event, Flags, Rank, is_immediate};
+use super::{Event, Flags, LocalCompletion, Rank, is_immediate};
 use crate::capi::am;
 use crate::capi::{OK, ctx, early_job};
 use crate::conduit::PayloadArea;
@@ -167,7 +167,7 @@ fn prepare(
     }
     let is_request = matches!(direction, Direction::Request(_));
     if !of_library {
-        message_completion(function, lc_opt, is_request);
+        LocalCompletion::of_message(function, lc_opt, is_request);
     }
     let wanted = most.min(limit);
     let size = match of_library && long.is_some() {

@@ -7,6 +7,7 @@
 use super::objects::{ExObject, job_rank, node};
 use super::{
     Event, Flags, LocalCompletion, NO_OP, NOW, REFUSED, Rank, client_event, event, is_immediate,
+    wrong_lc_opt,
 };
 use crate::capi::OK;
 use crate::capi::rma::job;
@@ -151,15 +152,6 @@ pub unsafe extern "C" fn gex_RMA_PutNB(
             wrong_lc_opt(function, "DEFER or a place")
         }
     }
-}
-
-/// Ends the job: the call has no such local completion.
-#[cold]
-pub(super) fn wrong_lc_opt(function: &str, others: &str) -> ! {
-    report::fatal(
-        format_args!("{function}(): this value of lc_opt is not one of this call"),
-        format_args!("Pass GEX_EVENT_NOW, {others}."),
-    )
 }
 
 /// Initiates an implicit put.

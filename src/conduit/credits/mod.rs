@@ -226,7 +226,7 @@ impl Credits {
             && !policy.return_arrived(rank, back)
         {
             report::damaged(format_args!(
-                "rank {rank} returns {} credits that it was not asked for, or does not have",
+                "rank {rank} returns {} credits, unasked or more than it has",
                 back.credits
             ))
         }

@@ -167,8 +167,8 @@ impl RegionTable {
         }
     }
 
-    /// The number of the entry that a link leads to, and the entry. A link is that number plus 1; at
-    /// the end of a chain, 0.
+    /// The number of the entry that a link leads to, and the entry. A link is that number plus 1;
+    /// at the end of a chain, 0.
     #[inline]
     fn linked(&self, link: u32) -> Option<(u32, &Entry)> {
         let at = link.checked_sub(1)?;
@@ -192,7 +192,7 @@ impl RegionTable {
     fn head(&self, key: u64) -> &AtomicU32 {
         // The upper bits of the product; there is a power of two of heads.
         let lines = (key / u64::from(NEIGHBOURS)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let head = lines * u64::from(NEIGHBOURS) | key % u64::from(NEIGHBOURS);
+        let head = lines * u64::from(NEIGHBOURS) + key % u64::from(NEIGHBOURS);
         &self.heads[head as usize & (self.heads.len() - 1)]
     }
 
