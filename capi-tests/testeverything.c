@@ -4,6 +4,7 @@
  * address. Also memory next to which other memory changes, and while a forked child exists. Small
  * implicit operations come in great number. With an argument it runs that case alone:
  *   apart    each rank is in a user namespace of its own: no cross-memory attach between them
+ *   denied   the neighbour makes its memory its own: a put must end the job
  *   asleep   the neighbour sleeps in the kernel while it is read and written
  *   CASE     unmapped_put, unmapped_get, read_only_put, unmapped_memset, unmapped_long or
  *            unmapped_vector: an operation on memory that does not exist, or may not be written;
@@ -18,9 +19,12 @@
 #include <gasnet_vis.h>
 
 #include <dlfcn.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define BYTES 70000
@@ -483,10 +487,37 @@ static void missing(const char *what) {
         else if (!strcmp(what, "unmapped_memset")) gasnet_memset(to, at, 1, 5000);
         else if (!strcmp(what, "unmapped_long")) CHECK_OK(gasnet_AMRequestLong2(to, H_LONG, here, 64, at, MAPPED, 0));
         else if (!strcmp(what, "unmapped_vector")) gasnet_putv_bulk(to, 2, there, 1, &local);
-        else check_usage("[apart | asleep | CASE]");
+        else check_usage("[apart | denied | asleep | CASE]");
     }
     barrier("missing");
     check_error("%s went through", what);
+}
+
+/* Without the right to access the memory of any process, which root has. */
+static void give_up_access(void) {
+    struct __user_cap_header_struct head;
+    struct __user_cap_data_struct rights[2];
+    memset(&head, 0, sizeof head);
+    memset(rights, 0, sizeof rights);
+    head.version = _LINUX_CAPABILITY_VERSION_3;
+    if (syscall(SYS_capget, &head, rights) == 0) {
+        rights[0].effective &= ~(1u << CAP_SYS_PTRACE);
+        if (syscall(SYS_capset, &head, rights) == 0) return;
+    }
+    fprintf(stderr, "testeverything: no rights: %s\n", strerror(errno));
+    exit(77);
+}
+
+/* A put to a rank that denies others its memory since the job runs. */
+static void denied(void) {
+    uint64_t one = 1;
+    mine.kind[STATIC] = static_data;
+    exchange_addresses();
+    if (gasnet_mynode() == 1) CHECK(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0, "prctl");
+    barrier("denied");
+    if (gasnet_mynode() == 0) gasnet_put(to, theirs.kind[STATIC], &one, sizeof one);
+    barrier("denied");
+    check_error("the put went through");
 }
 
 /* Into a user namespace of its own. */
@@ -510,6 +541,7 @@ int main(int argc, char **argv) {
         leave_namespace();
         argc = 1;
     }
+    if (argc > 1 && !strcmp(argv[1], "denied")) give_up_access();
     check_init("testeverything", &argc, &argv);
     CHECK(gasnet_getMaxLocalSegmentSize() == UINTPTR_MAX && gasnet_getMaxGlobalSegmentSize() == UINTPTR_MAX,
           "a segment is limited");
@@ -518,6 +550,7 @@ int main(int argc, char **argv) {
     from = (gasnet_mynode() + gasnet_nodes() - 1) % gasnet_nodes();
     if (argc > 1) {
         if (!strcmp(argv[1], "asleep")) asleep();
+        else if (!strcmp(argv[1], "denied")) denied();
         else missing(argv[1]);
         check_done();
     }

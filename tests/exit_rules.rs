@@ -10,6 +10,7 @@ use jobs::ProbeLauncher::{Fork, Run};
 use jobs::{ProbeLauncher, gasnetrun, new_mark, probe, run, several_hosts, spawn, start, with};
 use std::process::Command;
 use std::time::Duration;
+use sys::signal::Signal;
 
 const BOTH: [ProbeLauncher; 2] = [Fork, Run];
 
@@ -123,8 +124,21 @@ fn scripts_go_on_after_their_programs() {
     for (rest, code) in [("echo rest", 0), ("echo rest; exit 3", 3)] {
         let script = format!("{probe} all return:0 -; sleep 3; {rest}");
         let o = with(&["-n", "2"], &["sh", "-c", &script]);
-        assert_eq!(o.gives(code).never_says("***").out.matches("rest").count(), 2, "{o:#?}");
+        assert_eq!(o.gives(code).out.matches("rest").count(), 2, "{o:#?}");
+        assert_eq!(o.err.contains("the script around it exited with 3"), code == 3, "{o:#?}");
     }
+    // It ends with the time of the job, and at the user's request.
+    let script = format!("{probe} all return:0 -; sleep 60; echo rest");
+    let o = with(&["-n", "2", "--timeout", "3"], &["sh", "-c", &script]);
+    assert!(!o.gives(124).out.contains("rest"), "{o:#?}");
+    let mut c = Command::new(gasnetrun());
+    let mark = new_mark();
+    c.args(["-n", "2", "sh", "-c", &script]).env("PROBE_MARK", &mark);
+    let job = spawn(c, mark, "a script".into());
+    std::thread::sleep(Duration::from_secs(3));
+    sys::process::kill(job.pid(), Signal::TERM);
+    let o = job.finish();
+    assert!(!o.gives(143).out.contains("rest"), "{o:#?}");
     // After a failure it is cut off.
     let script = format!("{probe} all gasnet_exit:5 -; sleep 60; echo rest");
     let o = with(&["-n", "2"], &["sh", "-c", &script]);
@@ -145,15 +159,16 @@ fn exit_handlers_and_their_threads_poll() {
 /// Output that its reader takes late is there if nothing waits for the process, and else missed.
 #[test]
 fn no_output_is_lost_unnoticed() {
-    let piped = |job: &str| {
-        let pipe = format!("{job} all long:0 - | (sleep 4; wc -c); exit ${{PIPESTATUS[0]}}");
+    let piped = |job: &str, seconds: u32| {
+        let reader = format!("(sleep {seconds}; wc -c)");
+        let pipe = format!("{job} all long:0 - | {reader}; exit ${{PIPESTATUS[0]}}");
         Command::new("bash").args(["-c", &pipe]).output().expect("a shell")
     };
     let probe = probe().display().to_string();
-    let o = piped(&probe);
+    let o = piped(&probe, 4);
     let bytes: usize = String::from_utf8_lossy(&o.stdout).trim().parse().unwrap();
     assert!(o.status.success() && bytes > 68_000 && o.stderr.is_empty(), "{o:?}");
-    let o = piped(&format!("{} -n 2 {probe}", gasnetrun().display()));
+    let o = piped(&format!("{} -n 2 {probe}", gasnetrun().display()), 12);
     let said = String::from_utf8_lossy(&o.stderr);
     assert!(o.status.code() == Some(1) && said.contains("output is lost"), "{o:?}");
 }

@@ -23,6 +23,17 @@ pub enum AccessFault {
         /// Bytes.
         length: u64,
     },
+    /// Memory of the target, to which the system denies access that it has allowed before.
+    Denied {
+        /// Whether it is a put; else a get.
+        put: bool,
+        /// The process whose memory it names.
+        target: PtlProcessId,
+        /// First byte, an address of the target.
+        address: u64,
+        /// Bytes.
+        length: u64,
+    },
     /// Memory of this process, the initiator.
     Initiator {
         /// Whether it is a put; else a get.

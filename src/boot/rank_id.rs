@@ -10,7 +10,7 @@ use super::host_share::RankPlace;
 use super::launcher_variables;
 use crate::rank::{JobRank, LocalRank};
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd};
 
 /// Rank, size, cookie, then the descriptors of the control memory, arena, segments, scratch and
 /// control socket, and the [`checksum`] of these. In a job of several hosts: the number of the
@@ -66,9 +66,9 @@ impl RankId {
         let mut variable = format!("{name}={rank},{size},{}", self.cookie);
         let fds = self.descriptors().map(|fd| fd.as_raw_fd());
         let high = fds.map(|fd| sys::descriptor::inheritable_from(fd, INHERITED).ok());
-        let fds = match high {
-            [Some(a), Some(b), Some(c), Some(d), Some(e)] => [a, b, c, d, e],
-            _ => {
+        let fds = match high.iter().all(Option::is_some) {
+            true => high.map(|fd| fd.map_or(-1, IntoRawFd::into_raw_fd)),
+            false => {
                 let _ = self.close_on_exec(false);
                 fds
             }

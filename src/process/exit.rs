@@ -22,7 +22,7 @@ use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::OnceLock;
 use sys::signal::{self, Signal, SignalInfo, SignalSet};
-use sys::{process, thread};
+use sys::{bounded_stderr, clock, process, thread};
 
 /// The exit of the job of this process; not set before [`install`].
 static NOTICE: OnceLock<&'static ExitNotice> = OnceLock::new();
@@ -33,8 +33,9 @@ static RELEASED: AtomicBool = AtomicBool::new(false);
 static EXITING_THREAD: AtomicU32 = AtomicU32::new(0);
 /// The code with which this process ends when the flush is interrupted.
 static CODE: AtomicI32 = AtomicI32::new(0);
-/// The C library runs the exit handlers of this process, which decided itself to end.
-static ENDING_IN_C: AtomicBool = AtomicBool::new(false);
+/// Until then the C library may run the exit handlers of this process, which decided itself to
+/// end; 0 if it does not.
+static HANDLERS_UNTIL: AtomicU64 = AtomicU64::new(0);
 /// The thread that exits has begun to flush.
 static FLUSHING: AtomicBool = AtomicBool::new(false);
 /// It flushes the C streams now, and this is how long it may at a time, in microseconds; else 0.
@@ -171,11 +172,13 @@ fn under_alarm<T>(code: i32, us: u64, call: impl FnOnce() -> T) -> T {
 }
 
 /// [`follow`], unless this rank may still go on for a moment. Exit handlers of a process that ends
-/// as it decided may poll, and may wait for threads that do.
+/// as it decided may poll, and may wait for threads that do. A wait for a peer that has ended has
+/// an end.
 #[cold]
 #[inline(never)]
 pub fn follow_when_due() {
-    if ENDING_IN_C.load(Ordering::Acquire) && !is_ended_by_another() {
+    let until = HANDLERS_UNTIL.load(Ordering::Acquire);
+    if until != 0 && clock::now_ns() < until && !is_ended_by_another() {
         return;
     }
     if notice().is_none_or(ExitNotice::is_due) {
@@ -199,7 +202,7 @@ pub fn follow() -> ! {
     }
     // Another thread prints its stack, and ends this process. The supervisor bounds the wait.
     while is_printing_stack() {
-        sys::clock::sleep_ns(1_000_000);
+        clock::sleep_ns(1_000_000);
     }
     let first = claim_exit();
     notice.check_order();
@@ -224,7 +227,7 @@ fn wait_for_exit() {
         if notice().is_none_or(|n| n.must_exit()) {
             follow();
         }
-        sys::clock::sleep_ns(1_000_000);
+        clock::sleep_ns(1_000_000);
     }
 }
 
@@ -302,7 +305,8 @@ fn end(code: i32) -> ! {
     AGREEMENT.store(OVER, Ordering::Release);
     if !ends_alone(notice, &agreed) {
         release_launcher();
-        sys::exit_now(agreed.code);
+        // After a success, this rank may have lost output.
+        sys::exit_now(if agreed.code & 0xff == 0 { code } else { agreed.code });
     }
     end_alone(agreed.code)
 }
@@ -408,18 +412,21 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
     let streams_us = STREAMS_US.load(Ordering::Acquire);
     if s == Signal::ALRM
         && streams_us != 0
-        && sys::bounded_stderr::has_slow_reader()
+        && (bounded_stderr::is_output_stuck() || bounded_stderr::is_stuck())
         && let Some(notice) = notice()
     {
-        if notice.is_alone() {
+        if notice.is_alone() && CODE.load(Ordering::Acquire) == 0 {
             return signal::alarm_us(streams_us);
         }
-        report::line(format_args!(
-            "rank {}: output is lost, since its reader takes nothing",
-            notice.rank()
-        ));
-        report::line(format_args!("  Have the reader go on, or raise GASNET_EXITTIMEOUT."));
         let _ = CODE.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+        // The same reader may have standard error.
+        if !bounded_stderr::is_stuck() {
+            report::line(format_args!(
+                "rank {}: output is lost, since its reader takes nothing",
+                notice.rank()
+            ));
+            report::line(format_args!("  Have the reader go on, or raise GASNET_EXITTIMEOUT."));
+        }
     }
     if s == Signal::ALRM
         && AGREEMENT.load(Ordering::Acquire) == WAITING
@@ -482,7 +489,13 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     }
     let first = claim_exit();
     // Before the decision: threads that see it go on.
-    ENDING_IN_C.store(first, Ordering::Release);
+    if first {
+        let until = match notice.is_alone() {
+            true => u64::MAX,
+            false => clock::now_ns() + 1000 * FLUSH_US.load(Ordering::Relaxed),
+        };
+        HANDLERS_UNTIL.store(until, Ordering::Release);
+    }
     let agreed = decide_exit_code(notice, code, ExitCause::Ended);
     if agreed == code && first {
         // The C library continues: earlier exit handlers, destructors, streams.
@@ -493,6 +506,6 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         release_launcher();
         return;
     }
-    ENDING_IN_C.store(false, Ordering::Release);
+    HANDLERS_UNTIL.store(0, Ordering::Release);
     flush_and_exit(agreed, FLUSH_US.load(Ordering::Relaxed))
 }

@@ -21,7 +21,9 @@ use std::sync::Mutex;
 pub enum AttachFailure {
     /// An address names no memory, or memory that may not be read, or not be written.
     Address,
-    /// The process has ended, or the system denies access to its memory.
+    /// The system denies access to the memory of the process.
+    Denied,
+    /// The process has ended, or the system lacks the call.
     Process,
 }
 
@@ -106,7 +108,7 @@ unsafe fn copy_rest(
         // SAFETY: what is left of the bytes at `local`, which are valid (`# Safety`).
         moved = unsafe { transfer(write, pid, &[local], &[remote]) };
     };
-    if failure == AttachFailure::Process && pid == process::pid() {
+    if failure != AttachFailure::Address && pid == process::pid() {
         let (from, to) = if write { (here, remote) } else { (remote, here) };
         // SAFETY: the bytes at `local` are valid (`# Safety`); the other side is that of a remote
         // operation.
@@ -234,6 +236,7 @@ unsafe fn copy_by(
 fn failure() -> AttachFailure {
     match crate::errno() {
         libc::EFAULT => AttachFailure::Address,
+        libc::EPERM => AttachFailure::Denied,
         _ => AttachFailure::Process,
     }
 }

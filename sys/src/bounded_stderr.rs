@@ -23,10 +23,14 @@ static IS_STALLED: AtomicBool = AtomicBool::new(false);
 /// Standard error opened again by [`bound`], without end; -1 if it was not.
 static OPENED: AtomicI32 = AtomicI32::new(-1);
 
-/// Whether standard output or standard error leads to a reader that takes nothing now.
-/// Async-signal-safe.
-pub fn has_slow_reader() -> bool {
-    [1, 2].into_iter().any(|fd| !crate::poll::writable_number(fd))
+/// Whether standard output leads to a reader that takes nothing now. Async-signal-safe.
+pub fn is_output_stuck() -> bool {
+    !crate::poll::writable_number(1)
+}
+
+/// The same of standard error: to write there would wait. Async-signal-safe.
+pub fn is_stuck() -> bool {
+    !crate::poll::writable_number(2)
 }
 
 /// Has this process drop what standard error has no room for, after a wait of a few seconds. For

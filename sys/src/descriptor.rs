@@ -141,11 +141,12 @@ pub fn identity(fd: RawFd) -> Option<[u64; 2]> {
 ///
 /// # Errors
 /// That of the system: there may be no such number within the limit.
-pub fn inheritable_from(fd: RawFd, least: RawFd) -> io::Result<RawFd> {
+pub fn inheritable_from(fd: RawFd, least: RawFd) -> io::Result<OwnedFd> {
     // SAFETY: touches no memory; a number that is not open is an error.
     match unsafe { libc::fcntl(fd, libc::F_DUPFD, least) } {
         ..0 => Err(io::Error::last_os_error()),
-        new => Ok(new),
+        // SAFETY: the descriptor was just opened, so nothing else owns it.
+        new => Ok(unsafe { OwnedFd::from_raw_fd(new) }),
     }
 }
 

@@ -227,6 +227,17 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let s = CaseSetting { mode, means: Means::Attach, nodes: 4 };
         run(&p, s, &["asleep"], &[])?.passed(&p.name)
     }));
+    let p = program.clone();
+    all.push(TestCase::new("testeverything::denied".to_string(), true, move || {
+        let s = CaseSetting { mode, means: Means::Attach, nodes };
+        let ended = run(&p, s, &["denied"], &[])?;
+        let (put, line) =
+            ("a put of 8 bytes at 0x", "the system now denies this rank the memory of rank 1");
+        match ended.code == Some(1) && says_both(&ended.output, put, line) {
+            true => Ok(()),
+            false => Err(ended.failure(format!("no line says {line:?}"))),
+        }
+    }));
     for (means, words) in [
         (Means::Attach, "by cross-memory attach, without a call of its owner"),
         (Means::Frames, "in frames, at the next call of its owner, because"),

@@ -108,19 +108,18 @@ impl NetworkInterface {
         });
         // SAFETY: the pieces are valid (`# Safety` above); the kernel checks the remote side.
         let moved = unsafe { attach::move_pieces(peer.attached_pid(), put, list) };
-        if let Err((AttachFailure::Address, at)) = moved
+        if let Err((failure, at)) = moved
+            && failure != AttachFailure::Process
             && let Some(piece) = pieces.nth(at)
         {
             let (local, length) = (piece.local.addr() as u64, piece.length);
-            self.state.peers.report_fault(&match attach::is_accessible(local, length, !put) {
-                false => AccessFault::Initiator { put, address: local, length },
-                true => AccessFault::Target {
-                    put,
-                    initiator: self.id(),
-                    target: self.state.peers.process(peer.index),
-                    address: there(piece),
-                    length,
-                },
+            let (target, address) = (self.state.peers.process(peer.index), there(piece));
+            self.state.peers.report_fault(&match failure {
+                AttachFailure::Denied => AccessFault::Denied { put, target, address, length },
+                _ if !attach::is_accessible(local, length, !put) => {
+                    AccessFault::Initiator { put, address: local, length }
+                }
+                _ => AccessFault::Target { put, initiator: self.id(), target, address, length },
             });
         }
         moved.is_ok()

@@ -16,6 +16,15 @@ use super::remote::RemoteMemory;
 use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
 
+/// Allows this process the descriptors of two connections to each process of the job, as where
+/// both sides connect at the same time, and [`OWN_DESCRIPTORS`].
+pub(super) fn allow_connections(numbering: &HostNumbering) {
+    sys::limits::need_descriptors(OWN_DESCRIPTORS + 2 * u64::from(numbering.total()));
+}
+
+/// Descriptors of a process for other purposes than its connections.
+const OWN_DESCRIPTORS: u64 = 256;
+
 /// A network between hosts. [`Wire::send`] and [`Wire::receive`] are called by one thread at a
 /// time.
 pub trait Wire: Send + Sync {

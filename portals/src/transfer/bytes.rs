@@ -258,16 +258,25 @@ impl NiState {
         let (from, to) = if to_target { (local, &remote) } else { (&remote, local) };
         let moved = copy_all(from, to, pid);
         fault::point("put.copied");
-        if moved == Err(AttachFailure::Address) {
-            self.refused(local, &remote, peer.index, to_target);
+        match moved {
+            Ok(()) | Err(AttachFailure::Process) => {}
+            Err(failure) => self.refused(failure, local, &remote, peer.index, to_target),
         }
         moved.is_ok()
     }
 
-    /// Reports a put or get of this process that named memory which is not there.
+    /// Reports a put or get of this process that named memory which is not there, or which the
+    /// system denies it.
     #[cold]
     #[inline(never)]
-    fn refused(&self, local: &ByteRanges, remote: &ByteRanges, target: u32, put: bool) {
+    fn refused(
+        &self,
+        failure: AttachFailure,
+        local: &ByteRanges,
+        remote: &ByteRanges,
+        target: u32,
+        put: bool,
+    ) {
         let mut here = local.list[..local.count].iter().filter_map(|&(at, length)| match at {
             Location::Mapped(at) => Some((at.addr() as u64, length)),
             Location::Remote(_) | Location::Own(_) => None,
@@ -279,12 +288,16 @@ impl NiState {
             Location::Remote(at) => at.data(),
             Location::Own(at) => at,
         };
+        let target = self.peers.process(target);
         self.peers.report_fault(&match here.find(wrong) {
+            _ if failure == AttachFailure::Denied => {
+                AccessFault::Denied { put, target, address: there, length }
+            }
             Some((address, length)) => AccessFault::Initiator { put, address, length },
             None => AccessFault::Target {
                 put,
                 initiator: self.peers.process(self.peers.index),
-                target: self.peers.process(target),
+                target,
                 address: there,
                 length,
             },

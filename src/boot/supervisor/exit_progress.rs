@@ -1,7 +1,7 @@
 //! How far the end of a job has progressed, and the deadlines of each step.
 //!
 //! Owned by [`super::Supervisor`]. Invariant: once a decision exists, no rank is waited for
-//! without a deadline.
+//! without a deadline, but for scripts around programs that have ended.
 //!
 //! ```text
 //! Running --decision--> Grace --order to exit--> Exiting --deadline--> Killed --> given up
@@ -18,7 +18,7 @@
 //! than it has one. The other is that a rank prints the stack of its failure, itself or by a
 //! debugger that keeps it stopped. The second extends it for that rank only, and gives it the
 //! timeout anew when the stack is printed. A script around a program that has ended with success
-//! is not killed.
+//! goes on, until the job fails or is to end.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
@@ -72,6 +72,8 @@ pub(super) struct ExitProgress {
     one_host: bool,
     /// A rank that prints its stack gets more time.
     spares: bool,
+    /// Scripts around programs that have ended with success go on.
+    spares_scripts: bool,
 }
 
 impl ExitProgress {
@@ -84,6 +86,7 @@ impl ExitProgress {
             no_cut_off,
             one_host,
             spares: false,
+            spares_scripts: false,
         }
     }
 
@@ -134,6 +137,13 @@ impl ExitProgress {
             ExitStage::Grace(t) | ExitStage::Killed(t) => Some(t),
             ExitStage::Exiting(t) | ExitStage::Extended(t, _) => Some(t.min(now + LOOK)),
         }
+    }
+
+    /// Says whether scripts around programs that have ended with success may go on now. They do
+    /// so after a success, in a job of one host: other supervisors would wait for this one.
+    pub(super) fn let_scripts_go_on(&mut self, may: bool) {
+        let is_success = self.decision.is_some_and(ExitDecision::is_success);
+        self.spares_scripts = may && is_success && self.one_host;
     }
 
     /// Whether this is the first call since a rank that prints its stack got more time.
@@ -224,13 +234,14 @@ impl ExitProgress {
         false
     }
 
-    /// Kills the ranks that are left but for scripts whose programs have ended; if `spare`, also
-    /// but for those that printed their stacks within the timeout. Returns whether any is left.
+    /// Kills the ranks that are left, but for scripts that may go on and, if `spare`, for those
+    /// that printed their stacks within the timeout. Returns whether there are any such.
     fn kill_rest(&self, now: u64, ranks: &mut [RankProcess], spare: bool) -> bool {
         let ms = self.timeout / MS;
         let mut spared = false;
         for r in ranks.iter_mut().filter(|r| !r.has_exited() && !r.is_killed_late) {
-            if r.is_script_only() || spare && r.printed_stack(now, self.timeout) {
+            let goes_on = self.spares_scripts && r.is_script_only();
+            if goes_on || spare && r.printed_stack(now, self.timeout) {
                 spared = true;
                 continue;
             }

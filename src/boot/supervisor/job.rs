@@ -327,10 +327,11 @@ impl Supervisor {
     /// a rank needs.
     fn into_rank_id(self, place: RankPlace, socket: OwnedFd) -> RankId {
         self.signals.restore();
-        sys::limits::allow_descriptors(self.descriptors);
         if place.rank != self.reader {
             sys::stdio::null_stdin();
         }
+        // Last: until this returns, the process has the descriptors of other ranks, too.
+        sys::limits::allow_descriptors(self.descriptors);
         RankId {
             place,
             cookie: self.cookie,

@@ -10,7 +10,7 @@ use crate::boot::control_memory::ControlMemory;
 use sys::clock;
 
 /// The exit code of a job that runs too long, as that of `timeout`.
-const TIMED_OUT: i32 = 124;
+pub(super) const TIMED_OUT: i32 = 124;
 
 /// How long a job may run.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,11 @@ impl JobTimeout {
         Some(next).filter(|_| !status.is_open())
     }
 
+    /// Whether the time is over.
+    pub(super) fn is_over(self, now: u64) -> bool {
+        now >= self.deadline
+    }
+
     /// Reports and ends a job that runs too long.
     pub(super) fn check(
         self,
@@ -45,7 +50,7 @@ impl JobTimeout {
         status: &mut StatusRequest,
         others: &mut OtherHosts,
     ) {
-        if now < self.deadline {
+        if !self.is_over(now) {
             return;
         }
         if !status.is_timeout_begun() {

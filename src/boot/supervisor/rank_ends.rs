@@ -77,6 +77,12 @@ impl RankEnds {
             }
             // What came after its success has failed: the rest of a script, or its last output.
             Ended::Exited(code @ 1..) if r.own_end.is_some_and(ExitDecision::is_success) => {
+                if r.joined.is_some_and(|pid| pid != r.process) {
+                    report::line(format_args!(
+                        "{} has succeeded, but the script around it exited with {code}",
+                        r.title()
+                    ));
+                }
                 self.late_failure.get_or_insert(code);
             }
             Ended::Exited(_) if !self.is_open() => {}

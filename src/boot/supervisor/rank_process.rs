@@ -211,6 +211,7 @@ impl RankProcess {
     /// success: what the script does now is no part of the job, and takes the time that it takes.
     pub(super) fn is_script_only(&self) -> bool {
         self.has_running_child()
+            && !self.has_debugger
             && self.exited_at.is_some()
             && self.own_end.is_some_and(ExitDecision::is_success)
     }

@@ -7,6 +7,7 @@
 use super::barrier_exchange::InvalidMessage;
 use super::connections::JoinRequest;
 use super::job::Supervisor;
+use super::job_timeout::TIMED_OUT;
 use super::other_hosts::HostEvent;
 use super::rank_process::RankProcess;
 use super::{barrier_exchange, exit_progress, folded_errors, job_signals};
@@ -228,6 +229,12 @@ impl Supervisor {
         {
             return;
         }
+        let is_late = self.timeout.is_some_and(|timeout| timeout.is_over(now));
+        let is_wanted = self.control.decision().is_none_or(|d| d.is_success());
+        self.exit.let_scripts_go_on(is_wanted && !is_late && self.end_requested_at.is_none());
+        if is_late && self.ranks.iter().any(RankProcess::is_script_only) {
+            self.ends.late_failure.get_or_insert(TIMED_OUT);
+        }
         if self.exit.advance(now, self.control, &mut self.ranks) {
             // A rank that connects now is too late.
             self.connections.close();
@@ -353,8 +360,8 @@ impl Supervisor {
     fn signal_ranks(&self, signal: Signal) {
         for r in self.ranks.iter().filter(|r| !r.has_exited()) {
             match r.joined {
-                Some(_) => _ = process::kill(r.pid(), signal),
-                None => r.signal_tree(signal),
+                Some(pid) if r.exited_at.is_none() => _ = process::kill(pid, signal),
+                _ => r.signal_tree(signal),
             }
         }
     }

@@ -46,6 +46,19 @@ pub(super) fn refused(fault: &AccessFault, ranks: &RankTable) {
             writes: put,
         }
         .report(),
+        AccessFault::Denied { put, target, address, length } => {
+            let (operation, target) = (if put { "put" } else { "get" }, rank(target));
+            report::fatal(
+                format_args!(
+                    "a {operation} of {length} bytes at {address:#x} of rank {target} failed: the \
+                     system now denies this rank the memory of rank {target}"
+                ),
+                format_args!(
+                    "After gasnet_init, a rank must not change its user, its capabilities or its \
+                     dumpable attribute (prctl)."
+                ),
+            )
+        }
         AccessFault::Initiator { put, address, length } => {
             let (operation, can) = if put { ("put", "read") } else { ("get", "written") };
             report::fatal(

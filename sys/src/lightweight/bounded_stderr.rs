@@ -5,8 +5,12 @@ pub(crate) fn write(bytes: &[u8]) {
     crate::file::write_all(2, bytes);
 }
 
-/// Whether standard output or standard error leads to a reader that takes nothing now: no reader
-/// is known here.
-pub fn has_slow_reader() -> bool {
+/// Whether standard output leads to a reader that takes nothing now: no reader is known here.
+pub fn is_output_stuck() -> bool {
+    false
+}
+
+/// The same of standard error.
+pub fn is_stuck() -> bool {
     false
 }

@@ -57,7 +57,7 @@ use std::sync::OnceLock;
 use super::numbering::HostNumbering;
 use super::outcome::{FrameSent, FrameSink, PeerState};
 use super::remote::{RemoteBegun, RemoteLimits, RemoteMemory, RemoteOperation, RemoteRegion};
-use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters};
+use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters, allow_connections};
 use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
 use bindings::FI_EADDRINUSE;
@@ -320,6 +320,7 @@ impl Wire for OfiWire {
         {
             return false;
         }
+        allow_connections(numbering);
         let name_of = |address: &[u8; ADDRESS]| {
             let mut name = [0; NAME_BYTES];
             name.copy_from_slice(&address[SAME..]);

@@ -43,7 +43,7 @@ use std::sync::OnceLock;
 
 use super::numbering::HostNumbering;
 use super::outcome::{FrameSent, FrameSink, PeerState};
-use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters};
+use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters, allow_connections};
 use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
 pub use end::ADDRESS;
@@ -53,9 +53,6 @@ use limits::{BACKLOG, FRAME};
 use network::TcpNetwork;
 use sys::epoll::EpollSet;
 use sys::tcp;
-
-/// Descriptors of a process for other purposes than its connections.
-const OWN_DESCRIPTORS: u64 = 256;
 
 /// What [`TcpWire::open`] needs.
 pub struct TcpSpec {
@@ -137,8 +134,7 @@ impl Wire for TcpWire {
         if addresses.len() != numbering.total() as usize * ADDRESS {
             return false;
         }
-        // A connection for each process, and a second one where both connect at the same time.
-        sys::limits::need_descriptors(OWN_DESCRIPTORS + 2 * u64::from(numbering.total()));
+        allow_connections(numbering);
         let peers = TcpPeers { own, numbering: numbering.clone(), addresses };
         // Strangers wait in the kernel until the processes of the job are known.
         self.peers.set(peers).is_ok()
