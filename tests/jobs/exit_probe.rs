@@ -21,7 +21,7 @@
 //! | `warn:N` | prints such a warning; returns 0 half a second later |
 //! | `numbers:N` | prints GASNET_RANK, GASNET_SIZE and GASNET_LOCAL_RANK, then returns N |
 //! | `command:N` | runs the command in PROBE_COMMAND, which must succeed, then gasnet_exit |
-//! | `long:N` | prints more than a pipe holds, of which the C library has the end, then gasnet_exit |
+//! | `long:N` | prints more than a pipe holds, which the C library still has, then gasnet_exit |
 //!
 //! | others | what the other ranks do |
 //! |---|---|
@@ -51,6 +51,8 @@ use sys::signal::Signal;
 use sys::{clock, process, signal};
 
 unsafe extern "C" {
+    static stdout: *mut c_void;
+    fn setvbuf(stream: *mut c_void, buffer: *mut u8, mode: i32, size: usize) -> i32;
     fn atexit(handler: extern "C" fn()) -> i32;
     fn printf(format: *const core::ffi::c_char, ...) -> i32;
     fn system(command: *const core::ffi::c_char) -> i32;
@@ -346,6 +348,12 @@ fn main() {
     let [_, ranks, way, rest] = &args[..] else { panic!("exit_probe <rank|all> <way> <others>") };
     if let Some(code) = way.strip_prefix("late:") {
         std::process::exit(code.parse().unwrap());
+    }
+    if way.starts_with("long:") {
+        const FULL: i32 = 0;
+        let buffer = vec![0; 1 << 17].leak();
+        // SAFETY: the stream of the C library, before anything was printed.
+        unsafe { setvbuf(stdout, buffer.as_mut_ptr(), FULL, buffer.len()) };
     }
     // SAFETY: the format has no arguments.
     unsafe { printf(c"before\n".as_ptr()) };
