@@ -264,7 +264,7 @@ impl ExitProgress {
 fn kill(r: &mut RankProcess) {
     (r.killed_by_us, r.is_killed_late) = (true, true);
     r.signal_tree(Signal::KILL);
-    if r.has_running_child() && r.exited_at.is_none() && r.pid() != r.process {
+    if r.ended.is_none() && r.pid() != r.process {
         process::kill(r.pid(), Signal::KILL);
     }
 }

@@ -178,9 +178,11 @@ impl RankProcess {
         }
     }
 
-    /// The process that messages to the user name.
+    /// The process that messages to the user name: its program, or the script around it that
+    /// still runs.
     pub(super) fn pid(&self) -> u32 {
-        self.joined.unwrap_or(self.process)
+        let is_gone = self.has_running_child() && self.exited_at.is_some();
+        self.joined.filter(|_| !is_gone).unwrap_or(self.process)
     }
 
     /// How messages call it.

@@ -309,13 +309,11 @@ pub(super) unsafe fn complete(function: &str, lc_opt: *mut Event, group: bool) {
 /// As of [`complete`].
 #[inline(always)]
 unsafe fn sent(function: &str, lc_opt: *mut Event, send: impl FnOnce() -> c_int) -> c_int {
-    if lc_opt.addr() != NOW {
-        LocalCompletion::of_message(function, lc_opt, true);
-    }
+    let local = LocalCompletion::of_message(function, lc_opt, true);
     let refused = send();
     if refused == OK {
         // SAFETY: by this function's condition.
-        unsafe { complete(function, lc_opt, true) };
+        unsafe { local.store(core::ptr::null_mut()) };
     }
     refused
 }
@@ -328,10 +326,8 @@ unsafe fn sent(function: &str, lc_opt: *mut Event, send: impl FnOnce() -> c_int)
 #[inline(never)]
 unsafe fn complete_elsewhere(function: &str, lc_opt: *mut Event, group: bool) {
     let local = LocalCompletion::of_message(function, lc_opt, group);
-    if let LocalCompletion::At(_) = local {
-        // SAFETY: by this function's condition.
-        unsafe { local.store(core::ptr::null_mut()) }
-    }
+    // SAFETY: by this function's condition.
+    unsafe { local.store(core::ptr::null_mut()) }
 }
 
 /// `gex_AM_RequestShort` with the number of arguments and an array of them.

@@ -190,9 +190,12 @@ impl RegionTable {
     /// The link to the first entry of the chain of a key.
     #[inline]
     fn head(&self, key: u64) -> &AtomicU32 {
-        // The upper bits of the product; there is a power of two of heads.
-        let lines = (key / u64::from(NEIGHBOURS)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        let head = lines * u64::from(NEIGHBOURS) + key % u64::from(NEIGHBOURS);
+        let neighbours = u64::from(NEIGHBOURS);
+        // The upper bits of the product; there is a power of two of heads. Neighbours begin at
+        // another place in each line, so that regions far apart do not all meet in one place.
+        let product = (key / neighbours).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (line, first) = (product >> 32, product >> 60);
+        let head = line * neighbours + (first + key) % neighbours;
         &self.heads[head as usize & (self.heads.len() - 1)]
     }
 
