@@ -2,7 +2,9 @@
 //! network is interrupted. The job ends with the right code, or goes on, and leaves nothing on
 //! any host.
 
-use super::{OFI_PROVIDERS, PLACEMENTS, missing_provider, over, servers, with_hosts};
+use super::{
+    OFI_PROVIDERS, PLACEMENTS, in_case_name, missing_provider, over, servers, with_hosts,
+};
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -155,7 +157,7 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     let name = String::from("hosts::fault::first_messages");
     all.push(TestCase::new(name, true, || first_messages(None)));
     for provider in OFI_PROVIDERS {
-        let name = format!("hosts::fault::first_messages::{}", provider.replace(';', "_"));
+        let name = format!("hosts::fault::first_messages::{}", in_case_name(provider));
         let mut case = TestCase::new(name, true, move || first_messages(Some(provider)));
         case.missing = missing_provider(provider);
         all.push(case);

@@ -1,7 +1,9 @@
 //! Jobs on two hosts whose puts and gets go by remote memory access of libfabric, which the
 //! counters prove. A rank that dies meanwhile ends the job as ever.
 
-use super::{OFI_PROVIDERS, PLACEMENTS, missing_provider, over, servers, with_hosts};
+use super::{
+    OFI_PROVIDERS, PLACEMENTS, in_case_name, missing_provider, over, servers, with_hosts,
+};
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -77,7 +79,7 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     let taken = sample::cover(&settings, &mut random, traits);
     let mut all = Vec::new();
     for (i, (at, _, (name, work))) in settings.into_iter().enumerate() {
-        let (provider, shown) = (OFI_PROVIDERS[at], OFI_PROVIDERS[at].replace(';', "_"));
+        let (provider, shown) = (OFI_PROVIDERS[at], in_case_name(OFI_PROVIDERS[at]));
         let name = format!("hosts::remote_access::{shown}::{name}");
         let run = move || match &work {
             Work::Program(program) => passes(program, provider),
@@ -86,14 +88,14 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
         all.push(TestCase::new(name, taken.contains(&i), run));
     }
     for (at, provider) in OFI_PROVIDERS.into_iter().enumerate() {
-        let name = format!("hosts::remote_access::{}::killed", provider.replace(';', "_"));
+        let name = format!("hosts::remote_access::{}::killed", in_case_name(provider));
         all.push(TestCase::new(name, at == 0, move || killed(provider)));
     }
     let missing = OFI_PROVIDERS.map(missing_provider);
     for case in &mut all {
-        let of = OFI_PROVIDERS.iter().position(|provider| {
-            case.name.contains(&format!("::{}::", provider.replace(';', "_")))
-        });
+        let of = OFI_PROVIDERS
+            .iter()
+            .position(|provider| case.name.contains(&format!("::{}::", in_case_name(provider))));
         case.missing = of.and_then(|at| missing[at].clone());
     }
     all
