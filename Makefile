@@ -26,6 +26,9 @@
 #                                 measures; with any argument, in turn with those libraries,
 #                                 into the tables and drawings of docs/bench; with ONLY what one
 #                                 program of capi-tests/bench measures, which is printed alone
+#   make bench HOSTS=2 [PEER=prefix,udp] [ROUNDS=n]
+#                                 measures over several hosts made of network namespaces (as
+#                                 root), into docs/bench/hosts.md
 #   make bench-credits [ROUNDS=n] measures what dynamic credits cost
 #   make book                     the guide and the internals as a book in build/book/html
 #   make release                  the tarball of a release with its crates, licences and bill of
@@ -82,7 +85,7 @@ soak: lib faults libportals
 
 bench: lib
 	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--with openmpi --with mpich) $(if $(ONLY),--only $(ONLY)) \
-	  $(if $(SHMEM),--with shmem) $(if $(ROUNDS),--rounds $(ROUNDS))
+	  $(if $(SHMEM),--with shmem) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(HOSTS),--hosts)
 
 bench-credits: lib
 	@ci/bench-credits.sh $(ROUNDS)

@@ -5,6 +5,7 @@
 #   ci/bench.sh
 #   ci/bench.sh [--peer PREFIX[,CONDUIT]] [--with openmpi|mpich|shmem] [--rounds N] [--ms MS]
 #   ci/bench.sh --starts [--rounds N]
+#   ci/bench.sh --hosts [--peer PREFIX,udp] [--rounds N] [--ms MS]      as root: over test hosts
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -24,11 +25,19 @@ have() {
 
 if [ $# -gt 0 ]; then
     ci/tools.sh pkg-config
-    case " $* " in *" --starts "*) ;; *) have gnuplot gnuplot-nox || echo "nothing will be drawn" >&2 ;; esac
+    case " $* " in *" --starts "* | *" --hosts "*) ;; *) have gnuplot gnuplot-nox || echo "nothing will be drawn" >&2 ;; esac
     case " $* " in *" openmpi "*) have mpicc.openmpi libopenmpi-dev openmpi-bin ;; esac
     case " $* " in *" shmem "*) have oshcc libopenmpi-dev openmpi-bin ;; esac
     case " $* " in *" mpich "*) have mpicc.mpich libmpich-dev mpich ;; esac
-    exec "${CARGO:-cargo}" run --quiet --release -p capi-tests --bin bench -- "$@"
+    below=
+    case " $* " in
+        *" --hosts "*)
+            below="ci/with-hosts.sh 4"
+            have mpirun.openmpi libopenmpi-dev openmpi-bin || true
+            [ -e /usr/include/rdma/fabric.h ] || have fi_info libfabric-dev libfabric-bin || true
+            ;;
+    esac
+    exec $below "${CARGO:-cargo}" run --quiet --release -p capi-tests --bin bench -- "$@"
 fi
 mkdir -p build/bench
 ${CC:-cc} -O2 -std=gnu99 -Wall -Wextra -D_GNU_SOURCE=1 -DGASNET_SEQ -Ibuild/include capi-tests/bench/latency.c \

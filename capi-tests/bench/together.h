@@ -34,7 +34,7 @@ static inline double bench_together(void (*run)(size_t size, long times), size_t
         block[b] = (bench_now() - began) / (double)times;
     }
     qsort(block, BENCH_BLOCKS, sizeof *block, bench_by_value);
-    return block[BENCH_BLOCKS / 2];
+    return block[bench_taken];
 }
 
 #endif

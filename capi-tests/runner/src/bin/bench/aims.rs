@@ -1,5 +1,7 @@
 //! The figures to reach: measurement, path, and what each is compared with.
 
+use crate::hosts::STARTED;
+
 /// The ratio of our value to the other side's that must be reached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowAim {
@@ -39,6 +41,9 @@ const BLOCK: &str = "block";
 const SMP_BLOCK: &str = "smp-block";
 const REGISTERED: &str = "registered";
 const MIB: u64 = 1 << 20;
+/// The round trip of a wire without GASNet.
+const WIRE: &str = "wire_trip";
+const UDP: &str = "udp";
 
 /// The same measurement of another system.
 const fn peer(
@@ -52,7 +57,7 @@ const fn peer(
     BenchRow { ours: (ours, name, n), other: (system, name, n), sizes, aim }
 }
 
-/// Another measurement of another library, both with two ranks.
+/// Another measurement of another system, both with two ranks.
 const fn against(
     ours: &'static str,
     name: &'static str,
@@ -88,6 +93,12 @@ const fn bound(
 /// Another measurement of the same turn in EVERYTHING.
 const fn above(name: &'static str, sizes: RowSizes, other: &'static str, aim: RowAim) -> BenchRow {
     BenchRow { ours: (EVERYTHING, name, 2), other: (EVERYTHING, other, 2), sizes, aim }
+}
+
+/// Two ranks of one host, with a third on another host in the job, and alone.
+const fn neighbours(name: &'static str, sizes: RowSizes) -> BenchRow {
+    let (ours, other) = (("with-second", name, 3), ("one-host", name, 2));
+    BenchRow { ours, other, sizes, aim: AtMost(1.05) }
 }
 
 /// A hit of the firehose above bare hash probes.
@@ -227,6 +238,31 @@ const ROWS: &[BenchRow] = &[
     peer(BLOCK, "broadcast", 4, at(8), SMP_BLOCK, AtMost(1.0)),
     peer(BLOCK, "reduce", 4, at(8), SMP_BLOCK, AtMost(1.0)),
     peer("no-bypass", "put_word", 4, at(8), "no-bypass-spin", AtMost(1.0)),
+    against("tcp", "put", at(8), ("bare-tcp", WIRE), AtMost(1.15)),
+    against("net", "put", at(8), ("bare-tcp", WIRE), AtMost(1.35)),
+    against("rxm", "put", at(8), ("bare-rxm", WIRE), AtMost(1.15)),
+    against("tcp", "short_trip", One(0, 8), ("bare-tcp", WIRE), AtMost(1.25)),
+    against("net", "short_trip", One(0, 8), ("bare-net", WIRE), AtMost(1.25)),
+    against("rxm", "short_trip", One(0, 8), ("bare-rxm", WIRE), AtMost(1.25)),
+    against("tcp-thread", "idle_put", at(8), ("tcp-thread", "polling_put"), AtMost(1.5)),
+    against("net-thread", "idle_put", at(8), ("net-thread", "polling_put"), Nothing),
+    against("rxm-thread", "idle_put", at(8), ("rxm-thread", "polling_put"), Nothing),
+    against("tcp", "put_bandwidth", at(MIB), ("bare-tcp", "wire_bandwidth"), AtLeast(0.9)),
+    against("net", "put_bandwidth", at(MIB), ("bare-tcp", "wire_bandwidth"), AtLeast(0.75)),
+    against("rxm", "put_bandwidth", at(MIB), ("bare-tcp", "wire_bandwidth"), AtLeast(0.75)),
+    against("tcp", "put", at(MIB), ("bare-tcp", WIRE), Nothing),
+    against("net", "put", at(MIB), ("bare-net", WIRE), Nothing),
+    against("tcp", "get", at(8), ("bare-tcp", WIRE), Nothing),
+    against("tcp", "barrier_anonymous", One(2, 8), ("bare-tcp", WIRE), Nothing),
+    peer("tcp", "put", 2, at(8), UDP, AtMost(0.8)),
+    peer("tcp", "short_trip", 2, at(0), UDP, AtMost(0.8)),
+    peer("tcp", "medium_trip", 2, Each(8, 512), UDP, AtMost(0.8)),
+    peer("four-hosts", "launch", STARTED, at(0), "openmpi-hosts", AtMost(0.5)),
+    neighbours("put", at(8)),
+    neighbours("put", at(65536)),
+    neighbours("get", at(8)),
+    neighbours("get", at(65536)),
+    neighbours("short_trip", at(0)),
     bound("medium_trip", 2, 8, "copy_trip", 8),
     bound("medium_trip", 2, 1024, "copy_trip", 1024),
     bound("long_trip", 2, 8, "copy_trip", 8),

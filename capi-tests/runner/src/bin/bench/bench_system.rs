@@ -4,6 +4,8 @@
 
 use crate::building::{cc, compile, package};
 use crate::columns::RowFigures;
+use crate::hosts::STARTED;
+use crate::turns::{LINE, Run, Turn};
 use capi_tests::build_trees;
 use capi_tests::progress::{WorkExtent, WorkProgress};
 use std::collections::BTreeMap;
@@ -20,69 +22,12 @@ const WATCHDOG: Duration = Duration::from_secs(600);
 const STARTS: &[u32] = &[1, 2, 4, 8, 16, 32, 64];
 /// Ranks of the jobs whose start and end by a launcher is timed.
 const LAUNCHES: &[u32] = &[2, 64];
-/// A program, its ranks, and its arguments apart from time and sizes.
-type Run = (&'static str, u32, &'static [&'static str]);
-
-/// The round trip of a cache line between the CPUs, among the machine's own limits.
-pub(crate) const LINE: &str = "line_trip";
-
-/// What all systems do in one turn.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Turn {
-    /// Each GASNet runs this program; the machine's limits with these names are measured.
-    Run(Run, &'static [&'static str]),
-    /// Each GASNet whose ranks block runs this program.
-    Blocking(Run),
-    /// Each library over a network without application bypass runs this program.
-    WithoutBypass(Run),
-    /// The other libraries run their programs.
-    Others,
-    /// Each GASNet-EX runs this program.
-    Ex(Run),
-    /// Each library for EVERYTHING runs this program.
-    Everything(Run),
-    /// This library over a network that demands registration runs this program.
-    Registered(Run),
-    /// A hit of the firehose, and a bare hash probe.
-    Hits,
-    /// Jobs start and end.
-    Starts,
-}
-
-impl Turn {
-    /// Whether it depends on the distance of the two CPUs, which the host may change at any
-    /// time.
-    pub(crate) fn of_lines(self) -> bool {
-        matches!(
-            self,
-            Turn::Run((_, 2, _), _)
-                | Turn::Blocking((_, 2, _))
-                | Turn::Ex((_, 2, _))
-                | Turn::Everything(_)
-                | Turn::Registered(_)
-        )
-    }
-
-    /// The program that the GASNets run in it.
-    pub(crate) fn program(self) -> Option<&'static str> {
-        match self {
-            Turn::Run(run, _)
-            | Turn::Blocking(run)
-            | Turn::Ex(run)
-            | Turn::Everything(run)
-            | Turn::Registered(run)
-            | Turn::WithoutBypass(run) => Some(run.0),
-            Turn::Others | Turn::Hits | Turn::Starts => None,
-        }
-    }
-}
-
 /// The program of GASNet-EX, and what an installation of GASNet has that is one.
-const EX: &str = "ex";
+pub(crate) const EX: &str = "ex";
 const EX_HEADER: &str = "include/gasnetex.h";
 
 /// A program, and the system that it measures.
-const EVERYTHING: &str = "everything";
+pub(crate) const EVERYTHING: &str = "everything";
 const LARGE: &str = "large";
 
 const SIMULATOR: &str = "firehose-sim";
@@ -95,59 +40,12 @@ const PEER_EVERYTHING: &str = "#define GASNET_SEGMENT_EVERYTHING 1";
 
 /// The programs that are built against a GASNet.
 const PROGRAMS: &[&str] = &["rma", "am", "barrier", "coll", "vis", "memory", "startup"];
-
-/// A round. Turns are short, so that the host rarely moves the CPUs within one.
-pub(crate) const TURNS: &[Turn] = &[
-    Turn::Run(
-        (
-            "rma",
-            2,
-            &["put", "get", "put_word", "get_word", "put_nbi", "get_nbi", "put_val", "get_val"],
-        ),
-        &["memcpy_latency", "memcpy_shared_latency"],
-    ),
-    Turn::Run(
-        ("rma", 2, &["put_bandwidth", "get_bandwidth", "put_bibandwidth", "put_rate", "memset"]),
-        &["memcpy_bandwidth", "memcpy_shared_bandwidth"],
-    ),
-    Turn::Run(("am", 2, &["short_trip"]), &[]),
-    Turn::Run(("am", 2, &["medium_trip", "long_trip"]), &["copy_trip"]),
-    Turn::Run(("am", 2, &["short_flood", "short_one_way"]), &[]),
-    Turn::Run(("am", 2, &["medium_flood", "medium_one_way"]), &[]),
-    Turn::Run(("barrier", 2, &[]), &[]),
-    Turn::Run(("coll", 2, &[]), &[]),
-    Turn::Run(("vis", 2, &["vis_strided_put", "vis_strided_get", "vis_indexed_put"]), &[]),
-    Turn::Run(("barrier", 4, &[]), &[]),
-    Turn::Run(("coll", 4, &[]), &[]),
-    Turn::Run(("barrier", 8, &[]), &["yield_round"]),
-    Turn::Run(("am", 8, &["pairs_trip"]), &[]),
-    Turn::Run(("coll", 8, &[]), &[]),
-    Turn::Run(("coll", 16, &[]), &[]),
-    Turn::Ex((EX, 2, &["ex_put", "ex_get", "ex_put_nb", "ex_get_nb", "ex_put_nbi", "ex_get_nbi"])),
-    Turn::Ex((EX, 2, &["ex_short_trip", "ex_medium_trip", "ex_fadd"])),
-    Turn::Ex((EX, 2, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
-    Turn::Ex((EX, 4, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
-    Turn::Ex((EX, 8, &["ex_barrier", "ex_reduce", "ex_broadcast"])),
-    Turn::Blocking(("barrier", 2, &[])),
-    Turn::Blocking(("barrier", 4, &[])),
-    Turn::Blocking(("barrier", 8, &[])),
-    Turn::Blocking(("coll", 4, &["broadcast", "reduce"])),
-    Turn::Everything(("rma", 2, &["put", "get"])),
-    Turn::Everything((EVERYTHING, 2, &[])),
-    Turn::Registered(("rma", 2, &["put"])),
-    Turn::Hits,
-    Turn::WithoutBypass(("rma", 4, &["put_word"])),
-    Turn::Run(("memory", 2, &[]), &[]),
-    Turn::Run(("memory", 16, &[]), &[]),
-    Turn::Run(("memory", 64, &[]), &[]),
-    Turn::Run(("memory", 250, &[]), &[]),
-    Turn::Others,
-    Turn::Starts,
-];
+/// The programs that are built against our library only.
+const OURS: &[&str] = &[EX, "idle"];
 
 /// The kinds of systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Machine,
     /// A GASNet-1, or this library, which is also a GASNet-EX.
     Gasnet,
@@ -167,11 +65,21 @@ enum Kind {
     WithoutBypass,
     /// Another library, which runs this program with two ranks.
     Other(&'static str),
+    /// A GASNet over two hosts.
+    Hosts,
+    /// This library over two hosts, which delivers without calls of the target.
+    Idle,
+    /// This library with this many ranks, of which the first and the last are on one host.
+    Neighbours(u32),
+    /// Jobs of four hosts, which run this program.
+    HostStarts(&'static str),
+    /// A wire between two hosts without GASNet, measured by this program.
+    BareWire(&'static str),
 }
 
 /// How a program is started as a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Start {
+pub(crate) enum Start {
     /// `GASNET_PSHM_NODES=n prog`; a plain process where there is no GASNet.
     Fork,
     /// `launcher ... -n n prog`
@@ -182,13 +90,13 @@ enum Start {
 #[derive(Clone, Debug)]
 pub(crate) struct BenchSystem {
     pub(crate) name: String,
-    start: Start,
-    environment: Vec<(String, String)>,
+    pub(crate) start: Start,
+    pub(crate) environment: Vec<(String, String)>,
     /// The folder of its programs.
-    programs: PathBuf,
-    kind: Kind,
+    pub(crate) programs: PathBuf,
+    pub(crate) kind: Kind,
     /// The launcher whose starts are timed, and a job that only starts and ends.
-    launch: Option<(Start, &'static str)>,
+    pub(crate) launch: Option<(Start, &'static str)>,
 }
 
 impl BenchSystem {
@@ -236,7 +144,7 @@ impl BenchSystem {
     pub(crate) fn ours(name: &str, environment: &[(&str, &str)]) -> Result<BenchSystem, String> {
         let programs = build_trees::build().join("bench/ours");
         let flags = package(&build_trees::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
-        for program in PROGRAMS.iter().chain([&EX]) {
+        for program in PROGRAMS.iter().chain(OURS) {
             compile(&cc(), program, &programs, &flags)?;
         }
         let environment =
@@ -407,7 +315,35 @@ impl BenchSystem {
         })
     }
 
-    /// What this system does in a turn, if anything.
+    /// The programs that it runs in a turn.
+    fn runs(&self, turn: Turn) -> Vec<Run> {
+        match (turn, self.kind) {
+            (Turn::Run(run, _), Kind::Gasnet)
+            | (Turn::Ex(run), Kind::Ex)
+            | (Turn::Blocking(run), Kind::Blocking)
+            | (Turn::WithoutBypass(run), Kind::WithoutBypass)
+            | (Turn::Registered(run), Kind::Registered)
+            | (Turn::Idle(run), Kind::Idle) => vec![run],
+            (Turn::Ex(run), Kind::Gasnet) if self.launch.is_some() => vec![run],
+            (Turn::Hits, Kind::Simulator) => vec![(SIMULATOR, 1, &["--speed", "--figures"])],
+            // The program of this name needs ranks that reach each other by cross-memory attach.
+            (Turn::Everything(run), Kind::Everything { ours }) if ours || run.0 != EVERYTHING => {
+                vec![run]
+            }
+            (Turn::Run(_, limits), Kind::Machine) if !limits.is_empty() => {
+                vec![("limits", 1, limits)]
+            }
+            (Turn::Others, Kind::Other(program)) => vec![(program, 2, &[])],
+            (Turn::Hosts(runs), Kind::Hosts) => runs.to_vec(),
+            (Turn::Hosts(_), Kind::BareWire(program)) => vec![(program, 2, &[])],
+            (Turn::Neighbours(runs), Kind::Neighbours(processes)) => {
+                runs.iter().map(|&(program, names)| (program, processes, names)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What it measures in a turn, if anything.
     pub(crate) fn measure(
         &self,
         turn: Turn,
@@ -415,23 +351,7 @@ impl BenchSystem {
         largest: usize,
     ) -> Result<RowFigures, String> {
         let mut figures = RowFigures::default();
-        let run = match (turn, self.kind) {
-            (Turn::Run(run, _), Kind::Gasnet) => run,
-            (Turn::Ex(run), Kind::Ex) => run,
-            (Turn::Ex(run), Kind::Gasnet) if self.launch.is_some() => run,
-            (Turn::Blocking(run), Kind::Blocking) => run,
-            (Turn::WithoutBypass(run), Kind::WithoutBypass) => run,
-            (Turn::Registered(run), Kind::Registered) => run,
-            (Turn::Hits, Kind::Simulator) => {
-                figures.read(&self.run(SIMULATOR, 1, &["--speed", "--figures"])?)?;
-                return Ok(figures);
-            }
-            // The program of this name needs ranks that reach each other by cross-memory attach.
-            (Turn::Everything(run), Kind::Everything { ours }) if ours || run.0 != EVERYTHING => {
-                run
-            }
-            (Turn::Run(_, limits), Kind::Machine) if !limits.is_empty() => ("limits", 1, limits),
-            (Turn::Others, Kind::Other(program)) => (program, 2, &[][..]),
+        match (turn, self.kind) {
             (Turn::Starts, _) => {
                 if let Some((start, program)) = &self.launch {
                     self.time_starts(&mut figures, "launch", start, LAUNCHES, program)?;
@@ -439,32 +359,47 @@ impl BenchSystem {
                 if self.kind == Kind::Gasnet {
                     self.time_starts(&mut figures, "startup", &self.start, STARTS, "startup")?;
                 }
-                return Ok(figures);
             }
-            _ => return Ok(figures),
-        };
-        let (program, processes, measurements) = run;
-        let time = ms.to_string();
-        let mut args = vec!["-t", &time];
-        let sizes = format!("8:{largest}");
-        if matches!(program, "rma" | "mpi" | "shmem") {
-            args.extend(["-s", &sizes]);
+            (Turn::HostStarts, Kind::HostStarts(program)) => {
+                self.time_starts(&mut figures, "launch", &self.start, &[STARTED], program)?;
+            }
+            _ => {}
         }
-        args.extend(measurements);
-        match self.run(program, processes, &args) {
-            Ok(printed) => figures.read(&printed)?,
-            // Measurements that a peer cannot do are left out.
-            Err(e)
-                if matches!(
-                    self.kind,
-                    Kind::Gasnet | Kind::Ex | Kind::Everything { ours: false }
-                ) && self.launch.is_none() =>
-            {
-                eprintln!("bench: left out: {e}");
+        let (time, sizes) = (ms.to_string(), format!("8:{largest}"));
+        for (program, processes, measurements) in self.runs(turn) {
+            let mut args = Vec::new();
+            if program != SIMULATOR {
+                args.extend(["-t", &time]);
             }
-            Err(e) => return Err(e),
+            if matches!(program, "rma" | "mpi" | "shmem" | "wire_tcp" | "wire_ofi") {
+                args.extend(["-s", &sizes]);
+            }
+            if turn.takes_the_fastest() {
+                args.push("-f");
+            }
+            // Three ranks: which of them share a CPU is left to the kernel.
+            if matches!(turn, Turn::Neighbours(_)) {
+                args.push("-P");
+            }
+            args.extend(measurements);
+            match self.run(program, processes, &args) {
+                Ok(printed) => figures.read(&printed)?,
+                Err(e) if self.may_lack() => eprintln!("bench: left out: {e}"),
+                Err(e) => return Err(e),
+            }
         }
         Ok(figures)
+    }
+
+    /// Whether measurements that it cannot do are left out.
+    fn may_lack(&self) -> bool {
+        match self.kind {
+            Kind::Gasnet | Kind::Ex | Kind::Everything { ours: false } => self.launch.is_none(),
+            // A provider of libfabric, or another GASNet.
+            Kind::Hosts | Kind::Idle => !self.name.starts_with("tcp"),
+            Kind::BareWire(program) => program == "wire_ofi",
+            _ => false,
+        }
     }
 
     /// The round trip of a cache line now, in microseconds, if this is the machine.
@@ -566,7 +501,9 @@ impl BenchSystem {
             .envs(self.environment.iter().map(|(n, v)| (n, v)))
             .stdin(Stdio::null())
             .stdout(out);
-        let mut child = command.spawn().map_err(|e| format!("{}: {e}", path.display()))?;
+        let spawned = command.spawn();
+        let mut child =
+            spawned.map_err(|e| format!("{}: {e}", command.get_program().display()))?;
         let pid = child.id();
         let (ended, end) = mpsc::channel::<()>();
         // A thread waits for the end, so that polling does not disturb the job.

@@ -18,7 +18,9 @@ pub(crate) fn compile(cc: &str, program: &str, to: &Path, flags: &[String]) -> R
     fs::create_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
     let source = build_trees::root().join("capi-tests/bench").join(format!("{program}.c"));
     let mut compiler = Command::new(cc);
-    compiler.arg("-O2").arg(&source).arg("-o").arg(to.join(program)).args(flags);
+    // It may be the C++ compiler, which links what it takes for C++ otherwise.
+    compiler.args(["-O2", "-x", "c"]).arg(&source).args(["-x", "none", "-o"]);
+    compiler.arg(to.join(program)).args(flags);
     succeed(compiler).map(drop)
 }
 

@@ -6,9 +6,12 @@
 //! |---|---|
 //! | `bench_system` | one side of the comparison: how its programs are built and started |
 //! | `building` | compiling its programs |
+//! | `turns` | what the systems do in turn |
+//! | `hosts` | systems over several hosts |
 //! | `columns` | the columns that the programs of `capi-tests/bench` print |
 //! | `aims` | the figures to reach |
 //! | `ratio_table` | medians, ratios pair by pair, the table |
+//! | `pages` | the pages of docs/bench, and what each system is |
 //! | `plots` | the drawings, by gnuplot |
 //!
 //! All systems take turns, round after round (A B C A B C), and every ratio is taken within one
@@ -20,18 +23,23 @@ mod aims;
 mod bench_system;
 mod building;
 mod columns;
+mod hosts;
+mod pages;
 mod plots;
 mod ratio_table;
+mod turns;
 
-use bench_system::{BenchSystem, LINE, TURNS, Turn};
+use bench_system::BenchSystem;
 use capi_tests::progress::{WorkExtent, WorkProgress};
 use columns::RowFigures;
+use hosts::HOST_TURNS;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use turns::{LINE, TURNS, Turn};
 
 const USAGE: &str =
-    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--only PROGRAM] [--quick | --draw | --starts]
+    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--only PROGRAM] [--quick | --draw | --starts | --hosts]
   --peer     an installation of GASNet to compare with, and one of its conduits (smp)
   --with     openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
   --rounds   rounds; each runs every program once (10)
@@ -42,7 +50,9 @@ const USAGE: &str =
   --quick    two rounds of a millisecond, and nothing is written to docs/bench
   --draw     nothing is measured; draws the data files of docs/bench again
   --starts   only start and end of our jobs, without and with gasnetrun, shortest and median in ms;
-             nothing is written";
+             nothing is written
+  --hosts    this library over several hosts, below ci/with-hosts.sh 4; --peer is another GASNet
+             over a network; written to docs/bench/hosts.md";
 
 struct Options {
     peers: Vec<String>,
@@ -53,6 +63,7 @@ struct Options {
     only: Option<String>,
     keep: bool,
     starts: bool,
+    hosts: bool,
     draw: bool,
 }
 
@@ -66,6 +77,7 @@ fn options() -> Result<Options, String> {
         only: None,
         keep: true,
         starts: false,
+        hosts: false,
         draw: false,
     };
     let mut args = std::env::args().skip(1);
@@ -86,6 +98,7 @@ fn options() -> Result<Options, String> {
             "--only" => (o.only, o.keep) = (Some(value()?), false),
             "--quick" => (o.rounds, o.ms, o.keep) = (2, 1.0, false),
             "--starts" => o.starts = true,
+            "--hosts" => (o.hosts, o.largest) = (true, 1 << 20),
             "--draw" => o.draw = true,
             _ => return Err(USAGE.to_string()),
         }
@@ -114,23 +127,11 @@ fn run() -> Result<(), String> {
         print!("{table}");
         return Ok(());
     }
-    let mut systems = vec![BenchSystem::limits()?, BenchSystem::ours("cross-mapped", &[])?];
-    systems.push(BenchSystem::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
-    if options.only.is_none() {
-        systems.extend(special_systems()?);
-    }
-    for peer in &options.peers {
-        systems.push(BenchSystem::peer(peer)?);
-    }
-    for (name, blocking) in [("cross-mapped", "block"), ("smp", "smp-block")] {
-        let system = systems.iter().find(|s| s.name == name);
-        systems.extend(system.and_then(|s| s.blocking(blocking)));
-    }
-    for library in &options.libraries {
-        systems.push(BenchSystem::foreign(library)?);
-    }
+    let systems =
+        if options.hosts { hosts::systems(&options.peers)? } else { all_systems(&options)? };
+    let all_turns = if options.hosts { HOST_TURNS } else { TURNS };
     let wanted = |turn: &Turn| options.only.is_none() || turn.program() == options.only.as_deref();
-    let turns: Vec<Turn> = TURNS.iter().copied().filter(wanted).collect();
+    let turns: Vec<Turn> = all_turns.iter().copied().filter(wanted).collect();
     if turns.is_empty() {
         return Err(format!("no turn has the program of --only\n{USAGE}"));
     }
@@ -162,12 +163,36 @@ fn run() -> Result<(), String> {
     print!("{text}");
     if options.keep {
         fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
-        let page = dir.join("README.md");
-        fs::write(&page, ratio_table::page(&names, &text, options.rounds, options.ms, moved))
-            .map_err(|e| format!("{}: {e}", page.display()))?;
-        plots::all(&dir, &names, &rounds)?;
+        let (page, text) = if options.hosts {
+            ("hosts.md", pages::hosts_page(&names, &text, options.rounds, options.ms))
+        } else {
+            plots::all(&dir, &names, &rounds)?;
+            ("README.md", pages::page(&names, &text, options.rounds, options.ms, moved))
+        };
+        let page = dir.join(page);
+        fs::write(&page, text).map_err(|e| format!("{}: {e}", page.display()))?;
     }
     Ok(())
+}
+
+/// All systems of one host.
+fn all_systems(options: &Options) -> Result<Vec<BenchSystem>, String> {
+    let mut systems = vec![BenchSystem::limits()?, BenchSystem::ours("cross-mapped", &[])?];
+    systems.push(BenchSystem::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
+    if options.only.is_none() {
+        systems.extend(special_systems()?);
+    }
+    for peer in &options.peers {
+        systems.push(BenchSystem::peer(peer)?);
+    }
+    for (name, blocking) in [("cross-mapped", "block"), ("smp", "smp-block")] {
+        let system = systems.iter().find(|s| s.name == name);
+        systems.extend(system.and_then(|s| s.blocking(blocking)));
+    }
+    for library in &options.libraries {
+        systems.push(BenchSystem::foreign(library)?);
+    }
+    Ok(systems)
 }
 
 /// This library in other settings than the usual ones.

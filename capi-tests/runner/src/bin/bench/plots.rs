@@ -4,7 +4,8 @@
 //! Invariant: the script follows from the data files of the folder alone.
 
 use crate::columns::RowFigures;
-use crate::ratio_table::{described, quartiles};
+use crate::pages::described;
+use crate::ratio_table::quartiles;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
