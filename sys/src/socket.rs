@@ -79,6 +79,15 @@ pub fn listen(name: &str, backlog: u32) -> io::Result<OwnedFd> {
     Ok(fd)
 }
 
+/// What the program itself has done, if this error of a call on an open socket says so.
+pub fn fault_of_program(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EFAULT => Some("has named memory that is not mapped"),
+        libc::EBADF | libc::ENOTSOCK => Some("has closed a descriptor of this library"),
+        _ => None,
+    }
+}
+
 /// The next connection, closed on exec.
 ///
 /// # Errors

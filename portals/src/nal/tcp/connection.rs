@@ -89,6 +89,8 @@ pub(super) struct Connection {
 pub(super) enum SendProgress {
     /// All have left.
     All,
+    /// All have left but for credits behind them, which wait for room.
+    AllButCredits,
     /// There is no room for more.
     NoRoom,
     /// The peer has given no credits for them.
@@ -172,9 +174,12 @@ impl Connection {
         // SAFETY: the same contract.
         let sent = unsafe { self.send_pieces(header, payload) };
         if let Ok(SendProgress::All) = sent {
-            // Credits could not leave within the frame.
+            // Credits could not leave within the frame. Maybe no other frame follows that they
+            // could leave with, since the peer waits for them.
             self.frame_sent = None;
-            self.flush()?;
+            if self.flush()? == SendProgress::NoRoom {
+                return Ok(SendProgress::AllButCredits);
+            }
         }
         sent
     }
@@ -239,5 +244,60 @@ impl Connection {
             *sent += n - of_lead;
         }
         Ok(if n < total { SendProgress::NoRoom } else { SendProgress::All })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::unix::net::UnixStream;
+    use std::vec;
+
+    /// Both ends of a connection.
+    fn open() -> (Connection, UnixStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        near.set_nonblocking(true).unwrap();
+        far.set_nonblocking(true).unwrap();
+        let mut connection = Connection::new(near.into(), ConnectionStage::Open, Some(1));
+        connection.input.credits = FrameCredits { frames: 1000, bytes: 1 << 20 };
+        (connection, far)
+    }
+
+    /// While a frame leaves, the whole window of the peer arrives. If the socket has room for the
+    /// end of the frame but not for the credits, the caller learns that they wait.
+    #[test]
+    fn credits_that_find_no_room_behind_a_frame_are_not_forgotten() {
+        let mut waited = 0;
+        // Longer than what a socket takes at once.
+        for length in (200_000..400_000).step_by(1009) {
+            let (mut connection, mut far) = open();
+            connection.input.owed = FrameCredits::default();
+            let header = vec![1; length];
+            let mut got = 0;
+            let mut read = |far: &mut UnixStream| got += far.read(&mut [0; 4096]).unwrap_or(0);
+            let send = |connection: &mut Connection| {
+                // SAFETY: no pieces.
+                unsafe { connection.send(&header, &[], false) }.unwrap()
+            };
+            let mut sent = send(&mut connection);
+            connection.input.owed = FrameCredits { frames: WINDOW_FRAMES, bytes: WINDOW_BYTES };
+            while sent == SendProgress::NoRoom {
+                read(&mut far);
+                sent = send(&mut connection);
+            }
+            let waits = sent == SendProgress::AllButCredits;
+            assert_eq!(waits, !connection.lead.is_empty(), "{length}");
+            waited += usize::from(waits);
+            while connection.flush().unwrap() == SendProgress::NoRoom {
+                read(&mut far);
+            }
+            for _ in 0..200 {
+                read(&mut far);
+            }
+            // The length of the frame, the frame, and the credits.
+            assert_eq!(got, 4 + length + 8, "{length}");
+        }
+        assert!(waited > 0);
     }
 }

@@ -197,6 +197,10 @@ impl TcpNetwork {
         let sent = unsafe { connection.send(header, payload, follows) };
         match sent {
             Ok(SendProgress::All) => FrameSent::Sent,
+            Ok(SendProgress::AllButCredits) => {
+                watch(here, number, connection);
+                FrameSent::Sent
+            }
             // The caller tries again in its next poll, and sleeps only briefly until then.
             Ok(SendProgress::NoCredit | SendProgress::NoRoom) => FrameSent::Full,
             Err(e) => {

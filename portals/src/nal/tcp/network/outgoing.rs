@@ -39,6 +39,8 @@ impl ConnectionEnd {
             io::ErrorKind::NetworkUnreachable
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkDown => ConnectionEnd::Unreachable(e),
+            // The system has given up what this process did not look at in time.
+            io::ErrorKind::TimedOut => ConnectionEnd::Unanswered(Unanswered::Ever),
             _ => ConnectionEnd::Wrong(format!("no connection: {e}")),
         }
     }
@@ -48,9 +50,16 @@ impl ConnectionEnd {
     pub(super) fn describe(self, granted: bool, between: bool) -> (bool, String) {
         let cause = match self {
             ConnectionEnd::Wrong(cause) => cause,
+            ConnectionEnd::Unanswered(Unanswered::Ever) => String::from(
+                "its host has never answered: a firewall drops packets, or more ranks connect to it \
+                 than its net.core.somaxconn allows while it makes no calls",
+            ),
             ConnectionEnd::Unanswered(since) => format!("its host {since}"),
             ConnectionEnd::Unreachable(e) => format!("no connection: {e}"),
-            ConnectionEnd::Closed(Some(e)) => format!("the connection failed: {e}"),
+            ConnectionEnd::Closed(Some(e)) => match sys::socket::fault_of_program(&e) {
+                Some(fault) => format!("the connection failed: {e}: the program {fault}"),
+                None => format!("the connection failed: {e}"),
+            },
             ConnectionEnd::Closed(None) if !granted => {
                 String::from("it closed the connection within the handshake")
             }
