@@ -1,11 +1,15 @@
 /* A closed interface accepts no messages: what is sent to it leaves its memory untouched. */
 #include "check.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 int main(void) {
     ptl_handle_md_t from;
     char buffer[8], data[8] = "too late";
     unsigned last;
-    int rc;
+    pid_t child;
+    int rc, status;
 
     start();
     last = size - 1;
@@ -16,6 +20,17 @@ int main(void) {
     OK(PtlPut(from, PTL_NO_ACK_REQ, next, PT, 0, 0, 0, 0)); /* both know each other now */
     barrier();
     CHECK(memcmp(buffer, "too ", 4) == 0);
+    /* A child that closes what it has inherited does not close it for its parent. */
+    child = fork();
+    if (child == 0) {
+        PtlFini();
+        _exit(0);
+    }
+    CHECK(child > 0 && waitpid(child, &status, 0) == child && status == 0);
+    barrier();
+    OK(PtlPut(from, PTL_NO_ACK_REQ, next, PT, 0, 0, 4, 0));
+    barrier();
+    CHECK(memcmp(buffer, "too too ", 8) == 0);
     barrier();
     if (rank == last && rank > 0) {
         memset(buffer, 'm', sizeof buffer);

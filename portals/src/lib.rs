@@ -40,6 +40,7 @@ mod transfer;
 mod types;
 
 pub use access_fault::{AccessFault, AccessHandler};
+pub use arena::PROCESSES;
 pub use calls::{NetworkInterface, NotExposed, ScatteredPiece};
 pub use event::record::EqWatch;
 pub use nal::frame::FrameTag;

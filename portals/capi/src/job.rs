@@ -14,6 +14,7 @@
 //! either, the process is a job of one. Invariant: all processes are on one host, and pids are
 //! ranks.
 
+use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -92,7 +93,8 @@ pub(crate) fn job() -> Result<RankMap, Code> {
 
 /// Prints on the standard error stream why an interface cannot be opened.
 pub(crate) fn complain(line: &str) -> Code {
-    eprintln!("libportals3: {line}");
+    // A stream that cannot be written is no reason to end the program.
+    let _ = writeln!(std::io::stderr(), "libportals3: {line}");
     Code(PTL_FAIL)
 }
 

@@ -5,6 +5,8 @@
 
 use core::ptr;
 
+use portals3::PtlError;
+
 use crate::abi::{self, *};
 use crate::calls;
 use crate::convert::{
@@ -38,7 +40,8 @@ calls! {
     /// Unlinks a descriptor; no event is posted. `PTL_MD_IN_USE`: operations on it are in
     /// progress.
     fn PtlMDUnlink(md: CHandle) {
-        Ok(state::open_ni(PTL_MD_INVALID)?.interface.md_unlink(md_in(md)?)?)
+        let (ni, md) = (state::open_ni(PTL_MD_INVALID)?, md_in(md)?);
+        Ok(ni.unless_busy(PtlError::MdInUse, || ni.interface.md_unlink(md))?)
     }
 
     /// Stores the present state in `old`, and replaces it by `new`; either may be null.
@@ -53,8 +56,10 @@ calls! {
         let test_eq = eq_or_none_in(test_eq)?;
         let mut now = NOTHING;
         let wants_old = !old.is_null();
-        // SAFETY: not null, so valid, as the crate's safety section demands.
-        let result = unsafe { ni.interface.md_update(md, wants_old.then_some(&mut now), new.as_ref(), test_eq) };
+        let result = ni.unless_busy(PtlError::MdNoUpdate, || {
+            // SAFETY: not null, so valid, as the crate's safety section demands.
+            unsafe { ni.interface.md_update(md, wants_old.then_some(&mut now), new.as_ref(), test_eq) }
+        });
         let has_state = match result {
             Ok(()) => true,
             Err(error) => error == portals3::PtlError::MdNoUpdate,

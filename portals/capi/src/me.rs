@@ -1,5 +1,7 @@
 //! Match list entries: attach, insert, unlink.
 
+use portals3::PtlError;
+
 use crate::abi::*;
 use crate::calls;
 use crate::convert::{me_in, me_out, out, position_in, unlink_in};
@@ -73,6 +75,7 @@ calls! {
     /// Removes an entry from its list. `PTL_ME_IN_USE`: operations on its descriptor are in
     /// progress.
     fn PtlMEUnlink(me: CHandle) {
-        Ok(state::open_ni(PTL_ME_INVALID)?.interface.me_unlink(me_in(me)?)?)
+        let (ni, me) = (state::open_ni(PTL_ME_INVALID)?, me_in(me)?);
+        Ok(ni.unless_busy(PtlError::MeInUse, || ni.interface.me_unlink(me))?)
     }
 }

@@ -94,7 +94,7 @@ calls! {
                 Ok(())
             });
         }
-        if size == 0 || rank >= size {
+        if size == 0 || size > portals3::PROCESSES || rank >= size {
             return Err(Code(PTL_FAIL));
         }
         set_job(ni, |job| {

@@ -13,7 +13,7 @@ use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portals3::nal::shm::{Fabric, FabricSpec};
-use portals3::{NetworkInterface, NiLimits};
+use portals3::{NetworkInterface, NiLimits, PtlError};
 
 use crate::abi::*;
 use crate::convert::{Class, Code};
@@ -26,6 +26,26 @@ pub(crate) struct Ni {
     /// [`CEqHandler`] of each queue, by index; 0: none.
     pub(crate) handlers: Box<[AtomicUsize]>,
     job: RankMap,
+    /// The process that has opened it.
+    process: u32,
+}
+
+impl Ni {
+    /// The result of a call. If frames may be why it says `busy`, they are sent and received, and
+    /// the call is made again: a program may call nothing else until they are gone.
+    pub(crate) fn unless_busy(
+        &self,
+        busy: PtlError,
+        mut call: impl FnMut() -> Result<(), PtlError>,
+    ) -> Result<(), PtlError> {
+        match call() {
+            Err(error) if error == busy => {
+                self.interface.progress();
+                call()
+            }
+            result => result,
+        }
+    }
 }
 
 /// State that only [`open`], [`close`] and the like change.
@@ -141,6 +161,7 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<NiLimits>) -> Result<&'s
         handle: Class::Ni.mark(life.opened << 16),
         handlers: (0..queues).map(|_| AtomicUsize::new(0)).collect(),
         job,
+        process: sys::process::pid(),
     });
     life.users = 1;
     NI.store(Box::into_raw(ni), Ordering::Release);
@@ -165,5 +186,9 @@ fn free(life: &mut Life) {
         // it, as the crate's safety section demands.
         let ni = unsafe { Box::from_raw(ni) };
         life.left = ni.job.size() > 1;
+        if ni.process != sys::process::pid() {
+            // The interface is that of the process which has forked this one.
+            std::mem::forget(ni);
+        }
     }
 }

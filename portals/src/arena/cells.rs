@@ -19,10 +19,14 @@ pub(crate) const HAZARDS: usize = 64;
 pub(crate) const IOVECS: usize = 16;
 
 /// Most processes of a fabric: the limit of a hazard word.
-pub(crate) const PROCESSES: u32 = 0x7fff;
+pub const PROCESSES: u32 = 0x7fff;
 
 /// First word of an arena whose interface is open ("portals3", first byte lowest).
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"portals3");
+/// In the place of [`MAGIC`]: the arena is taken, and its interface is not open yet.
+pub(crate) const JOINED: u64 = u64::from_le_bytes(*b"joined  ");
+/// In the place of [`MAGIC`]: the interface is closed and never opened again.
+pub(crate) const CLOSED: u64 = u64::from_le_bytes(*b"closed  ");
 
 /// The owner of an arena, and the arena's layout. Written before `magic` (Release), never
 /// changed.

@@ -29,6 +29,7 @@ pub(crate) mod ring;
 mod view;
 mod words;
 
+pub use cells::PROCESSES;
 pub(crate) use cells::*;
 pub(crate) use view::*;
 pub(crate) use words::*;

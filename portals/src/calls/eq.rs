@@ -127,6 +127,8 @@ impl NetworkInterface {
         record.handle.fetch_and(!1, Ordering::Release);
         record.consuming.store(false, Ordering::Release);
         self.state.eq_recycle(owner, index);
+        // A thread that waits for its events finds it gone.
+        self.state.peers.wake_own();
         Ok(())
     }
 

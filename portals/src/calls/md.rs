@@ -23,7 +23,7 @@ impl NetworkInterface {
     ) -> Result<MdHandle, PtlError> {
         let owner = &mut *self.state.owner.lock();
         // SAFETY: with IOVEC, the entries of `md` are readable during this call (`# Safety`).
-        let examined = unsafe { self.state.examine(md, unlink == Unlink::Unlink)? };
+        let examined = unsafe { self.state.examine(md, unlink == Unlink::Unlink, false)? };
         self.state.create(owner, md, examined, 0, unlink)
     }
 
@@ -40,7 +40,7 @@ impl NetworkInterface {
     ) -> Result<MdHandle, PtlError> {
         let owner = &mut *self.state.owner.lock();
         // SAFETY: with IOVEC, the entries of `md` are readable during this call (`# Safety`).
-        let examined = unsafe { self.state.examine(md, unlink == Unlink::Unlink)? };
+        let examined = unsafe { self.state.examine(md, unlink == Unlink::Unlink, true)? };
         let me_index = self.state.me_lookup(owner, me)?;
         if owner.mes[me_index as usize].md.is_some() {
             return Err(PtlError::MeInUse);

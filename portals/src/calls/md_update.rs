@@ -39,14 +39,13 @@ impl NetworkInterface {
             EqHandle::NONE => None,
             eq => Some(self.state.eq_index(eq)?),
         };
+        let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
+        let unlink = local.record.unlink.load(Ordering::Relaxed);
         let examined = match new {
             // SAFETY: with IOVEC, the entries of `new` are readable during this call (`# Safety`).
-            Some(new) => Some(unsafe {
-                self.state.examine(new, local.record.unlink.load(Ordering::Relaxed))?
-            }),
+            Some(new) => Some(unsafe { self.state.examine(new, unlink, me.is_some())? }),
             None => None,
         };
-        let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
         let change = match (&examined, me) {
             (Some(_), Some(me)) => Some(self.state.pt_begin_change(owner.mes[me as usize].pt)),
             _ => None,

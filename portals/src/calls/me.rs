@@ -169,8 +169,7 @@ impl NetworkInterface {
         self.add_me(owner, pt, place, match_id, match_bits, ignore_bits, unlink)
     }
 
-    /// `PtlMEUnlink`. The descriptor is unlinked too if it was attached with `PTL_UNLINK`,
-    /// otherwise it stays bound.
+    /// `PtlMEUnlink`. The descriptor goes with its entry.
     pub fn me_unlink(&self, me: MeHandle) -> Result<(), PtlError> {
         let owner = &mut *self.state.owner.lock();
         let index = self.state.me_lookup(owner, me)?;
@@ -185,19 +184,9 @@ impl NetworkInterface {
             .state
             .local(MdHandle(control & 0xffff_0000 | md))
             .map_err(|_| PtlError::MeInvalid)?;
-        if local.record.unlink.load(Ordering::Relaxed) {
-            return match self.state.try_remove(owner, &local, true) {
-                Err(PtlError::MdInUse) => Err(PtlError::MeInUse),
-                _ => Ok(()),
-            };
+        match self.state.try_remove(owner, &local, true) {
+            Err(PtlError::MdInUse) => Err(PtlError::MeInUse),
+            _ => Ok(()),
         }
-        let change = self.state.pt_begin_change(owner.mes[index as usize].pt);
-        let busy = self.state.busy(md, true);
-        if !busy {
-            local.record.me.store(0, Ordering::Relaxed);
-            self.state.remove_me(owner, index);
-        }
-        self.state.pt_end_change(change);
-        if busy { Err(PtlError::MeInUse) } else { Ok(()) }
     }
 }

@@ -43,7 +43,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::access_fault::AccessHandler;
 use crate::arena::{
-    self, ArenaHeader, ArenaView, IdentWords, MAGIC, PROCESSES, access, doorbell, hazard,
+    self, ArenaHeader, ArenaView, CLOSED, IdentWords, MAGIC, PROCESSES, access, doorbell, hazard,
 };
 use crate::descriptor::traits::MemoryKind;
 use crate::nal::joined::Joined;
@@ -535,7 +535,7 @@ impl NetworkInterface {
 impl Drop for NetworkInterface {
     fn drop(&mut self) {
         // Peers that have not addressed us yet find the interface closed.
-        self.state.peers.own.view.header().ident.magic.store(0, Ordering::Release);
+        self.state.peers.own.view.header().ident.magic.store(CLOSED, Ordering::Release);
         self.close_lists();
     }
 }

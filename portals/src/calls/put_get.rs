@@ -15,6 +15,7 @@ use crate::base::fault;
 use crate::deliver::{ClaimResult, FindResult, Matched, claim_local};
 use crate::descriptor::record::LocalMd;
 use crate::descriptor::state::{self, Accepted};
+use crate::descriptor::traits::Traits;
 use crate::message::{MessageHeader, OpHalf, OpKind, TargetAddress};
 use crate::peer::MappedPeer;
 use crate::transfer::framed::FramedTransfer;
@@ -238,7 +239,7 @@ impl NetworkInterface {
                 let ok = self.state.move_bytes(local.record, offset, peer, &matched, true);
                 self.state.peers.post_end(peer, &matched, &header, half, link, ok);
                 rings = matched.traits.eq().is_some();
-                if ack == AckReq::Ack && !matched.traits.has(ACK_DISABLE) {
+                if is_acknowledged(ack, send.traits) && !matched.traits.has(ACK_DISABLE) {
                     accepted = Some((matched.accepted, ok));
                 }
             }
@@ -248,7 +249,7 @@ impl NetworkInterface {
                 // `one_way_request`, mode `events`.
                 let (send, header) = ({ send }, { header });
                 let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
-                let ack = ack == AckReq::Ack;
+                let ack = is_acknowledged(ack, send.traits);
                 self.submit(hold, index, &header, Some(source), ack, region.md, 0);
                 return Ok(());
             }
@@ -256,7 +257,6 @@ impl NetworkInterface {
         let link = self.state.peers.post_start(own, &send, &header, OpHalf::Send);
         self.state.peers.post_end(own, &send, &header, OpHalf::Send, link, true);
         fault::point("put.sent");
-        // An acknowledgement counts even if no event is logged.
         if let Some((Accepted { offset, mlength, .. }, ok)) = accepted {
             let header = MessageHeader { initiator: index, ..header };
             if !self.state.peers.post_ack(&local, offset, mlength, &header, ok) {
@@ -328,6 +328,12 @@ impl NetworkInterface {
             Submission { target, header: *header, source, ack, md, local_offset },
         );
     }
+}
+
+/// Whether an acknowledgement is sent, if the target enables it: to a descriptor with a queue.
+#[inline(always)]
+fn is_acknowledged(ack: AckReq, source: Traits) -> bool {
+    ack == AckReq::Ack && source.eq().is_some()
 }
 
 /// Whether a descriptor still accepts operations.

@@ -27,11 +27,13 @@ use sys::process::{self, Liveness};
 
 use super::{FrameSent, FrameSink, Nal, PeerState, Route, frame_length, gather};
 use crate::arena::ring::{self, Memo, published, reserved_by};
-use crate::arena::{ArenaHeader, MAGIC, OwnLine};
+use crate::arena::{ArenaHeader, CLOSED, JOINED, MAGIC, OwnLine};
 use crate::types::{ArenaTable, Damage, MdIovec};
 
 /// Frames that an inbox has room for.
 const FRAMES: u64 = 32;
+/// An inbox without room says nothing about its owner. After this many, the owner is looked at.
+const LOOK_AT_PEER: u32 = 4096;
 /// Longest frame, in bytes.
 const FRAME: usize = 4096 - 64;
 
@@ -95,7 +97,8 @@ pub enum AttachPolicy {
 /// What [`Fabric::join`] needs.
 #[derive(Debug)]
 pub struct FabricSpec {
-    /// The memory file of the fabric; empty at first.
+    /// The memory file of the fabric; empty at first. A process of more than one uses its part
+    /// once.
     pub arena: OwnedFd,
     /// The number of this process.
     pub index: u32,
@@ -124,6 +127,8 @@ pub struct Fabric {
     memos: Box<[Memo]>,
     /// The first frame that was found overwritten.
     broken: OnceLock<Damage>,
+    /// How often an inbox had no room.
+    fulls: AtomicU32,
     index: u32,
     size: u32,
     nid: u32,
@@ -161,7 +166,14 @@ impl Fabric {
         }
         let next = AtomicU64::new(ring::first(FRAMES));
         let broken = OnceLock::new();
-        let fabric = Fabric { mapping, bytes, next, memos, broken, index, size, nid, jid, attach };
+        let fulls = AtomicU32::new(0);
+        let fabric =
+            Fabric { mapping, bytes, next, memos, broken, fulls, index, size, nid, jid, attach };
+        let magic = &fabric.header(index).ident.magic;
+        if magic.compare_exchange(0, JOINED, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            let why = "a process with this number has used the memory file before";
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
+        }
         // Peers read it only after our interface is open.
         fabric.head_of(index).store(ring::first(FRAMES), Ordering::Relaxed);
         Ok(fabric)
@@ -303,10 +315,11 @@ unsafe impl Nal for Fabric {
     }
 
     unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec], _: bool) -> FrameSent {
-        let open = self.header(peer).ident.magic.load(Ordering::Acquire) == MAGIC;
         let length = frame_length(header, payload);
-        if !open || length > FRAME {
-            return FrameSent::Full;
+        match self.header(peer).ident.magic.load(Ordering::Acquire) {
+            MAGIC if length <= FRAME => {}
+            CLOSED => return FrameSent::Gone,
+            _ => return FrameSent::Full,
         }
         // In one piece, since its checksum is taken of what cannot change meanwhile.
         let mut frame = [0u8; FRAME];
@@ -316,7 +329,9 @@ unsafe impl Nal for Fabric {
         let control_of = |position| self.control_of(peer, position);
         let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
         let Ok(position) = ring::claim(control_of, FRAMES, 1, memo, head, self.index) else {
-            return FrameSent::Full;
+            let fulls = self.fulls.fetch_add(1, Ordering::Relaxed);
+            let is_dead = || fulls % LOOK_AT_PEER == 0 && self.peer_state(peer) == PeerState::Dead;
+            return if is_dead() { FrameSent::Gone } else { FrameSent::Full };
         };
         crate::base::fault::point("frame.reserved");
         self.sender_of(peer, position).store(self.index, Ordering::Relaxed);
@@ -415,6 +430,34 @@ pub(crate) mod tests {
         // SAFETY: no pieces.
         let sent = unsafe { sender.send(0, frame, &[], false) };
         assert_eq!(sent, FrameSent::Sent);
+    }
+
+    /// What a program before it has left there is not taken for its own.
+    #[test]
+    fn a_part_is_used_once() {
+        let arena: OwnedFd = MemFd::create(c"arena").unwrap().into();
+        let join = |index| {
+            let arena = arena.try_clone().unwrap();
+            let (bytes, attach) = (1 << 16, AttachPolicy::Denied);
+            Fabric::join(FabricSpec { arena, index, size: 2, bytes, nid: 7, jid: 9, attach })
+        };
+        drop(join(0).unwrap());
+        join(1).unwrap();
+        assert_eq!(join(0).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+    }
+
+    /// A closed interface takes no frames, and one that is not open yet takes them later.
+    #[test]
+    fn frames_to_a_closed_interface_are_gone() {
+        let mut fabrics = join_all(2, 1 << 16, AttachPolicy::Denied);
+        let (owner, sender) = (fabrics.next().unwrap(), fabrics.next().unwrap());
+        // SAFETY: no pieces.
+        let send = || unsafe { sender.send(0, b"frame", &[], false) };
+        assert_eq!(send(), FrameSent::Full);
+        owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
+        assert_eq!(send(), FrameSent::Sent);
+        owner.header(0).ident.magic.store(CLOSED, Ordering::Release);
+        assert_eq!(send(), FrameSent::Gone);
     }
 
     /// A sender that is stopped before it sets the flag does not hide the frames of others.

@@ -453,8 +453,9 @@ impl Peers {
         }
     }
 
-    /// Takes the lock word of a target's get-puts: index + 1 of the holder, or 0. False if the
-    /// holder is dead.
+    /// Takes the lock word of a target's get-puts: index + 1 of the holder, or 0. That of a dead
+    /// holder is taken over: its swap may have been carried out in part. False if the word is
+    /// damaged.
     pub(crate) fn lock_swap(&self, lock: &AtomicU32) -> bool {
         let mut round = 0;
         loop {
@@ -463,8 +464,18 @@ impl Peers {
                 Ok(_) => return true,
                 Err(0) => {}
                 Err(holder) if holder <= self.size => {
-                    if !self.wait_for(holder - 1, &mut round) {
-                        return false;
+                    // Acquire pairs with what the holder did before it died.
+                    if !self.wait_for(holder - 1, &mut round)
+                        && lock
+                            .compare_exchange(
+                                holder,
+                                self.index + 1,
+                                Ordering::Acquire,
+                                Ordering::Relaxed,
+                            )
+                            .is_ok()
+                    {
+                        return true;
                     }
                 }
                 Err(_) => return false, // nonsense that a peer wrote

@@ -124,7 +124,8 @@ impl NiState {
         }
     }
 
-    /// Checks a user's descriptor and computes the rest.
+    /// Checks a user's descriptor and computes the rest. Only one that is `attached` has an offset
+    /// of its own: then its length and threshold together may need too many bits.
     ///
     /// # Safety
     /// With [`IOVEC`], `md.start` points to `md.length` readable entries.
@@ -132,6 +133,7 @@ impl NiState {
         &self,
         md: &MemoryDescriptor,
         unlink: bool,
+        attached: bool,
     ) -> Result<Examined, PtlError> {
         if md.options & !ALL_OPTIONS != 0 || md.threshold < THRESH_INF {
             return Err(PtlError::MdIllegal);
@@ -174,7 +176,7 @@ impl NiState {
         }
 
         // The fields of the state word.
-        let local_target = md.options & MANAGE_REMOTE == 0;
+        let local_target = attached && md.options & MANAGE_REMOTE == 0;
         let moves = local_target && (length > 0 || md.options & MAX_SIZE != 0);
         let cursor_bits = if moves { u64::BITS - length.leading_zeros() } else { 0 };
         let threshold_bits = if md.threshold == THRESH_INF {

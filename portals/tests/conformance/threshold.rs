@@ -2,15 +2,17 @@
 //! received, incoming put, get or get-put, and reply received. The issue of a get counts none;
 //! infinite thresholds do not move; at zero the descriptor is inactive".
 
-use portals3::{AckReq, PtlEventKind, THRESH_INF};
+use portals3::{AckReq, EqHandle, PtlEventKind, THRESH_INF, Unlink};
 
 use crate::common::*;
-use crate::rig::{RigKind, pattern};
+use crate::rig::agent::AgentMemory;
+use crate::rig::{RigKind, md, pattern};
 
 instantiate! {
     a_put_sent_counts_one
     an_acknowledgement_received_counts_one
     an_acknowledgement_to_a_used_up_descriptor_is_lost
+    a_descriptor_without_queue_gets_no_acknowledgement
     an_incoming_put_counts_one
     an_incoming_get_counts_one
     an_incoming_get_put_counts_one
@@ -19,6 +21,7 @@ instantiate! {
     an_infinite_threshold_never_moves
     a_threshold_of_zero_is_inactive_from_the_beginning
     large_thresholds_count_exactly
+    a_large_source_may_have_the_largest_threshold
 }
 
 fn a_put_sent_counts_one(kind: RigKind) {
@@ -49,6 +52,30 @@ fn an_acknowledgement_received_counts_one(kind: RigKind) {
         [1],
         "the send and its acknowledgement used the threshold up"
     );
+}
+
+fn a_descriptor_without_queue_gets_no_acknowledgement(kind: RigKind) {
+    let rig = kind.rig();
+    let side = target(&rig, 64, BOTH);
+    let from = source_with(&rig, &pattern(1, 8), |md| (md.threshold, md.eq) = (2, EqHandle::NONE));
+    for hdr in 1..=2 {
+        rig.initiator().put(from.md, AckReq::Ack, to(&rig), hdr).expect("PtlPut");
+        rig.settle();
+    }
+    assert_eq!(arrived(&rig, side.eq), [1, 2]);
+    assert_eq!(rig.initiator().dropped(), 0);
+}
+
+fn a_large_source_may_have_the_largest_threshold(kind: RigKind) {
+    let rig = kind.rig();
+    let side = target(&rig, 64, BOTH);
+    let node = rig.initiator();
+    let mut large = md(node.memory_of(AgentMemory::Private, 4 << 20), 0, EqHandle::NONE);
+    large.threshold = i32::MAX;
+    let from = node.md_bind(large, Unlink::Retain).expect("PtlMDBind");
+    node.put_region(from, 5, 8, AckReq::NoAck, to(&rig), 1).expect("PtlPutRegion");
+    rig.settle();
+    assert_eq!(arrived(&rig, side.eq), [1]);
 }
 
 fn an_acknowledgement_to_a_used_up_descriptor_is_lost(kind: RigKind) {
@@ -173,7 +200,7 @@ fn large_thresholds_count_exactly(kind: RigKind) {
         md.threshold = 300;
         md.eq = eq;
     });
-    let from = source_with(&rig, &pattern(1, 8), |md| md.eq = portals3::EqHandle::NONE);
+    let from = source_with(&rig, &pattern(1, 8), |md| md.eq = EqHandle::NONE);
     let before = rig.target().dropped();
     for hdr in 0..310 {
         put(&rig, from, to(&rig), hdr);

@@ -16,7 +16,7 @@ instantiate! {
     an_unlinked_descriptor_takes_nothing
     an_entry_with_unlink_goes_with_its_descriptor
     a_retained_entry_stays_and_takes_another_descriptor
-    a_descriptor_with_unlink_goes_with_its_entry
+    a_descriptor_goes_with_its_entry
     an_unlinked_entry_matches_nothing
     a_source_with_unlink_goes_after_its_last_operation
     unlink_waits_for_pending_operations
@@ -160,13 +160,15 @@ fn a_retained_entry_stays_and_takes_another_descriptor(kind: RigKind) {
     assert_eq!(arrived(&rig, side.eq), [3]);
 }
 
-fn a_descriptor_with_unlink_goes_with_its_entry(kind: RigKind) {
+fn a_descriptor_goes_with_its_entry(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
-    let me = entry(node);
-    let side = behind(node, me, 64, Unlink::Unlink, |_| ());
-    assert_eq!(node.me_unlink(me), Ok(()));
-    assert_eq!(node.md_unlink(side.md), Err(PtlError::MdInvalid));
+    for unlink in [Unlink::Unlink, Unlink::Retain] {
+        let me = entry(node);
+        let side = behind(node, me, 64, unlink, |_| ());
+        assert_eq!(node.me_unlink(me), Ok(()));
+        assert_eq!(node.md_unlink(side.md), Err(PtlError::MdInvalid));
+    }
 }
 
 fn an_unlinked_entry_matches_nothing(kind: RigKind) {

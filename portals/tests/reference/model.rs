@@ -320,6 +320,8 @@ impl Model {
         if acknowledge {
             let index = message.source.expect("a put has a source");
             match &mut self.processes[message.from].mds[index] {
+                // None is sent to a descriptor without queue.
+                Some(md) if md.eq.is_none() => {}
                 Some(md) if !md.inactive => {
                     md.count();
                     let due = Due { md: index, offset, mlength, peer, ..blank.clone() };
