@@ -308,6 +308,11 @@ impl SignalList {
         self.all || self.signals.contains(&signal)
     }
 
+    /// Whether the list is `*`.
+    pub fn has_all(&self) -> bool {
+        self.all
+    }
+
     /// The signals that the list names one by one.
     pub fn named(&self) -> &[Signal] {
         &self.signals

@@ -152,7 +152,9 @@ impl fmt::Display for MissingPage {
     }
 }
 
-extern "C" fn on_error(s: Signal, info: &SignalInfo, _: *mut c_void) {
+/// The handler of errors. A program may call it as the handler that was there before its own, with
+/// the signal as the only argument.
+pub(crate) extern "C" fn on_error(s: Signal, info: &SignalInfo, context: *mut c_void) {
     let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     let me = thread::tid();
     match REPORTING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
@@ -164,7 +166,7 @@ extern "C" fn on_error(s: Signal, info: &SignalInfo, _: *mut c_void) {
             signal::pause();
         },
     }
-    let missing = info.fault().filter(|_| s == Signal::BUS).and_then(MissingPage::at);
+    let missing = if s == Signal::BUS { missing_page(info) } else { None };
     let hint = report::crash_hint();
     let explanation = match (&missing, &hint) {
         (Some(page), _) => Some(page as &dyn fmt::Display),
@@ -173,11 +175,19 @@ extern "C" fn on_error(s: Signal, info: &SignalInfo, _: *mut c_void) {
     };
     let signal = format_args!("{}({})", s.name(), s.number());
     report::crash(signal, rank, size, explanation);
+    sys::stack::note_interrupted(context);
     if let Some(after) = AFTER_FATAL.get() {
         after();
     }
     super::exit::flush_stats();
     take_default(s);
+}
+
+/// The page of shared memory whose lack has raised this SIGBUS, if it was one.
+#[cold]
+#[inline(never)]
+fn missing_page(info: &SignalInfo) -> Option<MissingPage> {
+    info.fault().and_then(MissingPage::at)
 }
 
 extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {

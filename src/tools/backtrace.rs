@@ -231,8 +231,13 @@ pub fn enabled() -> bool {
     if !on && !PRINTED.swap(true, Ordering::Relaxed) {
         report::note(format_args!("{HINT}"));
     }
+    on && is_for_this_rank()
+}
+
+/// Whether this rank may print its stack (GASNET_BACKTRACE_NODES).
+pub fn is_for_this_rank() -> bool {
     let ranks = env::BACKTRACE_NODES.get();
-    on && ranks.is_none_or(|ranks| report::rank().is_none_or(|r| ranks.has(r)))
+    ranks.is_none_or(|ranks| report::rank().is_none_or(|r| ranks.has(r)))
 }
 
 #[cfg(test)]

@@ -69,7 +69,9 @@ pub(crate) unsafe fn run(
         let null = unsafe { crate::descriptor::above_standard(null) };
         for (from, to) in [(fd, 1), (null, 0), (null, 2)] {
             // SAFETY: touches no memory; the descriptors are those of this copy of the process.
-            unsafe { libc::dup2(from, to) };
+            if unsafe { libc::dup2(from, to) } < 0 {
+                crate::exit_now(127);
+            }
         }
         // SAFETY: the caller's strings are NUL-terminated, and null ends them. The copy of the
         // process has made system calls only.

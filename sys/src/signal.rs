@@ -85,6 +85,13 @@ impl Signal {
     }
 }
 
+impl Signal {
+    /// Whether the C library uses it between its threads; then it refuses handlers.
+    pub fn is_of_the_c_library(self) -> bool {
+        self.0 >= 32 && self.0 < libc::SIGRTMIN()
+    }
+}
+
 impl core::fmt::Debug for Signal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{}({})", self.name(), self.0)

@@ -5,29 +5,97 @@ use core::ffi::c_int;
 #[cfg(all(target_env = "gnu", feature = "hosted"))]
 mod imp {
     use core::ffi::{CStr, c_char, c_int, c_void};
+    use core::mem::{offset_of, size_of};
+    use core::sync::atomic::{AtomicUsize, Ordering};
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStringExt;
+    use std::sync::OnceLock;
 
     unsafe extern "C" {
         fn backtrace(buffer: *mut *mut c_void, size: c_int) -> c_int;
         fn backtrace_symbols_fd(buffer: *const *mut c_void, size: c_int, fd: c_int);
     }
 
+    /// The file of the program, which may have changed its folder, or was found by PATH.
+    static PROGRAM: OnceLock<CString> = OnceLock::new();
+
+    /// The instruction that a fatal signal has interrupted; [`usize::MAX`] for none.
+    static INTERRUPTED: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+    /// Where the address of the interrupted instruction is in the context of a signal handler.
+    #[cfg(target_arch = "x86_64")]
+    const INSTRUCTION: Option<usize> = Some(
+        offset_of!(libc::ucontext_t, uc_mcontext.gregs)
+            + libc::REG_RIP as usize * size_of::<libc::greg_t>(),
+    );
+    #[cfg(not(target_arch = "x86_64"))]
+    const INSTRUCTION: Option<usize> = None;
+
+    pub(super) fn note_interrupted(context: *const c_void) {
+        let Some(offset) = INSTRUCTION else { return };
+        let mut word = [0; size_of::<usize>()];
+        if crate::attach::peek(context.cast::<u8>().wrapping_add(offset), &mut word) == word.len()
+        {
+            INTERRUPTED.store(usize::from_ne_bytes(word), Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the program has jumped to where no code is. The C library would read code there to
+    /// find the frame before it. Another means may find it.
+    fn has_lost_its_code() -> bool {
+        let at = INTERRUPTED.load(Ordering::Relaxed);
+        at != usize::MAX && crate::library::loaded_at(at).is_none()
+    }
+
+    /// The frames of a stack that a client wants to see.
+    struct ClientFrames<'a> {
+        frames: &'a [*mut c_void],
+        /// The first is the instruction that a signal has interrupted. The others hold return
+        /// addresses: their calls are before these.
+        is_interrupted: bool,
+    }
+
+    impl ClientFrames<'_> {
+        /// The addresses of the calls, and of the instruction that was interrupted.
+        fn addresses(&self) -> impl Iterator<Item = usize> {
+            let is_exact = |i| i == 0 && self.is_interrupted;
+            self.frames.iter().enumerate().map(move |(i, frame)| {
+                let address = frame.addr();
+                if is_exact(i) { address } else { address.wrapping_sub(1) }
+            })
+        }
+    }
+
     pub(super) fn print(fd: c_int) -> bool {
+        if has_lost_its_code() {
+            return false;
+        }
         let mut frames = [core::ptr::null_mut(); 64];
         // SAFETY: a live buffer of that many entries.
         let n = unsafe { backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
-        let frames = callers(&frames[..usize::try_from(n).unwrap_or(0)]);
-        if frames.is_empty() {
-            return false;
-        }
-        // SAFETY: backtrace has filled these entries.
+        let ClientFrames { frames, .. } = callers(&frames[..usize::try_from(n).unwrap_or(0)]);
+        print_symbols(fd, frames);
+        !frames.is_empty()
+    }
+
+    fn print_symbols(fd: c_int, frames: &[*mut c_void]) {
+        // SAFETY: the slice has that many entries, which are addresses of code.
         unsafe { backtrace_symbols_fd(frames.as_ptr(), frames.len() as c_int, fd) };
-        true
+    }
+
+    /// Whether this is the code to which signal handlers return.
+    fn is_trampoline(address: usize) -> bool {
+        // mov $__NR_rt_sigreturn, %rax; syscall
+        const CODE: [u8; 9] = [0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05];
+        let code = core::ptr::with_exposed_provenance::<[u8; 9]>(address);
+        // SAFETY: an address of a stack's frame in the C library, whose code goes on after it.
+        cfg!(target_arch = "x86_64") && unsafe { code.read_unaligned() } == CODE
     }
 
     /// The frames without those of this library at their beginning, and without that from which
     /// the C library calls signal handlers. All frames where the program has the library's code in
     /// its own file.
-    fn callers(frames: &[*mut c_void]) -> &[*mut c_void] {
+    fn callers<'a>(frames: &'a [*mut c_void]) -> ClientFrames<'a> {
         let base = |address: usize| crate::library::loaded_at(address).map(|file| file.base);
         let (own, libc) =
             (base(callers as *const () as usize), base(backtrace as *const () as usize));
@@ -35,14 +103,22 @@ mod imp {
         let at =
             |i: usize| frames.get(i).and_then(|frame| base((*frame as usize).wrapping_sub(1)));
         let mut first = frames.iter().enumerate().take_while(|&(i, _)| at(i) == own).count();
+        let from = |first: usize, is_interrupted| {
+            let frames: &'a [*mut c_void] = &frames[first..];
+            ClientFrames { frames, is_interrupted }
+        };
+        let after = frames.get(first).filter(|_| first > 0 && at(first) == libc);
+        if after.is_some_and(|frame| is_trampoline(frame.addr())) {
+            return from(first + 1, true);
+        }
         let is_in_own_file = (first..frames.len()).all(|i| at(i) == libc || at(i).is_none());
         if first == 0 || is_in_own_file {
-            return frames;
+            return from(0, false);
         }
         if at(first) == libc {
             first += 1;
         }
-        &frames[first..]
+        from(first, false)
     }
 
     /// Longest text of an address: 0x, 16 digits, NUL.
@@ -59,9 +135,21 @@ mod imp {
         text
     }
 
+    /// Where the program was loaded.
+    fn program_base() -> Option<usize> {
+        // SAFETY: a query without pointers.
+        let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
+        crate::library::loaded_at(entry).map(|file| file.base)
+    }
+
     /// The file that a call address was loaded from, and the address as that file counts it.
     fn place(address: usize) -> Option<(*const c_char, usize)> {
-        let file = crate::library::loaded_at(address)?;
+        let mut file = crate::library::loaded_at(address)?;
+        if let Some(program) = PROGRAM.get()
+            && Some(file.base) == program_base()
+        {
+            file.name = program.as_ptr();
+        }
         let header = core::ptr::with_exposed_provenance::<u16>(file.base);
         // SAFETY: an ELF header is loaded there; its type is the ninth 16-bit word.
         let kind = unsafe { header.add(8).read_unaligned() };
@@ -93,32 +181,54 @@ mod imp {
     }
 
     pub(super) fn print_lines(fd: c_int, program: &CStr) -> bool {
+        if has_lost_its_code() {
+            return false;
+        }
         let mut frames = [core::ptr::null_mut(); 64];
         // SAFETY: a live buffer of that many entries.
         let n = unsafe { backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
-        let n = usize::try_from(n).unwrap_or(0);
-        let (mut file, mut batch, mut count) = (core::ptr::null(), [0usize; BATCH], 0);
-        let mut printed = false;
-        for frame in callers(&frames[..n]) {
-            // A frame holds the return address; the call is before it.
-            let Some((of, address)) = place((*frame as usize).wrapping_sub(1)) else { continue };
-            if count == BATCH || count > 0 && of != file {
-                // SAFETY: the name of a loaded file.
-                printed |= unsafe { look_up(fd, program, file, &batch[..count]) };
-                count = 0;
+        let of_client = callers(&frames[..usize::try_from(n).unwrap_or(0)]);
+        let (mut file, mut batch, mut first) = (core::ptr::null(), [0usize; BATCH], 0);
+        let mut count = 0;
+        // The frames of the batch are those from `first` to before `end`.
+        let show = |file, batch: &[usize], first, end| {
+            // SAFETY: the name of a loaded file, or of the program.
+            if !batch.is_empty() && !unsafe { look_up(fd, program, file, batch) } {
+                // That file cannot be read.
+                print_symbols(fd, &of_client.frames[first..end]);
             }
+        };
+        for (i, at) in of_client.addresses().enumerate() {
+            let place = place(at);
+            let ends = count == BATCH || place.is_none_or(|(of, _)| of != file);
+            if ends {
+                show(file, &batch[..count], first, first + count);
+                (first, count) = (i, 0);
+            }
+            let Some((of, address)) = place else {
+                print_symbols(fd, &of_client.frames[i..=i]);
+                (first, file) = (i + 1, core::ptr::null());
+                continue;
+            };
             file = of;
             batch[count] = address;
             count += 1;
         }
-        // SAFETY: the name of a loaded file: `count` is 0 before the first.
-        printed | (count > 0 && unsafe { look_up(fd, program, file, &batch[..count]) })
+        show(file, &batch[..count], first, first + count);
+        !of_client.frames.is_empty()
     }
 
     pub(super) fn prepare() {
         let mut frame = [core::ptr::null_mut(); 1];
         // SAFETY: a live buffer of one entry.
         unsafe { backtrace(frame.as_mut_ptr(), 1) };
+        PROGRAM.get_or_init(|| {
+            let link = format!("/proc/{}/exe", crate::process::pid());
+            // A file that was deleted can be read through the link.
+            let path = std::fs::read_link(&link).ok().filter(|path| path.exists());
+            let path = path.unwrap_or_else(|| link.into()).into_os_string().into_vec();
+            CString::new(path).unwrap_or_default()
+        });
     }
 }
 
@@ -134,6 +244,8 @@ mod imp {
         false
     }
 
+    pub(super) fn note_interrupted(_context: *const core::ffi::c_void) {}
+
     pub(super) fn prepare() {}
 }
 
@@ -147,6 +259,11 @@ pub fn print(fd: c_int) -> bool {
 /// it printed nothing.
 pub fn print_lines(fd: c_int, program: &core::ffi::CStr) -> bool {
     imp::print_lines(fd, program)
+}
+
+/// Records what a signal that ends the process has interrupted, by the context of its handler.
+pub fn note_interrupted(context: *const core::ffi::c_void) {
+    imp::note_interrupted(context);
 }
 
 /// Loads what [`print()`] needs; this allocates.

@@ -77,6 +77,7 @@ pub extern "C" fn gasnett_backtrace_init(_exename: *const c_char) {
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
+    sys::stack::prepare();
     c_int::from(!backtrace::BacktracePlan::new(user_means()).print(fd))
 }
 
@@ -199,7 +200,9 @@ pub(in crate::capi) fn open() {
     {
         gasnett_backtrace_init(core::ptr::null());
     }
-    handle_named(&env::BACKTRACE_SIGNAL, on_backtrace_signal);
+    if backtrace::is_for_this_rank() {
+        handle_named(&env::BACKTRACE_SIGNAL, on_backtrace_signal);
+    }
     handle_named(&env::FREEZE_SIGNAL, on_freeze_signal);
     debug_malloc::plan_report();
     exit::on_exit(debug_malloc::write_report);
@@ -214,7 +217,16 @@ pub(in crate::capi) fn open() {
     }
 }
 
-extern "C" fn on_backtrace_signal(s: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
+extern "C" fn on_backtrace_signal(
+    s: Signal,
+    info: &sys::signal::SignalInfo,
+    context: *mut c_void,
+) {
+    if info.fault().is_some() {
+        // It would come again, without end.
+        PRINT_STACK.store(true, Ordering::Relaxed);
+        return signals::on_error(s, info, context);
+    }
     let errno = sys::errno();
     report::note(format_args!("stack at signal {} (GASNET_BACKTRACE_SIGNAL):", s.name()));
     print_by_plan();
@@ -230,10 +242,16 @@ extern "C" fn on_freeze_signal(_: Signal, _: &sys::signal::SignalInfo, _: *mut c
 /// Has the signal that this variable names call `handler`.
 fn handle_named(variable: &OptionalVariable<Signals>, handler: sys::signal::SignalHandler) {
     let signals = variable.get().unwrap_or_default();
+    if signals.has_all() {
+        report::fatal(
+            format_args!("{}=*: not all signals can be handled", variable.name()),
+            format_args!("Name the signals, such as SIGUSR1."),
+        );
+    }
     for &s in signals.named() {
-        if matches!(s, Signal::KILL | Signal::STOP) {
+        if matches!(s, Signal::KILL | Signal::STOP) || s.is_of_the_c_library() {
             report::fatal(
-                format_args!("{}={}: this signal cannot be handled", variable.name(), s.name()),
+                format_args!("{}={}: this signal cannot be handled", variable.name(), s.number()),
                 format_args!("Give another signal, such as SIGUSR1."),
             );
         }
