@@ -191,11 +191,15 @@ pub fn client_statistic(letter: Letter, text: &str) {
     }
 }
 
+/// Nothing was counted before the statistics that were written last.
+static ANEW: AtomicBool = AtomicBool::new(true);
+
 /// Adds what was counted to the statistics.
 fn counted() {
     let mask = TraceFileKind::Stats.mask();
     let ns = sys::clock::now_ns() - START.load(Ordering::Relaxed);
-    statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
+    let anew = u8::from(ANEW.swap(false, Ordering::Relaxed));
+    statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns} anew={anew}"));
     for letter in Letter::ALL.into_iter().filter(|l| mask.has(*l)) {
         probe::statistics(letter, |text| statistic(letter, text));
     }
@@ -213,6 +217,7 @@ pub fn dump_statistics(reset: bool) {
         counted();
         if reset {
             probe::reset();
+            ANEW.store(true, Ordering::Relaxed);
         }
     }
 }

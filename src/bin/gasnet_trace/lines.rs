@@ -67,7 +67,8 @@ impl OperationSums {
 pub(crate) struct TraceRecords {
     /// Lines of traces of all ranks, in the order of time.
     pub(crate) events: Vec<TraceEvent>,
-    /// Lines of statistics of all ranks.
+    /// Lines of statistics of all ranks. Of those that a rank has written while it went on
+    /// counting, the last.
     pub(crate) statistics: Vec<TraceStatistic>,
 }
 
@@ -89,13 +90,13 @@ impl TraceEvent {
         let (seconds, rest_of_second) = when.split_once('.')?;
         let start = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
         let start = start.checked_add(rest_of_second.parse::<u64>().ok()?)?;
-        let (place, rest) = match rest.strip_prefix('[').and_then(|r| r.split_once("] ")) {
+        let (place, rest) = match rest.strip_prefix('[').and_then(split_place) {
             Some((place, rest)) => (Some(place.to_string()), rest),
             None => (None, rest),
         };
         let (letter, rest) = parse_letter(rest)?;
         let (name, text) = match rest.split_once(':') {
-            Some((name, text)) if letter != 'H' && letter != 'U' => (name, text.trim_start()),
+            Some((name, text)) if !is_of_client(letter) => (name, text.trim_start()),
             _ => ("", rest),
         };
         let took = |t: &str| t.strip_suffix("ns").and_then(|t| t.parse().ok());
@@ -116,6 +117,12 @@ impl TraceEvent {
     }
 }
 
+/// The place in front of the letter of an event. The name of a file may have brackets.
+fn split_place(text: &str) -> Option<(&str, &str)> {
+    let mut ends = text.match_indices("] ").map(|(at, _)| (&text[..at], &text[at + 2..]));
+    ends.find(|(_, rest)| parse_letter(rest).is_some())
+}
+
 fn parse_letter(text: &str) -> Option<(char, &str)> {
     let (letter, rest) = text.strip_prefix('(')?.split_once(')')?;
     let mut chars = letter.chars();
@@ -126,7 +133,19 @@ fn parse_letter(text: &str) -> Option<(char, &str)> {
     Some((letter, rest.strip_prefix(' ').unwrap_or(rest)))
 }
 
+/// Whether lines with this letter are what the client has written.
+pub(crate) fn is_of_client(letter: char) -> bool {
+    matches!(letter, 'H' | 'U')
+}
+
 impl TraceStatistic {
+    /// Of the line that begins the statistics of a rank: whether all was counted from 0 again after
+    /// those before it.
+    fn begins_anew(&self) -> Option<bool> {
+        let fields = self.name.strip_prefix("STATISTICS: ").filter(|_| self.letter == 'I')?;
+        Some(fields.split(' ').any(|field| field == "anew=1"))
+    }
+
     fn parse(line: &str) -> Option<TraceStatistic> {
         let (rank, rest) = line.split_once("> ")?;
         let (letter, rest) = parse_letter(rest)?;
@@ -134,12 +153,15 @@ impl TraceStatistic {
             Some(TraceStatistic { rank: rank.parse().ok()?, letter, name: rest.to_string(), sums })
         };
         let Some((name, numbers)) = rest.split_once(": count=") else { return whole(None) };
+        if is_of_client(letter) {
+            return whole(None);
+        }
         let mut words = numbers.split(' ');
         let Some(count) = words.next().and_then(|n| n.parse().ok()) else { return whole(None) };
         let mut sums = OperationSums { count, bytes: None, ns: (0, 0, 0) };
         let mut of_bytes = false;
         for (key, n) in words.filter_map(|w| w.split_once('=')) {
-            let n = n.parse().ok()?;
+            let Ok(n) = n.parse() else { return whole(None) };
             of_bytes = key == "bytes" || (of_bytes && key != "ns");
             let of = if of_bytes { sums.bytes.get_or_insert((0, 0, 0)) } else { &mut sums.ns };
             match key {
@@ -168,7 +190,7 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
                 "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
             )
         })?;
-        records.add(&bytes).map_err(|(number, line)| {
+        let cut = records.add(&bytes).map_err(|(number, line)| {
             Failure::Work(
                 format!(
                     "{}:{number}: this is no line of a trace or of statistics: {:.80}",
@@ -178,24 +200,47 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
                 "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
             )
         })?;
+        if let Some(number) = cut {
+            eprintln!(
+                "gasnet_trace: {}:{number}: the last line is cut off; it is left out",
+                file.display()
+            );
+        }
     }
     records.align();
     Ok(records)
 }
 
 impl TraceRecords {
-    /// Adds the lines of a file; `Err` returns the number and the text of one that is none.
-    pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<(), (usize, String)> {
-        for (i, line) in String::from_utf8_lossy(bytes).lines().enumerate() {
+    /// Adds the lines of a file. Returns the number of the last line if it is cut off. `Err`
+    /// returns the number and the text of a line that is none.
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<Option<usize>, (usize, String)> {
+        let text = String::from_utf8_lossy(bytes);
+        let mut lines = (1..).zip(text.lines()).peekable();
+        let mut counted: BTreeMap<u32, Vec<TraceStatistic>> = BTreeMap::new();
+        let mut cut = None;
+        while let Some((number, line)) = lines.next() {
             if let Some(event) = TraceEvent::parse(line) {
                 self.events.push(event);
             } else if let Some(statistic) = TraceStatistic::parse(line) {
-                self.statistics.push(statistic);
+                let of_rank = counted.entry(statistic.rank).or_default();
+                match statistic.begins_anew() {
+                    Some(true) => self.statistics.append(of_rank),
+                    Some(false) => of_rank.clear(),
+                    None => {}
+                }
+                match statistic.sums {
+                    Some(_) => of_rank.push(statistic),
+                    None => self.statistics.push(statistic),
+                }
+            } else if lines.peek().is_none() && !bytes.ends_with(b"\n") {
+                cut = Some(number);
             } else {
-                return Err((i + 1, line.to_string()));
+                return Err((number, line.to_string()));
             }
         }
-        Ok(())
+        self.statistics.extend(counted.into_values().flatten());
+        Ok(cut)
     }
 
     /// Converts the clocks of all hosts to that of the first, by the time of day that the START
@@ -253,7 +298,42 @@ mod tests {
             TraceStatistic::parse("1> (B) BARRIER_WAIT: count=3 ns=9 min=1 avg=3 max=5").unwrap();
         let both = b.sums.unwrap().and(sums);
         assert_eq!(both, OperationSums { count: 5, bytes: Some((30, 10, 20)), ns: (18, 1, 5) });
-        assert_eq!(TraceStatistic::parse("0> (H) pongs=4").unwrap().sums, None);
+        for own in ["pongs=4", "cache: count=5 rate=0.7", "PUT: count=1000 bytes=9 ns=1"] {
+            let s = TraceStatistic::parse(&format!("0> (H) {own}")).unwrap();
+            assert_eq!((s.sums, &*s.name), (None, own));
+        }
+    }
+
+    #[test]
+    fn a_place_may_have_brackets() {
+        let e = TraceEvent::parse("0(0) 1.5> [we ird] x.c:3] (P) PUT: took=3ns").unwrap();
+        assert_eq!((e.place.as_deref(), &*e.name), (Some("we ird] x.c:3"), "PUT"));
+    }
+
+    /// A rank that counts on writes sums that have those before it in them.
+    #[test]
+    fn sums_are_added_once() {
+        let part = |rank: u32, anew: u32, count: u32| {
+            format!(
+                "{rank}> (I) STATISTICS: mask=P ns=5 anew={anew}\n\
+                 {rank}> (P) PUT: count={count} ns=1 min=1 avg=1 max=1\n"
+            )
+        };
+        let text = [part(0, 1, 2), part(1, 1, 8), part(0, 0, 3), part(0, 1, 4)].concat();
+        let mut records = TraceRecords::default();
+        assert_eq!(records.add(text.as_bytes()), Ok(None));
+        let sums = records.statistics.iter().filter_map(|s| s.sums);
+        assert_eq!(sums.map(|sums| sums.count).sum::<u64>(), 8 + 3 + 4);
+    }
+
+    #[test]
+    fn a_line_that_is_cut_off_is_left_out() {
+        let mut records = TraceRecords::default();
+        let text = "0(0) 1.5> (P) PUT: took=3ns\n0(0) 2.5> [a.c:3] (";
+        assert_eq!(records.add(text.as_bytes()), Ok(Some(2)));
+        assert_eq!(records.events.len(), 1);
+        let text = format!("{text}\n");
+        assert_eq!(records.add(text.as_bytes()), Err((2, "0(0) 2.5> [a.c:3] (".to_string())));
     }
 
     #[test]
