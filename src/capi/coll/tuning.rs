@@ -8,6 +8,7 @@ use super::movement::{Elements, call};
 use super::{TeamHandle, team_of};
 use crate::capi::ctx;
 use crate::extended::coll::tree::Tree;
+use crate::extended::coll::tuning::BY_SIZE;
 use crate::extended::coll::{CollOperation, search};
 use crate::extended::collectives;
 use crate::trace::span;
@@ -195,7 +196,8 @@ pub extern "C" fn gasnet_coll_set_dissem_limit(
 ///   none.
 /// - `best_algidx`, `num_params`, `best_param`, `best_tree`: where the result is stored. It is
 ///   the number of the algorithm, the number of its parameters, the parameters and the name of
-///   the tree. Each may be null. The client frees the last two with `free`.
+///   the tree. `BY_SIZE` without parameters is what the library does without tuning. Each may be
+///   null. The client frees the last two with `free`.
 /// - Context: by every image of the team, in the same order as its other collectives. Not in a
 ///   handler or a no-interrupt section, and not while a handler-safe lock is held.
 ///
@@ -263,20 +265,22 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     // caller's to free.
     unsafe {
         if !best_algidx.is_null() {
-            *best_algidx = best.number();
+            *best_algidx = best.map_or(0, Tree::number);
         }
         if !num_params.is_null() {
-            *num_params = 1;
+            *num_params = u32::from(best.is_some());
         }
         if !best_param.is_null() {
-            let memory = sys::heap::allocate(size_of::<u32>()).map(|m| m.cast::<u32>());
-            if let Some(memory) = memory {
+            let memory = best.and_then(|_| sys::heap::allocate(size_of::<u32>()));
+            let memory = memory.map(|m| m.cast::<u32>());
+            if let Some((memory, best)) = memory.zip(best) {
                 memory.write(best.fanout() as u32);
             }
             *best_param = memory.map_or(core::ptr::null_mut(), |m| m.as_ptr());
         }
         if !best_tree.is_null() {
-            let name = std::ffi::CString::new(best.name()).unwrap_or_default();
+            let name = best.map_or(String::from(BY_SIZE), Tree::name);
+            let name = std::ffi::CString::new(name).unwrap_or_default();
             *best_tree = sys::heap::copy_of(&name);
         }
     }

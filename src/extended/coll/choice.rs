@@ -41,17 +41,17 @@ fn from_all(
     if small { AllToAll::Dissemination(t.radix) } else { large }
 }
 
-/// The plan of this process for a request, with the buffers of its images.
+/// The plan of this process for a request, with the buffers of its images and the settings when
+/// it was called.
 pub(super) fn plan(
     ctx: Ctx,
     view: &TeamView,
     request: &CollRequest,
-    buffers: &[CollBuffers],
+    (buffers, t): (&[CollBuffers], &CollTuning),
 ) -> CollPlan {
     let me = view.members.me().index();
     let l = TeamLayout { me, first: &view.first };
     let p = LocalBlocks { images: buffers, nbytes: request.nbytes };
-    let t = &*view.tuning.settings();
     // Where all write into mapped memory, a block is copied once.
     let mapped = |rank| ctx.endpoint().segment_of(rank).is_some_and(Segment::is_mapped);
     let unmapped = !view.members.all().all(mapped);

@@ -25,6 +25,7 @@ use super::request::{CollBuffers, CollId, CollRequest, CollStatus};
 use super::rings::ShortRings;
 use super::roles::MovementRoles;
 use super::team::TeamRef;
+use super::tuning::CollTuning;
 use super::view::TeamView;
 use crate::client_memory::{RemoteRange, Src};
 use crate::conduit::{Category, MAX_EAGER, Outgoing};
@@ -58,6 +59,8 @@ struct ActiveColl {
     function: &'static str,
     /// Of an operation that waits.
     status: Option<Arc<CollStatus>>,
+    /// The settings of the team when the first image of this process called.
+    tuning: CollTuning,
     /// By image of this process.
     buffers: Box<[CollBuffers]>,
     /// Images of this process that have not called.
@@ -160,7 +163,7 @@ impl CollEngine {
         mut coll: ActiveColl,
         active: &mut BTreeMap<CollId, ActiveColl>,
     ) -> Option<Arc<CollStatus>> {
-        coll.plan = choice::plan(ctx, coll.view(), &coll.request, &coll.buffers);
+        coll.plan = choice::plan(ctx, coll.view(), &coll.request, (&coll.buffers, &coll.tuning));
         self.carry_out(ctx, id, coll, active)
     }
 
@@ -248,6 +251,8 @@ impl CollEngine {
             match share {
                 PlannedShare::All(request) => {
                     coll.request = request;
+                    // As they were when it was called: other settings leave it to plans.
+                    coll.tuning.leave_open(request.operation);
                     self.begin(ctx, movement.id, coll, active);
                 }
                 PlannedShare::Rest(rest) => {
@@ -323,6 +328,7 @@ impl ActiveColl {
             request,
             function: call.function,
             status: None,
+            tuning: call.team.tuning().settings().clone(),
             buffers: (0..images).map(|_| CollBuffers::none()).collect(),
             missing: images,
             plan: CollPlan::default(),

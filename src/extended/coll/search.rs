@@ -9,7 +9,7 @@ use super::{Coll, CollCall};
 use crate::runtime::Ctx;
 use sys::clock;
 
-/// The trees that are tried, in the form of [`Tree::parse`].
+/// The trees that are tried after none, in the form of [`Tree::parse`].
 const CANDIDATES: [&str; 6] = [
     "FLAT_TREE",
     "KNOMIAL_TREE,2",
@@ -19,8 +19,9 @@ const CANDIDATES: [&str; 6] = [
     "NARY_TREE,1",
 ];
 
-/// Runs `call` `warm + times` times with each tree, with `work` between start and sync. Sets and
-/// returns the tree whose slowest image was fastest over the last `times`.
+/// Runs `call` `warm + times` times with the choice by size and with each tree that the operation
+/// may have, with `work` between start and sync. Sets and returns that whose slowest image was
+/// fastest over the last `times`; `None` for the choice by size.
 pub fn search(
     coll: &Coll,
     ctx: Ctx,
@@ -28,11 +29,13 @@ pub fn search(
     warm: u64,
     times: u64,
     work: impl Fn(),
-) -> Tree {
-    let mut best = (u64::MAX, Tree::FLAT);
-    for tree in CANDIDATES.iter().filter_map(|text| Tree::parse(text)) {
-        // Every image sets it before its own next call, and the last call makes the plan.
-        call.team.tuning().change(|t| t.set_tree(call.request.operation, Some(tree)));
+) -> Option<Tree> {
+    let operation = call.request.operation;
+    let trees = CANDIDATES.iter().filter(|_| operation.has_tree());
+    let mut best = (u64::MAX, None);
+    for tree in core::iter::once(None).chain(trees.map(|text| Tree::parse(text))) {
+        // Every image sets it before its own next call, and the first call fixes it.
+        call.team.tuning().change(|t| t.set_tree(operation, tree));
         let mut start = clock::now_ns();
         for i in 0..warm + times {
             if i == warm {
@@ -47,7 +50,7 @@ pub fn search(
             best = (slowest, tree);
         }
     }
-    call.team.tuning().change(|t| t.set_tree(call.request.operation, Some(best.1)));
+    call.team.tuning().change(|t| t.set_tree(operation, best.1));
     best.1
 }
 

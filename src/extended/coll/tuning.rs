@@ -26,6 +26,9 @@ const NAMES: [(&str, CollOperation); OPERATIONS] = [
     ("SCAN", CollOperation::Scan),
 ];
 
+/// The name of the choice by size.
+pub const BY_SIZE: &str = "BY_SIZE";
+
 /// Default of the largest block that all processes send to all by dissemination, in bytes.
 /// Larger blocks cost more to move several times than the fewer messages save.
 const DISSEMINATE: usize = 256;
@@ -142,7 +145,7 @@ impl CollTuning {
         let mut text = String::new();
         for (name, operation) in NAMES {
             let i = operation as usize;
-            let tree = self.trees[i].map_or(String::from("BY_SIZE"), Tree::name);
+            let tree = self.trees[i].map_or(String::from(BY_SIZE), Tree::name);
             // Writing into a String cannot fail.
             let _ = writeln!(text, "{name} {tree} {}", self.limits[i]);
         }
@@ -159,13 +162,21 @@ impl CollTuning {
             let &[name, tree, limit] = words.as_slice() else { return Err(line) };
             let &(_, operation) = NAMES.iter().find(|(n, _)| *n == name).ok_or(line)?;
             let tree = match tree {
-                "BY_SIZE" => None,
+                BY_SIZE => None,
                 _ => Some(Tree::parse(tree).ok_or(line)?),
             };
             self.limits[operation as usize] = limit.parse().map_err(|_| line)?;
             self.trees[operation as usize] = tree;
         }
         Ok(())
+    }
+
+    /// Leaves the algorithm of an operation open, as it is by default.
+    pub(super) fn leave_open(&mut self, operation: CollOperation) {
+        if operation.is_tuned() {
+            self.trees[operation as usize] = None;
+            self.limits[operation as usize] = DISSEMINATE;
+        }
     }
 
     /// See [`TeamTuning`].
@@ -179,6 +190,12 @@ impl CollOperation {
     /// Whether it has a name, and algorithms to choose from.
     pub(super) fn is_tuned(self) -> bool {
         (self as usize) < OPERATIONS
+    }
+
+    /// Whether its messages may follow a tree.
+    pub(super) fn has_tree(self) -> bool {
+        use CollOperation::{Broadcast, Gather, Reduce, Scatter};
+        matches!(self, Broadcast | Scatter | Gather | Reduce)
     }
 
     /// Its name in variables and files.
