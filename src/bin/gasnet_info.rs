@@ -104,7 +104,7 @@ fn version() -> Item {
             Item::Text(format!("{}.{}.{}", part("MAJOR"), part("MINOR"), part("PATCH"))),
         ),
         ("GASNet specification", Item::text("1.8")),
-        ("GASNet tools specification", Item::text("1.9")),
+        ("GASNet tools specification", Item::text("1.20")),
         ("interface of headers and library", Item::Number(gasnet::capi::client::ABI.into())),
         ("conduit", Item::text("portals")),
         ("Portals specification", Item::text("3.3")),

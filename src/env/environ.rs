@@ -39,10 +39,13 @@ pub(super) fn is_launcher_entry(entry: &[u8]) -> bool {
         || is_rank_entry(entry)
 }
 
-/// The environment that all ranks agreed on, unless a launcher sets this variable per process.
+/// The environment that all ranks agreed on, unless a launcher sets this variable per process, or
+/// it is one of the client that this process alone has: it may have been set meanwhile.
 fn adopted_for(name: &[u8]) -> Option<&'static [u8]> {
     let block = ADOPTED.get()?;
-    (!is_launcher_entry(&[name, b"="].concat())).then_some(block)
+    let is_own = name.starts_with(b"GASNET_") || name.starts_with(b"GEX_");
+    let is_agreed = !is_launcher_entry(&[name, b"="].concat());
+    (is_agreed && (is_own || find(block, name).is_some())).then_some(block)
 }
 
 /// The value of a variable as it is set, possibly empty; `None` if it is not set.

@@ -41,7 +41,11 @@ pub fn parse(text: &str, mult: u64) -> Option<i64> {
         let digits = hex.len() - hex.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
         let (number, suffix) = hex.split_at(digits);
         let number = u64::from_str_radix(number, 16).ok()?;
-        number.checked_mul(scale(suffix, mult)?.unwrap_or(1))?
+        match scale(suffix, mult)?.unwrap_or(unit) {
+            // All 64 bits of a word.
+            1 if !negative => return Some(number as i64),
+            scale => number.checked_mul(scale)?,
+        }
     } else {
         let digits =
             text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();

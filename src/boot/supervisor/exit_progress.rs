@@ -74,6 +74,8 @@ pub(super) struct ExitProgress {
     spares: bool,
     /// Scripts around programs that have ended with success go on.
     spares_scripts: bool,
+    /// One was killed after its program had ended with success.
+    has_cut_script: bool,
 }
 
 impl ExitProgress {
@@ -87,6 +89,7 @@ impl ExitProgress {
             one_host,
             spares: false,
             spares_scripts: false,
+            has_cut_script: false,
         }
     }
 
@@ -144,6 +147,11 @@ impl ExitProgress {
     pub(super) fn let_scripts_go_on(&mut self, may: bool) {
         let is_success = self.decision.is_some_and(ExitDecision::is_success);
         self.spares_scripts = may && is_success && self.one_host;
+    }
+
+    /// Whether the rest of a script was not waited for.
+    pub(super) fn has_cut_script(&self) -> bool {
+        self.has_cut_script
     }
 
     /// Whether this is the first call since a rank that prints its stack got more time.
@@ -236,7 +244,7 @@ impl ExitProgress {
 
     /// Kills the ranks that are left, but for scripts that may go on and, if `spare`, for those
     /// that printed their stacks within the timeout. Returns whether there are any such.
-    fn kill_rest(&self, now: u64, ranks: &mut [RankProcess], spare: bool) -> bool {
+    fn kill_rest(&mut self, now: u64, ranks: &mut [RankProcess], spare: bool) -> bool {
         let ms = self.timeout / MS;
         let mut spared = false;
         for r in ranks.iter_mut().filter(|r| !r.has_exited() && !r.is_killed_late) {
@@ -253,7 +261,15 @@ impl ExitProgress {
                 },
                 _ => format!("did not exit within {ms} ms"),
             };
-            report::line(format_args!("rank {} (pid {pid}) {what}; it is killed", r.rank));
+            if r.is_script_only() {
+                self.has_cut_script = true;
+                report::line(format_args!(
+                    "the script around rank {} {what}; it is killed",
+                    r.rank
+                ));
+            } else {
+                report::line(format_args!("rank {} (pid {pid}) {what}; it is killed", r.rank));
+            }
             kill(r);
         }
         spared

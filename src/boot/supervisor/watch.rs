@@ -239,6 +239,9 @@ impl Supervisor {
             // A rank that connects now is too late.
             self.connections.close();
         }
+        if self.exit.has_cut_script() {
+            self.ends.late_failure.get_or_insert(128 + Signal::KILL.number());
+        }
         if self.exit.takes_longer() {
             self.others.send_up(&HostMessage::TakesLonger);
         }

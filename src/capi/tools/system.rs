@@ -13,6 +13,7 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::OnceLock;
 use sys::byte_count::ByteCount;
+use sys::cpu::CpuMask;
 
 /// Returns the time in ticks: nanoseconds of the monotonic clock.
 ///
@@ -119,12 +120,16 @@ pub extern "C" fn gasnett_gethostname() -> *const c_char {
     NAME.get_or_init(|| CString::new(this_process::hostname()).unwrap_or_default()).as_ptr()
 }
 
+/// The CPUs that this process may use, as they were before it pinned its first thread.
+static BEFORE_PINNING: OnceLock<CpuMask> = OnceLock::new();
+
 /// Returns the number of CPUs that this process may run on.
 ///
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_cpu_count() -> c_int {
-    c_int::try_from(sys::cpu::affinity()).unwrap_or(c_int::MAX)
+    let cpus = BEFORE_PINNING.get().map_or_else(sys::cpu::affinity, CpuMask::count);
+    c_int::try_from(cpus).unwrap_or(c_int::MAX)
 }
 
 /// Returns the memory of this machine, in bytes.
@@ -151,7 +156,9 @@ pub extern "C" fn gasnett_getPhysMemSz(failure_is_fatal: c_int) -> u64 {
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_set_affinity(rank: c_int) -> c_int {
-    let pinned = sys::cpu::pin(usize::try_from(rank).unwrap_or(0));
+    let mask = BEFORE_PINNING.get().cloned().or_else(CpuMask::of_thread);
+    let mask = mask.map(|mask| BEFORE_PINNING.get_or_init(|| mask));
+    let pinned = mask.is_some_and(|mask| sys::cpu::pin(usize::try_from(rank).unwrap_or(0), mask));
     if !pinned {
         report::note(format_args!("gasnett_set_affinity(): the system does not allow it"));
     }
