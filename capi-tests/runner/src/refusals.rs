@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     pid_t me = getpid(), child;
     int fd, status = -1, own, other;
     if (gasnet_init(&argc, &argv) || gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0)) return 1;
-    for (fd = 3; fd < 100; fd++) {
+    for (fd = 3; fd < 1000; fd++) {
         ssize_t n;
         snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)me, fd);
         n = readlink(path, to, sizeof to - 1);
