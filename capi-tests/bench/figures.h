@@ -6,6 +6,7 @@
  *   -s min:max     sizes in bytes (powers of two)
  *   -f             the fastest block instead of the median
  *   -P             do not pin processes to CPUs
+ *   -z             GASNet: ranks between the first and the last sleep in barriers
  * The other arguments of a program are names of measurements; without one it makes all.
  *
  * Output, in the columns of the OSU micro-benchmarks: a line `# name, N processes`, a line `#
@@ -31,7 +32,7 @@
 #define BENCH_BLOCKS 7
 #define BENCH_WINDOW 64
 
-static int bench_json, bench_pinned = 1;
+static int bench_json, bench_pinned = 1, bench_sleeps;
 /* The block, in ascending order of times, that is taken. */
 static int bench_taken = BENCH_BLOCKS / 2;
 static double bench_ms = 10;
@@ -73,6 +74,7 @@ static inline int bench_options(int argc, char **argv) {
         if (!strcmp(argv[i], "-j")) bench_json = 1;
         else if (!strcmp(argv[i], "-P")) bench_pinned = 0;
         else if (!strcmp(argv[i], "-f")) bench_taken = 0;
+        else if (!strcmp(argv[i], "-z")) bench_sleeps = 1;
         else if (!strcmp(argv[i], "-t") && i + 1 < argc && atof(argv[i + 1]) > 0) bench_ms = atof(argv[++i]);
         else if (!strcmp(argv[i], "-s") && i + 1 < argc && sscanf(argv[i + 1], "%lu:%lu", &low, &high) == 2 && low > 0 &&
                  low <= high) {
@@ -80,7 +82,7 @@ static inline int bench_options(int argc, char **argv) {
             bench_max = high;
             i++;
         } else if (argv[i][0] == '-') {
-            fprintf(stderr, "options: [-j] [-P] [-f] [-t ms] [-s min:max] [measurement ...]\n");
+            fprintf(stderr, "options: [-j] [-P] [-f] [-z] [-t ms] [-s min:max] [measurement ...]\n");
             return 0;
         } else bench_names[bench_named++] = argv[i];
     }

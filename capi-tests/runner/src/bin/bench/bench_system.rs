@@ -377,9 +377,9 @@ impl BenchSystem {
             if turn.takes_the_fastest() {
                 args.push("-f");
             }
-            // Three ranks: which of them share a CPU is left to the kernel.
+            // Two ranks of three have a CPU each: the other sleeps, and the kernel chooses.
             if matches!(turn, Turn::Neighbours(_)) {
-                args.push("-P");
+                args.extend(["-P", "-z"]);
             }
             args.extend(measurements);
             match self.run(program, processes, &args) {

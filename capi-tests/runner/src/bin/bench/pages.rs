@@ -135,8 +135,9 @@ pub(crate) fn hosts_page(names: &[&str], table: &str, rounds: usize, ms: f64) ->
          - A goal for a range of sizes applies to the worst size.\n\
          - Figures have three significant digits; ours are bold. Verdicts are of unrounded ratios.\n\
          - Ours and theirs are medians of their own, so their quotient may differ from the ratio.\n\
-         - `wire_trip` is a message of that size and an answer of 8 bytes. `wire_bandwidth` is that\n  \
-           of 64 messages and one answer.\n\n{}\n{}\n{table}",
+         - `wire_trip` is a message of that size and an answer of 8 bytes; in `wire_asleep` the other\n  \
+           process sleeps in the system until it arrives. `wire_bandwidth` is that of 64 messages\n  \
+           and one answer.\n\n{}\n{}\n{table}",
         systems_table(names),
         machine()
     )
