@@ -16,8 +16,17 @@ mod imp {
         fn backtrace_symbols_fd(buffer: *const *mut c_void, size: c_int, fd: c_int);
     }
 
-    /// The file of the program, which may have changed its folder, or was found by PATH.
-    static PROGRAM: OnceLock<CString> = OnceLock::new();
+    /// The program.
+    static PROGRAM: OnceLock<ProgramFile> = OnceLock::new();
+
+    #[derive(Debug)]
+    struct ProgramFile {
+        /// Its file: the loader has the name as it was typed, which may have been found by PATH,
+        /// or have been of another folder.
+        path: CString,
+        /// Where it was loaded; `None` if the system does not say so.
+        base: Option<usize>,
+    }
 
     /// The instruction that a fatal signal has interrupted; [`usize::MAX`] for none.
     static INTERRUPTED: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -135,10 +144,13 @@ mod imp {
         text
     }
 
-    /// Where the program was loaded.
+    /// Where the program was loaded: the file that has its first instruction.
     fn program_base() -> Option<usize> {
-        // SAFETY: a query without pointers.
-        let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
+        let vector = std::fs::read("/proc/self/auxv").ok()?;
+        let (words, _) = vector.as_chunks::<{ size_of::<usize>() }>();
+        let words: Vec<usize> = words.iter().map(|word| usize::from_ne_bytes(*word)).collect();
+        let (entries, _) = words.as_chunks::<2>();
+        let entry = entries.iter().find(|[kind, _]| *kind == libc::AT_ENTRY as usize)?[1];
         crate::library::loaded_at(entry).map(|file| file.base)
     }
 
@@ -146,9 +158,9 @@ mod imp {
     fn place(address: usize) -> Option<(*const c_char, usize)> {
         let mut file = crate::library::loaded_at(address)?;
         if let Some(program) = PROGRAM.get()
-            && Some(file.base) == program_base()
+            && program.base == Some(file.base)
         {
-            file.name = program.as_ptr();
+            file.name = program.path.as_ptr();
         }
         let header = core::ptr::with_exposed_provenance::<u16>(file.base);
         // SAFETY: an ELF header is loaded there; its type is the ninth 16-bit word.
@@ -227,7 +239,7 @@ mod imp {
             // A file that was deleted can be read through the link.
             let path = std::fs::read_link(&link).ok().filter(|path| path.exists());
             let path = path.unwrap_or_else(|| link.into()).into_os_string().into_vec();
-            CString::new(path).unwrap_or_default()
+            ProgramFile { path: CString::new(path).unwrap_or_default(), base: program_base() }
         });
     }
 }

@@ -188,7 +188,9 @@ void PtlFini(void);
  * stream says why. */
 int PtlNIInit(ptl_interface_t interface_number, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
               ptl_handle_ni_t *ni_handle);
-/* Undoes one PtlNIInit; the last one closes the interface. Later messages are dropped. */
+/* Undoes one PtlNIInit; the last one closes the interface. Later messages are dropped. A message
+ * that is under way may still change memory for a moment. In a forked child the interface stays
+ * that of the parent. */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 /* PTL_SR_DROP_COUNT: messages to this process that no descriptor accepted. Other registers are
  * PTL_SR_INDEX_INVALID. */
@@ -218,7 +220,7 @@ int PtlMEAttachAny(ptl_handle_ni_t ni_handle, ptl_pt_index_t *pt_index, ptl_proc
                    ptl_handle_me_t *me_handle);
 int PtlMEInsert(ptl_handle_me_t base, ptl_process_id_t match_id, ptl_match_bits_t match_bits, ptl_match_bits_t ignore_bits,
                 ptl_unlink_t unlink_op, ptl_ins_pos_t position, ptl_handle_me_t *me_handle);
-/* PTL_ME_IN_USE while an operation uses its descriptor. */
+/* Its descriptor goes with it. PTL_ME_IN_USE while an operation uses that. */
 int PtlMEUnlink(ptl_handle_me_t me_handle);
 
 /* ---- memory descriptors ---- */

@@ -31,8 +31,8 @@ pub(crate) struct Ni {
 }
 
 impl Ni {
-    /// The result of a call. If frames may be why it says `busy`, they are sent and received, and
-    /// the call is made again: a program may call nothing else until they are gone.
+    /// The result of a call. If it is `busy`, frames are sent and received, and the call is made
+    /// again: a program may do nothing but repeat it.
     pub(crate) fn unless_busy(
         &self,
         busy: PtlError,

@@ -330,7 +330,8 @@ unsafe impl Nal for Fabric {
         let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
         let Ok(position) = ring::claim(control_of, FRAMES, 1, memo, head, self.index) else {
             let fulls = self.fulls.fetch_add(1, Ordering::Relaxed);
-            let is_dead = || fulls % LOOK_AT_PEER == 0 && self.peer_state(peer) == PeerState::Dead;
+            let is_dead =
+                || fulls.is_multiple_of(LOOK_AT_PEER) && self.peer_state(peer) == PeerState::Dead;
             return if is_dead() { FrameSent::Gone } else { FrameSent::Full };
         };
         crate::base::fault::point("frame.reserved");
