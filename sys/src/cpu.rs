@@ -102,8 +102,8 @@ pub fn affinity() -> usize {
     CpuMask::of_thread().map_or_else(online, |m| m.count())
 }
 
-/// Pins the calling thread to CPU number `nth` of this set, modulo the number of CPUs; false if the
-/// system refuses.
+/// Pins the calling thread to CPU number `nth` of this set, modulo the number of CPUs; false if
+/// the system refuses.
 pub fn pin(nth: usize, mask: &CpuMask) -> bool {
     mask.cpus().nth(nth % mask.count()).is_some_and(|c| CpuMask::of([c]).bind())
 }

@@ -139,8 +139,8 @@ pub(crate) fn is_of_client(letter: char) -> bool {
 }
 
 impl TraceStatistic {
-    /// Of the line that begins the statistics of a rank: whether all was counted from 0 again after
-    /// those before it.
+    /// Of the line that begins the statistics of a rank: whether all was counted from 0 again
+    /// after those before it.
     fn begins_anew(&self) -> Option<bool> {
         let fields = self.name.strip_prefix("STATISTICS: ").filter(|_| self.letter == 'I')?;
         Some(fields.split(' ').any(|field| field == "anew=1"))
