@@ -88,7 +88,7 @@ impl Signal {
 impl Signal {
     /// Whether the C library uses it between its threads; then it refuses handlers.
     pub fn is_of_the_c_library(self) -> bool {
-        self.0 >= 32 && self.0 < libc::SIGRTMIN()
+        (32..34).contains(&self.0)
     }
 }
 
