@@ -213,7 +213,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Sends a batch of implicit replies: as one message if the network takes it within the
-    /// call.
+    /// call, otherwise as messages that leave together.
     #[inline(always)]
     fn send_kept(&self, kept: &KeptReplies) {
         let Some((&first, others)) = kept.chunks().split_first() else { return };
@@ -240,11 +240,13 @@ impl<P: Portals> Conduit<P> {
         if self.send_at_once(AmForm::Short, 0, &m, &to(header(others, credit), first)) {
             return;
         }
-        // The credits come last: they are in use as long as any of the chunks.
-        for (i, &chunk) in kept.chunks().iter().enumerate().rev() {
-            let to = to(header(&[], if i == 0 { credit } else { 0 }), chunk);
-            let nothing = self.reqsb.silent_part(0, 0);
-            self.portals.put(nothing, false, &to).unwrap_or_else(|e| broken(e));
-        }
+        self.together(&mut || {
+            // The credits come last: they are in use as long as any of the chunks.
+            for (i, &chunk) in kept.chunks().iter().enumerate().rev() {
+                let to = to(header(&[], if i == 0 { credit } else { 0 }), chunk);
+                let nothing = self.reqsb.silent_part(0, 0);
+                self.portals.put(nothing, false, &to).unwrap_or_else(|e| broken(e));
+            }
+        });
     }
 }
