@@ -241,7 +241,8 @@ unsafe extern "C" {
 }
 
 /// Ends the job: all ranks leave with one of the exit codes that ranks passed. Does not return.
-/// Not collective: the first call decides.
+/// Not collective. The first code other than 0 decides; 0 decides only if no other code follows
+/// within the grace (How a job ends).
 ///
 /// - `exitcode`: the exit code; its low-order 8 bits are seen by the launcher.
 /// - Context: from `gasnet_init` on, in any thread, in handlers and signal handlers too.

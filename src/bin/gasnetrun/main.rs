@@ -92,6 +92,12 @@ fn host_plan(o: &Options, size: u32) -> Result<Option<HostPlan>, Refusal> {
         (Some(_), Some(_), _) => {
             return Err(Refusal::new("-H and --hostfile both name hosts", "Give one of them."));
         }
+        (Some(_), None, Some(StartMethod::Fork)) | (None, Some(_), Some(StartMethod::Fork)) => {
+            return Err(Refusal::new(
+                "-spawner=fork starts all ranks on this host, but hosts are named",
+                "Omit -spawner, or -H and --hostfile.",
+            ));
+        }
         (None, None, Some(StartMethod::Fork | StartMethod::Mpi | StartMethod::Pmi)) => None,
         (Some(names), None, _) => Some(HostList::of_names("-H", names)?),
         (None, Some(file), _) => Some(HostList::of_file("--hostfile", file)?),

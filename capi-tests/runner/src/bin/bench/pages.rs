@@ -102,9 +102,13 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
     (
         "bare-net",
         "",
-        "the same over libfabric's provider of plain TCP (`capi-tests/bench/wire_ofi.c`)",
+        "two processes that answer each other over libfabric's provider of plain TCP (`capi-tests/bench/wire_ofi.c`)",
     ),
-    ("bare-rxm", "", "the same over libfabric's provider `tcp;ofi_rxm`"),
+    (
+        "bare-rxm",
+        "",
+        "two processes that answer each other over libfabric's provider `tcp;ofi_rxm`",
+    ),
     (
         "machine",
         "limit of the machine",
@@ -135,7 +139,9 @@ pub(crate) fn hosts_page(names: &[&str], table: &str, rounds: usize, ms: f64) ->
          - A goal for a range of sizes applies to the worst size.\n\
          - Figures have three significant digits; ours are bold. Verdicts are of unrounded ratios.\n\
          - Ours and theirs are medians of their own, so their quotient may differ from the ratio.\n\
-         - `wire_trip` is a message of that size and an answer of 8 bytes; in `wire_asleep` the other\n  \
+         - `idle_put` is a put to a rank that does not call the library, `polling_put` to one that\n  \
+           polls.\n\
+         - `wire_trip` is a message of the stated size and an answer of 8 bytes; in `wire_asleep` the other\n  \
            process sleeps in the system until it arrives. `wire_bandwidth` is that of 64 messages\n  \
            and one answer.\n\n{}\n{}\n{table}",
         systems_table(names),
