@@ -377,6 +377,7 @@ fn bad_usage_is_reported() {
         (&["-n", "2", "-H", "a:x", "true"], "-H: a:x is not a host"),
         (&["-n", "2", "-H", "a:1", "true"], "2 ranks need 2 slots, but -H has 1"),
         (&["-n", "2", "-H", "a", "--hostfile", "b", "true"], "both name hosts"),
+        (&["-spawner=fork", "-n", "2", "-H", "a,b", "true"], "but hosts are named"),
         (&["-n", "2", "--hostfile", "/no/file", "true"], "/no/file cannot be read"),
         (&["-n", "2", "--map-by", "socket", "true"], "--map-by socket is not known"),
         (&["-n", "2", "-spawner"], "missing argument for option '-spawner'"),
