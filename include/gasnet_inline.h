@@ -289,7 +289,12 @@ GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(const char *file, int
 #define gasnet_wait_syncnbi_all() gasneti_wait_syncnbi_all_inline(__FILE__, __LINE__)
 
 /* Calls without an inline path, with their source lines (gasnet_trace.h). */
+#if defined(__cplusplus) ? __cplusplus >= 201103L : __STDC_VERSION__ >= 199901L
+/* The table may be a compound literal, which has commas. */
+#define gasnet_attach(...) GASNETI_HERE(gasnet_attach(__VA_ARGS__))
+#else
 #define gasnet_attach(t, n, s, m) GASNETI_HERE(gasnet_attach(t, n, s, m))
+#endif
 #define gasnet_wait_syncnb_some(h, n) GASNETI_HERE(gasnet_wait_syncnb_some(h, n))
 #define gasnet_wait_syncnb_all(h, n) GASNETI_HERE(gasnet_wait_syncnb_all(h, n))
 #define gasnet_try_syncnb(h) GASNETI_HERE(gasnet_try_syncnb(h))

@@ -24,6 +24,7 @@ mod letters;
 pub mod number;
 mod rank_variables;
 mod real_number;
+mod segment_size;
 mod table;
 mod tree;
 mod unknown;
@@ -39,6 +40,7 @@ pub use kinds::{
 pub use letters::{Letter, LetterMask};
 pub use rank_variables::{LOCAL_RANK, RANK, RANK_VARIABLES, RankVariable, SIZE};
 pub use real_number::{Fraction, Seconds};
+pub use segment_size::{SegmentBound, SegmentSize};
 pub use table::collectives::*;
 pub use table::debugging::*;
 pub use table::firehose::*;

@@ -275,7 +275,13 @@ impl AtomicOperation {
         let Some(here) = self.target.mapped() else { return false };
         match self.code.apply(here, self.operands) {
             Some(old) => store(self.result, old),
-            None => misaligned_in_segment(function, self.target),
+            // Memory of this rank may be outside the segment.
+            None => match self.target.offset() {
+                usize::MAX => {
+                    misaligned(function, self.target, format_args!("address {:p}", here.as_ptr()))
+                }
+                _ => misaligned_in_segment(function, self.target),
+            },
         }
         true
     }

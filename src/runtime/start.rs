@@ -73,10 +73,6 @@ impl GasnetJob {
             ThreadMode::Seq => 1,
             _ => env::MAX_THREADS.get() as usize,
         };
-        let bound = env::MAX_SEGSIZE
-            .get()
-            .map(|n| n as u64)
-            .or((client.max_segsize != 0).then_some(client.max_segsize));
         let mut config = conduit::Config::from_env(size, max_threads);
         config.wire_thread = has_wire(&boot) && delivers_by_thread(client.threads);
         let network = conduit::network::chosen();
@@ -100,6 +96,10 @@ impl GasnetJob {
             rank_variables::set(&boot.placement);
         }
         let local_size = boot.placement.local_size();
+        let bound = env::MAX_SEGSIZE
+            .get()
+            .map(|bound| bound.of_rank(local_size, sys::memory::limits().physical))
+            .or((client.max_segsize != 0).then_some(client.max_segsize));
         let start = boot.network_start.and_then(|start| {
             Some((start, interface.start_interface()?, config.pt_am, peers.clone()))
         });

@@ -322,7 +322,11 @@ fn values_that_are_refused() -> Result<(), Failure> {
         ("GASNET_PORTAL_MSG_LIMIT", "many", "a whole number from 12 to 65535"),
         ("GASNET_PORTAL_MSG_LIMIT", "11", "a whole number from 12 to 65535"),
         ("GASNET_PORTAL_ACCEL", "1", "Give 0,"),
-        ("GASNET_MAX_SEGSIZE", "4 parsec", "Give a size from 4KB to 128TB, or unset it."),
+        (
+            "GASNET_MAX_SEGSIZE",
+            "4 parsec",
+            "Give a size from 4KB to 128TB or a part of memory such as 0.5, with /H for all ranks of a host, or unset it.",
+        ),
         ("GASNET_VIS_MAXCHUNK", "-1", "a size from 1B to 1TB"),
         ("GASNET_MALLOC_INITVAL", "zz", "a whole number, NAN, qNAN or sNAN"),
         ("GASNET_COLL_BROADCAST_GEOM", "zz", "FLAT_TREE, NARY_TREE,n (n at least 1) or"),

@@ -2,6 +2,7 @@
 
 use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Ports, Signals, YesNo};
 use crate::env::real_number::Seconds;
+use crate::env::segment_size::SegmentSize;
 use crate::env::variable::variables;
 use crate::env::words::{SpawnControl, WaitMode, WireProgress};
 use crate::limits::{MAX_HOST_RANKS, MAX_RANKS, MAX_THREADS as THREADS};
@@ -68,8 +69,9 @@ variables! {
     /// Portals; 0 means no limit. In EVERYTHING each is alone.
     SUPERNODE_MAXSIZE: Integer(0..=u32::MAX) = 0;
 
-    /// Upper bound of the segment of one rank.
-    MAX_SEGSIZE: Bytes(4096..=1 << 47);
+    /// Upper bound of the segment of one rank. A number below 1 is a part of the memory of the
+    /// host. With /H it is the bound of all ranks of a host together.
+    MAX_SEGSIZE: SegmentSize(Bytes(4096..=1 << 47));
 
     /// Put segments of 2 MB and more into huge pages, if the kernel grants them on request
     /// (shmem_enabled of transparent huge pages).
