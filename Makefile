@@ -85,7 +85,7 @@ soak: lib faults libportals
 
 bench: lib
 	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--with openmpi --with mpich) $(if $(ONLY),--only $(ONLY)) \
-	  $(if $(SHMEM),--with shmem) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(HOSTS),--hosts)
+	  $(if $(SHMEM),--with shmem) $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(HOSTS),$(if $(filter-out 2,$(HOSTS)),$(error make bench: HOSTS=$(HOSTS): only HOSTS=2 is measured),--hosts))
 
 bench-credits: lib
 	@ci/bench-credits.sh $(ROUNDS)

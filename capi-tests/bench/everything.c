@@ -110,7 +110,7 @@ static void act(void) {
     for (m = 0; m < MEASUREMENTS; m++) {
         if (!times[m] || !bench_wants(measurements[m].name, "Time (us)")) continue;
         qsort(block[m], BENCH_BLOCKS, sizeof **block, bench_by_value);
-        bench_row(measurements[m].size, block[m][BENCH_BLOCKS / 2] / 1000);
+        bench_row(measurements[m].size, block[m][bench_taken] / 1000);
     }
     order(LEAVE);
 }

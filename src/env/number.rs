@@ -25,7 +25,8 @@ pub fn format(value: i64, is_mem: bool) -> String {
 ///
 /// The text is an optional sign and decimal digits, possibly with a fraction, or hexadecimal
 /// ones after `0x`. If `mult` is not 0, a suffix B, K, M, G or T (or KB ...) may follow, in
-/// either case. A number without suffix counts units of `mult` bytes.
+/// either case. A number without suffix counts units of `mult` bytes. Hexadecimal digits alone may
+/// be all 64 bits of a word: `0xffffffffffffffff` is -1.
 pub fn parse(text: &str, mult: u64) -> Option<i64> {
     let text = text.trim();
     let (negative, text) = match text.as_bytes().first()? {

@@ -83,9 +83,7 @@ impl Signal {
         let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
         NAMES.iter().find(|(_, name)| &name[3..] == bare).map(|(s, _)| *s)
     }
-}
 
-impl Signal {
     /// Whether the C library uses it between its threads; then it refuses handlers.
     pub fn is_of_the_c_library(self) -> bool {
         (32..34).contains(&self.0)

@@ -16,6 +16,9 @@ mod imp {
         fn backtrace_symbols_fd(buffer: *const *mut c_void, size: c_int, fd: c_int);
     }
 
+    /// Most frames that are printed.
+    const DEEPEST: usize = 64;
+
     /// The program.
     static PROGRAM: OnceLock<ProgramFile> = OnceLock::new();
 
@@ -75,14 +78,19 @@ mod imp {
         }
     }
 
+    /// The stack of this thread, in this buffer; none if the C library cannot walk it.
+    fn client_frames(buffer: &mut [*mut c_void]) -> ClientFrames<'_> {
+        let n = match has_lost_its_code() {
+            true => 0,
+            // SAFETY: a live buffer of that many entries.
+            false => unsafe { backtrace(buffer.as_mut_ptr(), buffer.len() as c_int) },
+        };
+        callers(&buffer[..usize::try_from(n).unwrap_or(0)])
+    }
+
     pub(super) fn print(fd: c_int) -> bool {
-        if has_lost_its_code() {
-            return false;
-        }
-        let mut frames = [core::ptr::null_mut(); 64];
-        // SAFETY: a live buffer of that many entries.
-        let n = unsafe { backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
-        let ClientFrames { frames, .. } = callers(&frames[..usize::try_from(n).unwrap_or(0)]);
+        let mut buffer = [core::ptr::null_mut(); DEEPEST];
+        let ClientFrames { frames, .. } = client_frames(&mut buffer);
         print_symbols(fd, frames);
         !frames.is_empty()
     }
@@ -193,13 +201,8 @@ mod imp {
     }
 
     pub(super) fn print_lines(fd: c_int, program: &CStr) -> bool {
-        if has_lost_its_code() {
-            return false;
-        }
-        let mut frames = [core::ptr::null_mut(); 64];
-        // SAFETY: a live buffer of that many entries.
-        let n = unsafe { backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
-        let of_client = callers(&frames[..usize::try_from(n).unwrap_or(0)]);
+        let mut buffer = [core::ptr::null_mut(); DEEPEST];
+        let of_client = client_frames(&mut buffer);
         let (mut file, mut batch, mut first) = (core::ptr::null(), [0usize; BATCH], 0);
         let mut count = 0;
         // The frames of the batch are those from `first` to before `end`.

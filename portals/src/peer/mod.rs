@@ -458,23 +458,16 @@ impl Peers {
     /// damaged.
     pub(crate) fn lock_swap(&self, lock: &AtomicU32) -> bool {
         let mut round = 0;
+        // Acquire pairs with the Release in `unlock_swap`; a dead holder has released nothing.
+        let take_from = |holder| {
+            lock.compare_exchange(holder, self.index + 1, Ordering::Acquire, Ordering::Relaxed)
+        };
         loop {
-            // Acquire pairs with the Release in `unlock_swap`.
-            match lock.compare_exchange(0, self.index + 1, Ordering::Acquire, Ordering::Relaxed) {
+            match take_from(0) {
                 Ok(_) => return true,
                 Err(0) => {}
                 Err(holder) if holder <= self.size => {
-                    // Acquire pairs with what the holder did before it died.
-                    if !self.wait_for(holder - 1, &mut round)
-                        && lock
-                            .compare_exchange(
-                                holder,
-                                self.index + 1,
-                                Ordering::Acquire,
-                                Ordering::Relaxed,
-                            )
-                            .is_ok()
-                    {
+                    if !self.wait_for(holder - 1, &mut round) && take_from(holder).is_ok() {
                         return true;
                     }
                 }

@@ -261,15 +261,12 @@ impl ExitProgress {
                 },
                 _ => format!("did not exit within {ms} ms"),
             };
-            if r.is_script_only() {
-                self.has_cut_script = true;
-                report::line(format_args!(
-                    "the script around rank {} {what}; it is killed",
-                    r.rank
-                ));
-            } else {
-                report::line(format_args!("rank {} (pid {pid}) {what}; it is killed", r.rank));
-            }
+            let subject = match r.is_script_only() {
+                true => format!("the script around rank {}", r.rank),
+                false => format!("rank {} (pid {pid})", r.rank),
+            };
+            self.has_cut_script |= r.is_script_only();
+            report::line(format_args!("{subject} {what}; it is killed"));
             kill(r);
         }
         spared

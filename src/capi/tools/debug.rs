@@ -251,7 +251,7 @@ fn handle_named(variable: &OptionalVariable<Signals>, handler: sys::signal::Sign
     for &s in signals.named() {
         if matches!(s, Signal::KILL | Signal::STOP) || s.is_of_the_c_library() {
             report::fatal(
-                format_args!("{}={}: this signal cannot be handled", variable.name(), s.number()),
+                format_args!("{}: {s:?} cannot be handled", variable.name()),
                 format_args!("Give another signal, such as SIGUSR1."),
             );
         }

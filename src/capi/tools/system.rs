@@ -156,8 +156,8 @@ pub extern "C" fn gasnett_getPhysMemSz(failure_is_fatal: c_int) -> u64 {
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_set_affinity(rank: c_int) -> c_int {
-    let mask = BEFORE_PINNING.get().cloned().or_else(CpuMask::of_thread);
-    let mask = mask.map(|mask| BEFORE_PINNING.get_or_init(|| mask));
+    let first = || CpuMask::of_thread().map(|mask| BEFORE_PINNING.get_or_init(|| mask));
+    let mask = BEFORE_PINNING.get().or_else(first);
     let pinned = mask.is_some_and(|mask| sys::cpu::pin(usize::try_from(rank).unwrap_or(0), mask));
     if !pinned {
         report::note(format_args!("gasnett_set_affinity(): the system does not allow it"));

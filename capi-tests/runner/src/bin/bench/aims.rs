@@ -1,6 +1,6 @@
 //! The figures to reach: measurement, path, and what each is compared with.
 
-use crate::hosts::STARTED;
+use crate::turns::STARTED;
 
 /// The ratio of our value to the other side's that must be reached.
 #[derive(Clone, Copy, Debug)]

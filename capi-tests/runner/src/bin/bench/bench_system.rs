@@ -4,8 +4,7 @@
 
 use crate::building::{cc, compile, package};
 use crate::columns::RowFigures;
-use crate::hosts::STARTED;
-use crate::turns::{LINE, Run, Turn};
+use crate::turns::{EVERYTHING, EX, LINE, Run, STARTED, Turn};
 use capi_tests::build_trees;
 use capi_tests::progress::{WorkExtent, WorkProgress};
 use std::collections::BTreeMap;
@@ -22,12 +21,10 @@ const WATCHDOG: Duration = Duration::from_secs(600);
 const STARTS: &[u32] = &[1, 2, 4, 8, 16, 32, 64];
 /// Ranks of the jobs whose start and end by a launcher is timed.
 const LAUNCHES: &[u32] = &[2, 64];
-/// The program of GASNet-EX, and what an installation of GASNet has that is one.
-pub(crate) const EX: &str = "ex";
+
+/// What an installation of GASNet has that is a GASNet-EX.
 const EX_HEADER: &str = "include/gasnetex.h";
 
-/// A program, and the system that it measures.
-pub(crate) const EVERYTHING: &str = "everything";
 const LARGE: &str = "large";
 
 const SIMULATOR: &str = "firehose-sim";

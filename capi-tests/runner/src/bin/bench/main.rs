@@ -6,7 +6,7 @@
 //! |---|---|
 //! | `bench_system` | one side of the comparison: how its programs are built and started |
 //! | `building` | compiling its programs |
-//! | `turns` | what the systems do in turn |
+//! | `turns` | what the systems do in turn, on one host and on several |
 //! | `hosts` | systems over several hosts |
 //! | `columns` | the columns that the programs of `capi-tests/bench` print |
 //! | `aims` | the figures to reach |
@@ -32,11 +32,10 @@ mod turns;
 use bench_system::BenchSystem;
 use capi_tests::progress::{WorkExtent, WorkProgress};
 use columns::RowFigures;
-use hosts::HOST_TURNS;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
-use turns::{LINE, TURNS, Turn};
+use turns::{HOST_TURNS, LINE, TURNS, Turn};
 
 const USAGE: &str =
     "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--only PROGRAM] [--quick | --draw | --starts | --hosts]

@@ -1,7 +1,9 @@
 //! What the systems do in turn.
 
-use crate::bench_system::{EVERYTHING, EX};
-
+/// The program of GASNet-EX.
+pub(crate) const EX: &str = "ex";
+/// A program, and the system that it measures.
+pub(crate) const EVERYTHING: &str = "everything";
 /// A program, its ranks, and its arguments apart from time and sizes.
 pub(crate) type Run = (&'static str, u32, &'static [&'static str]);
 
@@ -124,4 +126,19 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(("memory", 250, &[]), &[]),
     Turn::Others,
     Turn::Starts,
+];
+
+/// Ranks that start on four hosts.
+pub(crate) const STARTED: u32 = 32;
+
+/// A round over several hosts.
+pub(crate) const HOST_TURNS: &[Turn] = &[
+    Turn::Hosts(&[
+        ("rma", 2, &["put", "get", "put_bandwidth"]),
+        ("am", 2, &["short_trip", "medium_trip"]),
+        ("barrier", 2, &["barrier_anonymous"]),
+    ]),
+    Turn::Idle(("idle", 2, &[])),
+    Turn::Neighbours(&[("rma", &["put", "get"]), ("am", &["short_trip"])]),
+    Turn::HostStarts,
 ];
