@@ -189,6 +189,27 @@ try gcc -std=c99 $warn -DGASNET_PAR "$work/a.c"
 # shellcheck disable=SC2086
 try g++ -std=c++11 $warn -DGASNET_SEQ "$work/a.cc"
 
+# In C++ each call may be qualified, as ::gasnet_AMPoll(), whether it is a function or a macro. Its
+# arguments depend on a type here, so that only the name is looked up.
+qualified() { # language, includes
+    printf '#include <%s.h>\n' $2 >"$work/a.cc"
+    g++ -std="$1" -DGASNET_PAR -Iinclude -dM -E "$work/a.cc" |
+        sed -nE 's/^#define ((gasnet|gex)_[A-Za-z0-9_]+)\(([^)]*)\) .*/\1 \3/p' | LC_ALL=C sort |
+        awk '{ name = $1; $1 = ""; n = /\.\.\./ ? 9 : split($0, parameters, ",")
+            for (list = ""; n > 0; n--) list = list (list == "" ? "t" : ", t")
+            print "template <class T> void q_" name "(T t) { (void)t; ::" name "(" list "); }" }' >"$work/calls"
+    [ "$(wc -l <"$work/calls")" -gt 200 ]
+    cat "$work/calls" >>"$work/a.cc"
+    for cc in g++ clang++; do
+        command -v $cc >/dev/null || continue
+        # shellcheck disable=SC2086
+        try $cc -std="$1" $warn -DGASNET_PAR "$work/a.cc"
+    done
+}
+qualified c++98 "gasnet gasnet_vis gasnet_coll gasnet_tools"
+qualified c++11 "gasnet gasnet_vis gasnet_coll gasnetex gasnet_ratomic gasnet_tools"
+qualified c++20 "gasnet gasnet_vis gasnet_coll gasnetex gasnet_ratomic gasnet_tools"
+
 # The inline paths for other sizes cause no warning in a client.
 cat >"$work/a.c" <<'END'
 #include <gasnet.h>
@@ -211,7 +232,7 @@ refused() { # text expected, source, flags...
     text=$1
     printf '%b' "$2" >"$work/bad.c"
     shift 2
-    if gcc -Iinclude -fsyntax-only "$@" "$work/bad.c" 2>"$work/err"; then
+    if gcc -Iinclude -c -o "$work/bad.o" "$@" "$work/bad.c" 2>"$work/err"; then
         echo "ci/headers.sh: this should not compile with $*:" >&2
         cat "$work/bad.c" >&2
         exit 1
@@ -223,6 +244,10 @@ refused() { # text expected, source, flags...
     fi
     count=$((count + 1))
 }
+refused "warn_unused_result" '#include <gasnetex.h>\nvoid f() { gex_Coll_BarrierNB(0, 0); }\n' \
+    -x c++ -std=c++11 -Werror=unused-result -DGASNET_SEQ
+refused "warn_unused_result" '#include <gasnetex.h>\nvoid f(void) { gex_Coll_BarrierNB(0, 0); }\n' \
+    -Werror=unused-result -DGASNET_SEQ
 refused "exactly one of GASNET_SEQ" '#include <gasnet.h>\n'
 refused "exactly one of GASNET_SEQ" '#include <gasnet.h>\n' -DGASNET_SEQ -DGASNET_PAR
 refused "at most one of GASNET_SEGMENT" '#include <gasnet.h>\n' -DGASNET_SEQ -DGASNET_SEGMENT_FAST -DGASNET_SEGMENT_LARGE

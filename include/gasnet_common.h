@@ -191,7 +191,7 @@ uint32_t gasneti_blockuntil_round(uint32_t round);
     while (!(cond)) {                                                                                                 \
       gasneti_round = gasneti_blockuntil_round(gasneti_round);                                                        \
     }                                                                                                                 \
-    if (gasneti_since) GASNETI_HERE((void)gasneti_trace_blockuntil(gasneti_since));                                   \
+    if (gasneti_since) GASNETI_FROM(__FILE__, __LINE__), (void)gasneti_trace_blockuntil(gasneti_since);               \
     gasnett_local_rmb();                                                                                              \
   } while (0)
 

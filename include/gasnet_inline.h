@@ -291,22 +291,22 @@ GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(const char *file, int
 /* Calls without an inline path, with their source lines (gasnet_trace.h). */
 #if defined(__cplusplus) ? __cplusplus >= 201103L : __STDC_VERSION__ >= 199901L
 /* The table may be a compound literal, which has commas. */
-#define gasnet_attach(...) GASNETI_HERE(gasnet_attach(__VA_ARGS__))
+#define gasnet_attach(...) GASNETI_HERE(gasnet_attach, (__VA_ARGS__))
 #else
-#define gasnet_attach(t, n, s, m) GASNETI_HERE(gasnet_attach(t, n, s, m))
+#define gasnet_attach(t, n, s, m) GASNETI_HERE(gasnet_attach, (t, n, s, m))
 #endif
-#define gasnet_wait_syncnb_some(h, n) GASNETI_HERE(gasnet_wait_syncnb_some(h, n))
-#define gasnet_wait_syncnb_all(h, n) GASNETI_HERE(gasnet_wait_syncnb_all(h, n))
-#define gasnet_try_syncnb(h) GASNETI_HERE(gasnet_try_syncnb(h))
-#define gasnet_try_syncnb_some(h, n) GASNETI_HERE(gasnet_try_syncnb_some(h, n))
-#define gasnet_try_syncnb_all(h, n) GASNETI_HERE(gasnet_try_syncnb_all(h, n))
-#define gasnet_try_syncnb_nopoll(h) GASNETI_HERE(gasnet_try_syncnb_nopoll(h))
-#define gasnet_try_syncnb_some_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_some_nopoll(h, n))
-#define gasnet_try_syncnb_all_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_all_nopoll(h, n))
-#define gasnet_try_syncnbi_gets() GASNETI_HERE_TOO(gasnet_try_syncnbi_gets())
-#define gasnet_try_syncnbi_puts() GASNETI_HERE_TOO(gasnet_try_syncnbi_puts())
-#define gasnet_try_syncnbi_all() GASNETI_HERE_TOO(gasnet_try_syncnbi_all())
-#define gasnet_get_nb_val(n, s, b) GASNETI_HERE(gasnet_get_nb_val(n, s, b))
-#define gasnet_wait_syncnb_valget(h) GASNETI_HERE(gasnet_wait_syncnb_valget(h))
+#define gasnet_wait_syncnb_some(h, n) GASNETI_HERE(gasnet_wait_syncnb_some, (h, n))
+#define gasnet_wait_syncnb_all(h, n) GASNETI_HERE(gasnet_wait_syncnb_all, (h, n))
+#define gasnet_try_syncnb(h) GASNETI_HERE(gasnet_try_syncnb, (h))
+#define gasnet_try_syncnb_some(h, n) GASNETI_HERE(gasnet_try_syncnb_some, (h, n))
+#define gasnet_try_syncnb_all(h, n) GASNETI_HERE(gasnet_try_syncnb_all, (h, n))
+#define gasnet_try_syncnb_nopoll(h) GASNETI_HERE(gasnet_try_syncnb_nopoll, (h))
+#define gasnet_try_syncnb_some_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_some_nopoll, (h, n))
+#define gasnet_try_syncnb_all_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_all_nopoll, (h, n))
+#define gasnet_try_syncnbi_gets() GASNETI_HERE_TOO(gasnet_try_syncnbi_gets)
+#define gasnet_try_syncnbi_puts() GASNETI_HERE_TOO(gasnet_try_syncnbi_puts)
+#define gasnet_try_syncnbi_all() GASNETI_HERE_TOO(gasnet_try_syncnbi_all)
+#define gasnet_get_nb_val(n, s, b) GASNETI_HERE_MUST(gasnet_get_nb_val, (n, s, b))
+#define gasnet_wait_syncnb_valget(h) GASNETI_HERE(gasnet_wait_syncnb_valget, (h))
 
 #endif

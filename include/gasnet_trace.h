@@ -62,21 +62,51 @@ int gasneti_stats_init(gasnett_stats_callback_t callback);
 #define GASNETT_STATS_SETMASK(mask) gasneti_trace_setmask((mask), 1)
 
 /* Calls of the library with their source lines; calls with inline paths record it there. A source
-   line that the client set takes precedence. */
+   line that the client set takes precedence. In C++ a call may be qualified, as ::gasnet_AMPoll():
+   the expansion begins with a name. */
 #ifndef GASNETI_INSIDE_LIBRARY
 #define GASNETI_FROM(file, line) GASNETI_IF_WATCHED(gasneti_trace_from((file), (unsigned int)(line)))
-#define GASNETI_HERE(call) (GASNETI_FROM(__FILE__, __LINE__), call)
+#ifdef __cplusplus
+extern "C++" {
+template <class F> GASNETI_ALWAYS_INLINE F *gasneti_at(const char *file, unsigned int line, F *function) {
+  GASNETI_FROM(file, line);
+  return function;
+}
+#if __cplusplus >= 201103L
+/* A function whose result must not be dropped. */
+template <class F> struct gasneti_must_t;
+template <class R, class... A> struct gasneti_must_t<R(A...)> {
+  R (*function)(A...);
+  GASNETI_MUST_SYNC R operator()(A... arguments) const { return function(arguments...); }
+};
+template <class F>
+GASNETI_ALWAYS_INLINE gasneti_must_t<F> gasneti_must_at(const char *file, unsigned int line, F *function) {
+  gasneti_must_t<F> must = {gasneti_at(file, line, function)};
+  return must;
+}
+#else
+#define gasneti_must_at gasneti_at
+#endif
+}
+#define GASNETI_HERE(function, list) gasneti_at(__FILE__, __LINE__, function) list
+#define GASNETI_HERE_MUST(function, list) gasneti_must_at(__FILE__, __LINE__, function) list
+#define GASNETI_HERE_TOO(function) GASNETI_HERE(function, ())
+#else
+#define GASNETI_HERE(function, list) (GASNETI_FROM(__FILE__, __LINE__), function list)
+#define GASNETI_HERE_MUST(function, list) GASNETI_HERE(function, list)
 /* The same for a call without arguments, which the expansion contains twice. So the path that
    does not trace keeps nothing across a call of the library. */
-#define GASNETI_HERE_TOO(call) (GASNETI_WATCHED ? (gasneti_trace_from(__FILE__, __LINE__), call) : call)
-#define gasnet_AMPoll() GASNETI_HERE_TOO(gasnet_AMPoll())
-#define gasnet_hsl_lock(h) GASNETI_HERE(gasnet_hsl_lock(h))
-#define gasnet_hsl_trylock(h) GASNETI_HERE(gasnet_hsl_trylock(h))
-#define gasnet_hsl_unlock(h) GASNETI_HERE(gasnet_hsl_unlock(h))
-#define gasnet_barrier_notify(i, f) GASNETI_HERE(gasnet_barrier_notify(i, f))
-#define gasnet_barrier_wait(i, f) GASNETI_HERE(gasnet_barrier_wait(i, f))
-#define gasnet_barrier_try(i, f) GASNETI_HERE(gasnet_barrier_try(i, f))
-#define gasnet_barrier(i, f) GASNETI_HERE(gasnet_barrier(i, f))
+#define GASNETI_HERE_TOO(function) \
+  (GASNETI_WATCHED ? (gasneti_trace_from(__FILE__, __LINE__), function()) : function())
+#endif
+#define gasnet_AMPoll() GASNETI_HERE_TOO(gasnet_AMPoll)
+#define gasnet_hsl_lock(h) GASNETI_HERE(gasnet_hsl_lock, (h))
+#define gasnet_hsl_trylock(h) GASNETI_HERE(gasnet_hsl_trylock, (h))
+#define gasnet_hsl_unlock(h) GASNETI_HERE(gasnet_hsl_unlock, (h))
+#define gasnet_barrier_notify(i, f) GASNETI_HERE(gasnet_barrier_notify, (i, f))
+#define gasnet_barrier_wait(i, f) GASNETI_HERE(gasnet_barrier_wait, (i, f))
+#define gasnet_barrier_try(i, f) GASNETI_HERE(gasnet_barrier_try, (i, f))
+#define gasnet_barrier(i, f) GASNETI_HERE(gasnet_barrier, (i, f))
 #endif
 
 #else /* without a job */
