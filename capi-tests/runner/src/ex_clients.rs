@@ -4,6 +4,7 @@
 
 use crate::build_trees::{ClientMode, compiler, root, succeed};
 use crate::clients::{dir, pkg, prefix};
+use crate::hosts;
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
@@ -52,16 +53,33 @@ const CLIENTS: [ExClient; 4] = [
     },
 ];
 
+/// How the ranks of a client reach each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ClientPath {
+    CrossMapped,
+    Portals,
+    /// Two hosts.
+    Hosts,
+}
+
 /// One entry per client and path.
 pub fn cases() -> Vec<TestCase> {
+    let no_hosts = hosts::missing();
     let mut all = Vec::new();
     for client in &CLIENTS {
         let name = format!("ex_clients::{}", client.name);
         all.push(TestCase::new(format!("{name}_names"), true, || names(client)));
-        for maxsize in [None, Some("1")] {
-            let path = if maxsize.is_some() { "portals" } else { "cross_mapped" };
-            let run = move || runs(client, maxsize);
-            all.push(TestCase::new(format!("{name}_{path}"), maxsize.is_none(), run));
+        for (path, path_name, sampled) in [
+            (ClientPath::CrossMapped, "cross_mapped", true),
+            (ClientPath::Portals, "portals", false),
+            (ClientPath::Hosts, "hosts", false),
+        ] {
+            let run = move || runs(client, path);
+            let mut case = TestCase::new(format!("{name}_{path_name}"), sampled, run);
+            if path == ClientPath::Hosts {
+                case.missing.clone_from(&no_hosts);
+            }
+            all.push(case);
         }
     }
     all
@@ -126,7 +144,7 @@ fn names(client: &ExClient) -> Result<(), Failure> {
 }
 
 /// The client passes, compiled for each language and mode.
-fn runs(client: &ExClient, maxsize: Option<&str>) -> Result<(), Failure> {
+fn runs(client: &ExClient, path: ClientPath) -> Result<(), Failure> {
     let prefix = prefix()?;
     let dir = dir(&format!("ex_{}", client.name))?;
     for &mode in client.modes {
@@ -144,9 +162,11 @@ fn runs(client: &ExClient, maxsize: Option<&str>) -> Result<(), Failure> {
             let ranks = 2 + i as u32 % 2;
             let mut job = TestJob::new(&prefix, &program, &[], JobLauncher::Gasnetrun, ranks)
                 .without_library_path();
-            if let Some(maxsize) = maxsize {
-                job = job.env("GASNET_SUPERNODE_MAXSIZE", maxsize);
-            }
+            job = match path {
+                ClientPath::CrossMapped => job,
+                ClientPath::Portals => job.env("GASNET_SUPERNODE_MAXSIZE", "1"),
+                ClientPath::Hosts => hosts::on_two(job),
+            };
             let ended = job.watchdog(Duration::from_secs(60)).run()?;
             ended.tidy()?;
             if ended.code != Some(0) || !ended.output.contains("PASS") {

@@ -68,8 +68,13 @@ fn with_hosts() -> PathBuf {
     build_trees::root().join("ci/with-hosts.sh")
 }
 
+/// The job on two hosts.
+pub fn on_two(job: TestJob) -> TestJob {
+    job.env("GASNET_SSH_SERVERS", "host1,host2").below(&with_hosts(), "2")
+}
+
 /// Why there are no hosts here.
-fn missing() -> Option<String> {
+pub fn missing() -> Option<String> {
     let mut c = Command::new(with_hosts());
     c.args(["2", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     match c.output() {
@@ -225,8 +230,7 @@ fn last_messages() -> Result<(), Failure> {
     let compiled = library.compiled(&source, ClientMode::Seq)?;
     for _ in 0..6 {
         let job = library.job(&compiled, &[], JobLauncher::Gasnetrun, 4)?;
-        let job = job.env("GASNET_SSH_SERVERS", "host1,host2");
-        let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
+        let ended = on_two(job).watchdog(Duration::from_secs(60)).run()?;
         ended.tidy()?;
         if ended.code != Some(0) || ended.output.contains("cuts off") {
             return Err(ended.failure("the last messages of a rank were lost"));
@@ -245,8 +249,8 @@ fn crashes(case: &str, code: i32) -> Result<(), Failure> {
     let source = build_trees::root().join("capi-tests/testexit.c");
     let compiled = library.compiled(&source, ClientMode::Seq)?;
     let job = library.job(&compiled, &[case.into()], JobLauncher::Gasnetrun, 2)?;
-    let job = job.env("GASNET_SSH_SERVERS", "host1,host2").env("GASNET_NETWORK", "AUTO");
-    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
+    let job = on_two(job).env("GASNET_NETWORK", "AUTO");
+    let ended = job.watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
     match ended.code == Some(code) && ended.says("*** Caught a fatal signal") {
         true => Ok(()),
@@ -260,9 +264,8 @@ fn address_is_named() -> Result<(), Failure> {
     let source = build_trees::root().join("capi-tests/testhello.c");
     let compiled = library.compiled(&source, ClientMode::Seq)?;
     let job = library.job(&compiled, &[], JobLauncher::Gasnetrun, 2)?;
-    let job = job.env("GASNET_SSH_SERVERS", "host1,host2").env("GASNET_NETWORK", "TCP");
-    let job = job.env("GASNET_VERBOSEENV", "1");
-    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
+    let job = on_two(job).env("GASNET_NETWORK", "TCP").env("GASNET_VERBOSEENV", "1");
+    let ended = job.watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
     match ended.output.matches("use TCP; rank 0 is at 10.77.0.1, from which packets").count() {
         1 => Ok(()),
@@ -277,9 +280,8 @@ fn floods(mode: ClientMode, messages: u64) -> Result<(), Failure> {
     let compiled = library.compiled(&source, mode)?;
     let args = [messages.to_string(), "5".to_string(), "500".to_string()];
     let job = library.job(&compiled, &args, JobLauncher::Gasnetrun, 2)?;
-    let job = job.env("GASNET_SSH_SERVERS", "host1,host2");
     let watchdog = Duration::from_secs(120 + messages / 10_000);
-    let ended = job.below(&with_hosts(), "2").watchdog(watchdog).run()?;
+    let ended = on_two(job).watchdog(watchdog).run()?;
     ended.tidy()?;
     ended.passed("deaftarget")
 }
@@ -337,8 +339,7 @@ fn computes(mode: ClientMode, progress: Option<&str>, completes: bool) -> Result
     if let Some(progress) = progress {
         job = job.env("GASNET_PROGRESS", progress);
     }
-    let job = job.env("GASNET_SSH_SERVERS", "host1,host2");
-    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
+    let ended = on_two(job).watchdog(Duration::from_secs(120)).run()?;
     ended.tidy()?;
     if completes {
         return ended.passed("busytarget");
