@@ -54,8 +54,10 @@ static void answer_long_h(gex_Token_t token, void *buf, size_t n, gex_AM_Arg_t s
 static void answer(gex_Token_t token, gex_Rank_t from, int seed) {
     static __thread unsigned char out[MOST];
     size_t n = (size_t)seed * 37 % (medium < MOST ? medium : MOST);
+    const size_t longest_reply = gex_Token_MaxReplyLong(token, GEX_EVENT_NOW, 0, 2);
     gex_Event_t leaf = GEX_EVENT_INVALID;
     gex_AM_SrcDesc_t sd;
+    if (n > longest_reply) n = longest_reply;
     check_fill(out, n, (uint64_t)seed);
     switch (seed % 7) {
         case 0: gex_AM_ReplyShort0(token, H_ANSWER_SHORT, 0); break;
@@ -247,6 +249,18 @@ static void prepared_by_others(void) {
 }
 #endif
 
+/* A message that is cancelled gives its memory back, however large it is. */
+static void cancelled(void) {
+    const size_t large = 64 << 20;
+    const long before = ex_resident();
+    gex_AM_SrcDesc_t sd;
+    if (gex_AM_MaxRequestLong(ex_tm, ex_me, NULL, GEX_FLAG_AM_PREPARE_LEAST_ALLOC, 0) < large) return;
+    sd = gex_AM_PrepareRequestLong(ex_tm, ex_me, NULL, large, large, NULL, NULL, 0, 0);
+    memset(gex_AM_SrcDescAddr(sd), 1, large);
+    CHECK(gex_AM_CancelRequestLong(sd, 0) == 0, "CancelRequestLong");
+    CHECK(ex_resident() - before < (long)(large / 4), "%ld bytes are left", ex_resident() - before);
+}
+
 int main(int argc, char **argv) {
     const gex_Flags_t both = GEX_FLAG_AM_REQUEST;
 #define ROWS(n) \
@@ -284,6 +298,7 @@ int main(int argc, char **argv) {
     /* Without a segment: the Long has no bytes. */
     gex_AM_RequestLong0(ex_tm, ex_me, H_LONG, NULL, 0, (void *)&bare, GEX_EVENT_NOW, 0);
     GASNET_BLOCKUNTIL(bare == 3);
+    cancelled();
     ex_attach(AREA(2 * ex_ranks));
     ex_barrier(ex_tm);
     for (iter = 0; iter < iters; iter++) {

@@ -10,18 +10,8 @@
 /* Most bytes that the memory of a rank may grow by in the second half of the rounds. */
 #define GROWTH (1L << 20)
 
-/* Bytes of this process in memory; 0 if the system does not say. */
-static long resident(void) {
-    long all, pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    if (!f) return 0;
-    if (fscanf(f, "%ld %ld", &all, &pages) != 2) pages = 0;
-    fclose(f);
-    return pages * sysconf(_SC_PAGESIZE);
-}
-
 static void bounded(const char *what, long before, size_t rounds) {
-    long growth = resident() - before;
+    long growth = ex_resident() - before;
     CHECK(growth < GROWTH, "%lu %s more, destroyed at once, left %ld bytes", (unsigned long)rounds, what, growth);
 }
 
@@ -29,6 +19,33 @@ static gex_TM_t split(gex_TM_t parent, int color, gex_Rank_t key) {
     gex_TM_t tm = GEX_TM_INVALID;
     gex_TM_Split(&tm, parent, color, (int)key, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
     return tm;
+}
+
+/* The team that all ranks but one have begun to destroy, and how often a handler has named it. */
+static gex_TM_t ending;
+static volatile int named;
+
+static void name_h(gex_Token_t token) {
+    (void)token;
+    CHECK(gex_TM_QueryCData(ending) == &named && gex_TM_QuerySize(ending) == ex_ranks, "a team that is not destroyed yet");
+    named++;
+}
+
+/* The last rank is late, and sends each other one a message whose handler names the team. */
+static void late(gex_AM_Index_t index) {
+    gex_Rank_t rank;
+    named = 0;
+    ending = split(ex_tm, 0, ex_me);
+    gex_TM_SetCData(ending, (void *)&named);
+    ex_barrier(ex_tm);
+    if (ex_me == ex_ranks - 1) {
+        usleep(20000);
+        for (rank = 0; rank < ex_ranks - 1; rank++) gex_AM_RequestShort0(ex_tm, rank, index, 0);
+    }
+    gex_TM_Destroy(ending, NULL, 0);
+    ex_barrier(ex_tm);
+    if (ex_me != ex_ranks - 1) GASNET_BLOCKUNTIL(named == 1);
+    ex_barrier(ex_tm);
 }
 
 /* One team of this rank alone, and one of it that ends at once. */
@@ -121,7 +138,10 @@ int main(int argc, char **argv) {
     gex_TM_t alone, kept;
     gex_AD_t ad;
     long before;
+    const gex_Flags_t kind = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST;
+    gex_AM_Entry_t entry = {0, (gex_AM_Fn_t)name_h, kind, 0, NULL, "name"};
     ex_init("testexobjects", &argc, &argv);
+    CHECK_OK(gex_EP_RegisterHandlers(ex_ep, &entry, 1));
     rounds = check_arg(argc, argv, 1, 100000);
     some = rounds < 200 ? rounds : 200;
     alone = split(ex_tm, (int)ex_me, 0);
@@ -132,15 +152,16 @@ int main(int argc, char **argv) {
     gex_AD_Create(&ad, ex_tm, GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET, 0);
     ex_barrier(ex_tm);
     together(kept, ad, some);
+    late(entry.gex_index);
 #ifdef GASNET_PAR
     at_once(some);
 #endif
     teams(alone, rounds / 2);
     domains(alone, rounds / 2);
-    before = resident();
+    before = ex_resident();
     teams(alone, rounds / 2);
     bounded("teams", before, rounds / 2);
-    before = resident();
+    before = ex_resident();
     domains(alone, rounds / 2);
     bounded("domains", before, rounds / 2);
     ex_barrier(ex_tm);

@@ -156,6 +156,27 @@ fn exit_handlers_and_their_threads_poll() {
     }
 }
 
+/// A thread that an exit handler awaits may fail: the job fails then, and does not hang.
+#[test]
+fn a_thread_may_fail_that_an_exit_handler_awaits() {
+    for (launcher, n) in [(Fork, 1), (Fork, 2), (Run, 1), (Run, 3)] {
+        let o = start(launcher, n, &["all", "return:0", "-"], &[("PROBE_HANDLER", "fails")]);
+        o.finish().gives(5).never_says("killed");
+    }
+}
+
+/// Signals that the program has blocked do not keep output from being flushed.
+#[test]
+fn pending_signals_cost_no_output() {
+    for (launcher, n) in [(Fork, 1), (Fork, 2), (Run, 2)] {
+        for code in [0, 3] {
+            let o = run(launcher, n, &["all", &format!("long_pending:{code}"), "-"]);
+            let whole = o.gives(code).out.lines().filter(|line| line.len() == 68_000).count();
+            assert_eq!(whole, n as usize, "{launcher:?} {code}");
+        }
+    }
+}
+
 /// Output that its reader takes late is there if nothing waits for the process, and else missed.
 #[test]
 fn no_output_is_lost_unnoticed() {
@@ -171,6 +192,23 @@ fn no_output_is_lost_unnoticed() {
     let o = piped(&format!("{} -n 2 {probe}", gasnetrun().display()), 12);
     let said = String::from_utf8_lossy(&o.stderr);
     assert!(o.status.code() == Some(1) && said.contains("output is lost"), "{o:?}");
+}
+
+/// Output that passes through gasnetrun waits for a reader that takes nothing until the user wants
+/// no more.
+#[test]
+fn a_reader_that_takes_nothing_keeps_no_job() {
+    let job = format!("{} -n 2 --prefix {}", gasnetrun().display(), probe().display());
+    let script = format!(
+        "{{ {job} all long:0 - & sleep 2; kill $!; wait $!; echo code $? >&2; }} | sleep 8"
+    );
+    let o = Command::new("bash").args(["-c", &script]).output().expect("a shell");
+    let said = String::from_utf8_lossy(&o.stderr);
+    assert!(said.contains("output of the ranks is lost") && said.contains("code 1\n"), "{o:?}");
+    // One that has ended wants no more.
+    let script = format!("{job} all long:0 - | head -c 9; exit ${{PIPESTATUS[0]}}");
+    let o = Command::new("bash").args(["-c", &script]).output().expect("a shell");
+    assert!(o.stdout.len() == 9 && !String::from_utf8_lossy(&o.stderr).contains("lost"), "{o:?}");
 }
 
 #[test]

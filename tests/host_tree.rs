@@ -5,7 +5,7 @@
 
 mod jobs;
 
-use jobs::{ProbeJob, many_hosts, marked, new_mark, probe, spawn};
+use jobs::{ProbeJob, many_hosts, marked, new_mark, on_hosts, probe, spawn};
 use std::time::{Duration, Instant};
 use sys::process;
 use sys::signal::Signal;
@@ -44,6 +44,19 @@ fn ranks_that_never_join() {
             job.hasty = true;
             job.finish().gives(1).says("before gasnet_init, which other ranks have called");
         }
+    }
+}
+
+/// Ranks that all run on one other host need no others.
+#[test]
+fn all_ranks_may_run_on_one_other_host() {
+    for (n, hosts) in [(1, "h1.invalid"), (3, "h1.invalid:3"), (2, "h1.invalid:4,h2.invalid:4")] {
+        let mark = new_mark();
+        let mut c = on_hosts(n, hosts);
+        c.arg(probe()).args(["all", "exchange", "-"]).env("PROBE_MARK", &mark);
+        let mut job = spawn(c, mark, format!("{n} ranks on {hosts}"));
+        job.hasty = true;
+        job.finish().gives(0).never_says("***");
     }
 }
 

@@ -203,7 +203,9 @@ impl ExitNotice {
     /// ([`ControlMemory::decide`]); returns the decision that holds. Async-signal-safe.
     pub fn decide(&self, code: i32, cause: ExitCause) -> ExitDecision {
         let held = self.memory.decide(ExitDecision::new(code, cause, Some(self.rank)));
-        if self.socket.is_none() {
+        // Of a rank alone, exit handlers may still fail.
+        let may_fail = self.is_alone() && cause == ExitCause::Ended && held.is_success();
+        if self.socket.is_none() && !may_fail {
             self.memory.order_exit();
         }
         held

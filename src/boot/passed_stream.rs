@@ -3,13 +3,18 @@
 //!
 //! Owned by the supervisor and `hosts::ssh`. Invariants: nothing that was written is lost or
 //! reordered within its stream, but for what standard output does not take, which is reported. A
-//! line without an end is passed on when it is very long, and at the end of the job. Before that
-//! end, a reader that takes nothing, such as a pager, does not keep the supervisor: lines wait
-//! here, and then in the pipe from which they come. At the end, lines for standard error wait as
-//! [`sys::stdio::write_stderr`] does, and are then lost.
+//! line without an end is passed on when it is very long, and at the end of the job. A line is
+//! printed whole, before those of other streams. A reader that takes nothing, such as a pager,
+//! does not keep the supervisor: lines wait here, and then in the pipe from which they come. At
+//! the end, lines for standard error wait as [`sys::stdio::write_stderr`] does, and are then lost.
+//!
+//! A reader that has ended, such as `head`, wants no more: then those that write get `SIGPIPE`.
 
 use crate::report;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::fmt;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use sys::poll::{self, PollEntry};
@@ -35,22 +40,26 @@ pub(super) fn is_lost() -> bool {
     IS_LOST.load(Ordering::Relaxed)
 }
 
-/// Writes lines to a descriptor. If they cannot be written to standard output, for example on a
-/// full device, this reports it once.
-fn write(to: RawFd, lines: &[u8]) {
-    let Err(e) = sys::file::write_whole(to, lines) else { return };
-    // A reader that has ended, such as `head`, has seen enough.
-    if to == 1 && e.kind() != io::ErrorKind::BrokenPipe && !IS_LOST.swap(true, Ordering::Relaxed) {
+/// Reports once that lines of standard output are lost.
+fn lose(why: &dyn fmt::Display) {
+    if !IS_LOST.swap(true, Ordering::Relaxed) {
         report::warn(
-            format_args!("output of the ranks is lost: standard output cannot be written: {e}"),
+            format_args!("output of the ranks is lost: standard output cannot be written: {why}"),
             format_args!("Make room there, or send it elsewhere."),
         );
     }
 }
 
+/// By descriptor: the stream of which a line has been begun there.
+static BEGUN: Mutex<BTreeMap<RawFd, u64>> = Mutex::new(BTreeMap::new());
+
+/// Streams that were made.
+static STREAMS: AtomicU64 = AtomicU64::new(0);
+
 /// One output stream.
 #[derive(Debug)]
 pub(super) struct PrefixedStream {
+    number: u64,
     prefix: String,
     /// 1 or 2.
     standard: RawFd,
@@ -69,6 +78,7 @@ impl PrefixedStream {
         let prefix = prefix.to_string();
         Ok((
             PrefixedStream {
+                number: 1 + STREAMS.fetch_add(1, Ordering::Relaxed),
                 prefix,
                 standard,
                 from: Some(from),
@@ -102,25 +112,60 @@ impl PrefixedStream {
     /// Prints where this stream goes, as far as there is room.
     pub(super) fn print(&mut self, lines: &[u8]) {
         self.unprinted.extend_from_slice(lines);
-        while !self.unprinted.is_empty() && poll::writable_number(self.standard) {
-            // A longer line is printed in one piece: those of other streams do not come within.
-            let end = |bytes: &[u8]| bytes.iter().position(|&c| c == b'\n').map(|i| i + 1);
+        while !self.unprinted.is_empty() && self.may_print() {
             let most = &self.unprinted[..self.unprinted.len().min(ATOMIC)];
             let whole = most.iter().rposition(|&c| c == b'\n').map(|i| i + 1);
-            let length = whole.or_else(|| end(&self.unprinted)).unwrap_or(self.unprinted.len());
-            write(self.standard, &self.unprinted[..length]);
-            self.unprinted.drain(..length);
+            let length = whole.unwrap_or(most.len());
+            match whole {
+                Some(_) => BEGUN.lock().remove(&self.standard),
+                None => BEGUN.lock().insert(self.standard, self.number),
+            };
+            match sys::file::write_whole(self.standard, &self.unprinted[..length]) {
+                Ok(()) => drop(self.unprinted.drain(..length)),
+                Err(e) => self.end(&e),
+            }
         }
     }
 
-    /// Prints the last lines, and waits until all are printed. Standard error is waited for as
-    /// [`sys::bounded_stderr::bound`] says.
+    /// Whether there is room, and no other stream is within a line.
+    fn may_print(&self) -> bool {
+        let begun = BEGUN.lock().get(&self.standard).copied();
+        begun.is_none_or(|stream| stream == self.number) && poll::writable_number(self.standard)
+    }
+
+    /// What it prints to takes no more.
+    fn end(&mut self, why: &io::Error) {
+        if self.standard == 1 {
+            match why.kind() {
+                // It has seen enough, and so have those that write.
+                io::ErrorKind::BrokenPipe => self.from = None,
+                _ => lose(why),
+            }
+        }
+        self.forget();
+    }
+
+    /// Prints nothing of what waits.
+    fn forget(&mut self) {
+        self.unprinted.clear();
+        BEGUN.lock().retain(|_, stream| *stream != self.number);
+    }
+
+    /// Lines that still wait for their reader are lost, for this reason.
+    pub(super) fn give_up(&mut self, why: &dyn fmt::Display) {
+        if self.waits() {
+            lose(why);
+            self.forget();
+        }
+    }
+
+    /// Prints the last lines of standard error, and waits until all are printed, as
+    /// [`sys::bounded_stderr::bound`] says. Those of standard output wait for their reader.
     pub(super) fn print_rest(&mut self, lines: &[u8]) {
-        self.unprinted.extend_from_slice(lines);
-        let rest = std::mem::take(&mut self.unprinted);
-        match self.standard {
-            2 => sys::stdio::write_stderr(&rest),
-            standard => write(standard, &rest),
+        self.print(lines);
+        if self.standard == 2 && self.waits() {
+            sys::stdio::write_stderr(&self.unprinted);
+            self.forget();
         }
     }
 
@@ -148,7 +193,8 @@ impl PrefixedStream {
         lines
     }
 
-    /// Passes on the rest, when those that wrote have exited.
+    /// Takes the rest, when those that wrote have exited, and passes it on as
+    /// [`PrefixedStream::print_rest`] does.
     pub(super) fn finish(&mut self) {
         let lines = self.take_rest();
         self.print_rest(&lines);
@@ -191,6 +237,12 @@ impl PrefixedStream {
         }
         let rest = rest.to_vec();
         self.begun = rest;
+    }
+}
+
+impl Drop for PrefixedStream {
+    fn drop(&mut self) {
+        self.forget();
     }
 }
 
@@ -247,9 +299,49 @@ mod tests {
         });
         drop(end);
         stream.finish();
-        drop(to);
+        while stream.waits() {
+            stream.print(&[]);
+            std::thread::yield_now();
+        }
+        drop((stream, to));
         let expected: String = (0..all).map(|n| format!("> {}", line(n))).collect();
         assert!(is_full && reader.join().expect("no panic") == expected.as_bytes());
+    }
+
+    /// A line that is longer than what a pipe takes does not keep the supervisor. Other streams
+    /// print nothing within it.
+    #[test]
+    fn a_long_line_waits_for_room_in_one_piece() {
+        let (room, to) = sys::descriptor::pipe().expect("a pipe");
+        let [(mut long, _end), (mut other, _other_end)] =
+            [0, 1].map(|_| PrefixedStream::new("", to.as_raw_fd()).expect("a pipe"));
+        let line = format!("{}\n", "x".repeat(200_000));
+        long.print(line.as_bytes());
+        other.print(b"other\n");
+        assert!(long.waits() && other.waits());
+        let mut read = Vec::new();
+        let mut buffer = [0; 64 << 10];
+        while long.waits() || other.waits() {
+            let n = sys::descriptor::read(room.as_raw_fd(), &mut buffer).expect("lines");
+            read.extend_from_slice(&buffer[..n]);
+            other.print(&[]);
+            long.print(&[]);
+        }
+        other.print(&[]);
+        drop((long, other, to));
+        std::io::Read::read_to_end(&mut std::fs::File::from(room), &mut read).expect("the rest");
+        assert_eq!(String::from_utf8(read).expect("ASCII"), line + "other\n");
+    }
+
+    /// What writes gets `SIGPIPE` when the reader has ended.
+    #[test]
+    fn who_has_no_reader_writes_no_more() {
+        let (mut stream, end) = PrefixedStream::new("", 1).expect("a pipe");
+        let mut end = std::fs::File::from(end);
+        assert!(std::io::Write::write_all(&mut end, b"read\n").is_ok());
+        stream.end(&io::ErrorKind::BrokenPipe.into());
+        let e = std::io::Write::write_all(&mut end, b"not read\n").unwrap_err();
+        assert_eq!((e.kind(), is_lost()), (io::ErrorKind::BrokenPipe, false));
     }
 
     /// A process that has outlived its rank and writes on does not keep the supervisor.

@@ -15,6 +15,7 @@ use super::hosts::interface;
 use super::placement::Placement;
 use super::rank_id::RankId;
 use crate::rank::{ByJobRank, JobRank};
+use crate::report;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
@@ -104,7 +105,7 @@ impl SupervisorLink {
                         self.exit_if_ending();
                     }
                     Some(_) => break n,
-                    None => self.supervisor_lost(),
+                    None => self.not_understood(),
                 },
                 Err(e) if e.kind() == ErrorKind::Interrupted => self.exit_if_ending(),
                 Err(_) => self.supervisor_lost(),
@@ -123,7 +124,7 @@ impl SupervisorLink {
             (ControlKind::JobSecret, Some((secret, address))) => {
                 Ok(WireStart { secret, address, ports: interface::ports() })
             }
-            _ => self.supervisor_lost(),
+            _ => self.not_understood(),
         }
     }
 
@@ -131,6 +132,15 @@ impl SupervisorLink {
         if self.exit.must_exit() {
             self.exit.exit_now();
         }
+    }
+
+    fn not_understood(&self) -> ! {
+        report::fatal(
+            format_args!(
+                "the supervisor of the job sent a message that this rank does not expect"
+            ),
+            format_args!("Start the job with the gasnetrun of the same version of this library."),
+        )
     }
 
     fn supervisor_lost(&self) -> ! {
@@ -182,7 +192,7 @@ impl SupervisorLink {
                         return all.take();
                     }
                     Some(false) => {}
-                    None => self.supervisor_lost(),
+                    None => self.not_understood(),
                 }
             }
         })

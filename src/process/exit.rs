@@ -36,10 +36,14 @@ static CODE: AtomicI32 = AtomicI32::new(0);
 /// Until then the C library may run the exit handlers of this process, which decided itself to
 /// end; 0 if it does not.
 static HANDLERS_UNTIL: AtomicU64 = AtomicU64::new(0);
+/// The thread that exits has gone back to the C library, which runs handlers of the program.
+static IN_HANDLERS: AtomicBool = AtomicBool::new(false);
 /// The thread that exits has begun to flush.
 static FLUSHING: AtomicBool = AtomicBool::new(false);
 /// It flushes the C streams now, and this is how long it may at a time, in microseconds; else 0.
 static STREAMS_US: AtomicU64 = AtomicU64::new(0);
+/// When an alarm is due, in nanoseconds.
+static ALARM_AT: AtomicU64 = AtomicU64::new(0);
 /// How far the wait for the ranks of a job without a supervisor is: one of the three below.
 static AGREEMENT: AtomicU32 = AtomicU32::new(NOT_BEGUN);
 const NOT_BEGUN: u32 = 0;
@@ -162,9 +166,8 @@ fn decide_exit_code(notice: &ExitNotice, code: i32, cause: ExitCause) -> i32 {
 fn under_alarm<T>(code: i32, us: u64, call: impl FnOnce() -> T) -> T {
     CODE.store(code, Ordering::Release);
     let action = signal::action(Signal::ALRM);
-    signal::handle(Signal::ALRM, on_exit_fault, true);
-    signal::unblock(&SignalSet::of(&[Signal::ALRM]));
-    signal::alarm_us(us + ALARM_MARGIN_US);
+    take_over_alarm();
+    set_alarm(us + ALARM_MARGIN_US);
     let result = call();
     signal::alarm_us(0);
     signal::restore(Signal::ALRM, &action);
@@ -266,16 +269,22 @@ pub(super) fn exit_by_signal(s: Signal, caught: impl FnOnce()) -> ! {
 }
 
 /// Makes this thread the one that exits; false if it was that already, further down its stack.
-/// Does not return if another thread exits. Precedes the decision, so that a thread which sees
-/// the decision of its own process stays where it is.
+/// Does not return while another thread exits, unless that one is among exit handlers of the
+/// program: they may wait for this thread. Precedes the decision, so that a thread which sees the
+/// decision of its own process stays where it is.
 fn claim_exit() -> bool {
+    const LOOK: u64 = 5_000_000;
     let me = thread::tid();
-    match EXITING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => true,
-        Err(other) if other == me => false,
-        Err(_) => loop {
-            signal::pause();
-        },
+    loop {
+        match EXITING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return true,
+            Err(other) if other == me => return false,
+            Err(_) if IN_HANDLERS.swap(false, Ordering::AcqRel) => {
+                EXITING_THREAD.store(me, Ordering::Release);
+                return true;
+            }
+            Err(_) => clock::sleep_ns(LOOK),
+        }
     }
 }
 
@@ -386,29 +395,41 @@ fn flush_streams(code: i32, us: u64) {
     }
 }
 
-/// From now on a fault, and an alarm after this time, run [`on_exit_fault`].
+/// From now on a fault, and an alarm after this time, run [`on_exit_fault`]. A stream without a
+/// reader does not keep the others from being written.
 fn handle_faults(us: u64) {
-    const FAULTS: [Signal; 10] = [
-        Signal::ALRM,
-        Signal::SEGV,
-        Signal::BUS,
-        Signal::FPE,
-        Signal::ILL,
-        Signal::ABRT,
-        Signal::TERM,
-        Signal::INT,
-        Signal::HUP,
-        Signal::PIPE,
-    ];
+    const FAULTS: [Signal; 5] =
+        [Signal::SEGV, Signal::BUS, Signal::FPE, Signal::ILL, Signal::ABRT];
     for s in FAULTS {
         signal::handle(s, on_exit_fault, true);
     }
     signal::unblock(&SignalSet::of(&FAULTS));
+    signal::ignore(Signal::PIPE);
+    take_over_alarm();
+    set_alarm(us);
+}
+
+/// From now on an alarm that is due runs [`on_exit_fault`]. None of the program is pending.
+fn take_over_alarm() {
+    ALARM_AT.store(u64::MAX, Ordering::Release);
+    signal::alarm_us(0);
+    // What is pending is dropped.
+    signal::ignore(Signal::ALRM);
+    signal::handle(Signal::ALRM, on_exit_fault, true);
+    signal::unblock(&SignalSet::of(&[Signal::ALRM]));
+}
+
+/// Sets when an alarm is due. Timers of the program may raise the same signal earlier.
+fn set_alarm(us: u64) {
+    ALARM_AT.store(clock::now_ns().saturating_add(us.saturating_mul(1000)), Ordering::Release);
     signal::alarm_us(us);
 }
 
 /// A flush or the wait for the other ranks has failed, or took too long.
 extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
+    if s == Signal::ALRM && clock::now_ns() < ALARM_AT.load(Ordering::Acquire) {
+        return;
+    }
     let streams_us = STREAMS_US.load(Ordering::Acquire);
     if s == Signal::ALRM
         && streams_us != 0
@@ -416,7 +437,7 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
         && let Some(notice) = notice()
     {
         if notice.is_alone() && CODE.load(Ordering::Acquire) == 0 {
-            return signal::alarm_us(streams_us);
+            return set_alarm(streams_us);
         }
         let _ = CODE.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
         // The same reader may have standard error.
@@ -492,7 +513,10 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     if first {
         let until = match notice.is_alone() {
             true => u64::MAX,
-            false => clock::now_ns() + 1000 * FLUSH_US.load(Ordering::Relaxed),
+            false => {
+                let flush_ns = FLUSH_US.load(Ordering::Relaxed).saturating_mul(1000);
+                clock::now_ns().saturating_add(flush_ns)
+            }
         };
         HANDLERS_UNTIL.store(until, Ordering::Release);
     }
@@ -504,6 +528,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         flush_network();
         wait_at_exit(notice, code);
         release_launcher();
+        IN_HANDLERS.store(true, Ordering::Release);
         return;
     }
     HANDLERS_UNTIL.store(0, Ordering::Release);

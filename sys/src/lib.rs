@@ -77,6 +77,7 @@ pub mod library;
 pub mod limits;
 mod locked_pages;
 pub mod locks;
+mod main_stack;
 mod mapping;
 pub mod memory;
 mod memory_amount;

@@ -4,7 +4,8 @@
 //! unless it has been unmapped meanwhile; the kernel itself does not count.
 
 use super::limits::page_size;
-use super::pages;
+use super::{main_stack, pages};
+use core::ops::Range;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -20,15 +21,20 @@ impl LockedPages {
         LockedPages { counts: BTreeMap::new() }
     }
 
-    /// Locks the pages of a range.
+    /// Locks the pages of a range. The lowest page of the first thread's stack is none of them
+    /// then: the stack grows.
     ///
     /// # Errors
     /// That of the system; then nothing is locked that was not before.
     pub fn lock(&mut self, start: usize, bytes: usize) -> io::Result<()> {
         let range = pages_of(start, bytes);
-        if let Err(e) = pages::lock(range.start, range.len()) {
-            self.unlock_unused(range);
-            return Err(e);
+        let locked = match main_stack::extends_below(&range) {
+            true => pages::lock(range.start, range.len()),
+            false => Err(io::ErrorKind::OutOfMemory.into()),
+        };
+        if locked.is_err() {
+            self.unlock_unused(range, pages::unlock);
+            return locked;
         }
         for page in range.step_by(page_size()) {
             *self.counts.entry(page).or_insert(0) += 1;
@@ -47,7 +53,8 @@ impl LockedPages {
                 }
             }
         }
-        self.unlock_unused(range);
+        // Some may have been unmapped meanwhile.
+        self.unlock_unused(range, |unused| pages::each_part(unused, &pages::unlock));
     }
 
     /// Bytes that are locked.
@@ -56,13 +63,13 @@ impl LockedPages {
     }
 
     /// Unlocks the pages of a range that have no user, each run of them in one call.
-    fn unlock_unused(&self, range: core::ops::Range<usize>) {
+    fn unlock_unused(&self, range: Range<usize>, unlock: impl Fn(Range<usize>) -> bool) {
         let mut at = range.start;
         while at < range.end {
             let used =
                 self.counts.range(at..range.end).next().map_or(range.end, |(&page, _)| page);
             if used > at {
-                pages::unlock(at, used - at);
+                unlock(at..used);
             }
             at = used + page_size();
         }
@@ -70,7 +77,7 @@ impl LockedPages {
 }
 
 /// The pages that a range touches.
-fn pages_of(start: usize, bytes: usize) -> core::ops::Range<usize> {
+fn pages_of(start: usize, bytes: usize) -> Range<usize> {
     let page = page_size();
     let end = start.saturating_add(bytes).saturating_add(page - 1) / page * page;
     start / page * page..end
@@ -101,6 +108,12 @@ mod tests {
         pages.unlock(base + page, 2 * page);
         assert_eq!((pages.bytes(), locked()), (2 * page, 2 * page));
         pages.unlock(base + 1, page);
+        assert_eq!((pages.bytes(), locked()), (0, 0));
+        // Of a range with a hole, all is unlocked.
+        pages.lock(base, 3 * page).expect("three pages");
+        // SAFETY: a page of the mapping, which nothing uses.
+        unsafe { libc::munmap(core::ptr::with_exposed_provenance_mut(base + page), page) };
+        pages.unlock(base, 3 * page);
         assert_eq!((pages.bytes(), locked()), (0, 0));
         // A range that has no memory leaves what was locked as it was.
         pages.lock(base, page).expect("one page");

@@ -5,6 +5,7 @@
 use super::limits::page_size;
 use super::memory_amount::address_space_left;
 use crate::byte_count::ByteCount;
+use core::ops::Range;
 use core::ptr::NonNull;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -182,8 +183,23 @@ pub(super) fn lock(start: usize, bytes: usize) -> io::Result<()> {
     }
 }
 
-/// Lets go of pages that [`lock`] keeps; pages that are not mapped any more are none of them.
-pub(super) fn unlock(start: usize, bytes: usize) {
+/// Lets go of pages that [`lock`] keeps, up to the first one that is not mapped, where [`lock`]
+/// stops as well. False if there is one.
+pub(super) fn unlock(pages: Range<usize>) -> bool {
     // SAFETY: the call changes no byte.
-    unsafe { libc::munlock(core::ptr::without_provenance(start), bytes) };
+    unsafe { libc::munlock(core::ptr::without_provenance(pages.start), pages.len()) == 0 }
+}
+
+/// Makes a request for pages, by halves where some of them do not allow it. False if some do not.
+pub(super) fn each_part(pages: Range<usize>, request: &dyn Fn(Range<usize>) -> bool) -> bool {
+    if pages.is_empty() || request(pages.clone()) {
+        return true;
+    }
+    let half = pages.len() / 2 / page_size() * page_size();
+    if half == 0 {
+        return false;
+    }
+    let middle = pages.start + half;
+    let first = each_part(pages.start..middle, request);
+    each_part(middle..pages.end, request) && first
 }

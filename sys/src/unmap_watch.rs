@@ -11,6 +11,7 @@
 
 use super::descriptor;
 use super::limits::page_size;
+use super::pages::each_part;
 use super::poll::{self, PollEntry};
 use super::thread;
 use core::ops::Range;
@@ -136,7 +137,8 @@ impl UnmapWatch {
 
     /// Watches whole pages. False if some of them are of a kind that cannot be watched.
     pub fn watch(&self, pages: Range<usize>) -> bool {
-        self.each_part(pages, &|start, len| {
+        each_part(pages, &|part| {
+            let (start, len) = (part.start as u64, part.len() as u64);
             let mut request = UffdRegister { start, len, mode: MODE_WRITE_PROTECT, ioctls: 0 };
             // SAFETY: the request says that the structure has 32 bytes, which it has; it is live.
             unsafe { libc::ioctl(self.fd.as_raw_fd(), IOCTL_REGISTER as _, &mut request) == 0 }
@@ -145,8 +147,8 @@ impl UnmapWatch {
 
     /// No longer watches whole pages, of which some may be unmapped.
     pub fn unwatch(&self, pages: Range<usize>) {
-        self.each_part(pages, &|start, len| {
-            let mut request = UffdRange { start, len };
+        each_part(pages, &|part| {
+            let mut request = UffdRange { start: part.start as u64, len: part.len() as u64 };
             // SAFETY: the request says that the structure has 16 bytes, which it has; it is live.
             unsafe { libc::ioctl(self.fd.as_raw_fd(), IOCTL_UNREGISTER as _, &mut request) == 0 }
         });
@@ -174,21 +176,6 @@ impl UnmapWatch {
             false
         };
         pages.step_by(page).all(watched)
-    }
-
-    /// Makes a request for pages, by halves where some of them do not allow it. False if some do
-    /// not.
-    fn each_part(&self, pages: Range<usize>, request: &dyn Fn(u64, u64) -> bool) -> bool {
-        if pages.is_empty() || request(pages.start as u64, pages.len() as u64) {
-            return true;
-        }
-        let half = pages.len() / 2 / page_size() * page_size();
-        if half == 0 {
-            return false;
-        }
-        let middle = pages.start + half;
-        let first = self.each_part(pages.start..middle, request);
-        self.each_part(middle..pages.end, request) && first
     }
 
     /// Starts the thread that reads: it runs `body` until the process ends, with all signals

@@ -22,6 +22,7 @@
 //! | `numbers:N` | prints GASNET_RANK, GASNET_SIZE and GASNET_LOCAL_RANK, then returns N |
 //! | `command:N` | runs the command in PROBE_COMMAND, which must succeed, then gasnet_exit |
 //! | `long:N` | prints more than a pipe holds, which the C library still has, then gasnet_exit |
+//! | `long_pending:N` | the same, with signals that are blocked and pending |
 //!
 //! | others | what the other ranks do |
 //! |---|---|
@@ -37,7 +38,8 @@
 //!
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4). With
 //! `PROBE_HANDLER=1` a thread polls, until an exit handler that is older than the job joins it,
-//! polls itself, and prints a line.
+//! polls itself, and prints a line. With `PROBE_HANDLER=fails` the thread then calls
+//! gasnet_exit(5).
 
 use gasnet::boot;
 use gasnet::boot::bootstrap::Bootstrap;
@@ -108,6 +110,9 @@ fn poll_beside(boot: &'static Bootstrap) {
                 exit::follow_when_due();
             }
             sys::thread::yield_now();
+        }
+        if std::env::var("PROBE_HANDLER").is_ok_and(|what| what == "fails") {
+            exit::exit(5);
         }
     }));
 }
@@ -303,7 +308,12 @@ fn end(boot: &'static Bootstrap, way: &str) -> i32 {
             assert!(boot.exit.decision().is_none(), "the command has ended the job");
             exit::exit(code())
         }
-        "long" => {
+        "long" | "long_pending" => {
+            if way == "long_pending" {
+                let pending = [Signal::ALRM, Signal::PIPE, Signal::HUP, Signal::INT];
+                signal::block(&signal::SignalSet::of(&pending));
+                pending.into_iter().for_each(signal::raise);
+            }
             // SAFETY: the format matches the argument.
             unsafe { printf(c"%68000d\n".as_ptr(), 7) };
             exit::exit(code())
@@ -349,7 +359,7 @@ fn main() {
     if let Some(code) = way.strip_prefix("late:") {
         std::process::exit(code.parse().unwrap());
     }
-    if way.starts_with("long:") {
+    if way.starts_with("long") {
         const FULL: i32 = 0;
         let buffer = vec![0; 1 << 17].leak();
         // SAFETY: the stream of the C library, before anything was printed.

@@ -122,6 +122,11 @@ impl RemoteShell {
         [self.errors.deadline(), look, input].into_iter().flatten().min()
     }
 
+    /// Its standard output.
+    pub(in crate::boot) fn output_mut(&mut self) -> &mut PrefixedStream {
+        &mut self.output
+    }
+
     /// Whether what it has printed waits for its reader.
     pub(in crate::boot) fn output_waits(&self) -> bool {
         self.output.waits() || self.errors.waits()
@@ -147,7 +152,8 @@ impl RemoteShell {
         self.ended = Some(ended);
     }
 
-    /// How the process has ended, if it has. Everything that it printed has been passed on then.
+    /// How the process has ended, if it has. What it printed has been passed on then, but for
+    /// lines of standard output that wait for their reader.
     pub(in crate::boot) fn ended(&self) -> Option<&str> {
         self.ended.as_deref()
     }

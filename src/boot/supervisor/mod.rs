@@ -22,7 +22,7 @@
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
 //! | `job_timeout` | how long the job may run |
 //! | `job_signals` | the signals of the supervisor |
-//! | `rank_output` | where the ranks print |
+//! | `rank_output`, `last_output` | where the ranks print; their last lines |
 //! | `folded_errors` | which ranks have an error that one has printed |
 
 mod barrier_exchange;
@@ -32,6 +32,7 @@ mod folded_errors;
 mod job;
 mod job_signals;
 mod job_timeout;
+mod last_output;
 mod late_ranks;
 mod other_hosts;
 mod rank_ends;

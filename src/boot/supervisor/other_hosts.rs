@@ -15,6 +15,7 @@ use crate::boot::hosts::message::HostMessage;
 use crate::boot::hosts::remote_plan::{HostToStart, RemotePlan};
 use crate::boot::hosts::ssh::RemoteShell;
 use crate::boot::hosts::tree;
+use crate::boot::passed_stream::PrefixedStream;
 use crate::env;
 use crate::rank::JobRank;
 use crate::report;
@@ -315,6 +316,11 @@ impl OtherHosts {
     pub(super) fn end_shells(&mut self, is_news: &mut IsNews<'_>) {
         let shells = self.below.iter_mut().filter_map(|host| host.shell.as_mut());
         shells.for_each(|shell| shell.kill(is_news));
+    }
+
+    /// What the hosts below print to standard output.
+    pub(super) fn outputs_mut(&mut self) -> impl Iterator<Item = &mut PrefixedStream> {
+        self.below.iter_mut().filter_map(|host| Some(host.shell.as_mut()?.output_mut()))
     }
 
     /// Whether a host above prints for this one.

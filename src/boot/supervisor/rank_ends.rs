@@ -56,6 +56,8 @@ impl RankEnds {
             }
             ExitCause::Ended => {
                 let call = if r.joined.is_some() { "gasnet_exit" } else { "gasnet_init" };
+                // What the system passes on of it.
+                let code = code & 0xff;
                 report::line(format_args!(
                     "{title} exited with {code} before {call}; the job ends"
                 ));

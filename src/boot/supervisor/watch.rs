@@ -83,7 +83,7 @@ impl Supervisor {
         }
         self.end_shells();
         self.report_errors();
-        self.output.streams_mut().iter_mut().for_each(PrefixedStream::finish);
+        self.finish_output();
         let code = self.code();
         self.others.say_ended(code);
         self.others.finish();
@@ -438,7 +438,11 @@ impl Supervisor {
 
     /// Tells the ranks that have joined what they need to reach those of other hosts.
     fn tell_ranks(&mut self) {
-        let Some((secret, address)) = self.others.for_ranks() else { return };
+        // Ranks of one host, which may be another one than that of gasnetrun, need nothing.
+        let Some((secret, address)) = self.others.for_ranks().filter(|_| self.share.hosts > 1)
+        else {
+            return;
+        };
         let message = Rc::new(control_message::job_secret(secret, address));
         for r in self.ranks.iter_mut().filter(|r| r.joined.is_some() && !r.has_secret) {
             r.has_secret = true;

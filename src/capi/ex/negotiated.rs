@@ -29,6 +29,7 @@ use crate::runtime::checks;
 use alloc::boxed::Box;
 use core::ffi::{c_int, c_uint, c_void};
 use core::fmt;
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering;
 use once_cell::race::OnceBox;
 use parking_lot::Mutex;
@@ -99,7 +100,7 @@ struct ThreadMessage {
     prepared: Option<PreparedMessage>,
     /// Of the message that was prepared last.
     serial: usize,
-    buffer: Vec<u128>,
+    buffer: Vec<MaybeUninit<u128>>,
 }
 
 impl ThreadMessage {
@@ -108,10 +109,18 @@ impl ThreadMessage {
         if self.buffer.len() < words {
             let mut new = Vec::new();
             new.try_reserve_exact(words).ok()?;
-            new.resize(words, 0);
+            // SAFETY: room for them, and such words need no value. Untouched pages cost nothing.
+            unsafe { new.set_len(words) };
             self.buffer = new;
         }
         Some(())
+    }
+
+    /// Gives memory back, unless it is little, when no message uses it any more.
+    fn give_back(&mut self) {
+        if size_of_val(&*self.buffer) > MOST_KEPT {
+            self.buffer = Vec::new();
+        }
     }
 }
 
@@ -187,6 +196,7 @@ fn prepare(
         }
         // Its thread has ended.
         before.area.into_iter().for_each(|area| conduit.give_area(area));
+        thread.give_back();
     }
     let in_area = of_library && long.is_none();
     let area = in_area.then(|| conduit.take_area(direction.rank(), size, is_request)).flatten();
@@ -542,9 +552,10 @@ macro_rules! family {
         #[unsafe(no_mangle)]
         pub extern "C" fn $cancel(sd: ExObject, _flags: Flags) -> c_int {
             let function = stringify!($cancel);
-            if let Some(area) = take_prepared(function, sd, $family).area {
-                early_job(function).endpoint.conduit.give_area(area);
-            }
+            let area = take_prepared(function, sd, $family).area;
+            let job = early_job(function);
+            area.into_iter().for_each(|area| job.endpoint.conduit.give_area(area));
+            of_thread(job.ctx().thread_index()).lock().give_back();
             OK
         }
     )* };

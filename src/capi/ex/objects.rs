@@ -275,7 +275,7 @@ pub(super) fn add_team(team: TeamRef, scratch: Option<(usize, usize)>, flags: u3
     TEAMS.add(TeamRecord::new(team, scratch, flags), false)
 }
 
-/// Takes a team away; `None` if it is not one that can be destroyed.
+/// Takes a team away; `None` if it is none that can be destroyed, or not any more.
 pub(super) fn remove_team(tm: ExObject) -> Option<TeamRecord> {
     TEAMS.remove(tm)
 }

@@ -343,14 +343,16 @@ pub unsafe extern "C" fn gex_TM_Destroy(
     let function = "gex_TM_Destroy";
     let c = ctx(function);
     let team = team_of(c, function, tm);
-    let Some(record) = objects::remove_team(tm) else {
+    if tm == ExObject::ALL {
         report::fatal(
             format_args!("{function}(): the team of all ranks cannot be destroyed"),
             format_args!("Destroy teams of gex_TM_Split and gex_TM_Create only."),
         )
-    };
+    }
+    // Until all have called, handlers may name the team.
     collectives(c).destroy(c, function, &team, flags & GLOBALLY_QUIESCED != 0);
-    let Some((addr, len)) = record.scratch.filter(|_| !scratch_p.is_null()) else { return 0 };
+    let scratch = objects::remove_team(tm).and_then(|record| record.scratch);
+    let Some((addr, len)) = scratch.filter(|_| !scratch_p.is_null()) else { return 0 };
     let addr = core::ptr::with_exposed_provenance_mut(addr);
     // SAFETY: the specification demands a place for the result.
     unsafe { write(scratch_p, ScratchMemory { addr, len }) };

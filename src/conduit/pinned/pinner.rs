@@ -174,7 +174,13 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
         needed: MemoryExtent,
     ) -> Result<MemoryExtent, PinError> {
         let block = same_side(whole_pages(block), needed, self.segment);
+        // No descriptor begins at address 0.
+        let block = MemoryExtent { start: block.start.max(page_size()), ..block };
         let readable = |at: usize| attach::is_accessible(at as u64, 1, false);
+        if needed.start < block.start {
+            let is_mapped = readable(needed.start);
+            return Err(if is_mapped { PinError::Refused } else { PinError::Unmapped });
+        }
         if !self.portals.checks_memory() {
             // A put to read-only memory finds no descriptor.
             let writes = futex::is_writable(needed.start / page_size() * page_size());

@@ -4,6 +4,7 @@
 //! Called by `memory`. Invariant: a range is allocated until [`free`].
 
 use super::limits::page_size;
+use core::ops::Range;
 use core::ptr::NonNull;
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -80,4 +81,11 @@ pub(super) fn lock(_start: usize, _bytes: usize) -> io::Result<()> {
 }
 
 /// Nothing moves.
-pub(super) fn unlock(_start: usize, _bytes: usize) {}
+pub(super) fn unlock(_pages: Range<usize>) -> bool {
+    true
+}
+
+/// Makes the request.
+pub(super) fn each_part(pages: Range<usize>, request: &dyn Fn(Range<usize>) -> bool) -> bool {
+    request(pages)
+}

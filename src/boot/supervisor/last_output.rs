@@ -1,0 +1,48 @@
+//! The last lines that ranks and other hosts have printed, when all ranks have exited.
+//!
+//! Used by `watch`. Invariant: a reader that takes nothing, such as a pager, is waited for, but
+//! never longer than the user wants.
+
+use super::job::Supervisor;
+use super::job_signals::END_REQUESTS;
+use super::job_timeout::TIMED_OUT;
+use crate::boot::passed_stream::PrefixedStream;
+use sys::clock;
+use sys::poll::{self, PollEntry};
+use sys::signal::ReceivedSignal;
+
+/// Nanoseconds that standard output has for its last lines when the job is to end, and
+/// milliseconds between looks.
+const LAST_OUTPUT: u64 = 2_000_000_000;
+const LOOK_MS: u32 = 100;
+
+impl Supervisor {
+    /// Prints the last lines. Those of standard output wait for their reader, without end unless
+    /// the job was to end.
+    pub(super) fn finish_output(&mut self) {
+        self.output.streams_mut().iter_mut().for_each(PrefixedStream::finish);
+        let begun = clock::now_ns();
+        loop {
+            let own = self.output.streams_mut().iter_mut();
+            let waiting: Vec<&mut PrefixedStream> =
+                own.chain(self.others.outputs_mut()).filter(|stream| stream.waits()).collect();
+            if waiting.is_empty() {
+                return;
+            }
+            let mut polled: Vec<PollEntry> = waiting.iter().map(|s| s.poll_entry()).collect();
+            polled.extend(self.signals.fds().map(PollEntry::reading));
+            poll::wait(&mut polled, Some(LOOK_MS));
+            let is_request = |s: &ReceivedSignal| END_REQUESTS.contains(&s.signal);
+            let mut requests = std::iter::from_fn(|| self.signals.next()).filter(is_request);
+            let must_end = self.end_requested_at.is_some() || self.exit.code() == TIMED_OUT;
+            let late = must_end && clock::now_ns() - begun > LAST_OUTPUT;
+            let is_over = requests.next().is_some() || late;
+            for stream in waiting {
+                stream.print(&[]);
+                if is_over {
+                    stream.give_up(&"its reader takes nothing, and the job is to end");
+                }
+            }
+        }
+    }
+}

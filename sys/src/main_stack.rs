@@ -1,0 +1,91 @@
+//! The stack of the first thread, which the kernel extends downwards where it is touched.
+//!
+//! Used by [`super::locked_pages`]. The kernel locks what it adds to memory whose lowest page is
+//! locked, and ends a program whose limit does not allow that. So that page must stay unlocked.
+
+use super::futex;
+use super::limits::{self, page_size};
+use core::ops::Range;
+use core::sync::atomic::AtomicU32;
+use std::fs;
+use std::sync::OnceLock;
+
+/// Most bytes of a stack that are looked at, if `ulimit -s` allows more.
+const MOST: u64 = 1 << 32;
+
+/// The mappings of this process, from the lowest on: the addresses, and whether the kernel calls
+/// it the stack. It gives the name to the uppermost part of a stack whose pages are not all alike.
+fn mappings(text: &str) -> impl Iterator<Item = (Range<usize>, bool)> {
+    text.lines().filter_map(|line| {
+        let (start, end) = line.split_once(' ')?.0.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        Some((number(start)?..number(end)?, line.ends_with("[stack]")))
+    })
+}
+
+/// The addresses of the stack, which ends at the same one as long as the process lives.
+fn stack_in(text: &str) -> Option<Range<usize>> {
+    let mut start = 0;
+    let mut end = 0;
+    for (mapping, is_stack) in mappings(text) {
+        if mapping.start != end {
+            start = mapping.start;
+        }
+        end = mapping.end;
+        if is_stack {
+            return Some(start..end);
+        }
+    }
+    None
+}
+
+fn now() -> Option<Range<usize>> {
+    stack_in(&fs::read_to_string("/proc/self/maps").ok()?)
+}
+
+/// Makes the stack extend below these pages, if they have its lowest one. False: it cannot.
+pub(super) fn extends_below(pages: &Range<usize>) -> bool {
+    static END: OnceLock<usize> = OnceLock::new();
+    let end = *END.get_or_init(|| now().map_or(0, |stack| stack.end));
+    let most = limits::soft(libc::RLIMIT_STACK).map_or(MOST, |limit| limit.min(MOST));
+    if pages.start >= end || pages.end <= end.saturating_sub(most as usize) {
+        return true;
+    }
+    let has_lowest = || now().is_some_and(|stack| pages.contains(&stack.start));
+    if !has_lowest() {
+        return true;
+    }
+    // The kernel reads a word of the page below, which extends the stack; it returns at once.
+    let below = core::ptr::with_exposed_provenance::<AtomicU32>(pages.start - page_size());
+    futex::look_at(below);
+    !has_lowest()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_has_all_its_parts() {
+        let text = "1000-2000 r--p 0 0:0 0 /bin/true\n\
+                    7f00-8000 rw-p 0 0:0 0\n\
+                    8000-9000 rw-p 0 0:0 0\n\
+                    9000-b000 rw-p 0 0:0 0      [stack]\n\
+                    b000-c000 r--p 0 0:0 0      [vvar]\n";
+        assert_eq!(stack_in(text), Some(0x7f00..0xb000));
+        assert_eq!(stack_in("1000-2000 r--p 0 0:0 0 /bin/true\n"), None);
+        let stack = now().expect("Linux");
+        assert!(stack.start < stack.end);
+    }
+
+    #[test]
+    fn the_lowest_page_moves_down() {
+        let (before, page) = (now().expect("Linux"), page_size());
+        assert!(extends_below(&(before.start..before.start + page)));
+        let after = now().expect("Linux");
+        assert_eq!((after.start < before.start, after.end), (true, before.end));
+        let upper = before.end - page..before.end;
+        assert!(extends_below(&upper) && extends_below(&(page..2 * page)));
+        assert_eq!(now().expect("Linux"), after);
+    }
+}
