@@ -21,31 +21,33 @@ static gex_TM_t split(gex_TM_t parent, int color, gex_Rank_t key) {
     return tm;
 }
 
-/* The team that all ranks but one have begun to destroy, and how often a handler has named it. */
+/* The team that all ranks but one have begun to destroy, and how many ranks have named it since. */
 static gex_TM_t ending;
-static volatile int named;
+static gex_AM_Index_t h_name, h_named;
+static volatile gex_Rank_t named;
 
 static void name_h(gex_Token_t token) {
-    (void)token;
     CHECK(gex_TM_QueryCData(ending) == &named && gex_TM_QuerySize(ending) == ex_ranks, "a team that is not destroyed yet");
+    gex_AM_ReplyShort0(token, h_named, 0);
+}
+
+static void named_h(gex_Token_t token) {
+    (void)token;
     named++;
 }
 
-/* The last rank is late, and sends each other one a message whose handler names the team. */
-static void late(gex_AM_Index_t index) {
+/* The last rank is late: first it has a handler of each other one name the team. */
+static void late(void) {
     gex_Rank_t rank;
-    named = 0;
     ending = split(ex_tm, 0, ex_me);
     gex_TM_SetCData(ending, (void *)&named);
     ex_barrier(ex_tm);
     if (ex_me == ex_ranks - 1) {
         usleep(20000);
-        for (rank = 0; rank < ex_ranks - 1; rank++) gex_AM_RequestShort0(ex_tm, rank, index, 0);
+        for (rank = 0; rank < ex_ranks - 1; rank++) gex_AM_RequestShort0(ex_tm, rank, h_name, 0);
+        GASNET_BLOCKUNTIL(named == ex_ranks - 1);
     }
     gex_TM_Destroy(ending, NULL, 0);
-    ex_barrier(ex_tm);
-    if (ex_me != ex_ranks - 1) GASNET_BLOCKUNTIL(named == 1);
-    ex_barrier(ex_tm);
 }
 
 /* One team of this rank alone, and one of it that ends at once. */
@@ -138,10 +140,14 @@ int main(int argc, char **argv) {
     gex_TM_t alone, kept;
     gex_AD_t ad;
     long before;
-    const gex_Flags_t kind = GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST;
-    gex_AM_Entry_t entry = {0, (gex_AM_Fn_t)name_h, kind, 0, NULL, "name"};
+    gex_AM_Entry_t table[] = {
+        {0, (gex_AM_Fn_t)name_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, "name"},
+        {0, (gex_AM_Fn_t)named_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REPLY, 0, NULL, "named"},
+    };
     ex_init("testexobjects", &argc, &argv);
-    CHECK_OK(gex_EP_RegisterHandlers(ex_ep, &entry, 1));
+    CHECK_OK(gex_EP_RegisterHandlers(ex_ep, table, 2));
+    h_name = table[0].gex_index;
+    h_named = table[1].gex_index;
     rounds = check_arg(argc, argv, 1, 100000);
     some = rounds < 200 ? rounds : 200;
     alone = split(ex_tm, (int)ex_me, 0);
@@ -152,7 +158,7 @@ int main(int argc, char **argv) {
     gex_AD_Create(&ad, ex_tm, GEX_DT_U64, GEX_OP_FADD | GEX_OP_GET, 0);
     ex_barrier(ex_tm);
     together(kept, ad, some);
-    late(entry.gex_index);
+    late();
 #ifdef GASNET_PAR
     at_once(some);
 #endif
