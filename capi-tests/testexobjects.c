@@ -21,7 +21,7 @@ static gex_TM_t split(gex_TM_t parent, int color, gex_Rank_t key) {
     return tm;
 }
 
-/* The team that all ranks but one have begun to destroy, and how many ranks have named it since. */
+/* The team that all ranks but one have begun to destroy; how many ranks have named it since. */
 static gex_TM_t ending;
 static gex_AM_Index_t h_name, h_named;
 static volatile gex_Rank_t named;

@@ -510,7 +510,8 @@ fn options_of_gasnetrun() {
             o.out.lines().filter_map(|l| l.strip_prefix(mark.as_str())?.parse().ok()).collect();
         assert!(numbers.iter().copied().eq(0..20000), "{}", numbers.len());
     }
-    // A full device is reported once. A reader that has seen enough is not.
+    // A full device is reported once. A reader that has seen enough ends the ranks, as without
+    // the prefix.
     let to = |end: &str| {
         let job = format!("{} -n 2 --prefix sh -c '{script}' {end}", gasnetrun().display());
         let o = Command::new("bash").args(["-c", &job]).output().expect("a shell");
@@ -519,7 +520,9 @@ fn options_of_gasnetrun() {
     let (code, said) = to("> /dev/full");
     assert_eq!((code, said.lines().count()), (Some(1), 2), "{said}");
     assert!(said.contains("output of the ranks is lost"), "{said}");
-    assert_eq!(to("| head -1; exit ${PIPESTATUS[0]}"), (Some(0), String::new()));
+    let (code, said) = to("| head -1; exit ${PIPESTATUS[0]}");
+    assert_eq!((code, said.lines().count()), (Some(141), 1), "{said}");
+    assert!(said.contains("SIGPIPE"), "{said}");
 
     let allowed = "grep Cpus_allowed_list /proc/self/status";
     let all = with(&["-n", "1"], &["sh", "-c", allowed]).out;
