@@ -43,7 +43,8 @@ fn now() -> Option<Range<usize>> {
     stack_in(&fs::read_to_string("/proc/self/maps").ok()?)
 }
 
-/// Makes the stack extend below these pages, if they have its lowest one. False: it cannot.
+/// Makes the stack extend below these pages, if its lowest one is the first of them. False: it
+/// cannot. Pages that begin below the stack are not all mapped, and cannot be locked.
 pub(super) fn extends_below(pages: &Range<usize>) -> bool {
     static END: OnceLock<usize> = OnceLock::new();
     let end = *END.get_or_init(|| now().map_or(0, |stack| stack.end));
@@ -51,14 +52,14 @@ pub(super) fn extends_below(pages: &Range<usize>) -> bool {
     if pages.start >= end || pages.end <= end.saturating_sub(most as usize) {
         return true;
     }
-    let has_lowest = || now().is_some_and(|stack| pages.contains(&stack.start));
-    if !has_lowest() {
+    let begins_there = || now().is_some_and(|stack| stack.start == pages.start);
+    if !begins_there() {
         return true;
     }
     // The kernel reads a word of the page below, which extends the stack; it returns at once.
     let below = core::ptr::with_exposed_provenance::<AtomicU32>(pages.start - page_size());
     futex::look_at(below);
-    !has_lowest()
+    !begins_there()
 }
 
 #[cfg(test)]
@@ -86,6 +87,7 @@ mod tests {
         assert_eq!((after.start < before.start, after.end), (true, before.end));
         let upper = before.end - page..before.end;
         assert!(extends_below(&upper) && extends_below(&(page..2 * page)));
+        assert!(extends_below(&(0..before.end)));
         assert_eq!(now().expect("Linux"), after);
     }
 }

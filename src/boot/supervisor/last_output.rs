@@ -17,6 +17,18 @@ const LAST_OUTPUT: u64 = 2_000_000_000;
 const LOOK_MS: u32 = 100;
 
 impl Supervisor {
+    /// Until when output of other hosts may wait for its reader, if the job was to end.
+    pub(super) fn output_due(&self, now: u64) -> Option<u64> {
+        Some(self.end_requested_at? + LAST_OUTPUT).filter(|due| now < *due)
+    }
+
+    /// Whether output of other hosts that waits for its reader is given up.
+    pub(super) fn is_output_cut(&self, now: u64) -> bool {
+        self.end_requested_at.is_some()
+            && self.output_due(now).is_none()
+            && self.others.output_waits()
+    }
+
     /// Prints the last lines. Those of standard output wait for their reader, without end unless
     /// the job was to end.
     pub(super) fn finish_output(&mut self) {

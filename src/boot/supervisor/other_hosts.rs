@@ -318,6 +318,11 @@ impl OtherHosts {
         shells.for_each(|shell| shell.kill(is_news));
     }
 
+    /// Whether what the hosts below have printed waits for its reader.
+    pub(super) fn output_waits(&self) -> bool {
+        self.below.iter().filter_map(|host| host.shell.as_ref()).any(RemoteShell::output_waits)
+    }
+
     /// What the hosts below print to standard output.
     pub(super) fn outputs_mut(&mut self) -> impl Iterator<Item = &mut PrefixedStream> {
         self.below.iter_mut().filter_map(|host| Some(host.shell.as_mut()?.output_mut()))

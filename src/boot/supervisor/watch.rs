@@ -48,7 +48,7 @@ impl Supervisor {
             if self.have_ended() {
                 // Before the shells end, so that the hosts of all levels wait for theirs at once.
                 self.others.say_ended(self.code());
-                if self.others.are_over() {
+                if self.others.are_over() || self.is_output_cut(now) {
                     break;
                 }
             }
@@ -166,7 +166,7 @@ impl Supervisor {
         self.others.add_to(polled);
         let mut deadlines =
             vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
-        deadlines.push(self.errors_due());
+        deadlines.extend([self.errors_due(), self.output_due(now)]);
         deadlines.push(self.others.deadline(now));
         if self.exit.is_running() {
             deadlines.push(self.late.deadline());
