@@ -334,6 +334,23 @@ static void random_set(int regions) {
     check_barrier();
 }
 
+/* Uses 2 MB of the stack. */
+static int __attribute__((noinline)) deep(int frames) {
+    volatile char frame[10240];
+    frame[0] = frame[sizeof frame - 1] = (char)frames;
+    return frames ? deep(frames - 1) + frame[0] : frame[0];
+}
+
+/* Puts from frames of the stack, ever lower, which grows below them afterwards. */
+static void __attribute__((noinline)) put_frames(int frames) {
+    char frame[4096];
+    memset(frame, frames, sizeof frame);
+    gasnet_put_bulk((gasnet_node_t)check_peer(), check_at(check_peer(), 0), frame, sizeof frame);
+    if (frames) put_frames(frames - 1);
+    else deep(200);
+    CHECK(frame[0] == (char)frames, "a frame of the stack has changed");
+}
+
 int main(int argc, char **argv) {
     int rounds, freed;
     check_init("testfirehose", &argc, &argv);
@@ -379,6 +396,9 @@ int main(int argc, char **argv) {
     run_all(area, rounds, 0);
     map_again();
     registered_anew();
+    put_frames(50);
+    check_locked("a stack that grew");
+    check_barrier();
     if (gasnet_nodes() <= 8) run_all(area, rounds, 1);
     run_all(area, rounds / 4, 0);
     CHECK(gasnet_nodes() == 1 || files || check_most_locked > 0 || !gasnett_getenv("GASNET_PORTAL_PIN"), "nothing was ever locked");
