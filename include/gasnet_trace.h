@@ -73,7 +73,7 @@ template <class F> GASNETI_ALWAYS_INLINE F *gasneti_at(const char *file, unsigne
   return function;
 }
 #if __cplusplus >= 201103L
-/* A function whose result must not be dropped. */
+/* A function whose result must not be dropped. C++98 does not warn of that here. */
 template <class F> struct gasneti_must_t;
 template <class R, class... A> struct gasneti_must_t<R(A...)> {
   R (*function)(A...);

@@ -512,15 +512,16 @@ fn options_of_gasnetrun() {
     }
     // A full device is reported once. A reader that has seen enough ends the ranks, as without
     // the prefix.
-    let to = |end: &str| {
+    let run_to = |script: &str, end: &str| {
         let job = format!("{} -n 2 --prefix sh -c '{script}' {end}", gasnetrun().display());
         let o = Command::new("bash").args(["-c", &job]).output().expect("a shell");
         (o.status.code(), String::from_utf8_lossy(&o.stderr).into_owned())
     };
-    let (code, said) = to("> /dev/full");
+    let (code, said) = run_to(script, "> /dev/full");
     assert_eq!((code, said.lines().count()), (Some(1), 2), "{said}");
     assert!(said.contains("output of the ranks is lost"), "{said}");
-    let (code, said) = to("| head -1; exit ${PIPESTATUS[0]}");
+    let endless = "while :; do echo more; done";
+    let (code, said) = run_to(endless, "| head -1; exit ${PIPESTATUS[0]}");
     assert_eq!((code, said.lines().count()), (Some(141), 1), "{said}");
     assert!(said.contains("SIGPIPE"), "{said}");
 

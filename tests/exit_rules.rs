@@ -168,12 +168,13 @@ fn a_thread_may_fail_that_an_exit_handler_awaits() {
 /// Signals that the program has blocked do not keep output from being flushed.
 #[test]
 fn pending_signals_cost_no_output() {
-    for (launcher, n) in [(Fork, 1), (Fork, 2), (Run, 2)] {
-        for code in [0, 3] {
-            let o = run(launcher, n, &["all", &format!("long_pending:{code}"), "-"]);
-            let whole = o.gives(code).out.lines().filter(|line| line.len() == 68_000).count();
-            assert_eq!(whole, n as usize, "{launcher:?} {code}");
-        }
+    // A failure of one rank may end the other before it prints.
+    for (launcher, n, code) in [(Fork, 1, 0), (Fork, 1, 3), (Run, 1, 3), (Fork, 2, 0), (Run, 2, 0)]
+    {
+        let o = run(launcher, n, &["all", &format!("long_pending:{code}"), "-"]);
+        // The lines of two ranks mix.
+        let bytes = o.gives(code).out.matches(' ').count();
+        assert!(bytes >= n as usize * 67_999, "{launcher:?} {n} {code}: {bytes}");
     }
 }
 

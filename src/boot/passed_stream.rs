@@ -4,9 +4,10 @@
 //! Owned by the supervisor and `hosts::ssh`. Invariants: nothing that was written is lost or
 //! reordered within its stream, but for what standard output does not take, which is reported. A
 //! line without an end is passed on when it is very long, and at the end of the job. A line is
-//! printed whole, before those of other streams. A reader that takes nothing, such as a pager,
-//! does not keep the supervisor: lines wait here, and then in the pipe from which they come. At
-//! the end, lines for standard error wait as [`sys::stdio::write_stderr`] does, and are then lost.
+//! printed whole, before those of other streams, as long as its reader takes it. A reader that
+//! takes nothing, such as a pager, does not keep the supervisor: lines wait here, and then in the
+//! pipe from which they come. At the end, lines for standard error wait as
+//! [`sys::stdio::write_stderr`] does, and are then lost.
 //!
 //! A reader that has ended, such as `head`, wants no more: then those that write get `SIGPIPE`.
 
@@ -69,6 +70,7 @@ pub(super) struct PrefixedStream {
     is_broken: bool,
     /// Lines that have not been printed yet.
     unprinted: Vec<u8>,
+    has_no_reader: bool,
 }
 
 impl PrefixedStream {
@@ -85,6 +87,7 @@ impl PrefixedStream {
                 begun: Vec::new(),
                 is_broken: false,
                 unprinted: Vec::new(),
+                has_no_reader: false,
             },
             to,
         ))
@@ -138,7 +141,7 @@ impl PrefixedStream {
         if self.standard == 1 {
             match why.kind() {
                 // It has seen enough, and so have those that write.
-                io::ErrorKind::BrokenPipe => self.from = None,
+                io::ErrorKind::BrokenPipe => (self.from, self.has_no_reader) = (None, true),
                 _ => lose(why),
             }
         }
@@ -151,12 +154,24 @@ impl PrefixedStream {
         BEGUN.lock().retain(|_, stream| *stream != self.number);
     }
 
-    /// Lines that still wait for their reader are lost, for this reason.
-    pub(super) fn give_up(&mut self, why: &dyn fmt::Display) {
+    /// Lines that still wait for their reader are lost: the job is to end.
+    pub(super) fn give_up(&mut self) {
         if self.waits() {
-            lose(why);
+            self.note_cut();
             self.forget();
         }
+    }
+
+    /// What still comes is lost, if its reader takes nothing.
+    pub(super) fn note_cut(&self) {
+        if self.standard == 1 && self.waits() {
+            lose(&"its reader takes nothing, and the job is to end");
+        }
+    }
+
+    /// Whether what it prints to has ended, which wants no more.
+    pub(super) fn has_no_reader(&self) -> bool {
+        self.has_no_reader
     }
 
     /// Prints the last lines of standard error, and waits until all are printed, as

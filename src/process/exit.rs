@@ -29,15 +29,17 @@ static NOTICE: OnceLock<&'static ExitNotice> = OnceLock::new();
 /// Ends the use of the launcher's service; called once.
 static RELEASE: OnceLock<LauncherRelease> = OnceLock::new();
 static RELEASED: AtomicBool = AtomicBool::new(false);
-/// The thread that exits; 0 for none.
+/// The thread that exits; 0 for none, or [`IN_HANDLERS`].
 static EXITING_THREAD: AtomicU32 = AtomicU32::new(0);
+/// The thread that exits has gone back to the C library, which runs handlers of the program.
+const IN_HANDLERS: u32 = u32::MAX;
+/// Which thread that is; 0 before.
+static HANDLER_THREAD: AtomicU32 = AtomicU32::new(0);
 /// The code with which this process ends when the flush is interrupted.
 static CODE: AtomicI32 = AtomicI32::new(0);
 /// Until then the C library may run the exit handlers of this process, which decided itself to
 /// end; 0 if it does not.
 static HANDLERS_UNTIL: AtomicU64 = AtomicU64::new(0);
-/// The thread that exits has gone back to the C library, which runs handlers of the program.
-static IN_HANDLERS: AtomicBool = AtomicBool::new(false);
 /// The thread that exits has begun to flush.
 static FLUSHING: AtomicBool = AtomicBool::new(false);
 /// It flushes the C streams now, and this is how long it may at a time, in microseconds; else 0.
@@ -122,9 +124,11 @@ pub fn exit(code: i32) -> ! {
     exit_for(code, ExitCause::Exit)
 }
 
-/// As [`exit`], after an error that this rank has printed.
+/// As [`exit`], after an error that this rank has printed. Without standard error it has not:
+/// then the supervisor names the rank.
 fn fail(code: i32) -> ! {
-    exit_for(code, ExitCause::Error)
+    let is_printed = sys::descriptor::is_open(2);
+    exit_for(code, if is_printed { ExitCause::Error } else { ExitCause::Ended })
 }
 
 /// As [`exit`], because of `cause`.
@@ -141,8 +145,13 @@ fn exit_for(code: i32, cause: ExitCause) -> ! {
         ));
         sys::exit_now(code);
     }
-    claim_exit();
-    flush_and_exit(decide_exit_code(notice, code, cause), FLUSH_US.load(Ordering::Relaxed))
+    claim_exit(true);
+    let code = match AGREEMENT.load(Ordering::Acquire) {
+        // The others have gone. An exit handler has failed.
+        OVER if code & 0xff != 0 => code,
+        _ => decide_exit_code(notice, code, cause),
+    };
+    flush_and_exit(code, FLUSH_US.load(Ordering::Relaxed))
 }
 
 /// Decides for this rank that the job ends with this code, and notifies the supervisor; returns
@@ -207,7 +216,7 @@ pub fn follow() -> ! {
     while is_printing_stack() {
         clock::sleep_ns(1_000_000);
     }
-    let first = claim_exit();
+    let first = claim_exit(false);
     notice.check_order();
     let code = notice.decide(1, ExitCause::Supervisor).code;
     if first && has_client_quit_handler() {
@@ -259,7 +268,7 @@ pub(super) fn follow_failure() {
 pub(super) fn exit_by_signal(s: Signal, caught: impl FnOnce()) -> ! {
     let code = 128 + s.number();
     let Some(notice) = notice() else { sys::exit_now(code) };
-    claim_exit();
+    claim_exit(true);
     let agreed = decide_exit_code(notice, code, ExitCause::Signal);
     let held = notice.decision();
     if held.is_some_and(|d| d.cause == ExitCause::Signal && d.rank == Some(notice.rank())) {
@@ -269,23 +278,35 @@ pub(super) fn exit_by_signal(s: Signal, caught: impl FnOnce()) -> ! {
 }
 
 /// Makes this thread the one that exits; false if it was that already, further down its stack.
-/// Does not return while another thread exits, unless that one is among exit handlers of the
-/// program: they may wait for this thread. Precedes the decision, so that a thread which sees the
-/// decision of its own process stays where it is.
-fn claim_exit() -> bool {
+/// Does not return while another thread exits. One that is among exit handlers of the program may
+/// wait for this thread: `by_own_will` this thread takes its place then. Precedes the decision, so
+/// that a thread which sees the decision of its own process stays where it is.
+fn claim_exit(by_own_will: bool) -> bool {
     const LOOK: u64 = 5_000_000;
     let me = thread::tid();
     loop {
-        match EXITING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return true,
-            Err(other) if other == me => return false,
-            Err(_) if IN_HANDLERS.swap(false, Ordering::AcqRel) => {
-                EXITING_THREAD.store(me, Ordering::Release);
-                return true;
+        let is_handler = HANDLER_THREAD.load(Ordering::Acquire) == me;
+        let from = match EXITING_THREAD.load(Ordering::Acquire) {
+            IN_HANDLERS if by_own_will || is_handler => IN_HANDLERS,
+            thread if thread == me => return false,
+            _ => 0,
+        };
+        match EXITING_THREAD.compare_exchange(from, me, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return !is_handler,
+            Err(_) if by_own_will && is_stuck_alone() => {
+                report_lost_output();
+                end(CODE.load(Ordering::Acquire))
             }
             Err(_) => clock::sleep_ns(LOOK),
         }
     }
+}
+
+/// Whether this process, the only rank, flushes to a reader that takes nothing.
+fn is_stuck_alone() -> bool {
+    STREAMS_US.load(Ordering::Acquire) != 0
+        && (bounded_stderr::is_output_stuck() || bounded_stderr::is_stuck())
+        && notice().is_some_and(ExitNotice::is_alone)
 }
 
 /// Flushes, unless a flush was interrupted, and ends this process.
@@ -439,15 +460,7 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
         if notice.is_alone() && CODE.load(Ordering::Acquire) == 0 {
             return set_alarm(streams_us);
         }
-        let _ = CODE.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
-        // The same reader may have standard error.
-        if !bounded_stderr::is_stuck() {
-            report::line(format_args!(
-                "rank {}: output is lost, since its reader takes nothing",
-                notice.rank()
-            ));
-            report::line(format_args!("  Have the reader go on, or raise GASNET_EXITTIMEOUT."));
-        }
+        report_lost_output();
     }
     if s == Signal::ALRM
         && AGREEMENT.load(Ordering::Acquire) == WAITING
@@ -459,6 +472,19 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
         ));
     }
     end(CODE.load(Ordering::Acquire))
+}
+
+/// Output of this rank is lost, since its reader takes nothing.
+fn report_lost_output() {
+    let _ = CODE.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+    // The same reader may have standard error.
+    if let Some(notice) = notice().filter(|_| !bounded_stderr::is_stuck()) {
+        report::line(format_args!(
+            "rank {}: output is lost, since its reader takes nothing",
+            notice.rank()
+        ));
+        report::line(format_args!("  Have the reader go on, or raise GASNET_EXITTIMEOUT."));
+    }
 }
 
 /// The kernel reports an event on the control socket.
@@ -508,7 +534,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     if !notice.is_member() {
         return;
     }
-    let first = claim_exit();
+    let first = claim_exit(false);
     // Before the decision: threads that see it go on.
     if first {
         let until = match notice.is_alone() {
@@ -528,7 +554,8 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         flush_network();
         wait_at_exit(notice, code);
         release_launcher();
-        IN_HANDLERS.store(true, Ordering::Release);
+        HANDLER_THREAD.store(thread::tid(), Ordering::Release);
+        EXITING_THREAD.store(IN_HANDLERS, Ordering::Release);
         return;
     }
     HANDLERS_UNTIL.store(0, Ordering::Release);

@@ -25,12 +25,13 @@ impl LockedPages {
     /// then: the stack grows.
     ///
     /// # Errors
-    /// That of the system; then nothing is locked that was not before.
+    /// That of the system, or `Unsupported` if the stack cannot grow; then nothing is locked that
+    /// was not before.
     pub fn lock(&mut self, start: usize, bytes: usize) -> io::Result<()> {
         let range = pages_of(start, bytes);
         let locked = match main_stack::extends_below(&range) {
             true => pages::lock(range.start, range.len()),
-            false => Err(io::ErrorKind::OutOfMemory.into()),
+            false => Err(io::ErrorKind::Unsupported.into()),
         };
         if locked.is_err() {
             self.unlock_unused(range, pages::unlock);

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use super::owner::OwnerTables;
 use crate::descriptor::traits::MemoryKind;
 use crate::types::*;
+use std::io::ErrorKind;
 use sys::attach;
 
 impl OwnerTables {
@@ -35,9 +36,12 @@ impl OwnerTables {
     }
 
     fn lock_piece(&mut self, start: usize, length: u64) -> Result<(), PtlError> {
-        self.registered.lock(start, length as usize).map_err(|_| {
-            let exists = attach::is_accessible(start as u64, length, false);
-            if exists { PtlError::NoSpace } else { PtlError::Segv }
+        self.registered.lock(start, length as usize).map_err(|e| {
+            match attach::is_accessible(start as u64, length, false) {
+                false => PtlError::Segv,
+                true if e.kind() == ErrorKind::Unsupported => PtlError::MdIllegal,
+                true => PtlError::NoSpace,
+            }
         })
     }
 

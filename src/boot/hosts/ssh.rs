@@ -127,6 +127,11 @@ impl RemoteShell {
         &mut self.output
     }
 
+    /// Whether the reader of its standard output has ended, which may end it too.
+    pub(in crate::boot) fn has_no_reader(&self) -> bool {
+        self.output.has_no_reader()
+    }
+
     /// Whether what it has printed waits for its reader.
     pub(in crate::boot) fn output_waits(&self) -> bool {
         self.output.waits() || self.errors.waits()
@@ -161,6 +166,7 @@ impl RemoteShell {
     /// Ends the process and those that descend from it.
     pub(in crate::boot) fn kill(&mut self, is_news: &mut IsNews<'_>) {
         if self.ended.is_none() {
+            self.output.note_cut();
             process::kill_tree(self.child.id(), Signal::KILL);
             // It fails only if the process has ended.
             let _ = self.child.wait();

@@ -42,6 +42,11 @@ const POLLS_LOOK: u64 = MS;
 /// How long a killed process may take to disappear.
 const KILLED: u64 = 5000 * MS;
 
+/// How much longer ranks may take to disappear if some print their stacks on other hosts.
+fn more_for(others_spare: bool) -> u64 {
+    if others_spare { PRINTING } else { 0 }
+}
+
 /// A step of the end; times are those of [`sys::clock::now_ns`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ExitStage {
@@ -68,7 +73,8 @@ pub(super) struct ExitProgress {
     timeout: u64,
     /// The grace after a success has no end.
     no_cut_off: bool,
-    /// All ranks run on this host: here it is seen whether all of them only poll.
+    /// All ranks run on this host, and no other has a supervisor: here it is seen whether all of
+    /// them only poll.
     one_host: bool,
     /// A rank that prints its stack gets more time.
     spares: bool,
@@ -91,6 +97,11 @@ impl ExitProgress {
             spares_scripts: false,
             has_cut_script: false,
         }
+    }
+
+    /// Supervisors of other hosts wait for this one.
+    pub(super) fn note_other_hosts(&mut self) {
+        self.one_host = false;
     }
 
     /// Whether no decision has been noticed yet.
@@ -132,12 +143,14 @@ impl ExitProgress {
         }
     }
 
-    /// When the next step is due, or the next look at the order or the ranks.
-    pub(super) fn deadline(&self, now: u64) -> Option<u64> {
+    /// When the next step is due, or the next look at the order or the ranks; `others_spare` as of
+    /// [`ExitProgress::is_over`].
+    pub(super) fn deadline(&self, now: u64, others_spare: bool) -> Option<u64> {
         match self.stage {
             ExitStage::Grace(_) if self.may_finish() => Some(now + POLLS_LOOK),
             ExitStage::Running => None,
-            ExitStage::Grace(t) | ExitStage::Killed(t) => Some(t),
+            ExitStage::Grace(t) => Some(t),
+            ExitStage::Killed(t) => Some(t + more_for(others_spare)),
             ExitStage::Exiting(t) | ExitStage::Extended(t, _) => Some(t.min(now + LOOK)),
         }
     }
@@ -162,8 +175,7 @@ impl ExitProgress {
     /// Whether killed ranks have had their time to disappear. Other hosts end their ranks by the
     /// same rules; `others_spare`: one has said that a rank prints its stack there.
     pub(super) fn is_over(&self, now: u64, others_spare: bool) -> bool {
-        let more = if others_spare { PRINTING } else { 0 };
-        matches!(self.stage, ExitStage::Killed(until) if now >= until + more)
+        matches!(self.stage, ExitStage::Killed(until) if now >= until + more_for(others_spare))
     }
 
     /// Begins the end with the grace period that suits the decision. If a failure has taken the
@@ -337,7 +349,7 @@ mod tests {
         assert!(exit.advance(0, control, &mut []));
         let given = control.order().swap(0, Ordering::Relaxed);
         assert_ne!(given, 0);
-        assert_eq!(exit.deadline(MS), Some(MS + LOOK));
+        assert_eq!(exit.deadline(MS, false), Some(MS + LOOK));
         assert!(!exit.advance(MS + LOOK, control, &mut []));
         assert_eq!(control.order().load(Ordering::Relaxed), given);
     }
@@ -351,7 +363,10 @@ mod tests {
             assert!(exit.begin(by(0), 0) && !exit.begin(by(0), MS));
             assert_eq!(exit.is_cut_due(GRACE_AFTER_SUCCESS), !no_cut_off);
             assert!(exit.is_open() && exit.begin(by(3), 10 * MS) && !exit.is_open());
-            assert_eq!((exit.code(), exit.deadline(0)), (3, Some(10 * MS + GRACE_AFTER_FAILURE)));
+            assert_eq!(
+                (exit.code(), exit.deadline(0, false)),
+                (3, Some(10 * MS + GRACE_AFTER_FAILURE))
+            );
             assert!(!exit.is_cut_due(GRACE_AFTER_SUCCESS));
         }
     }
@@ -364,7 +379,7 @@ mod tests {
         for (one_host, next) in [(true, POLLS_LOOK), (false, GRACE_AFTER_SUCCESS)] {
             let mut exit = ExitProgress::new(1000 * MS, false, one_host);
             assert!(exit.begin(exit_call, 0));
-            assert_eq!((exit.may_finish(), exit.deadline(0)), (one_host, Some(next)));
+            assert_eq!((exit.may_finish(), exit.deadline(0, false)), (one_host, Some(next)));
         }
     }
 }

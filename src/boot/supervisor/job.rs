@@ -216,6 +216,8 @@ impl Supervisor {
         secret: JobSecret,
     ) -> Result<Supervisor, BootError> {
         self.others = OtherHosts::above(link, secret, self.connections.is_open())?;
+        // Also if all ranks run on this host: the one above waits as for those of several.
+        self.exit.note_other_hosts();
         Ok(self)
     }
 

@@ -11,12 +11,18 @@ use sys::clock;
 use sys::poll::{self, PollEntry};
 use sys::signal::ReceivedSignal;
 
-/// Nanoseconds that standard output has for its last lines when the job is to end, and
-/// milliseconds between looks.
+/// Nanoseconds that standard output has for its last lines when the job is to end; at least those
+/// of the second number after the ranks have exited. Milliseconds between looks.
 const LAST_OUTPUT: u64 = 2_000_000_000;
+const LEAST: u64 = 500_000_000;
 const LOOK_MS: u32 = 100;
 
 impl Supervisor {
+    /// Whether output of other hosts waits for its reader, and may.
+    pub(super) fn output_waits(&self) -> bool {
+        self.others.output_waits() && self.exit.code() != TIMED_OUT
+    }
+
     /// Until when output of other hosts may wait for its reader, if the job was to end.
     pub(super) fn output_due(&self, now: u64) -> Option<u64> {
         Some(self.end_requested_at? + LAST_OUTPUT).filter(|due| now < *due)
@@ -46,13 +52,17 @@ impl Supervisor {
             poll::wait(&mut polled, Some(LOOK_MS));
             let is_request = |s: &ReceivedSignal| END_REQUESTS.contains(&s.signal);
             let mut requests = std::iter::from_fn(|| self.signals.next()).filter(is_request);
-            let must_end = self.end_requested_at.is_some() || self.exit.code() == TIMED_OUT;
-            let late = must_end && clock::now_ns() - begun > LAST_OUTPUT;
-            let is_over = requests.next().is_some() || late;
+            let until = match self.end_requested_at {
+                Some(request) => Some((request + LAST_OUTPUT).max(begun + LEAST)),
+                None if self.exit.code() == TIMED_OUT => Some(begun + LAST_OUTPUT),
+                None => None,
+            };
+            let is_late = until.is_some_and(|until| clock::now_ns() >= until);
+            let is_over = requests.next().is_some() || is_late;
             for stream in waiting {
                 stream.print(&[]);
                 if is_over {
-                    stream.give_up(&"its reader takes nothing, and the job is to end");
+                    stream.give_up();
                 }
             }
         }

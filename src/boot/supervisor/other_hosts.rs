@@ -462,9 +462,14 @@ impl HostBelow {
         self.shell.as_ref().is_some_and(|shell| shell.ended().is_none())
     }
 
+    /// Whether what it would print is wanted no more.
+    fn has_no_reader(&self) -> bool {
+        self.shell.as_ref().is_some_and(RemoteShell::has_no_reader)
+    }
+
     /// When [`HostBelow::serve`] must be called at the latest because of its shell.
     fn shell_deadline(&self, now: u64) -> Option<u64> {
-        let must_end = self.must_end_by.filter(|_| !self.is_over());
+        let must_end = self.must_end_by.filter(|_| !self.is_over() && !self.has_no_reader());
         let shell = self.shell.as_ref().filter(|shell| shell.ended().is_none());
         let end = shell.filter(|_| self.is_over()).and_then(|_| self.shell_end.deadline(now));
         let look = shell.and_then(|shell| shell.deadline(now));
@@ -542,7 +547,7 @@ impl HostBelow {
             unstarted.add(host, how);
         } else if let Some(how) = self.shell.as_ref().and_then(RemoteShell::ended) {
             let by = *self.must_end_by.get_or_insert(now + SAYS_ENDED);
-            if now < by {
+            if now < by || self.has_no_reader() {
                 return;
             }
             report::line(format_args!(

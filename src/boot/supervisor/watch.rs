@@ -52,7 +52,7 @@ impl Supervisor {
                     break;
                 }
             }
-            if self.exit.is_over(now, self.others.spare_ranks()) {
+            if self.exit.is_over(now, self.others.spare_ranks()) && !self.awaits_reader() {
                 exit_progress::report_unended(&self.ranks, &self.others.working());
                 break;
             }
@@ -97,6 +97,11 @@ impl Supervisor {
             && (!self.connections.is_open() || !self.exit.is_running())
             && self.others.have_ended()
             && !(self.exit.is_running() && self.ranks.iter().any(RankProcess::has_unknown_end))
+    }
+
+    /// Whether all ranks have ended, and output waits for its reader.
+    fn awaits_reader(&self) -> bool {
+        self.output_waits() && self.have_ended()
     }
 
     /// The exit code of the job, once all ranks have ended.
@@ -164,8 +169,9 @@ impl Supervisor {
         polled.extend(self.connections.descriptors().map(|fd| entry(Some(fd))));
         polled.extend(self.output.streams().iter().map(PrefixedStream::poll_entry));
         self.others.add_to(polled);
-        let mut deadlines =
-            vec![self.exit.deadline(now), self.status.deadline(now), self.connections.deadline()];
+        let exit_due = self.exit.deadline(now, self.others.spare_ranks());
+        let exit_due = exit_due.filter(|due| *due > now || !self.awaits_reader());
+        let mut deadlines = vec![exit_due, self.status.deadline(now), self.connections.deadline()];
         deadlines.extend([self.errors_due(), self.output_due(now)]);
         deadlines.push(self.others.deadline(now));
         if self.exit.is_running() {

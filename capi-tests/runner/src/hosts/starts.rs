@@ -4,7 +4,7 @@
 //! of wake-ups that does not depend on the load of the machine.
 
 use super::{servers, with_hosts};
-use crate::build_trees;
+use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::test_library::TestLibrary;
@@ -54,9 +54,10 @@ wait $job
 const LINES: u64 = 400_000;
 
 /// The reader of the output, such as a pager, takes nothing before the ranks have ended for long.
-/// Prints how many lines it has read.
+/// Prints how many lines it has read. The ranks are a program that prints them and then runs
+/// another one.
 const SLOW_READER_SCRIPT: &str = r#"
-"$1" -n 4 seq "$2" | { sleep 13; wc -l; } >read
+"$1" -n 4 sh -c 'seq "$1"; exec "$2" >/dev/null' sh "$2" "$3" | { sleep 13; wc -l; } >read
 echo "read $(cat read)"
 "#;
 
@@ -142,11 +143,15 @@ fn idle() -> Result<(), Failure> {
 
 /// What waits for its reader is not lost with the shell of another host.
 fn slow_reader() -> Result<(), Failure> {
-    let ended = run(SLOW_READER_SCRIPT, &[&LINES.to_string()])?;
-    match number(&ended, "read ") {
-        Some(lines) if lines == 4 * LINES => Ok(()),
-        _ => Err(ended.failure("lines of the ranks are lost")),
+    let source = build_trees::root().join("capi-tests/testhello.c");
+    let of_job = TestLibrary::of(build_trees::build()).compiled(&source, ClientMode::Seq)?;
+    for program in ["true", &of_job.display().to_string()] {
+        let ended = run(SLOW_READER_SCRIPT, &[&LINES.to_string(), program])?;
+        if number(&ended, "read ") != Some(4 * LINES) {
+            return Err(ended.failure("lines of the ranks are lost"));
+        }
     }
+    Ok(())
 }
 
 /// The host of gasnetrun is lost when a supervisor has connected to it and awaits its proof.
