@@ -165,6 +165,17 @@ fn a_thread_may_fail_that_an_exit_handler_awaits() {
     }
 }
 
+/// A handler that awaits a thread which polls is cut off after GASNET_EXITTIMEOUT, and the process
+/// ends as it has decided.
+#[test]
+fn exit_handlers_have_a_limit() {
+    let handler = [("PROBE_HANDLER", "late"), ("GASNET_EXITTIMEOUT", "0.3")];
+    for (launcher, n) in [(Fork, 2), (Run, 2)] {
+        let o = start(launcher, n, &["all", "return:0", "-"], &handler).finish();
+        assert_eq!(o.gives(0).says("exit handlers").out.matches("handled").count(), 0, "{o:#?}");
+    }
+}
+
 /// Signals that the program has blocked do not keep output from being flushed.
 #[test]
 fn pending_signals_cost_no_output() {

@@ -14,7 +14,7 @@
 //! goes to the other ranks, and the process ends when all leave ([`ExitNotice::agree`]).
 
 use crate::boot::bootstrap::Bootstrap;
-use crate::boot::decision::ExitCause;
+use crate::boot::decision::{ExitCause, ExitDecision};
 use crate::boot::exit_notice::{ExitAgreement, ExitNotice};
 use crate::boot::key_value::LauncherRelease;
 use crate::{fault, report};
@@ -146,18 +146,18 @@ fn exit_for(code: i32, cause: ExitCause) -> ! {
         sys::exit_now(code);
     }
     claim_exit(true);
-    let code = match AGREEMENT.load(Ordering::Acquire) {
-        // The others have gone. An exit handler has failed.
-        OVER if code & 0xff != 0 => code,
-        _ => decide_exit_code(notice, code, cause),
-    };
-    flush_and_exit(code, FLUSH_US.load(Ordering::Relaxed))
+    flush_and_exit(decide_exit_code(notice, code, cause), FLUSH_US.load(Ordering::Relaxed))
 }
 
 /// Decides for this rank that the job ends with this code, and notifies the supervisor; returns
 /// the code that holds.
 fn decide_exit_code(notice: &ExitNotice, code: i32, cause: ExitCause) -> i32 {
     let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
+    let is_over = AGREEMENT.load(Ordering::Acquire) == OVER;
+    if is_over && code & 0xff != 0 && notice.decision().is_none_or(ExitDecision::is_success) {
+        // The others have gone with success, and an exit handler has failed.
+        return code;
+    }
     let decision = notice.decide(code, cause);
     if notice.agreement_us().is_some() {
         // This may have interrupted a call of the network, which then never lets another in.
@@ -279,34 +279,45 @@ pub(super) fn exit_by_signal(s: Signal, caught: impl FnOnce()) -> ! {
 
 /// Makes this thread the one that exits; false if it was that already, further down its stack.
 /// Does not return while another thread exits. One that is among exit handlers of the program may
-/// wait for this thread: `by_own_will` this thread takes its place then. Precedes the decision, so
-/// that a thread which sees the decision of its own process stays where it is.
+/// wait for this thread: `by_own_will`, or when handlers have had their time, this thread takes its
+/// place. Precedes the decision, so that a thread which sees the decision of its own process stays
+/// where it is.
 fn claim_exit(by_own_will: bool) -> bool {
     const LOOK: u64 = 5_000_000;
     let me = thread::tid();
     loop {
         let is_handler = HANDLER_THREAD.load(Ordering::Acquire) == me;
+        let may_take = by_own_will || is_handler || is_handler_late();
         let from = match EXITING_THREAD.load(Ordering::Acquire) {
-            IN_HANDLERS if by_own_will || is_handler => IN_HANDLERS,
+            IN_HANDLERS if may_take => IN_HANDLERS,
             thread if thread == me => return false,
             _ => 0,
         };
         match EXITING_THREAD.compare_exchange(from, me, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => return !is_handler,
-            Err(_) if by_own_will && is_stuck_alone() => {
-                report_lost_output();
-                end(CODE.load(Ordering::Acquire))
+            Ok(_) if from == IN_HANDLERS && !by_own_will && !is_handler => {
+                report_cut_handlers();
+                return true;
             }
+            Ok(_) => return !is_handler,
             Err(_) => clock::sleep_ns(LOOK),
         }
     }
 }
 
-/// Whether this process, the only rank, flushes to a reader that takes nothing.
-fn is_stuck_alone() -> bool {
-    STREAMS_US.load(Ordering::Acquire) != 0
-        && (bounded_stderr::is_output_stuck() || bounded_stderr::is_stuck())
-        && notice().is_some_and(ExitNotice::is_alone)
+/// Whether exit handlers of the program have run for longer than they may.
+fn is_handler_late() -> bool {
+    let until = HANDLERS_UNTIL.load(Ordering::Acquire);
+    until != 0 && clock::now_ns() >= until
+}
+
+fn report_cut_handlers() {
+    if let Some(notice) = notice() {
+        report::line(format_args!(
+            "rank {}: exit handlers of the program have not ended within GASNET_EXITTIMEOUT; this \
+             process ends without the rest",
+            notice.rank()
+        ));
+    }
 }
 
 /// Flushes, unless a flush was interrupted, and ends this process.
@@ -458,6 +469,7 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
         && let Some(notice) = notice()
     {
         if notice.is_alone() && CODE.load(Ordering::Acquire) == 0 {
+            wait_for_reader();
             return set_alarm(streams_us);
         }
         report_lost_output();
@@ -472,6 +484,30 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
         ));
     }
     end(CODE.load(Ordering::Acquire))
+}
+
+/// Waits until the reader of the output takes something, within the handler of the alarm. A signal
+/// that asks this process to end does so, also if the program blocks it.
+fn wait_for_reader() {
+    const REQUESTS: [Signal; 3] = [Signal::TERM, Signal::INT, Signal::HUP];
+    let actions = REQUESTS.map(signal::action);
+    let mask = signal::block(&SignalSet::of(&[]));
+    for s in REQUESTS {
+        signal::handle(s, on_request, true);
+    }
+    signal::unblock(&SignalSet::of(&REQUESTS));
+    while bounded_stderr::is_output_stuck() || bounded_stderr::is_stuck() {
+        clock::sleep_ns(20_000_000);
+    }
+    signal::set_mask(&mask);
+    for (s, action) in REQUESTS.iter().zip(&actions) {
+        signal::restore(*s, action);
+    }
+}
+
+/// This process is asked to end while it waits for its reader.
+extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
+    end(128 + s.number())
 }
 
 /// Output of this rank is lost, since its reader takes nothing.

@@ -39,7 +39,7 @@
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4). With
 //! `PROBE_HANDLER=1` a thread polls, until an exit handler that is older than the job joins it,
 //! polls itself, and prints a line. With `PROBE_HANDLER=fails` the thread then calls
-//! gasnet_exit(5).
+//! gasnet_exit(5), with `PROBE_HANDLER=late` the handler first sleeps two seconds.
 
 use gasnet::boot;
 use gasnet::boot::bootstrap::Bootstrap;
@@ -90,9 +90,17 @@ fn rank(boot: &Bootstrap) -> u32 {
 static POLLER: std::sync::Mutex<Option<std::thread::JoinHandle<()>>> = std::sync::Mutex::new(None);
 static STOP: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
+fn handler_is(what: &str) -> bool {
+    std::env::var("PROBE_HANDLER").is_ok_and(|value| value == what)
+}
+
 extern "C" fn exit_handler() {
     // The thread has polled after the decision.
-    clock::sleep_ns(50_000_000);
+    let until = clock::now_ns() + if handler_is("late") { 2_000_000_000 } else { 50_000_000 };
+    // The end of the job interrupts a sleep.
+    while clock::now_ns() < until {
+        clock::sleep_ns(until.saturating_sub(clock::now_ns()));
+    }
     STOP.store(true, std::sync::atomic::Ordering::Relaxed);
     if let Some(poller) = POLLER.lock().unwrap().take() {
         poller.join().unwrap();
@@ -111,7 +119,7 @@ fn poll_beside(boot: &'static Bootstrap) {
             }
             sys::thread::yield_now();
         }
-        if std::env::var("PROBE_HANDLER").is_ok_and(|what| what == "fails") {
+        if handler_is("fails") {
             exit::exit(5);
         }
     }));

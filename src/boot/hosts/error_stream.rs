@@ -40,11 +40,6 @@ impl ErrorStream {
         (!self.held.is_empty()).then_some(self.held_until)
     }
 
-    /// As [`PrefixedStream::waits`].
-    pub(super) fn waits(&self) -> bool {
-        self.stream.waits()
-    }
-
     /// Passes on what has arrived.
     pub(super) fn pass_on(&mut self, now: u64, is_news: &mut IsNews<'_>) {
         let arrived = self.stream.take_lines();

@@ -132,9 +132,10 @@ impl RemoteShell {
         self.output.has_no_reader()
     }
 
-    /// Whether what it has printed waits for its reader.
+    /// Whether lines of standard output wait for their reader. Those of standard error do not
+    /// wait for long.
     pub(in crate::boot) fn output_waits(&self) -> bool {
-        self.output.waits() || self.errors.waits()
+        self.output.waits()
     }
 
     /// Passes on what has arrived, and looks whether the process has ended.

@@ -18,11 +18,6 @@ const LEAST: u64 = 500_000_000;
 const LOOK_MS: u32 = 100;
 
 impl Supervisor {
-    /// Whether output of other hosts waits for its reader, and may.
-    pub(super) fn output_waits(&self) -> bool {
-        self.others.output_waits() && self.exit.code() != TIMED_OUT
-    }
-
     /// Until when output of other hosts may wait for its reader, if the job was to end.
     pub(super) fn output_due(&self, now: u64) -> Option<u64> {
         Some(self.end_requested_at? + LAST_OUTPUT).filter(|due| now < *due)

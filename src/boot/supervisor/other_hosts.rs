@@ -462,14 +462,9 @@ impl HostBelow {
         self.shell.as_ref().is_some_and(|shell| shell.ended().is_none())
     }
 
-    /// Whether what it would print is wanted no more.
-    fn has_no_reader(&self) -> bool {
-        self.shell.as_ref().is_some_and(RemoteShell::has_no_reader)
-    }
-
     /// When [`HostBelow::serve`] must be called at the latest because of its shell.
     fn shell_deadline(&self, now: u64) -> Option<u64> {
-        let must_end = self.must_end_by.filter(|_| !self.is_over() && !self.has_no_reader());
+        let must_end = self.must_end_by.filter(|_| !self.is_over());
         let shell = self.shell.as_ref().filter(|shell| shell.ended().is_none());
         let end = shell.filter(|_| self.is_over()).and_then(|_| self.shell_end.deadline(now));
         let look = shell.and_then(|shell| shell.deadline(now));
@@ -547,16 +542,22 @@ impl HostBelow {
             unstarted.add(host, how);
         } else if let Some(how) = self.shell.as_ref().and_then(RemoteShell::ended) {
             let by = *self.must_end_by.get_or_insert(now + SAYS_ENDED);
-            if now < by || self.has_no_reader() {
+            if now < by {
                 return;
             }
+            let has_no_reader = self.shell.as_ref().is_some_and(RemoteShell::has_no_reader);
+            let (output, remedy) = match has_no_reader {
+                true => ("has no reader", "Let what reads standard output read on."),
+                false => (
+                    "is lost",
+                    "See what ended it: the system log of both hosts, or the log of sshd.",
+                ),
+            };
             report::line(format_args!(
-                "the shell that runs the ranks of host {host} has ended ({how}), so their output is \
-                 lost; the job ends"
+                "the shell that runs the ranks of host {host} has ended ({how}), so their output \
+                 {output}; the job ends"
             ));
-            report::line(format_args!(
-                "  See what ended it: the system log of both hosts, or the log of sshd."
-            ));
+            report::line(format_args!("  {remedy}"));
         } else if self.link.is_none() && is_late && self.shell.is_none() {
             report::line(format_args!(
                 "a host of the job has not connected to host {}; the job ends",

@@ -52,11 +52,12 @@ impl Supervisor {
                     break;
                 }
             }
-            if self.exit.is_over(now, self.others.spare_ranks()) && !self.awaits_reader() {
+            if self.exit.is_over(now, self.others.spare_ranks()) && !self.awaits_shells() {
                 exit_progress::report_unended(&self.ranks, &self.others.working());
                 break;
             }
             self.wait(&mut polled, now);
+            let now = clock::now_ns();
             while let Some(received) = self.signals.next() {
                 self.on_signal(received);
             }
@@ -99,9 +100,9 @@ impl Supervisor {
             && !(self.exit.is_running() && self.ranks.iter().any(RankProcess::has_unknown_end))
     }
 
-    /// Whether all ranks have ended, and output waits for its reader.
-    fn awaits_reader(&self) -> bool {
-        self.output_waits() && self.have_ended()
+    /// Whether only shells of other hosts are awaited, which may have output: how long, they say.
+    fn awaits_shells(&self) -> bool {
+        self.exit.code() != TIMED_OUT && self.have_ended()
     }
 
     /// The exit code of the job, once all ranks have ended.
@@ -170,7 +171,7 @@ impl Supervisor {
         polled.extend(self.output.streams().iter().map(PrefixedStream::poll_entry));
         self.others.add_to(polled);
         let exit_due = self.exit.deadline(now, self.others.spare_ranks());
-        let exit_due = exit_due.filter(|due| *due > now || !self.awaits_reader());
+        let exit_due = exit_due.filter(|due| *due > now || !self.awaits_shells());
         let mut deadlines = vec![exit_due, self.status.deadline(now), self.connections.deadline()];
         deadlines.extend([self.errors_due(), self.output_due(now)]);
         deadlines.push(self.others.deadline(now));
