@@ -279,9 +279,9 @@ pub(super) fn exit_by_signal(s: Signal, caught: impl FnOnce()) -> ! {
 
 /// Makes this thread the one that exits; false if it was that already, further down its stack.
 /// Does not return while another thread exits. One that is among exit handlers of the program may
-/// wait for this thread: `by_own_will`, or when handlers have had their time, this thread takes its
-/// place. Precedes the decision, so that a thread which sees the decision of its own process stays
-/// where it is.
+/// wait for this thread: `by_own_will`, or when handlers have had their time, this thread takes
+/// its place. Precedes the decision, so that a thread which sees the decision of its own process
+/// stays where it is.
 fn claim_exit(by_own_will: bool) -> bool {
     const LOOK: u64 = 5_000_000;
     let me = thread::tid();
