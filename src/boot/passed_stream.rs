@@ -60,6 +60,7 @@ static STREAMS: AtomicU64 = AtomicU64::new(0);
 /// One output stream.
 #[derive(Debug)]
 pub(super) struct PrefixedStream {
+    /// No other stream of this process has it.
     number: u64,
     prefix: String,
     /// 1 or 2.
@@ -70,6 +71,7 @@ pub(super) struct PrefixedStream {
     is_broken: bool,
     /// Lines that have not been printed yet.
     unprinted: Vec<u8>,
+    /// What it prints to has ended.
     has_no_reader: bool,
 }
 

@@ -465,7 +465,7 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
     let streams_us = STREAMS_US.load(Ordering::Acquire);
     if s == Signal::ALRM
         && streams_us != 0
-        && (bounded_stderr::is_output_stuck() || bounded_stderr::is_stuck())
+        && bounded_stderr::is_reader_stuck()
         && let Some(notice) = notice()
     {
         if notice.is_alone() && CODE.load(Ordering::Acquire) == 0 {
@@ -496,7 +496,7 @@ fn wait_for_reader() {
         signal::handle(s, on_request, true);
     }
     signal::unblock(&SignalSet::of(&REQUESTS));
-    while bounded_stderr::is_output_stuck() || bounded_stderr::is_stuck() {
+    while bounded_stderr::is_reader_stuck() {
         clock::sleep_ns(20_000_000);
     }
     signal::set_mask(&mask);

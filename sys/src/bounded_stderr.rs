@@ -23,12 +23,13 @@ static IS_STALLED: AtomicBool = AtomicBool::new(false);
 /// Standard error opened again by [`bound`], without end; -1 if it was not.
 static OPENED: AtomicI32 = AtomicI32::new(-1);
 
-/// Whether standard output leads to a reader that takes nothing now. Async-signal-safe.
-pub fn is_output_stuck() -> bool {
-    !crate::poll::writable_number(1)
+/// Whether the reader of standard output or of standard error takes nothing now.
+/// Async-signal-safe.
+pub fn is_reader_stuck() -> bool {
+    !crate::poll::writable_number(1) || is_stuck()
 }
 
-/// The same of standard error: to write there would wait. Async-signal-safe.
+/// Whether that of standard error takes nothing: to write there would wait. Async-signal-safe.
 pub fn is_stuck() -> bool {
     !crate::poll::writable_number(2)
 }

@@ -30,7 +30,7 @@ impl LockedPages {
     pub fn lock(&mut self, start: usize, bytes: usize) -> io::Result<()> {
         let range = pages_of(start, bytes);
         let locked = match main_stack::extends_below(&range) {
-            true => pages::lock(range.start, range.len()),
+            true => pages::lock(range.clone()),
             false => Err(io::ErrorKind::Unsupported.into()),
         };
         if locked.is_err() {

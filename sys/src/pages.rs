@@ -170,14 +170,13 @@ pub(super) unsafe fn free(base: NonNull<u8>, bytes: usize) {
     }
 }
 
-/// Keeps pages in memory (`mlock`); both numbers are multiples of the page size.
+/// Keeps whole pages in memory (`mlock`).
 ///
 /// # Errors
 /// That of the system. ENOMEM: a page is not mapped, or `ulimit -l` is reached.
-pub(super) fn lock(start: usize, bytes: usize) -> io::Result<()> {
-    let at = core::ptr::without_provenance(start);
+pub(super) fn lock(pages: Range<usize>) -> io::Result<()> {
     // SAFETY: the call changes no byte, and refuses what is not mapped.
-    match unsafe { libc::mlock(at, bytes) } {
+    match unsafe { libc::mlock(core::ptr::without_provenance(pages.start), pages.len()) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

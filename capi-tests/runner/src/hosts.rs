@@ -16,6 +16,7 @@ use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 /// Ranks by host: the name of the case, the hosts, the ranks of each.
@@ -73,8 +74,13 @@ pub fn on_two(job: TestJob) -> TestJob {
     job.env("GASNET_SSH_SERVERS", "host1,host2").below(&with_hosts(), "2")
 }
 
-/// Why there are no hosts here.
+/// Why there are no hosts here. They are made once to know.
 pub fn missing() -> Option<String> {
+    static WHY: OnceLock<Option<String>> = OnceLock::new();
+    WHY.get_or_init(try_hosts).clone()
+}
+
+fn try_hosts() -> Option<String> {
     let mut c = Command::new(with_hosts());
     c.args(["2", "true"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     match c.output() {

@@ -11,10 +11,11 @@ use sys::clock;
 use sys::poll::{self, PollEntry};
 use sys::signal::ReceivedSignal;
 
-/// Nanoseconds that standard output has for its last lines when the job is to end; at least those
-/// of the second number after the ranks have exited. Milliseconds between looks.
+/// Nanoseconds that the reader has to take the last lines, from when the job is to end.
 const LAST_OUTPUT: u64 = 2_000_000_000;
-const LEAST: u64 = 500_000_000;
+/// Nanoseconds that it has in any case, from when all ranks have exited.
+const AT_LEAST: u64 = 500_000_000;
+/// Milliseconds between two looks at the time.
 const LOOK_MS: u32 = 100;
 
 impl Supervisor {
@@ -48,7 +49,7 @@ impl Supervisor {
             let is_request = |s: &ReceivedSignal| END_REQUESTS.contains(&s.signal);
             let mut requests = std::iter::from_fn(|| self.signals.next()).filter(is_request);
             let until = match self.end_requested_at {
-                Some(request) => Some((request + LAST_OUTPUT).max(begun + LEAST)),
+                Some(request) => Some((request + LAST_OUTPUT).max(begun + AT_LEAST)),
                 None if self.exit.code() == TIMED_OUT => Some(begun + LAST_OUTPUT),
                 None => None,
             };

@@ -546,16 +546,19 @@ impl HostBelow {
                 return;
             }
             let has_no_reader = self.shell.as_ref().is_some_and(RemoteShell::has_no_reader);
-            let (output, remedy) = match has_no_reader {
-                true => ("has no reader", "Let what reads standard output read on."),
+            let (meaning, remedy) = match has_no_reader {
+                true => (
+                    "since standard output has no reader",
+                    "Let what reads standard output read on.",
+                ),
                 false => (
-                    "is lost",
+                    "so their output is lost",
                     "See what ended it: the system log of both hosts, or the log of sshd.",
                 ),
             };
             report::line(format_args!(
-                "the shell that runs the ranks of host {host} has ended ({how}), so their output \
-                 {output}; the job ends"
+                "the shell that runs the ranks of host {host} has ended ({how}), {meaning}; the \
+                 job ends"
             ));
             report::line(format_args!("  {remedy}"));
         } else if self.link.is_none() && is_late && self.shell.is_none() {

@@ -5,12 +5,13 @@ pub(crate) fn write(bytes: &[u8]) {
     crate::file::write_all(2, bytes);
 }
 
-/// Whether standard output leads to a reader that takes nothing now: no reader is known here.
-pub fn is_output_stuck() -> bool {
+/// Whether the reader of standard output or of standard error takes nothing now: none is known
+/// here.
+pub fn is_reader_stuck() -> bool {
     false
 }
 
-/// The same of standard error.
+/// Whether that of standard error takes nothing.
 pub fn is_stuck() -> bool {
     false
 }

@@ -76,7 +76,7 @@ pub(super) unsafe fn free(base: NonNull<u8>, _bytes: usize) {
 ///
 /// # Errors
 /// Never.
-pub(super) fn lock(_start: usize, _bytes: usize) -> io::Result<()> {
+pub(super) fn lock(_pages: Range<usize>) -> io::Result<()> {
     Ok(())
 }
 
