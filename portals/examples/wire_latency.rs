@@ -79,6 +79,7 @@ fn open_wire() -> (Box<dyn Wire>, Vec<u8>) {
                 providers,
                 tag_mode,
                 remote: OfiRemoteAccess::Never,
+                thread_grouping: false,
                 events: 16,
                 processes,
                 on_failure,

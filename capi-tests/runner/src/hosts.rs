@@ -2,6 +2,7 @@
 //! programs pass over even and uneven placements, and the counters show that messages crossed.
 //! Whatever dies, the job ends with the right code and leaves nothing on any host.
 
+mod contexts;
 mod faults;
 mod remote_access;
 mod starts;
@@ -161,6 +162,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     }
     all.extend(ofi_cases(seed));
     all.extend(remote_access::cases(seed));
+    all.extend(contexts::cases());
     all.push(TestCase::new("hosts::last_messages".to_string(), true, last_messages));
     for (name, case, code) in CRASHES {
         let name = format!("hosts::crash::{name}");

@@ -83,7 +83,7 @@ impl NetworkInterface {
         };
         let mut own = OwnExposure::new(local.handle(), entry, (memory, length), blocks);
         // SAFETY: the same contract; the wire is closed with the interface.
-        unsafe { own.register(remote, 0) }.map_err(NotExposed::Refused)?;
+        unsafe { own.register_first(remote) }.map_err(NotExposed::Refused)?;
         record.exposed.store(true, Ordering::Relaxed);
         drop(owner);
         self.framer.expose(own);

@@ -45,6 +45,7 @@ fn open(provider: &str, remote: OfiRemoteAccess, hosts: &[u32]) -> Option<Vec<Ne
             providers: ProviderChoice::Include(vec![provider.to_string()]),
             tag_mode: None,
             remote,
+            thread_grouping: false,
             events: 16,
             processes: hosts.iter().sum(),
             on_failure: Box::new(|failure| std::println!("{failure}")),

@@ -161,8 +161,8 @@ impl NetworkInterface {
         let view = unsafe { ArenaView::new(nal.arena(), nal.arena_bytes(), &limits) }
             .ok_or(PtlError::NoSpace)?;
         let interface = NetworkInterface {
+            framer: Framer::new(size, nal.lanes()),
             state: NiState::new(Peers::new(nal.into(), view), limits),
-            framer: Framer::new(size),
             framed: AtomicU64::new(0),
             framed_before: AtomicBool::new(false),
             in_a_row: AtomicBool::new(false),

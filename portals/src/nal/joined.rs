@@ -3,8 +3,9 @@
 //! Opened by [`crate::NetworkInterface::joined`]. Invariant: processes of this host have the
 //! numbers that they have in their fabric; all other numbers belong to the wire.
 //!
-//! One thread at a time takes frames from the wire: the one that has the lock of the framer. No
-//! thread sleeps with that lock. Which thread tries to take it:
+//! In each lane of the wire, one thread at a time takes frames: the one that has the lock of that
+//! lane. No thread sleeps with such a lock. Frames of this host belong to lane 0. Which threads try
+//! to take frames:
 //!
 //! | the program | its threads | the thread that only delivers, if any |
 //! |---|---|---|
@@ -48,18 +49,61 @@ fn patience(polls: u32, since: u64) -> u32 {
 /// How long a thread that delivers rests while others deliver.
 const REST_NS: u64 = 1_000_000;
 
+/// When a lane of the wire is looked at.
+#[derive(Default)]
+struct LaneLooks {
+    /// When a frame last came or left.
+    active: AtomicU64,
+    /// Polls until the next look.
+    patience: AtomicU32,
+    /// The polls between the last two looks at a lane that is not active, and when the last was.
+    polls: AtomicU32,
+    looked: AtomicU64,
+}
+
+impl LaneLooks {
+    /// Whether the lane is to be looked at now. Counts a poll.
+    fn is_due(&self) -> bool {
+        // Several threads may count at once: a look comes earlier or later.
+        match self.patience.load(Ordering::Relaxed) {
+            0 => true,
+            left => {
+                self.patience.store(left - 1, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
+    fn is_active(&self) {
+        self.active.store(clock::now_ns(), Ordering::Relaxed);
+        self.patience.store(0, Ordering::Relaxed);
+    }
+
+    /// A look has found nothing. One thread at a time looks.
+    fn found_nothing(&self) {
+        let now = clock::now_ns();
+        let since = now.wrapping_sub(self.active.load(Ordering::Relaxed));
+        let polls = if since < ACTIVE_NS { 0 } else { self.polls_until_look(now) };
+        self.patience.store(polls, Ordering::Relaxed);
+    }
+
+    /// Polls until the next look at a lane that is not active.
+    fn polls_until_look(&self, now: u64) -> u32 {
+        let since = now.wrapping_sub(self.looked.load(Ordering::Relaxed));
+        let polls = patience(self.polls.load(Ordering::Relaxed), since);
+        self.looked.store(now, Ordering::Relaxed);
+        self.polls.store(polls, Ordering::Relaxed);
+        polls
+    }
+}
+
 /// See the head of this file.
 pub(crate) struct Joined {
     host: Fabric,
     wire: Box<dyn Wire>,
     numbering: HostNumbering,
-    /// When a frame last came or left.
-    active: AtomicU64,
-    /// Polls until the next look at the wire.
-    patience: AtomicU32,
-    /// The polls between the last two looks at a wire that is not active, and when the last was.
-    polls: AtomicU32,
-    looked: AtomicU64,
+    /// By lane.
+    looks: Box<[LaneLooks]>,
     /// Wakes threads that sleep until something arrives on the wire.
     bell: Bell,
     /// Threads that sleep so, but for the one that only delivers.
@@ -78,14 +122,12 @@ impl Joined {
         numbering: HostNumbering,
         wire: Box<dyn Wire>,
     ) -> io::Result<Joined> {
+        let looks = (0..wire.lanes()).map(|_| LaneLooks::default()).collect();
         Ok(Joined {
             host,
             wire,
             numbering,
-            active: AtomicU64::new(0),
-            patience: AtomicU32::new(0),
-            polls: AtomicU32::new(0),
-            looked: AtomicU64::new(0),
+            looks,
             bell: Bell::new()?,
             sleepers: Sleepers::default(),
             polled: AtomicBool::new(false),
@@ -101,31 +143,9 @@ impl Joined {
         peer < self.numbering.own()
     }
 
-    /// Whether the wire is to be looked at now.
+    /// Whether a lane is to be looked at now. Counts a poll in each.
     fn is_due(&self) -> bool {
-        // Several threads may count at once: a look comes earlier or later.
-        match self.patience.load(Ordering::Relaxed) {
-            0 => true,
-            left => {
-                self.patience.store(left - 1, Ordering::Relaxed);
-                false
-            }
-        }
-    }
-
-    /// Polls until the next look at the wire, which is not active.
-    fn polls_until_look(&self, now: u64) -> u32 {
-        // One thread at a time receives.
-        let since = now.wrapping_sub(self.looked.load(Ordering::Relaxed));
-        let polls = patience(self.polls.load(Ordering::Relaxed), since);
-        self.looked.store(now, Ordering::Relaxed);
-        self.polls.store(polls, Ordering::Relaxed);
-        polls
-    }
-
-    fn is_active(&self) {
-        self.active.store(clock::now_ns(), Ordering::Relaxed);
-        self.patience.store(0, Ordering::Relaxed);
+        self.looks.iter().filter(|looks| looks.is_due()).count() != 0
     }
 }
 
@@ -199,6 +219,14 @@ unsafe impl Nal for Joined {
         self.host.damage()
     }
 
+    fn lanes(&self) -> usize {
+        self.looks.len()
+    }
+
+    fn lane_of(&self, peer: u32) -> usize {
+        if self.is_here(peer) { 0 } else { self.wire.lane_of(peer) }
+    }
+
     fn max_frame(&self, peer: u32) -> usize {
         if self.is_here(peer) { self.host.max_frame(peer) } else { self.wire.max_frame() }
     }
@@ -217,7 +245,7 @@ unsafe impl Nal for Joined {
         // SAFETY: the same contract.
         let sent = unsafe { self.wire.send(peer, header, payload, follows) };
         if !follows {
-            self.is_active();
+            self.looks[self.wire.lane_of(peer)].is_active();
         }
         sent
     }
@@ -229,12 +257,14 @@ unsafe impl Nal for Joined {
         self.host.has_frames() || self.is_due()
     }
 
-    fn began_remote(&self) {
-        self.is_active();
+    fn began_remote(&self, peer: u32) {
+        self.looks[self.lane_of(peer)].is_active();
     }
 
     fn look_soon(&self) {
-        self.patience.store(0, Ordering::Relaxed);
+        for looks in &self.looks {
+            looks.patience.store(0, Ordering::Relaxed);
+        }
     }
 
     fn bell(&self) -> Option<&Bell> {
@@ -259,27 +289,24 @@ unsafe impl Nal for Joined {
         self.polled.store(false, Ordering::Relaxed);
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FrameSink) {
-        if self.host.has_frames() {
+    fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) {
+        if lane == 0 && self.host.has_frames() {
             let (fabric, own) = (&self.host, self.numbering.own());
             // A slot of the inbox names its sender by a word that any process of the host can
             // write.
-            fabric.receive(max, &mut |peer: u32, frame: &[u8]| {
+            fabric.receive(lane, max, &mut |peer: u32, frame: &[u8]| {
                 if peer < own {
                     sink.frame(peer, frame);
                 }
             });
         }
-        if self.patience.load(Ordering::Relaxed) != 0 {
+        let looks = &self.looks[lane];
+        if looks.patience.load(Ordering::Relaxed) != 0 {
             return;
         }
-        if self.wire.receive(max, sink) || self.wire.is_working() {
-            self.is_active();
-        } else {
-            let now = clock::now_ns();
-            let since = now.wrapping_sub(self.active.load(Ordering::Relaxed));
-            let polls = if since < ACTIVE_NS { 0 } else { self.polls_until_look(now) };
-            self.patience.store(polls, Ordering::Relaxed);
+        match self.wire.receive(lane, max, sink) || self.wire.is_working(lane) {
+            true => looks.is_active(),
+            false => looks.found_nothing(),
         }
     }
 }

@@ -62,5 +62,5 @@ unsafe impl Nal for Loopback {
         static NEVER: AtomicU32 = AtomicU32::new(0);
         Some(&NEVER)
     }
-    fn receive(&self, _max: usize, _sink: &mut dyn FrameSink) {}
+    fn receive(&self, _lane: usize, _max: usize, _sink: &mut dyn FrameSink) {}
 }

@@ -99,6 +99,17 @@ pub unsafe trait Nal: Send + Sync {
         None
     }
 
+    /// The number of lanes among which the peers are divided. Threads send and receive in different lanes at
+    /// once; in each, one thread at a time does.
+    fn lanes(&self) -> usize {
+        1
+    }
+    /// The lane of a peer, less than [`Nal::lanes`]. It never changes once frames have left.
+    fn lane_of(&self, peer: u32) -> usize {
+        let _ = peer;
+        0
+    }
+
     /// Longest frame to this peer that [`Nal::send`] takes, in bytes.
     fn max_frame(&self, peer: u32) -> usize;
     /// Sends one frame: its header and the bytes of these pieces. Frames arrive at most once, in
@@ -122,8 +133,11 @@ pub unsafe trait Nal: Send + Sync {
     fn frames_flag(&self) -> Option<&AtomicU32> {
         None
     }
-    /// A remote operation ([`remote::RemoteMemory`]) has begun: its end is to be looked for.
-    fn began_remote(&self) {}
+    /// A remote operation ([`remote::RemoteMemory`]) in the memory of a peer has begun: its end is
+    /// to be looked for.
+    fn began_remote(&self, peer: u32) {
+        let _ = peer;
+    }
     /// The next call of [`Nal::has_frames`] is the last one before a sleep: it misses nothing.
     fn look_soon(&self) {}
     /// What wakes a thread that sleeps by [`Nal::sleep`]; `None`: no thread does.
@@ -143,9 +157,9 @@ pub unsafe trait Nal: Send + Sync {
     }
     /// What such a thread delivers was not delivered by another.
     fn rested(&self) {}
-    /// Passes the frames that have arrived to `sink`, each with the number of its sender, until
-    /// `max` frames are taken or none is left. One thread at a time calls it.
-    fn receive(&self, max: usize, sink: &mut dyn FrameSink);
+    /// Passes the frames that have arrived in a lane to `sink`, each with the number of its
+    /// sender, until `max` frames are taken or none is left.
+    fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink);
 }
 
 /// A frame in one piece, as [`Nal::send`] gets it.

@@ -357,7 +357,7 @@ unsafe impl Nal for Fabric {
         Some(self.flag_of(self.index))
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FrameSink) {
+    fn receive(&self, _lane: usize, max: usize, sink: &mut dyn FrameSink) {
         // Frames are copied out before they are read: their sender could still write to them.
         let mut copy = [0u8; FRAME];
         // Acquire: the frames of those that set it are visible. A sender that publishes later
@@ -471,14 +471,14 @@ pub(crate) mod tests {
         slow.store(ring::reserved(ring::first(FRAMES), 1), Ordering::Release);
         send(&sender, b"fast");
         assert!(owner.has_frames());
-        owner.receive(9, &mut |_: u32, _: &[u8]| panic!("the first frame is not there yet"));
+        owner.receive(0, 9, &mut |_: u32, _: &[u8]| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
         owner.checksum_of(0, FRAMES).store(checksum(0, b""), Ordering::Relaxed);
         slow.store(published(ring::first(FRAMES)), Ordering::Release);
         assert!(owner.has_frames());
         let mut taken = 0;
         let mut last = Vec::new();
-        owner.receive(9, &mut |sender: u32, bytes: &[u8]| {
+        owner.receive(0, 9, &mut |sender: u32, bytes: &[u8]| {
             taken += 1;
             last = vec![(sender, bytes.to_vec())];
         });
@@ -502,7 +502,7 @@ pub(crate) mod tests {
                 &*first.add(if word < 3 { word } else { word + 5 })
             };
             word.fetch_xor(1 << 33, Ordering::Relaxed);
-            owner.receive(9, &mut |_: u32, _: &[u8]| panic!("the frame was overwritten"));
+            owner.receive(0, 9, &mut |_: u32, _: &[u8]| panic!("the frame was overwritten"));
             let damage = owner.damage();
             assert!(matches!(damage, Some(Damage::Word { word: "checksum", .. })), "{damage:?}");
         }
@@ -534,7 +534,7 @@ pub(crate) mod tests {
             let head = input.number();
             owner.head_of(0).store(head, Ordering::Relaxed);
             let mut taken = 0;
-            owner.receive(1, &mut |from: u32, bytes: &[u8]| {
+            owner.receive(0, 1, &mut |from: u32, bytes: &[u8]| {
                 assert_eq!((from, bytes.len()), (sender, taken_bytes));
                 taken += 1;
             });

@@ -25,13 +25,24 @@ pub(super) fn allow_connections(numbering: &HostNumbering) {
 /// Descriptors of a process for other purposes than its connections.
 const OWN_DESCRIPTORS: u64 = 256;
 
-/// A network between hosts. [`Wire::send`] and [`Wire::receive`] are called by one thread at a
-/// time.
+/// A network between hosts. In each lane, [`Wire::send`] and [`Wire::receive`] are called by one
+/// thread at a time.
 pub trait Wire: Send + Sync {
     /// Says which process this is, and where the others are: their [`Wire`] addresses one after
     /// the other, in the order of (`nid`, `pid`). Called once, before the first frame. False:
     /// these are not as many addresses as there are processes.
     fn connect(&self, own: PtlProcessId, numbering: &HostNumbering, addresses: Box<[u8]>) -> bool;
+
+    /// As [`super::Nal::lanes`].
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    /// As [`super::Nal::lane_of`]. Both processes of a pair have the same lane for it.
+    fn lane_of(&self, peer: u32) -> usize {
+        let _ = peer;
+        0
+    }
 
     /// Longest frame, in bytes.
     fn max_frame(&self) -> usize;
@@ -50,15 +61,17 @@ pub trait Wire: Send + Sync {
 
     /// Takes frames that have arrived, as [`super::Nal::receive`]; returns whether there were
     /// any.
-    fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool;
+    fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) -> bool;
 
     /// Remote access to the memory of peers; `None`: all goes in frames.
     fn remote_memory(&self) -> Option<&dyn RemoteMemory> {
         None
     }
 
-    /// Whether remote operations are under way, so that [`Wire::receive`] is to be called soon.
-    fn is_working(&self) -> bool {
+    /// Whether remote operations of a lane are under way, so that [`Wire::receive`] is to be
+    /// called soon.
+    fn is_working(&self, lane: usize) -> bool {
+        let _ = lane;
         false
     }
 

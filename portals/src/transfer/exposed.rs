@@ -1,6 +1,6 @@
 //! Puts and gets by remote access: to descriptors that peers have exposed.
 //!
-//! Owned by [`super::framer`], under its lock. A process exposes a descriptor
+//! One for each lane of [`super::framer`], under its lock. A process exposes a descriptor
 //! ([`NetworkInterface::expose_remotely`](crate::NetworkInterface::expose_remotely)). A framed put
 //! or get of a peer that it accepts is answered by an [`ExposureNotice`] of the block that has the
 //! bytes, too. From then on the peer's puts and gets that fall into known blocks need no frames,
@@ -15,7 +15,7 @@
 //! - A message under way belongs to a slot of [`RemoteTransfers`], which holds its
 //!   [`FramedTransfer`]: its descriptor counts as in use. The slot is free when all its parts have
 //!   ended.
-//! - The thread that takes frames reports parts that have ended, under the lock of the framer, and
+//! - The thread that takes frames reports parts that have ended, under the lock of the lane, and
 //!   posts the events.
 //! - If the peer dies, the wire reports the parts as failed. The message ends as a framed one that
 //!   cannot leave: END says that it has failed, and there is no ACK.
@@ -29,7 +29,7 @@ use alloc::vec::Vec;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use super::exposures::{ExposureNotice, Exposures, OwnExposure};
+use super::exposures::{ExposureNotice, KnownExposures};
 use super::framed::FramedTransfer;
 use super::submission::Submission;
 use crate::arena::IOVECS;
@@ -63,10 +63,10 @@ impl RemoteMessage {
     }
 }
 
-/// What a framer knows of remote access.
+/// What a lane knows of remote access.
 #[derive(Debug, Default)]
 pub(super) struct RemoteTransfers {
-    exposures: Exposures,
+    exposures: KnownExposures,
     /// By the token of their parts.
     messages: Vec<Option<RemoteMessage>>,
     free: Vec<usize>,
@@ -75,35 +75,6 @@ pub(super) struct RemoteTransfers {
 }
 
 impl RemoteTransfers {
-    pub(super) fn expose(&mut self, own: OwnExposure) {
-        self.exposures.expose(own);
-    }
-
-    /// A message of a peer came in frames, by this access control entry. Returns the notices that
-    /// are due.
-    pub(super) fn accessed(
-        &mut self,
-        peer: u32,
-        transfer: &FramedTransfer,
-        ac_index: AcIndex,
-    ) -> Vec<ExposureNotice> {
-        self.exposures.accessed(peer, transfer, ac_index)
-    }
-
-    /// Registers what peers have accessed, not within a call of the wire. Returns the notices that
-    /// are due, each with its peer.
-    pub(super) fn register(&mut self, ni: &NiState) -> Vec<(u32, ExposureNotice)> {
-        match memory(ni).filter(|_| self.exposures.has_accesses()) {
-            Some(remote) => self.exposures.register(remote),
-            None => Vec::new(),
-        }
-    }
-
-    /// Whether [`RemoteTransfers::register`] has more to do.
-    pub(super) fn has_accesses(&self) -> bool {
-        self.exposures.has_accesses()
-    }
-
     /// A peer has exposed a block of a descriptor.
     pub(super) fn learn(&mut self, ni: &NiState, peer: u32, notice: &[u8]) {
         if let (Some(notice), Some(_)) = (ExposureNotice::decode(notice), memory(ni)) {
@@ -186,7 +157,7 @@ impl RemoteTransfers {
             let Some(Some(message)) = self.messages.get_mut(number) else { break };
             while !message.has_begun() {
                 match begin_part(ni, remote, &self.exposures, message, peer, number) {
-                    RemoteBegun::Begun => ni.peers.nal.began_remote(),
+                    RemoteBegun::Begun => ni.peers.nal.began_remote(peer),
                     RemoteBegun::Full => {
                         self.waiting.insert(peer, queue);
                         return;
@@ -227,7 +198,7 @@ impl RemoteTransfers {
 }
 
 /// Remote access, if the wire has it.
-fn memory(ni: &NiState) -> Option<&dyn RemoteMemory> {
+pub(super) fn memory(ni: &NiState) -> Option<&dyn RemoteMemory> {
     ni.peers.nal.wire().and_then(Wire::remote_memory)
 }
 
@@ -250,7 +221,7 @@ const NO_PIECE: MdIovec = MdIovec { base: ptr::null_mut(), len: 0 };
 fn begin_part(
     ni: &NiState,
     remote: &dyn RemoteMemory,
-    exposures: &Exposures,
+    exposures: &KnownExposures,
     message: &mut RemoteMessage,
     peer: u32,
     number: usize,

@@ -1,8 +1,9 @@
 //! What processes have exposed: descriptors of this one, and those of peers that it knows.
 //!
-//! Owned by [`super::exposed`], under the lock of the framer. A descriptor is registered with the
-//! network in blocks, each when a peer first accesses it in frames. That peer is sent a notice of
-//! the block, as is each further one when it does so.
+//! [`super::framer`] has one [`OwnExposures`] with a lock of its own, and [`super::exposed`] a
+//! [`KnownExposures`] for each lane. A descriptor is registered with the network in blocks, each
+//! when a peer first accesses it in frames. That peer is sent a notice of the block, as is each
+//! further one when it does so.
 //!
 //! ```text
 //! initiator                         target
@@ -28,10 +29,6 @@ use crate::types::*;
 /// Descriptors of one peer that are known here at most, and blocks of each.
 const KNOWN_PER_PEER: usize = 8;
 const KNOWN_BLOCKS: usize = 1 << 16;
-
-/// Most blocks that are registered in one go: that may take a millisecond each, and no frame is
-/// taken meanwhile.
-const BLOCKS_AT_ONCE: usize = 4;
 
 /// The match entry by which peers address an exposed descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,17 +94,44 @@ pub(crate) struct OwnExposure {
     length: Size,
     blocks: ExposedBlocks,
     /// By their numbers.
-    registered: BTreeMap<Size, OwnBlock>,
+    registered: BTreeMap<Size, RegisteredBlock>,
     /// The network has refused a block: no further one is tried.
     is_refused: bool,
 }
 
 /// A block that is registered.
 #[derive(Debug)]
-struct OwnBlock {
+struct RegisteredBlock {
     region: RemoteRegion,
     /// The peers that know it.
     peers: BTreeSet<u32>,
+}
+
+/// A block that is to be registered.
+#[derive(Debug)]
+pub(super) struct OwnBlock {
+    /// Which of the own descriptors.
+    own: usize,
+    number: Size,
+    start: *mut u8,
+    bytes: usize,
+}
+
+impl OwnBlock {
+    /// Registers it.
+    ///
+    /// # Errors
+    /// What the network says.
+    ///
+    /// # Safety
+    /// The memory stays readable and writable until the interface is closed.
+    pub(super) unsafe fn register(
+        &self,
+        remote: &dyn RemoteMemory,
+    ) -> Result<RemoteRegion, String> {
+        // SAFETY: the same contract.
+        unsafe { remote.register(self.start, self.bytes) }
+    }
 }
 
 impl OwnExposure {
@@ -124,38 +148,40 @@ impl OwnExposure {
         OwnExposure { md, entry, memory, length, blocks, registered, is_refused }
     }
 
-    /// Registers a block, if it is not yet, and if there may be another one.
+    /// Registers the first block.
     ///
     /// # Errors
     /// What the network says.
     ///
     /// # Safety
     /// The memory stays readable and writable until the interface is closed.
-    pub(crate) unsafe fn register(
+    pub(crate) unsafe fn register_first(
         &mut self,
         remote: &dyn RemoteMemory,
-        number: Size,
     ) -> Result<(), String> {
-        if !self.may_register() || self.registered.contains_key(&number) {
-            return Ok(());
-        }
-        let (offset, length) = self.place_of(number);
-        let start = self.memory.start.wrapping_add(offset as usize);
-        // SAFETY: the same contract; the block lies in the memory.
-        match unsafe { remote.register(start, length as usize) } {
-            Ok(region) => {
-                self.registered.insert(number, OwnBlock { region, peers: BTreeSet::new() });
-                Ok(())
-            }
-            Err(why) => {
-                self.is_refused = true;
-                Err(why)
-            }
-        }
+        let block = self.block(0, 0);
+        // SAFETY: the same contract.
+        let region = unsafe { block.register(remote) }?;
+        self.registered(&block, Ok(region));
+        Ok(())
     }
 
-    fn may_register(&self) -> bool {
-        !self.is_refused && self.registered.len() < self.blocks.most
+    /// A block of this descriptor, which is the own one of number `own`.
+    fn block(&self, own: usize, number: Size) -> OwnBlock {
+        let (offset, length) = self.place_of(number);
+        let start = self.memory.start.wrapping_add(offset as usize);
+        OwnBlock { own, number, start, bytes: length as usize }
+    }
+
+    /// The network has registered a block, or refused it.
+    fn registered(&mut self, block: &OwnBlock, region: Result<RemoteRegion, String>) {
+        match region {
+            Ok(region) => {
+                let known = RegisteredBlock { region, peers: BTreeSet::new() };
+                self.registered.insert(block.number, known);
+            }
+            Err(_) => self.is_refused = true,
+        }
     }
 
     /// Where a block begins, and its length.
@@ -170,10 +196,11 @@ impl OwnExposure {
         offset / self.blocks.bytes..=(offset + (length - 1)) / self.blocks.bytes
     }
 
-    /// Whether a block of an access may be registered.
-    fn lacks_blocks_of(&self, access: &FramedAccess) -> bool {
-        let is_registered = |number| self.registered.contains_key(&number);
-        self.may_register() && !self.blocks_of(access).all(is_registered)
+    /// The first block of an access that is not registered, if another one may be.
+    fn lacks(&self, access: &FramedAccess) -> Option<Size> {
+        let may_register = !self.is_refused && self.registered.len() < self.blocks.most;
+        let is_missing = |number: &Size| !self.registered.contains_key(number);
+        may_register.then(|| self.blocks_of(access).find(is_missing))?
     }
 
     /// The notices of registered blocks that a peer accesses and does not know.
@@ -221,16 +248,15 @@ impl KnownExposure {
     }
 }
 
-/// What this process has exposed, and what it knows of peers.
+/// What this process has exposed.
 #[derive(Debug, Default)]
-pub(super) struct Exposures {
+pub(super) struct OwnExposures {
     own: Vec<OwnExposure>,
     /// Messages to blocks that are not registered: that waits until the wire is in no call.
     accesses: VecDeque<FramedAccess>,
-    known: BTreeMap<u32, Vec<KnownExposure>>,
 }
 
-impl Exposures {
+impl OwnExposures {
     pub(super) fn expose(&mut self, own: OwnExposure) {
         self.own.push(own);
     }
@@ -248,42 +274,47 @@ impl Exposures {
         let Some(number) = own else { return Vec::new() };
         let access = FramedAccess { peer, own: number, ac_index, offset, length };
         let own = &mut self.own[number];
-        if own.lacks_blocks_of(&access) {
+        if own.lacks(&access).is_some() {
             self.accesses.push_back(access);
         }
         own.news(&access)
     }
 
-    /// Registers some of what peers have accessed. Returns the notices that are due, each with its
-    /// peer.
-    pub(super) fn register(&mut self, remote: &dyn RemoteMemory) -> Vec<(u32, ExposureNotice)> {
-        let mut all = Vec::new();
-        let mut left = BLOCKS_AT_ONCE;
-        while let Some(access) = self.accesses.front()
-            && left != 0
-        {
+    /// The next block that is to be registered, because peers have accessed it. Adds the notices
+    /// of those that have been, each with its peer.
+    pub(super) fn next_block(
+        &mut self,
+        notices: &mut Vec<(u32, ExposureNotice)>,
+    ) -> Option<OwnBlock> {
+        while let Some(access) = self.accesses.front() {
             let own = &mut self.own[access.own];
-            for number in own.blocks_of(access) {
-                if left != 0 && !own.registered.contains_key(&number) {
-                    left -= 1;
-                    // SAFETY: memory of an exposed descriptor, by the contract of
-                    // `expose_remotely`. What is refused stays in frames.
-                    let _ = unsafe { own.register(remote, number) };
-                }
+            notices.extend(own.news(access).into_iter().map(|notice| (access.peer, notice)));
+            if let Some(number) = own.lacks(access) {
+                return Some(own.block(access.own, number));
             }
-            all.extend(own.news(access).into_iter().map(|notice| (access.peer, notice)));
-            if !own.lacks_blocks_of(access) {
-                self.accesses.pop_front();
-            }
+            self.accesses.pop_front();
         }
-        all
+        None
     }
 
-    /// Whether [`Exposures::register`] has anything to do.
+    /// The network has registered a block, or refused it: then messages stay in frames.
+    pub(super) fn registered(&mut self, block: &OwnBlock, region: Result<RemoteRegion, String>) {
+        self.own[block.own].registered(block, region);
+    }
+
+    /// Whether [`OwnExposures::next_block`] has anything to do.
     pub(super) fn has_accesses(&self) -> bool {
         !self.accesses.is_empty()
     }
+}
 
+/// What the peers of a lane have exposed, as far as this process knows.
+#[derive(Debug, Default)]
+pub(super) struct KnownExposures {
+    known: BTreeMap<u32, Vec<KnownExposure>>,
+}
+
+impl KnownExposures {
     /// A peer has exposed a block.
     pub(super) fn learn(&mut self, peer: u32, notice: &ExposureNotice) {
         let ExposureNotice { entry, offset, length, region } = *notice;
@@ -355,7 +386,7 @@ mod tests {
 
     #[test]
     fn only_whole_messages_inside_of_known_blocks_have_a_place() {
-        let mut exposures = Exposures::default();
+        let mut exposures = KnownExposures::default();
         exposures.learn(7, &NOTICE);
         let place = |h: MessageHeader| {
             let first = exposures.place(7, &h, 0).map(|(region, _)| region.address);
@@ -374,7 +405,7 @@ mod tests {
 
     #[test]
     fn a_message_may_cover_blocks_that_adjoin() {
-        let mut exposures = Exposures::default();
+        let mut exposures = KnownExposures::default();
         let region = |address| RemoteRegion { address, key: 1 };
         for (offset, address) in [(0, 1000), (100, 5000), (300, 9000)] {
             exposures.learn(7, &ExposureNotice { offset, region: region(address), ..NOTICE });
@@ -391,7 +422,7 @@ mod tests {
 
     #[test]
     fn peers_name_a_bounded_number_of_descriptors() {
-        let mut exposures = Exposures::default();
+        let mut exposures = KnownExposures::default();
         for match_bits in 0..100 {
             let entry = ExposedEntry { match_bits, ignore_bits: 0, ..NOTICE.entry };
             exposures.learn(7, &ExposureNotice { entry, ..NOTICE });

@@ -6,6 +6,10 @@
 //! submitted too. So messages match in the order in which they were sent. [`Framer::progress`]
 //! runs inside the calls that look at event queues.
 //!
+//! The peers are divided among the lanes of the NAL ([`crate::nal::Nal::lane_of`]). Each lane has
+//! a lock of its own, so that several threads send and take frames at once. A thread that has the
+//! lock of a lane takes no other one; it may take that of the exposures ([`OwnExposures`]).
+//!
 //! A message is one or more frames with the same [`FrameHeader`], each with its part of the
 //! payload. The target matches it when the first frame arrives, and posts START; END follows the
 //! last accepted byte. A [`crate::nal::Nal`] must deliver the first frame of a message before its
@@ -18,117 +22,83 @@
 //! of a frame; lengths and offsets are compared with what was accepted; handles are looked up.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use core::{mem, ptr};
 
-use super::exposed::RemoteTransfers;
-use super::exposures::{ExposureNotice, OwnExposure};
+use super::exposures::{ExposureNotice, OwnExposure, OwnExposures};
 use super::framed::FramedTransfer;
+use super::lane::{
+    FramerLane, IncomingMessage, OutgoingMessage, OutgoingPayload, own_lane, send_frame,
+};
 use super::submission::Submission;
 use crate::arena::{IOVECS, doorbell};
-use crate::base::lock::SpinLock;
+use crate::base::lock::{SpinGuard, SpinLock};
 use crate::message::OpKind;
 use crate::nal::frame::{FrameHeader, FrameRole};
 use crate::nal::{FrameSent, FrameSink};
 use crate::tables::NiState;
 use crate::types::*;
 
-/// Most frames that one call of [`Framer::progress`] takes.
+/// Most frames that one call of [`Framer::progress`] takes from a lane.
 const TAKEN_AT_ONCE: usize = 64;
 
-/// The source of the payload of an outgoing message.
-#[derive(Debug)]
-enum OutgoingPayload {
-    None,
-    Memory(FramedTransfer),
-    Bytes(Vec<u8>),
-}
-
-/// A message whose last frame has not been sent.
-#[derive(Debug)]
-struct OutgoingMessage {
-    /// `at` is the position of the next frame.
-    frame: FrameHeader,
-    payload: OutgoingPayload,
-}
-
-/// A message whose last byte has not arrived.
-#[derive(Debug)]
-struct IncomingMessage {
-    transfer: FramedTransfer,
-    frame: FrameHeader,
-    /// Accepted bytes that have not arrived.
-    missing: Size,
-    ok: bool,
-}
-
-#[derive(Debug)]
-struct FramerState {
-    /// By peer; no queue is empty.
-    outgoing: BTreeMap<u32, VecDeque<OutgoingMessage>>,
-    /// Peers whose queues are tried in turn.
-    turn: Vec<u32>,
-    /// A queue that has become empty, to be used again.
-    spare: VecDeque<OutgoingMessage>,
-    /// By sender and number.
-    incoming: BTreeMap<(u32, u32), IncomingMessage>,
-    next_message: u32,
-    /// The header of a frame.
-    head: Vec<u8>,
-    /// Payload of a frame that is read by the kernel.
-    scratch: Vec<u8>,
-    remote: RemoteTransfers,
-}
+/// Most blocks that it registers: that may take a millisecond each.
+const BLOCKS_AT_ONCE: usize = 4;
 
 /// The framing state of one interface.
 #[derive(Debug)]
 pub(crate) struct Framer {
     /// Requests to mapped peers that the peer has not confirmed, by peer of this host. Written
-    /// under the lock.
+    /// under the lock of the peer's lane.
     busy: Box<[AtomicU32]>,
-    /// Messages in `outgoing`, and those by remote access that wait. Written under the lock.
+    /// Messages in `outgoing`, and those by remote access that wait. Written under the lock of
+    /// their lane.
     waiting: AtomicU32,
-    /// Blocks that peers have accessed are to be registered. Written under the lock.
-    is_registering: AtomicBool,
+    /// A descriptor is exposed. Written under the lock of `own`.
+    exposes: AtomicBool,
+    /// Blocks that peers have accessed are to be registered. Written under the lock of `own`.
+    must_register: AtomicBool,
+    /// Held by the thread that registers them.
+    registering: SpinLock<()>,
+    own: SpinLock<OwnExposures>,
     /// Messages by remote access.
     remote: AtomicU64,
     /// How many threads collect messages that are to leave together.
     held: AtomicU32,
     sent: AtomicU64,
     taken: AtomicU64,
-    state: SpinLock<FramerState>,
+    lanes: Box<[SpinLock<FramerLane>]>,
 }
 
 impl Framer {
-    /// For `size` processes of this host.
-    pub(crate) fn new(size: u32) -> Framer {
-        let state = FramerState {
-            outgoing: BTreeMap::new(),
-            turn: Vec::new(),
-            spare: VecDeque::new(),
-            incoming: BTreeMap::new(),
-            next_message: 0,
-            head: Vec::new(),
-            scratch: Vec::new(),
-            remote: RemoteTransfers::default(),
-        };
+    /// For `size` processes of this host, and the lanes of a NAL.
+    pub(crate) fn new(size: u32, lanes: usize) -> Framer {
         Framer {
             busy: (0..size).map(|_| AtomicU32::new(0)).collect(),
             waiting: AtomicU32::new(0),
-            is_registering: AtomicBool::new(false),
+            exposes: AtomicBool::new(false),
+            must_register: AtomicBool::new(false),
+            registering: SpinLock::new(()),
+            own: SpinLock::new(OwnExposures::default()),
             remote: AtomicU64::new(0),
             held: AtomicU32::new(0),
             sent: AtomicU64::new(0),
             taken: AtomicU64::new(0),
-            state: SpinLock::new(state),
+            lanes: (0..lanes).map(|_| SpinLock::new(FramerLane::default())).collect(),
         }
     }
 
+    /// The lane of a peer.
+    fn lane(&self, ni: &NiState, peer: u32) -> SpinGuard<'_, FramerLane> {
+        self.lanes[ni.peers.nal.lane_of(peer)].lock()
+    }
+
     /// Peers may use this descriptor by remote access from now on.
-    pub(crate) fn expose(&self, own: OwnExposure) {
-        self.state.lock().remote.expose(own);
+    pub(crate) fn expose(&self, exposure: OwnExposure) {
+        let mut own = self.own.lock();
+        own.expose(exposure);
+        self.exposes.store(true, Ordering::Relaxed);
     }
 
     /// Messages by remote access.
@@ -139,8 +109,8 @@ impl Framer {
     /// Accepts a message. It is sent at once or by a later [`Framer::progress`].
     pub(crate) fn submit(&self, ni: &NiState, message: Submission) {
         let target = message.target;
-        let mut state = self.state.lock();
-        let Some(message) = state.remote.submit(ni, &self.waiting, message) else {
+        let mut lane = self.lane(ni, target);
+        let Some(message) = lane.remote.submit(ni, &self.waiting, message) else {
             self.remote.fetch_add(1, Ordering::Relaxed);
             return;
         };
@@ -152,9 +122,9 @@ impl Framer {
         {
             busy.fetch_add(1, Ordering::Relaxed);
         }
-        self.enqueue(ni, &mut state, target, frame, payload);
+        self.enqueue(ni, &mut lane, target, frame, payload);
         if self.held.load(Ordering::Relaxed) == 0 {
-            self.pump(ni, &mut state, target);
+            self.pump(ni, &mut lane, target);
         }
     }
 
@@ -167,21 +137,24 @@ impl Framer {
     /// Ends what [`Framer::hold`] began, and sends what waits.
     pub(crate) fn release(&self, ni: &NiState) {
         self.held.fetch_sub(1, Ordering::Relaxed);
-        // A thread that submits has the lock: what it left is seen here, or it sees this release.
-        let mut state = self.state.lock();
-        if self.is_waiting() {
-            self.pump_all(ni, &mut state);
+        for lane in &self.lanes {
+            // A thread that submits has the lock: what it left is seen here, or it sees this
+            // release.
+            let mut lane = lane.lock();
+            if self.is_waiting() {
+                self.pump_all(ni, &mut lane);
+            }
         }
     }
 
-    /// Sends to all peers for which something waits.
-    fn pump_all(&self, ni: &NiState, state: &mut FramerState) {
-        let mut turn = mem::take(&mut state.turn);
-        turn.extend(state.outgoing.keys());
+    /// Sends to all peers of a lane for which something waits.
+    fn pump_all(&self, ni: &NiState, lane: &mut FramerLane) {
+        let mut turn = mem::take(&mut lane.turn);
+        turn.extend(lane.outgoing.keys());
         for peer in turn.drain(..) {
-            self.pump(ni, state, peer);
+            self.pump(ni, lane, peer);
         }
-        state.turn = turn;
+        lane.turn = turn;
     }
 
     /// Whether a framed message from us to `target` has not been confirmed yet.
@@ -203,60 +176,90 @@ impl Framer {
     }
 
     /// Sends what waits and takes what has arrived. Called often; returns at once if there is
-    /// nothing to do or another thread is doing it.
+    /// nothing to do or other threads are doing it.
     pub(crate) fn progress(&self, ni: &NiState) {
         if self.waiting.load(Ordering::Relaxed) == 0
             && !ni.peers.nal.has_frames()
-            && !self.is_registering.load(Ordering::Relaxed)
+            && !self.must_register.load(Ordering::Relaxed)
         {
             return;
         }
-        let Some(mut guard) = self.state.try_lock() else {
-            doorbell::stay_awake(ni.peers.own.view.header()); // the other thread may leave some
-            return;
-        };
-        let state = &mut *guard;
-        ni.peers.nal.receive(TAKEN_AT_ONCE, &mut FramesFor { framer: self, ni, state });
-        for (peer, notice) in state.remote.register(ni) {
-            self.notify(ni, state, peer, &notice);
+        let count = self.lanes.len();
+        let first = if count == 1 { 0 } else { own_lane(count) };
+        for number in (first..count).chain(0..first) {
+            self.progress_lane(ni, number);
         }
-        self.is_registering.store(state.remote.has_accesses(), Ordering::Relaxed);
-        if self.waiting.load(Ordering::Relaxed) != 0 {
-            self.pump_all(ni, state);
-            state.remote.pump_all(ni, &self.waiting);
+        if self.must_register.load(Ordering::Relaxed) {
+            self.register(ni);
         }
     }
 
+    fn progress_lane(&self, ni: &NiState, number: usize) {
+        let Some(mut guard) = self.lanes[number].try_lock() else {
+            doorbell::stay_awake(ni.peers.own.view.header()); // the other thread may leave some
+            return;
+        };
+        let lane = &mut *guard;
+        ni.peers.nal.receive(number, TAKEN_AT_ONCE, &mut FramesFor { framer: self, ni, lane });
+        if self.waiting.load(Ordering::Relaxed) != 0 {
+            self.pump_all(ni, lane);
+            lane.remote.pump_all(ni, &self.waiting);
+        }
+    }
+
+    /// Registers some of the blocks that peers have accessed. That may take a millisecond each, so
+    /// no lock of a lane is held meanwhile.
+    #[cold]
+    fn register(&self, ni: &NiState) {
+        let Some(_registering) = self.registering.try_lock() else { return };
+        let Some(remote) = super::exposed::memory(ni) else { return };
+        for _ in 0..BLOCKS_AT_ONCE {
+            let mut notices = Vec::new();
+            let block = self.own.lock().next_block(&mut notices);
+            for (peer, notice) in notices {
+                let mut lane = self.lane(ni, peer);
+                self.notify(ni, &mut lane, peer, &notice);
+                self.pump(ni, &mut lane, peer);
+            }
+            let Some(block) = block else { break };
+            // SAFETY: memory of an exposed descriptor, by the contract of `expose_remotely`.
+            let region = unsafe { block.register(remote) };
+            self.own.lock().registered(&block, region);
+        }
+        let own = self.own.lock();
+        self.must_register.store(own.has_accesses(), Ordering::Relaxed);
+    }
+
     /// Sends a notice.
-    fn notify(&self, ni: &NiState, state: &mut FramerState, peer: u32, notice: &ExposureNotice) {
+    fn notify(&self, ni: &NiState, lane: &mut FramerLane, peer: u32, notice: &ExposureNotice) {
         let mlength = ExposureNotice::BYTES as Size;
         let frame = FrameHeader { mlength, ..FrameHeader::of(FrameRole::Exposed) };
-        self.enqueue(ni, state, peer, frame, OutgoingPayload::Bytes(notice.encode()));
+        self.enqueue(ni, lane, peer, frame, OutgoingPayload::Bytes(notice.encode()));
     }
 
     fn enqueue(
         &self,
         ni: &NiState,
-        state: &mut FramerState,
+        lane: &mut FramerLane,
         peer: u32,
         mut frame: FrameHeader,
         payload: OutgoingPayload,
     ) {
-        state.next_message = state.next_message.wrapping_add(1);
-        frame.message = state.next_message;
+        lane.next_message = lane.next_message.wrapping_add(1);
+        frame.message = lane.next_message;
         frame.at = 0;
         let room = payload_room(ni, peer);
         self.sent.fetch_add(frame.length().div_ceil(room).max(1), Ordering::Relaxed);
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let queue = state.outgoing.entry(peer).or_insert_with(|| mem::take(&mut state.spare));
+        let queue = lane.outgoing.entry(peer).or_insert_with(|| mem::take(&mut lane.spare));
         queue.push_back(OutgoingMessage { frame, payload });
     }
 
     /// Sends to one peer until the network has no room or nothing waits.
-    fn pump(&self, ni: &NiState, state: &mut FramerState, peer: u32) {
+    fn pump(&self, ni: &NiState, lane: &mut FramerLane, peer: u32) {
         let room = payload_room(ni, peer);
         let mut left = false;
-        let FramerState { outgoing, head, scratch, .. } = state;
+        let FramerLane { outgoing, head, scratch, .. } = lane;
         let Some(queue) = outgoing.get_mut(&peer) else { return };
         loop {
             let are_more = queue.len() > 1;
@@ -285,7 +288,7 @@ impl Framer {
         if queue.is_empty()
             && let Some(empty) = outgoing.remove(&peer)
         {
-            state.spare = empty;
+            lane.spare = empty;
         }
         if left {
             ni.peers.wake(peer);
@@ -296,7 +299,7 @@ impl Framer {
     fn take(
         &self,
         ni: &NiState,
-        state: &mut FramerState,
+        lane: &mut FramerLane,
         peer: u32,
         frame: FrameHeader,
         payload: &[u8],
@@ -313,27 +316,27 @@ impl Framer {
                 }
             }
             (FrameRole::Exposed, _) if is_here(ni, peer) => {}
-            (FrameRole::Exposed, _) => state.remote.learn(ni, peer, payload),
+            (FrameRole::Exposed, _) => lane.remote.learn(ni, peer, payload),
             (FrameRole::Ack, _) => {
                 let (offset, mlength, header) =
                     (frame.remote_offset, frame.mlength, frame.header(peer));
                 ni.ack_arrived(frame.md, offset, mlength, &header, !frame.failed);
             }
-            (FrameRole::Request, OpKind::Get) => self.take_get(ni, state, peer, &frame),
+            (FrameRole::Request, OpKind::Get) => self.take_get(ni, lane, peer, &frame),
             (FrameRole::Request, OpKind::GetPut) => {
-                self.take_get_put(ni, state, peer, &frame, payload)
+                self.take_get_put(ni, lane, peer, &frame, payload)
             }
             (FrameRole::Request, OpKind::Put) | (FrameRole::Reply, _) => {
-                self.take_bytes(ni, state, peer, frame, payload);
+                self.take_bytes(ni, lane, peer, frame, payload);
             }
         }
     }
 
-    fn take_get(&self, ni: &NiState, state: &mut FramerState, peer: u32, frame: &FrameHeader) {
-        if let Some(transfer) = self.match_request(ni, state, peer, frame) {
+    fn take_get(&self, ni: &NiState, lane: &mut FramerLane, peer: u32, frame: &FrameHeader) {
+        if let Some(transfer) = self.match_request(ni, lane, peer, frame) {
             let answer =
                 FrameHeader { role: FrameRole::Reply, mlength: transfer.mlength, ..*frame };
-            self.enqueue(ni, state, peer, answer, OutgoingPayload::Memory(transfer));
+            self.enqueue(ni, lane, peer, answer, OutgoingPayload::Memory(transfer));
         }
     }
 
@@ -342,7 +345,7 @@ impl Framer {
     fn take_get_put(
         &self,
         ni: &NiState,
-        state: &mut FramerState,
+        lane: &mut FramerLane,
         peer: u32,
         frame: &FrameHeader,
         payload: &[u8],
@@ -350,13 +353,13 @@ impl Framer {
         if payload.len() as Size != frame.rlength {
             return;
         }
-        if let Some(transfer) = self.match_request(ni, state, peer, frame) {
+        if let Some(transfer) = self.match_request(ni, lane, peer, frame) {
             let mlength = transfer.mlength;
             let mut bytes = payload[..mlength as usize].to_vec();
             let ok = ni.transfer_swap(&transfer, &mut bytes);
             ni.transfer_end(transfer, ok);
             let answer = FrameHeader { role: FrameRole::Reply, failed: !ok, mlength, ..*frame };
-            self.enqueue(ni, state, peer, answer, OutgoingPayload::Bytes(bytes));
+            self.enqueue(ni, lane, peer, answer, OutgoingPayload::Bytes(bytes));
         }
     }
 
@@ -364,20 +367,28 @@ impl Framer {
     fn match_request(
         &self,
         ni: &NiState,
-        state: &mut FramerState,
+        lane: &mut FramerLane,
         peer: u32,
         frame: &FrameHeader,
     ) -> Option<FramedTransfer> {
         let transfer = ni.arrival_begin(&frame.header(peer));
-        if let Some(transfer) = transfer.as_ref().filter(|_| !is_here(ni, peer)) {
-            for notice in state.remote.accessed(peer, transfer, frame.ac_index) {
-                self.notify(ni, state, peer, &notice);
+        if self.exposes.load(Ordering::Relaxed)
+            && let Some(transfer) = transfer.as_ref().filter(|_| !is_here(ni, peer))
+        {
+            let notices = {
+                let mut own = self.own.lock();
+                let notices = own.accessed(peer, transfer, frame.ac_index);
+                self.must_register.store(own.has_accesses(), Ordering::Relaxed);
+                notices
+            };
+            for notice in notices {
+                self.notify(ni, lane, peer, &notice);
             }
         }
         if frame.confirm {
             self.enqueue(
                 ni,
-                state,
+                lane,
                 peer,
                 FrameHeader { role: FrameRole::Taken, ..*frame },
                 OutgoingPayload::None,
@@ -391,13 +402,13 @@ impl Framer {
     fn take_bytes(
         &self,
         ni: &NiState,
-        state: &mut FramerState,
+        lane: &mut FramerLane,
         peer: u32,
         frame: FrameHeader,
         payload: &[u8],
     ) {
         let key = (peer, frame.message);
-        if frame.at == 0 && !state.incoming.contains_key(&key) {
+        if frame.at == 0 && !lane.incoming.contains_key(&key) {
             let transfer = match frame.role {
                 FrameRole::Reply => ni.reply_begin(
                     frame.md,
@@ -406,43 +417,43 @@ impl Framer {
                     &frame.header(peer),
                 ),
                 FrameRole::Request | FrameRole::Ack | FrameRole::Taken | FrameRole::Exposed => {
-                    self.match_request(ni, state, peer, &frame)
+                    self.match_request(ni, lane, peer, &frame)
                 }
             };
             let Some(transfer) = transfer else { return };
             let missing = transfer.mlength;
-            state.incoming.insert(key, IncomingMessage { transfer, frame, missing, ok: true });
+            lane.incoming.insert(key, IncomingMessage { transfer, frame, missing, ok: true });
         }
-        let Some(message) = state.incoming.get(&key) else { return };
+        let Some(message) = lane.incoming.get(&key) else { return };
         let accepted =
             message.transfer.mlength.saturating_sub(frame.at).min(payload.len() as Size);
         let ok = accepted == 0
             || !frame.failed
                 && ni.transfer_write(&message.transfer, frame.at, &payload[..accepted as usize]);
-        self.arrived(ni, state, key, accepted, ok);
+        self.arrived(ni, lane, key, accepted, ok);
     }
 
     /// Bytes of a message have been written to their place, or not if they are not `ok`.
     fn arrived(
         &self,
         ni: &NiState,
-        state: &mut FramerState,
+        lane: &mut FramerLane,
         key: (u32, u32),
         accepted: Size,
         ok: bool,
     ) {
-        let Some(message) = state.incoming.get_mut(&key) else { return };
+        let Some(message) = lane.incoming.get_mut(&key) else { return };
         message.ok &= ok;
         message.missing = message.missing.saturating_sub(accepted);
         if message.missing == 0
-            && let Some(message) = state.incoming.remove(&key)
+            && let Some(message) = lane.incoming.remove(&key)
         {
-            self.finish(ni, state, key.0, message);
+            self.finish(ni, lane, key.0, message);
         }
     }
 
     /// Ends a put or reply whose accepted bytes have all arrived.
-    fn finish(&self, ni: &NiState, state: &mut FramerState, peer: u32, message: IncomingMessage) {
+    fn finish(&self, ni: &NiState, lane: &mut FramerLane, peer: u32, message: IncomingMessage) {
         let IncomingMessage { transfer, frame, ok, .. } = message;
         let (offset, mlength, acknowledge) =
             (transfer.offset, transfer.mlength, transfer.ack_allowed && frame.ack);
@@ -450,7 +461,7 @@ impl Framer {
         if acknowledge && frame.role == FrameRole::Request {
             let (role, failed) = (FrameRole::Ack, !ok);
             let answer = FrameHeader { role, failed, remote_offset: offset, mlength, ..frame };
-            self.enqueue(ni, state, peer, answer, OutgoingPayload::None);
+            self.enqueue(ni, lane, peer, answer, OutgoingPayload::None);
         }
     }
 }
@@ -459,20 +470,20 @@ impl Framer {
 struct FramesFor<'a> {
     framer: &'a Framer,
     ni: &'a NiState,
-    state: &'a mut FramerState,
+    lane: &'a mut FramerLane,
 }
 
 impl FrameSink for FramesFor<'_> {
     fn frame(&mut self, peer: u32, frame: &[u8]) {
         self.framer.taken.fetch_add(1, Ordering::Relaxed);
         if let Some((frame, payload)) = FrameHeader::decode(frame) {
-            self.framer.take(self.ni, self.state, peer, frame, payload);
+            self.framer.take(self.ni, self.lane, peer, frame, payload);
         }
     }
 
     fn place(&mut self, peer: u32, header: &[u8]) -> Option<(*mut u8, usize)> {
         let (frame, _) = FrameHeader::decode(header)?;
-        let message = self.state.incoming.get(&(peer, frame.message))?;
+        let message = self.lane.incoming.get(&(peer, frame.message))?;
         let length = message.transfer.mlength.checked_sub(frame.at).filter(|&n| n != 0)?;
         if frame.failed {
             return None;
@@ -486,12 +497,12 @@ impl FrameSink for FramesFor<'_> {
         self.framer.taken.fetch_add(1, Ordering::Relaxed);
         if let Some((frame, _)) = FrameHeader::decode(header) {
             let key = (peer, frame.message);
-            self.framer.arrived(self.ni, self.state, key, length as Size, true);
+            self.framer.arrived(self.ni, self.lane, key, length as Size, true);
         }
     }
 
     fn completed(&mut self, token: u64, ok: bool) {
-        self.state.remote.completed(self.ni, token, ok);
+        self.lane.remote.completed(self.ni, token, ok);
     }
 }
 
@@ -528,44 +539,4 @@ fn is_here(ni: &NiState, peer: u32) -> bool {
 /// Payload bytes of a frame to this peer, whatever its header.
 fn payload_room(ni: &NiState, peer: u32) -> Size {
     (ni.peers.nal.max_frame(peer) - FrameHeader::MOST_BYTES) as Size
-}
-
-/// Sends the next `length` bytes of a message. `follows`: a frame of another message to this peer
-/// is sent next.
-fn send_frame(
-    ni: &NiState,
-    peer: u32,
-    message: &mut OutgoingMessage,
-    (length, follows): (Size, bool),
-    (head, scratch): (&mut Vec<u8>, &mut Vec<u8>),
-) -> FrameSent {
-    let mut pieces = [MdIovec { base: ptr::null_mut(), len: 0 }; IOVECS];
-    let at = message.frame.at;
-    let count = match &message.payload {
-        OutgoingPayload::None => 0,
-        OutgoingPayload::Memory(_) if length == 0 => 0,
-        OutgoingPayload::Memory(transfer) => {
-            match ni.transfer_pieces(transfer, at, length, &mut pieces) {
-                Some(count) => count,
-                None => {
-                    scratch.clear();
-                    scratch.resize(length as usize, 0);
-                    if !ni.transfer_read(transfer, at, scratch) {
-                        message.frame.failed = true;
-                    }
-                    pieces[0] = MdIovec { base: scratch.as_mut_ptr().cast(), len: length };
-                    1
-                }
-            }
-        }
-        OutgoingPayload::Bytes(bytes) => {
-            let base = bytes[at as usize..].as_ptr().cast_mut().cast();
-            pieces[0] = MdIovec { base, len: length };
-            1
-        }
-    };
-    message.frame.encode(head);
-    let (nal, pieces) = (&ni.peers.nal, &pieces[..count]);
-    // SAFETY: memory of a descriptor whose use the message is, or of a buffer, which is only read.
-    unsafe { nal.send(peer, head, pieces, follows) }
 }

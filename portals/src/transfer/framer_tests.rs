@@ -73,7 +73,7 @@ unsafe impl Nal for Hostile {
     fn has_frames(&self) -> bool {
         !self.frames.lock().expect("frames").is_empty()
     }
-    fn receive(&self, max: usize, sink: &mut dyn FrameSink) {
+    fn receive(&self, _lane: usize, max: usize, sink: &mut dyn FrameSink) {
         for _ in 0..max {
             let Some((sender, bytes)) = self.frames.lock().expect("frames").pop() else { return };
             sink.frame(sender, &bytes);

@@ -12,4 +12,5 @@ pub(crate) mod framed;
 pub(crate) mod framer;
 #[cfg(test)]
 mod framer_tests;
+mod lane;
 pub(crate) mod submission;

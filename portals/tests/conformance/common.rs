@@ -69,6 +69,12 @@ macro_rules! instantiate {
                 let kind = RigKind::Ofi(OfiRig::Sockets);
                 crate::common::run(kind, stringify!($case), super::$case);
             }
+            #[test]
+            #[ignore = "takes a minute: --include-ignored"]
+            fn ofi_contexts() {
+                let kind = RigKind::Ofi(OfiRig::Contexts);
+                crate::common::run(kind, stringify!($case), super::$case);
+            }
         })*
     };
 }

@@ -19,6 +19,13 @@ const ARENA: usize = 4 << 20;
 const FRAME: usize = 512;
 /// Frames in flight to one receiver when the network is full.
 const ROOM: usize = 64;
+/// Lanes of each interface.
+const LANES: u32 = 3;
+
+/// The lane of two interfaces.
+fn lane_of(one: u32, other: u32) -> usize {
+    ((one + other) % LANES) as usize
+}
 
 /// A network of up to `size` interfaces of this process.
 #[derive(Debug)]
@@ -93,10 +100,11 @@ impl FramedNetworkState {
         ((self.lot >> 33) as usize) % below
     }
 
-    /// One of the frames that may be delivered next, or none, as the random number says.
-    fn next(&mut self, index: usize) -> Option<Flight> {
-        let flights = &self.flights[index];
+    /// One of the frames that may be delivered next in a lane, or none, as the random number says.
+    fn next(&mut self, index: u32, lane: usize) -> Option<Flight> {
+        let flights = &self.flights[index as usize];
         let ready: Vec<usize> = (0..flights.len())
+            .filter(|&at| lane_of(index, flights[at].from) == lane)
             .filter(|&at| {
                 !flights[..at]
                     .iter()
@@ -107,7 +115,7 @@ impl FramedNetworkState {
             return None;
         }
         let chosen = ready[self.draw(ready.len())];
-        Some(self.flights[index].remove(chosen))
+        Some(self.flights[index as usize].remove(chosen))
     }
 }
 
@@ -150,6 +158,14 @@ unsafe impl Nal for Port {
         Route::Wire
     }
 
+    fn lanes(&self) -> usize {
+        LANES as usize
+    }
+
+    fn lane_of(&self, peer: u32) -> usize {
+        lane_of(self.index, peer)
+    }
+
     fn max_frame(&self, _peer: u32) -> usize {
         FRAME
     }
@@ -171,9 +187,9 @@ unsafe impl Nal for Port {
         self.shared.waiting[self.index as usize].load(Ordering::Relaxed) != 0
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FrameSink) {
+    fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) {
         for _ in 0..max {
-            let next = self.shared.lock().next(self.index as usize);
+            let next = self.shared.lock().next(self.index, lane);
             let Some(flight) = next else { return };
             self.shared.waiting[self.index as usize].fetch_sub(1, Ordering::Relaxed);
             sink.frame(flight.from, &flight.bytes);

@@ -13,6 +13,9 @@ use portals3::{NetworkInterface, NiLimits};
 
 use super::{OfiRig, process};
 
+/// Contexts of each endpoint, where there are several.
+const CONTEXTS: u32 = 4;
+
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A node that is closed looks like a process that has ended.
@@ -26,7 +29,7 @@ fn provider(rig: OfiRig, all: &[String]) -> (&str, Option<OfiTagMode>) {
         OfiRig::Native if all.iter().any(|name| name == "net") => ("net", None),
         OfiRig::Native => ("tcp", None),
         OfiRig::Rxm(mode) => ("tcp;ofi_rxm", Some(mode)),
-        OfiRig::Sockets => ("sockets", None),
+        OfiRig::Sockets | OfiRig::Contexts => ("sockets", None),
     }
 }
 
@@ -55,8 +58,9 @@ fn ofi_wire(rig: OfiRig, secret: JobSecret, processes: u32) -> OfiWire {
         providers: ProviderChoice::Include(vec![name.into()]),
         tag_mode,
         remote: OfiRemoteAccess::Never,
+        thread_grouping: rig == OfiRig::Contexts,
         events: 16,
-        processes,
+        processes: processes.max(CONTEXTS + 1),
         on_failure: Box::new(failed),
     });
     wire.expect("a wire")

@@ -73,11 +73,13 @@ pub enum OfiRig {
     Rxm(OfiTagMode),
     /// `sockets`.
     Sockets,
+    /// The same with several contexts.
+    Contexts,
 }
 
 impl RigKind {
     /// Every kind.
-    pub const ALL: [RigKind; 12] = [
+    pub const ALL: [RigKind; 13] = [
         RigKind::Loopback,
         RigKind::ShmOneProcess,
         RigKind::ShmMapped,
@@ -90,6 +92,7 @@ impl RigKind {
         RigKind::Ofi(OfiRig::Rxm(OfiTagMode::One)),
         RigKind::Ofi(OfiRig::Rxm(OfiTagMode::Two)),
         RigKind::Ofi(OfiRig::Sockets),
+        RigKind::Ofi(OfiRig::Contexts),
     ];
 
     /// Whether this machine has it; says so if not.

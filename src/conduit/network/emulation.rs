@@ -101,13 +101,19 @@ fn libfabric() -> Vec<(&'static str, String)> {
             interfaces,
             is_hardware,
             has_remote_access,
+            contexts,
             lacks,
         } = provider;
         let kind = if is_hardware { "hardware" } else { "software" };
         let lacks = lacks.map(|why| format!("; cannot be used: {why}")).unwrap_or_default();
         let remote = if has_remote_access { "" } else { "out" };
+        let contexts = match contexts {
+            1 => String::new(),
+            n => format!(", {n} contexts"),
+        };
         format!(
-            "{name} {major}.{minor} ({kind}, with{remote} remote memory access, at {}{lacks})",
+            "{name} {major}.{minor} ({kind}, with{remote} remote memory access{contexts}, at \
+             {}{lacks})",
             interfaces.join(" ")
         )
     };
@@ -117,9 +123,14 @@ fn libfabric() -> Vec<(&'static str, String)> {
         RmaChoice::Yes => "used (GASNET_OFI_RMA=YES)",
         RmaChoice::No => "not used (GASNET_OFI_RMA=NO)",
     };
+    let contexts = match env::OFI_THREAD_GROUPING.get() {
+        true => "several, where the provider has them (GASNET_OFI_THREAD_GROUPING=YES)",
+        false => "one (GASNET_OFI_THREAD_GROUPING=NO)",
+    };
     vec![
         ("libfabric", version),
         ("providers", providers.join(", ")),
         ("remote memory access", format!("{remote}; it trusts the network")),
+        ("contexts", contexts.into()),
     ]
 }

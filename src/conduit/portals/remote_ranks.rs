@@ -234,6 +234,7 @@ fn ofi_wire(
         providers,
         tag_mode,
         remote: wire_choice::remote_access(),
+        thread_grouping: env::OFI_THREAD_GROUPING.get(),
         events: env::OFI_PROGRESS_EVENTS.get() as usize,
         processes: ranks,
         on_failure,

@@ -101,8 +101,13 @@ pub(super) fn announce(wire: &OfiWire) {
         }
         false => "all messages in frames",
     };
+    let contexts = match wire.contexts() {
+        1 => String::new(),
+        n => format!(" in {n} contexts"),
+    };
     report::note(format_args!(
-        "ranks of different hosts use libfabric's provider {provider} at {interface}: {how}"
+        "ranks of different hosts use libfabric's provider {provider} at {interface}{contexts}: \
+         {how}"
     ));
 }
 

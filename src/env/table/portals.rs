@@ -53,6 +53,11 @@ variables! {
         ("NO", RmaChoice::No),
     ]);
 
+    /// Whether threads use several transmit and receive contexts of libfabric at once, where the
+    /// provider has scalable endpoints: `sockets` does. The ranks of other hosts are divided among
+    /// up to 16 contexts, each with a lock and a completion queue of its own.
+    OFI_THREAD_GROUPING: YesNo = false;
+
     /// The most completions that are read from the queue of libfabric's provider at a time.
     OFI_PROGRESS_EVENTS: Integer(1..=1000) = 16;
 

@@ -41,6 +41,7 @@ pub(super) const FI_MR_ALLOCATED: c_int = 1 << 5;
 pub(super) const FI_MR_PROV_KEY: c_int = 1 << 6;
 pub(super) const FI_MR_ENDPOINT: c_int = 1 << 9;
 
+pub(super) const FI_THREAD_SAFE: c_int = 1;
 pub(super) const FI_THREAD_DOMAIN: c_int = 3;
 pub(super) const FI_RM_ENABLED: c_int = 2;
 pub(super) const FI_AV_TABLE: c_int = 2;
@@ -222,6 +223,8 @@ pub(super) struct FiOpsDomain {
         unsafe extern "C" fn(*mut FidDomain, *mut FiCqAttr, *mut *mut FidCq, *mut c_void) -> c_int,
     pub(super) endpoint:
         unsafe extern "C" fn(*mut FidDomain, *mut FiInfo, *mut *mut FidEp, *mut c_void) -> c_int,
+    pub(super) scalable_ep:
+        unsafe extern "C" fn(*mut FidDomain, *mut FiInfo, *mut *mut FidEp, *mut c_void) -> c_int,
 }
 
 #[repr(C)]
@@ -349,11 +352,33 @@ pub(super) struct FiOpsCq {
 #[repr(C)]
 pub(super) struct FidEp {
     pub(super) fid: Fid,
-    pub(super) ops: *const c_void,
+    pub(super) ops: *mut FiOpsEp,
     pub(super) cm: *mut FiOpsCm,
     pub(super) msg: *const c_void,
     pub(super) rma: *mut FiOpsRma,
     pub(super) tagged: *mut FiOpsTagged,
+}
+
+#[repr(C)]
+pub(super) struct FiOpsEp {
+    pub(super) size: usize,
+    pub(super) cancel: UnusedFunction,
+    pub(super) getopt: UnusedFunction,
+    pub(super) setopt: UnusedFunction,
+    pub(super) tx_ctx: unsafe extern "C" fn(
+        *mut FidEp,
+        c_int,
+        *mut FiTxAttr,
+        *mut *mut FidEp,
+        *mut c_void,
+    ) -> c_int,
+    pub(super) rx_ctx: unsafe extern "C" fn(
+        *mut FidEp,
+        c_int,
+        *mut FiRxAttr,
+        *mut *mut FidEp,
+        *mut c_void,
+    ) -> c_int,
 }
 
 #[repr(C)]

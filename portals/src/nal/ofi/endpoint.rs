@@ -1,21 +1,26 @@
-//! A reliable-datagram endpoint of libfabric: buffers, messages and their completion.
+//! A reliable-datagram endpoint of libfabric, or one pair of contexts of a scalable endpoint:
+//! buffers, messages and their completion.
 //!
-//! Owned by [`super::network`], under its lock. With [`super::library`] it has all calls of
-//! libfabric. Invariant: memory that the library may read or write belongs to no [`OfiBuffer`]
-//! meanwhile: a buffer is given up when an operation begins, and comes back when it is complete.
+//! Owned by [`super::network`], under its lock. With [`super::domain`] and [`super::library`] it
+//! has all calls of libfabric. Invariant: memory that the library may read or write belongs to no
+//! [`OfiBuffer`] meanwhile: a buffer is given up when an operation begins, and comes back when it
+//! is complete.
 
 use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ffi::{CStr, c_int, c_long, c_void};
+use core::mem;
 use core::ptr::{self, NonNull};
 use std::os::fd::RawFd;
 
 use super::bindings::*;
+use super::domain::OfiDomain;
 use super::library::{Libfabric, OfiError};
 use super::object::close;
-use super::region::{OfiMemory, OfiRegistrar};
+use super::region::{OfiRegistrar, RemoteSlots};
 use super::slot::{BufferSlot, BufferUse, NotBegun, OfiAddress};
 
 /// Bytes of an address of an endpoint at most.
@@ -65,24 +70,25 @@ pub(super) struct BufferBlock {
 /// See the head of this file.
 pub(super) struct OfiEndpoint {
     pub(super) library: &'static Libfabric,
-    pub(super) fabric: NonNull<FidFabric>,
-    pub(super) domain: NonNull<FidDomain>,
+    pub(super) domain: Arc<OfiDomain>,
     pub(super) queue: NonNull<FidCq>,
-    pub(super) addresses: NonNull<FidAv>,
-    pub(super) endpoint: NonNull<FidEp>,
+    /// The endpoint, or the contexts of one that is scalable.
+    pub(super) transmit: NonNull<FidEp>,
+    pub(super) receive: NonNull<FidEp>,
+    /// The number of these contexts.
+    pub(super) context: usize,
     /// What can be read when something is complete.
     pub(super) wait: Option<RawFd>,
-    pub(super) mr_mode: c_int,
     pub(super) buffer_bytes: usize,
     pub(super) slots: Vec<NonNull<BufferSlot>>,
     pub(super) blocks: Vec<BufferBlock>,
-    pub(super) memory: OfiMemory,
+    pub(super) operations: RemoteSlots,
     /// Room for the completions that are read at a time.
     pub(super) entries: Box<[FiCqTaggedEntry]>,
 }
 
-// SAFETY: the objects are used by one thread at a time, as FI_THREAD_DOMAIN demands: all calls but
-// that of `drop` are within the lock of the network.
+// SAFETY: these objects are used by one thread at a time: all calls but that of `drop` are within
+// the lock of the network.
 unsafe impl Send for OfiEndpoint {}
 
 impl OfiEndpoint {
@@ -95,8 +101,9 @@ impl OfiEndpoint {
         let mut length = NAME_BYTES;
         // SAFETY: an open endpoint, and a place of that length.
         let returned = unsafe {
-            let cm = self.endpoint.as_ref().cm;
-            ((*cm).getname)(self.endpoint.cast().as_ptr(), name.as_mut_ptr().cast(), &mut length)
+            let endpoint = self.domain.scalable.unwrap_or(self.transmit);
+            let getname = (*endpoint.as_ref().cm).getname;
+            getname(endpoint.cast().as_ptr(), name.as_mut_ptr().cast(), &mut length)
         };
         match returned {
             0 if length <= NAME_BYTES => Ok(name[..length].to_vec()),
@@ -110,15 +117,17 @@ impl OfiEndpoint {
         let mut length = text.len();
         // SAFETY: an address at least as long as any of the provider, and a place of that length.
         unsafe {
-            let straddr = (*self.addresses.as_ref().ops).straddr;
+            let addresses = self.domain.addresses;
+            let straddr = (*addresses.as_ref().ops).straddr;
             let (name, text) = (name.as_ptr().cast(), text.as_mut_ptr().cast());
-            straddr(self.addresses.as_ptr(), name, text, &mut length);
+            straddr(addresses.as_ptr(), name, text, &mut length);
         }
         let text = CStr::from_bytes_until_nul(&text).map(CStr::to_string_lossy);
         text.map_or_else(|_| String::new(), |text| text.into_owned())
     }
 
-    /// Makes a peer known by its address. The bytes come from that peer; the library checks them.
+    /// Makes a peer known by its address: its endpoint, or its context of the same number. The
+    /// bytes come from that peer; the library checks them.
     ///
     /// # Errors
     /// That of `fi_av_insert`.
@@ -126,12 +135,12 @@ impl OfiEndpoint {
         let mut address = FI_ADDR_UNSPEC;
         // SAFETY: an address at least as long as any of the provider, and room for its number.
         let inserted = unsafe {
-            let insert = (*self.addresses.as_ref().ops).insert;
-            let name = name.as_ptr().cast();
-            insert(self.addresses.as_ptr(), name, 1, &mut address, 0, ptr::null_mut())
+            let addresses = self.domain.addresses;
+            let insert = (*addresses.as_ref().ops).insert;
+            insert(addresses.as_ptr(), name.as_ptr().cast(), 1, &mut address, 0, ptr::null_mut())
         };
         match inserted {
-            1 => Ok(OfiAddress(address)),
+            1 => Ok(OfiAddress(self.domain.address_of(address, self.context))),
             n => Err(self.library.error("fi_av_insert", n)),
         }
     }
@@ -162,9 +171,8 @@ impl OfiEndpoint {
         let Some(memory) = NonNull::new(memory) else { handle_alloc_error(layout) };
         let mut block = BufferBlock { memory, layout, region: None };
         let mut descriptor = ptr::null_mut();
-        if self.mr_mode & FI_MR_LOCAL != 0 {
-            // Keys are not used: no peer reads or writes this memory.
-            let key = self.blocks.len() as u64;
+        if self.domain.mr_mode & FI_MR_LOCAL != 0 {
+            let key = self.domain.next_key();
             match self.registrar().register(memory.as_ptr(), size, FI_SEND | FI_RECV, key) {
                 Ok(region) => {
                     // SAFETY: a region that was just made.
@@ -192,8 +200,8 @@ impl OfiEndpoint {
 
     /// What registers memory.
     pub(super) fn registrar(&self) -> OfiRegistrar {
-        let OfiEndpoint { library, domain, endpoint, mr_mode, .. } = *self;
-        OfiRegistrar { library, domain, endpoint, mr_mode }
+        let OfiDomain { domain, mr_mode, .. } = *self.domain;
+        OfiRegistrar { library: self.library, domain, endpoint: self.transmit, mr_mode }
     }
 
     fn slot(&self, buffer: &OfiBuffer) -> NonNull<BufferSlot> {
@@ -224,14 +232,14 @@ impl OfiEndpoint {
         call: &'static str,
         buffer: OfiBuffer,
         used_by: BufferUse,
-        operation: impl FnOnce(NonNull<FidEp>, *mut c_void, *mut c_void, *mut c_void) -> c_long,
+        operation: impl FnOnce(*mut c_void, *mut c_void, *mut c_void) -> c_long,
     ) -> Result<(), (OfiBuffer, NotBegun)> {
         let slot = self.slot(&buffer).as_ptr();
         // SAFETY: the slots live as long as this value, and this one is in no operation.
         let returned = unsafe {
             (*slot).used_by = used_by;
             let BufferSlot { memory, descriptor, .. } = *slot;
-            operation(self.endpoint, memory.as_ptr().cast(), descriptor, slot.cast())
+            operation(memory.as_ptr().cast(), descriptor, slot.cast())
         };
         if returned == 0 {
             return Ok(());
@@ -253,8 +261,8 @@ impl OfiEndpoint {
     /// # Errors
     /// It does not; the buffer comes back.
     pub(super) fn post(&mut self, buffer: OfiBuffer) -> Result<(), (OfiBuffer, NotBegun)> {
-        let length = self.buffer_bytes;
-        self.begin("fi_trecv", buffer, BufferUse::Receive, |endpoint, memory, desc, context| {
+        let (endpoint, length) = (self.receive, self.buffer_bytes);
+        self.begin("fi_trecv", buffer, BufferUse::Receive, |memory, desc, context| {
             // SAFETY: memory of that length and a context that belong to this operation now.
             unsafe {
                 let recv = (*endpoint.as_ref().tagged).recv;
@@ -276,8 +284,8 @@ impl OfiEndpoint {
         with: MessageTag,
     ) -> Result<(), (OfiBuffer, NotBegun)> {
         assert!(length <= self.buffer_bytes);
-        let MessageTag { tag, data } = with;
-        self.begin("fi_tsend", buffer, BufferUse::Send, |endpoint, memory, desc, context| {
+        let (endpoint, MessageTag { tag, data }) = (self.transmit, with);
+        self.begin("fi_tsend", buffer, BufferUse::Send, |memory, desc, context| {
             let (ep, OfiAddress(to)) = (endpoint.as_ptr(), to);
             // SAFETY: as above.
             unsafe {
@@ -302,7 +310,7 @@ impl OfiEndpoint {
     ) -> Result<(), NotBegun> {
         let (memory, length) = (bytes.as_ptr().cast(), bytes.len());
         let (OfiAddress(to), MessageTag { tag, data }) = (to, with);
-        let endpoint = self.endpoint.as_ptr();
+        let endpoint = self.transmit.as_ptr();
         // SAFETY: an open endpoint, and bytes that the call copies.
         let returned = unsafe {
             let FiOpsTagged { inject, injectdata, .. } = *(*endpoint).tagged;
@@ -361,7 +369,7 @@ impl OfiEndpoint {
 
     /// A remote operation has ended; its slot is free.
     fn ended_remote(&mut self, number: u32, error: Option<OfiError>) -> OfiCompletion {
-        self.memory.give_back(number);
+        self.operations.give_back(number);
         OfiCompletion::Remote { number: number as usize, error }
     }
 
@@ -416,8 +424,9 @@ impl OfiEndpoint {
         let mut fid = self.queue.cast::<Fid>().as_ptr();
         // SAFETY: open objects, and an array of one.
         unsafe {
-            let trywait = (*self.fabric.as_ref().ops).trywait;
-            trywait(self.fabric.as_ptr(), &mut fid, 1) == 0
+            let fabric = self.domain.fabric;
+            let trywait = (*fabric.as_ref().ops).trywait;
+            trywait(fabric.as_ptr(), &mut fid, 1) == 0
         }
     }
 
@@ -429,17 +438,20 @@ impl OfiEndpoint {
 
 impl Drop for OfiEndpoint {
     fn drop(&mut self) {
-        let mut regions: Vec<NonNull<FidMr>> = self.memory.registered().collect();
-        regions.extend(self.blocks.iter().filter_map(|block| block.region));
+        let mut regions: Vec<NonNull<FidMr>> =
+            self.blocks.iter().filter_map(|block| block.region).collect();
         // SAFETY: each is open and closed once, what uses another before that. After its endpoint
         // the library uses no buffer; an endpoint that it cannot close keeps all memory.
         unsafe {
             // Providers differ in whether a region that is bound to an endpoint is closed before
             // it or after it.
-            if self.mr_mode & FI_MR_ENDPOINT != 0 {
+            if self.domain.mr_mode & FI_MR_ENDPOINT != 0 {
                 regions.retain(|&region| !close(region));
+                self.domain.close_regions();
             }
-            if !close(self.endpoint) {
+            let is_one = self.receive == self.transmit;
+            if !close(self.transmit) || !is_one && !close(self.receive) {
+                mem::forget(Arc::clone(&self.domain));
                 return;
             }
             for region in regions {
@@ -448,13 +460,10 @@ impl Drop for OfiEndpoint {
             for block in &self.blocks {
                 dealloc(block.memory.as_ptr(), block.layout);
             }
-            for slot in self.slots.iter().copied().chain(self.memory.contexts()) {
+            for slot in self.slots.iter().copied().chain(self.operations.contexts()) {
                 drop(Box::from_raw(slot.as_ptr()));
             }
             close(self.queue);
-            close(self.addresses);
-            close(self.domain);
-            close(self.fabric);
         }
     }
 }

@@ -38,11 +38,13 @@ fn expected() -> Expected {
         "struct fi_rx_attr" FiRxAttr { total_buffered_recv total_buffered_recv, size size,
             iov_limit iov_limit }
         "struct fi_ep_attr" FiEpAttr { type kind, max_msg_size max_msg_size,
-            mem_tag_format mem_tag_format, auth_key auth_key }
+            mem_tag_format mem_tag_format, tx_ctx_cnt tx_ctx_cnt,
+            rx_ctx_cnt rx_ctx_cnt, auth_key auth_key }
         "struct fi_domain_attr" FiDomainAttr { name name, threading threading,
             control_progress control_progress, data_progress data_progress,
             resource_mgmt resource_mgmt, av_type av_type, mr_mode mr_mode,
-            mr_key_size mr_key_size, cq_data_size cq_data_size, caps caps, mr_cnt mr_cnt, tclass tclass }
+            mr_key_size mr_key_size, cq_data_size cq_data_size,
+            max_ep_tx_ctx max_ep_tx_ctx, max_ep_rx_ctx max_ep_rx_ctx, caps caps, mr_cnt mr_cnt, tclass tclass }
         "struct fi_fabric_attr" FiFabricAttr { name name, prov_name prov_name,
             api_version api_version }
         "struct fi_info" FiInfo { next next, caps caps, mode mode, addr_format addr_format,
@@ -55,7 +57,7 @@ fn expected() -> Expected {
         "struct fi_ops_fabric" FiOpsFabric { domain domain, trywait trywait }
         "struct fid_domain" FidDomain { ops ops, mr mr }
         "struct fi_ops_domain" FiOpsDomain { av_open av_open, cq_open cq_open,
-            endpoint endpoint }
+            endpoint endpoint, scalable_ep scalable_ep }
         "struct fi_ops_mr" FiOpsMr { reg reg }
         "struct fid_mr" FidMr { mem_desc mem_desc, key key }
         "struct fi_av_attr" FiAvAttr { type kind, rx_ctx_bits rx_ctx_bits, count count,
@@ -72,6 +74,8 @@ fn expected() -> Expected {
         "struct fid_cq" FidCq { ops ops }
         "struct fi_ops_cq" FiOpsCq { read read, readerr readerr }
         "struct fid_ep" FidEp { ops ops, cm cm, msg msg, rma rma, tagged tagged }
+        "struct fi_ops_ep" FiOpsEp { cancel cancel, getopt getopt, setopt setopt, tx_ctx tx_ctx,
+            rx_ctx rx_ctx }
         "struct fi_ops_cm" FiOpsCm { setname setname, getname getname }
         "struct fi_ops_tagged" FiOpsTagged { recv recv, send send, inject inject,
             senddata senddata, injectdata injectdata }
@@ -98,7 +102,7 @@ fn expected() -> Expected {
         FI_RMA FI_TAGGED FI_READ FI_WRITE FI_RECV FI_SEND FI_TRANSMIT FI_REMOTE_READ
         FI_REMOTE_WRITE FI_COMPLETION FI_DELIVERY_COMPLETE FI_REMOTE_COMM FI_CONTEXT FI_CONTEXT2
         FI_SOURCE FI_NUMERICHOST FI_ADDR_UNSPEC FI_KEY_NOTAVAIL FI_MR_BASIC FI_MR_LOCAL FI_MR_VIRT_ADDR FI_MR_ALLOCATED FI_MR_PROV_KEY
-        FI_MR_ENDPOINT FI_THREAD_DOMAIN FI_RM_ENABLED FI_AV_TABLE FI_EP_RDM FI_WAIT_NONE
+        FI_MR_ENDPOINT FI_THREAD_SAFE FI_THREAD_DOMAIN FI_RM_ENABLED FI_AV_TABLE FI_EP_RDM FI_WAIT_NONE
         FI_WAIT_FD FI_CQ_FORMAT_TAGGED FI_GETWAIT FI_ENABLE FI_EAGAIN FI_EADDRINUSE FI_ENODATA
         FI_EAVAIL FI_ENOKEY
     });

@@ -138,8 +138,8 @@ impl Libfabric {
     }
 
     /// What there is for messages between hosts, the best first as libfabric sees it. `source`: an
-    /// address of this host in figures, and a port, that it must have. `access`: what else it
-    /// must have.
+    /// address of this host in figures, and a port, that it must have. `access`: what else it must
+    /// have. `contexts`: most of an endpoint; if more than 1, several threads call it at once.
     ///
     /// # Errors
     /// That of `fi_getinfo`.
@@ -147,10 +147,11 @@ impl Libfabric {
         &'static self,
         source: Option<(&CStr, Option<&CStr>)>,
         access: MemoryAccess,
+        contexts: usize,
     ) -> Result<Vec<ProviderInfo>, OfiError> {
         // SAFETY: for null it makes a new structure.
         let hints = unsafe { (self.dupinfo)(ptr::null()) };
-        let of = |info| ProviderInfo { library: self, info, access };
+        let of = |info| ProviderInfo { library: self, info, access, most_contexts: contexts };
         let Some(hints) = NonNull::new(hints).map(of) else {
             return Err(self.error("fi_dupinfo", -12));
         };
@@ -160,7 +161,10 @@ impl Libfabric {
             hints.caps = FI_TAGGED | FI_SEND | FI_RECV | FI_REMOTE_COMM;
             hints.mode = FI_CONTEXT | FI_CONTEXT2;
             (*hints.ep_attr).kind = FI_EP_RDM;
-            (*hints.domain_attr).threading = FI_THREAD_DOMAIN;
+            (*hints.domain_attr).threading = match contexts {
+                1 => FI_THREAD_DOMAIN,
+                _ => FI_THREAD_SAFE,
+            };
             (*hints.domain_attr).resource_mgmt = FI_RM_ENABLED;
             (*hints.domain_attr).mr_mode =
                 FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
@@ -205,9 +209,16 @@ impl Libfabric {
         // SAFETY: the list is freed once, and the copies are their own.
         unsafe { (self.freeinfo)(first) };
         found.retain(ProviderInfo::is_complete);
-        for ProviderInfo { info, .. } in &found {
-            // SAFETY: a copy of its own, with this attribute, that nothing else uses.
-            unsafe { (*(*info.as_ptr()).tx_attr).op_flags = 0 };
+        for provider in &found {
+            let (info, contexts) = (provider.info.as_ptr(), provider.contexts());
+            // SAFETY: a copy of its own, with these attributes, that nothing else uses.
+            unsafe {
+                (*(*info).tx_attr).op_flags = 0;
+                if contexts > 1 {
+                    (*(*info).ep_attr).tx_ctx_cnt = contexts;
+                    (*(*info).ep_attr).rx_ctx_cnt = contexts;
+                }
+            }
         }
         Ok(found)
     }
@@ -242,6 +253,7 @@ pub(super) enum MemoryAccess {
 /// What a provider offers on one interface of the network.
 pub(super) struct ProviderInfo {
     access: MemoryAccess,
+    most_contexts: usize,
     library: &'static Libfabric,
     info: NonNull<FiInfo>,
 }
@@ -275,6 +287,16 @@ impl ProviderInfo {
     /// Whether puts and gets in the memory of peers are possible.
     pub(super) fn has_remote_access(&self) -> bool {
         self.access != MemoryAccess::None
+    }
+
+    /// How many transmit and receive contexts an endpoint of it may have, so that several threads
+    /// use them at once. 1: that of an endpoint that is not scalable.
+    pub(super) fn contexts(&self) -> usize {
+        let domain = self.domain();
+        // A region of memory would belong to one context.
+        let is_bound = domain.mr_mode & FI_MR_ENDPOINT != 0;
+        let most = if is_bound { 1 } else { self.most_contexts };
+        domain.max_ep_tx_ctx.min(domain.max_ep_rx_ctx).clamp(1, most)
     }
 
     fn is_complete(&self) -> bool {

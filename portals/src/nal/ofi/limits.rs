@@ -3,6 +3,8 @@
 //! Used by all files of this folder. Invariant: a peer never sends more than this side has
 //! buffers for.
 
+/// Most contexts of a scalable endpoint.
+pub(super) const CONTEXTS: usize = 16;
 /// Longest frame. Providers over TCP send messages of up to 16 KiB at once.
 pub(super) const FRAME: usize = 16 << 10;
 /// Bytes before a frame where the provider carries no tag or no data.

@@ -1,7 +1,7 @@
 //! Memory that peers may use, and operations on that of peers.
 //!
 //! The part of [`super::endpoint`] that [`super::remote`] calls, under the same lock. Invariants:
-//! a region stays registered until its endpoint is closed. A slot belongs to one operation until
+//! a region stays registered until the endpoints are closed. A slot belongs to one operation until
 //! the library has reported that operation.
 
 use alloc::boxed::Box;
@@ -31,14 +31,17 @@ impl OfiEndpoint {
         start: *mut u8,
         bytes: usize,
     ) -> Result<RemoteRegion, OfiError> {
-        let is_local = self.mr_mode & FI_MR_LOCAL != 0;
-        let local = if is_local { FI_READ | FI_WRITE | FI_SEND | FI_RECV } else { 0 };
+        let mr_mode = self.domain.mr_mode;
+        let local = match mr_mode & FI_MR_LOCAL {
+            0 => 0,
+            _ => FI_READ | FI_WRITE | FI_SEND | FI_RECV,
+        };
         let mut registered = None;
         for _ in 0..KEYS_TRIED {
             let key =
                 random::number().map_err(|_| self.library.error("getrandom", -FI_ENODATA))?;
             // All ones mean that there is no key; what the buffers have are small numbers.
-            let key = key & self.memory.key_mask & !1 | 2;
+            let key = key & self.domain.key_mask & !1 | 2;
             let access = FI_REMOTE_READ | FI_REMOTE_WRITE | local;
             match self.registrar().register(start, bytes, access, key) {
                 Err(e) if e.number == FI_ENOKEY => registered = Some(Err(e)),
@@ -56,21 +59,21 @@ impl OfiEndpoint {
         if key == FI_KEY_NOTAVAIL {
             return Err(self.library.error("fi_mr_key", -FI_ENOKEY));
         }
-        let address = match self.mr_mode & FI_MR_VIRT_ADDR {
+        let address = match mr_mode & FI_MR_VIRT_ADDR {
             0 => 0,
             _ => start.expose_provenance() as u64,
         };
         let region = registered.keep();
         let region = ExposedRegion { bytes, region, descriptor };
-        self.memory.regions.insert(start.addr(), region);
+        self.domain.regions.lock().insert(start.addr(), region);
         Ok(RemoteRegion { address, key })
     }
 
     /// Whether an operation can have these pieces of local memory.
     pub(super) fn takes_pieces(&self, pieces: &[MdIovec]) -> bool {
-        self.memory.limits.is_some_and(|limits| pieces.len() <= limits.pieces)
-            && (self.mr_mode & FI_MR_LOCAL == 0
-                || pieces.iter().all(|piece| self.memory.descriptor(piece).is_some()))
+        self.domain.limits.is_some_and(|limits| pieces.len() <= limits.pieces)
+            && (self.domain.mr_mode & FI_MR_LOCAL == 0
+                || pieces.iter().all(|piece| self.domain.descriptor(piece).is_some()))
     }
 
     /// Begins an operation on the memory of a peer; returns its number, which the completion has.
@@ -92,24 +95,24 @@ impl OfiEndpoint {
         if pieces.len() > REMOTE_PIECES {
             return Err(NotBegun::Failed(self.library.error("fi_writemsg", -FI_ENODATA)));
         }
-        let is_local = self.mr_mode & FI_MR_LOCAL != 0;
+        let is_local = self.domain.mr_mode & FI_MR_LOCAL != 0;
         let mut length = 0;
         for (i, piece) in pieces.iter().enumerate() {
             iov[i] = FiIovec { base: piece.base, len: piece.len as usize };
             length += piece.len as usize;
             if is_local {
-                let known = self.memory.descriptor(piece);
+                let known = self.domain.descriptor(piece);
                 let unknown = || NotBegun::Failed(self.library.error("fi_mr_desc", -FI_ENOKEY));
                 descriptors[i] = known.ok_or_else(unknown)?;
             }
         }
-        let number = self.memory.free.pop().unwrap_or_else(|| {
-            let slots = &mut self.memory.slots;
+        let number = self.operations.free.pop().unwrap_or_else(|| {
+            let slots = &mut self.operations.slots;
             let number = slots.len() as u32;
             slots.push(NonNull::from(Box::leak(Box::new(BufferSlot::remote(number)))));
             number
         });
-        let slot = self.memory.slots[number as usize].as_ptr();
+        let slot = self.operations.slots[number as usize].as_ptr();
         let there = FiRmaIov { addr: at.address, len: length, key: at.key };
         let message = FiMsgRma {
             msg_iov: iov.as_ptr(),
@@ -126,7 +129,7 @@ impl OfiEndpoint {
         // SAFETY: an open endpoint with the capability FI_RMA, whose table has both functions; a
         // complete message, whose arrays the call copies. The pieces outlive the operation.
         let returned = unsafe {
-            let endpoint = self.endpoint.as_ptr();
+            let endpoint = self.transmit.as_ptr();
             let FiOpsRma { readmsg, writemsg, .. } = *(*endpoint).rma;
             match is_put {
                 true => writemsg(endpoint, &message, FI_COMPLETION | FI_DELIVERY_COMPLETE),
@@ -138,7 +141,7 @@ impl OfiEndpoint {
         }
         // SAFETY: as above: the operation has not begun.
         unsafe { (*slot).used_by = BufferUse::None };
-        self.memory.free.push(number);
+        self.operations.free.push(number);
         let call = if is_put { "fi_writemsg" } else { "fi_readmsg" };
         Err(self.not_begun(call, returned))
     }

@@ -1,4 +1,4 @@
-//! The wire over libfabric: one reliable-datagram endpoint per process.
+//! The wire over libfabric: one reliable-datagram endpoint per process, which may be scalable.
 //!
 //! Opened by the owner of an interface with [`OfiWire::open`], and handed to
 //! [`crate::NetworkInterface::joined`] as [`super::tcp::TcpWire`] is. libfabric is loaded then; a
@@ -10,7 +10,7 @@
 //! | `remote`, `flights` | puts and gets in the memory of peers: which are under way |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
-//! | `endpoint`, `slot`, `region`, `memory`, `opening`, `object`, `library` | all calls of libfabric |
+//! | `domain`, `endpoint`, `slot`, `region`, `memory`, `opening`, `object`, `library` | all calls of libfabric |
 //! | `bindings` | its C interface |
 //! | `limits` | frames, credits, buffers |
 //!
@@ -19,9 +19,14 @@
 //! one, and that it has not arrived before. It covers the first 256 bytes: what can change packets
 //! in the network can change what follows, as with the wire over TCP.
 //!
+//! A scalable endpoint has several transmit and receive contexts. Each is a lane ([`Wire::lanes`])
+//! with peers, buffers, a completion queue and a lock of its own, so that threads use them at
+//! once. The frames of a pair of processes stay in one lane.
+//!
 //! Invariant: nothing that a provider says about order is relied on.
 
 mod bindings;
+mod domain;
 mod endpoint;
 mod flights;
 #[cfg(test)]
@@ -46,12 +51,14 @@ mod tests;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use core::ops::RangeInclusive;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
 use std::sync::OnceLock;
 
 use super::numbering::HostNumbering;
@@ -61,19 +68,25 @@ use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters, allow_co
 use crate::base::lock::SpinLock;
 use crate::types::{MdIovec, PtlProcessId};
 use bindings::FI_EADDRINUSE;
+use domain::OfiDomain;
 use endpoint::{NAME_BYTES, OfiEndpoint};
 use handshake::FrameKey;
 pub use handshake::JobSecret;
 use library::{Libfabric, OfiError, ProviderInfo};
-use limits::{FRAME, INJECTED};
+use limits::{CONTEXTS, FRAME, INJECTED};
 use network::{OfiEnd, OfiNetwork, OfiPeers};
 use provider::WireSite;
 pub use provider::{OfiProvider, OfiRemoteAccess, ProviderChoice, has_hardware, providers};
 pub use seal::OfiTagMode;
 use sys::bell::Bell;
+use sys::clock;
+use sys::epoll::EpollSet;
 
-/// Bytes of the address of a process: provider, mode, length, and the endpoint's address.
-pub const ADDRESS: usize = PROVIDER + 2 + NAME_BYTES;
+/// Bytes of the address of a process: provider, mode, number of contexts, length, and the
+/// endpoint's address.
+pub const ADDRESS: usize = SAME + NAME_BYTES;
+/// Bytes of the part that is the same in all addresses of a job.
+const SAME: usize = PROVIDER + 3;
 /// Bytes of the name of a provider.
 const PROVIDER: usize = 30;
 
@@ -91,6 +104,8 @@ pub struct OfiSpec {
     pub tag_mode: Option<OfiTagMode>,
     /// Whether puts and gets use remote access.
     pub remote: OfiRemoteAccess,
+    /// Whether threads use several contexts of a scalable endpoint, where the provider has them.
+    pub thread_grouping: bool,
     /// Completions that are read from the provider's queue at a time.
     pub events: usize,
     /// Processes of the job, about.
@@ -152,6 +167,23 @@ impl From<OfiError> for NotOpen {
     }
 }
 
+/// What belongs to one context.
+struct OfiLane {
+    network: SpinLock<OfiNetwork>,
+    /// Remote operations under way. Written under the lock of the network.
+    working: AtomicUsize,
+}
+
+/// What can be read when something is complete.
+enum OfiWait {
+    /// The descriptor of the only completion queue, which is open as long as the wire.
+    Queue(RawFd),
+    /// Those of several.
+    Set(EpollSet),
+    /// There is none: this is never to be read.
+    Silent(Bell),
+}
+
 /// See the head of this file.
 pub struct OfiWire {
     end: OfiEnd,
@@ -160,13 +192,27 @@ pub struct OfiWire {
     interface: String,
     /// What remote access there is.
     remote: Option<RemoteLimits>,
-    /// Remote operations under way. Written under the lock of the network.
-    working: AtomicUsize,
-    descriptor: Option<i32>,
-    /// What is never to be read, where there is no descriptor.
-    silent: Bell,
+    wait: OfiWait,
     peers: OnceLock<OfiPeers>,
-    network: SpinLock<OfiNetwork>,
+    lanes: Box<[OfiLane]>,
+}
+
+impl OfiWait {
+    fn of(networks: &[OfiNetwork]) -> io::Result<OfiWait> {
+        let all = networks.iter().map(OfiNetwork::descriptor).collect::<Option<Vec<RawFd>>>();
+        Ok(match all.as_deref() {
+            None | Some([]) => OfiWait::Silent(Bell::new()?),
+            Some(&[one]) => OfiWait::Queue(one),
+            Some(all) => {
+                let set = EpollSet::new()?;
+                for &descriptor in all {
+                    // SAFETY: that of a completion queue, which is open.
+                    set.add(unsafe { BorrowedFd::borrow_raw(descriptor) }, 0, false)?;
+                }
+                OfiWait::Set(set)
+            }
+        })
+    }
 }
 
 impl fmt::Debug for OfiWire {
@@ -182,9 +228,12 @@ impl OfiWire {
     /// See [`NoOfi`].
     pub fn open(spec: OfiSpec) -> Result<OfiWire, NoOfi> {
         let library = Libfabric::get().map_err(|e| NoOfi::NoLibrary(e.to_string()))?;
-        let site = |port| WireSite { address: spec.address, port };
+        // No lane is without a peer.
+        let others = (spec.processes as usize).saturating_sub(1);
+        let contexts = if spec.thread_grouping { others.clamp(1, CONTEXTS) } else { 1 };
         let find_with = |port, remote| {
-            let found = provider::candidates(library, &spec.providers, site(port), remote);
+            let site = WireSite { address: spec.address, port, remote, contexts };
+            let found = provider::candidates(library, &spec.providers, site);
             found.map_err(|e| NoOfi::Failed(e.to_string()))
         };
         let find = |port| find_with(port, spec.remote);
@@ -214,8 +263,15 @@ impl OfiWire {
                 opened = Self::open_at(&info, &spec);
             }
             match opened {
-                Ok((address, mode, network)) => {
-                    let silent = Bell::new().map_err(|e| NoOfi::Failed(e.to_string()))?;
+                Ok((address, mode, networks)) => {
+                    let wait = OfiWait::of(&networks);
+                    let wait = wait.map_err(|e| NoOfi::Failed(e.to_string()))?;
+                    let remote =
+                        networks.first().and_then(|network| network.endpoint.domain.limits);
+                    let lane = |network| OfiLane {
+                        network: SpinLock::new(network),
+                        working: AtomicUsize::new(0),
+                    };
                     let end = OfiEnd {
                         key: FrameKey::new(&spec.secret),
                         mode,
@@ -228,12 +284,10 @@ impl OfiWire {
                         address,
                         provider: info.name(),
                         interface: info.interface(),
-                        remote: network.endpoint.memory.limits,
-                        working: AtomicUsize::new(0),
-                        descriptor: network.descriptor(),
-                        silent,
+                        remote,
+                        wait,
                         peers: OnceLock::new(),
-                        network: SpinLock::new(network),
+                        lanes: networks.into_iter().map(lane).collect(),
                     });
                 }
                 Err(NotOpen::TagMode(why)) => return Err(NoOfi::NoTagMode(why)),
@@ -248,7 +302,7 @@ impl OfiWire {
     fn open_at(
         info: &ProviderInfo,
         spec: &OfiSpec,
-    ) -> Result<([u8; ADDRESS], OfiTagMode, OfiNetwork), NotOpen> {
+    ) -> Result<([u8; ADDRESS], OfiTagMode, Vec<OfiNetwork>), NotOpen> {
         let best = OfiTagMode::of(info);
         let mode = spec.tag_mode.unwrap_or(best);
         if !mode.is_allowed_by(best) {
@@ -257,14 +311,14 @@ impl OfiWire {
                 "the provider {name} does not allow the tag mode {mode}, but {best}"
             )));
         }
-        let endpoint =
-            OfiEndpoint::open(info, spec.processes as usize, Self::buffer(mode), spec.events)?;
-        let address = Self::encode_address(info, mode, &endpoint.name()?);
-        Ok((address, mode, OfiNetwork::new(endpoint)?))
-    }
-
-    fn buffer(mode: OfiTagMode) -> usize {
-        FRAME + mode.lead_bytes()
+        let domain = Arc::new(OfiDomain::open(info, spec.processes as usize)?);
+        let (bytes, events) = (FRAME + mode.lead_bytes(), spec.events);
+        let endpoints: Vec<OfiEndpoint> = (0..info.contexts())
+            .map(|context| OfiEndpoint::open(&domain, info, context, bytes, events))
+            .collect::<Result<_, OfiError>>()?;
+        let name = endpoints.first().map_or(Ok(Vec::new()), OfiEndpoint::name)?;
+        let networks = endpoints.into_iter().map(OfiNetwork::new).collect::<Result<_, _>>()?;
+        Ok((Self::encode_address(info, mode, &name), mode, networks))
     }
 
     fn encode_address(info: &ProviderInfo, mode: OfiTagMode, name: &[u8]) -> [u8; ADDRESS] {
@@ -272,9 +326,9 @@ impl OfiWire {
         let provider = info.name();
         let length = provider.len().min(PROVIDER);
         address[..length].copy_from_slice(&provider.as_bytes()[..length]);
-        address[PROVIDER] = mode as u8;
-        address[PROVIDER + 1] = name.len() as u8;
-        address[PROVIDER + 2..][..name.len()].copy_from_slice(name);
+        let shape = [mode as u8, info.contexts() as u8, name.len() as u8];
+        address[PROVIDER..SAME].copy_from_slice(&shape);
+        address[SAME..][..name.len()].copy_from_slice(name);
         address
     }
 
@@ -287,19 +341,34 @@ impl OfiWire {
     pub fn provider_of(address: &[u8]) -> Option<String> {
         let (provider, rest) = address.split_first_chunk::<PROVIDER>()?;
         let end = provider.iter().position(|byte| *byte == 0).unwrap_or(PROVIDER);
-        let mode = match rest.first()? {
+        let [mode, contexts, ..] = rest else { return None };
+        let mode = match mode {
             0 => OfiTagMode::Full,
             1 => OfiTagMode::One,
             2 => OfiTagMode::Two,
             _ => return None,
         };
         let provider = String::from_utf8_lossy(&provider[..end]);
-        Some(format!("{provider}, tag mode {}", mode.name()))
+        let contexts = match contexts {
+            1 => String::new(),
+            n => format!(", {n} contexts"),
+        };
+        Some(format!("{provider}, tag mode {}{contexts}", mode.name()))
+    }
+
+    /// The lane of a process.
+    fn lane(&self, peer: u32) -> &OfiLane {
+        &self.lanes[self.lane_of(peer)]
     }
 
     /// Whether puts and gets use remote access to the memory of peers.
     pub fn has_remote_access(&self) -> bool {
         self.remote.is_some()
+    }
+
+    /// How many contexts its endpoint has.
+    pub fn contexts(&self) -> usize {
+        self.lanes.len()
     }
 
     /// The provider and its interface.
@@ -310,8 +379,6 @@ impl OfiWire {
 
 impl Wire for OfiWire {
     fn connect(&self, own: PtlProcessId, numbering: &HostNumbering, addresses: Box<[u8]>) -> bool {
-        // The provider, the mode and the length are the same in all.
-        const SAME: usize = PROVIDER + 2;
         let (addresses, rest) = addresses.as_chunks::<ADDRESS>();
         let is_like_ours = |other: &[u8; ADDRESS]| other[..SAME] == self.address[..SAME];
         if !rest.is_empty()
@@ -328,8 +395,20 @@ impl Wire for OfiWire {
         };
         let Some(own) = numbering.position(own) else { return false };
         let names = addresses.iter().map(name_of).collect();
-        let peers = OfiPeers { own, numbering: numbering.clone(), names };
+        let lanes = self.lanes.len() as u32;
+        let peers = OfiPeers { own, numbering: numbering.clone(), names, lanes };
         self.peers.set(peers).is_ok()
+    }
+
+    fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    fn lane_of(&self, peer: u32) -> usize {
+        match self.peers.get() {
+            Some(peers) if self.lanes.len() > 1 => peers.lane_of(peer),
+            _ => 0,
+        }
     }
 
     fn max_frame(&self) -> usize {
@@ -339,14 +418,15 @@ impl Wire for OfiWire {
     unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec], _: bool) -> FrameSent {
         let Some(peers) = self.peers.get() else { return FrameSent::Full };
         // SAFETY: the same contract.
-        unsafe { self.network.lock().send(&self.end, peers, peer, header, payload) }
+        unsafe { self.lane(peer).network.lock().send(&self.end, peers, peer, header, payload) }
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool {
+    fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) -> bool {
         let Some(peers) = self.peers.get() else { return false };
-        let mut network = self.network.lock();
+        let lane = &self.lanes[lane];
+        let mut network = lane.network.lock();
         let received = network.receive(&self.end, peers, max, sink);
-        self.working.store(network.remote.count, Ordering::Relaxed);
+        lane.working.store(network.remote.count, Ordering::Relaxed);
         received
     }
 
@@ -354,8 +434,8 @@ impl Wire for OfiWire {
         self.remote.is_some().then_some(self)
     }
 
-    fn is_working(&self) -> bool {
-        self.working.load(Ordering::Relaxed) != 0
+    fn is_working(&self, lane: usize) -> bool {
+        self.lanes[lane].working.load(Ordering::Relaxed) != 0
     }
 
     fn peer_state(&self, peer: u32) -> PeerState {
@@ -363,24 +443,30 @@ impl Wire for OfiWire {
     }
 
     fn silent_peer(&self, ns: u64) -> Option<u32> {
-        self.network.try_lock()?.silent_peer(ns)
+        self.lanes.iter().find_map(|lane| lane.network.try_lock()?.silent_peer(ns))
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {
-        match self.descriptor {
-            // SAFETY: the descriptor of the completion queue, which is open as long as this value.
-            Some(descriptor) => unsafe { BorrowedFd::borrow_raw(descriptor) },
-            None => self.silent.as_fd(),
+        match &self.wait {
+            // SAFETY: it is open as long as this value.
+            OfiWait::Queue(descriptor) => unsafe { BorrowedFd::borrow_raw(*descriptor) },
+            OfiWait::Set(set) => set.as_fd(),
+            OfiWait::Silent(bell) => bell.as_fd(),
         }
     }
 
     fn longest_sleep_ns(&self) -> u64 {
-        self.network.lock().longest_sleep_ns()
+        let longest = |lane: &OfiLane| lane.network.lock().longest_sleep_ns();
+        self.lanes.iter().map(longest).min().unwrap_or(u64::MAX)
     }
 
     fn flush(&self, timeout_ns: u64) {
-        if let (Some(peers), Some(mut network)) = (self.peers.get(), self.network.try_lock()) {
-            network.flush(&self.end, peers, timeout_ns);
+        let Some(peers) = self.peers.get() else { return };
+        let until = clock::now_ns().saturating_add(timeout_ns);
+        for lane in &self.lanes {
+            if let Some(mut network) = lane.network.try_lock() {
+                network.flush(&self.end, peers, until);
+            }
         }
     }
 
@@ -396,19 +482,21 @@ impl RemoteMemory for OfiWire {
     }
 
     unsafe fn register(&self, start: *mut u8, bytes: usize) -> Result<RemoteRegion, String> {
-        self.network.lock().endpoint.expose(start, bytes).map_err(|e| e.to_string())
+        let mut network = self.lanes[0].network.lock();
+        network.endpoint.expose(start, bytes).map_err(|e| e.to_string())
     }
 
     fn takes_pieces(&self, pieces: &[MdIovec]) -> bool {
-        self.network.lock().endpoint.takes_pieces(pieces)
+        self.lanes[0].network.lock().endpoint.takes_pieces(pieces)
     }
 
     unsafe fn begin(&self, operation: &RemoteOperation<'_>) -> RemoteBegun {
         let Some(peers) = self.peers.get() else { return RemoteBegun::Full };
-        let mut network = self.network.lock();
+        let lane = self.lane(operation.peer);
+        let mut network = lane.network.lock();
         // SAFETY: the same contract.
         let begun = unsafe { network.begin_remote(&self.end, peers, operation) };
-        self.working.store(network.remote.count, Ordering::Relaxed);
+        lane.working.store(network.remote.count, Ordering::Relaxed);
         begun
     }
 }

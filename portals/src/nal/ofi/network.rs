@@ -1,9 +1,9 @@
-//! The peers of a process: their frames, in order, and the credits for them.
+//! The peers of a lane: their frames, in order, and the credits for them.
 //!
-//! Owned by [`super::OfiWire`], under its lock. A peer becomes known by the first frame to it, or
-//! by its greeting: a frame without bytes. Each frame says how many frames of data its receiver
-//! may send in all; an empty frame does so where nothing else is to be sent. That is a window more
-//! than were taken. The window grows with what a peer sends.
+//! Owned by [`super::OfiWire`], each under a lock of its own. A peer becomes known by the first
+//! frame to it, or by its greeting: a frame without bytes. Each frame says how many frames of data
+//! its receiver may send in all; an empty frame does so where nothing else is to be sent. That is
+//! a window more than were taken. The window grows with what a peer sends.
 //!
 //! Invariants: a peer sends no more frames than there are buffers for. Its frames are passed on in
 //! the order of their numbers, each once. A peer that has failed gets and sends nothing.
@@ -38,6 +38,22 @@ pub(super) struct OfiPeers {
     pub(super) numbering: HostNumbering,
     /// The addresses of all, by position.
     pub(super) names: Box<[[u8; NAME_BYTES]]>,
+    /// In how many lanes they are.
+    pub(super) lanes: u32,
+}
+
+impl OfiPeers {
+    /// The lane of the peer at this position: the same for both processes of a pair, and as many
+    /// peers in each lane as in the others.
+    fn lane_at(&self, position: u32) -> usize {
+        (self.own.wrapping_add(position) % self.lanes) as usize
+    }
+
+    /// The lane of a peer; 0: no process has this number.
+    pub(super) fn lane_of(&self, number: u32) -> usize {
+        let position = |number| self.numbering.position(self.numbering.process(number)?);
+        position(number).map_or(0, |position| self.lane_at(position))
+    }
 }
 
 /// What does not change, and what is counted.
@@ -421,10 +437,10 @@ impl OfiNetwork {
         0
     }
 
-    /// As [`crate::nal::wire::Wire::flush`]. An empty frame follows those that the provider keeps:
-    /// when it has left, so have they. What arrives meanwhile stays for the next look.
-    pub(super) fn flush(&mut self, here: &OfiEnd, peers: &OfiPeers, timeout_ns: u64) {
-        let until = clock::now_ns().saturating_add(timeout_ns);
+    /// As [`crate::nal::wire::Wire::flush`], until this time. An empty frame follows those that
+    /// the provider keeps: when it has left, so have they. What arrives meanwhile stays for the
+    /// next look.
+    pub(super) fn flush(&mut self, here: &OfiEnd, peers: &OfiPeers, until: u64) {
         let is_kept = |peer: &OfiPeer| peer.is_kept && peer.is_open && !peer.has_failed;
         let kept = self.peers.iter().filter(|(_, peer)| is_kept(peer));
         for number in kept.map(|(&number, _)| number).collect::<Vec<u32>>() {
@@ -472,7 +488,8 @@ impl OfiNetwork {
     ) -> Option<ArrivedFrame> {
         let lead = opened.lead;
         let from = peers.numbering.number_at(lead.source)?;
-        if from < peers.numbering.own() {
+        // In another lane it could come again.
+        if from < peers.numbering.own() || peers.lane_at(lead.source) != self.endpoint.context {
             return None;
         }
         let peer = self.peers.get(&from);

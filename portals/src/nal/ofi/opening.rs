@@ -1,100 +1,212 @@
-//! How an endpoint of libfabric is opened: fabric, domain, completion queue, addresses.
+//! How the objects of libfabric are opened: fabric, domain, addresses, endpoint, completion queue.
 //!
 //! Used by [`super::OfiWire`]. Invariant: what was opened is closed if the rest cannot be.
 
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ffi::c_int;
+use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
+use core::sync::atomic::AtomicU64;
 use std::os::fd::RawFd;
 
 use super::bindings::*;
+use super::domain::OfiDomain;
 use super::endpoint::OfiEndpoint;
 use super::library::{Libfabric, OfiError, ProviderInfo};
+use super::limits::REMOTE_PIECES;
 use super::object::Unfinished;
 use super::provider;
-use super::region::{self, OfiMemory};
+use super::region::{self, RemoteSlots};
+use crate::base::lock::SpinLock;
+use crate::nal::remote::RemoteLimits;
 
-impl OfiEndpoint {
-    /// Opens an endpoint for messages with `peers` processes, and buffers of this many bytes.
-    /// `events` completions are read at a time.
+/// What a call of the library has opened, by the pointer that it was given.
+fn opened<T>(
+    library: &Libfabric,
+    call: &'static str,
+    open: impl FnOnce(*mut *mut T) -> c_int,
+) -> Result<Unfinished<T>, OfiError> {
+    let mut object = ptr::null_mut();
+    match (open(&mut object), NonNull::new(object)) {
+        (0, Some(object)) => Ok(Unfinished(object)),
+        (0, None) => Err(library.error(call, -12)),
+        (n, _) => Err(library.error(call, n)),
+    }
+}
+
+/// The error of a call that opens nothing.
+fn done(library: &Libfabric, call: &'static str, returned: c_int) -> Result<(), OfiError> {
+    match returned {
+        0 => Ok(()),
+        n => Err(library.error(call, n)),
+    }
+}
+
+/// Binds an endpoint to another object.
+///
+/// # Safety
+/// Both are open.
+unsafe fn bind<T>(
+    library: &Libfabric,
+    endpoint: NonNull<FidEp>,
+    to: NonNull<T>,
+    flags: u64,
+) -> Result<(), OfiError> {
+    let fid = endpoint.cast::<Fid>().as_ptr();
+    // SAFETY: open objects, each of which begins with its Fid. A table has the functions that
+    // those of each provider of 1.17 have.
+    done(library, "fi_ep_bind", unsafe { ((*(*fid).ops).bind)(fid, to.cast().as_ptr(), flags) })
+}
+
+/// Lets an endpoint send and receive.
+///
+/// # Safety
+/// It is open, and bound to what it needs.
+unsafe fn enable(library: &Libfabric, endpoint: NonNull<FidEp>) -> Result<(), OfiError> {
+    let fid = endpoint.cast::<Fid>().as_ptr();
+    let none = ptr::null_mut::<c_void>();
+    // SAFETY: as above.
+    done(library, "fi_enable", unsafe { ((*(*fid).ops).control)(fid, FI_ENABLE, none) })
+}
+
+impl OfiDomain {
+    /// Opens what the endpoints of a provider share, for messages with `peers` processes: with a
+    /// scalable endpoint if the provider is to have several contexts.
     ///
     /// # Errors
     /// Of the call that failed.
-    pub(super) fn open(
-        info: &ProviderInfo,
-        peers: usize,
-        buffer_bytes: usize,
-        events: usize,
-    ) -> Result<OfiEndpoint, OfiError> {
-        let library = info.library();
-        let opened = |call, returned: c_int| match returned {
-            0 => Ok(()),
-            n => Err(library.error(call, n)),
-        };
+    pub(super) fn open(info: &ProviderInfo, peers: usize) -> Result<OfiDomain, OfiError> {
+        let (library, contexts) = (info.library(), info.contexts());
         let fabric = Unfinished(library.open_fabric(info)?);
-        let mut domain = ptr::null_mut();
-        // SAFETY: objects that are open, structures that are complete, room for a pointer. A table
-        // has the function, as those of each provider of 1.17 have it.
-        let returned = unsafe {
-            let domain_of = (*fabric.0.as_ref().ops).domain;
-            domain_of(fabric.0.as_ptr(), info.raw_mut(), &mut domain, ptr::null_mut())
-        };
-        opened("fi_domain", returned)?;
-        let none = || library.error("libfabric", -12);
-        let domain = Unfinished(NonNull::new(domain).ok_or_else(none)?);
-        let (queue, wait) = Self::open_queue(library, domain.0, info)?;
-        let queue = Unfinished(queue);
+        let none = ptr::null_mut::<c_void>();
+        // SAFETY: an object that is open, a structure that is complete, room for a pointer. A
+        // table has the functions that those of each provider of 1.17 have.
+        let domain = opened(library, "fi_domain", |place| unsafe {
+            let domain = (*fabric.0.as_ref().ops).domain;
+            domain(fabric.0.as_ptr(), info.raw_mut(), place, none)
+        })?;
+        let context_bits = contexts.next_power_of_two().ilog2();
         let mut attributes = FiAvAttr {
             kind: match info.domain().av_type {
                 0 => FI_AV_TABLE,
                 given => given,
             },
-            rx_ctx_bits: 0,
+            rx_ctx_bits: context_bits as c_int,
             count: peers,
             ep_per_node: 0,
             name: ptr::null(),
             map_addr: ptr::null_mut(),
             flags: 0,
         };
-        let mut addresses = ptr::null_mut();
         // SAFETY: as above.
-        let returned = unsafe {
+        let addresses = opened(library, "fi_av_open", |place| unsafe {
             let av_open = (*domain.0.as_ref().ops).av_open;
-            av_open(domain.0.as_ptr(), &mut attributes, &mut addresses, ptr::null_mut())
+            av_open(domain.0.as_ptr(), &mut attributes, place, none)
+        })?;
+        let scalable = match contexts {
+            1 => None,
+            _ => {
+                // SAFETY: as above.
+                let endpoint = opened(library, "fi_scalable_ep", |place| unsafe {
+                    let scalable_ep = (*domain.0.as_ref().ops).scalable_ep;
+                    scalable_ep(domain.0.as_ptr(), info.raw_mut(), place, none)
+                })?;
+                // SAFETY: open objects; an endpoint that has what it needs before it is enabled.
+                unsafe {
+                    bind(library, endpoint.0, addresses.0, 0)?;
+                    enable(library, endpoint.0)?;
+                }
+                Some(endpoint.keep())
+            }
         };
-        opened("fi_av_open", returned)?;
-        let addresses = Unfinished(NonNull::new(addresses).ok_or_else(none)?);
-        let mut endpoint = ptr::null_mut();
-        // SAFETY: as above.
-        let returned = unsafe {
-            let open = (*domain.0.as_ref().ops).endpoint;
-            open(domain.0.as_ptr(), info.raw_mut(), &mut endpoint, ptr::null_mut())
+        let bits = 8 * info.domain().mr_key_size.min(8) as u32;
+        Ok(OfiDomain {
+            scalable,
+            addresses: addresses.keep(),
+            domain: domain.keep(),
+            fabric: fabric.keep(),
+            context_bits,
+            mr_mode: region::meaning_of(info.domain().mr_mode),
+            limits: info.has_remote_access().then(|| RemoteLimits {
+                longest: info.endpoint().max_msg_size as u64,
+                pieces: info.tx().iov_limit.clamp(1, REMOTE_PIECES),
+                moves_words_whole: provider::moves_words_whole(&info.name()),
+            }),
+            key_mask: u64::MAX.checked_shr(64 - bits).unwrap_or(u64::MAX),
+            key: AtomicU64::new(0),
+            regions: SpinLock::new(BTreeMap::new()),
+        })
+    }
+}
+
+impl OfiEndpoint {
+    /// Opens an endpoint, or the contexts `context` of the scalable one, with buffers of this many
+    /// bytes. `events` completions are read at a time.
+    ///
+    /// # Errors
+    /// Of the call that failed.
+    pub(super) fn open(
+        domain: &Arc<OfiDomain>,
+        info: &ProviderInfo,
+        context: usize,
+        buffer_bytes: usize,
+        events: usize,
+    ) -> Result<OfiEndpoint, OfiError> {
+        let library = info.library();
+        let (queue, wait) = Self::open_queue(library, domain.domain, info)?;
+        let queue = Unfinished(queue);
+        let (none, number) = (ptr::null_mut::<c_void>(), context as c_int);
+        let (transmit, receive) = match domain.scalable {
+            None => {
+                // SAFETY: an open object, a complete structure, room for a pointer.
+                let endpoint = opened(library, "fi_endpoint", |place| unsafe {
+                    let endpoint = (*domain.domain.as_ref().ops).endpoint;
+                    endpoint(domain.domain.as_ptr(), info.raw_mut(), place, none)
+                })?;
+                // SAFETY: open objects; an endpoint that has what it needs before it is enabled.
+                unsafe {
+                    bind(library, endpoint.0, domain.addresses, 0)?;
+                    bind(library, endpoint.0, queue.0, FI_TRANSMIT | FI_RECV)?;
+                    enable(library, endpoint.0)?;
+                }
+                let endpoint = endpoint.keep();
+                (endpoint, endpoint)
+            }
+            Some(scalable) => {
+                let endpoint = scalable.as_ptr();
+                // SAFETY: as above; without attributes a context has those of its endpoint.
+                let transmit = opened(library, "fi_tx_context", |place| unsafe {
+                    let tx_ctx = (*(*endpoint).ops).tx_ctx;
+                    tx_ctx(endpoint, number, ptr::null_mut(), place, none)
+                })?;
+                // SAFETY: as above.
+                let receive = opened(library, "fi_rx_context", |place| unsafe {
+                    let rx_ctx = (*(*endpoint).ops).rx_ctx;
+                    rx_ctx(endpoint, number, ptr::null_mut(), place, none)
+                })?;
+                // SAFETY: as above.
+                unsafe {
+                    bind(library, transmit.0, queue.0, FI_TRANSMIT)?;
+                    bind(library, receive.0, queue.0, FI_RECV)?;
+                    enable(library, transmit.0)?;
+                    enable(library, receive.0)?;
+                }
+                (transmit.keep(), receive.keep())
+            }
         };
-        opened("fi_endpoint", returned)?;
-        let endpoint = Unfinished(NonNull::new(endpoint).ok_or_else(none)?);
-        let fid = endpoint.0.cast::<Fid>().as_ptr();
-        // SAFETY: as above.
-        unsafe {
-            let FiOps { bind, control, .. } = *(*fid).ops;
-            opened("fi_ep_bind", bind(fid, addresses.0.cast().as_ptr(), 0))?;
-            let both = FI_TRANSMIT | FI_RECV;
-            opened("fi_ep_bind", bind(fid, queue.0.cast().as_ptr(), both))?;
-            opened("fi_enable", control(fid, FI_ENABLE, ptr::null_mut()))?;
-        }
-        let (endpoint, addresses, queue) = (endpoint.keep(), addresses.keep(), queue.keep());
         Ok(OfiEndpoint {
             library,
-            fabric: fabric.keep(),
-            domain: domain.keep(),
-            queue,
-            addresses,
-            endpoint,
+            domain: Arc::clone(domain),
+            queue: queue.keep(),
+            transmit,
+            receive,
+            context,
             wait,
-            mr_mode: region::meaning_of(info.domain().mr_mode),
             buffer_bytes,
             slots: Vec::new(),
             blocks: Vec::new(),
-            memory: OfiMemory::new(info, provider::moves_words_whole(&info.name())),
+            operations: RemoteSlots::default(),
             entries: vec![FiCqTaggedEntry::NONE; events.max(1)].into(),
         })
     }

@@ -11,7 +11,7 @@ use core::net::IpAddr;
 
 use super::bindings::*;
 use super::library::{Libfabric, MemoryAccess, OfiError, ProviderInfo};
-use super::limits::{FRAME, LEAD};
+use super::limits::{CONTEXTS, FRAME, LEAD};
 
 /// Providers of networks whose hardware moves messages between hosts.
 const HARDWARE: [&str; 6] = ["cxi", "verbs", "psm2", "psm3", "efa", "opx"];
@@ -74,6 +74,8 @@ pub struct OfiProvider {
     pub is_hardware: bool,
     /// It has remote access to the memory of peers.
     pub has_remote_access: bool,
+    /// Transmit and receive contexts of an endpoint, at most.
+    pub contexts: usize,
     /// Why it cannot be taken, if so.
     pub lacks: Option<String>,
 }
@@ -84,8 +86,13 @@ pub struct OfiProvider {
 /// Why there is no libfabric, or what it answered.
 pub fn providers() -> Result<(String, Vec<OfiProvider>), String> {
     let library = Libfabric::get()?;
-    let find = |access| library.find(None, access).map_err(|e| e.to_string());
-    let (found, remote) = (find(MemoryAccess::None)?, find(MemoryAccess::Any)?);
+    let find = |access, most| library.find(None, access, most).map_err(|e| e.to_string());
+    let (found, remote) = (find(MemoryAccess::None, 1)?, find(MemoryAccess::Any, 1)?);
+    let scalable = find(MemoryAccess::None, CONTEXTS)?;
+    let contexts_of = |name: &str| {
+        let these = scalable.iter().filter(|info| info.name() == name);
+        these.map(ProviderInfo::contexts).max().unwrap_or(1)
+    };
     let remote: Vec<String> = remote.iter().map(ProviderInfo::name).collect();
     let mut all: Vec<OfiProvider> = Vec::new();
     for info in &found {
@@ -98,6 +105,7 @@ pub fn providers() -> Result<(String, Vec<OfiProvider>), String> {
                 interfaces: Vec::from([interface]),
                 is_hardware: is_hardware(&name),
                 has_remote_access: remote.contains(&name),
+                contexts: contexts_of(&name),
                 lacks: lacks(info),
                 name,
             }),
@@ -172,12 +180,15 @@ pub(super) fn lacks(info: &ProviderInfo) -> Option<String> {
     None
 }
 
-/// Where the wire is to be.
+/// Where the wire is to be, and what it is to have.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WireSite {
     pub(super) address: IpAddr,
     /// 0: any.
     pub(super) port: u16,
+    pub(super) remote: OfiRemoteAccess,
+    /// Most contexts of the endpoint.
+    pub(super) contexts: usize,
 }
 
 /// What the user wants that there is, the best first.
@@ -188,25 +199,30 @@ pub(super) fn candidates(
     library: &'static Libfabric,
     choice: &ProviderChoice,
     site: WireSite,
-    remote: OfiRemoteAccess,
 ) -> Result<Vec<ProviderInfo>, OfiError> {
     // Texts without NUL.
     let node = CString::new(site.address.to_string()).unwrap_or_default();
     let port = CString::new(site.port.to_string()).unwrap_or_default();
     let port = (site.port != 0).then_some(&*port);
     let mut found = Vec::new();
-    for &access in remote.wanted() {
-        let mut these = library.find(Some((&node, port)), access)?;
-        // Others do not know addresses of IP.
-        these.extend(library.find(None, access)?.into_iter().filter(|info| !info.is_ip()));
-        let is_wanted = |info: &ProviderInfo| {
-            remote != OfiRemoteAccess::Hardware
-                || access == MemoryAccess::None
-                || is_hardware(&info.name())
-        };
-        found.extend(these.into_iter().filter(is_wanted));
+    let contexts: &[usize] = if site.contexts > 1 { &[site.contexts, 1] } else { &[1] };
+    for &access in site.remote.wanted() {
+        for &most in contexts {
+            let mut these = library.find(Some((&node, port)), access, most)?;
+            // Others do not know addresses of IP.
+            let others = library.find(None, access, most)?;
+            these.extend(others.into_iter().filter(|info| !info.is_ip()));
+            let is_wanted = |info: &ProviderInfo| {
+                let has_access = site.remote != OfiRemoteAccess::Hardware
+                    || access == MemoryAccess::None
+                    || is_hardware(&info.name());
+                has_access && (most == 1 || info.contexts() > 1)
+            };
+            found.extend(these.into_iter().filter(is_wanted));
+        }
     }
-    // Those with remote access stay before those without.
+    // Those with remote access stay before those without, and those with several contexts before
+    // those with one.
     let mut found: Vec<(usize, ProviderInfo)> = found
         .into_iter()
         .filter(|info| lacks(info).is_none())

@@ -1,20 +1,17 @@
 //! Memory that is registered with the library.
 //!
-//! Owned by [`super::endpoint`]; [`super::memory`] adds to it. Invariant: a region stays
-//! registered until its endpoint is closed.
+//! Regions that peers may use belong to [`super::domain`], the slots of remote operations to each
+//! [`super::endpoint`]; [`super::memory`] adds to both. Invariant: a region stays registered until
+//! the endpoints are closed.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 
 use super::bindings::*;
-use super::library::{Libfabric, OfiError, ProviderInfo};
-use super::limits::REMOTE_PIECES;
+use super::library::{Libfabric, OfiError};
 use super::object::Unfinished;
 use super::slot::BufferSlot;
-use crate::nal::remote::RemoteLimits;
-use crate::types::MdIovec;
 
 /// What registers memory with an endpoint, which is open.
 pub(super) struct OfiRegistrar {
@@ -81,51 +78,19 @@ pub(super) struct ExposedRegion {
     pub(super) descriptor: *mut c_void,
 }
 
-/// What an endpoint needs for remote access. Where there is none, it stays empty.
-pub(super) struct OfiMemory {
-    /// What the provider allows of one operation; `None`: there is no remote access.
-    pub(super) limits: Option<RemoteLimits>,
-    /// The bits of a key.
-    pub(super) key_mask: u64,
-    /// By where they start. They do not overlap.
-    pub(super) regions: BTreeMap<usize, ExposedRegion>,
+/// The slots of the remote operations of an endpoint.
+#[derive(Default)]
+pub(super) struct RemoteSlots {
     /// A context for each operation.
     pub(super) slots: Vec<NonNull<BufferSlot>>,
     /// Those of no operation.
     pub(super) free: Vec<u32>,
 }
 
-impl OfiMemory {
-    pub(super) fn new(info: &ProviderInfo, moves_words_whole: bool) -> OfiMemory {
-        let bits = 8 * info.domain().mr_key_size.min(8) as u32;
-        OfiMemory {
-            limits: info.has_remote_access().then(|| RemoteLimits {
-                longest: info.endpoint().max_msg_size as u64,
-                pieces: info.tx().iov_limit.clamp(1, REMOTE_PIECES),
-                moves_words_whole,
-            }),
-            key_mask: u64::MAX.checked_shr(64 - bits).unwrap_or(u64::MAX),
-            regions: BTreeMap::new(),
-            slots: Vec::new(),
-            free: Vec::new(),
-        }
-    }
-
-    /// All that is registered.
-    pub(super) fn registered(&self) -> impl Iterator<Item = NonNull<FidMr>> {
-        self.regions.values().map(|region| region.region)
-    }
-
+impl RemoteSlots {
     /// All that was allocated for operations.
     pub(super) fn contexts(&self) -> impl Iterator<Item = NonNull<BufferSlot>> {
         self.slots.iter().copied()
-    }
-
-    /// The descriptor of a piece of local memory that the provider wants to be registered.
-    pub(super) fn descriptor(&self, piece: &MdIovec) -> Option<*mut c_void> {
-        let (&start, region) = self.regions.range(..=piece.base.addr()).next_back()?;
-        let rest = region.bytes.checked_sub(piece.base.addr() - start)?;
-        (piece.len as usize <= rest).then_some(region.descriptor)
     }
 
     /// The library has reported the operation of this slot.

@@ -42,13 +42,13 @@ fn run(pair: &mut [Process; 2], is_put: bool, pieces: &[MdIovec], at: RemoteRegi
     let mut ended = Ended::default();
     // SAFETY: the pieces are those of the caller, which waits here.
     until(|| unsafe { a.wire.begin(&operation) } == RemoteBegun::Begun);
-    assert!(a.wire.is_working());
+    assert!(a.wire.is_working(0));
     until(|| {
-        a.wire.receive(64, &mut ended);
+        a.wire.receive(0, 64, &mut ended);
         poll(b);
         !ended.0.is_empty()
     });
-    assert!(!a.wire.is_working() && b.got.is_empty());
+    assert!(!a.wire.is_working(0) && b.got.is_empty());
     assert_eq!(ended.0.len(), 1);
     assert_eq!(ended.0[0].0, 7);
     ended.0[0].1
@@ -59,7 +59,7 @@ fn put_and_get(provider: &str, remote: OfiRemoteAccess) {
     let Some(mut pair) = pair(provider, remote) else { return };
     // SAFETY: the memory is dropped after the wire.
     let region = unsafe { pair[1].wire.register(memory.as_mut_ptr(), BYTES) }.unwrap();
-    let mode = pair[1].wire.network.lock().endpoint.mr_mode;
+    let mode = pair[1].wire.lanes[0].network.lock().endpoint.domain.mr_mode;
     match remote {
         OfiRemoteAccess::AlwaysBasic => {
             assert_eq!(mode & FI_MR_VIRT_ADDR, FI_MR_VIRT_ADDR);
@@ -131,7 +131,7 @@ fn many_operations_are_under_way_and_each_ends_once() {
             }
         }
         most = most.max(next as usize - ended.0.len());
-        a.wire.receive(64, &mut ended);
+        a.wire.receive(0, 64, &mut ended);
         poll(&mut b);
         ended.0.len() == all as usize
     });
@@ -180,14 +180,14 @@ fn die_meanwhile() -> Option<bool> {
             RemoteBegun::Full => drop(b.take()),
             RemoteBegun::Gone => return true,
         }
-        a.wire.receive(1, &mut ended);
+        a.wire.receive(0, 1, &mut ended);
         false
     });
     until(|| {
-        a.wire.receive(64, &mut ended);
+        a.wire.receive(0, 64, &mut ended);
         ended.0.len() == begun
     });
-    assert!(!a.wire.is_working());
+    assert!(!a.wire.is_working(0));
     let failures = a.failures.lock().unwrap();
     assert!(failures.len() == 1 && failures[0].closed, "{failures:?}");
     Some(ended.0.iter().any(|(_, ok)| !ok))

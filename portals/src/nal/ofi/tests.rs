@@ -39,6 +39,7 @@ pub(super) fn open_with(
         providers: ProviderChoice::Include(providers.iter().map(ToString::to_string).collect()),
         tag_mode: None,
         remote,
+        thread_grouping: false,
         events: 1,
         processes: 2,
         on_failure: Box::new(move |failure| log.lock().unwrap().push(failure.clone())),
@@ -101,7 +102,7 @@ fn send(from: &Process, number: u32, long: bool) -> FrameSent {
 
 pub(super) fn poll(process: &mut Process) {
     let got = &mut process.got;
-    process.wire.receive(64, &mut |peer: u32, frame: &[u8]| {
+    process.wire.receive(0, 64, &mut |peer: u32, frame: &[u8]| {
         assert_eq!(peer, 1);
         got.push(frame.to_vec());
     });
@@ -124,7 +125,7 @@ fn numbers(process: &Process) -> Vec<u32> {
 fn a_flood_waits_for_credits_and_arrives_in_order() {
     let Some([mut a, mut b]) = pair() else { return };
     send_first(&mut a, &mut b, 0, false);
-    let made = |process: &Process| process.wire.network.lock().buffers();
+    let made = |process: &Process| process.wire.lanes[0].network.lock().buffers();
     // Its greeting left in one of those for sending.
     let first = BUFFERS_AT_FIRST + FIRST_WINDOW as usize + BUFFERS_MORE + SENDS_AT_ONCE;
     assert_eq!(made(&b), first);
@@ -254,4 +255,34 @@ fn processes_of_different_providers_do_not_connect() {
     address[PROVIDER] ^= 1;
     assert!(!connect(&other, 0, &[other.wire.address(), address]));
     assert_ne!(OfiWire::provider_of(&a.wire.address()), OfiWire::provider_of(&address));
+}
+
+/// Both processes of a pair have the same lane, and no lane has many more peers than another.
+#[test]
+fn peers_are_divided_among_lanes() {
+    let hosts = [3, 1, 4, 2];
+    let total: u32 = hosts.iter().sum();
+    for lanes in 1..=5 {
+        let peers_of = |own| {
+            let (mut nid, mut pid) = (0, own);
+            while pid >= hosts[nid] {
+                (nid, pid) = (nid + 1, pid - hosts[nid]);
+            }
+            let numbering = HostNumbering::new(nid as u32, &hosts).unwrap();
+            OfiPeers { own, numbering, names: Box::new([]), lanes }
+        };
+        for own in 0..total {
+            let here = peers_of(own);
+            let mut in_lane = vec![0; lanes as usize];
+            for other in (0..total).filter(|&other| other != own) {
+                let number = here.numbering.number_at(other).unwrap();
+                let there = peers_of(other);
+                let lane = here.lane_of(number);
+                assert_eq!(lane, there.lane_of(there.numbering.number_at(own).unwrap()));
+                in_lane[lane] += 1;
+            }
+            let (least, most) = (in_lane.iter().min().unwrap(), in_lane.iter().max().unwrap());
+            assert!(most - least <= 2, "{in_lane:?}");
+        }
+    }
 }

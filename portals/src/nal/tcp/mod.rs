@@ -157,7 +157,7 @@ impl Wire for TcpWire {
         unsafe { self.network.lock().send(&self.end, peers, peer, (header, payload), follows) }
     }
 
-    fn receive(&self, max: usize, sink: &mut dyn FrameSink) -> bool {
+    fn receive(&self, _lane: usize, max: usize, sink: &mut dyn FrameSink) -> bool {
         let Some(peers) = self.peers.get() else { return false };
         self.network.lock().receive(&self.end, peers, max, sink)
     }
