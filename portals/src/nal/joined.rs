@@ -4,8 +4,8 @@
 //! numbers that they have in their fabric; all other numbers belong to the wire.
 //!
 //! In each lane of the wire, one thread at a time takes frames: the one that has the lock of that
-//! lane. No thread sleeps with such a lock. Frames of this host belong to lane 0. Which threads try
-//! to take frames:
+//! lane. No thread sleeps with such a lock. Frames of this host belong to lane 0. Which threads
+//! try to take frames:
 //!
 //! | the program | its threads | the thread that only delivers, if any |
 //! |---|---|---|

@@ -99,8 +99,8 @@ pub unsafe trait Nal: Send + Sync {
         None
     }
 
-    /// The number of lanes among which the peers are divided. Threads send and receive in different lanes at
-    /// once; in each, one thread at a time does.
+    /// The number of lanes among which the peers are divided. Threads send and receive in
+    /// different lanes at once; in each, one thread at a time does.
     fn lanes(&self) -> usize {
         1
     }
