@@ -303,6 +303,10 @@ static void gets_too_large(void) {
     size_t strides[2] = {16, (size_t)1 << 62}, count[3] = {8, 3, 9};
     gasnet_gets_bulk(buffer, strides, 0, at_end(64), strides, count, 2);
 }
+static void puts_levels(void) {
+    size_t strides[1] = {16}, count[2] = {8, 3};
+    gasnet_puts_bulk(0, at_end(64), strides, buffer, strides, count, (size_t)-1);
+}
 static void putv_totals(void) {
     gasnet_memvec_t dst[2] = {{at_end(64), 8}, {at_end(32), 8}}, src[2] = {{buffer, 14}, {buffer + 20, 1}};
     gasnet_wait_syncnb(gasnet_putv_nb_bulk(0, 2, dst, 2, src));
@@ -692,6 +696,7 @@ static const struct testcase cases[] = {
     {"putv_outside", "both", ATTACHED, DIES, "gasnet_putv_bulk()|segment|{end-4}|{segment}", putv_outside},
     {"geti_outside", "both", ATTACHED, DIES, "gasnet_geti_nb_bulk()|segment|{end-4}|{segment}", geti_outside},
     {"puts_outside", "both", ATTACHED, DIES, "gasnet_puts_nbi_bulk()|40 bytes|segment|{segment}", puts_outside},
+    {"puts_levels", "both", ATTACHED, DIES, "gasnet_puts_bulk()|18446744073709551615 stride levels|65535", puts_levels},
     {"gets_too_large", "both", ATTACHED, DIES, "gasnet_gets_bulk()|2 levels|64 bits", gets_too_large},
     {"putv_totals", "both", ATTACHED, DIES, "gasnet_putv_nb_bulk()|destination has 16 bytes|source 15", putv_totals},
     {"geti_totals", "both", ATTACHED, DIES, "gasnet_geti_bulk()|destination has 24 bytes|source 16", geti_totals},

@@ -278,6 +278,11 @@ static void strided_outside(void) {
     const size_t count = 2;
     gex_VIS_StridedPutBlocking(ex_tm, 1, check_at(1, 0), &down, bytes, &up, 8, &count, 1, 0);
 }
+static void strided_levels(void) {
+    const ptrdiff_t up = 8;
+    const size_t count = 2;
+    gex_VIS_StridedGetBlocking(ex_tm, bytes, &up, 1, check_at(1, 0), &up, 8, &count, (size_t)1 << 60, 0);
+}
 static void notice_long(void) { gex_VIS_SetPeerCompletionHandler(H_ANSWERED, bytes, GEX_VIS_MAX_PEERCOMPLETION + 1, 0); }
 static void notice_handler(void) { gex_VIS_SetPeerCompletionHandler(5, NULL, 0, 0); }
 
@@ -524,6 +529,7 @@ static const struct testcase {
     {"vector_totals", ATTACHED, DIES, "gex_VIS_VectorPutNB()|destination has 16 bytes|source 15", vector_totals},
     {"indexed_outside", ATTACHED, DIES, "gex_VIS_IndexedGetBlocking()|16 bytes|segment of rank 1", indexed_outside},
     {"strided_outside", ATTACHED, DIES, "gex_VIS_StridedPutBlocking()|16 bytes|segment of rank 1", strided_outside},
+    {"strided_levels", ATTACHED, DIES, "gex_VIS_StridedGetBlocking()|1152921504606846976 stride levels|65535", strided_levels},
     {"notice_long", ATTACHED, DIES, "gex_VIS_SetPeerCompletionHandler()|128|127", notice_long},
     {"notice_handler", ATTACHED, DIES, "gex_VIS_SetPeerCompletionHandler()|handler 5|128", notice_handler},
     {"short_rank", ATTACHED, DIES, "gex_AM_RequestShort()|" NO_RANK_WORD, short_rank},

@@ -6,6 +6,7 @@
 /* nodes: any */
 /* threads: both */
 #include "checkex.h"
+#include <gasnet_vis.h>
 
 #define AREA (1 << 16)
 #define LEVELS 4
@@ -195,7 +196,7 @@ static void noticed(uint64_t seed) {
     gex_VIS_SetPeerCompletionHandler(H_NOTICE, &notice, 1, 0);
     gex_VIS_SetPeerCompletionHandler(0, NULL, 0, 0);
     gex_VIS_SetPeerCompletionHandler(H_NOTICE, &notice, sizeof notice, 0);
-    switch (seed % 4) {
+    switch (seed % 5) {
         case 0: gex_Event_Wait(gex_VIS_VectorPutNB(ex_tm, peer, 16, to, 1, &from, 0)); break;
         case 1:
             CHECK(gex_VIS_IndexedPutNBI(ex_tm, peer, 16, addrs, n / 16, 1, &mine, n, 0) == 0, "NBI");
@@ -208,7 +209,8 @@ static void noticed(uint64_t seed) {
                 CHECK(gex_VIS_StridedPutBlocking(ex_tm, peer, there, NULL, local, NULL, 16, none, 2, 0) == 0, "nothing");
             }
             break;
-        default: gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, peer, there, NULL, local, NULL, n, count, 0, 0));
+        case 3: gex_Event_Wait(gex_VIS_StridedPutNB(ex_tm, peer, there, NULL, local, NULL, n, count, 0, 0)); break;
+        default: gasnet_puti_bulk(peer, 16, addrs, n / 16, 1, &mine, n);
     }
     memset(&notice, 0, sizeof notice);
     CHECK(gex_VIS_StridedPutBlocking(ex_tm, peer, there, strides, local, strides, 16, count, 1, 0) == 0, "the put after it");

@@ -40,6 +40,7 @@ pub mod tools;
 pub mod tracing;
 pub mod value;
 pub mod vis;
+mod vis_transfer;
 
 /// The job, from `gasnet_init` on.
 static JOB: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());

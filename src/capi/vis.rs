@@ -4,17 +4,15 @@
 //! returns and not kept.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
+use super::vis_transfer::{begin, check_levels, check_totals, slice, too_large};
 use crate::client_memory::Dst;
-use crate::extended::transfers;
 use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
 use crate::extended::vis::pieces::VisShape;
 use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
-use crate::extended::vis::{self, CompletionForm, VisDirection};
+use crate::extended::vis::{CompletionForm, VisDirection};
 use crate::rank::JobRank;
-use crate::report;
 use crate::runtime::GasnetJob;
-use crate::runtime::ops::OpHandle;
 use crate::tools::list_text as text;
 use crate::trace::{EventDetail, Letter, Probe, Span};
 use core::ffi::{c_char, c_void};
@@ -27,39 +25,11 @@ const _: () = {
     assert!(size_of::<AddrStats>() == 2 * size_of::<usize>());
 };
 
-/// What a client gave as a list.
-///
-/// # Safety
-/// `n` elements at `list` must be readable as long as the slice is used, unless `n` is 0.
-pub(super) unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
-    if n == 0 {
-        return &[];
-    }
-    // SAFETY: the specification has the caller pass a list of `n` readable elements.
-    unsafe { core::slice::from_raw_parts(list, n) }
-}
-
 /// The job; ends it if there is no such `node`.
 fn target(function: &str, node: gasnet_node_t) -> &'static GasnetJob {
     let job = super::rma::job(function);
     job.team.check_rank(function, node);
     job
-}
-
-/// Ends the job unless both sides have the same number of bytes.
-pub(super) fn check_totals(function: &str, direction: VisDirection, remote: usize, local: usize) {
-    if remote != local {
-        let (dst, src) =
-            if direction == VisDirection::Put { (remote, local) } else { (local, remote) };
-        unequal(function, dst, src);
-    }
-}
-
-fn unequal(function: &str, dst: usize, src: usize) -> ! {
-    report::fatal(
-        format_args!("{function}(): the destination has {dst} bytes in all, the source {src}"),
-        format_args!("Pass lists with the same total on both sides."),
-    )
 }
 
 fn start(
@@ -70,12 +40,7 @@ fn start(
     node: gasnet_node_t,
     shape: &impl VisShape,
 ) -> gasnet_handle_t {
-    let rank = JobRank(node);
-    let handle = if vis::copy_mapped(function, job, direction, rank, shape) {
-        OpHandle::INVALID
-    } else {
-        transfers(job).transfer(function, job, direction, form, rank, shape)
-    };
+    let handle = begin(function, job, form, direction, JobRank(node), shape);
     if form == CompletionForm::Explicit {
         super::explicit(job, handle)
     } else {
@@ -152,6 +117,7 @@ unsafe fn strided(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
+    check_levels(function, levels);
     // SAFETY: the specification demands one stride for each level, and one count more.
     let (count, strides, local_strides) =
         unsafe { (slice(count, levels + 1), slice(remote.1, levels), slice(local.1, levels)) };
@@ -163,20 +129,6 @@ unsafe fn strided(
     let bytes = || count.iter().fold(1, |all: usize, n| all.wrapping_mul(*n));
     let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() });
     start(function, form, direction, job, node, &shape)
-}
-
-pub(super) fn too_large(function: &str, levels: usize) -> ! {
-    report::fatal(
-        format_args!(
-            "{function}(): the counts and strides of {levels} levels make a section beyond 64 bits"
-        ),
-        match function.starts_with("gex_") {
-            true => format_args!("Pass a count for each stride; strides count bytes."),
-            false => format_args!(
-                "Pass the number of bytes first, then a count for each stride; strides count bytes."
-            ),
-        },
-    )
 }
 
 /// The probe of a function, by its name.
@@ -549,7 +501,7 @@ pub unsafe extern "C" fn gasnett_format_strides(
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_format_putsgets_bufsz(stridelevels: usize) -> usize {
-    3 * text::room(stridelevels + 1)
+    3usize.saturating_mul(text::room(stridelevels.saturating_add(1)))
 }
 
 /// Writes the arguments of a strided operation as text.

@@ -346,10 +346,11 @@ impl<P: Portals> Conduit<P> {
         self.portals.together(send);
     }
 
-    /// Whether puts and gets of ranks of other hosts complete only in calls of their target. All
-    /// ranks are taken to have the same `GASNET_PROGRESS`.
-    pub fn wire_waits_for_calls(&self) -> bool {
-        !self.config.wire_thread && self.portals.has_frames_only()
+    /// Whether puts and gets of ranks of other hosts complete only in calls of their target.
+    /// `exposed`: they are in a segment, which the network may access. All ranks are taken to have
+    /// the same `GASNET_PROGRESS`.
+    pub fn wire_waits_for_calls(&self, exposed: bool) -> bool {
+        !self.config.wire_thread && !(exposed && self.portals.has_remote_bypass())
     }
 
     /// How often things happened that well chosen parameters make rare.

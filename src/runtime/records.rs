@@ -37,23 +37,42 @@ impl GasnetJob {
     }
 
     /// Prints how the memory of other ranks is reached in EVERYTHING, if GASNET_VERBOSEENV is set,
-    /// and records it.
+    /// and records it: of those of this host, and of those of other hosts.
     pub(super) fn note_means(&self) {
-        let other = self.team.ranks().find(|&rank| rank != self.endpoint.rank);
-        let Some(other) = other else { return };
         let conduit = &self.endpoint.conduit;
-        let means = match conduit.attaches(other) {
-            _ if conduit.config().registration().is_some() => String::new(),
-            Some(true) => "by cross-memory attach, without a call of its owner".to_string(),
-            Some(false) => {
-                let reason = sys::attach::denial();
-                format!("in frames, at the next call of its owner, because {reason}")
-            }
-            None => "as its libportals does".to_string(),
-        };
-        let registered = conduit.config().registration().unwrap_or_default();
-        let text = format_args!("the memory of other ranks is reached {registered}{means}");
-        note_mode(SegmentMode::Everything, text);
+        let is_far = |rank| self.placement().local_rank_of(rank).is_none();
+        let others = || self.team.ranks().filter(|&rank| rank != self.endpoint.rank);
+        let first_here = others().find(|&rank| !is_far(rank));
+        let first_far = others().find(|&rank| is_far(rank));
+        let registered = conduit.config().registration();
+        if let Some(other) = first_here {
+            let means = match (registered, conduit.attaches(other)) {
+                (Some(registered), _) => registered.to_string(),
+                (None, Some(true)) => {
+                    "by cross-memory attach, without a call of its owner".to_string()
+                }
+                (None, Some(false)) => {
+                    let reason = sys::attach::denial();
+                    format!("in frames, at the next call of its owner, because {reason}")
+                }
+                (None, None) => "as its libportals does".to_string(),
+            };
+            let others = if first_far.is_some() { "other ranks of a host" } else { "other ranks" };
+            let text = format_args!("the memory of {others} is reached {means}");
+            note_mode(SegmentMode::Everything, text);
+        }
+        if let Some(other) = first_far {
+            let means = match (registered, conduit.attaches(other)) {
+                (Some(registered), _) => registered,
+                (None, None) => "as its libportals does",
+                (None, _) if conduit.wire_waits_for_calls(false) => {
+                    "in frames, at the next call of its owner"
+                }
+                (None, _) => "in frames, by a thread of its owner (GASNET_PROGRESS)",
+            };
+            let text = format_args!("the memory of ranks of other hosts is reached {means}");
+            note_mode(SegmentMode::Everything, text);
+        }
     }
 
     /// Records the segment of this process and how many handlers the client registered.

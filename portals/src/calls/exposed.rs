@@ -30,6 +30,13 @@ impl NetworkInterface {
         self.state.peers.nal.wire().and_then(Wire::remote_memory).is_some()
     }
 
+    /// Whether puts and gets of processes of other hosts complete in exposed memory while this
+    /// process makes no call.
+    pub fn has_remote_bypass(&self) -> bool {
+        let remote = self.state.peers.nal.wire().and_then(Wire::remote_memory);
+        remote.is_some_and(|remote| remote.limits().bypasses_target)
+    }
+
     /// Lets processes of other hosts put to this descriptor, and get from it, without calls of
     /// this process, if the network can. Returns whether it can; else messages go on arriving as
     /// before. The first block is registered with the network now, the others when a peer first

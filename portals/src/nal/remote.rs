@@ -33,6 +33,8 @@ pub struct RemoteLimits {
     pub pieces: usize,
     /// An aligned word of 8 bytes or less is read and written whole.
     pub moves_words_whole: bool,
+    /// Hardware carries it out while the target makes no call.
+    pub bypasses_target: bool,
 }
 
 /// How peers name registered memory.

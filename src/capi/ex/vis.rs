@@ -7,21 +7,22 @@ use super::objects::{ExObject, job_rank, node};
 use super::{Event, Flags, Rank, event};
 use crate::capi::am::check_handler;
 use crate::capi::rma::job;
-use crate::capi::vis::{check_totals, gasnett_format_putsgets_bufsz, slice, too_large};
+use crate::capi::vis::gasnett_format_putsgets_bufsz;
+use crate::capi::vis_transfer::{
+    self, PutNotice, begin, check_levels, check_totals, slice, too_large,
+};
 use crate::capi::{OK, ctx, early_job};
-use crate::client_memory::{Dst, Src};
-use crate::extended::transfers;
+use crate::client_memory::Dst;
 use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
 use crate::extended::vis::pieces::VisShape;
 use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
-use crate::extended::vis::{self, CompletionForm, VisDirection};
+use crate::extended::vis::{CompletionForm, VisDirection};
 use crate::report;
 use crate::runtime::checks;
 use crate::runtime::ops::OpHandle;
 use crate::tools::list_text as text;
 use crate::trace::{EventDetail, watch};
-use core::cell::Cell;
 use core::ffi::{c_char, c_int, c_void};
 
 fn start(
@@ -34,34 +35,7 @@ fn start(
 ) -> Event {
     let job = job(function);
     let rank = job_rank(job, function, tm, rank);
-    if direction == VisDirection::Put
-        && let Some(notice) = ARMED.take()
-    {
-        if !vis::copy_mapped(function, job, direction, rank, shape) {
-            let form = CompletionForm::Blocking;
-            transfers(job).transfer(function, job, direction, form, rank, shape);
-        }
-        // SAFETY: the client keeps the payload until the put is complete.
-        let payload = unsafe { Src::new(notice.addr.cast(), notice.len) };
-        vis::notice::notify(job.ctx(), function, rank, notice.handler, payload);
-        return core::ptr::null_mut();
-    }
-    if vis::copy_mapped(function, job, direction, rank, shape) {
-        return core::ptr::null_mut();
-    }
-    event(transfers(job).transfer(function, job, direction, form, rank, shape))
-}
-
-/// What the next put of a thread tells its target when it is complete.
-#[derive(Clone, Copy, Debug)]
-struct PutNotice {
-    handler: u8,
-    addr: *const c_void,
-    len: usize,
-}
-
-thread_local! {
-    static ARMED: Cell<Option<PutNotice>> = const { Cell::new(None) };
+    event(begin(function, job, form, direction, rank, shape))
 }
 
 /// `GEX_FLAG_ENABLE_LEAF_LC`
@@ -88,7 +62,7 @@ pub extern "C" fn gex_VIS_SetPeerCompletionHandler(
     let function = "gex_VIS_SetPeerCompletionHandler";
     job(function);
     if handler == 0 {
-        ARMED.set(None);
+        vis_transfer::arm(None);
         return;
     }
     check_handler(function, handler);
@@ -100,7 +74,7 @@ pub extern "C" fn gex_VIS_SetPeerCompletionHandler(
             format_args!("Pass at most GEX_VIS_MAX_PEERCOMPLETION bytes."),
         );
     }
-    ARMED.set(Some(PutNotice { handler, addr: source_addr, len: nbytes }));
+    vis_transfer::arm(Some(PutNotice { handler, addr: source_addr, len: nbytes }));
 }
 
 /// A list of pieces and its length.
@@ -425,6 +399,7 @@ macro_rules! transfers {
             stridelevels: usize,
             _flags: Flags,
         ) -> $result {
+            check_levels(stringify!($sget), stridelevels);
             // SAFETY: as this function requires.
             if unsafe { is_empty(elemsz, count, stridelevels) } {
                 return done!($form, no_bytes(stringify!($sget)));
@@ -477,8 +452,9 @@ macro_rules! transfers {
             stridelevels: usize,
             flags: Flags,
         ) -> $result {
+            check_levels(stringify!($sput), stridelevels);
             // SAFETY: as this function requires.
-            if ARMED.get().is_none() && unsafe { is_empty(elemsz, count, stridelevels) } {
+            if !vis_transfer::is_armed() && unsafe { is_empty(elemsz, count, stridelevels) } {
                 return done!($form, no_bytes(stringify!($sput)));
             }
             watch!(

@@ -373,8 +373,8 @@ impl JobConduit {
     }
 
     /// [`Conduit::wire_waits_for_calls`]
-    pub fn wire_waits_for_calls(&self) -> bool {
-        over!(self, c => c.wire_waits_for_calls())
+    pub fn wire_waits_for_calls(&self, exposed: bool) -> bool {
+        over!(self, c => c.wire_waits_for_calls(exposed))
     }
 
     /// [`Conduit::expose_remotely`]

@@ -209,8 +209,8 @@ impl Portals for Emulation {
         self.interface.together(send);
     }
 
-    fn has_frames_only(&self) -> bool {
-        !self.interface.has_remote_access()
+    fn has_remote_bypass(&self) -> bool {
+        self.interface.has_remote_bypass()
     }
 
     fn eq_alloc(&self, count: usize) -> Result<EqWatch, PortalsError> {

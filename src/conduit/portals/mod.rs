@@ -417,9 +417,10 @@ pub trait Portals: Send + Sync + 'static {
     fn together(&self, send: &mut dyn FnMut()) {
         send();
     }
-    /// Whether a process of another host must call the network for each message to it.
-    fn has_frames_only(&self) -> bool {
-        false
+    /// Whether puts and gets of processes of other hosts complete in segments that are exposed
+    /// ([`Portals::expose_remotely`]) while this process does not call the network.
+    fn has_remote_bypass(&self) -> bool {
+        true
     }
     /// Largest message in bytes.
     fn max_transfer(&self) -> usize {

@@ -96,8 +96,8 @@ pub(super) fn announce(wire: &OfiWire) {
     }
     let how = match is_remote {
         true => {
-            "puts and gets in segments by remote memory access, which trusts the network \
-             (GASNET_OFI_RMA)"
+            "puts and gets in segments of FAST and LARGE by remote memory access, which trusts \
+             the network (GASNET_OFI_RMA)"
         }
         false => "all messages in frames",
     };

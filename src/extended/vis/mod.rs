@@ -131,7 +131,7 @@ impl Vis {
     fn packs(&self, job: &GasnetJob, rank: JobRank) -> bool {
         let conduit = &job.endpoint.conduit;
         let waits = || match is_far(job, rank) {
-            true => conduit.wire_waits_for_calls(),
+            true => conduit.wire_waits_for_calls(!self.is_everything),
             false => self.is_everything && conduit.attaches(rank) == Some(false),
         };
         self.ampipe.unwrap_or_else(waits)

@@ -477,8 +477,12 @@ impl Wire for OfiWire {
 
 impl RemoteMemory for OfiWire {
     fn limits(&self) -> RemoteLimits {
-        let none = RemoteLimits { longest: 0, pieces: 0, moves_words_whole: false };
-        self.remote.unwrap_or(none)
+        self.remote.unwrap_or(RemoteLimits {
+            longest: 0,
+            pieces: 0,
+            moves_words_whole: false,
+            bypasses_target: false,
+        })
     }
 
     unsafe fn register(&self, start: *mut u8, bytes: usize) -> Result<RemoteRegion, String> {

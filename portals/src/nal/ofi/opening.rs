@@ -120,6 +120,7 @@ impl OfiDomain {
                 Some(endpoint.keep())
             }
         };
+        let by_hardware = provider::carries_out_alone(&info.name());
         let bits = 8 * info.domain().mr_key_size.min(8) as u32;
         Ok(OfiDomain {
             scalable,
@@ -131,7 +132,8 @@ impl OfiDomain {
             limits: info.has_remote_access().then(|| RemoteLimits {
                 longest: info.endpoint().max_msg_size as u64,
                 pieces: info.tx().iov_limit.clamp(1, REMOTE_PIECES),
-                moves_words_whole: provider::moves_words_whole(&info.name()),
+                moves_words_whole: by_hardware,
+                bypasses_target: by_hardware,
             }),
             key_mask: u64::MAX.checked_shr(64 - bits).unwrap_or(u64::MAX),
             key: AtomicU64::new(0),

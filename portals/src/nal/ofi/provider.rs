@@ -128,7 +128,7 @@ fn first_part(name: &str) -> &str {
 
 /// Whether the hardware of a provider of this name carries out remote operations alone: an aligned
 /// word is read and written whole. Others may copy bytes by software.
-pub(super) fn moves_words_whole(name: &str) -> bool {
+pub(super) fn carries_out_alone(name: &str) -> bool {
     ["cxi", "verbs"].contains(&first_part(name))
 }
 
