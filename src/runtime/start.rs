@@ -26,7 +26,7 @@ use crate::conduit::portals::{OpenError, PortalsError, PortalsId};
 use crate::conduit::{self, ExposedMemory, SegmentBlocks};
 use crate::env::WireProgress;
 use crate::process::{self, exit, signals};
-use crate::{env, report, trace};
+use crate::{env, fault, report, trace};
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
@@ -400,7 +400,27 @@ fn network_number(interface: &OpenInterface) -> u32 {
     interface.kind() as u32 | interface.wire_kind().map_or(0, |wire| 1 + wire as u32) << 8
 }
 
-/// The same for people.
+/// The version of this library as ranks exchange it: 10 bits each for major, minor and patch.
+fn library_version() -> u32 {
+    let parts = [
+        env!("CARGO_PKG_VERSION_MAJOR"),
+        env!("CARGO_PKG_VERSION_MINOR"),
+        env!("CARGO_PKG_VERSION_PATCH"),
+    ];
+    let number = |part: &str| part.parse().unwrap_or(0) & 0x3ff;
+    let version = parts.into_iter().fold(0, |sum: u32, part| sum << 10 | number(part));
+    version + u32::from(fault::on("other_version"))
+}
+
+/// The same for people. 0: that of a library that does not say it.
+fn version_name(version: u32) -> String {
+    match version {
+        0 => "of an older version".into(),
+        _ => format!("{}.{}.{}", version >> 20, version >> 10 & 0x3ff, version & 0x3ff),
+    }
+}
+
+/// The networks of a rank for people.
 fn network_name(interface: &OpenInterface) -> &'static str {
     match interface.wire_kind() {
         Some(WireKind::Tcp) => "tcp",
@@ -425,10 +445,21 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     }
     let id = interface.id();
     let kind = network_number(interface);
-    let mine = [kind, id.nid, id.pid].map(u32::to_ne_bytes).concat();
+    let version = library_version();
+    let mine = [kind, id.nid, id.pid, version].map(u32::to_ne_bytes).concat();
     let mut peers = Vec::new();
     for (other, b) in boot.exchange.exchange(&mine).ranked() {
-        let word = |i: usize| u32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
+        let words = b.as_chunks().0;
+        let word = |i: usize| words.get(i).map_or(0, |word| u32::from_ne_bytes(*word));
+        if word(3) != version {
+            let [own, theirs] = [version, word(3)].map(version_name);
+            report::fatal(
+                format_args!(
+                    "gasnet_init(): this rank runs libgasnet {own}, but rank {other} {theirs}"
+                ),
+                format_args!("Install the same libgasnet on all hosts, and start the job anew."),
+            );
+        }
         if word(0) != kind {
             report::fatal(
                 format_args!(
@@ -438,7 +469,7 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
                 format_args!("Give all ranks the same GASNET_NETWORK and the same library."),
             );
         }
-        peers.push(PortalsId { nid: word(4), pid: word(8) });
+        peers.push(PortalsId { nid: word(1), pid: word(2) });
     }
     let addresses: Vec<Vec<u8>> = match interface.wire_kind() {
         Some(_) => boot

@@ -183,6 +183,12 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let name = format!("hosts::limits_differ::{}", mode.name());
         all.push(TestCase::new(name, true, move || limits_differ(mode)));
     }
+    for network in ["TCP", "OFI"] {
+        let name = format!("hosts::other_version::{}", network.to_lowercase());
+        let mut case = TestCase::new(name, true, move || other_version(network));
+        case.missing = if network == "OFI" { missing_provider("net,tcp") } else { None };
+        all.push(case);
+    }
     for (case, mode, progress, completes) in PROGRESS {
         let name = format!("hosts::progress::{case}");
         all.push(TestCase::new(name, true, move || computes(mode, progress, completes)));
@@ -334,6 +340,27 @@ fn limits_differ(mode: ClientMode) -> Result<(), Failure> {
     match ended.output.lines().filter(|l| l.contains("firehose: regions of 16KB; ")).count() {
         4 => ended.passed(&program.name),
         n => Err(ended.failure(format!("{n} ranks have regions of 16 KB"))),
+    }
+}
+
+/// The library of one host has another version: `gasnet_init` says so on each rank, once for all
+/// that have the same one.
+fn other_version(network: &str) -> Result<(), Failure> {
+    const OTHER: &str = "[ $(cat /proc/sys/kernel/hostname) != host2 ] || \
+                         export GASNET_TEST_FAULT=other_version; exec \"$@\"";
+    let library = TestLibrary::of(build_trees::build_faults());
+    let source = build_trees::root().join("capi-tests/testhello.c");
+    let compiled = library.compiled(&source, ClientMode::Seq)?;
+    let args = ["-c", OTHER, "sh", &compiled.display().to_string()].map(str::to_string);
+    let job = library.job(Path::new("/bin/sh"), &args, JobLauncher::Gasnetrun, 4)?;
+    let job = job.env("GASNET_NETWORK", network).env("GASNET_SSH_SERVERS", "host1:2,host2:2");
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(60)).run()?;
+    ended.tidy()?;
+    let version = env!("CARGO_PKG_VERSION");
+    let line = format!("gasnet_init(): this rank runs libgasnet {version}, but rank 2 ");
+    match ended.code == Some(1) && ended.says(&line) && !ended.says("is lost") {
+        true => Ok(()),
+        false => Err(ended.failure("no line names both versions")),
     }
 }
 

@@ -223,8 +223,8 @@ fn report_cut_off(
         report::line(format_args!("  rank {} (pid {}) {what}", r.rank, r.pid()));
     }
     report::line(format_args!(
-        "  Call a barrier before the end of main; gasnetrun --no-cut-off or GASNET_NO_CUT_OFF=1 \
-         waits for all ranks."
+        "  Call a barrier before the end of main. If the program does, the ranks get too little CPU \
+         time: gasnetrun --no-cut-off or GASNET_NO_CUT_OFF=1 waits for all of them."
     ));
 }
 

@@ -300,7 +300,8 @@ macro_rules! operations {
         }
 
         operation! {
-            /// The implicit form of the function without the `I`.
+            /// The implicit form of the function without the `I`. `GEX_OP_SET` belongs to the
+            /// category `GEX_EC_PUT`, `GEX_OP_GET` to `GEX_EC_GET`, all others to `GEX_EC_RMW`.
             ///
             /// - `ad`, `result_p`, `tgt_rank`, `tgt_addr`, `opcode`, `operand1`, `operand2`,
             ///   `flags`: as there.

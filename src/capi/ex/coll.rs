@@ -21,6 +21,8 @@ use core::ffi::c_void;
 const USER_TYPE: u32 = 1 << 6;
 /// `GEX_OP_USER`
 const USER_OP: u32 = 1 << 30;
+/// `GEX_OP_USER_NC`
+const USER_OP_NC: u32 = 1 << 31;
 
 /// What a client wants of a reduction.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +45,9 @@ impl ReduceArguments {
         let elem_size = match number {
             Some(number) if number.size() == self.dt_sz => self.dt_sz,
             Some(_) => refuse("dt_sz is not the size of the type", "Pass sizeof of the type."),
+            None if self.dt == USER_TYPE && self.dt_sz == 0 => {
+                refuse("dt_sz is 0", "Pass the bytes of an element of GEX_DT_USER.")
+            }
             None if self.dt == USER_TYPE => self.dt_sz,
             None => refuse("dt is no type", "Pass one of GEX_DT_*."),
         };
@@ -51,6 +56,10 @@ impl ReduceArguments {
                 let cdata = self.user_cdata.expose_provenance();
                 ReduceOperator::InPlace { function: f, cdata }
             }
+            (USER_OP_NC, ..) => refuse(
+                "GEX_OP_USER_NC is not available",
+                "Pass GEX_OP_USER and a commutative function.",
+            ),
             (USER_OP, None, _) => refuse("user_op is null", "Pass the function of GEX_OP_USER."),
             (op, _, Some(number)) => match number_fn(number, op) {
                 Some(function) => ReduceOperator::Builtin { function, code: self.dt << 8 | op },

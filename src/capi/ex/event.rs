@@ -239,7 +239,9 @@ fn kinds(mask: c_uint) -> impl Iterator<Item = ImplicitKind> + Clone {
 
 /// Reports whether the implicit operations of the calling thread are complete. Does not poll.
 ///
-/// - `event_mask`: which of them, a combination of `GEX_EC_*`.
+/// - `event_mask`: which of them, a combination of `GEX_EC_*`: `PUT` and `GET` for puts and gets
+///   of RMA, VIS and atomics, `RMW` for the other atomics, `LC` for the local side of puts, `AM`
+///   for messages, `ALL`.
 /// - `flags`: 0.
 /// - Returns `GASNET_OK` or `GASNET_ERR_NOT_READY`.
 /// - Context: outside access regions, after `gex_Client_Init`; not in a handler.
@@ -254,7 +256,9 @@ pub extern "C" fn gex_NBI_Test(event_mask: c_uint, flags: Flags) -> c_int {
 
 /// Waits for the implicit operations of the calling thread.
 ///
-/// - `event_mask`: which of them, a combination of `GEX_EC_*`.
+/// - `event_mask`: which of them, a combination of `GEX_EC_*`: `PUT` and `GET` for puts and gets
+///   of RMA, VIS and atomics, `RMW` for the other atomics, `LC` for the local side of puts, `AM`
+///   for messages, `ALL`.
 /// - `flags`: 0.
 /// - Context: outside access regions, after `gex_Client_Init`; not in a handler, and not while a
 ///   handler-safe lock is held.
