@@ -34,7 +34,10 @@ typedef struct gasneti_coll_op_s *gasnet_coll_handle_t;
 
 #define GASNET_COLL_SINGLE (1 << 6)
 #define GASNET_COLL_LOCAL (1 << 7)
-/* Returns no handle: that of the next call without this flag, by the same image in the same team, stands for both. */
+/*
+ Returns no handle: that of the next call without this flag, by the same image in the same
+ team, stands for both.
+*/
 #define GASNET_COLL_AGGREGATE (1 << 8)
 #define GASNET_COLL_FIXED_THREADS_PER_NODE (1 << 9)
 #define GASNET_COLL_DST_IN_SEGMENT (1 << 10)

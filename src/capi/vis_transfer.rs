@@ -95,7 +95,7 @@ fn unequal(function: &str, dst: usize, src: usize) -> ! {
 /// Most levels of a strided transfer.
 const MOST_LEVELS: usize = 65_535;
 
-/// Ends the job if there cannot be a section of so many levels.
+/// Ends the job if no section may have this number of levels.
 pub(super) fn check_levels(function: &str, levels: usize) {
     if levels > MOST_LEVELS {
         report::fatal(

@@ -350,7 +350,8 @@ impl<P: Portals> Conduit<P> {
     /// `exposed`: they are in a segment, which the network may access. All ranks are taken to have
     /// the same `GASNET_PROGRESS`.
     pub fn wire_waits_for_calls(&self, exposed: bool) -> bool {
-        !self.config.wire_thread && !(exposed && self.portals.has_remote_bypass())
+        let bypasses = self.config.wire_thread || exposed && self.portals.has_remote_bypass();
+        !bypasses
     }
 
     /// How often things happened that well chosen parameters make rare.

@@ -35,6 +35,12 @@ impl OfiBuffer {
     pub(super) fn number(&self) -> usize {
         self.0 as usize
     }
+
+    /// One that belongs to no endpoint.
+    #[cfg(test)]
+    pub(super) fn test(number: u32) -> OfiBuffer {
+        OfiBuffer(number)
+    }
 }
 
 /// An operation that is complete.

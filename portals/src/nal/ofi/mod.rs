@@ -6,7 +6,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `network`, `peer` | the peers: frames in order, credits |
+//! | `network`, `sending`, `peer`, `batch` | the peers: frames in order, credits |
 //! | `remote`, `flights` | puts and gets in the memory of peers: which are under way |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
@@ -25,6 +25,7 @@
 //!
 //! Invariant: nothing that a provider says about order is relied on.
 
+mod batch;
 mod bindings;
 mod domain;
 mod endpoint;
@@ -44,6 +45,7 @@ mod remote;
 #[cfg(test)]
 mod remote_tests;
 mod seal;
+mod sending;
 mod slot;
 #[cfg(test)]
 mod tests;
@@ -415,10 +417,17 @@ impl Wire for OfiWire {
         FRAME
     }
 
-    unsafe fn send(&self, peer: u32, header: &[u8], payload: &[MdIovec], _: bool) -> FrameSent {
+    unsafe fn send(
+        &self,
+        peer: u32,
+        header: &[u8],
+        payload: &[MdIovec],
+        follows: bool,
+    ) -> FrameSent {
         let Some(peers) = self.peers.get() else { return FrameSent::Full };
+        let frame = (header, payload, follows);
         // SAFETY: the same contract.
-        unsafe { self.lane(peer).network.lock().send(&self.end, peers, peer, header, payload) }
+        unsafe { self.lane(peer).network.lock().send(&self.end, peers, peer, frame) }
     }
 
     fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) -> bool {

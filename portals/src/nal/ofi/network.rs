@@ -15,19 +15,19 @@ use alloc::vec::Vec;
 use core::mem;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::batch;
 use super::bindings::CLOSED;
 use super::endpoint::{NAME_BYTES, OfiBuffer, OfiCompletion, OfiEndpoint};
 use super::flights::{RemoteFlight, RemoteFlights};
 use super::library::OfiError;
 use super::limits::*;
 use super::peer::{ArrivedFrame, OfiPeer};
-use super::seal::{self, FrameCount, OfiTagMode, SealedFrame, SealedLead, nearest};
+use super::seal::{FrameCount, OfiTagMode, SealedFrame, nearest};
 use super::slot::{NotBegun, OfiAddress};
-use crate::nal;
 use crate::nal::numbering::HostNumbering;
-use crate::nal::outcome::{FrameSent, FrameSink};
+use crate::nal::outcome::FrameSink;
 use crate::nal::wire::{PeerFailure, PeerFailures};
-use crate::types::{MdIovec, PtlProcessId};
+use crate::types::PtlProcessId;
 use handshake::FrameKey;
 use sys::clock;
 
@@ -78,17 +78,19 @@ pub(super) struct OfiNetwork {
     pub(super) endpoint: OfiEndpoint,
     pub(super) peers: BTreeMap<u32, OfiPeer>,
     /// Buffers for frames to be sent.
-    free: Vec<OfiBuffer>,
+    pub(super) free: Vec<OfiBuffer>,
     /// Buffers that are to be posted.
-    unposted: Vec<OfiBuffer>,
+    pub(super) unposted: Vec<OfiBuffer>,
     /// The peer to which each buffer is being sent, by the number of the buffer.
-    targets: Vec<u32>,
+    pub(super) targets: Vec<u32>,
     /// Buffers that are being sent.
-    leaving: usize,
+    pub(super) leaving: usize,
     pub(super) remote: RemoteFlights,
     /// Peers that are owed a frame without bytes.
-    owed: Vec<u32>,
-    completions: Vec<OfiCompletion>,
+    pub(super) owed: Vec<u32>,
+    /// Peers with a [`FrameBatch`] that may have to leave without a further frame.
+    pub(super) batched: Vec<u32>,
+    pub(super) completions: Vec<OfiCompletion>,
 }
 
 impl OfiNetwork {
@@ -106,6 +108,7 @@ impl OfiNetwork {
             leaving: 0,
             remote: RemoteFlights::default(),
             owed: Vec::new(),
+            batched: Vec::new(),
             completions: Vec::new(),
         })
     }
@@ -120,11 +123,16 @@ impl OfiNetwork {
         match self.endpoint.may_sleep() {
             false => 0,
             // What has not left may need calls to leave.
-            true if !self.owed.is_empty() || self.leaving + self.remote.count != 0 => {
+            true if self.is_leaving() || !self.owed.is_empty() || self.remote.count != 0 => {
                 SHORT_SLEEP_NS
             }
             true => u64::MAX,
         }
+    }
+
+    /// Whether frames have not left.
+    pub(super) fn is_leaving(&self) -> bool {
+        self.leaving != 0 || !self.batched.is_empty()
     }
 
     /// As [`crate::nal::wire::Wire::silent_peer`].
@@ -143,7 +151,7 @@ impl OfiNetwork {
 
     /// Makes a peer known, and greets it.
     #[cold]
-    fn meet(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, position: u32) {
+    pub(super) fn meet(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, position: u32) {
         let name = &peers.names[position as usize];
         let unposted = &mut self.unposted;
         let known = self.endpoint.insert(name).and_then(|to| {
@@ -167,17 +175,6 @@ impl OfiNetwork {
         }
     }
 
-    /// A buffer for a frame to be sent, where there is none.
-    #[cold]
-    fn make_buffer(
-        endpoint: &mut OfiEndpoint,
-        free: &mut Vec<OfiBuffer>,
-    ) -> Result<OfiBuffer, NotBegun> {
-        let made = endpoint.add_buffers(SENDS_AT_ONCE, |buffer| free.push(buffer));
-        made.map_err(NotBegun::Failed)?;
-        free.pop().ok_or(NotBegun::Full)
-    }
-
     /// A peer has failed.
     #[cold]
     pub(super) fn fail(
@@ -194,6 +191,7 @@ impl OfiNetwork {
         }
         let early = mem::take(&mut peer.early);
         self.unposted.extend(early.into_values().map(|(buffer, _)| buffer));
+        self.free.extend(peer.batch.take().map(|batch| batch.into_parts().0));
         here.failures.add(number, || PeerFailure {
             process: peers.numbering.process(number).unwrap_or(PtlProcessId::ANY),
             address: self.endpoint.shown(&peers.names[peer.position as usize]),
@@ -220,137 +218,6 @@ impl OfiNetwork {
                     self.fail_all(here, peers, &e);
                 }
                 return;
-            }
-        }
-    }
-
-    /// Sends the frames without bytes that are owed.
-    fn pay(&mut self, here: &OfiEnd, peers: &OfiPeers) {
-        for number in mem::take(&mut self.owed) {
-            let Some(peer) = self.peers.get_mut(&number) else { continue };
-            if !peer.owes || peer.has_failed {
-                continue;
-            }
-            if peer.greet_at != 0 && clock::now_ns() < peer.greet_at {
-                self.owed.push(number);
-                continue;
-            }
-            // The provider says what becomes of a greeting.
-            let keep = peer.is_open;
-            // SAFETY: no pieces.
-            match unsafe { self.send_to(here, peers, number, keep, &[], &[]) } {
-                Ok(()) => {}
-                Err(NotBegun::Full) => self.owed.push(number),
-                Err(NotBegun::Failed(e)) => self.not_sent(here, peers, number, &e),
-            }
-        }
-    }
-
-    /// A frame was not sent. A greeting is sent again, as the link may be down for a moment.
-    #[cold]
-    fn not_sent(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, error: &OfiError) {
-        if let Some(peer) = self.peers.get_mut(&number)
-            && peer.greet_again(clock::now_ns())
-        {
-            self.owed.push(number);
-            return;
-        }
-        self.fail(here, peers, number, error.number, &error.to_string());
-    }
-
-    /// Sends a frame, or one without bytes. With `keep` the provider keeps a short
-    /// message, and nothing says when it has left.
-    ///
-    /// # Safety
-    /// The pieces are readable.
-    unsafe fn send_to(
-        &mut self,
-        here: &OfiEnd,
-        peers: &OfiPeers,
-        number: u32,
-        keep: bool,
-        header: &[u8],
-        payload: &[MdIovec],
-    ) -> Result<(), NotBegun> {
-        let Some(peer) = self.peers.get_mut(&number) else { return Err(NotBegun::Full) };
-        let count = FrameCount { target: peer.position, number: peer.next };
-        let (source, granted_to) = (peers.own, peer.received + peer.window);
-        let lead = SealedLead { source, number: peer.next as u16, granted: granted_to as u16 };
-        let before = here.mode.lead_bytes();
-        let length = before + nal::frame_length(header, payload);
-        let is_kept = keep && length <= here.inject;
-        if is_kept {
-            let mut message = [0; INJECTED];
-            let message = &mut message[..length];
-            // SAFETY: the same contract.
-            unsafe { nal::gather(&mut message[before..], header, payload) };
-            let with = seal::close(&here.key, here.mode, lead, count, message);
-            self.endpoint.inject(peer.to, message, with)?;
-        } else {
-            if peer.leaving == SENDS_PER_PEER {
-                return Err(NotBegun::Full);
-            }
-            let mut buffer = match self.free.pop() {
-                Some(buffer) => buffer,
-                None => Self::make_buffer(&mut self.endpoint, &mut self.free)?,
-            };
-            let message = &mut self.endpoint.bytes_mut(&mut buffer)[..length];
-            // SAFETY: the same contract.
-            unsafe { nal::gather(&mut message[before..], header, payload) };
-            let with = seal::close(&here.key, here.mode, lead, count, message);
-            let at = buffer.number();
-            if let Err((buffer, why)) = self.endpoint.send(peer.to, buffer, length, with) {
-                self.free.push(buffer);
-                return Err(why);
-            }
-            if self.targets.len() <= at {
-                self.targets.resize(at + 1, 0);
-            }
-            self.targets[at] = number;
-            peer.leaving += 1;
-            self.leaving += 1;
-        }
-        peer.is_kept = is_kept;
-        peer.next += 1;
-        peer.granted_to = granted_to;
-        peer.owes = false;
-        peer.sent += u64::from(length != before);
-        Ok(())
-    }
-
-    /// As [`crate::nal::wire::Wire::send`].
-    ///
-    /// # Safety
-    /// The pieces are readable.
-    pub(super) unsafe fn send(
-        &mut self,
-        here: &OfiEnd,
-        peers: &OfiPeers,
-        number: u32,
-        header: &[u8],
-        payload: &[MdIovec],
-    ) -> FrameSent {
-        let Some(peer) = self.peers.get(&number) else {
-            let position = peers.numbering.process(number);
-            let Some(position) = position.and_then(|id| peers.numbering.position(id)) else {
-                return FrameSent::Gone;
-            };
-            self.meet(here, peers, number, position);
-            return FrameSent::Full;
-        };
-        if peer.has_failed {
-            return FrameSent::Gone;
-        }
-        if !peer.may_send() {
-            return FrameSent::Full;
-        }
-        // SAFETY: the same contract.
-        match unsafe { self.send_to(here, peers, number, true, header, payload) } {
-            Ok(()) => FrameSent::Sent,
-            Err(NotBegun::Full) => FrameSent::Full,
-            Err(NotBegun::Failed(e)) => {
-                self.fail(here, peers, number, e.number, &e.to_string());
-                FrameSent::Gone
             }
         }
     }
@@ -388,6 +255,9 @@ impl OfiNetwork {
         }
         if !self.owed.is_empty() {
             self.pay(here, peers);
+        }
+        if !self.batched.is_empty() {
+            self.end_batches(here, peers);
         }
         taken != 0
     }
@@ -435,48 +305,6 @@ impl OfiNetwork {
             }
         }
         0
-    }
-
-    /// As [`crate::nal::wire::Wire::flush`], until this time. An empty frame follows those that
-    /// the provider keeps: when it has left, so have they. What arrives meanwhile stays for the
-    /// next look.
-    pub(super) fn flush(&mut self, here: &OfiEnd, peers: &OfiPeers, until: u64) {
-        let is_kept = |peer: &OfiPeer| peer.is_kept && peer.is_open && !peer.has_failed;
-        let kept = self.peers.iter().filter(|(_, peer)| is_kept(peer));
-        for number in kept.map(|(&number, _)| number).collect::<Vec<u32>>() {
-            // SAFETY: no pieces.
-            let _ = unsafe { self.send_to(here, peers, number, false, &[], &[]) };
-        }
-        let is_remote = |done: &&OfiCompletion| matches!(done, OfiCompletion::Remote { .. });
-        let mut remote = self.remote.count - self.completions.iter().filter(is_remote).count();
-        while self.leaving + remote != 0 && clock::now_ns() < until {
-            let mut completions = Vec::new();
-            if self.endpoint.completions(usize::MAX, &mut completions).is_err() {
-                return;
-            }
-            for completion in completions {
-                match completion {
-                    OfiCompletion::Sent { buffer } | OfiCompletion::SendFailed { buffer, .. } => {
-                        self.left(buffer);
-                    }
-                    other => {
-                        remote -= usize::from(is_remote(&&other));
-                        self.completions.push(other);
-                    }
-                }
-            }
-        }
-    }
-
-    /// A frame to a peer has left, or never will; returns the peer.
-    fn left(&mut self, buffer: OfiBuffer) -> u32 {
-        let number = self.targets[buffer.number()];
-        if let Some(peer) = self.peers.get_mut(&number) {
-            peer.leaving -= 1;
-        }
-        self.leaving -= 1;
-        self.free.push(buffer);
-        number
     }
 
     /// Checks a frame. `None`: no process of the job has sent it, or it came again.
@@ -532,12 +360,15 @@ impl OfiNetwork {
         let mut next = Some((buffer, frame));
         while let Some((buffer, frame)) = next {
             let Some(peer) = self.peers.get_mut(&from) else { return passed };
-            let taken = peer.take(&frame);
+            let mut taken = peer.take(&frame);
             if taken == Ok(true) {
                 let start = here.mode.lead_bytes();
                 let bytes = &self.endpoint.bytes(&buffer)[start..][..frame.length];
-                sink.frame(from, bytes);
-                passed += 1;
+                let whole = batch::each_frame(bytes, |frame| {
+                    sink.frame(from, frame);
+                    passed += 1;
+                });
+                taken = whole.and(taken);
             }
             self.unposted.push(buffer);
             match taken {

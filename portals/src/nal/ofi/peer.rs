@@ -5,9 +5,10 @@
 
 use alloc::collections::BTreeMap;
 
+use super::batch::FrameBatch;
 use super::endpoint::OfiBuffer;
 use super::limits::{AGAIN_NS, FIRST_WINDOW, UNREACHABLE_NS, WINDOW};
-use super::seal::SealedLead;
+use super::seal::{FrameCount, SealedLead};
 use super::slot::OfiAddress;
 
 /// What this process knows of a peer.
@@ -42,6 +43,8 @@ pub(super) struct OfiPeer {
     pub(super) granted_to: u64,
     /// Frames that it may send before it gets credits again. There are buffers for them.
     pub(super) window: u64,
+    /// Frames to it that wait for more.
+    pub(super) batch: Option<FrameBatch>,
     /// Frames that have arrived before the expected one.
     pub(super) early: BTreeMap<u64, (OfiBuffer, ArrivedFrame)>,
 }
@@ -77,6 +80,7 @@ impl OfiPeer {
             received: 0,
             granted_to: 0,
             window: FIRST_WINDOW,
+            batch: None,
             early: BTreeMap::new(),
         }
     }
@@ -84,6 +88,22 @@ impl OfiPeer {
     /// Whether a frame of data may leave now: the greetings were sent, and there is a credit.
     pub(super) fn may_send(&self) -> bool {
         self.is_open && self.next != 0 && self.sent < self.granted
+    }
+
+    /// What travels with the next frame to it, from the process at position `own`.
+    pub(super) fn next_lead(&self, own: u32) -> (SealedLead, FrameCount) {
+        let granted = (self.received + self.window) as u16;
+        let lead = SealedLead { source: own, number: self.next as u16, granted };
+        (lead, FrameCount { target: self.position, number: self.next })
+    }
+
+    /// The next frame to it was sent: with data or without, kept by the provider or not.
+    pub(super) fn has_sent(&mut self, has_data: bool, is_kept: bool) {
+        self.is_kept = is_kept;
+        self.next += 1;
+        self.granted_to = self.received + self.window;
+        self.owes = false;
+        self.sent += u64::from(has_data);
     }
 
     /// Its newest frame was not sent. If that was the greeting, whether it is sent again.

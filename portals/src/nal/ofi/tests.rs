@@ -93,11 +93,16 @@ pub(super) fn await_first(process: &mut Process) {
 
 /// A frame that says that a message was taken, as long as the longest if `long`.
 fn send(from: &Process, number: u32, long: bool) -> FrameSent {
+    send_before(from, number, long, false)
+}
+
+/// The same; another one `follows`.
+fn send_before(from: &Process, number: u32, long: bool, follows: bool) -> FrameSent {
     let header = [3, number].map(u32::to_le_bytes).concat();
     let mut rest = vec![number as u8; if long { FRAME - header.len() } else { 8 }];
     let piece = MdIovec { base: rest.as_mut_ptr().cast(), len: rest.len() as u64 };
     // SAFETY: the piece is readable. The other process has the number 1.
-    unsafe { from.wire.send(1, &header, &[piece], false) }
+    unsafe { from.wire.send(1, &header, &[piece], follows) }
 }
 
 pub(super) fn poll(process: &mut Process) {
@@ -157,6 +162,49 @@ fn a_flood_waits_for_credits_and_arrives_in_order() {
         b.got.iter().zip(0..).all(|(frame, i)| (frame.len() == FRAME) == (i % 3 == 0 && i != 0))
     );
     assert_eq!(b.wire.counters().refused, 0);
+    assert!(a.failures.lock().unwrap().is_empty() && b.failures.lock().unwrap().is_empty());
+}
+
+/// Small frames that others follow share messages, so that a window has more of them. Long ones
+/// keep their places between them. What no frame follows after all leaves in the next look.
+#[test]
+fn frames_that_follow_each_other_share_messages() {
+    let Some([mut a, mut b]) = pair() else { return };
+    send_first(&mut a, &mut b, 0, false);
+    await_first(&mut b);
+    let mut next = 1;
+    while send_before(&a, next, false, true) == FrameSent::Sent {
+        next += 1;
+    }
+    assert!(u64::from(next) > 100 * FIRST_WINDOW, "{next} frames in a window");
+    let all = 20_000;
+    until(|| {
+        for _ in 0..50 {
+            let is_last = next % 1000 == 999;
+            if next < all && send_before(&a, next, next % 700 == 0, !is_last) == FrameSent::Sent {
+                next += 1;
+            }
+        }
+        poll(&mut a);
+        poll(&mut b);
+        b.got.len() == all as usize
+    });
+    assert_eq!(numbers(&b), (0..all).collect::<Vec<_>>());
+    let is_whole = |frame: &Vec<u8>| frame[8..].iter().all(|byte| *byte == frame[4]);
+    assert!(b.got.iter().all(is_whole));
+    // The last one is in a batch that nothing follows.
+    assert_eq!(send_before(&a, all, false, true), FrameSent::Sent);
+    until(|| {
+        poll(&mut a);
+        poll(&mut b);
+        b.got.len() == all as usize + 1
+    });
+    assert_eq!(send_before(&a, all + 1, false, true), FrameSent::Sent);
+    a.wire.flush(10_000_000_000);
+    until(|| {
+        poll(&mut b);
+        b.got.len() == all as usize + 2
+    });
     assert!(a.failures.lock().unwrap().is_empty() && b.failures.lock().unwrap().is_empty());
 }
 
