@@ -8,6 +8,7 @@
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use sys::file::WriteError;
 
 /// Rank that messages name; `u32::MAX` before it is known.
 static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
@@ -318,11 +319,18 @@ pub fn crash(
     }
 }
 
-/// Reports that the file system has not taken all of a file that a variable names.
+/// Reports that the system has not taken all of a file that a variable names.
 /// Async-signal-safe.
-pub fn incomplete_file(variable: &str, path: &str) {
-    line(format_args!("{variable}: {path} is not complete: the file system took no more"));
-    line(format_args!("  Name a file in a folder with more space."));
+pub fn incomplete_file(variable: &str, path: &str, e: WriteError) {
+    if e.is_full() {
+        line(format_args!(
+            "{variable}: {path} is not complete: the file system took no more: {e}"
+        ));
+        line(format_args!("  Name a file in a folder with more space."));
+    } else {
+        line(format_args!("{variable}: {path} is not complete: it cannot be written: {e}"));
+        line(format_args!("  Name another file, or raise the limit of files (ulimit -f)."));
+    }
 }
 
 /// Prints why the caller is about to end the job.

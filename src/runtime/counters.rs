@@ -50,8 +50,8 @@ impl StatsFile {
     fn write(&self, text: impl FnOnce(&mut TextFile) -> core::fmt::Result) {
         let mut file = TextFile::stream(self.fd);
         let _ = text(&mut file);
-        if !file.finish() {
-            report::incomplete_file(self.variable, &self.path);
+        if let Err(e) = file.finish() {
+            report::incomplete_file(self.variable, &self.path, e);
         }
     }
 }

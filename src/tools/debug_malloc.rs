@@ -366,7 +366,7 @@ pub fn write_report() {
         let _ =
             writeln!(file, "{} bytes at {address:#x}, allocated at {}", o.block.size(), o.made);
     }
-    if !file.finish() {
+    if file.finish().is_err() {
         let path = path.to_bytes().escape_ascii();
         report::line(format_args!("GASNET_MALLOCFILE: the report cannot be written to {path}"));
         report::line(format_args!("  Name a file in a folder where you may write."));

@@ -81,9 +81,11 @@ impl TraceOutput {
         self.writing.store(true, Ordering::Release);
         let n = self.len.load(Ordering::Acquire);
         let written = sys::file::write_all_atomic(self.fd, &self.buffer[..n]);
-        if !written && !self.failed.swap(true, Ordering::Relaxed) {
+        if let Err(e) = written
+            && !self.failed.swap(true, Ordering::Relaxed)
+        {
             let (variable, name) = &self.name;
-            report::incomplete_file(variable, name);
+            report::incomplete_file(variable, name, e);
         }
         self.len.store(0, Ordering::Release);
         self.writing.store(false, Ordering::Release);

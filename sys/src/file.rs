@@ -5,6 +5,7 @@
 
 use crate::descriptor;
 use core::ffi::CStr;
+use core::fmt;
 use core::sync::atomic::AtomicU8;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,9 +20,45 @@ fn create(path: &CStr, more: i32) -> i32 {
     unsafe { descriptor::above_standard(fd) }
 }
 
+/// Why the system has not taken all of a text. Shown as the words of the system; showing it is
+/// async-signal-safe, unlike that of [`io::Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteError(i32);
+
+impl WriteError {
+    /// That of the call that has just failed.
+    fn last() -> WriteError {
+        WriteError(crate::errno())
+    }
+
+    /// Whether there is no space left for the file.
+    pub fn is_full(self) -> bool {
+        matches!(self.0, libc::ENOSPC | libc::EDQUOT)
+    }
+}
+
+impl fmt::Display for WriteError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self.0 {
+            libc::EBADF => "Bad file descriptor",
+            libc::EDQUOT => "Disk quota exceeded",
+            libc::EFBIG => "File too large",
+            libc::EINVAL => "Invalid argument",
+            libc::EIO => "Input/output error",
+            libc::ENOSPC => "No space left on device",
+            libc::EPERM => "Operation not permitted",
+            libc::EPIPE => "Broken pipe",
+            libc::EROFS => "Read-only file system",
+            libc::ESTALE => "Stale file handle",
+            number => return write!(f, "error {number} of the system"),
+        };
+        f.write_str(text)
+    }
+}
+
 /// Writes all of `bytes` to a descriptor, ignoring failures. Async-signal-safe.
 pub fn write_all(fd: i32, bytes: &[u8]) {
-    write_from(fd, bytes.as_ptr(), bytes.len());
+    let _ = write_from(fd, bytes.as_ptr(), bytes.len());
 }
 
 /// Writes all of `bytes` to a descriptor. Not for signal handlers.
@@ -29,20 +66,18 @@ pub fn write_all(fd: i32, bytes: &[u8]) {
 /// # Errors
 /// That of the system: the rest was not written.
 pub fn write_whole(fd: i32, bytes: &[u8]) -> io::Result<()> {
-    match write_from(fd, bytes.as_ptr(), bytes.len()) {
-        true => Ok(()),
-        false => Err(io::Error::last_os_error()),
-    }
+    write_from(fd, bytes.as_ptr(), bytes.len()).map_err(|e| io::Error::from_raw_os_error(e.0))
 }
 
-/// As [`write_all`], for bytes that other threads may change meanwhile. Whether all were written.
-#[must_use]
-pub fn write_all_atomic(fd: i32, bytes: &[AtomicU8]) -> bool {
+/// As [`write_all`], for bytes that other threads may change meanwhile.
+///
+/// # Errors
+/// That of the system: the rest was not written.
+pub fn write_all_atomic(fd: i32, bytes: &[AtomicU8]) -> Result<(), WriteError> {
     write_from(fd, bytes.as_ptr().cast(), bytes.len())
 }
 
-/// Whether all bytes were written.
-fn write_from(fd: i32, at: *const u8, bytes: usize) -> bool {
+fn write_from(fd: i32, at: *const u8, bytes: usize) -> Result<(), WriteError> {
     let mut done = 0;
     while done < bytes {
         // SAFETY: the kernel only reads the memory, and refuses what this process may not read.
@@ -55,12 +90,13 @@ fn write_from(fd: i32, at: *const u8, bytes: usize) -> bool {
             crate::clock::sleep_ns(1_000_000);
             continue;
         }
-        if n <= 0 {
-            return false;
+        match n {
+            0 => return Err(WriteError(libc::EIO)),
+            ..0 => return Err(WriteError::last()),
+            _ => done += n as usize,
         }
-        done += n as usize;
     }
-    true
+    Ok(())
 }
 
 /// Opens the file at `path`, empty, for writes that each go to its end.
@@ -98,8 +134,8 @@ pub struct TextFile {
     fd: i32,
     /// The descriptor stays open when this is dropped.
     borrowed: bool,
-    /// Some of the text could not be written.
-    is_lacking: bool,
+    /// Why the file was not made, or some of the text not written.
+    error: Option<WriteError>,
     len: usize,
     buf: [u8; 4096],
 }
@@ -107,29 +143,29 @@ pub struct TextFile {
 impl TextFile {
     /// Makes an empty file at `path`.
     pub fn create(path: &CStr) -> TextFile {
-        TextFile {
-            fd: create(path, 0),
-            borrowed: false,
-            is_lacking: false,
-            len: 0,
-            buf: [0; 4096],
-        }
+        let fd = create(path, 0);
+        let error = (fd < 0).then(WriteError::last);
+        TextFile { fd, borrowed: false, error, len: 0, buf: [0; 4096] }
     }
 
     /// Text for a descriptor that stays open.
     pub fn stream(fd: i32) -> TextFile {
-        TextFile { fd, borrowed: true, is_lacking: false, len: 0, buf: [0; 4096] }
+        TextFile { fd, borrowed: true, error: None, len: 0, buf: [0; 4096] }
     }
 
-    /// Writes out all text so far; whether all that was ever added could be written.
-    pub fn finish(&mut self) -> bool {
+    /// Writes out all text so far.
+    ///
+    /// # Errors
+    /// That of the system: the file was not made, or some of the text was not written.
+    pub fn finish(&mut self) -> Result<(), WriteError> {
         self.flush();
-        self.fd >= 0 && !self.is_lacking
+        self.error.map_or(Ok(()), Err)
     }
 
     fn flush(&mut self) {
         if self.fd >= 0 {
-            self.is_lacking |= !write_from(self.fd, self.buf.as_ptr(), self.len);
+            let written = write_from(self.fd, self.buf.as_ptr(), self.len);
+            self.error = self.error.or(written.err());
         }
         self.len = 0;
     }
@@ -163,6 +199,24 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::os::fd::{AsFd, AsRawFd};
+
+    #[test]
+    fn errors_have_the_words_of_the_system() {
+        use core::fmt::Write;
+        let error = |path: &CStr| {
+            let mut file = TextFile::create(path);
+            let _ = file.write_str("text");
+            file.finish().expect_err("it cannot be written")
+        };
+        let (full, none) = (error(c"/dev/full"), error(c"/nowhere/file"));
+        assert_eq!((full.is_full(), none.is_full()), (true, false));
+        assert_eq!(full.to_string(), "No space left on device");
+        assert_eq!(none.to_string(), format!("error {} of the system", libc::ENOENT));
+        // Open for reading alone.
+        let file = std::fs::File::open("/dev/null").expect("a file");
+        let refused = write_from(file.as_raw_fd(), b"x".as_ptr(), 1).map_err(|e| e.to_string());
+        assert_eq!(refused, Err("Bad file descriptor".to_string()));
+    }
 
     #[test]
     fn nonblocking_output_is_not_lost() {
