@@ -21,17 +21,35 @@ pub fn format(value: i64, is_mem: bool) -> String {
     format!("{sign}{} {unit}", magnitude >> shift)
 }
 
-/// The number that a text stands for; `None` if it is not one, or too large.
+/// Why a text stands for no number of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NumberError {
+    /// It is not a number.
+    Malformed,
+    /// It is a number that 64 bits cannot hold.
+    TooLarge,
+}
+
+/// The number that a text stands for; `None` if [`read`] fails.
+pub fn parse(text: &str, mult: u64) -> Option<i64> {
+    read(text, mult).ok()
+}
+
+/// The number that a text stands for.
 ///
 /// The text is an optional sign and decimal digits, possibly with a fraction, or hexadecimal
 /// ones after `0x`. If `mult` is not 0, a suffix B, K, M, G or T (or KB ...) may follow, in
 /// either case. A number without suffix counts units of `mult` bytes. Hexadecimal digits alone may
 /// be all 64 bits of a word: `0xffffffffffffffff` is -1.
-pub fn parse(text: &str, mult: u64) -> Option<i64> {
+///
+/// # Errors
+/// Why it is none.
+pub fn read(text: &str, mult: u64) -> Result<i64, NumberError> {
+    use NumberError::{Malformed, TooLarge};
     let text = text.trim();
-    let (negative, text) = match text.as_bytes().first()? {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
+    let (negative, text) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
         _ => (false, text),
     };
     let text = text.trim_start();
@@ -41,26 +59,33 @@ pub fn parse(text: &str, mult: u64) -> Option<i64> {
         // `b` is a digit here, so that a hexadecimal number has no suffix B.
         let digits = hex.len() - hex.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
         let (number, suffix) = hex.split_at(digits);
-        let number = u64::from_str_radix(number, 16).ok()?;
-        match scale(suffix, mult)?.unwrap_or(unit) {
+        let scale = scale(suffix, mult).ok_or(Malformed)?.unwrap_or(unit);
+        if number.is_empty() {
+            return Err(Malformed);
+        }
+        let number = u64::from_str_radix(number, 16).map_err(|_| TooLarge)?;
+        match scale {
             // All 64 bits of a word.
-            1 if !negative => return Some(number as i64),
-            scale => number.checked_mul(scale)?,
+            1 if !negative => return Ok(number as i64),
+            scale => number.checked_mul(scale).ok_or(TooLarge)?,
         }
     } else {
         let digits =
             text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
         let (number, suffix) = text.split_at(digits);
-        let scale = scale(suffix, mult)?.unwrap_or(unit);
+        let scale = scale(suffix, mult).ok_or(Malformed)?.unwrap_or(unit);
         match number.parse::<u64>() {
-            Ok(n) => n.checked_mul(scale)?,
+            Ok(n) => n.checked_mul(scale).ok_or(TooLarge)?,
             Err(_) => {
-                let n = number.parse::<f64>().ok()? * scale as f64;
-                (n < i64::MAX as f64).then_some(n as u64)?
+                let n = number.parse::<f64>().map_err(|_| Malformed)? * scale as f64;
+                (n < i64::MAX as f64).then_some(n as u64).ok_or(TooLarge)?
             }
         }
     };
-    if negative { 0i64.checked_sub_unsigned(magnitude) } else { magnitude.try_into().ok() }
+    match negative {
+        true => 0i64.checked_sub_unsigned(magnitude).ok_or(TooLarge),
+        false => magnitude.try_into().map_err(|_| TooLarge),
+    }
 }
 
 /// Bytes of a suffix; `Some(None)` for no suffix, `None` for one that is not allowed.
@@ -157,6 +182,12 @@ mod tests {
             assert_eq!(parse(bad, 1), None, "{bad}");
         }
         assert_eq!(parse("1K", 0), None);
+        for large in ["99999999999999999999", "0x10000000000000000", "9223372036854775808"] {
+            assert_eq!(read(large, 0), Err(NumberError::TooLarge), "{large}");
+        }
+        assert_eq!(read("-99999999999999999999", 0), Err(NumberError::TooLarge));
+        assert_eq!(read("99999999999T", 1), Err(NumberError::TooLarge));
+        assert_eq!(read("0x", 0), Err(NumberError::Malformed));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! GASNET_VERBOSEENV requests it.
 
 use super::text;
+use crate::env::number::NumberError;
 use crate::env::{self, number};
 use crate::report;
 use crate::tools::client_variables;
@@ -41,7 +42,8 @@ pub unsafe extern "C" fn gasnett_format_number(
 }
 
 /// Reads an integer: decimal or hexadecimal (0x), with a sign, a fraction or a suffix B, KB,
-/// MB, GB or TB. A text that is no number ends the job.
+/// MB, GB or TB. A text that is no number, or too large a one,
+/// ends the job.
 ///
 /// - `string`: the text, NUL-terminated.
 /// - `mult`: what a number without suffix is multiplied by; 0 if suffixes are not allowed.
@@ -54,14 +56,18 @@ pub unsafe extern "C" fn gasnett_format_number(
 pub unsafe extern "C" fn gasnett_parse_int(string: *const c_char, mult: u64) -> i64 {
     // SAFETY: gasnet_tools.h demands a string.
     let t = unsafe { text(string) };
-    number::parse(&t, mult).unwrap_or_else(|| {
-        report::fatal(
+    number::read(&t, mult).unwrap_or_else(|e| match e {
+        NumberError::Malformed => report::fatal(
             format_args!("gasnett_parse_int(): '{t}' is not a number"),
             format_args!(
                 "Give a number{}.",
                 if mult == 0 { "" } else { " with or without a suffix B, KB, MB, GB or TB" }
             ),
-        )
+        ),
+        NumberError::TooLarge => report::fatal(
+            format_args!("gasnett_parse_int(): '{t}' does not fit into 64 bits"),
+            format_args!("Give a number from {} to {}.", i64::MIN, i64::MAX),
+        ),
     })
 }
 
