@@ -105,7 +105,7 @@ printed. The exit code is 1 if the environment is printed and gasnet_init would 
 of a variable.",
 };
 
-const OUT: &str = "write this file";
+const OUT: &str = "write this file, or standard output if it is -";
 
 /// The reader of traces.
 pub const GASNET_TRACE: ProgramTable = ProgramTable {

@@ -5,7 +5,7 @@
 //! lacked credits or a peer returned none. `conduit/credits/stats.rs` writes the files.
 
 use crate::svg::{COLOURS, GREY, PlotFrame, Svg};
-use crate::{Failure, Subcommand};
+use crate::{Failure, Subcommand, files, lines};
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
 use std::fs;
@@ -54,6 +54,18 @@ struct CreditFile {
     movements: Vec<Movement>,
 }
 
+/// How the last line of a file ends.
+const LAST_LINE: &str = " movements left out";
+
+/// Where a file is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileCut {
+    /// Within this line, which is left out.
+    Within(usize),
+    /// Behind this line.
+    Behind(usize),
+}
+
 fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
     word.parse().map_err(|_| format!("{word:?} is not a valid number"))
 }
@@ -70,15 +82,24 @@ fn time(word: &str) -> Result<f64, String> {
 }
 
 impl CreditFile {
-    fn read(text: &str) -> Result<CreditFile, String> {
+    /// The file, and the place where it is cut off, if it is.
+    fn read(text: &str) -> Result<(CreditFile, Option<FileCut>), String> {
         let mut p = CreditFile::default();
-        for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.starts_with('#')) {
+        let (whole, rest) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
+        for (i, line) in whole.lines().enumerate().filter(|(_, l)| !l.starts_with('#')) {
             p.line(line).map_err(|why| format!("line {}: {why}", i + 1))?;
         }
+        let lines = whole.lines().count();
+        let is_at_end = whole.lines().last().is_some_and(|l| l.ends_with(LAST_LINE));
+        let cut = match (rest.is_empty(), is_at_end) {
+            (false, _) => Some(FileCut::Within(lines + 1)),
+            (true, false) => Some(FileCut::Behind(lines)),
+            (true, true) => None,
+        };
         if p.ranks == 0 {
             Err("it has no line that begins with \"process\"".to_string())
         } else {
-            Ok(p)
+            Ok((p, cut))
         }
     }
 
@@ -276,6 +297,17 @@ fn read(path: &Path) -> Result<CreditFile, Failure> {
     fs::read_to_string(path)
         .map_err(|e| e.to_string())
         .and_then(|text| CreditFile::read(&text))
+        .map(|(file, cut)| {
+            match cut {
+                Some(FileCut::Within(line)) => lines::print_cut(path, line),
+                Some(FileCut::Behind(line)) => eprintln!(
+                    "gasnet_trace: {}:{line}: the file is cut off behind this line",
+                    path.display()
+                ),
+                None => {}
+            }
+            file
+        })
         .map_err(|why| {
             let what = format!("{} cannot be read: {why}", path.display());
             Failure::Work(
@@ -301,14 +333,11 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
             "credits needs files, and -o with the drawing to write".to_string(),
         ));
     };
+    files::check_output(&out, &files)?;
+    let files = files::distinct(files);
     let mut all = files.iter().map(|f| read(f)).collect::<Result<Vec<_>, _>>()?;
     all.sort_by_key(|p| p.rank);
-    fs::write(&out, draw(&all)).map_err(|e| {
-        Failure::Work(
-            format!("{} cannot be written: {e}", out.display()),
-            "Name a file in a directory where you may write.".to_string(),
-        )
-    })
+    files::write(&out, &draw(&all))
 }
 
 #[cfg(test)]
@@ -321,7 +350,8 @@ mod tests {
 
     #[test]
     fn a_file_is_read_and_drawn() {
-        let p = CreditFile::read(FILE).unwrap();
+        let (p, cut) = CreditFile::read(FILE).unwrap();
+        assert_eq!(cut, None);
         assert_eq!(
             (p.rank, p.ranks, p.stalls, p.lent, p.returned, p.empty, p.high_loan),
             (1, 3, 2, 10, 3, 1, 18)
@@ -345,6 +375,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_cut_off_is_read_up_to_there() {
+        let upto = |end: &str| &FILE[..FILE.find(end).unwrap()];
+        for (text, movements, cut) in [
+            (upto("8 15\n0.0004"), 3, FileCut::Within(10)),
+            (upto("0.000400"), 4, FileCut::Behind(10)),
+            (upto("# 0 mov"), 6, FileCut::Behind(12)),
+            (upto("left out"), 6, FileCut::Within(13)),
+        ] {
+            let (file, found) = CreditFile::read(text).unwrap();
+            assert_eq!((file.movements.len(), found), (movements, Some(cut)), "{text}");
+        }
+    }
+
+    #[test]
     fn other_files_are_rejected() {
         for (text, why) in [
             ("", "no line that begins with"),
@@ -359,7 +403,7 @@ mod tests {
 
     /// Any file is drawn or refused, and a drawing has numbers only.
     fn any_file(input: &[u8]) {
-        let Ok(file) = CreditFile::read(&String::from_utf8_lossy(input)) else { return };
+        let Ok((file, _)) = CreditFile::read(&String::from_utf8_lossy(input)) else { return };
         let svg = draw(&[file]);
         assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
     }

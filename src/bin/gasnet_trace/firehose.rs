@@ -8,7 +8,7 @@
 
 use crate::lines::{self, TraceEvent};
 use crate::svg::{COLOURS, PlotFrame, Svg};
-use crate::{Failure, Subcommand};
+use crate::{Failure, Subcommand, files};
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -151,19 +151,15 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
             "firehose needs files, and -o with the drawing to write".to_string(),
         ));
     };
-    let (drawing, ranks) = draw(&lines::read(&files)?.events);
+    files::check_output(&out, &files)?;
+    let (drawing, ranks) = draw(&lines::read(files)?.events);
     if ranks == 0 {
         return Err(Failure::Work(
             "these files have no line about registered memory".to_string(),
             "Trace a job that registers memory on demand, with C in GASNET_TRACEMASK.".to_string(),
         ));
     }
-    std::fs::write(&out, drawing).map_err(|e| {
-        Failure::Work(
-            format!("{} cannot be written: {e}", out.display()),
-            "Name a file in a directory where you may write.".to_string(),
-        )
-    })
+    files::write(&out, &drawing)
 }
 
 #[cfg(test)]
@@ -180,7 +176,7 @@ mod tests {
     #[test]
     fn lines_become_curves() {
         let mut records = TraceRecords::default();
-        records.add(TRACE.as_bytes()).expect("a trace");
+        records.add(TRACE.as_bytes());
         records.align();
         let lines = RankLines(records.events.iter().filter(|e| e.name == "FIREHOSE").collect());
         assert_eq!(lines.hit_rate("remote"), [(0.0, 0.0), (1.0, 75.0)]);

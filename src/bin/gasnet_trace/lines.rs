@@ -1,9 +1,9 @@
 //! Reads the lines of GASNET_TRACEFILE and GASNET_STATSFILE, whose format docs/guide/tracing.md
 //! describes. Called by the subcommands.
 
-use crate::Failure;
+use crate::{Failure, files};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,45 +180,87 @@ impl TraceStatistic {
     }
 }
 
-/// Reads files of a job.
-pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
+/// What is printed of files without an event that has a duration.
+pub(crate) const NOT_TIMED: &str =
+    "these files have no calls that are timed or counted; see GASNET_TRACEMASK";
+
+/// What to do about files of another kind.
+const REMEDY: &str = "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.";
+
+/// Says that the last line of a file is cut off.
+pub(crate) fn print_cut(file: &Path, number: usize) {
+    eprintln!(
+        "gasnet_trace: {}:{number}: the last line is cut off; it is left out",
+        file.display()
+    );
+}
+
+/// Reads files of a job, each once.
+pub(crate) fn read(files: Vec<PathBuf>) -> Result<TraceRecords, Failure> {
     let mut records = TraceRecords::default();
-    for file in files {
-        let bytes = std::fs::read(file).map_err(|e| {
-            Failure::Work(
-                format!("{} cannot be read: {e}", file.display()),
-                "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
-            )
+    let mut whole = 0;
+    for file in files::distinct(files) {
+        let bytes = std::fs::read(&file).map_err(|e| {
+            Failure::Work(format!("{} cannot be read: {e}", file.display()), REMEDY.to_string())
         })?;
-        let cut = records.add(&bytes).map_err(|(number, line)| {
-            Failure::Work(
+        let read = records.add(&bytes);
+        if let Some((number, line)) = read.first_strange.as_ref().filter(|_| read.whole == 0) {
+            return Err(Failure::Work(
                 format!(
-                    "{}:{number}: this is no line of a trace or of statistics: {:.80}",
-                    file.display(),
-                    line.escape_debug().to_string()
+                    "{}:{number}: this is no line of a trace or of statistics: {line}",
+                    file.display()
                 ),
-                "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
-            )
-        })?;
-        if let Some(number) = cut {
-            eprintln!(
-                "gasnet_trace: {}:{number}: the last line is cut off; it is left out",
-                file.display()
-            );
+                REMEDY.to_string(),
+            ));
         }
+        read.print_left_out(&file);
+        whole += read.whole;
+    }
+    if whole == 0 {
+        return Err(Failure::Work("these files hold no trace".to_string(), REMEDY.to_string()));
     }
     records.align();
     Ok(records)
 }
 
+/// How the lines of a file were read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct LinesRead {
+    /// Number of lines of a trace or of statistics.
+    pub(crate) whole: usize,
+    /// Number of lines that are none, without the last one if it is cut off.
+    pub(crate) strange: usize,
+    /// The first of them: its number and its begin.
+    pub(crate) first_strange: Option<(usize, String)>,
+    /// The number of the last line, if it is cut off.
+    pub(crate) cut: Option<usize>,
+}
+
+impl LinesRead {
+    /// Says which lines of the file are left out.
+    fn print_left_out(&self, file: &Path) {
+        if let Some((number, line)) = &self.first_strange {
+            let of = if self.strange == 1 { "line that is none" } else { "lines that are none" };
+            eprintln!(
+                "gasnet_trace: {}: {} {of} of a trace or of statistics left out, first line \
+                 {number}: {line}",
+                file.display(),
+                self.strange
+            );
+        }
+        if let Some(number) = self.cut {
+            print_cut(file, number);
+        }
+    }
+}
+
 impl TraceRecords {
-    /// Adds the lines of a file. Returns the number of the last line if it is cut off. `Err`
-    /// returns the number and the text of a line that is none.
-    pub(crate) fn add(&mut self, bytes: &[u8]) -> Result<Option<usize>, (usize, String)> {
+    /// Adds the lines of a file. Those that are none are left out.
+    pub(crate) fn add(&mut self, bytes: &[u8]) -> LinesRead {
         let text = String::from_utf8_lossy(bytes);
         let mut lines = (1..).zip(text.lines()).peekable();
         let mut counted: BTreeMap<u32, Vec<TraceStatistic>> = BTreeMap::new();
-        let mut cut = None;
+        let mut read = LinesRead::default();
         while let Some((number, line)) = lines.next() {
             if let Some(event) = TraceEvent::parse(line) {
                 self.events.push(event);
@@ -233,14 +275,20 @@ impl TraceRecords {
                     Some(_) => of_rank.push(statistic),
                     None => self.statistics.push(statistic),
                 }
-            } else if lines.peek().is_none() && !bytes.ends_with(b"\n") {
-                cut = Some(number);
+            } else if read.whole > 0 && lines.peek().is_none() && !bytes.ends_with(b"\n") {
+                read.cut = Some(number);
+                break;
             } else {
-                return Err((number, line.to_string()));
+                read.strange += 1;
+                read.first_strange.get_or_insert_with(|| {
+                    (number, format!("{:.80}", line.escape_debug().to_string()))
+                });
+                continue;
             }
+            read.whole += 1;
         }
         self.statistics.extend(counted.into_values().flatten());
-        Ok(cut)
+        read
     }
 
     /// Converts the clocks of all hosts to that of the first, by the time of day that the START
@@ -321,19 +369,29 @@ mod tests {
         };
         let text = [part(0, 1, 2), part(1, 1, 8), part(0, 0, 3), part(0, 1, 4)].concat();
         let mut records = TraceRecords::default();
-        assert_eq!(records.add(text.as_bytes()), Ok(None));
+        assert_eq!(records.add(text.as_bytes()).whole, 8);
         let sums = records.statistics.iter().filter_map(|s| s.sums);
         assert_eq!(sums.map(|sums| sums.count).sum::<u64>(), 8 + 3 + 4);
     }
 
     #[test]
-    fn a_line_that_is_cut_off_is_left_out() {
+    fn lines_that_are_none_are_left_out() {
         let mut records = TraceRecords::default();
+        let read = |whole, strange, first: Option<(usize, &str)>, cut| LinesRead {
+            whole,
+            strange,
+            first_strange: first.map(|(number, text)| (number, text.to_string())),
+            cut,
+        };
         let text = "0(0) 1.5> (P) PUT: took=3ns\n0(0) 2.5> [a.c:3] (";
-        assert_eq!(records.add(text.as_bytes()), Ok(Some(2)));
+        assert_eq!(records.add(text.as_bytes()), read(1, 0, None, Some(2)));
         assert_eq!(records.events.len(), 1);
-        let text = format!("{text}\n");
-        assert_eq!(records.add(text.as_bytes()), Err((2, "0(0) 2.5> [a.c:3] (".to_string())));
+        let (text, first) = (format!("{text}\n\t\n{text}"), (2, "0(0) 2.5> [a.c:3] ("));
+        assert_eq!(records.add(text.as_bytes()), read(2, 2, Some(first), Some(5)));
+        assert_eq!(records.events.len(), 3);
+        // Without a line of a trace, nothing is cut off: the file is of another kind.
+        assert_eq!(records.add(&[0; 3]), read(0, 1, Some((1, "\\0\\0\\0")), None));
+        assert_eq!(records.add(b""), LinesRead::default());
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Summarises or draws the files that the ranks of a job wrote.
 //!
 //! `credits`, `firehose`, `perfetto` and `summary` hold a subcommand each; this file runs the one
-//! that the user names.
+//! that the user names. `files` and `lines` read what they are given.
 
 mod credits;
+mod files;
 mod firehose;
 mod lines;
 mod perfetto;

@@ -7,7 +7,7 @@
 //! assumed to cause the n-th run. This holds unless messages overtake each other.
 
 use crate::lines::{self, TraceEvent};
-use crate::{Failure, Subcommand};
+use crate::{Failure, Subcommand, files};
 use lexopt::{Arg, Parser};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::fmt::Write;
@@ -31,19 +31,18 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     if files.is_empty() {
         return Err(Failure::Usage("no file was given".to_string()));
     }
-    let records = lines::read(&files)?;
+    files::check_output(&out, &files)?;
+    let records = lines::read(files)?;
     if records.events.is_empty() {
         return Err(Failure::Work(
             "these files hold no trace".to_string(),
             "Name files that GASNET_TRACEFILE named.".to_string(),
         ));
     }
-    std::fs::write(&out, json(&records.events)).map_err(|e| {
-        Failure::Work(
-            format!("{} cannot be written: {e}", out.display()),
-            "Name a file in a directory where you may write.".to_string(),
-        )
-    })
+    if records.events.iter().all(|e| e.took.is_none()) {
+        eprintln!("gasnet_trace: {}", lines::NOT_TIMED);
+    }
+    files::write(&out, &json(&records.events))
 }
 
 /// Text between quotes.
