@@ -15,7 +15,7 @@
 //! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | env, sys |
 //! | [`tools`] | `gasnett_*`: usable without a job | env, sys |
 //! | [`mod@env`] | the typed table of variables | sys |
-//! | [`report`], [`rank`], [`limits`], [`fault`], [`client_memory`] | leaf modules that any layer may use: messages, rank types, limits of the C headers, planted faults, memory of clients | sys; `fault`: env; `client_memory`: `rank` |
+//! | [`report`], [`rank`], [`limits`], [`one_line`], [`fault`], [`client_memory`] | leaf modules that any layer may use: messages, rank types, limits of the C headers, text on one line, planted faults, memory of clients | sys; `fault`: env; `client_memory`: `rank` |
 //! | `sys` (a crate) | the operating system: memory, threads, clocks, futexes, processes, signals | - |
 //!
 //! What comes up from the network is a request to run a handler, or the completion of an
@@ -33,6 +33,7 @@ pub mod env;
 pub mod extended;
 pub mod fault;
 pub mod limits;
+pub mod one_line;
 pub mod process;
 pub mod rank;
 pub mod report;
