@@ -314,6 +314,9 @@ static void the_system(void) {
     CHECK(signals == 1, "the handler ran %d times", signals);
     CHECK(gasnett_reghandler(SIGUSR1, old) == count_signal, "the handler before is lost");
     CHECK(!strcmp(gasnett_signame_fromval(SIGSEGV), "SIGSEGV"), "SIGSEGV is %s", gasnett_signame_fromval(SIGSEGV));
+    CHECK(!strcmp(gasnett_signame_fromval(16), "a signal") && !strcmp(gasnett_signame_fromval(64), "a signal"), "16, 64");
+    CHECK(!strcmp(gasnett_signame_fromval(0), "*unknown*"), "0 is %s", gasnett_signame_fromval(0));
+    CHECK(!strcmp(gasnett_signame_fromval(65), "*unknown*") && !strcmp(gasnett_signame_fromval(-1), "*unknown*"), "65, -1");
     CHECK(gasnett_cpu_count() >= 1 && gasnett_getPhysMemSz(1) > 0, "no CPU or no memory");
     CHECK(strlen(gasnett_gethostname()) > 0, "the host has no name");
     CHECK((uintptr_t)page % GASNETT_PAGESIZE == 0 && page[0] == 0 && page[3 * GASNETT_PAGESIZE - 1] == 0, "mmap");

@@ -13,13 +13,14 @@ fn page() -> String {
         "# Environment variables\n\n\
          The library reads these variables in `gasnet_init`. `gasnet_info -c` prints their values.\n\n\
          - An empty value counts as not set.\n\
-         - `gasnet_init` checks all of them, also those that this program does not use.\n\
+         - `gasnet_init` checks all of them, also those that this program does not use. Values that\n  \
+           exclude each other are invalid too.\n\
          - An invalid value ends the job with a line that names the variable, the value and what is\n  \
            accepted.\n\
          - Yes or no is written Y, YES, 1, N, NO or 0.\n\
          - A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x. It may\n  \
            have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
-         - Ranks are written as 0,2-4 or *, signals as SEGV,INT or *.\n\
+         - Ranks are written as 0,2-4 or *, signals as SEGV,INT.\n\
          - Rank 0 reports a GASNET_ name that is probably misspelt. GASNET_QUIET=1 silences that.\n  \
            GASNET_VERBOSEENV=1 reports every GASNET_ name that the library does not read.\n\n\
          This page is generated from `src/env/table` by `UPDATE=1 cargo test --test environment`.\n",
@@ -67,12 +68,13 @@ fn manual() -> String {
          .B gasnet_info \\-c\nprints their values.\n\
          An empty value counts as not set.\n\
          .BR gasnet_init ()\nchecks all of them, also those that this program does not use.\n\
+         Values that exclude each other are invalid too.\n\
          An invalid value ends the job with a line that names the variable, the value and what is accepted.\n\
          .P\n\
          .I Yes or no\nis written Y, YES, 1, N, NO or 0.\n\
          A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x.\n\
          It may have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
-         Ranks are written as 0,2\\-4 or *, signals as SEGV,INT or *.\n\
+         Ranks are written as 0,2\\-4 or *, signals as SEGV,INT.\n\
          Rank 0 reports a GASNET_ name that is probably misspelt, unless GASNET_QUIET is set.\n",
     );
     for subject in SUBJECTS {

@@ -2,8 +2,9 @@
 //! and what it knows of this system. Starts no job.
 
 use command_line::GASNET_INFO;
-use gasnet::conduit::network::networks;
-use gasnet::env::{self, Likeness, UnknownVariable};
+use gasnet::conduit::network::{networks, not_built};
+use gasnet::env::{self, Contradiction, Likeness, UnknownVariable};
+use gasnet::one_line::OneLine;
 use gasnet::runtime::client::SegmentMode;
 use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
@@ -56,7 +57,7 @@ impl Item {
     /// The value as text on one line.
     fn line(&self) -> String {
         match self {
-            Item::Text(t) => t.clone(),
+            Item::Text(t) => OneLine(t).to_string(),
             Item::Number(n) => n.to_string(),
             Item::Yes(yes) => if *yes { "yes" } else { "no" }.to_string(),
             Item::Nothing => "-".to_string(),
@@ -131,9 +132,20 @@ fn build() -> Item {
 const UNREAD: &str = "environment, but not read by this library";
 const OF_OTHERS: &str = "environment, of other implementations of GASNet, without effect here";
 
+/// Valid values that `gasnet_init` rejects because of others, of the build or of the program.
+fn contradictions() -> Vec<Contradiction> {
+    let methods = env::BACKTRACE_TYPE.read().ok().flatten();
+    let unknown = methods.and_then(|list| list.unknown_method(None)).map(|c| Contradiction {
+        remedy: format!("{} A client's own method is not known here.", c.remedy),
+        ..c
+    });
+    env::contradictions().chain(not_built()).chain(unknown).collect()
+}
+
 /// The library's variables and unknown ones; whether any would be rejected.
 fn environment() -> (Vec<Item>, bool) {
-    let mut bad = false;
+    let contradictions = contradictions();
+    let mut bad = !contradictions.is_empty();
     let mut all: Vec<Item> = env::all()
         .map(|v| {
             let s = v.state();
@@ -148,6 +160,15 @@ fn environment() -> (Vec<Item>, bool) {
                 ("value", s.shown.map_or(Item::Nothing, Item::Text)),
                 ("source", Item::text(source)),
                 ("accepted", s.refused.map_or(Item::Nothing, Item::Text)),
+                (
+                    "refused because",
+                    contradictions
+                        .iter()
+                        .find(|c| c.variable == v.name())
+                        .map_or(Item::Nothing, |c| {
+                            Item::Text(format!("{}. {}", c.cause, c.remedy))
+                        }),
+                ),
                 ("meaning", Item::text(v.help())),
             ])
         })
@@ -230,11 +251,12 @@ fn section(title: &str, item: &Item) -> String {
                 let [name, value, source] = ["name", "value", "source"].map(field);
                 let (name, source) = (name.unwrap_or_default(), source.unwrap_or_default());
                 let refused = field("accepted").map(|r| format!("  REFUSED: give {r}"));
+                let because = field("refused because").map(|why| format!("  REFUSED: {why}"));
                 let meant = field("did you mean").map(|m| format!("  did you mean {m}?"));
                 lines.push(format!(
                     "  {name} = {}  ({source}){}",
                     value.unwrap_or_else(|| "-".to_string()),
-                    refused.or(meant).unwrap_or_default()
+                    refused.or(because).or(meant).unwrap_or_default()
                 ));
             }
         }

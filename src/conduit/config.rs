@@ -243,17 +243,6 @@ impl Config {
     pub fn share_credits(&mut self, each: Option<u32>, bank: Option<u32>, space: Option<u64>) {
         let dynamic = self.flow_control && self.dynamic_credits;
         let most = u64::from(self.max_cred_per_node);
-        if let (true, Some(each)) = (dynamic, each.filter(|each| u64::from(*each) > most)) {
-            report::fatal(
-                format_args!(
-                    "GASNET_PORTAL_CRED_PER_NODE={each} is more than GASNET_PORTAL_MAX_CRED_PER_NODE={most}"
-                ),
-                format_args!(
-                    "Give {} to {most}, or raise GASNET_PORTAL_MAX_CRED_PER_NODE.",
-                    credits::MIN_CREDITS
-                ),
-            );
-        }
         let demand = sizing::CreditDemand {
             each: each.map(u64::from),
             bank: bank.map(u64::from),

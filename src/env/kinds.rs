@@ -3,12 +3,11 @@
 //! Used by the declarations in the table. Invariant: if `admits(default)`, then
 //! `parse(default_text(default))` succeeds.
 
-use super::letters::LetterMask;
+use super::letters::{Letter, LetterMask};
 use super::number;
 use super::tree::Tree;
 use core::ops::RangeInclusive;
 use sys::byte_count::ByteCount;
-use sys::signal::Signal;
 
 /// What the values of a variable look like.
 pub trait ValueKind {
@@ -274,48 +273,14 @@ impl RankSet {
         text.split(',').map(str::trim).map(range).collect::<Option<_>>().map(RankSet)
     }
 
+    /// Whether the list names a rank of a job of `size` ranks.
+    pub fn has_below(&self, size: u32) -> bool {
+        self.0.iter().any(|range| *range.start() < size)
+    }
+
     /// Whether the list names this rank.
     pub fn has(&self, rank: u32) -> bool {
         self.0.iter().any(|range| range.contains(&rank))
-    }
-}
-
-/// Names or numbers of signals, separated by commas, or `*` for all.
-#[derive(Clone, Copy, Debug)]
-pub struct Signals;
-
-/// The signals that a list names.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SignalList {
-    all: bool,
-    signals: Vec<Signal>,
-}
-
-impl SignalList {
-    fn parse(text: &str) -> Option<SignalList> {
-        let mut set = SignalList::default();
-        for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
-            match word {
-                "*" => set.all = true,
-                _ => set.signals.push(Signal::parse(word)?),
-            }
-        }
-        Some(set)
-    }
-
-    /// Whether the list names this signal, or all.
-    pub fn has(&self, signal: Signal) -> bool {
-        self.all || self.signals.contains(&signal)
-    }
-
-    /// Whether the list is `*`.
-    pub fn has_all(&self) -> bool {
-        self.all
-    }
-
-    /// The signals that the list names one by one.
-    pub fn named(&self) -> &[Signal] {
-        &self.signals
     }
 }
 
@@ -348,7 +313,7 @@ pub struct FaultName;
 /// A kind whose values are shown as the user wrote them.
 macro_rules! shown_as_written {
     ($kind:ty, $value:ty, $parse:expr, $accepted:expr, $values:literal) => {
-        impl ValueKind for $kind {
+        impl $crate::env::ValueKind for $kind {
             type Value = $value;
             type Default = &'static str;
 
@@ -375,6 +340,7 @@ macro_rules! shown_as_written {
         }
     };
 }
+pub(super) use shown_as_written;
 
 shown_as_written!(
     Ports,
@@ -391,17 +357,13 @@ shown_as_written!(
     "ranks"
 );
 shown_as_written!(
-    Signals,
-    SignalList,
-    SignalList::parse,
-    "names or numbers of signals separated by commas, or *",
-    "signals"
-);
-shown_as_written!(
     Letters,
     LetterMask,
     |text| LetterMask::parse(text).ok(),
-    format!("letters out of {}, or ^ and those to leave out", LetterMask::ALL),
+    format!(
+        "letters out of {}, or ^ and those to leave out",
+        Letter::ALL.map(Letter::as_str).concat()
+    ),
     "letters"
 );
 shown_as_written!(
@@ -430,6 +392,7 @@ shown_as_written!(FreeText, String, |text: &str| Some(text.to_string()), "any te
 #[cfg(test)]
 mod tests {
     use super::super::real_number::Seconds;
+    use super::super::signal_list::HandledSignals;
     use super::*;
 
     #[test]
@@ -502,20 +465,11 @@ mod tests {
         assert_eq!(has("0,2-4", 0), Some(true));
         assert_eq!(has("0,2-4", 1), Some(false));
         assert_eq!(has("*", 9), Some(true));
+        let has_below = |list: &str, size| RankSet::parse(list).map(|set| set.has_below(size));
+        assert_eq!([has_below("7,4-9", 4), has_below("7,3-9", 4)], [Some(false), Some(true)]);
         for bad in ["0,x", "4-2", "none", "0,", ""] {
             assert_eq!(RankSet::parse(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn lists_of_signals() {
-        let set = Signals.parse("SIGSEGV, 7,").unwrap_or_default();
-        assert!(set.has(Signal::BUS) && set.has(Signal::SEGV) && !set.has(Signal::HUP));
-        assert_eq!(set.named().len(), 2);
-        assert!(
-            Signals.parse("*").is_some_and(|set| set.has(Signal::HUP) && set.named().is_empty())
-        );
-        assert_eq!(Signals.parse("SEGV,NOSUCH"), None);
     }
 
     #[test]
@@ -550,8 +504,8 @@ mod tests {
                 assert!(set.is_none_or(|set| !set.0.is_empty() && set.has(*set.0[0].start())));
             }
             7 => {
-                let list = Signals.parse(text).unwrap_or_default();
-                assert!(list.named().iter().all(|s| (1..=64).contains(&s.number())));
+                let list = HandledSignals.parse(text).unwrap_or_default();
+                assert!(list.iter().all(|s| (1..=64).contains(&s.number())));
             }
             8 => {
                 let mask = LetterMask::parse(text);

@@ -15,9 +15,13 @@
 //! - An invalid value ends the job with a line that names the variable, the value and what is
 //!   accepted.
 //!
-//! Imports run downwards: `unknown` -> `table` -> `variable`, `real_number` -> `kinds`, `environ`;
-//! then the leaves `letters`, `number`, `rank_variables`, `tree`, `upstream_names`, `words`.
+//! Imports run downwards: `unknown`, `check` -> `table` -> `variable`, `real_number`,
+//! `backtrace_list`, `segment_size`, `signal_list` -> `kinds`, `environ`; then the leaves
+//! `contradiction`, `letters`, `number`, `rank_variables`, `tree`, `upstream_names`, `words`.
 
+mod backtrace_list;
+mod check;
+mod contradiction;
 mod environ;
 mod kinds;
 mod letters;
@@ -25,6 +29,7 @@ pub mod number;
 mod rank_variables;
 mod real_number;
 mod segment_size;
+mod signal_list;
 mod table;
 mod tree;
 mod unknown;
@@ -32,22 +37,26 @@ mod upstream_names;
 mod variable;
 mod words;
 
+pub use backtrace_list::{BACKTRACE_METHODS, BacktraceList, BacktraceMethods};
+pub use check::{both_provider_lists, check_all, contradictions};
+pub use contradiction::Contradiction;
 pub use environ::{adopt, lookup, raw, snapshot};
 pub use kinds::{
     Bytes, FaultName, FillPattern, FreeText, Integer, Letters, OneOf, Ports, RankSet, Ranks,
-    SignalList, Signals, TreeName, ValueKind, YesNo,
+    TreeName, ValueKind, YesNo,
 };
 pub use letters::{Letter, LetterMask};
 pub use rank_variables::{LOCAL_RANK, RANK, RANK_VARIABLES, RankVariable, SIZE};
 pub use real_number::{Fraction, Seconds};
 pub use segment_size::{SegmentBound, SegmentSize};
+pub use signal_list::{HandledSignals, SignalList, Signals};
 pub use table::collectives::*;
 pub use table::debugging::*;
 pub use table::firehose::*;
 pub use table::launch::*;
 pub use table::portals::*;
 pub use table::tracing::*;
-pub use table::{SUBJECTS, Subject, all, check_all};
+pub use table::{SUBJECTS, Subject, all};
 pub use tree::{Tree, TreeKind};
 pub use unknown::{Likeness, UnknownVariable, unknown};
 pub use variable::{AnyVariable, InvalidValue, OptionalVariable, Variable, VariableState};

@@ -61,7 +61,7 @@ impl GasnetJob {
             segment::agree_on_mode(&boot, client.segments);
         }
         exit::install(&mut boot, env::EXITTIMEOUT.get());
-        trace::open(rank.0);
+        trace::open(rank.0, size);
         let spared = env::NO_CATCH_SIGNAL.get().unwrap_or_default();
         signals::install(|s| spared.has(s));
         if env::DISABLE_MUNMAP.get() && !sys::heap::keep_freed() {

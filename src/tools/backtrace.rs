@@ -22,9 +22,6 @@ pub struct ClientBacktrace<'a> {
     pub print: extern "C" fn(c_int) -> c_int,
 }
 
-/// The methods of the library, in the order in which they are tried by default.
-pub const METHODS: [&str; 6] = ["ADDR2LINE", "EXECINFO", "GDB", "GSTACK", "PSTACK", "EUSTACK"];
-
 /// A method that is available.
 #[derive(Debug)]
 enum BacktraceStep {
@@ -76,34 +73,20 @@ impl BacktracePlan {
     /// The plan of GASNET_BACKTRACE_TYPE. Ends the job if it names an unknown method.
     pub fn new(user: Option<ClientBacktrace<'_>>) -> BacktracePlan {
         let Some(list) = env::BACKTRACE_TYPE.get() else {
-            let own = METHODS.iter().filter_map(|name| step(name));
+            let own = env::BACKTRACE_METHODS.iter().filter_map(|name| step(name));
             return BacktracePlan(
                 user.map(|u| BacktraceStep::User(u.print)).into_iter().chain(own).collect(),
             );
         };
-        let mut steps = Vec::new();
-        for name in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
-            match user {
-                Some(u) if name.eq_ignore_ascii_case(u.name) => {
-                    steps.push(BacktraceStep::User(u.print))
-                }
-                _ if METHODS.iter().any(|m| m.eq_ignore_ascii_case(name)) => {
-                    steps.extend(step(&name.to_ascii_uppercase()));
-                }
-                _ => report::fatal(
-                    format_args!(
-                        "GASNET_BACKTRACE_TYPE={list}: {name} is not a method to print a stack"
-                    ),
-                    format_args!(
-                        "Give {}{}{}, separated by commas, or unset it.",
-                        METHODS.join(", "),
-                        if user.is_some() { " and " } else { "" },
-                        user.map_or("", |u| u.name)
-                    ),
-                ),
-            }
+        if let Some(wrong) = list.unknown_method(user.map(|u| u.name)) {
+            report::fatal(format_args!("{}", wrong.cause), format_args!("{}", wrong.remedy));
         }
-        BacktracePlan(steps)
+        let own = |name: &str| user.filter(|u| name.eq_ignore_ascii_case(u.name));
+        let chosen = list.names().filter_map(|name| match own(name) {
+            Some(u) => Some(BacktraceStep::User(u.print)),
+            None => step(&name.to_ascii_uppercase()),
+        });
+        BacktracePlan(chosen.collect())
     }
 
     /// As [`BacktracePlan::print`] to stderr, with the rank in front of each line, from the frames

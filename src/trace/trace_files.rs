@@ -7,6 +7,7 @@
 use super::output::TraceOutput;
 use super::{probe, source};
 use crate::env::{self, FreeText, Letter, LetterMask, Letters, OptionalVariable, Ranks};
+use crate::one_line::OneLine;
 use crate::report;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -94,10 +95,22 @@ impl TraceFileKind {
 
     /// Opens the file if the environment names one for this rank. Ends the job if it cannot be
     /// written.
-    fn open(self, rank: u32) {
+    fn open(self, rank: u32, size: u32) {
         let (file, ranks, mask) = self.variables();
         let Some(wanted) = file.get() else { return };
-        if ranks.get().is_some_and(|ranks| !ranks.has(rank)) {
+        let named = ranks.get();
+        let is_idle = named.as_ref().is_some_and(|named| !named.has_below(size));
+        if rank == 0 && is_idle && !env::QUIET.get() {
+            report::warn(
+                format_args!(
+                    "{} names no rank of this job: no rank writes the file of {}",
+                    ranks.name(),
+                    file.name()
+                ),
+                format_args!("Name ranks from 0 to {}, or unset it.", size - 1),
+            );
+        }
+        if named.is_some_and(|named| !named.has(rank)) {
             return;
         }
         let name = wanted.replace('%', &rank.to_string());
@@ -116,12 +129,13 @@ impl TraceFileKind {
     }
 }
 
-/// Opens the files that the environment names for this rank, empty. Called by `gasnet_init`
-/// before the ranks meet, so that a rank that shares a file does not empty it later.
-pub fn open(rank: u32) {
+/// Opens the files that the environment names for this rank of a job of `size` ranks, empty.
+/// Called by `gasnet_init` before the ranks meet, so that a rank that shares a file does not empty
+/// it later.
+pub fn open(rank: u32, size: u32) {
     LOCAL.store(env::TRACELOCAL.get(), Ordering::Relaxed);
-    TraceFileKind::Trace.open(rank);
-    TraceFileKind::Stats.open(rank);
+    TraceFileKind::Trace.open(rank, size);
+    TraceFileKind::Stats.open(rank, size);
     START.store(sys::clock::now_ns(), Ordering::Relaxed);
     ON.store(TraceFileKind::Trace.is_on() || TraceFileKind::Stats.is_on(), Ordering::Relaxed);
 }
@@ -163,9 +177,9 @@ pub(super) fn line(ns: u64, from: source::SourceLine, letter: Letter, text: fmt:
     let _ = write!(line, "{rank}({thread}) {s}.{rest:09}> ");
     let lines_wanted = TraceFileKind::Trace.mask().has(Letter::N);
     if let Some((file, number)) = from.name().filter(|_| lines_wanted) {
-        let _ = write!(line, "[{file}:{number}] ");
+        let _ = write!(line, "[{}:{number}] ", OneLine(file));
     }
-    let _ = writeln!(line, "({}) {text}", letter.as_str());
+    let _ = writeln!(line, "({}) {}", letter.as_str(), OneLine(text));
     output.add(thread, line.bytes());
 }
 
@@ -180,7 +194,8 @@ pub fn note(letter: Letter, text: fmt::Arguments<'_>) {
 fn statistic(letter: Letter, text: fmt::Arguments<'_>) {
     let Some(output) = STATS.get() else { return };
     let mut line = report::MessageLine::new();
-    let _ = writeln!(line, "{}> ({}) {text}", report::rank().unwrap_or(0), letter.as_str());
+    let rank = report::rank().unwrap_or(0);
+    let _ = writeln!(line, "{rank}> ({}) {}", letter.as_str(), OneLine(text));
     output.add(source::thread(), line.bytes());
 }
 

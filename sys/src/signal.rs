@@ -84,9 +84,10 @@ impl Signal {
         NAMES.iter().find(|(_, name)| &name[3..] == bare).map(|(s, _)| *s)
     }
 
-    /// Whether the C library uses it between its threads; then it refuses handlers.
-    pub fn is_of_the_c_library(self) -> bool {
-        (32..34).contains(&self.0)
+    /// Whether a handler can take it: not those that end or stop any process, and not those that
+    /// the C library uses between its threads.
+    pub fn can_be_handled(self) -> bool {
+        !matches!(self, Signal::KILL | Signal::STOP) && !(32..34).contains(&self.0)
     }
 }
 

@@ -25,6 +25,7 @@ pub fn cases() -> Vec<TestCase> {
     add("files_that_cannot_be_written", files_that_cannot_be_written);
     add("limits_that_are_named", limits_that_are_named);
     add("values_that_are_refused_after_setenv", refused_after_setenv);
+    add("numbers_that_are_refused", numbers_that_are_refused);
     all
 }
 
@@ -234,17 +235,25 @@ fn files_that_cannot_be_written() -> Result<(), Failure> {
         (
             "ln -s /dev/full full.0; export GASNET_TEST_COUNTERS=$PWD/full",
             0,
-            "/full.0 is not complete: the file system took no more\n",
+            "/full.0 is not complete: the file system took no more: No space left on device\n",
         ),
         (
             "export GASNET_TRACEFILE=/dev/full",
             0,
-            "GASNET_TRACEFILE: /dev/full is not complete: the file system took no more\n",
+            "GASNET_TRACEFILE: /dev/full is not complete: the file system took no more: No space left \
+             on device\n***   Name a file in a folder with more space.\n",
+        ),
+        (
+            // A file of the system that refuses such text.
+            "export GASNET_TRACEFILE=/proc/self/oom_score_adj",
+            0,
+            "oom_score_adj is not complete: it cannot be written: Invalid argument\n\
+             ***   Name another file, or raise the limit of files (ulimit -f).\n",
         ),
         (
             "export GASNET_STATSFILE=/dev/full",
             0,
-            "GASNET_STATSFILE: /dev/full is not complete: the file system took no more\n",
+            "GASNET_STATSFILE: /dev/full is not complete: the file system took no more: ",
         ),
         ("export GASNET_TRACEFILE=/no/such/x.%", 1, "ranks 0-1: the same error, printed by rank"),
     ] {
@@ -336,7 +345,18 @@ fn values_that_are_refused() -> Result<(), Failure> {
         ("GASNET_WAITMODE", "sleep", "one of SPIN, BLOCK, SPINBLOCK"),
         ("GASNET_BACKTRACE_NODES", "0,two", "ranks separated by commas"),
         ("GASNET_NO_CATCH_SIGNAL", "SEGV,NOSUCH", "names or numbers of signals"),
-        ("GASNET_TRACEMASK", "GP?", "letters out of GPSWXBLAICDNH"),
+        ("GASNET_BACKTRACE_TYPE", ",", "one or more of ADDR2LINE, EXECINFO, GDB, "),
+        (
+            "GASNET_FREEZE_SIGNAL",
+            "KILL",
+            "but not *, KILL, STOP, 32 or 33, which cannot be handled",
+        ),
+        (
+            "GASNET_BACKTRACE_SIGNAL",
+            "*",
+            "but not *, KILL, STOP, 32 or 33, which cannot be handled",
+        ),
+        ("GASNET_TRACEMASK", "GP?", "letters out of GPSWXBLAICDNHU, or ^"),
         ("GASNET_NETWORK_PORTS", "zz", "ports from 1 to 65535, such as 50000-50100"),
     ];
     for (i, (name, value, accepted)) in wrong.into_iter().enumerate() {
@@ -354,6 +374,35 @@ fn values_that_are_refused() -> Result<(), Failure> {
         {
             return Err(
                 ended.failure("expected exit code 1 and GASNET_PSHM_NODES=two".to_string())
+            );
+        }
+    }
+    // Values that exclude each other.
+    for (i, (values, why)) in [
+        (
+            [("GASNET_OFI_PROVIDER_INCLUDE", "a"), ("GASNET_OFI_PROVIDER_EXCLUDE", "b")],
+            "GASNET_OFI_PROVIDER_INCLUDE and GASNET_OFI_PROVIDER_EXCLUDE are both set\n\
+             ***   Unset one of them.\n",
+        ),
+        (
+            [("GASNET_BACKTRACE_SIGNAL", "USR1"), ("GASNET_FREEZE_SIGNAL", "USR2,SIGUSR1")],
+            "GASNET_BACKTRACE_SIGNAL and GASNET_FREEZE_SIGNAL both name SIGUSR1(10)\n\
+             ***   Give each a signal of its own, such as SIGUSR1 and SIGUSR2.\n",
+        ),
+        (
+            [("GASNET_PORTAL_CRED_PER_NODE", "99"), ("GASNET_PORTAL_MAX_CRED_PER_NODE", "98")],
+            "GASNET_PORTAL_CRED_PER_NODE=99 is more than GASNET_PORTAL_MAX_CRED_PER_NODE=98\n\
+             ***   Give 8 to 98, or raise GASNET_PORTAL_MAX_CRED_PER_NODE.\n",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let launcher = [JobLauncher::Gasnetrun, JobLauncher::PshmNodes, JobLauncher::Alone][i % 3];
+        let ended = run(("asks", ASKS), launcher, &values)?;
+        if ended.code != Some(1) || ended.output.matches(why).count() != 1 {
+            return Err(
+                ended.failure(format!("{values:?}: expected exit code 1 and {why:?} once"))
             );
         }
     }
@@ -390,4 +439,27 @@ fn refused_after_setenv() -> Result<(), Failure> {
     } else {
         Err(ended.failure(format!("expected exit code 1 and {line:?}")))
     }
+}
+
+/// gasnett_parse_int says what is wrong with a text.
+fn numbers_that_are_refused() -> Result<(), Failure> {
+    let source = "#include <gasnet.h>\n#include <gasnet_tools.h>\n#include <stdio.h>\n\
+        int main(int argc, char **argv) {\n\
+        \x20   printf(\"%ld\\n\", (long)gasnett_parse_int(argv[argc - 1], 1));\n\
+        \x20   return 0;\n\
+        }\n";
+    let program = program("parses", source)?.display().to_string();
+    for (text, code, printed) in [
+        ("9223372036854775807", 0, "9223372036854775807\n"),
+        (
+            "99999999999999999999",
+            1,
+            "'99999999999999999999' does not fit into 64 bits\n***   Give a ",
+        ),
+        ("9999999TB", 1, "'9999999TB' does not fit into 64 bits\n"),
+        ("many", 1, "'many' is not a number\n***   Give a number with or without a suffix"),
+    ] {
+        expect(&format!("{program} {text}"), code, printed)?;
+    }
+    Ok(())
 }

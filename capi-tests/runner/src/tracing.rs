@@ -2,6 +2,8 @@
 //! with its source line. Masks, ranks and file names; nothing is recorded unasked; every kind
 //! of exit writes the trace.
 
+mod files;
+
 use crate::build_trees;
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -202,6 +204,8 @@ pub fn cases() -> Vec<TestCase> {
     add("one_file", one_file);
     add("unwritable", unwritable);
     add("off", off);
+    add("lines_of_other_texts", files::lines_of_other_texts);
+    add("no_rank_is_named", files::no_rank_is_named);
     add("tool", tool);
     all
 }
@@ -414,7 +418,7 @@ fn ranks_and_masks() -> Result<(), Failure> {
     for (name, value) in [("GASNET_TRACEMASK", "GPQ"), ("GASNET_STATSMASK", "x")] {
         let ended = run("SEQ", 1, "", &[(name, value)])?;
         let said = ended.output.contains(&format!("{name}={value} cannot be used"))
-            && ended.output.contains("letters out of GPSWXBLAICDNH");
+            && ended.output.contains("letters out of GPSWXBLAICDNHU,");
         if ended.code != Some(1) || !said {
             return Err(ended.failure(format!("{name}={value} was not refused with the letters")));
         }

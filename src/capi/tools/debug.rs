@@ -4,7 +4,7 @@
 //! allocates nothing.
 
 use super::text;
-use crate::env::{self, OptionalVariable, Signals};
+use crate::env;
 use crate::process::{exit, signals};
 use crate::report;
 use crate::tools::{backtrace, client_variables, debug_malloc, this_process};
@@ -201,9 +201,9 @@ pub(in crate::capi) fn open() {
         gasnett_backtrace_init(core::ptr::null());
     }
     if backtrace::is_for_this_rank() {
-        handle_named(&env::BACKTRACE_SIGNAL, on_backtrace_signal);
+        handle_named(env::BACKTRACE_SIGNAL.get(), on_backtrace_signal);
     }
-    handle_named(&env::FREEZE_SIGNAL, on_freeze_signal);
+    handle_named(env::FREEZE_SIGNAL.get(), on_freeze_signal);
     debug_malloc::plan_report();
     exit::on_exit(debug_malloc::write_report);
     // With a pause, a debugger prints the stack.
@@ -239,24 +239,9 @@ extern "C" fn on_freeze_signal(_: Signal, _: &sys::signal::SignalInfo, _: *mut c
     sys::set_errno(errno);
 }
 
-/// Has the signal that this variable names call `handler`.
-fn handle_named(variable: &OptionalVariable<Signals>, handler: sys::signal::SignalHandler) {
-    let signals = variable.get().unwrap_or_default();
-    if signals.has_all() {
-        report::fatal(
-            format_args!("{}=*: not all signals can be handled", variable.name()),
-            format_args!("Name the signals, such as SIGUSR1."),
-        );
-    }
-    for &s in signals.named() {
-        if matches!(s, Signal::KILL | Signal::STOP) || s.is_of_the_c_library() {
-            report::fatal(
-                format_args!("{}: {s:?} cannot be handled", variable.name()),
-                format_args!("Give another signal, such as SIGUSR1."),
-            );
-        }
-        sys::signal::handle(s, handler, false);
-    }
+/// Has the signals that a variable names call `handler`.
+fn handle_named(signals: Option<Vec<Signal>>, handler: sys::signal::SignalHandler) {
+    signals.unwrap_or_default().into_iter().for_each(|s| sys::signal::handle(s, handler, false));
 }
 
 fn after_fatal() {
@@ -328,12 +313,13 @@ pub unsafe extern "C" fn gasnett_reghandler(sigtocatch: c_int, fp: usize) -> usi
 /// Returns the name of a signal, such as `SIGINT`.
 ///
 /// - `sigval`: its number.
-/// - Returns a string of the library; `*unknown*` for other numbers. Never null.
+/// - Returns a string of the library. It is `a signal` for a signal without a name, such as one
+///   for real time, and `*unknown*` for a number below 1 or above 64. Never null.
 /// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_signame_fromval(sigval: c_int) -> *const c_char {
     static NAMES: [OnceLock<CString>; 65] = [const { OnceLock::new() }; 65];
-    match usize::try_from(sigval).ok().and_then(|i| NAMES.get(i)) {
+    match usize::try_from(sigval).ok().filter(|i| *i > 0).and_then(|i| NAMES.get(i)) {
         Some(slot) => slot
             .get_or_init(|| CString::new(Signal::new(sigval).name()).unwrap_or_default())
             .as_ptr(),

@@ -8,8 +8,9 @@ use super::super::pinned::UnmapMonitor;
 use super::super::pinned_config::RegisteredOnDemand;
 use super::info::NetworkInfo;
 use super::{emulation, libportals};
-use crate::env::{self, NetworkChoice, NetworkKind};
+use crate::env::{self, Contradiction, NetworkChoice, NetworkKind};
 use crate::report;
+use alloc::format;
 use alloc::vec::Vec;
 
 impl NetworkKind {
@@ -79,20 +80,25 @@ impl NetworkKind {
 /// that the build lacks.
 pub fn chosen() -> NetworkKind {
     let kind = NetworkKind::of(env::NETWORK.get());
-    let (built, remedy) = match kind {
+    if let Some(wrong) = not_built() {
+        report::fatal(format_args!("{}", wrong.cause), format_args!("{}", wrong.remedy));
+    }
+    kind
+}
+
+/// What is wrong if the user names a network that the build lacks.
+pub fn not_built() -> Option<Contradiction> {
+    let (built, remedy) = match NetworkKind::of(env::NETWORK.read().ok()?) {
         NetworkKind::Emulation => (emulation::BUILT, emulation::NOT_BUILT),
         NetworkKind::Libportals => (libportals::BUILT, libportals::NOT_BUILT),
     };
-    if !built {
-        report::fatal(
-            format_args!(
-                "GASNET_NETWORK={}: this library was built without that network",
-                env::lookup("GASNET_NETWORK").unwrap_or_default()
-            ),
-            format_args!("{remedy}"),
-        );
-    }
-    kind
+    let name = env::NETWORK.name();
+    let wanted = || env::lookup(name).unwrap_or_default();
+    (!built).then(|| Contradiction {
+        variable: name,
+        cause: format!("{name}={}: this library was built without that network", wanted()),
+        remedy: remedy.into(),
+    })
 }
 
 /// All networks of this library, the preferred one first. `may_attach`: whether processes of one

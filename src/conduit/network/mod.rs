@@ -47,7 +47,7 @@ mod libportals;
 pub use crate::env::{NetworkKind, WireKind};
 pub use info::NetworkInfo;
 pub use job_conduit::JobConduit;
-pub use kind::{chosen, networks};
+pub use kind::{chosen, networks, not_built};
 
 /// What an interface must know of the job to be opened.
 #[derive(Debug)]

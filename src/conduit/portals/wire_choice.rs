@@ -51,15 +51,14 @@ fn names(list: &str) -> Vec<String> {
 /// # Errors
 /// Both variables are set.
 pub(in crate::conduit) fn providers() -> Result<ProviderChoice, OpenError> {
-    match (env::OFI_PROVIDER_INCLUDE.get(), env::OFI_PROVIDER_EXCLUDE.get()) {
-        (Some(_), Some(_)) => Err(OpenError::new(
-            "GASNET_OFI_PROVIDER_INCLUDE and GASNET_OFI_PROVIDER_EXCLUDE are both set",
-            "Unset one of them.",
-        )),
-        (Some(list), None) => Ok(ProviderChoice::Include(names(&list))),
-        (None, Some(list)) => Ok(ProviderChoice::Exclude(names(&list))),
-        (None, None) => Ok(ProviderChoice::Any),
+    if let Some(both) = env::both_provider_lists() {
+        return Err(OpenError::new(both.cause, both.remedy));
     }
+    Ok(match (env::OFI_PROVIDER_INCLUDE.get(), env::OFI_PROVIDER_EXCLUDE.get()) {
+        (Some(list), _) => ProviderChoice::Include(names(&list)),
+        (None, Some(list)) => ProviderChoice::Exclude(names(&list)),
+        (None, None) => ProviderChoice::Any,
+    })
 }
 
 /// The mode that the user wants.

@@ -195,6 +195,10 @@ fn portal_table_entries() {
     let world = pair(|c| (c.pt_rar, c.pt_am) = (3, 200));
     assert_eq!(world.ranks[0].conduit.portals.portal_table(), [3, 200]);
     settle(&world);
+    // One entry may serve for both.
+    let world = pair(|c| (c.pt_rar, c.pt_am) = (7, 7));
+    traffic::some_of_each(&world);
+    settle(&world);
 }
 
 /// Each variable of the conduit reaches its parameter.

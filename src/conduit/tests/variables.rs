@@ -60,6 +60,7 @@ fn variables_at_their_extremes() {
 #[test]
 #[ignore = "reads the environment; run by variables_at_their_extremes"]
 fn from_environment() {
+    crate::env::check_all();
     let mut config = Config::from_env(2, 1);
     config.registers = NetworkKind::Emulation.registers(RegisteredOnDemand::LocalSides).is_some();
     let world = World::open(emulation(2, &config), &config);

@@ -1,7 +1,9 @@
 //! Variables for debugging: messages, checks, stacks, debuggers, debug malloc, and aids of the
 //! tests.
 
-use crate::env::kinds::{FaultName, FillPattern, FreeText, Ranks, Signals, YesNo};
+use crate::env::backtrace_list::BacktraceMethods;
+use crate::env::kinds::{FaultName, FillPattern, FreeText, Ranks, YesNo};
+use crate::env::signal_list::HandledSignals;
 use crate::env::variable::variables;
 
 variables! {
@@ -23,12 +25,13 @@ variables! {
     BACKTRACE_NODES: Ranks;
 
     /// Tools that print the stack, separated by commas, tried in order: ADDR2LINE, EXECINFO,
-    /// GDB, GSTACK, PSTACK, EUSTACK, or the name of the client's own function. The default is
-    /// the client's own, then the others in this order.
-    BACKTRACE_TYPE: FreeText;
+    /// GDB, GSTACK, PSTACK, EUSTACK, or the name of the client's own function, which
+    /// `gasnet_info -c` does not know. The default is the client's own, then the others in this
+    /// order.
+    BACKTRACE_TYPE: BacktraceMethods;
 
-    /// Signal at which a rank prints its stack and goes on.
-    BACKTRACE_SIGNAL: Signals;
+    /// Signals at which a rank prints its stack and goes on, such as USR1.
+    BACKTRACE_SIGNAL: HandledSignals;
 
     /// Pause at start for a debugger.
     FREEZE: YesNo = false;
@@ -36,8 +39,9 @@ variables! {
     /// Pause on a fatal error for a debugger.
     FREEZE_ON_ERROR: YesNo = false;
 
-    /// Signal at which a rank pauses for a debugger.
-    FREEZE_SIGNAL: Signals;
+    /// Signals at which a rank pauses for a debugger, such as USR2. None may be one of
+    /// GASNET_BACKTRACE_SIGNAL.
+    FREEZE_SIGNAL: HandledSignals;
 
     /// Debug malloc: fill allocated memory with GASNET_MALLOC_INITVAL.
     MALLOC_INIT: YesNo = false;
@@ -61,8 +65,8 @@ variables! {
     /// Debug malloc: check all objects in every call instead of one.
     MALLOC_EXTRACHECK: YesNo = false;
 
-    /// Debug malloc: file for a report at exit about allocated and leaked objects, or stdout,
-    /// stderr or -. Each % in the name becomes the rank.
+    /// Debug malloc: file for a report at exit about allocated and leaked objects, or stdout or
+    /// stderr; - is stderr too. Each % in the name becomes the rank.
     MALLOCFILE: FreeText;
 
     /// Ranks that write that report, such as 0,2-4. The default is all.

@@ -35,9 +35,9 @@ variables! {
     /// libportals it is at most 1024.
     FIREHOSE_MAXVICTIM_R: Integer(1..=16384);
 
-    /// Largest region that is registered as one, a multiple of the page size. The default is
-    /// 128KB, or less where GASNET_FIREHOSE_M is small; 4MB for a segment of LARGE that
-    /// libfabric's remote memory access reaches.
+    /// Largest region that is registered as one. It is rounded down to a power of two, and is a
+    /// page at least. The default is 128KB, or less where GASNET_FIREHOSE_M is small; 4MB for a
+    /// segment of LARGE that libfabric's remote memory access reaches.
     FIREHOSE_MAXREGION_SIZE: Bytes(4096..=1 << 30);
 
     /// Each rank prints the limits of registered memory at attach.

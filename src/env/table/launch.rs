@@ -1,8 +1,9 @@
 //! Variables of the job: how it starts, its memory and threads, how it waits and how it ends.
 
-use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Ports, Signals, YesNo};
+use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Ports, YesNo};
 use crate::env::real_number::Seconds;
 use crate::env::segment_size::SegmentSize;
+use crate::env::signal_list::Signals;
 use crate::env::variable::variables;
 use crate::env::words::{SpawnControl, WaitMode, WireProgress};
 use crate::limits::{MAX_HOST_RANKS, MAX_RANKS, MAX_THREADS as THREADS};

@@ -42,12 +42,6 @@ pub fn all() -> impl Iterator<Item = &'static dyn AnyVariable> {
     SUBJECTS.iter().flat_map(|subject| subject.variables.iter().copied())
 }
 
-/// Ends the job if any variable has an invalid value, whether or not this job would read it.
-/// Called before the job has more than one process, so that the user reads the message once.
-pub fn check_all() {
-    all().for_each(|v| v.check());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

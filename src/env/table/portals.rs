@@ -75,8 +75,8 @@ variables! {
     /// smaller table it is the last entry but one.
     PORTAL_PTE_RAR: Integer(0..=255);
 
-    /// Portal table entry for active messages. All ranks must have the same. The default is 39; in
-    /// a smaller table it is the last entry.
+    /// Portal table entry for active messages. All ranks must have the same. It may be that of
+    /// GASNET_PORTAL_PTE_RAR. The default is 39; in a smaller table it is the last entry.
     PORTAL_PTE_AM: Integer(0..=255);
 
     /// Number of messages in flight from one rank (send tickets).
@@ -115,8 +115,8 @@ variables! {
     PORTAL_SB_CHUNKS: Integer(2..=4096) = 2048;
 
     /// Number of 2 KiB areas for Medium request payloads of 320 bytes and more (512 with threads).
-    /// An area holds a payload until a rank of this host reads it there. Must exceed the number of
-    /// such ranks, or be 0 for none.
+    /// An area holds a payload until a rank of this host has read it there; each such rank may
+    /// keep one longer. A payload that finds no area free travels in its message. 0 is none.
     PORTAL_OUTBOX_AREAS: Integer(0..=4096) = 512;
 
     /// Largest payload of a Medium. Payloads above 1984 B take up to 2 MiB of memory in each

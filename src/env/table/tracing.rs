@@ -4,8 +4,8 @@ use crate::env::kinds::{FreeText, Letters, Ranks, YesNo};
 use crate::env::variable::variables;
 
 variables! {
-    /// File that receives a line for each GASNet call, or stdout, stderr or -. Each % in the name
-    /// becomes the rank.
+    /// File that receives a line for each GASNet call, or stdout or stderr; - is stderr too. Each
+    /// % in the name becomes the rank.
     TRACEFILE: FreeText;
 
     /// Types of events that are traced. The default is all.
