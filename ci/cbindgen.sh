@@ -11,6 +11,8 @@ fi
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
 "$cbindgen" --quiet --config cbindgen.toml --output "$new" src/capi/abi.rs
+# Its closing lines have comments of C++.
+sed -i 's|//  *\(.*\)$|/* \1 */|' "$new"
 if [ "${1:-}" = --write ]; then
     cp "$new" include/gasnet_abi.h
 elif ! diff -u include/gasnet_abi.h "$new"; then

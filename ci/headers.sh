@@ -8,7 +8,8 @@ set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-warn="-Wall -Wextra -pedantic -Werror -Wshadow -Wno-unused-parameter -Iinclude -fsyntax-only"
+warn="-Wall -Wextra -pedantic -Werror -Wshadow -Wundef -Wno-unused-parameter -Iinclude -fsyntax-only"
+warn_c=-Wstrict-prototypes
 count=0
 
 try() { # compiler, source, flags...
@@ -44,7 +45,7 @@ alone() {
             command -v $cc >/dev/null || continue
             for std in $c gnu17 gnu2x; do
                 # shellcheck disable=SC2086
-                try $cc -std=$std $warn $flags "$work/a.c"
+                try $cc -std=$std $warn $warn_c $flags "$work/a.c"
             done
         done
         for cc in g++ clang++; do
@@ -83,7 +84,7 @@ count=$(awk '{ n += $1 } END { print n }' "$work/counts")
     cat <<'END'
 #include <gasnet.h>
 #if PLATFORM_COMPILER_VERSION < 0 || !PLATFORM_COMPILER_VERSION_GE(1, 0, 0) || \
-    PLATFORM_COMPILER_PGI || PLATFORM_COMPILER_PGI_C || PLATFORM_COMPILER_PGI_CXX
+    defined(PLATFORM_COMPILER_PGI) || defined(PLATFORM_COMPILER_PGI_C) || defined(PLATFORM_COMPILER_PGI_CXX)
 #error theirs
 #endif
 END

@@ -53,11 +53,11 @@ typedef struct gasneti_handlerentry_s {
   gasnet_handler_t index;
 #if defined(GASNET_USE_STRICT_PROTOTYPES) || (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
   void *fnptr;
-#elif defined(__clang__) && !defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wstrict-prototypes"
+#elif defined(__GNUC__) && (__GNUC__ > 4 || defined(__clang__)) && !defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
   void (*fnptr)();
-#pragma clang diagnostic pop
+#pragma GCC diagnostic pop
 #else
   void (*fnptr)();
 #endif

@@ -57,7 +57,7 @@ typedef struct {
 
 #ifdef __cplusplus
 extern "C" {
-#endif // __cplusplus
+#endif /* __cplusplus */
 
 /*
  The one record of this process; written by `gasnet_init` and `gasnet_attach`.
@@ -65,7 +65,7 @@ extern "C" {
 extern gasneti_abi_t gasneti_abi;
 
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+}  /* extern "C" */
+#endif  /* __cplusplus */
 
 #endif  /* GASNET_ABI_H */

@@ -20,7 +20,7 @@
 
 /* Debug malloc: on with GASNET_DEBUG unless the client defines it as 0; off otherwise unless the
    client defines it as 1. */
-#if defined(GASNET_DEBUGMALLOC) ? GASNET_DEBUGMALLOC + 0 : GASNET_DEBUG + 0
+#if defined(GASNET_DEBUGMALLOC) ? GASNET_DEBUGMALLOC + 0 : defined(GASNET_DEBUG) && GASNET_DEBUG + 0
 #undef GASNET_DEBUGMALLOC
 #define GASNET_DEBUGMALLOC 1
 #define GASNETI_DEBUGMALLOC_CONFIG "debugmalloc"

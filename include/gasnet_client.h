@@ -28,7 +28,7 @@ GASNETI_IDENT_LOCAL(gasneti_ident_segsize, "$GASNetDefaultMaxSegsize: (((uint64_
 
 static const gasneti_client_t gasneti_client = {
   GASNETI_ABI, GASNETI_THREAD_MODE, GASNETI_SEGMENT_MODE,
-#if GASNET_DEBUG
+#if defined(GASNET_DEBUG) && GASNET_DEBUG
   1,
 #else
   0,

@@ -68,7 +68,7 @@
 
 #define GASNET_MAXNODES 65536
 /* In EVERYTHING each rank exposes its own address space, and maps that of no other. */
-#if GASNET_SEGMENT_EVERYTHING
+#if defined(GASNET_SEGMENT_EVERYTHING) && GASNET_SEGMENT_EVERYTHING
 #define GASNET_ALIGNED_SEGMENTS 1
 #define GASNETI_SEGMENT_CONFIG "align,nopshm"
 #else
@@ -79,7 +79,7 @@
 #endif
 #define GASNET_NULL_ARGV_OK 1
 
-#if GASNET_DEBUG
+#if defined(GASNET_DEBUG) && GASNET_DEBUG
 #define GASNETI_DEBUG_CONFIG "debug"
 #else
 #define GASNETI_DEBUG_CONFIG "nodebug"

@@ -6,7 +6,7 @@
 
 #include "gasnet_basic.h"
 
-#if GASNET_DEBUGMALLOC
+#ifdef GASNET_DEBUGMALLOC
 
 GASNETI_BEGIN_EXTERNC
 

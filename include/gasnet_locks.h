@@ -25,7 +25,7 @@ typedef struct {
 } gasnett_rwlock_t;
 
 /* With GASNET_DEBUG a mutex records its holder: wrong uses fail and do not hang. */
-#if GASNET_DEBUG && defined(PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP)
+#if defined(GASNET_DEBUG) && GASNET_DEBUG && defined(PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP)
 #define GASNETT_MUTEX_INITIALIZER PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP
 #else
 #define GASNETT_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
@@ -74,7 +74,7 @@ int gasneti_rwlock_unlock(gasnett_rwlock_t *);
   }
 #endif
 
-#if GASNET_DEBUG
+#if defined(GASNET_DEBUG) && GASNET_DEBUG
 GASNETI_LOCK_FUNCTION(gasnett_mutex_init, gasnett_mutex_t, gasneti_mutex_init_debug(p))
 #else
 GASNETI_LOCK_FUNCTION(gasnett_mutex_init, gasnett_mutex_t, pthread_mutex_init(p, NULL))
@@ -87,7 +87,7 @@ GASNETI_TRYLOCK_FUNCTION(gasnett_mutex_trylock, gasnett_mutex_t, pthread_mutex_t
 
 /* Assertions: checked with GASNET_DEBUG where locks have an effect, as far as the system reports
    their state. */
-#if GASNET_DEBUG && GASNETI_LOCKS_WORK
+#if defined(GASNET_DEBUG) && GASNET_DEBUG && GASNETI_LOCKS_WORK
 #define GASNETI_ASSERT_LOCK(condition, macro)                                                                         \
   ((condition) ? (void)0 : gasneti_lock_assertion(macro, __FILE__ ":" _STRINGIFY(__LINE__)))
 #define gasnett_mutex_assertlocked(p) GASNETI_ASSERT_LOCK(gasneti_mutex_state(p) != 0, "gasnett_mutex_assertlocked")

@@ -14,11 +14,11 @@ GASNETI_BEGIN_EXTERNC
 /* A handler, of any handler prototype. */
 #if defined(GASNET_USE_STRICT_PROTOTYPES) || (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
 typedef void *gex_AM_Fn_t;
-#elif defined(__clang__) && !defined(__cplusplus)
-#pragma clang diagnostic push
-#pragma clang diagnostic ignored "-Wstrict-prototypes"
+#elif defined(__GNUC__) && (__GNUC__ > 4 || defined(__clang__)) && !defined(__cplusplus)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
 typedef void (*gex_AM_Fn_t)();
-#pragma clang diagnostic pop
+#pragma GCC diagnostic pop
 #else
 typedef void (*gex_AM_Fn_t)();
 #endif
