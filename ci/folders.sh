@@ -27,7 +27,7 @@ for argument in "$@"; do
         ;;
     esac
 done
-prefix=$(echo "$prefix" | sed 's|//*|/|g; s|\(.\)/$|\1|')
+prefix=$(printf '%s\n' "$prefix" | sed 's|//*|/|g; s|\(.\)/$|\1|')
 below=${prefix%/}
 bindir=${bindir:-$below/bin}
 libdir=${libdir:-$below/lib}
@@ -41,6 +41,15 @@ for folder in "PREFIX=$prefix" "BINDIR=$bindir" "LIBDIR=$libdir" "INCLUDEDIR=$in
     *)
         echo "$folder is not an absolute path: programs look for the library there from any folder" >&2
         echo "  Give the full path, such as ${folder%%=*}=$PWD/${folder#*=}." >&2
+        exit 2
+        ;;
+    esac
+    # What the client files cannot hold; those of a build tree are not installed.
+    case $prefix:$folder in
+    "$PWD/$tree":*) ;;
+    *:*[][:space:]\&\|\\,\;\$\#\"\'\`*?[\(\)\<\>]*)
+        printf '%s\n' "$folder has a character that make fragments and pkg-config files cannot hold" \
+            "  Give a path without blanks and without & | \\ , ; \$ # \" ' \` * ? [ ] ( ) < >." >&2
         exit 2
         ;;
     esac

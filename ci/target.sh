@@ -7,6 +7,14 @@ if [ -n "${CARGO_BUILD_TARGET-}" ]; then
     linker=CARGO_TARGET_$(echo "$CARGO_BUILD_TARGET" | tr 'a-z-' 'A-Z_')_LINKER
     printenv "$linker" >/dev/null || export "$linker=${CC:-cc}"
 fi
+# The scripts that write client files replace words in templates by paths.
+case ${0##*/}:$PWD in
+*build*:*[\&\|\\]*)
+    printf '%s\n' "$PWD has one of the characters & | \\, which the client files cannot hold" \
+        "  Build in a folder without them." >&2
+    exit 2
+    ;;
+esac
 # Flags in RUSTFLAGS are the user's, and take the place of those in cargo's configuration.
 case $PWD${CARGO_HOME:-${HOME-}} in
 *[[:space:]]*)
