@@ -7,7 +7,9 @@
 set -eu
 
 need=
-command -v "${CC:-cc}" >/dev/null 2>&1 || need="$need gcc"
+# CC may have options, or begin with a wrapper such as ccache.
+compiler=$(echo ${CC:-cc})
+command -v "${compiler%% *}" >/dev/null 2>&1 || need="$need gcc"
 command -v make >/dev/null 2>&1 || need="$need make"
 # A release has no history.
 [ ! -e "$(dirname "$0")/../.git" ] || command -v git >/dev/null 2>&1 || need="$need git"
