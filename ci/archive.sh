@@ -1,22 +1,24 @@
 #!/bin/sh
 # Makes the archive that users link from the archive that cargo builds. It holds one object with
-# everything that GASNet's names need; these names are its only global definitions. So a program
-# can also contain another Rust archive with its own copy of std. Debug information stays in the
-# shared library.
-#   ci/archive.sh CARGO-ARCHIVE TO [OBJECT]     OBJECT has functions that no C library provides
+# everything that the interface's names need; these names are its only global definitions. So a
+# program can also contain another Rust archive with its own copy of std. Debug information stays
+# in the shared library.
+#   ci/archive.sh CARGO-ARCHIVE TO NAMES [OBJECT]
+# NAMES is a regular expression of awk for the names of the interface. OBJECT has functions that
+# no C library provides.
 set -eu
 from=$1
 to=$2
-object=${3-}
+export INTERFACE="$3"
+object=${4-}
 # The binutils of the compiler: it may compile for another machine.
 tool() {
     ${CC:-cc} -print-prog-name="$1"
 }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-# What src/exports.map exports.
 ${READELF:-$(tool readelf)} -Ws "$from" 2>/dev/null |
-    awk '($5 == "GLOBAL" || $5 == "WEAK") && $6 == "DEFAULT" && $7 != "UND" && $8 ~ /^(gasnet[it]?|gex)_/ { print $8 }' | sort -u >"$work/names"
+    awk '($5 == "GLOBAL" || $5 == "WEAK") && $6 == "DEFAULT" && $7 != "UND" && $8 ~ ENVIRON["INTERFACE"] { print $8 }' | sort -u >"$work/names"
 sed 's/^/-u /' "$work/names" >"$work/roots"
 # Section groups are dissolved. A linker keeps only one of two groups with the same name, and
 # another Rust archive has groups of the same names.
@@ -27,7 +29,7 @@ ${READELF:-$(tool readelf)} -Ws "$work/all.o" |
 # objcopy fails silently on an empty list.
 [ -s "$work/unused" ] || echo gasneti_nothing >"$work/unused"
 ${OBJCOPY:-$(tool objcopy)} --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd \
-    --strip-symbols="$work/unused" --keep-global-symbols="$work/names" "$work/all.o" "$work/libgasnet.o"
-rm -f "$work/libgasnet.a"
-${AR:-$(tool ar)} crs "$work/libgasnet.a" "$work/libgasnet.o"
-mv "$work/libgasnet.a" "$to"
+    --strip-symbols="$work/unused" --keep-global-symbols="$work/names" "$work/all.o" "$work/whole.o"
+rm -f "$work/whole.a"
+${AR:-$(tool ar)} crs "$work/whole.a" "$work/whole.o"
+mv "$work/whole.a" "$to"

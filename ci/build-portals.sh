@@ -5,12 +5,14 @@ cd "$(dirname "$0")/.."
 . ci/target.sh
 ${CARGO:-cargo} build --locked --release -p portals3-c
 out=${CARGO_TARGET_DIR:-target}/$released
+# What portals3.h declares.
+ci/archive.sh "$out/libportals3_c.a" "$out/libportals3.a" '^(Ptl[A-Z]|ptl_)'
 # One object for all forms of libcnos. libcnos.so finds libportals3.so next to itself.
 # libcnos-system.so has no run path: it is for folders that the dynamic linker searches.
-# CPPFLAGS, CFLAGS and LDFLAGS are the user's.
+# CPPFLAGS, CFLAGS and LDFLAGS are the user's. The archive has object code for any compiler.
 cc=${CC:-cc}
 # shellcheck disable=SC2086 # flags
-$cc -std=gnu99 -Wall -Wextra -Werror -O2 ${CPPFLAGS-} ${CFLAGS-} -fPIC -I portals/capi/include -c -o "$out/cnos.o" \
+$cc -std=gnu99 -Wall -Wextra -Werror -O2 ${CPPFLAGS-} ${CFLAGS-} -fno-lto -fPIC -I portals/capi/include -c -o "$out/cnos.o" \
     portals/capi/cnos/cnos.c
 # link NAME [FLAG]
 link() {

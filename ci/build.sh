@@ -171,7 +171,8 @@ if [ ! "$tree/lib/libgasnet.a" -nt "$archive" ] || [ ci/archive.sh -nt "$tree/li
         instead=$tree/lib/.lightweight.o
         $cc -std=gnu99 -O2 -Wall -Wextra -fPIC -ffunction-sections -c cross/lightweight.c -o "$instead"
     fi
-    ci/archive.sh "$archive" "$tree/lib/libgasnet.a" $instead
+    # What src/exports.map exports.
+    ci/archive.sh "$archive" "$tree/lib/libgasnet.a" '^(gasnet[it]?|gex)_' $instead
 fi
 ci/client-files.sh "" "$PWD/$tree" TREE="$tree"
 for program in $programs; do cp -pu "$out/$program" "$tree/bin"; done

@@ -10,7 +10,7 @@ make_first="make portals"
 out=${CARGO_TARGET_DIR:-target}/$released
 cnos=$out/libcnos.so
 [ $run_path = yes ] || cnos=$out/libcnos-system.so
-built "$out/libportals3_c.so" "$out/libportals3_c.a" "$out/ptlrun" "$cnos" "$out/libcnos.a"
+built "$out/libportals3_c.so" "$out/libportals3.a" "$out/ptlrun" "$cnos" "$out/libcnos.a"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 include=$destdir$includedir
 lib=$destdir$libdir
@@ -19,7 +19,7 @@ install -m 644 portals/capi/include/portals3.h "$include"
 install -m 644 portals/capi/include/portals/portals3.h "$include/portals"
 install -m 755 "$out/libportals3_c.so" "$lib/libportals3.so.0"
 ln -sfn libportals3.so.0 "$lib/libportals3.so"
-install -m 644 "$out/libportals3_c.a" "$lib/libportals3.a"
+install -m 644 "$out/libportals3.a" "$lib"
 for package in portals3 cnos/cnos; do
     sed -e "s|@PREFIX@|$prefix|" -e "s|@VERSION@|$version|" -e "s|@RPATH@|$(rpath '${libdir}')|" \
         -e "s|@LIBDIR@|$(relative "$libdir" '${prefix}')|" -e "s|@INCLUDEDIR@|$(relative "$includedir" '${prefix}')|" \

@@ -15,7 +15,7 @@ unbuilt=$scratch/unbuilt
 . ci/target.sh
 mkdir -p "$unbuilt/lib" "$unbuilt/bin" "$unbuilt/$released"
 for file in lib/libgasnet.a lib/libgasnet.so.0 bin/gasnetrun bin/gasnet_info bin/gasnet_trace \
-    "$released/libportals3_c.so" "$released/libportals3_c.a" "$released/ptlrun" "$released/libcnos.so" \
+    "$released/libportals3_c.so" "$released/libportals3.a" "$released/ptlrun" "$released/libcnos.so" \
     "$released/libcnos-system.so" "$released/libcnos.a"; do
     : >"$unbuilt/$file"
 done

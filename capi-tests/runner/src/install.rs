@@ -181,9 +181,8 @@ fn archive_in_bounds() -> Result<(), Failure> {
     Err(format!("the archive defines {foreign:?} in addition, and lacks {missing:?}"))
 }
 
-/// A C program that contains this archive and another Rust archive, each with its own std.
-fn with_another_rust_archive() -> Result<(), Failure> {
-    let dir = dir("two_archives")?;
+/// A Rust archive with its own std, whose function `other` returns 1.
+pub(crate) fn other_rust_archive(dir: &Path) -> Result<PathBuf, Failure> {
     let other = dir.join("other.rs");
     let text = "#[unsafe(no_mangle)]\npub extern \"C\" fn other() -> i32 {\n\
         \x20   let t = std::thread::spawn(|| format!(\"{:?}\", std::env::args().count()).len() as i32);\n\
@@ -193,9 +192,16 @@ fn with_another_rust_archive() -> Result<(), Failure> {
     let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string()));
     rustc
         .args(["--edition", "2024", "--crate-type", "staticlib", "-O", "--out-dir"])
-        .arg(&dir)
+        .arg(dir)
         .arg(&other);
     succeed(rustc)?;
+    Ok(dir.join("libother.a"))
+}
+
+/// A C program that contains this archive and another Rust archive, each with its own std.
+fn with_another_rust_archive() -> Result<(), Failure> {
+    let dir = dir("two_archives")?;
+    let other = other_rust_archive(&dir)?;
     let main = "#include <gasnet.h>\n#include <stdio.h>\nint other(void);\n\
         int main(int argc, char **argv) {\n\
         \x20   if (gasnet_init(&argc, &argv) || gasnet_attach(NULL, 0, 65536, 0)) return 1;\n\
@@ -209,11 +215,11 @@ fn with_another_rust_archive() -> Result<(), Failure> {
         cc.args(ClientMode::Par.defines()).arg("-I").arg(build_trees::build().join("include"));
         cc.arg(&main).arg("-o").arg(&program);
         if !ours_first {
-            cc.arg(dir.join("libother.a"));
+            cc.arg(&other);
         }
         archive(&mut cc);
         if ours_first {
-            cc.arg(dir.join("libother.a"));
+            cc.arg(&other);
         }
         cc.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
         succeed(cc)?;
