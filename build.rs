@@ -8,7 +8,33 @@ use std::process::Command;
 #[path = "buildscript/libportals.rs"]
 mod libportals;
 
+/// Names of the variables from which the crate cc takes flags.
+fn variables_of_flags() -> [String; 5] {
+    let target = std::env::var("TARGET").unwrap_or_default();
+    [
+        "CFLAGS".into(),
+        "HOST_CFLAGS".into(),
+        "TARGET_CFLAGS".into(),
+        format!("CFLAGS_{target}"),
+        format!("CFLAGS_{}", target.replace(['-', '.'], "_")),
+    ]
+}
+
+/// Adds the flag `-fno-lto` to the flags of the user, which follow ours. ci/archive.sh makes one
+/// object of all objects. If one of them had code for link-time optimisation, the compiler's
+/// linker plugin would take this code for all there is.
+fn no_link_time_optimisation() {
+    for name in variables_of_flags() {
+        if let Some(mut flags) = std::env::var_os(&name) {
+            flags.push(" -fno-lto");
+            // SAFETY: this process has no other thread yet.
+            unsafe { std::env::set_var(name, flags) };
+        }
+    }
+}
+
 fn main() {
+    no_link_time_optimisation();
     let var = |name| std::env::var(name).unwrap_or_default();
     let rustc = Command::new(var("RUSTC")).arg("--version").output();
     let rustc =
@@ -31,6 +57,7 @@ fn main() {
         .include("include")
         .define("_GNU_SOURCE", None)
         .std("c99")
+        .flag("-fno-lto")
         .pic(true)
         .warnings(true)
         .extra_warnings(true)

@@ -142,6 +142,28 @@ struct Place {
     libs: Vec<String>,
 }
 
+impl Place {
+    /// Refuses relative folders: programs look for the library there from any folder.
+    fn refuse_relative(&self) -> Result<(), Line> {
+        const FOLDERS: &[&str] = &["-Wl,-rpath,", "-Wl,-rpath=", "-Wl,-R", "-I", "-L"];
+        let folders = self.include.iter().chain(&self.libs).filter_map(|word| {
+            let folder = FOLDERS.iter().find_map(|flag| word.strip_prefix(flag));
+            folder.or_else(|| (word.ends_with(".a") || word.ends_with(".so")).then_some(word))
+        });
+        for folder in folders.filter(|f| !f.is_empty()) {
+            // The dynamic linker replaces $ORIGIN, and the compiler = by its sysroot. With a dash
+            // it is another flag, such as -l:NAME.
+            if !folder.starts_with(['/', '$', '-', '=']) {
+                return Err(format!(
+                    "{}: {folder} is no absolute path; programs look for the library there from any folder, give the full path",
+                    self.by
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Finds it, looks at it, and writes the binding.
 pub(crate) fn bind() -> Result<(), Line> {
     for name in [
@@ -157,6 +179,7 @@ pub(crate) fn bind() -> Result<(), Line> {
     println!("cargo::rerun-if-changed=src/conduit/portals/binding");
     println!("cargo::rerun-if-changed=buildscript");
     let place = find()?;
+    place.refuse_relative()?;
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let probe = Probe::new(place, out)?;
     let config = probe.config()?;
@@ -205,7 +228,8 @@ fn find() -> Result<Place, Line> {
     match (variable("PORTALS_INCLUDE"), variable("PORTALS_LIBS")) {
         (Some(include), Some(libs)) => {
             let include = compiler_options(&words(&include));
-            return Ok(Place { by: "PORTALS_INCLUDE".into(), include, libs: words(&libs) });
+            let by = "PORTALS_INCLUDE and PORTALS_LIBS".into();
+            return Ok(Place { by, include, libs: words(&libs) });
         }
         (None, None) => {}
         (Some(_), None) => {
@@ -232,6 +256,14 @@ fn find() -> Result<Place, Line> {
 }
 
 fn in_prefix(prefix: &str) -> Result<Place, Line> {
+    // Client files hold the folders among flags, and the linker's -rpath is followed by a comma.
+    let cannot_be = |c: char| c.is_whitespace() || "&|\\,;$#\"'`*?[]()<>".contains(c);
+    if let Some(c) = prefix.chars().find(|c| cannot_be(*c)) {
+        return Err(format!(
+            "PORTALS_PREFIX={prefix}: {c:?} cannot be in this path, which is passed on among the flags of compilers; give a \
+             symbolic link without it"
+        ));
+    }
     let root = Path::new(prefix);
     let include = vec![format!("-I{}", root.join("include").display())];
     for dir in ["lib", "lib64"].map(|dir| root.join(dir)) {
@@ -239,8 +271,10 @@ fn in_prefix(prefix: &str) -> Result<Place, Line> {
             for suffix in ["so", "a"] {
                 if dir.join(format!("lib{name}.{suffix}")).exists() {
                     let dir = dir.display();
-                    let libs =
-                        vec![format!("-L{dir}"), format!("-Wl,-rpath,{dir}"), format!("-l{name}")];
+                    let mut libs = vec![format!("-L{dir}"), format!("-l{name}")];
+                    if suffix == "so" {
+                        libs.insert(1, format!("-Wl,-rpath,{dir}"));
+                    }
                     return Ok(Place { by: format!("PORTALS_PREFIX={prefix}"), include, libs });
                 }
             }
@@ -532,6 +566,7 @@ fn compile(probe: &Probe) {
         .file("src/conduit/portals/binding/system.c")
         .include(&probe.out)
         .std("gnu99")
+        .flag("-fno-lto")
         // Only this library calls it.
         .flag("-fvisibility=hidden")
         .pic(true)
@@ -547,6 +582,7 @@ fn link(probe: &Probe) -> Result<(), Line> {
         if let Some(dir) = flag.strip_prefix("-L") {
             println!("cargo::rustc-link-search=native={dir}");
         } else if let Some(name) = flag.strip_prefix("-l") {
+            // The linker takes an archive of this name where there is no shared library.
             println!("cargo::rustc-link-lib=dylib={name}");
         } else {
             println!("cargo::rustc-link-arg={flag}");
