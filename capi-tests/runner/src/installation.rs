@@ -5,7 +5,7 @@
 use crate::build_trees::{self, compiler, has_static_libc, root, succeed};
 use crate::{Failure, TestCase};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -19,6 +19,9 @@ pub fn cases() -> Vec<TestCase> {
         case("is_removed_without_a_build", removed_without_build),
         case("named_folders", named_folders),
         case("relative_folders_are_refused", relative_folders),
+        case("folders_that_flags_cannot_hold_are_refused", folders_in_flags),
+        case("a_compiler_with_options_is_found", compiler_with_options),
+        case("examples_without_an_installation_name_prefix", examples_elsewhere),
         case("programs_are_stripped", stripped),
         case("all_users_may_read_it", readable_by_all),
         case("no_path_of_the_builder", no_paths),
@@ -189,21 +192,76 @@ fn named_folders() -> Result<(), Failure> {
 }
 
 fn relative_folders() -> Result<(), Failure> {
-    let to = dir("relative")?;
+    let folders = ["PREFIX=opt", "PREFIX=./opt", "LIBDIR=lib64", "docdir=doc"];
+    refused("relative", &folders, "is not an absolute path")
+}
+
+fn folders_in_flags() -> Result<(), Failure> {
+    let folders = [
+        "PREFIX=/opt/a b",
+        "PREFIX=/opt/a&b",
+        "PREFIX=/opt/a|b",
+        "PREFIX=/opt/a,b",
+        "PREFIX=/opt/a]b",
+        "LIBDIR=/opt/a\tb",
+        "includedir=/opt/a;b",
+    ];
+    refused("flags", &folders, "has a character that make fragments")
+}
+
+/// Each of these variables is refused with these words, and nothing is written.
+fn refused(name: &str, folders: &[&str], words: &str) -> Result<(), Failure> {
+    let to = dir(name)?;
     let destdir = format!("DESTDIR={}/", to.display());
-    for refused in ["PREFIX=opt", "PREFIX=./opt", "LIBDIR=lib64", "docdir=doc"] {
+    for folder in folders {
         for target in ["install", "install-portals", "uninstall"] {
-            let mut make = make(target, &[&destdir, refused]);
+            let mut make = make(target, &[&destdir, folder]);
             let out = make.output().map_err(|e| e.to_string())?;
             let output = String::from_utf8_lossy(&out.stderr);
-            if out.status.success() || !output.contains("is not an absolute path") {
-                return Err(format!("make {target} {refused} was not refused: {output}"));
+            if out.status.success() || !output.contains(words) {
+                return Err(format!("make {target} {folder} was not refused: {output}"));
             }
         }
     }
     let mut written = Vec::new();
     files(&to, &mut written);
     if written.is_empty() { Ok(()) } else { Err(format!("files were written: {written:?}")) }
+}
+
+/// CC may be a compiler with options. Not as root, which would install a missing compiler.
+fn compiler_with_options() -> Result<(), Failure> {
+    let to = dir("compiler")?;
+    let id = to.join("id");
+    fs::write(&id, "#!/bin/sh\necho 1\n")
+        .and_then(|()| fs::set_permissions(&id, fs::Permissions::from_mode(0o755)))
+        .map_err(|e| format!("{}: {e}", id.display()))?;
+    let path = format!("{}:{}", to.display(), std::env::var("PATH").unwrap_or_default());
+    for (cc, found) in [("cc -pipe", true), (" env  cc", true), ("no-such-cc -pipe", false)] {
+        let mut tools = Command::new(root().join("ci/tools.sh"));
+        tools.env("PATH", &path).env("CC", cc).env("CARGO", "true");
+        let out = tools.output().map_err(|e| e.to_string())?;
+        let said = String::from_utf8_lossy(&out.stderr);
+        if out.status.success() != found || said.contains("not found: gcc") == found {
+            return Err(format!("CC={cc:?}: {out:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Examples that were copied elsewhere say which variable they need.
+fn examples_elsewhere() -> Result<(), Failure> {
+    let to = dir("examples")?;
+    let copy = to.join("Makefile");
+    fs::copy(root().join("examples/Makefile"), &copy)
+        .map_err(|e| format!("{}: {e}", copy.display()))?;
+    let mut make = Command::new("make");
+    make.arg("-C").arg(&to).arg("hello").env_remove("PREFIX");
+    let out = make.output().map_err(|e| e.to_string())?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    if out.status.success() || !said.contains("make PREFIX=/opt/gasnet") {
+        return Err(format!("{out:?}"));
+    }
+    Ok(())
 }
 
 /// Programs are small, and a debugger finds the lines of their sources.
@@ -309,7 +367,7 @@ fn blank_in_path() -> Result<(), Failure> {
 /// What `make portals` builds.
 const PORTALS: [&str; 6] = [
     "libportals3_c.so",
-    "libportals3_c.a",
+    "libportals3.a",
     "ptlrun",
     "libcnos.so",
     "libcnos-system.so",

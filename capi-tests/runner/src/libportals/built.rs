@@ -4,7 +4,7 @@
 use super::{EVERY_HABIT, include, network, passes, place, with_habits, write};
 use crate::build_trees::{self, ClientMode, compiler, succeed};
 use crate::job_launcher::JobLauncher;
-use crate::{Failure, TestCase, program};
+use crate::{Failure, TestCase, install, program};
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,10 @@ pub(super) fn cases() -> Vec<TestCase> {
         bindgen_sees_what_is_there(&build_trees::build_libportals(), "PTL_NO_ACK_REQ")
     });
     add("what_is_no_libportals_is_refused", what_is_no_libportals_is_refused);
+    add("folders_that_no_program_finds_are_refused", folders_are_refused);
+    add("objects_without_link_time_optimisation", objects_without_lto);
     add("both_archives_in_one_program", both_archives_in_one_program);
+    add("libportals3_with_another_rust_archive", with_another_rust_archive);
     add("an_installed_libportals3_is_whole", an_installed_libportals3_is_whole);
     add("only_an_own_folder_is_a_run_path", only_an_own_folder_is_a_run_path);
     all
@@ -127,7 +130,29 @@ fn both_archives_in_one_program() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same with a libportals only.
+/// A C program that contains libportals3.a and another Rust archive, in either order.
+fn with_another_rust_archive() -> Result<(), Failure> {
+    let dir = place()?.join("two-archives");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let other = install::other_rust_archive(&dir)?;
+    let text = "#include <portals3.h>\nint other(void);\n\
+        int main(void) { int n; return PtlInit(&n) == PTL_OK ? other() - 1 : 2; }\n";
+    let source = dir.join("main.c");
+    fs::write(&source, text).map_err(|e| format!("{}: {e}", source.display()))?;
+    let tree = build_trees::build_libportals();
+    let ours = tree.join("portals/lib/libportals3.a");
+    for (name, archives) in [("ours_first", [&ours, &other]), ("ours_last", [&other, &ours])] {
+        let program = dir.join(name);
+        let mut cc = compiler();
+        cc.arg("-I").arg(include(&tree)).arg(&source).arg("-o").arg(&program).args(archives);
+        cc.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+        succeed(cc)?;
+        succeed(Command::new(program))?;
+    }
+    Ok(())
+}
+
+/// `both_archives_in_one_program` with a libportals only.
 fn archives_of_contrary() -> Result<(), Failure> {
     let tree = build_trees::build_contrary();
     let sources = build_trees::root().join("capi-tests/contrary");
@@ -328,6 +353,54 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
     Ok(())
 }
 
+/// Relative folders, and those that flags cannot hold, are refused before anything is compiled.
+fn folders_are_refused() -> Result<(), Failure> {
+    let lib = build_trees::build_libportals().join("portals/lib").display().to_string();
+    let libs = format!("-L{lib} -lportals3");
+    let cases: [(&[(&str, &str)], &str); 6] = [
+        (&[("PORTALS_PREFIX", "build-libportals/portals")], "is no absolute path"),
+        (&[("PORTALS_PREFIX", "/opt/my portals")], "' ' cannot be in this path"),
+        (&[("PORTALS_PREFIX", "/opt/a&b")], "'&' cannot be in this path"),
+        (&[("PORTALS_INCLUDE", "include"), ("PORTALS_LIBS", &libs)], "is no absolute path"),
+        (
+            &[("PORTALS_INCLUDE", "/usr/include"), ("PORTALS_LIBS", "-L../lib -lportals3")],
+            "../lib is no absolute path",
+        ),
+        (
+            &[("PORTALS_INCLUDE", "/usr/include"), ("PORTALS_LIBS", "lib/libportals3.a")],
+            "lib/libportals3.a is no absolute path",
+        ),
+    ];
+    for (variables, wanted) in cases {
+        let text = build_script(variables)?;
+        let said: Vec<&str> =
+            text.lines().filter_map(|l| l.strip_prefix("cargo::error=")).collect();
+        if said.len() != 1 || !said[0].contains(wanted) {
+            return Err(format!("{variables:?}: expected one line with {wanted:?}, got {text}"));
+        }
+    }
+    Ok(())
+}
+
+/// No flag of the user makes objects for a linker plugin, which would take them for all that the
+/// archive has.
+fn objects_without_lto() -> Result<(), Failure> {
+    let target = format!("CFLAGS_{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let prefix = build_trees::build_libportals().join("portals").display().to_string();
+    for name in ["CFLAGS", "HOST_CFLAGS", &target] {
+        let out = build_script(&[("PORTALS_PREFIX", &prefix), (name, "-O2 -flto")])?;
+        for archive in ["libgasnet_shim.a", "libgasnet_portals_shim.a"] {
+            let mut readelf = Command::new("readelf");
+            readelf.arg("-SW").arg(place()?.join("out").join(archive));
+            let sections = succeed(readelf)?;
+            if !sections.contains(".text") || sections.contains(".gnu.lto_") {
+                return Err(format!("{name}: sections of {archive}: {sections}\n{out}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The words of PORTALS_INCLUDE that are options of the compiler, and their arguments.
 fn options_supply_an_interface(include: &Path, default: &Path) -> Result<(), Failure> {
     let lib = build_trees::build_libportals().join("portals/lib").display().to_string();
@@ -358,6 +431,20 @@ fn found_in_three_ways() -> Result<(), Failure> {
         &[("PORTALS_INCLUDE", &include), ("PORTALS_LIBS", &flags)],
         &[("PKG_CONFIG_PATH", &format!("{lib}/pkgconfig"))],
     ];
+    // Without a shared library no run path is passed on.
+    let static_only = place()?.join("static-only");
+    let _ = fs::remove_dir_all(&static_only);
+    let archive = static_only.join("lib/libportals3.a");
+    fs::create_dir_all(static_only.join("lib"))
+        .and_then(|()| fs::copy(prefix.join("lib/libportals3.a"), &archive))
+        .and_then(|_| {
+            std::os::unix::fs::symlink(prefix.join("include"), static_only.join("include"))
+        })
+        .map_err(|e| format!("{}: {e}", archive.display()))?;
+    let text = build_script(&[("PORTALS_PREFIX", &static_only.display().to_string())])?;
+    if text.contains("cargo::error") || text.contains("rpath") || !text.contains("=portals3\n") {
+        return Err(format!("{}: {text}", archive.display()));
+    }
     for way in ways {
         let text = build_script(way)?;
         let found = format!("cargo::rustc-link-search=native={lib}");
