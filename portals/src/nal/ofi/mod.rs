@@ -6,7 +6,7 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `network`, `sending`, `peer`, `batch` | the peers: frames in order, credits |
+//! | `network`, `sending`, `receiving`, `peer`, `batch` | the peers: frames in order, credits |
 //! | `remote`, `flights` | puts and gets in the memory of peers: which are under way |
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
@@ -40,6 +40,7 @@ mod object;
 mod opening;
 mod peer;
 mod provider;
+mod receiving;
 mod region;
 mod remote;
 #[cfg(test)]

@@ -15,13 +15,39 @@ use super::limits::*;
 use super::network::{OfiEnd, OfiNetwork, OfiPeers};
 use super::peer::OfiPeer;
 use super::seal;
-use super::slot::NotBegun;
+use super::slot::{NotBegun, OfiAddress};
 use crate::nal;
 use crate::nal::outcome::FrameSent;
 use crate::types::MdIovec;
 use sys::clock;
 
 impl OfiNetwork {
+    /// Makes a peer known, and greets it.
+    #[cold]
+    pub(super) fn meet(&mut self, here: &OfiEnd, peers: &OfiPeers, number: u32, position: u32) {
+        let name = &peers.names[position as usize];
+        let unposted = &mut self.unposted;
+        let known = self.endpoint.insert(name).and_then(|to| {
+            let buffers = FIRST_WINDOW as usize + BUFFERS_MORE;
+            self.endpoint.add_buffers(buffers, |buffer| unposted.push(buffer))?;
+            Ok(to)
+        });
+        let (to, failure) = match known {
+            Ok(to) => (to, None),
+            Err(e) => (OfiAddress::NONE, Some(e)),
+        };
+        let peer = OfiPeer::new(to, position, clock::now_ns());
+        self.peers.insert(number, peer);
+        match failure {
+            None => {
+                self.post(here, peers);
+                self.owed.push(number);
+                self.pay(here, peers);
+            }
+            Some(e) => self.fail(here, peers, number, e.number, &e.to_string()),
+        }
+    }
+
     /// Sends the frames without bytes that are owed.
     pub(super) fn pay(&mut self, here: &OfiEnd, peers: &OfiPeers) {
         for number in mem::take(&mut self.owed) {
