@@ -1,10 +1,10 @@
 //! The peers of a lane: what is known of each, and the buffers for their frames.
 //!
 //! Owned by [`super::OfiWire`], each under a lock of its own; [`super::sending`],
-//! [`super::receiving`] and [`super::remote`] have the rest of its methods. A peer becomes known by
-//! the first frame to it, or by its greeting: a frame without bytes. Each frame says how many frames
-//! of data its receiver may send in all; an empty frame does so where nothing else is to be sent.
-//! That is a window more than were taken. The window grows with what a peer sends.
+//! [`super::receiving`] and [`super::remote`] have the rest of its methods. A peer becomes known
+//! by the first frame to it, or by its greeting: a frame without bytes. Each frame says how many
+//! frames of data its receiver may send in all; an empty frame does so where nothing else is to be
+//! sent. That is a window more than were taken. The window grows with what a peer sends.
 //!
 //! Invariants: a peer sends no more frames than there are buffers for. A peer that has failed gets
 //! and sends nothing.
