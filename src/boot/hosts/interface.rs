@@ -5,6 +5,7 @@
 
 use crate::boot::error::BootError;
 use crate::env;
+use crate::tools::this_process::hostname;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::ops::RangeInclusive;
 use sys::interface::{self, InterfaceAddress};
@@ -16,14 +17,18 @@ use sys::interface::{self, InterfaceAddress};
 pub(in crate::boot) fn wanted() -> Result<Option<IpAddr>, BootError> {
     let Some(text) = env::NETWORK_INTERFACE.get() else { return Ok(None) };
     let all = all()?;
-    if let Some(found) = all.iter().find(|a| matches(a, &text)) {
+    let matching = || all.iter().filter(|a| matches(a, &text));
+    // A network may have the loopback device too, which other hosts do not reach.
+    let found = matching().find(|a| !a.is_loopback).or_else(|| matching().next());
+    if let Some(found) = found {
         return Ok(Some(found.address));
     }
     let known: Vec<String> =
         all.iter().map(|a| format!("{} ({})", a.interface, a.address)).collect();
     Err(BootError::new(
         format!(
-            "GASNET_NETWORK_INTERFACE={text}: this host has no such interface, address or network"
+            "GASNET_NETWORK_INTERFACE={text}: host {} has no such interface, address or network",
+            hostname()
         ),
         format!("Name one of {}, or a network such as 10.0.0.0/8.", known.join(", ")),
     ))

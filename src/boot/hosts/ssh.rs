@@ -74,7 +74,12 @@ impl RemoteShell {
         let failed = |e: &io::Error| {
             BootError::new(
                 format!("{} cannot be run: {e}", words[0].to_string_lossy()),
-                "Install ssh, or name another command in GASNET_SSH_CMD.",
+                match e.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied => {
+                        "Install ssh, or name another command in GASNET_SSH_CMD."
+                    }
+                    _ => "Raise the limits of this process (ulimit -n, ulimit -u).",
+                },
             )
         };
         let mut command = Command::new(&words[0]);

@@ -7,7 +7,7 @@ use alloc::collections::BTreeMap;
 
 use super::batch::FrameBatch;
 use super::endpoint::OfiBuffer;
-use super::limits::{AGAIN_NS, FIRST_WINDOW, UNREACHABLE_NS, WINDOW};
+use super::limits::{AGAIN_NS, FIRST_WINDOW, SENDS_PER_PEER, UNREACHABLE_NS, WINDOW};
 use super::seal::{FrameCount, SealedLead};
 use super::slot::OfiAddress;
 
@@ -88,6 +88,11 @@ impl OfiPeer {
     /// Whether a frame of data may leave now: the greetings were sent, and there is a credit.
     pub(super) fn may_send(&self) -> bool {
         self.is_open && self.next != 0 && self.sent < self.granted
+    }
+
+    /// Whether one more buffer with frames to it may be leaving.
+    pub(super) fn has_send(&self) -> bool {
+        self.leaving < SENDS_PER_PEER
     }
 
     /// What travels with the next frame to it, from the process at position `own`.

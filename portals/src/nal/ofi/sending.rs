@@ -105,6 +105,9 @@ impl OfiNetwork {
         let before = here.mode.lead_bytes();
         let length = before + nal::frame_length(header, payload);
         if !keep || length > here.inject {
+            if !self.peers.get(&number).is_some_and(OfiPeer::has_send) {
+                return Err(NotBegun::Full);
+            }
             let mut buffer = self.take_buffer()?;
             let message = &mut self.endpoint.bytes_mut(&mut buffer)[..length];
             // SAFETY: the same contract.
@@ -137,7 +140,7 @@ impl OfiNetwork {
         mut buffer: OfiBuffer,
         length: usize,
     ) -> Result<(), (OfiBuffer, NotBegun)> {
-        let peer = self.peers.get_mut(&number).filter(|peer| peer.leaving < SENDS_PER_PEER);
+        let peer = self.peers.get_mut(&number).filter(|peer| peer.has_send());
         let Some(peer) = peer else { return Err((buffer, NotBegun::Full)) };
         let (lead, count) = peer.next_lead(peers.own);
         let message = &mut self.endpoint.bytes_mut(&mut buffer)[..length];
