@@ -103,8 +103,18 @@ pub fn early_job(function: &str) -> &'static GasnetJob {
         None => {
             refuse_forked(function);
             report::fatal(
-                format_args!("{function}() was called before gasnet_init()"),
-                format_args!("Call gasnet_init, then gasnet_attach, before anything else."),
+                format_args!(
+                    "{function}() was called before {}()",
+                    checks::remedy_of(function, "gasnet_init", "gex_Client_Init")
+                ),
+                format_args!(
+                    "{}",
+                    checks::remedy_of(
+                        function,
+                        "Call gasnet_init, then gasnet_attach, before anything else.",
+                        "Call gex_Client_Init before anything else."
+                    )
+                ),
             )
         }
     }

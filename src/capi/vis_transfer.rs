@@ -11,6 +11,7 @@ use crate::extended::vis::{self, CompletionForm, VisDirection};
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetJob;
+use crate::runtime::checks::remedy_of;
 use crate::runtime::ops::OpHandle;
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -112,11 +113,13 @@ pub(super) fn too_large(function: &str, levels: usize) -> ! {
         format_args!(
             "{function}(): the counts and strides of {levels} levels make a section beyond 64 bits"
         ),
-        match function.starts_with("gex_") {
-            true => format_args!("Pass a count for each stride; strides count bytes."),
-            false => format_args!(
-                "Pass the number of bytes first, then a count for each stride; strides count bytes."
-            ),
-        },
+        format_args!(
+            "{}",
+            remedy_of(
+                function,
+                "Pass the number of bytes first, then a count for each stride; strides count bytes.",
+                "Pass a count for each stride; strides count bytes."
+            )
+        ),
     )
 }

@@ -264,7 +264,8 @@ impl<C> HandlerTable<C> {
     ) -> GasnetResult {
         for (row, e) in table.iter().enumerate().filter(|(_, e)| e.index() != 0) {
             if e.index() < CLIENT_BASE {
-                return refuse(function, row, e.index(), "is reserved; clients have 128 to 255");
+                let why = "is reserved; clients have 128 to 255";
+                return refuse(function, row, e.index(), why, OWN_INDEX);
             }
             self.place(function, row, &e.entry(), placed)?;
         }
@@ -277,7 +278,7 @@ impl<C> HandlerTable<C> {
             };
             let Some(chosen) = chosen else {
                 let why = "(don't care) cannot be placed: 128 to 255 are all taken";
-                return refuse(function, row, 0, why);
+                return refuse(function, row, 0, why, OWN_INDEX);
             };
             e.choose(chosen);
             self.place(function, row, &e.entry(), placed)?;
@@ -293,14 +294,16 @@ impl<C> HandlerTable<C> {
         placed: &mut Vec<u8>,
     ) -> GasnetResult {
         let Some(f) = e.fnptr else {
-            return refuse(function, row, e.index, "has a null function");
+            return refuse(function, row, e.index, "has a null function", "Pass its function.");
         };
         if e.flags & AmEntry::CATEGORIES == 0 || e.flags & AmEntry::DIRECTIONS == 0 {
             let why = "lacks a flag of GEX_FLAG_AM_SHORT, MEDIUM, LONG, or of REQUEST, REPLY";
-            return refuse(function, row, e.index, why);
+            let remedy = "Give it one flag of each: its category, and its direction.";
+            return refuse(function, row, e.index, why, remedy);
         }
         if e.nargs != AmEntry::ANY_ARGS && e.nargs as usize > MAX_ARGS {
-            return refuse(function, row, e.index, "has more than 16 arguments");
+            let remedy = "Give at most 16 as gex_nargs.";
+            return refuse(function, row, e.index, "has more than 16 arguments", remedy);
         }
         let free = self.clients[e.index as usize].compare_exchange(
             core::ptr::null_mut(),
@@ -313,7 +316,7 @@ impl<C> HandlerTable<C> {
                 placed.push(e.index);
                 Ok(())
             }
-            Err(_) => refuse(function, row, e.index, "is registered twice"),
+            Err(_) => refuse(function, row, e.index, "is registered twice", OWN_INDEX),
         }
     }
 
@@ -342,12 +345,14 @@ impl<C> HandlerTable<C> {
     }
 }
 
-fn refuse(function: &str, row: usize, index: u8, why: &str) -> GasnetResult {
+/// What to do about an index that cannot be used.
+const OWN_INDEX: &str =
+    "Give each handler an index of its own from 128 to 255, or 0 to have one chosen.";
+
+fn refuse(function: &str, row: usize, index: u8, why: &str, remedy: &str) -> GasnetResult {
     report::warn(
         format_args!("{function}(): row {row} of the handler table: index {index} {why}"),
-        format_args!(
-            "Give each handler an index of its own from 128 to 255, or 0 to have one chosen."
-        ),
+        format_args!("{remedy}"),
     );
     Err(GasnetError::BadArg)
 }

@@ -3,6 +3,7 @@
 //! Made by `start`; teams that a client splits off are `extended::coll`. Invariant: rank `n` of
 //! this team is rank `n` of the job, and no other code relies on it.
 
+use super::checks::remedy_of;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
 
@@ -55,7 +56,10 @@ impl JobTeam {
                 "{function}(): rank {node} is out of range; this job has {}, numbered from 0",
                 self.size
             ),
-            format_args!("Pass a rank below gasnet_nodes()."),
+            format_args!(
+                "Pass a rank below {}.",
+                remedy_of(function, "gasnet_nodes()", "gex_TM_QuerySize() of the team")
+            ),
         )
     }
 }

@@ -16,6 +16,7 @@ use crate::report;
 use crate::runtime::Ctx;
 use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
+use crate::runtime::checks::remedy_of;
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use sys::byte_count::ByteCount;
@@ -28,7 +29,8 @@ type Handler = u8;
 type Arg = i32;
 
 /// Ends the job: a payload is too long.
-fn too_long(function: &str, n: usize, max: usize, limit: &str) -> ! {
+fn too_long(function: &str, n: usize, max: usize, [gasnet_1, gasnet_ex]: [&str; 2]) -> ! {
+    let limit = remedy_of(function, gasnet_1, gasnet_ex);
     report::fatal(
         format_args!(
             "{function}(): a payload of {} is too long; the limit is {}",
@@ -46,7 +48,10 @@ fn reserved_handler(function: &str, handler: Handler) -> ! {
             "{function}(): handler {handler} is reserved; clients have {CLIENT_BASE} to {}",
             Handler::MAX
         ),
-        format_args!("Pass the index of a handler that was registered with gasnet_attach."),
+        format_args!(
+            "Pass the index of a handler that was registered with {}.",
+            remedy_of(function, "gasnet_attach", "gex_EP_RegisterHandlers")
+        ),
     )
 }
 
@@ -115,7 +120,7 @@ pub(super) fn request_short<const ANY: bool, const NOW: bool>(
 unsafe fn medium_payload<'a>(c: Ctx, function: &str, src: *const c_void, n: usize) -> Src<'a> {
     let max = c.endpoint().conduit.max_medium();
     if n > max {
-        too_long(function, n, max, "gasnet_AMMaxMedium");
+        too_long(function, n, max, ["gasnet_AMMaxMedium", "gex_AM_MaxRequestMedium"]);
     }
     // SAFETY: readable, by this function's condition.
     unsafe { Src::new(src.cast(), n) }
@@ -194,7 +199,7 @@ pub(super) unsafe fn request_long<const ANY: bool, const NOW: bool>(
     check_handler(function, handler);
     let max = c.endpoint().conduit.max_long_request();
     if n > max {
-        too_long(function, n, max, "gasnet_AMMaxLongRequest");
+        too_long(function, n, max, ["gasnet_AMMaxLongRequest", "gex_AM_MaxRequestLong"]);
     }
     let to = c.endpoint().long_destination(function, rank, dest.cast(), n);
     // SAFETY: a payload, by this function's condition, which says how long it stays.
@@ -295,7 +300,7 @@ pub(super) unsafe fn reply_long<const ANY: bool>(
     check_handler(function, handler);
     let max = c.endpoint().conduit.max_long_reply();
     if n > max {
-        too_long(function, n, max, "gasnet_AMMaxLongReply");
+        too_long(function, n, max, ["gasnet_AMMaxLongReply", "gex_AM_MaxReplyLong"]);
     }
     // A reply with a token that is not valid is refused before its destination matters.
     let nowhere = RemoteRange::unmapped(JobRank(0), usize::MAX, 0);
