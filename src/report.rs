@@ -373,6 +373,11 @@ pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
     }
 }
 
+/// What to do about a call, in the words of the interface that its function belongs to.
+pub fn remedy_of<'a>(function: &str, gasnet_1: &'a str, gasnet_ex: &'a str) -> &'a str {
+    if function.starts_with("gex_") { gasnet_ex } else { gasnet_1 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -105,11 +105,11 @@ pub fn early_job(function: &str) -> &'static GasnetJob {
             report::fatal(
                 format_args!(
                     "{function}() was called before {}()",
-                    checks::remedy_of(function, "gasnet_init", "gex_Client_Init")
+                    report::remedy_of(function, "gasnet_init", "gex_Client_Init")
                 ),
                 format_args!(
                     "{}",
-                    checks::remedy_of(
+                    report::remedy_of(
                         function,
                         "Call gasnet_init, then gasnet_attach, before anything else.",
                         "Call gex_Client_Init before anything else."

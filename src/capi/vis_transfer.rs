@@ -11,7 +11,6 @@ use crate::extended::vis::{self, CompletionForm, VisDirection};
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetJob;
-use crate::runtime::checks::remedy_of;
 use crate::runtime::ops::OpHandle;
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -115,7 +114,7 @@ pub(super) fn too_large(function: &str, levels: usize) -> ! {
         ),
         format_args!(
             "{}",
-            remedy_of(
+            report::remedy_of(
                 function,
                 "Pass the number of bytes first, then a count for each stride; strides count bytes.",
                 "Pass a count for each stride; strides count bytes."

@@ -91,7 +91,7 @@ impl Ctx {
                 ),
                 format_args!(
                     "Call {} first: a handler may need the lock before this call can end.",
-                    remedy_of(function, "gasnet_hsl_unlock", "gex_HSL_Unlock")
+                    report::remedy_of(function, "gasnet_hsl_unlock", "gex_HSL_Unlock")
                 ),
             );
         }
@@ -414,11 +414,6 @@ fn already_synced(function: &str, h: OpHandle) -> ! {
             "A handle is invalid once a sync has found its operation complete; drop it then."
         ),
     )
-}
-
-/// What to do about a call, in the words of the interface that its function belongs to.
-pub fn remedy_of<'a>(function: &str, gasnet_1: &'a str, gasnet_ex: &'a str) -> &'a str {
-    if function.starts_with("gex_") { gasnet_ex } else { gasnet_1 }
 }
 
 /// Ends the job unless both addresses of a transfer of `n` bytes are aligned as forms that are

@@ -413,12 +413,17 @@ fn library_version(rank: JobRank) -> u32 {
     version + u32::from(rank.0 > 1 && fault::on("other_version"))
 }
 
-/// The same for people. 0: that of a library that does not say it.
+/// The same for people.
 fn version_name(version: u32) -> String {
-    match version {
-        0 => "an older version".into(),
-        _ => format!("{}.{}.{}", version >> 20, version >> 10 & 0x3ff, version & 0x3ff),
-    }
+    format!("{}.{}.{}", version >> 20, version >> 10 & 0x3ff, version & 0x3ff)
+}
+
+/// Ends the job: the ranks do not run the same library. `whose`: which versions, as far as known.
+fn other_versions(whose: core::fmt::Arguments<'_>) -> ! {
+    report::fatal(
+        format_args!("gasnet_init(): {whose}"),
+        format_args!("Install the same libgasnet on all hosts, and start the job anew."),
+    )
 }
 
 /// The networks of a rank for people.
@@ -449,17 +454,23 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     let version = library_version(rank);
     let mine = [kind, id.nid, id.pid, version].map(u32::to_ne_bytes).concat();
     let mut peers = Vec::new();
-    for (other, b) in boot.exchange.exchange(&mine).ranked() {
+    let all = boot.exchange.exchange(&mine);
+    // Other versions exchange more or less than this one.
+    let whole = all.ranked().filter(|(_, b)| b.len() == mine.len()).count();
+    if whole != size as usize {
+        other_versions(format_args!(
+            "this rank runs libgasnet {}, but others run another version",
+            version_name(version)
+        ));
+    }
+    for (other, b) in all.ranked() {
         let words = b.as_chunks().0;
-        let word = |i: usize| words.get(i).map_or(0, |word| u32::from_ne_bytes(*word));
+        let word = |i: usize| u32::from_ne_bytes(words[i]);
         if word(3) != version {
             let [own, theirs] = [version, word(3)].map(version_name);
-            report::fatal(
-                format_args!(
-                    "gasnet_init(): this rank runs libgasnet {own}, but rank {other} runs {theirs}"
-                ),
-                format_args!("Install the same libgasnet on all hosts, and start the job anew."),
-            );
+            other_versions(format_args!(
+                "this rank runs libgasnet {own}, but rank {other} runs {theirs}"
+            ));
         }
         if word(0) != kind {
             report::fatal(

@@ -3,7 +3,6 @@
 //! Made by `start`; teams that a client splits off are `extended::coll`. Invariant: rank `n` of
 //! this team is rank `n` of the job, and no other code relies on it.
 
-use super::checks::remedy_of;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
 
@@ -58,7 +57,7 @@ impl JobTeam {
             ),
             format_args!(
                 "Pass a rank below {}.",
-                remedy_of(function, "gasnet_nodes()", "gex_TM_QuerySize() of the team")
+                report::remedy_of(function, "gasnet_nodes()", "gex_TM_QuerySize() of the team")
             ),
         )
     }

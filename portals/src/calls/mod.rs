@@ -328,7 +328,7 @@ impl NetworkInterface {
         let until = clock::now_ns().saturating_add(timeout_ns);
         while self.framer.is_waiting() && clock::now_ns() < until {
             nal.look_soon();
-            self.progress();
+            self.framer.progress_lanes(&self.state);
             thread::yield_now();
         }
         wire.flush(until.saturating_sub(clock::now_ns()));

@@ -8,7 +8,8 @@
 //!
 //! The peers are divided among the lanes of the NAL ([`crate::nal::Nal::lane_of`]). Each lane has
 //! a lock of its own, so that several threads send and take frames at once. A thread that has the
-//! lock of a lane takes no other one; it may take that of the exposures ([`OwnExposures`]).
+//! lock of a lane takes that of no other one. Within it come the locks of the network, and the
+//! lock of the exposures ([`OwnExposures`]) within those.
 //!
 //! A message is one or more frames with the same [`FrameHeader`], each with its part of the
 //! payload. The target matches it when the first frame arrives, and posts START; END follows the
@@ -40,7 +41,8 @@ use crate::nal::{FrameSent, FrameSink};
 use crate::tables::NiState;
 use crate::types::*;
 
-/// Most frames that one call of [`Framer::progress`] takes from a lane.
+/// Frames that one call of [`Framer::progress`] takes from a lane, at most; of frames that share a
+/// message, it takes all.
 const TAKEN_AT_ONCE: usize = 64;
 
 /// Most blocks that it registers: that may take a millisecond each.
@@ -184,13 +186,19 @@ impl Framer {
         {
             return;
         }
+        self.progress_lanes(ni);
+        if self.must_register.load(Ordering::Relaxed) {
+            self.register(ni);
+        }
+    }
+
+    /// The same, but for the registration of memory. For a process that ends: it waits for no
+    /// lock.
+    pub(crate) fn progress_lanes(&self, ni: &NiState) {
         let count = self.lanes.len();
         let first = if count == 1 { 0 } else { own_lane(count) };
         for number in (first..count).chain(0..first) {
             self.progress_lane(ni, number);
-        }
-        if self.must_register.load(Ordering::Relaxed) {
-            self.register(ni);
         }
     }
 
@@ -208,7 +216,7 @@ impl Framer {
     }
 
     /// Registers some of the blocks that peers have accessed. That may take a millisecond each, so
-    /// no lock of a lane is held meanwhile.
+    /// no lock of a lane is held here meanwhile. A network with one lane holds its own lock.
     #[cold]
     fn register(&self, ni: &NiState) {
         let Some(_registering) = self.registering.try_lock() else { return };

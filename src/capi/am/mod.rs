@@ -16,7 +16,6 @@ use crate::report;
 use crate::runtime::Ctx;
 use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
-use crate::runtime::checks::remedy_of;
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use sys::byte_count::ByteCount;
@@ -30,7 +29,7 @@ type Arg = i32;
 
 /// Ends the job: a payload is too long.
 fn too_long(function: &str, n: usize, max: usize, [gasnet_1, gasnet_ex]: [&str; 2]) -> ! {
-    let limit = remedy_of(function, gasnet_1, gasnet_ex);
+    let limit = report::remedy_of(function, gasnet_1, gasnet_ex);
     report::fatal(
         format_args!(
             "{function}(): a payload of {} is too long; the limit is {}",
@@ -50,7 +49,7 @@ fn reserved_handler(function: &str, handler: Handler) -> ! {
         ),
         format_args!(
             "Pass the index of a handler that was registered with {}.",
-            remedy_of(function, "gasnet_attach", "gex_EP_RegisterHandlers")
+            report::remedy_of(function, "gasnet_attach", "gex_EP_RegisterHandlers")
         ),
     )
 }

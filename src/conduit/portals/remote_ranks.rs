@@ -123,8 +123,8 @@ impl RemoteRanks {
                          {rank} uses {other}"
                     ),
                     format_args!(
-                        "Name one that all hosts have in GASNET_OFI_PROVIDER_INCLUDE, or set \
-                         GASNET_NETWORK=TCP."
+                        "Name one that all hosts have in GASNET_OFI_PROVIDER_INCLUDE, with the same \
+                         GASNET_OFI_* on all, or set GASNET_NETWORK=TCP."
                     ),
                 );
             }

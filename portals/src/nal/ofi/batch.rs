@@ -11,7 +11,7 @@
 use super::endpoint::OfiBuffer;
 
 /// No frame begins with this byte: the operation in it does not exist.
-const MARK: u8 = 0x0c;
+pub(super) const MARK: u8 = 0x0c;
 
 /// Bytes of a length.
 const LENGTH: usize = 2;

@@ -24,6 +24,7 @@ pub(super) const FI_REMOTE_READ: u64 = 1 << 12;
 pub(super) const FI_REMOTE_WRITE: u64 = 1 << 13;
 pub(super) const FI_COMPLETION: u64 = 1 << 24;
 pub(super) const FI_DELIVERY_COMPLETE: u64 = 1 << 28;
+pub(super) const FI_NAMED_RX_CTX: u64 = 1 << 58;
 pub(super) const FI_REMOTE_COMM: u64 = 1 << 52;
 pub(super) const FI_CONTEXT: u64 = 1 << 59;
 pub(super) const FI_CONTEXT2: u64 = 1 << 52;

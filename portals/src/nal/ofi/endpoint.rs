@@ -8,6 +8,7 @@
 
 use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -339,7 +340,7 @@ impl OfiEndpoint {
     pub(super) fn completions(
         &mut self,
         max: usize,
-        take: &mut Vec<OfiCompletion>,
+        take: &mut VecDeque<OfiCompletion>,
     ) -> Result<bool, OfiError> {
         let count = max.min(self.entries.len());
         // SAFETY: an open queue, and room for as many entries of its format.
@@ -359,7 +360,7 @@ impl OfiEndpoint {
                     let FiCqTaggedEntry { op_context, len, tag, data, .. } = self.entries[i];
                     let Some((number, used_by)) = self.ended(op_context) else { continue };
                     let buffer = OfiBuffer(number);
-                    take.push(match used_by {
+                    take.push_back(match used_by {
                         BufferUse::Receive => {
                             let length = len.min(self.buffer_bytes);
                             OfiCompletion::Received { buffer, length, tag, data }
@@ -394,7 +395,7 @@ impl OfiEndpoint {
 
     /// Takes an operation that has failed.
     #[cold]
-    fn take_failure(&mut self, take: &mut Vec<OfiCompletion>) {
+    fn take_failure(&mut self, take: &mut VecDeque<OfiCompletion>) {
         // Later versions write more than the entry of this one.
         #[repr(C)]
         struct Room {
@@ -414,7 +415,7 @@ impl OfiEndpoint {
         let Some((number, used_by)) = self.ended(room.entry.op_context) else { return };
         let buffer = OfiBuffer(number);
         let error = |call| self.library.error(call, room.entry.err);
-        take.push(match used_by {
+        take.push_back(match used_by {
             BufferUse::Receive => OfiCompletion::ReceiveFailed { buffer },
             BufferUse::Remote => self.ended_remote(number, Some(error("remote access"))),
             _ => OfiCompletion::SendFailed { buffer, error: error("fi_tsend") },

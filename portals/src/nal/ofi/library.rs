@@ -159,6 +159,9 @@ impl Libfabric {
         unsafe {
             let hints = &mut *hints.info.as_ptr();
             hints.caps = FI_TAGGED | FI_SEND | FI_RECV | FI_REMOTE_COMM;
+            if contexts > 1 {
+                hints.caps |= FI_NAMED_RX_CTX;
+            }
             hints.mode = FI_CONTEXT | FI_CONTEXT2;
             (*hints.ep_attr).kind = FI_EP_RDM;
             (*hints.domain_attr).threading = match contexts {

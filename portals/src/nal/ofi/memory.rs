@@ -8,11 +8,12 @@ use alloc::boxed::Box;
 use core::ptr::{self, NonNull};
 
 use super::bindings::*;
+use super::domain::OfiDomain;
 use super::endpoint::OfiEndpoint;
 use super::library::OfiError;
 use super::limits::REMOTE_PIECES;
 use super::object::Unfinished;
-use super::region::ExposedRegion;
+use super::region::{ExposedRegion, OfiRegistrar};
 use super::slot::{BufferSlot, BufferUse, NotBegun, OfiAddress};
 use crate::nal::remote::{RemoteOperation, RemoteRegion};
 use crate::types::MdIovec;
@@ -21,17 +22,18 @@ use sys::random;
 /// How often a random key is tried that another region may have.
 const KEYS_TRIED: u32 = 4;
 
-impl OfiEndpoint {
+impl OfiRegistrar {
     /// Lets peers read and write this memory, by a random key unless the provider chooses one.
     ///
     /// # Errors
     /// That of the library.
     pub(super) fn expose(
-        &mut self,
+        &self,
+        domain: &OfiDomain,
         start: *mut u8,
         bytes: usize,
     ) -> Result<RemoteRegion, OfiError> {
-        let mr_mode = self.domain.mr_mode;
+        let mr_mode = self.mr_mode;
         let local = match mr_mode & FI_MR_LOCAL {
             0 => 0,
             _ => FI_READ | FI_WRITE | FI_SEND | FI_RECV,
@@ -41,9 +43,9 @@ impl OfiEndpoint {
             let key =
                 random::number().map_err(|_| self.library.error("getrandom", -FI_ENODATA))?;
             // All ones mean that there is no key; what the buffers have are small numbers.
-            let key = key & self.domain.key_mask & !1 | 2;
+            let key = key & domain.key_mask & !1 | 2;
             let access = FI_REMOTE_READ | FI_REMOTE_WRITE | local;
-            match self.registrar().register(start, bytes, access, key) {
+            match self.register(start, bytes, access, key) {
                 Err(e) if e.number == FI_ENOKEY => registered = Some(Err(e)),
                 result => {
                     registered = Some(result);
@@ -65,17 +67,21 @@ impl OfiEndpoint {
         };
         let region = registered.keep();
         let region = ExposedRegion { bytes, region, descriptor };
-        self.domain.regions.lock().insert(start.addr(), region);
+        domain.regions.lock().insert(start.addr(), region);
         Ok(RemoteRegion { address, key })
     }
+}
 
+impl OfiDomain {
     /// Whether an operation can have these pieces of local memory.
     pub(super) fn takes_pieces(&self, pieces: &[MdIovec]) -> bool {
-        self.domain.limits.is_some_and(|limits| pieces.len() <= limits.pieces)
-            && (self.domain.mr_mode & FI_MR_LOCAL == 0
-                || pieces.iter().all(|piece| self.domain.descriptor(piece).is_some()))
+        self.limits.is_some_and(|limits| pieces.len() <= limits.pieces)
+            && (self.mr_mode & FI_MR_LOCAL == 0
+                || pieces.iter().all(|piece| self.descriptor(piece).is_some()))
     }
+}
 
+impl OfiEndpoint {
     /// Begins an operation on the memory of a peer; returns its number, which the completion has.
     ///
     /// # Errors

@@ -14,10 +14,11 @@
 //! | `bindings` | its C interface |
 //! | `limits` | frames, credits, buffers |
 //!
-//! A frame is one tagged message. Its buffer is posted before its sender may send it, so nothing
-//! waits in queues of the provider. Its seal proves that a process of the job has sent it, to this
-//! one, and that it has not arrived before. It covers the first 256 bytes: what can change packets
-//! in the network can change what follows, as with the wire over TCP.
+//! A frame is one tagged message, or shares one with others (`batch`). Its buffer is posted before
+//! its sender may send it, so nothing waits in queues of the provider. Its seal proves that a
+//! process of the job has sent it, to this one, and that it has not arrived before. It covers the
+//! first 256 bytes, and all of a message of several frames: what can change packets in the network
+//! can change what follows, as with the wire over TCP.
 //!
 //! A scalable endpoint has several transmit and receive contexts. Each is a lane ([`Wire::lanes`])
 //! with peers, buffers, a completion queue and a lock of its own, so that threads use them at
@@ -170,6 +171,15 @@ impl From<OfiError> for NotOpen {
     }
 }
 
+/// What was opened of a provider.
+struct OpenedEndpoints {
+    address: [u8; ADDRESS],
+    mode: OfiTagMode,
+    domain: Arc<OfiDomain>,
+    /// By context.
+    networks: Vec<OfiNetwork>,
+}
+
 /// What belongs to one context.
 struct OfiLane {
     network: SpinLock<OfiNetwork>,
@@ -193,8 +203,7 @@ pub struct OfiWire {
     address: [u8; ADDRESS],
     provider: String,
     interface: String,
-    /// What remote access there is.
-    remote: Option<RemoteLimits>,
+    domain: Arc<OfiDomain>,
     wait: OfiWait,
     peers: OnceLock<OfiPeers>,
     lanes: Box<[OfiLane]>,
@@ -231,7 +240,7 @@ impl OfiWire {
     /// See [`NoOfi`].
     pub fn open(spec: OfiSpec) -> Result<OfiWire, NoOfi> {
         let library = Libfabric::get().map_err(|e| NoOfi::NoLibrary(e.to_string()))?;
-        // No lane is without a peer.
+        // No more lanes than other processes.
         let others = (spec.processes as usize).saturating_sub(1);
         let contexts = if spec.thread_grouping { others.clamp(1, CONTEXTS) } else { 1 };
         let find_with = |port, remote| {
@@ -266,11 +275,9 @@ impl OfiWire {
                 opened = Self::open_at(&info, &spec);
             }
             match opened {
-                Ok((address, mode, networks)) => {
+                Ok(OpenedEndpoints { address, mode, domain, networks }) => {
                     let wait = OfiWait::of(&networks);
                     let wait = wait.map_err(|e| NoOfi::Failed(e.to_string()))?;
-                    let remote =
-                        networks.first().and_then(|network| network.endpoint.domain.limits);
                     let lane = |network| OfiLane {
                         network: SpinLock::new(network),
                         working: AtomicUsize::new(0),
@@ -287,7 +294,7 @@ impl OfiWire {
                         address,
                         provider: info.name(),
                         interface: info.interface(),
-                        remote,
+                        domain,
                         wait,
                         peers: OnceLock::new(),
                         lanes: networks.into_iter().map(lane).collect(),
@@ -302,10 +309,7 @@ impl OfiWire {
         Err(NoOfi::Failed(reasons.join("; ")))
     }
 
-    fn open_at(
-        info: &ProviderInfo,
-        spec: &OfiSpec,
-    ) -> Result<([u8; ADDRESS], OfiTagMode, Vec<OfiNetwork>), NotOpen> {
+    fn open_at(info: &ProviderInfo, spec: &OfiSpec) -> Result<OpenedEndpoints, NotOpen> {
         let best = OfiTagMode::of(info);
         let mode = spec.tag_mode.unwrap_or(best);
         if !mode.is_allowed_by(best) {
@@ -321,7 +325,8 @@ impl OfiWire {
             .collect::<Result<_, OfiError>>()?;
         let name = endpoints.first().map_or(Ok(Vec::new()), OfiEndpoint::name)?;
         let networks = endpoints.into_iter().map(OfiNetwork::new).collect::<Result<_, _>>()?;
-        Ok((Self::encode_address(info, mode, &name), mode, networks))
+        let address = Self::encode_address(info, mode, &name);
+        Ok(OpenedEndpoints { address, mode, domain, networks })
     }
 
     fn encode_address(info: &ProviderInfo, mode: OfiTagMode, name: &[u8]) -> [u8; ADDRESS] {
@@ -366,7 +371,7 @@ impl OfiWire {
 
     /// Whether puts and gets use remote access to the memory of peers.
     pub fn has_remote_access(&self) -> bool {
-        self.remote.is_some()
+        self.domain.limits.is_some()
     }
 
     /// How many contexts its endpoint has.
@@ -434,14 +439,15 @@ impl Wire for OfiWire {
     fn receive(&self, lane: usize, max: usize, sink: &mut dyn FrameSink) -> bool {
         let Some(peers) = self.peers.get() else { return false };
         let lane = &self.lanes[lane];
-        let mut network = lane.network.lock();
+        // While a thread registers memory with this lock, there is other work.
+        let Some(mut network) = lane.network.try_lock() else { return false };
         let received = network.receive(&self.end, peers, max, sink);
         lane.working.store(network.remote.count, Ordering::Relaxed);
         received
     }
 
     fn remote_memory(&self) -> Option<&dyn RemoteMemory> {
-        self.remote.is_some().then_some(self)
+        self.domain.limits.is_some().then_some(self)
     }
 
     fn is_working(&self, lane: usize) -> bool {
@@ -473,9 +479,16 @@ impl Wire for OfiWire {
     fn flush(&self, timeout_ns: u64) {
         let Some(peers) = self.peers.get() else { return };
         let until = clock::now_ns().saturating_add(timeout_ns);
-        for lane in &self.lanes {
-            if let Some(mut network) = lane.network.try_lock() {
-                network.flush(&self.end, peers, until);
+        let lanes = self.lanes.iter();
+        let mut networks: Vec<_> = lanes.filter_map(|lane| lane.network.try_lock()).collect();
+        for network in &mut networks {
+            network.begin_flush(&self.end, peers);
+        }
+        let mut is_leaving = true;
+        while is_leaving && clock::now_ns() < until {
+            is_leaving = false;
+            for network in &mut networks {
+                is_leaving |= network.flush_more(&self.end, peers);
             }
         }
     }
@@ -487,7 +500,7 @@ impl Wire for OfiWire {
 
 impl RemoteMemory for OfiWire {
     fn limits(&self) -> RemoteLimits {
-        self.remote.unwrap_or(RemoteLimits {
+        self.domain.limits.unwrap_or(RemoteLimits {
             longest: 0,
             pieces: 0,
             moves_words_whole: false,
@@ -496,12 +509,19 @@ impl RemoteMemory for OfiWire {
     }
 
     unsafe fn register(&self, start: *mut u8, bytes: usize) -> Result<RemoteRegion, String> {
-        let mut network = self.lanes[0].network.lock();
-        network.endpoint.expose(start, bytes).map_err(|e| e.to_string())
+        let exposed = match &*self.lanes {
+            // The provider is called by one thread at a time.
+            [lane] => lane.network.lock().endpoint.registrar().expose(&self.domain, start, bytes),
+            lanes => {
+                let registrar = lanes[0].network.lock().endpoint.registrar();
+                registrar.expose(&self.domain, start, bytes)
+            }
+        };
+        exposed.map_err(|e| e.to_string())
     }
 
     fn takes_pieces(&self, pieces: &[MdIovec]) -> bool {
-        self.lanes[0].network.lock().endpoint.takes_pieces(pieces)
+        self.domain.takes_pieces(pieces)
     }
 
     unsafe fn begin(&self, operation: &RemoteOperation<'_>) -> RemoteBegun {

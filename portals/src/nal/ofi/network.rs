@@ -10,7 +10,7 @@
 //! and sends nothing.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::mem;
@@ -42,8 +42,8 @@ pub(super) struct OfiPeers {
 }
 
 impl OfiPeers {
-    /// The lane of the peer at this position: the same for both processes of a pair, and as many
-    /// peers in each lane as in the others.
+    /// The lane of the peer at this position: the same for both processes of a pair, and about as
+    /// many peers in each lane as in the others.
     pub(super) fn lane_at(&self, position: u32) -> usize {
         (self.own.wrapping_add(position) % self.lanes) as usize
     }
@@ -89,7 +89,8 @@ pub(super) struct OfiNetwork {
     pub(super) owed: Vec<u32>,
     /// Peers with a [`FrameBatch`] that may have to leave without a further frame.
     pub(super) batched: Vec<u32>,
-    pub(super) completions: Vec<OfiCompletion>,
+    /// What was read from the provider and not yet looked at.
+    pub(super) completions: VecDeque<OfiCompletion>,
 }
 
 impl OfiNetwork {
@@ -108,7 +109,7 @@ impl OfiNetwork {
             remote: RemoteFlights::default(),
             owed: Vec::new(),
             batched: Vec::new(),
-            completions: Vec::new(),
+            completions: VecDeque::new(),
         })
     }
 
@@ -119,7 +120,7 @@ impl OfiNetwork {
 
     /// As [`crate::nal::wire::Wire::longest_sleep_ns`].
     pub(super) fn longest_sleep_ns(&mut self) -> u64 {
-        match self.endpoint.may_sleep() {
+        match self.completions.is_empty() && self.endpoint.may_sleep() {
             false => 0,
             // What has not left may need calls to leave.
             true if self.is_leaving() || !self.owed.is_empty() || self.remote.count != 0 => {

@@ -29,22 +29,21 @@ impl OfiNetwork {
             self.post(here, peers);
         }
         let mut completions = mem::take(&mut self.completions);
-        let mut taken = 0;
+        let (mut taken, mut more) = (0, Ok(true));
         while taken < max {
-            let more = self.endpoint.completions(max - taken, &mut completions);
-            for completion in completions.drain(..) {
+            if let Some(completion) = completions.pop_front() {
                 taken += self.complete(here, peers, completion, sink);
-            }
-            match more {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(e) => {
-                    self.fail_all(here, peers, &e);
-                    break;
-                }
+            } else if more == Ok(true) {
+                more = self.endpoint.completions(max - taken, &mut completions);
+            } else {
+                break;
             }
         }
+        // Those of a message leave together, so some may be left.
         self.completions = completions;
+        if let Err(e) = more {
+            self.fail_all(here, peers, &e);
+        }
         if !self.unposted.is_empty() {
             self.post(here, peers);
         }

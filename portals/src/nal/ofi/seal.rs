@@ -17,6 +17,7 @@
 
 use handshake::FrameKey;
 
+use super::batch::MARK;
 use super::endpoint::MessageTag;
 use super::library::ProviderInfo;
 use super::limits::SEALED;
@@ -111,7 +112,12 @@ fn seal(key: &FrameKey, lead: SealedLead, count: FrameCount, frame: &[u8]) -> u6
     for (to, word) in head.chunks_exact_mut(8).zip(words) {
         to.copy_from_slice(&word.to_le_bytes());
     }
-    key.tag(&[&head, &frame[..frame.len().min(SEALED)]])
+    // Of frames that share a message, each has a header to be sealed.
+    let sealed = match frame.first() {
+        Some(&MARK) => frame,
+        _ => &frame[..frame.len().min(SEALED)],
+    };
+    key.tag(&[&head, sealed])
 }
 
 /// Seals the frame that begins behind the lead bytes of `message`, and writes these. Returns what
@@ -232,6 +238,23 @@ mod tests {
                         assert!(!is_right(mode, &message, other, COUNT));
                     }
                 }
+            }
+        }
+    }
+
+    /// Each frame of it has a header.
+    #[test]
+    fn all_of_a_message_of_several_frames_is_sealed() {
+        for mode in MODES {
+            let mut message: Vec<u8> =
+                (0..mode.lead_bytes() + 4 * SEALED).map(|i| i as u8).collect();
+            message[mode.lead_bytes()] = MARK;
+            let tag = close(&key(), mode, LEAD, COUNT, &mut message);
+            assert!(is_right(mode, &message, tag, COUNT));
+            for at in 0..message.len() {
+                let mut other = message.clone();
+                other[at] ^= 0x10;
+                assert!(!is_right(mode, &other, tag, COUNT), "{mode:?} {at}");
             }
         }
     }

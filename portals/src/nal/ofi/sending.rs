@@ -4,6 +4,7 @@
 //! leaves only with a credit, which a batch has from its begin. The frames to a peer leave in the
 //! order in which they were sent.
 
+use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::mem;
@@ -198,12 +199,12 @@ impl OfiNetwork {
                 Ok(true) if follows => return FrameSent::Sent,
                 // It is part of a message that leaves later if it does not now.
                 Ok(true) => return self.end_batch(here, peers, number, FrameSent::Sent),
-                Ok(false) => {}
-                Err(_) => return FrameSent::Full,
-            }
-            match self.end_batch(here, peers, number, FrameSent::Full) {
-                FrameSent::Sent => {}
-                other => return other,
+                Ok(false) => match self.end_batch(here, peers, number, FrameSent::Full) {
+                    FrameSent::Sent => {}
+                    other => return other,
+                },
+                // It has to leave alone, which may need no buffer.
+                Err(_) => {}
             }
             if !self.peers.get(&number).is_some_and(OfiPeer::may_send) {
                 return FrameSent::Full;
@@ -267,8 +268,12 @@ impl OfiNetwork {
         number: u32,
         full: FrameSent,
     ) -> FrameSent {
-        let batch = self.peers.get_mut(&number).and_then(|peer| peer.batch.take());
-        let Some((buffer, length)) = batch.map(FrameBatch::into_parts) else {
+        let Some(peer) = self.peers.get_mut(&number) else { return FrameSent::Gone };
+        if peer.next == 0 {
+            // The greeting, which is sent again, comes before it.
+            return full;
+        }
+        let Some((buffer, length)) = peer.batch.take().map(FrameBatch::into_parts) else {
             return FrameSent::Sent;
         };
         let Err((buffer, why)) = self.send_buffer(here, peers, number, buffer, length) else {
@@ -306,36 +311,36 @@ impl OfiNetwork {
         free.pop().ok_or(NotBegun::Full)
     }
 
-    /// As [`crate::nal::wire::Wire::flush`], until this time. An empty frame follows those that
-    /// the provider keeps: when it has left, so have they. What arrives meanwhile stays for the
-    /// next look.
-    pub(super) fn flush(&mut self, here: &OfiEnd, peers: &OfiPeers, until: u64) {
+    /// As [`crate::nal::wire::Wire::flush`]. An empty frame follows those that the provider keeps:
+    /// when it has left, so have they.
+    pub(super) fn begin_flush(&mut self, here: &OfiEnd, peers: &OfiPeers) {
         let is_kept = |peer: &OfiPeer| peer.is_kept && peer.is_open && !peer.has_failed;
         let kept = self.peers.iter().filter(|(_, peer)| is_kept(peer));
         for number in kept.map(|(&number, _)| number).collect::<Vec<u32>>() {
             // SAFETY: no pieces.
             let _ = unsafe { self.send_to(here, peers, number, false, &[], &[]) };
         }
-        let is_remote = |done: &&OfiCompletion| matches!(done, OfiCompletion::Remote { .. });
-        let mut remote = self.remote.count - self.completions.iter().filter(is_remote).count();
-        while (self.is_leaving() || remote != 0) && clock::now_ns() < until {
-            self.end_batches(here, peers);
-            let mut completions = Vec::new();
-            if self.endpoint.completions(usize::MAX, &mut completions).is_err() {
-                return;
-            }
-            for completion in completions {
-                match completion {
-                    OfiCompletion::Sent { buffer } | OfiCompletion::SendFailed { buffer, .. } => {
-                        self.left(buffer);
-                    }
-                    other => {
-                        remote -= usize::from(is_remote(&&other));
-                        self.completions.push(other);
-                    }
+    }
+
+    /// Goes on with it; returns whether anything is left. What arrives meanwhile stays for the
+    /// next look.
+    pub(super) fn flush_more(&mut self, here: &OfiEnd, peers: &OfiPeers) -> bool {
+        self.end_batches(here, peers);
+        let mut completions = VecDeque::new();
+        if self.endpoint.completions(usize::MAX, &mut completions).is_err() {
+            return false;
+        }
+        for completion in completions {
+            match completion {
+                OfiCompletion::Sent { buffer } | OfiCompletion::SendFailed { buffer, .. } => {
+                    self.left(buffer);
                 }
+                other => self.completions.push_back(other),
             }
         }
+        let is_remote = |done: &&OfiCompletion| matches!(done, OfiCompletion::Remote { .. });
+        let ended = self.completions.iter().filter(is_remote).count();
+        self.is_leaving() || self.remote.count != ended
     }
 
     /// A frame to a peer has left, or never will; returns the peer.
