@@ -59,17 +59,6 @@ pub fn is_writable(at: usize) -> bool {
     unsafe { libc::syscall(libc::SYS_futex, own.as_ptr(), op, 0, 0usize, at, ADD_NOTHING) == 0 }
 }
 
-/// Makes the kernel read the word at an address, a multiple of 4, as this process may: it extends
-/// a stack there. Nothing is read if that is not possible.
-pub(super) fn look_at(word: *const AtomicU32) {
-    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // A shared word must be mapped before, from Linux 6.5 on; private ones are known since 2.6.22.
-    for op in [libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, libc::FUTEX_WAIT] {
-        // SAFETY: the kernel checks the address, and does not write; the timeout is live.
-        unsafe { libc::syscall(libc::SYS_futex, word, op, 0, &raw const none) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

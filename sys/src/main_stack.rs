@@ -3,10 +3,8 @@
 //! Used by [`super::locked_pages`]. The kernel locks what it adds to memory whose lowest page is
 //! locked, and ends a program whose limit does not allow that. So that page must stay unlocked.
 
-use super::futex;
 use super::limits::{self, page_size};
 use core::ops::Range;
-use core::sync::atomic::AtomicU32;
 use std::fs;
 use std::sync::OnceLock;
 
@@ -56,9 +54,11 @@ pub(super) fn extends_below(pages: &Range<usize>) -> bool {
     if !begins_there() {
         return true;
     }
-    // The kernel reads a word of the page below, which extends the stack; it returns at once.
-    let below = core::ptr::with_exposed_provenance::<AtomicU32>(pages.start - page_size());
-    futex::look_at(below);
+    // The kernel reads the page below as the name of a file, which extends the stack. The page is
+    // new then, and the name empty.
+    let below = core::ptr::with_exposed_provenance(pages.start - page_size());
+    // SAFETY: the kernel checks the address, and does not write.
+    unsafe { libc::access(below, libc::F_OK) };
     !begins_there()
 }
 
