@@ -55,7 +55,7 @@ pub(super) enum OfiCompletion {
     ReceiveFailed { buffer: OfiBuffer },
     /// The message in this buffer has not left, or its peer is lost.
     SendFailed { buffer: OfiBuffer, error: OfiError },
-    /// The remote operation of this number has ended, or failed.
+    /// The remote operation of this number has ended, or failed. [`OfiEndpoint::give_back`] follows.
     Remote { number: usize, error: Option<OfiError> },
 }
 
@@ -365,7 +365,9 @@ impl OfiEndpoint {
                             let length = len.min(self.buffer_bytes);
                             OfiCompletion::Received { buffer, length, tag, data }
                         }
-                        BufferUse::Remote => self.ended_remote(number, None),
+                        BufferUse::Remote => {
+                            OfiCompletion::Remote { number: number as usize, error: None }
+                        }
                         _ => OfiCompletion::Sent { buffer },
                     });
                 }
@@ -374,10 +376,9 @@ impl OfiEndpoint {
         }
     }
 
-    /// A remote operation has ended; its slot is free.
-    fn ended_remote(&mut self, number: u32, error: Option<OfiError>) -> OfiCompletion {
-        self.operations.give_back(number);
-        OfiCompletion::Remote { number: number as usize, error }
+    /// The end of a remote operation was taken note of: another one may have its number.
+    pub(super) fn give_back(&mut self, number: usize) {
+        self.operations.give_back(number as u32);
     }
 
     /// The number of the slot of an operation that has ended, and what it was.
@@ -417,7 +418,10 @@ impl OfiEndpoint {
         let error = |call| self.library.error(call, room.entry.err);
         take.push_back(match used_by {
             BufferUse::Receive => OfiCompletion::ReceiveFailed { buffer },
-            BufferUse::Remote => self.ended_remote(number, Some(error("remote access"))),
+            BufferUse::Remote => {
+                let error = Some(error("remote access"));
+                OfiCompletion::Remote { number: number as usize, error }
+            }
             _ => OfiCompletion::SendFailed { buffer, error: error("fi_tsend") },
         });
     }

@@ -88,6 +88,7 @@ impl OfiNetwork {
             }
             OfiCompletion::Remote { number, error } => {
                 let RemoteFlight { peer: of, token } = self.remote.ended(number);
+                self.endpoint.give_back(number);
                 if let Some(peer) = self.peers.get_mut(&of) {
                     peer.remote -= 1;
                 }

@@ -93,7 +93,7 @@ impl RemoteSlots {
         self.slots.iter().copied()
     }
 
-    /// The library has reported the operation of this slot.
+    /// The operation of this slot has ended, and nothing names it any more.
     pub(super) fn give_back(&mut self, number: u32) {
         self.free.push(number);
     }
