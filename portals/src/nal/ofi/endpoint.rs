@@ -55,7 +55,7 @@ pub(super) enum OfiCompletion {
     ReceiveFailed { buffer: OfiBuffer },
     /// The message in this buffer has not left, or its peer is lost.
     SendFailed { buffer: OfiBuffer, error: OfiError },
-    /// The remote operation of this number has ended, or failed. [`OfiEndpoint::give_back`] follows.
+    /// The remote operation of this number has ended, or failed: see [`OfiEndpoint::give_back`].
     Remote { number: usize, error: Option<OfiError> },
 }
 
