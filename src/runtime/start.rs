@@ -402,7 +402,7 @@ fn network_number(interface: &OpenInterface) -> u32 {
 }
 
 /// The version of this library as ranks exchange it: 10 bits each for major, minor and patch.
-fn library_version(rank: JobRank) -> u32 {
+fn version_number(rank: JobRank) -> u32 {
     let parts = [
         env!("CARGO_PKG_VERSION_MAJOR"),
         env!("CARGO_PKG_VERSION_MINOR"),
@@ -451,7 +451,7 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     }
     let id = interface.id();
     let kind = network_number(interface);
-    let version = library_version(rank);
+    let version = version_number(rank);
     let mine = [kind, id.nid, id.pid, version].map(u32::to_ne_bytes).concat();
     let mut peers = Vec::new();
     let all = boot.exchange.exchange(&mine);

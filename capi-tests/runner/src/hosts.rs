@@ -212,6 +212,16 @@ fn passes(
     mode: ClientMode,
     provider: Option<&str>,
 ) -> Result<(), Failure> {
+    passed(program, placement, mode, |job| over(job, provider)).map(drop)
+}
+
+/// How a program has ended, which passes as a job that is set up like this. Messages go in frames.
+fn passed(
+    program: &TestProgram,
+    placement: usize,
+    mode: ClientMode,
+    set_up: impl FnOnce(TestJob) -> TestJob,
+) -> Result<JobOutcome, Failure> {
     let (_, hosts, ranks) = PLACEMENTS[placement];
     let library = TestLibrary::of(build_trees::build());
     let compiled = library.compiled(&program.source, mode)?;
@@ -220,11 +230,12 @@ fn passes(
     for (name, value) in &program.env {
         job = job.env(name, value);
     }
-    let job = over(job, provider).env("GASNET_SSH_SERVERS", servers(placement));
+    let job = set_up(job).env("GASNET_SSH_SERVERS", servers(placement));
     let ended = job.below(&with_hosts(), hosts).watchdog(Duration::from_secs(300)).run()?;
     ended.tidy()?;
     ended.passed(&program.name)?;
-    crossed(&ended, nodes)
+    crossed(&ended, nodes)?;
+    Ok(ended)
 }
 
 /// Each rank sent messages in frames.

@@ -34,7 +34,7 @@ impl NetworkInterface {
     /// process makes no call.
     pub fn has_remote_bypass(&self) -> bool {
         let remote = self.state.peers.nal.wire().and_then(Wire::remote_memory);
-        remote.is_some_and(|remote| remote.limits().bypasses_target)
+        remote.is_some_and(|remote| remote.limits().by_hardware)
     }
 
     /// Lets processes of other hosts put to this descriptor, and get from it, without calls of

@@ -31,10 +31,9 @@ pub struct RemoteLimits {
     pub longest: u64,
     /// Most pieces of local memory.
     pub pieces: usize,
-    /// An aligned word of 8 bytes or less is read and written whole.
-    pub moves_words_whole: bool,
-    /// Hardware carries it out while the target makes no call.
-    pub bypasses_target: bool,
+    /// Hardware carries it out: the target need make no call, and an aligned word of 8 bytes or
+    /// less is read and written whole.
+    pub by_hardware: bool,
 }
 
 /// How peers name registered memory.

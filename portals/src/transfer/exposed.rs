@@ -103,7 +103,7 @@ impl RemoteTransfers {
             return Some(message);
         };
         let length = header.rlength;
-        if length <= WORD && !remote.limits().moves_words_whole {
+        if length <= WORD && !remote.limits().by_hardware {
             return Some(message);
         }
         let answer = MessageHeader { initiator: target, ..header };

@@ -192,8 +192,8 @@ impl Framer {
         }
     }
 
-    /// The same, but for the registration of memory. For a process that ends: it waits for no
-    /// lock.
+    /// The same, but for the registration of memory. For a process that ends: it waits
+    /// for no lock of a lane.
     pub(crate) fn progress_lanes(&self, ni: &NiState) {
         let count = self.lanes.len();
         let first = if count == 1 { 0 } else { own_lane(count) };

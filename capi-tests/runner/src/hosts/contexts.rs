@@ -1,13 +1,10 @@
 //! Jobs on three hosts whose threads use several contexts of libfabric at once
 //! (GASNET_OFI_THREAD_GROUPING).
 
-use super::{PLACEMENTS, crossed, missing_provider, over, servers, with_hosts};
-use crate::build_trees::{self, ClientMode};
-use crate::job_launcher::JobLauncher;
+use super::{PLACEMENTS, missing_provider, over, passed};
+use crate::build_trees::ClientMode;
 use crate::program::{self, TestProgram};
-use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase};
-use std::time::Duration;
 
 /// The provider that has them.
 const PROVIDER: &str = "sockets";
@@ -39,22 +36,16 @@ pub(super) fn cases() -> Vec<TestCase> {
 
 /// It passes, and a line says that there are as many contexts as other ranks.
 fn passes(program: &TestProgram, remote: bool) -> Result<(), Failure> {
-    let (_, hosts, ranks) = PLACEMENTS[PLACEMENT];
-    let nodes: u32 = ranks.iter().sum();
-    let library = TestLibrary::of(build_trees::build());
-    let compiled = library.compiled(&program.source, ClientMode::Par)?;
-    let job = library.job(&compiled, &program.args, JobLauncher::Gasnetrun, nodes)?;
-    let job = program.env.iter().fold(job, |job, (name, value)| job.env(name, value));
-    let job = over(job, Some(PROVIDER))
-        .env("GASNET_OFI_THREAD_GROUPING", "YES")
-        .env("GASNET_OFI_RMA", if remote { "YES" } else { "NO" })
-        .env("GASNET_VERBOSEENV", "1")
-        .env("GASNET_SSH_SERVERS", servers(PLACEMENT));
-    let ended = job.below(&with_hosts(), hosts).watchdog(Duration::from_secs(600)).run()?;
-    ended.tidy()?;
-    ended.passed(&program.name)?;
-    match ended.output.contains(&format!(" in {} contexts: ", nodes - 1)) {
-        true => crossed(&ended, nodes),
+    let (_, _, ranks) = PLACEMENTS[PLACEMENT];
+    let others = ranks.iter().sum::<u32>() - 1;
+    let ended = passed(program, PLACEMENT, ClientMode::Par, |job| {
+        over(job, Some(PROVIDER))
+            .env("GASNET_OFI_THREAD_GROUPING", "YES")
+            .env("GASNET_OFI_RMA", if remote { "YES" } else { "NO" })
+            .env("GASNET_VERBOSEENV", "1")
+    })?;
+    match ended.output.contains(&format!(" in {others} contexts: ")) {
+        true => Ok(()),
         false => Err(ended.failure("no line says that there are several contexts")),
     }
 }

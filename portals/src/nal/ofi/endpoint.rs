@@ -378,7 +378,7 @@ impl OfiEndpoint {
 
     /// The end of a remote operation was taken note of: another one may have its number.
     pub(super) fn give_back(&mut self, number: usize) {
-        self.operations.give_back(number as u32);
+        self.operations.free.push(number as u32);
     }
 
     /// The number of the slot of an operation that has ended, and what it was.

@@ -500,24 +500,16 @@ impl Wire for OfiWire {
 
 impl RemoteMemory for OfiWire {
     fn limits(&self) -> RemoteLimits {
-        self.domain.limits.unwrap_or(RemoteLimits {
-            longest: 0,
-            pieces: 0,
-            moves_words_whole: false,
-            bypasses_target: false,
-        })
+        let none = RemoteLimits { longest: 0, pieces: 0, by_hardware: false };
+        self.domain.limits.unwrap_or(none)
     }
 
     unsafe fn register(&self, start: *mut u8, bytes: usize) -> Result<RemoteRegion, String> {
-        let exposed = match &*self.lanes {
-            // The provider is called by one thread at a time.
-            [lane] => lane.network.lock().endpoint.registrar().expose(&self.domain, start, bytes),
-            lanes => {
-                let registrar = lanes[0].network.lock().endpoint.registrar();
-                registrar.expose(&self.domain, start, bytes)
-            }
-        };
-        exposed.map_err(|e| e.to_string())
+        let network = self.lanes[0].network.lock();
+        let registrar = network.endpoint.registrar();
+        // One context means that one thread at a time calls the provider.
+        let _alone = (self.lanes.len() == 1).then_some(network);
+        registrar.expose(&self.domain, start, bytes).map_err(|e| e.to_string())
     }
 
     fn takes_pieces(&self, pieces: &[MdIovec]) -> bool {

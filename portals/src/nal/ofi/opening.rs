@@ -120,7 +120,6 @@ impl OfiDomain {
                 Some(endpoint.keep())
             }
         };
-        let by_hardware = provider::carries_out_alone(&info.name());
         let bits = 8 * info.domain().mr_key_size.min(8) as u32;
         Ok(OfiDomain {
             scalable,
@@ -132,8 +131,7 @@ impl OfiDomain {
             limits: info.has_remote_access().then(|| RemoteLimits {
                 longest: info.endpoint().max_msg_size as u64,
                 pieces: info.tx().iov_limit.clamp(1, REMOTE_PIECES),
-                moves_words_whole: by_hardware,
-                bypasses_target: by_hardware,
+                by_hardware: provider::carries_out_alone(&info.name()),
             }),
             key_mask: u64::MAX.checked_shr(64 - bits).unwrap_or(u64::MAX),
             key: AtomicU64::new(0),

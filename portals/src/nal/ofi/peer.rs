@@ -91,7 +91,7 @@ impl OfiPeer {
     }
 
     /// Whether one more buffer with frames to it may be leaving.
-    pub(super) fn has_send(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.leaving < SENDS_PER_PEER
     }
 

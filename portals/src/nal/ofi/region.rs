@@ -92,11 +92,6 @@ impl RemoteSlots {
     pub(super) fn contexts(&self) -> impl Iterator<Item = NonNull<BufferSlot>> {
         self.slots.iter().copied()
     }
-
-    /// The operation of this slot has ended, and nothing names it any more.
-    pub(super) fn give_back(&mut self, number: u32) {
-        self.free.push(number);
-    }
 }
 
 /// What the bits of the mode mean that a provider demands.

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 use core::mem;
 
 use super::batch::{FrameBatch, MOST_KEPT};
-use super::endpoint::{OfiBuffer, OfiCompletion, OfiEndpoint};
+use super::endpoint::{OfiBuffer, OfiCompletion};
 use super::library::OfiError;
 use super::limits::*;
 use super::network::{OfiEnd, OfiNetwork, OfiPeers};
@@ -106,7 +106,7 @@ impl OfiNetwork {
         let before = here.mode.lead_bytes();
         let length = before + nal::frame_length(header, payload);
         if !keep || length > here.inject {
-            if !self.peers.get(&number).is_some_and(OfiPeer::has_send) {
+            if !self.peers.get(&number).is_some_and(OfiPeer::has_room) {
                 return Err(NotBegun::Full);
             }
             let mut buffer = self.take_buffer()?;
@@ -141,7 +141,7 @@ impl OfiNetwork {
         mut buffer: OfiBuffer,
         length: usize,
     ) -> Result<(), (OfiBuffer, NotBegun)> {
-        let peer = self.peers.get_mut(&number).filter(|peer| peer.has_send());
+        let peer = self.peers.get_mut(&number).filter(|peer| peer.has_room());
         let Some(peer) = peer else { return Err((buffer, NotBegun::Full)) };
         let (lead, count) = peer.next_lead(peers.own);
         let message = &mut self.endpoint.bytes_mut(&mut buffer)[..length];
@@ -160,10 +160,17 @@ impl OfiNetwork {
 
     /// A buffer for frames to be sent.
     fn take_buffer(&mut self) -> Result<OfiBuffer, NotBegun> {
-        match self.free.pop() {
-            Some(buffer) => Ok(buffer),
-            None => Self::make_buffer(&mut self.endpoint, &mut self.free),
+        if self.free.is_empty() {
+            self.make_buffers()?;
         }
+        self.free.pop().ok_or(NotBegun::Full)
+    }
+
+    #[cold]
+    fn make_buffers(&mut self) -> Result<(), NotBegun> {
+        let free = &mut self.free;
+        let made = self.endpoint.add_buffers(SENDS_AT_ONCE, |buffer| free.push(buffer));
+        made.map_err(NotBegun::Failed)
     }
 
     /// As [`crate::nal::wire::Wire::send`] of this header and payload; the last says whether
@@ -298,17 +305,6 @@ impl OfiNetwork {
                 self.batched.push(number);
             }
         }
-    }
-
-    /// A buffer for a frame to be sent, where there is none.
-    #[cold]
-    fn make_buffer(
-        endpoint: &mut OfiEndpoint,
-        free: &mut Vec<OfiBuffer>,
-    ) -> Result<OfiBuffer, NotBegun> {
-        let made = endpoint.add_buffers(SENDS_AT_ONCE, |buffer| free.push(buffer));
-        made.map_err(NotBegun::Failed)?;
-        free.pop().ok_or(NotBegun::Full)
     }
 
     /// As [`crate::nal::wire::Wire::flush`]. An empty frame follows those that the provider keeps:
