@@ -244,7 +244,7 @@ pub(crate) struct EqLosses {
 }
 
 /// A position of a queue below which all are claimed. Bits 40 to 63 hold the key of the queue,
-/// bits 0 to 39 the position. Of two of one queue the greater number is the later.
+/// bits 0 to 39 the position modulo 2^40.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimedBelow(u64);
 
@@ -256,21 +256,38 @@ impl ClaimedBelow {
         ClaimedBelow(key << Self::POSITION_BITS | position << above >> above)
     }
 
-    /// Records this in the words of its queue, which producers share.
-    pub(crate) fn store(self, word: &AtomicU64) {
-        if word.load(Ordering::Relaxed) < self.0 {
-            // Release pairs with the Acquire in `covers`: the claims are visible.
-            word.fetch_max(self.0, Ordering::Release);
+    fn key(self) -> u64 {
+        self.0 >> Self::POSITION_BITS
+    }
+
+    /// How far the position is ahead of another one of the same queue, modulo 2^40: 0 or negative
+    /// behind it.
+    fn ahead_of(self, other: ClaimedBelow) -> i64 {
+        let above = u64::BITS - Self::POSITION_BITS;
+        (self.0.wrapping_sub(other.0) << above) as i64 >> above
+    }
+
+    /// Whether this is known later than the other: of a later queue, or further ahead.
+    fn is_later_than(self, other: ClaimedBelow) -> bool {
+        match self.key() == other.key() {
+            true => self.ahead_of(other) > 0,
+            false => self.key() > other.key(),
         }
     }
 
-    /// Whether such a word says of the queue with `key` that `position` is claimed.
-    pub(crate) fn covers(word: &AtomicU64, key: u64, position: u64) -> bool {
-        let (known, position) = (word.load(Ordering::Acquire), ClaimedBelow::new(key, position).0);
-        let same_queue = (known ^ position) >> Self::POSITION_BITS == 0;
-        // The difference is in the top bits, where its sign is right.
-        same_queue
-            && (known.wrapping_sub(position) << (u64::BITS - Self::POSITION_BITS)) as i64 > 0
+    /// Records this in the words of its queue, which producers share.
+    pub(crate) fn store(self, word: &AtomicU64) {
+        let later = |known| self.is_later_than(ClaimedBelow(known)).then_some(self.0);
+        // Release pairs with the Acquire in `covers`: the claims are visible.
+        let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, later);
+    }
+
+    /// Whether such a word says of the queue with `key`, of `size` slots, that `position`, which
+    /// is the next to be consumed, is claimed. No position more than `size` ahead is claimed then.
+    pub(crate) fn covers(word: &AtomicU64, (key, size): (u64, u64), position: u64) -> bool {
+        let known = ClaimedBelow(word.load(Ordering::Acquire));
+        let position = ClaimedBelow::new(key, position);
+        known.key() == position.key() && (1..=size as i64).contains(&known.ahead_of(position))
     }
 }
 
@@ -321,3 +338,32 @@ const _: () = {
     assert!(size_of::<ArenaHeader>().is_multiple_of(LINE));
     assert!(align_of::<ArenaHeader>() == LINE);
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What producers report of a queue is right in every lap of the 40 bits, and a report that
+    /// is old says nothing.
+    #[test]
+    fn a_report_covers_what_is_claimed_in_every_lap() {
+        let (key, size) = (7, 1024);
+        let word = AtomicU64::new(0);
+        for lap in 0..3u64 {
+            for near in [0, 1 << 38, 1 << 39, (1 << 40) - 1000] {
+                let claimed = (lap << 40) + near + size;
+                ClaimedBelow::new(key, claimed).store(&word);
+                let covers = |position| ClaimedBelow::covers(&word, (key, size), position);
+                assert!(covers(claimed - 1) && covers(claimed - size), "{claimed:#x}");
+                assert!(!covers(claimed) && !covers(claimed + 1), "{claimed:#x}");
+                assert!([38, 39, 40, 41].iter().all(|bit| !covers(claimed + size + (1 << bit))));
+                assert!(!ClaimedBelow::covers(&word, (key + 1, size), claimed - 1));
+                ClaimedBelow::new(key, claimed - 5).store(&word);
+                ClaimedBelow::new(key - 1, claimed + 5).store(&word);
+                assert!(covers(claimed - 1), "an older report replaces none");
+            }
+        }
+        ClaimedBelow::new(key + 1, 1).store(&word);
+        assert!(ClaimedBelow::covers(&word, (key + 1, size), 0));
+    }
+}

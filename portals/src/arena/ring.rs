@@ -48,7 +48,8 @@
 //!
 //! A stale hint is harmless. A control with a later position of the same slot shows how far the
 //! ring has advanced. Since there are no gaps, all positions before it are claimed. A hint so old
-//! that it seems to lie ahead restarts at the consumer's head. Where other processes post too,
+//! that a control, which holds a position modulo 2^40, does not show how far it is behind restarts
+//! at the consumer's head. Where other processes post too,
 //! hints are always stale. There the control is read before the compare-and-swap, which would
 //! otherwise take the cache line from its reader and fail. The control holds the lap, so a
 //! compare-and-swap with an old value cannot succeed a lap later. For that, its producer would
@@ -69,6 +70,9 @@ const RESERVED: u64 = 1;
 const CODE: u64 = 107;
 /// `CODE * CODE_INVERSE` is 1 modulo 2^40.
 const CODE_INVERSE: u64 = 0x8f_8d28_ac43;
+
+/// How far a control shows a position to be ahead, at most.
+const MOST_LEAD: i64 = 1 << 39;
 
 /// The first position of a ring: no control of a slot is zero, that of the lap before included.
 pub(crate) const fn first(size: u64) -> u64 {
@@ -341,15 +345,17 @@ pub(crate) fn search<'a>(
         // it does not suffice.
         if lead < 0 || nonsense(memo.head.load(Ordering::Acquire)) {
             let head = head.load(Ordering::Acquire);
-            // Behind: reserved a lap ago and not published yet, so the ring is full. Or our
-            // position is behind by half of all that a control can distinguish. Nonsense that the
-            // consumer has passed stops no producer.
-            if lead < 0 || nonsense(head) {
-                if head.wrapping_sub(position) as i64 <= 0 {
-                    return Err(position);
-                }
+            let passed = head.wrapping_sub(position) as i64;
+            let is_useless = lead < 0 || nonsense(head) || passed > MOST_LEAD;
+            // Our position is behind by more than a control shows. Or it is nonsense that the
+            // consumer has passed, which stops no producer.
+            if is_useless && passed > 0 {
                 position = head;
                 continue;
+            }
+            // Behind: reserved a lap ago and not published yet, so the ring is full.
+            if is_useless {
+                return Err(position);
             }
         }
         // Claimed in this lap or a later one: so are all positions before it.

@@ -40,7 +40,9 @@ fn stale_hints_find_the_first_free_position() {
 #[test]
 fn very_old_hints_find_it_too() {
     let size = 4u64;
-    for passed in [1u64 << 38, (1 << 39) - 8, (1 << 39) + 8, (1 << 40) - 8] {
+    for passed in
+        [1u64 << 38, (1 << 39) - 8, (1 << 39) + 8, (1 << 40) - 8, (1 << 40) + 800, 5 << 40]
+    {
         let due = passed + size;
         let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
         let of = |t: u64| &slots[(t & (size - 1)) as usize];

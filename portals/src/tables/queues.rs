@@ -101,7 +101,7 @@ impl NiState {
                 let reported = &self.eq_cell(queue).losses.claimed;
                 let claimed = |position| {
                     ring.has_claimed(position)
-                        || ClaimedBelow::covers(reported, ring.key(), position)
+                        || ClaimedBelow::covers(reported, (ring.key(), slots.size), position)
                 };
                 let next = &record.next;
                 let damage = ring::damage(control_of, slots.size, next, delivers, claimed);
