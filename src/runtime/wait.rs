@@ -33,6 +33,14 @@ use sys::process::Liveness;
 const RECENTLY_NS: u64 = 20_000_000;
 /// The waiting threads are counted once in this many rounds of a wait.
 const LOOK_ROUND: u32 = 256;
+/// The number of the round of a wait that follows this one: the highest ones repeat.
+pub const fn next_round(round: u32) -> u32 {
+    match round.checked_add(1) {
+        Some(next) => next,
+        None => u32::MAX - LOOK_ROUND + 1,
+    }
+}
+
 /// A thread that waits while it serves others looks for what blocks it once in this many polls.
 const BUSY_ROUNDS: u32 = 4096;
 /// A thread that has waited for so long looks for what blocks it, and looks again after this time.
@@ -126,7 +134,7 @@ impl Ctx {
                 }
             } else {
                 self.relax(round, what);
-                round = round.saturating_add(1);
+                round = next_round(round);
             }
         }
     }

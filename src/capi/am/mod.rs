@@ -16,6 +16,7 @@ use crate::report;
 use crate::runtime::Ctx;
 use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
+use crate::runtime::wait;
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use sys::byte_count::ByteCount;
@@ -372,7 +373,7 @@ pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
         c.relax(past, &"GASNET_BLOCKUNTIL");
     }
     // A poll serves a limited number of events: where there were some there may be more.
-    if c.poll() { 0 } else { round.saturating_add(1) }
+    if c.poll() { 0 } else { wait::next_round(round) }
 }
 
 /// Reports the rank that sent the message whose handler is running.

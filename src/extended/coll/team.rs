@@ -27,7 +27,7 @@ struct ImageBarrier {
     /// Their merged contributions.
     value: BarrierValue,
     /// How many barriers are over.
-    over: u32,
+    over: u64,
     /// The merged contributions of all images to the last of them.
     outcome: BarrierValue,
 }
@@ -172,7 +172,7 @@ impl Team {
             return self.barrier().enter(ctx, function, value);
         };
         let mut b = self.image_barrier.lock();
-        let number = b.over.wrapping_add(1);
+        let number = b.over + 1;
         if image.notified.swap(number, Ordering::Relaxed) == number {
             report::fatal(
                 format_args!(
@@ -206,7 +206,7 @@ impl Team {
             // the next barrier before.
             let all = barrier.arrived()?;
             barrier.end(all);
-            b.over = b.over.wrapping_add(1);
+            b.over += 1;
             b.outcome = all;
         }
         Some(b.outcome)

@@ -9,7 +9,7 @@ use super::tuning::TeamTuning;
 use crate::extended::members::TeamMembers;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
@@ -22,7 +22,7 @@ pub(super) struct TeamImage {
     /// There are some.
     has_aggregate: AtomicBool,
     /// Number of the barrier of images that it has notified last.
-    pub(super) notified: AtomicU32,
+    pub(super) notified: AtomicU64,
 }
 
 impl TeamImage {
