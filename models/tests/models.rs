@@ -23,6 +23,7 @@ models! {
     plain::slack_never_falls_below_zero
     plain::halves_meet_once
     plain::a_change_is_announced_until_it_is_dealt_with
+    plain::changes_are_taken_as_they_were
     of_credits::loans_keep_the_sum
     of_credits::who_holds_more_is_noted
     of_credits::records_exclude

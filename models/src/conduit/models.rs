@@ -103,6 +103,35 @@ pub fn tickets_come_back() {
     });
 }
 
+/// Changes of memory that the reader notes one after the other are taken as they were, also those
+/// noted while another thread takes.
+pub fn changes_are_taken_as_they_were() {
+    check(|| {
+        fn change(i: usize) -> WatchedChange {
+            WatchedChange { range: i << 12..(i + 1) << 12, ahead: false }
+        }
+        let all = (UnmapNews::<2>::new(), AtomicU32::new(0));
+        let shared = in_threads(all, 2, |(news, taken), thread| match thread {
+            0 => {
+                for i in 1..3 {
+                    let mut next = Some(change(i));
+                    news.note(|| next.take());
+                }
+            }
+            _ => {
+                if let Some(first) = news.take() {
+                    assert_eq!(first, change(1));
+                    taken.store(1, Ordering::Relaxed);
+                }
+            }
+        });
+        let (news, taken) = &*shared;
+        let rest = 1 + taken.load(Ordering::Relaxed) as usize..3;
+        assert!(rest.map(change).all(|change| news.take() == Some(change)));
+        assert_eq!(news.take(), None);
+    });
+}
+
 /// A change of memory, as its reader, the thread that made it, and one that deals with changes see
 /// it: when the call that made the change has returned, it has been dealt with, or is announced.
 pub fn a_change_is_announced_until_it_is_dealt_with() {

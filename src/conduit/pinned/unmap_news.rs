@@ -59,9 +59,11 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
             let [first, last] = &self.kept[pushed as usize % KEPT];
             first.store(range.start as u64 | u64::from(ahead), Ordering::Relaxed);
             last.store(range.end as u64, Ordering::Relaxed);
-            self.pushed.store(pushed + 1, Ordering::Relaxed);
+            // Release pairs with the Acquire of `take`, which may see a change of a later round
+            // than the one that it has read.
+            self.pushed.store(pushed + 1, Ordering::Release);
         }
-        // Release pairs with the Acquire of `take`, which reads what was pushed.
+        // Release pairs with the Acquire of `take`: what was pushed is seen.
         self.round.fetch_add(1, Ordering::Release);
     }
 
@@ -87,7 +89,8 @@ impl<const KEPT: usize> UnmapNews<KEPT> {
             return Some(WatchedChange { range: 0..usize::MAX, ahead: true });
         }
         let taken = self.taken.load(Ordering::Relaxed);
-        if taken == self.pushed.load(Ordering::Relaxed) {
+        // Acquire pairs with the Release of `note`, which has written the slot.
+        if taken == self.pushed.load(Ordering::Acquire) {
             // Release pairs with the Acquire of `any`.
             self.settled.store(round, Ordering::Release);
             return None;
