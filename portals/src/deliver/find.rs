@@ -213,6 +213,9 @@ impl Peers {
             true => core::ptr::null_mut(),
             false => self.mapped_at(peer, traits.kind(), peer_word(&cell.start), length)?,
         };
+        if !cell.is_sealed(traits.0) {
+            return None;
+        }
         let mut out = PreparedDelivery {
             base,
             pt: &raw const pt.version,
@@ -355,6 +358,8 @@ impl Peers {
             let Some(md) = me.md.load(relaxed).checked_sub(1) else { continue };
             let Some(cell) = view.md(md) else { return Walk::End };
             let traits = Traits(cell.traits.load(relaxed));
+            // What is used was read before: a word that is overwritten later was right.
+            let length = cell.length.load(relaxed);
             if !cell.is_sealed(traits.0) {
                 if pt_unchanged(pt, version) {
                     self.report(&Damage::Address { process: peer.index, md });
@@ -370,7 +375,6 @@ impl Peers {
             if (me.match_bits.load(relaxed) ^ header.match_bits) & !ignore != 0 {
                 continue;
             }
-            let length = cell.length.load(relaxed);
             let max_size = cell.max_size.load(relaxed);
             let now = if traits.counts() { cell.state.0.load(relaxed) } else { 0 };
             let accepted =

@@ -95,15 +95,17 @@ impl NiState {
             return Some(own_ranges(memory, offset, mlength));
         }
         let (cell, kind) = (matched.cell, matched.traits.kind());
+        let (start, address, whole) =
+            (peer_word(&cell.start), peer_word(&cell.address), peer_word(&cell.length));
+        let iov = peer_word(&cell.iov);
+        // What is used was read before: a word that is overwritten later was right.
         if !cell.is_sealed(matched.traits.0) {
             return self.address_is_damaged(peer, matched);
         }
         if kind != MemoryKind::Scattered {
-            let (start, address) = (peer_word(&cell.start), peer_word(&cell.address));
             let length = Peer::new(mlength);
             let location = self.peers.locate(peer, kind, start, address, offset, length)?;
             if let Location::Remote(_) = location {
-                let whole = peer_word(&cell.length);
                 let inside = length.map(|length| offset.saturating_add(length));
                 inside.at_most(whole.data())?;
             }
@@ -111,7 +113,6 @@ impl NiState {
             out.push(location, mlength);
             return Some(out);
         }
-        let iov = peer_word(&cell.iov);
         let table = peer.view.iov(iov)?;
         let (mut sealed, mut whole) = (true, true);
         let pieces = table.used().iter().map(|piece| {
