@@ -85,12 +85,15 @@ GASNETI_ALWAYS_INLINE void gasneti_fence_post_bool(int flags, int verdict) {
   }
 }
 
-/* A read-modify-write instruction of x86 is a full fence; a compiler barrier is enough. */
+/* A read-modify-write instruction of x86 is a full fence; a compiler barrier is enough. Elsewhere
+   the fences that the flags request order the operation, and it needs no order of its own. */
 #if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
+#define GASNETI_RMW_ORDER __ATOMIC_SEQ_CST
 #define GASNETI_RMW_PRE(flags) ((void)(flags))
 #define GASNETI_RMW_POST(flags) ((void)(flags))
 #define GASNETI_RMW_POST_BOOL(flags, verdict) ((void)(flags))
 #else
+#define GASNETI_RMW_ORDER __ATOMIC_RELAXED
 #define GASNETI_RMW_PRE(flags) gasneti_fence_pre(flags)
 #define GASNETI_RMW_POST(flags) gasneti_fence_post(flags)
 #define GASNETI_RMW_POST_BOOL(flags, verdict) gasneti_fence_post_bool(flags, verdict)
@@ -116,14 +119,14 @@ GASNETI_ALWAYS_INLINE void gasneti_fence_post_bool(int flags, int verdict) {
   GASNETI_ALWAYS_INLINE val gasneti_##fam##_add(gasneti_##fam##_t *p, val by, int flags) {                            \
     val result;                                                                                                       \
     GASNETI_RMW_PRE(flags);                                                                                           \
-    result = __atomic_add_fetch(&p->gasneti_value, by, __ATOMIC_SEQ_CST);                                             \
+    result = __atomic_add_fetch(&p->gasneti_value, by, GASNETI_RMW_ORDER);                                             \
     GASNETI_RMW_POST(flags);                                                                                          \
     return result;                                                                                                    \
   }                                                                                                                   \
   GASNETI_ALWAYS_INLINE val gasneti_##fam##_subtract(gasneti_##fam##_t *p, val by, int flags) {                       \
     val result;                                                                                                       \
     GASNETI_RMW_PRE(flags);                                                                                           \
-    result = __atomic_sub_fetch(&p->gasneti_value, by, __ATOMIC_SEQ_CST);                                             \
+    result = __atomic_sub_fetch(&p->gasneti_value, by, GASNETI_RMW_ORDER);                                             \
     GASNETI_RMW_POST(flags);                                                                                          \
     return result;                                                                                                    \
   }                                                                                                                   \
@@ -136,21 +139,21 @@ GASNETI_ALWAYS_INLINE void gasneti_fence_post_bool(int flags, int verdict) {
   GASNETI_ALWAYS_INLINE int gasneti_##fam##_decrement_and_test(gasneti_##fam##_t *p, int flags) {                     \
     int zero;                                                                                                         \
     GASNETI_RMW_PRE(flags);                                                                                           \
-    zero = __atomic_sub_fetch(&p->gasneti_value, 1, __ATOMIC_SEQ_CST) == 0;                                           \
+    zero = __atomic_sub_fetch(&p->gasneti_value, 1, GASNETI_RMW_ORDER) == 0;                                           \
     GASNETI_RMW_POST_BOOL(flags, zero);                                                                               \
     return zero;                                                                                                      \
   }                                                                                                                   \
   GASNETI_ALWAYS_INLINE int gasneti_##fam##_compare_and_swap(gasneti_##fam##_t *p, val old, val value, int flags) {   \
     int swapped;                                                                                                      \
     GASNETI_RMW_PRE(flags);                                                                                           \
-    swapped = __atomic_compare_exchange_n(&p->gasneti_value, &old, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
+    swapped = __atomic_compare_exchange_n(&p->gasneti_value, &old, value, 0, GASNETI_RMW_ORDER, GASNETI_RMW_ORDER);     \
     GASNETI_RMW_POST_BOOL(flags, swapped);                                                                            \
     return swapped;                                                                                                   \
   }                                                                                                                   \
   GASNETI_ALWAYS_INLINE val gasneti_##fam##_swap(gasneti_##fam##_t *p, val value, int flags) {                        \
     val result;                                                                                                       \
     GASNETI_RMW_PRE(flags);                                                                                           \
-    result = __atomic_exchange_n(&p->gasneti_value, value, __ATOMIC_SEQ_CST);                                         \
+    result = __atomic_exchange_n(&p->gasneti_value, value, GASNETI_RMW_ORDER);                                         \
     GASNETI_RMW_POST(flags);                                                                                          \
     return result;                                                                                                    \
   }

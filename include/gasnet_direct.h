@@ -9,16 +9,42 @@
 
 #include "gasnet_common.h"
 
-/* Integers at any address, laid over objects of any type. The first set is for memory that other
-   threads and processes access at the same time: each access is one load or store. The second
-   is for memory that only this thread uses meanwhile. */
+/* Integers at any address, laid over objects of any type. */
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint8_t v; } gasneti_any8_t;
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint16_t v; } gasneti_any16_t;
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint32_t v; } gasneti_any32_t;
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint64_t v; } gasneti_any64_t;
-#define GASNETI_SHARED(bits, p) (((volatile gasneti_any##bits##_t *)(p))->v)
+/* Those in memory that only this thread uses meanwhile. */
 #define GASNETI_OWN(bits, p) (((gasneti_any##bits##_t *)(p))->v)
 #define GASNETI_OWN_CONST(bits, p) (((const gasneti_any##bits##_t *)(p))->v)
+/* Those in memory that other threads and processes access at the same time: gasneti_load8 and its
+   like are one load or store. For some processors, the compiler accesses each byte of an integer
+   at any address; there this holds for multiples of its size. The two accesses differ in
+   `volatile`: the compiler makes one of two that are alike. */
+#if defined(__x86_64__) || defined(__i386__) || defined(__aarch64__) || defined(__powerpc__)
+#define GASNETI_SHARED(bits) \
+  GASNETI_ALWAYS_INLINE uint##bits##_t gasneti_load##bits(const void *p) { \
+    return ((const volatile gasneti_any##bits##_t *)p)->v; \
+  } \
+  GASNETI_ALWAYS_INLINE void gasneti_store##bits(void *p, uint##bits##_t word) { \
+    ((volatile gasneti_any##bits##_t *)p)->v = word; \
+  }
+#else
+#define GASNETI_SHARED(bits) \
+  typedef uint##bits##_t GASNETI_ATTRIBUTE((__may_alias__)) gasneti_whole##bits##_t; \
+  GASNETI_ALWAYS_INLINE uint##bits##_t gasneti_load##bits(const void *p) { \
+    if ((uintptr_t)p % (bits / 8)) return GASNETI_OWN_CONST(bits, p); \
+    return *(const volatile gasneti_whole##bits##_t *)p; \
+  } \
+  GASNETI_ALWAYS_INLINE void gasneti_store##bits(void *p, uint##bits##_t word) { \
+    if ((uintptr_t)p % (bits / 8)) GASNETI_OWN(bits, p) = word; \
+    else *(volatile gasneti_whole##bits##_t *)p = word; \
+  }
+#endif
+GASNETI_SHARED(8)
+GASNETI_SHARED(16)
+GASNETI_SHARED(32)
+GASNETI_SHARED(64)
 
 /* Finds the address, in this process, of the n bytes at addr of a node; zero if the library must
    be called. */
@@ -39,7 +65,7 @@ GASNETI_ALWAYS_INLINE int gasneti_direct(gasnet_node_t node, const void *addr, s
 #define GASNETI_PUT_WORD(bits) do { \
     const uint##bits##_t word = GASNETI_OWN_CONST(bits, src); \
     gasnett_local_wmb(); \
-    GASNETI_SHARED(bits, here) = word; \
+    gasneti_store##bits(here, word); \
   } while (0)
 GASNETI_ALWAYS_INLINE int gasneti_put_sized(gasnet_node_t node, void *dest, const void *src, size_t n) {
   void *here;
@@ -57,7 +83,7 @@ GASNETI_ALWAYS_INLINE int gasneti_put_sized(gasnet_node_t node, void *dest, cons
 
 /* Does a get inline; zero if the library must be called. */
 #define GASNETI_GET_WORD(bits) do { \
-    const uint##bits##_t word = GASNETI_SHARED(bits, here); \
+    const uint##bits##_t word = gasneti_load##bits(here); \
     gasnett_local_rmb(); \
     GASNETI_OWN(bits, dest) = word; \
   } while (0)
@@ -118,11 +144,11 @@ GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, u
   if (!gasneti_direct(node, dest, n, &here)) return 0;
   gasnett_local_wmb();
   switch (n) {
-    case 1: GASNETI_SHARED(8, here) = (uint8_t)value; break;
-    case 2: GASNETI_SHARED(16, here) = (uint16_t)value; break;
-    case 4: GASNETI_SHARED(32, here) = (uint32_t)value; break;
+    case 1: gasneti_store8(here, (uint8_t)value); break;
+    case 2: gasneti_store16(here, (uint16_t)value); break;
+    case 4: gasneti_store32(here, (uint32_t)value); break;
 #if PLATFORM_ARCH_64
-    case 8: GASNETI_SHARED(64, here) = (uint64_t)value; break;
+    case 8: gasneti_store64(here, (uint64_t)value); break;
 #endif
     default: return 0;
   }

@@ -229,11 +229,11 @@ GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node
   if (gasneti_direct(node, src, n, &here)) {
     gasnet_register_value_t value = 0;
     switch (n) {
-      case 1: value = GASNETI_SHARED(8, here); break;
-      case 2: value = GASNETI_SHARED(16, here); break;
-      case 4: value = GASNETI_SHARED(32, here); break;
+      case 1: value = gasneti_load8(here); break;
+      case 2: value = gasneti_load16(here); break;
+      case 4: value = gasneti_load32(here); break;
 #if PLATFORM_ARCH_64
-      case 8: value = GASNETI_SHARED(64, here); break;
+      case 8: value = gasneti_load64(here); break;
 #endif
       default: return
           (GASNETI_WATCHED ? gasneti_get_val_from(node, src, n, file, line) : gasnet_get_val(node, src, n));

@@ -23,6 +23,7 @@ use core::marker::PhantomData;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use sys::peer::Peer;
+use sys::word;
 
 pub mod own_memory;
 mod remote;
@@ -362,9 +363,9 @@ impl<'a> Dst<'a> {
     fn copy_word<T: Copy>(self, src: Src<'_>) {
         debug_assert!(self.len == size_of::<T>() && src.len == self.len);
         // SAFETY: as many bytes as a `T`, of integers, has, of which every pattern of bits is one.
-        let word = unsafe { src.as_ptr().cast::<T>().read_unaligned() };
+        let word = unsafe { word::load(src.as_ptr().cast::<T>()) };
         // SAFETY: as many bytes as a `T` has, writable by the invariant of the type.
-        unsafe { self.as_ptr().cast::<T>().write_unaligned(word) }
+        unsafe { word::store(self.as_ptr().cast::<T>(), word) }
     }
 
     /// Sets all bytes to `value`.

@@ -110,6 +110,7 @@ mod unlinked;
 pub mod unmap_watch;
 #[cfg(feature = "hosted")]
 pub mod watch;
+pub mod word;
 pub mod zeroed;
 
 /// Ends this process at once with this exit code; exit handlers do not run. Async-signal-safe.

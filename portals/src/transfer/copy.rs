@@ -1,6 +1,9 @@
 //! Copying bytes that another process may be reading or writing.
 //!
-//! Called by every transfer. Invariant: 1, 2, 4 and 8 bytes are one load and one store each.
+//! Called by every transfer. Invariant: 1, 2, 4 and 8 bytes are one load and one store each, on
+//! processors that load words only from multiples of their size for such addresses.
+
+use sys::word;
 
 /// Copies bytes that may overlap and that other processes may be reading. 1, 2, 4 and 8 bytes are
 /// one load and one store each. A process that polls a word must not see a part of it, or a second
@@ -16,20 +19,20 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     unsafe {
         match length {
             0 => {}
-            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            8 => word::store(to.cast::<u64>(), word::load(from.cast::<u64>())),
             9..=16 => {
                 let last = length - 8;
                 let (a, b) = (from.cast::<u64>(), from.add(last).cast::<u64>());
-                let (a, b) = (a.read_unaligned(), b.read_unaligned());
-                to.cast::<u64>().write_unaligned(a);
-                to.add(last).cast::<u64>().write_unaligned(b);
+                let (a, b) = (word::load(a), word::load(b));
+                word::store(to.cast::<u64>(), a);
+                word::store(to.add(last).cast::<u64>(), b);
             }
             17..=32 => {
                 let last = length - 16;
                 let (a, b) = (from.cast::<[u64; 2]>(), from.add(last).cast::<[u64; 2]>());
-                let (a, b) = (a.read_unaligned(), b.read_unaligned());
-                to.cast::<[u64; 2]>().write_unaligned(a);
-                to.add(last).cast::<[u64; 2]>().write_unaligned(b);
+                let (a, b) = (word::load(a), word::load(b));
+                word::store(to.cast::<[u64; 2]>(), a);
+                word::store(to.add(last).cast::<[u64; 2]>(), b);
             }
             1..8 => copy_less_than_a_word(from, to, length),
             _ => core::ptr::copy(from, to, length),
@@ -47,8 +50,8 @@ unsafe fn copy_less_than_a_word(from: *const u8, to: *mut u8, length: usize) {
     // (`# Safety`).
     unsafe {
         match length {
-            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
-            2 => to.cast::<u16>().write_unaligned(from.cast::<u16>().read_unaligned()),
+            4 => word::store(to.cast::<u32>(), word::load(from.cast::<u32>())),
+            2 => word::store(to.cast::<u16>(), word::load(from.cast::<u16>())),
             1 => to.write(from.read()),
             _ => core::ptr::copy(from, to, length),
         }
