@@ -9,6 +9,9 @@ use super::portals::Portals;
 use super::{Conduit, ResourceNeed, Upcall};
 use sys::hint::cold_path;
 
+/// Most SAFE polls of one round of a wait.
+const SAFE_POLLS: u32 = 16;
+
 impl<P: Portals> Conduit<P> {
     /// Wakes the other threads of this process that sleep: this one may have served what one of
     /// them waits for.
@@ -32,7 +35,11 @@ impl<P: Portals> Conduit<P> {
     ) -> T {
         match attempt() {
             Some(x) => x,
-            None => self.wait_longer(up, need, attempt, || self.poll_safe(up)),
+            // All that came back is taken. A thread that waits for a ticket finds several then,
+            // and what it sends next leaves together.
+            None => self.wait_longer(up, need, attempt, || {
+                (0..SAFE_POLLS).take_while(|_| self.poll_safe(up)).count() != 0
+            }),
         }
     }
 

@@ -117,7 +117,8 @@ impl Framer {
             return;
         };
         let mut frame = first_frame(&message);
-        frame.confirm = ni.peers.is_mapped(target);
+        let is_mapped = ni.peers.is_mapped(target);
+        frame.confirm = is_mapped;
         let payload = message.source.map_or(OutgoingPayload::None, OutgoingPayload::Memory);
         if frame.confirm
             && let Some(busy) = self.busy.get(target as usize)
@@ -125,7 +126,8 @@ impl Framer {
             busy.fetch_add(1, Ordering::Relaxed);
         }
         self.enqueue(ni, &mut lane, target, frame, payload);
-        if self.held.load(Ordering::Relaxed) == 0 {
+        let is_held = self.held.load(Ordering::Relaxed) != 0;
+        if !is_held && (is_mapped || !lane.waits_for_more(target)) {
             self.pump(ni, &mut lane, target);
         }
     }
@@ -208,6 +210,7 @@ impl Framer {
             return;
         };
         let lane = &mut *guard;
+        lane.looks();
         ni.peers.nal.receive(number, TAKEN_AT_ONCE, &mut FramesFor { framer: self, ni, lane });
         if self.waiting.load(Ordering::Relaxed) != 0 {
             self.pump_all(ni, lane);
@@ -485,6 +488,7 @@ impl FrameSink for FramesFor<'_> {
     fn frame(&mut self, peer: u32, frame: &[u8]) {
         self.framer.taken.fetch_add(1, Ordering::Relaxed);
         if let Some((frame, payload)) = FrameHeader::decode(frame) {
+            self.lane.takes(peer, &frame);
             self.framer.take(self.ni, self.lane, peer, frame, payload);
         }
     }
@@ -504,6 +508,7 @@ impl FrameSink for FramesFor<'_> {
     fn placed(&mut self, peer: u32, header: &[u8], length: usize) {
         self.framer.taken.fetch_add(1, Ordering::Relaxed);
         if let Some((frame, _)) = FrameHeader::decode(header) {
+            self.lane.takes(peer, &frame);
             let key = (peer, frame.message);
             self.framer.arrived(self.ni, self.lane, key, length as Size, true);
         }

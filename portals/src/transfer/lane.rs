@@ -5,16 +5,27 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
+use core::{mem, ptr};
 
 use super::exposed::RemoteTransfers;
 use super::framed::FramedTransfer;
 use crate::arena::IOVECS;
+use crate::message::OpKind;
 use crate::nal::FrameSent;
-use crate::nal::frame::FrameHeader;
+use crate::nal::frame::{FrameHeader, FrameRole};
 use crate::tables::NiState;
 use crate::types::*;
+
+/// Messages to a peer that leave at once although their answers are to come.
+const AT_ONCE: u32 = 4;
+/// Bytes of a message that may wait for more.
+const SHORT: Size = 1 << 10;
+/// Most messages that wait for more.
+const MOST_WAITING: usize = 64;
+/// Looks for frames that find none, after which no answer is expected any more: a target that
+/// drops a message answers none.
+const LOOKS: u32 = 1000;
 
 /// The source of the payload of an outgoing message.
 #[derive(Debug)]
@@ -59,6 +70,46 @@ pub(super) struct FramerLane {
     /// Payload of a frame that is read by the kernel.
     pub(super) scratch: Vec<u8>,
     pub(super) remote: RemoteTransfers,
+    /// Messages to a peer whose answers are to come.
+    unanswered: BTreeMap<u32, u32>,
+    /// Looks for frames that found none.
+    looks: u32,
+}
+
+impl FramerLane {
+    /// Whether the message that was queued last for a peer of another host waits for more, so
+    /// that one call of the system sends them all. It does if it is short and others are to be
+    /// answered: the answers end the wait, whatever this process does meanwhile.
+    pub(super) fn waits_for_more(&mut self, peer: u32) -> bool {
+        let Some(queue) = self.outgoing.get(&peer) else { return false };
+        let Some(OutgoingMessage { frame, .. }) = queue.back() else { return false };
+        if !frame.ack && frame.op == OpKind::Put {
+            return false;
+        }
+        let unanswered = self.unanswered.entry(peer).or_insert(0);
+        let others = mem::replace(unanswered, unanswered.saturating_add(1));
+        others >= AT_ONCE && frame.length() <= SHORT && queue.len() < MOST_WAITING
+    }
+
+    /// Notes a frame of a peer.
+    pub(super) fn takes(&mut self, peer: u32, frame: &FrameHeader) {
+        self.looks = 0;
+        if matches!(frame.role, FrameRole::Ack | FrameRole::Reply)
+            && frame.at == 0
+            && let Some(unanswered) = self.unanswered.get_mut(&peer)
+        {
+            *unanswered = unanswered.saturating_sub(1);
+        }
+    }
+
+    /// Notes a look for frames.
+    pub(super) fn looks(&mut self) {
+        self.looks += 1;
+        if self.looks == LOOKS {
+            self.looks = 0;
+            self.unanswered.clear();
+        }
+    }
 }
 
 /// The lane that the calling thread looks at first: threads that come one after the other have
@@ -110,4 +161,51 @@ pub(super) fn send_frame(
     let (nal, pieces) = (&ni.peers.nal, &pieces[..count]);
     // SAFETY: memory of a descriptor whose use the message is, or of a buffer, which is only read.
     unsafe { nal.send(peer, head, pieces, follows) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Queues a message of ours for a peer; whether it waits.
+    fn waits(lane: &mut FramerLane, peer: u32, frame: FrameHeader) -> bool {
+        let message = OutgoingMessage { frame, payload: OutgoingPayload::None };
+        lane.outgoing.entry(peer).or_default().push_back(message);
+        lane.waits_for_more(peer)
+    }
+
+    #[test]
+    fn short_messages_wait_behind_unanswered_ones() {
+        let mut lane = FramerLane::default();
+        let (put, ack) = (FrameHeader::of(FrameRole::Request), FrameHeader::of(FrameRole::Ack));
+        let short = FrameHeader { ack: true, rlength: SHORT, ..put };
+        let get = FrameHeader { op: OpKind::Get, rlength: 1 << 30, ..put };
+        assert_eq!([short, get, short, get].map(|f| waits(&mut lane, 3, f)), [false; 4]);
+        assert_eq!([short, get].map(|f| waits(&mut lane, 3, f)), [true; 2]);
+        // Those that nothing answers, that are long, or that go elsewhere.
+        assert!(!waits(&mut lane, 3, put) && !waits(&mut lane, 4, short));
+        assert!(!waits(&mut lane, 3, FrameHeader { rlength: SHORT + 1, ..short }));
+        // All seven with an answer have one, in parts or whole.
+        let reply = FrameHeader::of(FrameRole::Reply);
+        (0..3).for_each(|_| lane.takes(3, &ack));
+        assert!(waits(&mut lane, 3, short), "four are unanswered");
+        (0..3).for_each(|_| lane.takes(3, &reply));
+        lane.takes(3, &FrameHeader { at: 100, ..reply });
+        assert!(!waits(&mut lane, 3, short) && !waits(&mut lane, 3, short));
+        while lane.outgoing[&3].len() < MOST_WAITING - 1 {
+            assert!(waits(&mut lane, 3, short));
+        }
+        assert!(!waits(&mut lane, 3, short), "as many as may wait");
+    }
+
+    #[test]
+    fn answers_that_do_not_come_are_expected_no_longer() {
+        let mut lane = FramerLane::default();
+        let get = FrameHeader { op: OpKind::Get, ..FrameHeader::of(FrameRole::Request) };
+        assert_eq!([get; 5].map(|f| waits(&mut lane, 3, f)).last(), Some(&true));
+        (1..LOOKS).for_each(|_| lane.looks());
+        assert!(waits(&mut lane, 3, get));
+        lane.looks();
+        assert!(!waits(&mut lane, 3, get));
+    }
 }
