@@ -3,7 +3,9 @@
 //! Written by the *cold* rounds of waits (those after the first few, which only poll), read by a
 //! signal handler through `status`. Invariant: a waiting thread renews its note on each cold
 //! round, and erases it when the wait ends. A wait by GASNET_BLOCKUNTIL ends in the client,
-//! without a call: a note older than 0.5 s is stale and ignored.
+//! without a call: a note older than 0.5 s is stale and ignored. The next such wait erases it.
+//!
+//! The rounds of a wait begin anew when a poll has served something, the wait itself does not.
 
 use crate::conduit::WaitStage;
 use crate::rank::JobRank;
@@ -25,7 +27,10 @@ pub struct Activity {
     /// None if nothing is waited for.
     what: StaticRef<&'static str>,
     peer: AtomicU32,
+    /// When the wait began.
     since: AtomicU64,
+    /// When its rounds last began.
+    rounds_since: AtomicU64,
     /// A [`WaitStage`].
     stage: AtomicU8,
     /// Stored last (Release): what is read after a time (Acquire) is of that note or a later one.
@@ -38,6 +43,7 @@ impl Default for Activity {
             what: StaticRef::none(),
             peer: AtomicU32::new(NO_PEER),
             since: AtomicU64::new(0),
+            rounds_since: AtomicU64::new(0),
             stage: AtomicU8::new(WaitStage::Sending as u8),
             seen: AtomicU64::new(0),
         }
@@ -45,8 +51,8 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Notes one more round, perhaps the `first`, of a wait in `what`, for `peer` if the wait
-    /// is for one. Returns the time, and when the wait began, in nanoseconds.
+    /// Notes one more round of a wait in `what`, for `peer` if the wait is for one. `first`: its
+    /// rounds begin, perhaps anew. Returns the time, and when they began, in nanoseconds.
     pub(super) fn note_wait(
         &self,
         first: bool,
@@ -55,14 +61,18 @@ impl Activity {
         stage: WaitStage,
     ) -> (u64, u64) {
         let now = clock::now_ns();
-        if first || !self.what.get().is_some_and(|last| core::ptr::eq(last, what)) {
+        let is_new = !self.what.get().is_some_and(|last| core::ptr::eq(last, what));
+        if is_new {
             self.since.store(now, Ordering::Relaxed);
+        }
+        if is_new || first {
+            self.rounds_since.store(now, Ordering::Relaxed);
         }
         self.peer.store(peer.map_or(NO_PEER, |rank| rank.0), Ordering::Relaxed);
         self.what.set(Some(what));
         self.stage.store(stage as u8, Ordering::Relaxed);
         self.seen.store(now, Ordering::Release);
-        (now, self.since.load(Ordering::Relaxed))
+        (now, self.rounds_since.load(Ordering::Relaxed))
     }
 
     /// Notes the end of a wait; whether it was noted, for which it may have been too short.
@@ -106,8 +116,8 @@ mod tests {
     fn notes_come_and_go() {
         let activity = Activity::default();
         assert!(activity.now().is_none());
-        let (now, since) =
-            activity.note_wait(true, &"gasnet_barrier_wait", Some(JobRank(3)), WaitStage::Sent);
+        const WHAT: WaitReason = &"gasnet_barrier_wait";
+        let (now, since) = activity.note_wait(true, WHAT, Some(JobRank(3)), WaitStage::Sent);
         assert_eq!(now, since);
         assert!(activity.has_waited(now, FRESH) && !activity.has_waited(now + FRESH, FRESH));
         assert_eq!(activity.stage_since(now - 1), Some(WaitStage::Sent));
@@ -116,10 +126,29 @@ mod tests {
         assert_eq!((what, peer), ("gasnet_barrier_wait", Some(JobRank(3))));
         assert!(activity.end_wait() && !activity.end_wait());
         assert!(activity.now().is_none() && activity.has_waited(now, FRESH));
-        let (now, since) =
-            activity.note_wait(false, &"gasnet_barrier_wait", None, WaitStage::Sent);
+        let (now, since) = activity.note_wait(false, WHAT, None, WaitStage::Sent);
         assert!(now == since && activity.now().is_some());
         activity.seen.store(clock::now_ns() - FRESH - 1, Ordering::Relaxed);
         assert!(activity.now().is_none());
+    }
+    #[test]
+    fn rounds_that_begin_anew_do_not_begin_the_wait_anew() {
+        const WHAT: WaitReason = &"gasnet_barrier_wait";
+        let activity = Activity::default();
+        activity.note_wait(true, WHAT, None, WaitStage::Idle);
+        let a_second_ago = clock::now_ns() - 1_000_000_000;
+        activity.since.store(a_second_ago, Ordering::Relaxed);
+        activity.rounds_since.store(a_second_ago, Ordering::Relaxed);
+        let waited = || activity.now().unwrap().2;
+        let (_, since) = activity.note_wait(false, WHAT, None, WaitStage::Idle);
+        assert!(since == a_second_ago && waited() >= 1_000_000_000);
+        let (now, since) = activity.note_wait(true, WHAT, None, WaitStage::Idle);
+        assert!(since == now && waited() >= 1_000_000_000);
+        activity.note_wait(true, &"gasnet_wait_syncnb", None, WaitStage::Idle);
+        assert!(waited() < 1_000_000_000);
+        activity.since.store(a_second_ago, Ordering::Relaxed);
+        activity.end_wait();
+        activity.note_wait(true, &"gasnet_wait_syncnb", None, WaitStage::Idle);
+        assert!(waited() < 1_000_000_000);
     }
 }

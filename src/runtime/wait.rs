@@ -203,6 +203,12 @@ impl Ctx {
         }
     }
 
+    /// Ends the note of a wait that has ended without a call, before another one begins.
+    #[inline]
+    pub fn begin_wait(self) {
+        self.slot.activity.end_wait();
+    }
+
     /// Notes the end of a wait.
     #[inline]
     pub(super) fn end_wait(self) {
@@ -252,20 +258,20 @@ impl Ctx {
             return;
         }
         self.job.leave_if_ending();
-        let (now, since) = self.slot.activity.note_wait(first, what, peer, stage);
+        let (now, rounds_since) = self.slot.activity.note_wait(first, what, peer, stage);
         self.job.boot.exit.note_wait(now);
         let extension = self.endpoint().conduit.shared_host();
         let is_to_yield = round.saturating_sub(plan.spin.max(eager)) < plan.then_yield;
         // A request to exit begins the wait anew: the supervisor looks whether this rank only
         // polls, and sees that soon if its sleeps are short.
-        let waited = now.saturating_sub(since.max(self.job.boot.exit.requested_at()));
+        let waited = now.saturating_sub(rounds_since.max(self.job.boot.exit.requested_at()));
         let nap = waiting.nap(waited).filter(|_| plan.then_sleep && !is_to_yield);
         let Some(nap) = nap else {
             sys::thread::yield_now();
             let after = sys::clock::now_ns();
             waiting.yielded(now, after, || self.job.boot.exit.others_wait(now, after));
             if let Some(extension) = extension {
-                self.job.look_if_due(extension, now, since);
+                self.job.look_if_due(extension, now, rounds_since);
             }
             return;
         };
@@ -284,7 +290,7 @@ impl Ctx {
         if seen != 0 {
             extension.sleep(seen, nap);
         }
-        self.job.look_if_due(extension, now, since);
+        self.job.look_if_due(extension, now, rounds_since);
         slot.doorbell.store(extension.doorbell(), Ordering::Relaxed);
     }
 

@@ -361,7 +361,8 @@ pub extern "C" fn gasnet_AMPoll() -> c_int {
 /// One round of a wait that the `GASNET_BLOCKUNTIL` macro makes: spins, yields or sleeps as the
 /// wait mode says, and polls.
 ///
-/// - `round`: 0 in the first round, which only polls; later what the last call returned.
+/// - `round`: 0 in the first round, which only polls and ends the note of an earlier wait; later
+///   what the last call returned.
 /// - Returns the number of the next round.
 /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
@@ -369,11 +370,13 @@ pub extern "C" fn gasnet_AMPoll() -> c_int {
 pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
     let c = ctx("GASNET_BLOCKUNTIL");
     c.check_may_wait();
-    if let Some(past) = round.checked_sub(1) {
-        c.relax(past, &"GASNET_BLOCKUNTIL");
+    match round.checked_sub(2) {
+        Some(past) => c.relax(past, &"GASNET_BLOCKUNTIL"),
+        None if round == 0 => c.begin_wait(),
+        None => {}
     }
     // A poll serves a limited number of events: where there were some there may be more.
-    if c.poll() { 0 } else { wait::next_round(round) }
+    if c.poll() { 1 } else { wait::next_round(round.max(1)) }
 }
 
 /// Reports the rank that sent the message whose handler is running.
