@@ -19,6 +19,8 @@ pub type WaitReason = &'static &'static str;
 
 /// Nanoseconds for which a note counts.
 const FRESH: u64 = 500_000_000;
+/// The same of a thread that is running a handler: an older note is of the wait that runs it.
+const FRESH_IN_HANDLER: u64 = 20_000_000;
 const NO_PEER: u32 = u32::MAX;
 
 /// The note of one thread, which alone writes it. Relaxed, since a report may mix two notes.
@@ -97,10 +99,19 @@ impl Activity {
         now.saturating_sub(self.seen.load(Ordering::Relaxed)) < ns
     }
 
-    /// What the thread waits in now, for which peer, and for how many nanoseconds.
-    pub(super) fn now(&self) -> Option<(&'static str, Option<JobRank>, u64)> {
+    /// For how many nanoseconds a thread that waits has made no slow round; `None` if it does not
+    /// wait. A handler that it runs meanwhile has run for that long at most.
+    pub(super) fn last_round(&self) -> Option<u64> {
+        self.what.get()?;
+        Some(clock::now_ns().saturating_sub(self.seen.load(Ordering::Relaxed)))
+    }
+
+    /// What the thread, perhaps in a handler, waits in now, for which peer, and for how many
+    /// nanoseconds.
+    pub(super) fn now(&self, in_handler: bool) -> Option<(&'static str, Option<JobRank>, u64)> {
         let (now, what) = (clock::now_ns(), self.what.get()?);
-        if now.saturating_sub(self.seen.load(Ordering::Relaxed)) > FRESH {
+        let fresh = if in_handler { FRESH_IN_HANDLER } else { FRESH };
+        if now.saturating_sub(self.seen.load(Ordering::Relaxed)) > fresh {
             return None;
         }
         let peer = Some(self.peer.load(Ordering::Relaxed)).filter(|&p| p != NO_PEER).map(JobRank);
@@ -115,21 +126,24 @@ mod tests {
     #[test]
     fn notes_come_and_go() {
         let activity = Activity::default();
-        assert!(activity.now().is_none());
+        assert!(activity.now(false).is_none());
         const WHAT: WaitReason = &"gasnet_barrier_wait";
         let (now, since) = activity.note_wait(true, WHAT, Some(JobRank(3)), WaitStage::Sent);
         assert_eq!(now, since);
         assert!(activity.has_waited(now, FRESH) && !activity.has_waited(now + FRESH, FRESH));
         assert_eq!(activity.stage_since(now - 1), Some(WaitStage::Sent));
         assert_eq!(activity.stage_since(now), None);
-        let (what, peer, _) = activity.now().unwrap();
+        let (what, peer, _) = activity.now(false).unwrap();
         assert_eq!((what, peer), ("gasnet_barrier_wait", Some(JobRank(3))));
         assert!(activity.end_wait() && !activity.end_wait());
-        assert!(activity.now().is_none() && activity.has_waited(now, FRESH));
+        assert!(activity.now(false).is_none() && activity.has_waited(now, FRESH));
         let (now, since) = activity.note_wait(false, WHAT, None, WaitStage::Sent);
-        assert!(now == since && activity.now().is_some());
+        assert!(now == since && activity.now(false).is_some());
+        activity.seen.store(clock::now_ns() - FRESH_IN_HANDLER - 1, Ordering::Relaxed);
+        assert!(activity.now(false).is_some() && activity.now(true).is_none());
+        assert!(activity.last_round().is_some_and(|ns| ns > FRESH_IN_HANDLER));
         activity.seen.store(clock::now_ns() - FRESH - 1, Ordering::Relaxed);
-        assert!(activity.now().is_none());
+        assert!(activity.now(false).is_none());
     }
     #[test]
     fn rounds_that_begin_anew_do_not_begin_the_wait_anew() {
@@ -139,7 +153,7 @@ mod tests {
         let a_second_ago = clock::now_ns() - 1_000_000_000;
         activity.since.store(a_second_ago, Ordering::Relaxed);
         activity.rounds_since.store(a_second_ago, Ordering::Relaxed);
-        let waited = || activity.now().unwrap().2;
+        let waited = || activity.now(false).unwrap().2;
         let (_, since) = activity.note_wait(false, WHAT, None, WaitStage::Idle);
         assert!(since == a_second_ago && waited() >= 1_000_000_000);
         let (now, since) = activity.note_wait(true, WHAT, None, WaitStage::Idle);

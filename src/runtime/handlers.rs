@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::fmt;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use once_cell::race::OnceBox;
 use std::sync::OnceLock;
@@ -67,6 +68,18 @@ impl<'a> AmToken<'a> {
     /// Whether the message is a request.
     pub fn is_request(&self) -> bool {
         self.is_request
+    }
+
+    /// Handler and rank of a token that another thread may end meanwhile; `None` if its memory
+    /// cannot be read. The caller looks whether it is still linked afterwards. Async-signal-safe.
+    pub(super) fn peek(at: *const AmToken<'_>) -> Option<(u8, JobRank)> {
+        let (mut handler, mut source) = ([0], [0; size_of::<JobRank>()]);
+        let read = |offset, to: &mut [u8]| {
+            sys::attach::peek(at.cast::<u8>().wrapping_add(offset), to) == to.len()
+        };
+        let is_read = read(offset_of!(AmToken<'_>, handler), &mut handler)
+            && read(offset_of!(AmToken<'_>, source), &mut source);
+        is_read.then(|| (handler[0], JobRank(u32::from_ne_bytes(source))))
     }
 }
 

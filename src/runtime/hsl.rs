@@ -12,7 +12,7 @@
 
 use super::client::ThreadMode;
 use super::job::Ctx;
-use super::{GasnetError, checks};
+use super::{GasnetError, checks, lock_waits};
 use crate::trace::{EventDetail, span};
 use crate::{fault, report, trace};
 use core::ffi::c_int;
@@ -86,6 +86,7 @@ pub fn checked() -> bool {
     behaviour() == WATCHED && checks::on()
 }
 
+#[cold]
 fn failed(function: &str, error: c_int) -> ! {
     let e = std::io::Error::from_raw_os_error(error);
     report::fatal(
@@ -112,6 +113,17 @@ fn tried(error: c_int) -> Result<(), GasnetError> {
 impl Hsl {
     #[inline(always)]
     fn mutex_lock(&self) {
+        match self.lock.try_lock() {
+            0 => {}
+            locks::BUSY => self.wait_for_mutex(),
+            error => failed("gasnet_hsl_lock", error),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_for_mutex(&self) {
+        let _note = lock_waits::note(self.address());
         must("gasnet_hsl_lock", self.lock.lock());
     }
 

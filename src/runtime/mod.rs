@@ -41,6 +41,7 @@ pub mod handlers;
 mod held_locks;
 pub mod hsl;
 pub mod job;
+mod lock_waits;
 pub mod ops;
 pub mod records;
 pub mod scratch;

@@ -4,13 +4,14 @@
 //! Called by signal handlers and the exit, through [`crate::process`]. Invariant: everything here
 //! is async-signal-safe.
 
-use super::counters;
 use super::job::GasnetJob;
+use super::threads::ThreadSlot;
+use super::{counters, lock_waits};
 use crate::process::JobReport;
 use crate::rank::JobRank;
 use crate::report::MessageLine;
 use crate::trace::NetworkLine;
-use core::fmt::Write;
+use core::fmt::{Arguments, Write};
 
 /// Threads, and peers, that a report names.
 const SHOWN: usize = 4;
@@ -41,28 +42,76 @@ impl JobReport for GasnetJob {
 /// first. Usually they have left.
 const FLUSH_NS: u64 = 400_000_000;
 
+/// What threads do, on one line.
+struct ActivityList<'a> {
+    line: &'a mut MessageLine,
+    threads: usize,
+}
+
+impl ActivityList<'_> {
+    /// Adds what a thread does. `thread` is its index, if it has one.
+    fn add(&mut self, thread: Option<u16>, what: Arguments<'_>) {
+        self.threads += 1;
+        if self.threads > SHOWN {
+            return;
+        }
+        let mark = if self.threads == 1 { "" } else { "; " };
+        let _ = write!(self.line, "{mark}{what}");
+        if let Some(thread) = thread.filter(|&thread| thread > 0 || self.threads > 1) {
+            let _ = write!(self.line, " (thread {thread})");
+        }
+    }
+
+    /// Adds what the thread of a slot does, if it is in the library.
+    fn add_slot(&mut self, slot: &ThreadSlot) {
+        let (thread, running) = (Some(slot.index), slot.running());
+        if let Some((what, peer, ns)) = slot.activity.now(running.is_some()) {
+            let since = Seconds(ns);
+            match peer {
+                Some(peer) => {
+                    self.add(thread, format_args!("waits in {what} for rank {peer} since {since}"))
+                }
+                None => self.add(thread, format_args!("waits in {what} since {since}")),
+            }
+            return;
+        }
+        let Some(running) = running else { return };
+        match (running, slot.activity.last_round().map(Seconds)) {
+            (Some((handler, rank)), Some(since)) => self.add(
+                thread,
+                format_args!("runs handler {handler} for rank {rank} since {since} at most"),
+            ),
+            (Some((handler, rank)), None) => {
+                self.add(thread, format_args!("runs handler {handler} for rank {rank}"));
+            }
+            (None, _) => self.add(thread, format_args!("runs a handler of active messages")),
+        }
+    }
+}
+
+/// Nanoseconds, as reports write them.
+struct Seconds(u64);
+
+impl core::fmt::Display for Seconds {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{:.1} s", self.0 as f64 / 1e9)
+    }
+}
+
 /// Writes what this rank does.
 fn write(job: &GasnetJob, line: &mut MessageLine) {
-    let mut waiting = 0;
+    let mut list = ActivityList { line, threads: 0 };
     for thread in 0..job.slots.count() as u16 {
-        let Some((what, peer, ns)) = job.slots.of(thread).activity.now() else { continue };
-        waiting += 1;
-        if waiting > SHOWN {
-            continue;
-        }
-        let _ = write!(line, "{}", if waiting == 1 { "waits" } else { ";" });
-        if thread > 0 || waiting > 1 {
-            let _ = write!(line, " (thread {thread})");
-        }
-        let _ = write!(line, " in {what}");
-        if let Some(peer) = peer {
-            let _ = write!(line, " for rank {peer}");
-        }
-        let _ = write!(line, " since {:.1} s", ns as f64 / 1e9);
+        list.add_slot(job.slots.of(thread));
     }
-    let _ = match waiting {
+    for (lock, ns) in lock_waits::now() {
+        let since = Seconds(ns);
+        list.add(None, format_args!("waits in gasnet_hsl_lock for {lock:#x} since {since}"));
+    }
+    let threads = list.threads;
+    let _ = match threads {
         0 => write!(line, "does not wait in the library"),
-        _ if waiting > SHOWN => write!(line, "; and {} more threads", waiting - SHOWN),
+        _ if threads > SHOWN => write!(line, "; and {} more threads", threads - SHOWN),
         _ => Ok(()),
     };
     let _ = write!(line, "; operations outstanding: {}", job.ops.outstanding());

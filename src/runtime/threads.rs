@@ -9,6 +9,7 @@ use super::activity::Activity;
 use super::handlers::AmToken;
 use super::held_locks::HeldLocks;
 use crate::limits::MAX_THREADS;
+use crate::rank::JobRank;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -28,6 +29,20 @@ pub struct ThreadSlot {
     pub owners: AtomicU32,
     /// What the debug checks keep of it.
     pub(super) held: HeldLocks,
+}
+
+impl ThreadSlot {
+    /// The handler that the thread is running, and the rank of its message, if they can be read.
+    /// `None` outside handlers. For any thread; async-signal-safe.
+    pub(super) fn running(&self) -> Option<Option<(u8, JobRank)>> {
+        let token = self.token.load(Ordering::Relaxed);
+        if token.is_null() {
+            return None;
+        }
+        let running = AmToken::peek(token);
+        // Only then it was that of a handler.
+        Some(running.filter(|_| self.token.load(Ordering::Relaxed) == token))
+    }
 }
 
 /// All slots of a process, which live as long as it does.

@@ -138,7 +138,7 @@ pub extern "C" fn gasnet_coll_team_split(
     _clientdata: *mut c_void,
 ) -> TeamHandle {
     let _span = span!(W "gasnet_coll_team_split");
-    let function = "gasnet_coll_team_split";
+    let function = &"gasnet_coll_team_split";
     let c = ctx(function);
     (collectives(c).split(c, function, &team_of(c, function, parent_team), color, relrank).id()
         as usize

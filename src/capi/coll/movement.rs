@@ -14,6 +14,7 @@ use crate::extended::coll::{
 use crate::extended::collectives;
 use crate::report;
 use crate::runtime::Ctx;
+use crate::runtime::activity::WaitReason;
 use crate::trace::{EventDetail, span};
 use core::ffi::{c_int, c_void};
 
@@ -123,7 +124,7 @@ impl Elements {
 /// operation reads or writes there, until it is complete.
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn call(
-    function: &'static str,
+    function: WaitReason,
     handle: TeamHandle,
     operation: CollOperation,
     root: u32,
@@ -207,7 +208,7 @@ macro_rules! collective {
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments)]
         pub unsafe extern "C" fn $name(team: TeamHandle, $($arg: $ty,)* flags: c_int) {
-            let (op, function) = (CollOperation::$operation, stringify!($name));
+            let (op, function) = (CollOperation::$operation, &stringify!($name));
             let _span = span!(W stringify!($name), detail(team, $root, $nbytes, $elements));
             // SAFETY: the specification of the collectives demands readable lists, and blocks of
             // `nbytes` bytes that are accessible until the operation is complete.
@@ -232,7 +233,7 @@ macro_rules! collective {
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments)]
         pub unsafe extern "C" fn $nb(team: TeamHandle, $($arg: $ty,)* flags: c_int) -> CollHandle {
-            let (op, function) = (CollOperation::$operation, stringify!($nb));
+            let (op, function) = (CollOperation::$operation, &stringify!($nb));
             let _span = span!(W stringify!($nb), detail(team, $root, $nbytes, $elements));
             // SAFETY: the specification of the collectives demands readable lists, and blocks of
             // `nbytes` bytes that are accessible until the sync.

@@ -219,7 +219,7 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     best_tree: *mut *mut c_char,
 ) {
     let _span = span!(W "gasnet_coll_tune_generic_op");
-    let function = "gasnet_coll_tune_generic_op";
+    let function = &"gasnet_coll_tune_generic_op";
     let (operation, many) = (operation(function, op), op % 2 == 1);
     let address = |list: *mut *mut u8, many: bool| {
         if many || list.is_null() {

@@ -14,6 +14,7 @@ use crate::extended::coll::{
 use crate::extended::collectives;
 use crate::report;
 use crate::runtime::Ctx;
+use crate::runtime::activity::WaitReason;
 use crate::trace::{EventDetail, span};
 use core::ffi::c_void;
 
@@ -85,7 +86,7 @@ impl ReduceArguments {
     /// are stored.
     unsafe fn initiate(
         self,
-        function: &'static str,
+        function: WaitReason,
         tm: ExObject,
         (operation, root): (CollOperation, Rank),
         dst: *mut c_void,
@@ -108,7 +109,7 @@ impl ReduceArguments {
 /// `dst` must be writable, `src` readable, as long as [`CollRequest::extents`] says.
 unsafe fn initiate(
     c: Ctx,
-    function: &'static str,
+    function: WaitReason,
     tm: ExObject,
     request: CollRequest,
     dst: *mut c_void,
@@ -143,7 +144,7 @@ fn detail(tm: ExObject, root: Rank, bytes: usize) -> EventDetail {
 }
 
 /// Returns when all members of a team have called it.
-pub(super) fn meet(c: Ctx, function: &'static str, tm: ExObject) {
+pub(super) fn meet(c: Ctx, function: WaitReason, tm: ExObject) {
     let team = team_of(c, function, tm);
     let buffers = CollBuffers { dst: Dst::empty(), src: Src::empty() };
     let call = CollCall { function, team, by_process: true, request: barrier(), buffers };
@@ -163,7 +164,7 @@ fn barrier() -> CollRequest {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, flags: Flags) -> Event {
     let _span = span!(W "gex_Coll_BarrierNB", detail(tm, 0, 0));
-    let function = "gex_Coll_BarrierNB";
+    let function = &"gex_Coll_BarrierNB";
     let (c, null) = (ctx(function), core::ptr::null_mut());
     c.check_no_flags(function, flags);
     // SAFETY: a barrier has no memory.
@@ -178,7 +179,7 @@ pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, flags: Flags) -> Event {
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Coll_BarrierBlocking(tm: ExObject, flags: Flags) {
     let _span = span!(W "gex_Coll_BarrierBlocking", detail(tm, 0, 0));
-    let function = "gex_Coll_BarrierBlocking";
+    let function = &"gex_Coll_BarrierBlocking";
     let c = ctx(function);
     c.check_no_flags(function, flags);
     meet(c, function, tm);
@@ -207,7 +208,7 @@ pub unsafe extern "C" fn gex_Coll_BroadcastNB(
     _flags: Flags,
 ) -> Event {
     let _span = span!(W "gex_Coll_BroadcastNB", detail(tm, root, nbytes));
-    let function = "gex_Coll_BroadcastNB";
+    let function = &"gex_Coll_BroadcastNB";
     let request = CollRequest { root, ..CollRequest::new(CollOperation::Broadcast, nbytes) };
     // SAFETY: the specification demands buffers of `nbytes` bytes.
     unsafe { initiate(ctx(function), function, tm, request, dst, src) }
@@ -245,7 +246,7 @@ pub unsafe extern "C" fn gex_Coll_ReduceToOneNB(
     _flags: Flags,
 ) -> Event {
     let _span = span!(W "gex_Coll_ReduceToOneNB", detail(tm, root, dt_sz.saturating_mul(dt_cnt)));
-    let function = "gex_Coll_ReduceToOneNB";
+    let function = &"gex_Coll_ReduceToOneNB";
     let arguments = ReduceArguments { dt, dt_sz, dt_cnt, op, user_op, user_cdata };
     // SAFETY: the specification demands buffers of all elements.
     unsafe { arguments.initiate(function, tm, (CollOperation::Reduce, root), dst, src) }
@@ -281,7 +282,7 @@ pub unsafe extern "C" fn gex_Coll_ReduceToAllNB(
     _flags: Flags,
 ) -> Event {
     let _span = span!(W "gex_Coll_ReduceToAllNB", detail(tm, 0, dt_sz.saturating_mul(dt_cnt)));
-    let function = "gex_Coll_ReduceToAllNB";
+    let function = &"gex_Coll_ReduceToAllNB";
     let arguments = ReduceArguments { dt, dt_sz, dt_cnt, op, user_op, user_cdata };
     // SAFETY: the specification demands buffers of all elements.
     unsafe { arguments.initiate(function, tm, (CollOperation::ReduceAll, 0), dst, src) }

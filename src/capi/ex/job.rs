@@ -140,7 +140,7 @@ pub unsafe extern "C" fn gex_Segment_Attach(
     tm: ExObject,
     size: usize,
 ) -> c_int {
-    let function = "gex_Segment_Attach";
+    let function = &"gex_Segment_Attach";
     let job = early_job(function);
     if tm != ExObject::ALL {
         report::warn(

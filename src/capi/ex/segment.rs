@@ -398,7 +398,7 @@ pub unsafe extern "C" fn gex_EP_PublishBoundSegment(
     num_eps: usize,
     _flags: Flags,
 ) -> c_int {
-    let function = "gex_EP_PublishBoundSegment";
+    let function = &"gex_EP_PublishBoundSegment";
     let c = ctx(function);
     for i in 0..num_eps {
         // SAFETY: by this function's condition.

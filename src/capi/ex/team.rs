@@ -208,7 +208,7 @@ pub unsafe extern "C" fn gex_TM_Split(
     scratch_size: usize,
     flags: Flags,
 ) -> usize {
-    let function = "gex_TM_Split";
+    let function = &"gex_TM_Split";
     let c = ctx(function);
     let parent = team_of(c, function, parent_tm);
     if requests_size(flags) {
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn gex_TM_Create(
     scratch_size: usize,
     flags: Flags,
 ) -> usize {
-    let function = "gex_TM_Create";
+    let function = &"gex_TM_Create";
     // Without members the other arguments do not count.
     let num_new_tms = if numargs == 0 { 0 } else { num_new_tms };
     let c = ctx(function);
@@ -340,7 +340,7 @@ pub unsafe extern "C" fn gex_TM_Destroy(
     scratch_p: *mut ScratchMemory,
     flags: Flags,
 ) -> c_int {
-    let function = "gex_TM_Destroy";
+    let function = &"gex_TM_Destroy";
     let c = ctx(function);
     let team = team_of(c, function, tm);
     if tm == ExObject::ALL {

@@ -120,7 +120,7 @@ impl DirectMovement {
     ) -> MovementStep {
         let mut number = self.enter(ctx, call, roles);
         if number.is_none() && awaits {
-            self.wait(ctx, || {
+            ctx.wait_for_words(call.function, || {
                 number = self.enter(ctx, call, roles);
                 number.is_some()
             });
@@ -132,7 +132,7 @@ impl DirectMovement {
             self.announce_entry(ctx, roles, number);
             if !is_ready() {
                 if awaits {
-                    self.wait(ctx, is_ready);
+                    ctx.wait_for_words(call.function, is_ready);
                 } else if !ctx.words_come_soon(is_ready) {
                     return MovementStep::Entered(number);
                 }
@@ -152,7 +152,7 @@ impl DirectMovement {
         let is_free = || self.is_free(roles, number);
         if !is_free() {
             if awaits {
-                self.wait(ctx, is_free);
+                ctx.wait_for_words(call.function, is_free);
             } else if !ctx.words_come_soon(is_free) {
                 return MovementStep::Left(number);
             }
@@ -179,10 +179,6 @@ impl DirectMovement {
         }
         let share = self.transfer(ctx, NO_NUMBER, call, roles);
         assert_eq!(share, MovementShare::Done, "all ranks know where the sources are");
-    }
-
-    fn wait(&self, ctx: Ctx, done: impl FnMut() -> bool) {
-        ctx.wait_for_words(&"a collective", done);
     }
 
     /// Publishes the offsets of this rank for its next movement, and enters it. `None` while

@@ -35,6 +35,7 @@ use crate::extended::scratch::STREAMS;
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::Ctx;
+use crate::runtime::activity::WaitReason;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
@@ -56,7 +57,7 @@ struct ActiveColl {
     team: TeamRef,
     by_process: bool,
     request: CollRequest,
-    function: &'static str,
+    function: WaitReason,
     /// Of an operation that waits.
     status: Option<Arc<CollStatus>>,
     /// The settings of the team when the first image of this process called.

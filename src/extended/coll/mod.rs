@@ -85,6 +85,7 @@ use crate::client_memory::{Dst, Src};
 use crate::conduit::AmMessage;
 use crate::limits::MAX_THREADS;
 use crate::rank::JobRank;
+use crate::runtime::activity::WaitReason;
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetResult, checks};
 use crate::{env, fault, report};
@@ -146,7 +147,7 @@ pub struct Coll {
 #[derive(Debug)]
 pub struct CollCall {
     /// The caller, as the client knows it.
-    pub function: &'static str,
+    pub function: WaitReason,
     /// The team that takes part.
     pub team: TeamRef,
     /// Whether one call stands for all images of a process (`GASNET_COLL_NO_IMAGES`).
@@ -356,7 +357,7 @@ impl Coll {
         }
         let done = || status.as_ref().is_none_or(|s| s.done()) && before.iter().all(|s| s.done());
         if !done() {
-            ctx.wait_until(&"a collective", done);
+            ctx.wait_until(call.function, done);
         }
     }
 
@@ -391,7 +392,7 @@ impl Coll {
     pub fn records_of_all<const N: usize>(
         &self,
         ctx: Ctx,
-        function: &'static str,
+        function: WaitReason,
         (team, by_process): (&TeamRef, bool),
         mine: [u32; N],
     ) -> Vec<[u32; N]> {
@@ -419,7 +420,7 @@ impl Coll {
     }
 
     /// Returns when all have called.
-    fn meet(&self, ctx: Ctx, function: &'static str, (team, by_process): (&TeamRef, bool)) {
+    fn meet(&self, ctx: Ctx, function: WaitReason, (team, by_process): (&TeamRef, bool)) {
         let request =
             CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
         let (team, buffers) = (team.clone(), CollBuffers::none());

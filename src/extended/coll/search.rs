@@ -43,7 +43,7 @@ pub fn search(
             }
             let handle = coll.initiate(ctx, call, false);
             work();
-            ctx.wait_until(&"a collective", || coll.sync(ctx, handle));
+            ctx.wait_until(call.function, || coll.sync(ctx, handle));
         }
         let slowest = slowest(coll, ctx, call, clock::now_ns() - start);
         if slowest < best.0 {

@@ -18,6 +18,7 @@ use super::{Coll, RANKS, Team, TeamRef};
 use crate::extended::members::TeamMembers;
 use crate::rank::{JobRank, TeamRank};
 use crate::runtime::Ctx;
+use crate::runtime::activity::WaitReason;
 use crate::{fault, report};
 use alloc::collections::BTreeMap;
 use alloc::collections::btree_map::Entry;
@@ -104,7 +105,7 @@ impl Coll {
     pub fn split(
         &self,
         ctx: Ctx,
-        function: &'static str,
+        function: WaitReason,
         parent: &TeamRef,
         color: u32,
         relrank: u32,
@@ -118,7 +119,7 @@ impl Coll {
     pub fn split_ranks(
         &self,
         ctx: Ctx,
-        function: &'static str,
+        function: WaitReason,
         parent: &TeamRef,
         choice: Option<(u32, u32)>,
     ) -> Option<TeamRef> {
@@ -130,7 +131,7 @@ impl Coll {
     pub fn create(
         &self,
         ctx: Ctx,
-        function: &'static str,
+        function: WaitReason,
         parent: &TeamRef,
         ranks: Option<Vec<JobRank>>,
     ) -> Option<TeamRef> {
@@ -145,7 +146,7 @@ impl Coll {
     }
 
     /// Forgets a team: no collective of it is in progress. Collective over the team.
-    pub fn destroy(&self, ctx: Ctx, function: &'static str, team: &TeamRef, quiet: bool) {
+    pub fn destroy(&self, ctx: Ctx, function: WaitReason, team: &TeamRef, quiet: bool) {
         if !quiet {
             self.meet(ctx, function, (team, true));
         }
@@ -161,7 +162,7 @@ impl Coll {
     fn split_view(
         &self,
         ctx: Ctx,
-        function: &'static str,
+        function: WaitReason,
         parent: &TeamRef,
         by_process: bool,
         choice: Option<(u32, u32)>,
@@ -193,7 +194,7 @@ impl Coll {
     fn make(
         &self,
         ctx: Ctx,
-        function: &'static str,
+        function: WaitReason,
         parent: (&TeamRef, bool),
         mut id: u32,
         team: Option<NewTeam>,
