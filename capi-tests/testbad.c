@@ -48,6 +48,7 @@ struct testcase {
 #define H_REPLY_LOCKED 213
 #define H_PUTTING 214
 #define H_REGION 215
+#define H_NOTIFYING 216
 #define H_NO_HANDLER 249
 
 /* A rank that no job has. */
@@ -109,6 +110,10 @@ static void putting_h(gasnet_token_t token) {
     (void)token;
     gasnet_put_val(0, check_seg[0].addr, 1, 1);
 }
+static void notifying_h(gasnet_token_t token) {
+    (void)token;
+    gasnet_barrier_notify(0, 0);
+}
 static void region_h(gasnet_token_t token) {
     (void)token;
     gasnet_begin_nbi_accessregion();
@@ -121,7 +126,8 @@ static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_RE
                                            {H_RESERVED_REPLY, reserved_reply_h},
                                            {H_WAITING, waiting_h},         {H_POLLING, polling_h},
                                            {H_LOCKING, locking_h},         {H_REPLY_LOCKED, reply_locked_h},
-                                           {H_PUTTING, putting_h},         {H_REGION, region_h}};
+                                           {H_PUTTING, putting_h},         {H_REGION, region_h},
+                                           {H_NOTIFYING, notifying_h}};
 #define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
 
 /* The end of rank 0's segment, with `n` bytes inside. */
@@ -371,6 +377,10 @@ static void try_alone(void) { gasnet_barrier_try(0, 0); }
 static void notify_twice(void) {
     gasnet_barrier_notify(0, 0);
     gasnet_barrier_notify(0, 0);
+}
+static void notify_in_handler(void) {
+    gasnet_barrier_notify(0, 0);
+    send(H_NOTIFYING);
 }
 static void region_twice(void) {
     gasnet_begin_nbi_accessregion();
@@ -736,6 +746,8 @@ static const struct testcase cases[] = {
     {"wait_alone", "both", ATTACHED, DIES, "gasnet_barrier_wait()|gasnet_barrier_notify", wait_alone},
     {"try_alone", "both", ATTACHED, DIES, "gasnet_barrier_try()|gasnet_barrier_notify", try_alone},
     {"notify_twice", "both", ATTACHED, DIES, "gasnet_barrier_notify()|gasnet_barrier_wait", notify_twice},
+    {"notify_twice_par", "par", ATTACHED, DIES, "gasnet_barrier_notify()|another thread", notify_twice},
+    {"notify_in_handler", "both", ATTACHED, DIES, "gasnet_barrier_notify() was called in an active message handler", notify_in_handler},
     {"coll_before_init", "both", ATTACHED, DIES, "gasnet_coll_broadcast()|before gasnet_coll_init()", coll_before_init},
     {"coll_root", "both", ATTACHED, DIES, "gasnet_coll_scatter()|" NO_NODE_WORD, coll_root},
     {"coll_team", "both", ATTACHED, DIES, "gasnet_coll_gather_all()|0x4d|GASNET_TEAM_ALL", coll_team},
@@ -750,7 +762,7 @@ static const struct testcase cases[] = {
     {"region_end", "both", ATTACHED, DIES, "gasnet_end_nbi_accessregion()|gasnet_begin_nbi_accessregion", region_end},
     {"sync_in_region", "both", ATTACHED, DIES, "gasnet_wait_syncnbi_puts()|region", sync_in_region},
     {"handle", "both", ATTACHED, DIES, "handle|7654321", handle},
-    {"threads_many", "par", ATTACHED, DIES, "256|threads", threads_many},
+    {"threads_many", "par", ATTACHED, DIES, "256|threads|End threads before starting others.", threads_many},
 
     {"checks_allow", "both", CHECKED, PASSES, "", checks_allow},
     {"hold_twice", "both", CHECKED, DIES, "gasnet_hold_interrupts()|nested", hold_twice},

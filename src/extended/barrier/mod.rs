@@ -18,6 +18,7 @@ use super::messages;
 use super::scratch::ScratchPages;
 use crate::conduit::Outgoing;
 use crate::rank::TeamRank;
+use crate::runtime::client::ThreadMode;
 use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use crate::{fault, report};
 use alloc::boxed::Box;
@@ -96,12 +97,7 @@ impl Barrier {
             .compare_exchange(OUTSIDE, ENTERING, Ordering::Acquire, Ordering::Relaxed)
             .is_err()
         {
-            report::fatal(
-                format_args!("{function}(): the barrier before has not been waited for"),
-                format_args!(
-                    "Call gasnet_barrier_wait(), or gasnet_barrier_try() until it succeeds, after each notify."
-                ),
-            );
+            refuse(ctx, function);
         }
         let epoch = self.epoch.load(Ordering::Relaxed).wrapping_add(1);
         self.epoch.store(epoch, Ordering::Relaxed);
@@ -267,6 +263,33 @@ impl Barrier {
             BarrierValue::Mismatch => Some(0),
         }
     }
+}
+
+/// Ends the job if a call that cannot notify is made in a handler: that is why.
+pub(super) fn refuse_in_handler(ctx: Ctx, function: &str) {
+    if ctx.in_handler() {
+        report::fatal(
+            format_args!("{function}() was called in an active message handler"),
+            format_args!("Let the handler return, and call the barrier from outside handlers."),
+        );
+    }
+}
+
+/// Ends the job: a call notifies while the barrier before is under way.
+#[cold]
+fn refuse(ctx: Ctx, function: &str) -> ! {
+    refuse_in_handler(ctx, function);
+    report::fatal(
+        format_args!("{function}(): the barrier before has not been waited for"),
+        match ctx.client().threads {
+            ThreadMode::Seq => format_args!(
+                "Call gasnet_barrier_wait(), or gasnet_barrier_try() until it succeeds, after each notify."
+            ),
+            ThreadMode::Parsync | ThreadMode::Par => format_args!(
+                "Call gasnet_barrier_wait(), or gasnet_barrier_try() until it succeeds, after each notify. Perhaps another thread of this rank is in the barrier: let one thread call it."
+            ),
+        },
+    )
 }
 
 fn by_messages(ranks: u32, me: TeamRank) -> BarrierAlgorithm {

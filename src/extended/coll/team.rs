@@ -7,7 +7,7 @@
 
 use super::tuning::{CollTuning, TeamTuning};
 use super::view::{TeamImage, TeamView};
-use crate::extended::barrier::{Barrier, BarrierValue};
+use crate::extended::barrier::{self, Barrier, BarrierValue};
 use crate::extended::members::TeamMembers;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
@@ -174,6 +174,7 @@ impl Team {
         let mut b = self.image_barrier.lock();
         let number = b.over + 1;
         if image.notified.swap(number, Ordering::Relaxed) == number {
+            barrier::refuse_in_handler(ctx, function);
             report::fatal(
                 format_args!(
                     "{function}(): the barrier before has not been waited for by this image"
