@@ -361,9 +361,29 @@ pub fn damage_line(cause: fmt::Arguments<'_>) {
     emit_once(FATAL, cause, Some(format_args!("{OVERWRITTEN}")));
 }
 
-/// Prints the cause and the remedy, and ends the job with exit code 1.
+/// The kernel's number of the thread whose error ends this process; 0 before one has.
+static FAILING: AtomicU32 = AtomicU32::new(0);
+static ERRORS: TextCounts = TextCounts::new();
+
+/// Makes the calling thread the one whose error ends this process; false if it is another.
+fn claim_failure() -> bool {
+    let me = sys::thread::tid();
+    match FAILING.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => true,
+        Err(first) => first == me,
+    }
+}
+
+/// Prints the cause and the remedy, and ends the job with exit code 1. Of several threads that
+/// fail, the first ends it; another prints an error that differs, and waits for the end.
 pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
-    emit_once(FATAL, cause, Some(remedy));
+    let is_first = claim_failure();
+    if ERRORS.count(hash_of(FATAL, cause, Some(remedy))) == 1 {
+        emit_once(FATAL, cause, Some(remedy));
+    }
+    while !is_first {
+        sys::clock::sleep_ns(1_000_000_000);
+    }
     if let Some(hook) = AFTER_FATAL.get() {
         hook();
     }

@@ -111,6 +111,11 @@ fn answered(
         .find_map(|l| l.strip_prefix("testbad: expects: "))
         .unwrap_or(&row.words);
     let fatal: Vec<&str> = ended.output.lines().filter(|l| l.starts_with("***")).collect();
+    // Several threads of a rank may make the same wrong call.
+    let errors: Vec<&&str> = fatal.iter().filter(|l| l.contains("FATAL ERROR")).collect();
+    if (1..errors.len()).any(|i| errors[..i].contains(&errors[i])) {
+        return Err(ended.failure("a rank printed an error twice"));
+    }
     match words
         .split('|')
         .filter(|w| !w.is_empty())
