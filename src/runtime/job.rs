@@ -52,6 +52,18 @@ pub struct GasnetJob {
     pub(super) scratch: Option<HostScratch>,
 }
 
+#[cold]
+fn too_many_threads(limit: usize) -> ! {
+    let remedy = format_args!("End threads before starting others.");
+    let raise = format_args!(
+        "End threads before starting others, or raise GASNET_MAX_THREADS (at most {MAX_THREADS})."
+    );
+    report::fatal(
+        format_args!("more than {limit} threads use the library at the same time"),
+        if limit < MAX_THREADS { raise } else { remedy },
+    )
+}
+
 /// The context of a call: which client calls, in which thread, with which endpoint, team and
 /// bound segment. GASNet-1 has one of each in a job, so a context is a reference to the job and
 /// the thread. Small and `Copy`; handed down through all layers.
@@ -86,16 +98,7 @@ impl GasnetJob {
                 slot.held.clear();
                 i
             }
-            None => report::fatal(
-                format_args!(
-                    "more than {} threads use the library at the same time",
-                    self.slots.count()
-                ),
-                format_args!(
-                    "End threads before starting others, or raise GASNET_MAX_THREADS (at most {}).",
-                    MAX_THREADS
-                ),
-            ),
+            None => too_many_threads(self.slots.count()),
         }
     }
 
