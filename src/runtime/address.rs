@@ -10,6 +10,12 @@ use crate::rank::JobRank;
 use crate::report;
 use sys::byte_count::ByteCount;
 
+/// Whether an address was probably computed from a null base.
+fn is_near_null(addr: *const u8) -> bool {
+    const NEAR: isize = 1 << 20;
+    addr.addr().cast_signed().unsigned_abs() <= NEAR.unsigned_abs()
+}
+
 impl<C> Endpoint<C> {
     /// These bytes of a rank: in its segment or, for this process, in other memory of its
     /// own (`Endpoint::is_own_memory`). No bytes may be anywhere. Ends the job if they are
@@ -108,10 +114,7 @@ impl<C> Endpoint<C> {
     fn outside_segment(&self, function: &str, rank: JobRank, addr: *const u8, n: usize) -> ! {
         let s = &self.segments_for(function)[rank];
         if self.segments().is_everything() {
-            report::fatal(
-                format_args!("{function}(): {n} bytes at {addr:p} are no memory of rank {rank}"),
-                format_args!("Pass the address of memory that this rank has."),
-            )
+            self.no_memory(function, rank, addr, n);
         }
         if !s.is_known() {
             report::fatal(
@@ -141,6 +144,18 @@ impl<C> Endpoint<C> {
                     "Pass an address inside the segment that gasnet_getSegmentInfo or gex_EP_QueryBoundSegmentNB reports for that rank."
                 )
             },
+        )
+    }
+
+    /// Ends the job: in EVERYTHING, `n` bytes at `addr` cannot be memory of `rank`.
+    fn no_memory(&self, function: &str, rank: JobRank, addr: *const u8, n: usize) -> ! {
+        let remedy = format_args!("Pass the address of memory that rank {rank} has.");
+        let of_null = format_args!(
+            "{remedy} In EVERYTHING, gasnet_getSegmentInfo and gex_EP_QueryBoundSegmentNB report a null base: a rank tells others the addresses of its memory."
+        );
+        report::fatal(
+            format_args!("{function}(): {n} bytes at {addr:p} are no memory of rank {rank}"),
+            if is_near_null(addr) { of_null } else { remedy },
         )
     }
 }
