@@ -50,6 +50,20 @@ INTRODUCTIONS = {
         "A handler runs on a thread that polls, in any call that does so. That of a request may reply once,",
         "to the rank that sent the request. No handler may send requests, wait or poll.",
     ]],
+    "tools": [[
+        "The atomics are inline. `gasnett_atomic_t` holds 32 bits, as `gasnett_atomic32_t` does, and",
+        "`gasnett_atomic64_t` 64. Each type has the operations below under its own name, such as",
+        "`gasnett_atomic64_add`. The strong forms, such as `gasnett_strongatomic_add`, are the same: every",
+        "operation is atomic for all writers. `gasnett_atomic_init(value)` initialises an object in",
+        "its definition.",
+    ], [
+        "The last argument of an operation says what it orders: `GASNETT_ATOMIC_NONE`, or a set of these.",
+    ], [
+        "- `GASNETT_ATOMIC_REL`, that is `_WMB_PRE`: earlier stores before the operation.",
+        "- `GASNETT_ATOMIC_ACQ`, that is `_RMB_POST`: the operation before later loads. `_ACQ_IF_TRUE` and",
+        "  `_ACQ_IF_FALSE` do so where a test returns that.",
+        "- `GASNETT_ATOMIC_MB_PRE` and `_MB_POST`: all accesses before or after the operation.",
+    ]],
     "ex_am": [[
         "The functions that send are inline. Each has the number of arguments, 0 to 16, in its name, or is a",
         "macro that counts them: `gex_AM_RequestShort2(tm, rank, handler, flags, a, b)` or",
@@ -59,6 +73,64 @@ INTRODUCTIONS = {
         "- `gex_AM_Commit{Request,Reply}{Medium,Long}`, the same with `_v2` after the number: messages that",
         "  were prepared.",
     ]],
+}
+
+# Macros and inline functions of the headers, which src/capi does not have: by family, after which
+# function they stand ("" for the end), name, declaration and text.
+INLINE = {
+    "am": [("gasnet_AMPoll", "GASNET_BLOCKUNTIL", "void GASNET_BLOCKUNTIL(condition)", [
+        "Waits until a condition is true. Evaluates it and serves the network in turn, as `gasnet_AMPoll`",
+        "does. In between it spins, yields or sleeps as `gasnet_set_waitmode` says. Afterwards the caller",
+        "sees what was written before the condition became true.",
+        "",
+        "It also notices a condition that another thread, or a plain put of another rank, changes without a",
+        "message: within 2 ms in the first second, within 5 ms later.",
+        "",
+        "A loop of `gasnet_AMPoll` instead keeps its CPU. With more ranks than CPUs, each message that such",
+        "loops exchange costs milliseconds. Use `GASNET_BLOCKUNTIL`, or call `gasnett_sched_yield` in the",
+        "loop.",
+        "",
+        "- `condition`: an expression of C. What it reads must be volatile, atomic or the result of a call.",
+        "- Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while",
+        "  a handler-safe lock is held.",
+    ])],
+    "tools": [
+        ("", "gasnett_local_wmb", "void gasnett_local_wmb(void)", [
+            "Orders the stores of this thread before it with the stores after it, as other threads and ranks of",
+            "the host see them.",
+            "",
+            "- Context: anywhere.",
+        ]),
+        ("", "gasnett_local_rmb", "void gasnett_local_rmb(void)", [
+            "Orders the loads of this thread before it with the loads after it.",
+            "",
+            "- Context: anywhere.",
+        ]),
+        ("", "gasnett_local_mb", "void gasnett_local_mb(void)", [
+            "Orders all loads and stores of this thread before it with those after it.",
+            "",
+            "- Context: anywhere.",
+        ]),
+        *[("", f"gasnett_atomic_{name}", f"{result} gasnett_atomic_{name}({arguments}, int flags)", [
+            text, "", "- `flags`: `GASNETT_ATOMIC_*`, as above.", "- Context: anywhere.",
+        ]) for name, result, arguments, text in [
+            ("read", "gasnett_atomic_val_t", "gasnett_atomic_t *p", "Returns the value."),
+            ("set", "void", "gasnett_atomic_t *p, gasnett_atomic_val_t value", "Stores a value."),
+            ("increment", "void", "gasnett_atomic_t *p", "Adds 1."),
+            ("decrement", "void", "gasnett_atomic_t *p", "Subtracts 1."),
+            ("decrement_and_test", "int", "gasnett_atomic_t *p",
+             "Subtracts 1. Returns whether the value is 0 now."),
+            ("compare_and_swap", "int",
+             "gasnett_atomic_t *p, gasnett_atomic_val_t old, gasnett_atomic_val_t value",
+             "Stores `value` if the value is `old`. Returns whether it was."),
+            ("swap", "gasnett_atomic_val_t", "gasnett_atomic_t *p, gasnett_atomic_val_t value",
+             "Stores a value. Returns the one before."),
+            ("add", "gasnett_atomic_val_t", "gasnett_atomic_t *p, gasnett_atomic_val_t by",
+             "Adds a number. Returns the new value."),
+            ("subtract", "gasnett_atomic_val_t", "gasnett_atomic_t *p, gasnett_atomic_val_t by",
+             "Subtracts a number. Returns the new value."),
+        ]],
+    ],
 }
 
 # What C sees of functions that the headers have as macros, or declare only for some clients.
@@ -209,6 +281,9 @@ def pages():
                 missing.append(name)
             unnamed += [f"{name}: {parameter}" for parameter in unknown_parameters(declaration, text)]
             entries.append((name, declaration, text))
+        for after, *entry in INLINE.get(family, []):
+            at = next((i + 1 for i, e in enumerate(entries) if e[0] == after), len(entries))
+            entries.insert(at, tuple(entry))
         yield BOOK / f"{family}.md", markdown(family, title, header, entries)
         yield MAN / f"gasnet_{family}.3", manual(family, title, header, entries)
     if unnamed:
