@@ -60,7 +60,7 @@ pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
     watch!(S "gasnet_try_syncnb", EventDetail::Sync(1), gasnet_try_syncnb(handle));
     let (c, mut handles) = (ctx("gasnet_try_syncnb"), [OpHandle(handle as usize)]);
     c.check_handles("gasnet_try_syncnb", &handles);
-    c.poll();
+    c.poll_of_client();
     ready(c.ops_done(&mut handles, HandleNeed::All))
 }
 
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n
     // SAFETY: the specification demands an array of `n` handles, in which the call writes.
     let (c, handles) = (ctx("gasnet_try_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some", handles);
-    c.poll();
+    c.poll_of_client();
     ready(c.ops_done(handles, HandleNeed::Some))
 }
 
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n:
     // SAFETY: the specification demands an array of `n` handles, in which the call writes.
     let (c, handles) = (ctx("gasnet_try_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all", handles);
-    c.poll();
+    c.poll_of_client();
     ready(c.ops_done(handles, HandleNeed::All))
 }
 
@@ -267,7 +267,7 @@ fn watched_wait(probe: &'static Probe, which: ImplicitSet) -> Option<Ctx> {
 fn try_implicit(function: &str, which: ImplicitSet) -> c_int {
     let c = ctx(function);
     c.check_outside_region(function);
-    c.poll();
+    c.poll_of_client();
     ready(c.implicit_done(which))
 }
 

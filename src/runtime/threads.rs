@@ -23,6 +23,8 @@ pub struct ThreadSlot {
     pub token: AtomicPtr<AmToken<'static>>,
     /// Count of the doorbell before the last poll of a wait (see `wait`).
     pub doorbell: AtomicU32,
+    /// Polls by calls of the client that found nothing.
+    pub vain_polls: AtomicU32,
     /// What it waits for; the only part that other threads read.
     pub activity: Activity,
     /// How many threads have had this index.

@@ -33,13 +33,10 @@ use sys::process::Liveness;
 const RECENTLY_NS: u64 = 20_000_000;
 /// The waiting threads are counted once in this many rounds of a wait.
 const LOOK_ROUND: u32 = 256;
-/// The number of the round of a wait that follows this one: the highest ones repeat.
-pub const fn next_round(round: u32) -> u32 {
-    match round.checked_add(1) {
-        Some(next) => next,
-        None => u32::MAX - LOOK_ROUND + 1,
-    }
-}
+/// Where ranks outnumber CPUs, a thread yields once in this many polls of its own that find
+/// nothing. A loop of them, some 10 us long, would else keep the CPU from the rank that it waits
+/// for until the end of a time slice, a thousand times as long.
+const VAIN_POLLS: u32 = 128;
 
 /// A thread that waits while it serves others looks for what blocks it once in this many polls.
 const BUSY_ROUNDS: u32 = 4096;
@@ -50,6 +47,14 @@ const LOOK_EVERY_NS: u64 = 100_000_000;
 const SOON_ROUNDS: u32 = 8;
 /// The most polls for messages that have arrived.
 const ARRIVED_POLLS: u32 = 256;
+
+/// The number of the round of a wait that follows this one: the highest ones repeat.
+pub const fn next_round(round: u32) -> u32 {
+    match round.checked_add(1) {
+        Some(next) => next,
+        None => u32::MAX - LOOK_ROUND + 1,
+    }
+}
 
 /// Warns once that a handler polls. The handler goes on: the poll does nothing, but a loop on
 /// it never ends.
@@ -112,6 +117,38 @@ impl Ctx {
         let served = self.endpoint().conduit.poll(self);
         self.job.subsystem.progress(self);
         served
+    }
+
+    /// As [`Ctx::poll`], for a call of the client that it may make in a loop, until it finds
+    /// something.
+    pub fn poll_of_client(self) {
+        if !self.poll() && self.job.waiting.shares_cpus() {
+            self.polled_in_vain();
+        }
+    }
+
+    #[cold]
+    fn polled_in_vain(self) {
+        let vain = self.slot.vain_polls.load(Ordering::Relaxed).wrapping_add(1);
+        self.slot.vain_polls.store(vain, Ordering::Relaxed);
+        if !vain.is_multiple_of(VAIN_POLLS) {
+            return;
+        }
+        let waiting = &self.job.waiting;
+        if waiting.is_flagged() {
+            self.look_around();
+        }
+        if waiting.plan().then_yield != 0 {
+            self.yield_cpu(sys::clock::now_ns());
+        }
+    }
+
+    /// Lets other threads run, and notes how long they did.
+    fn yield_cpu(self, now: u64) {
+        sys::thread::yield_now();
+        let after = sys::clock::now_ns();
+        let others_wait = || self.job.boot.exit.others_wait(now, after);
+        self.job.waiting.yielded(now, after, others_wait);
     }
 
     /// Polls until `done`; `what` names the wait in a report. Ends the job if this thread is
@@ -267,9 +304,7 @@ impl Ctx {
         let waited = now.saturating_sub(rounds_since.max(self.job.boot.exit.requested_at()));
         let nap = waiting.nap(waited).filter(|_| plan.then_sleep && !is_to_yield);
         let Some(nap) = nap else {
-            sys::thread::yield_now();
-            let after = sys::clock::now_ns();
-            waiting.yielded(now, after, || self.job.boot.exit.others_wait(now, after));
+            self.yield_cpu(now);
             if let Some(extension) = extension {
                 self.job.look_if_due(extension, now, rounds_since);
             }

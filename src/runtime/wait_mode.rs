@@ -153,6 +153,11 @@ impl Waiting {
         self.processes * threads > self.cpus
     }
 
+    /// Whether ranks outnumber CPUs, and the user has not asked to spin.
+    pub(super) fn shares_cpus(&self) -> bool {
+        self.is_oversubscribed(1) && !self.insists
+    }
+
     /// The threads that wait in each process, as far as this one knows; at least one.
     fn waiting_threads(&self) -> usize {
         self.threads.load(Ordering::Relaxed).max(1)

@@ -354,7 +354,7 @@ pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMPoll() -> c_int {
     watch!(X "gasnet_AMPoll", EventDetail::Nothing, gasnet_AMPoll());
-    ctx("gasnet_AMPoll").poll();
+    ctx("gasnet_AMPoll").poll_of_client();
     OK
 }
 

@@ -27,7 +27,7 @@ pub extern "C" fn gasnet_coll_try_sync(handle: CollHandle) -> c_int {
     if handle == OpHandle::INVALID {
         return span.result(OK);
     }
-    c.poll();
+    c.poll_of_client();
     span.result(if collectives(c).sync(c, handle) { OK } else { NOT_READY })
 }
 
@@ -91,7 +91,7 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_some(
 ) -> c_int {
     let mut span = span!(W "gasnet_coll_try_sync_some", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_some");
-    c.poll();
+    c.poll_of_client();
     // SAFETY: the specification of the collectives demands an array of `numhandles` handles, in
     // which the call writes.
     span.result(if unsafe { sync_list(c, phandle, numhandles, true) } { OK } else { NOT_READY })
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_all(
 ) -> c_int {
     let mut span = span!(W "gasnet_coll_try_sync_all", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_all");
-    c.poll();
+    c.poll_of_client();
     // SAFETY: the specification of the collectives demands an array of `numhandles` handles, in
     // which the call writes.
     span.result(if unsafe { sync_list(c, phandle, numhandles, false) } { OK } else { NOT_READY })

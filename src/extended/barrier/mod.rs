@@ -195,7 +195,7 @@ impl Barrier {
     /// [`GasnetError::NotReady`], [`GasnetError::BarrierMismatch`]
     pub fn try_wait(&self, ctx: Ctx, function: &str, id: i32, flags: i32) -> GasnetResult {
         self.check_notified(function);
-        ctx.poll();
+        ctx.poll_of_client();
         self.arrived().map_or(Err(GasnetError::NotReady), |all| self.leave(ctx, all, id, flags))
     }
 

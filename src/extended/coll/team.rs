@@ -274,7 +274,7 @@ impl Team {
             return self.barrier().try_wait(ctx, function, id, flags);
         };
         self.check_notified(function, image);
-        ctx.poll();
+        ctx.poll_of_client();
         let all = self.arrived(image).ok_or(GasnetError::NotReady)?;
         self.leave(ctx, all, id, flags)
     }
