@@ -183,10 +183,20 @@ pub(super) fn lock(pages: Range<usize>) -> io::Result<()> {
 }
 
 /// Lets go of pages that [`lock`] keeps, up to the first one that is not mapped, where [`lock`]
-/// stops as well. False if there is one.
+/// stops as well. False if there is one, or if the process has too many mappings
+/// (`vm.max_map_count`) for one to be split.
 pub(super) fn unlock(pages: Range<usize>) -> bool {
     // SAFETY: the call changes no byte.
     unsafe { libc::munlock(core::ptr::without_provenance(pages.start), pages.len()) == 0 }
+}
+
+/// Whether a page is mapped, as the kernel says: it may be one that nothing may access.
+#[cold]
+pub(super) fn is_mapped(page: usize) -> bool {
+    let (at, mut resident) = (core::ptr::without_provenance::<u8>(page), 0u8);
+    // SAFETY: the kernel checks the address, and writes one byte.
+    let r = unsafe { libc::syscall(libc::SYS_mincore, at, page_size(), &raw mut resident) };
+    r == 0 || crate::errno() != libc::ENOMEM
 }
 
 /// Makes a request for pages, by halves where some of them do not allow it. False if some do not.
