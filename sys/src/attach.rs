@@ -13,7 +13,7 @@ use crate::descriptor;
 use crate::process;
 use crate::signal::{self, Signal};
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Mutex;
 
 /// Why bytes could not be copied.
@@ -171,9 +171,44 @@ pub unsafe fn move_pieces(
     }
 }
 
-/// The pipe of this process that copies its bytes, empty between two uses, and the process that
-/// made it: a forked child makes its own.
-static OWN_PIPE: Mutex<Option<(u32, OwnedFd, OwnedFd)>> = Mutex::new(None);
+/// A pipe that copies bytes of the process that made it.
+struct OwnPipe {
+    /// Process that made it: a forked child makes its own.
+    maker: u32,
+    /// What tells it from all other files.
+    identity: [u64; 2],
+    end: OwnedFd,
+    start: OwnedFd,
+}
+
+impl OwnPipe {
+    /// `None` if the system has none.
+    fn new() -> Option<OwnPipe> {
+        let (end, start) = descriptor::pipe().ok()?;
+        let identity = descriptor::identity(end.as_raw_fd())?;
+        Some(OwnPipe { maker: process::pid(), identity, end, start })
+    }
+
+    /// The pipe, if both ends are open and this process made it. The program may have closed
+    /// their numbers, and have opened others there, which stay open.
+    fn still_open(self) -> Option<OwnPipe> {
+        let is_ours = |fd: &OwnedFd| descriptor::identity(fd.as_raw_fd()) == Some(self.identity);
+        match (is_ours(&self.end), is_ours(&self.start)) {
+            (true, true) => Some(self).filter(|pipe| pipe.maker == process::pid()),
+            (end, start) => {
+                for (fd, is_ours) in [(self.end, end), (self.start, start)] {
+                    if !is_ours {
+                        let _ = fd.into_raw_fd();
+                    }
+                }
+                None
+            }
+        }
+    }
+}
+
+/// The pipe of this process, empty between two uses.
+static OWN_PIPE: Mutex<Option<OwnPipe>> = Mutex::new(None);
 
 /// Copies bytes of this process: the kernel checks both addresses. Returns how many, from the
 /// first on, were copied.
@@ -184,22 +219,18 @@ static OWN_PIPE: Mutex<Option<(u32, OwnedFd, OwnedFd)>> = Mutex::new(None);
 unsafe fn through_pipe(length: usize, from: u64, to: u64) -> (usize, Result<(), AttachFailure>) {
     // Where another thread uses it, or a signal handler interrupted its user, a pipe is made.
     let mut kept = OWN_PIPE.try_lock().ok();
-    let me = process::pid();
     let own = kept.as_mut().and_then(|kept| kept.take());
-    let (_, end, start) = match own.filter(|&(maker, ..)| maker == me) {
-        Some(pipe) => pipe,
-        None => match descriptor::pipe() {
-            Ok((end, start)) => (me, end, start),
-            Err(_) => return (0, Err(AttachFailure::Process)),
-        },
+    let Some(pipe) = own.and_then(OwnPipe::still_open).or_else(OwnPipe::new) else {
+        return (0, Err(AttachFailure::Process));
     };
+    let (end, start) = (pipe.end.as_raw_fd(), pipe.start.as_raw_fd());
     // SAFETY: as here (`# Safety`).
-    let (done, copied) = unsafe { copy_by(end.as_raw_fd(), start.as_raw_fd(), length, from, to) };
+    let (done, copied) = unsafe { copy_by(end, start, length, from, to) };
     // After a failure the pipe may hold bytes.
     if copied.is_ok()
         && let Some(kept) = &mut kept
     {
-        **kept = Some((me, end, start));
+        **kept = Some(pipe);
     }
     (done, copied)
 }
@@ -453,6 +484,60 @@ mod tests {
         for (from, to) in [(0, to_at), (to_at, 0), (to_at, READ_ONLY.as_ptr().addr())] {
             assert_eq!(copy(from, to, 4), (0, Err(AttachFailure::Address)));
         }
+    }
+
+    /// In a child, since other tests open descriptors.
+    #[test]
+    fn a_pipe_that_the_program_has_closed_is_made_anew() {
+        // SAFETY: the child makes descriptors, touches its own memory and ends.
+        let Forked::Parent(child) = unsafe { child::fork() }.unwrap() else {
+            crate::exit_now(copies_after_closing());
+        };
+        assert_eq!(child::await_child(child), Ended::Exited(0));
+    }
+
+    /// 0, or what went wrong.
+    fn copies_after_closing() -> i32 {
+        // Another thread may have held it at the fork.
+        let Ok(mut kept) = OWN_PIPE.try_lock() else { return 0 };
+        *kept = None;
+        drop(kept);
+        let copy = || {
+            let (from, mut to) = ([5u8; 9], [0u8; 9]);
+            let to_at = to.as_mut_ptr().expose_provenance() as u64;
+            // SAFETY: two live arrays.
+            let copied = unsafe { through_pipe(9, from.as_ptr().addr() as u64, to_at) };
+            copied == (9, Ok(())) && to == from
+        };
+        let numbers = || {
+            let kept = OWN_PIPE.lock().unwrap();
+            kept.as_ref().map(|p| [p.end.as_raw_fd(), p.start.as_raw_fd()]).unwrap()
+        };
+        if !copy() {
+            return 1;
+        }
+        for closed in [[true, true], [true, false], [false, true]] {
+            let fds = numbers();
+            let (own_end, own_start) = descriptor::pipe().unwrap();
+            for (fd, closed) in fds.into_iter().zip(closed) {
+                if closed {
+                    // SAFETY: the program's mistake that is tested; another file has the number.
+                    unsafe { libc::dup2(own_end.as_raw_fd(), fd) };
+                }
+            }
+            let (id, others) = (descriptor::identity(own_start.as_raw_fd()), numbers());
+            if !copy() || numbers() == others {
+                return 2;
+            }
+            // The program's descriptors are open, and the other end of the old pipe is not.
+            for (fd, closed) in fds.into_iter().zip(closed) {
+                let now = descriptor::identity(fd);
+                if closed && now != id || !closed && now.is_some() && !numbers().contains(&fd) {
+                    return 3;
+                }
+            }
+        }
+        0
     }
 
     #[test]
