@@ -435,6 +435,11 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
                 "its network refuses that memory",
                 "Pass other memory, or set GASNET_USE_FIREHOSE=0.",
             ),
+            PinError::Mappings => (
+                "its system allows it no more mappings",
+                "Raise the sysctl vm.max_map_count or GASNET_FIREHOSE_MAXREGION_SIZE, or lower \
+                 GASNET_PHYSMEM_MAX.",
+            ),
             _ => (
                 "its system lets it lock no more memory",
                 "Lower GASNET_PHYSMEM_MAX, or raise `ulimit -l`.",

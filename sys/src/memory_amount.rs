@@ -4,6 +4,8 @@
 
 use super::cpu::cgroup_files;
 use super::limits::page_size;
+use std::fs::File;
+use std::io::{self, Read};
 use std::sync::OnceLock;
 
 /// How much memory this process can have, in bytes.
@@ -69,6 +71,35 @@ pub fn address_space_left() -> Option<u64> {
     Some(limit.saturating_sub(pages * page_size() as u64))
 }
 
+/// Mappings that this process may have (`vm.max_map_count`); `None` if the system does not say.
+pub fn most_mappings() -> Option<usize> {
+    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok()?;
+    text.trim().parse().ok()
+}
+
+/// Whether this process has about as many mappings as it may: none can be split. Takes up to a
+/// tenth of a second.
+#[cold]
+pub fn mappings_used_up() -> bool {
+    most_mappings().is_some_and(|most| mappings().is_ok_and(|now| now + NEARLY >= most))
+}
+
+/// A process that has this many mappings less than it may counts as one that has them all: a lock
+/// that failed has merged some again.
+const NEARLY: usize = 16;
+
+/// How many mappings this process has.
+fn mappings() -> io::Result<usize> {
+    let (mut file, mut lines) = (File::open("/proc/self/maps")?, 0);
+    let mut buffer = [0; 4096];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(lines),
+            n => lines += buffer[..n].iter().filter(|&&byte| byte == b'\n').count(),
+        }
+    }
+}
+
 /// Bytes of the address space of a process: the stack lies at its end.
 pub fn address_space() -> u64 {
     let stack = 0u8;
@@ -100,6 +131,20 @@ mod tests {
     fn a_pointer_is_within_the_address_space() {
         let (space, heap) = (address_space(), Box::new(1u8));
         assert!(((&raw const *heap).addr() as u64) < space && space <= 1 << 57);
+    }
+
+    #[test]
+    fn mappings_are_counted() {
+        let before = mappings().expect("Linux");
+        let pages = crate::memory::Mapping::anonymous(64 * page_size()).expect("memory");
+        for page in (0..64).step_by(2) {
+            let at = pages.as_ptr().wrapping_add(page * page_size()).cast();
+            // SAFETY: a page of the mapping, which nothing uses.
+            unsafe { libc::madvise(at, page_size(), libc::MADV_DONTFORK) };
+        }
+        // Other tests map and unmap, too.
+        assert!(mappings().expect("Linux") > before + 30);
+        assert!(most_mappings().is_some_and(|most| most > before) && !mappings_used_up());
     }
 
     #[test]

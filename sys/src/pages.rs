@@ -173,7 +173,8 @@ pub(super) unsafe fn free(base: NonNull<u8>, bytes: usize) {
 /// Keeps whole pages in memory (`mlock`).
 ///
 /// # Errors
-/// That of the system. ENOMEM: a page is not mapped, or `ulimit -l` is reached.
+/// That of the system. ENOMEM: a page is not mapped, or `ulimit -l` or `vm.max_map_count` is
+/// reached.
 pub(super) fn lock(pages: Range<usize>) -> io::Result<()> {
     // SAFETY: the call changes no byte, and refuses what is not mapped.
     match unsafe { libc::mlock(core::ptr::without_provenance(pages.start), pages.len()) } {

@@ -14,7 +14,8 @@ use sys::attach;
 
 impl OwnerTables {
     /// Registers pieces of memory: kind, first byte, bytes. `PTL_SEGV`: one is not mapped, or is
-    /// an address space. `PTL_NO_SPACE`: the system lets this process lock no more.
+    /// an address space. `PTL_NO_SPACE`: the system lets this process lock no more, or
+    /// have no more mappings.
     pub(super) fn register(
         &mut self,
         pieces: impl Iterator<Item = (MemoryKind, usize, u64)>,

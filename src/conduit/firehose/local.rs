@@ -248,6 +248,7 @@ impl<P: Pinner, W: Monitor> LocalSide<P, W> {
         let extent = match tried {
             Ok(extent) => extent,
             Err(error) => {
+                let error = if error == PinError::Limit { self.pinner.limit() } else { error };
                 // The generation was not used.
                 tables.free.push_front(slot);
                 self.unwatch(tables, block);

@@ -202,6 +202,7 @@ impl WantedResult {
             WantedResult::Failed(PinError::Unmapped) => 4,
             WantedResult::Failed(PinError::Refused) => 5,
             WantedResult::Failed(PinError::Unwatched) => 6,
+            WantedResult::Failed(PinError::Mappings) => 7,
         }
     }
 }
@@ -259,6 +260,7 @@ impl MoveAnswer {
                 4 => WantedResult::Failed(PinError::Unmapped),
                 5 => WantedResult::Failed(PinError::Refused),
                 6 => WantedResult::Failed(PinError::Unwatched),
+                7 => WantedResult::Failed(PinError::Mappings),
                 _ => return None,
             };
             answer.results.push((start, result));
@@ -285,8 +287,14 @@ mod tests {
         let extent = MemoryExtent { start: 0x7fff_1234_4000, end: 0x7fff_1234_6000 };
         let mut results = vec![(bytes.start, WantedResult::Pinned { id, key: !0, extent })];
         results.extend(
-            [PinError::Limit, PinError::Unmapped, PinError::Refused, PinError::Unwatched]
-                .map(|e| (bytes.start, WantedResult::Failed(e))),
+            [
+                PinError::Limit,
+                PinError::Mappings,
+                PinError::Unmapped,
+                PinError::Refused,
+                PinError::Unwatched,
+            ]
+            .map(|e| (bytes.start, WantedResult::Failed(e))),
         );
         results.push((1, WantedResult::Refused));
         results.push((2, WantedResult::Busy));

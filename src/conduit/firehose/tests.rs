@@ -22,6 +22,8 @@ struct TestMemory {
     partial: AtomicBool,
     /// Most regions that can be pinned, 0 for any number.
     limit: AtomicU32,
+    /// That limit is one of mappings.
+    of_mappings: AtomicBool,
     news: Mutex<Vec<MemoryExtent>>,
     /// Pins that were to be hidden, and what came of it.
     hidden: Mutex<Vec<(PinId, UnpinOutcome)>>,
@@ -77,6 +79,13 @@ impl Pinner for &TestMemory {
                 end: needed.end.next_multiple_of(PAGE),
             }),
             false => Ok(block),
+        }
+    }
+
+    fn limit(&self) -> PinError {
+        match self.of_mappings.load(Ordering::Relaxed) {
+            true => PinError::Mappings,
+            false => PinError::Limit,
         }
     }
 
@@ -455,6 +464,10 @@ fn a_pin_that_meets_a_limit_is_tried_again() {
     let (third, state) = pair.hold(0, 0x7000);
     assert_eq!(state, HoldState::Failed(PinError::Limit));
     assert_eq!(pair.0[1].held_by(JobRank(0)), 2);
+    pair.0[0].release_remote(third);
+    memories[1].of_mappings.store(true, Ordering::Relaxed);
+    let (third, state) = pair.hold(0, 0x7000);
+    assert_eq!(state, HoldState::Failed(PinError::Mappings));
     pair.0[0].release_remote(third);
     for (hold, _) in holds {
         pair.0[0].release_remote(hold);

@@ -22,6 +22,9 @@ pub enum PinError {
     /// A limit of the system or of the network: RLIMIT_MEMLOCK, GASNET_PHYSMEM_MAX, PTL_NO_SPACE.
     /// Idle regions are unpinned and the pin is tried again.
     Limit,
+    /// As `Limit`, and the process has as many mappings as its system allows (`vm.max_map_count`).
+    /// [`Pinner::limit`] alone says so.
+    Mappings,
     /// Some of the bytes needed are not mapped: the client's error. Trying again is no use.
     Unmapped,
     /// Anything else; trying again is no use.
@@ -62,6 +65,12 @@ pub trait Pinner: Send + Sync {
         block: MemoryExtent,
         needed: MemoryExtent,
     ) -> Result<MemoryExtent, PinError>;
+
+    /// Which limit has made the last pin fail with [`PinError::Limit`]. Nothing more can be
+    /// unpinned.
+    fn limit(&self) -> PinError {
+        PinError::Limit
+    }
 
     /// Undoes a pin of this extent. Other pins of the same block may exist, older or newer ones:
     /// what they need of its pages stays.

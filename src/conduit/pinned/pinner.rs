@@ -17,7 +17,9 @@ use crate::client_memory::AddressSpace;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use parking_lot::Mutex;
+use sys::clock::now_ns;
 use sys::limits::page_size;
+use sys::memory::mappings_used_up;
 use sys::{attach, futex};
 
 /// The descriptors of a region, as long as it has them: they go one after the other.
@@ -40,6 +42,28 @@ pub(in crate::conduit) struct RegionPinner<P: Portals> {
     /// A lock is free whenever it is taken: operations use the region of a slot only while it is
     /// pinned.
     slots: Box<[Mutex<RegionMds<P>>]>,
+    /// Whether this process has all the mappings that it may have.
+    used_up: Remembered,
+}
+
+/// What takes long to find out, and is found out once in a while.
+#[derive(Debug, Default)]
+struct Remembered {
+    /// The answer, and when it was found.
+    last: Mutex<Option<(bool, u64)>>,
+}
+
+impl Remembered {
+    /// The answer holds for this long, in nanoseconds.
+    const LASTS: u64 = 1_000_000_000;
+
+    fn get(&self, now: u64, find: impl FnOnce() -> bool) -> bool {
+        let mut last = self.last.lock();
+        match *last {
+            Some((answer, at)) if now.saturating_sub(at) < Self::LASTS => answer,
+            _ => last.insert((find(), now)).0,
+        }
+    }
 }
 
 impl<P: Portals> RegionPinner<P> {
@@ -54,7 +78,7 @@ impl<P: Portals> RegionPinner<P> {
         let none = || RegionMds { target: None, entry: None, local: None, start: 0 };
         let slots = (0..config.slots()).map(|_| Mutex::new(none())).collect();
         let (eq, config, segment) = (eq.clone(), config.clone(), whole_pages(segment));
-        RegionPinner { portals, eq, config, segment, slots }
+        RegionPinner { portals, eq, config, segment, slots, used_up: Remembered::default() }
     }
 
     /// Attaches what catches puts and gets that name a region which no longer exists, at the end
@@ -194,6 +218,13 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
         }
     }
 
+    fn limit(&self) -> PinError {
+        match self.used_up.get(now_ns(), mappings_used_up) {
+            true => PinError::Mappings,
+            false => PinError::Limit,
+        }
+    }
+
     fn unpin(&self, id: PinId, _: MemoryExtent) -> UnpinOutcome {
         let mut region = self.slots[id.slot as usize].lock();
         match self.unlink_target(&mut region) && self.unlink(&mut region.local) {
@@ -305,6 +336,14 @@ mod tests {
         let inside = extent(0x10000, 0x20000);
         assert_eq!(same_side(inside, extent(0x10000, 0x10008), segment), inside);
         assert_eq!(same_side(block, extent(0x20000, 0x20008), MemoryExtent::default()), block);
+    }
+
+    #[test]
+    fn an_answer_holds_for_a_second() {
+        let remembered = Remembered::default();
+        assert!(remembered.get(5, || true));
+        assert!(remembered.get(5 + Remembered::LASTS - 1, || false));
+        assert!(!remembered.get(5 + Remembered::LASTS, || false));
     }
 
     #[test]
