@@ -47,8 +47,8 @@ variables! {
     /// GASNET_PHYSMEM_PINNABLE_RATIO of the memory of the host.
     PHYSMEM_MAX: Bytes(4096..=MOST);
 
-    /// Trust GASNET_PHYSMEM_MAX: do not try at attach whether the system lets a rank register its
-    /// share.
+    /// Trust GASNET_PHYSMEM_MAX: neither compare it with `ulimit -l` nor try at attach whether the
+    /// system lets a rank register its share. Without GASNET_PHYSMEM_MAX it has no effect.
     PHYSMEM_NOPROBE: YesNo = false;
 
     /// Fraction of the memory of a host that its ranks may register together.

@@ -297,15 +297,15 @@ fn counts(program: &TestProgram) -> Result<(), String> {
 /// Ranks that may lock 256 KB, all or one of them: a name, variables, what they say of regions.
 type LimitedJob = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
-/// The ranks may not lock more, or do not try.
+/// The ranks may not lock more, or are told that they may.
 const LIMITED: [LimitedJob; 3] = [
     ("unprivileged", &[], "3 (192KB) for peers, 1 (64KB) for this rank"),
     (
         "no_probe",
-        &[("GASNET_PHYSMEM_NOPROBE", "1")],
-        "3 (192KB) for peers, 1 (64KB) for this rank",
+        &[("GASNET_PHYSMEM_NOPROBE", "1"), ("GASNET_PHYSMEM_MAX", "4MB")],
+        "12 (1536KB) for peers, 4 (512KB) for this rank",
     ),
-    // Their arenas have one size.
+    // Without GASNET_PHYSMEM_MAX there is nothing to trust. Their arenas have one size.
     (
         "one_rank",
         &[("GASNET_PHYSMEM_NOPROBE", "1")],
@@ -313,7 +313,7 @@ const LIMITED: [LimitedJob; 3] = [
     ),
 ];
 
-/// testfirehose below `ulimit -l 256`; unprivileged ranks have no capability of the superuser.
+/// testfirehose below `ulimit -l 256`, without the capabilities of the superuser.
 fn limited(
     program: &TestProgram,
     case: &str,
@@ -321,12 +321,11 @@ fn limited(
     line: &str,
 ) -> Result<(), Failure> {
     const DROP: &str = "[ $(id -u) != 0 ] || set -- setpriv --bounding-set=-all \"$@\"; ";
-    let drop = if case == "unprivileged" { DROP } else { "" };
     let unlimited = if case == "one_rank" { "[ $GASNET_RANK = 0 ] || " } else { "" };
     let library = Means::Registered.library();
     let compiled = library.compiled(&program.source, ClientMode::EverythingSeq)?;
     let args =
-        ["-c", &format!("{unlimited}ulimit -l 256; {drop}exec \"$@\""), "sh"].map(str::to_string);
+        ["-c", &format!("{unlimited}ulimit -l 256; {DROP}exec \"$@\""), "sh"].map(str::to_string);
     let args = [&args[..], &[compiled.display().to_string(), "60".to_string()]].concat();
     let job = library.job(Path::new("/bin/sh"), &args, JobLauncher::Gasnetrun, 2)?;
     let own = program.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
