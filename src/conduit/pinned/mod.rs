@@ -142,12 +142,13 @@ impl<P: Portals> PinnedMemory<P> {
         if let (Some(limits), true) = (config.firehose, env::FIREHOSE_VERBOSE.get()) {
             let bytes = |regions: u32| ByteCount(u64::from(regions) * limits.region_bytes as u64);
             report::note(format_args!(
-                "firehose: regions of {}; {} ({}) for peers, {} ({}) for this rank; {}",
+                "firehose: regions of {}; {} ({}) for peers, {} ({}) for this rank{}; {}",
                 ByteCount(limits.region_bytes as u64),
                 limits.m,
                 bytes(limits.m),
                 limits.max_victim,
                 bytes(limits.max_victim),
+                if config.bound_by_mappings { ", by vm.max_map_count" } else { "" },
                 match notices_unmapping {
                     true => "unmapped memory is noticed",
                     false => "unmapped memory is not noticed",

@@ -64,7 +64,7 @@ fn locks_all() -> Result<(), Failure> {
 type RefusedLimits = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
 /// Those of four ranks.
-const REFUSED: [RefusedLimits; 5] = [
+const REFUSED: [RefusedLimits; 7] = [
     (
         "few_regions",
         &[("GASNET_FIREHOSE_M", "8KB"), ("GASNET_FIREHOSE_MAXREGION_SIZE", "4KB")],
@@ -79,6 +79,20 @@ const REFUSED: [RefusedLimits; 5] = [
     (
         "beyond_memory",
         &[("GASNET_FIREHOSE_M", "2MB"), ("GASNET_PHYSMEM_MAX", "4MB")],
+        "Lower GASNET_FIREHOSE_M to 768KB, or raise GASNET_PHYSMEM_MAX.",
+    ),
+    (
+        "beyond_memory_own",
+        &[("GASNET_FIREHOSE_MAXVICTIM_M", "1MB"), ("GASNET_PHYSMEM_MAX", "4MB")],
+        "Lower GASNET_FIREHOSE_MAXVICTIM_M to 256KB, or raise GASNET_PHYSMEM_MAX.",
+    ),
+    (
+        "beyond_memory_both",
+        &[
+            ("GASNET_FIREHOSE_M", "1MB"),
+            ("GASNET_FIREHOSE_MAXVICTIM_M", "4KB"),
+            ("GASNET_PHYSMEM_MAX", "4MB"),
+        ],
         "Lower them to 1MB together, or raise GASNET_PHYSMEM_MAX.",
     ),
     (
