@@ -27,6 +27,8 @@ pub enum AccessFault {
     Denied {
         /// Whether it is a put; else a get.
         put: bool,
+        /// This process, which began it.
+        initiator: PtlProcessId,
         /// The process whose memory it names.
         target: PtlProcessId,
         /// First byte, an address of the target.

@@ -241,6 +241,7 @@ impl<P: Portals> Conduit<P> {
         RefusedAccess {
             operation: if writes { "a put" } else { "a get" },
             bytes,
+            piece: true,
             initiator: m.source,
             target: self.me,
             address,

@@ -448,14 +448,15 @@ impl<P: Portals, U: Upcall> TransferStart<'_, P, U> {
         match error {
             PinError::Unmapped if rank == me => report::fatal(
                 format_args!(
-                    "a {operation} of {bytes} bytes failed: at {address:#x} this rank has no \
+                    "{bytes} bytes of a {operation} failed: at {address:#x} this rank has no \
                      memory that can be {can}"
                 ),
-                format_args!("Pass {bytes} bytes of memory of this rank as the local side."),
+                format_args!("Pass memory of this rank as the local side, from end to end."),
             ),
             PinError::Unmapped => RefusedAccess {
                 operation: if put { "a put" } else { "a get" },
                 bytes,
+                piece: true,
                 initiator: me,
                 target: rank,
                 address,

@@ -159,6 +159,7 @@ fn store_checked(to: Dst<'static>, payload: Src<'_>, source: JobRank, me: JobRan
         RefusedAccess {
             operation: "a Long",
             bytes: payload.len(),
+            piece: false,
             initiator: source,
             target: me,
             address: to.as_ptr().addr(),

@@ -6,14 +6,17 @@
 
 use crate::rank::JobRank;
 use crate::report;
+use core::fmt;
 
 /// An access to memory of a rank.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedAccess {
     /// `a put`, say.
     pub operation: &'static str,
-    /// Bytes of the operation.
+    /// Bytes of the operation, or of this piece of it.
     pub bytes: usize,
+    /// Whether the operation may have more bytes: it travels in pieces.
+    pub piece: bool,
     /// The rank that began it.
     pub initiator: JobRank,
     /// The rank whose memory it named.
@@ -28,17 +31,52 @@ impl RefusedAccess {
     /// Ends the job.
     #[cold]
     pub fn report(&self) -> ! {
-        let RefusedAccess { operation, bytes, initiator, target, address, writes } = self;
-        let can = if *writes { "written" } else { "read" };
         report::fatal(
+            format_args!("{self}"),
             format_args!(
-                "{operation} of {bytes} bytes by rank {initiator} failed: rank {target} has no \
-                 {bytes} bytes at {address:#x} that can be {can}"
-            ),
-            format_args!(
-                "Name memory that rank {target} has mapped now; what one rank has mapped at an \
-                 address, another need not have."
+                "Name memory that rank {} has mapped now; what one rank has mapped at an \
+                 address, another need not have.",
+                self.target
             ),
         )
+    }
+}
+
+impl fmt::Display for RefusedAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RefusedAccess { operation, bytes, piece, initiator, target, address, writes } = self;
+        match piece {
+            true => write!(f, "{bytes} bytes of {operation}")?,
+            false => write!(f, "{operation} of {bytes} bytes")?,
+        }
+        let can = if *writes { "written" } else { "read" };
+        write!(
+            f,
+            " by rank {initiator} failed: rank {target} has no {bytes} bytes at {address:#x} that \
+             can be {can}"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn a_piece_is_not_called_the_operation() {
+        let whole = RefusedAccess {
+            operation: "a put",
+            bytes: 8,
+            piece: false,
+            initiator: JobRank(0),
+            target: JobRank(1),
+            address: 16,
+            writes: true,
+        };
+        let failed = "by rank 0 failed: rank 1 has no 8 bytes at 0x10 that can be written";
+        assert_eq!(whole.to_string(), ["a put of 8 bytes ", failed].concat());
+        let piece = RefusedAccess { piece: true, ..whole };
+        assert_eq!(piece.to_string(), ["8 bytes of a put ", failed].concat());
     }
 }

@@ -364,6 +364,7 @@ pub(super) fn on_request(ctx: Ctx, token: &AmToken<'_>, m: &AmMessage<'_>) {
         RefusedAccess {
             operation: "a remote atomic",
             bytes: code.size(),
+            piece: false,
             initiator: m.source,
             target: endpoint.rank,
             address,

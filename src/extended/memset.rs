@@ -87,6 +87,7 @@ pub(super) fn on_request(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         RefusedAccess {
             operation: "a memset",
             bytes: dst.len(),
+            piece: false,
             initiator: m.source,
             target: ctx.endpoint().rank,
             address: dst.as_ptr().addr(),

@@ -114,12 +114,15 @@ impl NetworkInterface {
         {
             let (local, length) = (piece.local.addr() as u64, piece.length);
             let (target, address) = (self.state.peers.process(peer.index), there(piece));
+            let initiator = self.id();
             self.state.peers.report_fault(&match failure {
-                AttachFailure::Denied => AccessFault::Denied { put, target, address, length },
+                AttachFailure::Denied => {
+                    AccessFault::Denied { put, initiator, target, address, length }
+                }
                 _ if !attach::is_accessible(local, length, !put) => {
                     AccessFault::Initiator { put, address: local, length }
                 }
-                _ => AccessFault::Target { put, initiator: self.id(), target, address, length },
+                _ => AccessFault::Target { put, initiator, target, address, length },
             });
         }
         moved.is_ok()

@@ -289,19 +289,14 @@ impl NiState {
             Location::Remote(at) => at.data(),
             Location::Own(at) => at,
         };
+        let initiator = self.peers.process(self.peers.index);
         let target = self.peers.process(target);
         self.peers.report_fault(&match here.find(wrong) {
             _ if failure == AttachFailure::Denied => {
-                AccessFault::Denied { put, target, address: there, length }
+                AccessFault::Denied { put, initiator, target, address: there, length }
             }
             Some((address, length)) => AccessFault::Initiator { put, address, length },
-            None => AccessFault::Target {
-                put,
-                initiator: self.peers.process(self.peers.index),
-                target,
-                address: there,
-                length,
-            },
+            None => AccessFault::Target { put, initiator, target, address: there, length },
         });
     }
 

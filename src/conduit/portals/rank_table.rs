@@ -40,18 +40,20 @@ pub(super) fn refused(fault: &AccessFault, ranks: &RankTable) {
         AccessFault::Target { put, initiator, target, address, length } => RefusedAccess {
             operation: if put { "a put" } else { "a get" },
             bytes: length as usize,
+            piece: false,
             initiator: rank(initiator),
             target: rank(target),
             address: address as usize,
             writes: put,
         }
         .report(),
-        AccessFault::Denied { put, target, address, length } => {
-            let (operation, target) = (if put { "put" } else { "get" }, rank(target));
+        AccessFault::Denied { put, initiator, target, address, length } => {
+            let operation = if put { "put" } else { "get" };
+            let (initiator, target) = (rank(initiator), rank(target));
             report::fatal(
                 format_args!(
-                    "a {operation} of {length} bytes at {address:#x} of rank {target} failed: the \
-                     system now denies this rank the memory of rank {target}"
+                    "a {operation} of {length} bytes by rank {initiator} failed: the system now \
+                     denies rank {initiator} the memory of rank {target}, at {address:#x}"
                 ),
                 format_args!(
                     "After gasnet_init, a rank must not change its user, its capabilities or its \
@@ -63,10 +65,10 @@ pub(super) fn refused(fault: &AccessFault, ranks: &RankTable) {
             let (operation, can) = if put { ("put", "read") } else { ("get", "written") };
             report::fatal(
                 format_args!(
-                    "a {operation} of {length} bytes failed: at {address:#x} this rank has no \
+                    "{length} bytes of a {operation} failed: at {address:#x} this rank has no \
                      memory that can be {can}"
                 ),
-                format_args!("Pass {length} bytes of memory of this rank as the local side."),
+                format_args!("Pass memory of this rank as the local side, from end to end."),
             )
         }
     }

@@ -255,6 +255,7 @@ fn refused(ctx: Ctx, m: &AmMessage<'_>, piece: Dst<'_>, writes: bool) -> ! {
     RefusedAccess {
         operation: if writes { "a vector put" } else { "a vector get" },
         bytes: piece.len(),
+        piece: false,
         initiator: m.source,
         target: ctx.endpoint().rank,
         address: piece.as_ptr().addr(),
