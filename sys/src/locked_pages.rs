@@ -24,7 +24,7 @@ pub struct LockedPages {
 /// Unlocks a range. False: the system has refused it, or a page of it is not mapped.
 type Unlock<'a> = &'a dyn Fn(Range<usize>) -> bool;
 
-/// Most ranges that a call tries in vain to unlock, of those that were refused before.
+/// Most ranges, of those that were refused before, that are refused again in one call.
 const RETRIES: usize = 2;
 /// Most pages of such a range.
 const RETRIED: usize = 32;
@@ -45,8 +45,8 @@ impl LockedPages {
         self.lock_or(start, bytes, &pages::unlock)
     }
 
-    /// [`LockedPages::lock`]; what was refused before, or is locked in vain, is unlocked by this
-    /// function.
+    /// [`LockedPages::lock`]; what was refused before, and what a failure has left locked, is
+    /// unlocked by this function.
     fn lock_or(&mut self, start: usize, bytes: usize, unlock: Unlock<'_>) -> io::Result<()> {
         let range = pages_of(start, bytes);
         self.retry(unlock);

@@ -18,8 +18,8 @@ variables! {
     USE_FIREHOSE: YesNo = true;
 
     /// Memory of one rank that other ranks may keep registered, in equal shares. The default is
-    /// 3/4 of what a rank may register, but at most some 16,000 regions, and not so many that the
-    /// regions of the rank could need half of its mappings (vm.max_map_count).
+    /// 3/4 of what a rank may register, but at most some 16,000 regions, and an eighth of
+    /// vm.max_map_count.
     FIREHOSE_M: Bytes(4096..=MOST);
 
     /// Memory beyond GASNET_FIREHOSE_M that one rank may keep registered for its own puts and
