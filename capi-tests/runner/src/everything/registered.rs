@@ -311,7 +311,7 @@ fn counts(program: &TestProgram) -> Result<(), String> {
 /// Ranks that may lock 256 KB, all or one of them: a name, variables, what they say of regions.
 type LimitedJob = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
-/// The ranks may not lock more, or are told that they may.
+/// The ranks may not lock more, whatever the variables say.
 const LIMITED: [LimitedJob; 3] = [
     ("unprivileged", &[], "3 (192KB) for peers, 1 (64KB) for this rank"),
     (
