@@ -269,8 +269,8 @@ fn regions(
                 u64::from(mappable) * MAPPINGS * MAPPINGS_PART
             ),
             format_args!(
-                "Raise GASNET_FIREHOSE_MAXREGION_SIZE or the sysctl vm.max_map_count, or lower \
-                 GASNET_FIREHOSE_M and GASNET_FIREHOSE_MAXVICTIM_M."
+                "Lower GASNET_FIREHOSE_R and GASNET_FIREHOSE_MAXVICTIM_R, which count regions, or \
+                 raise the sysctl vm.max_map_count."
             ),
         );
     }
