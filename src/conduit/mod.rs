@@ -143,7 +143,7 @@ pub use pinned_config::{PinnedConfig, RegisteredOnDemand, SegmentBlocks};
 pub use pinned_messages::PINNED_HANDLERS;
 pub use portals::{MOST_PIECES, SCATTERED, ScatteredRma};
 pub use rar::ExposedMemory;
-pub use refused::RefusedAccess;
+pub use refused::{NULL_BASE, RefusedAccess, is_near_null};
 pub use reply_token::ReplyToken;
 pub use state::{Conduit, ConduitStats};
 pub use upcall::{ResourceNeed, Upcall};

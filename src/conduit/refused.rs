@@ -8,6 +8,16 @@ use crate::rank::JobRank;
 use crate::report;
 use core::fmt;
 
+/// Advice about an address that [`is_near_null`].
+pub const NULL_BASE: &str = "In EVERYTHING, gasnet_getSegmentInfo and gex_EP_QueryBoundSegmentNB \
+                             report a null base: a rank tells others the addresses of its memory.";
+
+/// Whether an address was probably computed from a null base.
+pub fn is_near_null(address: usize) -> bool {
+    const NEAR: usize = 1 << 20;
+    address.cast_signed().unsigned_abs() <= NEAR
+}
+
 /// An access to memory of a rank.
 #[derive(Clone, Copy, Debug)]
 pub struct RefusedAccess {
@@ -31,14 +41,14 @@ impl RefusedAccess {
     /// Ends the job.
     #[cold]
     pub fn report(&self) -> ! {
-        report::fatal(
-            format_args!("{self}"),
-            format_args!(
-                "Name memory that rank {} has mapped now; what one rank has mapped at an \
-                 address, another need not have.",
-                self.target
-            ),
-        )
+        let remedy = format_args!(
+            "Name memory that rank {} has mapped now; what one rank has mapped at an address, \
+             another need not have.",
+            self.target
+        );
+        let of_null = format_args!("{remedy} {NULL_BASE}");
+        let near_null = is_near_null(self.address);
+        report::fatal(format_args!("{self}"), if near_null { of_null } else { remedy })
     }
 }
 

@@ -6,15 +6,10 @@
 use super::checks;
 use super::endpoint::Endpoint;
 use crate::client_memory::{Dst, RemoteRange, UncheckedRange};
+use crate::conduit::{NULL_BASE, is_near_null};
 use crate::rank::JobRank;
 use crate::report;
 use sys::byte_count::ByteCount;
-
-/// Whether an address was probably computed from a null base.
-fn is_near_null(addr: *const u8) -> bool {
-    const NEAR: isize = 1 << 20;
-    addr.addr().cast_signed().unsigned_abs() <= NEAR.unsigned_abs()
-}
 
 impl<C> Endpoint<C> {
     /// These bytes of a rank: in its segment or, for this process, in other memory of its
@@ -150,12 +145,10 @@ impl<C> Endpoint<C> {
     /// Ends the job: in EVERYTHING, `n` bytes at `addr` cannot be memory of `rank`.
     fn no_memory(&self, function: &str, rank: JobRank, addr: *const u8, n: usize) -> ! {
         let remedy = format_args!("Pass the address of memory that rank {rank} has.");
-        let of_null = format_args!(
-            "{remedy} In EVERYTHING, gasnet_getSegmentInfo and gex_EP_QueryBoundSegmentNB report a null base: a rank tells others the addresses of its memory."
-        );
+        let of_null = format_args!("{remedy} {NULL_BASE}");
         report::fatal(
             format_args!("{function}(): {n} bytes at {addr:p} are no memory of rank {rank}"),
-            if is_near_null(addr) { of_null } else { remedy },
+            if is_near_null(addr.addr()) { of_null } else { remedy },
         )
     }
 }
