@@ -381,8 +381,10 @@ pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
     if ERRORS.count(hash_of(FATAL, cause, Some(remedy))) == 1 {
         emit_once(FATAL, cause, Some(remedy));
     }
-    while !is_first {
-        sys::clock::sleep_ns(1_000_000_000);
+    if !is_first {
+        loop {
+            sys::clock::sleep_ns(1_000_000_000);
+        }
     }
     if let Some(hook) = AFTER_FATAL.get() {
         hook();
