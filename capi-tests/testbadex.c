@@ -78,6 +78,9 @@ static void init_twice(void) {
 static void attach_size(void) {
     CHECK(gex_Segment_Attach(&ex_segment, ex_tm, GASNET_PAGESIZE + 1) == GASNET_ERR_BAD_ARG, "a crooked segment");
 }
+static void attach_empty(void) {
+    CHECK(gex_Segment_Attach(&ex_segment, ex_tm, 0) == GASNET_ERR_BAD_ARG, "a segment without bytes");
+}
 static void attach_team(void) {
     CHECK(gex_Segment_Attach(&ex_segment, gex_TM_Pair(ex_ep, 0), GASNET_PAGESIZE) == GASNET_ERR_BAD_ARG, "a pair");
 }
@@ -474,6 +477,7 @@ static const struct testcase {
     {"register_low", ATTACHED, PASSES, "gex_EP_RegisterHandlers()|index 64|128", register_low},
     {"init_twice", BEFORE_ATTACH, PASSES, "gex_Client_Init()|before", init_twice},
     {"attach_size", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|page size", attach_size},
+    {"attach_empty", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|0 bytes|GASNET_PAGESIZE", attach_empty},
     {"attach_team", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|0x1|team of all ranks", attach_team},
     {"endpoint_more", ATTACHED, PASSES, "gex_EP_Create()|GASNET_MAXEPS", endpoint_more},
     {"client_none", ATTACHED, DIES, "gex_Client_QueryName()|0x0|no client|gex_Client_Init", client_none},

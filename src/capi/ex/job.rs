@@ -155,6 +155,14 @@ pub unsafe extern "C" fn gex_Segment_Attach(
         unsafe { write(segment_p, ExObject::INVALID) };
         return OK;
     }
+    // GASNet-1 has segments without bytes.
+    if size == 0 && job.endpoint.known_segments().is_none() {
+        report::warn(
+            format_args!("{function}(): a segment of 0 bytes was requested"),
+            format_args!("Pass GASNET_PAGESIZE or a multiple of it."),
+        );
+        return GasnetError::BadArg as c_int;
+    }
     if let Err(error) = init::attach_segment(job, function, size) {
         return error as c_int;
     }
