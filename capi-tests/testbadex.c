@@ -15,7 +15,7 @@ enum when { BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on *
 /* DIES: rank 0 alone runs it, and does not return; DIES_TOGETHER: all ranks run it. */
 enum outcome { PASSES, DIES, DIES_TOGETHER };
 
-enum { H_NOTHING = 201, H_REQUEST, H_REPLY_TWICE, H_KEEP_TOKEN, H_REPLY_GROUP, H_PUTTING, H_ANSWERED, H_PREPARE, H_PREPARE_LATE, H_WAITING };
+enum { H_NOTHING = 201, H_REQUEST, H_REPLY_TWICE, H_KEEP_TOKEN, H_REPLY_GROUP, H_PUTTING, H_ANSWERED, H_PREPARE, H_PREPARE_LATE, H_WAITING, H_CALLING };
 
 #define NO_RANK 1000000
 #define NO_RANK_WORD "1000000"
@@ -52,6 +52,12 @@ static void waiting_h(gex_Token_t token) {
     (void)token;
     (gex_Event_Wait)(GEX_EVENT_INVALID);
 }
+static void (*called)(void);
+static void calling_h(gex_Token_t token) {
+    (void)token;
+    called();
+    came = 1;
+}
 static void putting_h(gex_Token_t token) {
     (void)token;
     gex_RMA_PutBlocking(ex_tm, 0, check_at(0, 0), &word, 8, 0);
@@ -59,6 +65,13 @@ static void putting_h(gex_Token_t token) {
 
 static void send(gex_AM_Index_t handler) {
     gex_AM_RequestShort0(ex_tm, 0, handler, 0);
+    GASNET_BLOCKUNTIL(came);
+}
+
+/* Runs a function in a handler of this rank. */
+static void in_handler(void (*function)(void)) {
+    called = function;
+    gex_AM_RequestShort0(ex_tm, ex_me, H_CALLING, 0);
     GASNET_BLOCKUNTIL(came);
 }
 
@@ -436,6 +449,30 @@ static void lock_request(void) {
     gex_HSL_Lock(&lock);
     gex_AM_RequestShort0(ex_tm, 1, H_NOTHING, 0);
 }
+static gex_HSL_t held = GEX_HSL_INITIALIZER;
+static void wait_for_nothing(void) { gex_Event_Wait(GEX_EVENT_INVALID); }
+static void lock_wait(void) {
+    gex_HSL_Lock(&held);
+    wait_for_nothing();
+}
+static void handler_waits_inline(void) { in_handler(wait_for_nothing); }
+static void handler_registers(void) { in_handler(register_twice); }
+static void handler_creates(void) { in_handler(create_empty); }
+static void translate(void) { gex_TM_TranslateRankToJobrank(ex_tm, 0); }
+static void handler_translates(void) { in_handler(translate); }
+static void bound_later(void) { gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, 0, NULL, NULL, NULL, 0)); }
+static void handler_bound(void) { in_handler(bound_later); }
+static void bound_at_once(void) {
+    uintptr_t size;
+    CHECK(gex_EP_QueryBoundSegmentNB(ex_tm, 0, NULL, NULL, &size, GEX_FLAG_IMMEDIATE) == GEX_EVENT_INVALID && size == SIZE, "no query in a handler");
+    CHECK(gex_TM_QuerySize(ex_tm) == ex_ranks && gex_AM_LUBReplyLong() > 0, "no query in a handler");
+}
+static void handler_queries(void) {
+    in_handler(bound_at_once);
+    gex_HSL_Lock(&held);
+    bound_at_once();
+    gex_HSL_Unlock(&held);
+}
 static void handler_puts(void) { send(H_PUTTING); }
 static void handler_waits(void) { send(H_WAITING); }
 
@@ -589,6 +626,13 @@ static const struct testcase {
     {"reduce_function", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|user_op", reduce_function},
     {"lock_put", CHECKED, DIES, "gex_RMA_PutBlocking()|holds the handler-safe lock", lock_put},
     {"lock_request", CHECKED, DIES, "gex_AM_RequestShort()|holds the handler-safe lock", lock_request},
+    {"lock_wait", CHECKED, DIES, "gex_Event_Wait()|holds the handler-safe lock|gex_HSL_Unlock", lock_wait},
+    {"handler_waits_inline", CHECKED, DIES, "gex_Event_Wait()|handler", handler_waits_inline},
+    {"handler_registers", CHECKED, DIES, "gex_EP_RegisterHandlers()|handler", handler_registers},
+    {"handler_creates", CHECKED, DIES, "gex_Segment_Create()|handler", handler_creates},
+    {"handler_translates", CHECKED, DIES, "gex_TM_TranslateRankToJobrank()|handler|gex_*_Query*", handler_translates},
+    {"handler_bound", CHECKED, DIES, "gex_EP_QueryBoundSegmentNB()|handler", handler_bound},
+    {"handler_queries", CHECKED, PASSES, "", handler_queries},
     {"handler_waits", CHECKED, DIES, "gex_Event_Wait()|handler", handler_waits},
     {"coll_roots_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|with root 0|with root 1", coll_roots_differ},
     {"coll_sizes_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|of 8 bytes|of 16 bytes", coll_sizes_differ},
@@ -629,6 +673,7 @@ int main(int argc, char **argv) {
         ROW(H_REPLY_GROUP, reply_group_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_PUTTING, putting_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_WAITING, waiting_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
+        ROW(H_CALLING, calling_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_PREPARE, prepare_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_PREPARE_LATE, prepare_late_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST),
         ROW(H_ANSWERED, nothing_h, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_MEDIUM | GEX_FLAG_AM_REQREP),

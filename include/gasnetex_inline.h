@@ -224,14 +224,14 @@ GASNETI_AD_INLINE(U64, uint64_t)
   gasneti_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #endif
 
-/* An event of an operation that was complete when it was initiated needs no sync. While calls are
-   watched, every sync goes to the library. */
+/* An event of an operation that was complete when it was initiated needs no sync. With debug checks
+   calls return no such event, and a wait for the constant GEX_EVENT_INVALID goes to the library. */
 GASNETI_OUTLINE void gasneti_Event_Wait_from(gex_Event_t event GASNETI_CALLER) {
   gasneti_trace_from(file, (unsigned int)line);
   gex_Event_Wait(event);
 }
-GASNETI_ALWAYS_INLINE void gasneti_Event_Wait_inline(gex_Event_t event GASNETI_CALLER) {
-  if (event != GEX_EVENT_INVALID)
+GASNETI_ALWAYS_INLINE void gasneti_Event_Wait_inline(gex_Event_t event, int is_constant GASNETI_CALLER) {
+  if (event != GEX_EVENT_INVALID || (is_constant && !gasneti_abi.implicit))
     (GASNETI_WATCHED ? gasneti_Event_Wait_from(event, file, line) : gex_Event_Wait(event));
 }
 GASNETI_OUTLINE void gasneti_NBI_Wait_from(gex_EC_t event_mask, gex_Flags_t flags GASNETI_CALLER) {
@@ -242,7 +242,7 @@ GASNETI_ALWAYS_INLINE void gasneti_NBI_Wait_inline(gex_EC_t event_mask, gex_Flag
   if (!(gasneti_abi.implicit && !*gasneti_abi.implicit))
     (GASNETI_WATCHED ? gasneti_NBI_Wait_from(event_mask, flags, file, line) : gex_NBI_Wait(event_mask, flags));
 }
-#define gex_Event_Wait(event) gasneti_Event_Wait_inline(event, __FILE__, __LINE__)
+#define gex_Event_Wait(event) gasneti_Event_Wait_inline(event, gasnett_constant_p(event), __FILE__, __LINE__)
 #define gex_NBI_Wait(event_mask, flags) gasneti_NBI_Wait_inline(event_mask, flags, __FILE__, __LINE__)
 
 #endif

@@ -111,7 +111,8 @@ impl Ctx {
                 report::fatal(
                     format_args!("{function}() was called in an active message handler"),
                     format_args!(
-                        "A handler may reply, use handler-safe locks and ask for ranks; do the rest after it has returned."
+                        "A handler may reply, use handler-safe locks and {}; do the rest after it has returned.",
+                        report::remedy_of(function, "ask for ranks", "call gex_*_Query*")
                     ),
                 );
             }

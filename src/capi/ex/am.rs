@@ -7,6 +7,7 @@
 //! With `GEX_FLAG_IMMEDIATE` a request is refused, and does nothing, where it would wait for what
 //! the requests under way hold. A reply waits for nothing of that kind.
 
+use super::misuse::outside_handlers;
 use super::objects::{ExObject, job_rank, node, team_of};
 use super::{Event, Flags, LocalCompletion, NOW, RANK_INVALID, Rank, is_immediate, wrong_lc_opt};
 use crate::capi::{OK, am, ctx, early_job, initialized};
@@ -47,7 +48,7 @@ pub unsafe extern "C" fn gex_EP_RegisterHandlers(
     numentries: usize,
 ) -> c_int {
     let function = "gex_EP_RegisterHandlers";
-    let job = early_job(function);
+    let job = outside_handlers(function);
     ep.check_endpoint(function);
     let rows = match numentries {
         0 => &mut [],

@@ -3,6 +3,7 @@
 //! Called by clients. Invariant: an operation reaches the extended layer only if its domain has
 //! it.
 
+use super::misuse::outside_handlers;
 use super::objects::{ClientData, ExObject, ExTable, job_rank, with_team};
 use super::{Event, Flags, Rank, event, write};
 use crate::capi::rma::job;
@@ -101,6 +102,7 @@ pub unsafe extern "C" fn gex_AD_Create(
 /// - Context: by all members of its team in the order of their collectives; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_AD_Destroy(ad: ExObject) {
+    outside_handlers("gex_AD_Destroy");
     if DOMAINS.remove(ad).is_none() {
         no_domain("gex_AD_Destroy", ad);
     }

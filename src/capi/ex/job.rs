@@ -3,6 +3,7 @@
 //! Called by clients. Invariant: `gex_Client_Init` and `gasnet_init` start a job by the same
 //! steps, `gex_Segment_Attach` and `gasnet_attach` complete it by the same.
 
+use super::misuse::outside_handlers;
 use super::objects::{CLIENT_DATA, ClientRecord, ExObject, RECORD, has_all_memory};
 use super::{Flags, Rank, write};
 use crate::capi::client::{self, ABI, Client};
@@ -141,7 +142,7 @@ pub unsafe extern "C" fn gex_Segment_Attach(
     size: usize,
 ) -> c_int {
     let function = &"gex_Segment_Attach";
-    let job = early_job(function);
+    let job = outside_handlers(function);
     if tm != ExObject::ALL {
         report::warn(
             format_args!("{function}(): {tm:?} is not the team of all ranks"),
@@ -276,7 +277,7 @@ pub unsafe extern "C" fn gex_System_QueryProgressThreads(
     flags: Flags,
 ) -> c_int {
     let function = "gex_System_QueryProgressThreads";
-    early_job(function);
+    outside_handlers(function);
     client.check_client(function);
     const DEFER_THREADS: u32 = 1 << 1;
     if RECORD.get().is_none_or(|record| record.flags & DEFER_THREADS == 0) {

@@ -16,6 +16,7 @@
 //! | `coll` | collectives |
 //! | `atomics` | remote atomics |
 //! | `hsl` | handler-safe locks |
+//! | `misuse` | debug checks that only this interface has |
 //! | `format` | sets of constants as text |
 
 /// What a call of an explicit form returns, or one of another form.
@@ -38,6 +39,7 @@ pub mod format;
 pub mod hsl;
 pub mod job;
 pub mod negotiated;
+mod misuse;
 mod objects;
 pub mod rma;
 pub mod segment;

@@ -6,11 +6,12 @@
 
 use super::created_segment::{CREATED, CreatedSegment, no_segment};
 use super::job::complain;
+use super::misuse::outside_handlers;
 use super::objects::{
     BOUND, ClientData, ENDPOINT_DATA, ExObject, MEMORY_DATA, SEGMENT_DATA, bound_object, job_rank,
     team_of,
 };
-use super::{Event, Flags, Rank, write};
+use super::{Event, Flags, Rank, is_immediate, write};
 use crate::capi::{OK, ctx, early_job};
 use crate::extended::collectives;
 use crate::rank::TeamRank;
@@ -118,9 +119,10 @@ fn bound(function: &str, tm: ExObject, rank: Rank) -> Option<(*mut c_void, *mut 
 /// - `localaddr_p`: where the address of the same byte in this process is stored; null if it is
 ///   not mapped here.
 /// - `size_p`: where its bytes are stored; 0 if no segment is bound. Each may be null.
-/// - `flags`: not used.
+/// - `flags`: `GEX_FLAG_IMMEDIATE` where the call may not communicate. It never does here.
 /// - Returns `GEX_EVENT_INVALID`: the results are stored when the call returns.
-/// - Context: after `gex_Client_Init`, in handlers too.
+/// - Context: after `gex_Client_Init`; in handlers, and while a handler-safe lock is held, with
+///   `GEX_FLAG_IMMEDIATE` only.
 ///
 /// # Safety
 /// Each must be null or writable.
@@ -131,11 +133,13 @@ pub unsafe extern "C" fn gex_EP_QueryBoundSegmentNB(
     owneraddr_p: *mut *mut c_void,
     localaddr_p: *mut *mut c_void,
     size_p: *mut usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> Event {
-    let null = core::ptr::null_mut();
-    let (there, here, size) =
-        bound("gex_EP_QueryBoundSegmentNB", tm, rank).unwrap_or((null, null, 0));
+    let (function, null) = ("gex_EP_QueryBoundSegmentNB", core::ptr::null_mut());
+    if !is_immediate(flags) {
+        outside_handlers(function);
+    }
+    let (there, here, size) = bound(function, tm, rank).unwrap_or((null, null, 0));
     // SAFETY: the specification demands places for what is wanted.
     unsafe {
         write(owneraddr_p, there);
@@ -150,7 +154,7 @@ pub unsafe extern "C" fn gex_EP_QueryBoundSegmentNB(
 /// - `tm`, `rank`: the rank.
 /// - `owneraddr_p`, `localaddr_p`, `size_p`: as there.
 /// - Returns `GASNET_OK`; another value if no segment is bound, and nothing is stored then.
-/// - Context: after `gex_Client_Init`.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
 ///
 /// # Safety
 /// Each must be null or writable.
@@ -162,7 +166,9 @@ pub unsafe extern "C" fn gex_Segment_QueryBound(
     localaddr_p: *mut *mut c_void,
     size_p: *mut usize,
 ) -> c_int {
-    let Some((there, here, size)) = bound("gex_Segment_QueryBound", tm, rank) else {
+    let function = "gex_Segment_QueryBound";
+    outside_handlers(function);
+    let Some((there, here, size)) = bound(function, tm, rank) else {
         return GasnetError::NotInit as c_int;
     };
     // SAFETY: the specification demands places for what is wanted.
@@ -176,7 +182,7 @@ pub unsafe extern "C" fn gex_Segment_QueryBound(
 
 /// Reports a call for more than this library has, and returns the error.
 fn not_here(function: &str, what: &str, remedy: &str) -> c_int {
-    early_job(function);
+    outside_handlers(function);
     complain(format_args!("{function}(): {what}"), format_args!("{remedy}"));
     GasnetError::Resource as c_int
 }
@@ -209,7 +215,7 @@ pub unsafe extern "C" fn gex_Segment_Create(
     flags: Flags,
 ) -> c_int {
     let function = "gex_Segment_Create";
-    early_job(function);
+    outside_handlers(function);
     client.check_client(function);
     if kind != ExObject::HOST_MEMORY || flags != 0 {
         let what = match kind == ExObject::HOST_MEMORY {
@@ -238,7 +244,7 @@ pub unsafe extern "C" fn gex_Segment_Create(
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Segment_Destroy(segment: ExObject, _flags: Flags) {
     let function = "gex_Segment_Destroy";
-    let bound = bound_object(early_job(function));
+    let bound = bound_object(outside_handlers(function));
     if segment == bound && bound != ExObject::INVALID {
         report::fatal(
             format_args!("{function}(): {segment:?} is bound to the endpoint"),
@@ -342,7 +348,7 @@ pub extern "C" fn gex_EP_Create(
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_EP_BindSegment(ep: ExObject, segment: ExObject, flags: Flags) -> c_int {
     let function = "gex_EP_BindSegment";
-    let job = early_job(function);
+    let job = outside_handlers(function);
     let memory = CREATED.read(segment, |created| created.memory);
     let bad = |what: &str, remedy: &str| {
         complain(

@@ -3,6 +3,7 @@
 //! Called by clients. Invariant: a team that a client may name is in the table of `objects`.
 //! Scratch memory that a client gives is not used; it gets it back.
 
+use super::misuse::outside_handlers;
 use super::objects::{self, ExObject, job_rank, team_of, with_team};
 use super::{Flags, RANK_INVALID, Rank, write};
 use crate::capi::{ctx, early_job};
@@ -142,11 +143,11 @@ pub extern "C" fn gex_TM_Pair(local_ep: ExObject, remote_ep_index: u16) -> ExObj
 ///
 /// - `tm`: the team.
 /// - `rank`: its rank in the team; one that the team does not have ends the job.
-/// - Context: after `gex_Client_Init`, in handlers too.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateRankToJobrank(tm: ExObject, rank: Rank) -> Rank {
     let function = "gex_TM_TranslateRankToJobrank";
-    job_rank(early_job(function), function, tm, rank).0
+    job_rank(outside_handlers(function), function, tm, rank).0
 }
 
 /// Returns the rank in a team of a rank of the job.
@@ -154,11 +155,11 @@ pub extern "C" fn gex_TM_TranslateRankToJobrank(tm: ExObject, rank: Rank) -> Ran
 /// - `tm`: the team.
 /// - `jobrank`: its rank in the job.
 /// - Returns the rank, or `GEX_RANK_INVALID` if it is no member.
-/// - Context: after `gex_Client_Init`, in handlers too.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateJobrankToRank(tm: ExObject, jobrank: Rank) -> Rank {
     let function = "gex_TM_TranslateJobrankToRank";
-    rank_in(early_job(function), function, tm, JobRank(jobrank))
+    rank_in(outside_handlers(function), function, tm, JobRank(jobrank))
 }
 
 /// Returns the rank in the job, and the index of the endpoint, of a rank of a team.
@@ -166,7 +167,7 @@ pub extern "C" fn gex_TM_TranslateJobrankToRank(tm: ExObject, jobrank: Rank) -> 
 /// - `tm`: the team.
 /// - `rank`: its rank in the team; one that the team does not have ends the job.
 /// - `flags`: not used.
-/// - Context: after `gex_Client_Init`, in handlers too.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateRankToEP(
     tm: ExObject,
@@ -174,7 +175,7 @@ pub extern "C" fn gex_TM_TranslateRankToEP(
     _flags: Flags,
 ) -> EndpointLocation {
     let function = "gex_TM_TranslateRankToEP";
-    let rank = job_rank(early_job(function), function, tm, rank).0;
+    let rank = job_rank(outside_handlers(function), function, tm, rank).0;
     EndpointLocation { rank, ep_index: 0 }
 }
 
