@@ -476,6 +476,19 @@ static void handler_queries(void) {
 static void handler_puts(void) { send(H_PUTTING); }
 static void handler_waits(void) { send(H_WAITING); }
 
+static void put_from_null(void) { gex_RMA_PutBlocking(ex_tm, 1, check_at(1, 0), NULL, 8, 0); }
+static void get_to_null(void) { gex_Event_Wait(gex_RMA_GetNB(ex_tm, NULL, 1, check_at(1, 0), 8, 0)); }
+static void put_none_from_null(void) {
+    gex_RMA_PutBlocking(ex_tm, 1, check_at(1, 0), NULL, 0, 0);
+    gex_RMA_GetBlocking(ex_tm, NULL, 1, check_at(1, 0), 0, 0);
+    gex_Event_Wait(gex_Coll_BroadcastNB(ex_tm, 0, NULL, NULL, 0, 0));
+    gex_Event_Wait(gex_Coll_ReduceToOneNB(ex_tm, 0, ex_me ? NULL : bytes, &word, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0));
+}
+static void reduce_to_null(void) {
+    gex_Event_Wait(gex_Coll_ReduceToOneNB(ex_tm, 0, NULL, &word, GEX_DT_U64, 8, 1, GEX_OP_ADD, NULL, NULL, 0));
+}
+static void broadcast_from_null(void) { gex_Event_Wait(gex_Coll_BroadcastNB(ex_tm, 0, bytes, NULL, 8, 0)); }
+
 /* ---- collectives that differ between the ranks ---- */
 
 static int64_t numbers[2];
@@ -634,6 +647,11 @@ static const struct testcase {
     {"handler_bound", CHECKED, DIES, "gex_EP_QueryBoundSegmentNB()|handler", handler_bound},
     {"handler_queries", CHECKED, PASSES, "", handler_queries},
     {"handler_waits", CHECKED, DIES, "gex_Event_Wait()|handler", handler_waits},
+    {"put_from_null", CHECKED, DIES, "gex_RMA_PutBlocking()|src is null|8 bytes", put_from_null},
+    {"get_to_null", CHECKED, DIES, "gex_RMA_GetNB()|dest is null|8 bytes", get_to_null},
+    {"put_none_from_null", CHECKED, PASSES, "", put_none_from_null},
+    {"reduce_to_null", CHECKED, DIES, "gex_Coll_ReduceToOneNB()|dst is null|8 bytes", reduce_to_null},
+    {"broadcast_from_null", CHECKED, DIES, "gex_Coll_BroadcastNB()|src is null|8 bytes", broadcast_from_null},
     {"coll_roots_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|with root 0|with root 1", coll_roots_differ},
     {"coll_sizes_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|of 8 bytes|of 16 bytes", coll_sizes_differ},
     {"coll_calls_differ", CHECKED, DIES_TOGETHER, "a broadcast of 8 bytes|a barrier|same order", coll_calls_differ},

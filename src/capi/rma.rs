@@ -10,7 +10,7 @@ use crate::client_memory::{Dst, RemoteRange, Src, UncheckedRange};
 use crate::extended::memset;
 use crate::extended::rma;
 use crate::runtime::GasnetJob;
-use crate::runtime::checks::check_alignment;
+use crate::runtime::checks::{self, check_alignment, check_local};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use core::ptr::null;
@@ -19,22 +19,46 @@ use core::sync::atomic::Ordering;
 /// The job, without looking up which thread calls; ends the process if there is none yet.
 #[inline(always)]
 pub(super) fn job(function: &str) -> &'static GasnetJob {
+    job_with(function, |_| ())
+}
+
+/// As [`job`]. `check` is called where calls are checked.
+#[inline(always)]
+pub(super) fn job_with(
+    function: &str,
+    check: impl FnOnce(&'static GasnetJob),
+) -> &'static GasnetJob {
     // SAFETY: null, or a job that was attached; jobs live until the process ends.
     match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
         Some(job) => job,
-        None => watched_job(function),
+        None => {
+            let job = watched_job(function);
+            if checks::on() {
+                check(job);
+            }
+            job
+        }
     }
 }
 
-/// The job and the `n` bytes at `addr` of `node`, which its endpoint resolves.
+/// An argument of a call that is an address of this process, and its name.
+pub(super) type LocalArgument = (&'static str, *const c_void);
+
+/// The job and the `n` bytes at `addr` of `node`, which its endpoint resolves. With debug checks,
+/// `local` may be null only without bytes.
 #[inline(always)]
 pub(super) fn remote(
     function: &str,
     node: gasnet_node_t,
     addr: *mut c_void,
     n: usize,
+    local: Option<LocalArgument>,
 ) -> (&'static GasnetJob, RemoteRange) {
-    let job = job(function);
+    let job = job_with(function, |_| {
+        if let Some((argument, address)) = local {
+            check_local(function, (argument, address.cast()), n);
+        }
+    });
     // SAFETY: the specification demands an address in the segment of the rank; gasnet.h adds
     // that a rank may name any memory of its own.
     let bytes = unsafe { UncheckedRange::new(addr.cast(), n) };
@@ -67,7 +91,7 @@ pub unsafe extern "C" fn gasnet_put(
         EventDetail::moved(node, nbytes, dest, src),
         gasnet_put(node, dest, src, nbytes)
     );
-    let (job, dst) = remote("gasnet_put", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_put", node, dest, nbytes, Some(("src", src)));
     check_alignment("gasnet_put", dest.cast(), src.cast(), nbytes);
     // SAFETY: the specification demands `nbytes` readable bytes as the source, until the call
     // returns.
@@ -99,7 +123,7 @@ pub unsafe extern "C" fn gasnet_put_bulk(
         EventDetail::moved(node, nbytes, dest, src),
         gasnet_put_bulk(node, dest, src, nbytes)
     );
-    let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes, Some(("src", src)));
     // SAFETY: the specification demands `nbytes` readable bytes as the source, until the call
     // returns.
     rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
@@ -132,7 +156,7 @@ pub unsafe extern "C" fn gasnet_get(
         EventDetail::moved(node, nbytes, src, dest),
         gasnet_get(dest, node, src, nbytes)
     );
-    let (job, from) = remote("gasnet_get", node, src, nbytes);
+    let (job, from) = remote("gasnet_get", node, src, nbytes, Some(("dest", dest)));
     check_alignment("gasnet_get", src.cast(), dest.cast(), nbytes);
     // SAFETY: the specification demands `nbytes` writable bytes as the destination.
     rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
@@ -163,7 +187,7 @@ pub unsafe extern "C" fn gasnet_get_bulk(
         EventDetail::moved(node, nbytes, src, dest),
         gasnet_get_bulk(dest, node, src, nbytes)
     );
-    let (job, from) = remote("gasnet_get_bulk", node, src, nbytes);
+    let (job, from) = remote("gasnet_get_bulk", node, src, nbytes, Some(("dest", dest)));
     // SAFETY: the specification demands `nbytes` writable bytes as the destination.
     rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
@@ -196,7 +220,7 @@ pub unsafe extern "C" fn gasnet_put_nb(
         EventDetail::moved(node, nbytes, dest, src),
         gasnet_put_nb(node, dest, src, nbytes)
     );
-    let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes, Some(("src", src)));
     check_alignment("gasnet_put_nb", dest.cast(), src.cast(), nbytes);
     // SAFETY: the specification demands `nbytes` readable bytes as the source, until the call
     // returns.
@@ -231,7 +255,7 @@ pub unsafe extern "C" fn gasnet_put_nb_bulk(
         EventDetail::moved(node, nbytes, dest, src),
         gasnet_put_nb_bulk(node, dest, src, nbytes)
     );
-    let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes, Some(("src", src)));
     // SAFETY: the specification demands that the source is readable until the sync.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     explicit(job, rma::put_nb_bulk(job, dst, src))
@@ -266,7 +290,7 @@ pub unsafe extern "C" fn gasnet_get_nb(
         EventDetail::moved(node, nbytes, src, dest),
         gasnet_get_nb(dest, node, src, nbytes)
     );
-    let (job, from) = remote("gasnet_get_nb", node, src, nbytes);
+    let (job, from) = remote("gasnet_get_nb", node, src, nbytes, Some(("dest", dest)));
     check_alignment("gasnet_get_nb", src.cast(), dest.cast(), nbytes);
     // SAFETY: the specification demands that the destination stays writable until the sync.
     let dst = unsafe { Dst::new(dest.cast(), nbytes) };
@@ -301,7 +325,7 @@ pub unsafe extern "C" fn gasnet_get_nb_bulk(
         EventDetail::moved(node, nbytes, src, dest),
         gasnet_get_nb_bulk(dest, node, src, nbytes)
     );
-    let (job, from) = remote("gasnet_get_nb_bulk", node, src, nbytes);
+    let (job, from) = remote("gasnet_get_nb_bulk", node, src, nbytes, Some(("dest", dest)));
     // SAFETY: the specification demands that the destination stays writable until the sync.
     let dst = unsafe { Dst::new(dest.cast(), nbytes) };
     explicit(job, rma::get_nb(job, dst, from))
@@ -334,7 +358,7 @@ pub unsafe extern "C" fn gasnet_put_nbi(
         EventDetail::moved(node, nbytes, dest, src),
         gasnet_put_nbi(node, dest, src, nbytes)
     );
-    let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes, Some(("src", src)));
     check_alignment("gasnet_put_nbi", dest.cast(), src.cast(), nbytes);
     // SAFETY: the specification demands `nbytes` readable bytes as the source, until the call
     // returns.
@@ -367,7 +391,7 @@ pub unsafe extern "C" fn gasnet_put_nbi_bulk(
         EventDetail::moved(node, nbytes, dest, src),
         gasnet_put_nbi_bulk(node, dest, src, nbytes)
     );
-    let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes, Some(("src", src)));
     // SAFETY: the specification demands that the source is readable until the sync.
     rma::put_nbi_bulk(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
@@ -400,7 +424,7 @@ pub unsafe extern "C" fn gasnet_get_nbi(
         EventDetail::moved(node, nbytes, src, dest),
         gasnet_get_nbi(dest, node, src, nbytes)
     );
-    let (job, from) = remote("gasnet_get_nbi", node, src, nbytes);
+    let (job, from) = remote("gasnet_get_nbi", node, src, nbytes, Some(("dest", dest)));
     check_alignment("gasnet_get_nbi", src.cast(), dest.cast(), nbytes);
     // SAFETY: the specification demands that the destination stays writable until the sync.
     rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
@@ -432,7 +456,7 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
         EventDetail::moved(node, nbytes, src, dest),
         gasnet_get_nbi_bulk(dest, node, src, nbytes)
     );
-    let (job, from) = remote("gasnet_get_nbi_bulk", node, src, nbytes);
+    let (job, from) = remote("gasnet_get_nbi_bulk", node, src, nbytes, Some(("dest", dest)));
     // SAFETY: the specification demands that the destination stays writable until the sync.
     rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
@@ -457,7 +481,7 @@ pub extern "C" fn gasnet_memset(
         EventDetail::moved(node, nbytes, dest, null::<u8>()),
         gasnet_memset(node, dest, val, nbytes)
     );
-    let (job, dst) = remote("gasnet_memset", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_memset", node, dest, nbytes, None);
     memset::memset(job, dst, val as u8);
 }
 
@@ -483,7 +507,7 @@ pub extern "C" fn gasnet_memset_nb(
         EventDetail::moved(node, nbytes, dest, null::<u8>()),
         gasnet_memset_nb(node, dest, val, nbytes)
     );
-    let (job, dst) = remote("gasnet_memset_nb", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_memset_nb", node, dest, nbytes, None);
     explicit(job, memset::memset_nb(job, "gasnet_memset_nb", dst, val as u8))
 }
 
@@ -508,6 +532,6 @@ pub extern "C" fn gasnet_memset_nbi(
         EventDetail::moved(node, nbytes, dest, null::<u8>()),
         gasnet_memset_nbi(node, dest, val, nbytes)
     );
-    let (job, dst) = remote("gasnet_memset_nbi", node, dest, nbytes);
+    let (job, dst) = remote("gasnet_memset_nbi", node, dest, nbytes, None);
     memset::memset_nbi(job, dst, val as u8);
 }

@@ -29,7 +29,7 @@ fn remote_value(
         no_width(function, n);
     }
     check_alignment(function, addr.cast(), core::ptr::null(), n);
-    remote(function, node, addr, n)
+    remote(function, node, addr, n, None)
 }
 
 fn no_width(function: &str, n: usize) -> ! {

@@ -425,6 +425,19 @@ pub fn check_alignment(function: &str, remote: *const u8, local: *const u8, n: u
     }
 }
 
+/// Ends the job if a call that moves `n` bytes has no address for them in this process. Called
+/// where calls are checked.
+#[cold]
+#[inline(never)]
+pub fn check_local(function: &str, (argument, address): (&str, *const u8), n: usize) {
+    if n != 0 && address.is_null() {
+        report::fatal(
+            format_args!("{function}(): {argument} is null, but the call moves {n} bytes there"),
+            format_args!("Pass the address of as many bytes of this process."),
+        );
+    }
+}
+
 #[cold]
 fn check_both(function: &str, remote: *const u8, local: *const u8, n: usize) {
     if !matches!(n, 2 | 4 | 8) {

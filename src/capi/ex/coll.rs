@@ -14,7 +14,7 @@ use crate::extended::coll::{
 use crate::extended::collectives;
 use crate::report;
 use crate::runtime::Ctx;
-use crate::runtime::activity::WaitReason;
+use crate::runtime::checks::{self, check_local};
 use crate::trace::{EventDetail, span};
 use core::ffi::c_void;
 
@@ -129,6 +129,10 @@ unsafe fn initiate(
     let coll = collectives(c);
     let (_, me) = coll.caller(c, function, &team, true);
     let (to, from) = request.extents(me, team.size());
+    if checks::on() {
+        check_local(function, ("dst", dst.cast()), to.end);
+        check_local(function, ("src", src.cast()), from.end);
+    }
     // SAFETY: by this function's condition.
     let dst = unsafe { Dst::new(dst.cast(), to.end) };
     // SAFETY: likewise.

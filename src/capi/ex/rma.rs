@@ -10,12 +10,13 @@ use super::{
     wrong_lc_opt,
 };
 use crate::capi::OK;
-use crate::capi::rma::job;
+use crate::capi::rma::{LocalArgument, job_with};
 use crate::client_memory::{Dst, RemoteRange, Src, UncheckedRange};
 use crate::extended::rma::{self, PutSource};
 use crate::extended::value::{self, MAX_BYTES};
 use crate::report;
 use crate::runtime::GasnetJob;
+use crate::runtime::checks::check_local;
 use crate::runtime::ops::OpHandle;
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
@@ -23,16 +24,22 @@ use core::ffi::{c_int, c_void};
 /// `gex_RMA_Value_t`
 type Value = u64;
 
-/// The job, and the `n` bytes at `addr` of a rank of a team.
+/// The job, and the `n` bytes at `addr` of a rank of a team. `local` is the argument that is an
+/// address of this process; debug checks look at it.
 #[inline(always)]
-pub(super) fn remote(
+fn remote(
     function: &str,
     tm: ExObject,
     rank: Rank,
     addr: *mut c_void,
     n: usize,
+    local: Option<LocalArgument>,
 ) -> (&'static GasnetJob, RemoteRange) {
-    let job = job(function);
+    let job = job_with(function, |_| {
+        if let Some((argument, address)) = local {
+            check_local(function, (argument, address.cast()), n);
+        }
+    });
     let rank = job_rank(job, function, tm, rank);
     // SAFETY: the specification demands an address in the segment of the rank; a rank may name
     // any memory of its own.
@@ -77,7 +84,7 @@ pub unsafe extern "C" fn gex_RMA_PutBlocking(
         EventDetail::moved(node("gex_RMA_PutBlocking", tm, rank), nbytes, dest, src),
         gex_RMA_PutBlocking(tm, rank, dest, src, nbytes, flags)
     );
-    let (job, dst) = remote("gex_RMA_PutBlocking", tm, rank, dest, nbytes);
+    let (job, dst) = remote("gex_RMA_PutBlocking", tm, rank, dest, nbytes, Some(("src", src)));
     // SAFETY: the specification demands `nbytes` readable bytes until the call returns.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     if is_immediate(flags) {
@@ -119,7 +126,7 @@ pub unsafe extern "C" fn gex_RMA_PutNB(
         gex_RMA_PutNB(tm, rank, dest, src, nbytes, lc_opt, flags)
     );
     let function = "gex_RMA_PutNB";
-    let (job, dst) = remote(function, tm, rank, dest, nbytes);
+    let (job, dst) = remote(function, tm, rank, dest, nbytes, Some(("src", src)));
     // SAFETY: the specification demands `nbytes` readable bytes until local completion.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     if is_immediate(flags) {
@@ -184,7 +191,7 @@ pub unsafe extern "C" fn gex_RMA_PutNBI(
         EventDetail::moved(node("gex_RMA_PutNBI", tm, rank), nbytes, dest, src),
         gex_RMA_PutNBI(tm, rank, dest, src, nbytes, lc_opt, flags)
     );
-    let (job, dst) = remote("gex_RMA_PutNBI", tm, rank, dest, nbytes);
+    let (job, dst) = remote("gex_RMA_PutNBI", tm, rank, dest, nbytes, Some(("src", src)));
     // SAFETY: the specification demands `nbytes` readable bytes until local completion.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     // A put that is complete needs no more of its arguments.
@@ -249,7 +256,7 @@ pub unsafe extern "C" fn gex_RMA_GetBlocking(
         EventDetail::moved(node("gex_RMA_GetBlocking", tm, rank), nbytes, src, dest),
         gex_RMA_GetBlocking(tm, dest, rank, src, nbytes, flags)
     );
-    let (job, from) = remote("gex_RMA_GetBlocking", tm, rank, src, nbytes);
+    let (job, from) = remote("gex_RMA_GetBlocking", tm, rank, src, nbytes, Some(("dest", dest)));
     // SAFETY: the specification demands `nbytes` writable bytes.
     let dest = unsafe { Dst::new(dest.cast(), nbytes) };
     if is_immediate(flags) {
@@ -287,7 +294,7 @@ pub unsafe extern "C" fn gex_RMA_GetNB(
         EventDetail::moved(node("gex_RMA_GetNB", tm, rank), nbytes, src, dest),
         gex_RMA_GetNB(tm, dest, rank, src, nbytes, flags)
     );
-    let (job, from) = remote("gex_RMA_GetNB", tm, rank, src, nbytes);
+    let (job, from) = remote("gex_RMA_GetNB", tm, rank, src, nbytes, Some(("dest", dest)));
     // SAFETY: the specification demands `nbytes` writable bytes until the sync.
     let dest = unsafe { Dst::new(dest.cast(), nbytes) };
     if is_immediate(flags) {
@@ -323,7 +330,7 @@ pub unsafe extern "C" fn gex_RMA_GetNBI(
         EventDetail::moved(node("gex_RMA_GetNBI", tm, rank), nbytes, src, dest),
         gex_RMA_GetNBI(tm, dest, rank, src, nbytes, flags)
     );
-    let (job, from) = remote("gex_RMA_GetNBI", tm, rank, src, nbytes);
+    let (job, from) = remote("gex_RMA_GetNBI", tm, rank, src, nbytes, Some(("dest", dest)));
     // SAFETY: the specification demands `nbytes` writable bytes until the sync.
     let dest = unsafe { Dst::new(dest.cast(), nbytes) };
     if is_immediate(flags) {
@@ -345,7 +352,7 @@ fn remote_value(
     if n == 0 || n > MAX_BYTES {
         wrong_size(function, n);
     }
-    remote(function, tm, rank, addr, n)
+    remote(function, tm, rank, addr, n, None)
 }
 
 #[cold]
