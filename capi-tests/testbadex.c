@@ -489,6 +489,28 @@ static void reduce_to_null(void) {
 }
 static void broadcast_from_null(void) { gex_Event_Wait(gex_Coll_BroadcastNB(ex_tm, 0, bytes, NULL, 8, 0)); }
 
+static void put_overlaps(void) { gex_RMA_PutBlocking(ex_tm, ex_me, check_at(ex_me, 0), check_at(ex_me, 4), 8, 0); }
+static void put_to_self(void) { gex_RMA_PutBlocking(ex_tm, ex_me, check_at(ex_me, 0), &word, 8, GEX_FLAG_PEER_NEVER_SELF); }
+static void get_near(void) { gex_RMA_GetBlockingVal(ex_tm, ex_me, check_at(ex_me, 0), 8, GEX_FLAG_PEER_NEVER_NBRHD); }
+static gex_AD_t domain_of_all(void) {
+    gex_AD_t ad;
+    gex_AD_Create(&ad, ex_tm, GEX_DT_U64, GEX_OP_ADD, 0);
+    return ad;
+}
+#define ADD(ad, rank, flags) gex_Event_Wait(gex_AD_OpNB_U64(ad, NULL, rank, check_at(rank, 0), GEX_OP_ADD, 1, 0, flags))
+static void atomic_of_other(void) { ADD(domain_of_all(), 1, GEX_FLAG_AD_MY_RANK); }
+static void atomic_of_stranger(void) { ADD(domain(GEX_DT_U64, GEX_OP_ADD), 1, GEX_FLAG_RANK_IS_JOBRANK); }
+/* Flags that say what is so, while calls are checked. */
+static void flags_right(void) {
+    gex_AD_t ad = domain_of_all(), own = domain(GEX_DT_U64, GEX_OP_ADD);
+    ADD(ad, ex_me, GEX_FLAG_AD_MY_RANK);
+    ADD(ad, ex_me, GEX_FLAG_AD_MY_NBRHD | GEX_FLAG_RANK_IS_JOBRANK);
+    gex_Event_Wait(gex_AD_OpNB_U64(own, NULL, 0, check_at(ex_me, 0), GEX_OP_ADD, 1, 0, GEX_FLAG_AD_MY_RANK));
+    ADD(own, ex_me, GEX_FLAG_RANK_IS_JOBRANK);
+    gex_RMA_PutBlocking(ex_tm, !ex_me, check_at(!ex_me, 0), &word, 8, GEX_FLAG_PEER_NEVER_SELF);
+    gex_RMA_PutBlocking(ex_tm, ex_me, check_at(ex_me, 0), check_at(ex_me, 8), 8, 0);
+}
+
 /* ---- collectives that differ between the ranks ---- */
 
 static int64_t numbers[2];
@@ -652,6 +674,12 @@ static const struct testcase {
     {"put_none_from_null", CHECKED, PASSES, "", put_none_from_null},
     {"reduce_to_null", CHECKED, DIES, "gex_Coll_ReduceToOneNB()|dst is null|8 bytes", reduce_to_null},
     {"broadcast_from_null", CHECKED, DIES, "gex_Coll_BroadcastNB()|src is null|8 bytes", broadcast_from_null},
+    {"put_overlaps", CHECKED, DIES, "gex_RMA_PutBlocking()|overlap|8 bytes", put_overlaps},
+    {"put_to_self", CHECKED, DIES, "gex_RMA_PutBlocking()|GEX_FLAG_PEER_NEVER_SELF|rank 0", put_to_self},
+    {"get_near", CHECKED, DIES, "gex_RMA_GetBlockingVal()|GEX_FLAG_PEER_NEVER_NBRHD|neighbourhood", get_near},
+    {"atomic_of_other", CHECKED, DIES, "gex_AD_OpNB_U64()|GEX_FLAG_AD_MY_RANK|rank 1 of the job is not", atomic_of_other},
+    {"atomic_of_stranger", CHECKED, DIES, "gex_AD_OpNB_U64()|rank 1 of the job|team", atomic_of_stranger},
+    {"flags_right", CHECKED, PASSES, "", flags_right},
     {"coll_roots_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|with root 0|with root 1", coll_roots_differ},
     {"coll_sizes_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|of 8 bytes|of 16 bytes", coll_sizes_differ},
     {"coll_calls_differ", CHECKED, DIES_TOGETHER, "a broadcast of 8 bytes|a barrier|same order", coll_calls_differ},

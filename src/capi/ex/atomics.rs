@@ -3,15 +3,16 @@
 //! Called by clients. Invariant: an operation reaches the extended layer only if its domain has
 //! it.
 
-use super::misuse::outside_handlers;
-use super::objects::{ClientData, ExObject, ExTable, job_rank, with_team};
+use super::misuse::{check_atomic, outside_handlers};
+use super::objects::{ClientData, ExObject, ExTable, job_rank, team_of, with_team};
 use super::{Event, Flags, Rank, event, write};
-use crate::capi::rma::job;
+use crate::capi::rma::{job, job_with};
 use crate::capi::{OK, ctx};
 use crate::client_memory::{Dst, UncheckedRange};
 use crate::extended::atomics::{AtomicCode, AtomicForm, AtomicOperation};
 use crate::extended::coll::operators::NumberType;
 use crate::report;
+use crate::runtime::GasnetJob;
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{Ordering, fence};
@@ -177,12 +178,30 @@ struct AtomicCall {
     flags: Flags,
 }
 
+/// Ends the job if the target is not in the team of the domain, or not where the flags say. Called
+/// where calls are checked.
+#[cold]
+fn check_target(job: &'static GasnetJob, tm: ExObject, call: &AtomicCall) {
+    let function = call.function;
+    let rank = match call.flags & RANK_IS_JOBRANK {
+        0 => job_rank(job, function, tm, call.rank),
+        _ => job.team.check_rank(function, call.rank),
+    };
+    if team_of(job.ctx(), function, tm).team_rank(rank).is_none() {
+        report::fatal(
+            format_args!("{function}(): rank {rank} of the job is not in the team of the domain"),
+            format_args!("Pass a rank of the team that gex_AD_Create was given."),
+        );
+    }
+    check_atomic(job, function, rank, call.flags);
+}
+
 /// # Safety
 /// `result` must be writable for a fetching operation, until the event has happened.
 unsafe fn start(call: AtomicCall) -> Event {
     let AtomicCall { function, number, op, .. } = call;
     let domain = domain(function, call.ad);
-    let job = job(function);
+    let job = job_with(function, |job| check_target(job, domain.tm, &call));
     if domain.number != number {
         report::fatal(
             format_args!("{function}(): the domain has another type"),

@@ -4,6 +4,7 @@
 //! layer as a [`RemoteRange`]. With `GEX_FLAG_IMMEDIATE` a call is refused, and does nothing,
 //! where it would wait for what other operations of this rank hold.
 
+use super::misuse::{TransferCall, check_transfer};
 use super::objects::{ExObject, job_rank, node};
 use super::{
     Event, Flags, LocalCompletion, NO_OP, NOW, REFUSED, Rank, client_event, event, is_immediate,
@@ -16,7 +17,6 @@ use crate::extended::rma::{self, PutSource};
 use crate::extended::value::{self, MAX_BYTES};
 use crate::report;
 use crate::runtime::GasnetJob;
-use crate::runtime::checks::check_local;
 use crate::runtime::ops::OpHandle;
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
@@ -24,8 +24,8 @@ use core::ffi::{c_int, c_void};
 /// `gex_RMA_Value_t`
 type Value = u64;
 
-/// The job, and the `n` bytes at `addr` of a rank of a team. `local` is the argument that is an
-/// address of this process; debug checks look at it.
+/// The job, and the `n` bytes at `addr` of a rank of a team. Debug checks look at the flags, and at
+/// `local`, the argument that is an address of this process.
 #[inline(always)]
 fn remote(
     function: &str,
@@ -34,11 +34,10 @@ fn remote(
     addr: *mut c_void,
     n: usize,
     local: Option<LocalArgument>,
+    flags: Flags,
 ) -> (&'static GasnetJob, RemoteRange) {
-    let job = job_with(function, |_| {
-        if let Some((argument, address)) = local {
-            check_local(function, (argument, address.cast()), n);
-        }
+    let job = job_with(function, |job| {
+        check_transfer(job, &TransferCall { function, tm, rank, remote: addr, n, local, flags });
     });
     let rank = job_rank(job, function, tm, rank);
     // SAFETY: the specification demands an address in the segment of the rank; a rank may name
@@ -84,7 +83,8 @@ pub unsafe extern "C" fn gex_RMA_PutBlocking(
         EventDetail::moved(node("gex_RMA_PutBlocking", tm, rank), nbytes, dest, src),
         gex_RMA_PutBlocking(tm, rank, dest, src, nbytes, flags)
     );
-    let (job, dst) = remote("gex_RMA_PutBlocking", tm, rank, dest, nbytes, Some(("src", src)));
+    let (job, dst) =
+        remote("gex_RMA_PutBlocking", tm, rank, dest, nbytes, Some(("src", src)), flags);
     // SAFETY: the specification demands `nbytes` readable bytes until the call returns.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     if is_immediate(flags) {
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn gex_RMA_PutNB(
         gex_RMA_PutNB(tm, rank, dest, src, nbytes, lc_opt, flags)
     );
     let function = "gex_RMA_PutNB";
-    let (job, dst) = remote(function, tm, rank, dest, nbytes, Some(("src", src)));
+    let (job, dst) = remote(function, tm, rank, dest, nbytes, Some(("src", src)), flags);
     // SAFETY: the specification demands `nbytes` readable bytes until local completion.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     if is_immediate(flags) {
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn gex_RMA_PutNBI(
         EventDetail::moved(node("gex_RMA_PutNBI", tm, rank), nbytes, dest, src),
         gex_RMA_PutNBI(tm, rank, dest, src, nbytes, lc_opt, flags)
     );
-    let (job, dst) = remote("gex_RMA_PutNBI", tm, rank, dest, nbytes, Some(("src", src)));
+    let (job, dst) = remote("gex_RMA_PutNBI", tm, rank, dest, nbytes, Some(("src", src)), flags);
     // SAFETY: the specification demands `nbytes` readable bytes until local completion.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     // A put that is complete needs no more of its arguments.
@@ -256,7 +256,8 @@ pub unsafe extern "C" fn gex_RMA_GetBlocking(
         EventDetail::moved(node("gex_RMA_GetBlocking", tm, rank), nbytes, src, dest),
         gex_RMA_GetBlocking(tm, dest, rank, src, nbytes, flags)
     );
-    let (job, from) = remote("gex_RMA_GetBlocking", tm, rank, src, nbytes, Some(("dest", dest)));
+    let (job, from) =
+        remote("gex_RMA_GetBlocking", tm, rank, src, nbytes, Some(("dest", dest)), flags);
     // SAFETY: the specification demands `nbytes` writable bytes.
     let dest = unsafe { Dst::new(dest.cast(), nbytes) };
     if is_immediate(flags) {
@@ -294,7 +295,7 @@ pub unsafe extern "C" fn gex_RMA_GetNB(
         EventDetail::moved(node("gex_RMA_GetNB", tm, rank), nbytes, src, dest),
         gex_RMA_GetNB(tm, dest, rank, src, nbytes, flags)
     );
-    let (job, from) = remote("gex_RMA_GetNB", tm, rank, src, nbytes, Some(("dest", dest)));
+    let (job, from) = remote("gex_RMA_GetNB", tm, rank, src, nbytes, Some(("dest", dest)), flags);
     // SAFETY: the specification demands `nbytes` writable bytes until the sync.
     let dest = unsafe { Dst::new(dest.cast(), nbytes) };
     if is_immediate(flags) {
@@ -330,7 +331,7 @@ pub unsafe extern "C" fn gex_RMA_GetNBI(
         EventDetail::moved(node("gex_RMA_GetNBI", tm, rank), nbytes, src, dest),
         gex_RMA_GetNBI(tm, dest, rank, src, nbytes, flags)
     );
-    let (job, from) = remote("gex_RMA_GetNBI", tm, rank, src, nbytes, Some(("dest", dest)));
+    let (job, from) = remote("gex_RMA_GetNBI", tm, rank, src, nbytes, Some(("dest", dest)), flags);
     // SAFETY: the specification demands `nbytes` writable bytes until the sync.
     let dest = unsafe { Dst::new(dest.cast(), nbytes) };
     if is_immediate(flags) {
@@ -348,11 +349,12 @@ fn remote_value(
     rank: Rank,
     addr: *mut c_void,
     n: usize,
+    flags: Flags,
 ) -> (&'static GasnetJob, RemoteRange) {
     if n == 0 || n > MAX_BYTES {
         wrong_size(function, n);
     }
-    remote(function, tm, rank, addr, n, None)
+    remote(function, tm, rank, addr, n, None, flags)
 }
 
 #[cold]
@@ -368,7 +370,7 @@ fn wrong_size(function: &str, n: usize) -> ! {
 /// - `tm`, `rank`: the rank that owns the source.
 /// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
 /// - `nbytes`: bytes of the value, 1 to `sizeof(gex_RMA_Value_t)`.
-/// - `flags`: not used.
+/// - `flags`: `GEX_FLAG_PEER_NEVER_*`, which debug checks look at.
 /// - Returns the value, zero-extended.
 /// - Context: after `gex_Segment_Attach`; not in a handler, and not while a handler-safe lock is
 ///   held.
@@ -378,14 +380,14 @@ pub extern "C" fn gex_RMA_GetBlockingVal(
     rank: Rank,
     src: *mut c_void,
     nbytes: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> Value {
     watch!(
         G "gex_RMA_GetBlockingVal",
         EventDetail::moved(node("gex_RMA_GetBlockingVal", tm, rank), nbytes, src, core::ptr::null::<u8>()),
-        gex_RMA_GetBlockingVal(tm, rank, src, nbytes, _flags)
+        gex_RMA_GetBlockingVal(tm, rank, src, nbytes, flags)
     );
-    let (job, from) = remote_value("gex_RMA_GetBlockingVal", tm, rank, src, nbytes);
+    let (job, from) = remote_value("gex_RMA_GetBlockingVal", tm, rank, src, nbytes, flags);
     value::get(job, from) as Value
 }
 
@@ -413,7 +415,7 @@ pub extern "C" fn gex_RMA_PutBlockingVal(
         EventDetail::moved(node("gex_RMA_PutBlockingVal", tm, rank), nbytes, dest, core::ptr::null::<u8>()),
         gex_RMA_PutBlockingVal(tm, rank, dest, value, nbytes, flags)
     );
-    let (job, to) = remote_value("gex_RMA_PutBlockingVal", tm, rank, dest, nbytes);
+    let (job, to) = remote_value("gex_RMA_PutBlockingVal", tm, rank, dest, nbytes, flags);
     if is_immediate(flags) {
         return done(value::put_now(job, to, value as value::RegisterValue));
     }
@@ -446,7 +448,7 @@ pub extern "C" fn gex_RMA_PutNBVal(
         EventDetail::moved(node("gex_RMA_PutNBVal", tm, rank), nbytes, dest, core::ptr::null::<u8>()),
         gex_RMA_PutNBVal(tm, rank, dest, value, nbytes, flags)
     );
-    let (job, to) = remote_value("gex_RMA_PutNBVal", tm, rank, dest, nbytes);
+    let (job, to) = remote_value("gex_RMA_PutNBVal", tm, rank, dest, nbytes, flags);
     if is_immediate(flags) {
         return begun(value::put_nb_now(job, to, value as value::RegisterValue));
     }
@@ -477,7 +479,7 @@ pub extern "C" fn gex_RMA_PutNBIVal(
         EventDetail::moved(node("gex_RMA_PutNBIVal", tm, rank), nbytes, dest, core::ptr::null::<u8>()),
         gex_RMA_PutNBIVal(tm, rank, dest, value, nbytes, flags)
     );
-    let (job, to) = remote_value("gex_RMA_PutNBIVal", tm, rank, dest, nbytes);
+    let (job, to) = remote_value("gex_RMA_PutNBIVal", tm, rank, dest, nbytes, flags);
     if is_immediate(flags) {
         return done(value::put_nbi_now(job, to, value as value::RegisterValue));
     }
