@@ -185,6 +185,68 @@ static void team_stranger(void) {
     gex_TM_t tm;
     gex_TM_Create(&tm, 1, ex_tm, members, 2, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
 }
+static void team_index(void) {
+    gex_EP_Location_t self = {0, 1};
+    gex_TM_t tm;
+    gex_TM_Create(&tm, 1, ex_tm, &self, 1, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+}
+static void team_not_parent(void) {
+    gex_EP_Location_t members[] = {{0, 0}, {1, 0}};
+    gex_TM_t tm;
+    gex_TM_Create(&tm, 1, alone, members, 2, NULL, 0, GEX_FLAG_TM_NO_SCRATCH | GEX_FLAG_RANK_IS_JOBRANK);
+}
+static void team_without_self(void) {
+    gex_EP_Location_t other = {1, 0};
+    gex_TM_t tm;
+    gex_TM_Create(&tm, 1, ex_tm, &other, 1, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+}
+static void create_alone(size_t teams, void *scratch, size_t size, gex_Flags_t flags) {
+    gex_EP_Location_t self = {0, 0};
+    gex_TM_t tm;
+    gex_TM_Create(&tm, teams, alone, &self, 1, &scratch, size, flags);
+}
+static void team_nowhere(void) { create_alone(0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH); }
+static void team_no_flag(void) { create_alone(1, NULL, 0, 0); }
+static void team_two_flags(void) { create_alone(1, NULL, 0, GEX_FLAG_TM_NO_SCRATCH | GEX_FLAG_TM_LOCAL_SCRATCH); }
+static void team_scratch_outside(void) { create_alone(1, bytes, sizeof bytes, GEX_FLAG_TM_LOCAL_SCRATCH); }
+static void split_alone(void *scratch, size_t size) {
+    gex_TM_t tm;
+    gex_TM_Split(&tm, alone, 0, 0, scratch, size, 0);
+}
+static void split_no_scratch(void) { split_alone(check_at(0, 0), 0); }
+static void split_scratch_outside(void) { split_alone(check_at(0, SIZE - 8), 16); }
+static void team_job_rank(void) { gex_TM_TranslateJobrankToRank(ex_tm, ex_ranks); }
+static void team_rank_invalid(void) { gex_TM_TranslateRankToJobrank(ex_tm, GEX_RANK_INVALID); }
+static void team_with_domain(void) {
+    gex_AD_t ad;
+    gex_AD_Create(&ad, alone, GEX_DT_U64, GEX_OP_ADD, 0);
+    gex_TM_Destroy(alone, NULL, 0);
+}
+static void team_with_barrier(void) {
+    gex_Event_t event = gex_Coll_BarrierNB(alone, 0);
+    gex_TM_Destroy(alone, NULL, 0);
+    gex_Event_Wait(event);
+}
+/* Teams as the specification wants them, while calls are checked. */
+static void teams_right(void) {
+    gex_EP_Location_t self = {0, 0};
+    gex_AD_t ad;
+    gex_TM_t tm;
+    void *scratch = check_at(ex_me, SIZE - 8);
+    int i;
+    self.gex_rank = ex_me;
+    gex_TM_Split(&tm, alone, 0, 0, scratch, 8, 0);
+    for (i = 0; i < 300; i++) gex_Event_Wait(gex_Coll_BarrierNB(tm, 0));
+    gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_ADD, 0);
+    gex_AD_Destroy(ad);
+    gex_TM_Destroy(tm, NULL, 0);
+    gex_TM_Create(&tm, 1, ex_tm, &self, 1, &scratch, 8, GEX_FLAG_TM_SYMMETRIC_SCRATCH);
+    gex_TM_Destroy(tm, NULL, 0);
+    gex_TM_Create(NULL, 7, ex_tm, NULL, 0, NULL, 0, 0);
+    self.gex_rank = 0;
+    gex_TM_Create(&tm, !ex_me, ex_tm, &self, 1, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    if (!ex_me) gex_TM_Destroy(tm, NULL, 0);
+}
 static void team_rank(void) { gex_TM_TranslateRankToJobrank(ex_tm, NO_RANK); }
 
 /* ---- puts, gets, events ---- */
@@ -573,7 +635,21 @@ static const struct testcase {
     {"team_color", ATTACHED, DIES, "gex_TM_Split()|color -1", team_color},
     {"team_two", ATTACHED, DIES, "gex_TM_Create()|2 new teams", team_two},
     {"team_twice", ATTACHED, DIES, "gex_TM_Create()|is listed twice", team_twice},
-    {"team_stranger", ATTACHED, DIES, "gex_TM_Create()|members|parent team", team_stranger},
+    {"team_stranger", ATTACHED, DIES, "gex_TM_Create()|entry 1|" NO_RANK_WORD "|not below", team_stranger},
+    {"team_index", ATTACHED, DIES, "gex_TM_Create()|entry 0|endpoint index 1|GASNET_MAXEPS is 1", team_index},
+    {"team_not_parent", ATTACHED, DIES, "gex_TM_Create()|entry 1|rank 1 of the job|parent team", team_not_parent},
+    {"team_without_self", ATTACHED, DIES, "gex_TM_Create()|num_new_tms is 1|no endpoint of this rank", team_without_self},
+    {"team_nowhere", CHECKED, DIES, "gex_TM_Create()|num_new_tms is 0|endpoint of this rank", team_nowhere},
+    {"team_no_flag", CHECKED, DIES, "gex_TM_Create()|0x0|GEX_FLAG_TM_GLOBAL_SCRATCH", team_no_flag},
+    {"team_two_flags", CHECKED, DIES, "gex_TM_Create()|0x28|Pass one of", team_two_flags},
+    {"team_scratch_outside", CHECKED, DIES, "gex_TM_Create()|scratch memory|not in the segment", team_scratch_outside},
+    {"split_no_scratch", CHECKED, DIES, "gex_TM_Split()|0 bytes|GEX_FLAG_TM_NO_SCRATCH", split_no_scratch},
+    {"split_scratch_outside", CHECKED, DIES, "gex_TM_Split()|16 bytes|not in the segment", split_scratch_outside},
+    {"team_job_rank", CHECKED, DIES, "gex_TM_TranslateJobrankToRank()|rank 2", team_job_rank},
+    {"team_rank_invalid", ATTACHED, DIES, "gex_TM_TranslateRankToJobrank()|rank GEX_RANK_INVALID", team_rank_invalid},
+    {"team_with_domain", CHECKED, DIES, "gex_TM_Destroy()|atomics domain|gex_AD_Destroy", team_with_domain},
+    {"team_with_barrier", CHECKED, DIES, "gex_TM_Destroy()|not synced", team_with_barrier},
+    {"teams_right", CHECKED, PASSES, "", teams_right},
     {"team_rank", ATTACHED, DIES, "gex_TM_TranslateRankToJobrank()|" NO_RANK_WORD, team_rank},
     {"put_rank", ATTACHED, DIES, "gex_RMA_PutBlocking()|" NO_RANK_WORD, put_rank},
     {"get_rank", ATTACHED, DIES, "gex_RMA_GetNB()|" NO_RANK_WORD, get_rank},

@@ -45,6 +45,19 @@ rank!(JobRank);
 rank!(TeamRank);
 rank!(LocalRank);
 
+/// A rank as a client names it.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedRank(pub u32);
+
+impl fmt::Display for NamedRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            u32::MAX => f.write_str("GEX_RANK_INVALID"),
+            rank => fmt::Display::fmt(&rank, f),
+        }
+    }
+}
+
 macro_rules! table {
     ($name:ident, $rank:ident, $doc:literal) => {
         #[doc = $doc]

@@ -193,7 +193,7 @@ static void teams(void) {
   rank = gex_TM_QueryRank(half);
   CHECK(size == (ranks + (me % 2 == 0)) / 2 && rank == me / 2);
   CHECK(gex_TM_TranslateRankToJobrank(half, rank) == me && gex_TM_TranslateJobrankToRank(half, me) == rank);
-  CHECK(ranks == 1 || gex_TM_TranslateJobrankToRank(half, me ^ 1) == GEX_RANK_INVALID || (me ^ 1) >= ranks);
+  CHECK((me ^ 1) >= ranks || gex_TM_TranslateJobrankToRank(half, me ^ 1) == GEX_RANK_INVALID);
   i32 = -(int32_t)rank;
   i64 = rank + 1;
   flt = (float)rank;

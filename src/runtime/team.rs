@@ -3,7 +3,7 @@
 //! Made by `start`; teams that a client splits off are `extended::coll`. Invariant: rank `n` of
 //! this team is rank `n` of the job, and no other code relies on it.
 
-use crate::rank::{JobRank, TeamRank};
+use crate::rank::{JobRank, NamedRank, TeamRank};
 use crate::report;
 
 /// The team of all ranks, as one of them sees it.
@@ -52,7 +52,8 @@ impl JobTeam {
     pub fn no_such_rank(&self, function: &str, node: u32) -> ! {
         report::fatal(
             format_args!(
-                "{function}(): rank {node} is out of range; this job has {}, numbered from 0",
+                "{function}(): rank {} is out of range; this job has {}, numbered from 0",
+                NamedRank(node),
                 self.size
             ),
             format_args!(

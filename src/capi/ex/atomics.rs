@@ -40,6 +40,11 @@ fn domain(function: &str, ad: ExObject) -> AtomicsDomain {
     DOMAINS.read(ad, |record| record.0).unwrap_or_else(|| no_domain(function, ad))
 }
 
+/// A domain of a team that was not destroyed.
+pub(super) fn domain_of(tm: ExObject) -> Option<ExObject> {
+    DOMAINS.find(|record| record.0.tm == tm)
+}
+
 fn with_data<R>(function: &str, ad: ExObject, read: impl FnOnce(&ClientData) -> R) -> R {
     DOMAINS.read(ad, |record| read(&record.1)).unwrap_or_else(|| no_domain(function, ad))
 }

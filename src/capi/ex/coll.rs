@@ -3,6 +3,7 @@
 //! Called by clients, by all members of a team in the same order. Invariant: what reaches the
 //! extended layer has a team, a root in it, and buffers as long as the request says.
 
+use super::misuse::note_collective;
 use super::objects::{ExObject, team_of};
 use super::{Event, Flags, Rank, client_event, event};
 use crate::capi::ctx;
@@ -12,9 +13,11 @@ use crate::extended::coll::{
     CollBuffers, CollCall, CollOperation, CollRequest, InPlaceFn, ReduceOperator, Reduction,
 };
 use crate::extended::collectives;
+use crate::rank::NamedRank;
 use crate::report;
 use crate::runtime::Ctx;
 use crate::runtime::checks::{self, check_local};
+use crate::runtime::ops::OpHandle;
 use crate::trace::{EventDetail, span};
 use core::ffi::c_void;
 
@@ -120,7 +123,7 @@ unsafe fn initiate(
         report::fatal(
             format_args!(
                 "{function}(): root {} is out of range; this team has {}, from 0",
-                request.root,
+                NamedRank(request.root),
                 team.size()
             ),
             format_args!("Pass a rank below gex_TM_QuerySize()."),
@@ -139,7 +142,11 @@ unsafe fn initiate(
     let src = unsafe { Src::new(src.cast(), from.end) };
     let buffers = CollBuffers { dst, src };
     let call = CollCall { function, team, by_process: true, request, buffers };
-    client_event(event(coll.initiate(c, &call, false)))
+    let event = client_event(event(coll.initiate(c, &call, false)));
+    if checks::on() {
+        note_collective(c, tm, OpHandle(event.addr()));
+    }
+    event
 }
 
 /// What a trace records of a collective.

@@ -1,19 +1,23 @@
-//! Debug checks that only GASNet-EX has: where a call is legal, and whether what its flags say of
-//! the other rank is true.
+//! Debug checks that only GASNet-EX has: where a call is legal, whether what its flags say of the
+//! other rank is true, scratch memory, and whether a team is quiet when it is destroyed.
 //!
 //! Used by all of this folder. Invariant: a check does nothing unless debug checks are on. A misuse
 //! ends the job with one line that names it and one that says what to do instead.
 
+use super::atomics::domain_of;
 use super::job::is_neighbour;
-use super::objects::{ExObject, job_rank};
+use super::objects::{ExObject, has_all_memory, job_rank};
 use super::{Flags, Rank};
 use crate::capi::early_job;
 use crate::capi::rma::LocalArgument;
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::checks::check_local;
-use crate::runtime::{GasnetJob, checks};
+use crate::runtime::ops::{HandleState, OpHandle};
+use crate::runtime::{Ctx, GasnetJob, checks};
+use alloc::vec::Vec;
 use core::ffi::c_void;
+use parking_lot::Mutex;
 
 /// The job for a call that is legal before `gex_Segment_Attach`, but not in a handler, and not
 /// while a handler-safe lock is held.
@@ -114,4 +118,77 @@ pub(super) fn check_transfer(job: &'static GasnetJob, call: &TransferCall<'_>) {
 #[inline(never)]
 pub(super) fn check_atomic(job: &GasnetJob, function: &str, rank: JobRank, flags: Flags) {
     check_assertions(job, function, rank, flags, &MY);
+}
+
+/// Ends the job unless these bytes are in the segment of this rank. Called where calls are checked.
+#[cold]
+pub(super) fn check_scratch(c: Ctx, function: &str, addr: usize, len: usize) {
+    if addr == 0 || len == 0 {
+        report::fatal(
+            format_args!("{function}(): scratch memory has {len} bytes at {addr:#x}"),
+            format_args!(
+                "Pass memory of the segment, as GEX_FLAG_TM_SCRATCH_SIZE_RECOMMENDED says, or GEX_FLAG_TM_NO_SCRATCH."
+            ),
+        );
+    }
+    let is_inside = c.endpoint().bound_segment().is_some_and(|own| {
+        let offset = addr.wrapping_sub(own.as_ptr().addr());
+        offset <= own.len() && len <= own.len() - offset
+    });
+    if !is_inside && !has_all_memory(c.job) {
+        report::fatal(
+            format_args!(
+                "{function}(): scratch memory, {len} bytes at {addr:#x}, is not in the segment of this rank"
+            ),
+            format_args!("Pass memory of the bound segment, or GEX_FLAG_TM_NO_SCRATCH."),
+        );
+    }
+}
+
+/// The events of collectives, and their teams, as far as they may not be synced.
+static COLLECTIVES: Mutex<Vec<(ExObject, OpHandle)>> = Mutex::new(Vec::new());
+/// So many events are kept before those that are synced are looked for.
+const FEW: usize = 64;
+
+/// Notes the event of a collective of a team. Called where calls are checked.
+#[cold]
+pub(super) fn note_collective(c: Ctx, tm: ExObject, event: OpHandle) {
+    // The team of all ranks is never destroyed.
+    if tm != ExObject::ALL {
+        let mut all = COLLECTIVES.lock();
+        if all.len() >= FEW && all.len() == all.capacity() {
+            all.retain(|(_, event)| is_live(c, *event));
+        }
+        all.push((tm, event));
+    }
+}
+
+fn is_live(c: Ctx, event: OpHandle) -> bool {
+    matches!(c.job.ops.look_up(event), HandleState::Live(_))
+}
+
+/// Ends the job if a team that is to be destroyed has an atomics domain, or a collective whose event
+/// was not synced. Does nothing if checks are off.
+pub(super) fn check_quiet(c: Ctx, function: &str, tm: ExObject) {
+    if !checks::on() {
+        return;
+    }
+    if let Some(domain) = domain_of(tm) {
+        report::fatal(
+            format_args!("{function}(): the team {tm:?} has the atomics domain {domain:?}"),
+            format_args!("Call gex_AD_Destroy for its domains first."),
+        );
+    }
+    let mut all = COLLECTIVES.lock();
+    let is_active = |&(team, event): &(ExObject, OpHandle)| team == tm && is_live(c, event);
+    if let Some((_, event)) = all.iter().find(|one| is_active(one)) {
+        report::fatal(
+            format_args!(
+                "{function}(): the event {:#x} of a collective of the team {tm:?} is not synced",
+                event.0
+            ),
+            format_args!("Test or wait for the events of all its collectives first."),
+        );
+    }
+    all.retain(|(team, _)| *team != tm);
 }

@@ -20,7 +20,7 @@
 use crate::capi::early_job;
 use crate::extended::coll::TeamRef;
 use crate::extended::collectives;
-use crate::rank::{JobRank, TeamRank};
+use crate::rank::{JobRank, NamedRank, TeamRank};
 use crate::report;
 use crate::runtime::client::SegmentMode;
 use crate::runtime::{Ctx, GasnetJob};
@@ -227,6 +227,17 @@ impl<T> ExTable<T> {
         object.as_ref().filter(|_| *current == generation).map(read)
     }
 
+    /// The name of an object that is so; of a marked one without its mark.
+    pub(super) fn find(&self, is_so: impl Fn(&T) -> bool) -> Option<ExObject> {
+        let slots = self.slots.read_recursive();
+        let mut all = slots.all.iter().enumerate();
+        let found = all.find(|(_, (_, object))| object.as_ref().is_some_and(&is_so));
+        found.map(|(slot, &(generation, _))| {
+            let named = ExObject::named(self.kind, slot + self.first);
+            ExObject((generation as usize) << 32 | named.0)
+        })
+    }
+
     /// Takes an object away; `None` if there is none of this name.
     pub(super) fn remove(&self, name: ExObject) -> Option<T> {
         let (slot, generation) = self.place_of(name)?;
@@ -348,7 +359,8 @@ fn job_rank_in_team(job: &'static GasnetJob, function: &str, tm: ExObject, rank:
     found.unwrap_or_else(|size| {
         report::fatal(
             format_args!(
-                "{function}(): rank {rank} is out of range; this team has {size}, from 0"
+                "{function}(): rank {} is out of range; this team has {size}, from 0",
+                NamedRank(rank)
             ),
             format_args!("Pass a rank below gex_TM_QuerySize()."),
         )

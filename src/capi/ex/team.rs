@@ -3,20 +3,25 @@
 //! Called by clients. Invariant: a team that a client may name is in the table of `objects`.
 //! Scratch memory that a client gives is not used; it gets it back.
 
-use super::misuse::outside_handlers;
+use super::misuse::{check_quiet, check_scratch, outside_handlers};
 use super::objects::{self, ExObject, job_rank, team_of, with_team};
 use super::{Flags, RANK_INVALID, Rank, write};
 use crate::capi::{ctx, early_job};
+use crate::extended::coll::TeamRef;
 use crate::extended::collectives;
-use crate::rank::{JobRank, TeamRank};
+use crate::rank::{JobRank, NamedRank, TeamRank};
 use crate::report;
-use crate::runtime::GasnetJob;
+use crate::runtime::{Ctx, GasnetJob, checks};
 use core::ffi::{c_int, c_void};
 
 const SCRATCH_SIZE_MIN: Flags = 1;
 const SCRATCH_SIZE_RECOMMENDED: Flags = 1 << 1;
 const GLOBAL_SCRATCH: Flags = 1 << 2;
+const LOCAL_SCRATCH: Flags = 1 << 3;
+const SYMMETRIC_SCRATCH: Flags = 1 << 4;
 const NO_SCRATCH: Flags = 1 << 5;
+/// `GEX_FLAG_SCRATCH_SEG_OFFSET`
+const SCRATCH_OFFSET: Flags = 1 << 6;
 const GLOBALLY_QUIESCED: Flags = 1 << 13;
 const RANK_IS_JOBRANK: Flags = 1 << 13;
 
@@ -153,13 +158,17 @@ pub extern "C" fn gex_TM_TranslateRankToJobrank(tm: ExObject, rank: Rank) -> Ran
 /// Returns the rank in a team of a rank of the job.
 ///
 /// - `tm`: the team.
-/// - `jobrank`: its rank in the job.
+/// - `jobrank`: its rank in the job, below `gex_System_QueryJobSize()`.
 /// - Returns the rank, or `GEX_RANK_INVALID` if it is no member.
 /// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateJobrankToRank(tm: ExObject, jobrank: Rank) -> Rank {
     let function = "gex_TM_TranslateJobrankToRank";
-    rank_in(outside_handlers(function), function, tm, JobRank(jobrank))
+    let job = outside_handlers(function);
+    if checks::on() {
+        job.team.check_rank(function, jobrank);
+    }
+    rank_in(job, function, tm, JobRank(jobrank))
 }
 
 /// Returns the rank in the job, and the index of the endpoint, of a rank of a team.
@@ -222,6 +231,9 @@ pub unsafe extern "C" fn gex_TM_Split(
             format_args!("Pass a color from 0 up, or a null new_tm_p to join no team."),
         );
     }
+    if checks::on() && joins && flags & NO_SCRATCH == 0 {
+        check_scratch(c, function, scratch_addr.addr(), scratch_size);
+    }
     let order = (key as u32) ^ 1 << 31;
     let choice = joins.then_some((color as u32, order));
     if let Some(team) = collectives(c).split_ranks(c, function, &parent, choice) {
@@ -275,35 +287,53 @@ pub unsafe extern "C" fn gex_TM_Create(
             format_args!("Pass 1, or 0 for a rank that joins no team."),
         );
     }
-    let list = match num_new_tms {
-        0 => &[],
-        // SAFETY: the specification demands `numargs` members.
-        _ => unsafe { core::slice::from_raw_parts(args, numargs) },
-    };
-    let member = |location: &EndpointLocation| match flags & RANK_IS_JOBRANK {
-        0 => parent.job_rank(TeamRank(location.rank)),
-        _ => Some(JobRank(location.rank)).filter(|&rank| parent.team_rank(rank).is_some()),
-    };
-    let ranks: Option<Vec<JobRank>> =
-        list.iter().map(|location| member(location).filter(|_| location.ep_index == 0)).collect();
     let own = c.endpoint().rank;
-    let ranks = match ranks {
-        Some(ranks) if ranks.is_empty() => None,
-        Some(ranks) if ranks.contains(&own) => Some(ranks),
-        _ => report::fatal(
-            format_args!(
-                "{function}(): the members are not all in the parent team, or this rank is none of them"
-            ),
-            format_args!("List members of the parent team, the calling rank among them."),
+    let ranks = match num_new_tms {
+        0 if numargs == 0 || !checks::on() => None,
+        _ if args.is_null() => report::fatal(
+            format_args!("{function}(): args is null, numargs {numargs}"),
+            format_args!("Pass the members of the new team, or 0 as numargs."),
         ),
+        _ => {
+            // SAFETY: the specification demands `numargs` members.
+            let list = unsafe { core::slice::from_raw_parts(args, numargs) };
+            let ranks = members(c, function, &parent, list, flags);
+            let is_member = ranks.contains(&own);
+            if is_member != (num_new_tms == 1) {
+                report::fatal(
+                    format_args!(
+                        "{function}(): num_new_tms is {num_new_tms}, but args lists {} of this rank",
+                        if is_member { "the endpoint" } else { "no endpoint" }
+                    ),
+                    format_args!("Pass as many new_tms as args has endpoints of the caller."),
+                );
+            }
+            is_member.then_some(ranks)
+        }
     };
-    if let Some(twice) = ranks.as_deref().and_then(named_twice) {
-        report::fatal(
-            format_args!("{function}(): rank {twice} of the job is listed twice"),
-            format_args!("List each member once."),
-        );
-    }
     let place = ranks.as_ref().and_then(|ranks| ranks.iter().position(|&rank| rank == own));
+    if checks::on() && place.is_some() {
+        let one_of = GLOBAL_SCRATCH | LOCAL_SCRATCH | SYMMETRIC_SCRATCH | NO_SCRATCH;
+        if (flags & one_of).count_ones() != 1 {
+            report::fatal(
+                format_args!(
+                    "{function}(): the flags {flags:#x} do not say where scratch memory is"
+                ),
+                format_args!(
+                    "Pass one of GEX_FLAG_TM_GLOBAL_SCRATCH, LOCAL_SCRATCH, SYMMETRIC_SCRATCH and NO_SCRATCH."
+                ),
+            );
+        }
+        if flags & (NO_SCRATCH | SCRATCH_OFFSET) == 0 {
+            let at = if flags & GLOBAL_SCRATCH != 0 { place.unwrap_or(0) } else { 0 };
+            let addr = match scratch_addrs.is_null() || scratch_size == 0 {
+                true => 0,
+                // SAFETY: the specification demands as many addresses as the flag says.
+                false => unsafe { scratch_addrs.add(at).read() }.addr(),
+            };
+            check_scratch(c, function, addr, scratch_size);
+        }
+    }
     if let Some(team) = collectives(c).create(c, function, &parent, ranks) {
         let given = flags & NO_SCRATCH == 0 && scratch_size != 0 && !scratch_addrs.is_null();
         let at = if flags & GLOBAL_SCRATCH != 0 { place.unwrap_or(0) } else { 0 };
@@ -314,6 +344,59 @@ pub unsafe extern "C" fn gex_TM_Create(
         unsafe { write(new_tms, objects::add_team(team, scratch, flags)) };
     }
     0
+}
+
+/// The ranks of the job that a list of members names; ends the job if it names others than members
+/// of the parent team, or one of them twice.
+fn members(
+    c: Ctx,
+    function: &str,
+    parent: &TeamRef,
+    list: &[EndpointLocation],
+    flags: Flags,
+) -> Vec<JobRank> {
+    let of_job = flags & RANK_IS_JOBRANK != 0;
+    let member = |(i, location): (usize, &EndpointLocation)| {
+        let (rank, index) = (NamedRank(location.rank), location.ep_index);
+        if index != 0 {
+            report::fatal(
+                format_args!(
+                    "{function}(): entry {i} of args has endpoint index {index}; GASNET_MAXEPS is 1"
+                ),
+                format_args!("Pass 0 as gex_ep_index."),
+            );
+        }
+        let size = if of_job { c.team().size() } else { parent.size() };
+        let found = match of_job {
+            false => parent.job_rank(TeamRank(rank.0)),
+            true => Some(JobRank(rank.0)).filter(|&rank| parent.team_rank(rank).is_some()),
+        };
+        match found {
+            Some(rank) => rank,
+            None if rank.0 < size => report::fatal(
+                format_args!(
+                    "{function}(): entry {i} of args has rank {rank} of the job, which is not in the parent team"
+                ),
+                format_args!("List members of the parent team."),
+            ),
+            None => report::fatal(
+                format_args!(
+                    "{function}(): entry {i} of args has rank {rank}, which is not below {size}"
+                ),
+                format_args!(
+                    "List ranks of the parent team, or of the job with GEX_FLAG_RANK_IS_JOBRANK."
+                ),
+            ),
+        }
+    };
+    let ranks: Vec<JobRank> = list.iter().enumerate().map(member).collect();
+    if let Some(twice) = named_twice(&ranks) {
+        report::fatal(
+            format_args!("{function}(): rank {twice} of the job is listed twice"),
+            format_args!("List each member once."),
+        );
+    }
+    ranks
 }
 
 /// A rank that occurs twice.
@@ -350,6 +433,7 @@ pub unsafe extern "C" fn gex_TM_Destroy(
             format_args!("Destroy teams of gex_TM_Split and gex_TM_Create only."),
         )
     }
+    check_quiet(c, function, tm);
     // Until all have called, handlers may name the team.
     collectives(c).destroy(c, function, &team, flags & GLOBALLY_QUIESCED != 0);
     let scratch = objects::remove_team(tm).and_then(|record| record.scratch);
