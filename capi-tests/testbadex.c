@@ -573,6 +573,14 @@ static void flags_right(void) {
     gex_RMA_PutBlocking(ex_tm, ex_me, check_at(ex_me, 0), check_at(ex_me, 8), 8, 0);
 }
 
+static void reduce_nothing(void) {
+    gex_Event_Wait(gex_Coll_ReduceToAllNB(ex_tm, &word, &word, GEX_DT_U64, 8, 0, GEX_OP_ADD, NULL, NULL, 0));
+}
+static void prepare_arguments(void) { gex_AM_PrepareRequestMedium(ex_tm, 1, bytes, 0, 10, GEX_EVENT_NOW, 0, 17); }
+static void cancel_flags(void) { gex_AM_CancelRequestMedium(prepare(10), 5); }
+static void publish_flags(void) { gex_EP_PublishBoundSegment(ex_tm, NULL, 0, 7); }
+static void location_flags(void) { gex_TM_TranslateRankToEP(ex_tm, 0, 3); }
+
 /* ---- collectives that differ between the ranks ---- */
 
 static int64_t numbers[2];
@@ -756,6 +764,11 @@ static const struct testcase {
     {"atomic_of_other", CHECKED, DIES, "gex_AD_OpNB_U64()|GEX_FLAG_AD_MY_RANK|rank 1 of the job is not", atomic_of_other},
     {"atomic_of_stranger", CHECKED, DIES, "gex_AD_OpNB_U64()|rank 1 of the job|team", atomic_of_stranger},
     {"flags_right", CHECKED, PASSES, "", flags_right},
+    {"reduce_nothing", CHECKED, DIES, "gex_Coll_ReduceToAllNB()|dt_cnt is 0", reduce_nothing},
+    {"prepare_arguments", ATTACHED, DIES, "gex_AM_PrepareRequestMedium()|17|16", prepare_arguments},
+    {"cancel_flags", CHECKED, DIES, "gex_AM_CancelRequestMedium()|0x5|Pass 0", cancel_flags},
+    {"publish_flags", CHECKED, DIES, "gex_EP_PublishBoundSegment()|0x7|Pass 0", publish_flags},
+    {"location_flags", CHECKED, DIES, "gex_TM_TranslateRankToEP()|0x3|Pass 0", location_flags},
     {"coll_roots_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|with root 0|with root 1", coll_roots_differ},
     {"coll_sizes_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|of 8 bytes|of 16 bytes", coll_sizes_differ},
     {"coll_calls_differ", CHECKED, DIES_TOGETHER, "a broadcast of 8 bytes|a barrier|same order", coll_calls_differ},

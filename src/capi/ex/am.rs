@@ -281,7 +281,7 @@ pub(super) unsafe fn arguments<'a>(
 
 #[cold]
 #[inline(never)]
-fn too_many_arguments(function: &str, n: usize) -> ! {
+pub(super) fn too_many_arguments(function: &str, n: usize) -> ! {
     report::fatal(
         format_args!(
             "{function}(): {n} arguments are out of range; a message has 0 to {MAX_ARGS}"

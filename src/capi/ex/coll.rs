@@ -74,6 +74,9 @@ impl ReduceArguments {
             },
             _ => refuse("GEX_DT_USER has no operations", "Pass GEX_OP_USER and a function."),
         };
+        if self.dt_cnt == 0 && checks::on() {
+            refuse("dt_cnt is 0", "Pass the number of elements of each rank, at least 1.");
+        }
         match elem_size.checked_mul(self.dt_cnt) {
             Some(bytes) => (Reduction { operator, elem_size }, bytes),
             None => {

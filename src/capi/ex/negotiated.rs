@@ -16,7 +16,7 @@
 //! sends, or cancel. What a message holds between its calls is an area at most, which no other
 //! rank waits for.
 
-use super::am::{Arg, Handler, arguments, complete};
+use super::am::{Arg, Handler, arguments, complete, too_many_arguments};
 use super::objects::{ExObject, job_rank};
 use super::{Event, Flags, LocalCompletion, Rank, is_immediate};
 use crate::capi::am;
@@ -25,6 +25,7 @@ use crate::conduit::PayloadArea;
 use crate::limits::MAX_THREADS;
 use crate::rank::JobRank;
 use crate::report;
+use crate::runtime::am::MAX_ARGS;
 use crate::runtime::checks;
 use alloc::boxed::Box;
 use core::ffi::{c_int, c_uint, c_void};
@@ -169,6 +170,9 @@ fn prepare(
             ),
             format_args!("Pass a least_payload of at most most_payload and gex_AM_Max*()."),
         );
+    }
+    if numargs as usize > MAX_ARGS {
+        too_many_arguments(function, numargs as usize);
     }
     let of_library = client_buf.is_null();
     if of_library && !lc_opt.is_null() {
@@ -550,8 +554,9 @@ macro_rules! family {
         /// - Returns 0.
         /// - Context: between the two calls of a message, in the same thread.
         #[unsafe(no_mangle)]
-        pub extern "C" fn $cancel(sd: ExObject, _flags: Flags) -> c_int {
+        pub extern "C" fn $cancel(sd: ExObject, flags: Flags) -> c_int {
             let function = stringify!($cancel);
+            early_job(function).ctx().check_no_flags(function, flags);
             let area = take_prepared(function, sd, $family).area;
             let job = early_job(function);
             area.into_iter().for_each(|area| job.endpoint.conduit.give_area(area));

@@ -391,7 +391,7 @@ pub extern "C" fn gex_EP_BindSegment(ep: ExObject, segment: ExObject, flags: Fla
 ///
 /// - `tm`: the team.
 /// - `eps`, `num_eps`: endpoints of this process; with 0 it publishes nothing.
-/// - `flags`: not used.
+/// - `flags`: 0.
 /// - Returns `GASNET_OK`.
 /// - Context: by all members; not in a handler.
 ///
@@ -402,10 +402,11 @@ pub unsafe extern "C" fn gex_EP_PublishBoundSegment(
     tm: ExObject,
     eps: *mut ExObject,
     num_eps: usize,
-    _flags: Flags,
+    flags: Flags,
 ) -> c_int {
     let function = &"gex_EP_PublishBoundSegment";
     let c = ctx(function);
+    c.check_no_flags(function, flags);
     for i in 0..num_eps {
         // SAFETY: by this function's condition.
         unsafe { eps.add(i).read() }.check_endpoint(function);

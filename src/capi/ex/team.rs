@@ -175,16 +175,18 @@ pub extern "C" fn gex_TM_TranslateJobrankToRank(tm: ExObject, jobrank: Rank) -> 
 ///
 /// - `tm`: the team.
 /// - `rank`: its rank in the team; one that the team does not have ends the job.
-/// - `flags`: not used.
+/// - `flags`: 0.
 /// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateRankToEP(
     tm: ExObject,
     rank: Rank,
-    _flags: Flags,
+    flags: Flags,
 ) -> EndpointLocation {
     let function = "gex_TM_TranslateRankToEP";
-    let rank = job_rank(outside_handlers(function), function, tm, rank).0;
+    let job = outside_handlers(function);
+    job.ctx().check_no_flags(function, flags);
+    let rank = job_rank(job, function, tm, rank).0;
     EndpointLocation { rank, ep_index: 0 }
 }
 
