@@ -512,6 +512,15 @@ static void lock_request(void) {
     gex_AM_RequestShort0(ex_tm, 1, H_NOTHING, 0);
 }
 static gex_HSL_t held = GEX_HSL_INITIALIZER;
+static void lock_twice(void) {
+    gex_HSL_Lock(&held);
+    gex_HSL_Lock(&held);
+}
+static void lock_polls(void) {
+    gex_HSL_Lock(&held);
+    gasnet_AMPoll();
+}
+static void unlock_open(void) { gex_HSL_Unlock(&held); }
 static void wait_for_nothing(void) { gex_Event_Wait(GEX_EVENT_INVALID); }
 static void lock_wait(void) {
     gex_HSL_Lock(&held);
@@ -726,25 +735,28 @@ static const struct testcase {
     {"poll_between", CHECKED, DIES, "gasnet_AMPoll()|has prepared an active message", poll_between},
     {"prepare_in_handler", ATTACHED, DIES, "gex_AM_PrepareReplyMedium()|replied already", prepare_in_handler},
     {"cancel_other", ATTACHED, DIES, "gex_AM_CancelReplyMedium()|source descriptor", cancel_other},
-    {"domain_type", ATTACHED, DIES, "gex_AD_Create()|dt 0x0|GEX_DT_I32", domain_type},
-    {"domain_bits", ATTACHED, DIES, "gex_AD_Create()|operation 0x4|integers", domain_bits},
+    {"domain_type", ATTACHED, DIES, "gex_AD_Create()|dt 0 |GEX_DT_I32", domain_type},
+    {"domain_bits", ATTACHED, DIES, "gex_AD_Create()|GEX_DT_DBL has no operation GEX_OP_XOR|integers", domain_bits},
     {"domain_none", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x0|gex_AD_Create", domain_none},
     {"domain_gone", ATTACHED, DIES, "gex_AD_QueryOps()|gex_AD_Destroy", domain_gone},
     {"domain_used_again", ATTACHED, DIES, "gex_AD_OpNB_U64()|gex_AD_Destroy has ended", domain_used_again},
     {"domain_twice", ATTACHED, DIES, "gex_AD_Destroy()|gex_AD_Destroy has ended", domain_twice},
-    {"atomic_type", ATTACHED, DIES, "gex_AD_OpNB_U64()|another type", atomic_type},
-    {"atomic_op", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x40000|operation", atomic_op},
-    {"atomic_ops", ATTACHED, DIES, "gex_AD_OpNB_U64()|0x18|one operation", atomic_ops},
+    {"atomic_type", ATTACHED, DIES, "gex_AD_OpNB_U64()|another type, GEX_DT_I64", atomic_type},
+    {"atomic_op", ATTACHED, DIES, "gex_AD_OpNB_U64()|GEX_OP_FADD is no operation", atomic_op},
+    {"atomic_ops", ATTACHED, DIES, "gex_AD_OpNB_U64()|GEX_OP_ADD|GEX_OP_SUB|one operation", atomic_ops},
     {"atomic_null", ATTACHED, DIES, "gex_AD_OpNB_U64()|result_p is null", atomic_null},
     {"atomic_rank", ATTACHED, DIES, "gex_AD_OpNB_U64()|rank 1", atomic_rank},
     {"atomic_crooked", ATTACHED, DIES, "gex_AD_OpNB_U64()|offset 4|aligned", atomic_crooked},
     {"atomic_outside", ATTACHED, DIES, "gex_AD_OpNB_U64()|outside the segment", atomic_outside},
     {"coll_root", ATTACHED, DIES, "gex_Coll_BroadcastNB()|root " NO_RANK_WORD, coll_root},
-    {"reduce_op", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|reduction|GEX_OP_ADD", reduce_op},
+    {"reduce_op", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|GEX_DT_U64 has no reduction GEX_OP_FADD|GEX_OP_ADD", reduce_op},
     {"reduce_size", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|dt_sz", reduce_size},
     {"reduce_function", ATTACHED, DIES, "gex_Coll_ReduceToAllNB()|user_op", reduce_function},
     {"lock_put", CHECKED, DIES, "gex_RMA_PutBlocking()|holds the handler-safe lock", lock_put},
     {"lock_request", CHECKED, DIES, "gex_AM_RequestShort()|holds the handler-safe lock", lock_request},
+    {"lock_twice", CHECKED, DIES, "gex_HSL_Lock(): this thread holds", lock_twice},
+    {"lock_polls", CHECKED, DIES, "gasnet_AMPoll()|gex_HSL_Unlock", lock_polls},
+    {"unlock_open", CHECKED, DIES, "gex_HSL_Unlock()|is not locked", unlock_open},
     {"lock_wait", CHECKED, DIES, "gex_Event_Wait()|holds the handler-safe lock|gex_HSL_Unlock", lock_wait},
     {"handler_waits_inline", CHECKED, DIES, "gex_Event_Wait()|handler", handler_waits_inline},
     {"handler_registers", CHECKED, DIES, "gex_EP_RegisterHandlers()|handler", handler_registers},
@@ -772,8 +784,8 @@ static const struct testcase {
     {"coll_roots_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|with root 0|with root 1", coll_roots_differ},
     {"coll_sizes_differ", CHECKED, DIES_TOGETHER, "gex_Coll_BroadcastNB()|of 8 bytes|of 16 bytes", coll_sizes_differ},
     {"coll_calls_differ", CHECKED, DIES_TOGETHER, "a broadcast of 8 bytes|a barrier|same order", coll_calls_differ},
-    {"coll_ops_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|a reduce to all of 16 bytes|GEX_OP 0x8|GEX_OP 0x80", coll_ops_differ},
-    {"coll_types_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|elements of 8 bytes|GEX_DT 0x4|GEX_DT 0x20", coll_types_differ},
+    {"coll_ops_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|a reduce to all of 16 bytes|GEX_OP_ADD|GEX_OP_MAX", coll_ops_differ},
+    {"coll_types_differ", CHECKED, DIES_TOGETHER, "gex_Coll_ReduceToAllNB()|elements of 8 bytes|GEX_DT_I64|GEX_DT_DBL", coll_types_differ},
     {"coll_agree", CHECKED, PASSES, "", coll_agree},
     {"handler_puts", CHECKED, DIES, "gex_RMA_PutBlocking()|handler", handler_puts},
 };

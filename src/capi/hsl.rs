@@ -4,11 +4,11 @@
 
 use super::{code, initialized};
 use crate::runtime::Ctx;
-use crate::runtime::hsl::{self, Hsl};
+use crate::runtime::hsl::{self, GASNET_1, Hsl};
 use core::ffi::c_int;
 
 /// The calling thread, where the use of locks is checked.
-fn caller() -> Option<Ctx> {
+pub(super) fn caller() -> Option<Ctx> {
     if hsl::checked() { initialized().map(|job| job.ctx()) } else { None }
 }
 
@@ -25,7 +25,7 @@ fn caller() -> Option<Ctx> {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_init(hsl: *mut Hsl) {
     // SAFETY: the specification demands memory of a lock of its caller.
-    unsafe { &*hsl }.init(caller());
+    unsafe { &*hsl }.init(GASNET_1, caller());
 }
 
 /// Ends the use of a handler-safe lock, which no thread may hold. Its memory may then be freed,
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn gasnet_hsl_init(hsl: *mut Hsl) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_destroy(hsl: *mut Hsl) {
     // SAFETY: the specification demands an initialised lock of its caller.
-    unsafe { &*hsl }.destroy(caller());
+    unsafe { &*hsl }.destroy(GASNET_1, caller());
 }
 
 /// Locks a handler-safe lock; waits while another thread holds it.
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn gasnet_hsl_destroy(hsl: *mut Hsl) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
     // SAFETY: the specification demands an initialised lock of its caller.
-    unsafe { &*hsl }.lock(caller);
+    unsafe { &*hsl }.lock(GASNET_1, caller);
 }
 
 /// Locks a handler-safe lock if no thread holds it, and returns at once in any case.
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_trylock(hsl: *mut Hsl) -> c_int {
     // SAFETY: the specification demands an initialised lock of its caller.
-    code(unsafe { &*hsl }.try_lock(caller))
+    code(unsafe { &*hsl }.try_lock(GASNET_1, caller))
 }
 
 /// Unlocks a handler-safe lock that the calling thread holds.
@@ -84,7 +84,7 @@ pub unsafe extern "C" fn gasnet_hsl_trylock(hsl: *mut Hsl) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_unlock(hsl: *mut Hsl) {
     // SAFETY: the specification demands an initialised lock of its caller.
-    unsafe { &*hsl }.unlock(caller);
+    unsafe { &*hsl }.unlock(GASNET_1, caller);
 }
 
 /// Begins a no-interrupt section of the calling thread, in which no handler runs on it.

@@ -83,15 +83,14 @@ impl Ctx {
             return;
         }
         if kind != CallKind::Test
-            && let Some(lock) = self.held().last()
+            && let Some((lock, unlock)) = self.held().last()
         {
             report::fatal(
                 format_args!(
                     "{function}() was called while this thread holds the handler-safe lock {lock:#x}"
                 ),
                 format_args!(
-                    "Call {} first: a handler may need the lock before this call can end.",
-                    report::remedy_of(function, "gasnet_hsl_unlock", "gex_HSL_Unlock")
+                    "Call {unlock} first: a handler may need the lock before this call can end."
                 ),
             );
         }
@@ -155,8 +154,9 @@ impl Ctx {
     }
 
     /// Notes that the calling thread has locked this lock.
-    pub fn note_lock(self, lock: usize) {
-        self.held().push(lock);
+    /// `unlock`: the function that unlocks it.
+    pub fn note_lock(self, lock: usize, unlock: &'static str) {
+        self.held().push(lock, unlock);
     }
 
     /// Whether the calling thread holds this lock, which it is about to unlock; it counts as
@@ -165,11 +165,11 @@ impl Ctx {
         self.check_thread(function);
         let held = self.held();
         match held.last() {
-            Some(last) if last == lock => {
+            Some((last, _)) if last == lock => {
                 held.pop();
                 true
             }
-            Some(last) if held.has(lock) => report::fatal(
+            Some((last, _)) if held.has(lock) => report::fatal(
                 format_args!(
                     "{function}(): the handler-safe lock {lock:#x} is unlocked before {last:#x}, which this thread locked later"
                 ),
@@ -260,7 +260,7 @@ impl Ctx {
     /// prepared.
     #[cold]
     pub(super) fn check_handler_end(self, handler: u8) {
-        if let Some(lock) = self.held().last() {
+        if let Some((lock, _)) = self.held().last() {
             report::fatal(
                 format_args!(
                     "handler {handler} returned while it holds the handler-safe lock {lock:#x}"
@@ -432,7 +432,7 @@ pub fn check_alignment(function: &str, remote: *const u8, local: *const u8, n: u
 pub fn check_local(function: &str, (argument, address): (&str, *const u8), n: usize) {
     if n != 0 && address.is_null() {
         report::fatal(
-            format_args!("{function}(): {argument} is null, but the call moves {n} bytes there"),
+            format_args!("{function}(): {argument} is null, but the call moves {n} bytes"),
             format_args!("Pass the address of as many bytes of this process."),
         );
     }

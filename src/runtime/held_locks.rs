@@ -11,8 +11,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What one thread holds.
 #[derive(Debug, Default)]
 pub(super) struct HeldLocks {
-    /// Addresses of its handler-safe locks, in the order in which it locked them.
-    locks: Mutex<Vec<usize>>,
+    /// Addresses of its handler-safe locks, in the order in which it locked them, and the functions
+    /// of the interface by which it did that which unlock them.
+    locks: Mutex<Vec<(usize, &'static str)>>,
     /// Whether it is between `gasnet_hold_interrupts` and `gasnet_resume_interrupts`.
     section: AtomicBool,
     /// Whether it is between `gex_AM_Prepare*` and `gex_AM_Commit*` or `gex_AM_Cancel*`.
@@ -20,7 +21,7 @@ pub(super) struct HeldLocks {
 }
 
 impl HeldLocks {
-    fn locks(&self) -> MutexGuard<'_, Vec<usize>> {
+    fn locks(&self) -> MutexGuard<'_, Vec<(usize, &'static str)>> {
         self.locks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -31,19 +32,19 @@ impl HeldLocks {
         self.set_prepared(false);
     }
 
-    /// The lock that it locked last.
-    pub(super) fn last(&self) -> Option<usize> {
+    /// The lock that it locked last, and the function that unlocks it.
+    pub(super) fn last(&self) -> Option<(usize, &'static str)> {
         self.locks().last().copied()
     }
 
     /// Whether it holds this lock.
     pub(super) fn has(&self, lock: usize) -> bool {
-        self.locks().contains(&lock)
+        self.locks().iter().any(|&(held, _)| held == lock)
     }
 
     /// Adds a lock.
-    pub(super) fn push(&self, lock: usize) {
-        self.locks().push(lock);
+    pub(super) fn push(&self, lock: usize, unlock: &'static str) {
+        self.locks().push((lock, unlock));
     }
 
     /// Removes the lock that it locked last.
@@ -79,10 +80,10 @@ mod tests {
     #[test]
     fn a_new_owner_of_an_index_holds_nothing() {
         let held = HeldLocks::default();
-        held.push(8);
+        held.push(8, "gex_HSL_Unlock");
         held.set_section(true);
         held.set_prepared(true);
-        assert!(held.has(8) && held.last() == Some(8));
+        assert!(held.has(8) && held.last() == Some((8, "gex_HSL_Unlock")));
         assert!(held.in_section() && held.has_prepared());
         held.clear();
         assert!(!held.has(8) && !held.in_section() && !held.has_prepared());

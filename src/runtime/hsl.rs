@@ -47,6 +47,34 @@ const DYNAMIC: usize = 0x4853_4C32 << 8;
 /// State, mixed with the address, of one that `gasnet_hsl_destroy` has ended.
 const DESTROYED: usize = 0x4853_4C33 << 8;
 
+/// The functions of one of the interfaces, as messages name them.
+#[derive(Debug)]
+pub struct LockFunctions {
+    init: &'static str,
+    destroy: &'static str,
+    lock: &'static str,
+    try_lock: &'static str,
+    unlock: &'static str,
+}
+
+/// Those of GASNet-1.
+pub const GASNET_1: &LockFunctions = &LockFunctions {
+    init: "gasnet_hsl_init",
+    destroy: "gasnet_hsl_destroy",
+    lock: "gasnet_hsl_lock",
+    try_lock: "gasnet_hsl_trylock",
+    unlock: "gasnet_hsl_unlock",
+};
+
+/// Those of GASNet-EX.
+pub const GASNET_EX: &LockFunctions = &LockFunctions {
+    init: "gex_HSL_Init",
+    destroy: "gex_HSL_Destroy",
+    lock: "gex_HSL_Lock",
+    try_lock: "gex_HSL_Trylock",
+    unlock: "gex_HSL_Unlock",
+};
+
 /// What a lock is in this program.
 static BEHAVIOUR: AtomicU8 = AtomicU8::new(MUTEX);
 /// The same where no use is looked at.
@@ -102,42 +130,33 @@ fn must(function: &str, error: c_int) {
 }
 
 /// The result of a trylock: [`GasnetError::NotReady`] if another thread holds the lock.
-fn tried(error: c_int) -> Result<(), GasnetError> {
+fn tried(function: &str, error: c_int) -> Result<(), GasnetError> {
     match error {
         0 => Ok(()),
         locks::BUSY => Err(GasnetError::NotReady),
-        error => failed("gasnet_hsl_trylock", error),
+        error => failed(function, error),
     }
 }
 
 impl Hsl {
     #[inline(always)]
-    fn mutex_lock(&self) {
-        match self.lock.try_lock() {
-            0 => {}
-            locks::BUSY => self.wait_for_mutex(),
-            error => failed("gasnet_hsl_lock", error),
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wait_for_mutex(&self) {
-        let _note = lock_waits::note(self.address());
-        must("gasnet_hsl_lock", self.lock.lock());
+    fn mutex_lock(&self, by: &LockFunctions) {
+        must(by.lock, self.lock.lock());
     }
 
     #[inline(always)]
-    fn mutex_unlock(&self) {
-        must("gasnet_hsl_unlock", self.lock.unlock());
+    fn mutex_unlock(&self, by: &LockFunctions) {
+        must(by.unlock, self.lock.unlock());
     }
 
-    /// `gasnet_hsl_init`. `caller` is the calling thread, if uses are checked; here and below.
-    pub fn init(&self, caller: Option<Ctx>) {
+    /// `gasnet_hsl_init`. `by` has the function that is called; `caller` is the calling thread, if
+    /// uses are checked; here and below.
+    pub fn init(&self, by: &LockFunctions, caller: Option<Ctx>) {
         if caller.is_some() && self.is_initialised() {
             report::fatal(
                 format_args!(
-                    "gasnet_hsl_init(): the handler-safe lock {:#x} is initialised already",
+                    "{}(): the handler-safe lock {:#x} is initialised already",
+                    by.init,
                     self.address()
                 ),
                 format_args!(
@@ -145,27 +164,27 @@ impl Hsl {
                 ),
             );
         }
-        must("gasnet_hsl_init", self.lock.init());
+        must(by.init, self.lock.init());
         self.state.store(DYNAMIC ^ self.address(), Ordering::Relaxed);
         self.holder.store(0, Ordering::Relaxed);
     }
 
     /// `gasnet_hsl_destroy`
-    pub fn destroy(&self, caller: Option<Ctx>) {
+    pub fn destroy(&self, by: &LockFunctions, caller: Option<Ctx>) {
         if let Some(c) = caller {
-            self.check_destroy(c);
+            self.check_destroy(by, c);
         }
-        must("gasnet_hsl_destroy", self.lock.destroy());
+        must(by.destroy, self.lock.destroy());
         self.state.store(DESTROYED ^ self.address(), Ordering::Relaxed);
     }
 
     /// `gasnet_hsl_lock`. `caller` is evaluated only where uses are checked; here and below.
     #[inline(always)]
-    pub fn lock(&self, caller: fn() -> Option<Ctx>) {
+    pub fn lock(&self, by: &LockFunctions, caller: fn() -> Option<Ctx>) {
         match behaviour() {
             NOTHING => {}
-            MUTEX => self.mutex_lock(),
-            _ => self.lock_watched(caller()),
+            MUTEX => self.mutex_lock(by),
+            _ => self.lock_watched(by, caller()),
         }
     }
 
@@ -174,42 +193,46 @@ impl Hsl {
     /// # Errors
     /// [`GasnetError::NotReady`] if another thread holds the lock.
     #[inline(always)]
-    pub fn try_lock(&self, caller: fn() -> Option<Ctx>) -> Result<(), GasnetError> {
+    pub fn try_lock(
+        &self,
+        by: &LockFunctions,
+        caller: fn() -> Option<Ctx>,
+    ) -> Result<(), GasnetError> {
         match behaviour() {
             NOTHING => Ok(()),
-            MUTEX => tried(self.lock.try_lock()),
-            _ => self.try_watched(caller()),
+            MUTEX => tried(by.try_lock, self.lock.try_lock()),
+            _ => self.try_watched(by, caller()),
         }
     }
 
     /// `gasnet_hsl_unlock`
     #[inline(always)]
-    pub fn unlock(&self, caller: fn() -> Option<Ctx>) {
+    pub fn unlock(&self, by: &LockFunctions, caller: fn() -> Option<Ctx>) {
         match behaviour() {
             NOTHING => {}
-            MUTEX => self.mutex_unlock(),
-            _ => self.unlock_watched(caller()),
+            MUTEX => self.mutex_unlock(by),
+            _ => self.unlock_watched(by, caller()),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn lock_watched(&self, caller: Option<Ctx>) {
+    fn lock_watched(&self, by: &LockFunctions, caller: Option<Ctx>) {
         let _span = span!(L "gasnet_hsl_lock", EventDetail::At(self.address()));
         match caller {
-            Some(c) => self.lock_checked(c),
-            None if is_mutex() => self.mutex_lock(),
+            Some(c) => self.lock_checked(by, c),
+            None if is_mutex() => self.mutex_lock(by),
             None => {}
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn try_watched(&self, caller: Option<Ctx>) -> Result<(), GasnetError> {
+    fn try_watched(&self, by: &LockFunctions, caller: Option<Ctx>) -> Result<(), GasnetError> {
         let mut span = span!(L "gasnet_hsl_trylock", EventDetail::At(self.address()));
         let result = match caller {
-            Some(c) => self.try_checked(c),
-            None if is_mutex() => tried(self.lock.try_lock()),
+            Some(c) => self.try_checked(by, c),
+            None if is_mutex() => tried(by.try_lock, self.lock.try_lock()),
             None => Ok(()),
         };
         span.result(result.map_or_else(|e| e as c_int, |()| 0));
@@ -218,11 +241,11 @@ impl Hsl {
 
     #[cold]
     #[inline(never)]
-    fn unlock_watched(&self, caller: Option<Ctx>) {
+    fn unlock_watched(&self, by: &LockFunctions, caller: Option<Ctx>) {
         let _span = span!(L "gasnet_hsl_unlock", EventDetail::At(self.address()));
         match caller {
-            Some(c) => self.unlock_checked(c),
-            None if is_mutex() => self.mutex_unlock(),
+            Some(c) => self.unlock_checked(by, c),
+            None if is_mutex() => self.mutex_unlock(by),
             None => {}
         }
     }
@@ -248,18 +271,26 @@ impl Hsl {
                 self.address(),
                 if destroyed { "was destroyed" } else { "is not initialised" }
             ),
-            format_args!("Initialise it with GASNET_HSL_INITIALIZER or gasnet_hsl_init."),
+            format_args!(
+                "Initialise it with {}.",
+                report::remedy_of(
+                    function,
+                    "GASNET_HSL_INITIALIZER or gasnet_hsl_init",
+                    "GEX_HSL_INITIALIZER or gex_HSL_Init"
+                )
+            ),
         );
     }
 
-    fn check_destroy(&self, c: Ctx) {
-        self.check("gasnet_hsl_destroy");
-        c.check_destroy("gasnet_hsl_destroy", self.address());
+    fn check_destroy(&self, by: &LockFunctions, c: Ctx) {
+        self.check(by.destroy);
+        c.check_destroy(by.destroy, self.address());
         let holder = self.holder.load(Ordering::Relaxed);
         if holder != 0 {
             report::fatal(
                 format_args!(
-                    "gasnet_hsl_destroy(): thread {} holds the handler-safe lock {:#x}",
+                    "{}(): thread {} holds the handler-safe lock {:#x}",
+                    by.destroy,
                     holder - 1,
                     self.address()
                 ),
@@ -268,38 +299,38 @@ impl Hsl {
         }
     }
 
-    fn note(&self, c: Ctx) {
-        c.note_lock(self.address());
+    fn note(&self, by: &LockFunctions, c: Ctx) {
+        c.note_lock(self.address(), by.unlock);
         self.holder.store(usize::from(c.thread_index()) + 1, Ordering::Relaxed);
     }
 
-    fn lock_checked(&self, c: Ctx) {
-        self.check("gasnet_hsl_lock");
-        c.check_lock("gasnet_hsl_lock", self.address());
+    fn lock_checked(&self, by: &LockFunctions, c: Ctx) {
+        self.check(by.lock);
+        c.check_lock(by.lock, self.address());
         if is_mutex() {
-            self.mutex_lock();
+            self.mutex_lock(by);
         }
-        self.note(c);
+        self.note(by, c);
     }
 
-    fn try_checked(&self, c: Ctx) -> Result<(), GasnetError> {
-        self.check("gasnet_hsl_trylock");
-        c.check_lock("gasnet_hsl_trylock", self.address());
+    fn try_checked(&self, by: &LockFunctions, c: Ctx) -> Result<(), GasnetError> {
+        self.check(by.try_lock);
+        c.check_lock(by.try_lock, self.address());
         if is_mutex() {
-            tried(self.lock.try_lock())?;
+            tried(by.try_lock, self.lock.try_lock())?;
         }
-        self.note(c);
+        self.note(by, c);
         Ok(())
     }
 
-    fn unlock_checked(&self, c: Ctx) {
-        const NAME: &str = "gasnet_hsl_unlock";
-        self.check(NAME);
+    fn unlock_checked(&self, by: &LockFunctions, c: Ctx) {
+        let name = by.unlock;
+        self.check(name);
         let here = self.address();
-        if c.note_unlock(NAME, here) {
+        if c.note_unlock(name, here) {
             self.holder.store(0, Ordering::Relaxed);
             if is_mutex() {
-                self.mutex_unlock();
+                self.mutex_unlock(by);
             }
             return;
         }
@@ -307,7 +338,7 @@ impl Hsl {
         if holder != 0 {
             report::fatal(
                 format_args!(
-                    "{NAME}(): thread {} holds the handler-safe lock {here:#x}, not thread {}, which unlocks it",
+                    "{name}(): thread {} holds the handler-safe lock {here:#x}, not thread {}, which unlocks it",
                     holder - 1,
                     c.thread_index()
                 ),
@@ -317,10 +348,10 @@ impl Hsl {
         // The checks have not seen it locked: it may have been before gasnet_init.
         if self.lock.try_lock() == 0 {
             report::fatal(
-                format_args!("{NAME}(): the handler-safe lock {here:#x} is not locked"),
+                format_args!("{name}(): the handler-safe lock {here:#x} is not locked"),
                 format_args!("Unlock a lock once after it was locked."),
             );
         }
-        self.mutex_unlock();
+        self.mutex_unlock(by);
     }
 }

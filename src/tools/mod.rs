@@ -9,6 +9,7 @@
 //! | `this_process` | host, pause for a debugger, limits |
 //! | `client_variables` | environment variables of clients |
 //! | `list_text` | lists of memory and strides, as text |
+//! | `constant_names` | sets of constants of GASNet-EX, as text |
 //! | `checksum` | checksums, counts of zero bytes |
 //! | `shell` | words for a shell |
 //! | `timer` | granularity and overhead of the clock |
@@ -16,6 +17,7 @@
 pub mod backtrace;
 pub mod checksum;
 pub mod client_variables;
+pub mod constant_names;
 pub mod debug_malloc;
 mod fenced_block;
 pub mod list_text;

@@ -13,6 +13,7 @@ use crate::extended::atomics::{AtomicCode, AtomicForm, AtomicOperation};
 use crate::extended::coll::operators::NumberType;
 use crate::report;
 use crate::runtime::GasnetJob;
+use crate::tools::constant_names::{DataTypes, Operations};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{Ordering, fence};
@@ -85,14 +86,14 @@ pub unsafe extern "C" fn gex_AD_Create(
     with_team(c, function, tm, |_| ());
     let Some(number) = NumberType::of(dt) else {
         report::fatal(
-            format_args!("{function}(): dt {dt:#x} is no type of atomics"),
+            format_args!("{function}(): dt {} is no type of atomics", DataTypes(dt)),
             format_args!("Pass one of GEX_DT_I32, U32, I64, U64, FLT and DBL."),
         )
     };
     let mut bits = (0..32).map(|bit| 1 << bit).filter(|bit| ops & bit != 0);
     if let Some(op) = bits.find(|&op| AtomicCode::of(number, op).is_none()) {
         report::fatal(
-            format_args!("{function}(): the type has no operation {op:#x}"),
+            format_args!("{function}(): {} has no operation {}", DataTypes(dt), Operations(op)),
             format_args!("Pass operations of atomics; bitwise ones are for integers only."),
         );
     }
@@ -209,14 +210,17 @@ unsafe fn start(call: AtomicCall) -> Event {
     let job = job_with(function, |job| check_target(job, domain.tm, &call));
     if domain.number != number {
         report::fatal(
-            format_args!("{function}(): the domain has another type"),
+            format_args!(
+                "{function}(): the domain has another type, {}",
+                DataTypes(1 << domain.number as u32)
+            ),
             format_args!("Call the function of the type that gex_AD_Create was given."),
         );
     }
     let code = match AtomicCode::of(number, op).filter(|_| domain.ops & op != 0) {
         Some(code) => code,
         None => report::fatal(
-            format_args!("{function}(): {op:#x} is no operation of the domain"),
+            format_args!("{function}(): {} is no operation of the domain", Operations(op)),
             format_args!("Pass one operation of those that gex_AD_Create was given."),
         ),
     };

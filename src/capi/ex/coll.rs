@@ -18,6 +18,7 @@ use crate::report;
 use crate::runtime::Ctx;
 use crate::runtime::checks::{self, check_local};
 use crate::runtime::ops::OpHandle;
+use crate::tools::constant_names::{DataTypes, Operations};
 use crate::trace::{EventDetail, span};
 use core::ffi::c_void;
 
@@ -67,9 +68,15 @@ impl ReduceArguments {
             (USER_OP, None, _) => refuse("user_op is null", "Pass the function of GEX_OP_USER."),
             (op, _, Some(number)) => match number_fn(number, op) {
                 Some(function) => ReduceOperator::Builtin { function, code: self.dt << 8 | op },
-                None => refuse(
-                    "the type has no such reduction",
-                    "Pass GEX_OP_ADD, MULT, MIN or MAX, for integers also AND, OR or XOR, or GEX_OP_USER.",
+                None => report::fatal(
+                    format_args!(
+                        "{function}(): {} has no reduction {}",
+                        DataTypes(self.dt),
+                        Operations(op)
+                    ),
+                    format_args!(
+                        "Pass GEX_OP_ADD, MULT, MIN or MAX, for integers also AND, OR or XOR, or GEX_OP_USER."
+                    ),
                 ),
             },
             _ => refuse("GEX_DT_USER has no operations", "Pass GEX_OP_USER and a function."),

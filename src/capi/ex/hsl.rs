@@ -1,9 +1,10 @@
-//! Handler-safe locks under their names of GASNet-EX: those of [`crate::capi::hsl`].
+//! Handler-safe locks under their names of GASNet-EX; the same locks as in [`crate::capi::hsl`].
 //!
 //! Called by clients, from handlers too.
 
-use crate::capi::hsl;
-use crate::runtime::hsl::Hsl;
+use crate::capi::code;
+use crate::capi::hsl::caller;
+use crate::runtime::hsl::{GASNET_EX, Hsl};
 use core::ffi::c_int;
 
 /// As `gasnet_hsl_init`.
@@ -16,7 +17,7 @@ use core::ffi::c_int;
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gex_HSL_Init(hsl: *mut Hsl) {
     // SAFETY: as this function requires.
-    unsafe { hsl::gasnet_hsl_init(hsl) };
+    unsafe { &*hsl }.init(GASNET_EX, caller());
 }
 
 /// As `gasnet_hsl_destroy`.
@@ -29,7 +30,7 @@ pub unsafe extern "C" fn gex_HSL_Init(hsl: *mut Hsl) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gex_HSL_Destroy(hsl: *mut Hsl) {
     // SAFETY: as this function requires.
-    unsafe { hsl::gasnet_hsl_destroy(hsl) };
+    unsafe { &*hsl }.destroy(GASNET_EX, caller());
 }
 
 /// As `gasnet_hsl_lock`.
@@ -42,7 +43,7 @@ pub unsafe extern "C" fn gex_HSL_Destroy(hsl: *mut Hsl) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gex_HSL_Lock(hsl: *mut Hsl) {
     // SAFETY: as this function requires.
-    unsafe { hsl::gasnet_hsl_lock(hsl) };
+    unsafe { &*hsl }.lock(GASNET_EX, caller);
 }
 
 /// As `gasnet_hsl_unlock`.
@@ -55,7 +56,7 @@ pub unsafe extern "C" fn gex_HSL_Lock(hsl: *mut Hsl) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gex_HSL_Unlock(hsl: *mut Hsl) {
     // SAFETY: as this function requires.
-    unsafe { hsl::gasnet_hsl_unlock(hsl) };
+    unsafe { &*hsl }.unlock(GASNET_EX, caller);
 }
 
 /// As `gasnet_hsl_trylock`.
@@ -70,5 +71,5 @@ pub unsafe extern "C" fn gex_HSL_Unlock(hsl: *mut Hsl) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gex_HSL_Trylock(hsl: *mut Hsl) -> c_int {
     // SAFETY: as this function requires.
-    unsafe { hsl::gasnet_hsl_trylock(hsl) }
+    code(unsafe { &*hsl }.try_lock(GASNET_EX, caller))
 }

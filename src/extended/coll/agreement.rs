@@ -7,7 +7,7 @@
 
 use super::CollCall;
 use super::inbox::{CollMessage, halves, overwritten};
-use super::request::{CollId, CollRequest, ReduceOperator};
+use super::request::{CollId, CollOperation, CollRequest, ReduceOperator};
 use crate::client_memory::Src;
 use crate::conduit::AmMessage;
 use crate::extended::handler_ids::COLL_CALLED;
@@ -15,6 +15,7 @@ use crate::extended::messages::{checksum, request, without_checksum};
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
 use crate::runtime::Ctx;
+use crate::tools::constant_names::{DataTypes, Operations};
 use alloc::collections::BTreeMap;
 use core::fmt;
 use parking_lot::Mutex;
@@ -36,6 +37,14 @@ const OPERATIONS: [&str; 9] = [
     "a scan",
     "a barrier",
     "a reduce to all",
+];
+
+/// Those that have a root.
+const HAVE_ROOTS: [CollOperation; 4] = [
+    CollOperation::Broadcast,
+    CollOperation::Scatter,
+    CollOperation::Gather,
+    CollOperation::Reduce,
 ];
 
 const IN_ALLSYNC: i32 = 1;
@@ -85,7 +94,14 @@ impl fmt::Display for CallRecord {
         let [operation, root, high, low, elem_size, kind, array, other_array] = self.0;
         let name = OPERATIONS.get((operation & 0xff) as usize).unwrap_or(&"something else");
         let nbytes = u64::from(high as u32) << 32 | u64::from(low as u32);
-        write!(f, "{name} of {nbytes} bytes with root {root}")?;
+        // A barrier has nothing else.
+        if operation & 0xff == CollOperation::Barrier as i32 {
+            return f.write_str(name);
+        }
+        write!(f, "{name} of {nbytes} bytes")?;
+        if HAVE_ROOTS.iter().any(|rooted| operation & 0xff == *rooted as i32) {
+            write!(f, " with root {root}")?;
+        }
         if elem_size != 0 {
             write!(f, ", elements of {elem_size} bytes")?;
         }
@@ -93,7 +109,10 @@ impl fmt::Display for CallRecord {
             0 => {}
             CLIENT_FUNCTION => write!(f, ", a function of the client")?,
             kind if kind < 0 => write!(f, ", a registered function with flags {}", -1 - kind)?,
-            kind => write!(f, ", GEX_DT {:#x}, GEX_OP {:#x}", kind >> 8, kind & 0xff)?,
+            kind => {
+                let (dt, op) = (DataTypes(kind as u32 >> 8), Operations(kind as u32 & 0xff));
+                write!(f, ", {dt}, {op}")?;
+            }
         }
         if array != 0 || other_array != 0 {
             write!(f, ", arrays in blocks (layouts {array:x}, {other_array:x})")?;
@@ -187,7 +206,7 @@ fn compare(function: &str, own: CallRecord, theirs: CallRecord, other: JobRank) 
 
 #[cfg(test)]
 mod tests {
-    use super::super::{BlockCyclic, CollOperation, Reduction};
+    use super::super::{BlockCyclic, Reduction};
     use super::*;
     use alloc::string::ToString;
 
