@@ -224,8 +224,9 @@ GASNETI_AD_INLINE(U64, uint64_t)
   gasneti_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #endif
 
-/* An event of an operation that was complete when it was initiated needs no sync. With debug checks
-   calls return no such event, and a wait for the constant GEX_EVENT_INVALID goes to the library. */
+/* An event of an operation that was complete when it was initiated needs no sync. With debug
+   checks calls return no such event, and a wait for the constant GEX_EVENT_INVALID goes to the
+   library. */
 GASNETI_OUTLINE void gasneti_Event_Wait_from(gex_Event_t event GASNETI_CALLER) {
   gasneti_trace_from(file, (unsigned int)line);
   gex_Event_Wait(event);

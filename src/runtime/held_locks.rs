@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// What one thread holds.
 #[derive(Debug, Default)]
 pub(super) struct HeldLocks {
-    /// Addresses of its handler-safe locks, in the order in which it locked them, and the functions
-    /// of the interface by which it did that which unlock them.
+    /// Addresses of its handler-safe locks, in the order in which it locked them, each with the
+    /// function that unlocks it.
     locks: Mutex<Vec<(usize, &'static str)>>,
     /// Whether it is between `gasnet_hold_interrupts` and `gasnet_resume_interrupts`.
     section: AtomicBool,

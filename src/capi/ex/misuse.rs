@@ -1,8 +1,8 @@
 //! Debug checks that only GASNet-EX has: where a call is legal, whether what its flags say of the
 //! other rank is true, scratch memory, and whether a team is quiet when it is destroyed.
 //!
-//! Used by all of this folder. Invariant: a check does nothing unless debug checks are on. A misuse
-//! ends the job with one line that names it and one that says what to do instead.
+//! Used by all of this folder. Invariant: a check does nothing unless debug checks are on. A
+//! misuse ends the job with one line that names it and one that says what to do instead.
 
 use super::atomics::domain_of;
 use super::job::is_neighbour;
@@ -120,7 +120,8 @@ pub(super) fn check_atomic(job: &GasnetJob, function: &str, rank: JobRank, flags
     check_assertions(job, function, rank, flags, &MY);
 }
 
-/// Ends the job unless these bytes are in the segment of this rank. Called where calls are checked.
+/// Ends the job unless these bytes are in the segment of this rank. Called where calls are
+/// checked.
 #[cold]
 pub(super) fn check_scratch(c: Ctx, function: &str, addr: usize, len: usize) {
     if addr == 0 || len == 0 {
@@ -147,7 +148,7 @@ pub(super) fn check_scratch(c: Ctx, function: &str, addr: usize, len: usize) {
 
 /// The events of collectives, and their teams, as far as they may not be synced.
 static COLLECTIVES: Mutex<Vec<(ExObject, OpHandle)>> = Mutex::new(Vec::new());
-/// So many events are kept before those that are synced are looked for.
+/// Below this number of events, those that were synced are not removed.
 const FEW: usize = 64;
 
 /// Notes the event of a collective of a team. Called where calls are checked.
@@ -167,8 +168,8 @@ fn is_live(c: Ctx, event: OpHandle) -> bool {
     matches!(c.job.ops.look_up(event), HandleState::Live(_))
 }
 
-/// Ends the job if a team that is to be destroyed has an atomics domain, or a collective whose event
-/// was not synced. Does nothing if checks are off.
+/// Ends the job if a team that is to be destroyed has an atomics domain, or a collective whose
+/// event was not synced. Does nothing if checks are off.
 pub(super) fn check_quiet(c: Ctx, function: &str, tm: ExObject) {
     if !checks::on() {
         return;

@@ -24,8 +24,8 @@ use core::ffi::{c_int, c_void};
 /// `gex_RMA_Value_t`
 type Value = u64;
 
-/// The job, and the `n` bytes at `addr` of a rank of a team. Debug checks look at the flags, and at
-/// `local`, the argument that is an address of this process.
+/// The job, and the `n` bytes at `addr` of a rank of a team. Debug checks look at the flags, and
+/// at `local`, the argument that is an address of this process.
 #[inline(always)]
 fn remote(
     function: &str,

@@ -154,7 +154,8 @@ pub unsafe extern "C" fn gex_EP_QueryBoundSegmentNB(
 /// - `tm`, `rank`: the rank.
 /// - `owneraddr_p`, `localaddr_p`, `size_p`: as there.
 /// - Returns `GASNET_OK`; another value if no segment is bound, and nothing is stored then.
-/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is
+///   held.
 ///
 /// # Safety
 /// Each must be null or writable.

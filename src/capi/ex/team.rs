@@ -148,7 +148,8 @@ pub extern "C" fn gex_TM_Pair(local_ep: ExObject, remote_ep_index: u16) -> ExObj
 ///
 /// - `tm`: the team.
 /// - `rank`: its rank in the team; one that the team does not have ends the job.
-/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is
+///   held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateRankToJobrank(tm: ExObject, rank: Rank) -> Rank {
     let function = "gex_TM_TranslateRankToJobrank";
@@ -160,7 +161,8 @@ pub extern "C" fn gex_TM_TranslateRankToJobrank(tm: ExObject, rank: Rank) -> Ran
 /// - `tm`: the team.
 /// - `jobrank`: its rank in the job, below `gex_System_QueryJobSize()`.
 /// - Returns the rank, or `GEX_RANK_INVALID` if it is no member.
-/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is
+///   held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateJobrankToRank(tm: ExObject, jobrank: Rank) -> Rank {
     let function = "gex_TM_TranslateJobrankToRank";
@@ -176,7 +178,8 @@ pub extern "C" fn gex_TM_TranslateJobrankToRank(tm: ExObject, jobrank: Rank) -> 
 /// - `tm`: the team.
 /// - `rank`: its rank in the team; one that the team does not have ends the job.
 /// - `flags`: 0.
-/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is held.
+/// - Context: after `gex_Client_Init`; not in a handler, and not while a handler-safe lock is
+///   held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_TM_TranslateRankToEP(
     tm: ExObject,
