@@ -141,6 +141,17 @@ fn tried(function: &str, error: c_int) -> Result<(), GasnetError> {
 impl Hsl {
     #[inline(always)]
     fn mutex_lock(&self, by: &LockFunctions) {
+        match self.lock.try_lock() {
+            0 => {}
+            locks::BUSY => self.wait_for_mutex(by),
+            error => failed(by.lock, error),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_for_mutex(&self, by: &LockFunctions) {
+        let _note = lock_waits::note(self.address());
         must(by.lock, self.lock.lock());
     }
 

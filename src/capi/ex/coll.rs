@@ -16,6 +16,7 @@ use crate::extended::collectives;
 use crate::rank::NamedRank;
 use crate::report;
 use crate::runtime::Ctx;
+use crate::runtime::activity::WaitReason;
 use crate::runtime::checks::{self, check_local};
 use crate::runtime::ops::OpHandle;
 use crate::tools::constant_names::{DataTypes, Operations};
