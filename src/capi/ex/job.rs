@@ -345,11 +345,6 @@ fn neighbours() -> &'static [NearRanks; 2] {
     })
 }
 
-/// Whether a rank is in the neighbourhood of this one.
-pub(super) fn is_neighbour(rank: JobRank) -> bool {
-    neighbours()[0].ranks.binary_search(&rank.0).is_ok()
-}
-
 /// Reports the ranks that map each other's segments, this rank among them.
 ///
 /// - `info_p`: where a list is stored, sorted by rank; it is the library's.

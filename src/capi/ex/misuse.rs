@@ -4,8 +4,6 @@
 //! Used by all of this folder. Invariant: a check does nothing unless debug checks are on. A
 //! misuse ends the job with one line that names it and one that says what to do instead.
 
-use super::atomics::domain_of;
-use super::job::is_neighbour;
 use super::objects::{ExObject, has_all_memory, job_rank};
 use super::{Flags, Rank};
 use crate::capi::early_job;
@@ -53,6 +51,12 @@ const MY: [Assertion; 2] = [
     assertion(12, "GEX_FLAG_AD_MY_NBRHD", true, true),
 ];
 
+/// Whether a rank is in the neighbourhood of this one.
+fn is_neighbour(job: &GasnetJob, rank: JobRank) -> bool {
+    let supernodes = job.placement().supernodes();
+    supernodes[rank] == supernodes[job.endpoint.rank]
+}
+
 /// Ends the job if a flag says of `rank` what is not so.
 fn check_assertions(
     job: &GasnetJob,
@@ -62,7 +66,7 @@ fn check_assertions(
     all: &[Assertion],
 ) {
     for a in all.iter().filter(|a| flags & a.bit != 0) {
-        let is_near = if a.is_nbrhd { is_neighbour(rank) } else { rank == job.endpoint.rank };
+        let is_near = if a.is_nbrhd { is_neighbour(job, rank) } else { rank == job.endpoint.rank };
         if is_near != a.names_near {
             report::fatal(
                 format_args!(
@@ -168,13 +172,11 @@ fn is_live(c: Ctx, event: OpHandle) -> bool {
     matches!(c.job.ops.look_up(event), HandleState::Live(_))
 }
 
-/// Ends the job if a team that is to be destroyed has an atomics domain, or a collective whose
-/// event was not synced. Does nothing if checks are off.
-pub(super) fn check_quiet(c: Ctx, function: &str, tm: ExObject) {
-    if !checks::on() {
-        return;
-    }
-    if let Some(domain) = domain_of(tm) {
+/// Ends the job if a team that is to be destroyed has this atomics domain, or a collective whose
+/// event was not synced. Called where calls are checked.
+#[cold]
+pub(super) fn check_quiet(c: Ctx, function: &str, tm: ExObject, domain: Option<ExObject>) {
+    if let Some(domain) = domain {
         report::fatal(
             format_args!("{function}(): the team {tm:?} has the atomics domain {domain:?}"),
             format_args!("Call gex_AD_Destroy for its domains first."),

@@ -3,6 +3,7 @@
 //! Called by clients. Invariant: a team that a client may name is in the table of `objects`.
 //! Scratch memory that a client gives is not used; it gets it back.
 
+use super::atomics::domain_of;
 use super::misuse::{check_quiet, check_scratch, outside_handlers};
 use super::objects::{self, ExObject, job_rank, team_of, with_team};
 use super::{Flags, RANK_INVALID, Rank, write};
@@ -438,7 +439,9 @@ pub unsafe extern "C" fn gex_TM_Destroy(
             format_args!("Destroy teams of gex_TM_Split and gex_TM_Create only."),
         )
     }
-    check_quiet(c, function, tm);
+    if checks::on() {
+        check_quiet(c, function, tm, domain_of(tm));
+    }
     // Until all have called, handlers may name the team.
     collectives(c).destroy(c, function, &team, flags & GLOBALLY_QUIESCED != 0);
     let scratch = objects::remove_team(tm).and_then(|record| record.scratch);
