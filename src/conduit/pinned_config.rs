@@ -244,7 +244,8 @@ fn regions(
     let fitting = [for_peers, victims].map(|bytes| bytes / region_bytes as u64);
     let wanted = [env::FIREHOSE_R.get(), env::FIREHOSE_MAXVICTIM_R.get()];
     let is_set = [0, 1].map(|i| of_user[i].is_some() || wanted[i].is_some());
-    let mappable = memory::most_mappings().map_or(u32::MAX, mappable);
+    let mappings = memory::most_mappings();
+    let mappable = mappings.map_or(u32::MAX, mappable);
     let bounds = RegionBounds { most, room, mappable, peers: peers as u32 };
     let counted = counts(fitting, wanted, is_set, bounds);
     let unbounded = RegionBounds { mappable: u32::MAX, ..bounds };
@@ -266,7 +267,7 @@ fn regions(
                 "the variables GASNET_FIREHOSE_* let a rank have {regions} regions, which may take \
                  {} mappings; its system allows a process {} (vm.max_map_count)",
                 u64::from(regions) * MAPPINGS,
-                u64::from(mappable) * MAPPINGS * MAPPINGS_PART
+                mappings.unwrap_or(usize::MAX)
             ),
             format_args!(
                 "Lower GASNET_FIREHOSE_R and GASNET_FIREHOSE_MAXVICTIM_R, which count regions, or \

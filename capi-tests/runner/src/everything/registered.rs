@@ -319,12 +319,8 @@ const LIMITED: [LimitedJob; 3] = [
         &[("GASNET_PHYSMEM_NOPROBE", "1"), ("GASNET_PHYSMEM_MAX", "4MB")],
         "12 (1536KB) for peers, 4 (512KB) for this rank",
     ),
-    // Without GASNET_PHYSMEM_MAX there is nothing to trust. Their arenas have one size.
-    (
-        "one_rank",
-        &[("GASNET_PHYSMEM_NOPROBE", "1")],
-        "3 (192KB) for peers, 1 (64KB) for this rank",
-    ),
+    // Their arenas have one size.
+    ("one_rank", &[], "3 (192KB) for peers, 1 (64KB) for this rank"),
 ];
 
 /// testfirehose below `ulimit -l 256`, without the capabilities of the superuser.
