@@ -16,33 +16,39 @@ use core::ffi::{c_int, c_void};
 use core::ptr::null;
 use core::sync::atomic::Ordering;
 
-/// The job, without looking up which thread calls; ends the process if there is none yet.
+/// The job, without looking up which thread calls; `None` if there is none yet, or if calls are
+/// watched.
 #[inline(always)]
-pub(super) fn job(function: &str) -> &'static GasnetJob {
-    job_with(function, |_| ())
+pub(super) fn unwatched_job() -> Option<&'static GasnetJob> {
+    // SAFETY: null, or a job that was attached; jobs live until the process ends.
+    unsafe { ATTACHED.load(Ordering::Acquire).as_ref() }
 }
 
-/// As [`job`]. `check` is called where calls are checked.
+/// The same, also if calls are watched; ends the process if there is none yet.
 #[inline(always)]
-pub(super) fn job_with(
-    function: &str,
-    check: impl FnOnce(&'static GasnetJob),
-) -> &'static GasnetJob {
-    // SAFETY: null, or a job that was attached; jobs live until the process ends.
-    match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
-        Some(job) => job,
-        None => {
-            let job = watched_job(function);
-            if checks::on() {
-                check(job);
-            }
-            job
-        }
-    }
+pub(super) fn job(function: &str) -> &'static GasnetJob {
+    unwatched_job().unwrap_or_else(|| watched_job(function))
 }
 
 /// An argument of a call that is an address of this process, and its name.
 pub(super) type LocalArgument = (&'static str, *const c_void);
+
+/// The job where calls are watched; with debug checks, a local address may be null only without
+/// bytes.
+#[cold]
+#[inline(never)]
+fn watched_local(
+    function: &str,
+    argument: &str,
+    address: *const c_void,
+    n: usize,
+) -> &'static GasnetJob {
+    let job = watched_job(function);
+    if checks::on() {
+        check_local(function, (argument, address.cast()), n);
+    }
+    job
+}
 
 /// The job and the `n` bytes at `addr` of `node`, which its endpoint resolves. With debug checks,
 /// `local` may be null only without bytes.
@@ -54,11 +60,12 @@ pub(super) fn remote(
     n: usize,
     local: Option<LocalArgument>,
 ) -> (&'static GasnetJob, RemoteRange) {
-    let job = job_with(function, |_| {
-        if let Some((argument, address)) = local {
-            check_local(function, (argument, address.cast()), n);
-        }
-    });
+    // Not a closure, whose captures would be stored in each call.
+    let job = match (unwatched_job(), local) {
+        (Some(job), _) => job,
+        (None, Some((argument, address))) => watched_local(function, argument, address, n),
+        (None, None) => watched_job(function),
+    };
     // SAFETY: the specification demands an address in the segment of the rank; gasnet.h adds
     // that a rank may name any memory of its own.
     let bytes = unsafe { UncheckedRange::new(addr.cast(), n) };

@@ -14,6 +14,7 @@ use super::segment::{self, SegmentLimits};
 use super::subsystem::SubsystemSlot;
 use super::team::JobTeam;
 use super::threads::ThreadSlots;
+use super::wait;
 use super::wait_mode::Waiting;
 use super::{GasnetError, GasnetResult, agreed_environment, agreed_regions};
 use crate::boot;
@@ -125,6 +126,7 @@ impl GasnetJob {
         let limits = SegmentLimits::find(&boot, client.segments, network, bound);
         let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable())
             .with_naps(conduit.has_bypass());
+        wait::share_cpus(waiting.shares_cpus());
         boot.placement = boot.placement.with_supernodes(supernode_size);
         let stats_files = StatsFiles::open(rank, conduit.config().credit_stats);
         let job: &'static GasnetJob = Box::leak(Box::new(GasnetJob {

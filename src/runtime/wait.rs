@@ -48,6 +48,21 @@ const SOON_ROUNDS: u32 = 8;
 /// The most polls for messages that have arrived.
 const ARRIVED_POLLS: u32 = 256;
 
+/// Whether ranks of this host outnumber CPUs, and the user has not asked to spin. Not a word of the
+/// job, which each poll of a client would have to keep for it.
+static SHARES_CPUS: AtomicBool = AtomicBool::new(false);
+
+/// Says whether ranks share CPUs.
+pub(super) fn share_cpus(shares: bool) {
+    SHARES_CPUS.store(shares, Ordering::Relaxed);
+}
+
+/// Whether a client that polls in vain keeps a CPU from a rank.
+#[inline(always)]
+pub fn shares_cpus() -> bool {
+    SHARES_CPUS.load(Ordering::Relaxed)
+}
+
 /// The number of the round of a wait that follows this one: the highest ones repeat.
 pub const fn next_round(round: u32) -> u32 {
     match round.checked_add(1) {
@@ -121,14 +136,17 @@ impl Ctx {
 
     /// As [`Ctx::poll`], for a call of the client that it may make in a loop, until it finds
     /// something.
+    #[inline(always)]
     pub fn poll_of_client(self) {
-        if !self.poll() && self.job.waiting.shares_cpus() {
+        if !self.poll() && shares_cpus() {
             self.polled_in_vain();
         }
     }
 
+    /// Notes a poll of a client that found nothing, where [`shares_cpus`].
     #[cold]
-    fn polled_in_vain(self) {
+    #[inline(never)]
+    pub fn polled_in_vain(self) {
         let vain = self.slot.vain_polls.load(Ordering::Relaxed).wrapping_add(1);
         self.slot.vain_polls.store(vain, Ordering::Relaxed);
         if !vain.is_multiple_of(VAIN_POLLS) {

@@ -6,13 +6,13 @@
 use super::misuse::{check_atomic, outside_handlers};
 use super::objects::{ClientData, ExObject, ExTable, job_rank, team_of, with_team};
 use super::{Event, Flags, Rank, event, write};
-use crate::capi::rma::{job, job_with};
+use crate::capi::rma::{job, unwatched_job};
 use crate::capi::{OK, ctx};
 use crate::client_memory::{Dst, UncheckedRange};
 use crate::extended::atomics::{AtomicCode, AtomicForm, AtomicOperation};
 use crate::extended::coll::operators::NumberType;
 use crate::report;
-use crate::runtime::GasnetJob;
+use crate::runtime::{GasnetJob, checks};
 use crate::tools::constant_names::{DataTypes, Operations};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
@@ -207,7 +207,16 @@ fn check_target(job: &'static GasnetJob, tm: ExObject, call: &AtomicCall) {
 unsafe fn start(call: AtomicCall) -> Event {
     let AtomicCall { function, number, op, .. } = call;
     let domain = domain(function, call.ad);
-    let job = job_with(function, |job| check_target(job, domain.tm, &call));
+    let job = match unwatched_job() {
+        Some(job) => job,
+        None => {
+            let job = job(function);
+            if checks::on() {
+                check_target(job, domain.tm, &call);
+            }
+            job
+        }
+    };
     if domain.number != number {
         report::fatal(
             format_args!(

@@ -11,18 +11,29 @@ use super::{
     wrong_lc_opt,
 };
 use crate::capi::OK;
-use crate::capi::rma::{LocalArgument, job_with};
+use crate::capi::rma::{LocalArgument, job, unwatched_job};
 use crate::client_memory::{Dst, RemoteRange, Src, UncheckedRange};
 use crate::extended::rma::{self, PutSource};
 use crate::extended::value::{self, MAX_BYTES};
 use crate::report;
-use crate::runtime::GasnetJob;
 use crate::runtime::ops::OpHandle;
+use crate::runtime::{GasnetJob, checks};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 
 /// `gex_RMA_Value_t`
 type Value = u64;
+
+/// The job where calls are watched; debug checks look at the call.
+#[cold]
+#[inline(never)]
+fn watched_transfer(call: &TransferCall<'_>) -> &'static GasnetJob {
+    let job = job(call.function);
+    if checks::on() {
+        check_transfer(job, call);
+    }
+    job
+}
 
 /// The job, and the `n` bytes at `addr` of a rank of a team. Debug checks look at the flags, and
 /// at `local`, the argument that is an address of this process.
@@ -36,9 +47,13 @@ fn remote(
     local: Option<LocalArgument>,
     flags: Flags,
 ) -> (&'static GasnetJob, RemoteRange) {
-    let job = job_with(function, |job| {
-        check_transfer(job, &TransferCall { function, tm, rank, remote: addr, n, local, flags });
-    });
+    let job = match unwatched_job() {
+        Some(job) => job,
+        None => {
+            let call = TransferCall { function, tm, rank, remote: addr, n, local, flags };
+            watched_transfer(&call)
+        }
+    };
     let rank = job_rank(job, function, tm, rank);
     // SAFETY: the specification demands an address in the segment of the rank; a rank may name
     // any memory of its own.

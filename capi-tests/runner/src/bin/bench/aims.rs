@@ -258,6 +258,8 @@ const ROWS: &[BenchRow] = &[
     peer("tcp", "put", 2, at(8), UDP, AtMost(0.8)),
     peer("tcp", "short_trip", 2, at(0), UDP, AtMost(0.8)),
     peer("tcp", "medium_trip", 2, Each(8, 512), UDP, AtMost(0.8)),
+    peer("tcp", "put_rate", 2, at(8), UDP, AtLeast(1.0)),
+    peer("tcp", "get_rate", 2, at(8), UDP, AtLeast(1.0)),
     against("bare-tcp", WIRE, at(8), (UDP, "put"), Nothing),
     peer("four-hosts", "launch", STARTED, at(0), "openmpi-hosts", AtMost(0.5)),
     neighbours("put", at(8)),
