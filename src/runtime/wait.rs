@@ -48,8 +48,8 @@ const SOON_ROUNDS: u32 = 8;
 /// The most polls for messages that have arrived.
 const ARRIVED_POLLS: u32 = 256;
 
-/// Whether ranks of this host outnumber CPUs, and the user has not asked to spin. Not a word of the
-/// job, which each poll of a client would have to keep for it.
+/// Whether ranks of this host outnumber CPUs, and the user has not asked to spin. Not in the job:
+/// each poll of a client would have to keep that for it.
 static SHARES_CPUS: AtomicBool = AtomicBool::new(false);
 
 /// Says whether ranks share CPUs.
@@ -57,7 +57,7 @@ pub(super) fn share_cpus(shares: bool) {
     SHARES_CPUS.store(shares, Ordering::Relaxed);
 }
 
-/// Whether a client that polls in vain keeps a CPU from a rank.
+/// Whether a client that polls and finds nothing keeps a CPU from a rank.
 #[inline(always)]
 pub fn shares_cpus() -> bool {
     SHARES_CPUS.load(Ordering::Relaxed)
