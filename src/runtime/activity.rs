@@ -145,6 +145,7 @@ mod tests {
         activity.seen.store(clock::now_ns() - FRESH - 1, Ordering::Relaxed);
         assert!(activity.now(false).is_none());
     }
+
     #[test]
     fn rounds_that_begin_anew_do_not_begin_the_wait_anew() {
         const WHAT: WaitReason = &"gasnet_barrier_wait";
