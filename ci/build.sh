@@ -175,5 +175,5 @@ if [ ! "$tree/lib/libgasnet.a" -nt "$archive" ] || [ ci/archive.sh -nt "$tree/li
     ci/archive.sh "$archive" "$tree/lib/libgasnet.a" '^(gasnet[it]?|gex)_' $instead
 fi
 ci/client-files.sh "" "$PWD/$tree" TREE="$tree"
-for program in $programs; do cp -pu "$out/$program" "$tree/bin"; done
+for program in $programs; do cp -pu --remove-destination "$out/$program" "$tree/bin"; done
 [ -z "$programs" ] || ln -sfn gasnetrun "$tree/bin/gasnetrun_portals"

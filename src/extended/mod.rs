@@ -131,12 +131,11 @@ pub fn attached(job: &'static GasnetJob) {
     }
 }
 
-/// Over a network without application bypass, has each rank connect with those that it sends
-/// messages of a barrier to. Collective, after [`attached`]. A rank that leaves a barrier may not
-/// call the library for long, and a first message may leave only in a later call.
+/// Where barriers take messages, has each rank connect with those that it sends them to.
+/// Collective, after [`attached`]. A rank that leaves a barrier may not call the library for long,
+/// and over some networks a first message may leave only in a later call.
 pub fn connect(job: &'static GasnetJob) {
-    if !job.endpoint.conduit.has_bypass() && job.team.size() > 1 {
-        state(job).barrier.connect(job.ctx());
+    if job.team.size() > 1 && state(job).barrier.connect(job.ctx()) {
         // No rank polls any more when the client of another one can send.
         job.meet();
     }

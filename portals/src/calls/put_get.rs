@@ -327,6 +327,7 @@ impl NetworkInterface {
             &self.state,
             Submission { target, header: *header, source, ack, md, local_offset },
         );
+        self.framer.meet(&self.state, target);
     }
 }
 

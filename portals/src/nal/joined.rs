@@ -24,7 +24,7 @@ use super::shm::Fabric;
 use super::sleepers::{Sleepers, WakeSource};
 use super::wire::Wire;
 use super::{FrameSent, FrameSink, Nal, PeerState, Route};
-use crate::types::{Damage, MdIovec};
+use crate::types::{Damage, MdIovec, Size};
 use sys::bell::{self, Bell};
 use sys::clock;
 use sys::poll::{self, PollEntry};
@@ -227,8 +227,11 @@ unsafe impl Nal for Joined {
         if self.is_here(peer) { 0 } else { self.wire.lane_of(peer) }
     }
 
-    fn max_frame(&self, peer: u32) -> usize {
-        if self.is_here(peer) { self.host.max_frame(peer) } else { self.wire.max_frame() }
+    fn max_frame(&self, peer: u32, payload: Size) -> usize {
+        match self.is_here(peer) {
+            true => self.host.max_frame(peer, payload),
+            false => self.wire.max_frame(payload),
+        }
     }
 
     unsafe fn send(
@@ -248,6 +251,10 @@ unsafe impl Nal for Joined {
             self.looks[self.wire.lane_of(peer)].is_active();
         }
         sent
+    }
+
+    fn is_meeting(&self, peer: u32) -> bool {
+        !self.is_here(peer) && self.wire.is_meeting(peer)
     }
 
     fn has_frames(&self) -> bool {

@@ -7,7 +7,7 @@ use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
 use super::{FrameSent, FrameSink, Nal, Route};
-use crate::types::MdIovec;
+use crate::types::{MdIovec, Size};
 use sys::memory::Mapping;
 
 /// Enough for everything that one process allocates in it; untouched pages cost nothing.
@@ -49,7 +49,7 @@ unsafe impl Nal for Loopback {
     fn route(&self, _peer: u32) -> Route {
         Route::Mapped(self.arena.base())
     }
-    fn max_frame(&self, _peer: u32) -> usize {
+    fn max_frame(&self, _peer: u32, _payload: Size) -> usize {
         0
     }
     unsafe fn send(&self, _: u32, _: &[u8], _: &[MdIovec], _: bool) -> FrameSent {

@@ -26,7 +26,7 @@ use alloc::vec::Vec;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
-use crate::types::{Damage, MdIovec};
+use crate::types::{Damage, MdIovec, Size};
 use numbering::HostNumbering;
 pub use outcome::{FrameSent, FrameSink, PeerState};
 use sys::bell::Bell;
@@ -88,6 +88,12 @@ pub unsafe trait Nal: Send + Sync {
         PeerState::Alive
     }
 
+    /// Whether frames to a process wait until it and this one have met.
+    fn is_meeting(&self, peer: u32) -> bool {
+        let _ = peer;
+        false
+    }
+
     /// The number of a process that has begun to hand us a frame and has not finished, if frames
     /// of other processes wait behind it.
     fn blocked_by(&self) -> Option<u32> {
@@ -110,8 +116,9 @@ pub unsafe trait Nal: Send + Sync {
         0
     }
 
-    /// Longest frame to this peer that [`Nal::send`] takes, in bytes.
-    fn max_frame(&self, peer: u32) -> usize;
+    /// Longest frame, in bytes, to this peer of a message with these bytes of payload.
+    /// [`Nal::send`] takes it.
+    fn max_frame(&self, peer: u32, payload: Size) -> usize;
     /// Sends one frame: its header and the bytes of these pieces. Frames arrive at most once, in
     /// an order that [`crate::FrameTag::precedes`] allows. `follows`: the caller sends another one
     /// to this peer at once; if this one is [`FrameSent::Sent`], its bytes may be kept until then.

@@ -28,7 +28,7 @@ use sys::process::{self, Liveness};
 use super::{FrameSent, FrameSink, Nal, PeerState, Route, frame_length, gather};
 use crate::arena::ring::{self, Memo, published, reserved_by};
 use crate::arena::{ArenaHeader, CLOSED, JOINED, MAGIC, OwnLine};
-use crate::types::{ArenaTable, Damage, MdIovec};
+use crate::types::{ArenaTable, Damage, MdIovec, Size};
 
 /// Frames that an inbox has room for.
 const FRAMES: u64 = 32;
@@ -310,7 +310,7 @@ unsafe impl Nal for Fabric {
         damage.map(|(position, control)| Damage::Frame { position, control })
     }
 
-    fn max_frame(&self, _peer: u32) -> usize {
+    fn max_frame(&self, _peer: u32, _payload: Size) -> usize {
         FRAME
     }
 

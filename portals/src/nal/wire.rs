@@ -14,7 +14,7 @@ use super::numbering::HostNumbering;
 use super::outcome::{FrameSent, FrameSink, PeerState};
 use super::remote::RemoteMemory;
 use crate::base::lock::SpinLock;
-use crate::types::{MdIovec, PtlProcessId};
+use crate::types::{MdIovec, PtlProcessId, Size};
 
 /// Allows this process the descriptors of two connections to each process of the job, as where
 /// both sides connect at the same time, and [`OWN_DESCRIPTORS`].
@@ -44,8 +44,8 @@ pub trait Wire: Send + Sync {
         0
     }
 
-    /// Longest frame, in bytes.
-    fn max_frame(&self) -> usize;
+    /// As [`super::Nal::max_frame`].
+    fn max_frame(&self, payload: Size) -> usize;
 
     /// Sends one frame, as [`super::Nal::send`].
     ///
@@ -83,6 +83,9 @@ pub trait Wire: Send + Sync {
     fn silent_peer(&self, _ns: u64) -> Option<u32> {
         None
     }
+
+    /// As [`super::Nal::is_meeting`].
+    fn is_meeting(&self, peer: u32) -> bool;
 
     /// What can be read when something has arrived after a call of [`Wire::longest_sleep_ns`].
     fn descriptor(&self) -> BorrowedFd<'_>;

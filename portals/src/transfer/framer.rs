@@ -40,6 +40,7 @@ use crate::nal::frame::{FrameHeader, FrameRole};
 use crate::nal::{FrameSent, FrameSink};
 use crate::tables::NiState;
 use crate::types::*;
+use sys::{clock, thread};
 
 /// Frames that one call of [`Framer::progress`] takes from a lane, at most; of frames that share a
 /// message, it takes all.
@@ -47,6 +48,10 @@ const TAKEN_AT_ONCE: usize = 64;
 
 /// Most blocks that it registers: that may take a millisecond each.
 const BLOCKS_AT_ONCE: usize = 4;
+
+/// How long a first message waits for its target, and all first messages together.
+const MEETING_NS: u64 = 5_000_000;
+const MEETINGS_NS: u64 = 100_000_000;
 
 /// The framing state of one interface.
 #[derive(Debug)]
@@ -66,6 +71,8 @@ pub(crate) struct Framer {
     own: SpinLock<OwnExposures>,
     /// Messages by remote access.
     remote: AtomicU64,
+    /// Nanoseconds that [`Framer::meet`] has taken.
+    met_ns: AtomicU64,
     /// How many threads collect messages that are to leave together.
     held: AtomicU32,
     sent: AtomicU64,
@@ -84,6 +91,7 @@ impl Framer {
             registering: SpinLock::new(()),
             own: SpinLock::new(OwnExposures::default()),
             remote: AtomicU64::new(0),
+            met_ns: AtomicU64::new(0),
             held: AtomicU32::new(0),
             sent: AtomicU64::new(0),
             taken: AtomicU64::new(0),
@@ -130,6 +138,23 @@ impl Framer {
         if !is_held && (is_mapped || !lane.waits_for_more(target)) {
             self.pump(ni, &mut lane, target);
         }
+    }
+
+    /// Lets a first message to a process of another host leave, if that process answers soon. This
+    /// one may not call again for long. `submit` came before, and its caller holds nothing.
+    pub(crate) fn meet(&self, ni: &NiState, peer: u32) {
+        if is_here(ni, peer) || !self.is_waiting() || !ni.peers.nal.is_meeting(peer) {
+            return;
+        }
+        let begun = clock::now_ns();
+        let until = begun.saturating_add(MEETING_NS);
+        let has_time = || self.met_ns.load(Ordering::Relaxed) < MEETINGS_NS;
+        while has_time() && ni.peers.nal.is_meeting(peer) && clock::now_ns() < until {
+            ni.peers.nal.look_soon();
+            self.progress_lanes(ni);
+            thread::yield_now();
+        }
+        self.met_ns.fetch_add(clock::now_ns().saturating_sub(begun), Ordering::Relaxed);
     }
 
     /// Messages that are submitted from now on wait for a call of [`Framer::progress`] or
@@ -259,8 +284,8 @@ impl Framer {
         lane.next_message = lane.next_message.wrapping_add(1);
         frame.message = lane.next_message;
         frame.at = 0;
-        let room = payload_room(ni, peer);
-        self.sent.fetch_add(frame.length().div_ceil(room).max(1), Ordering::Relaxed);
+        let frames = frame.length().div_ceil(payload_room(ni, peer, &frame)).max(1);
+        self.sent.fetch_add(frames, Ordering::Relaxed);
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let queue = lane.outgoing.entry(peer).or_insert_with(|| mem::take(&mut lane.spare));
         queue.push_back(OutgoingMessage { frame, payload });
@@ -268,7 +293,6 @@ impl Framer {
 
     /// Sends to one peer until the network has no room or nothing waits.
     fn pump(&self, ni: &NiState, lane: &mut FramerLane, peer: u32) {
-        let room = payload_room(ni, peer);
         let mut left = false;
         let FramerLane { outgoing, head, scratch, .. } = lane;
         let Some(queue) = outgoing.get_mut(&peer) else { return };
@@ -276,7 +300,7 @@ impl Framer {
             let are_more = queue.len() > 1;
             let Some(message) = queue.front_mut() else { break };
             let rest = message.frame.length() - message.frame.at;
-            let piece = rest.min(room);
+            let piece = rest.min(payload_room(ni, peer, &message.frame));
             let follows = are_more && piece == rest;
             match send_frame(ni, peer, message, (piece, follows), (&mut *head, &mut *scratch)) {
                 FrameSent::Full => break,
@@ -549,7 +573,8 @@ fn is_here(ni: &NiState, peer: u32) -> bool {
     peer < ni.peers.nal.size()
 }
 
-/// Payload bytes of a frame to this peer, whatever its header.
-fn payload_room(ni: &NiState, peer: u32) -> Size {
-    (ni.peers.nal.max_frame(peer) - FrameHeader::MOST_BYTES) as Size
+/// Payload bytes of a frame to this peer of the message that `frame` belongs to, whatever its
+/// header.
+fn payload_room(ni: &NiState, peer: u32, frame: &FrameHeader) -> Size {
+    (ni.peers.nal.max_frame(peer, frame.length()) - FrameHeader::MOST_BYTES) as Size
 }

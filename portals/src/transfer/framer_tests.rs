@@ -59,7 +59,7 @@ unsafe impl Nal for Hostile {
     fn route(&self, _peer: u32) -> Route {
         Route::Wire
     }
-    fn max_frame(&self, _peer: u32) -> usize {
+    fn max_frame(&self, _peer: u32, _payload: Size) -> usize {
         MAX
     }
     unsafe fn send(&self, _: u32, header: &[u8], payload: &[MdIovec], _: bool) -> FrameSent {

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use portals3::nal::{FrameSent, FrameSink, Nal, Route, gathered};
-use portals3::{FrameTag, MdIovec, NetworkInterface, NiLimits, PtlError};
+use portals3::{FrameTag, MdIovec, NetworkInterface, NiLimits, PtlError, Size};
 use sys::memory::Mapping;
 
 /// Arena bytes of each interface.
@@ -166,7 +166,7 @@ unsafe impl Nal for Port {
         lane_of(self.index, peer)
     }
 
-    fn max_frame(&self, _peer: u32) -> usize {
+    fn max_frame(&self, _peer: u32, _payload: Size) -> usize {
         FRAME
     }
 

@@ -16,7 +16,9 @@ use portals3::{
 
 use rig::agent::{AgentAnswer, AgentCall};
 use rig::watchdog::Watchdog;
-use rig::{NodeBuffer, Rig, RigKind, RigNode, Running, To, md};
+use rig::{NodeBuffer, OfiRig, Rig, RigKind, RigNode, Running, To, md};
+use std::thread;
+use std::time::{Duration, Instant};
 
 const PT: u32 = 4;
 
@@ -371,6 +373,45 @@ fn update_under_fire(kind: RigKind) {
 }
 
 /// Repeats a case `PORTALS3_STRESS` times, by default three times.
+/// Whether a first message leaves although its sender never calls again.
+fn leaves_at_once(kind: RigKind) -> bool {
+    let rig = kind.build(2, None, 7);
+    let (node, ni) = owner(&rig);
+    let eq = node.eq_alloc(8).expect("PtlEQAlloc");
+    let me = node
+        .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .expect("PtlMEAttach");
+    let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
+    node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
+    let running = Fire::new(&rig, 1).open(1, 1);
+    let until = Instant::now() + Duration::from_secs(1);
+    let mut has_come = false;
+    while !has_come && Instant::now() < until {
+        has_come = ni.eq_get(eq).expect("PtlEQGet").is_some();
+        thread::yield_now();
+    }
+    join(&rig, running, || ());
+    has_come
+}
+
+/// The target answers within milliseconds, unless it gets no CPU: then another try counts.
+fn first_message(kind: RigKind) {
+    let _watchdog = watch("a first message", kind);
+    if kind.is_here() {
+        assert!((0..20).any(|_| leaves_at_once(kind)), "it waits for another call");
+    }
+}
+
+#[test]
+fn a_first_message_leaves_over_tcp() {
+    first_message(RigKind::Tcp);
+}
+
+#[test]
+fn a_first_message_leaves_over_libfabric() {
+    first_message(RigKind::Ofi(OfiRig::Native));
+}
+
 fn repeatedly(case: fn(RigKind), kind: RigKind) {
     let times =
         std::env::var("PORTALS3_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(3);

@@ -208,15 +208,18 @@ impl Barrier {
         self.finish(ctx, id, flags)
     }
 
-    /// Passes two barriers of messages. A rank that leaves the second knows that all ranks have
-    /// left the first. So all messages of the first have arrived: their ranks are connected.
-    pub(super) fn connect(&self, ctx: Ctx) {
-        if let BarrierAlgorithm::Messages(_) = self.algorithm {
+    /// Passes two barriers, if they take messages: whether they do. A rank that leaves the second
+    /// knows that all ranks have left the first. So all messages of the first have arrived: their
+    /// ranks are connected.
+    pub(super) fn connect(&self, ctx: Ctx) -> bool {
+        let takes_messages = matches!(self.algorithm, BarrierAlgorithm::Messages(_));
+        if takes_messages {
             for _ in 0..2 {
                 // Anonymous in all ranks, so never a mismatch.
                 let _ = self.both(ctx, 0, ANONYMOUS);
             }
         }
+        takes_messages
     }
 
     fn finish(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {

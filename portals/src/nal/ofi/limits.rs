@@ -3,16 +3,23 @@
 //! Used by all files of this folder. Invariant: a peer never sends more than this side has
 //! buffers for.
 
+use crate::types::Size;
+
 /// Most contexts of a scalable endpoint.
 pub(super) const CONTEXTS: usize = 16;
-/// Longest frame. Providers over TCP send messages of up to 16 KiB at once.
-pub(super) const FRAME: usize = 16 << 10;
+/// Longest frame: about as much as the system sends at once over TCP.
+pub(super) const FRAME: usize = 63 << 10;
+/// Longest frame of a message that is not long, and longest message of several frames. Most
+/// providers send that at once; they announce what is longer to the receiver first.
+pub(super) const SHORT_FRAME: usize = 16 << 10;
+/// Bytes of a message for which announcing is worth it.
+pub(super) const LONG_MESSAGE: Size = 128 << 10;
 /// Bytes before a frame where the provider carries no tag or no data.
 pub(super) const LEAD: usize = 16;
 /// Frames that a peer may send before it gets credits again: at first, and at most. The window
 /// grows with what the peer sends.
 pub(super) const FIRST_WINDOW: u64 = 8;
-pub(super) const WINDOW: u64 = 32;
+pub(super) const WINDOW: u64 = 16;
 /// Buffers for what it sends in addition to a window. There is one greeting, and a frame of
 /// credits for each half of a window; a peer that gives no credits gets none for its own frames.
 pub(super) const BUFFERS_MORE: usize = 4;

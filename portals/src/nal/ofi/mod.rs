@@ -70,14 +70,14 @@ use super::outcome::{FrameSent, FrameSink, PeerState};
 use super::remote::{RemoteBegun, RemoteLimits, RemoteMemory, RemoteOperation, RemoteRegion};
 use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters, allow_connections};
 use crate::base::lock::SpinLock;
-use crate::types::{MdIovec, PtlProcessId};
+use crate::types::{MdIovec, PtlProcessId, Size};
 use bindings::FI_EADDRINUSE;
 use domain::OfiDomain;
 use endpoint::{NAME_BYTES, OfiEndpoint};
 use handshake::FrameKey;
 pub use handshake::JobSecret;
 use library::{Libfabric, OfiError, ProviderInfo};
-use limits::{CONTEXTS, FRAME, INJECTED};
+use limits::{CONTEXTS, FRAME, INJECTED, LONG_MESSAGE, SHORT_FRAME};
 use network::{OfiEnd, OfiNetwork, OfiPeers};
 use provider::WireSite;
 pub use provider::{OfiProvider, OfiRemoteAccess, ProviderChoice, has_hardware, providers};
@@ -285,6 +285,10 @@ impl OfiWire {
                     let end = OfiEnd {
                         key: FrameKey::new(&spec.secret),
                         mode,
+                        long_message: match provider::announces(&info) {
+                            true => LONG_MESSAGE,
+                            false => 0,
+                        },
                         inject: info.tx().inject_size.min(INJECTED),
                         failures: PeerFailures::new(spec.on_failure),
                         refused: AtomicU64::new(0),
@@ -419,8 +423,8 @@ impl Wire for OfiWire {
         }
     }
 
-    fn max_frame(&self) -> usize {
-        FRAME
+    fn max_frame(&self, payload: Size) -> usize {
+        if payload >= self.end.long_message { FRAME } else { SHORT_FRAME }
     }
 
     unsafe fn send(
@@ -460,6 +464,10 @@ impl Wire for OfiWire {
 
     fn silent_peer(&self, ns: u64) -> Option<u32> {
         self.lanes.iter().find_map(|lane| lane.network.try_lock()?.silent_peer(ns))
+    }
+
+    fn is_meeting(&self, peer: u32) -> bool {
+        self.lane(peer).network.lock().is_meeting(peer)
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

@@ -26,7 +26,7 @@ use super::seal::OfiTagMode;
 use super::slot::NotBegun;
 use crate::nal::numbering::HostNumbering;
 use crate::nal::wire::{PeerFailure, PeerFailures};
-use crate::types::PtlProcessId;
+use crate::types::{PtlProcessId, Size};
 use handshake::FrameKey;
 use sys::clock;
 
@@ -59,6 +59,8 @@ impl OfiPeers {
 pub(super) struct OfiEnd {
     pub(super) key: FrameKey,
     pub(super) mode: OfiTagMode,
+    /// Bytes of a message from which its frames are long.
+    pub(super) long_message: Size,
     /// Longest message that the provider keeps when it is sent.
     pub(super) inject: usize,
     pub(super) failures: PeerFailures,
@@ -133,6 +135,11 @@ impl OfiNetwork {
     /// Whether frames have not left.
     pub(super) fn is_leaving(&self) -> bool {
         self.leaving != 0 || !self.batched.is_empty()
+    }
+
+    /// As [`crate::nal::Nal::is_meeting`].
+    pub(super) fn is_meeting(&self, peer: u32) -> bool {
+        self.peers.get(&peer).is_some_and(|peer| !peer.is_open && !peer.has_failed)
     }
 
     /// As [`crate::nal::wire::Wire::silent_peer`].

@@ -17,6 +17,8 @@ use super::limits::{CONTEXTS, FRAME, LEAD};
 const HARDWARE: [&str; 6] = ["cxi", "verbs", "psm2", "psm3", "efa", "opx"];
 /// Those of plain networks, the preferred one first. A process that sleeps wakes late with `net`.
 const SOFTWARE: [&str; 5] = ["tcp", "tcp;ofi_rxm", "net", "sockets", "udp;ofi_rxd"];
+/// Those that put a message of any length straight into a TCP connection.
+const STREAMS: [&str; 2] = ["tcp", "net"];
 
 /// The providers that the user wants, by their names. `tcp` means all whose first part it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,6 +164,11 @@ impl ProviderChoice {
             }
         }
     }
+}
+
+/// Whether it announces long messages to their receiver before it sends them.
+pub(super) fn announces(info: &ProviderInfo) -> bool {
+    !STREAMS.contains(&info.name().as_str())
 }
 
 /// What the wire needs and a provider lacks.

@@ -254,7 +254,7 @@ impl OfiNetwork {
             }
         };
         let length = nal::frame_length(header, payload);
-        let fits = batch.has_room(length, FRAME + here.mode.lead_bytes());
+        let fits = batch.has_room(length, SHORT_FRAME + here.mode.lead_bytes());
         if fits {
             let message = self.endpoint.bytes_mut(batch.buffer_mut());
             // SAFETY: the same contract.

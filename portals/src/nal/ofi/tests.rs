@@ -99,7 +99,8 @@ fn send(from: &Process, number: u32, long: bool) -> FrameSent {
 /// The same; another one `follows`.
 fn send_before(from: &Process, number: u32, long: bool, follows: bool) -> FrameSent {
     let header = [3, number].map(u32::to_le_bytes).concat();
-    let mut rest = vec![number as u8; if long { FRAME - header.len() } else { 8 }];
+    let mut rest =
+        vec![number as u8; if long { from.wire.max_frame(Size::MAX) - header.len() } else { 8 }];
     let piece = MdIovec { base: rest.as_mut_ptr().cast(), len: rest.len() as u64 };
     // SAFETY: the piece is readable. The other process has the number 1.
     unsafe { from.wire.send(1, &header, &[piece], follows) }
@@ -159,7 +160,11 @@ fn a_flood_waits_for_credits_and_arrives_in_order() {
     let is_whole = |frame: &Vec<u8>| frame[8..].iter().all(|byte| *byte == frame[4]);
     assert!(b.got.iter().all(is_whole));
     assert!(
-        b.got.iter().zip(0..).all(|(frame, i)| (frame.len() == FRAME) == (i % 3 == 0 && i != 0))
+        b.got
+            .iter()
+            .zip(0..)
+            .all(|(frame, i)| (frame.len() == b.wire.max_frame(Size::MAX))
+                == (i % 3 == 0 && i != 0))
     );
     assert_eq!(b.wire.counters().refused, 0);
     assert!(a.failures.lock().unwrap().is_empty() && b.failures.lock().unwrap().is_empty());

@@ -45,7 +45,7 @@ use super::numbering::HostNumbering;
 use super::outcome::{FrameSent, FrameSink, PeerState};
 use super::wire::{PeerFailureHandler, PeerFailures, Wire, WireCounters, allow_connections};
 use crate::base::lock::SpinLock;
-use crate::types::{MdIovec, PtlProcessId};
+use crate::types::{MdIovec, PtlProcessId, Size};
 pub use end::ADDRESS;
 use end::{TcpEnd, TcpPeers, encode_address};
 pub use handshake::{JobSecret, LibraryVersion};
@@ -141,7 +141,7 @@ impl Wire for TcpWire {
             && self.end.epoll.add(self.end.listener.as_fd(), end::LISTENER, false).is_ok()
     }
 
-    fn max_frame(&self) -> usize {
+    fn max_frame(&self, _payload: Size) -> usize {
         FRAME
     }
 
@@ -164,6 +164,10 @@ impl Wire for TcpWire {
 
     fn peer_state(&self, peer: u32) -> PeerState {
         self.end.failures.state(peer)
+    }
+
+    fn is_meeting(&self, peer: u32) -> bool {
+        self.network.lock().is_meeting(peer)
     }
 
     fn descriptor(&self) -> BorrowedFd<'_> {

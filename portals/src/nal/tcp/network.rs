@@ -5,6 +5,7 @@
 
 mod incoming;
 mod outgoing;
+mod sending;
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -19,8 +20,7 @@ use super::connection::{Connection, ConnectionStage, SendProgress};
 use super::end::{LISTENER, TcpEnd, TcpPeers, identity, process_of};
 use super::input::RESERVE;
 use super::limits::{AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS, THEIRS_NS};
-use crate::nal::outcome::{FrameSent, FrameSink};
-use crate::types::MdIovec;
+use crate::nal::outcome::FrameSink;
 use incoming::IncomingConnections;
 use outgoing::{Attempts, ConnectionEnd};
 
@@ -166,48 +166,6 @@ impl TcpNetwork {
         let number = self.add(here, connection).map_err(ConnectionEnd::not_made)?;
         self.links.insert(peer, PeerLink::Connection(number));
         Ok(number)
-    }
-
-    /// As [`crate::nal::wire::Wire::send`].
-    ///
-    /// # Safety
-    /// The pieces are readable.
-    pub(super) unsafe fn send(
-        &mut self,
-        here: &TcpEnd,
-        peers: &TcpPeers,
-        peer: u32,
-        (header, payload): (&[u8], &[MdIovec]),
-        follows: bool,
-    ) -> FrameSent {
-        let number = match self.links.get(&peer) {
-            Some(&PeerLink::Connection(number)) => number,
-            Some(PeerLink::Later(_)) => return FrameSent::Full,
-            Some(PeerLink::Failed) => return FrameSent::Gone,
-            None => {
-                self.connect_or_fail(here, peers, peer);
-                return FrameSent::Full;
-            }
-        };
-        let Some(connection) = &mut self.connections[number] else { return FrameSent::Full };
-        if !matches!(connection.stage, ConnectionStage::Open) {
-            return FrameSent::Full;
-        }
-        // SAFETY: the same contract.
-        let sent = unsafe { connection.send(header, payload, follows) };
-        match sent {
-            Ok(SendProgress::All) => FrameSent::Sent,
-            Ok(SendProgress::AllButCredits) => {
-                watch(here, number, connection);
-                FrameSent::Sent
-            }
-            // The caller tries again in its next poll, and sleeps only briefly until then.
-            Ok(SendProgress::NoCredit | SendProgress::NoRoom) => FrameSent::Full,
-            Err(e) => {
-                self.end(here, peers, number, e.into());
-                FrameSent::Gone
-            }
-        }
     }
 
     /// Connects to a peer that has no link, now or later, or gives it up.

@@ -134,7 +134,7 @@ pub(crate) const STARTED: u32 = 32;
 /// A round over several hosts.
 pub(crate) const HOST_TURNS: &[Turn] = &[
     Turn::Hosts(&[
-        ("rma", 2, &["put", "get", "put_bandwidth"]),
+        ("rma", 2, &["put", "get", "put_bandwidth", "put_rate", "get_rate"]),
         ("am", 2, &["short_trip", "medium_trip"]),
         ("barrier", 2, &["barrier_anonymous"]),
     ]),
