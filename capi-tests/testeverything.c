@@ -243,6 +243,31 @@ static void map_again(void) {
     }
 }
 
+/* Sources that cross a border of a read-only page, which is between two others; then a word of the
+ * page next to it is written. */
+static void read_only_page(int behind, size_t n) {
+    static char back[BYTES];
+    const size_t page = GASNET_PAGESIZE, border = behind ? 2 * page : page, first = border - n / 2;
+    const size_t word = behind ? border + 8 : border - 16;
+    const int round = behind ? 40 : 50;
+    char *at = (char *)mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(at != MAP_FAILED && n <= sizeof back, "mmap");
+    check_fill(at + first, n, seed(gasnet_mynode(), MAPPED, round));
+    CHECK(mprotect(at + page, page, PROT_READ) == 0, "mprotect");
+    mine.kind[MAPPED] = at;
+    exchange_addresses();
+    gasnet_get_bulk(back, to, theirs.kind[MAPPED] + first, n);
+    check_same(back, n, seed(to, MAPPED, round), "a get across the border of a read-only page");
+    gasnet_put_bulk(to, theirs.kind[STATIC], at + first, n);
+    barrier("a read-only page");
+    check_same(static_data, n, seed(from, MAPPED, round), "a put from across the border of a read-only page");
+    check_fill(back, 8, seed(gasnet_mynode(), MAPPED, round + 1));
+    gasnet_put_bulk(to, theirs.kind[MAPPED] + word, back, 8);
+    barrier("a read-only page");
+    check_same(at + word, 8, seed(from, MAPPED, round + 1), "a put next to a read-only page");
+    munmap(at, 3 * page);
+}
+
 #if CHECK_PAR
 #define AROUND 32
 
@@ -584,6 +609,7 @@ int main(int argc, char **argv) {
     CHECK(longs == (CHECK_PAR ? 3 * 8 : 3 * 7), "%d Longs have arrived", longs);
     trains();
     map_again();
+    for (kind = 0; kind < 4; kind++) read_only_page(kind % 2, kind < 2 ? 16 : GASNET_PAGESIZE);
 #if CHECK_PAR
     region_of_an_ended_thread();
     neighbours_change();

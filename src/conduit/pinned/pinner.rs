@@ -206,14 +206,16 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
             return Err(if is_mapped { PinError::Refused } else { PinError::Unmapped });
         }
         if !self.portals.checks_memory() {
-            // A put to read-only memory finds no descriptor.
-            let writes = futex::is_writable(needed.start / page_size() * page_size());
+            // A put to a region with a read-only page finds no descriptor.
+            let writes = all_writable(needed);
             let same = |at: usize| readable(at) && futex::is_writable(at) == writes;
-            return self.register_around(id, block, needed, &same, writes);
+            return self.register_around(id, block, needed, (&readable, &same), writes);
         }
         let Err(e) = self.register(id, block, true) else { return Ok(block) };
         match refusal(e) {
-            PinError::Unmapped => self.register_around(id, block, needed, &readable, true),
+            PinError::Unmapped => {
+                self.register_around(id, block, needed, (&readable, &readable), true)
+            }
             other => Err(other),
         }
     }
@@ -246,19 +248,20 @@ impl<P: Portals> Pinner for Arc<RegionPinner<P>> {
 }
 
 impl<P: Portals> RegionPinner<P> {
-    /// Registers the pages of a block around the bytes needed for which `holds` holds, at the
-    /// least those that are needed: other threads may unmap memory next to them meanwhile.
+    /// Registers the pages of the bytes needed, for which `is_there` must hold, and those of the
+    /// block around them for which `holds` holds. If memory next to them is unmapped meanwhile, it
+    /// registers the pages needed alone.
     fn register_around(
         &self,
         id: PinId,
         block: MemoryExtent,
         needed: MemoryExtent,
-        holds: &dyn Fn(usize) -> bool,
+        (is_there, holds): (&dyn Fn(usize) -> bool, &dyn Fn(usize) -> bool),
         writes: bool,
     ) -> Result<MemoryExtent, PinError> {
         let least = whole_pages(needed);
         for block in core::iter::repeat_n(block, PROBES).chain([least]) {
-            let extent = pages_around(block, needed, holds).ok_or(PinError::Unmapped)?;
+            let extent = pages_around(block, needed, is_there, holds).ok_or(PinError::Unmapped)?;
             match self.register(id, extent, writes).map_err(refusal) {
                 Err(PinError::Unmapped) => {}
                 tried => return tried.map(|()| extent),
@@ -282,6 +285,12 @@ fn whole_pages(MemoryExtent { start, end }: MemoryExtent) -> MemoryExtent {
     MemoryExtent { start: start / page * page, end: end.saturating_add(page - 1) / page * page }
 }
 
+/// Whether this process can write to all pages that these bytes touch.
+fn all_writable(needed: MemoryExtent) -> bool {
+    let MemoryExtent { start, end } = whole_pages(needed);
+    (start..end).step_by(page_size()).all(futex::is_writable)
+}
+
 /// The part of a block on the side of the segment's end where all the bytes needed are; the block
 /// if they are on both sides.
 fn same_side(block: MemoryExtent, needed: MemoryExtent, segment: MemoryExtent) -> MemoryExtent {
@@ -295,18 +304,19 @@ fn same_side(block: MemoryExtent, needed: MemoryExtent, segment: MemoryExtent) -
     }
 }
 
-/// The pages of a block around the bytes needed for which `holds` holds; `None` if it does not for
-/// these.
+/// The pages of the bytes needed, and those of the block around them for which `holds` holds;
+/// `None` unless `is_there` holds for all that are needed.
 fn pages_around(
     block: MemoryExtent,
     needed: MemoryExtent,
+    is_there: impl Fn(usize) -> bool,
     holds: impl Fn(usize) -> bool,
 ) -> Option<MemoryExtent> {
     let page = page_size();
     let mut start = needed.start / page * page;
     let mut end = start;
     while end < needed.end {
-        if !holds(end) {
+        if !is_there(end) {
             return None;
         }
         end += page;
@@ -355,10 +365,36 @@ mod tests {
             |from: usize, to: usize| MemoryExtent { start: start + from, end: start + to };
         let (block, needed) = (within(0, 16 * page), within(5 * page + 1, 6 * page + 1));
         let mapped = |at: usize| attach::is_accessible(at as u64, 1, false);
-        assert_eq!(pages_around(block, needed, mapped), Some(block));
+        assert_eq!(pages_around(block, needed, mapped, mapped), Some(block));
         let part = within(2 * page, 8 * page);
-        assert_eq!(pages_around(part, needed, mapped), Some(part));
+        assert_eq!(pages_around(part, needed, mapped, mapped), Some(part));
         let low = MemoryExtent { start: 0, end: 4 * page };
-        assert_eq!(pages_around(low, MemoryExtent { start: 8, end: 9 }, mapped), None);
+        assert_eq!(pages_around(low, MemoryExtent { start: 8, end: 9 }, mapped, mapped), None);
+    }
+
+    /// The pages needed are registered together; those around them only if they are as these.
+    #[test]
+    fn bytes_on_both_sides_of_the_border_of_read_only_pages_are_found() {
+        let page = page_size();
+        let whole = MemoryExtent { start: 8 * page, end: 16 * page };
+        let read_only_below = 12 * page;
+        let mapped = |at: usize| whole.start <= at && at < whole.end;
+        let same = |at: usize| mapped(at) && at < read_only_below;
+        let needed = MemoryExtent { start: 12 * page - 8, end: 12 * page + 8 };
+        let found = MemoryExtent { start: 8 * page, end: 13 * page };
+        assert_eq!(pages_around(whole, needed, mapped, same), Some(found));
+        let beyond = MemoryExtent { start: 16 * page - 8, end: 16 * page + 8 };
+        let block = MemoryExtent { end: 32 * page, ..whole };
+        assert_eq!(pages_around(block, beyond, mapped, same), None);
+    }
+
+    #[test]
+    fn one_read_only_page_makes_bytes_read_only() {
+        static CONSTANT: [u32; 2048] = [7; 2048];
+        let constant = CONSTANT.as_ptr().addr();
+        let mut word = 5u32;
+        let word = (&raw mut word).addr();
+        assert!(all_writable(MemoryExtent { start: word, end: word + 4 }));
+        assert!(!all_writable(MemoryExtent { start: constant, end: constant + 4096 }));
     }
 }
