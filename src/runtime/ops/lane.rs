@@ -29,7 +29,7 @@ pub(super) struct OpSlot {
     pub(super) done: AtomicU32,
     /// From 1; changes at each sync.
     pub(super) generation: AtomicU32,
-    /// Next free slot, while this one is free.
+    /// Next free slot, while this one is free; next abandoned region, while this is one.
     pub(super) next: AtomicU32,
     /// Where a get of the value form puts its bytes.
     pub(super) value: AtomicU64,
@@ -47,6 +47,8 @@ pub(super) struct OwnerWords {
     pub(super) free: AtomicU32,
     /// The open access region.
     pub(super) region: AtomicU32,
+    /// First of the regions that a thread left open when it ended, with operations in flight.
+    pub(super) abandoned: AtomicU32,
     /// Slabs made.
     pub(super) slabs: AtomicU32,
     /// Fragments of implicit operations initiated, by kind.
@@ -93,6 +95,7 @@ impl OpLane {
             owner: CachePadded::new(OwnerWords {
                 free: AtomicU32::new(NONE),
                 region: AtomicU32::new(NONE),
+                abandoned: AtomicU32::new(NONE),
                 slabs: AtomicU32::new(0),
                 issued: [const { AtomicU32::new(0) }; ImplicitKind::COUNT],
             }),
@@ -126,7 +129,7 @@ impl OpLane {
             // Acquire pairs with the Release of `give_back`: the links of the stack are seen.
             index = self.shared.returned.swap(NONE, Ordering::Acquire);
             if index == NONE {
-                index = self.grow();
+                index = self.more();
             }
         }
         let slot = self.my_slot(index);
@@ -134,9 +137,36 @@ impl OpLane {
         (index, slot)
     }
 
-    /// Makes one more slab and returns its first slot, which is linked to the others.
+    /// Frees the slots of abandoned regions that are complete, or makes one more slab; returns the
+    /// first free slot.
     #[cold]
-    pub(super) fn grow(&self) -> u32 {
+    fn more(&self) -> u32 {
+        let mut index = self.owner.abandoned.swap(NONE, Ordering::Relaxed);
+        while index != NONE {
+            let slot = self.my_slot(index);
+            let next = slot.next.load(Ordering::Relaxed);
+            // Acquire, as in a sync.
+            if slot.done.load(Ordering::Acquire) == slot.issued.load(Ordering::Relaxed) {
+                self.free(index, slot, slot.generation.load(Ordering::Relaxed));
+            } else {
+                self.abandon(index);
+            }
+            index = next;
+        }
+        match self.owner.free.load(Ordering::Relaxed) {
+            NONE => self.grow(),
+            first => first,
+        }
+    }
+
+    /// Notes a region without a handle, whose slot is freed once it is complete; owner only.
+    pub(super) fn abandon(&self, index: u32) {
+        let before = self.owner.abandoned.swap(index, Ordering::Relaxed);
+        self.my_slot(index).next.store(before, Ordering::Relaxed);
+    }
+
+    /// Makes one more slab and returns its first slot, which is linked to the others.
+    fn grow(&self) -> u32 {
         let slab = self.owner.slabs.load(Ordering::Relaxed) as usize;
         if slab == SLABS {
             report::fatal(

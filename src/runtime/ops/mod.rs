@@ -335,10 +335,13 @@ impl Ops {
     }
 
     /// Closes the access region that the last thread with this index left open when it ended.
-    /// Its operations complete; its slot is used again only if they are complete already.
+    /// Its operations complete, and its slot is used again after that.
     pub fn abandon_region(&self, thread: u16) {
-        if self.in_region(thread) {
-            self.close_region(thread);
+        if self.in_region(thread)
+            && let Some(handle) = self.close_region(thread)
+            && handle != OpHandle::INVALID
+        {
+            self.mine(thread).abandon(index_of(handle.op()));
         }
     }
 

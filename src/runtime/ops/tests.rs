@@ -33,7 +33,7 @@ fn a_new_owner_of_an_index_inherits_no_region() {
         ops.abandon_region(1);
         assert!(!ops.in_region(1));
         let h = ops.begin(1, 1);
-        // Still in flight: its slot is not used again.
+        // In flight: its slot is not used again yet.
         assert_eq!(h.op() == op, complete);
         if !complete {
             ops.complete(op);
@@ -43,6 +43,25 @@ fn a_new_owner_of_an_index_inherits_no_region() {
         assert!(ops.sync(1, h));
     }
     ops.abandon_region(0);
+}
+
+#[test]
+fn the_slot_of_an_abandoned_region_is_used_again_when_it_is_complete() {
+    let ops = Ops::new(1);
+    let abandon = || {
+        assert!(ops.open_region(0));
+        let op = ops.begin_implicit(0, ImplicitKind::Puts, 1);
+        ops.abandon_region(0);
+        op
+    };
+    let in_flight = abandon();
+    for _ in 0..4 * FIRST_SLAB {
+        let op = abandon();
+        assert_ne!(op, in_flight);
+        ops.complete(op);
+    }
+    assert_eq!(ops.lane_of(0).unwrap().owner.slabs.load(Ordering::Relaxed), 1);
+    ops.complete(in_flight);
 }
 
 /// Another thread may sync an operation between the two looks of `complete`, and begin one without
