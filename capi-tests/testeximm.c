@@ -167,6 +167,10 @@ static void transfers(gex_Rank_t to, int mapped) {
     if (refused) {
         gex_Event_t none = gex_RMA_GetNB(ex_tm, back, to, slot(to, 0), PUT_BYTES, GEX_FLAG_IMMEDIATE);
         events[i] = GEX_EVENT_INVALID;
+        leaf = (gex_Event_t)out;
+        CHECK(gex_RMA_PutNB(ex_tm, to, slot(to, i), out, PUT_BYTES, &leaf, GEX_FLAG_IMMEDIATE) == GEX_EVENT_NO_OP,
+              "PutNB was accepted");
+        CHECK(leaf == (gex_Event_t)out, "a refused put has stored an event");
         CHECK(none == GEX_EVENT_NO_OP, "a get was accepted");
         CHECK(gex_RMA_GetNBI(ex_tm, back, to, slot(to, 0), PUT_BYTES, GEX_FLAG_IMMEDIATE), "GetNBI was accepted");
         CHECK(gex_RMA_PutBlocking(ex_tm, to, slot(to, i), out, PUT_BYTES, GEX_FLAG_IMMEDIATE), "PutBlocking was accepted");

@@ -155,10 +155,14 @@ pub unsafe extern "C" fn gex_RMA_PutNB(
                 wrong_lc_opt(function, "DEFER or a place")
             }
         };
-        let begun_here = root.filter(|root| *root != OpHandle::INVALID);
-        let leaf = begun_here.map_or(OpHandle::INVALID, |root| job.ops.leaf_of(root));
-        // SAFETY: a place for an event, if it is no constant.
-        unsafe { local.store(event(leaf)) };
+        if let Some(root) = root {
+            let leaf = match root {
+                OpHandle::INVALID => root,
+                root => job.ops.leaf_of(root),
+            };
+            // SAFETY: a place for an event, if it is no constant.
+            unsafe { local.store(event(leaf)) };
+        }
         return begun(root);
     }
     match LocalCompletion::of(lc_opt) {
