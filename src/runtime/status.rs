@@ -106,7 +106,7 @@ fn write(job: &GasnetJob, line: &mut MessageLine) {
     }
     for (lock, ns) in lock_waits::now() {
         let since = Seconds(ns);
-        list.add(None, format_args!("waits in gasnet_hsl_lock for {lock:#x} since {since}"));
+        list.add(None, format_args!("waits for the handler-safe lock {lock:#x} since {since}"));
     }
     let threads = list.threads;
     let _ = match threads {

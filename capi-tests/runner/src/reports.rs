@@ -137,7 +137,7 @@ fn each_wait_is_named() -> Result<(), Failure> {
             return Err(ended.failure(format!("no line says that rank {rank} {what}1 s or more")));
         }
     }
-    if line(1).matches("waits in gasnet_hsl_lock for 0x").count() != 2 {
+    if line(1).matches("waits for the handler-safe lock 0x").count() != 2 {
         return Err(ended.failure("no line says that two threads of rank 1 wait for a lock"));
     }
     Ok(())
