@@ -13,6 +13,7 @@ use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetError;
 use crate::runtime::client::{SegmentMode, ThreadMode};
+use crate::trace::span;
 use alloc::collections::BTreeMap;
 use alloc::ffi::CString;
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -150,6 +151,7 @@ pub unsafe extern "C" fn gex_Segment_Attach(
         );
         return GasnetError::BadArg as c_int;
     }
+    let mut span = span!(I "gex_Segment_Attach");
     if has_all_memory(job) {
         super::coll::meet(job.ctx(), function, tm);
         // SAFETY: the specification demands a place for the result.
@@ -165,7 +167,7 @@ pub unsafe extern "C" fn gex_Segment_Attach(
         return GasnetError::BadArg as c_int;
     }
     if let Err(error) = init::attach_segment(job, function, size) {
-        return error as c_int;
+        return span.result(error as c_int);
     }
     job.record_segment(0);
     // SAFETY: the specification demands a place for the result.
