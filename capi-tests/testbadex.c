@@ -675,7 +675,7 @@ static const struct testcase {
     {"get_outside", ATTACHED, DIES, "gex_RMA_GetBlocking()|outside the segment of rank 1", get_outside},
     {"put_early", BEFORE_ATTACH, DIES, "gex_RMA_PutBlocking()|before any segment|gex_Segment_Attach", put_early},
     {"put_group", CHECKED, DIES, "gex_RMA_PutNB()|lc_opt|GEX_EVENT_NOW", put_group},
-    {"put_nbi_event", CHECKED, DIES, "gex_RMA_PutNBI()|lc_opt|GEX_EVENT_NOW", put_nbi_event},
+    {"put_nbi_event", ATTACHED, DIES, "gex_RMA_PutNBI()|lc_opt|GEX_EVENT_NOW", put_nbi_event},
     {"value_long", ATTACHED, DIES, "gex_RMA_PutBlockingVal()|9|8", value_long},
     {"value_none", ATTACHED, DIES, "gex_RMA_GetBlockingVal()|0 bytes|8", value_none},
     {"wait_no_op", ATTACHED, DIES, "gex_Event_Wait()|GEX_EVENT_NO_OP", wait_no_op},

@@ -18,6 +18,12 @@ GASNETI_ALWAYS_INLINE gex_Event_t gasneti_complete(gex_Event_t *lc_opt) {
   return GEX_EVENT_INVALID;
 }
 
+/* Whether lc_opt is a value that a put accepts; the library rejects others. Constants cost
+   nothing. Other values are looked at only for the implicit put. */
+#define GASNETI_LC_OF_PUT_NBI(lc_opt) \
+  GASNETT_PREDICT_TRUE((uintptr_t)(lc_opt) - 1 < (uintptr_t)GEX_EVENT_GROUP)
+#define GASNETI_LC_OF_PUT_NB(lc_opt) (!gasnett_constant_p(lc_opt) || ((lc_opt) && (lc_opt) != GEX_EVENT_GROUP))
+
 GASNETI_OUTLINE int gasneti_PutBlocking_from(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src, size_t n,
     gex_Flags_t flags GASNETI_CALLER) {
   gasneti_trace_from(file, (unsigned int)line);
@@ -39,7 +45,7 @@ GASNETI_OUTLINE int gasneti_PutNBI_from(gex_TM_t tm, gex_Rank_t rank, void *dest
 }
 GASNETI_ALWAYS_INLINE int gasneti_PutNBI_inline(gex_TM_t tm, gex_Rank_t rank, void *dest, const void *src,
     size_t n, gex_Event_t *lc_opt, gex_Flags_t flags GASNETI_CALLER) {
-  if (GASNETI_JOB_RANKS(tm) && gasneti_put_here(rank, dest, src, n)) return 0;
+  if (GASNETI_LC_OF_PUT_NBI(lc_opt) && GASNETI_JOB_RANKS(tm) && gasneti_put_here(rank, dest, src, n)) return 0;
   return GASNETI_WATCHED ? gasneti_PutNBI_from(tm, rank, dest, src, n, lc_opt, flags, file, line)
                          : gex_RMA_PutNBI(tm, rank, dest, src, n, lc_opt, flags);
 }
@@ -53,7 +59,8 @@ GASNETI_OUTLINE gex_Event_t gasneti_PutNB_from(gex_TM_t tm, gex_Rank_t rank, voi
 }
 GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_PutNB_inline(gex_TM_t tm, gex_Rank_t rank, void *dest,
     const void *src, size_t n, gex_Event_t *lc_opt, gex_Flags_t flags GASNETI_CALLER) {
-  if (GASNETI_JOB_RANKS(tm) && gasneti_put_here(rank, dest, src, n)) return gasneti_complete(lc_opt);
+  if (GASNETI_LC_OF_PUT_NB(lc_opt) && GASNETI_JOB_RANKS(tm) && gasneti_put_here(rank, dest, src, n))
+    return gasneti_complete(lc_opt);
   return GASNETI_WATCHED ? gasneti_PutNB_from(tm, rank, dest, src, n, lc_opt, flags, file, line)
                          : gex_RMA_PutNB(tm, rank, dest, src, n, lc_opt, flags);
 }
