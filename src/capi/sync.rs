@@ -4,7 +4,7 @@
 //! call returns.
 
 use super::abi::gasnet_handle_t;
-use super::{ATTACHED, OK, ctx, explicit};
+use super::{ATTACHED, OK, check_empty_call, ctx, explicit};
 use crate::extended::sync::{HandleNeed, ImplicitSet};
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetError};
@@ -40,11 +40,13 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [OpHandl
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
     watch!(S "gasnet_wait_syncnb", EventDetail::Sync(1), gasnet_wait_syncnb(handle));
-    if !handle.is_null() {
-        let (c, mut handles) = (ctx("gasnet_wait_syncnb"), [OpHandle(handle as usize)]);
-        c.check_handles("gasnet_wait_syncnb", &handles);
-        c.wait_ops(&mut handles, HandleNeed::All);
+    if handle.is_null() {
+        check_empty_call("gasnet_wait_syncnb");
+        return;
     }
+    let (c, mut handles) = (ctx("gasnet_wait_syncnb"), [OpHandle(handle as usize)]);
+    c.check_handles("gasnet_wait_syncnb", &handles);
+    c.wait_ops(&mut handles, HandleNeed::All);
 }
 
 /// Polls once and reports whether an explicit operation is complete.

@@ -6,7 +6,7 @@
 //! complete, as does the leaf of such a one, but debug checks report both.
 
 use super::{Event, Flags, client_event, event};
-use crate::capi::{OK, ctx};
+use crate::capi::{OK, check_empty_call, ctx};
 use crate::extended::sync::HandleNeed;
 use crate::report;
 use crate::runtime::ops::{ImplicitKind, OpHandle};
@@ -51,13 +51,6 @@ unsafe fn array<'a>(
     (c, events)
 }
 
-/// Checks a sync of nothing, where calls are checked.
-fn check_sync(function: &str) {
-    if checks::on() {
-        _ = ctx(function);
-    }
-}
-
 #[cold]
 fn no_op(function: &str) -> ! {
     report::fatal(
@@ -77,7 +70,7 @@ pub extern "C" fn gex_Event_Test(event: Event) -> c_int {
     watch!(S "gex_Event_Test", EventDetail::Sync(1), gex_Event_Test(event));
     let (function, mut event) = ("gex_Event_Test", event);
     if event.is_null() {
-        check_sync(function);
+        check_empty_call(function);
         return OK;
     }
     // SAFETY: one event, which belongs to this call.
@@ -96,7 +89,7 @@ pub extern "C" fn gex_Event_Wait(event: Event) {
     watch!(S "gex_Event_Wait", EventDetail::Sync(1), gex_Event_Wait(event));
     let (function, mut event) = ("gex_Event_Wait", event);
     if event.is_null() {
-        check_sync(function);
+        check_empty_call(function);
         return;
     }
     // SAFETY: one event, which belongs to this call.
