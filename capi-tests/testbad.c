@@ -49,6 +49,7 @@ struct testcase {
 #define H_PUTTING 214
 #define H_REGION 215
 #define H_NOTIFYING 216
+#define H_SWALLOW 217
 #define H_NO_HANDLER 249
 
 /* A rank that no job has. */
@@ -114,6 +115,7 @@ static void notifying_h(gasnet_token_t token) {
     (void)token;
     gasnet_barrier_notify(0, 0);
 }
+static void swallow_h(gasnet_token_t token, void *bytes, size_t n) { (void)token, (void)bytes, (void)n; }
 static void region_h(gasnet_token_t token) {
     (void)token;
     gasnet_begin_nbi_accessregion();
@@ -127,7 +129,7 @@ static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_RE
                                            {H_WAITING, waiting_h},         {H_POLLING, polling_h},
                                            {H_LOCKING, locking_h},         {H_REPLY_LOCKED, reply_locked_h},
                                            {H_PUTTING, putting_h},         {H_REGION, region_h},
-                                           {H_NOTIFYING, notifying_h}};
+                                           {H_NOTIFYING, notifying_h},     {H_SWALLOW, swallow_h}};
 #define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
 
 /* The end of rank 0's segment, with `n` bytes inside. */
@@ -458,6 +460,11 @@ static void lock_barrier(void) {
     gasnet_hsl_lock(&lock);
     gasnet_barrier_notify(0, 0);
 }
+/* A wait that has nothing to wait for, too. */
+static void lock_wait(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_wait_syncnb(GASNET_INVALID_HANDLE);
+}
 static void lock_left(void) { send(H_LOCKING); }
 static void lock_reply(void) { send(H_REPLY_LOCKED); }
 static void handler_puts(void) { send(H_PUTTING); }
@@ -542,6 +549,52 @@ static void heap_write_freed(void) {
     gasnett_debug_free(p);
     p[3] ^= 1;
     gasnett_debug_memcheck_all();
+}
+
+/* ---- local addresses that are null ---- */
+
+static gasnet_memvec_t no_piece[1] = {{NULL, 8}};
+static void *no_address[1];
+static size_t two_rows[2] = {4, 2}, row_stride[1] = {16};
+
+static void put_from_null(void) { gasnet_put_bulk(1, check_at(1, 0), NULL, 8); }
+static void get_to_null(void) { gasnet_wait_syncnb(gasnet_get_nb_bulk(NULL, 1, check_at(1, 0), 8)); }
+static void putv_from_null(void) {
+    gasnet_memvec_t to[1] = {{check_at(1, 0), 8}};
+    gasnet_putv_bulk(1, 1, to, 1, no_piece);
+}
+static void getv_without_list(void) {
+    gasnet_memvec_t from[1] = {{check_at(1, 0), 8}};
+    gasnet_getv_bulk(1, NULL, 1, 1, from);
+}
+static void geti_to_null(void) {
+    void *from[1] = {check_at(1, 0)};
+    gasnet_geti_nbi_bulk(1, no_address, 8, 1, 1, from, 8);
+}
+static void puti_without_list(void) {
+    void *to[1] = {check_at(1, 0)};
+    gasnet_puti_bulk(1, 1, to, 8, 1, NULL, 8);
+}
+static void puts_from_null(void) {
+    gasnet_puts_bulk(1, check_at(1, 0), row_stride, NULL, row_stride, two_rows, 1);
+}
+static void puts_without_strides(void) {
+    gasnet_puts_bulk(1, check_at(1, 0), row_stride, buffer, NULL, two_rows, 1);
+}
+static void gets_without_counts(void) {
+    gasnet_gets_bulk(buffer, row_stride, 1, check_at(1, 0), row_stride, NULL, 1);
+}
+/* Without bytes an address may be null. */
+static void nothing_from_null(void) {
+    void *to[1] = {check_at(1, 0)};
+    gasnet_put_bulk(1, check_at(1, 0), NULL, 0);
+    gasnet_get_bulk(NULL, 1, check_at(1, 0), 0);
+    gasnet_putv_bulk(1, 0, NULL, 0, NULL);
+    gasnet_puti_bulk(1, 1, to, 0, 1, no_address, 0);
+    gasnet_geti_bulk(0, NULL, 8, 1, 0, NULL, 8);
+    CHECK_OK(gasnet_AMRequestMedium0(check_peer(), H_SWALLOW, NULL, 0));
+    CHECK_OK(gasnet_AMRequestLong0(check_peer(), H_SWALLOW, NULL, 0, check_at(check_peer(), 0)));
+    check_barrier();
 }
 
 /* Legal calls pass with checks on. They are sections and locks in any legal order, and hold and
@@ -764,6 +817,16 @@ static const struct testcase cases[] = {
     {"handle", "both", ATTACHED, DIES, "handle|7654321", handle},
     {"threads_many", "par", ATTACHED, DIES, "256|threads|End threads before starting others.", threads_many},
 
+    {"put_from_null", "both", CHECKED, DIES, "gasnet_put_bulk()|src is null|8 bytes", put_from_null},
+    {"get_to_null", "both", CHECKED, DIES, "gasnet_get_nb_bulk()|dest is null|8 bytes", get_to_null},
+    {"putv_from_null", "both", CHECKED, DIES, "gasnet_putv_bulk()|a local address is null|8 bytes", putv_from_null},
+    {"getv_without_list", "both", CHECKED, DIES, "gasnet_getv_bulk()|dstlist is null|1 elements", getv_without_list},
+    {"geti_to_null", "both", CHECKED, DIES, "gasnet_geti_nbi_bulk()|a local address is null|8 bytes", geti_to_null},
+    {"puti_without_list", "both", CHECKED, DIES, "gasnet_puti_bulk()|srclist is null|1 elements", puti_without_list},
+    {"puts_from_null", "both", CHECKED, DIES, "gasnet_puts_bulk()|a local address is null|4 bytes", puts_from_null},
+    {"puts_without_strides", "both", CHECKED, DIES, "gasnet_puts_bulk()|srcstrides is null|1 elements", puts_without_strides},
+    {"gets_without_counts", "both", CHECKED, DIES, "gasnet_gets_bulk()|count is null|2 elements", gets_without_counts},
+    {"nothing_from_null", "both", CHECKED, PASSES, "", nothing_from_null},
     {"checks_allow", "both", CHECKED, PASSES, "", checks_allow},
     {"hold_twice", "both", CHECKED, DIES, "gasnet_hold_interrupts()|nested", hold_twice},
     {"resume_alone", "both", CHECKED, DIES, "gasnet_resume_interrupts()|gasnet_hold_interrupts", resume_alone},
@@ -782,6 +845,7 @@ static const struct testcase cases[] = {
     {"lock_request", "both", CHECKED, DIES, "gasnet_AMRequestShort0()|holds the handler-safe lock", lock_request},
     {"lock_put", "both", CHECKED, DIES, "gasnet_put()|holds the handler-safe lock", lock_put},
     {"lock_barrier", "both", CHECKED, DIES, "gasnet_barrier_notify()|holds the handler-safe lock", lock_barrier},
+    {"lock_wait", "both", CHECKED, DIES, "gasnet_wait_syncnb()|holds the handler-safe lock", lock_wait},
     {"lock_left", "both", CHECKED, DIES, "handler 212 returned|handler-safe lock", lock_left},
     {"lock_reply", "both", CHECKED, DIES, "gasnet_AMReplyShort0()|holds the handler-safe lock", lock_reply},
     {"lock_of_other", "par", CHECKED, DIES, "gasnet_hsl_unlock()|thread 0 holds|thread 1", lock_of_other},

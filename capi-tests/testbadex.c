@@ -560,6 +560,27 @@ static void reduce_to_null(void) {
 }
 static void broadcast_from_null(void) { gex_Event_Wait(gex_Coll_BroadcastNB(ex_tm, 0, bytes, NULL, 8, 0)); }
 
+static void putv_from_null(void) {
+    gex_Memvec_t to[1] = {{check_at(1, 0), 8}}, from[1] = {{NULL, 8}};
+    gex_VIS_VectorPutBlocking(ex_tm, 1, 1, to, 1, from, 0);
+}
+static void puti_without_list(void) {
+    void *to[1] = {check_at(1, 0)};
+    gex_VIS_IndexedPutNBI(ex_tm, 1, 1, to, 8, 1, NULL, 8, 0);
+}
+static void gets_without_counts(void) {
+    ptrdiff_t stride[1] = {16};
+    gex_Event_Wait(gex_VIS_StridedGetNB(ex_tm, bytes, stride, 1, check_at(1, 0), stride, 4, NULL, 1, 0));
+}
+static void notice_from_null(void) { gex_VIS_SetPeerCompletionHandler(H_ANSWERED, NULL, 8, 0); }
+/* Without bytes an address may be null. */
+static void strided_none_from_null(void) {
+    size_t none[1] = {0};
+    gex_VIS_StridedPutBlocking(ex_tm, 1, NULL, NULL, NULL, NULL, 0, NULL, 1, 0);
+    gex_VIS_StridedGetBlocking(ex_tm, NULL, NULL, 1, NULL, NULL, 8, none, 1, 0);
+    gex_VIS_VectorGetNBI(ex_tm, 0, NULL, 1, 0, NULL, 0);
+}
+
 static void put_overlaps(void) { gex_RMA_PutBlocking(ex_tm, ex_me, check_at(ex_me, 0), check_at(ex_me, 4), 8, 0); }
 static void put_to_self(void) { gex_RMA_PutBlocking(ex_tm, ex_me, check_at(ex_me, 0), &word, 8, GEX_FLAG_PEER_NEVER_SELF); }
 static void get_near(void) { gex_RMA_GetBlockingVal(ex_tm, ex_me, check_at(ex_me, 0), 8, GEX_FLAG_PEER_NEVER_NBRHD); }
@@ -768,6 +789,11 @@ static const struct testcase {
     {"put_from_null", CHECKED, DIES, "gex_RMA_PutBlocking()|src is null|8 bytes", put_from_null},
     {"get_to_null", CHECKED, DIES, "gex_RMA_GetNB()|dest is null|8 bytes", get_to_null},
     {"put_none_from_null", CHECKED, PASSES, "", put_none_from_null},
+    {"putv_from_null", CHECKED, DIES, "gex_VIS_VectorPutBlocking()|a local address is null|8 bytes", putv_from_null},
+    {"puti_without_list", CHECKED, DIES, "gex_VIS_IndexedPutNBI()|srclist is null|1 elements", puti_without_list},
+    {"gets_without_counts", CHECKED, DIES, "gex_VIS_StridedGetNB()|count is null|1 elements", gets_without_counts},
+    {"notice_from_null", CHECKED, DIES, "gex_VIS_SetPeerCompletionHandler()|source_addr is null|8 bytes", notice_from_null},
+    {"strided_none_from_null", CHECKED, PASSES, "", strided_none_from_null},
     {"reduce_to_null", CHECKED, DIES, "gex_Coll_ReduceToOneNB()|dst is null|8 bytes", reduce_to_null},
     {"broadcast_from_null", CHECKED, DIES, "gex_Coll_BroadcastNB()|src is null|8 bytes", broadcast_from_null},
     {"put_overlaps", CHECKED, DIES, "gex_RMA_PutBlocking()|overlap|8 bytes", put_overlaps},

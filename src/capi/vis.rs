@@ -4,7 +4,9 @@
 //! returns and not kept.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
-use super::vis_transfer::{begin, check_levels, check_totals, slice, too_large};
+use super::vis_transfer::{
+    begin, check_levels, check_list, check_lists, check_totals, slice, too_large,
+};
 use crate::client_memory::Dst;
 use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
 use crate::extended::vis::pieces::VisShape;
@@ -12,7 +14,7 @@ use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
 use crate::extended::vis::{CompletionForm, VisDirection};
 use crate::rank::JobRank;
-use crate::runtime::GasnetJob;
+use crate::runtime::{GasnetJob, checks};
 use crate::tools::list_text as text;
 use crate::trace::{EventDetail, Letter, Probe, Span};
 use core::ffi::{c_char, c_void};
@@ -61,6 +63,10 @@ unsafe fn vector(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
+    if checks::on() {
+        let (there, here) = ((remote_count, remote.cast()), (local_count, local.cast()));
+        check_lists(function, direction, ["dstlist", "srclist"], there, here);
+    }
     // SAFETY: the specification demands lists of as many elements as their counts say.
     let (remote, local) = unsafe { (slice(remote, remote_count), slice(local, local_count)) };
     check_totals(function, direction, vector::total(remote), vector::total(local));
@@ -87,6 +93,10 @@ unsafe fn indexed(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
+    if checks::on() {
+        let (there, here) = ((remote.0, remote.1.cast()), (local.0, local.1.cast()));
+        check_lists(function, direction, ["dstlist", "srclist"], there, here);
+    }
     // SAFETY: the specification demands a list of `n` addresses.
     let index = |(n, list, len): List| AddressList { list: unsafe { slice(list.cast(), n) }, len };
     let (remote, local) = (index(remote), index(local));
@@ -118,6 +128,11 @@ unsafe fn strided(
     let function = probe.function;
     let job = target(function, node);
     check_levels(function, levels);
+    if checks::on() {
+        check_list(function, "count", (levels + 1, count.cast()));
+        let (there, here) = ((levels, remote.1.cast()), (levels, local.1.cast()));
+        check_lists(function, direction, ["dststrides", "srcstrides"], there, here);
+    }
     // SAFETY: the specification demands one stride for each level, and one count more.
     let (count, strides, local_strides) =
         unsafe { (slice(count, levels + 1), slice(remote.1, levels), slice(local.1, levels)) };

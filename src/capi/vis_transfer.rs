@@ -11,6 +11,7 @@ use crate::extended::vis::{self, CompletionForm, VisDirection};
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetJob;
+use crate::runtime::checks;
 use crate::runtime::ops::OpHandle;
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -46,6 +47,9 @@ pub(super) fn begin(
     rank: JobRank,
     shape: &impl VisShape,
 ) -> OpHandle {
+    if checks::on() {
+        vis::check_local_pieces(function, shape);
+    }
     if direction == VisDirection::Put
         && let Some(notice) = ARMED.take()
     {
@@ -74,6 +78,37 @@ pub(super) unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
     }
     // SAFETY: the specification has the caller pass a list of `n` readable elements.
     unsafe { core::slice::from_raw_parts(list, n) }
+}
+
+/// Elements and first element of a list or array.
+pub(super) type ListArgument = (usize, *const c_void);
+
+/// Ends the job if a list has elements, but no address. Called where calls are checked.
+#[cold]
+#[inline(never)]
+pub(super) fn check_list(function: &str, name: &str, (n, list): ListArgument) {
+    if n != 0 && list.is_null() {
+        report::fatal(
+            format_args!("{function}(): {name} is null, but has {n} elements"),
+            format_args!("Pass the address of as many elements, or none."),
+        );
+    }
+}
+
+/// [`check_list`] of both sides; `names` are those of the destination and of the source.
+#[cold]
+#[inline(never)]
+pub(super) fn check_lists(
+    function: &str,
+    direction: VisDirection,
+    names: [&str; 2],
+    remote: ListArgument,
+    local: ListArgument,
+) {
+    let lists = if direction == VisDirection::Put { [remote, local] } else { [local, remote] };
+    for (name, list) in names.into_iter().zip(lists) {
+        check_list(function, name, list);
+    }
 }
 
 /// Ends the job unless both sides have the same number of bytes.

@@ -9,9 +9,9 @@ use crate::capi::am::check_handler;
 use crate::capi::rma::job;
 use crate::capi::vis::gasnett_format_putsgets_bufsz;
 use crate::capi::vis_transfer::{
-    self, PutNotice, begin, check_levels, check_totals, slice, too_large,
+    self, PutNotice, begin, check_levels, check_list, check_lists, check_totals, slice, too_large,
 };
-use crate::capi::{OK, ctx, early_job};
+use crate::capi::{OK, check_empty_call, early_job};
 use crate::client_memory::Dst;
 use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
 use crate::extended::vis::pieces::VisShape;
@@ -19,7 +19,7 @@ use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
 use crate::extended::vis::{CompletionForm, VisDirection};
 use crate::report;
-use crate::runtime::checks;
+use crate::runtime::checks::{self, check_local};
 use crate::runtime::ops::OpHandle;
 use crate::tools::list_text as text;
 use crate::trace::{EventDetail, watch};
@@ -74,6 +74,9 @@ pub extern "C" fn gex_VIS_SetPeerCompletionHandler(
             format_args!("Pass at most GEX_VIS_MAX_PEERCOMPLETION bytes."),
         );
     }
+    if checks::on() {
+        check_local(function, ("source_addr", source_addr.cast()), nbytes);
+    }
     vis_transfer::arm(Some(PutNotice { handler, addr: source_addr, len: nbytes }));
 }
 
@@ -91,6 +94,10 @@ unsafe fn vector(
     remote: Pieces,
     local: Pieces,
 ) -> Event {
+    if checks::on() {
+        let (there, here) = ((remote.0, remote.1.cast()), (local.0, local.1.cast()));
+        check_lists(function, direction, ["dstlist", "srclist"], there, here);
+    }
     // SAFETY: by this function's condition.
     let (remote, local) = unsafe { (slice(remote.1, remote.0), slice(local.1, local.0)) };
     check_totals(function, direction, vector::total(remote), vector::total(local));
@@ -113,6 +120,10 @@ unsafe fn indexed(
     remote: Addresses,
     local: Addresses,
 ) -> Event {
+    if checks::on() {
+        let (there, here) = ((remote.0, remote.1.cast()), (local.0, local.1.cast()));
+        check_lists(function, direction, ["dstlist", "srclist"], there, here);
+    }
     let index = |(n, list, len): Addresses| {
         // SAFETY: by this function's condition.
         AddressList { list: unsafe { slice(list.cast(), n) }, len }
@@ -141,10 +152,14 @@ unsafe fn strided(
 ) -> Event {
     // Without bytes the lists do not count.
     // SAFETY: by this function's condition.
-    let (elemsz, levels) = match unsafe { is_empty(elemsz, count, levels) } {
+    let (elemsz, levels) = match unsafe { is_empty(function, elemsz, count, levels) } {
         true => (0, 0),
         false => (elemsz, levels),
     };
+    if checks::on() {
+        let (there, here) = ((levels, remote.1.cast()), (levels, local.1.cast()));
+        check_lists(function, direction, ["dststrides", "srcstrides"], there, here);
+    }
     // SAFETY: by this function's condition.
     let (count, there, here) =
         unsafe { (slice(count, levels), slice(remote.1, levels), slice(local.1, levels)) };
@@ -161,16 +176,20 @@ unsafe fn strided(
 ///
 /// # Safety
 /// `levels` counts must be readable, unless `elemsz` is 0.
-unsafe fn is_empty(elemsz: usize, count: *const usize, levels: usize) -> bool {
+unsafe fn is_empty(function: &str, elemsz: usize, count: *const usize, levels: usize) -> bool {
+    if elemsz == 0 {
+        return true;
+    }
+    if checks::on() {
+        check_list(function, "count", (levels, count.cast()));
+    }
     // SAFETY: by this function's condition.
-    elemsz == 0 || unsafe { slice(count, levels) }.contains(&0)
+    unsafe { slice(count, levels) }.contains(&0)
 }
 
 /// The event of a transfer without bytes.
 fn no_bytes(function: &str) -> Event {
-    if checks::on() {
-        _ = ctx(function);
-    }
+    check_empty_call(function);
     event(OpHandle::INVALID)
 }
 
@@ -182,11 +201,12 @@ fn all_counts(elemsz: usize, count: &[usize]) -> Vec<usize> {
     counts
 }
 
-/// Bytes of a list of pieces, for traces.
+/// Bytes of a list of pieces, for traces; 0 of a list that is null, which debug checks report.
 ///
 /// # Safety
-/// `n` pieces at `list` must be readable.
+/// `n` pieces at `list` must be readable, or it is null.
 unsafe fn vector_bytes(n: usize, list: *const MemVec) -> usize {
+    let n = if list.is_null() { 0 } else { n };
     // SAFETY: by this function's condition.
     let list = unsafe { slice(list, n) };
     list.iter().fold(0, |sum: usize, piece| sum.saturating_add(piece.len))
@@ -401,7 +421,7 @@ macro_rules! transfers {
         ) -> $result {
             check_levels(stringify!($sget), stridelevels);
             // SAFETY: as this function requires.
-            if unsafe { is_empty(elemsz, count, stridelevels) } {
+            if unsafe { is_empty(stringify!($sget), elemsz, count, stridelevels) } {
                 return done!($form, no_bytes(stringify!($sget)));
             }
             watch!(
@@ -454,7 +474,8 @@ macro_rules! transfers {
         ) -> $result {
             check_levels(stringify!($sput), stridelevels);
             // SAFETY: as this function requires.
-            if !vis_transfer::is_armed() && unsafe { is_empty(elemsz, count, stridelevels) } {
+            let empty = unsafe { is_empty(stringify!($sput), elemsz, count, stridelevels) };
+            if empty && !vis_transfer::is_armed() {
                 return done!($form, no_bytes(stringify!($sput)));
             }
             watch!(

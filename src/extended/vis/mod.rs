@@ -106,6 +106,13 @@ fn survey(shape: &impl VisShape) -> ShapeSurvey {
     s
 }
 
+/// Ends the job if a piece of the local side is null. Called where calls are checked.
+#[cold]
+#[inline(never)]
+pub fn check_local_pieces(function: &str, shape: &impl VisShape) {
+    shape.each(|run| run.check_local(function));
+}
+
 /// Whether a rank is on another host.
 fn is_far(job: &GasnetJob, rank: JobRank) -> bool {
     job.placement().local_rank_of(rank).is_none()

@@ -5,6 +5,7 @@
 //! once; only shapes make runs.
 
 use crate::client_memory::{Dst, Src};
+use crate::runtime::checks::check_local;
 use alloc::vec::Vec;
 
 /// Bytes of the remote side and as many of the local side.
@@ -30,6 +31,11 @@ impl VisRun {
         // SAFETY: part of the local side of a shape, whose constructor demands that it stays
         // accessible until the operation is synced.
         unsafe { Dst::new(self.local, self.n) }
+    }
+
+    /// Ends the job if the local side is null.
+    pub(super) fn check_local(&self, function: &str) {
+        check_local(function, ("a local address", self.local), self.n);
     }
 }
 
