@@ -4,8 +4,9 @@
 //! The memory files of the job are found in `/proc/<pid>/maps` of a rank, by their names. They are
 //! read and written through `/proc/<pid>/mem`, so that the write is one of that process. Sizes and
 //! orders of the structures are those of `portals/src/arena/cells.rs`, `portals/src/nal/shm.rs`,
-//! `src/boot/control_memory.rs` and `src/extended/scratch.rs`; [`JobMemory::open`] fails if the
-//! magic words are not where these say.
+//! `src/boot/control_memory.rs`, `src/runtime/scratch.rs` and `src/extended/scratch.rs`.
+//! [`JobMemory::open`] fails if they have moved: if the process of a rank is not where its record
+//! and its arena say it, or if the scratch memory has another size.
 
 use crate::Failure;
 use crate::sample::SampleRandom;
@@ -24,8 +25,10 @@ pub enum WordClass {
     ControlRank,
     /// Arrivals of the barrier of the job.
     Barrier,
-    /// Synchronisations of collectives that copy.
+    /// Counts of collectives that copy, of both streams.
     Movement,
+    /// Slots of collectives that copy small data, and the offsets behind the slots.
+    Eager,
     /// Short messages of collectives.
     CollRing,
     /// The owner and the layout of an arena.
@@ -59,12 +62,13 @@ pub enum WordClass {
 }
 
 /// All of them.
-pub const CLASSES: [WordClass; 20] = [
+pub const CLASSES: [WordClass; 21] = [
     WordClass::ControlHead,
     WordClass::ControlExit,
     WordClass::ControlRank,
     WordClass::Barrier,
     WordClass::Movement,
+    WordClass::Eager,
     WordClass::CollRing,
     WordClass::Ident,
     WordClass::Counter,
@@ -85,7 +89,8 @@ pub const CLASSES: [WordClass; 20] = [
 impl WordClass {
     /// Whether its words are in use only where the ranks map each other's segments.
     pub fn is_of_mapped(self) -> bool {
-        matches!(self, WordClass::Barrier | WordClass::Movement | WordClass::CollRing)
+        use WordClass::{Barrier, CollRing, Eager, Movement};
+        matches!(self, Barrier | Movement | Eager | CollRing)
     }
 }
 
@@ -101,7 +106,6 @@ pub struct SharedWord {
 
 /// Bytes of a cache line.
 const LINE: u64 = 64;
-const PORTALS_MAGIC: u64 = u64::from_le_bytes(*b"portals3");
 /// Hazard words of an arena.
 const HAZARDS: u64 = 64;
 /// Bytes of the header of an arena: identity, three counters, hazards.
@@ -112,12 +116,18 @@ const FRAME: u64 = 4096;
 const INBOX: u64 = (FRAMES + 1) * FRAME;
 /// Words of the header and of a record of the control memory.
 const CONTROL_HEADER: u64 = 40;
-const CONTROL_RECORD: u64 = 48;
+const CONTROL_RECORD: u64 = 56;
 /// Bytes of the scratch page of a rank, the distance of its lines, and where the lines begin.
-const SCRATCH: u64 = 4096;
+const SCRATCH_PAGE: u64 = 4096;
 const SCRATCH_LINE: u64 = 128;
 const MOVEMENT: u64 = 7 * SCRATCH_LINE;
 const RINGS: u64 = 8 * SCRATCH_LINE;
+/// Slots of one of the two eager areas behind the page, among up to 16 ranks: a line each. Behind
+/// them are their offsets, and the counts are the last lines of whole pages.
+const SLOTS: u64 = 4096;
+const EAGER_AREA: u64 = (SLOTS * (LINE + 8) + SCRATCH_LINE).next_multiple_of(SCRATCH_PAGE);
+/// Bytes of the scratch memory of a rank.
+const SCRATCH: u64 = SCRATCH_PAGE + 2 * EAGER_AREA;
 
 /// Fields of the structures: offset, bytes, name.
 type Fields = &'static [(u64, usize, &'static str)];
@@ -132,6 +142,7 @@ const IDENT: Fields = &[
     (36, 4, "max_eqs"),
     (40, 4, "max_ac_index"),
     (44, 4, "max_pt_index"),
+    (48, 8, "bell"),
 ];
 const COUNTERS: Fields = &[(64, 8, "drops"), (128, 4, "doorbell"), (192, 4, "swap_lock")];
 const PT: Fields = &[(0, 8, "version"), (8, 4, "head")];
@@ -153,10 +164,16 @@ const MD: Fields = &[
     (40, 8, "iov"),
     (48, 8, "eq_key"),
     (56, 4, "generation"),
+    (60, 4, "seal"),
 ];
 const MD_STATE: Fields = &[(64, 8, "state")];
 const EQ_SHAPE: Fields = &[(0, 8, "key"), (8, 8, "ring"), (16, 8, "size")];
-const EQ_HEAD: Fields = &[(64, 8, "head"), (128, 8, "losses.count"), (136, 8, "losses.last")];
+const EQ_HEAD: Fields = &[
+    (64, 8, "head"),
+    (128, 8, "losses.count"),
+    (136, 8, "losses.last"),
+    (144, 8, "losses.claimed"),
+];
 const SLOT: Fields = &[(0, 8, "control"), (8, 8, "what")];
 const SLOT_MESSAGE: Fields = &[
     (16, 8, "match_bits"),
@@ -204,11 +221,11 @@ pub struct JobMemory {
 }
 
 impl JobMemory {
-    /// That of a job of this many ranks, of which `pid` is one.
+    /// That of the job with these processes, by rank, as process `pid` of them maps it.
     ///
     /// # Errors
     /// The process has exited, cannot be written to, or has another layout.
-    pub fn open(pid: u32, ranks: u32) -> Result<JobMemory, Failure> {
+    pub fn open(pid: u32, processes: &[u32]) -> Result<JobMemory, Failure> {
         let maps = fs::read_to_string(format!("/proc/{pid}/maps"))
             .map_err(|e| format!("/proc/{pid}/maps: {e}"))?;
         let file = |name: &str| {
@@ -217,20 +234,30 @@ impl JobMemory {
         let mem = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"));
         let memory = JobMemory {
             mem: mem.map_err(|e| format!("/proc/{pid}/mem: {e}"))?,
-            ranks: ranks.into(),
+            ranks: processes.len() as u64,
             control: file("gasnet-control")?,
             arena: file("gasnet-arena")?,
             scratch: file("gasnet-scratch")?,
         };
-        if memory.read(memory.control.start + 16, 8)? != u64::from(ranks) {
-            return Err("the control memory has another layout".to_string());
-        }
-        for rank in 0..memory.ranks {
-            if memory.read(memory.arena_of(rank), 8)? != PORTALS_MAGIC {
+        for (rank, &process) in (0..).zip(processes) {
+            let record = memory.control.start + 8 * (CONTROL_HEADER + rank * CONTROL_RECORD);
+            if memory.read(record, 8)? != u64::from(process) {
+                return Err("the control memory has another layout".to_string());
+            }
+            if memory.read(memory.arena_of(rank) + 24, 4)? != u64::from(process) {
                 return Err("the arenas have another layout".to_string());
             }
         }
+        if memory.scratch.bytes != memory.ranks * SCRATCH {
+            return Err("the scratch memory has another layout".to_string());
+        }
         Ok(memory)
+    }
+
+    /// Whether this process maps the memory of a job: it has not begun to exit.
+    pub fn is_mapped_by(pid: u32) -> bool {
+        fs::read_to_string(format!("/proc/{pid}/maps"))
+            .is_ok_and(|maps| mapped(&maps, "gasnet-control").is_some())
     }
 
     /// A word of this class of any rank, mostly of a part that is in use. `None` if the class has
@@ -259,10 +286,13 @@ impl JobMemory {
             WordClass::Movement => {
                 let (i, name) =
                     *random.pick(&[(0, "entered[0]"), (1, "entered[1]"), (2, "source")]);
-                self.scratch(rank, MOVEMENT + 8 * i, &format!("movement.{name}"))
+                let stream = random.below(4) / 3;
+                let counts = if stream == 0 { MOVEMENT } else { SCRATCH - SCRATCH_LINE };
+                self.scratch(rank, counts + 8 * i, &format!("movement[{stream}].{name}"))
             }
+            WordClass::Eager => self.eager(rank, random),
             WordClass::CollRing => {
-                let line = random.below((SCRATCH - RINGS) / LINE);
+                let line = random.below((SCRATCH_PAGE - RINGS) / LINE);
                 let i = random.below(3) / 2 * random.below(8);
                 self.scratch(rank, RINGS + line * LINE + 8 * i, &format!("ring[{line}].word[{i}]"))
             }
@@ -346,8 +376,8 @@ impl JobMemory {
 
     fn tables(&self, arena: u64) -> Result<ArenaTables, Failure> {
         let limit = |field: u64| self.read(arena + field, 4);
-        let (mes, mds, eqs) = (limit(20)?, limit(24)?, limit(28)?);
-        let (acs, pts) = (limit(32)? + 1, limit(36)? + 1);
+        let (mes, mds, eqs) = (limit(28)?, limit(32)?, limit(36)?);
+        let (acs, pts) = (limit(40)? + 1, limit(44)? + 1);
         let ac = HEADER + pts * LINE;
         let me = ac + acs * LINE;
         let md = me + mes * LINE;
@@ -465,6 +495,23 @@ impl JobMemory {
         self.scratch(rank, line * SCRATCH_LINE + 8 * parity, &format!("barrier.{name}[{parity}]"))
     }
 
+    /// A word of a slot of stream 0, mostly of the first ones, or of its offset.
+    fn eager(&self, rank: u64, random: &mut SampleRandom) -> SharedWord {
+        let slots = if random.below(4) == 0 { SLOTS } else { 64 };
+        let slot = random.below(slots);
+        match random.below(2) {
+            0 => {
+                let i = random.below(8);
+                let offset = SCRATCH_PAGE + slot * LINE + 8 * i;
+                self.scratch(rank, offset, &format!("eager.slot[{slot}].word[{i}]"))
+            }
+            _ => {
+                let offset = SCRATCH_PAGE + SLOTS * LINE + 8 * slot;
+                self.scratch(rank, offset, &format!("eager.offset[{slot}]"))
+            }
+        }
+    }
+
     fn scratch(&self, rank: u64, offset: u64, name: &str) -> SharedWord {
         let address = self.scratch.start + rank * SCRATCH + offset;
         SharedWord { address, bytes: 8, name: name.to_string() }
@@ -488,7 +535,12 @@ impl JobMemory {
             (record + 3, "answered"),
             (record + 4, "length"),
             (record + 5, "withheld"),
-            (record + 8, "answer[0]"),
+            (record + 6, "printing"),
+            (record + 8, "polls_since"),
+            (record + 9, "polls"),
+            (record + 10, "waited"),
+            (record + 11, "waits_since"),
+            (record + 16, "answer[0]"),
         ]);
         let of = if i < CONTROL_HEADER { String::new() } else { format!(" of rank {rank}") };
         self.control(i, format!("{name}{of}"))

@@ -13,8 +13,9 @@
 //! The traffic takes one of the three paths, or path `portals` without an outbox or with frames. A
 //! planted fault of the library makes the frames. The rings of frames are overwritten there.
 //!
-//! `scribbles::000` and so on are cases of 25 runs; all together are 10,000. They leave out
-//! what events say of their messages: a value that is valid for another message can lose one.
+//! `scribbles::0000` and so on are cases of 5 runs; all together are 10,000. At least one run of
+//! a case overwrites a word before its job ends. They leave out what events say of their messages:
+//! a value that is valid for another message can lose one.
 //! `soak scribbles N [FILTER...]` makes N runs that match the filters, these words included, and
 //! prints a tally.
 
@@ -34,8 +35,10 @@ use std::thread::sleep;
 use std::time::Duration;
 
 /// Runs of a case, and cases.
-const RUNS: u64 = 25;
-const CASES: u64 = 400;
+const RUNS: u64 = 5;
+const CASES: u64 = 2000;
+/// The cases of the sample, two for each turn.
+const SAMPLED: u64 = 14;
 /// A job that ends because of a write does so within this time after it.
 const SOON: Duration = Duration::from_secs(5);
 /// Time from the start within which the watchdog ends the job: the traffic runs after a moment.
@@ -67,6 +70,9 @@ const APART: u64 = 400;
 const SIZES: [(u32, u32); 3] = [(2, 60), (3, 100), (9, 12)];
 /// One run of this many is of the last size, the first with a tree of barriers.
 const LARGE: u64 = 12;
+
+/// The words that were overwritten, with their values, and how the last attempt ended.
+type Scribbled = (Vec<String>, Result<(), Failure>);
 
 /// What the new value of a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,17 +149,20 @@ struct ScribbleRun {
     after: Duration,
 }
 
-/// The cases; the first is the sample. Each seed draws other runs.
+/// The cases; the first are the sample. Each seed draws other runs.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let case = |n: u64| {
-        TestCase::new(format!("scribbles::{n:03}"), n == 0, move || {
+        TestCase::new(format!("scribbles::{n:04}"), n < SAMPLED, move || {
             let mut failures = String::new();
             let numbers = n * 1000 * RUNS..(n + 1) * 1000 * RUNS;
             let runs = numbers.map(|number| ScribbleRun::draw(seed, number));
             let checked = runs.filter(|run| run.class != UNCHECKED).take(RUNS as usize);
-            let (_, sum) = run_all(checked, WorkProgress::hidden(), |failure| {
+            let (_, missed, sum) = run_all(checked, WorkProgress::hidden(), |failure| {
                 failures += &format!("{failure}\n")
             });
+            if missed == RUNS {
+                failures += "every job ended before a word was overwritten\n";
+            }
             if failures.is_empty() { Ok(()) } else { Err(format!("{failures}{sum}")) }
         })
     };
@@ -170,7 +179,7 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     let fitting = drawn.filter(|run| like.iter().all(|word| run.matches(word))).take(count);
     let mut all_right = true;
     let progress = WorkProgress::new(WorkExtent::Pieces(count));
-    let (runs, sum) = run_all(fitting, progress, |failure| {
+    let (runs, _, sum) = run_all(fitting, progress, |failure| {
         all_right = false;
         say(failure);
     });
@@ -179,12 +188,13 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     all_right && runs > 0
 }
 
-/// Runs them; passes on each failure, returns their number and the sum in words.
+/// Runs them; passes on each failure, returns their number, that of runs without a write, and the
+/// sum in words.
 fn run_all(
     runs: impl Iterator<Item = ScribbleRun>,
     mut progress: WorkProgress,
     mut failure: impl FnMut(String),
-) -> (u64, String) {
+) -> (u64, u64, String) {
     let mut sums: BTreeMap<ScribbleEffect, u64> = BTreeMap::new();
     let mut longest = Duration::ZERO;
     for run in runs {
@@ -205,7 +215,8 @@ fn run_all(
     let runs: u64 = sums.values().sum();
     let parts: Vec<String> = sums.iter().map(|(effect, n)| format!("{n} {effect:?}")).collect();
     let longest = longest.as_secs_f64();
-    (runs, format!("{runs} runs: {}; reported within {longest:.2} s", parts.join(", ")))
+    let missed = sums.get(&Missed).copied().unwrap_or_default();
+    (runs, missed, format!("{runs} runs: {}; reported within {longest:.2} s", parts.join(", ")))
 }
 
 impl ScribbleRun {
@@ -240,22 +251,26 @@ impl ScribbleRun {
         }
     }
 
-    /// Overwrites words through the process `pid` until the process ends or all are written;
-    /// returns them and their values.
-    fn scribble(&self, pid: u32) -> Vec<String> {
+    /// Overwrites words through the process of rank `scribbler` until the process ends or all are
+    /// written; adds them and their values to `written`.
+    fn scribble(&self, processes: &[u32], written: &mut Vec<String>) -> Result<(), Failure> {
         let random = &mut SampleRandom::new(self.seed, &format!("writes {}", self.number));
-        let mut written = Vec::new();
+        let pid = processes[self.scribbler as usize];
         sleep(self.after);
-        let Ok(memory) = JobMemory::open(pid, self.nodes) else { return written };
+        // An error of a process that has begun to exit is none.
+        let unless_ended = |e| if JobMemory::is_mapped_by(pid) { Err(e) } else { Ok(()) };
+        let memory = match JobMemory::open(pid, processes) {
+            Ok(memory) => memory,
+            Err(e) => return unless_ended(e),
+        };
         for _ in 0..self.writes {
             match self.scribble_once(&memory, random) {
-                Ok(Some(text)) => written.push(text),
-                Ok(None) => {}
-                Err(_) => break,
+                Ok(text) => written.extend(text),
+                Err(e) => return unless_ended(e),
             }
             sleep(Duration::from_micros(random.below(APART)));
         }
-        written
+        Ok(())
     }
 
     /// Changes one word, unless the new value is the old one.
@@ -291,20 +306,22 @@ impl ScribbleRun {
         let source = program::named("testscribble").ok_or("testscribble is missing")?.source;
         let compiled = build_trees::compiled(&source, self.mode)?;
         let args = [self.steps.to_string()];
-        let written: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (run, note) = (*self, written.clone());
+        let scribbled: Arc<Mutex<Scribbled>> = Arc::new(Mutex::new((Vec::new(), Ok(()))));
+        let (run, note) = (*self, scribbled.clone());
         let mut job = TestJob::new(&tree, &compiled, &args, self.launcher, self.nodes)
             .watchdog(WATCHDOG)
             .act(move |output| {
-                let Some(pid) = process_of(output, run.scribbler, run.nodes) else { return false };
-                *note.lock().unwrap_or_else(PoisonError::into_inner) = run.scribble(pid);
+                let Some(processes) = processes(output, run.nodes) else { return false };
+                let (written, end) = &mut *note.lock().unwrap_or_else(PoisonError::into_inner);
+                *end = run.scribble(&processes, written);
                 true
             });
         for (name, value) in self.path.1 {
             job = job.env(name, value);
         }
         let ended = job.run()?;
-        let written = written.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (written, end) = scribbled.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        end.map_err(|e| format!("{self:?}: {e}"))?;
         Ok((ended, written))
     }
 
@@ -326,13 +343,13 @@ impl ScribbleRun {
     }
 }
 
-/// The process of a rank, once all ranks have said which one they are.
-fn process_of(output: &str, rank: u32, nodes: u32) -> Option<u32> {
+/// The processes by rank, once all ranks have said which one they are.
+fn processes(output: &str, nodes: u32) -> Option<Vec<u32>> {
     let named = |rank: u32| {
         let start = format!("rank {rank} is process ");
         output.lines().find_map(|line| line.strip_prefix(&start)?.parse().ok())
     };
-    (0..nodes).map(named).collect::<Option<Vec<u32>>>().map(|all| all[rank as usize])
+    (0..nodes).map(named).collect()
 }
 
 /// Whether every rank has framed messages.
