@@ -73,6 +73,13 @@ static void sender(void) {
     GASNET_BLOCKUNTIL(places_back == longs);
 }
 
+/* Each place of implicit puts holds the last one: the last of SLOTS messages went everywhere. */
+static void check_puts(void) {
+    uint64_t i;
+    for (i = messages > SLOTS ? messages - SLOTS : 0; i < messages; i++)
+        if (i % 4 == 1) check_same(check_at(1, (SLOTS + i % SLOTS) * SLOT), length_of(i), i, "an implicit put");
+}
+
 static void receiver(void) {
     struct timespec time;
     uint64_t i, due = 0;
@@ -105,6 +112,7 @@ int main(int argc, char **argv) {
     else
         receiver();
     check_barrier();
+    if (gasnet_mynode() == 1) check_puts();
     grown = peak() - before;
     CHECK(grown < MOST_GROWTH, "memory has grown by %lu bytes", (unsigned long)grown);
     printf("deaftarget: rank %d has grown by %lu KB\n", (int)gasnet_mynode(), (unsigned long)grown / 1024);

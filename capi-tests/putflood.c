@@ -1,6 +1,7 @@
 /* putflood [ROUNDS]: each rank puts to the segment of the rank opposite, many at once and of many
- * sizes, and gets them back. Without ROUNDS it never ends. Run by cases of several hosts, which
- * kill a rank meanwhile; and with `time` instead of ROUNDS, to print how long puts take. */
+ * sizes, and gets them back. At the end the target compares its memory too. Without ROUNDS it
+ * never ends. Run by cases of several hosts, which kill a rank meanwhile; and with `time` instead
+ * of ROUNDS, to print how long puts take. */
 #include <gasnet.h>
 #include <gasnet_tools.h>
 #include <stdio.h>
@@ -12,6 +13,16 @@ enum { AREA = 1 << 20, PUTS = 64 };
 static void meet(void) {
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     if (gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS) != GASNET_OK) gasnet_exit(5);
+}
+
+/* Fills AREA bytes with words that depend on their position, on the round and on the rank. */
+static void fill(char *to, long round, gasnet_node_t rank) {
+    uint64_t i;
+    for (i = 0; i < AREA; i += sizeof i) {
+        uint64_t word = ((uint64_t)(round * 64 + (long)rank) << 20 | i) * UINT64_C(0x9e3779b97f4a7c15);
+        word ^= word >> 29;
+        memcpy(to + i, &word, sizeof word);
+    }
 }
 
 static int later(const void *a, const void *b) {
@@ -45,6 +56,7 @@ int main(int argc, char **argv) {
     gasnet_node_t me, ranks, peer;
     char *there, *here, *back;
     long round, rounds;
+    size_t at = 0;
     int wrong = 0;
     if (gasnet_init(&argc, &argv) != GASNET_OK) return 1;
     if (gasnet_attach(NULL, 0, 3 * AREA, 0) != GASNET_OK) return 2;
@@ -64,10 +76,10 @@ int main(int argc, char **argv) {
     }
     rounds = argc > 1 ? atol(argv[1]) : -1;
     for (round = 0; round != rounds; round++) {
-        size_t at = 0, n;
+        size_t n;
         int i;
-        for (i = 0; i < AREA; i++) here[i] = (char)(i * 13 + round * 7 + (long)me);
-        for (i = 0; i < PUTS && at < AREA; i++, at += n) {
+        fill(here, round, me);
+        for (i = 0, at = 0; i < PUTS && at < AREA; i++, at += n) {
             n = (size_t)1 << (i * 5 % 17);
             if (n > AREA - at) n = AREA - at;
             gasnet_put_nbi_bulk(peer, there + at, here + at, n);
@@ -82,6 +94,9 @@ int main(int argc, char **argv) {
         }
     }
     meet();
+    /* The rank opposite has put here. */
+    fill(here, rounds - 1, peer);
+    wrong += memcmp(segments[me].addr, here, at) != 0;
     printf("rank %d: %d wrong\n", (int)me, wrong);
     gasnet_exit(wrong != 0);
     return 6;

@@ -13,8 +13,16 @@
 #define ANONYMOUS GASNET_BARRIERFLAG_ANONYMOUS
 #define MISMATCH GASNET_BARRIERFLAG_MISMATCH
 
+#define H_TRIED 201
+
 static int use_try;
+static volatile int tried;
 static volatile int stop;
+
+static void tried_h(gasnet_token_t token) {
+    (void)token;
+    tried = 1;
+}
 
 /* Both halves of a barrier, with names and flags that may differ, and their return codes. */
 static int halves(int notify_id, int notify_flags, int wait_id, int wait_flags) {
@@ -102,18 +110,19 @@ static void conformance(int i) {
     expect("gasnet_barrier, anonymous", gasnet_barrier(i, ANONYMOUS), GASNET_OK);
     expect("gasnet_barrier, mismatch", gasnet_barrier(i, me == one ? MISMATCH : ANONYMOUS), bad);
 
-    /* gasnet_barrier_try before the others have arrived. */
+    /* gasnet_barrier_try before the others have arrived: rank 1 waits until rank 0 has tried. */
     if (n > 1) {
         check_barrier();
+        if (me == 1) {
+            GASNET_BLOCKUNTIL(tried);
+            tried = 0;
+        }
         gasnet_barrier_notify(i, 0);
         if (me == 0) {
-            int early = gasnet_barrier_try(i, 0), rc = early;
-            CHECK(early == GASNET_OK || early == GASNET_ERR_NOT_READY, "gasnet_barrier_try: %s", gasnet_ErrorName(rc));
-            if (early == GASNET_ERR_NOT_READY) rc = gasnet_barrier_wait(i, 0);
-            expect("gasnet_barrier_wait after gasnet_barrier_try", rc, GASNET_OK);
-        } else {
-            expect("gasnet_barrier_wait", gasnet_barrier_wait(i, 0), GASNET_OK);
+            expect("gasnet_barrier_try before rank 1 arrives", gasnet_barrier_try(i, 0), GASNET_ERR_NOT_READY);
+            CHECK_OK(gasnet_AMRequestShort0(1, H_TRIED));
         }
+        expect("gasnet_barrier_wait", gasnet_barrier_wait(i, 0), GASNET_OK);
     }
 }
 
@@ -176,7 +185,7 @@ static void poller(int id) {
 #endif
 
 int main(int argc, char **argv) {
-    gasnet_handlerentry_t handlers[] = {{H_COUNT, count_h}};
+    gasnet_handlerentry_t handlers[] = {{H_COUNT, count_h}, {H_TRIED, tried_h}};
     int i, n, pollers = 0;
 
     check_init("testbarrierconf", &argc, &argv);
@@ -187,7 +196,7 @@ int main(int argc, char **argv) {
     }
     n = (int)check_arg(argc, argv, i, 10);
     if (n < 1 || argc > i + 1) check_usage(USAGE);
-    check_attach(handlers, 1, 0);
+    check_attach(handlers, 2, 0);
     gasnet_coll_init(NULL, 0, NULL, 0, 0);
     if (gasnet_nodes() < 3 && gasnet_mynode() == 0)
         printf("testbarrierconf: with fewer than 3 processes, two names among anonymous ones are not tried\n");
