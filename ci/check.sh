@@ -100,7 +100,7 @@ if [ $code = 0 ]; then
     step $tree result $tree
 fi
 tests "cross-$target" timeout -k 5 900 ci/cross-check.sh $target sample
-tests exits ci/launchers.sh any timeout 600 \
+tests exits ci/launchers.sh some timeout 600 \
     $cargo test --quiet -p capi-tests --test programs -- --color never testexit --skip gasnetrun --skip pshm_nodes \
     --skip fault
 tests runner timeout 600 $cargo test --quiet -p capi-tests --lib

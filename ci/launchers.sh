@@ -5,6 +5,7 @@
 #   ci/launchers.sh openmpi COMMAND...    Open MPI's mpirun
 #   ci/launchers.sh slurm COMMAND...      srun, in a temporary cluster of this machine
 #   ci/launchers.sh any COMMAND...        all usable launchers, possibly none
+#   ci/launchers.sh some COMMAND...       all usable launchers, at least one
 # The variable LAUNCHERS gives their names to the command. Below ci/with-hosts.sh, the cluster of
 # srun has all test hosts, and the other launchers must start processes on them.
 # With CI=true, as root, it installs Debian's packages first.
@@ -38,15 +39,19 @@ need() {
 LAUNCHERS="${LAUNCHERS:-} $launcher"
 export LAUNCHERS
 case $launcher in
-any)
+any | some)
     LAUNCHERS=
+    how_many=$launcher
+    usable=
     for launcher in hydra openmpi slurm; do
         if why=$("$0" $launcher true 2>&1); then
             set -- "$0" $launcher "$@"
+            usable=yes
         else
             echo "without $launcher: $(echo "$why" | tail -n 1)" >&2
         fi
     done
+    [ "$how_many$usable" != some ] || cannot "no launcher of another job system is usable"
     exec "$@"
     ;;
 hydra)

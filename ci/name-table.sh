@@ -153,7 +153,7 @@ if [ -e $lib ]; then
         >>"$work/missing"
     awk -F '\t' '!/^#/ { print $1 }' "$table" ci/names-ex.tsv | sort -u >"$work/known"
     grep '^gasnett*_' "$work/exported" | comm -23 - "$work/known" |
-        sed 's/.*/ci\/name-table.sh: & is exported, but not in the table/'
+        sed 's/$/: exported, but not in the table/' >>"$work/failed"
 fi
 sort -u "$work/missing" -o "$work/missing"
 

@@ -43,7 +43,9 @@ checked() {
     run=$1
     shift
     if "$@" >"$log" 2>&1 && ! grep -qE "$reports" "$log"; then
-        echo "$what: $run: $(grep -E '^test result|: PASS$' "$log" | tail -n 1)"
+        result=$(grep -E '^test result|: PASS$' "$log" | tail -n 1)
+        case $result in *' 0 passed'*) failed="$failed $run" result="FAILED: no test ran" ;; esac
+        echo "$what: $run: $result"
     else
         failed="$failed $run"
         echo "$what: $run FAILED:"
@@ -55,20 +57,33 @@ checked() {
 std=
 more=
 
+# built PART ARG...: sets $programs to those that cargo builds. A build that fails, or that makes
+# none, fails the part.
+built() {
+    part=$1
+    shift
+    # shellcheck disable=SC2086 # words
+    programs=$(test_programs "target/$what" $std "$@") && [ -n "$programs" ] && return
+    failed="$failed $part"
+    programs=
+    echo "$what: $part FAILED: its tests were not built"
+}
+
 # rust_tests SKIP PART...: the tests of portals3 and of the conduit, of the parts that are chosen.
 rust_tests() {
     skip=$1
     shift
     if chosen portals3 "$@"; then
         # shellcheck disable=SC2086 # words
-        for program in $(test_programs "target/$what" $std -p portals3 --lib --test interface --test stress $more); do
+        built portals3 -p portals3 --lib --test interface --test stress $more
+        for program in $programs; do
             # shellcheck disable=SC2086 # words
             checked "$(basename "$program" | sed 's/-[0-9a-f]*$//')" in_folder portals timeout 900 "$program" $skip
         done
     fi
     if chosen conduit "$@"; then
-        # shellcheck disable=SC2086 # words
-        for program in $(test_programs "target/$what" $std -p gasnet --lib); do
+        built conduit -p gasnet --lib
+        for program in $programs; do
             # shellcheck disable=SC2086 # words
             checked conduit timeout 1800 "$program" conduit $skip
         done

@@ -51,9 +51,9 @@ parts() {
 }
 
 # tests NAME COMMAND...: Rust tests; adds up the numbers of the `test result:` lines. A command
-# that fails without such a line is one failure. One that ends with 77 is skipped. A line
-# `skipped NAME: why` is one skipped case. Tests that find out at run time that they cannot run
-# count as passed, and write such a line into the file CHECK_SKIPPED.
+# that fails without such a line is one failure, as is one that runs no test. One that ends with
+# 77 is skipped. A line `skipped NAME: why` is one skipped case. Tests that find out at run time
+# that they cannot run count as passed, and write such a line into the file CHECK_SKIPPED.
 tests() {
     rm -f "$log/$1.skipped"
     case $log in /*) CHECK_SKIPPED=$log/$1.skipped ;; *) CHECK_SKIPPED=$PWD/$log/$1.skipped ;; esac
@@ -64,11 +64,16 @@ tests() {
         return
     fi
     touch "$CHECK_SKIPPED"
+    # A test may find out more than once.
+    sort -u -k 2,2 -o "$CHECK_SKIPPED" "$CHECK_SKIPPED"
     cat "$CHECK_SKIPPED" >>"$output"
     p=$(($(sum passed "$output") - $(grep -c '' "$CHECK_SKIPPED")))
     f=$(sum failed "$output")
     i=$(sum ignored "$output")
     if [ $code != 0 ] && [ "$f" = 0 ]; then
+        f=1
+    elif [ "$p$f" = 00 ] && ! grep -q '^skipped [^ ]' "$output"; then
+        echo "no test ran" >>"$output"
         f=1
     fi
     passed=$((passed + p))
