@@ -284,8 +284,7 @@ impl JobMemory {
             WordClass::ControlRank => return Ok(Some(self.control_rank(rank, random))),
             WordClass::Barrier => self.barrier(rank, random),
             WordClass::Movement => {
-                let (i, name) =
-                    *random.pick(&[(0, "entered[0]"), (1, "entered[1]"), (2, "source")]);
+                let (i, name) = *random.pick(&[(0, "entered"), (1, "left")]);
                 let stream = random.below(4) / 3;
                 let counts = if stream == 0 { MOVEMENT } else { SCRATCH - SCRATCH_LINE };
                 self.scratch(rank, counts + 8 * i, &format!("movement[{stream}].{name}"))
