@@ -1,4 +1,5 @@
-//! The tests of crate `portals3`, repeated more often than `cargo test` does: for the soak only.
+//! The tests of crate `portals3`, repeated more often than `cargo test` does, and with those that
+//! it ignores: for the soak only.
 
 use crate::job_launcher::JobLauncher;
 use crate::test_job::TestJob;
@@ -43,6 +44,8 @@ fn repeated(suite: &str, features: &str, variable: &str, value: &str) -> Result<
         features,
         "--test",
         suite,
+        "--",
+        "--include-ignored",
     ]
     .map(str::to_string);
     let ended = TestJob::new(&build_trees::build(), &cargo, &args, JobLauncher::Alone, 1)

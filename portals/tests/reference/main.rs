@@ -70,10 +70,13 @@ fn random_operations_over_tcp_do_what_the_model_does() {
 
 #[test]
 fn random_operations_over_libfabric_do_what_the_model_does() {
-    for rig in [OfiRig::Native, OfiRig::Rxm(OfiTagMode::One), OfiRig::Rxm(OfiTagMode::Two)] {
-        let kind = RigKind::Ofi(rig);
-        if kind.is_here() {
-            check(kind, 30);
-        }
+    let rigs = [OfiRig::Native, OfiRig::Rxm(OfiTagMode::One), OfiRig::Rxm(OfiTagMode::Two)];
+    let kinds = rigs.map(RigKind::Ofi);
+    let here: Vec<RigKind> = kinds.into_iter().filter(|kind| kind.missing().is_none()).collect();
+    if here.is_empty() && !kinds[0].is_here() {
+        return;
+    }
+    for kind in here {
+        check(kind, 30);
     }
 }
