@@ -13,6 +13,7 @@ instantiate! {
     attach_any_fails_when_the_table_is_full
     a_list_has_a_longest_length
     entries_and_descriptors_and_queues_are_limited
+    the_last_entry_of_a_full_list_matches
     what_was_unlinked_can_be_allocated_again
     lists_keep_their_order_through_changes
 }
@@ -139,6 +140,16 @@ fn entries_and_descriptors_and_queues_are_limited(kind: RigKind) {
     let queues: Result<Vec<_>, _> = (0..limits.max_eqs).map(|_| node.eq_alloc(4)).collect();
     assert_eq!(queues.map(|list| list.len()), Ok(limits.max_eqs as usize));
     assert_eq!(node.eq_alloc(4), Err(PtlError::NoSpace));
+}
+
+fn the_last_entry_of_a_full_list_matches(kind: RigKind) {
+    let rig = kind.rig_limited(NiLimits { max_mes: 4, ..NiLimits::DEFAULT });
+    let node = rig.target();
+    let entries: Vec<_> = (0..node.limits().max_mes).map(|_| entry(node)).collect();
+    // The entries before have no descriptor.
+    let last = behind(node, entries[entries.len() - 1], 8, Unlink::Retain, |_| ());
+    put(&rig, source(&rig, &[1; 8]), to(&rig), 7);
+    assert_eq!(arrived(&rig, last.eq), [7]);
 }
 
 fn what_was_unlinked_can_be_allocated_again(kind: RigKind) {

@@ -9,7 +9,7 @@ use super::*;
 use sys::peer::Peer;
 
 /// The first case is an event that is awaited.
-const CASES: usize = 20;
+const CASES: usize = 22;
 
 #[test]
 fn an_event_that_nothing_awaits_is_fatal() {
@@ -105,7 +105,19 @@ fn case() {
             take(header_of(false, ReqSb, chunk as usize * CHUNK));
         }
         // Match bits of nothing.
-        _ => take(MdEvent { match_bits: 0, ..event(ReplyEnd, Get, ReqSb, get, chunk) }),
+        19 => take(MdEvent { match_bits: 0, ..event(ReplyEnd, Get, ReqSb, get, chunk) }),
+        // Of what needs no chunk, when no ticket is taken.
+        20 => {
+            c.tickets.give(1);
+            take(event(Ack, Put, Descriptor::RarSrc, get, 0));
+        }
+        _ => {
+            c.tickets.give(1);
+            take(MdEvent {
+                match_bits: match_bits::am_data(TargetMd::RarAm, None),
+                ..event(SendEnd, Put, Descriptor::RarSrc, get, 0)
+            });
+        }
     }
     if case == 1 {
         take(event(ReplyEnd, Get, ReqSb, get, chunk));
