@@ -23,11 +23,14 @@ const MOST_BYTES: usize = 4096;
 
 /// One target takes no longer than this under `cargo test`, whatever the machine does.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// In that time it takes one of this many inputs at least.
+const LEAST_PART: u32 = 100;
 
 /// Runs a target on its corpus, and on `changed` inputs that are changed ones of the corpus.
 ///
 /// # Panics
-/// If the target does, with the input. Put that input into the corpus of the target.
+/// If the target does, with the input. Put that input into the corpus of the target. If the target
+/// is so slow that it was hardly tried.
 pub fn check(name: &str, changed: u32, target: FuzzTarget) {
     #[cfg(fuzzing)]
     if std::env::var("FUZZ_TARGET").is_ok_and(|chosen| chosen == name) {
@@ -48,6 +51,7 @@ pub fn check(name: &str, changed: u32, target: FuzzTarget) {
         run(target, &input, &which);
         if began.elapsed() > PATIENCE {
             println!("{name}: {number} of {changed} changed inputs in {PATIENCE:?}");
+            assert!(number >= changed / LEAST_PART, "{name} is too slow to be tried");
             break;
         }
     }
