@@ -20,8 +20,10 @@ const ORPHANS: [(&str, &str, i32); 2] =
 /// whose gasnetrun is the first. Host 1 sees the processes of all hosts.
 const ORPHANS_SCRIPT: &str = r#"
 there="$GASNET_SSH_CMD host2"
-left() { pgrep -fc '^sleep 99[8]'; }
-"$1" -n 4 sh -c 'sleep 998; :' &
+left() { pgrep -fc "^sleep $mark"; }
+# Of this job only: the jobs of others sleep as long.
+mark=998.0$$
+"$1" -n 4 sh -c "sleep $mark; :" &
 job=$!
 tries=0
 until [ "$(left)" -ge 4 ] || [ $tries -gt 600 ]; do
@@ -106,7 +108,11 @@ pub(super) fn cases() -> Vec<TestCase> {
     }
     all.push(TestCase::new("hosts::idle".to_string(), true, idle));
     all.push(TestCase::new("hosts::half_open".to_string(), true, half_open));
-    all.push(TestCase::new("hosts::slow_reader".to_string(), true, slow_reader));
+    let of_job = build_trees::root().join("capi-tests/testhello.c");
+    for (name, source) in [("command", None), ("rank", Some(of_job))] {
+        let name = format!("hosts::slow_reader::{name}");
+        all.push(TestCase::new(name, true, move || slow_reader(source.as_deref())));
+    }
     all
 }
 
@@ -148,17 +154,19 @@ fn idle() -> Result<(), Failure> {
     }
 }
 
-/// What waits for its reader is not lost with the shell of another host.
-fn slow_reader() -> Result<(), Failure> {
-    let source = build_trees::root().join("capi-tests/testhello.c");
-    let of_job = TestLibrary::of(build_trees::build()).compiled(&source, ClientMode::Seq)?;
-    for program in ["true", &of_job.display().to_string()] {
-        let ended = run(SLOW_READER_SCRIPT, &[&LINES.to_string(), program])?;
-        if number(&ended, "read ") != Some(2 * LINES) {
-            return Err(ended.failure("lines of the ranks are lost"));
-        }
+/// What waits for its reader is not lost with the shell of another host. At the end all ranks run
+/// the program of this source, or a command that is no rank.
+fn slow_reader(source: Option<&Path>) -> Result<(), Failure> {
+    let program = match source {
+        Some(source) => TestLibrary::of(build_trees::build()).compiled(source, ClientMode::Seq)?,
+        None => "true".into(),
+    };
+    let lines = LINES.to_string();
+    let ended = run(SLOW_READER_SCRIPT, &[&lines, &program.display().to_string()])?;
+    match number(&ended, "read ") == Some(2 * LINES) {
+        true => Ok(()),
+        false => Err(ended.failure("lines of the ranks are lost")),
     }
-    Ok(())
 }
 
 /// The host of gasnetrun is lost when a supervisor has connected to it and awaits its proof.
