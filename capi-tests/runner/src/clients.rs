@@ -450,16 +450,22 @@ fn long_work_shows_its_progress() -> Result<(), Failure> {
     for part in ["killer", "scribbles"] {
         let (user, programs) = sys::terminal::open().map_err(|e| e.to_string())?;
         let mut soak = Command::new(own_program("soak")?);
-        soak.args([part, "1"]).stdout(Stdio::null()).stderr(programs);
-        let mut child = soak.spawn().map_err(|e| e.to_string())?;
+        soak.args([part, "1"])
+            .env("SOAK_FOLDER", dir("soak")?)
+            .stdout(Stdio::piped())
+            .stderr(programs);
+        let child = soak.spawn().map_err(|e| e.to_string())?;
         drop(soak);
         let mut printed = Vec::new();
         // The end of the programs is an error of a terminal.
         let _ = fs::File::from(user).read_to_end(&mut printed);
-        child.wait().map_err(|e| e.to_string())?;
+        let ended = child.wait_with_output().map_err(|e| e.to_string())?;
         let printed = String::from_utf8_lossy(&printed);
         if !printed.contains("[1 of 1, ") {
             return Err(format!("soak {part} 1 shows no progress: {printed}"));
+        }
+        if !ended.status.success() {
+            return Err(format!("soak {part} 1: {}", String::from_utf8_lossy(&ended.stdout)));
         }
     }
     Ok(())

@@ -14,7 +14,7 @@
 //! round and the number of cases done; a round visits every case once. `soak/walk-COMMIT.txt`
 //! holds the names that a walk visited. Of cases that differ only in the rank, a walk visits
 //! one each before a second of any. So a walk that was cut off early has seen every case from
-//! some rank.
+//! some rank. The variable SOAK_FOLDER names another folder for the tally and the names.
 
 use capi_tests::case_end::CaseEnd;
 use capi_tests::progress::{WorkExtent, WorkProgress};
@@ -23,6 +23,7 @@ use capi_tests::{TestCase, build_trees, cases, exits, job_launcher, killer, scri
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -285,7 +286,8 @@ fn visit(
 
 /// Opens a file of the soak folder for appending.
 fn appended(name: &str) -> File {
-    let dir = build_trees::root().join("soak");
+    let other = std::env::var_os("SOAK_FOLDER").map(PathBuf::from);
+    let dir = other.unwrap_or_else(|| build_trees::root().join("soak"));
     fs::create_dir_all(&dir).expect("the soak directory can be made");
     OpenOptions::new()
         .create(true)
