@@ -5,6 +5,7 @@
 //! Segments of ranks that have no free range of addresses in common: `testaddresses apart`.
 
 use crate::build_trees::{self, ClientMode};
+use crate::case_end;
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
@@ -131,7 +132,7 @@ fn run_with(
 /// GASNET_VERBOSEENV says so. Each rank can reserve addresses on x86-64 only.
 fn apart(s: CaseSetting) -> Result<(), Failure> {
     if !cfg!(target_arch = "x86_64") {
-        return Ok(());
+        return case_end::skip("only on x86-64 can each rank reserve addresses");
     }
     let program = program::named("testaddresses").ok_or("there is no testaddresses")?;
     let ended = run_with(&program, s, &["apart"], &[("GASNET_VERBOSEENV", "1")])?;
@@ -161,6 +162,7 @@ fn touch(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
 fn huge(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let kernel = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
         .unwrap_or_default();
+    let gives = !kernel.is_empty() && !kernel.contains("[never]") && !kernel.contains("[deny]");
     let always = ["[always]", "[within_size]", "[force]"].iter().any(|w| kernel.contains(w));
     for (value, asks) in [("1", true), ("0", false)] {
         let ended = run_with(program, s, &["huge"], &[("GASNET_USE_HUGEPAGES", value)])?;
@@ -177,7 +179,7 @@ fn huge(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
             )));
         }
     }
-    Ok(())
+    if gives { Ok(()) } else { case_end::skip("the kernel gives shared memory no huge pages") }
 }
 
 fn lack(program: &TestProgram, s: CaseSetting, whose: &str) -> Result<(), Failure> {
