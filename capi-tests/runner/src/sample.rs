@@ -92,9 +92,18 @@ const SECONDS: &[(&str, f64)] = &[
     ("hosts::fault::", 8.0),
     ("hosts::flood::", 6.0),
     ("hosts::random::", 4.0),
+    ("hosts::slow_reader::", 13.0),
+    ("hosts::idle", 6.0),
+    ("hosts::half_open", 5.0),
     ("hosts::", 2.0),
     ("::stopping", 4.0),
     ("::overflow::", 4.0),
+    ("clients::fortran", 10.0),
+    ("_cross_mapped", 8.0),
+    ("losses::none::", 2.5),
+    ("report::", 2.5),
+    ("scribbles::", 2.0),
+    ("::sys", 8.0),
 ];
 
 fn seconds(name: &str) -> f64 {
