@@ -4,11 +4,11 @@
 //! Invariant: the pipe stays open and full until the job has ended.
 
 use crate::build_trees;
+use crate::job_launcher::JobLauncher;
+use crate::test_job::TestJob;
 use crate::{Failure, TestCase};
-use std::fs::File;
 use std::io::Write;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A job that takes longer depends on the reader.
 const HANG: Duration = Duration::from_secs(60);
@@ -47,30 +47,19 @@ fn full_pipe() -> std::io::Result<(std::io::PipeReader, std::io::PipeWriter)> {
 }
 
 fn ends(&(_, options, script, code): &Row) -> Result<(), Failure> {
-    let io = |e: std::io::Error| e.to_string();
-    let (reader, writer) = full_pipe().map_err(io)?;
-    let mut command = Command::new(build_trees::build().join("bin/gasnetrun"));
-    command.args(options).args(["-n", "2", "sh", "-c", script]);
-    command.stdin(Stdio::null()).stdout(File::create("/dev/null").map_err(io)?).stderr(writer);
-    let mut job = command.spawn().map_err(io)?;
-    drop(command);
-    let began = Instant::now();
-    let ended = loop {
-        match job.try_wait().map_err(io)? {
-            Some(status) => break Some(status),
-            None if began.elapsed() > HANG => break None,
-            None => std::thread::sleep(Duration::from_millis(10)),
-        }
-    };
-    // Releases what hangs: its writes fail.
+    let (reader, writer) = full_pipe().map_err(|e| e.to_string())?;
+    let args: Vec<String> = [options, &["-n", "2", "sh", "-c", script]]
+        .concat()
+        .into_iter()
+        .map(String::from)
+        .collect();
+    let tree = build_trees::build();
+    let job = TestJob::new(&tree, &tree.join("bin/gasnetrun"), &args, JobLauncher::Alone, 1);
+    let ended = job.stderr(writer).watchdog(HANG).run()?;
     drop(reader);
-    let Some(ended) = ended else {
-        _ = job.kill();
-        _ = job.wait();
-        return Err(format!("the job had not ended after {HANG:?}"));
-    };
-    match ended.code() == Some(code) {
+    ended.tidy()?;
+    match ended.code == Some(code) {
         true => Ok(()),
-        false => Err(format!("the job ended with {ended}, not with exit code {code}")),
+        false => Err(ended.failure(format!("{code} was due"))),
     }
 }

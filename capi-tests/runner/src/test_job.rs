@@ -12,6 +12,7 @@ use crate::processes::{self, MARKER, described, is_theirs, marked, names_of_shar
 use crate::{Failure, build_trees};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
+use std::io::PipeWriter;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -54,6 +55,8 @@ pub struct TestJob {
     shown: String,
     watchdog: Duration,
     input: Option<&'static str>,
+    /// Where its standard error goes, if not into the output.
+    stderr: Option<PipeWriter>,
     victim: Option<Victim>,
     act: Option<Act>,
     /// The victim dies without being killed.
@@ -101,6 +104,7 @@ impl TestJob {
             shown,
             watchdog,
             input,
+            stderr: None,
             victim,
             act: None,
             by_itself: false,
@@ -190,6 +194,12 @@ impl TestJob {
         self
     }
 
+    /// Its standard error.
+    pub fn stderr(mut self, pipe: PipeWriter) -> TestJob {
+        self.stderr = Some(pipe);
+        self
+    }
+
     /// The watchdog ends the job after this time.
     pub fn watchdog(mut self, after: Duration) -> TestJob {
         self.watchdog = after;
@@ -243,6 +253,9 @@ impl TestJob {
         let mut command = self.command();
         command.env("GASNET_TEST_COUNTERS", self.dir.join("counters/nic"));
         command.stdout(stream.try_clone().map_err(io)?).stderr(stream);
+        if let Some(pipe) = &self.stderr {
+            command.stderr(pipe.try_clone().map_err(io)?);
+        }
         let mut shown = self.shown.clone();
         shown += &command.get_program().to_string_lossy();
         for a in command.get_args() {
