@@ -86,7 +86,7 @@ impl CollTuning {
     /// Reads the environment, for a team with at most `images` images on a process.
     pub(super) fn from_env(images: usize) -> CollTuning {
         let rooted = env::COLL_ROOTED_GEOM.get();
-        let mut trees = [rooted; OPERATIONS];
+        let mut trees = rooted_trees(rooted);
         let mut limits = [DISSEMINATE; OPERATIONS];
         let limit = |all: &OptionalVariable<Bytes>, each: &OptionalVariable<Bytes>| {
             let per_image = || each.get().map(|n| n * images);
@@ -186,6 +186,11 @@ impl CollTuning {
     }
 }
 
+/// The trees if operations that follow one have this tree.
+fn rooted_trees(tree: Option<Tree>) -> [Option<Tree>; OPERATIONS] {
+    NAMES.map(|(_, operation)| tree.filter(|_| operation.has_tree()))
+}
+
 impl CollOperation {
     /// Whether it has a name, and algorithms to choose from.
     pub(super) fn is_tuned(self) -> bool {
@@ -231,6 +236,21 @@ mod tests {
             "SCAN BY_SIZE x",
         ] {
             assert_eq!(untouched.clone().take_text(bad), Err(bad));
+        }
+    }
+
+    /// The tree of rooted operations leaves the others to shared memory.
+    #[test]
+    fn a_rooted_tree_is_of_rooted_operations() {
+        let tuning = TeamTuning::new(CollTuning {
+            trees: rooted_trees(Some(Tree::FLAT)),
+            limits: [DISSEMINATE; OPERATIONS],
+            radix: 2,
+            segment: 0,
+            scratch: 0,
+        });
+        for (name, operation) in NAMES {
+            assert_eq!(tuning.leaves_open(operation), !operation.has_tree(), "{name}");
         }
     }
 
