@@ -52,10 +52,14 @@ struct CreditFile {
     empty: u64,
     high_loan: u64,
     movements: Vec<Movement>,
+    /// Movements that the rank did not keep.
+    left_out: u64,
 }
 
-/// How the last line of a file ends.
-const LAST_LINE: &str = " movements left out";
+/// The number in the last line of a file: movements that the rank did not keep.
+fn left_out(line: &str) -> Option<u64> {
+    line.strip_prefix("# ")?.strip_suffix(" movements left out")?.parse().ok()
+}
 
 /// Where a file is cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +94,9 @@ impl CreditFile {
             p.line(line).map_err(|why| format!("line {}: {why}", i + 1))?;
         }
         let lines = whole.lines().count();
-        let is_at_end = whole.lines().last().is_some_and(|l| l.ends_with(LAST_LINE));
-        let cut = match (rest.is_empty(), is_at_end) {
+        let end = whole.lines().last().and_then(left_out);
+        p.left_out = end.unwrap_or_default();
+        let cut = match (rest.is_empty(), end.is_some()) {
             (false, _) => Some(FileCut::Within(lines + 1)),
             (true, false) => Some(FileCut::Behind(lines)),
             (true, true) => None,
@@ -261,6 +266,10 @@ fn draw(all: &[CreditFile]) -> String {
             "rank {} of {}: {} requests waited; {} credits lent, {} returned; {} times none returned; at most {} lent to one rank",
             p.rank, p.ranks, p.stalls, p.lent, p.returned, p.empty, p.high_loan
         );
+        let title = match p.left_out {
+            0 => title,
+            n => format!("{title}; the last {n} movements are not drawn"),
+        };
         svg.text(10.0, top, 13, "#000000", &title);
         let frame = |at: f64, width: f64, most_y: f64| PlotFrame {
             x: at,
@@ -305,6 +314,15 @@ fn read(path: &Path) -> Result<CreditFile, Failure> {
                     path.display()
                 ),
                 None => {}
+            }
+            if file.left_out > 0 {
+                eprintln!(
+                    "gasnet_trace: {}: the rank kept its first {} movements; {} later ones are \
+                     not drawn",
+                    path.display(),
+                    file.movements.len(),
+                    file.left_out
+                );
             }
             file
         })
@@ -369,9 +387,17 @@ mod tests {
         assert!(
             svg.contains("2 requests waited; 10 credits lent, 3 returned")
                 && svg.contains(">rank 0<")
-                && svg.contains("2 of 3 ranks kept the 8 of the start"),
+                && svg.contains("2 of 3 ranks kept the 8 of the start")
+                && !svg.contains("not drawn"),
             "{svg}"
         );
+    }
+
+    #[test]
+    fn movements_that_the_rank_left_out_are_counted() {
+        let (p, cut) = CreditFile::read(&FILE.replace("# 0 mov", "# 70 mov")).unwrap();
+        assert_eq!((p.left_out, cut), (70, None));
+        assert!(draw(&[p]).contains("; the last 70 movements are not drawn"));
     }
 
     #[test]

@@ -198,7 +198,7 @@ pub(crate) fn print_cut(file: &Path, number: usize) {
 /// Reads files of a job, each once.
 pub(crate) fn read(files: Vec<PathBuf>) -> Result<TraceRecords, Failure> {
     let mut records = TraceRecords::default();
-    let mut whole = 0;
+    let (mut whole, mut empty) = (0, Vec::new());
     for file in files::distinct(files) {
         let bytes = std::fs::read(&file).map_err(|e| {
             Failure::Work(format!("{} cannot be read: {e}", file.display()), REMEDY.to_string())
@@ -214,10 +214,16 @@ pub(crate) fn read(files: Vec<PathBuf>) -> Result<TraceRecords, Failure> {
             ));
         }
         read.print_left_out(&file);
+        if bytes.is_empty() {
+            empty.push(file);
+        }
         whole += read.whole;
     }
     if whole == 0 {
         return Err(Failure::Work("these files hold no trace".to_string(), REMEDY.to_string()));
+    }
+    for file in empty {
+        eprintln!("gasnet_trace: {} is empty", file.display());
     }
     records.align();
     Ok(records)
