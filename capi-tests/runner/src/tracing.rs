@@ -133,7 +133,7 @@ const EX_EVENTS: [(&str, usize); 10] = [
     ("(S) GEX_EVENT_WAITALL", 1),
     ("(P) GEX_VIS_INDEXEDPUTBLOCKING", 1),
     ("(W) GEX_COLL_REDUCETOALLNB", 1),
-    ("(W) GEX_COLL_BARRIERBLOCKING", 1),
+    ("(B) GEX_COLL_BARRIERBLOCKING", 1),
     ("(I) END", 1),
 ];
 
@@ -146,7 +146,7 @@ const EX_LINES: [(&str, &str); 8] = [
     ("gex_Event_WaitAll(", "(S) GEX_EVENT_WAITALL"),
     ("gex_VIS_IndexedPutBlocking(", "(P) GEX_VIS_INDEXEDPUTBLOCKING"),
     ("gex_Coll_ReduceToAllNB(", "(W) GEX_COLL_REDUCETOALLNB"),
-    ("gex_Coll_BarrierBlocking(", "(W) GEX_COLL_BARRIERBLOCKING"),
+    ("gex_Coll_BarrierBlocking(", "(B) GEX_COLL_BARRIERBLOCKING"),
 ];
 
 /// Calls of GASNet-EX are recorded, and GASNETT_STATS_DUMP writes and resets what was counted.

@@ -185,7 +185,7 @@ fn barrier() -> CollRequest {
 /// - Context: by all members in the order of their other collectives; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, flags: Flags) -> Event {
-    let _span = span!(W "gex_Coll_BarrierNB", detail(tm, 0, 0));
+    let _span = span!(B "gex_Coll_BarrierNB", detail(tm, 0, 0));
     let function = &"gex_Coll_BarrierNB";
     let (c, null) = (ctx(function), core::ptr::null_mut());
     c.check_no_flags(function, flags);
@@ -200,7 +200,7 @@ pub extern "C" fn gex_Coll_BarrierNB(tm: ExObject, flags: Flags) -> Event {
 /// - Context: by all members in the order of their other collectives; not in a handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_Coll_BarrierBlocking(tm: ExObject, flags: Flags) {
-    let _span = span!(W "gex_Coll_BarrierBlocking", detail(tm, 0, 0));
+    let _span = span!(B "gex_Coll_BarrierBlocking", detail(tm, 0, 0));
     let function = &"gex_Coll_BarrierBlocking";
     let c = ctx(function);
     c.check_no_flags(function, flags);
