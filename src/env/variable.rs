@@ -5,7 +5,7 @@
 
 use super::environ::lookup;
 use super::kinds::ValueKind;
-use crate::one_line::OneLine;
+use crate::one_line::LineBegin;
 use crate::report;
 
 /// What every variable has.
@@ -41,7 +41,7 @@ impl<K: ValueKind> Declaration<K> {
     fn get(&self) -> Option<K::Value> {
         self.read().unwrap_or_else(|InvalidValue(text)| {
             report::fatal(
-                format_args!("{}={} cannot be used", self.name, OneLine(&text)),
+                format_args!("{}={} cannot be used", self.name, LineBegin(&text)),
                 format_args!("Give {}, or unset it.", self.kind.accepted()),
             )
         })

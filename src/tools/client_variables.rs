@@ -3,6 +3,7 @@
 //! own variables are in [`crate::env`].
 
 use crate::env::{self, Likeness, UnknownVariable, number};
+use crate::one_line::LineBegin;
 use crate::report;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +64,7 @@ pub fn display_all() {
 
 fn refuse(key: &str, value: &str, accepted: &str) -> ! {
     report::fatal(
-        format_args!("{key}={value} cannot be used"),
+        format_args!("{key}={} cannot be used", LineBegin(value)),
         format_args!("Give {accepted}, or unset it."),
     )
 }
