@@ -398,14 +398,7 @@ impl Config {
     /// must.
     pub fn registration(&self) -> Option<&'static str> {
         let pinned = self.pinned.as_ref().filter(|pinned| pinned.targets_regions())?;
-        Some(match pinned.firehose {
-            Some(_) => {
-                "where its owner has registered it (firehose), which it does at its next call"
-            }
-            None => {
-                "by active messages (GASNET_USE_FIREHOSE is no), at the next call of its owner"
-            }
-        })
+        Some(access_to_registered(pinned.firehose.is_some()))
     }
 
     /// The highest portal table entry.
@@ -427,6 +420,14 @@ impl Config {
     /// puts and gets counts too.
     fn regions(&self) -> usize {
         self.pinned.as_ref().map_or(0, |pinned| pinned.slots() + pinned.lists.len())
+    }
+}
+
+/// How puts and gets reach memory that must be registered first, for the user.
+pub(super) fn access_to_registered(with_firehose: bool) -> &'static str {
+    match with_firehose {
+        true => "where its owner has registered it (firehose), which it does at its next call",
+        false => "by active messages (GASNET_USE_FIREHOSE is no), at the next call of its owner",
     }
 }
 

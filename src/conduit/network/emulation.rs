@@ -6,6 +6,7 @@
 #[cfg(feature = "emulation")]
 use {
     super::info::NetworkInfo,
+    crate::conduit::config::access_to_registered,
     crate::conduit::portals::wire_choice,
     crate::env::{self, NetworkChoice, RmaChoice, WireKind},
     alloc::string::String,
@@ -23,19 +24,25 @@ pub(super) const NOT_BUILT: &str = "Unset it; this library has libportals alone.
 /// Whether this build has it.
 pub(super) const BUILT: bool = cfg!(feature = "emulation");
 
+/// How puts and gets end that reach memory which needs no registration.
+#[cfg(feature = "emulation")]
+const AT_ONCE: &str = "a put or get completes without a call of the target";
+
 /// What `gasnet_info -n` prints. `choice`: the user's, if this network is chosen.
 #[cfg(feature = "emulation")]
 pub(super) fn infos(choice: Option<NetworkChoice>, may_attach: bool) -> [NetworkInfo; 3] {
     let other_memory = match may_attach {
-        _ if env::PORTAL_PIN.get() => {
-            "where it is registered, which the target does at its next call (GASNET_PORTAL_PIN)"
-                .into()
-        }
+        _ if env::PORTAL_PIN.get() => access_to_registered(env::USE_FIREHOSE.get()).into(),
         true => "without a call of the target, by cross-memory attach".into(),
         false => {
             let reason = sys::attach::denial();
             format!("at the target's next call, since there is no cross-memory attach: {reason}")
         }
+    };
+    // In LARGE, segments are registered whole without the firehose.
+    let segments = match env::PORTAL_PIN.get() && env::USE_FIREHOSE.get() {
+        true => format!("{AT_ONCE}; in LARGE {}", access_to_registered(true)),
+        false => AT_ONCE.into(),
     };
     let (tcp, mut ofi) = (wire_reason(choice, WireKind::Tcp), libfabric());
     let (ofi_is_chosen, why) = wire_reason(choice, WireKind::Ofi);
@@ -48,10 +55,7 @@ pub(super) fn infos(choice: Option<NetworkChoice>, may_attach: bool) -> [Network
             choice.is_some(),
             vec![
                 ("reaches", "the processes of this host".into()),
-                (
-                    "segments and buffers of the library",
-                    "a put or get completes without a call of the target".into(),
-                ),
+                ("segments and buffers of the library", segments),
                 ("other memory (GASNET_SEGMENT_EVERYTHING)", other_memory),
             ],
         ),
