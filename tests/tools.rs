@@ -48,7 +48,12 @@ fn sections_of_gasnet_info() {
     }
     let (code, _, err) = run(info, &["network"]);
     assert_eq!(code, Some(2));
-    assert!(err.starts_with("*** gasnet_info: network is no section\n"), "{err}");
+    let line = "*** gasnet_info: network is no section; these are: versions, build, environment, networks, system\n";
+    assert!(err.starts_with(line), "{err}");
+    // The word of the heading, and a section that is named twice.
+    let (code, out, _) = run(info, &["version", "build", "-v", "--json"]);
+    assert_eq!((code, out.matches("\"version\":{").count()), (Some(0), 1), "{out}");
+    assert!(out.starts_with("{\"version\":{"), "{out}");
 }
 
 #[test]
@@ -187,7 +192,8 @@ fn gasnet_trace_refuses_files_without_a_trace() {
     let (code, printed, err) = trace(&["perfetto", &idle, "-o", &out]);
     assert_eq!((code, printed.as_str(), err), (Some(0), "", format!("gasnet_trace: {line}")));
     // A rank that was killed leaves an empty file.
-    assert_eq!(trace(&["summary", &idle, &empty]).0, Some(0));
+    let (code, _, err) = trace(&["summary", &idle, &empty]);
+    assert_eq!((code, err), (Some(0), format!("gasnet_trace: {empty} is empty\n")));
 }
 
 #[test]
@@ -253,4 +259,9 @@ fn gasnet_trace_says_where_a_file_of_credits_is_cut_off() {
         let wanted = notice.map(|(line, what)| format!("gasnet_trace: {file}:{line}: {what}\n"));
         assert_eq!((code, printed.as_str(), err), (Some(0), "", wanted.unwrap_or_default()));
     }
+    let file = folder.file("full", whole.replace("# 0", "# 70").as_bytes());
+    let line = format!(
+        "gasnet_trace: {file}: the rank kept its first 1 movements; 70 later ones are not drawn\n"
+    );
+    assert_eq!(trace(&["credits", &file, "-o", &out]), (Some(0), String::new(), line));
 }

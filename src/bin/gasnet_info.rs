@@ -8,6 +8,7 @@ use gasnet::one_line::OneLine;
 use gasnet::runtime::client::SegmentMode;
 use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::process::exit;
 use sys::{attach, cpu, memory, stdio};
@@ -293,12 +294,15 @@ fn main() {
             Ok(Some(Arg::Short('n') | Arg::Long("networks"))) => sections.push("networks"),
             Ok(Some(Arg::Short('s') | Arg::Long("system"))) => sections.push("system"),
             Ok(Some(Arg::Value(word))) => match word.to_str() {
-                Some("versions") => sections.push("version"),
+                Some("versions" | "version") => sections.push("version"),
                 Some("build") => sections.push("build"),
                 Some("environment") => sections.push("environment"),
                 Some("networks") => sections.push("networks"),
                 Some("system") => sections.push("system"),
-                _ => refuse(format!("{} is no section", word.display())),
+                _ => refuse(format!(
+                    "{} is no section; these are: versions, build, environment, networks, system",
+                    word.display()
+                )),
             },
             Ok(Some(Arg::Long("json"))) => json = true,
             Ok(Some(Arg::Short('h') | Arg::Long("help"))) => {
@@ -314,6 +318,8 @@ fn main() {
             Err(e) => refuse(e.to_string()),
         }
     }
+    let mut seen = BTreeSet::new();
+    sections.retain(|section| seen.insert(*section));
     if sections.is_empty() {
         sections = vec!["version", "build", "environment", "networks", "system"];
     }
