@@ -12,14 +12,16 @@ fn page() -> String {
     let mut page = String::from(
         "# Environment variables\n\n\
          The library reads these variables in `gasnet_init`. `gasnet_info -c` prints their values.\n\n\
-         - An empty value counts as not set.\n\
+         - An empty value counts as not set, except that of GASNET_VERBOSEENV.\n\
          - `gasnet_init` checks all of them, also those that this program does not use. Values that\n  \
            exclude each other are invalid too.\n\
          - An invalid value ends the job with a line that names the variable, the value and what is\n  \
            accepted.\n\
          - Yes or no is written Y, YES, 1, N, NO or 0.\n\
          - A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x. It may\n  \
-           have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
+           have a suffix: B, KB, MB, GB or TB, or K, M, G or T. Without one it counts bytes. A size with\n  \
+           an exponent, as in 1e6, is invalid.\n\
+         - [Traces and statistics](guide/tracing.md#types-of-events) lists the letters of events.\n\
          - Ranks are written as 0,2-4 or *, signals as SEGV,INT.\n\
          - Rank 0 reports a GASNET_ name that is probably misspelt. GASNET_QUIET=1 silences that.\n  \
            GASNET_VERBOSEENV=1 reports every GASNET_ name that the library does not read.\n\n\
@@ -66,14 +68,15 @@ fn manual() -> String {
          .SH DESCRIPTION\n\
          The library reads these variables in\n.BR gasnet_init ().\n\
          .B gasnet_info \\-c\nprints their values.\n\
-         An empty value counts as not set.\n\
+         An empty value counts as not set, except that of GASNET_VERBOSEENV.\n\
          .BR gasnet_init ()\nchecks all of them, also those that this program does not use.\n\
          Values that exclude each other are invalid too.\n\
          An invalid value ends the job with a line that names the variable, the value and what is accepted.\n\
          .P\n\
          .I Yes or no\nis written Y, YES, 1, N, NO or 0.\n\
          A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x.\n\
-         It may have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
+         It may have a suffix: B, KB, MB, GB or TB, or K, M, G or T. Without one it counts bytes.\n\
+         A size with an exponent, as in 1e6, is invalid.\n\
          Ranks are written as 0,2\\-4 or *, signals as SEGV,INT.\n\
          Rank 0 reports a GASNET_ name that is probably misspelt, unless GASNET_QUIET is set.\n",
     );

@@ -5,9 +5,6 @@ use super::environ::is_launcher_entry;
 use super::table::all;
 use super::upstream_names::is_upstream;
 
-/// Prefix of the variables that `gasnett_maximize_rlimits` reads, one per limit of the system.
-const LIMITS: &str = "GASNET_MAXIMIZE_";
-
 /// A name in the environment that begins with GASNET_ and that the library neither reads nor sets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownVariable {
@@ -32,7 +29,7 @@ pub enum Likeness {
 pub fn unknown() -> Vec<UnknownVariable> {
     let mut names: Vec<String> = std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
-        .filter(|n| n.starts_with("GASNET_") && !n.starts_with(LIMITS))
+        .filter(|n| n.starts_with("GASNET_"))
         .filter(|n| !is_launcher_entry(format!("{n}=").as_bytes()))
         .filter(|n| all().all(|v| v.name() != n))
         .collect();

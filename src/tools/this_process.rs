@@ -1,8 +1,8 @@
 //! This process: its host, pausing it for a debugger, raising its limits. Called by
 //! `capi::tools`, and by fatal errors and signals.
 
-use super::client_variables;
-use crate::{env, report};
+use crate::env::{self, Variable, YesNo};
+use crate::report;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -33,11 +33,21 @@ pub fn freeze_on_error() -> bool {
     env::FREEZE_ON_ERROR.get()
 }
 
+/// Whether to raise each limit of `sys::limits::RAISABLE`.
+const WANTED_LIMITS: [Variable<YesNo>; 6] = [
+    env::MAXIMIZE_RLIMIT_CPU,
+    env::MAXIMIZE_RLIMIT_FSIZE,
+    env::MAXIMIZE_RLIMIT_DATA,
+    env::MAXIMIZE_RLIMIT_STACK,
+    env::MAXIMIZE_RLIMIT_RSS,
+    env::MAXIMIZE_RLIMIT_AS,
+];
+
 /// Raises the limits of the system in `sys::limits::RAISABLE`, except those whose
 /// `GASNET_MAXIMIZE_<limit>` is no. False if one could not be raised.
 pub fn maximize_limits() -> bool {
     sys::limits::RAISABLE.iter().fold(true, |ok, &(resource, name)| {
-        let wanted = client_variables::yes(&format!("GASNET_MAXIMIZE_{name}"), true);
-        (!wanted || sys::limits::maximize(resource)) && ok
+        let wanted = WANTED_LIMITS.iter().find(|v| v.name().ends_with(name));
+        (!wanted.is_none_or(Variable::get) || sys::limits::maximize(resource)) && ok
     })
 }

@@ -50,7 +50,7 @@ pub extern "C" fn gasnett_gettimeofday_us() -> u64 {
 }
 
 /// Raises the limits of this process as far as the system allows, except those that
-/// GASNET_MAXIMIZE_* excludes.
+/// GASNET_MAXIMIZE_RLIMIT_* exclude.
 ///
 /// - Returns 1 if all are as high as they may be, else 0.
 /// - Context: anywhere, before `gasnet_init` too.

@@ -19,7 +19,9 @@ variables! {
     /// message is an upper bound.
     VIS_MAXCHUNK: Bytes(1..=TB) = 256;
 
-    /// Tree of the collectives that have a root. The default depends on the size.
+    /// Tree of broadcasts, scatters, gathers and reductions to a root. The default depends on the
+    /// size. Operations whose tree is set take messages, also where shared memory could serve
+    /// them.
     COLL_ROOTED_GEOM: TreeName;
 
     /// Tree of broadcasts. The default is GASNET_COLL_ROOTED_GEOM.
@@ -34,13 +36,15 @@ variables! {
     /// Bytes of a broadcast that an inner rank of the tree forwards at a time. 0 means all.
     COLL_PIPE_SEG_SIZE: Bytes(0..=TB) = 0;
 
-    /// Largest block that gather_all moves by dissemination. The default is 256.
+    /// Largest block that gather_all moves by dissemination. The default is 256. With another
+    /// limit gather_all takes messages, also where shared memory could serve it.
     COLL_GATHER_ALL_DISSEM_LIMIT: Bytes(0..=TB);
 
     /// The same, divided by the number of images of a rank.
     COLL_GATHER_ALL_DISSEM_LIMIT_PER_THREAD: Bytes(0..=TB);
 
-    /// Largest block that exchange moves by dissemination. The default is 256.
+    /// Largest block that exchange moves by dissemination. The default is 256. With another limit
+    /// exchange takes messages, also where shared memory could serve it.
     COLL_EXCHANGE_DISSEM_LIMIT: Bytes(0..=TB);
 
     /// The same, divided by the number of images of a rank.
@@ -53,7 +57,9 @@ variables! {
     /// root serves all ranks itself.
     COLL_SCRATCH_SIZE: Bytes(0..=TB) = 2 << 20;
 
-    /// Use trees and dissemination for collectives.
+    /// Use trees, dissemination and shared memory for broadcasts, scatters, gathers, gather_all
+    /// and exchange. Without it these send one message for each pair of ranks. Reductions and
+    /// scans stay as they are.
     COLL_OPT: YesNo = true;
 
     /// The same for broadcasts. The default is GASNET_COLL_OPT.

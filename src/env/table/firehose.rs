@@ -8,18 +8,20 @@ use crate::env::variable::variables;
 const MOST: usize = 1 << 47;
 
 variables! {
-    /// The emulation demands that memory outside of segments is registered before a put or get
-    /// uses it: it is locked (mlock), within `ulimit -l` and GASNET_PHYSMEM_MAX. All ranks must
-    /// have the same.
+    /// The emulation demands that memory is registered before a put or get uses it, apart from
+    /// segments of FAST: it is locked (mlock), within `ulimit -l` and GASNET_PHYSMEM_MAX. All
+    /// ranks must have the same.
     PORTAL_PIN: YesNo = false;
 
-    /// Register memory outside of segments on demand and keep it registered (firehose), where the
-    /// network demands registration. Without it such puts and gets are active messages.
+    /// Register memory on demand and keep it registered (firehose), where the network demands
+    /// registration: segments of LARGE, and memory outside of segments. Without it, in EVERYTHING
+    /// puts and gets are active messages. In LARGE segments are registered whole. In LARGE and
+    /// FAST each operation locks its local side.
     USE_FIREHOSE: YesNo = true;
 
     /// Memory of one rank that other ranks may keep registered, in equal shares. The default is
-    /// 3/4 of what a rank may register, but at most some 16,000 regions, and an eighth of
-    /// vm.max_map_count.
+    /// 3/4 of what a rank may register, but at most 16,384 regions, and at most as many as an
+    /// eighth of vm.max_map_count.
     FIREHOSE_M: Bytes(4096..=MOST);
 
     /// Memory beyond GASNET_FIREHOSE_M that one rank may keep registered for its own puts and
@@ -48,8 +50,9 @@ variables! {
     /// GASNET_PHYSMEM_PINNABLE_RATIO of the memory of the host.
     PHYSMEM_MAX: Bytes(4096..=MOST);
 
-    /// Trust GASNET_PHYSMEM_MAX: neither compare it with `ulimit -l` nor try at attach whether the
-    /// system lets a rank register its share. Without GASNET_PHYSMEM_MAX it has no effect.
+    /// Trust GASNET_PHYSMEM_MAX: neither compare it with `ulimit -l` nor try in gasnet_init
+    /// whether the system lets a rank lock a page more than that. Without GASNET_PHYSMEM_MAX it
+    /// has no effect.
     PHYSMEM_NOPROBE: YesNo = false;
 
     /// Fraction of the memory of a host that its ranks may register together.

@@ -71,7 +71,8 @@ variables! {
     SUPERNODE_MAXSIZE: Integer(0..=u32::MAX) = 0;
 
     /// Upper bound of the segment of one rank. A number below 1 is a part of the memory of the
-    /// host. With /H it is the bound of all ranks of a host together.
+    /// host. With /H it is the bound of all ranks of a host together. Each rank has a page at
+    /// least.
     MAX_SEGSIZE: SegmentSize(Bytes(4096..=1 << 47));
 
     /// Put segments of 2 MB and more into huge pages, if the kernel grants them on request
@@ -110,4 +111,22 @@ variables! {
 
     /// Signals that keep their default action: names or numbers separated by commas, or * for all.
     NO_CATCH_SIGNAL: Signals;
+
+    /// Whether gasnett_maximize_rlimits raises the limit of CPU time (ulimit -t).
+    MAXIMIZE_RLIMIT_CPU: YesNo = true;
+
+    /// The same for the limit of the size of files (ulimit -f).
+    MAXIMIZE_RLIMIT_FSIZE: YesNo = true;
+
+    /// The same for the limit of the data segment (ulimit -d).
+    MAXIMIZE_RLIMIT_DATA: YesNo = true;
+
+    /// The same for the limit of the stack (ulimit -s).
+    MAXIMIZE_RLIMIT_STACK: YesNo = true;
+
+    /// The same for the limit of resident memory (ulimit -m).
+    MAXIMIZE_RLIMIT_RSS: YesNo = true;
+
+    /// The same for the limit of the address space (ulimit -v).
+    MAXIMIZE_RLIMIT_AS: YesNo = true;
 }

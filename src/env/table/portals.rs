@@ -138,15 +138,16 @@ variables! {
     /// Largest number of credits that one rank may hold of another while credits move.
     PORTAL_MAX_CRED_PER_NODE: Integer(8..=65535) = 400;
 
-    /// Number of credits that each rank has of each other at start. The default depends on the
-    /// size of the job.
+    /// Number of credits that each rank has of each other at start, while credits move at most
+    /// GASNET_PORTAL_MAX_CRED_PER_NODE. The default depends on the size of the job.
     PORTAL_CRED_PER_NODE: Integer(8..=65535);
 
     /// Number of credits that each rank keeps at start. The default depends on the size of the
     /// job.
     PORTAL_BANKED_CREDITS: Integer(0..=65535);
 
-    /// Size of the request receive buffers together. The default follows from the credits.
+    /// Size of the request receive buffers together. The default follows from the credits. Ignored
+    /// if GASNET_PORTAL_CRED_PER_NODE and GASNET_PORTAL_BANKED_CREDITS are both set.
     PORTAL_AMRECV_SPACE: Bytes(4 << 20..=1 << 40);
 
     /// Largest put or get that goes through a bounce buffer. A get through one is limited to 2040

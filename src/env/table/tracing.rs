@@ -8,7 +8,8 @@ variables! {
     /// % in the name becomes the rank.
     TRACEFILE: FreeText;
 
-    /// Types of events that are traced. The default is all.
+    /// Types of events that are traced, a letter each; behind ^ those that are not. The guide
+    /// lists the letters under Traces and statistics. The default is all.
     TRACEMASK: Letters;
 
     /// Ranks that trace, such as 0,2-4. The default is all.
@@ -23,7 +24,7 @@ variables! {
     /// File that receives counts, bytes and times of the calls at exit, named as GASNET_TRACEFILE.
     STATSFILE: FreeText;
 
-    /// Types of events that are counted. The default is all.
+    /// Types of events that are counted, as in GASNET_TRACEMASK. The default is all.
     STATSMASK: Letters;
 
     /// Ranks that count, such as 0,2-4. The default is all.
