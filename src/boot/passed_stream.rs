@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use sys::poll::{self, PollEntry};
+use sys::{bounded_stderr, clock};
 
 /// A longer line is broken, in bytes.
 const LONGEST: usize = 64 << 10;
@@ -117,16 +118,27 @@ impl PrefixedStream {
     /// Prints where this stream goes, as far as there is room.
     pub(super) fn print(&mut self, lines: &[u8]) {
         self.unprinted.extend_from_slice(lines);
+        let mut opened = None;
         while !self.unprinted.is_empty() && self.may_print() {
             let most = &self.unprinted[..self.unprinted.len().min(ATOMIC)];
             let whole = most.iter().rposition(|&c| c == b'\n').map(|i| i + 1);
             let length = whole.unwrap_or(most.len());
-            match whole {
-                Some(_) => BEGUN.lock().remove(&self.standard),
-                None => BEGUN.lock().insert(self.standard, self.number),
-            };
-            match sys::file::write_whole(self.standard, &self.unprinted[..length]) {
-                Ok(()) => drop(self.unprinted.drain(..length)),
+            let opened = opened.get_or_insert_with(|| bounded_stderr::nonblocking(self.standard));
+            let to = opened.as_ref().map_or(self.standard, AsRawFd::as_raw_fd);
+            match sys::descriptor::write(to, &self.unprinted[..length]) {
+                Ok(0) => self.end(&io::ErrorKind::WriteZero.into()),
+                Ok(n) => {
+                    match self.unprinted[n - 1] {
+                        b'\n' => BEGUN.lock().remove(&self.standard),
+                        _ => BEGUN.lock().insert(self.standard, self.number),
+                    };
+                    drop(self.unprinted.drain(..n));
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                    // A terminal that has less room than it needs can be polled all the same.
+                    return clock::sleep_ns(1_000_000);
+                }
                 Err(e) => self.end(&e),
             }
         }
@@ -197,10 +209,12 @@ impl PrefixedStream {
 
     fn take_some(&mut self) -> Vec<u8> {
         let mut lines = Vec::new();
-        let mut buffer = [0; 16 << 10];
+        // Not on the stack, which may be small (`ulimit -s`).
+        let mut buffer = Vec::new();
         while lines.len() < MOST_TAKEN
             && let Some(from) = self.readable()
         {
+            buffer.resize(16 << 10, 0);
             match sys::descriptor::read(from.as_raw_fd(), &mut buffer) {
                 Ok(n @ 1..) => self.add(&buffer[..n], &mut lines),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -348,6 +362,28 @@ mod tests {
         drop((long, other, to));
         std::io::Read::read_to_end(&mut std::fs::File::from(room), &mut read).expect("the rest");
         assert_eq!(String::from_utf8(read).expect("ASCII"), line + "other\n");
+    }
+
+    /// Nor does a terminal keep the supervisor that has room for a byte, but not for a line.
+    #[test]
+    fn lines_wait_for_a_terminal() {
+        let (user, programs) = sys::terminal::open().expect("a terminal");
+        let [(mut stream, _end), (mut other, _other_end)] =
+            [0, 1].map(|_| PrefixedStream::new("", programs.as_raw_fd()).expect("a pipe"));
+        let line = format!("{}\n", "x".repeat(200));
+        stream.print(line.repeat(1000).as_bytes());
+        other.print(b"other\n");
+        assert!(stream.waits() && other.waits());
+        let mut read = Vec::new();
+        let mut buffer = [0; 64 << 10];
+        while !read.ends_with(b"other\r\n") {
+            let n = sys::descriptor::read(user.as_raw_fd(), &mut buffer).expect("lines");
+            read.extend_from_slice(&buffer[..n]);
+            stream.print(&[]);
+            other.print(&[]);
+        }
+        let expected = line.repeat(1000).replace('\n', "\r\n") + "other\r\n";
+        assert_eq!(String::from_utf8(read).expect("ASCII"), expected);
     }
 
     /// What writes gets `SIGPIPE` when the reader has ended.

@@ -102,16 +102,23 @@ fn is_same_file(a: RawFd, b: RawFd) -> bool {
     a >= 0 && file(a).is_some_and(|found| Some(found) == file(b))
 }
 
-/// A pipe opened again, so that a write cannot block when another process takes the room. `None`
-/// for another file: an open file of its own would have another offset, or cannot be had.
-fn nonblocking(fd: RawFd) -> Option<OwnedFd> {
-    let is_pipe = descriptor::status(fd).is_ok_and(|s| s.st_mode & libc::S_IFMT == libc::S_IFIFO);
+/// A pipe or terminal opened again, so that a write cannot block: another process may take the room,
+/// and a terminal may have less than a text needs. `None` for another file: an open file of its own
+/// would have another offset, or cannot be had. Async-signal-safe.
+pub fn nonblocking(fd: RawFd) -> Option<OwnedFd> {
+    let kind = descriptor::status(fd).map_or(0, |s| s.st_mode & libc::S_IFMT);
+    // SAFETY: touches no memory.
+    let may_block = match kind {
+        libc::S_IFIFO => true,
+        libc::S_IFCHR => unsafe { libc::isatty(fd) == 1 },
+        _ => false,
+    };
     let mut path = [0; 32];
     // The last byte stays zero.
-    if !is_pipe || write!(&mut path[..31], "/proc/self/fd/{fd}").is_err() {
+    if !may_block || write!(&mut path[..31], "/proc/self/fd/{fd}").is_err() {
         return None;
     }
-    let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    let flags = libc::O_WRONLY | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: the path is NUL-terminated; nothing else owns what the call opens.
     unsafe { descriptor::opened(libc::open(path.as_ptr().cast(), flags)) }.ok()
 }
@@ -145,6 +152,15 @@ mod tests {
         assert!(!is_stalled.load(Ordering::Relaxed));
         drop(reader);
         write_within(to, b"unread\n", u64::MAX, &is_stalled);
+    }
+
+    /// A terminal says that it has room when it has some, which need not be enough.
+    #[test]
+    fn a_stopped_terminal_ends_the_wait() {
+        let (_user, programs) = crate::terminal::open().expect("a terminal");
+        let is_stalled = AtomicBool::new(false);
+        write_within(programs.as_raw_fd(), &vec![b'x'; 1 << 20], 20_000_000, &is_stalled);
+        assert!(is_stalled.load(Ordering::Relaxed));
     }
 
     /// A reader that takes all, slowly, gets all.
