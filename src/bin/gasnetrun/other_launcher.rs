@@ -93,12 +93,16 @@ pub(crate) fn run_within(arguments: &[OsString], seconds: f64) -> i32 {
         Signal::USR1,
     ]);
     let before = signal::block(&set);
+    // With SIGCHLD ignored the system would reap the launcher, and its end would never be seen.
+    let action = signal::action(Signal::CHLD);
+    signal::set_default(Signal::CHLD);
     let queue = SignalQueue::new(&set).unwrap_or_else(|e| cannot_run(&arguments[0], &e));
     let mut launcher = command(arguments);
     launcher.env(STARTED_BY, process::pid().to_string());
-    // SAFETY: the closure makes one system call, which is async-signal-safe.
+    // SAFETY: the closure makes two system calls, which are async-signal-safe.
     unsafe {
         launcher.pre_exec(move || {
+            signal::restore(Signal::CHLD, &action);
             signal::set_mask(&before);
             Ok(())
         });
@@ -148,15 +152,17 @@ fn after(time: Duration) -> Instant {
     Instant::now() + time
 }
 
-/// Waits for the end of the launcher and passes on the signals that processes send here; those of
-/// a terminal reach it anyway. `None` if it still runs at the deadline.
+/// Waits for the end of the launcher and passes on the signals that processes send here. Those of
+/// a terminal reach it anyway, except its hang-up. `None` if it still runs at the deadline.
 fn ended_by(child: &mut Child, queue: &SignalQueue, deadline: Instant) -> Option<ExitStatus> {
     loop {
         while let Some(received) = queue.next() {
             match received.signal {
                 Signal::CHLD => {}
                 Signal::USR1 => to_supervisors(Signal::USR1),
-                signal if received.sent => _ = process::kill(child.id(), signal),
+                signal if received.sent || signal == Signal::HUP => {
+                    _ = process::kill(child.id(), signal)
+                }
                 _ => {}
             }
         }
