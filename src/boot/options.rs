@@ -26,6 +26,13 @@ pub struct BootOptions {
     exit_timeout_factor: f64,
 }
 
+/// More than 30 years, in seconds. Deadlines of that length do not overflow.
+const LONGEST: f64 = 1e9;
+
+fn nanoseconds(seconds: f64) -> u64 {
+    (seconds.min(LONGEST) * 1e9) as u64
+}
+
 impl BootOptions {
     /// The choices in the environment of this process. Ends the process with a message if a value
     /// is invalid.
@@ -34,7 +41,7 @@ impl BootOptions {
         BootOptions {
             spawn_control: env::SPAWN_CONTROL.get(),
             fork_ranks: env::PSHM_NODES.get().max(1),
-            spawn_timeout: (spawn_timeout > 0.0).then_some((spawn_timeout * 1e9) as u64),
+            spawn_timeout: (spawn_timeout > 0.0).then(|| nanoseconds(spawn_timeout)),
             quiet: env::QUIET.get(),
             linked: LinkedLaunchers::default(),
             no_cut_off: env::NO_CUT_OFF.get(),
@@ -54,7 +61,7 @@ impl BootOptions {
     pub(super) fn exit_timeout(&self, size: u32) -> u64 {
         let by_size = self.exit_timeout_min + f64::from(size) * self.exit_timeout_factor;
         let seconds = self.exit_timeout.unwrap_or_else(|| by_size.min(self.exit_timeout_max));
-        (seconds * 1e9) as u64
+        nanoseconds(seconds)
     }
 }
 
@@ -75,5 +82,7 @@ mod tests {
         assert_eq!(options.exit_timeout(400), 3_000_000_000);
         options.exit_timeout = Some(0.5);
         assert_eq!(options.exit_timeout(400), 500_000_000);
+        options.exit_timeout = Some(f64::INFINITY);
+        assert_eq!(options.exit_timeout(400), 1_000_000_000_000_000_000);
     }
 }
