@@ -156,6 +156,15 @@ fn exit_handlers_and_their_threads_poll() {
     }
 }
 
+/// The job gets the code of a handler that ends its rank after a success, and that rank is named.
+#[test]
+fn a_rank_is_named_that_fails_after_it_has_left_the_job() {
+    let handler = [("PROBE_HANDLER", "exits")];
+    let o = start(Run, 3, &["all", "return:0", "-"], &handler).finish();
+    o.gives(7).says("exited with 7 after it had left the job with success");
+    assert_eq!(o.err.matches("***").count(), 1, "{o:#?}");
+}
+
 /// A thread that an exit handler awaits may fail: the job fails then, and does not hang.
 #[test]
 fn a_thread_may_fail_that_an_exit_handler_awaits() {

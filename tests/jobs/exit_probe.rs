@@ -39,7 +39,8 @@
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4). With
 //! `PROBE_HANDLER=1` a thread polls, until an exit handler that is older than the job joins it,
 //! polls itself, and prints a line. With `PROBE_HANDLER=fails` the thread then calls
-//! gasnet_exit(5), with `PROBE_HANDLER=late` the handler first sleeps two seconds.
+//! gasnet_exit(5), with `PROBE_HANDLER=late` the handler first sleeps two seconds, and with
+//! `PROBE_HANDLER=exits` it calls _exit(7) at its end.
 
 use gasnet::boot;
 use gasnet::boot::bootstrap::Bootstrap;
@@ -108,6 +109,9 @@ extern "C" fn exit_handler() {
     exit::follow_when_due();
     // SAFETY: the format has no arguments.
     unsafe { printf(c"handled\n".as_ptr()) };
+    if handler_is("exits") {
+        sys::exit_now(7);
+    }
 }
 
 /// Polls in a second thread.

@@ -84,6 +84,11 @@ impl RankEnds {
                         "{} has succeeded, but the script around it exited with {code}",
                         r.title()
                     ));
+                } else if self.late_failure.is_none() {
+                    report::line(format_args!(
+                        "{} exited with {code} after it had left the job with success",
+                        r.title()
+                    ));
                 }
                 self.late_failure.get_or_insert(code);
             }
