@@ -23,13 +23,15 @@ pub const RAISABLE: &[(u32, &str)] = &[
 
 /// The limits that a job passes on to its other hosts, by the kernel's number.
 #[allow(clippy::unnecessary_cast, reason = "the constants have other types in other C libraries")]
-pub const PASSED_ON: [u32; 6] = [
+pub const PASSED_ON: [u32; 8] = [
     libc::RLIMIT_CPU as u32,
     libc::RLIMIT_FSIZE as u32,
     libc::RLIMIT_DATA as u32,
     libc::RLIMIT_STACK as u32,
     libc::RLIMIT_CORE as u32,
     libc::RLIMIT_MEMLOCK as u32,
+    libc::RLIMIT_NOFILE as u32,
+    libc::RLIMIT_AS as u32,
 ];
 
 /// Sets the limit of a resource that holds now, as far as this process may; `None` for no limit.
