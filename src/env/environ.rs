@@ -2,8 +2,8 @@
 //! Called by the declarations, and directly for variables of launchers and clients.
 //!
 //! Invariant: [`adopt`] is called at most once, by `runtime::agreed_environment`, before the job
-//! is visible to the client. Variables that launchers set per process are always read from the
-//! process's own.
+//! is visible to the client. Variables that launchers set per process, and those of one host, are
+//! always read from the process's own.
 
 use super::rank_variables::is_rank_entry;
 use core::ffi::c_char;
@@ -33,14 +33,39 @@ const LAUNCHER_PREFIXES: &[&str] = &[
     "_=",
 ];
 
-/// Whether an entry `name=...` differs between ranks because a launcher or the library sets it.
-pub(super) fn is_launcher_entry(entry: &[u8]) -> bool {
-    LAUNCHER_PREFIXES.iter().any(|prefix| entry.starts_with(prefix.as_bytes()))
-        || is_rank_entry(entry)
+/// Variables that say something of one host or of one login, not of the job; and so do those that
+/// begin with [`OF_LOGIN`].
+const OF_HOST: &[&str] = &[
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "HOST",
+    "HOSTNAME",
+    "KRB5CCNAME",
+    "MAIL",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "XDG_SESSION_ID",
+];
+
+const OF_LOGIN: &[u8] = b"SSH_";
+
+/// Whether a variable belongs to one host or one login.
+pub fn is_of_host(name: &[u8]) -> bool {
+    OF_HOST.iter().any(|known| known.as_bytes() == name) || name.starts_with(OF_LOGIN)
 }
 
-/// The environment that all ranks agreed on, unless a launcher sets this variable per process, or
-/// it is one of the client that this process alone has: it may have been set meanwhile.
+/// Whether an entry `name=...` may differ between ranks: a launcher or the library sets it, or it
+/// belongs to a host.
+pub(super) fn is_launcher_entry(entry: &[u8]) -> bool {
+    let name = entry.split(|&b| b == b'=').next().unwrap_or_default();
+    LAUNCHER_PREFIXES.iter().any(|prefix| entry.starts_with(prefix.as_bytes()))
+        || is_rank_entry(entry)
+        || is_of_host(name)
+}
+
+/// The environment that all ranks agreed on, unless a launcher sets this variable per process, it
+/// belongs to a host, or it is one of the client that this process alone has: it may have been set
+/// meanwhile.
 fn adopted_for(name: &[u8]) -> Option<&'static [u8]> {
     let block = ADOPTED.get()?;
     let is_own = name.starts_with(b"GASNET_") || name.starts_with(b"GEX_");
@@ -67,8 +92,8 @@ pub fn raw(name: &CStr) -> *mut c_char {
     }
 }
 
-/// The environment of this process without the variables of launchers: `name=value` entries,
-/// sorted, each with a final NUL.
+/// The environment of this process without the variables of launchers and of hosts: `name=value`
+/// entries, sorted, each with a final NUL.
 pub fn snapshot() -> Vec<u8> {
     let mut all: Vec<Vec<u8>> = std::env::vars_os()
         .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat())
@@ -113,6 +138,8 @@ mod tests {
         assert!(is_launcher_entry(b"GASNET_RANK=3"));
         assert!(is_launcher_entry(b"PMI_RANK=3") && is_launcher_entry(b"_=/bin/true"));
         assert!(!is_launcher_entry(b"GASNET_QUIET=1") && !is_launcher_entry(b"PATH=/bin"));
+        assert!(is_launcher_entry(b"SSH_TTY=/dev/pts/0") && is_launcher_entry(b"HOSTNAME=a=b"));
+        assert!(!is_launcher_entry(b"HOSTNAMES=a") && !is_launcher_entry(b"A=HOSTNAME"));
     }
 
     /// Any bytes are a snapshot; a value is what stands between its name and the next NUL.

@@ -40,7 +40,7 @@ mod words;
 pub use backtrace_list::{BACKTRACE_METHODS, BacktraceList, BacktraceMethods};
 pub use check::{both_provider_lists, check_all, contradictions};
 pub use contradiction::Contradiction;
-pub use environ::{adopt, lookup, raw, snapshot};
+pub use environ::{adopt, is_of_host, lookup, raw, snapshot};
 pub use kinds::{
     Bytes, FaultName, FillPattern, FreeText, Integer, Letters, OneOf, Ports, RankSet, Ranks,
     TreeName, ValueKind, YesNo,
