@@ -173,6 +173,19 @@ fn a_time_limit_and_files_of_output_under_another_launcher() {
     let below = folder.path("launcher/below");
     start("exec \"$@\"", &["--output", &below], &["true"]).gives(1).says("cannot be made");
     start("exec \"$@\"", &["--gdb", "0"], &["true"]).gives(2).says("--gdb needs a terminal");
+    // What gasnetrun does for its own ranks alone.
+    for options in [&["--prefix"][..], &["--bind", "core"], &["-H", "a"], &["--map-by", "core"]] {
+        let refused = format!("{} is for ranks that gasnetrun starts", options[0]);
+        start("exec \"$@\"", options, &["true"]).gives(2).says(&refused);
+    }
+    // A parent may have had SIGCHLD ignored: then the system reaps the launcher.
+    fs::write(&launcher, "#!/bin/sh\nexec \"$@\"").unwrap();
+    let mut c = Command::new("sh");
+    let mark = jobs::new_mark();
+    c.args(["-c", "trap '' CHLD; exec \"$@\"", "sh"]).arg(jobs::gasnetrun());
+    c.args(["-n", "2", "-spawner=mpi", "--timeout", "5", "sh", "-c", "exit 7"]);
+    c.env("PROBE_MARK", &mark).env("MPIRUN_CMD", format!("{} %C", launcher.display()));
+    jobs::spawn(c, mark, "SIGCHLD ignored".into()).finish().gives(7).never_says("--timeout");
 }
 
 #[test]
@@ -194,6 +207,38 @@ fn output_goes_to_a_file_per_rank_and_stream() {
     with(&options, &words(&probe, &["0", "return:3", "spin"])).gives(3).says("*** rank 0 of 2");
     assert_eq!(folder.text("deep/er/rank-1.out"), "before\nrank 1 runs\n");
     assert_eq!(folder.text("deep/er/rank-0.err"), "");
+}
+
+/// Options that have no effect are named.
+#[test]
+fn options_that_do_nothing_say_so() {
+    let folder = TestFolder::new("nothing");
+    with(&["-n", "2", "--ranks-per-host", "1"], &["true"])
+        .gives(0)
+        .says("--ranks-per-host 1: all ranks run on this host; -H names others");
+    with(&["-n", "2", "--prefix", "--output", &folder.path("")], &["true"])
+        .gives(0)
+        .says("--prefix has no effect on the files of --output");
+    with(&["-n", "2", "-H", "a", "-H", "b"], &["true"]).gives(2).says("-H is given twice");
+}
+
+/// The launcher needs little stack; its ranks give themselves more.
+#[test]
+fn a_launcher_with_a_small_stack() {
+    let mut c = Command::new("sh");
+    let mark = new_mark();
+    c.args(["-c", "ulimit -S -s 64; exec \"$@\"", "sh"]).arg(gasnetrun());
+    c.args(["-n", "2", "sh", "-c", "ulimit -S -s 8192; exec \"$0\" all exchange -"]).arg(probe());
+    c.env("PROBE_MARK", &mark);
+    spawn(c, mark, "a small stack".into()).finish().gives(0).never_says("***");
+}
+
+/// A time limit that no clock reaches is none.
+#[test]
+fn a_spawn_timeout_of_centuries() {
+    let long = ["-n", "2", "--env", "GASNET_SPAWN_TIMEOUT=99999999999"];
+    let script = "[ $GASNET_RANK = 0 ] || sleep 0.3; exec \"$0\" all exchange -";
+    scripted(&long, script).gives(0).never_says("***");
 }
 
 #[test]
@@ -236,6 +281,12 @@ fn variables_and_working_directory_of_the_ranks() {
     with(&["-n", "1", "--wdir", &folder.path("none")], &["true"])
         .gives(1)
         .says("cannot be entered");
+    // The path is as the user names it: a symbolic link may lead elsewhere on other hosts.
+    let link = folder.path("link");
+    std::os::unix::fs::symlink(folder.path(""), &link).unwrap();
+    let o = scripted(&["-n", "1", "--wdir", &link], "echo $PWD; pwd -P");
+    o.gives(0);
+    assert_eq!(o.out, format!("{link}\n{at}\n"));
     // A relative program is that of the folder.
     fs::write(folder.0.join("here.sh"), "#!/bin/sh\necho found\n").unwrap();
     fs::set_permissions(folder.0.join("here.sh"), fs::Permissions::from_mode(0o755)).unwrap();

@@ -3,6 +3,10 @@
 
 use crate::env::{self, Variable, YesNo};
 use crate::report;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -13,6 +17,21 @@ pub fn hostname() -> &'static str {
         std::fs::read_to_string("/proc/sys/kernel/hostname")
             .map_or_else(|_| "localhost".to_string(), |s| s.trim().to_string())
     })
+}
+
+/// The folder in which this process works, by the path that the user has given it: that of PWD, if
+/// it leads there. It may have symbolic links, which lead elsewhere on other hosts.
+///
+/// # Errors
+/// That of the system: the folder has no path.
+pub fn working_folder() -> io::Result<PathBuf> {
+    let named = std::env::var_os("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
+    let goes_up = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+    let identity = |path: &Path| fs::metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    match named.filter(|path| !goes_up(path) && identity(path) == identity(Path::new("."))) {
+        Some(path) => Ok(path.components().collect()),
+        None => std::env::current_dir(),
+    }
 }
 
 /// Prints where this process runs and sleeps until a debugger sets the flag with this name to 0.

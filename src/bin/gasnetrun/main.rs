@@ -12,13 +12,14 @@ mod other_launcher;
 use command_line::GASNETRUN;
 use gasnet::boot::error::BootError;
 use gasnet::boot::hosts::list::HostList;
-use gasnet::boot::hosts::mapping;
+use gasnet::boot::hosts::mapping::{self, RankMapping};
 use gasnet::boot::hosts::remote;
 use gasnet::boot::launch::{run, run_remote};
 use gasnet::boot::launch_plan::{HostPlan, LaunchPlan};
 use gasnet::boot::options::BootOptions;
 use gasnet::env;
 use gasnet::tools::shell;
+use gasnet::tools::this_process::working_folder;
 use lexopt::Parser;
 use options::{GasnetrunRequest, Options, Refusal, StartMethod};
 use std::ffi::{CString, OsString};
@@ -68,9 +69,10 @@ fn command(
     options::command(variable, template.as_deref().unwrap_or(default), plan, hosts)
 }
 
-/// Makes this the working directory, from which the ranks inherit it. Ends the process with a
-/// message if that fails.
+/// Makes this the working directory, from which the ranks inherit it, and PWD its path as the user
+/// names it. Ends the process with a message if that fails.
 fn enter(folder: &Path) {
+    let path = working_folder().map_or_else(|_| folder.to_path_buf(), |here| here.join(folder));
     if let Err(e) = std::env::set_current_dir(folder) {
         say(format_args!(
             "*** gasnetrun: --wdir {} cannot be entered: {e}\n***   Name a folder that exists.",
@@ -78,9 +80,14 @@ fn enter(folder: &Path) {
         ));
         exit(1)
     }
-    if let Ok(path) = std::env::current_dir()
-        && let Ok(path) = CString::new(path.into_os_string().into_encoded_bytes())
-    {
+    set_pwd(&path);
+    if let Ok(path) = working_folder() {
+        set_pwd(&path);
+    }
+}
+
+fn set_pwd(path: &Path) {
+    if let Ok(path) = CString::new(path.as_os_str().as_encoded_bytes()) {
         // SAFETY: this process has one thread.
         unsafe { sys::environment::set(c"PWD", &path) };
     }
@@ -113,7 +120,8 @@ fn host_plan(o: &Options, size: u32) -> Result<Option<HostPlan>, Refusal> {
         };
     };
     named.hosts.truncate(o.hosts.map_or(usize::MAX, |n| n as usize));
-    Ok(Some(mapping::map(&named, size, o.mapping, o.ranks_per_host)?))
+    let order = o.mapping.unwrap_or(RankMapping::Core);
+    Ok(Some(mapping::map(&named, size, order, o.ranks_per_host)?))
 }
 
 /// Where the ranks of a plan run.
@@ -175,20 +183,35 @@ fn run_command() -> Result<i32, Refusal> {
     })?;
     let mut plan = o.plan(size, program);
     let hosts = o.hosts.unwrap_or(1);
-    plan.hosts = host_plan(&o, size)?;
     let foreign = matches!(o.spawner, Some(StartMethod::Mpi | StartMethod::Pmi));
     if foreign {
-        if plan.gdb.is_some() {
-            return Err(Refusal::new(
-                "--gdb needs a terminal for its ranks, which another launcher does not give them",
-                "Omit -spawner, or have MPIRUN_CMD or PMIRUN_CMD start `xterm -e gdb --args %C`.",
-            ));
+        match o.first_of_own_ranks() {
+            Some("--gdb") => {
+                return Err(Refusal::new(
+                    "--gdb needs a terminal for its ranks, which another launcher does not give \
+                     them",
+                    "Omit -spawner, or have MPIRUN_CMD or PMIRUN_CMD start `xterm -e gdb --args \
+                     %C`.",
+                ));
+            }
+            Some(option) => {
+                return Err(Refusal::new(
+                    format!(
+                        "{option} is for ranks that gasnetrun starts, but -spawner names \
+                             another launcher"
+                    ),
+                    "Omit one of them, or name that launcher's own option in MPIRUN_CMD or \
+                     PMIRUN_CMD.",
+                ));
+            }
+            None => {}
         }
         if let Some(folder) = plan.output.take().filter(|_| !o.dry) {
             (plan.program, plan.args) =
                 other_launcher::redirected(&folder, &plan.program, &plan.args);
         }
     }
+    plan.hosts = host_plan(&o, size)?;
     let command_of_other = match o.spawner {
         None | Some(StartMethod::Fork | StartMethod::Ssh) => None,
         Some(StartMethod::Mpi) => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, hosts)?),
@@ -199,6 +222,17 @@ fn run_command() -> Result<i32, Refusal> {
     if hosts > 1 && command_of_other.is_none() && plan.hosts.is_none() {
         say(format_args!(
             "*** gasnetrun: -N {hosts}: all ranks run on this host; -H names others"
+        ));
+    }
+    if let Some(most) = o.ranks_per_host.filter(|_| plan.hosts.is_none()) {
+        say(format_args!(
+            "*** gasnetrun: --ranks-per-host {most}: all ranks run on this host; -H names others"
+        ));
+    }
+    if plan.prefix && plan.output.is_some() {
+        say(format_args!(
+            "*** gasnetrun: --prefix has no effect on the files of --output, whose names have the \
+             rank"
         ));
     }
     if o.verbose || o.dry {

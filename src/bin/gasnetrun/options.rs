@@ -38,7 +38,7 @@ pub(crate) struct Options {
     pub(crate) host_names: Option<String>,
     pub(crate) host_file: Option<PathBuf>,
     pub(crate) ranks_per_host: Option<u32>,
-    pub(crate) mapping: RankMapping,
+    pub(crate) mapping: Option<RankMapping>,
     pub(crate) bind: CpuBinding,
     pub(crate) prefix: bool,
     pub(crate) fixed_addresses: bool,
@@ -74,6 +74,23 @@ impl Options {
             output: self.output.clone(),
             gdb: self.gdb.clone(),
         }
+    }
+}
+
+impl Options {
+    /// The first option that another launcher, which starts the ranks, does not get.
+    pub(crate) fn first_of_own_ranks(&self) -> Option<&'static str> {
+        let given = [
+            ("--gdb", self.gdb.is_some()),
+            ("--prefix", self.prefix),
+            ("--bind", self.bind != CpuBinding::None),
+            ("--no-aslr", self.fixed_addresses),
+            ("-H", self.host_names.is_some()),
+            ("--hostfile", self.host_file.is_some()),
+            ("--map-by", self.mapping.is_some()),
+            ("--ranks-per-host", self.ranks_per_host.is_some()),
+        ];
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
     }
 }
 
@@ -244,7 +261,7 @@ pub(crate) fn parse(mut parser: Parser) -> Result<GasnetrunRequest, Refusal> {
         host_names: None,
         host_file: None,
         ranks_per_host: None,
-        mapping: RankMapping::Core,
+        mapping: None,
         bind: CpuBinding::None,
         prefix: false,
         fixed_addresses: false,
@@ -283,13 +300,15 @@ pub(crate) fn parse(mut parser: Parser) -> Result<GasnetrunRequest, Refusal> {
                 o.pass_on.extend(names.split(',').filter(|n| !n.is_empty()).map(String::from));
             }
             Arg::Short('H') | Arg::Long("host") => {
-                o.host_names = Some(parser.value()?.string()?);
+                once(&mut o.host_names, parser.value()?.string()?, "-H")?;
             }
-            Arg::Long("hostfile") => o.host_file = Some(parser.value()?.into()),
+            Arg::Long("hostfile") => {
+                once(&mut o.host_file, parser.value()?.into(), "--hostfile")?;
+            }
             Arg::Long("ranks-per-host") => {
                 o.ranks_per_host = Some(count("--ranks-per-host", &parser.value()?, MAX_RANKS)?);
             }
-            Arg::Long("map-by") => o.mapping = mapping(&parser.value()?)?,
+            Arg::Long("map-by") => o.mapping = Some(mapping(&parser.value()?)?),
             Arg::Long("remote") => return Ok(GasnetrunRequest::Remote),
             Arg::Short('v') => o.verbose = true,
             Arg::Short('t') => o.dry = true,
@@ -317,6 +336,17 @@ pub(crate) fn parse(mut parser: Parser) -> Result<GasnetrunRequest, Refusal> {
         }
     }
     Ok(GasnetrunRequest::Run(Box::new(o)))
+}
+
+/// Sets what only one of an option may say.
+fn once<T>(to: &mut Option<T>, value: T, name: &str) -> Result<(), Refusal> {
+    match to.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(Refusal::new(
+            format!("{name} is given twice"),
+            "Name all hosts in one: -H node1,node2, or a line for each host in a file.",
+        )),
+    }
 }
 
 /// Rejects an option.
@@ -429,6 +459,14 @@ mod tests {
                 let Ok(GasnetrunRequest::Run(o)) = read else { panic!("{name}: {read:?}") };
                 assert_eq!(o.program, Some("prog".into()), "{name}");
             }
+        }
+    }
+
+    #[test]
+    fn hosts_are_named_by_one_option() {
+        for words in [["-H", "a", "--host", "b"], ["--hostfile", "a", "--hostfile", "a"]] {
+            let read = parse(Parser::from_args(words.iter().chain(&["prog"])));
+            assert!(read.is_err_and(|refusal| refusal.cause.ends_with("is given twice")));
         }
     }
 
