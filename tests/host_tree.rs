@@ -5,7 +5,9 @@
 
 mod jobs;
 
-use jobs::{ProbeJob, many_hosts, marked, new_mark, on_hosts, probe, spawn};
+use jobs::{ProbeJob, ProbeOutcome, many_hosts, marked, new_mark, on_hosts, probe, spawn};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 use sys::process;
 use sys::signal::Signal;
@@ -150,6 +152,45 @@ fn by_command(hosts: u32, command: &str) -> ProbeJob {
     let mut job = spawn(c, mark, format!("{hosts} hosts by {command}"));
     job.hasty = true;
     job
+}
+
+/// A job of two hosts. On the second one this part of a shell script stands for a login.
+fn with_login(login: &str, words: &[&str]) -> ProbeOutcome {
+    let mark = new_mark();
+    let folder = std::env::temp_dir().join(format!("gasnet-login-{mark}"));
+    let below = folder.join("below");
+    fs::create_dir_all(&below).unwrap();
+    let enter = folder.join("enter");
+    let text =
+        format!("#!/bin/sh\n{login}\nfor last; do :; done\nexec setsid -w sh -c \"$last\"\n");
+    fs::write(&enter, text).unwrap();
+    fs::set_permissions(&enter, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut c = many_hosts(2, 1);
+    c.args(words).env("PROBE_MARK", &mark).env("GASNET_SSH_CMD", &enter);
+    c.env("HOSTNAME", "first").current_dir(&below).env("PWD", &below);
+    let mut job = spawn(c, mark, login.to_string());
+    job.hasty = true;
+    let o = job.finish();
+    let _ = fs::remove_dir_all(&folder);
+    o
+}
+
+/// A host that fails after it has connected says why; that it has hung up is no news.
+#[test]
+fn a_host_without_the_folder_says_so_alone() {
+    let o = with_login("rm -r ../below", &["sleep", "60"]);
+    o.gives(1).says("has no folder ").never_says("is lost");
+    let is_first = |l: &&str| l.starts_with("*** ") && !l.starts_with("***   ");
+    assert_eq!(o.err.lines().filter(is_first).count(), 1, "{o:#?}");
+}
+
+/// What a login sets is not what the user of gasnetrun has set, but for the names of its host.
+#[test]
+fn the_environment_is_that_of_gasnetrun() {
+    let login = "export GASNET_BARRIER=AMDISSEM OF_LOGIN=1 HOSTNAME=second";
+    let script = "echo rank $GASNET_RANK: $GASNET_BARRIER $OF_LOGIN $HOSTNAME";
+    let o = with_login(login, &["sh", "-c", script]);
+    o.gives(0).says("rank 0: first\n").says("rank 1: second\n");
 }
 
 /// Hosts that cannot be reached: the first is reported with a remedy, the others together.

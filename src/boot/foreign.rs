@@ -303,7 +303,7 @@ impl NewSupervisor {
             OtherSupervisors::Below(listener) => {
                 Ok(supervisor.launched(listener, hosts - 1, options.spawn_timeout))
             }
-            OtherSupervisors::Above(link, secret) => supervisor.below(link, secret),
+            OtherSupervisors::Above(link, secret) => supervisor.below(&mut Some(link), secret),
         }
     }
 }

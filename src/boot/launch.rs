@@ -6,11 +6,9 @@
 
 use super::control_message::{ControlHead, ControlKind};
 use super::debugger::{self, Debugger};
-use super::decision::ExitDecision;
 use super::error::BootError;
 use super::host_share::HostShare;
 use super::hosts::list;
-use super::hosts::message::HostMessage;
 use super::hosts::remote::RemoteHost;
 use super::hosts::remote_plan::{HostToStart, RemotePlan};
 use super::launch_plan::{CpuBinding, LaunchPlan};
@@ -85,17 +83,17 @@ fn run_on_hosts(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootErr
 /// As [`run`]; the other hosts know of it.
 pub fn run_remote(remote: RemoteHost, options: &BootOptions) -> Result<i32, BootError> {
     let RemoteHost { host, plan, secret, mut link } = remote;
-    if let Err(e) = check(&plan.launch.program, true) {
-        let failure = ExitDecision { code: e.code, ..ExitDecision::FAILURE };
-        link.send(&HostMessage::Decision(failure));
-        link.send(&HostMessage::Ended(e.code));
-        link.finish();
-        return Err(e);
-    }
+    check(&plan.launch.program, true).inspect_err(|e| link.fail(e.code))?;
     let share = HostShare::of_host(host, &plan.host_of);
-    run_share(&plan.launch, options, share, |supervisor| {
-        let supervisor = supervisor.below(link, secret)?;
+    let mut link = Some(link);
+    let ended = run_share(&plan.launch, options, share, |supervisor| {
+        let supervisor = supervisor.below(&mut link, secret)?;
         supervisor.start_hosts(&plan.below, &plan, options.spawn_timeout)
+    });
+    ended.inspect_err(|e| {
+        if let Some(link) = &mut link {
+            link.fail(e.code);
+        }
     })
 }
 
@@ -124,7 +122,7 @@ fn run_share(
     let debugger = plan.gdb.as_ref().map(|ranks| Debugger::new(ranks, plan.size)).transpose()?;
     let is_alone = share.hosts == 1;
     let supervisor = supervisor(plan, options, share, debugger.as_ref())?;
-    let supervisor = connect(supervisor)?;
+    let mut supervisor = connect(supervisor)?;
     let guard = supervisor.guard()?;
     match supervisor.start()? {
         ProcessRole::Supervisor(supervisor) => {

@@ -7,6 +7,7 @@
 
 use super::message::HostMessage;
 use super::parts::{MessageParts, NoMessage};
+use crate::boot::decision::ExitDecision;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, Shutdown, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -16,16 +17,20 @@ use sys::tcp;
 
 /// Most bytes that wait to be sent; beyond it, the other end is lost.
 const MOST_WAITING: usize = 1 << 30;
+/// Bytes that are read at a time.
+const READ_AT_ONCE: usize = 64 << 10;
 /// How long the last messages may take.
 const LAST_MESSAGE: Duration = Duration::from_secs(2);
 /// Milliseconds without a sign of life after which the system gives up the other end.
-pub(super) const LOST_MS: u32 = 4000;
+pub(in crate::boot) const LOST_MS: u32 = 4000;
 
 /// One end of a connection.
 #[derive(Debug)]
 pub(in crate::boot) struct HostLink {
     stream: TcpStream,
     parts: MessageParts,
+    /// For what arrives. Not on the stack, which may be small (`ulimit -s`).
+    buffer: Box<[u8]>,
     /// What the system has had no room for.
     leaving: Vec<u8>,
     /// The other end takes nothing more. Messages that it has sent before may still be unread.
@@ -44,7 +49,14 @@ impl HostLink {
         tcp::tune(stream.as_fd(), LOST_MS)?;
         let mut parts = MessageParts::default();
         parts.add(received);
-        Ok(HostLink { stream, parts, leaving: Vec::new(), is_closed_there: false, lost: None })
+        Ok(HostLink {
+            stream,
+            parts,
+            buffer: vec![0; READ_AT_ONCE].into_boxed_slice(),
+            leaving: Vec::new(),
+            is_closed_there: false,
+            lost: None,
+        })
     }
 
     /// The address of this end.
@@ -116,11 +128,10 @@ impl HostLink {
 
     /// Reads what has arrived.
     fn read(&mut self) {
-        let mut buffer = [0; 64 << 10];
         while self.lost.is_none() {
-            match self.stream.read(&mut buffer) {
+            match self.stream.read(&mut self.buffer) {
                 Ok(0) => self.lose("it has hung up"),
-                Ok(n) => self.parts.add(&buffer[..n]),
+                Ok(n) => self.parts.add(&self.buffer[..n]),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(e) => self.lose(&e.to_string()),
@@ -166,6 +177,13 @@ impl HostLink {
         let left = end.saturating_duration_since(Instant::now());
         poll::wait(&mut [self.poll_entry()], Some(left.as_millis() as u32 + 1));
         !left.is_zero()
+    }
+
+    /// Says that this host has failed with this code and has no ranks, and ends the connection.
+    pub(in crate::boot) fn fail(&mut self, code: i32) {
+        self.send(&HostMessage::Decision(ExitDecision { code, ..ExitDecision::FAILURE }));
+        self.send(&HostMessage::Ended(code));
+        self.finish();
     }
 
     /// Ends the connection when the other end has read everything and has hung up too, within

@@ -10,9 +10,10 @@ use crate::tools::this_process::hostname;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
-use std::net::{ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use sys::byte_count::ByteCount;
+use sys::interface;
 
 /// A host that ranks may be started on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -277,8 +278,23 @@ pub(in crate::boot) fn is_this_host(name: &str) -> std::io::Result<bool> {
     if name == "localhost" || name == hostname() {
         return Ok(true);
     }
-    // A socket can be bound only to addresses of this host.
-    Ok((name, 0).to_socket_addrs()?.any(|address| UdpSocket::bind(address).is_ok()))
+    let addresses = (name, 0).to_socket_addrs()?;
+    let own: Option<Vec<IpAddr>> =
+        interface::addresses().ok().map(|all| all.into_iter().map(|a| a.address).collect());
+    Ok(addresses.into_iter().any(|address| is_own(address, own.as_deref())))
+}
+
+/// Whether an address is one of this host, which has these addresses. A socket can be bound only to
+/// addresses of this host, unless the system is set up otherwise (`ip_nonlocal_bind`); so that
+/// counts only for addresses that the list does not have: those of one link, and all on systems
+/// that cannot list them.
+fn is_own(address: SocketAddr, own: Option<&[IpAddr]>) -> bool {
+    let ip = address.ip().to_canonical();
+    let is_of_link = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    match own.filter(|_| !is_of_link) {
+        Some(own) => ip.is_loopback() || ip.is_unspecified() || own.contains(&ip),
+        None => UdpSocket::bind(address).is_ok(),
+    }
 }
 
 #[cfg(test)]
@@ -347,6 +363,12 @@ mod tests {
         // An address of the block reserved for documentation.
         assert!(!is_this_host("192.0.2.1").unwrap());
         assert!(is_this_host("no host name has blanks").is_err());
+        // Whatever a socket can be bound to.
+        let loopback = |port| SocketAddr::from(([127, 0, 0, 2], port));
+        let other = SocketAddr::from(([192, 0, 2, 7], 0));
+        assert!(is_own(loopback(0), Some(&[])) && is_own(other, Some(&[other.ip()])));
+        assert!(!is_own(other, Some(&[loopback(0).ip()])));
+        assert!(is_own(loopback(0), None));
     }
 
     /// Any text is a list of hosts, none of which ssh would take for an option, or is refused.

@@ -9,9 +9,10 @@ use super::message::HostMessage;
 use super::remote_plan::RemotePlan;
 use super::ssh::{self, RemoteGreeting};
 use crate::boot::error::BootError;
+use crate::env;
 use crate::tools::this_process::hostname;
 use handshake::JobSecret;
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -37,7 +38,8 @@ pub struct RemoteHost {
 /// the folder, environment and limits of the job its own.
 ///
 /// # Errors
-/// That supervisor cannot be reached, or is of another version; or the folder does not exist here.
+/// That supervisor cannot be reached, or is of another version; or the folder does not exist here,
+/// of which that supervisor learns.
 pub fn connect() -> Result<RemoteHost, BootError> {
     let line = ssh::read_line(std::io::stdin().as_fd(), GREETING);
     let greeting = line.as_deref().and_then(RemoteGreeting::parse).ok_or_else(|| {
@@ -58,7 +60,7 @@ pub fn connect() -> Result<RemoteHost, BootError> {
     let plan = plan.ok_or_else(|| {
         unreachable(&format!("{address} ({})", link.lost().unwrap_or("it sent nothing")))
     })?;
-    surround(&plan)?;
+    surround(&plan).inspect_err(|e| link.fail(e.code))?;
     Ok(RemoteHost { host, plan, secret: root.secret, link })
 }
 
@@ -78,13 +80,18 @@ fn put_client_first(addresses: &mut [SocketAddr]) {
     addresses.sort_by_key(|a| client != Some(a.ip()));
 }
 
-/// Gives this process the folder, environment and limits of the job.
+/// Gives this process the folder, environment and limits of the job. Of what its login has set it
+/// keeps the variables of this host alone.
 fn surround(plan: &RemotePlan) -> Result<(), BootError> {
     for &(resource, limit) in &plan.limits {
         limits::set_soft(resource, limit);
     }
+    let text = |t: &OsString| CString::new(t.as_bytes()).unwrap_or_default();
+    for (name, _) in std::env::vars_os().filter(|(name, _)| !env::is_of_host(name.as_bytes())) {
+        // SAFETY: this process has one thread.
+        unsafe { sys::environment::unset(&text(&name)) };
+    }
     for (name, value) in &plan.variables {
-        let text = |t: &std::ffi::OsString| CString::new(t.as_bytes()).unwrap_or_default();
         // SAFETY: this process has one thread.
         unsafe { sys::environment::set(&text(name), &text(value)) };
     }

@@ -4,7 +4,9 @@
 //! nothing; both ends are of one version of the library.
 
 use crate::boot::launch_plan::{CpuBinding, LaunchPlan};
+use crate::env;
 use crate::limits::MAX_RANKS;
+use crate::tools::this_process::working_folder;
 use std::ffi::OsString;
 use std::iter::repeat_n;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -37,26 +39,6 @@ pub struct HostToStart {
     pub name: String,
 }
 
-/// Variables that say something of one host or of one login, not of the job; and so do those that
-/// begin with [`OF_LOGIN`].
-const OF_HOST: &[&str] = &[
-    "DBUS_SESSION_BUS_ADDRESS",
-    "DISPLAY",
-    "HOST",
-    "HOSTNAME",
-    "KRB5CCNAME",
-    "MAIL",
-    "XAUTHORITY",
-    "XDG_RUNTIME_DIR",
-    "XDG_SESSION_ID",
-];
-
-const OF_LOGIN: &str = "SSH_";
-
-fn is_of_host(name: &str) -> bool {
-    OF_HOST.contains(&name) || name.starts_with(OF_LOGIN)
-}
-
 impl RemotePlan {
     /// This process's folder, environment and limits are those of the job.
     pub fn of_here(host_of: Vec<u32>, launch: LaunchPlan) -> RemotePlan {
@@ -64,10 +46,8 @@ impl RemotePlan {
         RemotePlan {
             host_of,
             launch,
-            folder: std::env::current_dir().unwrap_or_else(|_| "/".into()),
-            variables: variables
-                .filter(|(name, _)| name.to_str().is_none_or(|name| !is_of_host(name)))
-                .collect(),
+            folder: working_folder().unwrap_or_else(|_| "/".into()),
+            variables: variables.filter(|(name, _)| !env::is_of_host(name.as_bytes())).collect(),
             limits: limits::PASSED_ON.iter().map(|&r| (r, limits::soft(r))).collect(),
             below: Vec::new(),
         }

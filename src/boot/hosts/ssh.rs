@@ -263,7 +263,7 @@ impl ForwardedInput {
             if self.again_at.is_some() || !poll::readable(io::stdin().as_fd()) {
                 return true;
             }
-            let mut buffer = [0; 16 << 10];
+            let mut buffer = vec![0; 16 << 10];
             match sys::descriptor::read(io::stdin().as_raw_fd(), &mut buffer) {
                 Ok(n @ 1..) => self.waiting.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

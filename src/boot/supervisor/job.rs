@@ -80,6 +80,8 @@ pub struct Supervisor {
     pub(super) waiting: Vec<(JobRank, OnlyPolls)>,
     /// When the job ends because it runs too long.
     pub(super) timeout: Option<JobTimeout>,
+    /// For the messages of ranks. Not on the stack, which may be small (`ulimit -s`).
+    pub(super) buffer: Vec<u8>,
     /// How many descriptors this process was allowed before; the ranks are.
     descriptors: Option<u64>,
 }
@@ -146,6 +148,7 @@ impl Supervisor {
             reader: JobRank(0),
             waiting: Vec::new(),
             timeout: None,
+            buffer: Vec::new(),
             descriptors,
             share,
         })
@@ -188,8 +191,11 @@ impl Supervisor {
             return Ok(self);
         }
         let mask = self.signals.ranks_mask();
-        let started = self.others.start(&HostsToStart { all, plan, mask, timeout });
-        self.others = started.inspect_err(|_| self.signals.restore_mask())?;
+        if let Err(e) = self.others.start(&HostsToStart { all, plan, mask, timeout }) {
+            self.others.fail(e.code);
+            self.signals.restore_mask();
+            return Err(e);
+        }
         Ok(self)
     }
 
@@ -205,14 +211,14 @@ impl Supervisor {
         self
     }
 
-    /// Connects this supervisor with the one above it, on another host. Ranks that connect were
-    /// started by another launcher than gasnetrun.
+    /// Connects this supervisor with the one above it, on another host, and takes the connection.
+    /// Ranks that connect were started by another launcher than gasnetrun.
     ///
     /// # Errors
-    /// The user names a network interface that this host does not have.
+    /// The user names a network interface that this host does not have. The connection stays.
     pub(in crate::boot) fn below(
         mut self,
-        link: HostLink,
+        link: &mut Option<HostLink>,
         secret: JobSecret,
     ) -> Result<Supervisor, BootError> {
         self.others = OtherHosts::above(link, secret, self.connections.is_open())?;
@@ -273,8 +279,9 @@ impl Supervisor {
     ///
     /// # Errors
     /// The system lacks a resource.
-    pub(in crate::boot) fn guard(&self) -> Result<OrphanGuard, BootError> {
+    pub(in crate::boot) fn guard(&mut self) -> Result<OrphanGuard, BootError> {
         OrphanGuard::start(self.cookie, self.share.local_size(), self.control)
+            .inspect_err(|e| self.others.fail(e.code))
     }
 
     /// Starts all ranks.
@@ -348,6 +355,8 @@ impl Supervisor {
             process::kill(r.process, Signal::KILL);
         }
         self.signals.restore_mask();
-        BootError::system(&format!("cannot start rank {rank} of {}", self.share.size), e)
+        let e = BootError::system(&format!("cannot start rank {rank} of {}", self.share.size), e);
+        self.others.fail(e.code);
+        e
     }
 }

@@ -9,7 +9,7 @@ use super::unstarted_hosts::UnstartedHosts;
 use crate::boot::error::BootError;
 use crate::boot::hosts::error_stream::IsNews;
 use crate::boot::hosts::interface;
-use crate::boot::hosts::link::HostLink;
+use crate::boot::hosts::link::{HostLink, LOST_MS};
 use crate::boot::hosts::listener::HostListener;
 use crate::boot::hosts::message::HostMessage;
 use crate::boot::hosts::remote_plan::{HostToStart, RemotePlan};
@@ -32,8 +32,10 @@ const LAUNCHED: u64 = 60_000_000_000;
 const LATE_LAUNCHED: u64 = 2_000_000_000;
 /// In which the other hosts of gasnetrun must have connected when the job has failed.
 const LATE: u64 = 1_000_000_000;
-/// In which a host must have said that its ranks have ended, once its shell has.
-const SAYS_ENDED: u64 = 1_000_000_000;
+/// In which a host must have said that its ranks have ended, or be lost, once its shell has ended.
+const SAYS_ENDED: u64 = (LOST_MS as u64 + 1000) * 1_000_000;
+/// The same if its shell has ended because nothing reads its output.
+const SAYS_ENDED_UNREAD: u64 = 1_000_000_000;
 
 /// The other hosts of the job.
 #[derive(Debug, Default)]
@@ -121,18 +123,18 @@ pub(super) struct HostsToStart<'a> {
 }
 
 impl OtherHosts {
-    /// Those of a host that is not the root. `is_launched`: started by a launcher other than
-    /// gasnetrun.
+    /// Those of a host that is not the root; takes the connection. `is_launched`: started by a
+    /// launcher other than gasnetrun.
     pub(super) fn above(
-        link: HostLink,
+        link: &mut Option<HostLink>,
         secret: JobSecret,
         is_launched: bool,
     ) -> Result<OtherHosts, BootError> {
-        let address = interface::wanted()?.or(link.own_address());
-        let secret = Some(secret);
-        let above = Some(link);
+        let wanted = interface::wanted()?;
+        let above = link.take();
+        let address = wanted.or(above.as_ref().and_then(HostLink::own_address));
         Ok(OtherHosts {
-            secret,
+            secret: Some(secret),
             above,
             is_below: true,
             address,
@@ -145,13 +147,13 @@ impl OtherHosts {
     ///
     /// # Errors
     /// One cannot be started; those that were end with this process.
-    pub(super) fn start(self, hosts: &HostsToStart<'_>) -> Result<OtherHosts, BootError> {
+    pub(super) fn start(&mut self, hosts: &HostsToStart<'_>) -> Result<(), BootError> {
         let HostsToStart { all, plan, mask, timeout } = *hosts;
         let branches: Vec<&[HostToStart]> =
             tree::branches(all, env::SSH_OUT_DEGREE.get()).collect();
         let toward: Vec<String> = branches.iter().map(|b| b[0].name.clone()).collect();
         let addresses = interface::toward(&toward)?;
-        let listener = match self.secret {
+        let listener = match self.secret.clone() {
             Some(secret) => HostListener::with(secret, &addresses)?,
             None => HostListener::open(&addresses)?,
         };
@@ -166,14 +168,10 @@ impl OtherHosts {
             host.starts = branch[1..].to_vec();
             below.push(host);
         }
-        Ok(OtherHosts {
-            secret: Some(here.secret),
-            below,
-            listener: Some(listener),
-            plan: Some(plan.clone()),
-            connect_by: timeout.map(|t| clock::now_ns() + t),
-            ..self
-        })
+        (self.secret, self.listener) = (Some(here.secret), Some(listener));
+        (self.below, self.plan) = (below, Some(plan.clone()));
+        self.connect_by = timeout.map(|t| clock::now_ns() + t);
+        Ok(())
     }
 
     /// Those of the host of rank 0; a launcher has started the ranks of `number` other hosts.
@@ -242,7 +240,8 @@ impl OtherHosts {
             link.flush();
             events.extend(link.receive().into_iter().map(HostEvent::FromAbove));
             if let Some(why) = link.lost() {
-                if !self.launcher_ends && !self.has_said_ended {
+                // The host above prints for the others, and says that it has lost this one.
+                if self.is_launched && !self.launcher_ends && !self.has_said_ended {
                     report::line(format_args!(
                         "the connection of host {} to the root of the job is lost: {why}; the job \
                          ends",
@@ -387,6 +386,13 @@ impl OtherHosts {
         if !self.has_said_ended {
             self.has_said_ended = true;
             self.send_up(&HostMessage::Ended(code));
+        }
+    }
+
+    /// The ranks of this host cannot be started: tells the host above.
+    pub(super) fn fail(&mut self, code: i32) {
+        if let Some(link) = &mut self.above {
+            link.fail(code);
         }
     }
 
@@ -541,11 +547,12 @@ impl HostBelow {
         {
             unstarted.add(host, how);
         } else if let Some(how) = self.shell.as_ref().and_then(RemoteShell::ended) {
-            let by = *self.must_end_by.get_or_insert(now + SAYS_ENDED);
+            let has_no_reader = self.shell.as_ref().is_some_and(RemoteShell::has_no_reader);
+            let within = if has_no_reader { SAYS_ENDED_UNREAD } else { SAYS_ENDED };
+            let by = *self.must_end_by.get_or_insert(now + within);
             if now < by {
                 return;
             }
-            let has_no_reader = self.shell.as_ref().is_some_and(RemoteShell::has_no_reader);
             let (meaning, remedy) = match has_no_reader {
                 true => (
                     "since standard output has no reader",

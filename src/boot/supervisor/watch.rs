@@ -475,10 +475,16 @@ impl Supervisor {
 
     /// Receives all messages that rank `i` has sent.
     fn receive(&mut self, i: usize) {
-        let mut buffer = [0; control_message::HEAD_BYTES + control_message::DATA_BYTES];
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(control_message::HEAD_BYTES + control_message::DATA_BYTES, 0);
+        self.receive_into(i, &mut buffer);
+        self.buffer = buffer;
+    }
+
+    fn receive_into(&mut self, i: usize, buffer: &mut [u8]) {
         loop {
             let Some(fd) = self.ranks[i].socket.as_ref().map(AsFd::as_fd) else { return };
-            match socket::receive_from(fd, &mut buffer) {
+            match socket::receive_from(fd, buffer) {
                 Ok((0, _)) => self.ranks[i].socket = None,
                 Ok((n, sender)) => {
                     let message =
@@ -550,10 +556,17 @@ impl Supervisor {
                 let e = std::io::Error::from_raw_os_error(head.a as i32);
                 if self.control.decision().is_none() {
                     report::line(format_args!("rank {} cannot be started: {e}", r.rank));
-                    report::line(format_args!(
-                        "  See that the program is one for this machine, and that its interpreter \
-                         or loader exists."
-                    ));
+                    let remedy = match e.kind() {
+                        ErrorKind::ArgumentListTooLong => {
+                            "Give it fewer or shorter arguments and variables, or raise ulimit -s: \
+                             they may have a quarter of it."
+                        }
+                        _ => {
+                            "See that the program is one for this machine, and that its \
+                             interpreter or loader exists."
+                        }
+                    };
+                    report::line(format_args!("  {remedy}"));
                 }
                 let is_missing = e.kind() == ErrorKind::NotFound;
                 self.control.decide_failure(if is_missing { 127 } else { 126 });
