@@ -8,7 +8,7 @@ use super::control_message::{ControlHead, ControlKind};
 use super::debugger::{self, Debugger};
 use super::error::BootError;
 use super::host_share::HostShare;
-use super::hosts::list;
+use super::hosts::names::HostAddresses;
 use super::hosts::remote::RemoteHost;
 use super::hosts::remote_plan::{HostToStart, RemotePlan};
 use super::launch_plan::{CpuBinding, LaunchPlan};
@@ -49,11 +49,12 @@ pub fn run(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
 
 /// Runs the ranks of this host, and starts the other hosts.
 fn run_on_hosts(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootError> {
-    let is_here = |name: &String| list::is_this_host(name).unwrap_or(false);
-    let Some((hosts, own)) = plan.hosts.as_ref().map(|h| (h, h.names.iter().position(is_here)))
-    else {
+    let Some(hosts) = &plan.hosts else {
         return run_share(plan, options, HostShare::whole(plan.size), Ok);
     };
+    // Before signals are taken over: a name server may take long.
+    let mut addresses = HostAddresses::default();
+    let own = addresses.position_of_this_host(&hosts.names);
     if hosts.names.len() == 1 && own == Some(0) {
         return run_share(plan, options, HostShare::whole(plan.size), Ok);
     }
@@ -70,9 +71,10 @@ fn run_on_hosts(plan: &LaunchPlan, options: &BootOptions) -> Result<i32, BootErr
         .map(|(number, name)| HostToStart { number, name: name.clone() })
         .collect();
     let share = HostShare::of_host(own.unwrap_or(u32::MAX), &hosts.host_of);
+    addresses.look_up_branches(&others);
     let remote = RemotePlan::of_here(hosts.host_of.clone(), plan.clone());
     run_share(plan, options, share, |supervisor| {
-        supervisor.start_hosts(&others, &remote, options.spawn_timeout)
+        supervisor.start_hosts(&others, &remote, &addresses, options.spawn_timeout)
     })
 }
 
@@ -86,9 +88,11 @@ pub fn run_remote(remote: RemoteHost, options: &BootOptions) -> Result<i32, Boot
     check(&plan.launch.program, true).inspect_err(|e| link.fail(e.code))?;
     let share = HostShare::of_host(host, &plan.host_of);
     let mut link = Some(link);
+    let mut addresses = HostAddresses::default();
+    addresses.look_up_branches(&plan.below);
     let ended = run_share(&plan.launch, options, share, |supervisor| {
         let supervisor = supervisor.below(&mut link, secret)?;
-        supervisor.start_hosts(&plan.below, &plan, options.spawn_timeout)
+        supervisor.start_hosts(&plan.below, &plan, &addresses, options.spawn_timeout)
     });
     ended.inspect_err(|e| {
         if let Some(link) = &mut link {

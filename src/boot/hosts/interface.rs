@@ -3,10 +3,11 @@
 //! Called by `launch` and the supervisor. Invariant: an address that is used is one of an
 //! interface that is up; the user's choice comes first.
 
+use super::names::HostAddresses;
 use crate::boot::error::BootError;
 use crate::env;
 use crate::tools::this_process::hostname;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::ops::RangeInclusive;
 use sys::interface::{self, InterfaceAddress};
 
@@ -57,18 +58,21 @@ fn matches(a: &InterfaceAddress, text: &str) -> bool {
     }
 }
 
-/// The addresses of this host from which packets to these hosts leave. Where a name is unknown
+/// The addresses of this host from which packets to these hosts leave, by their addresses. Where a name is unknown
 /// here (only ssh may know it), all addresses that other hosts can reach.
 ///
 /// # Errors
 /// This host has no network.
-pub(in crate::boot) fn toward(hosts: &[String]) -> Result<Vec<IpAddr>, BootError> {
+pub(in crate::boot) fn toward(
+    hosts: &[&str],
+    addresses: &HostAddresses,
+) -> Result<Vec<IpAddr>, BootError> {
     if let Some(address) = wanted()? {
         return Ok(vec![address]);
     }
     let mut found: Vec<IpAddr> = Vec::new();
     for host in hosts {
-        let Some(address) = route_to(host) else { return toward_any() };
+        let Some(address) = route_to(addresses.of(host)) else { return toward_any() };
         if !found.contains(&address) {
             found.push(address);
         }
@@ -95,11 +99,10 @@ pub(in crate::boot) fn toward_any() -> Result<Vec<IpAddr>, BootError> {
     Ok(found)
 }
 
-/// The address of this host from which packets to a host leave. Nothing is sent.
-fn route_to(host: &str) -> Option<IpAddr> {
-    const ANY_PORT: u16 = 9;
-    let to = (host, ANY_PORT).to_socket_addrs().ok()?;
-    to.into_iter().find_map(|to: SocketAddr| {
+/// The address of this host from which packets to a host with these addresses leave. Nothing is
+/// sent.
+fn route_to(host: &[SocketAddr]) -> Option<IpAddr> {
+    host.iter().find_map(|to| {
         let any = match to {
             SocketAddr::V4(_) => "0.0.0.0:0",
             SocketAddr::V6(_) => "[::]:0",
@@ -138,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_route_to_this_host_is_loopback() {
-        assert!(route_to("127.0.0.1").unwrap().is_loopback());
-        assert_eq!(route_to("no host name has blanks"), None);
+        assert!(route_to(&[([127, 0, 0, 1], 9).into()]).unwrap().is_loopback());
+        assert_eq!(route_to(&[]), None);
     }
 }

@@ -1,19 +1,16 @@
 //! The hosts that a user names: on the command line, in a file, in the variables of GASNet's ssh
 //! spawner, or by the batch system in which gasnetrun runs.
 //!
-//! Called by the program gasnetrun and by `launch`. Invariant: no host is named twice.
+//! Called by the program gasnetrun. Invariant: no host is named twice.
 
 use crate::boot::detect;
 use crate::boot::error::BootError;
 use crate::env::{self, FreeText, OptionalVariable};
-use crate::tools::this_process::hostname;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 use sys::byte_count::ByteCount;
-use sys::interface;
 
 /// A host that ranks may be started on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -270,33 +267,6 @@ fn expanded(text: &str) -> Option<Vec<String>> {
     (!all.iter().any(|name| name.is_empty() || name.starts_with('-'))).then_some(all)
 }
 
-/// Whether this host has the name or the address.
-///
-/// # Errors
-/// The name is unknown.
-pub(in crate::boot) fn is_this_host(name: &str) -> std::io::Result<bool> {
-    if name == "localhost" || name == hostname() {
-        return Ok(true);
-    }
-    let addresses = (name, 0).to_socket_addrs()?;
-    let own: Option<Vec<IpAddr>> =
-        interface::addresses().ok().map(|all| all.into_iter().map(|a| a.address).collect());
-    Ok(addresses.into_iter().any(|address| is_own(address, own.as_deref())))
-}
-
-/// Whether an address is one of this host, which has these addresses. A socket can be bound only to
-/// addresses of this host, unless the system is set up otherwise (`ip_nonlocal_bind`); so that
-/// counts only for addresses that the list does not have: those of one link, and all on systems
-/// that cannot list them.
-fn is_own(address: SocketAddr, own: Option<&[IpAddr]>) -> bool {
-    let ip = address.ip().to_canonical();
-    let is_of_link = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
-    match own.filter(|_| !is_of_link) {
-        Some(own) => ip.is_loopback() || ip.is_unspecified() || own.contains(&ip),
-        None => UdpSocket::bind(address).is_ok(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -354,21 +324,6 @@ mod tests {
         let lsf: Result<Vec<_>, _> = of_lsf("a 2 b 3").into_iter().collect();
         assert_eq!(lsf.unwrap(), [named("a", Some(2)), named("b", Some(3))]);
         assert!(of_lsf("a 2 b").pop().unwrap().is_err());
-    }
-
-    #[test]
-    fn this_host_is_recognised() {
-        assert!(is_this_host("localhost").unwrap());
-        assert!(is_this_host("127.0.0.1").unwrap());
-        // An address of the block reserved for documentation.
-        assert!(!is_this_host("192.0.2.1").unwrap());
-        assert!(is_this_host("no host name has blanks").is_err());
-        // Whatever a socket can be bound to.
-        let loopback = |port| SocketAddr::from(([127, 0, 0, 2], port));
-        let other = SocketAddr::from(([192, 0, 2, 7], 0));
-        assert!(is_own(loopback(0), Some(&[])) && is_own(other, Some(&[other.ip()])));
-        assert!(!is_own(other, Some(&[loopback(0).ip()])));
-        assert!(is_own(loopback(0), None));
     }
 
     /// Any text is a list of hosts, none of which ssh would take for an option, or is refused.

@@ -19,6 +19,7 @@
 //! | `list` | the hosts that the user names, with their slots |
 //! | `mapping` | which ranks a host has |
 //! | `tree` | which host starts which |
+//! | `names` | the addresses of the hosts, and which of them is this one |
 //! | `interface` | the addresses of this host that other hosts reach |
 //! | `ssh` | the process that starts the supervisor of another host |
 //! | `error_stream` | its standard error, without errors that another rank has printed |
@@ -35,6 +36,7 @@ pub mod list;
 pub(super) mod listener;
 pub mod mapping;
 pub mod message;
+pub(super) mod names;
 mod parts;
 pub mod remote;
 pub mod remote_plan;

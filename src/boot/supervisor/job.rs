@@ -23,6 +23,7 @@ use crate::boot::host_memory::HostMemory;
 use crate::boot::host_share::{HostShare, RankPlace};
 use crate::boot::hosts::link::HostLink;
 use crate::boot::hosts::listener::HostListener;
+use crate::boot::hosts::names::HostAddresses;
 use crate::boot::hosts::remote_plan::{HostToStart, RemotePlan};
 use crate::boot::member::Member;
 use crate::boot::options::BootOptions;
@@ -176,8 +177,8 @@ impl Supervisor {
         self
     }
 
-    /// Starts the supervisors of the hosts below this one in the tree. They must have connected
-    /// within `timeout` nanoseconds.
+    /// Starts the supervisors of the hosts below this one in the tree, of which these addresses
+    /// are known. They must have connected within `timeout` nanoseconds.
     ///
     /// # Errors
     /// One cannot be started; those that were end with this process.
@@ -185,13 +186,14 @@ impl Supervisor {
         mut self,
         all: &[HostToStart],
         plan: &RemotePlan,
+        addresses: &HostAddresses,
         timeout: Option<u64>,
     ) -> Result<Supervisor, BootError> {
         if all.is_empty() {
             return Ok(self);
         }
         let mask = self.signals.ranks_mask();
-        if let Err(e) = self.others.start(&HostsToStart { all, plan, mask, timeout }) {
+        if let Err(e) = self.others.start(&HostsToStart { all, plan, addresses, mask, timeout }) {
             self.others.fail(e.code);
             self.signals.restore_mask();
             return Err(e);

@@ -12,6 +12,7 @@ use crate::boot::hosts::interface;
 use crate::boot::hosts::link::{HostLink, LOST_MS};
 use crate::boot::hosts::listener::HostListener;
 use crate::boot::hosts::message::HostMessage;
+use crate::boot::hosts::names::HostAddresses;
 use crate::boot::hosts::remote_plan::{HostToStart, RemotePlan};
 use crate::boot::hosts::ssh::RemoteShell;
 use crate::boot::hosts::tree;
@@ -117,6 +118,8 @@ pub(super) struct HostsToStart<'a> {
     /// Those below this one in the tree.
     pub(super) all: &'a [HostToStart],
     pub(super) plan: &'a RemotePlan,
+    /// Those of the hosts that this one starts itself, as far as they are known here.
+    pub(super) addresses: &'a HostAddresses,
     pub(super) mask: &'a SignalSet,
     /// Nanoseconds in which the hosts must have connected.
     pub(super) timeout: Option<u64>,
@@ -148,11 +151,11 @@ impl OtherHosts {
     /// # Errors
     /// One cannot be started; those that were end with this process.
     pub(super) fn start(&mut self, hosts: &HostsToStart<'_>) -> Result<(), BootError> {
-        let HostsToStart { all, plan, mask, timeout } = *hosts;
+        let HostsToStart { all, plan, addresses, mask, timeout } = *hosts;
         let branches: Vec<&[HostToStart]> =
             tree::branches(all, env::SSH_OUT_DEGREE.get()).collect();
-        let toward: Vec<String> = branches.iter().map(|b| b[0].name.clone()).collect();
-        let addresses = interface::toward(&toward)?;
+        let toward: Vec<&str> = branches.iter().map(|b| b[0].name.as_str()).collect();
+        let addresses = interface::toward(&toward, addresses)?;
         let listener = match self.secret.clone() {
             Some(secret) => HostListener::with(secret, &addresses)?,
             None => HostListener::open(&addresses)?,
