@@ -154,6 +154,21 @@ fn by_command(hosts: u32, command: &str) -> ProbeJob {
     job
 }
 
+/// The ranks that a success cuts off are reported once, whichever hosts they run on.
+#[test]
+fn ranks_of_all_hosts_that_are_cut_off_are_one_report() {
+    for tree in [(4, 1, Some(1)), (3, 2, None)] {
+        let n = tree.0 * tree.1;
+        let o = start(tree, &["1", "return:0", "spin"]).finish();
+        let named = format!("before the others: the job ends and cuts off ranks 0, 2-{}", n - 1);
+        o.gives(0).says("*** rank 1 of ").says(&named);
+        for once in ["cuts off", "Call a barrier before the end of main"] {
+            assert_eq!(o.err.matches(once).count(), 1, "{o:#?}");
+        }
+        assert_eq!(o.err.matches("***   rank ").count() as u32, n - 1, "{o:#?}");
+    }
+}
+
 /// A job of two hosts. On the second one this part of a shell script stands for a login.
 fn with_login(login: &str, words: &[&str]) -> ProbeOutcome {
     let mark = new_mark();

@@ -41,6 +41,8 @@ pub enum HostMessage {
     TakesLonger,
     /// Up: ranks of the sender's hosts have errors that others print.
     Withheld(Vec<WithheldError>),
+    /// Up: ranks of the sender's hosts are cut off by one that has ended with success.
+    CutOff(CutOffRanks),
     /// Up: all ranks of the sender's hosts have ended. If no decision says otherwise, with this
     /// exit code.
     Ended(i32),
@@ -57,6 +59,15 @@ pub struct WithheldError {
     pub ranks: Vec<JobRank>,
 }
 
+/// Ranks that are cut off.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CutOffRanks {
+    /// All of them.
+    pub ranks: Vec<JobRank>,
+    /// What some of them do.
+    pub lines: Vec<(JobRank, String)>,
+}
+
 const PLAN: u8 = 1;
 const JOINED: u8 = 2;
 const BARRIER: u8 = 3;
@@ -70,6 +81,7 @@ const ENDED: u8 = 10;
 const NAME: u8 = 11;
 const TAKES_LONGER: u8 = 12;
 const WITHHELD: u8 = 13;
+const CUT_OFF: u8 = 14;
 
 impl HostMessage {
     /// As sent, if it is sent in one part.
@@ -89,9 +101,7 @@ impl HostMessage {
             HostMessage::Contributions(all) => {
                 out.push(CONTRIBUTIONS);
                 for (rank, bytes) in all {
-                    out.extend(rank.0.to_le_bytes());
-                    out.extend((bytes.len() as u32).to_le_bytes());
-                    out.extend(bytes);
+                    add_ranked(&mut out, *rank, bytes);
                 }
             }
             HostMessage::Exchanged(all) => {
@@ -114,6 +124,14 @@ impl HostMessage {
                 for WithheldError { hash, by, ranks } in errors {
                     let words = [*hash, by.0, ranks.len() as u32].into_iter();
                     out.extend(words.chain(ranks.iter().map(|r| r.0)).flat_map(u32::to_le_bytes));
+                }
+            }
+            HostMessage::CutOff(CutOffRanks { ranks, lines }) => {
+                out.push(CUT_OFF);
+                out.extend((ranks.len() as u32).to_le_bytes());
+                out.extend(ranks.iter().flat_map(|r| r.0.to_le_bytes()));
+                for (rank, line) in lines {
+                    add_ranked(&mut out, *rank, line.as_bytes());
                 }
             }
             HostMessage::Ended(code) => {
@@ -145,10 +163,18 @@ impl HostMessage {
             (STATUS_PRINTED, []) => HostMessage::StatusPrinted,
             (TAKES_LONGER, []) => HostMessage::TakesLonger,
             (WITHHELD, errors) => HostMessage::Withheld(withheld(errors)?),
+            (CUT_OFF, all) => HostMessage::CutOff(cut_off(all)?),
             (ENDED, code) => HostMessage::Ended(i32::from_le_bytes(code.try_into().ok()?)),
             _ => return None,
         })
     }
+}
+
+/// What belongs to a rank, behind its number and length.
+fn add_ranked(out: &mut Vec<u8>, rank: JobRank, bytes: &[u8]) {
+    out.extend(rank.0.to_le_bytes());
+    out.extend((bytes.len() as u32).to_le_bytes());
+    out.extend(bytes);
 }
 
 fn contributions(mut data: &[u8]) -> Option<Vec<(JobRank, Vec<u8>)>> {
@@ -177,6 +203,16 @@ fn withheld(mut data: &[u8]) -> Option<Vec<WithheldError>> {
     Some(all)
 }
 
+fn cut_off(data: &[u8]) -> Option<CutOffRanks> {
+    let (number, rest) = data.split_first_chunk()?;
+    let bytes = 4 * u64::from(u32::from_le_bytes(*number));
+    let (ranks, rest) = rest.split_at_checked(usize::try_from(bytes).ok()?)?;
+    let ranks = ranks.as_chunks().0.iter().map(|w| JobRank(u32::from_le_bytes(*w)));
+    let lines = contributions(rest)?.into_iter();
+    let lines = lines.map(|(rank, line)| Some((rank, String::from_utf8(line).ok()?)));
+    Some(CutOffRanks { ranks: ranks.collect(), lines: lines.collect::<Option<_>>()? })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,6 +238,11 @@ mod tests {
                 WithheldError { hash: 9, by: JobRank(3), ranks: vec![JobRank(3), JobRank(4)] },
                 WithheldError { hash: 7, by: JobRank(0), ranks: Vec::new() },
             ]),
+            HostMessage::CutOff(CutOffRanks {
+                ranks: vec![JobRank(3), JobRank(9)],
+                lines: vec![(JobRank(3), "waits".to_string())],
+            }),
+            HostMessage::CutOff(CutOffRanks::default()),
             HostMessage::Ended(-1),
         ];
         for message in all {
@@ -209,5 +250,6 @@ mod tests {
         }
         assert_eq!(HostMessage::decode(&[]), None);
         assert_eq!(HostMessage::decode(&[JOINED, 0]), None);
+        assert_eq!(HostMessage::decode(&[CUT_OFF, 255, 255, 255, 255]), None);
     }
 }

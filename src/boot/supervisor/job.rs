@@ -5,6 +5,7 @@
 
 use super::barrier_exchange::BarrierExchange;
 use super::connections::Connections;
+use super::cut_off_report::CutOffReport;
 use super::exit_progress::ExitProgress;
 use super::folded_errors::FoldedErrors;
 use super::job_signals::JobSignals;
@@ -72,6 +73,7 @@ pub struct Supervisor {
     pub(super) late: LateRanks,
     pub(super) status: StatusRequest,
     pub(super) errors: FoldedErrors,
+    pub(super) cut_off: CutOffReport,
     /// When a request to end the job was passed on.
     pub(super) end_requested_at: Option<u64>,
     pub(super) output: RankOutput,
@@ -144,6 +146,7 @@ impl Supervisor {
             late: LateRanks::new(options.spawn_timeout),
             status: StatusRequest::default(),
             errors: FoldedErrors::default(),
+            cut_off: CutOffReport::default(),
             end_requested_at: None,
             output: RankOutput::default(),
             reader: JobRank(0),

@@ -191,11 +191,6 @@ impl RankProcess {
         format!("rank {rank} of {job_size} (pid {}, {})", self.pid(), hostname())
     }
 
-    /// How messages call a rank of another host of its job.
-    pub(super) fn title_elsewhere(&self, other: JobRank) -> String {
-        format!("rank {other} of {} (on another host)", self.job_size)
-    }
-
     /// How messages call the ranks of a supervisor.
     pub(super) fn of_job(ranks: &[RankProcess]) -> String {
         match ranks.iter().any(|r| r.job_size as usize != ranks.len()) {

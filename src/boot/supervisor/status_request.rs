@@ -6,9 +6,11 @@
 //! signal has each rank answer there. Invariant: a report is complete after its deadline; a rank
 //! without an answer is described by the state of its process.
 
+use super::cut_off_report::SHOWN;
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::decision::{ExitCause, ExitDecision};
+use crate::boot::hosts::message::CutOffRanks;
 use crate::rank::JobRank;
 use crate::report;
 use sys::process::{self, Liveness};
@@ -19,8 +21,6 @@ use sys::{clock, signal};
 pub(super) const ANSWER: u64 = 1_000_000_000;
 const CUT_OFF_ANSWER: u64 = 100_000_000;
 const CHECK: u64 = 10_000_000;
-/// Lines of a report of ranks that are cut off.
-const SHOWN: usize = 8;
 
 /// A request for the status of all ranks.
 #[derive(Debug, Default)]
@@ -30,6 +30,8 @@ pub(super) struct StatusRequest {
     /// The ranks that worked when their cut-off was requested. They may end before they are
     /// reported.
     cut_off: Vec<JobRank>,
+    /// What those of them do that still run; taken by [`StatusRequest::take_cut_off`].
+    cut_off_answers: Option<CutOffRanks>,
     /// The ranks that are cut off have been reported.
     is_cut_off_reported: bool,
     /// The ranks of a job that runs too long have been reported.
@@ -50,7 +52,7 @@ enum RequestReason {
     /// SIGUSR1.
     Signal,
     /// The end of a rank cuts off the others.
-    CutOff(ExitDecision),
+    CutOff,
     /// The job has run for this many seconds.
     Timeout(f64),
 }
@@ -85,13 +87,12 @@ impl StatusRequest {
         }
     }
 
-    /// Whether the ranks that the end `first` of a rank cuts off have been reported, or there are
-    /// none. Requests their status in the first call.
+    /// Whether the ranks that the end of a rank cuts off have been reported, or there are none.
+    /// Requests their status in the first call.
     pub(super) fn is_cut_off_reported(
         &mut self,
         control: ControlMemory,
         ranks: &[RankProcess],
-        first: ExitDecision,
     ) -> bool {
         if self.is_cut_off_reported || self.open.is_some() {
             return self.is_cut_off_reported;
@@ -101,7 +102,7 @@ impl StatusRequest {
         if self.cut_off.is_empty() {
             return true;
         }
-        self.request(control, ranks, CUT_OFF_ANSWER, RequestReason::CutOff(first));
+        self.request(control, ranks, CUT_OFF_ANSWER, RequestReason::CutOff);
         false
     }
 
@@ -128,6 +129,11 @@ impl StatusRequest {
     /// When to check for answers.
     pub(super) fn deadline(&self, now: u64) -> Option<u64> {
         self.open.map(|_| now + CHECK)
+    }
+
+    /// The ranks that are cut off, once after they have answered.
+    pub(super) fn take_cut_off(&mut self) -> Option<CutOffRanks> {
+        self.cut_off_answers.take()
     }
 
     /// Prints the answers, once all ranks that can answer have, or after the deadline. Whether
@@ -157,11 +163,16 @@ impl StatusRequest {
                 ));
                 report_all(control, ranks, open.number);
             }
-            RequestReason::CutOff(first) => {
+            RequestReason::CutOff => {
                 self.is_cut_off_reported = true;
                 let is_cut_off = |r: &&RankProcess| self.cut_off.contains(&r.rank);
-                let cut_off: Vec<&RankProcess> = ranks.iter().filter(is_cut_off).collect();
-                report_cut_off(control, ranks, &cut_off, first, open.number);
+                let lines = ranks.iter().filter(is_cut_off).take(SHOWN).map(|r| {
+                    let what = activity(control, r, open.number);
+                    let what = what.split("; credits:").next().unwrap_or_default();
+                    (r.rank, format!("rank {} (pid {}) {what}", r.rank, r.pid()))
+                });
+                let lines = lines.collect();
+                self.cut_off_answers = Some(CutOffRanks { ranks: self.cut_off.clone(), lines });
             }
         }
         control.close_status_request();
@@ -195,32 +206,30 @@ fn activity(control: ControlMemory, r: &RankProcess, request: u64) -> String {
     }
 }
 
-/// Names the ranks that the end `first` of a rank cuts off, and what they do.
-fn report_cut_off(
-    control: ControlMemory,
+/// Names the ranks that the end `first` of a rank cuts off, and what they do; `ranks` are those of
+/// this host, of the job's `size`.
+pub(super) fn report_cut_off(
     ranks: &[RankProcess],
-    cut_off: &[&RankProcess],
+    size: u32,
     first: ExitDecision,
-    request: u64,
+    cut_off: &CutOffRanks,
 ) {
-    let (Some(ended), Some(one)) = (first.rank, cut_off.first()) else { return };
+    let Some(ended) = first.rank else { return };
     let ended = match ranks.iter().find(|r| r.rank == ended) {
         Some(ended) => ended.title(),
-        None => one.title_elsewhere(ended),
+        None => format!("rank {ended} of {size} (on another host)"),
     };
     let how = match first.cause {
         ExitCause::Exit => "called gasnet_exit(0)",
         _ => "exited with 0",
     };
-    let numbers: Vec<u32> = cut_off.iter().map(|r| r.rank.0).collect();
+    let numbers: Vec<u32> = cut_off.ranks.iter().map(|r| r.0).collect();
     report::line(format_args!(
         "{ended} {how} before the others: the job ends and cuts off {}",
         named(&numbers)
     ));
-    for r in cut_off.iter().take(SHOWN) {
-        let what = activity(control, r, request);
-        let what = what.split("; credits:").next().unwrap_or_default();
-        report::line(format_args!("  rank {} (pid {}) {what}", r.rank, r.pid()));
+    for (_, line) in &cut_off.lines {
+        report::line(format_args!("  {line}"));
     }
     report::line(format_args!(
         "  Call a barrier before the end of main. If the program does, the ranks get too little CPU \

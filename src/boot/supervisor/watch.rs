@@ -78,11 +78,18 @@ impl Supervisor {
             if self.status.check(self.control, &self.ranks) {
                 self.others.note_status_printed();
             }
+            if let Some(part) = self.status.take_cut_off() {
+                self.add_cut_off(part);
+            }
+            if self.cut_off.deadline().is_some_and(|due| clock::now_ns() >= due) {
+                self.report_cut_off();
+            }
             if self.errors_due().is_some_and(|due| clock::now_ns() >= due) {
                 self.report_errors();
             }
         }
         self.end_shells();
+        self.report_cut_off();
         self.report_errors();
         self.finish_output();
         let code = self.code();
@@ -173,7 +180,7 @@ impl Supervisor {
         let exit_due = self.exit.deadline(now, self.others.spare_ranks());
         let exit_due = exit_due.filter(|due| *due > now || !self.awaits_shells());
         let mut deadlines = vec![exit_due, self.status.deadline(now), self.connections.deadline()];
-        deadlines.extend([self.errors_due(), self.output_due(now)]);
+        deadlines.extend([self.errors_due(), self.output_due(now), self.cut_off.deadline()]);
         deadlines.push(self.others.deadline(now));
         if self.exit.is_running() {
             deadlines.push(self.late.deadline());
@@ -230,9 +237,7 @@ impl Supervisor {
         if self.exit.may_finish() && self.all_wait() {
             self.exit.end_grace(now);
         }
-        if self.exit.is_cut_due(now)
-            && let Some(first) = self.exit.decision()
-            && !self.status.is_cut_off_reported(self.control, &self.ranks, first)
+        if self.exit.is_cut_due(now) && !self.status.is_cut_off_reported(self.control, &self.ranks)
         {
             return;
         }
@@ -417,6 +422,7 @@ impl Supervisor {
                 self.errors.add(errors);
                 self.errors.notice(clock::now_ns(), self.others.is_printed_above());
             }
+            HostEvent::FromBelow(HostMessage::CutOff(part)) => self.add_cut_off(part),
             HostEvent::Changed => {
                 self.collective.advance_barrier(&mut self.ranks, &mut self.others);
                 if let Err(e) = self.advance_exchange() {
