@@ -136,7 +136,7 @@ impl PrefixedStream {
                 }
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    // A terminal that has less room than it needs can be polled all the same.
+                    // `poll` reports a terminal that has less room than the text needs.
                     return clock::sleep_ns(1_000_000);
                 }
                 Err(e) => self.end(&e),

@@ -102,9 +102,9 @@ fn is_same_file(a: RawFd, b: RawFd) -> bool {
     a >= 0 && file(a).is_some_and(|found| Some(found) == file(b))
 }
 
-/// A pipe or terminal opened again, so that a write cannot block: another process may take the room,
-/// and a terminal may have less than a text needs. `None` for another file: an open file of its own
-/// would have another offset, or cannot be had. Async-signal-safe.
+/// A pipe or terminal opened again, so that a write cannot block: another process may take the
+/// room, and a terminal may have less than a text needs. `None` for another file: an open file of
+/// its own would have another offset, or cannot be had. Async-signal-safe.
 pub fn nonblocking(fd: RawFd) -> Option<OwnedFd> {
     let kind = descriptor::status(fd).map_or(0, |s| s.st_mode & libc::S_IFMT);
     // SAFETY: touches no memory.

@@ -58,8 +58,8 @@ fn matches(a: &InterfaceAddress, text: &str) -> bool {
     }
 }
 
-/// The addresses of this host from which packets to these hosts leave, by their addresses. Where a name is unknown
-/// here (only ssh may know it), all addresses that other hosts can reach.
+/// The addresses of this host from which packets to these hosts leave, by their addresses. Where a
+/// name is unknown here (only ssh may know it), all addresses that other hosts can reach.
 ///
 /// # Errors
 /// This host has no network.

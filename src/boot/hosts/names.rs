@@ -90,8 +90,8 @@ impl HostAddresses {
     }
 }
 
-/// Whether an address is one of this host, which has these addresses. A socket can be bound only to
-/// addresses of this host, unless the system is set up otherwise (`ip_nonlocal_bind`). So that
+/// Whether an address is one of this host, which has these addresses. A socket can be bound to
+/// those of this host alone, unless the system is set up otherwise (`ip_nonlocal_bind`). So that
 /// counts only for addresses that the list does not have: those of one link, and all on systems
 /// that cannot list them.
 fn is_own(address: SocketAddr, own: Option<&[IpAddr]>) -> bool {
@@ -125,8 +125,8 @@ fn resolved(name: &str) -> Vec<SocketAddr> {
     addresses.map_or(Vec::new(), |all| all.take(MOST_ADDRESSES).collect())
 }
 
-/// Has a child look names up. Returns the answers by the number of the name, until all are there
-/// or none has come within this many nanoseconds.
+/// Has a child look names up. Returns the answers by the number of the name: all, or those that
+/// arrive before none does for this many nanoseconds.
 fn ask(
     names: &[&str],
     within: u64,
