@@ -107,9 +107,9 @@ fn is_same_file(a: RawFd, b: RawFd) -> bool {
 /// its own would have another offset, or cannot be had. Async-signal-safe.
 pub fn nonblocking(fd: RawFd) -> Option<OwnedFd> {
     let kind = descriptor::status(fd).map_or(0, |s| s.st_mode & libc::S_IFMT);
-    // SAFETY: touches no memory.
     let may_block = match kind {
         libc::S_IFIFO => true,
+        // SAFETY: touches no memory.
         libc::S_IFCHR => unsafe { libc::isatty(fd) == 1 },
         _ => false,
     };
