@@ -183,6 +183,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let name = format!("hosts::limits_differ::{}", mode.name());
         all.push(TestCase::new(name, true, move || limits_differ(mode)));
     }
+    all.push(TestCase::new("hosts::users_differ".to_string(), true, users_differ));
     for network in ["TCP", "OFI"] {
         let name = format!("hosts::other_version::{}", network.to_lowercase());
         let mut case = TestCase::new(name, true, move || other_version(network));
@@ -349,6 +350,24 @@ fn limits_differ(mode: ClientMode) -> Result<(), Failure> {
         4 => ended.passed(&program.name),
         n => Err(ended.failure(format!("{n} ranks have regions of 16 KB"))),
     }
+}
+
+/// The hosts know the user of the job by different numbers.
+fn users_differ() -> Result<(), Failure> {
+    // The other user may not write the counters.
+    const OTHER: &str = "unset GASNET_TEST_COUNTERS; \
+                         [ $(cat /proc/sys/kernel/hostname) = host2 ] || exec \"$@\"; \
+                         exec setpriv --reuid=65534 --regid=65534 --clear-groups \"$@\"";
+    let library = TestLibrary::of(build_trees::build());
+    let program = program::named("testgasnet").ok_or("there is no testgasnet")?;
+    let compiled = library.compiled(&program.source, ClientMode::Seq)?;
+    let args = ["-c", OTHER, "sh", &compiled.display().to_string()].map(str::to_string);
+    let args = [&args[..], &program.args].concat();
+    let job = library.job(Path::new("/bin/sh"), &args, JobLauncher::Gasnetrun, 4)?;
+    let job = program.env.iter().fold(job, |job, (name, value)| job.env(name, value));
+    let job = job.env("GASNET_SSH_SERVERS", "host1:2,host2:2");
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
+    ended.passed(&program.name)
 }
 
 /// The library of one host has another version: `gasnet_init` says so on each rank, once for all

@@ -92,6 +92,7 @@ impl Emulation {
         let (wire, others) = RemoteRanks::open(wire, hosts.iter().sum())?;
         let interface = NetworkInterface::joined(fabric, hosts, wire, limits);
         let emulation = Self::over(interface, config, others.ranks()).map_err(no_memory)?;
+        remote_ranks::admit_all_users(&emulation.interface, ANY_PROCESS).map_err(no_memory)?;
         Ok(Emulation { others: Some(others), ..emulation })
     }
 
@@ -188,7 +189,7 @@ fn unlink(yes: bool) -> Unlink {
     if yes { Unlink::Unlink } else { Unlink::Retain }
 }
 
-/// Access control entry 0 admits every process.
+/// Access control entry 0 admits every process of the job.
 const ANY_PROCESS: u32 = 0;
 
 impl Portals for Emulation {

@@ -4,8 +4,9 @@
 //! begun to end: then peers leave, and their connections end with them. The thread of the wire
 //! ends with the process.
 
+use super::emulation_error::error;
 use super::rank_table::RankTable;
-use super::{OpenError, PortalsId, wire_choice};
+use super::{OpenError, PortalsError, PortalsId, wire_choice};
 use crate::boot::bootstrap::WireStart;
 use crate::boot::hosts::library_version;
 use crate::env::{self, WireKind};
@@ -19,7 +20,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use portals3::nal::ofi::{OfiSpec, OfiWire};
 use portals3::nal::tcp::{TcpSpec, TcpWire};
 use portals3::nal::wire::{PeerFailure, PeerFailureHandler, Wire};
-use portals3::{NetworkInterface, PtlProcessId};
+use portals3::{AcIndex, JID_ANY, NetworkInterface, PT_INDEX_ANY, PtlProcessId, UID_ANY};
 use std::io;
 use std::sync::OnceLock;
 use sys::{clock, thread};
@@ -43,6 +44,20 @@ pub(super) fn start_thread(interface: &'static NetworkInterface) -> std::io::Res
         },
         interface,
     )
+}
+
+/// Access control entry `entry` admits every user from now on: the hosts of a job may know its
+/// user by different numbers. A process of another host has proved that it belongs to the job.
+///
+/// # Errors
+/// There is no such entry.
+pub(super) fn admit_all_users(
+    interface: &NetworkInterface,
+    entry: AcIndex,
+) -> Result<(), PortalsError> {
+    interface
+        .ac_entry(entry, PtlProcessId::ANY, UID_ANY, JID_ANY, PT_INDEX_ANY)
+        .map_err(|e| error("PtlACEntry", e))
 }
 
 /// How this process is connected with ranks of other hosts.
