@@ -377,10 +377,12 @@ impl Peers {
             }
             let max_size = cell.max_size.load(relaxed);
             let now = if traits.counts() { cell.state.0.load(relaxed) } else { 0 };
-            let accepted =
-                state::accept(traits, length, max_size, now, header.remote_offset, header.rlength);
-            let Some((accepted, _)) = accepted else {
-                if now & state::INACTIVE == 0 && now & state::FLIGHTS == state::FLIGHTS {
+            let (offset, rlength) = (header.remote_offset, header.rlength);
+            let accepts = |state| state::accept(traits, length, max_size, state, offset, rlength);
+            let Some((accepted, _)) = accepts(now) else {
+                if now & state::FLIGHTS == state::FLIGHTS
+                    && accepts(now & !state::FLIGHTS).is_some()
+                {
                     return Walk::Full(md, now);
                 }
                 constant = false;

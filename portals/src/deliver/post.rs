@@ -86,7 +86,21 @@ impl Peers {
         link: Seq,
         ok: bool,
     ) {
-        let mut sequence = 0;
+        let sequence = self.post_end_only(peer, matched, header, half, link, ok);
+        self.give_back(peer, matched, header, sequence);
+    }
+
+    /// Posts END if it is enabled, and keeps the claim: the sequence, else 0.
+    #[inline(always)]
+    pub(crate) fn post_end_only(
+        &self,
+        peer: &MappedPeer,
+        matched: &Matched<'_>,
+        header: &MessageHeader,
+        half: OpHalf,
+        link: Seq,
+        ok: bool,
+    ) -> Seq {
         if let Some(eq) = matched.traits.eq()
             && !matched.traits.has(EVENT_END_DISABLE)
             && !(half == OpHalf::Reply && fault::loses_completion())
@@ -94,15 +108,15 @@ impl Peers {
             let mut event = self.posting(matched, header, half.end());
             event.link = link;
             event.fail = !ok;
-            sequence = self.post(peer, eq, matched.eq_key, &event).unwrap_or(0) as Seq;
+            return self.post(peer, eq, matched.eq_key, &event).unwrap_or(0) as Seq;
         }
-        self.give_back(peer, matched, header, sequence);
+        0
     }
 
     /// Gives a claim back after the operation's last event, whose sequence is `link`; posts
     /// UNLINK if it is due.
     #[inline(always)]
-    fn give_back(
+    pub(crate) fn give_back(
         &self,
         peer: &MappedPeer,
         matched: &Matched<'_>,

@@ -1,5 +1,6 @@
 //! Races of a delivery with the owner, step by step; and what a peer wrote.
 
+use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 use super::{ClaimResult, FindResult, Matched};
@@ -130,4 +131,46 @@ fn a_peer_that_names_no_queue_gets_no_event() {
         let events = usize::from(key == b.state.owner.lock().rings[(eq.0 & 0xffff) as usize].key);
         assert_eq!(core::iter::from_fn(|| b.eq_get(eq).unwrap()).count(), 2 * events);
     }
+}
+
+/// Framed messages of a descriptor that unlinks itself share one operation in flight, so there may
+/// be more than the state word can count. UNLINK follows the last END.
+#[test]
+fn framed_messages_share_one_operation_in_flight() {
+    const MESSAGES: usize = 1200;
+    let ni = NetworkInterface::loopback(None).unwrap();
+    let eq = ni.eq_alloc(4096, None).unwrap();
+    let target = attach(&ni, &md(&ni, MESSAGES as i32, 0, eq), Unlink::Unlink);
+    let state = &ni.state.own_cell(target.0 & 0xffff).state.0;
+    let mut under_way = Vec::new();
+    for _ in 0..MESSAGES {
+        under_way.push(ni.state.arrival_begin(&header(&ni)).unwrap());
+        assert_eq!(state.load(Ordering::Relaxed) & state::FLIGHTS, state::FLIGHT);
+    }
+    assert_eq!(ni.md_unlink(target), Err(PtlError::MdInUse));
+    for transfer in under_way {
+        ni.state.transfer_end(transfer, true);
+    }
+    let kinds: Vec<_> =
+        core::iter::from_fn(|| ni.eq_get(eq).unwrap()).map(|e| e.event.kind).collect();
+    assert_eq!(kinds.len(), 2 * MESSAGES + 1);
+    assert_eq!(kinds.last(), Some(&PtlEventKind::Unlink));
+    assert_eq!(kinds.iter().filter(|&&kind| kind == PtlEventKind::Unlink).count(), 1);
+}
+
+/// A descriptor that counts as many operations in flight as it can, and that a message would not
+/// fit anyway, is passed over like any other.
+#[test]
+fn a_full_descriptor_that_does_not_fit_is_passed_over() {
+    let ni = NetworkInterface::loopback(None).unwrap();
+    let full = attach(&ni, &md(&ni, 5000, 0, EqHandle::NONE), Unlink::Unlink);
+    let next = MemoryDescriptor { length: 16, ..md(&ni, THRESH_INF, 0, EqHandle::NONE) };
+    let next = MemoryDescriptor { start: ni.alloc(16, 8).unwrap().as_ptr().cast(), ..next };
+    let next = attach(&ni, &next, Unlink::Retain);
+    let state = &ni.state.own_cell(full.0 & 0xffff).state.0;
+    state.fetch_or(state::FLIGHTS, Ordering::Relaxed);
+    let header = MessageHeader { rlength: 16, ..header(&ni) };
+    let transfer = ni.state.arrival_begin(&header).unwrap();
+    assert_eq!(transfer.md, next);
+    ni.state.transfer_end(transfer, true);
 }

@@ -49,6 +49,9 @@ pub(crate) struct MdRecord {
     pub(crate) handle: AtomicU32,
     /// Framed messages that use it.
     pub(crate) pending: AtomicU32,
+    /// Those of them that share one operation in flight in the state word
+    /// ([`state`](crate::descriptor::state)).
+    pub(crate) sharing: AtomicU32,
     /// Peers use it by remote access, until the interface is closed.
     pub(crate) exposed: AtomicBool,
     /// [`Traits`].

@@ -11,10 +11,15 @@
 //! INACTIVE  UNLINKED  FLIGHTS  threshold   cursor    (widths of the last two: see `Traits`)
 //! ```
 //!
+//! Framed messages may take long, and there may be more than FLIGHTS can count. So all framed
+//! messages of a descriptor share one operation in flight. Its process counts them in private
+//! memory ([`MdRecord::sharing`](crate::descriptor::record::MdRecord)): see [`join`] and [`part`].
+//! All other operations last as long as a call.
+//!
 //! Invariant: exactly one party that gives a claim back sees it become the last and sets
 //! UNLINKED.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::arena::MdCell;
 use crate::descriptor::traits::Traits;
@@ -167,6 +172,24 @@ pub(crate) fn give_back_counted(cell: &MdCell) -> bool {
     let before = cell.state.0.fetch_sub(FLIGHT, Ordering::AcqRel);
     let last = before & (FLIGHTS | INACTIVE) == FLIGHT | INACTIVE;
     (last || before & FLIGHTS == 0) && last_given_back(cell, last)
+}
+
+/// A claimed operation will end later, in another call. It joins those that share one operation in
+/// flight: the first of them keeps its own, a later one gives its own back. The caller's hazard
+/// names the descriptor.
+pub(crate) fn join(cell: &MdCell, traits: Traits, sharing: &AtomicU32) {
+    // Acquire pairs with the Release of the one that joined before: the shared operation is in
+    // the state word already, so ours is never the last there.
+    if traits.unlinks() && sharing.fetch_add(1, Ordering::AcqRel) != 0 {
+        give_back_counted(cell);
+    }
+}
+
+/// An operation that has joined has posted its END event. True for the last one: it gives the
+/// shared claim back.
+pub(crate) fn part(traits: Traits, sharing: &AtomicU32) -> bool {
+    // Release: our END event is posted before the last one gives the claim back (Acquire).
+    !traits.unlinks() || sharing.fetch_sub(1, Ordering::AcqRel) == 1
 }
 
 /// No operation is in flight any more, and none will be; `last`: the caller ended the last one.

@@ -13,7 +13,7 @@ use crate::arena::hazard::{HazardWord, NO_MD};
 use crate::arena::{IOVECS, doorbell};
 use crate::deliver::{ClaimResult, FindResult, Matched, claim_local};
 use crate::descriptor::record::{LocalMd, MdMemory};
-use crate::descriptor::state::Accepted;
+use crate::descriptor::state::{self, Accepted};
 use crate::descriptor::traits::Traits;
 use crate::message::{MessageHeader, OpHalf, OpKind};
 use crate::tables::NiState;
@@ -88,6 +88,7 @@ impl NiState {
         let link = self.peers.post_start(&self.peers.own, matched, header, half);
         let record = &self.mds[matched.md as usize];
         record.pending.fetch_add(1, Ordering::Relaxed);
+        state::join(matched.cell, matched.traits, &record.sharing);
         if let Some(eq) = matched.traits.eq() {
             self.eqs[eq as usize].transfers.fetch_add(1, Ordering::Relaxed);
         }
@@ -231,18 +232,17 @@ impl NiState {
         // A process that removes the descriptor reads the hazards first and `pending` then: it
         // sees one of them until the last event is posted.
         let hold = self.peers.hold(HazardWord::own(matched.md, matched.md));
-        self.peers.post_end(
-            &self.peers.own,
-            &matched,
-            &transfer.header,
-            transfer.half,
-            transfer.link,
-            ok,
-        );
+        let (own, header, record) =
+            (&self.peers.own, &transfer.header, &self.mds[matched.md as usize]);
+        let sequence =
+            self.peers.post_end_only(own, &matched, header, transfer.half, transfer.link, ok);
+        if state::part(matched.traits, &record.sharing) {
+            self.peers.give_back(own, &matched, header, sequence);
+        }
         if let Some(eq) = matched.traits.eq() {
             self.eqs[eq as usize].transfers.fetch_sub(1, Ordering::Release);
         }
-        self.mds[matched.md as usize].pending.fetch_sub(1, Ordering::Release);
+        record.pending.fetch_sub(1, Ordering::Release);
         hold.clear(true);
         doorbell::ring(self.peers.own.view.header());
     }
