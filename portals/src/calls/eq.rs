@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::NetworkInterface;
 use crate::arena::ring::first;
-use crate::arena::{EventSlot, LINE, ShapeWords, doorbell};
+use crate::arena::{ShapeWords, doorbell};
 use crate::descriptor::record::MdRecord;
 use crate::event::record::{EqWatch, TakenEvent, pass, take_slot};
 use crate::event::ring::INLINE;
@@ -63,19 +63,12 @@ impl NetworkInterface {
         }
         let size = count.next_power_of_two();
         let owner = &mut *self.state.owner.lock();
-        let index = owner.free_eqs.pop().ok_or(PtlError::NoSpace)?;
-        let free = owner.free_rings.iter().position(|&(slots, _)| slots == size);
-        let bytes = size as usize * mem::size_of::<EventSlot>();
-        let offset = match free {
-            Some(position) => owner.free_rings.swap_remove(position).1,
-            None => match self.state.bump(owner, bytes, LINE) {
-                Some(offset) => offset,
-                None => {
-                    owner.free_eqs.push(index);
-                    return Err(PtlError::NoSpace);
-                }
-            },
-        };
+        let mut taken = self.state.take_queue(owner, size);
+        if taken.is_none() {
+            self.state.reclaim(owner);
+            taken = self.state.take_queue(owner, size);
+        }
+        let (index, offset, used) = taken.ok_or(PtlError::NoSpace)?;
         owner.next_eq_key += 1;
         let shape = ShapeWords { ring: offset, size, key: owner.next_eq_key };
         owner.rings[index as usize] = shape;
@@ -98,7 +91,7 @@ impl NetworkInterface {
             return Err(PtlError::Fail);
         }
         // A ring that was never used is zeros, as a new ring must be.
-        if free.is_some() {
+        if used {
             for position in 0..size {
                 ring.slots().at(position).control.store(0, relaxed);
             }
@@ -127,7 +120,9 @@ impl NetworkInterface {
         record.handle.fetch_and(!1, Ordering::Release);
         record.consuming.store(false, Ordering::Release);
         self.state.eq_recycle(owner, index);
-        // A thread that waits for its events finds it gone.
+        // A thread that waits for its events finds it gone. It sets its bit in the doorbell, then
+        // looks at the handle; this thread changes the handle, then reads the bit.
+        fence(Ordering::SeqCst);
         self.state.peers.wake_own();
         Ok(())
     }

@@ -74,6 +74,9 @@ impl NetworkInterface {
         for md in spent {
             self.state.reap_if_unlinked(owner, md);
         }
+        if owner.free_mes.is_empty() {
+            self.state.reclaim(owner);
+        }
         let list = &owner.lists[pt as usize];
         if list.len() >= self.state.limits.max_me_list as usize {
             return Err(PtlError::MeListTooLong);
@@ -86,8 +89,8 @@ impl NetworkInterface {
             ListPosition::Before(me) => position(me)?,
             ListPosition::After(me) => position(me)? + 1,
         };
-        let index = owner.free_mes.pop().ok_or(PtlError::NoSpace)?;
-        let cell = self.state.peers.own.view.me(u32::from(index)).ok_or(PtlError::NoSpace)?;
+        let index = owner.free_mes.take().ok_or(PtlError::NoSpace)?;
+        let cell = self.state.peers.own.view.me(index).ok_or(PtlError::NoSpace)?;
         let record = &mut owner.mes[index as usize];
         record.generation = record.generation.wrapping_add(1);
         record.live = true;
@@ -96,12 +99,12 @@ impl NetworkInterface {
         record.md = None;
         record.words = MeWords { match_bits, ignore_bits, match_id: pack_id(match_id) };
         let words = record.words;
-        let handle = MeHandle(u32::from(record.generation) << 16 | u32::from(index));
+        let handle = MeHandle(u32::from(record.generation) << 16 | index);
 
         let change = self.state.pt_begin_change(pt);
         words.store(cell);
         cell.md.store(0, Ordering::Relaxed);
-        owner.lists[pt as usize].insert(at, index);
+        owner.lists[pt as usize].insert(at, index as u16);
         owner.pt_used[pt as usize] = true;
         self.state.pt_write(pt, &owner.lists[pt as usize]);
         self.state.pt_end_change(change);

@@ -72,7 +72,7 @@ impl NiState {
         let record = &mut owner.mes[index as usize];
         record.live = false;
         record.md = None;
-        owner.free_mes.push(index as u16);
+        owner.free_mes.give_back(index, record.generation.into());
     }
 
     /// Attaches a descriptor to an entry that has none.

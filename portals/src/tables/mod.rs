@@ -2,6 +2,7 @@
 //!
 //! Used by `transfer` and `calls` as [`NiState`]. Its methods are in the file of their table:
 //! The files are:
+//! - [`free_indexes`]: records that can be used again
 //! - [`owner`]: data under the owner lock
 //! - [`queues`]: event queues
 //! - [`lists`]: portal table and match lists
@@ -14,6 +15,7 @@
 
 mod check;
 mod descriptors;
+mod free_indexes;
 mod lists;
 mod owner;
 mod queues;

@@ -8,6 +8,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
+use super::free_indexes::FreeIndexes;
 use crate::arena::{AcWords, IdentWords, MdWords, MeWords, PieceWords, ShapeWords};
 use crate::descriptor::record::Pieces;
 use crate::types::*;
@@ -17,21 +18,22 @@ use sys::memory::LockedPages;
 #[derive(Debug)]
 pub(crate) struct OwnerTables {
     pub(crate) mes: Vec<MeRecord>,
-    pub(crate) free_mes: Vec<u16>,
+    pub(crate) free_mes: FreeIndexes,
     /// Match entries of each portal table entry, in order.
     pub(crate) lists: Vec<Vec<u16>>,
     /// Portal table entries that have ever had a match entry.
     pub(crate) pt_used: Vec<bool>,
-    pub(crate) free_mds: Vec<u32>,
+    pub(crate) free_mds: FreeIndexes,
     /// Removed descriptors that an event or a hazard may still name.
     pub(crate) resting: VecDeque<Resting>,
     /// Descriptors whose queue an update has replaced, and the old queue: it may still hold
     /// their events.
     pub(crate) earlier_queues: Vec<(u32, EqHandle)>,
-    /// Pieces that were replaced while they were in use; freed when the interface is closed.
+    /// Pieces that were replaced while framed messages used them.
     pub(crate) old_pieces: Vec<OldPieces>,
     pub(crate) free_iovs: Vec<u64>,
-    pub(crate) free_eqs: Vec<u32>,
+    pub(crate) free_eqs: FreeIndexes,
+    /// Of each queue; one without slots is free.
     pub(crate) rings: Vec<ShapeWords>,
     /// Size and offset of rings that can be reused.
     pub(crate) free_rings: Vec<(u64, u64)>,
@@ -51,15 +53,15 @@ impl OwnerTables {
     pub(crate) fn new(limits: &NiLimits, next_byte: usize) -> OwnerTables {
         OwnerTables {
             mes: vec![MeRecord::default(); limits.max_mes as usize],
-            free_mes: (0..limits.max_mes as u16).rev().collect(),
+            free_mes: FreeIndexes::new(limits.max_mes),
             lists: vec![Vec::new(); limits.max_pt_index as usize + 1],
             pt_used: vec![false; limits.max_pt_index as usize + 1],
-            free_mds: (0..limits.max_mds).rev().collect(),
+            free_mds: FreeIndexes::new(limits.max_mds),
             resting: VecDeque::new(),
             earlier_queues: Vec::new(),
             old_pieces: Vec::new(),
             free_iovs: Vec::new(),
-            free_eqs: (0..limits.max_eqs).rev().collect(),
+            free_eqs: FreeIndexes::new(limits.max_eqs),
             rings: vec![ShapeWords::default(); limits.max_eqs as usize],
             free_rings: Vec::new(),
             next_eq_key: 0,
@@ -106,16 +108,21 @@ pub(crate) struct Resting {
     pub(crate) events: Vec<(EqHandle, u64)>,
 }
 
-/// Pieces that outlive their descriptor.
+/// Pieces that an update has replaced: framed messages of the descriptor may still use them.
 #[derive(Debug)]
-pub(crate) struct OldPieces(pub(crate) *mut Pieces);
+pub(crate) struct OldPieces {
+    /// The descriptor.
+    pub(crate) md: u32,
+    pub(crate) pieces: *mut Pieces,
+}
 
 // SAFETY: the value owns the pointer, which only waits to be freed.
 unsafe impl Send for OldPieces {}
 
 impl Drop for OldPieces {
     fn drop(&mut self) {
-        // SAFETY: made by `Box::into_raw`, owned by this value alone, dropped with the interface.
-        drop(unsafe { Box::from_raw(self.0) });
+        // SAFETY: made by `Box::into_raw`, owned by this value alone; dropped when no message of
+        // the descriptor is under way, or with the interface.
+        drop(unsafe { Box::from_raw(self.pieces) });
     }
 }

@@ -3,12 +3,13 @@
 //! Used by descriptors, which log to queues, and by the calls. Invariant: a ring is reused only
 //! when its queue is freed and no descriptor logs to it.
 
+use core::mem;
 use core::sync::atomic::Ordering;
 
 use super::{NiState, OwnerTables};
 use crate::arena::hazard;
 use crate::arena::ring::{self, reserved_by};
-use crate::arena::{ClaimedBelow, EqCell, ShapeWords};
+use crate::arena::{ClaimedBelow, EqCell, EventSlot, LINE, ShapeWords};
 use crate::types::*;
 
 impl NiState {
@@ -38,17 +39,42 @@ impl NiState {
         self.eq_recycle(owner, index);
     }
 
-    /// Reuses a queue that is neither live nor logged to.
+    /// Frees a queue that is neither live nor logged to, unless it is free already.
     pub(crate) fn eq_recycle(&self, owner: &mut OwnerTables, index: u32) {
         let record = &self.eqs[index as usize];
-        if record.handle.load(Ordering::Relaxed) & 1 == 1
+        let handle = record.handle.load(Ordering::Relaxed);
+        if handle & 1 == 1
             || record.descriptors.load(Ordering::Relaxed) != 0
+            // Acquire pairs with the Release in `transfer_end`. A message that began before an
+            // update of its descriptor posts to the old queue. None begins any more: it would
+            // need a descriptor that logs here.
+            || record.transfers.load(Ordering::Acquire) != 0
         {
             return;
         }
-        let ShapeWords { ring, size, .. } = owner.rings[index as usize];
-        owner.free_rings.push((size, ring));
-        owner.free_eqs.push(index);
+        let ShapeWords { ring, size, .. } = mem::take(&mut owner.rings[index as usize]);
+        if size != 0 {
+            owner.free_rings.push((size, ring));
+            owner.free_eqs.give_back(index, handle >> 16);
+        }
+    }
+
+    /// Takes a free queue and a ring of this many slots: the index, where the ring is, and whether
+    /// it was used before.
+    pub(crate) fn take_queue(
+        &self,
+        owner: &mut OwnerTables,
+        size: u64,
+    ) -> Option<(u32, u64, bool)> {
+        if owner.free_eqs.is_empty() {
+            return None;
+        }
+        let used = owner.free_rings.iter().position(|&(slots, _)| slots == size);
+        let ring = match used {
+            Some(position) => owner.free_rings.swap_remove(position).1,
+            None => self.bump(owner, size as usize * size_of::<EventSlot>(), LINE)?,
+        };
+        Some((owner.free_eqs.take()?, ring, used.is_some()))
     }
 
     /// A position of one of our queues that no event posted before this call has reached.

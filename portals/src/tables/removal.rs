@@ -11,7 +11,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use super::owner::Resting;
+use super::owner::{OldPieces, Resting};
 use super::{Examined, NiState, OwnerTables};
 use crate::arena::{ArenaHeader, hazard};
 use crate::base::fault;
@@ -19,9 +19,6 @@ use crate::descriptor::record::{LocalMd, control};
 use crate::descriptor::traits::Traits;
 use crate::types::*;
 use sys::{clock, thread};
-
-/// How long an unconditional update waits for operations that are moving bytes.
-const UNUSED_WITHIN_NS: u64 = 1_000_000_000;
 
 impl NiState {
     /// A process that uses one of our descriptors now; `anywhere` includes peers.
@@ -84,15 +81,15 @@ impl NiState {
         self.holder(index, true).filter(|&peer| peer != self.peers.index)
     }
 
-    /// Waits until no hazard names a descriptor. False if that takes too long: the process with
-    /// the hazard is stopped or dead.
-    pub(crate) fn wait_unused(&self, index: u32, attached: bool) -> bool {
-        let start = clock::now_ns();
+    /// Waits until no hazard names a descriptor, for this many nanoseconds at most. False: one
+    /// does.
+    pub(crate) fn wait_unused(&self, index: u32, attached: bool, ns: u64) -> bool {
+        let end = clock::now_ns().saturating_add(ns);
         let mut round = 0;
         while self.holder(index, attached).is_some() {
             round += 1;
             thread::relax(round);
-            if round % 64 == 0 && clock::now_ns().saturating_sub(start) > UNUSED_WITHIN_NS {
+            if round % 64 == 0 && clock::now_ns() >= end {
                 self.found_busy.store(index + 1, Ordering::Relaxed);
                 return false;
             }
@@ -106,21 +103,46 @@ impl NiState {
             self.rest(owner, first, true);
         }
         if owner.free_mds.is_empty() {
-            self.sweep(owner);
-            for _ in 0..owner.resting.len() {
-                if let Some(resting) = owner.resting.pop_front() {
-                    self.rest(owner, resting, false);
-                }
+            self.reclaim(owner);
+        }
+        owner.free_mds.take().ok_or(PtlError::NoSpace)
+    }
+
+    /// Frees all that can be freed: descriptors that have unlinked themselves, with their match
+    /// entries, and queues and pieces that were in use when they were replaced or freed. For a
+    /// call that would otherwise return `PTL_NO_SPACE`.
+    #[cold]
+    pub(crate) fn reclaim(&self, owner: &mut OwnerTables) {
+        self.sweep(owner);
+        for _ in 0..owner.resting.len() {
+            if let Some(resting) = owner.resting.pop_front() {
+                self.rest(owner, resting, false);
             }
         }
-        owner.free_mds.pop().ok_or(PtlError::NoSpace)
+        for eq in 0..self.limits.max_eqs {
+            self.eq_recycle(owner, eq);
+        }
+        self.drop_old_pieces(owner);
+    }
+
+    /// Frees replaced pieces that no framed message uses any more.
+    pub(crate) fn drop_old_pieces(&self, owner: &mut OwnerTables) {
+        // Acquire pairs with the Release in `transfer_end`.
+        let in_use =
+            |old: &OldPieces| self.mds[old.md as usize].pending.load(Ordering::Acquire) != 0;
+        owner.old_pieces.retain(in_use);
+    }
+
+    fn free_record(&self, owner: &mut OwnerTables, index: u32) {
+        let control = self.mds[index as usize].control.load(Ordering::Relaxed);
+        owner.free_mds.give_back(index, control::generation(control));
     }
 
     /// Frees a record if it has rested, otherwise keeps it resting.
     fn rest(&self, owner: &mut OwnerTables, mut resting: Resting, first: bool) {
         if self.rested(owner, &mut resting) {
             self.unwrite(owner, resting.index);
-            owner.free_mds.push(resting.index);
+            self.free_record(owner, resting.index);
         } else if first {
             owner.resting.push_front(resting);
         } else {
@@ -200,7 +222,7 @@ impl NiState {
         let index = self.take_record(owner)?;
         let state = examined.state;
         if let Err(error) = self.write(owner, index, md, examined) {
-            owner.free_mds.push(index);
+            self.free_record(owner, index);
             return Err(error);
         }
         self.mds[index as usize].me.store(me, Ordering::Relaxed);

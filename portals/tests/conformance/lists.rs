@@ -1,6 +1,6 @@
 //! Match entries and memory descriptors: their order, their unlinking, and their numbers.
 
-use portals3::{AckReq, EqHandle, InsPos, NiLimits, PtlError, PtlProcessId, Unlink};
+use portals3::{AckReq, EqHandle, InsPos, NiLimits, PtlError, PtlEventKind, PtlProcessId, Unlink};
 
 use crate::common::*;
 use crate::rig::{Rig, RigKind, To, md};
@@ -15,6 +15,7 @@ instantiate! {
     entries_and_descriptors_and_queues_are_limited
     the_last_entry_of_a_full_list_matches
     what_was_unlinked_can_be_allocated_again
+    what_has_unlinked_itself_can_be_allocated_again
     lists_keep_their_order_through_changes
 }
 
@@ -172,6 +173,35 @@ fn what_was_unlinked_can_be_allocated_again(kind: RigKind) {
         }
         node.me_unlink(me).expect("PtlMEUnlink");
     }
+}
+
+fn what_has_unlinked_itself_can_be_allocated_again(kind: RigKind) {
+    let rig = kind.rig_limited(NiLimits { max_mes: 4, max_eqs: 4, ..NiLimits::DEFAULT });
+    let node = rig.target();
+    let from = source_with(&rig, &[1; 8], |md| md.eq = EqHandle::NONE);
+    let buffer = node.memory(64);
+    for hdr in 0..u64::from(2 * node.limits().max_eqs.max(node.limits().max_mes)) {
+        let me = node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After);
+        let eq = node.eq_alloc(4).expect("PtlEQAlloc");
+        let wanted = portals3::MemoryDescriptor { threshold: 1, ..md(buffer, BOTH, eq) };
+        node.md_attach(me.expect("PtlMEAttach"), wanted, Unlink::Unlink).expect("PtlMDAttach");
+        put(&rig, from, to(&rig), hdr);
+        // The UNLINK event that follows is never read.
+        let read = [(); 2].map(|()| rig.event(node, eq).kind);
+        assert_eq!(read, [PtlEventKind::PutStart, PtlEventKind::PutEnd]);
+        node.eq_free(eq).expect("PtlEQFree");
+    }
+    // The entries of one list make room for those of another.
+    let entry = |pt| node.me_attach(pt, PtlProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After);
+    for _ in 0..node.limits().max_mes {
+        let wanted =
+            portals3::MemoryDescriptor { threshold: 1, ..md(buffer, BOTH, EqHandle::NONE) };
+        let me = entry(PT).expect("PtlMEAttach");
+        node.md_attach(me, wanted, Unlink::Unlink).expect("PtlMDAttach");
+    }
+    assert_eq!(entry(PT + 1), Err(PtlError::NoSpace));
+    put(&rig, from, to(&rig), 0);
+    assert!(entry(PT + 1).is_ok());
 }
 
 fn lists_keep_their_order_through_changes(kind: RigKind) {
