@@ -128,7 +128,7 @@ typedef struct {
 typedef struct {
     ptl_event_kind_t type;
     ptl_process_id_t initiator; /* of an ACK or REPLY: the target */
-    ptl_uid_t uid;
+    ptl_uid_t uid;              /* this process's own, and so is jid */
     ptl_jid_t jid;
     ptl_pt_index_t pt_index;
     ptl_match_bits_t match_bits;
@@ -136,7 +136,7 @@ typedef struct {
     ptl_size_t mlength; /* bytes accepted */
     ptl_size_t offset;  /* where in the descriptor */
     ptl_handle_md_t md_handle;
-    ptl_md_t md; /* the descriptor when the event was posted */
+    ptl_md_t md; /* the descriptor and its threshold when the event was posted; see PtlMDUpdate */
     ptl_hdr_data_t hdr_data;
     ptl_seq_t link; /* of an END: the sequence of its START */
     ptl_ni_fail_t ni_fail_type;
@@ -225,13 +225,19 @@ int PtlMEUnlink(ptl_handle_me_t me_handle);
 
 /* ---- memory descriptors ---- */
 
-/* PTL_ME_IN_USE: the entry has a descriptor. PTL_MD_ILLEGAL, PTL_EQ_INVALID, PTL_NO_SPACE. */
+/* PTL_ME_IN_USE: the entry has a descriptor. PTL_MD_ILLEGAL, PTL_EQ_INVALID.
+ * PTL_NO_SPACE: there are max_mds descriptors. A removed one counts until its queue is read as far
+ * as it was filled at the removal, or freed. Of PtlMDAttach without PTL_MD_MANAGE_REMOTE also: the
+ * numbers of bytes and of operations (threshold) have more than 53 bits together, as 4 MiB with
+ * INT_MAX have; PTL_MD_THRESH_INF needs no bit. */
 int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op, ptl_handle_md_t *md_handle);
 int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op, ptl_handle_md_t *md_handle);
 /* PTL_MD_IN_USE while an operation uses it. Posts no event. */
 int PtlMDUnlink(ptl_handle_md_t md_handle);
 /* old_md and new_md may be null. PTL_MD_NO_UPDATE: test_eq is not empty, or an event is about to
- * be posted to it. */
+ * be posted to it. With PTL_EQ_NONE for test_eq: an operation moves bytes for a second. Then an
+ * event that was not read before the update has the new start, length, max_size, options, user_ptr
+ * and eq_handle in its md. */
 int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md, ptl_handle_eq_t test_eq);
 
 /* ---- event queues ---- */
