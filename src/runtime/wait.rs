@@ -227,6 +227,14 @@ impl Ctx {
         while conduit.am_may_have() && polls.next().is_some() && self.poll() {}
     }
 
+    /// As [`Ctx::serve_arrived`], for a part of the library that polls call: it is not called
+    /// again meanwhile.
+    pub fn serve_arrived_in_poll(self) {
+        let conduit = &self.endpoint().conduit;
+        let mut polls = 0..ARRIVED_POLLS;
+        while conduit.am_may_have() && polls.next().is_some() && conduit.poll(self) {}
+    }
+
     /// As [`Ctx::wait_until`], for words that others write without a message: reads them for a
     /// while before the first poll, about a microsecond. Not where the first round yields: the
     /// process that is missing may be waiting for this CPU.

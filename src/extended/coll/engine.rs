@@ -208,8 +208,6 @@ impl CollEngine {
             direct.carry_out(ctx, call, &roles, awaits)
         };
         if step == MovementStep::Done {
-            // Clients may rely on collectives alone to serve messages.
-            ctx.serve_arrived();
             return None;
         }
         let started = StartedMovement::new(call, id, roles, step);
@@ -237,9 +235,10 @@ impl CollEngine {
             && (seen == ANY || self.direct[stream].as_ref().is_some_and(|d| d.steps() != seen))
     }
 
-    /// Carries on the movements of a stream. Plans move what they cannot.
-    fn advance_movements(&self, ctx: Ctx, stream: usize, table: &mut CollTable) {
-        let Some(direct) = &self.direct[stream] else { return };
+    /// Carries on the movements of a stream; whether any has ended. Plans move what they cannot.
+    fn advance_movements(&self, ctx: Ctx, stream: usize, table: &mut CollTable) -> bool {
+        let Some(direct) = &self.direct[stream] else { return false };
+        let mut any_ended = false;
         let steps = direct.steps();
         let CollTable { active, movements } = table;
         let movements = &mut movements[stream];
@@ -266,12 +265,14 @@ impl CollEngine {
         while let Some(ended) = movements.advance(ctx, direct, &mut plan) {
             ctx.job.subsystem.want(false);
             ended.status.finish(&ctx.job.ops);
+            any_ended = true;
         }
         let seen = if movements.await_ranks() { steps } else { ANY };
         self.steps[stream].store(seen, Ordering::Release);
         if movements.is_empty() {
             self.has_movements[stream].store(false, Ordering::Release);
         }
+        any_ended
     }
 
     /// Ends the job if a word of the rings or of the movements was overwritten.
@@ -290,15 +291,16 @@ impl CollEngine {
         self.table.try_lock().is_none_or(is_active)
     }
 
-    /// Advances the collectives for which something has arrived. Returns at once if another
-    /// thread does it.
-    pub(super) fn progress(&self, ctx: Ctx) {
+    /// Advances the collectives for which something has arrived; whether any has ended. Returns at
+    /// once if another thread does it.
+    pub(super) fn progress(&self, ctx: Ctx) -> bool {
         let rings = self.rings.as_ref().filter(|rings| rings.any());
         let may_advance: [bool; STREAMS] = array::from_fn(|stream| self.may_advance(stream));
         if rings.is_none() && !self.inbox.has_news() && may_advance == [false; STREAMS] {
-            return;
+            return false;
         }
-        let Some(mut table) = self.table.try_lock() else { return };
+        let Some(mut table) = self.table.try_lock() else { return false };
+        let mut any_ended = false;
         if let Some(rings) = rings {
             self.read_rings(rings);
         }
@@ -312,11 +314,13 @@ impl CollEngine {
             {
                 coll.finish(ctx);
                 ctx.job.subsystem.want(false);
+                any_ended = true;
             }
         }
         for stream in (0..STREAMS).filter(|&stream| may_advance[stream]) {
-            self.advance_movements(ctx, stream, &mut table);
+            any_ended |= self.advance_movements(ctx, stream, &mut table);
         }
+        any_ended
     }
 }
 

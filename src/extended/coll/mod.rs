@@ -195,7 +195,9 @@ impl Coll {
 
     /// Advances collectives and the barriers of teams; called by polls while any is in progress.
     pub(super) fn progress(&self, ctx: Ctx) {
-        self.engine.progress(ctx);
+        if self.engine.progress(ctx) && !fault::on("leave_messages") {
+            ctx.serve_arrived_in_poll();
+        }
         self.teams.progress(ctx);
     }
 
@@ -341,10 +343,16 @@ impl Coll {
         if image == 0 && checks::on() {
             self.agreement.called(ctx, call, id);
         }
-        if let Some(direct) = self.direct(ctx, view, &call.request) {
-            return (image, self.engine.movement(ctx, call, id, direct, awaits));
+        let status = match self.direct(ctx, view, &call.request) {
+            Some(direct) => self.engine.movement(ctx, call, id, direct, awaits),
+            None => self.engine.call(ctx, call, (id, image)),
+        };
+        // Clients may rely on collectives alone to serve messages, and on barriers to serve those
+        // sent before.
+        if status.as_ref().is_none_or(|status| status.done()) && !fault::on("leave_messages") {
+            ctx.serve_arrived();
         }
-        (image, self.engine.call(ctx, call, (id, image)))
+        (image, status)
     }
 
     /// Carries out a collective.
