@@ -93,12 +93,16 @@ pub struct Reduction {
 
 impl Reduction {
     /// `to = left op right`; each has the bytes of as many elements, and `to` overlaps neither.
+    /// Without elements no function of the client is called.
     pub(super) fn combine(&self, to: Dst<'_>, left: Src<'_>, right: Src<'_>) {
         let n = to.len().checked_div(self.elem_size).unwrap_or(0);
         assert!(
             [to.len(), left.len(), right.len()] == [n * self.elem_size; 3],
             "areas of other sizes"
         );
+        if n == 0 {
+            return;
+        }
         match self.operator {
             ReduceOperator::Registered { function, flags, arg } => {
                 let (left, right) = (left.as_ptr().cast(), right.as_ptr().cast());
