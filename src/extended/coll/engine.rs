@@ -181,6 +181,10 @@ impl CollEngine {
         }
         if coll.advance(ctx, id, self) {
             coll.finish(ctx);
+            // Without a collective that polls carry on, none of them takes the news.
+            if active.values().all(|coll| coll.missing > 0) {
+                self.inbox.drop_news();
+            }
             return None;
         }
         ctx.job.subsystem.want(true);

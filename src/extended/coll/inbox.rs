@@ -231,6 +231,13 @@ impl CollInbox {
         core::mem::take(&mut self.tables.lock().news)
     }
 
+    /// Forgets what [`CollInbox::take_news`] would return.
+    pub(super) fn drop_news(&self) {
+        if self.any.swap(false, Ordering::Acquire) {
+            self.tables.lock().news.clear();
+        }
+    }
+
     /// Whether [`CollInbox::take_news`] may return anything.
     pub(super) fn has_news(&self) -> bool {
         self.any.load(Ordering::Acquire)
