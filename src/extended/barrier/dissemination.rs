@@ -123,17 +123,22 @@ impl Dissemination {
 
     /// Sends what is due. Returns at once if another thread is doing it.
     pub(super) fn progress(&self, net: impl BarrierNet) {
-        if !self.busy.swap(true, Ordering::Acquire) {
+        if !self.is_complete() && !self.busy.swap(true, Ordering::Acquire) {
             self.advance(false, net);
             self.busy.store(false, Ordering::Release);
         }
+    }
+
+    /// Whether all ranks have arrived at the barrier of the last notify.
+    fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Relaxed) == self.epoch.load(Ordering::Relaxed)
     }
 
     /// Merges the arrivals that were received and sends the rounds that follow; the caller holds
     /// `busy`.
     fn advance(&self, start: bool, net: impl BarrierNet) {
         let epoch = self.epoch.load(Ordering::Relaxed);
-        if self.complete.load(Ordering::Relaxed) == epoch {
+        if self.is_complete() {
             return;
         }
         let mut received = self.received.load(Ordering::Relaxed);

@@ -22,6 +22,7 @@ use crate::runtime::client::ThreadMode;
 use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use crate::{fault, report};
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use dissemination::{BarrierArrival, BarrierNet, Dissemination};
 use shared::SharedBarrier;
@@ -43,6 +44,8 @@ pub struct Barrier {
     team: u32,
     /// The members of the team; `None` for the job.
     members: Option<TeamMembers>,
+    /// Of the barriers of teams of this process, how many are between notify and completion.
+    under_way: Option<Arc<AtomicU32>>,
     /// One of the three constants above. Release when a thread returns from notify or wait,
     /// pairs with the Acquire of the next call, which may come from another thread.
     state: AtomicU8,
@@ -65,19 +68,31 @@ impl Barrier {
             Some(pages) => BarrierAlgorithm::Shared(SharedBarrier::new(pages.clone())),
             None => by_messages(job.team.size(), job.team.me()),
         };
-        Barrier::new(algorithm, 0, None)
+        Barrier::new(algorithm, 0, None, None)
     }
 
-    /// The barrier of the team with this number, from 1.
-    pub(super) fn of_team(number: u32, members: TeamMembers) -> Barrier {
-        Barrier::new(by_messages(members.size(), members.me()), number, Some(members))
+    /// The barrier of the team with this number, from 1. It is counted in `under_way` from its
+    /// notify until all have arrived; polls need not call [`Barrier::progress`] at other times.
+    pub(super) fn of_team(
+        number: u32,
+        members: TeamMembers,
+        under_way: Arc<AtomicU32>,
+    ) -> Barrier {
+        let algorithm = by_messages(members.size(), members.me());
+        Barrier::new(algorithm, number, Some(members), Some(under_way))
     }
 
-    fn new(algorithm: BarrierAlgorithm, team: u32, members: Option<TeamMembers>) -> Barrier {
+    fn new(
+        algorithm: BarrierAlgorithm,
+        team: u32,
+        members: Option<TeamMembers>,
+        under_way: Option<Arc<AtomicU32>>,
+    ) -> Barrier {
         Barrier {
             algorithm,
             team,
             members,
+            under_way,
             state: AtomicU8::new(OUTSIDE),
             epoch: AtomicU32::new(0),
             last: AtomicU64::new(BarrierValue::Anonymous.pack()),
@@ -321,6 +336,13 @@ impl BarrierNet for ArrivalSender<'_> {
 
     fn want_progress(&self, wanted: bool) {
         self.ctx.job.subsystem.want(wanted);
+        if let Some(under_way) = &self.barrier.under_way {
+            if wanted {
+                under_way.fetch_add(1, Ordering::Relaxed);
+            } else {
+                under_way.fetch_sub(1, Ordering::Relaxed);
+            }
+        }
     }
 }
 

@@ -111,6 +111,7 @@ pub use request::{
 use request::{CollId, CollMemory, CollStatus};
 use rings::ShortRings;
 use roles::MovementRoles;
+use team::ProcessBarrier;
 pub use team::{Team, TeamRef};
 use teams::TeamTable;
 use view::TeamView;
@@ -231,7 +232,8 @@ impl Coll {
         let world = self.world.get_or_init(|| {
             let ranks = ctx.team().ranks().collect();
             let members = TeamMembers::new(ranks, own);
-            let team = Team::new(0, members, counts.to_vec(), Some(self.barrier));
+            let barrier = ProcessBarrier::OfJob(self.barrier);
+            let team = Team::new(0, members, counts.to_vec(), barrier);
             Box::new(TeamRef::All(Box::leak(Box::new(team))))
         });
         let view = world.view(false);
@@ -422,7 +424,8 @@ impl Coll {
             let ranks: Vec<JobRank> = ctx.team().ranks().collect();
             let ones = alloc::vec![1; ranks.len()];
             let members = TeamMembers::new(ranks, ctx.endpoint().rank);
-            let team = Team::new(RANKS, members, ones, Some(self.barrier));
+            let barrier = ProcessBarrier::OfJob(self.barrier);
+            let team = Team::new(RANKS, members, ones, barrier);
             Box::new(TeamRef::All(Box::leak(Box::new(team))))
         })
     }

@@ -54,7 +54,7 @@ impl Deref for TeamRef {
 
 /// The barrier of a team's processes.
 #[derive(Debug)]
-enum ProcessBarrier {
+pub(super) enum ProcessBarrier {
     /// That of the job, for a team of all processes.
     OfJob(&'static Barrier),
     OfTeam(Barrier),
@@ -74,21 +74,16 @@ pub struct Team {
 }
 
 impl Team {
-    /// The team `id` of `members`, with `counts[rank]` images each; `barrier` is that of the job
-    /// for the team of all processes.
+    /// The team `id` of `members`, with `counts[rank]` images each.
     pub(super) fn new(
         id: u32,
         members: TeamMembers,
         counts: Vec<u32>,
-        barrier: Option<&'static Barrier>,
+        barrier: ProcessBarrier,
     ) -> Team {
         let most = counts.iter().copied().max().unwrap_or(1);
         let tuning = Arc::new(TeamTuning::new(CollTuning::from_env(most as usize)));
         let ones = alloc::vec![1; counts.len()];
-        let barrier = match barrier {
-            Some(barrier) => ProcessBarrier::OfJob(barrier),
-            None => ProcessBarrier::OfTeam(Barrier::of_team(id, members.clone())),
-        };
         Team {
             id,
             by_image: TeamView::new(2 * id, members.clone(), &counts, tuning.clone()),

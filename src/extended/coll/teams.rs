@@ -14,7 +14,9 @@
 //! After step 3 a message for the team may arrive: all members have it.
 
 use super::request::CollId;
+use super::team::ProcessBarrier;
 use super::{Coll, RANKS, Team, TeamRef};
+use crate::extended::barrier::Barrier;
 use crate::extended::members::TeamMembers;
 use crate::rank::{JobRank, TeamRank};
 use crate::runtime::Ctx;
@@ -41,11 +43,17 @@ pub(super) struct TeamTable {
     by_number: RwLock<BTreeMap<u32, TeamEntry>>,
     /// Above all numbers that were taken here.
     next: AtomicU32,
+    /// How many barriers of teams are between notify and completion.
+    barriers: Arc<AtomicU32>,
 }
 
 impl Default for TeamTable {
     fn default() -> TeamTable {
-        TeamTable { by_number: RwLock::default(), next: AtomicU32::new(1) }
+        TeamTable {
+            by_number: RwLock::default(),
+            next: AtomicU32::new(1),
+            barriers: Arc::default(),
+        }
     }
 }
 
@@ -55,9 +63,15 @@ impl TeamTable {
         Some(TeamRef::Part(self.by_number.read_recursive().get(&id)?.team.clone()))
     }
 
+    /// The barrier of a team.
+    fn barrier(&self, id: u32, members: &TeamMembers) -> ProcessBarrier {
+        ProcessBarrier::OfTeam(Barrier::of_team(id, members.clone(), self.barriers.clone()))
+    }
+
     /// Advances the barriers of the teams.
     pub(super) fn progress(&self, ctx: Ctx) {
-        if self.next.load(Ordering::Relaxed) != 1 {
+        // A thread that waits for a barrier has notified it, or has met the thread that did.
+        if self.barriers.load(Ordering::Relaxed) != 0 {
             // While another thread adds a team, the next poll will do.
             if let Some(teams) = self.by_number.try_read_recursive() {
                 teams.values().for_each(|entry| entry.team.barrier().progress(ctx));
@@ -214,7 +228,10 @@ impl Coll {
             }
             let made_by = CollId { context: view.context, number: calls.called() };
             let added = team.as_ref().map(|new| {
-                let make = || Team::new(id, new.members.clone(), new.counts.clone(), None);
+                let make = || {
+                    let barrier = self.teams.barrier(id, &new.members);
+                    Team::new(id, new.members.clone(), new.counts.clone(), barrier)
+                };
                 self.teams.add(id, made_by, make)
             });
             let is_added = !matches!(added, Some(None));
@@ -245,7 +262,8 @@ mod tests {
         let by = |context| CollId { context, number: 7 };
         let make = || {
             let members = TeamMembers::new(alloc::vec![JobRank(0)], JobRank(0));
-            Team::new(5, members, alloc::vec![1], None)
+            let barrier = table.barrier(5, &members);
+            Team::new(5, members, alloc::vec![1], barrier)
         };
         let team = table.add(5, by(0), make).unwrap();
         // Another image of the same collective gets the same team, another collective none.
