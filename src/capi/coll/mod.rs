@@ -112,12 +112,7 @@ pub unsafe extern "C" fn gasnet_coll_init(
         })
         .collect();
     let mine = if images.is_null() { c.endpoint().rank.0 } else { my_image };
-    let coll = collectives(c);
-    let first = coll.team(0).is_none();
-    coll.init(c, &counts, mine, &functions);
-    if let (true, Some(all)) = (first, coll.team(0)) {
-        all.load_tuning_at_start(function);
-    }
+    collectives(c).init(c, &counts, mine, &functions);
 }
 
 /// Splits a team: its processes that pass the same color form a new one. Collective over the

@@ -77,8 +77,8 @@ variables! {
     /// The same for exchange. The default is GASNET_COLL_OPT.
     COLL_EXCHANGE_OPT: YesNo;
 
-    /// File of algorithms. gasnet_coll_init reads it if it exists; the tuning calls use it if they
-    /// name no other.
+    /// File of algorithms. gasnet_coll_init reads it for all ranks if rank 0 finds it; the tuning
+    /// calls use it if they name no other.
     COLL_TUNING_FILE: FreeText;
 
     /// Count the collectives by operation and size, for gasnet_coll_dumpProfile.

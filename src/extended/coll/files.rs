@@ -6,7 +6,9 @@
 
 use super::Coll;
 use super::team::Team;
+use crate::rank::JobRank;
 use crate::runtime::Ctx;
+use crate::runtime::activity::WaitReason;
 use crate::{env, report};
 use alloc::string::String;
 use std::path::Path;
@@ -29,22 +31,38 @@ impl Team {
     /// nothing without either.
     pub fn load_tuning(&self, function: &str, name: Option<String>) {
         let Some(name) = name.or_else(|| env::COLL_TUNING_FILE.get()) else { return };
-        let text =
-            std::fs::read_to_string(&name).unwrap_or_else(|e| unusable(function, &name, &e));
-        if let Err(line) = self.tuning().change(|t| t.take_text(&text)) {
-            unusable(function, &name, &format_args!("the line '{line}' makes no sense"));
-        }
+        self.take_tuning(function, &name, &read(function, &name));
     }
 
-    /// The same with the file that GASNET_COLL_TUNING_FILE names, if it exists.
-    pub fn load_tuning_at_start(&self, function: &str) {
-        if let Some(name) = env::COLL_TUNING_FILE.get().filter(|name| Path::new(name).exists()) {
-            self.load_tuning(function, Some(name));
+    /// Takes the choices of this text, that of the file `name`.
+    fn take_tuning(&self, function: &str, name: &str, text: &str) {
+        if let Err(line) = self.tuning().change(|t| t.take_text(text)) {
+            unusable(function, name, &format_args!("the line '{line}' makes no sense"));
         }
     }
 }
 
+fn read(function: &str, name: &str) -> String {
+    std::fs::read_to_string(name).unwrap_or_else(|e| unusable(function, name, &e))
+}
+
 impl Coll {
+    /// Takes the choices of the file that GASNET_COLL_TUNING_FILE names, if rank 0 finds it: all
+    /// ranks get its text from there. Collective over the processes.
+    pub(super) fn load_tuning_at_start(&self, ctx: Ctx, function: WaitReason, team: &Team) {
+        let Some(name) = env::COLL_TUNING_FILE.get() else { return };
+        let is_first = ctx.endpoint().rank == JobRank(0);
+        let mine = is_first && Path::new(&name).exists();
+        let mut text = mine.then(|| read(function, &name).into_bytes()).unwrap_or_default();
+        let length = self.of_first_rank(ctx, function, &text.len().to_ne_bytes());
+        text.resize(usize::from_ne_bytes(length.try_into().expect("as many bytes")), 0);
+        if text.is_empty() {
+            return;
+        }
+        let text = self.of_first_rank(ctx, function, &text);
+        team.take_tuning(function, &name, &String::from_utf8_lossy(&text));
+    }
+
     /// Writes the choices of a team to this file, or to that which GASNET_COLL_TUNING_FILE
     /// names, from the first image.
     pub fn dump_tuning(&self, ctx: Ctx, function: &str, team: &Team, name: Option<String>) {

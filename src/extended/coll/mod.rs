@@ -133,6 +133,8 @@ pub struct Coll {
     barrier: &'static Barrier,
     /// The team of all processes; set by `gasnet_coll_init`.
     world: OnceBox<TeamRef>,
+    /// Whether it has the choices of the tuning file; held while an image reads that.
+    has_tuning: Mutex<bool>,
     /// The team of all processes, each with one image, for clients of GASNet-EX.
     ranks: OnceBox<TeamRef>,
     /// The other teams that this process is in.
@@ -176,6 +178,7 @@ impl Coll {
             agreement: CollAgreement::default(),
             barrier,
             world: OnceBox::new(),
+            has_tuning: Mutex::default(),
             ranks: OnceBox::new(),
             teams: TeamTable::default(),
             functions: RwLock::default(),
@@ -222,20 +225,31 @@ impl Coll {
         self.agreement.on_called(m);
     }
 
+    /// The team of all processes, which the first caller makes.
+    fn world(&self, ctx: Ctx, counts: &[u32]) -> &TeamRef {
+        self.world.get_or_init(|| {
+            let ranks = ctx.team().ranks().collect();
+            let members = TeamMembers::new(ranks, ctx.endpoint().rank);
+            let barrier = ProcessBarrier::OfJob(self.barrier);
+            let team = Team::new(0, members, counts.to_vec(), barrier);
+            Box::new(TeamRef::All(Box::leak(Box::new(team))))
+        })
+    }
+
     /// `gasnet_coll_init`, for the calling thread: `counts` has the images of each process,
     /// `mine` is the caller's image.
     ///
     /// Ends the job if the numbers do not fit, or if they differ from those of an earlier call.
     pub fn init(&self, ctx: Ctx, counts: &[u32], mine: u32, functions: &[(ReduceFn, c_int)]) {
+        let world = self.world(ctx, counts);
+        // The other images of this process wait here until it has the choices of the file.
+        let mut has_tuning = self.has_tuning.lock();
+        if !core::mem::replace(&mut *has_tuning, true) {
+            self.load_tuning_at_start(ctx, &"gasnet_coll_init", world);
+        }
+        drop(has_tuning);
         let own = ctx.endpoint().rank;
         let me = ctx.team().me();
-        let world = self.world.get_or_init(|| {
-            let ranks = ctx.team().ranks().collect();
-            let members = TeamMembers::new(ranks, own);
-            let barrier = ProcessBarrier::OfJob(self.barrier);
-            let team = Team::new(0, members, counts.to_vec(), barrier);
-            Box::new(TeamRef::All(Box::leak(Box::new(team))))
-        });
         let view = world.view(false);
         let first = view.first[me.index()];
         let same = view.first.windows(2).zip(counts).all(|(f, &count)| f[1] - f[0] == count);
@@ -260,9 +274,7 @@ impl Coll {
     /// The team of all ranks, made as by a `gasnet_coll_init` without images if none was called.
     /// Clients of GASNet-EX call none.
     pub fn one_image_each(&self, ctx: Ctx) -> TeamRef {
-        let counts = vec![1; ctx.team().size() as usize];
-        self.init(ctx, &counts, ctx.endpoint().rank.0, &[]);
-        self.world.get().expect("made by init").clone()
+        self.world(ctx, &vec![1; ctx.team().size() as usize]).clone()
     }
 
     /// The team with this number; `None` for a team that this process is not in, or before
@@ -416,6 +428,19 @@ impl Coll {
         let mut words = alloc::vec![[[0; size_of::<u32>()]; N]; all];
         Dst::from(words.as_flattened_mut().as_flattened_mut()).copy_from(dst.into());
         words.into_iter().map(|record| record.map(u32::from_ne_bytes)).collect()
+    }
+
+    /// What rank 0 passes, as long as `mine` in all ranks. Collective over the processes.
+    fn of_first_rank(&self, ctx: Ctx, function: WaitReason, mine: &[u8]) -> Vec<u8> {
+        let mut memory = CollMemory::new(mine.len());
+        let dst = memory.bytes();
+        dst.copy_from(Src::from(mine));
+        let request = CollRequest::new(CollOperation::Broadcast, mine.len());
+        let (team, buffers) = (self.ranks(ctx).clone(), CollBuffers { dst, src: dst.into() });
+        self.wait_for(ctx, &CollCall { function, team, by_process: true, request, buffers });
+        let mut all = mine.to_vec();
+        Dst::from(&mut *all).copy_from(dst.into());
+        all
     }
 
     /// The team of all processes, each with one image.
