@@ -37,20 +37,17 @@ impl Tree {
             TreeKind::Flat => (lo + 1..hi).map(|r| (r, r + 1)).collect(),
             TreeKind::Nary => {
                 let below = hi - lo - 1;
-                let at = |i: usize| lo + 1 + below * i / self.fanout;
-                (0..self.fanout).map(|i| (at(i), at(i + 1))).filter(|(a, b)| a < b).collect()
+                let parts = self.fanout.min(below);
+                let at = |i: usize| lo + 1 + below * i / parts;
+                (0..parts).map(|i| (at(i), at(i + 1))).filter(|(a, b)| a < b).collect()
             }
             TreeKind::Knomial => {
                 let mut all = Vec::new();
                 let mut size = 1;
-                while lo + size < hi {
-                    for i in 1..self.fanout {
-                        let start = lo + i * size;
-                        if start < hi {
-                            all.push((start, hi.min(start + size)));
-                        }
-                    }
-                    size *= self.fanout;
+                while size < hi - lo {
+                    let starts = (lo + size..hi).step_by(size).take(self.fanout - 1);
+                    all.extend(starts.map(|start| (start, hi.min(start + size))));
+                    size = size.saturating_mul(self.fanout);
                 }
                 all
             }
@@ -86,7 +83,9 @@ mod tests {
             "KNOMIAL_TREE,2",
             "KNOMIAL_TREE,4",
         ];
-        for tree in trees.map(|t| Tree::parse(t).unwrap()) {
+        let wide = [TreeKind::Nary, TreeKind::Knomial];
+        let wide = wide.map(|kind| Tree::new(kind as u32, usize::MAX).unwrap());
+        for tree in trees.map(|t| Tree::parse(t).unwrap()).into_iter().chain(wide) {
             for n in 1..=40 {
                 let mut seen = alloc::vec![0; n];
                 seen[0] = 1;
