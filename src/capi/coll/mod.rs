@@ -193,7 +193,7 @@ pub extern "C" fn gasnet_coll_team_node2rank(team: TeamHandle, node: u32) -> u32
 /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `id`, `flags`: as of `gasnet_barrier_notify`; with `GASNET_BARRIERFLAG_IMAGES` every image
 ///   calls, otherwise one per process.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_notify(team: TeamHandle, id: c_int, flags: c_int) {
@@ -211,7 +211,7 @@ pub extern "C" fn gasnet_coll_barrier_notify(team: TeamHandle, id: c_int, flags:
 ///   calls, otherwise one per process.
 /// - Returns `GASNET_OK`, or `GASNET_ERR_BARRIER_MISMATCH` if the names do not match; the
 ///   barrier is over in both cases.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_wait(team: TeamHandle, id: c_int, flags: c_int) -> c_int {
@@ -230,7 +230,7 @@ pub extern "C" fn gasnet_coll_barrier_wait(team: TeamHandle, id: c_int, flags: c
 ///   calls, otherwise one per process.
 /// - Returns `GASNET_OK` or `GASNET_ERR_BARRIER_MISMATCH` if it is over, `GASNET_ERR_NOT_READY`
 ///   otherwise.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_try(team: TeamHandle, id: c_int, flags: c_int) -> c_int {
@@ -249,7 +249,7 @@ pub extern "C" fn gasnet_coll_barrier_try(team: TeamHandle, id: c_int, flags: c_
 ///   calls, otherwise one per process.
 /// - Returns `GASNET_OK`, or `GASNET_ERR_BARRIER_MISMATCH` if the names do not match; the
 ///   barrier is over in both cases.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier(team: TeamHandle, id: c_int, flags: c_int) -> c_int {
@@ -267,7 +267,7 @@ pub extern "C" fn gasnet_coll_barrier(team: TeamHandle, id: c_int, flags: c_int)
 /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `id`: where the name is stored if the barrier had one; null if it is not wanted.
 /// - Returns 1 if the barrier was anonymous for all members, else 0.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 ///
 /// # Safety

@@ -64,7 +64,7 @@ unsafe fn file_name(name: *const c_char) -> Option<String> {
 /// - `filename`: name of the file, NUL-terminated; null for that of the variable
 ///   `GASNET_COLL_TUNING_FILE`, without which nothing happens.
 /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 ///
 /// # Safety
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn gasnet_coll_loadTuningState(filename: *const c_char, te
 /// - `filename`: name of the file, NUL-terminated; null for that of the variable
 ///   `GASNET_COLL_TUNING_FILE`, without which nothing happens.
 /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 ///
 /// # Safety
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn gasnet_coll_dumpTuningState(filename: *const c_char, te
 ///
 /// - `filename`: name of the file, NUL-terminated; null for stdout.
 /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 ///
 /// # Safety
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn gasnet_coll_dumpProfile(filename: *const c_char, team: 
 ///
 /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `optype`: the operation, a `gasnet_coll_optype_t`; the M forms count as the others.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_get_num_tree_classes(team: TeamHandle, optype: c_uint) -> c_int {
@@ -138,7 +138,7 @@ pub extern "C" fn gasnet_coll_get_num_tree_classes(team: TeamHandle, optype: c_u
 /// - `tree_type`: 0 (flat), 1 (n-ary) or 2 (k-nomial); another one ends the job.
 /// - `fanout`: its fan-out: from 1 for n-ary, from 2 for k-nomial trees.
 /// - `optype`: the operation, a `gasnet_coll_optype_t`; the M forms count as the others.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_set_tree_kind(
@@ -170,7 +170,7 @@ pub extern "C" fn gasnet_coll_set_tree_kind(
 /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
 /// - `dissemlimit`: bytes.
 /// - `optype`: the operation, a `gasnet_coll_optype_t`; the M forms count as the others.
-/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+/// - Context: after `gasnet_coll_init`; not in a handler or a no-interrupt section, and not while
 ///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_set_dissem_limit(

@@ -16,7 +16,8 @@
 //! - A plan waits for the whole team only with `IN_ALLSYNC` or `OUT_ALLSYNC`: then rounds of
 //!   dissemination come before or after. `IN_NOSYNC` is treated as `IN_MYSYNC`, and `OUT_NOSYNC`
 //!   as `OUT_MYSYNC` but in `direct`. There, with both and `SINGLE`, no rank meets another.
-//! - A process stores no large message for others: its receiver first says where it goes.
+//! - A process stores no large message for others: its receiver first says where it goes. It
+//!   stores small ones that arrive before its call, without a limit.
 //! - Ranks that map each other's memory exchange short messages through `rings`.
 //! - Movements and reductions copy from segment to segment (`direct`) among up to 64 ranks that
 //!   map each other's segments, if the tuning has its defaults. Those of the team of all images
