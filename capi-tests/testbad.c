@@ -50,6 +50,7 @@ struct testcase {
 #define H_REGION 215
 #define H_NOTIFYING 216
 #define H_SWALLOW 217
+#define H_NULL_REPLY 218
 #define H_NO_HANDLER 249
 
 /* A rank that no job has. */
@@ -116,6 +117,7 @@ static void notifying_h(gasnet_token_t token) {
     gasnet_barrier_notify(0, 0);
 }
 static void swallow_h(gasnet_token_t token, void *bytes, size_t n) { (void)token, (void)bytes, (void)n; }
+static void null_reply_h(gasnet_token_t token) { gasnet_AMReplyMedium0(token, H_SWALLOW, NULL, 8); }
 static void region_h(gasnet_token_t token) {
     (void)token;
     gasnet_begin_nbi_accessregion();
@@ -129,7 +131,8 @@ static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_RE
                                            {H_WAITING, waiting_h},         {H_POLLING, polling_h},
                                            {H_LOCKING, locking_h},         {H_REPLY_LOCKED, reply_locked_h},
                                            {H_PUTTING, putting_h},         {H_REGION, region_h},
-                                           {H_NOTIFYING, notifying_h},     {H_SWALLOW, swallow_h}};
+                                           {H_NOTIFYING, notifying_h},     {H_SWALLOW, swallow_h},
+                                           {H_NULL_REPLY, null_reply_h}};
 #define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
 
 /* The end of rank 0's segment, with `n` bytes inside. */
@@ -559,6 +562,9 @@ static size_t two_rows[2] = {4, 2}, row_stride[1] = {16};
 
 static void put_from_null(void) { gasnet_put_bulk(1, check_at(1, 0), NULL, 8); }
 static void get_to_null(void) { gasnet_wait_syncnb(gasnet_get_nb_bulk(NULL, 1, check_at(1, 0), 8)); }
+static void medium_from_null(void) { gasnet_AMRequestMedium0(1, H_NOTHING, NULL, 8); }
+static void long_from_null(void) { gasnet_AMRequestLong0(1, H_NOTHING, NULL, 8, check_at(1, 0)); }
+static void reply_from_null(void) { send(H_NULL_REPLY); }
 static void putv_from_null(void) {
     gasnet_memvec_t to[1] = {{check_at(1, 0), 8}};
     gasnet_putv_bulk(1, 1, to, 1, no_piece);
@@ -819,6 +825,9 @@ static const struct testcase cases[] = {
 
     {"put_from_null", "both", CHECKED, DIES, "gasnet_put_bulk()|src is null|8 bytes", put_from_null},
     {"get_to_null", "both", CHECKED, DIES, "gasnet_get_nb_bulk()|dest is null|8 bytes", get_to_null},
+    {"medium_from_null", "both", CHECKED, DIES, "gasnet_AMRequestMedium0()|source_addr is null|8 bytes", medium_from_null},
+    {"long_from_null", "both", CHECKED, DIES, "gasnet_AMRequestLong0()|source_addr is null|8 bytes", long_from_null},
+    {"reply_from_null", "both", CHECKED, DIES, "gasnet_AMReplyMedium0()|source_addr is null|8 bytes", reply_from_null},
     {"putv_from_null", "both", CHECKED, DIES, "gasnet_putv_bulk()|a local address is null|8 bytes", putv_from_null},
     {"getv_without_list", "both", CHECKED, DIES, "gasnet_getv_bulk()|dstlist is null|1 elements", getv_without_list},
     {"geti_to_null", "both", CHECKED, DIES, "gasnet_geti_nbi_bulk()|a local address is null|8 bytes", geti_to_null},

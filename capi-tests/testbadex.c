@@ -560,6 +560,7 @@ static void reduce_to_null(void) {
 }
 static void broadcast_from_null(void) { gex_Event_Wait(gex_Coll_BroadcastNB(ex_tm, 0, bytes, NULL, 8, 0)); }
 
+static void medium_from_null(void) { gex_AM_RequestMedium0(ex_tm, 1, H_NOTHING, NULL, 8, GEX_EVENT_NOW, 0); }
 static void putv_from_null(void) {
     gex_Memvec_t to[1] = {{check_at(1, 0), 8}}, from[1] = {{NULL, 8}};
     gex_VIS_VectorPutBlocking(ex_tm, 1, 1, to, 1, from, 0);
@@ -789,6 +790,7 @@ static const struct testcase {
     {"put_from_null", CHECKED, DIES, "gex_RMA_PutBlocking()|src is null|8 bytes", put_from_null},
     {"get_to_null", CHECKED, DIES, "gex_RMA_GetNB()|dest is null|8 bytes", get_to_null},
     {"put_none_from_null", CHECKED, PASSES, "", put_none_from_null},
+    {"medium_from_null", CHECKED, DIES, "gex_AM_RequestMedium()|source_addr is null|8 bytes", medium_from_null},
     {"putv_from_null", CHECKED, DIES, "gex_VIS_VectorPutBlocking()|a local address is null|8 bytes", putv_from_null},
     {"puti_without_list", CHECKED, DIES, "gex_VIS_IndexedPutNBI()|srclist is null|1 elements", puti_without_list},
     {"gets_without_counts", CHECKED, DIES, "gex_VIS_StridedGetNB()|count is null|1 elements", gets_without_counts},

@@ -37,7 +37,7 @@ pub(super) type LocalArgument = (&'static str, *const c_void);
 /// bytes.
 #[cold]
 #[inline(never)]
-fn watched_local(
+pub(super) fn watched_local(
     function: &str,
     argument: &str,
     address: *const c_void,

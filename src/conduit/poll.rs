@@ -49,9 +49,10 @@ impl<P: Portals> Conduit<P> {
         served
     }
 
-    /// Serves the queues that may have events, and the batch of implicit replies.
+    /// Serves the queues that may have events, and the batch of implicit replies. True if there was
+    /// any event. For those callers that are not to have the code of a poll in them.
     #[inline(never)]
-    fn serve<U: Upcall>(&self, up: U) -> bool {
+    pub fn serve<U: Upcall>(&self, up: U) -> bool {
         let outside = !self.in_handler(up);
         if outside {
             self.implicit.poll(self.kept_sender());

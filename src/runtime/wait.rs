@@ -232,7 +232,7 @@ impl Ctx {
     pub fn serve_arrived_in_poll(self) {
         let conduit = &self.endpoint().conduit;
         let mut polls = 0..ARRIVED_POLLS;
-        while conduit.am_may_have() && polls.next().is_some() && conduit.poll(self) {}
+        while conduit.am_may_have() && polls.next().is_some() && conduit.serve(self) {}
     }
 
     /// As [`Ctx::wait_until`], for words that others write without a message: reads them for a

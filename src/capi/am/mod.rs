@@ -8,15 +8,15 @@
 pub mod numbered;
 pub mod variadic;
 
+use super::rma::{unwatched_job, watched_local};
 use super::{OK, ctx, early_job, refused};
 use crate::client_memory::{RemoteRange, Src};
 use crate::conduit::{Outgoing, PayloadArea};
 use crate::rank::JobRank;
 use crate::report;
-use crate::runtime::Ctx;
-use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
 use crate::runtime::wait;
+use crate::runtime::{Ctx, GasnetError, GasnetJob};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use sys::byte_count::ByteCount;
@@ -112,6 +112,20 @@ pub(super) fn request_short<const ANY: bool, const NOW: bool>(
     requested(c.request(function, rank, &m.immediate(NOW)))
 }
 
+/// The job of a call with a payload, where calls are watched; with debug checks, the payload may be
+/// null only without bytes.
+#[cold]
+#[inline(never)]
+fn watched_payload(function: &str, src: *const c_void, n: usize) -> &'static GasnetJob {
+    watched_local(function, "source_addr", src, n)
+}
+
+/// The context of a call with a payload.
+#[inline(always)]
+fn payload_ctx(function: &str, src: *const c_void, n: usize) -> Ctx {
+    unwatched_job().unwrap_or_else(|| watched_payload(function, src, n)).ctx()
+}
+
 /// The payload of a Medium; ends the job if it is too long.
 ///
 /// # Safety
@@ -143,7 +157,7 @@ pub(super) unsafe fn request_medium<const ANY: bool, const NOW: bool>(
         message(node, handler, src, n, args),
         request_medium::<ANY, NOW>(function, node, handler, src, n, args)
     );
-    let c = ctx(function);
+    let c = payload_ctx(function, src, n);
     let rank = c.team().check_rank(function, node);
     check_handler(function, handler);
     // SAFETY: a payload, by this function's condition.
@@ -194,7 +208,7 @@ pub(super) unsafe fn request_long<const ANY: bool, const NOW: bool>(
         message(node, handler, src, n, args),
         request_long::<ANY, NOW>(function, node, handler, src, n, dest, source_stays, args)
     );
-    let c = ctx(function);
+    let c = payload_ctx(function, src, n);
     let rank = c.team().check_rank(function, node);
     check_handler(function, handler);
     let max = c.endpoint().conduit.max_long_request();
@@ -249,7 +263,7 @@ pub(super) unsafe fn reply_medium<const ANY: bool>(
         message(asker(function, token), handler, src, n, args),
         reply_medium::<ANY>(function, token, handler, src, n, args)
     );
-    let c = ctx(function);
+    let c = payload_ctx(function, src, n);
     check_handler(function, handler);
     // SAFETY: a payload, by this function's condition.
     let payload = unsafe { medium_payload(c, function, src, n) };
@@ -296,7 +310,7 @@ pub(super) unsafe fn reply_long<const ANY: bool>(
         message(asker(function, token), handler, src, n, args),
         reply_long::<ANY>(function, token, handler, src, n, dest, args)
     );
-    let c = ctx(function);
+    let c = payload_ctx(function, src, n);
     check_handler(function, handler);
     let max = c.endpoint().conduit.max_long_reply();
     if n > max {

@@ -303,6 +303,12 @@ impl JobConduit {
         over!(self, c => c.poll(up))
     }
 
+    /// [`Conduit::serve`]
+    #[cold]
+    pub fn serve<U: Upcall>(&self, up: U) -> bool {
+        over!(self, c => c.serve(up))
+    }
+
     /// [`Conduit::am_may_have`]
     #[inline]
     pub fn am_may_have(&self) -> bool {
