@@ -49,8 +49,8 @@ impl<P: Portals> Conduit<P> {
         served
     }
 
-    /// Serves the queues that may have events, and the batch of implicit replies. True if there was
-    /// any event. For those callers that are not to have the code of a poll in them.
+    /// Serves the queues that may have events, and the batch of implicit replies. True if there
+    /// was any event. For callers that are not to have the code of a poll in them.
     #[inline(never)]
     pub fn serve<U: Upcall>(&self, up: U) -> bool {
         let outside = !self.in_handler(up);

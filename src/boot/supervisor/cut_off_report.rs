@@ -4,15 +4,11 @@
 //! Owned by [`super::Supervisor`]. Invariant: a host that another one has started prints nothing,
 //! but sends its part up; the root prints what has arrived, at the latest when the job has ended.
 
-use super::job::Supervisor;
-use super::status_request;
-use crate::boot::hosts::message::{CutOffRanks, HostMessage};
-use sys::clock;
+use super::status_request::SHOWN;
+use crate::boot::hosts::message::CutOffRanks;
 
 /// Nanoseconds that the root waits for the parts of other hosts, from the first one.
 const WINDOW: u64 = 300_000_000;
-/// Lines of a report.
-pub(super) const SHOWN: usize = 8;
 
 /// The parts that have arrived.
 #[derive(Debug, Default)]
@@ -28,41 +24,20 @@ impl CutOffReport {
     }
 
     /// Adds the ranks of a host.
-    fn add(&mut self, part: CutOffRanks, now: u64) {
+    pub(super) fn add(&mut self, part: CutOffRanks, now: u64) {
         self.all.ranks.extend(part.ranks);
         self.all.lines.extend(part.lines);
         self.due.get_or_insert(now + WINDOW);
     }
 
     /// What has arrived since the last call: ranks in ascending order, and some of the lines.
-    fn take(&mut self) -> CutOffRanks {
+    pub(super) fn take(&mut self) -> CutOffRanks {
         self.due = None;
         let mut all = core::mem::take(&mut self.all);
         all.ranks.sort_unstable();
         all.lines.sort_unstable();
         all.lines.truncate(SHOWN);
         all
-    }
-}
-
-impl Supervisor {
-    /// Ranks of this host, or of one below, are cut off.
-    pub(super) fn add_cut_off(&mut self, part: CutOffRanks) {
-        if self.others.is_printed_above() {
-            return self.others.send_up(&HostMessage::CutOff(part));
-        }
-        self.cut_off.add(part, clock::now_ns());
-        if !self.others.print_here() {
-            self.report_cut_off();
-        }
-    }
-
-    /// Prints which ranks are cut off, if there are any that are not reported yet.
-    pub(super) fn report_cut_off(&mut self) {
-        let all = self.cut_off.take();
-        if let Some(first) = self.exit.decision().filter(|_| !all.ranks.is_empty()) {
-            status_request::report_cut_off(&self.ranks, self.share.size, first, &all);
-        }
     }
 }
 

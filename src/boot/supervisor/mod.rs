@@ -20,7 +20,7 @@
 //! | `unstarted_hosts` | hosts that did not start their ranks |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
-//! | `cut_off_report` | the report of ranks that are cut off, of all hosts |
+//! | `cut_off`, `cut_off_report` | which ranks a success cuts off, in one report of all hosts |
 //! | `job_timeout` | how long the job may run |
 //! | `job_signals` | the signals of the supervisor |
 //! | `rank_output`, `last_output` | where the ranks print; their last lines |
@@ -28,6 +28,7 @@
 
 mod barrier_exchange;
 mod connections;
+mod cut_off;
 mod cut_off_report;
 mod exit_progress;
 mod folded_errors;

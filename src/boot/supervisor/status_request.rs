@@ -6,7 +6,6 @@
 //! signal has each rank answer there. Invariant: a report is complete after its deadline; a rank
 //! without an answer is described by the state of its process.
 
-use super::cut_off_report::SHOWN;
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
 use crate::boot::decision::{ExitCause, ExitDecision};
@@ -21,6 +20,9 @@ use sys::{clock, signal};
 pub(super) const ANSWER: u64 = 1_000_000_000;
 const CUT_OFF_ANSWER: u64 = 100_000_000;
 const CHECK: u64 = 10_000_000;
+
+/// Lines about ranks in the report of a cut-off.
+pub(super) const SHOWN: usize = 8;
 
 /// A request for the status of all ranks.
 #[derive(Debug, Default)]

@@ -112,8 +112,8 @@ pub(super) fn request_short<const ANY: bool, const NOW: bool>(
     requested(c.request(function, rank, &m.immediate(NOW)))
 }
 
-/// The job of a call with a payload, where calls are watched; with debug checks, the payload may be
-/// null only without bytes.
+/// The job of a call with a payload, where calls are watched. Debug checks find a payload that has
+/// bytes but no address.
 #[cold]
 #[inline(never)]
 fn watched_payload(function: &str, src: *const c_void, n: usize) -> &'static GasnetJob {
