@@ -484,8 +484,8 @@ impl TcpNetwork {
                     if open || identity(peers.own) < peer {
                         return Err(ConnectionEnd::Superseded);
                     }
-                    // Ours goes on until the peer has seen who made it, and closes it. Closed
-                    // here, it would look like that of a stranger.
+                    // The peer closes ours when it has seen the proof. Closed here and now, ours
+                    // would look there like that of a stranger.
                 }
             }
             tcp::keep_alive(connection.socket.as_fd(), LOST_MS)?;
