@@ -13,8 +13,6 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use sys::child::Forked;
 use sys::poll::{self, PollEntry};
 use sys::signal::Signal;
@@ -22,8 +20,8 @@ use sys::{child, clock, descriptor, interface, process};
 
 /// Nanoseconds in which the next name must be answered.
 const WITHIN: u64 = 5_000_000_000;
-/// Names that are looked up at a time.
-const AT_ONCE: usize = 16;
+/// Processes that look names up, at most. Those of one wait for each other.
+const AT_ONCE: usize = 64;
 /// Addresses of a name that are used.
 const MOST_ADDRESSES: usize = 16;
 /// Names that a message lists.
@@ -125,8 +123,12 @@ fn resolved(name: &str) -> Vec<SocketAddr> {
     addresses.map_or(Vec::new(), |all| all.take(MOST_ADDRESSES).collect())
 }
 
-/// Has a child look names up. Returns the answers by the number of the name: all, or those that
-/// arrive before none does for this many nanoseconds.
+/// Has children look names up: threads would need a newer C library than old systems have. Returns
+/// the answers by the number of the name: all, or those that arrive before none does for this many
+/// nanoseconds.
+///
+/// # Errors
+/// The system has no pipe or no process for it.
 fn ask(
     names: &[&str],
     within: u64,
@@ -134,44 +136,46 @@ fn ask(
 ) -> io::Result<BTreeMap<usize, Vec<SocketAddr>>> {
     let (from, to) = descriptor::pipe()?;
     let own = process::pid();
-    // SAFETY: this process has one thread.
-    match unsafe { child::fork() }? {
-        Forked::Child => {
-            if child::die_with_parent(own) {
-                drop(from);
-                answer_all(names, &to, resolve);
+    let number = AT_ONCE.min(names.len());
+    let mut children = Vec::new();
+    let mut begun = Ok(());
+    for first in 0..number {
+        // SAFETY: this process has one thread.
+        match unsafe { child::fork() } {
+            Ok(Forked::Child) => {
+                if child::die_with_parent(own) {
+                    let part = names.iter().enumerate().skip(first).step_by(number);
+                    answer(part, &to, resolve);
+                }
+                sys::exit_now(0)
             }
-            sys::exit_now(0)
-        }
-        Forked::Parent(child) => {
-            drop(to);
-            let answers = read_answers(&from, names.len(), within);
-            process::kill(child, Signal::KILL);
-            child::await_child(child);
-            Ok(answers)
+            Ok(Forked::Parent(child)) => children.push(child),
+            Err(e) => {
+                begun = Err(e);
+                break;
+            }
         }
     }
+    drop(to);
+    let answers = begun.map(|()| read_answers(&from, names.len(), within));
+    for child in children {
+        process::kill(child, Signal::KILL);
+        child::await_child(child);
+    }
+    answers
 }
 
-/// Writes an answer for each name as a line, some at a time.
-fn answer_all(names: &[&str], to: &OwnedFd, resolve: fn(&str) -> Vec<SocketAddr>) {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        loop {
-            let i = next.fetch_add(1, Ordering::Relaxed);
-            let Some(name) = names.get(i) else { return };
-            let all: String = resolve(name).iter().map(|address| format!(" {address}")).collect();
-            // A pipe takes a line of this length whole.
-            sys::file::write_all(to.as_raw_fd(), format!("{i}{all}\n").as_bytes());
-        }
-    };
-    thread::scope(|scope| {
-        for _ in 1..AT_ONCE.min(names.len()) {
-            // If the system has no thread more, the others do its part.
-            let _ = thread::Builder::new().spawn_scoped(scope, work);
-        }
-        work();
-    });
+/// Writes an answer for each of these names as a line.
+fn answer<'a>(
+    names: impl Iterator<Item = (usize, &'a &'a str)>,
+    to: &OwnedFd,
+    resolve: fn(&str) -> Vec<SocketAddr>,
+) {
+    for (i, name) in names {
+        let all: String = resolve(name).iter().map(|address| format!(" {address}")).collect();
+        // A pipe takes a line of this length whole.
+        sys::file::write_all(to.as_raw_fd(), format!("{i}{all}\n").as_bytes());
+    }
 }
 
 fn read_answers(from: &OwnedFd, number: usize, within: u64) -> BTreeMap<usize, Vec<SocketAddr>> {
