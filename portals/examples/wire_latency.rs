@@ -12,7 +12,7 @@ use portals3::md_options::*;
 use portals3::nal::ofi::{OfiRemoteAccess, OfiSpec, OfiWire, ProviderChoice};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::nal::tcp::{JobSecret, LibraryVersion, TcpSpec, TcpWire};
-use portals3::nal::wire::{PeerFailure, Wire};
+use portals3::nal::wire::{PeerEnd, PeerFailure, Wire};
 use portals3::*;
 use sys::child::{self, Forked};
 use sys::cpu::CpuMask;
@@ -53,7 +53,7 @@ fn write_all(mut stream: &TcpStream, mut from: &[u8]) {
 /// The wire that is measured, and its address.
 fn open_wire() -> (Box<dyn Wire>, Vec<u8>) {
     let on_failure = Box::new(|failure: &PeerFailure| {
-        if !failure.closed {
+        if failure.end != PeerEnd::Closed {
             eprintln!("{failure}");
         }
         std::process::exit(0)

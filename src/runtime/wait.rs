@@ -221,18 +221,22 @@ impl Ctx {
     /// peers by other means than messages.
     #[inline]
     pub fn serve_arrived(self) {
-        let conduit = &self.endpoint().conduit;
-        // Peers that go on sending do not keep the caller here.
-        let mut polls = 0..ARRIVED_POLLS;
-        while conduit.am_may_have() && polls.next().is_some() && self.poll() {}
+        self.while_arrived(|| self.poll());
     }
 
     /// As [`Ctx::serve_arrived`], for a part of the library that polls call: it is not called
     /// again meanwhile.
     pub fn serve_arrived_in_poll(self) {
+        self.while_arrived(|| self.endpoint().conduit.serve(self));
+    }
+
+    /// Calls `poll`, which tells whether it did anything, while messages are there. Peers that go
+    /// on sending do not keep the caller here.
+    #[inline]
+    fn while_arrived(self, poll: impl Fn() -> bool) {
         let conduit = &self.endpoint().conduit;
         let mut polls = 0..ARRIVED_POLLS;
-        while conduit.am_may_have() && polls.next().is_some() && conduit.serve(self) {}
+        while conduit.am_may_have() && polls.next().is_some() && poll() {}
     }
 
     /// As [`Ctx::wait_until`], for words that others write without a message: reads them for a

@@ -115,6 +115,17 @@ pub struct WireCounters {
     pub parts: u64,
 }
 
+/// What ended the connection to a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerEnd {
+    /// The peer closed it between two frames, as a process that ends does.
+    Closed,
+    /// The network, or something else that the peer did.
+    Lost,
+    /// This program: it named memory that is not mapped, or closed a descriptor of the wire.
+    ByProgram,
+}
+
 /// A connection that has failed. Its peer counts as dead.
 #[derive(Clone, Debug)]
 pub struct PeerFailure {
@@ -122,8 +133,8 @@ pub struct PeerFailure {
     pub process: PtlProcessId,
     /// Where it is, as the network writes it.
     pub address: String,
-    /// It has closed the connection between two frames, as a process that ends does.
-    pub closed: bool,
+    /// What ended the connection.
+    pub end: PeerEnd,
     /// What happened.
     pub cause: String,
 }

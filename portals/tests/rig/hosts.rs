@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use portals3::nal::ofi::{self, OfiRemoteAccess, OfiSpec, OfiTagMode, OfiWire, ProviderChoice};
 use portals3::nal::shm::AttachPolicy;
 use portals3::nal::tcp::{JobSecret, LibraryVersion, TcpSpec, TcpWire};
-use portals3::nal::wire::{PeerFailure, Wire};
+use portals3::nal::wire::{PeerEnd, PeerFailure, Wire};
 use portals3::{NetworkInterface, NiLimits};
 
 use super::{OfiRig, process};
@@ -20,7 +20,7 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A node that is closed looks like a process that has ended.
 fn failed(failure: &PeerFailure) {
-    assert!(failure.closed, "{failure}");
+    assert_eq!(failure.end, PeerEnd::Closed, "{failure}");
 }
 
 /// The name of a provider, and the mode.

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 use portals3::nal::ofi::{OfiSpec, OfiWire};
 use portals3::nal::tcp::{TcpSpec, TcpWire};
-use portals3::nal::wire::{PeerFailure, PeerFailureHandler, Wire};
+use portals3::nal::wire::{PeerEnd, PeerFailure, PeerFailureHandler, Wire};
 use portals3::{AcIndex, JID_ANY, NetworkInterface, PT_INDEX_ANY, PtlProcessId, UID_ANY};
 use std::io;
 use std::sync::OnceLock;
@@ -201,12 +201,21 @@ impl RemoteRanks {
     fn end(&self, LostPeer { failure, .. }: &LostPeer) -> ! {
         let PtlProcessId { nid, pid } = failure.process;
         let rank = self.ranks.rank(PortalsId { nid, pid });
+        let remedy = match failure.end {
+            PeerEnd::Closed | PeerEnd::Lost => {
+                "Check the network between the hosts, and what is printed of that rank."
+            }
+            PeerEnd::ByProgram => {
+                "Leave the descriptors of the library open, and the memory of operations mapped \
+                 until they are synced."
+            }
+        };
         report::fatal_unless_ending(
             format_args!(
                 "the connection to rank {rank} at {} is lost: {}",
                 failure.address, failure.cause
             ),
-            format_args!("Check the network between the hosts, and what is printed of that rank."),
+            format_args!("{remedy}"),
         )
     }
 }

@@ -25,7 +25,7 @@ use super::peer::OfiPeer;
 use super::seal::OfiTagMode;
 use super::slot::NotBegun;
 use crate::nal::numbering::HostNumbering;
-use crate::nal::wire::{PeerFailure, PeerFailures};
+use crate::nal::wire::{PeerEnd, PeerFailure, PeerFailures};
 use crate::types::{PtlProcessId, Size};
 use handshake::FrameKey;
 use sys::clock;
@@ -176,7 +176,7 @@ impl OfiNetwork {
         here.failures.add(number, || PeerFailure {
             process: peers.numbering.process(number).unwrap_or(PtlProcessId::ANY),
             address: self.endpoint.shown(&peers.names[peer.position as usize]),
-            closed: CLOSED.contains(&error),
+            end: if CLOSED.contains(&error) { PeerEnd::Closed } else { PeerEnd::Lost },
             cause: String::from(cause),
         });
     }

@@ -4,6 +4,7 @@ use super::bindings::{FI_MR_PROV_KEY, FI_MR_VIRT_ADDR};
 use super::limits::REMOTE_AT_ONCE;
 use super::tests::*;
 use super::*;
+use crate::nal::wire::PeerEnd;
 use std::vec;
 
 const PROVIDERS: [&str; 4] = ["tcp;ofi_rxm", "net", "sockets", "tcp"];
@@ -189,7 +190,7 @@ fn die_meanwhile() -> Option<bool> {
     });
     assert!(!a.wire.is_working(0));
     let failures = a.failures.lock().unwrap();
-    assert!(failures.len() == 1 && failures[0].closed, "{failures:?}");
+    assert!(failures.len() == 1 && failures[0].end == PeerEnd::Closed, "{failures:?}");
     Some(ended.0.iter().any(|(_, ok)| !ok))
 }
 

@@ -2,7 +2,7 @@
 
 use super::limits::*;
 use super::*;
-use crate::nal::wire::PeerFailure;
+use crate::nal::wire::{PeerEnd, PeerFailure};
 use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -278,7 +278,7 @@ fn a_dead_peer_is_reported_once() {
     let failures = a.failures.lock().unwrap();
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0].process, PtlProcessId { nid: 1, pid: 0 });
-    assert!(failures[0].closed, "{}", failures[0]);
+    assert_eq!(failures[0].end, PeerEnd::Closed, "{}", failures[0]);
 }
 
 /// A peer is silent until its greeting has arrived.

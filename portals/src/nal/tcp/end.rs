@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 
 use crate::nal::numbering::HostNumbering;
-use crate::nal::wire::{PeerFailure, PeerFailures};
+use crate::nal::wire::{PeerEnd, PeerFailure, PeerFailures};
 use crate::types::PtlProcessId;
 use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, JobSecret, LibraryVersion, Nonce};
 use sys::epoll::EpollSet;
@@ -60,13 +60,13 @@ impl TcpEnd {
         &self,
         peers: &TcpPeers,
         number: u32,
-        closed: bool,
+        end: PeerEnd,
         cause: &dyn fmt::Display,
     ) {
         self.failures.add(number, || PeerFailure {
             process: peers.numbering.process(number).unwrap_or(PtlProcessId::ANY),
             address: peers.address(number).unwrap_or(self.address).to_string(),
-            closed,
+            end,
             cause: cause.to_string(),
         });
     }

@@ -21,6 +21,7 @@ use super::end::{LISTENER, TcpEnd, TcpPeers, identity, process_of};
 use super::input::RESERVE;
 use super::limits::{AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS, THEIRS_NS};
 use crate::nal::outcome::FrameSink;
+use crate::nal::wire::PeerEnd;
 use incoming::IncomingConnections;
 use outgoing::{Attempts, ConnectionEnd};
 
@@ -285,7 +286,7 @@ impl TcpNetwork {
                 self.connect_or_fail(here, peers, peer);
             } else {
                 let cause = "it refused our connection, and made none".into();
-                self.fail(here, peers, peer, (false, cause));
+                self.fail(here, peers, peer, (PeerEnd::Lost, cause));
             }
         }
     }
@@ -537,16 +538,16 @@ impl TcpNetwork {
         self.fail(here, peers, peer, end);
     }
 
-    /// A peer is given up: whether it has closed its connection in order, and what happened.
+    /// A peer is given up: what ended its connection, and in words.
     fn fail(
         &mut self,
         here: &TcpEnd,
         peers: &TcpPeers,
         peer: u32,
-        (closed, cause): (bool, String),
+        (end, cause): (PeerEnd, String),
     ) {
         self.links.insert(peer, PeerLink::Failed);
-        here.fail(peers, peer, closed, &cause);
+        here.fail(peers, peer, end, &cause);
     }
 }
 

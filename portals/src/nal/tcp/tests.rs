@@ -7,7 +7,7 @@ use super::end::decode_address;
 use super::limits::{LOST_MS, STRANGER_NS, WINDOW_FRAMES};
 use super::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
-use crate::nal::wire::PeerFailure;
+use crate::nal::wire::{PeerEnd, PeerFailure};
 use crate::test_memory::md;
 use crate::types::*;
 use crate::{EqHandle, NetworkInterface};
@@ -408,7 +408,10 @@ fn a_lost_peer_is_reported_once() {
     drop(c);
     until(&[a, b], || !a.failed().is_empty());
     let failed = a.failed();
-    assert_eq!((failed[0].process, &failed[0].address, failed[0].closed), (gone, &address, true));
+    assert_eq!(
+        (failed[0].process, &failed[0].address, failed[0].end),
+        (gone, &address, PeerEnd::Closed)
+    );
     assert_eq!(a.ni.peer_state(number), PeerState::Dead);
     // Its messages end with an event that says that they failed.
     let part = (AckReq::Ack, gone);

@@ -171,6 +171,10 @@ fn run() -> Result<(), String> {
         let page = dir.join(page);
         fs::write(&page, text).map_err(|e| format!("{}: {e}", page.display()))?;
     }
+    let unmeasured = ratio_table::unmeasured(&names, &rounds);
+    if options.only.is_none() && !unmeasured.is_empty() {
+        return Err(format!("no turn measured both sides of: {}", unmeasured.join("; ")));
+    }
     Ok(())
 }
 

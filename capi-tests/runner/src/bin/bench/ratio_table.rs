@@ -80,6 +80,19 @@ fn worst(names: &[&str], rounds: &[Vec<RowFigures>], row: &BenchRow) -> Option<M
     })
 }
 
+/// The figures to reach that lack a side, though both systems took part.
+pub(crate) fn unmeasured(names: &[&str], rounds: &[Vec<RowFigures>]) -> Vec<String> {
+    let lacks = |row: &BenchRow| {
+        [row.ours.0, row.other.0].iter().all(|system| names.contains(system))
+            && worst(names, rounds, row).is_none()
+    };
+    let side = |(system, name, n): (&str, &str, u32)| format!("{name} of {system}, {n} ranks");
+    rows()
+        .filter(lacks)
+        .map(|row| format!("{} against {}", side(row.ours), side(row.other)))
+        .collect()
+}
+
 /// Whether the goal is parity: then the median may miss it by 5 %, if the quartiles reach it.
 fn parity(figure: f64) -> bool {
     (1.0..=1.05).contains(&figure)

@@ -9,6 +9,7 @@ use alloc::string::String;
 use std::io;
 
 use super::super::limits::{ATTEMPTS, LOST_MS};
+use crate::nal::wire::PeerEnd;
 use sys::tcp::Unanswered;
 
 /// The end of a connection.
@@ -45,9 +46,9 @@ impl ConnectionEnd {
         }
     }
 
-    /// Whether the peer has closed the connection in order, and what happened. `granted`: it had
-    /// granted credits; `between`: between two frames.
-    pub(super) fn describe(self, granted: bool, between: bool) -> (bool, String) {
+    /// What ended the connection, and in words. `granted`: the peer had granted credits;
+    /// `between`: between two frames.
+    pub(super) fn describe(self, granted: bool, between: bool) -> (PeerEnd, String) {
         let cause = match self {
             ConnectionEnd::Wrong(cause) => cause,
             ConnectionEnd::Unanswered(Unanswered::Ever) => String::from(
@@ -57,7 +58,10 @@ impl ConnectionEnd {
             ConnectionEnd::Unanswered(since) => format!("its host {since}"),
             ConnectionEnd::Unreachable(e) => format!("no connection: {e}"),
             ConnectionEnd::Closed(Some(e)) => match sys::socket::fault_of_program(&e) {
-                Some(fault) => format!("the connection failed: {e}: the program {fault}"),
+                Some(fault) => {
+                    let cause = format!("the connection failed: {e}: the program {fault}");
+                    return (PeerEnd::ByProgram, cause);
+                }
                 None => format!("the connection failed: {e}"),
             },
             ConnectionEnd::Closed(None) if !granted => {
@@ -67,10 +71,10 @@ impl ConnectionEnd {
                 String::from("the connection ended within a frame")
             }
             ConnectionEnd::Closed(None) | ConnectionEnd::Superseded => {
-                return (true, String::from("it closed the connection"));
+                return (PeerEnd::Closed, String::from("it closed the connection"));
             }
         };
-        (false, cause)
+        (PeerEnd::Lost, cause)
     }
 }
 
