@@ -11,6 +11,7 @@ use crate::nal::wire::{PeerEnd, PeerFailure};
 use crate::test_memory::md;
 use crate::types::*;
 use crate::{EqHandle, NetworkInterface};
+use core::ptr;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -386,6 +387,22 @@ fn a_process_that_computes_within_a_handshake_is_no_stranger() {
     }
     events(&[a, b], 2);
     assert_eq!((a.failed().len(), b.ni.counters().refused), (0, 0));
+}
+
+/// The network is not blamed for a put from memory that is not mapped.
+#[test]
+fn a_put_from_memory_that_is_not_mapped_is_the_fault_of_the_program() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let mut target = memory(1 << 20, |_| 0);
+    b.expose(7, &mut target);
+    let mut none = md(&mut [], md_options::EVENT_START_DISABLE, a.eq);
+    (none.start, none.length) = (ptr::without_provenance_mut(4096), 1 << 20);
+    // SAFETY: only the system reads the memory, which refuses.
+    let from = unsafe { a.ni.md_bind(&none, Unlink::Retain) }.unwrap();
+    a.put(from, (0, 1 << 20), b, 7, 0, 0);
+    until(&[a, b], || !a.failed().is_empty());
+    assert_eq!(a.failed()[0].end, PeerEnd::ByProgram);
 }
 
 /// A process that has exited is reported once, and messages to it end.
