@@ -30,6 +30,7 @@ ${READELF:-$(tool readelf)} -Ws "$work/all.o" |
 [ -s "$work/unused" ] || echo gasneti_nothing >"$work/unused"
 ${OBJCOPY:-$(tool objcopy)} --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd \
     --strip-symbols="$work/unused" --keep-global-symbols="$work/names" "$work/all.o" "$work/whole.o"
-rm -f "$work/whole.a"
-${AR:-$(tool ar)} crs "$work/whole.a" "$work/whole.o"
-mv "$work/whole.a" "$to"
+# In the folder of the result, since a move from another file system may end half-way.
+rm -f "$to.new"
+${AR:-$(tool ar)} crs "$to.new" "$work/whole.o"
+mv "$to.new" "$to"

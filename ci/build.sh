@@ -117,11 +117,6 @@ both)
 esac
 out=$target/$released
 mkdir -p "$tree/lib/pkgconfig" "$tree/bin" "$target"
-# Files built for another machine are removed: their age says nothing.
-if [ "$(cat "$tree/lib/.released" 2>/dev/null)" != "$released" ]; then
-    rm -f "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a" "$tree"/bin/gasnet*
-    echo "$released" >"$tree/lib/.released"
-fi
 programs="gasnetrun gasnet_info gasnet_trace"
 [ "${HOSTED:-yes}" = yes ] || programs=
 # shellcheck disable=SC2086 # nothing or a flag
@@ -138,9 +133,7 @@ while read -r dir; do
         cp "$dir/portals3.rs" "$tree/lib/.libportals.rs"
     fi
 done <"$target/out_dirs"
-echo "$portals_libs" >"$tree/lib/.libportals.new"
-cmp -s "$tree/lib/.libportals.new" "$tree/lib/.libportals" || mv "$tree/lib/.libportals.new" "$tree/lib/.libportals"
-rm -f "$tree/lib/.libportals.new"
+echo "$portals_libs" >"$tree/lib/.libportals"
 
 [ ! -L "$tree/include" ] || rm "$tree/include"
 mkdir -p "$tree/include/portals-conduit" "$tree/lib" "$tree/bin"
@@ -150,22 +143,36 @@ done
 ln -sf ../../../include/portals-conduit/gasnet_core.h "$tree/include/portals-conduit"
 
 archive=$out/libgasnet.a
-# Some targets have no shared libraries.
-if [ "${SHARED:-yes}" = no ]; then
-    rm -f "$tree"/lib/libgasnet*.so*
-elif [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.so.0" ] ||
-    [ "$tree/lib/.libportals" -nt "$tree/lib/libgasnet.so.0" ] ||
-    [ src/exports.map -nt "$tree/lib/libgasnet.so.0" ] || [ "$0" -nt "$tree/lib/libgasnet.so.0" ]; then
-    # shellcheck disable=SC2086 # these are flags; LDFLAGS are the user's
-    $cc -shared -fPIC ${LDFLAGS-} -o "$tree/lib/libgasnet.so.0.new" \
-        -Wl,-soname,libgasnet.so.0 -Wl,--version-script=src/exports.map \
-        -Wl,-z,nodelete $defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed \
-        -Wl,--whole-archive "$archive" -Wl,--no-whole-archive $portals_libs \
-        -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc
-    mv "$tree/lib/libgasnet.so.0.new" "$tree/lib/libgasnet.so.0"
-fi
-[ "${SHARED:-yes}" = no ] || ln -sfn libgasnet.so.0 "$tree/lib/libgasnet.so"
-if [ ! "$tree/lib/libgasnet.a" -nt "$archive" ] || [ ci/archive.sh -nt "$tree/lib/libgasnet.a" ] || [ cross/lightweight.c -nt "$tree/lib/libgasnet.a" ]; then
+# Cargo keeps the archive of each configuration, with its old time. So what the libraries are made
+# of is recorded once they are made; other scripts read what they need of it.
+record=$tree/lib/.built
+cat >"$record.new" <<END
+ARCHIVE=$(stat -c '%i %y %s' "$archive")
+SCRIPTS=$(cat src/exports.map ci/build.sh ci/archive.sh cross/lightweight.c | cksum)
+COMPILER=$(cat "$tree/lib/.compiler" 2>/dev/null || true)
+CC=$cc
+LDFLAGS=${LDFLAGS-}
+LIBPORTALS=$portals_libs
+SHARED=${SHARED:-yes}
+END
+made=yes
+[ "${SHARED:-yes}" = no ] || [ -e "$tree/lib/libgasnet.so.0" ] || made=
+[ -e "$tree/lib/libgasnet.a" ] && cmp -s "$record.new" "$record" || made=
+if [ -z "$made" ]; then
+    rm -f "$record"
+    # Some targets have no shared libraries.
+    if [ "${SHARED:-yes}" = no ]; then
+        rm -f "$tree"/lib/libgasnet*.so*
+    else
+        # shellcheck disable=SC2086 # these are flags; LDFLAGS are the user's
+        $cc -shared -fPIC ${LDFLAGS-} -o "$tree/lib/libgasnet.so.0.new" \
+            -Wl,-soname,libgasnet.so.0 -Wl,--version-script=src/exports.map \
+            -Wl,-z,nodelete $defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed \
+            -Wl,--whole-archive "$archive" -Wl,--no-whole-archive $portals_libs \
+            -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc
+        mv "$tree/lib/libgasnet.so.0.new" "$tree/lib/libgasnet.so.0"
+        ln -sfn libgasnet.so.0 "$tree/lib/libgasnet.so"
+    fi
     instead=
     if [ "${HOSTED:-yes}" = no ]; then
         instead=$tree/lib/.lightweight.o
@@ -174,6 +181,11 @@ if [ ! "$tree/lib/libgasnet.a" -nt "$archive" ] || [ ci/archive.sh -nt "$tree/li
     # What src/exports.map exports.
     ci/archive.sh "$archive" "$tree/lib/libgasnet.a" '^(gasnet[it]?|gex)_' $instead
 fi
+mv "$record.new" "$record"
 ci/client-files.sh "" "$PWD/$tree" TREE="$tree"
-for program in $programs; do cp -pu --remove-destination "$out/$program" "$tree/bin"; done
+for program in $programs; do
+    cmp -s "$out/$program" "$tree/bin/$program" && continue
+    cp -p "$out/$program" "$tree/bin/$program.new"
+    mv "$tree/bin/$program.new" "$tree/bin/$program"
+done
 [ -z "$programs" ] || ln -sfn gasnetrun "$tree/bin/gasnetrun_portals"
