@@ -13,7 +13,7 @@ rm -rf "$src" build/book/html
 mkdir -p "$src"
 
 sed -n 's/.*](\([^)]*\)).*/docs\/\1/p' docs/SUMMARY.md | sed 's|^docs/\.\./||' >build/book/pages
-git ls-files 'docs/*.svg' 'docs/*.png' | cat build/book/pages - >build/book/files
+find docs -name '*.svg' -o -name '*.png' | cat build/book/pages - >build/book/files
 while read -r file; do
     mkdir -p "$src/$(dirname "$file")"
     cp "$file" "$src/$file"

@@ -11,7 +11,13 @@ if [ -t 2 ]; then exec 3>&2; fi
 exec 2>&1
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
-SEED=${SEED:-$((0x$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1)))}
+if [ -z "${SEED-}" ]; then
+    commit=$(git rev-parse --short=7 HEAD 2>/dev/null) || {
+        commit=1
+        echo "git knows no commit here, which would choose the sample"
+    }
+    SEED=$((0x$commit))
+fi
 export SEED
 log=build/check
 mkdir -p $log

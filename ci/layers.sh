@@ -7,6 +7,7 @@
 #   young   crate sys calls no function that is younger than glibc 2.4, but the system call
 set -eu
 cd "$(dirname "$0")/.."
+. ci/checkout.sh
 
 # Comments may name it.
 check_libc() {

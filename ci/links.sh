@@ -11,7 +11,7 @@ command -v python3 >/dev/null 2>&1 || {
     exit 77
 }
 folder=${1-}
-[ -z "$folder" ] || cd "$folder"
+if [ -n "$folder" ]; then cd "$folder"; else . ci/checkout.sh; fi
 if [ -n "$folder" ]; then find . -name '*.md'; else git ls-files -co --exclude-standard '*.md'; fi |
     SOURCES=${folder:+no} python3 -c '
 import os, re, sys
@@ -73,5 +73,5 @@ for page in sys.stdin.read().split("\n"):
                 broken += 1
                 print(f"{page}:{number}: {path}: no such file")
 print(f"{links} links, {broken} broken")
-sys.exit(broken != 0)
+sys.exit(broken != 0 or links == 0)
 '

@@ -4,6 +4,7 @@
 # Generated files are not in the repository, and C names carry their own prefix.
 set -eu
 cd "$(dirname "$0")/.."
+. ci/checkout.sh
 git ls-files '*.rs' ':!*/lightweight/*' | xargs grep -nHE '^[[:space:]]*pub(\([^)]*\))? (unsafe )?(struct|enum|union|trait|type) [A-Za-z0-9_]+' |
     sed -E 's/^([^:]+:[0-9]+):[[:space:]]*pub(\([^)]*\))? (unsafe )?(struct|enum|union|trait|type) ([A-Za-z0-9_]+).*/\5 \1/' |
     sort | awk '

@@ -5,6 +5,7 @@
 # Every violation is one line `file:line: text`.
 set -eu
 cd "$(dirname "$0")/.."
+. ci/checkout.sh
 export LC_ALL=C.UTF-8
 found=0
 texts() { git ls-files -- "$@" ':!ci/words.txt' ':!LICENSE*' ':!Cargo.lock'; }

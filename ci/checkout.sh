@@ -1,0 +1,10 @@
+# Sourced by the checks that ask git which files there are: where git does not answer, they would
+# check nothing and pass. A release, which is no checkout, is skipped (77).
+[ -e .git ] || {
+    echo "this folder is no git checkout: git does not know its files"
+    exit 77
+}
+git rev-parse --git-dir >/dev/null || {
+    echo "git does not answer: what is to be checked is not known"
+    exit 1
+}
