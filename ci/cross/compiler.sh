@@ -83,9 +83,21 @@ zig)
 *)
     command -v "${compiler%% *}" >/dev/null 2>&1 ||
         refuse "there is no compiler ${compiler%% *}" "install it, or give another: CC=\"compiler options\""
-    cxx=${CROSS_CXX:-$(echo "$compiler" | sed -e 's/gcc/g++/' -e 's/clang/clang++/' -e 's|^cc\>|c++|' -e 's|/cc\>|/c++|')}
     # Cray's C++ driver is CC.
-    if [ -n "${CRAYPE_VERSION-}" ] && [ -z "${CROSS_CXX-}" ]; then cxx=$(echo "$compiler" | sed 's|\<cc\>|CC|'); fi
+    cxx=${CROSS_CXX:-$(echo "$compiler" | awk -v plain="${CRAYPE_VERSION:+CC}" '{
+        for (i = 1; i <= NF && $i !~ /^-/; i++) {
+            name = $i
+            sub(/.*\//, "", name)
+            folder = substr($i, 1, length($i) - length(name))
+            if (sub(/^cc($|-)/, (plain ? plain : "c++") substr(name, 3, 1), name) || sub(/gcc/, "g++", name) || sub(/clang/, "clang++", name)) {
+                $i = folder name
+                break
+            }
+        }
+        print
+    }')}
+    command -v "${cxx%% *}" >/dev/null 2>&1 ||
+        echo "*** make cross TARGET=$target: warning: there is no C++ compiler ${cxx%% *}, which $target-c++ runs; give CXX=" >&2
     compiler_script "$target-cc" "$compiler"
     compiler_script "$target-c++" "$cxx"
     ;;
