@@ -29,6 +29,9 @@ features=
 defaults=
 defs=-Wl,-z,defs
 
+if [ ! -f "cross/${tree#build-}.target" ]; then
+    HOSTED=yes SHARED=yes MODES="seq par parsync" CROSS_TARGET= STANDS_FOR= HOST= LAUNCHER= QEMU=
+fi
 case $tree in
 build)
     target=target
@@ -53,7 +56,7 @@ build-lightweight)
     target=target/lightweight
     networks=libportals
     HOSTED=no SHARED=no MODES=seq
-    export PORTALS_PREFIX="$PWD/build-libportals/portals" PORTALS_INCLUDE= PORTALS_LIBS= SHARED MODES
+    export PORTALS_PREFIX="$PWD/build-libportals/portals" PORTALS_INCLUDE= PORTALS_LIBS=
     ;;
 build-contrary)
     # The dependencies and libportals3 are those of build-libportals.
@@ -104,7 +107,7 @@ emulation)
     ;;
 libportals)
     features=$features,libportals
-    [ "${HOSTED:-yes}" = no ] || features=$features,hosted
+    [ "$HOSTED" = no ] || features=$features,hosted
     defaults=--no-default-features
     ;;
 both)
@@ -118,7 +121,7 @@ esac
 out=$target/$released
 mkdir -p "$tree/lib/pkgconfig" "$tree/bin" "$target"
 programs="gasnetrun gasnet_info gasnet_trace"
-[ "${HOSTED:-yes}" = yes ] || programs=
+[ "$HOSTED" = yes ] || programs=
 # shellcheck disable=SC2086 # nothing or a flag
 $cargo build --locked --release -p gasnet --lib $(for program in $programs; do echo "--bin $program"; done) --features "$features" $defaults --target-dir $target \
     --message-format=json-render-diagnostics >"$target/build.json"
@@ -133,7 +136,6 @@ while read -r dir; do
         cp "$dir/portals3.rs" "$tree/lib/.libportals.rs"
     fi
 done <"$target/out_dirs"
-echo "$portals_libs" >"$tree/lib/.libportals"
 
 [ ! -L "$tree/include" ] || rm "$tree/include"
 mkdir -p "$tree/include/portals-conduit" "$tree/lib" "$tree/bin"
@@ -143,25 +145,33 @@ done
 ln -sf ../../../include/portals-conduit/gasnet_core.h "$tree/include/portals-conduit"
 
 archive=$out/libgasnet.a
-# Cargo keeps the archive of each configuration, with its old time. So what the libraries are made
-# of is recorded once they are made; other scripts read what they need of it.
+# What the tree is made of, recorded once it is made; ci/install.sh and ci/client-files.sh read it.
+# It decides what is made anew: cargo keeps the archive of each configuration with its old time.
 record=$tree/lib/.built
 cat >"$record.new" <<END
 ARCHIVE=$(stat -c '%i %y %s' "$archive")
 SCRIPTS=$(cat src/exports.map ci/build.sh ci/archive.sh cross/lightweight.c | cksum)
 COMPILER=$(cat "$tree/lib/.compiler" 2>/dev/null || true)
 CC=$cc
+CXX=${CXX:-c++}
 LDFLAGS=${LDFLAGS-}
 LIBPORTALS=$portals_libs
-SHARED=${SHARED:-yes}
+HOSTED=$HOSTED
+SHARED=$SHARED
+MODES=$MODES
+CROSS_TARGET=$CROSS_TARGET
+STANDS_FOR=$STANDS_FOR
+HOST=$HOST
+LAUNCHER=$LAUNCHER
+QEMU=$QEMU
 END
 made=yes
-[ "${SHARED:-yes}" = no ] || [ -e "$tree/lib/libgasnet.so.0" ] || made=
+[ "$SHARED" = no ] || [ -e "$tree/lib/libgasnet.so.0" ] || made=
 [ -e "$tree/lib/libgasnet.a" ] && cmp -s "$record.new" "$record" || made=
 if [ -z "$made" ]; then
     rm -f "$record"
     # Some targets have no shared libraries.
-    if [ "${SHARED:-yes}" = no ]; then
+    if [ "$SHARED" = no ]; then
         rm -f "$tree"/lib/libgasnet*.so*
     else
         # shellcheck disable=SC2086 # these are flags; LDFLAGS are the user's
@@ -174,7 +184,7 @@ if [ -z "$made" ]; then
         ln -sfn libgasnet.so.0 "$tree/lib/libgasnet.so"
     fi
     instead=
-    if [ "${HOSTED:-yes}" = no ]; then
+    if [ "$HOSTED" = no ]; then
         instead=$tree/lib/.lightweight.o
         $cc -std=gnu99 -O2 -Wall -Wextra -fPIC -ffunction-sections -c cross/lightweight.c -o "$instead"
     fi

@@ -2,8 +2,8 @@
 # Writes what client builds read, for a library installed under PREFIX: link names, make
 # fragments, pkg-config files, the CMake package. The templates are in ci/client.
 #   ci/client-files.sh DESTDIR PREFIX [NAME=folder]...      NAME: see ci/folders.sh
-# For a target of cross/, ci/cross.sh sets SHARED and CROSS_TARGET. Then files are added with which
-# configure scripts and CMake of clients cross-compile.
+# What they say of the build is what ci/build.sh has recorded in the build tree. For a target of
+# cross/, files are added with which configure scripts and CMake of clients cross-compile.
 set -eu
 cd "$(dirname "$0")/.."
 make_first=make
@@ -16,18 +16,33 @@ major=$(number MAJOR)
 release=$major.$(number MINOR).$(number PATCH)
 # The libraries that a link with the archive needs in addition. gcc and clang add the unwinder's
 # themselves, the right one for static programs and for others.
-portals=$(cat "$tree/lib/.libportals" 2>/dev/null || true)
+portals=$(recorded LIBPORTALS)
 unwind=$(cat "$tree/lib/.unwind" 2>/dev/null || true)
 static="${portals:+$portals }${unwind:+$unwind }-lutil -lrt -lpthread -lm -ldl -lc"
-processor=${HOST-}
-processor=${processor%%-*}
+modes=$(recorded MODES "seq par parsync")
+# The thread mode of clients that name none.
+case " $modes " in *" par "*) threading=par ;; *) threading=${modes%% *} ;; esac
+shared=$(recorded SHARED yes)
+hosted=$(recorded HOSTED yes)
+cc=$(recorded CC cc)
+cxx=$(recorded CXX c++)
+target=$(recorded CROSS_TARGET)
+stands_for=$(recorded STANDS_FOR)
+host=$(recorded HOST)
+launcher=$(recorded LAUNCHER)
+qemu=$(recorded QEMU)
+if [ -n "$target" ]; then
+    cc=$bindir/$target-cc
+    cxx=$bindir/$target-c++
+fi
+processor=${host%%-*}
 char_unsigned=no
 case $processor in aarch64 | riscv64) char_unsigned=yes ;; esac
 more=-lm
-[ "${SHARED:-yes}" = yes ] || more=$static
+[ "$shared" = yes ] || more=$static
 # link NAME: a link name of the library.
 link() {
-    [ "${SHARED:-yes}" = no ] || ln -sfn libgasnet.so "$lib/lib$1.so"
+    [ "$shared" = no ] || ln -sfn libgasnet.so "$lib/lib$1.so"
     ln -sfn libgasnet.a "$lib/lib$1.a"
 }
 mkdir -p "$include/portals-conduit" "$lib/pkgconfig" "$lib/cmake/GASNet"
@@ -48,16 +63,16 @@ fill() {
         -e "s|@CMAKE_PREFIX@|${cmake_prefix:-$prefix}|" -e "s|@RPATH@|$(rpath "$folder_of_libraries")|" \
         -e "s|@MODE@|$1|g" -e "s|@UPPER@|$(echo "$1" | tr a-z A-Z)|g" -e "s|@DEFINES@|$2|" \
         -e "s|@THREADS@|$3|" -e "s|@VERSION@|$version|" -e "s|@RELEASE@|$release|" -e "s|@MAJOR@|$major|" \
-        -e "s|@CC@|${CC:-cc}|" -e "s|@CXX@|${CXX:-c++}|" -e "s|@STATIC@|$static|" -e "s|@MORE@|$more|" \
-        -e "s|@TARGET@|${CROSS_TARGET-}|g" -e "s|@STANDS_FOR@|${STANDS_FOR-}|" -e "s|@HOST@|${HOST-}|" -e "s|@LAUNCHER@|${LAUNCHER-}|" \
-        -e "s|@QEMU@|${QEMU-}|" -e "s|@PROCESSOR@|$processor|" \
-        -e "s|@CHAR_UNSIGNED@|$char_unsigned|" -e "s|@HOSTED@|${HOSTED:-yes}|" -e "s|@LIBRARIES@|$libdir|" \
+        -e "s|@CC@|$cc|" -e "s|@CXX@|$cxx|" -e "s|@MODES@|$modes|g" -e "s|@THREADING@|$threading|g" -e "s|@STATIC@|$static|" -e "s|@MORE@|$more|" \
+        -e "s|@TARGET@|$target|g" -e "s|@STANDS_FOR@|$stands_for|" -e "s|@HOST@|$host|" -e "s|@LAUNCHER@|$launcher|" \
+        -e "s|@QEMU@|$qemu|" -e "s|@PROCESSOR@|$processor|" \
+        -e "s|@CHAR_UNSIGNED@|$char_unsigned|" -e "s|@HOSTED@|$hosted|" -e "s|@LIBRARIES@|$libdir|" \
         -e "s|@STATIC_CMAKE@|$(echo "$static" | sed -e 's/^-l//' -e 's/ -l/ /g' -e 's/ /;/g')|" \
         -e 's/  */ /g' -e 's/ *$//' "ci/client/$4" >"$5.new"
     mv "$5.new" "$5"
 }
 
-for mode in ${MODES:-seq par parsync}; do
+for mode in $modes; do
     defines="-DGASNET_$(echo $mode | tr a-z A-Z)"
     threads=
     if [ $mode != seq ]; then
@@ -81,12 +96,12 @@ for mode in seq par; do
 done
 fill "" "" "" GASNetConfig.cmake.in "$lib/cmake/GASNet/GASNetConfig.cmake"
 fill "" "" "" GASNetConfigVersion.cmake.in "$lib/cmake/GASNet/GASNetConfigVersion.cmake"
-if [ -n "${CROSS_TARGET-}" ]; then
-    for mode in ${MODES:-seq par parsync}; do
+if [ -n "$target" ]; then
+    for mode in $modes; do
         fill "" "" "" cross.mak.in "$include/cross.part"
         cat "$include/cross.part" >>"$include/portals-conduit/portals-$mode.mak"
     done
     rm "$include/cross.part"
-    fill "" "" "" cross-configure.in "$include/portals-conduit/cross-configure-$CROSS_TARGET"
+    fill "" "" "" cross-configure.in "$include/portals-conduit/cross-configure-$target"
     fill "" "" "" toolchain.cmake.in "$lib/cmake/GASNet/toolchain.cmake"
 fi

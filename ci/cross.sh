@@ -49,8 +49,6 @@ fi
 ci/build.sh "$tree"
 ci/cross/programs.sh "$target"
 if [ -n "${CROSS_PREFIX-}" ]; then
-    OBJCOPY=${OBJCOPY:-$("$CC" -print-prog-name=objcopy)} CC="$CROSS_PREFIX/bin/$target-cc" \
-        CXX="$CROSS_PREFIX/bin/$target-c++" ci/install.sh "${CROSS_DESTDIR-}" "$CROSS_PREFIX" TREE="$tree"
-    install -m 755 "$tree/bin/$target-cc" "$tree/bin/$target-c++" "${CROSS_DESTDIR-}$CROSS_PREFIX/bin"
+    ci/install.sh "${CROSS_DESTDIR-}" "$CROSS_PREFIX" TREE="$tree"
 fi
 echo "$tree: $STANDS_FOR, $(cat "$tree/lib/.compiler"), network $PORTALS"

@@ -27,13 +27,17 @@ for argument in "$@"; do
         ;;
     esac
 done
-prefix=$(printf '%s\n' "$prefix" | sed 's|//*|/|g; s|\(.\)/$|\1|')
+# plain FOLDER: without slashes that name nothing.
+plain() {
+    printf '%s\n' "$1" | sed 's|//*|/|g; s|\(.\)/$|\1|'
+}
+prefix=$(plain "$prefix")
 below=${prefix%/}
-bindir=${bindir:-$below/bin}
-libdir=${libdir:-$below/lib}
-includedir=${includedir:-$below/include}
-mandir=${mandir:-$below/share/man}
-docdir=${docdir:-$below/share/doc/GASNet}
+bindir=$(plain "${bindir:-$below/bin}")
+libdir=$(plain "${libdir:-$below/lib}")
+includedir=$(plain "${includedir:-$below/include}")
+mandir=$(plain "${mandir:-$below/share/man}")
+docdir=$(plain "${docdir:-$below/share/doc/GASNet}")
 for folder in "PREFIX=$prefix" "BINDIR=$bindir" "LIBDIR=$libdir" "INCLUDEDIR=$includedir" "MANDIR=$mandir" \
     "DOCDIR=$docdir"; do
     case $folder in
@@ -94,23 +98,40 @@ built() {
     done
 }
 
+# recorded NAME [DEFAULT]: what ci/build.sh has recorded of the build tree.
+recorded() {
+    value=$(sed -n "s/^$1=//p" "$tree/lib/.built" 2>/dev/null || true)
+    printf '%s\n' "${value:-${2-}}"
+}
+
 # tool FILE: installs a program without its debug information, which goes to .debug/NAME.debug
 # next to it; gdb and addr2line look there.
 tool() {
+    installed=$destdir$bindir/${1##*/}
     mkdir -p "$destdir$bindir"
-    rm -f "$destdir$bindir/${1##*/}"
-    if [ -n "$keep_debug" ]; then
-        install -m 755 "$1" "$destdir$bindir"
-        return
+    if [ -n "$keep_debug" ] || ! stripped "$1" "$installed.new"; then
+        install -m 755 "$1" "$installed.new"
     fi
-    objcopy=${OBJCOPY:-$(${CC:-cc} -print-prog-name=objcopy)}
-    name=${1##*/}
-    debug=$destdir$bindir/.debug/$name.debug
-    mkdir -p "$destdir$bindir/.debug"
-    "$objcopy" --only-keep-debug "$1" "$debug"
-    chmod 644 "$debug"
-    "$objcopy" --strip-all --remove-section=.gnu_debuglink --add-gnu-debuglink="$debug" "$1" "$destdir$bindir/$name"
-    chmod 755 "$destdir$bindir/$name"
+    mv "$installed.new" "$installed"
+}
+
+# stripped FILE TO: fails where no objcopy can do it, and says so.
+stripped() {
+    objcopy=${OBJCOPY:-$(${CC:-cc} -print-prog-name=objcopy 2>/dev/null || true)}
+    command -v "$objcopy" >/dev/null 2>&1 || objcopy=objcopy
+    folder=$destdir$bindir/.debug
+    debug=$folder/${1##*/}.debug
+    mkdir -p "$folder" &&
+        "$objcopy" --only-keep-debug "$1" "$debug.new" &&
+        chmod 644 "$debug.new" &&
+        mv "$debug.new" "$debug" &&
+        "$objcopy" --strip-all --remove-section=.gnu_debuglink --add-gnu-debuglink="$debug" "$1" "$2" &&
+        chmod 755 "$2" &&
+        return
+    rm -f "$debug" "$debug.new" "$2"
+    rmdir "$folder" 2>/dev/null || true
+    echo "${1##*/} keeps its debug information: objcopy cannot strip it" >&2
+    return 1
 }
 
 # completions PROGRAM...: installs the files by which shells complete the options of programs,

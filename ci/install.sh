@@ -6,9 +6,11 @@ cd "$(dirname "$0")/.."
 make_first=make
 . ci/folders.sh
 programs="gasnetrun gasnet_info gasnet_trace"
-[ "${HOSTED:-yes}" = yes ] || programs=
+[ "$(recorded HOSTED yes)" = yes ] || programs=
 # shellcheck disable=SC2086 # a list of words
 built "$tree/lib/libgasnet.a" $(for program in $programs; do echo "$tree/bin/$program"; done)
+CC=$(recorded CC "${CC:-cc}")
+target=$(recorded CROSS_TARGET)
 include=$destdir$includedir
 lib=$destdir$libdir
 man=$destdir$mandir
@@ -25,6 +27,10 @@ for program in $programs; do
     tool "$tree/bin/$program"
 done
 [ -z "$programs" ] || ln -sfn gasnetrun "$destdir$bindir/gasnetrun_portals"
+if [ -n "$target" ]; then
+    mkdir -p "$destdir$bindir"
+    install -m 755 "$tree/bin/$target-cc" "$tree/bin/$target-c++" "$destdir$bindir"
+fi
 for page in docs/man/*.[137]; do
     install -D -m 644 "$page" "$man/man${page##*.}/${page##*/}"
 done

@@ -35,8 +35,7 @@ done
 [ -n "$suite" ] || lacking "mmdebstrap can make no system from $mirror: $(grep '^E:' "$work/log" | tail -n 1)"
 
 prefix=/opt/gasnet
-export SHARED STANDS_FOR HOST LAUNCHER QEMU CROSS_TARGET="$target"
-CC=cc CXX=c++ ci/install.sh "$root" $prefix TREE="$tree" KEEP_DEBUG=1 >/dev/null
+ci/install.sh "$root" $prefix TREE="$tree" KEEP_DEBUG=1 >/dev/null
 cp -r "$tree/tests" "$root$prefix/tests"
 cat >"$root/tests.sh" <<'END'
 set -u
