@@ -29,6 +29,12 @@ done
 (cd "$stage" && find . ! -type d) | while read -r file; do
     rm -f "$destdir${file#.}"
 done
+# What only a cross-build installs. The answers for configure scripts name its target.
+for file in "$destdir$includedir"/portals-conduit/cross-configure-*; do
+    [ "$script" = install ] && [ -f "$file" ] || continue
+    target=${file##*/cross-configure-}
+    rm -f "$file" "$destdir$libdir/cmake/GASNet/toolchain.cmake" "$destdir$bindir/$target-cc" "$destdir$bindir/$target-c++"
+done
 (cd "$stage" && find . -depth -type d) | while read -r folder; do
     case ${folder#.} in
     "$bindir/.debug" | "$includedir"/* | "$libdir/cmake/GASNet" | "$docdir" | "$docdir"/*)
