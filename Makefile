@@ -49,8 +49,11 @@ CC      ?= cc
 CARGO   ?= cargo
 export CC CARGO SEED PORTALS PORTALS_PREFIX PORTALS_INCLUDE PORTALS_LIBS
 
-FOLDERS = "$(DESTDIR)" "$(PREFIX)" BINDIR="$(BINDIR)" LIBDIR="$(LIBDIR)" \
-  INCLUDEDIR="$(INCLUDEDIR)" MANDIR="$(MANDIR)" DOCDIR="$(DOCDIR)" KEEP_DEBUG="$(KEEP_DEBUG)"
+# One word of the shell, whatever it contains.
+quoted = '$(subst ','\'',$(1))'
+FOLDERS = $(call quoted,$(DESTDIR)) $(call quoted,$(PREFIX)) BINDIR=$(call quoted,$(BINDIR)) \
+  LIBDIR=$(call quoted,$(LIBDIR)) INCLUDEDIR=$(call quoted,$(INCLUDEDIR)) MANDIR=$(call quoted,$(MANDIR)) \
+  DOCDIR=$(call quoted,$(DOCDIR)) KEEP_DEBUG=$(call quoted,$(KEEP_DEBUG))
 
 .PHONY: release deb rpm all lib faults libportals demo check soak bench bench-credits headers doc portals install \
   install-portals uninstall uninstall-portals check-programs cross cross-check book clean help
@@ -107,7 +110,7 @@ check-programs: lib
 # A value of make's own is none of the user's.
 cross cross-check: export CROSS_CC = $(if $(filter default file,$(origin CC)),,$(CC))
 cross cross-check: export CROSS_CXX = $(if $(filter default file,$(origin CXX)),,$(CXX))
-cross: export CROSS_PREFIX = $(if $(filter file,$(origin PREFIX)),,$(PREFIX))
+cross: export CROSS_PREFIX = $(if $(filter file,$(origin PREFIX)),$(prefix),$(PREFIX))
 cross: export CROSS_DESTDIR = $(DESTDIR)
 
 cross:
