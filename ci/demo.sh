@@ -4,6 +4,13 @@
 # two ranks, with its exit code.
 set -eu
 cd "$(dirname "$0")/.."
+case $PWD in
+*[[:space:]]*)
+    echo "make demo: the path $PWD has a blank, so no program can be compiled against build/ there" >&2
+    echo "  Build in a folder whose path has none." >&2
+    exit 2
+    ;;
+esac
 cc=${CC:-cc}
 export PKG_CONFIG_PATH="$PWD/build/lib/pkgconfig"
 run=build/bin/gasnetrun

@@ -20,7 +20,12 @@ case $PWD${CARGO_HOME:-${HOME-}} in
 *[[:space:]]*)
     # Flags are separated by blanks. Scripts that only copy say nothing.
     case ${0##*/} in
-    *build*) echo "warning: $PWD or ${CARGO_HOME:-${HOME-}} has a blank: what is built contains these paths" >&2 ;;
+    *build*)
+        echo "warning: $PWD or ${CARGO_HOME:-${HOME-}} has a blank: what is built contains these paths" >&2
+        case $PWD in
+        *[[:space:]]*) echo "warning: programs cannot be compiled against $PWD/build, whose path has a blank: install it elsewhere" >&2 ;;
+        esac
+        ;;
     esac
     ;;
 *)
