@@ -6,6 +6,13 @@
 # PROGRAMS names the test programs to build, all by default ("none": none).
 set -eu
 cd "$(dirname "$0")/.."
+case $PWD in
+*[[:space:]]*)
+    echo "make cross: the path $PWD has a blank, so no program can be compiled against build-TARGET/ there" >&2
+    echo "  Build in a folder whose path has none." >&2
+    exit 2
+    ;;
+esac
 target=${1-}
 . ci/cross/target.sh
 
