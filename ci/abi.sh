@@ -18,6 +18,7 @@ command -v abidiff >/dev/null || {
 }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 export LC_ALL=C
 
 if [ "${1:-}" = --release ]; then

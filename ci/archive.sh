@@ -17,6 +17,7 @@ tool() {
 }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 ${READELF:-$(tool readelf)} -Ws "$from" 2>/dev/null |
     awk '($5 == "GLOBAL" || $5 == "WEAK") && $6 == "DEFAULT" && $7 != "UND" && $8 ~ ENVIRON["INTERFACE"] { print $8 }' | sort -u >"$work/names"
 sed 's/^/-u /' "$work/names" >"$work/roots"

@@ -10,6 +10,7 @@ if ! command -v "$cbindgen" >/dev/null; then
 fi
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
+trap 'exit 130' INT TERM HUP
 "$cbindgen" --quiet --config cbindgen.toml --output "$new" src/capi/abi.rs
 # Its closing lines have comments of C++.
 sed -i 's|//  *\(.*\)$|/* \1 */|' "$new"

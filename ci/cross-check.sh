@@ -12,6 +12,7 @@ sample=${2-}
 . ci/cross/target.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 log=$work
 progress() { :; }
 ended() { :; }

@@ -8,6 +8,7 @@ set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 warn="-Wall -Wextra -pedantic -Werror -Wshadow -Wundef -Wno-unused-parameter -Iinclude -fsyntax-only"
 warn_c=-Wstrict-prototypes
 count=0

@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.."
 table=${1:-ci/names.tsv}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 lib=build/lib/libgasnet.so
 
 # program tools|gasnet [pending]: prints a source that uses each name of that header. The names

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 table=ci/names-ex.tsv
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 lib=build/lib/libgasnet.so
 {
     printf '#include <gasnetex.h>\n#include <gasnet_portable_platform.h>\n#include <gasnet_tools.h>\n'

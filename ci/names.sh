@@ -6,6 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 warn="-Wall -Wextra -pedantic -Werror -O1 -Iinclude"
 cp ci/names.c "$work/names.cc"
 

@@ -7,6 +7,7 @@ cd "$(dirname "$0")/.."
 page=docs/internals/speed.md
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT
+trap 'exit 130' INT TERM HUP
 
 # Operation | its rows in ci/instructions.tsv, in the order of the sum | atomic operations | cache
 # lines. Active messages always go through the conduit, whether segments are cross-mapped or not.

@@ -10,6 +10,7 @@ make_first=make
 . ci/folders.sh
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+trap 'exit 130' INT TERM HUP
 stage=$scratch/stage
 unbuilt=$scratch/unbuilt
 . ci/target.sh

@@ -17,6 +17,7 @@ command -v mmdebstrap >/dev/null 2>&1 || lacking "mmdebstrap is not installed: D
 unshare --mount true 2>/dev/null || lacking "this root may not mount"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 root=$work/root
 
 # The mirror of this machine's Debian sources; the first suite that it serves.

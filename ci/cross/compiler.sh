@@ -10,6 +10,7 @@ target=$1
 compiler=${CROSS_CC:-$COMPILER}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 
 # Fetches the compiler of cross/zig.txt, once.
 zig() {
@@ -60,6 +61,7 @@ compiler_script() {
                 echo '    # Zig fails because there is no object.'
                 echo '    object=$(mktemp)'
                 echo '    trap '"'rm -f \"\$object\"'"' EXIT'
+                echo '    trap '"'exit 130'"' INT TERM HUP'
                 echo "    $* -c -o \"\$object\" \"\$@\""
                 echo '    exit'
                 echo 'fi'

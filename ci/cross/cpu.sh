@@ -9,6 +9,7 @@ cpu=$1
 shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 list=cross/$cpu.cpu
 {
     cat "$list"

@@ -11,6 +11,7 @@ shift
 . ci/cross/target.sh
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM HUP
 list=cross/$target.symbols
 
 # The lines of a list and of the lists that it includes: `NAME [weak]  why`.

@@ -6,6 +6,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 work=$(mktemp -d)
 trap 'rm -rf "$work" cross/wrong.target' EXIT
+trap 'exit 130' INT TERM HUP
 cases=0
 
 # refused TEXT... -- ARGUMENTS: `make cross` with these arguments fails, and prints each text.
