@@ -9,7 +9,12 @@ set -eu
 need=
 # CC may have options, or begin with a wrapper such as ccache.
 compiler=$(echo ${CC:-cc})
-command -v "${compiler%% *}" >/dev/null 2>&1 || need="$need gcc"
+compiler=${compiler%% *}
+named=
+command -v "$compiler" >/dev/null 2>&1 || case $compiler in
+cc | gcc) need="$need gcc" ;;
+*) named=" $compiler, the compiler that CC names" ;;
+esac
 command -v make >/dev/null 2>&1 || need="$need make"
 # A release has no history.
 [ ! -e "$(dirname "$0")/../.git" ] || command -v git >/dev/null 2>&1 || need="$need git"
@@ -38,6 +43,7 @@ if [ -n "$need$wished" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 
     need=$missing
 fi
 command -v "${CARGO:-cargo}" >/dev/null 2>&1 || need="$need cargo (a Rust toolchain, see https://rustup.rs)"
+need=$need$named
 if [ -n "$need" ]; then
     echo "needed, but not found:$need" >&2
     exit 1

@@ -228,7 +228,7 @@ fn refused(name: &str, folders: &[&str], words: &str) -> Result<(), Failure> {
     if written.is_empty() { Ok(()) } else { Err(format!("files were written: {written:?}")) }
 }
 
-/// CC may be a compiler with options. Not as root, which would install a missing compiler.
+/// CC may be a compiler with options. Not as root, which would install a missing tool.
 fn compiler_with_options() -> Result<(), Failure> {
     let to = dir("compiler")?;
     let id = to.join("id");
@@ -241,7 +241,7 @@ fn compiler_with_options() -> Result<(), Failure> {
         tools.env("PATH", &path).env("CC", cc).env("CARGO", "true");
         let out = tools.output().map_err(|e| e.to_string())?;
         let said = String::from_utf8_lossy(&out.stderr);
-        if out.status.success() != found || said.contains("not found: gcc") == found {
+        if out.status.success() != found || said.contains("no-such-cc, the compiler that CC names") == found {
             return Err(format!("CC={cc:?}: {out:?}"));
         }
     }
