@@ -143,6 +143,8 @@ for header in include/*.h; do
     ln -sf "../../$header" "$tree/include"
 done
 ln -sf ../../../include/portals-conduit/gasnet_core.h "$tree/include/portals-conduit"
+# Links to headers that were removed.
+find -L "$tree/include" -type l -exec rm {} +
 
 archive=$out/libgasnet.a
 # What the tree is made of, recorded once it is made; ci/install.sh and ci/client-files.sh read it.
