@@ -24,7 +24,7 @@ instrumented address --cfg fuzzing -Cpasses=sancov-module \
 programs=$(test_programs target/fuzz -p handshake -p portals3 -p gasnet --lib --bins) || exit $?
 
 failed=
-found=0
+found=
 for program in $programs; do
     for test in $("$program" --list 2>/dev/null | sed -n 's/: test$//p' | grep -E '(^|::)fuzz_'); do
         target=${test##*fuzz_}
@@ -32,7 +32,7 @@ for program in $programs; do
         *" $target "*) ;;
         *) continue ;;
         esac
-        found=$((found + 1))
+        found="$found $target"
         mkdir -p "soak/fuzz/$target" soak/fuzz-failed
         run="$program $test --exact --nocapture"
         if [ "$what" = merge ]; then
@@ -55,10 +55,16 @@ for program in $programs; do
         fi
     done
 done
-[ $found -gt 0 ] || {
-    echo "no such target: $*" >&2
-    exit 1
-}
+[ -n "$found" ] || failed=" no target was found"
+for target; do
+    case " $found " in
+    *" $target "*) ;;
+    *)
+        echo "no such target: $target" >&2
+        failed="$failed $target"
+        ;;
+    esac
+done
 [ -z "$failed" ] || {
     echo "failed:$failed"
     exit 1

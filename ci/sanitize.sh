@@ -44,7 +44,7 @@ checked() {
     shift
     if "$@" >"$log" 2>&1 && ! grep -qE "$reports" "$log"; then
         result=$(grep -E '^test result|: PASS$' "$log" | tail -n 1)
-        case $result in *' 0 passed'*) failed="$failed $run" result="FAILED: no test ran" ;; esac
+        case $result in '' | *' 0 passed'*) failed="$failed $run" result="FAILED: no test ran" ;; esac
         echo "$what: $run: $result"
     else
         failed="$failed $run"
