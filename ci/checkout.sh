@@ -4,7 +4,7 @@
     echo "this folder is no git checkout: git does not know its files"
     exit 77
 }
-git rev-parse --git-dir >/dev/null || {
+up=$(git rev-parse --show-cdup) && [ -z "$up" ] || {
     echo "git does not answer: what is to be checked is not known"
     exit 1
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Builds the RPM packages in dist/rpm from the tarball of packaging/release.sh, which it makes first,
-# and without a network. Installs them into an empty root, compiles programs against
+# Builds the RPM packages in dist/rpm without a network, from the tarball of packaging/release.sh,
+# which it makes first. Installs them into an empty root, compiles programs against
 # them, runs these as jobs, and removes the packages again. The packager is DEBFULLNAME <DEBEMAIL>,
 # as for packaging/debian.sh. Ends with 77 where rpmbuild is missing.
 set -eu
