@@ -241,7 +241,9 @@ fn compiler_with_options() -> Result<(), Failure> {
         tools.env("PATH", &path).env("CC", cc).env("CARGO", "true");
         let out = tools.output().map_err(|e| e.to_string())?;
         let said = String::from_utf8_lossy(&out.stderr);
-        if out.status.success() != found || said.contains("no-such-cc, the compiler that CC names") == found {
+        if out.status.success() != found
+            || said.contains("no-such-cc, the compiler that CC names") == found
+        {
             return Err(format!("CC={cc:?}: {out:?}"));
         }
     }
@@ -358,6 +360,22 @@ fn blank_in_path() -> Result<(), Failure> {
         let out = command.arg(&script).current_dir(&to).output().map_err(|e| e.to_string())?;
         let said = String::from_utf8_lossy(&out.stderr).contains("contains these paths");
         if !out.status.success() || said != wanted {
+            return Err(format!("{}: {out:?}", script.display()));
+        }
+        let text = String::from_utf8_lossy(&out.stderr);
+        if text.contains("programs cannot be compiled against") != wanted {
+            return Err(format!("{}: {out:?}", script.display()));
+        }
+    }
+    // What compiles programs there refuses it.
+    for name in ["ci/demo.sh", "ci/cross.sh"] {
+        let script = to.join(name);
+        fs::create_dir_all(to.join("ci"))
+            .and_then(|()| fs::copy(root().join(name), &script))
+            .map_err(|e| format!("{}: {e}", script.display()))?;
+        let out = Command::new(&script).output().map_err(|e| e.to_string())?;
+        let said = String::from_utf8_lossy(&out.stderr);
+        if out.status.code() != Some(2) || !said.contains("has a blank, so no program can be") {
             return Err(format!("{}: {out:?}", script.display()));
         }
     }

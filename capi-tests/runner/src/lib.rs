@@ -37,6 +37,7 @@
 //! | `install` | what the libraries of a tree export |
 //! | `case_end` | whether a case passed, failed or could not run |
 //! | `full_stderr` | jobs whose standard error is a pipe that no process reads |
+//! | `build_scripts` | the scripts behind `make`, `make install` and `make cross`, in a small project |
 //! | `installation` | what `make install` and `make uninstall` do |
 //! | `packaging` | the scripts that make releases and packages |
 //! | `clients` | programs built against an installed tree, by each build system and in each language |
@@ -53,6 +54,7 @@
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`.
 //! Every case is one [`TestCase`]. Jobs spin, so no two run at the same time.
 
+pub mod build_scripts;
 pub mod build_trees;
 pub mod case_end;
 pub mod checks;
@@ -198,6 +200,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all.extend(mismatch::cases());
     all.extend(install::cases());
     all.extend(installation::cases());
+    all.extend(build_scripts::cases());
     all.extend(network::cases());
     all.extend(sanitizers::cases());
     all.extend(simulations::cases(seed));
