@@ -230,6 +230,34 @@ for level in 0 g 1 2 3 s; do
     try gcc -std=c99 ${warn% -fsyntax-only} -O$level -DGASNET_PAR -c "$work/a.c" -o "$work/a.o"
 done
 
+# Objects of one mode link, with link-time optimisation too. The linker refuses a mixture, unless
+# full link-time optimisation makes one object of all first.
+printf '#include <gasnet.h>\nint main(void) { return 0; }\n' >"$work/a.c"
+printf '#include <gasnet.h>\n' >"$work/b.c"
+for cc in gcc "gcc -flto" clang "clang -flto" "clang -flto=thin"; do
+    command -v "${cc%% *}" >/dev/null || continue
+    for linker in bfd gold; do
+        command -v ld.$linker >/dev/null || continue
+        link="$cc -O2 -Iinclude -fuse-ld=$linker -o $work/linked"
+        # Some installations of clang lack the linker's plugin for its optimisation.
+        printf 'int main(void) { return 0; }\n' >"$work/empty.c"
+        $link "$work/empty.c" 2>"$work/err" || continue
+        for mode in PAR SEQ; do
+            $cc -O2 -Iinclude -DGASNET_$mode -c "$work/b.c" -o "$work/$mode.o"
+        done
+        # shellcheck disable=SC2086
+        try $link -DGASNET_PAR "$work/a.c" "$work/PAR.o"
+        case $cc in *-flto) continue ;; esac
+        if $link -DGASNET_PAR "$work/a.c" "$work/SEQ.o" 2>"$work/err" ||
+            ! grep -q "multiple definition.*gasneti_thread_mode_differs" "$work/err"; then
+            echo "ci/headers.sh: $link: SEQ and PAR were not refused:" >&2
+            cat "$work/err" >&2
+            exit 1
+        fi
+        count=$((count + 1))
+    done
+done
+
 refused() { # text expected, source, flags...
     text=$1
     printf '%b' "$2" >"$work/bad.c"

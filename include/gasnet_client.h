@@ -8,17 +8,6 @@
 /* Version of the interface between headers and library; the library rejects another one. */
 #define GASNETI_ABI 1
 
-/* Absolute symbols. A linker accepts several definitions with the same value; different values
-   are a multiple definition, whose name says which mode differs. */
-#if defined(__ELF__)
-__asm__(".globl gasneti_thread_mode_differs\n\t.hidden gasneti_thread_mode_differs\n\t"
-        ".set gasneti_thread_mode_differs, " _STRINGIFY(GASNETI_THREAD_MODE) "\n\t"
-        ".globl gasneti_segment_mode_differs\n\t.hidden gasneti_segment_mode_differs\n\t"
-        ".set gasneti_segment_mode_differs, " _STRINGIFY(GASNETI_SEGMENT_MODE) "\n\t"
-        ".globl gasneti_header_abi_differs\n\t.hidden gasneti_header_abi_differs\n\t"
-        ".set gasneti_header_abi_differs, " _STRINGIFY(GASNETI_ABI));
-#endif
-
 /* For launchers and users that search a program for strings. */
 GASNETI_IDENT_LOCAL(gasneti_ident_config, "$GASNetConfig: (client) " GASNET_CONFIG_STRING " $");
 GASNETI_IDENT_LOCAL(gasneti_ident_conduit, "$GASNetConduitName: " GASNET_CONDUIT_NAME_STR " $");
@@ -46,6 +35,16 @@ GASNETI_END_EXTERNC
 #if defined(__ELF__)
 static void gasneti_register_this_object(void) GASNETI_ATTRIBUTE((__constructor__, __used__));
 static void gasneti_register_this_object(void) {
+  /* Absolute symbols. A linker accepts several definitions with the same value; different values
+     are a multiple definition, whose name says which mode differs. They are inside a function
+     because clang -flto lists the symbols of file-scope assembly as ordinary definitions. */
+  __asm__ __volatile__(
+      ".globl gasneti_thread_mode_differs\n\t.hidden gasneti_thread_mode_differs\n\t"
+      ".set gasneti_thread_mode_differs, " _STRINGIFY(GASNETI_THREAD_MODE) "\n\t"
+      ".globl gasneti_segment_mode_differs\n\t.hidden gasneti_segment_mode_differs\n\t"
+      ".set gasneti_segment_mode_differs, " _STRINGIFY(GASNETI_SEGMENT_MODE) "\n\t"
+      ".globl gasneti_header_abi_differs\n\t.hidden gasneti_header_abi_differs\n\t"
+      ".set gasneti_header_abi_differs, " _STRINGIFY(GASNETI_ABI));
   if (gasneti_register_client) gasneti_register_client(&gasneti_client);
 }
 #endif
