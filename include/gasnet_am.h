@@ -684,4 +684,14 @@ GASNETI_END_EXTERNC
   GASNETI_ARG(a9), GASNETI_ARG(a10), GASNETI_ARG(a11), GASNETI_ARG(a12), GASNETI_ARG(a13), GASNETI_ARG(a14), \
   GASNETI_ARG(a15)))
 
+#if GASNETI_VARIADIC_MACROS && !defined(GASNETI_INSIDE_LIBRARY)
+#define gasnet_AMRequestShort(...) GASNETI_HERE(gasnet_AMRequestShort, (__VA_ARGS__))
+#define gasnet_AMRequestMedium(...) GASNETI_HERE(gasnet_AMRequestMedium, (__VA_ARGS__))
+#define gasnet_AMRequestLong(...) GASNETI_HERE(gasnet_AMRequestLong, (__VA_ARGS__))
+#define gasnet_AMRequestLongAsync(...) GASNETI_HERE(gasnet_AMRequestLongAsync, (__VA_ARGS__))
+#define gasnet_AMReplyShort(...) GASNETI_HERE(gasnet_AMReplyShort, (__VA_ARGS__))
+#define gasnet_AMReplyMedium(...) GASNETI_HERE(gasnet_AMReplyMedium, (__VA_ARGS__))
+#define gasnet_AMReplyLong(...) GASNETI_HERE(gasnet_AMReplyLong, (__VA_ARGS__))
+#endif
+
 #endif

@@ -54,6 +54,14 @@
 #define GASNETI_EXTERNC extern
 #endif
 
+/* Whether the language has macros with any number of arguments. An argument of a call that is a
+   compound literal has commas, which make several arguments of it. */
+#if defined(__cplusplus) ? __cplusplus >= 201103L : defined(__STDC_VERSION__) && __STDC_VERSION__ >= 199901L
+#define GASNETI_VARIADIC_MACROS 1
+#else
+#define GASNETI_VARIADIC_MACROS 0
+#endif
+
 #ifndef _STRINGIFY
 #define _STRINGIFY_HELPER(x) #x
 #define _STRINGIFY(x) _STRINGIFY_HELPER(x)

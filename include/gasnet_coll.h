@@ -312,6 +312,9 @@ void gasnet_coll_set_dissem_limit(gasnet_team_handle_t team, size_t dissemlimit,
 #define gasnet_coll_barrier(a, b, c) GASNETI_HERE(gasnet_coll_barrier, (a, b, c))
 #define gasnet_coll_team_split(a, b, c, d) GASNETI_HERE(gasnet_coll_team_split, (a, b, c, d))
 #define gasnet_coll_init(a, b, c, d, e) GASNETI_HERE(gasnet_coll_init, (a, b, c, d, e))
+#if GASNETI_VARIADIC_MACROS
+#define gasnet_coll_tune_generic_op(...) GASNETI_HERE(gasnet_coll_tune_generic_op, (__VA_ARGS__))
+#endif
 #endif
 
 GASNETI_END_EXTERNC

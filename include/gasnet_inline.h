@@ -290,7 +290,7 @@ GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(const char *file, int
 #define gasnet_wait_syncnbi_all() gasneti_wait_syncnbi_all_inline(__FILE__, __LINE__)
 
 /* Calls without an inline path, with their source lines (gasnet_trace.h). */
-#if defined(__cplusplus) ? __cplusplus >= 201103L : __STDC_VERSION__ >= 199901L
+#if GASNETI_VARIADIC_MACROS
 /* The table may be a compound literal, which has commas. */
 #define gasnet_attach(...) GASNETI_HERE(gasnet_attach, (__VA_ARGS__))
 #else
@@ -307,6 +307,8 @@ GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(const char *file, int
 #define gasnet_try_syncnbi_gets() GASNETI_HERE_TOO(gasnet_try_syncnbi_gets)
 #define gasnet_try_syncnbi_puts() GASNETI_HERE_TOO(gasnet_try_syncnbi_puts)
 #define gasnet_try_syncnbi_all() GASNETI_HERE_TOO(gasnet_try_syncnbi_all)
+#define gasnet_begin_nbi_accessregion() GASNETI_HERE_TOO(gasnet_begin_nbi_accessregion)
+#define gasnet_end_nbi_accessregion() GASNETI_HERE_MUST(gasnet_end_nbi_accessregion, ())
 #define gasnet_get_nb_val(n, s, b) GASNETI_HERE_MUST(gasnet_get_nb_val, (n, s, b))
 #define gasnet_wait_syncnb_valget(h) GASNETI_HERE(gasnet_wait_syncnb_valget, (h))
 

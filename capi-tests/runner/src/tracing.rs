@@ -91,12 +91,14 @@ int main(int argc, char **argv) {
 /// Calls of GASNet-EX in known numbers, and statistics in between.
 const EX_PROGRAM: &str = r#"
 #include <gasnetex.h>
+#include <gasnet.h>
 #include <gasnet_tools.h>
 static void nothing(gex_Token_t token) { (void)token; }
 int main(int argc, char **argv) {
     gex_AM_Entry_t entry = {200, (gex_AM_Fn_t)nothing, GEX_FLAG_AM_SHORT | GEX_FLAG_AM_REQUEST, 0, NULL, NULL};
     gex_Client_t client; gex_EP_t ep; gex_TM_t tm; gex_Segment_t segment; gex_AD_t ad;
     static uint64_t word, sum;
+    static gex_HSL_t lock = GEX_HSL_INITIALIZER;
     void *there;
     int i;
     gex_Client_Init(&client, &ep, &tm, "TRACED", &argc, &argv, 0);
@@ -109,6 +111,17 @@ int main(int argc, char **argv) {
     gex_NBI_Wait(GEX_EC_GET, 0);
     GASNETT_STATS_PRINTF("line %d", 1);
     GASNETT_STATS_DUMP(1);
+    sum += gex_RMA_GetBlockingVal(tm, peer, there, 4, 0);
+    gex_HSL_Lock(&lock);
+    gex_HSL_Unlock(&lock);
+    if (gex_HSL_Trylock(&lock)) return 1;
+    (gex_HSL_Unlock)(&lock);
+    gasnet_begin_nbi_accessregion();
+    gasnet_wait_syncnb(gasnet_end_nbi_accessregion());
+    gasnet_AMRequestShort(peer, 200, 0);
+    (gasnet_get)(&word, peer, there, 8);
+    gex_NBI_BeginAccessRegion(0);
+    gex_Event_Wait(gex_NBI_EndAccessRegion(0));
     gex_RMA_PutBlockingVal(tm, peer, there, 5, 4, 0);
     gex_AD_Create(&ad, tm, GEX_DT_U64, GEX_OP_FADD, 0);
     gex_Event_t done = gex_AD_OpNB_U64(ad, &word, peer, there, GEX_OP_FADD, 1, 0, 0);
@@ -138,7 +151,7 @@ const EX_EVENTS: [(&str, usize); 10] = [
 ];
 
 /// Calls of [`EX_PROGRAM`], whose events have its lines.
-const EX_LINES: [(&str, &str); 8] = [
+const EX_LINES: [(&str, &str); 18] = [
     ("gex_RMA_PutBlocking(", "(P) GEX_RMA_PUTBLOCKING"),
     ("gex_AM_RequestShort0(", "(A) AMREQUESTSHORT"),
     ("gex_AM_RequestShort(", "(A) AMREQUESTSHORT"),
@@ -147,6 +160,16 @@ const EX_LINES: [(&str, &str); 8] = [
     ("gex_VIS_IndexedPutBlocking(", "(P) GEX_VIS_INDEXEDPUTBLOCKING"),
     ("gex_Coll_ReduceToAllNB(", "(W) GEX_COLL_REDUCETOALLNB"),
     ("gex_Coll_BarrierBlocking(", "(B) GEX_COLL_BARRIERBLOCKING"),
+    ("gex_Segment_Attach(", "(I) GEX_SEGMENT_ATTACH"),
+    ("gex_RMA_GetBlockingVal(", "(G) GEX_RMA_GETBLOCKINGVAL"),
+    ("gex_HSL_Lock(", "(L) HSL_LOCK"),
+    ("gex_HSL_Unlock(", "(L) HSL_UNLOCK"),
+    ("gex_HSL_Trylock(", "(L) HSL_TRYLOCK"),
+    ("gex_NBI_BeginAccessRegion(", "(S) GEX_NBI_BEGINACCESSREGION"),
+    ("gex_NBI_EndAccessRegion(", "(S) GEX_NBI_ENDACCESSREGION"),
+    ("gasnet_begin_nbi_accessregion(", "(S) BEGIN_NBI_ACCESSREGION"),
+    ("gasnet_end_nbi_accessregion(", "(S) END_NBI_ACCESSREGION"),
+    ("gasnet_AMRequestShort(", "(A) AMREQUESTSHORT"),
 ];
 
 /// Calls of GASNet-EX are recorded, and GASNETT_STATS_DUMP writes and resets what was counted.
@@ -175,6 +198,13 @@ fn ex_calls() -> Result<(), Failure> {
             let line = 1 + EX_PROGRAM.lines().take_while(|l| !l.contains(call)).count();
             if !trace.contains(&format!("[ex.c:{line}] {event}: ")) {
                 let why = format!("rank {rank}: {event} has not the line {line}:\n{trace}");
+                return Err(ended.failure(why));
+            }
+        }
+        // A name in parentheses is the function, which records no line.
+        for event in ["(L) HSL_UNLOCK", "(G) GET"] {
+            if trace.matches(&format!("> {event}: ")).count() != 1 {
+                let why = format!("rank {rank}: not one {event} without a line:\n{trace}");
                 return Err(ended.failure(why));
             }
         }
