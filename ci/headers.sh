@@ -155,6 +155,25 @@ END
     done
 done
 
+# The names of C++ functions that take handles and tokens are the same in all objects.
+for headers in gasnet gasnetex "gasnet gasnetex" "gasnetex gasnet"; do
+    # shellcheck disable=SC2086
+    printf '#include <%s.h>\n' $headers >"$work/a.cc"
+    case $headers in
+        gasnet*gasnet) types="gasnet_handle_t, gex_Token_t" ;;
+        gasnet) types="gasnet_handle_t, gasnet_token_t" ;;
+        *) types="gex_Event_t, gex_Token_t" ;;
+    esac
+    echo "void named($types) {}" >>"$work/a.cc"
+    try g++ -std=c++11 -DGASNET_PAR -Iinclude -c "$work/a.cc" -o "$work/a.o"
+    nm "$work/a.o" | grep named | cut -d' ' -f2-
+done | LC_ALL=C sort -u >"$work/named"
+if [ "$(wc -l <"$work/named")" != 1 ]; then
+    echo "ci/headers.sh: types depend on the headers that an object includes:" >&2
+    cat "$work/named" >&2
+    exit 1
+fi
+
 # With GASNET_WITH_EX, gasnet.h has GASNet-EX and the tools, whichever header comes first. The
 # release is that of GASNet-EX then, and that of GASNet-1 otherwise.
 for first in gasnet gasnet_fwd gasnetex gasnet_coll gasnet_vis; do

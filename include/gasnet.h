@@ -30,17 +30,9 @@ GASNETI_BEGIN_EXTERNC
 /* Types */
 typedef uint8_t gasnet_handler_t;
 typedef int32_t gasnet_handlerarg_t;
-/* Those of gasnetex.h, if the object includes that first. */
-#ifdef _GASNETEX_H
-typedef gex_Token_t gasnet_token_t;
-#else
+/* The types of tokens and events of GASNet-EX too. */
 typedef void *gasnet_token_t;
-#endif
-#ifdef _GASNET_FWD_H
-typedef gex_Event_t gasnet_handle_t;
-#else
-typedef void *gasnet_handle_t;
-#endif
+typedef struct gasneti_event_s *gasnet_handle_t;
 typedef struct gasneti_valget_s *gasnet_valget_handle_t;
 typedef uintptr_t gasnet_register_value_t;
 

@@ -23,12 +23,8 @@ typedef struct {
 
 #define GEX_RANK_INVALID (~(gex_Rank_t)0)
 
-/* An event: what completes later. That of gasnet.h, if the object includes it first. */
-#ifdef _GASNET_H
-typedef gasnet_handle_t gex_Event_t;
-#else
+/* An event: what completes later. The same type as the handles of gasnet.h. */
 typedef struct gasneti_event_s *gex_Event_t;
-#endif
 #define GEX_EVENT_INVALID ((gex_Event_t)(uintptr_t)0)
 #define GEX_EVENT_NO_OP ((gex_Event_t)(uintptr_t)1)
 #define GEX_EVENT_NOW ((gex_Event_t *)(uintptr_t)1)

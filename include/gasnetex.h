@@ -2,7 +2,7 @@
 
    Define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before including this header,
    and include it before gasnet_tools.h. An object may include gasnet.h too, before or after; the
-   types of handles and tokens are the same then. C99 or C++11 is needed. */
+   types of handles and tokens are the same in all objects. C99 or C++11 is needed. */
 #ifndef _GASNETEX_H
 #define _GASNETEX_H
 
@@ -46,11 +46,8 @@ typedef struct gasneti_segment_s *gex_Segment_t;
 typedef struct gasneti_mk_s *gex_MK_t;
 typedef struct gasneti_ad_s *gex_AD_t;
 typedef struct gasneti_srcdesc_s *gex_AM_SrcDesc_t;
-#ifdef _GASNET_H
-typedef gasnet_token_t gex_Token_t;
-#else
-typedef struct gasneti_token_s *gex_Token_t;
-#endif
+/* The same type as the tokens of gasnet.h. */
+typedef void *gex_Token_t;
 #define GEX_CLIENT_INVALID ((gex_Client_t)(uintptr_t)0)
 #define GEX_EP_INVALID ((gex_EP_t)(uintptr_t)0)
 #define GEX_TM_INVALID ((gex_TM_t)(uintptr_t)0)

@@ -1,6 +1,6 @@
 //! The line of the client's source that each thread executes. It is the line that the client
-//! has set (GASNETT_TRACE_SETSOURCELINE), or else that of the call that it makes, which the macros of
-//! the headers pass.
+//! has set (GASNETT_TRACE_SETSOURCELINE), or else that of the call that it makes, which the
+//! macros of the headers pass.
 //!
 //! Called by `capi` and by spans. Invariant: only the thread itself reads and writes its lines.
 
