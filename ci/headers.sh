@@ -292,6 +292,27 @@ for cc in gcc "gcc -flto" clang "clang -flto" "clang -flto=thin"; do
     done
 done
 
+# A wait evaluates its argument once.
+cat >"$work/a.c" <<'END'
+#include <gasnetex.h>
+#include <gasnet.h>
+void waits(gasnet_handle_t *handles, gex_Event_t *events);
+void waits(gasnet_handle_t *handles, gex_Event_t *events) {
+  int i = 0;
+  gasnet_wait_syncnb(handles[i++]);
+  gasnet_wait_syncnb(handles[i++]);
+  gex_Event_Wait(*events++);
+  gex_Event_Wait(*events++);
+}
+END
+cp "$work/a.c" "$work/a.cc"
+for level in 0 2; do
+    # shellcheck disable=SC2086
+    try gcc -std=c99 ${warn% -fsyntax-only} -O$level -DGASNET_PAR -c "$work/a.c" -o "$work/a.o"
+    # shellcheck disable=SC2086
+    try g++ -std=c++11 ${warn% -fsyntax-only} -O$level -DGASNET_PAR -c "$work/a.cc" -o "$work/a.o"
+done
+
 refused() { # text expected, source, flags...
     text=$1
     printf '%b' "$2" >"$work/bad.c"

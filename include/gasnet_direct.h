@@ -156,6 +156,20 @@ GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, u
   return 1;
 }
 
+/* Whether the argument of a wait, a handle or event, is a constant. Taken as an integer: compilers
+   know no pointer that is passed to a function as a constant. Without optimisation they know none,
+   so each may be. */
+GASNETI_ALWAYS_INLINE int gasneti_constant_handle(uintptr_t handle) {
+#ifdef __OPTIMIZE__
+  return gasnett_constant_p(handle);
+#else
+  return (void)handle, 1;
+#endif
+}
+
+/* Whether no implicit operation of this thread is in flight. */
+GASNETI_ALWAYS_INLINE int gasneti_implicit_done(void) { return gasneti_abi.implicit && !*gasneti_abi.implicit; }
+
 /* Parameters and attributes of functions that record the line of the call. */
 #define GASNETI_CALLER , const char *file, int line
 #define GASNETI_OUTLINE GASNETI_ATTRIBUTE((__noinline__, __unused__)) static

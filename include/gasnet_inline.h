@@ -247,11 +247,11 @@ GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node
 /* A handle of an operation that was complete when it was initiated needs no sync. While calls are
    watched, they return no such handle, and a wait for the constant GASNET_INVALID_HANDLE goes to
    the library, as every other sync. */
-GASNETI_ALWAYS_INLINE void gasneti_wait_syncnb_inline(gasnet_handle_t handle, int is_constant GASNETI_CALLER) {
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnb_inline(gasnet_handle_t handle GASNETI_CALLER) {
+  int is_constant = gasneti_constant_handle((uintptr_t)handle);
   if (handle != GASNET_INVALID_HANDLE || (is_constant && !gasneti_abi.implicit))
     (GASNETI_WATCHED ? gasneti_wait_syncnb_from(handle, file, line) : gasnet_wait_syncnb(handle));
 }
-GASNETI_ALWAYS_INLINE int gasneti_implicit_done(void) { return gasneti_abi.implicit && !*gasneti_abi.implicit; }
 GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_puts_inline(const char *file, int line) {
   if (!gasneti_implicit_done())
     (GASNETI_WATCHED ? gasneti_wait_syncnbi_puts_from(file, line) : gasnet_wait_syncnbi_puts());
@@ -284,7 +284,7 @@ GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(const char *file, int
 #define gasnet_put_nbi_val(node, dest, value, n) gasneti_put_nbi_val_inline(node, dest, value, n, __FILE__, __LINE__)
 #define gasnet_put_nb_val(node, dest, value, n) gasneti_put_nb_val_inline(node, dest, value, n, __FILE__, __LINE__)
 #define gasnet_get_val(node, src, n) gasneti_get_val_inline(node, src, n, __FILE__, __LINE__)
-#define gasnet_wait_syncnb(handle) gasneti_wait_syncnb_inline(handle, gasnett_constant_p(handle), __FILE__, __LINE__)
+#define gasnet_wait_syncnb(handle) gasneti_wait_syncnb_inline(handle, __FILE__, __LINE__)
 #define gasnet_wait_syncnbi_puts() gasneti_wait_syncnbi_puts_inline(__FILE__, __LINE__)
 #define gasnet_wait_syncnbi_gets() gasneti_wait_syncnbi_gets_inline(__FILE__, __LINE__)
 #define gasnet_wait_syncnbi_all() gasneti_wait_syncnbi_all_inline(__FILE__, __LINE__)

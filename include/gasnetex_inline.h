@@ -238,7 +238,8 @@ GASNETI_OUTLINE void gasneti_Event_Wait_from(gex_Event_t event GASNETI_CALLER) {
   gasneti_trace_from(file, (unsigned int)line);
   gex_Event_Wait(event);
 }
-GASNETI_ALWAYS_INLINE void gasneti_Event_Wait_inline(gex_Event_t event, int is_constant GASNETI_CALLER) {
+GASNETI_ALWAYS_INLINE void gasneti_Event_Wait_inline(gex_Event_t event GASNETI_CALLER) {
+  int is_constant = gasneti_constant_handle((uintptr_t)event);
   if (event != GEX_EVENT_INVALID || (is_constant && !gasneti_abi.implicit))
     (GASNETI_WATCHED ? gasneti_Event_Wait_from(event, file, line) : gex_Event_Wait(event));
 }
@@ -247,10 +248,10 @@ GASNETI_OUTLINE void gasneti_NBI_Wait_from(gex_EC_t event_mask, gex_Flags_t flag
   gex_NBI_Wait(event_mask, flags);
 }
 GASNETI_ALWAYS_INLINE void gasneti_NBI_Wait_inline(gex_EC_t event_mask, gex_Flags_t flags GASNETI_CALLER) {
-  if (!(gasneti_abi.implicit && !*gasneti_abi.implicit))
+  if (!gasneti_implicit_done())
     (GASNETI_WATCHED ? gasneti_NBI_Wait_from(event_mask, flags, file, line) : gex_NBI_Wait(event_mask, flags));
 }
-#define gex_Event_Wait(event) gasneti_Event_Wait_inline(event, gasnett_constant_p(event), __FILE__, __LINE__)
+#define gex_Event_Wait(event) gasneti_Event_Wait_inline(event, __FILE__, __LINE__)
 #define gex_NBI_Wait(event_mask, flags) gasneti_NBI_Wait_inline(event_mask, flags, __FILE__, __LINE__)
 
 #endif
