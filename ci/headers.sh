@@ -202,6 +202,16 @@ END
     try g++ -std=c++98 $warn -DGASNET_PAR "$work/a.cc"
 done
 
+# The string of the configuration in an object names the release and specification of its header.
+printf '#include <gasnetex.h>\nconst char *config(void);\nconst char *config(void) { return GASNET_CONFIG_STRING; }\n' >"$work/a.c"
+try gcc -std=c99 -DGASNET_PAR -Iinclude -c "$work/a.c" -o "$work/a.o"
+for text in '[$]GASNetConfig: (client) ' ''; do
+    if ! strings "$work/a.o" | grep -q "^${text}RELEASE=2025.8.0,SPEC=0.19,"; then
+        echo "ci/headers.sh: the object has no ${text}RELEASE=2025.8.0,SPEC=0.19" >&2
+        exit 1
+    fi
+done
+
 # gasnet_tools.h after gasnetex.h alone.
 printf '#include <gasnetex.h>\n#include <gasnet_tools.h>\ntypedef int not_empty;\n' >"$work/a.c"
 cp "$work/a.c" "$work/a.cc"

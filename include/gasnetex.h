@@ -6,19 +6,21 @@
 #ifndef _GASNETEX_H
 #define _GASNETEX_H
 
-#ifndef _GASNET_COMMON_H
+/* The release whose interface this is; it supersedes that of GASNet-1. The object's configuration
+   strings, which gasnet_common.h makes, name it. */
+#include "gasnet_config.h"
+#undef GASNETI_SPEC_CONFIG
 #define GASNETI_SPEC_CONFIG "0.19"
-#endif
-#include "gasnet_common.h"
-#include "gasnet_fwd.h"
-
-/* The release whose interface this is; it supersedes that of GASNet-1. */
 #undef GASNET_RELEASE_VERSION_MAJOR
 #undef GASNET_RELEASE_VERSION_MINOR
 #undef GASNET_RELEASE_VERSION_PATCH
 #define GASNET_RELEASE_VERSION_MAJOR 2025
 #define GASNET_RELEASE_VERSION_MINOR 8
 #define GASNET_RELEASE_VERSION_PATCH 0
+
+#include "gasnet_common.h"
+#include "gasnet_fwd.h"
+
 #define GEX_SPEC_VERSION_MAJOR 0
 #define GEX_SPEC_VERSION_MINOR 19
 
