@@ -153,8 +153,15 @@ GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_PutNBVal_inline(gex_
 
 /* Remote atomics on integers in mapped memory, in domains over the team of all ranks, whose names
    end in 14. The operations are those of the library, with the same instructions. An opcode that
-   is not constant goes to the library, and so does a get with GEX_FLAG_AD_REL. */
+   is not constant goes to the library. So does, with GEX_FLAG_AD_REL, an operation that may only
+   load: earlier stores need a fence before it. */
 #ifdef __GNUC__
+/* A compare-and-swap that fails only loads, except on x86, where it is a full fence. */
+#if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
+#define GASNETI_MAY_ONLY_LOAD(op) ((op) == GEX_OP_GET)
+#else
+#define GASNETI_MAY_ONLY_LOAD(op) ((op) == GEX_OP_GET || (op) == GEX_OP_CAS || (op) == GEX_OP_FCAS)
+#endif
 /* Such a domain, and an address that is aligned for the type. */
 #define GASNETI_ALL_RANKS_DOMAIN(ad, addr, type) \
   GASNETT_PREDICT_TRUE(!((((uintptr_t)(ad) & 15) ^ 14) | ((uintptr_t)(addr) & (sizeof(type) - 1))))
@@ -165,7 +172,7 @@ GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_PutNBVal_inline(gex_
     void *here;                                                                                                       \
     type old, *at;                                                                                                    \
     if (!gasnett_constant_p(op) || !GASNETI_ALL_RANKS_DOMAIN(ad, addr, type)) return 0;                               \
-    if (op == GEX_OP_GET && (flags & GEX_FLAG_AD_REL)) return 0;                                                      \
+    if (GASNETI_MAY_ONLY_LOAD(op) && (flags & GEX_FLAG_AD_REL)) return 0;                                             \
     if (!gasneti_direct(rank, addr, sizeof(type), &here)) return 0;                                                   \
     at = (type *)here;                                                                                                \
     switch (op) {                                                                                                     \
