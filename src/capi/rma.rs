@@ -74,6 +74,9 @@ pub(super) fn remote(
 
 /// Copies memory of the caller to the segment of a rank, and returns when the data are there.
 ///
+/// A later get of this thread may be done before other ranks see the data. Where two ranks put and
+/// then get what the other put, each calls `gasnett_local_mb()` in between.
+///
 /// Both addresses are aligned for an object of `nbytes` bytes; the bulk form takes any address.
 /// An invalid rank, or an address outside the segment, ends the job with a message.
 ///

@@ -73,6 +73,9 @@ fn begun(handle: Option<OpHandle>) -> Event {
 
 /// Copies memory of the caller to the segment of a rank, and returns when the data are there.
 ///
+/// A later get of this thread may be done before other ranks see the data. Where two ranks put and
+/// then get what the other put, each calls `gasnett_local_mb()` in between.
+///
 /// - `tm`, `rank`: the target.
 /// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
 /// - `src`: source, any memory of the caller.
