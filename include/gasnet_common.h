@@ -143,7 +143,7 @@ typedef struct gasneti_nodeinfo_s {
   uintptr_t offset;
 } gasnet_nodeinfo_t;
 
-/* A handler-safe lock: a mutex in PARSYNC and PAR, empty in SEQ. */
+/* A handler-safe lock: a mutex in PARSYNC and PAR; in SEQ locking does nothing. */
 typedef struct {
   gasnett_mutex_t lock;
   uintptr_t gasneti_reserved[2];

@@ -44,8 +44,8 @@
 #endif
 #define GASNETI_CACHE_LINE_BYTES 64
 
-/* Most client threads of one process that use the library at the same time; 1 with
-   GASNET_SEQ. */
+/* Most client threads of one process that use the library at the same time, in PARSYNC and PAR. A
+   process of SEQ has one. */
 #define GASNETI_MAX_THREADS 256
 
 #ifndef HAVE_PTHREAD_H
