@@ -228,7 +228,7 @@ qualified() { # language, includes
         sed -nE 's/^#define ((gasnet|gex)_[A-Za-z0-9_]+)\(([^)]*)\) .*/\1 \3/p' | LC_ALL=C sort |
         awk '{ name = $1; $1 = ""; n = /\.\.\./ ? 9 : split($0, parameters, ",")
             for (list = ""; n > 0; n--) list = list (list == "" ? "t" : ", t")
-            print "template <class T> void q_" name "(T t) { (void)t; ::" name "(" list "); }" }' >"$work/calls"
+            print "template <class T> void q_" name "(T t) { (void)t; (void)::" name "(" list "); }" }' >"$work/calls"
     [ "$(wc -l <"$work/calls")" -gt 200 ]
     cat "$work/calls" >>"$work/a.cc"
     for cc in g++ clang++; do

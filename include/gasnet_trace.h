@@ -48,15 +48,24 @@ int gasneti_stats_init(gasnett_stats_callback_t callback);
 #define GASNETT_TRACE_GETSOURCELINE(pfile, pline) gasneti_trace_getsourceline((pfile), (pline))
 #define GASNETT_TRACE_FREEZESOURCELINE() GASNETI_IF_WATCHED(gasneti_trace_freezesourceline())
 #define GASNETT_TRACE_UNFREEZESOURCELINE() GASNETI_IF_WATCHED(gasneti_trace_unfreezesourceline())
+#if GASNETI_VARIADIC_MACROS
+#define GASNETT_TRACE_PRINTF(...)                                                                                     \
+  (GASNETT_TRACE_ENABLED ? (gasneti_trace_from(__FILE__, __LINE__), gasneti_trace_printf(__VA_ARGS__)) : (void)0)
+#define GASNETT_TRACE_PRINTF_FORCE(...)                                                                               \
+  GASNETI_IF_WATCHED((gasneti_trace_from(__FILE__, __LINE__), gasneti_trace_printf_force(__VA_ARGS__)))
+#define GASNETT_STATS_PRINTF(...) GASNETI_IF_WATCHED(gasneti_stats_printf(__VA_ARGS__))
+#define GASNETT_STATS_PRINTF_FORCE(...) GASNETI_IF_WATCHED(gasneti_stats_printf_force(__VA_ARGS__))
+#else
 #define GASNETT_TRACE_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
 #define GASNETT_TRACE_PRINTF_FORCE !GASNETI_WATCHED ? (void)0 : gasneti_trace_printf_force
+#define GASNETT_STATS_PRINTF !GASNETI_WATCHED ? (void)0 : gasneti_stats_printf
+#define GASNETT_STATS_PRINTF_FORCE !GASNETI_WATCHED ? (void)0 : gasneti_stats_printf_force
+#endif
 #define GASNETT_TRACE_GETMASK() gasneti_trace_getmask(0)
 #define GASNETT_TRACE_SETMASK(mask) gasneti_trace_setmask((mask), 0)
 #define GASNETT_TRACE_GET_TRACELOCAL() gasneti_trace_get_tracelocal()
 #define GASNETT_TRACE_SET_TRACELOCAL(on) gasneti_trace_set_tracelocal(on)
 #define GASNETT_STATS_INIT(callback) gasneti_stats_init(callback)
-#define GASNETT_STATS_PRINTF !GASNETI_WATCHED ? (void)0 : gasneti_stats_printf
-#define GASNETT_STATS_PRINTF_FORCE !GASNETI_WATCHED ? (void)0 : gasneti_stats_printf_force
 #define GASNETT_STATS_DUMP(reset) GASNETI_IF_WATCHED(gasneti_stats_dump(reset))
 #define GASNETT_STATS_GETMASK() gasneti_trace_getmask(1)
 #define GASNETT_STATS_SETMASK(mask) gasneti_trace_setmask((mask), 1)
@@ -115,15 +124,22 @@ GASNETI_ALWAYS_INLINE gasneti_must_t<F> gasneti_must_at(const char *file, unsign
 #define GASNETT_TRACE_GETSOURCELINE(pfile, pline) ((void)0)
 #define GASNETT_TRACE_FREEZESOURCELINE() ((void)0)
 #define GASNETT_TRACE_UNFREEZESOURCELINE() ((void)0)
+#if GASNETI_VARIADIC_MACROS
+#define GASNETT_TRACE_PRINTF(...) (GASNETT_TRACE_ENABLED ? gasneti_trace_printf(__VA_ARGS__) : (void)0)
+#define GASNETT_TRACE_PRINTF_FORCE(...) GASNETT_TRACE_PRINTF(__VA_ARGS__)
+#define GASNETT_STATS_PRINTF(...) (GASNETT_TRACE_ENABLED ? gasneti_stats_printf(__VA_ARGS__) : (void)0)
+#define GASNETT_STATS_PRINTF_FORCE(...) GASNETT_STATS_PRINTF(__VA_ARGS__)
+#else
 #define GASNETT_TRACE_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
 #define GASNETT_TRACE_PRINTF_FORCE !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
+#define GASNETT_STATS_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_stats_printf
+#define GASNETT_STATS_PRINTF_FORCE !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_stats_printf
+#endif
 #define GASNETT_TRACE_GETMASK() ""
 #define GASNETT_TRACE_SETMASK(mask) ((void)(mask))
 #define GASNETT_TRACE_GET_TRACELOCAL() 0
 #define GASNETT_TRACE_SET_TRACELOCAL(on) ((void)(on))
 #define GASNETT_STATS_INIT(callback) 0
-#define GASNETT_STATS_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_stats_printf
-#define GASNETT_STATS_PRINTF_FORCE !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_stats_printf
 #define GASNETT_STATS_DUMP(reset) ((void)(reset))
 #define GASNETT_STATS_GETMASK() ""
 #define GASNETT_STATS_SETMASK(mask) ((void)(mask))

@@ -1,6 +1,6 @@
 //! The line of the client's source that each thread executes. It is the line that the client
-//! has set (GASNETT_TRACE_SETSOURCELINE), or else that of the call that it makes, which the
-//! macros of the headers pass.
+//! has set (GASNETT_TRACE_SETSOURCELINE), or else that of its last call, which the macros of
+//! the headers pass.
 //!
 //! Called by `capi` and by spans. Invariant: only the thread itself reads and writes its lines.
 
@@ -17,8 +17,7 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// No line.
-pub const NOWHERE: SourceLine = SourceLine { file: ClientText::NULL, line: 0 };
+const NOWHERE: SourceLine = SourceLine { file: ClientText::NULL, line: 0 };
 
 thread_local! {
     static SET: Cell<SourceLine> = const { Cell::new(NOWHERE) };
@@ -41,8 +40,7 @@ pub fn call(line: SourceLine) {
     CALL.set(line);
 }
 
-/// The line of the call that the thread makes, or that runs the handler that it executes;
-/// [`NOWHERE`] if it is not known.
+/// The line of the thread's last call.
 pub fn last_call() -> SourceLine {
     CALL.get()
 }

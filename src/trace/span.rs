@@ -22,17 +22,11 @@ struct OpenEvent {
     traced: bool,
     /// Whether the probe counts it.
     counted: bool,
-    /// The source line that the trace names.
+    /// The source line that the trace names, and the one of the call itself.
     from: SourceLine,
-    /// The source line of the call in which this event takes place.
-    outer: SourceLine,
+    call: SourceLine,
     /// The code that the call returned.
     result: i32,
-}
-
-thread_local! {
-    /// The source line of the call whose event is in progress on this thread.
-    static AROUND: Cell<SourceLine> = const { Cell::new(source::NOWHERE) };
 }
 
 /// An event in progress, recorded when the value is dropped. The event is on the heap, so that
@@ -44,7 +38,7 @@ impl Span {
     /// Begins an event of this probe; `detail` is called if events are recorded.
     #[inline(always)]
     pub fn new(probe: &'static Probe, detail: impl FnOnce() -> EventDetail) -> Span {
-        if on() { Span(Some(open(probe, detail()))) } else { Span(None) }
+        if on() { Span(open(probe, detail())) } else { Span(None) }
     }
 
     /// Records the code that the call returns, and returns it.
@@ -68,24 +62,27 @@ impl Drop for Span {
 
 #[cold]
 #[inline(never)]
-fn open(probe: &'static Probe, detail: EventDetail) -> Box<OpenEvent> {
+fn open(probe: &'static Probe, detail: EventDetail) -> Option<Box<OpenEvent>> {
     let trace = TraceFileKind::Trace.mask();
     let local = detail.moved_with().is_some_and(|node| Some(node) == report::rank());
     let traced = trace.has(probe.letter) && (!local || trace_files::traces_local());
     let counted = TraceFileKind::Stats.mask().has(probe.letter);
+    if !traced && !counted {
+        return None;
+    }
     if traced && trace.has(Letter::D) {
         print_memory(probe, &detail, sys::clock::now_ns());
     }
-    Box::new(OpenEvent {
+    Some(Box::new(OpenEvent {
         probe,
         detail,
         start: sys::clock::now_ns(),
         traced,
         counted,
         from: source::current(),
-        outer: AROUND.replace(source::last_call()),
+        call: source::last_call(),
         result: 0,
-    })
+    }))
 }
 
 /// Prints the addresses, the arguments and the first bytes of an event.
@@ -109,9 +106,8 @@ fn print_memory(probe: &'static Probe, detail: &EventDetail, now: u64) {
 #[cold]
 #[inline(never)]
 fn close(open: &OpenEvent) {
-    // A call that records no line follows, or the call around this one goes on.
-    AROUND.set(open.outer);
-    source::call(open.outer);
+    // Handlers may have made calls meanwhile.
+    source::call(open.call);
     let took = sys::clock::now_ns().saturating_sub(open.start);
     if open.counted {
         open.probe.add(open.detail.bytes(), took);
@@ -129,9 +125,10 @@ fn close(open: &OpenEvent) {
 /// Records an event of this probe that began at `start`, in nanoseconds of the monotonic clock,
 /// and ends now.
 pub fn record_since(probe: &'static Probe, start: u64) {
-    let mut open = open(probe, EventDetail::Nothing);
-    open.start = start;
-    close(&open);
+    if let Some(mut open) = open(probe, EventDetail::Nothing) {
+        open.start = start;
+        close(&open);
+    }
 }
 
 /// The code that a recorded call returns; 0 is not printed.
