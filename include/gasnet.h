@@ -30,9 +30,14 @@ GASNETI_BEGIN_EXTERNC
 /* Types */
 typedef uint8_t gasnet_handler_t;
 typedef int32_t gasnet_handlerarg_t;
-/* The types of tokens and events of GASNet-EX too. */
+/* The types of tokens and events of GASNet-EX too. The names of C++ functions contain types, so in
+   C++ they do not depend on what else the object includes. */
 typedef void *gasnet_token_t;
+#if defined(__cplusplus) || defined(_GASNET_FWD_H)
 typedef struct gasneti_event_s *gasnet_handle_t;
+#else
+typedef void *gasnet_handle_t;
+#endif
 typedef struct gasneti_valget_s *gasnet_valget_handle_t;
 typedef uintptr_t gasnet_register_value_t;
 

@@ -24,7 +24,11 @@ typedef struct {
 #define GEX_RANK_INVALID (~(gex_Rank_t)0)
 
 /* An event: what completes later. The same type as the handles of gasnet.h. */
+#if defined(_GASNET_H) && !defined(__cplusplus)
+typedef gasnet_handle_t gex_Event_t;
+#else
 typedef struct gasneti_event_s *gex_Event_t;
+#endif
 #define GEX_EVENT_INVALID ((gex_Event_t)(uintptr_t)0)
 #define GEX_EVENT_NO_OP ((gex_Event_t)(uintptr_t)1)
 #define GEX_EVENT_NOW ((gex_Event_t *)(uintptr_t)1)

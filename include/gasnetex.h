@@ -2,7 +2,7 @@
 
    Define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before including this header,
    and include it before gasnet_tools.h. An object may include gasnet.h too, before or after; the
-   types of handles and tokens are the same in all objects. C99 or C++11 is needed. */
+   types of handles and tokens are the same then. C99 or C++11 is needed. */
 #ifndef _GASNETEX_H
 #define _GASNETEX_H
 
