@@ -4,10 +4,13 @@
 //!
 //! ```text
 //! front process                          child, which has one thread
-//!   handlers, "ready" ---------------->    stops the other threads of the front process
+//!   handlers, then "ready" ----------->    stops the other threads of the front process
 //!   each signal ---------------------->    [`FrontLink::next`]
 //!   ends with that code <--------------    [`FrontLink::end`]
 //! ```
+//!
+//! "ready" has a connection of its own: any thread may pass a signal on before it. Signals wait
+//! until the child calls [`FrontLink::next`].
 //!
 //! Invariants: from [`FrontProcess::run`] on the front process makes system calls only. Another
 //! of its threads may hold any lock when it is stopped, that of the allocator included. Those
@@ -26,7 +29,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 static FRONT: AtomicU32 = AtomicU32::new(0);
 /// Its end of the connection to the child.
 static CHANNEL: AtomicI32 = AtomicI32::new(-1);
-/// The first message.
+/// What the child waits for, on a connection of its own.
 const READY: &[u8] = b"ready";
 /// Looks for threads of the front process that were not stopped yet.
 const LOOKS: u32 = 8;
@@ -45,6 +48,8 @@ pub enum FrontRole {
 pub struct FrontProcess {
     child: u32,
     channel: OwnedFd,
+    /// Where the child waits for [`READY`].
+    start: OwnedFd,
 }
 
 /// The child's connection to its front process. Polls readable when a signal was passed on.
@@ -61,13 +66,17 @@ pub struct FrontLink(OwnedFd);
 /// As for [`child::fork`].
 pub unsafe fn split() -> io::Result<FrontRole> {
     let (channel, link) = socket::pair()?;
+    let (start, started) = socket::pair()?;
     let (front, caller) = (process::pid(), thread::tid());
     // SAFETY: the caller sees to the locks.
     match unsafe { child::fork() }? {
-        Forked::Parent(child) => Ok(FrontRole::Front(FrontProcess { child, channel })),
+        Forked::Parent(child) => {
+            Ok(FrontRole::Front(FrontProcess { child, channel, start }))
+        }
         Forked::Child => {
-            drop(channel);
-            if !child::die_with_parent(front) || receive(&link, &mut [0; 8]) != Some(READY.len()) {
+            drop((channel, start));
+            let is_ready = || receive(&started, &mut [0; 8]) == Some(READY.len());
+            if !child::die_with_parent(front) || !is_ready() {
                 crate::exit_now(1);
             }
             stop_threads(front, caller);
@@ -118,15 +127,16 @@ impl FrontProcess {
         CHANNEL.store(self.channel.as_raw_fd(), Ordering::Release);
         // The program's handler would run here; with the signal ignored, no end is reported.
         signal::set_default(Signal::CHLD);
+        // The child sends this signal as soon as it is ready.
+        signal::handle(signal::notice(), stop, false);
         let is_handled = |s: &Signal| signal::disposition(*s) != Disposition::Ignore;
         for s in passed_on.iter().copied().filter(is_handled) {
             signal::handle(s, pass_on, false);
             signal::unblock(&SignalSet::of(&[s]));
         }
-        signal::handle(signal::notice(), stop, false);
         process::on_exit(keep_from_exit);
         let mut code = [0; 4];
-        let received = socket::send(self.channel.as_fd(), READY, true).ok();
+        let received = socket::send(self.start.as_fd(), READY, true).ok();
         let received = received.and_then(|()| receive(&self.channel, &mut code));
         let ended = child::await_child(self.child);
         if received == Some(code.len()) { Ended::Exited(i32::from_ne_bytes(code)) } else { ended }
@@ -268,6 +278,30 @@ mod tests {
         let counter = &file.map(0, 4096).unwrap().leak_words()[0];
         // SAFETY: the child uses no lock that another test may hold, but the allocator's.
         let Forked::Parent(child) = unsafe { child::fork() }.unwrap() else { behave(counter) };
+        assert_eq!(child::await_child(child), Ended::Exited(7));
+    }
+
+    #[test]
+    fn a_signal_that_was_pending_is_passed_on() {
+        // SAFETY: as above.
+        let Forked::Parent(child) = unsafe { child::fork() }.unwrap() else {
+            signal::block(&SignalSet::of(&[Signal::TERM]));
+            process::kill(process::pid(), Signal::TERM);
+            // SAFETY: as above.
+            match unsafe { split() } {
+                Ok(FrontRole::Front(front)) => match front.run(&[Signal::TERM]) {
+                    Ended::Exited(code) => crate::exit_now(code),
+                    Ended::Killed(_) => crate::exit_now(21),
+                },
+                Ok(FrontRole::Child(link)) => {
+                    let got = link.next();
+                    let is_it = got.is_some_and(|r| r.signal == Signal::TERM && r.sent);
+                    link.end(if is_it && link.next().is_none() { 7 } else { 22 });
+                    crate::exit_now(24)
+                }
+                Err(_) => crate::exit_now(20),
+            }
+        };
         assert_eq!(child::await_child(child), Ended::Exited(7));
     }
 
