@@ -9,7 +9,7 @@
 //!
 //! In EVERYTHING there are no segments: that of each rank stands for its address space. Otherwise
 //! all segments of a host lie in one memory file, one slot for each local rank. The stride of
-//! the slots is the size of the largest segment of the job, rounded up to a page. A process
+//! the slots is the size of the largest segment of the host, rounded up to a page. A process
 //! maps the file when it attaches. Pages are zeroed on demand: none is touched here.
 //!
 //! A process places the file so that its own slot is at the address that all ranks agree on:
@@ -317,6 +317,13 @@ fn is_one_address<T: PartialEq>(mut addresses: impl Iterator<Item = T>) -> bool 
     addresses.all(|address| Some(address) == first)
 }
 
+/// Bytes of the longest segment of this host. Ranks of other hosts may have longer ones than this
+/// host could map as often as it has ranks.
+fn longest_here(placement: &Placement, len_of: impl Fn(JobRank) -> usize) -> usize {
+    let here = (0..placement.local_size()).filter_map(|r| placement.job_rank(LocalRank(r)));
+    here.map(len_of).max().unwrap_or(0)
+}
+
 /// What [`attach`] made.
 #[derive(Debug)]
 pub struct AttachedSegments {
@@ -351,11 +358,12 @@ pub fn attach(
         });
     }
     let lens = exchange.exchange(&len.to_ne_bytes());
-    let longest = lens.iter().map(|b| word(b, 0)).max().unwrap_or(0);
-    let huge = huge && longest >= memory::HUGE_PAGE as u64;
+    // All ranks agree on it, since they agree on addresses.
+    let huge = huge && lens.iter().any(|b| word(b, 0) >= memory::HUGE_PAGE as u64);
     let align = align.max(PAGE);
     let huge_align = align.max(memory::HUGE_PAGE);
-    let stride = (longest as usize).max(1).next_multiple_of(if huge { huge_align } else { align });
+    let stride = longest_here(placement, |rank| word(&lens[rank], 0) as usize);
+    let stride = stride.max(1).next_multiple_of(if huge { huge_align } else { align });
     let file = file_of(boot);
     let (own_slot, slots) = match file {
         Some(_) => (placement.local_rank(), placement.local_size()),

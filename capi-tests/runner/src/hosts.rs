@@ -183,6 +183,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         let name = format!("hosts::limits_differ::{}", mode.name());
         all.push(TestCase::new(name, true, move || limits_differ(mode)));
     }
+    all.push(TestCase::new("hosts::largest_segments".to_string(), true, largest_segments));
     all.push(TestCase::new("hosts::users_differ".to_string(), true, users_differ));
     for network in ["TCP", "OFI"] {
         let name = format!("hosts::other_version::{}", network.to_lowercase());
@@ -350,6 +351,19 @@ fn limits_differ(mode: ClientMode) -> Result<(), Failure> {
         4 => ended.passed(&program.name),
         n => Err(ended.failure(format!("{n} ranks have regions of 16 KB"))),
     }
+}
+
+/// In LARGE, each rank attaches the largest segment that it may. The rank that has a host for
+/// itself has a longer one than the others.
+fn largest_segments() -> Result<(), Failure> {
+    let library = TestLibrary::of(build_trees::build());
+    let program = program::named("testsegment").ok_or("there is no testsegment")?;
+    let compiled = library.compiled(&program.source, ClientMode::LargeSeq)?;
+    let job = library.job(&compiled, &[], JobLauncher::Gasnetrun, 5)?;
+    let job = job.env("GASNET_SSH_SERVERS", "host1:1,host2:4");
+    let ended = job.below(&with_hosts(), "2").watchdog(Duration::from_secs(120)).run()?;
+    ended.tidy()?;
+    ended.passed(&program.name)
 }
 
 /// The hosts know the user of the job by different numbers.
