@@ -70,9 +70,7 @@ pub unsafe fn split() -> io::Result<FrontRole> {
     let (front, caller) = (process::pid(), thread::tid());
     // SAFETY: the caller sees to the locks.
     match unsafe { child::fork() }? {
-        Forked::Parent(child) => {
-            Ok(FrontRole::Front(FrontProcess { child, channel, start }))
-        }
+        Forked::Parent(child) => Ok(FrontRole::Front(FrontProcess { child, channel, start })),
         Forked::Child => {
             drop((channel, start));
             let is_ready = || receive(&started, &mut [0; 8]) == Some(READY.len());
