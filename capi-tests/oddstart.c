@@ -16,8 +16,8 @@
  *   sigchld       a handler of SIGCHLD that collects every child
  *   brokenpipe    nothing reads stderr, to which the rank writes, and a handler of SIGQUIT returns
  *
- * Run by capi-tests/runner/src/starts.rs. Each rank puts its number into the segment of the next
- * one, sends it a Short, and checks what arrived. */
+ * Run by capi-tests/runner/src/starts.rs. Each rank has the name of its program, puts its number
+ * into the segment of the next one, sends it a Short, and checks what arrived. */
 #include <gasnet.h>
 
 #include <dlfcn.h>
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     gasnet_seginfo_t *seg;
     gasnet_node_t me, n, next;
     int (*init)(int *, char ***) = NULL;
-    char *word, *words;
+    char *word, *words, name[2][16] = {"", ""};
     if (argc < 3) return 2;
     words = strdup(argv[1]);
     for (word = strtok(words, ","); word; word = strtok(NULL, ",")) {
@@ -139,10 +139,13 @@ int main(int argc, char **argv) {
         dlclose(two);
         *(void **)&init = dlsym(one, "gasnet_init");
     }
+    prctl(PR_GET_NAME, name[0], 0, 0, 0);
     if (init ? init(&argc, &argv) : gasnet_init(&argc, &argv)) return 2;
     if (gasnet_attach(table, 1, GASNET_PAGESIZE, 0)) return 2;
+    prctl(PR_GET_NAME, name[1], 0, 0, 0);
     me = gasnet_mynode();
     n = gasnet_nodes();
+    if (strcmp(name[0], name[1])) return end(2);
     next = (me + 1) % n;
     seg = calloc(n, sizeof *seg);
     if (!seg || gasnet_getSegmentInfo(seg, (int)n)) return end(2);

@@ -39,6 +39,7 @@ pub(super) fn start(size: u32, options: &BootOptions) -> Result<Bootstrap, BootE
             stand_behind()?
         }
     };
+    let is_first = matches!(source, SignalSource::Own);
     // Output that is still buffered must come out once, not once per rank. In a process that was
     // just forked no other thread holds a stream.
     sys::stdio::flush();
@@ -53,7 +54,13 @@ pub(super) fn start(size: u32, options: &BootOptions) -> Result<Bootstrap, BootE
             let bootstrap = supervisor_link::join(id, "the supervisor of GASNET_PSHM_NODES")?;
             Ok(Bootstrap { one_environment: true, ..bootstrap })
         }
-        ProcessRole::Supervisor(supervisor) => sys::exit_now(supervisor.watch()),
+        ProcessRole::Supervisor(supervisor) => {
+            // The ranks, forked before, keep the name of the program.
+            if !is_first {
+                process::set_name(c"gasnet-job");
+            }
+            sys::exit_now(supervisor.watch())
+        }
     }
 }
 
@@ -69,7 +76,6 @@ fn stand_behind() -> Result<(SignalSource, Option<PythonLock>), BootError> {
             if let Some(lock) = &python {
                 lock.after_fork();
             }
-            process::set_name(c"gasnet-job");
             Ok((SignalSource::Front(link), python))
         }
     }
