@@ -35,6 +35,22 @@ fn ranks_that_are_cut_off_are_named() {
     }
 }
 
+/// The kernel sends another signal to a rank where the user's queue of signals is full.
+#[test]
+fn ranks_obey_where_no_signal_can_be_queued() {
+    let limited = |words: &[&str], ranks: &str| {
+        let mark = new_mark();
+        let mut c = Command::new("bash");
+        c.args(["-c", "ulimit -i 0; exec \"$@\"", "bash"]).args(words).arg(probe());
+        c.args(["0", "gasnet_exit:0", "spin"]).env("PROBE_MARK", &mark);
+        c.env("GASNET_PSHM_NODES", ranks);
+        spawn(c, mark, format!("no queue of signals {words:?}")).finish()
+    };
+    limited(&[], "3").gives(0).says("cuts off ranks 1-2");
+    let gasnetrun = gasnetrun().display().to_string();
+    limited(&[&gasnetrun, "-n", "3"], "0").gives(0).says("cuts off ranks 1-2");
+}
+
 #[test]
 fn ranks_are_waited_for_on_request() {
     let wait = [("GASNET_NO_CUT_OFF", "1")];

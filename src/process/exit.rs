@@ -87,9 +87,10 @@ pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
     report::set_exit(fail);
     report::set_await_end(wait_for_exit);
     report::set_is_folded(is_folded);
-    let signal = signal::notice();
-    signal::handle(signal, on_notice, false);
-    signal::unblock(&SignalSet::of(&[signal]));
+    for signal in signal::notices() {
+        signal::handle(signal, on_notice, false);
+        signal::unblock(&SignalSet::of(&[signal]));
+    }
     if let Err(e) = notice.arm(follow, super::signals::is_client_handled) {
         report::fatal(format_args!("{}", e.cause), format_args!("{}", e.remedy));
     }
@@ -534,10 +535,7 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
     if is_printing_stack() {
         return sys::set_errno(errno);
     }
-    if notice.must_exit() {
-        follow();
-    }
-    if notice.is_supervisor_lost() {
+    if notice.must_exit() || notice.is_supervisor_lost() {
         follow();
     }
     sys::set_errno(errno);

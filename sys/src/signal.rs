@@ -173,6 +173,14 @@ pub fn notice() -> Signal {
     Signal(libc::SIGRTMAX() - 3)
 }
 
+/// [`notice`], and the signal that the kernel sends in its place where the user's queue of signals
+/// is full (`ulimit -i`): its default action would end the process. A program that gives it
+/// another action keeps that.
+pub fn notices() -> impl Iterator<Item = Signal> {
+    let is_free = |s: &Signal| *s == notice() || disposition(*s) == Disposition::Default;
+    [notice(), Signal::IO].into_iter().filter(is_free)
+}
+
 /// The action of a signal now.
 pub fn action(signal: Signal) -> SignalAction {
     let mut old = empty_action();
