@@ -419,7 +419,7 @@ fn flush_streams(code: i32, us: u64) {
     STREAMS_US.store(us, Ordering::Release);
     sys::stdio::flush();
     STREAMS_US.store(0, Ordering::Release);
-    if code == 0 {
+    if code & 0xff == 0 {
         // Otherwise no rank waits for messages of this one any more.
         flush_network();
     }
@@ -469,7 +469,7 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
         && bounded_stderr::is_reader_stuck()
         && let Some(notice) = notice()
     {
-        if notice.is_alone() && CODE.load(Ordering::Acquire) == 0 {
+        if notice.is_alone() && CODE.load(Ordering::Acquire) & 0xff == 0 {
             wait_for_reader();
             return set_alarm(streams_us);
         }
@@ -513,7 +513,8 @@ extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
 
 /// Output of this rank is lost, since its reader takes nothing.
 fn report_lost_output() {
-    let _ = CODE.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
+    let failure = |code: i32| (code & 0xff == 0).then_some(1);
+    let _ = CODE.fetch_update(Ordering::AcqRel, Ordering::Acquire, failure);
     // The same reader may have standard error.
     if let Some(notice) = notice().filter(|_| !bounded_stderr::is_stuck()) {
         report::line(format_args!(

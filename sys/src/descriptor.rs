@@ -1,13 +1,15 @@
 //! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot`,
 //! for `gasnetrun` among others, by `runtime::start`, `ptlrun` and the C interface of `portals3`.
 //!
-//! Invariants: a descriptor that this crate makes is closed on exec, except by [`redirect`]. The
-//! call that opens it requests that. Where the kernel is too old (before Linux 2.6.28), the
-//! descriptor is opened without the mark and marked afterwards. A child that another thread forks
-//! in between inherits it. A descriptor that this crate makes and keeps is none of 0 to 2, even
-//! where the program was started with one of those closed. Each system call that opens one is
-//! followed by `opened` or `above_standard`. Otherwise the next message on standard error would
-//! go to a memory file.
+//! Invariants: a descriptor that this crate makes is closed on exec, except by [`redirect`] and
+//! [`inheritable_from`]. The call that opens it requests that. Where the kernel is too old
+//! (before Linux 2.6.28), the descriptor is opened without the mark and marked afterwards. A
+//! child that another thread forks in between inherits it. A descriptor that this crate makes and
+//! keeps is none of 0 to 2, even where the program was started with one of those closed. Each
+//! system call that opens one is followed by `opened` or `above_standard`. Otherwise the next
+//! message on standard error would go to a memory file. Those of `inheritable_from` have the
+//! numbers that its caller wants, and the one of `stdio::lead_nowhere` becomes a standard
+//! descriptor or is closed at once.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

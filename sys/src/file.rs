@@ -61,14 +61,6 @@ pub fn write_all(fd: i32, bytes: &[u8]) {
     let _ = write_from(fd, bytes.as_ptr(), bytes.len());
 }
 
-/// Writes all of `bytes` to a descriptor. Not for signal handlers.
-///
-/// # Errors
-/// That of the system: the rest was not written.
-pub fn write_whole(fd: i32, bytes: &[u8]) -> io::Result<()> {
-    write_from(fd, bytes.as_ptr(), bytes.len()).map_err(|e| io::Error::from_raw_os_error(e.0))
-}
-
 /// As [`write_all`], for bytes that other threads may change meanwhile.
 ///
 /// # Errors
