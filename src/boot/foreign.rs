@@ -37,7 +37,7 @@ use super::hosts::listener::HostListener;
 use super::hosts::message::HostMessage;
 use super::hosts::root_address::RootAddress;
 use super::key_value::KeyValueSpace;
-use super::member::{Member, namespace};
+use super::member::{Member, namespace, shown};
 use super::options::BootOptions;
 use super::rank_id::RankId;
 use super::supervisor::Supervisor;
@@ -101,7 +101,7 @@ pub(super) fn join(
     let said = space.host_share();
     let has_others = !matches!(&said, Ok(Some(share)) if share.hosts == 1);
     let found = said.and_then(|said| find_host(&mut *space, said));
-    let FoundHost { share, supervisor, socket } = found.inspect_err(|e| {
+    let FoundHost { share, supervisor, host, socket } = found.inspect_err(|e| {
         if e.is_loss && has_others {
             // Those of other hosts wait, and the launcher may let them. It ends this one too.
             report::fatal_line(format_args!("gasnet_init(): {}", e.cause));
@@ -117,7 +117,7 @@ pub(super) fn join(
     }
     let local =
         share.local_rank_of(JobRank(rank)).ok_or_else(|| invalid("the ranks of a host"))?;
-    let id = connect(share.place(local), share.leader().0, &socket)?;
+    let id = connect(share.place(local), share.leader().0, &host, &socket)?;
     Ok(Bootstrap { release, ..supervisor_link::join(id, "the supervisor (process gasnet-job)")? })
 }
 
@@ -126,6 +126,8 @@ struct FoundHost {
     share: HostShare,
     /// To be started by this rank.
     supervisor: Option<NewSupervisor>,
+    /// [`host`].
+    host: String,
     /// Where the ranks of this host connect, as the lowest one has published it.
     socket: String,
 }
@@ -137,12 +139,13 @@ fn find_host(
     said: Option<HostShare>,
 ) -> Result<FoundHost, BootError> {
     let (rank, size) = (space.rank(), space.size());
+    let host = host()?;
     let may_lead = said.as_ref().is_none_or(|share| share.leader().0 == rank);
     let mut host_socket = None;
     if may_lead {
-        let s = HostSocket::new(size)
+        let s = HostSocket::new(size, &host)
             .map_err(|e| BootError::system("cannot listen for the other processes", &e))?;
-        space.put(JOB, &s.text())?;
+        space.put(JOB, &s.text)?;
         host_socket = Some(s);
     }
     let mut root = None;
@@ -153,7 +156,7 @@ fn find_host(
         root = Some(opened);
     }
     if said.is_none() {
-        space.put(HOST, &host())?;
+        space.put(HOST, &host)?;
     }
     space.put(PROCESS, &Member::this_process().map_or("-".to_string(), Member::text))?;
     space.fence()?;
@@ -175,7 +178,7 @@ fn find_host(
         supervisor = Some(NewSupervisor { socket, share: share.clone(), members, others });
     }
     let socket = space.get(leader, JOB)?;
-    Ok(FoundHost { share, supervisor, socket })
+    Ok(FoundHost { share, supervisor, host, socket })
 }
 
 /// Stores an ASCII text in pieces, each behind the number of all pieces.
@@ -213,21 +216,18 @@ fn share_of_texts(space: &mut dyn KeyValueSpace) -> Result<HostShare, BootError>
 /// The socket to which the ranks of this host connect.
 struct HostSocket {
     socket: OwnedFd,
-    name: String,
     cookie: u64,
+    /// What the other ranks must know: the host, the name, the cookie.
+    text: String,
 }
 
 impl HostSocket {
-    fn new(size: u32) -> io::Result<HostSocket> {
+    fn new(size: u32, host: &str) -> io::Result<HostSocket> {
         let name =
             format!("gasnet-{:016x}{:016x}", sys::random::number()?, sys::random::number()?);
         let cookie = sys::random::number()?;
-        Ok(HostSocket { socket: socket::listen(&name, size)?, name, cookie })
-    }
-
-    /// What the other ranks must know: the host, the name, the cookie.
-    fn text(&self) -> String {
-        format!("{}:{}:{:016x}", host(), self.name, self.cookie)
+        let text = format!("{host}:{name}:{cookie:016x}");
+        Ok(HostSocket { socket: socket::listen(&name, size)?, cookie, text })
     }
 }
 
@@ -309,19 +309,20 @@ impl NewSupervisor {
 }
 
 /// This host and its network namespace.
-fn host() -> String {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("{}/{}", boot.trim(), namespace("net"))
+fn host() -> Result<String, BootError> {
+    let boot = shown(std::fs::read_to_string("/proc/sys/kernel/random/boot_id"));
+    let read = boot.and_then(|boot| Ok(format!("{}/{}", boot.trim(), namespace("net")?)));
+    read.map_err(|e| BootError::system("cannot read /proc for the name of this host", &e))
 }
 
-/// Becomes a rank of the supervisor that the text of `leader` names.
-fn connect(place: RankPlace, leader: u32, text: &str) -> Result<RankId, BootError> {
+/// Becomes a rank of the supervisor that the text of `leader` names. `host` is this host.
+fn connect(place: RankPlace, leader: u32, host: &str, text: &str) -> Result<RankId, BootError> {
     let RankPlace { rank, size, .. } = place;
     let parts: Vec<&str> = text.split(':').collect();
     let [host_of_leader, name, cookie] = parts[..] else {
         return Err(unreachable_supervisor(&format!("what rank {leader} published is invalid")));
     };
-    if host_of_leader != host() {
+    if host_of_leader != host {
         return Err(BootError::new(
             format!(
                 "rank {rank} runs in another container than rank {leader}, but the launcher says \
@@ -352,7 +353,8 @@ fn connect(place: RankPlace, leader: u32, text: &str) -> Result<RankId, BootErro
     let joined = ControlHead::parse(&answer[..n])
         .is_some_and(|(h, _)| h.kind == ControlKind::JoinReply && h.a == size);
     let Ok([control, arena, segments, scratch]) = <[OwnedFd; 4]>::try_from(files) else {
-        return Err(unreachable_supervisor("it hung up"));
+        let why = if joined { "this process lacks descriptors (ulimit -n)" } else { "it hung up" };
+        return Err(unreachable_supervisor(why));
     };
     if !joined {
         return Err(unreachable_supervisor("its answer is invalid"));

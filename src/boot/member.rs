@@ -4,6 +4,7 @@
 //! Written by each rank, read by rank 0 for the supervisor. Invariant: the text names its
 //! process-id namespace; readers in another namespace reject it.
 
+use std::io;
 use sys::process::{self, ProcessIdentity};
 
 /// A process that takes part in the exchange, and the process that started it.
@@ -25,13 +26,15 @@ impl Member {
     pub(super) fn text(self) -> String {
         let p = self.process;
         let parent = self.parent.unwrap_or(ProcessIdentity { pid: 0, start: 0 });
-        format!("{}.{}.{}.{}.{}", pid_namespace(), p.pid, p.start, parent.pid, parent.start)
+        let namespace = pid_namespace().unwrap_or_default();
+        format!("{}.{}.{}.{}.{}", namespace, p.pid, p.start, parent.pid, parent.start)
     }
 
-    /// The process of a text; `None` if it is of another namespace.
+    /// The process of a text; `None` if it is of another namespace, or if that of this process
+    /// cannot be read.
     pub(super) fn read(text: &str) -> Option<Member> {
         let mut parts = text.split('.');
-        (parts.next()? == pid_namespace()).then_some(())?;
+        (parts.next()? == pid_namespace()?).then_some(())?;
         let mut identity = || {
             Some(ProcessIdentity {
                 pid: parts.next()?.parse().ok()?,
@@ -43,14 +46,25 @@ impl Member {
     }
 }
 
-fn pid_namespace() -> String {
-    namespace("pid")
+fn pid_namespace() -> Option<String> {
+    namespace("pid").ok()
 }
 
-/// The number of a namespace of this process.
-pub(super) fn namespace(kind: &str) -> String {
-    let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
-    link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
+/// The number of a namespace of this process; empty where the system shows none.
+///
+/// # Errors
+/// That of the system.
+pub(super) fn namespace(kind: &str) -> io::Result<String> {
+    let link = shown(std::fs::read_link(format!("/proc/self/ns/{kind}")))?;
+    Ok(link.to_string_lossy().chars().filter(char::is_ascii_digit).collect())
+}
+
+/// What was read of /proc; empty if the system does not show it.
+pub(super) fn shown<T: Default>(read: io::Result<T>) -> io::Result<T> {
+    match read {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        read => read,
+    }
 }
 
 #[cfg(test)]

@@ -209,10 +209,6 @@ impl Siblings {
         }
         let mut left = Vec::new();
         if let Some(d) = &self.daemon {
-            left = process::children(d.process.pid);
-            if d.kind.has_others {
-                left.retain(|&pid| process::variable_of(pid, d.kind.rank).is_some());
-            }
             if !d.process.exists() {
                 return Err(BootError::new(
                     format!(
@@ -224,14 +220,21 @@ impl Siblings {
                 .with_loss());
             }
             let stopped = process::liveness(d.process.pid) == Liveness::Stopped;
-            self.few = too_few(self.few, left.len(), if stopped { 0 } else { d.expected });
-            match self.few {
-                // Later checks miss more, since others have detected it.
-                Some((_, 1)) => self.missing = Some(d.missing(&left)),
-                Some((_, checks)) if checks >= d.kind.checks => {
-                    return Err(self.missing.take().unwrap_or_else(|| d.missing(&left)));
+            // A process that the system does not show is not missing.
+            if let Some(children) = process::children(d.process.pid) {
+                left = children;
+                if d.kind.has_others {
+                    left.retain(|&pid| process::variable_of(pid, d.kind.rank).is_some());
                 }
-                _ => {}
+                self.few = too_few(self.few, left.len(), if stopped { 0 } else { d.expected });
+                match self.few {
+                    // Later checks miss more, since others have detected it.
+                    Some((_, 1)) => self.missing = Some(d.missing(&left)),
+                    Some((_, checks)) if checks >= d.kind.checks => {
+                        return Err(self.missing.take().unwrap_or_else(|| d.missing(&left)));
+                    }
+                    _ => {}
+                }
             }
         }
         if rank == 0 && waited >= self.next_report {
@@ -300,7 +303,7 @@ mod tests {
             let again: Vec<String> = list.iter().map(u32::to_string).collect();
             assert_eq!(numbers(&again.join(",")), Some(list));
         }
-        let namespace = crate::boot::member::namespace("pid");
+        let namespace = crate::boot::member::namespace("pid").unwrap();
         let member = Member::read(&format!("{namespace}.{text}"));
         if let Some(member) = member {
             let again = Member::read(&member.text());

@@ -4,6 +4,7 @@
 //! Invariant: a listening socket whose connections cannot be accepted is not waited for. The
 //! system would report at once, again and again, that there is one.
 
+use crate::is_lack;
 use std::io;
 use std::os::fd::OwnedFd;
 
@@ -52,12 +53,6 @@ impl AcceptPause {
     pub fn until(&self) -> Option<u64> {
         self.until
     }
-}
-
-/// Whether connections wait that cannot be accepted now.
-fn is_lack(e: &io::Error) -> bool {
-    let lacks = [libc::EMFILE, libc::ENFILE, libc::ENOMEM, libc::ENOBUFS];
-    e.raw_os_error().is_some_and(|number| lacks.contains(&number))
 }
 
 #[cfg(test)]

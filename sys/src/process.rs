@@ -53,12 +53,23 @@ pub fn parent() -> u32 {
 
 /// Number of the parent of another process; `None` if there is no such process.
 pub fn parent_of(pid: u32) -> Option<u32> {
-    stat_field(pid, 4)
+    stat_field(pid, PARENT)
 }
+
+fn stat_path(pid: u32) -> String {
+    format!("/proc/{pid}/stat")
+}
+
+/// The number of the field of the parent in /proc/pid/stat.
+const PARENT: usize = 4;
 
 /// A field of /proc/pid/stat, by its number in the system's manual, at least 3.
 fn stat_field<T: core::str::FromStr>(pid: u32, number: usize) -> Option<T> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    field_of(&std::fs::read_to_string(stat_path(pid)).ok()?, number)
+}
+
+/// The same of the text.
+fn field_of<T: core::str::FromStr>(stat: &str, number: usize) -> Option<T> {
     // The name before it, in parentheses, may contain anything.
     stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(number - 3)?.parse().ok()
 }
@@ -83,18 +94,25 @@ impl ProcessIdentity {
         ProcessIdentity::of(pid).unwrap_or(ProcessIdentity { pid, start: 0 })
     }
 
-    /// Whether it exists, if only as a zombie.
+    /// Whether it exists, if only as a zombie. Where /proc cannot be read, as when this process
+    /// has no descriptor left, a process with its number counts as it.
     pub fn exists(self) -> bool {
-        ProcessIdentity::of(self.pid) == Some(self)
+        match ProcessIdentity::of(self.pid) {
+            Some(now) => self.start == 0 || now == self,
+            None => !is_missing(self.pid),
+        }
     }
 }
 
-/// The children of a process, without zombies.
-pub fn children(pid: u32) -> Vec<u32> {
+/// The children of a process, without zombies. `None` if the system does not show them, or if this
+/// process lacks a descriptor for that.
+pub fn children(pid: u32) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     let mut listed = false;
-    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
-        if let Ok(list) = std::fs::read_to_string(task.path().join("children")) {
+    let tasks = unless_lacking(std::fs::read_dir(format!("/proc/{pid}/task")))?;
+    for task in tasks.into_iter().flatten().flatten() {
+        let list = unless_lacking(std::fs::read_to_string(task.path().join("children")))?;
+        if let Some(list) = list {
             listed = true;
             all.extend(
                 list.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()),
@@ -103,12 +121,23 @@ pub fn children(pid: u32) -> Vec<u32> {
     }
     if !listed {
         // The kernel has no such lists.
-        let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let numbers = numbers.filter_map(|e| e.file_name().to_str()?.parse().ok());
-        all.extend(numbers.filter(|&child| parent_of(child) == Some(pid)));
+        let numbers = std::fs::read_dir("/proc").ok()?.flatten();
+        for child in numbers.filter_map(|e| e.file_name().to_str()?.parse().ok()) {
+            let stat = unless_lacking(std::fs::read_to_string(stat_path(child)))?;
+            let parent = stat.and_then(|stat| field_of(&stat, PARENT));
+            all.extend(Some(child).filter(|_| parent == Some(pid)));
+        }
     }
     all.retain(|&child| liveness(child) != Liveness::Dead);
-    all
+    Some(all)
+}
+
+/// What was read; `Some(None)` if it does not exist, `None` if this process lacks a descriptor.
+fn unless_lacking<T>(read: io::Result<T>) -> Option<Option<T>> {
+    match read {
+        Err(e) if crate::is_lack(&e) => None,
+        read => Some(read.ok()),
+    }
 }
 
 /// A process and those that descend from it by parents that live, without zombies.
@@ -117,7 +146,8 @@ pub fn tree(pid: u32) -> Vec<u32> {
     let mut at = 0;
     while let Some(&parent) = all.get(at) {
         // A number that was given anew meanwhile could name a process twice.
-        let new: Vec<u32> = children(parent).into_iter().filter(|c| !all.contains(c)).collect();
+        let new: Vec<u32> =
+            children(parent).into_iter().flatten().filter(|c| !all.contains(c)).collect();
         all.extend(new);
         at += 1;
     }
@@ -387,6 +417,22 @@ mod tests {
         assert_eq!((all[0], slept, all.len()), (shell.id(), 2, 4), "{all:?}");
     }
 
+    /// A process that cannot be looked at, for lack of a descriptor, does not count as ended.
+    #[test]
+    fn a_lack_of_descriptors_is_no_evidence() {
+        // SAFETY: the child reads /proc, and ends.
+        let child::Forked::Parent(child) = unsafe { child::fork() }.unwrap() else {
+            let me = ProcessIdentity::of(pid()).unwrap();
+            let watch = ProcessWatch::by_looks(me).unwrap();
+            let sees = children(pid()).is_some() && !watch.has_ended();
+            crate::limits::allow_descriptors(Some(0));
+            let is_blind = children(pid()).is_none() && ProcessIdentity::of(pid()).is_none();
+            let has_me = me.exists() && !watch.has_ended() && ProcessWatch::of(me).is_ok();
+            crate::exit_now(i32::from(!(sees && is_blind && has_me)))
+        };
+        assert_eq!(child::await_child(child), child::Ended::Exited(0));
+    }
+
     #[test]
     fn children_that_live() {
         let me = ProcessIdentity::of(pid()).unwrap();
@@ -401,13 +447,13 @@ mod tests {
         };
         let id = ProcessIdentity::of(child).unwrap();
         let watch = ProcessWatch::of(id).unwrap();
-        assert!(children(pid()).contains(&child));
+        assert!(children(pid()).unwrap().contains(&child));
         kill(child, Signal::KILL);
         while !watch.has_ended() {
             crate::clock::sleep_ns(1_000_000);
         }
         assert!(id.exists(), "a zombie");
-        assert!(!children(pid()).contains(&child));
+        assert!(!children(pid()).unwrap().contains(&child));
         child::await_child(child);
         assert!(!id.exists() && ProcessWatch::of(id).is_err());
     }

@@ -18,7 +18,7 @@ pub enum ProcessWatch {
     /// By a descriptor that polls readable when the process ends.
     Descriptor(OwnedFd),
     /// By looks at its number, every [`LOOK_NS`]: where the system has no such descriptors (Linux
-    /// before 5.3), forbids them, or has none left.
+    /// before 5.3), forbids them, or has none left, and where others need them.
     Looks(ProcessIdentity),
 }
 
@@ -47,10 +47,22 @@ impl ProcessWatch {
     /// # Errors
     /// `ESRCH`: it has exited and was collected.
     pub fn of(process: ProcessIdentity) -> io::Result<ProcessWatch> {
-        let watch = ProcessWatch::by(pidfd(process.pid), process)?;
-        // The descriptor names one process. If the number is still ours now, that process is
-        // this one.
-        if process.exists() { Ok(watch) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+        ProcessWatch::by(pidfd(process.pid), process)?.if_exists(process)
+    }
+
+    /// As [`ProcessWatch::of`], without a descriptor.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn by_looks(process: ProcessIdentity) -> io::Result<ProcessWatch> {
+        let none = Err(io::Error::from_raw_os_error(libc::EMFILE));
+        ProcessWatch::by(none, process)?.if_exists(process)
+    }
+
+    /// A descriptor names one process. If the number is that of `process` afterwards, it names
+    /// this one.
+    fn if_exists(self, process: ProcessIdentity) -> io::Result<ProcessWatch> {
+        if process.exists() { Ok(self) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     }
 
     fn by(fd: io::Result<OwnedFd>, process: ProcessIdentity) -> io::Result<ProcessWatch> {
@@ -77,9 +89,7 @@ impl ProcessWatch {
     pub fn has_ended(&self) -> bool {
         match self {
             ProcessWatch::Descriptor(fd) => poll::readable(fd.as_fd()),
-            ProcessWatch::Looks(p) => {
-                process::liveness(p.pid) == Liveness::Dead || ProcessIdentity::now(p.pid) != *p
-            }
+            ProcessWatch::Looks(p) => process::liveness(p.pid) == Liveness::Dead || !p.exists(),
         }
     }
 
