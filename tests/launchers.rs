@@ -229,6 +229,19 @@ fn ends_while_joining(launcher: ProbeLauncher) {
     }
 }
 
+/// The supervisor is allowed fewer descriptors than two for each rank.
+fn few_descriptors(launcher: ProbeLauncher) {
+    // Ranks of the others have many descriptors of their launcher.
+    if launcher == Hydra {
+        let mark = new_mark();
+        let mut c = foreign(launcher, 8);
+        c.args(["sh", "-c", "ulimit -n 22; exec \"$0\" all return:0 -"]).arg(probe());
+        c.env("PROBE_MARK", &mark).env("GASNET_SPAWN_TIMEOUT", "5");
+        let o = spawn(c, mark, "few descriptors".into()).finish();
+        o.gives(0).never_says("***");
+    }
+}
+
 macro_rules! launcher {
     ($name:ident, $launcher:expr) => {
         mod $name {
@@ -261,6 +274,11 @@ macro_rules! launcher {
             #[ignore = "wants a launcher: ci/launchers.sh"]
             fn exchanges() {
                 super::exchanges($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn few_descriptors() {
+                super::few_descriptors($launcher);
             }
             #[test]
             #[ignore = "wants a launcher: ci/launchers.sh"]

@@ -104,9 +104,14 @@ pub fn allow_descriptors(wanted: Option<u64>) {
     set_soft(DESCRIPTORS, wanted);
 }
 
+/// Whether this process is allowed this number of descriptors.
+pub fn has_descriptors(number: u64) -> bool {
+    soft(DESCRIPTORS).is_none_or(|allowed| allowed >= number)
+}
+
 /// Allows this process this number of descriptors at least, as far as it may.
 pub fn need_descriptors(number: u64) {
-    if soft(DESCRIPTORS).is_some_and(|allowed| allowed < number) {
+    if !has_descriptors(number) {
         allow_descriptors(Some(number));
     }
 }

@@ -75,6 +75,9 @@ impl Connections {
             report::line(format_args!(
                 "ranks cannot be accepted until the supervisor has what it lacks: {e}"
             ));
+            report::line(format_args!(
+                "  Raise the limit (of descriptors: ulimit -n), or start fewer ranks on this host."
+            ));
         }
         let mut requests = Vec::new();
         for (fd, until) in core::mem::take(&mut self.pending) {

@@ -36,12 +36,14 @@ use crate::limits::MAX_HOST_RANKS;
 use crate::rank::{JobRank, LocalRank};
 use crate::report;
 use handshake::JobSecret;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use sys::child::Forked;
+use sys::process::ProcessIdentity;
 use sys::signal::Signal;
 use sys::watch::ProcessWatch;
-use sys::{process, socket};
+use sys::{clock, process, socket};
 
 /// The process that returns from [`Supervisor::start`].
 #[derive(Debug)]
@@ -87,6 +89,8 @@ pub struct Supervisor {
     pub(super) buffer: Vec<u8>,
     /// How many descriptors this process was allowed before; the ranks are.
     descriptors: Option<u64>,
+    /// Processes that are no children are watched without descriptors: the connections need them.
+    pub(super) spares_descriptors: bool,
 }
 
 /// Whether one host can have this many ranks.
@@ -101,6 +105,22 @@ fn check_host_ranks(ranks: u32) -> Result<(), BootError> {
         format!("{ranks} ranks are more than one host can have ({MAX_HOST_RANKS})"),
         "Start fewer ranks, or distribute them over more hosts: -H names hosts to gasnetrun.",
     ))
+}
+
+/// Whether this process is allowed fewer descriptors than it has with two for each rank.
+fn is_short_of_descriptors(share: &HostShare) -> bool {
+    /// Those that are neither of ranks nor of other hosts, and some to spare.
+    const OTHERS: u64 = 64;
+    let needed = 2 * u64::from(share.local_size()) + u64::from(share.hosts) + OTHERS;
+    !sys::limits::has_descriptors(needed)
+}
+
+/// Watches a process that is no child, without a descriptor if that is to be `spared`.
+///
+/// # Errors
+/// `ESRCH`: it has exited and was collected.
+pub(super) fn watch_process(process: ProcessIdentity, spared: bool) -> io::Result<ProcessWatch> {
+    if spared { ProcessWatch::by_looks(process) } else { ProcessWatch::of(process) }
 }
 
 impl Supervisor {
@@ -154,6 +174,7 @@ impl Supervisor {
             timeout: None,
             buffer: Vec::new(),
             descriptors,
+            spares_descriptors: false,
             share,
         })
     }
@@ -253,17 +274,21 @@ impl Supervisor {
         options: &BootOptions,
     ) -> Result<Supervisor, BootError> {
         let mut s = Supervisor::with(share, cookie, SignalSource::Launcher, options)?;
+        s.spares_descriptors = is_short_of_descriptors(&s.share);
+        let spared = s.spares_descriptors;
+        let watch = |process| watch_process(process, spared);
+        s.late.all_called(clock::now_ns());
         let locals = (0..s.share.local_size()).map(LocalRank);
         s.ranks = locals.map(|l| RankProcess::expected(s.share.place(l), s.control)).collect();
         for (i, member) in members.iter().enumerate() {
             let Some(Member { process, parent }) = member else { continue };
-            s.ranks[i].watch(process.pid, ProcessWatch::of(*process).ok());
+            s.ranks[i].watch(process.pid, watch(*process).ok());
             let Some(parent) = parent else { continue };
             s.ranks[i].parent = Some(parent.pid);
             if s.parents.has(parent.pid) {
                 continue;
             }
-            match ProcessWatch::of(*parent) {
+            match watch(*parent) {
                 Ok(watch) => s.parents.add(parent.pid, watch),
                 Err(_) => s.end_without_launcher(parent.pid),
             }
@@ -355,7 +380,7 @@ impl Supervisor {
         }
     }
 
-    fn give_up(&mut self, rank: JobRank, e: &std::io::Error) -> BootError {
+    fn give_up(&mut self, rank: JobRank, e: &io::Error) -> BootError {
         for r in &self.ranks {
             process::kill(r.process, Signal::KILL);
         }

@@ -1,4 +1,5 @@
-//! Ranks that have not called `gasnet_init` long after others have.
+//! Ranks that have not called `gasnet_init` long after others have, or have not connected to their
+//! supervisor.
 //!
 //! Owned by [`super::Supervisor`]. Invariant: they are reported after 10 s and each time the wait
 //! has doubled; after GASNET_SPAWN_TIMEOUT the job ends.
@@ -18,13 +19,15 @@ pub(super) struct LateRanks {
     /// When the first rank called `gasnet_init`, and when the next report is due.
     waiting: Option<(u64, u64)>,
     has_first: bool,
+    /// All ranks have called `gasnet_init`; those that have not connected are late.
+    have_all_called: bool,
     /// GASNET_SPAWN_TIMEOUT in nanoseconds.
     timeout: Option<u64>,
 }
 
 impl LateRanks {
     pub(super) fn new(timeout: Option<u64>) -> LateRanks {
-        LateRanks { waiting: None, has_first: false, timeout }
+        LateRanks { waiting: None, has_first: false, have_all_called: false, timeout }
     }
 
     /// Whether a rank of the job has called `gasnet_init`.
@@ -38,6 +41,12 @@ impl LateRanks {
             self.waiting = Some((now, now + FIRST_LATE_REPORT));
         }
         !std::mem::replace(&mut self.has_first, true)
+    }
+
+    /// All ranks of the job have called `gasnet_init`, and are to connect.
+    pub(super) fn all_called(&mut self, now: u64) {
+        self.joined(now);
+        self.have_all_called = true;
     }
 
     /// When [`LateRanks::check`] is due.
@@ -59,8 +68,12 @@ impl LateRanks {
         }
         let seconds = (now - first) / SECOND;
         let named: Vec<String> = late.iter().take(NAMED).map(|r| description(r)).collect();
+        let what = match self.have_all_called {
+            true => "the supervisor started, it has not been reached",
+            false => "the first, gasnet_init has not been called",
+        };
         report::line(format_args!(
-            "{seconds} s after the first, gasnet_init has not been called by {} of {}: rank {}{}{}",
+            "{seconds} s after {what} by {} of {}: rank {}{}{}",
             late.len(),
             RankProcess::of_job(ranks),
             named.join(", rank "),
@@ -84,5 +97,18 @@ fn description(r: &RankProcess) -> String {
             Liveness::Stopped => format!("{} (pid {pid}, stopped)", r.rank),
             _ => format!("{} (pid {pid})", r.rank),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_for_ranks_that_all_called_needs_no_first() {
+        let mut late = LateRanks::new(Some(SECOND));
+        assert_eq!(late.deadline(), None);
+        late.all_called(5);
+        assert_eq!((late.deadline(), late.has_first()), (Some(5 + SECOND), true));
     }
 }

@@ -6,7 +6,7 @@
 
 use super::barrier_exchange::InvalidMessage;
 use super::connections::JoinRequest;
-use super::job::Supervisor;
+use super::job::{Supervisor, watch_process};
 use super::job_timeout::TIMED_OUT;
 use super::other_hosts::HostEvent;
 use super::rank_process::RankProcess;
@@ -20,6 +20,7 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use sys::poll::PollEntry;
+use sys::process::ProcessIdentity;
 use sys::signal::{ReceivedSignal, Signal};
 use sys::watch::{self, ProcessWatch};
 use sys::{clock, process, socket};
@@ -288,6 +289,7 @@ impl Supervisor {
     /// Makes a rank of a process that has connected; others are disconnected.
     fn on_join_request(&mut self, request: JoinRequest) {
         let JoinRequest { rank, pid, socket: new } = request;
+        let spared = self.spares_descriptors;
         let local = self.share.local_rank_of(rank);
         let known = local.and_then(|local| self.ranks.get_mut(local.index()));
         let Some(r) = known.filter(|r| r.socket.is_none()) else {
@@ -300,7 +302,7 @@ impl Supervisor {
             return;
         }
         if r.process != pid || r.watch.is_none() {
-            r.watch(pid, ProcessWatch::new(pid).ok());
+            r.watch(pid, watch_process(ProcessIdentity::now(pid), spared).ok());
             if r.exited_at.is_some() {
                 return;
             }
@@ -320,7 +322,7 @@ impl Supervisor {
             // Process 1 is the parent of processes whose own has exited.
             r.parent = process::parent_of(pid).filter(|&p| p > 1);
             if let Some(pid) = r.parent.filter(|&pid| !self.parents.has(pid))
-                && let Ok(watch) = ProcessWatch::new(pid)
+                && let Ok(watch) = watch_process(ProcessIdentity::now(pid), spared)
             {
                 self.parents.add(pid, watch);
             }
