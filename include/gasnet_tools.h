@@ -298,7 +298,7 @@ void gasnett_envdbl_display(const char *key, double value, int is_dflt);
 typedef struct {
   const char *name;
   int (*fnp)(int);
-  int threadsupport;
+  int threadsupport; /* no effect: the function is called in programs with threads too */
 } gasnett_backtrace_type_t;
 /* A client may define it: prints a stack. */
 extern gasnett_backtrace_type_t gasnett_backtrace_user;

@@ -5,6 +5,7 @@
 
 use super::contradiction::Contradiction;
 use super::kinds::shown_as_written;
+use crate::one_line::LineBegin;
 
 /// The methods of the library, in the order in which they are tried by default.
 pub const BACKTRACE_METHODS: [&str; 6] =
@@ -37,6 +38,7 @@ impl BacktraceList {
         let unknown = |name: &&str| !known().any(|method| method.eq_ignore_ascii_case(name));
         let name = self.names().find(unknown)?;
         let list = self.0.join(",");
+        let (list, name) = (LineBegin(&list), LineBegin(name));
         Some(Contradiction {
             variable: "GASNET_BACKTRACE_TYPE",
             cause: format!(

@@ -94,10 +94,8 @@ impl LetterMask {
 impl fmt::Display for LetterMask {
     /// The letters that a user would write: all but U.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for l in Letter::ALL.into_iter().filter(|l| *l != Letter::U && self.has(*l)) {
-            f.write_str(l.as_str())?;
-        }
-        f.write_str("")
+        let mut shown = Letter::ALL.into_iter().filter(|l| *l != Letter::U && self.has(*l));
+        shown.try_for_each(|l| f.write_str(l.as_str()))
     }
 }
 

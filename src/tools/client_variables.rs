@@ -2,7 +2,8 @@
 //! GASNET_VERBOSEENV, and the warnings of misspelt names. Called by `capi::tools`. The library's
 //! own variables are in [`crate::env`].
 
-use crate::env::{self, Likeness, UnknownVariable, number};
+use crate::env::number::{self, NumberError};
+use crate::env::{self, Likeness, UnknownVariable};
 use crate::one_line::LineBegin;
 use crate::report;
 use std::collections::BTreeSet;
@@ -17,11 +18,12 @@ pub fn verbose() -> bool {
 pub fn display(key: &str, value: Option<&str>, is_default: bool) {
     static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if verbose() && SHOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_string()) {
-        eprintln!("{}", parameter(key, value, is_default));
+        // Unlike a macro of std, this ends no process whose stderr takes nothing.
+        sys::stdio::write_stderr(parameter(key, value, is_default).as_bytes());
     }
 }
 
-/// The line of a variable, in the columns of GASNet, which scripts read.
+/// The text line of a variable, in the columns of GASNet, which scripts read.
 fn parameter(key: &str, value: Option<&str>, is_default: bool) -> String {
     let value = match value {
         None => "*not set*",
@@ -29,7 +31,8 @@ fn parameter(key: &str, value: Option<&str>, is_default: bool) -> String {
         Some(text) => text,
     };
     let width = 55usize.saturating_sub(key.len() + value.len()).max(12);
-    format!("ENV parameter: {key} = {value}{:>width$}", if is_default { "(default)" } else { "" })
+    let source = if is_default { "(default)" } else { "" };
+    format!("ENV parameter: {key} = {value}{source:>width$}\n")
 }
 
 /// Prints the library's own variables, if GASNET_VERBOSEENV is set; and, unless GASNET_QUIET is,
@@ -85,13 +88,13 @@ pub fn yes(key: &str, default: bool) -> bool {
 /// invalid.
 pub fn int(key: &str, default: i64, mult: u64) -> i64 {
     let set = env::lookup(key).filter(|v| !v.is_empty());
-    let accepted = if mult == 0 {
-        "a whole number"
-    } else {
-        "a number with or without a suffix B, KB, MB, GB or TB"
+    let accepted = |error| match error {
+        NumberError::TooLarge => "a number that 64 bits hold, from -2^63 to 2^63 - 1",
+        NumberError::Malformed if mult == 0 => "a whole number",
+        NumberError::Malformed => "a number with or without a suffix B, KB, MB, GB or TB",
     };
     let value = match &set {
-        Some(v) => number::parse(v, mult).unwrap_or_else(|| refuse(key, v, accepted)),
+        Some(v) => number::read(v, mult).unwrap_or_else(|e| refuse(key, v, accepted(e))),
         None => default,
     };
     display_number(key, set.as_deref(), &number::format(value, mult != 0));
@@ -121,7 +124,7 @@ mod tests {
 
     #[test]
     fn lines_have_the_columns_of_gasnet() {
-        let columns = 15 + 55 + 3;
+        let columns = 15 + 55 + 3 + 1;
         for (key, value, is_default) in [
             ("MYINT", Some("8K (8 KB)"), false),
             ("MYSTR", None, true),
@@ -129,11 +132,11 @@ mod tests {
         ] {
             let line = parameter(key, value, is_default);
             assert_eq!(line.len(), columns, "{line:?}");
-            assert_eq!(line.ends_with("(default)"), is_default);
+            assert_eq!(line.ends_with("(default)\n"), is_default);
         }
         assert_eq!(
             parameter("A_NAME_THAT_LEAVES_NO_ROOM_FOR_WHAT_FOLLOWS_IT", Some("abcdefghij"), true),
-            "ENV parameter: A_NAME_THAT_LEAVES_NO_ROOM_FOR_WHAT_FOLLOWS_IT = abcdefghij   (default)"
+            "ENV parameter: A_NAME_THAT_LEAVES_NO_ROOM_FOR_WHAT_FOLLOWS_IT = abcdefghij   (default)\n"
         );
         assert!(parameter("K", None, true).starts_with("ENV parameter: K = *not set* "));
         assert!(parameter("K", Some(""), false).starts_with("ENV parameter: K = *empty* "));
