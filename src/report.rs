@@ -321,7 +321,7 @@ pub fn crash(
 
 /// Reports that the system has not taken all of a file that a variable names.
 /// Async-signal-safe.
-pub fn incomplete_file(variable: &str, path: &str, e: WriteError) {
+pub fn incomplete_file(variable: &str, path: impl fmt::Display, e: WriteError) {
     if e.is_full() {
         line(format_args!(
             "{variable}: {path} is not complete: the file system took no more: {e}"

@@ -8,7 +8,7 @@
 use super::rank_variables::is_rank_entry;
 use core::ffi::c_char;
 use std::ffi::CStr;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::sync::OnceLock;
 
 /// The environment of all ranks, in the form of [`snapshot`], if those of the processes differ.
@@ -73,11 +73,16 @@ fn adopted_for(name: &[u8]) -> Option<&'static [u8]> {
     (is_agreed && (is_own || find(block, name).is_some())).then_some(block)
 }
 
-/// The value of a variable as it is set, possibly empty; `None` if it is not set.
+/// The value of a variable as text, possibly empty; `None` if it is not set.
 pub fn lookup(name: &str) -> Option<String> {
+    lookup_bytes(name).map(|value| String::from_utf8_lossy(&value).into_owned())
+}
+
+/// The value of a variable as it is set: names of files need not be UTF-8.
+pub(super) fn lookup_bytes(name: &str) -> Option<Vec<u8>> {
     match adopted_for(name.as_bytes()) {
-        Some(block) => find(block, name.as_bytes()).map(|v| v.to_string_lossy().into_owned()),
-        None => std::env::var_os(name).map(|v| v.to_string_lossy().into_owned()),
+        Some(block) => find(block, name.as_bytes()).map(|v| v.to_bytes().to_vec()),
+        None => std::env::var_os(name).map(OsStringExt::into_vec),
     }
 }
 

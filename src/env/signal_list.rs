@@ -1,9 +1,10 @@
 //! Lists of signals: those that keep their action, and those that get a handler.
 //!
-//! Used by the table. Invariant: a handler can take each signal of a [`HandledSignals`] list.
+//! Used by the table. Invariant: a handler can take each signal of a [`HandledSignals`] list, and
+//! the library does not need it.
 
 use super::kinds::shown_as_written;
-use sys::signal::Signal;
+use sys::signal::{self, Signal};
 
 /// Names or numbers of signals, separated by commas, or `*` for all.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,8 @@ pub struct HandledSignals;
 /// The signals of a list, each of which can be handled; `None` for an empty list, and for `*`.
 fn parse_handled(text: &str) -> Option<Vec<Signal>> {
     let SignalList { all, signals } = SignalList::parse(text)?;
-    let is_valid = !all && !signals.is_empty() && signals.iter().all(|s| s.can_be_handled());
+    let is_free = |s: &Signal| s.can_be_handled() && *s != signal::notice();
+    let is_valid = !all && !signals.is_empty() && signals.iter().all(is_free);
     is_valid.then_some(signals)
 }
 
@@ -56,8 +58,11 @@ shown_as_written!(
     HandledSignals,
     Vec<Signal>,
     parse_handled,
-    "names or numbers of signals separated by commas, such as SIGUSR1, but not *, KILL, STOP, 32 \
-     or 33, which cannot be handled",
+    format!(
+        "names or numbers of signals separated by commas, such as SIGUSR1, but not *, KILL, STOP, \
+         32 or 33, which cannot be handled, nor {}, which the library uses",
+        signal::notice().number()
+    ),
     "signals, without *"
 );
 
@@ -80,5 +85,6 @@ mod tests {
         for bad in ["*", "KILL", "USR1,STOP", "32", "33", "USR1,*", ",", " ", "NOSUCH"] {
             assert_eq!(HandledSignals.parse(bad), None, "{bad}");
         }
+        assert_eq!(HandledSignals.parse(&signal::notice().number().to_string()), None);
     }
 }

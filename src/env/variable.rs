@@ -3,10 +3,11 @@
 //! Used by the table, which declares the variables, and by every reader of one. Invariant: a value
 //! returned by `get` was accepted by the variable's kind; an invalid one has ended the job.
 
-use super::environ::lookup;
-use super::kinds::ValueKind;
+use super::environ::{lookup, lookup_bytes};
+use super::kinds::{FreeText, ValueKind};
 use crate::one_line::LineBegin;
 use crate::report;
+use std::ffi::CString;
 
 /// What every variable has.
 #[derive(Debug)]
@@ -131,6 +132,16 @@ impl<K: ValueKind> OptionalVariable<K> {
     /// Whether it is set, even to an empty value.
     pub fn is_present(&self) -> bool {
         lookup(self.0.name).is_some()
+    }
+}
+
+impl OptionalVariable<FreeText> {
+    /// The file that the variable names for a rank, which stands for each `%`; `None` if it names
+    /// none.
+    pub fn file_of(&self, rank: u32) -> Option<CString> {
+        let name = lookup_bytes(self.0.name).filter(|name| !name.is_empty())?;
+        let parts: Vec<&[u8]> = name.split(|&b| b == b'%').collect();
+        CString::new(parts.join(rank.to_string().as_bytes())).ok()
     }
 }
 

@@ -304,19 +304,21 @@ pub fn stats() -> HeapStats {
 /// The file that GASNET_MALLOCFILE names for this rank; `None` if it writes no report.
 fn report_file() -> Option<CString> {
     let rank = report::rank().unwrap_or(0);
-    let text = env::MALLOCFILE.get()?;
+    let path = env::MALLOCFILE.file_of(rank)?;
     if env::MALLOCNODES.get().is_some_and(|ranks| !ranks.has(rank)) {
         return None;
     }
-    CString::new(text.replace('%', &rank.to_string())).ok()
+    Some(path)
 }
 
-/// The file of the report at exit, once it is known.
-static REPORT: Mutex<Option<CString>> = Mutex::new(None);
+/// The file of the report at exit, once it is known, and the process that writes it: not a forked
+/// child, which has the memory of its parent.
+static REPORT: Mutex<Option<(CString, u32)>> = Mutex::new(None);
 
 /// Reads which file, if any, receives a report when this process exits.
 pub fn plan_report() {
-    *REPORT.lock().unwrap_or_else(PoisonError::into_inner) = report_file();
+    let planned = report_file().map(|path| (path, sys::process::pid()));
+    *REPORT.lock().unwrap_or_else(PoisonError::into_inner) = planned;
 }
 
 /// As [`plan_report`], at the first allocation: a program without a job calls nothing else.
@@ -336,8 +338,11 @@ extern "C" fn at_end(_code: i32, _: *mut c_void) {
 /// writes nothing if a thread is using the heap.
 pub fn write_report() {
     static WRITTEN: AtomicBool = AtomicBool::new(false);
-    let (Ok(path), Some(heap)) = (REPORT.try_lock(), HEAP.get()) else { return };
-    let (Some(path), Ok(heap)) = (path.as_deref(), heap.try_lock()) else { return };
+    let (Ok(planned), Some(heap)) = (REPORT.try_lock(), HEAP.get()) else { return };
+    let (Some((path, pid)), Ok(heap)) = (planned.as_ref(), heap.try_lock()) else { return };
+    if *pid != sys::process::pid() {
+        return;
+    }
     if WRITTEN.swap(true, Ordering::Relaxed) {
         return;
     }
@@ -366,10 +371,16 @@ pub fn write_report() {
         let _ =
             writeln!(file, "{} bytes at {address:#x}, allocated at {}", o.block.size(), o.made);
     }
-    if file.finish().is_err() {
-        let path = path.to_bytes().escape_ascii();
-        report::line(format_args!("GASNET_MALLOCFILE: the report cannot be written to {path}"));
-        report::line(format_args!("  Name a file in a folder where you may write."));
+    let name = path.to_bytes().escape_ascii();
+    match file.finish() {
+        Ok(()) => {}
+        Err(e) if file.is_open() => report::incomplete_file("GASNET_MALLOCFILE", name, e),
+        Err(_) => {
+            report::line(format_args!(
+                "GASNET_MALLOCFILE: the report cannot be written to {name}"
+            ));
+            report::line(format_args!("  Name a file in a folder where you may write."));
+        }
     }
 }
 

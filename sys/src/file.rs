@@ -61,6 +61,14 @@ pub fn write_all(fd: i32, bytes: &[u8]) {
     let _ = write_from(fd, bytes.as_ptr(), bytes.len());
 }
 
+/// As [`write_all`].
+///
+/// # Errors
+/// That of the system: the rest was not written.
+pub fn write_line(fd: i32, line: &[u8]) -> Result<(), WriteError> {
+    write_from(fd, line.as_ptr(), line.len())
+}
+
 /// As [`write_all`], for bytes that other threads may change meanwhile.
 ///
 /// # Errors
@@ -102,6 +110,11 @@ pub fn open_for_lines(path: &CStr) -> io::Result<i32> {
     }
 }
 
+/// Whether a descriptor leads to a regular file: a signal does not interrupt a write to it.
+pub fn is_regular(fd: i32) -> bool {
+    descriptor::status(fd).is_ok_and(|s| s.st_mode & libc::S_IFMT == libc::S_IFREG)
+}
+
 /// Makes a pipe with this name and opens it for reading, without waiting for a writer. Reads do
 /// not wait either.
 ///
@@ -138,6 +151,11 @@ impl TextFile {
         let fd = create(path, 0);
         let error = (fd < 0).then(WriteError::last);
         TextFile { fd, borrowed: false, error, len: 0, buf: [0; 4096] }
+    }
+
+    /// Whether there is a file to write to.
+    pub fn is_open(&self) -> bool {
+        self.fd >= 0
     }
 
     /// Text for a descriptor that stays open.

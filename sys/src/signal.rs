@@ -120,11 +120,11 @@ impl SignalInfo {
     /// The address whose access raised the signal, 0 if the kernel names none. `None` if no
     /// fault of this thread raised it: then it does not come again when the handler returns.
     pub fn fault(&self) -> Option<usize> {
-        if self.0.si_code <= 0 || self.0.si_code == libc::SI_KERNEL {
+        const FAULTS: [Signal; 4] = [Signal::SEGV, Signal::BUS, Signal::FPE, Signal::ILL];
+        if self.is_sent() || !FAULTS.contains(&Signal(self.0.si_signo)) {
             return None;
         }
-        // SAFETY: the field is an address for the signals that faults raise, and plain
-        // initialised bytes for others.
+        // SAFETY: the field is an address for these signals.
         Some(unsafe { self.0.si_addr() } as usize)
     }
 }
@@ -465,6 +465,24 @@ mod tests {
         set_default(Signal::PIPE);
         with_kept_actions(|| ignore(Signal::PIPE));
         assert_eq!(disposition(Signal::PIPE), Disposition::Default);
+    }
+
+    /// A child that ends, and a message of the kernel, are no faults; an access to an address
+    /// that no page can have is one, without its address.
+    #[test]
+    fn faults() {
+        let fault = |signal: Signal, code| {
+            // SAFETY: all-zero is a valid value.
+            let mut info: libc::siginfo_t = unsafe { core::mem::zeroed() };
+            (info.si_signo, info.si_code) = (signal.0, code);
+            SignalInfo(info).fault()
+        };
+        const SEGV_MAPERR: i32 = 1;
+        assert_eq!(fault(Signal::SEGV, SEGV_MAPERR), Some(0));
+        assert_eq!(fault(Signal::SEGV, libc::SI_KERNEL), Some(0));
+        assert_eq!(fault(Signal::SEGV, libc::SI_USER), None);
+        assert_eq!(fault(Signal::CHLD, libc::CLD_EXITED), None);
+        assert_eq!(fault(Signal::ALRM, libc::SI_KERNEL), None);
     }
 
     #[test]

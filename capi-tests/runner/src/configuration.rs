@@ -264,14 +264,18 @@ fn files_that_cannot_be_written() -> Result<(), Failure> {
         \x20   gasnet_init(&argc, &argv);\n\
         \x20   return gasnett_debug_malloc(100) == NULL;\n\
         }\n";
-    expect(
-        &format!(
-            "export GASNET_MALLOCFILE=/no/such/x; exec {}",
-            self::program("leaks", leaks)?.display()
+    let program = self::program("leaks", leaks)?;
+    for (file, text) in [
+        ("/no/such/x", "GASNET_MALLOCFILE: the report cannot be written to /no/such/x\n"),
+        (
+            "/dev/full",
+            "GASNET_MALLOCFILE: /dev/full is not complete: the file system took no more: ",
         ),
-        0,
-        "GASNET_MALLOCFILE: the report cannot be written to /no/such/x\n",
-    )
+    ] {
+        let job = format!("export GASNET_MALLOCFILE={file}; exec {}", program.display());
+        expect(&job, 0, text)?;
+    }
+    Ok(())
 }
 
 /// What limits memory is named.
@@ -349,7 +353,7 @@ fn values_that_are_refused() -> Result<(), Failure> {
         (
             "GASNET_FREEZE_SIGNAL",
             "KILL",
-            "but not *, KILL, STOP, 32 or 33, which cannot be handled",
+            "but not *, KILL, STOP, 32 or 33, which cannot be handled, nor ",
         ),
         (
             "GASNET_BACKTRACE_SIGNAL",
