@@ -12,7 +12,10 @@
 
 GASNETI_BEGIN_EXTERNC
 
-/* The library calls it when it writes the statistics, with a function that adds a line. */
+/* The library calls it when it writes the statistics, with a function that adds a line. At exit it
+   comes last, and not after a fatal signal or gasnett_fatalerror. gasnet_exit may have interrupted
+   anything, malloc too: a call that does not return then is given up after a third of
+   GASNET_EXITTIMEOUT, or 0.5 s. */
 typedef void (*gasnett_stats_callback_t)(void (*format)(const char *fmt, ...));
 
 void gasneti_trace_printf(const char *fmt, ...);

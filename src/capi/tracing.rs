@@ -5,6 +5,7 @@
 
 use super::tools::system::gasnett_gettimeofday_us;
 use crate::client_memory::ClientText;
+use crate::process::exit_hooks;
 use crate::report;
 use crate::runtime::GasnetJob;
 use crate::trace::source::{self, SourceLine};
@@ -217,7 +218,8 @@ unsafe extern "C" {
 static CALLBACK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Registers a function that adds lines to the statistics: `GASNETT_STATS_INIT`. It is called
-/// when they are written.
+/// when they are written: last, and not after a fatal signal or `gasnett_fatalerror`. If
+/// `gasnet_exit` or a signal ends the process, it has a third of GASNET_EXITTIMEOUT, or 0.5 s.
 ///
 /// - `callback`: the function; it gets one that prints a line. Null for none.
 /// - Returns 1 if statistics will be written, else 0.
@@ -227,17 +229,23 @@ pub extern "C" fn gasneti_stats_init(callback: Option<StatsCallback>) -> c_int {
     if !trace::on() || !TraceFileKind::Stats.is_on() {
         return 0;
     }
-    if let Some(f) = callback {
-        CALLBACK.store(f as *mut (), Ordering::Release);
-        trace::on_statistics(|| {
-            // SAFETY: stored above, from this very type.
-            let f: StatsCallback =
-                unsafe { core::mem::transmute(CALLBACK.load(Ordering::Acquire)) };
-            // SAFETY: the client's function is made to be called so.
-            unsafe { f(gasneti_stats_printf) };
-        });
+    let callback = callback.map_or(core::ptr::null_mut(), |f| f as *mut ());
+    CALLBACK.store(callback, Ordering::Release);
+    if trace::on_statistics(client_statistics) {
+        exit_hooks::on_exit(trace::close_client_statistics);
     }
     1
+}
+
+/// Calls what GASNETT_STATS_INIT was given.
+fn client_statistics() {
+    let callback = CALLBACK.load(Ordering::Acquire);
+    // SAFETY: null or a function of this very type, which the option represents in the same way.
+    let callback: Option<StatsCallback> = unsafe { core::mem::transmute(callback) };
+    if let Some(f) = callback {
+        // SAFETY: the client's function is made to be called so.
+        unsafe { f(gasneti_stats_printf) };
+    }
 }
 
 /// Adds lines to the statistics, which shim.c has formatted.

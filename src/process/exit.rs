@@ -17,6 +17,8 @@ use crate::boot::bootstrap::Bootstrap;
 use crate::boot::decision::{ExitCause, ExitDecision};
 use crate::boot::exit_notice::{ExitAgreement, ExitNotice};
 use crate::boot::key_value::LauncherRelease;
+use crate::process::{alarm, exit_hooks};
+use crate::trace::{self, TraceFileKind};
 use crate::{fault, report};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -44,20 +46,17 @@ static HANDLERS_UNTIL: AtomicU64 = AtomicU64::new(0);
 static FLUSHING: AtomicBool = AtomicBool::new(false);
 /// It flushes the C streams now, and this is how long it may at a time, in microseconds; else 0.
 static STREAMS_US: AtomicU64 = AtomicU64::new(0);
-/// When an alarm is due, in nanoseconds.
-static ALARM_AT: AtomicU64 = AtomicU64::new(0);
 /// How far the wait for the ranks of a job without a supervisor is: one of the three below.
 static AGREEMENT: AtomicU32 = AtomicU32::new(NOT_BEGUN);
 const NOT_BEGUN: u32 = 0;
 const WAITING: u32 = 1;
 const OVER: u32 = 2;
-/// Called once before this process flushes its streams.
-static HOOKS: [OnceLock<fn()>; 4] = [const { OnceLock::new() }; 4];
 /// Called when all else is flushed, if the network keeps messages.
 static FLUSH_NETWORK: OnceLock<fn()> = OnceLock::new();
 /// This process prints the stack of its failure.
 static PRINTING_STACK: AtomicBool = AtomicBool::new(false);
-static HOOKS_CALLED: AtomicBool = AtomicBool::new(false);
+/// The exit hooks are running in the flush of this process.
+static IN_HOOKS: AtomicBool = AtomicBool::new(false);
 /// Microseconds that the flush may take when this process decided to exit.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
 /// Microseconds that messages to other ranks may take, which wait for none of them.
@@ -176,8 +175,8 @@ fn decide_exit_code(notice: &ExitNotice, code: i32, cause: ExitCause) -> i32 {
 fn under_alarm<T>(code: i32, us: u64, call: impl FnOnce() -> T) -> T {
     CODE.store(code, Ordering::Release);
     let action = signal::action(Signal::ALRM);
-    take_over_alarm();
-    set_alarm(us + ALARM_MARGIN_US);
+    alarm::take_over(on_exit_fault);
+    alarm::set(us + ALARM_MARGIN_US);
     let result = call();
     signal::alarm_us(0);
     signal::restore(Signal::ALRM, &action);
@@ -250,6 +249,11 @@ pub fn is_ending() -> bool {
     notice().is_some_and(|n| n.decision().is_some())
 }
 
+/// Microseconds that the flush may take when this process decided to exit.
+pub(super) fn flush_us() -> u64 {
+    FLUSH_US.load(Ordering::Relaxed)
+}
+
 /// Whether the client has a handler of SIGQUIT. Async-signal-safe.
 pub(super) fn has_client_quit_handler() -> bool {
     super::signals::is_client_handled(Signal::QUIT)
@@ -285,6 +289,7 @@ pub(super) fn exit_by_signal(s: Signal, caught: impl FnOnce()) -> ! {
 /// stays where it is.
 fn claim_exit(by_own_will: bool) -> bool {
     const LOOK: u64 = 5_000_000;
+    trace::leave();
     let me = thread::tid();
     loop {
         let is_handler = HANDLER_THREAD.load(Ordering::Acquire) == me;
@@ -325,7 +330,14 @@ fn report_cut_handlers() {
 fn flush_and_exit(code: i32, flush_us: u64) -> ! {
     if !FLUSHING.swap(true, Ordering::AcqRel) {
         signal::ignore(Signal::QUIT);
-        flush_stats();
+        CODE.store(code, Ordering::Release);
+        STREAMS_US.store(flush_us, Ordering::Release);
+        IN_HOOKS.store(true, Ordering::Release);
+        alarm::take_over(on_exit_fault);
+        // The streams have the rest of the time that a supervisor grants.
+        alarm::set(self::flush_us() / 3);
+        exit_hooks::call();
+        IN_HOOKS.store(false, Ordering::Release);
         flush_streams(code, flush_us);
     }
     end(code)
@@ -374,14 +386,6 @@ fn end_alone(code: i32) -> ! {
     sys::exit_now(code)
 }
 
-/// Adds a hook that is called once when this process exits; it must be async-signal-safe.
-///
-/// # Panics
-/// There are four already.
-pub fn on_exit(hook: fn()) {
-    assert!(HOOKS.iter().any(|slot| slot.set(hook).is_ok()), "more than four exit hooks");
-}
-
 /// Sets what waits, briefly, until messages that have been sent need this process no more.
 pub fn set_flush_network(flush: fn()) {
     let _ = FLUSH_NETWORK.set(flush);
@@ -390,13 +394,6 @@ pub fn set_flush_network(flush: fn()) {
 fn flush_network() {
     if let Some(flush) = FLUSH_NETWORK.get() {
         flush();
-    }
-}
-
-/// Calls the hooks of [`on_exit`], once, in their order.
-pub(super) fn flush_stats() {
-    if !HOOKS_CALLED.swap(true, Ordering::AcqRel) {
-        HOOKS.iter().filter_map(OnceLock::get).for_each(|hook| hook());
     }
 }
 
@@ -438,29 +435,14 @@ fn handle_faults(us: u64) {
     }
     signal::unblock(&SignalSet::of(&FAULTS));
     signal::ignore(Signal::PIPE);
-    take_over_alarm();
-    set_alarm(us);
+    alarm::take_over(on_exit_fault);
+    alarm::set(us);
 }
 
-/// From now on an alarm that is due runs [`on_exit_fault`]. None of the program is pending.
-fn take_over_alarm() {
-    ALARM_AT.store(u64::MAX, Ordering::Release);
-    signal::alarm_us(0);
-    // What is pending is dropped.
-    signal::ignore(Signal::ALRM);
-    signal::handle(Signal::ALRM, on_exit_fault, true);
-    signal::unblock(&SignalSet::of(&[Signal::ALRM]));
-}
-
-/// Sets when an alarm is due. Timers of the program may raise the same signal earlier.
-fn set_alarm(us: u64) {
-    ALARM_AT.store(clock::now_ns().saturating_add(us.saturating_mul(1000)), Ordering::Release);
-    signal::alarm_us(us);
-}
-
-/// A flush or the wait for the other ranks has failed, or took too long.
+/// A flush or the wait for the other ranks has failed, or took too long. If it was the exit hooks,
+/// the streams are flushed nevertheless, unless their reader takes nothing.
 extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
-    if s == Signal::ALRM && clock::now_ns() < ALARM_AT.load(Ordering::Acquire) {
+    if s == Signal::ALRM && !alarm::is_due() {
         return;
     }
     let streams_us = STREAMS_US.load(Ordering::Acquire);
@@ -471,9 +453,12 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
     {
         if notice.is_alone() && CODE.load(Ordering::Acquire) & 0xff == 0 {
             wait_for_reader();
-            return set_alarm(streams_us);
+            return alarm::set(streams_us);
         }
         report_lost_output();
+    } else if IN_HOOKS.swap(false, Ordering::AcqRel) {
+        report_cut_hooks();
+        flush_streams(CODE.load(Ordering::Acquire), streams_us);
     }
     if s == Signal::ALRM
         && AGREEMENT.load(Ordering::Acquire) == WAITING
@@ -485,6 +470,20 @@ extern "C" fn on_exit_fault(s: Signal, _: &SignalInfo, _: *mut c_void) {
         ));
     }
     end(CODE.load(Ordering::Acquire))
+}
+
+fn report_cut_hooks() {
+    let is_traced = TraceFileKind::Trace.is_on() || TraceFileKind::Stats.is_on();
+    if let Some(notice) = notice().filter(|_| is_traced && !bounded_stderr::is_stuck()) {
+        report::line(format_args!(
+            "rank {}: its trace or its statistics are not complete: they were not written in time",
+            notice.rank()
+        ));
+        report::line(format_args!(
+            "  Look at the reader of the file and at the function of GASNETT_STATS_INIT, or raise \
+             GASNET_EXITTIMEOUT."
+        ));
+    }
 }
 
 /// Waits until the reader of the output takes something, within the handler of the alarm. A signal
@@ -585,7 +584,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     if agreed == code && first {
         // The C library continues: earlier exit handlers, destructors, streams.
         signal::ignore(Signal::QUIT);
-        flush_stats();
+        exit_hooks::call();
         flush_network();
         wait_at_exit(notice, code);
         release_launcher();

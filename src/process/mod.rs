@@ -10,8 +10,9 @@
 //!
 //! | what | where |
 //! |---|---|
-//! | the exit notice of the job, which thread exits, the code, the hooks before the exit | [`exit`] |
-//! | which thread reports a fatal signal, the hook after it, where shared memory is mapped | [`signals`] |
+//! | the exit notice of the job, which thread exits, the code | [`exit`] |
+//! | the hooks before the exit; the alarm that bounds it | [`exit_hooks`], `alarm` |
+//! | which thread reports a fatal signal, the hook after it, handlers of signals that the user named, where shared memory is mapped | [`signals`] |
 //! | what the threads of this rank wait for, and its statistics | [`JobReport`], a reference to the job |
 //!
 //! Invariants: a static is an atomic, or set once by `gasnet_init` or `gasnet_attach`. It is
@@ -32,7 +33,9 @@
 //! | facts about the host, read once | `sys` | constants of the process |
 //! | warnings that were printed | where they are printed | one warning per process |
 
+mod alarm;
 pub mod exit;
+pub mod exit_hooks;
 pub mod signals;
 
 use crate::report::MessageLine;
@@ -84,7 +87,7 @@ pub fn count_network(line: NetworkLine<'_>) {
     }
 }
 
-/// Writes the statistics of the job, if there are any. An [`exit::on_exit`] hook.
+/// Writes the statistics of the job, if there are any. A hook of [`exit_hooks`].
 pub fn write_stats() {
     if let Some(job) = JOB.get() {
         job.write_stats();

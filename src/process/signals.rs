@@ -15,11 +15,12 @@
 //!
 //! The exception is the QUIT handler of libgfortran, which prints a stack: it is replaced.
 
-use crate::report;
+use super::{alarm, exit_hooks};
 use crate::tools::this_process::hostname;
+use crate::{report, trace};
 use core::ffi::c_void;
 use core::fmt;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 use sys::byte_count::ByteCount;
 use sys::signal::{self, Disposition, Signal, SignalHandler, SignalInfo, SignalSet};
@@ -30,8 +31,12 @@ const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::P
 
 /// The thread that reports its fatal signal; 0 for none.
 static REPORTING_THREAD: AtomicU32 = AtomicU32::new(0);
+/// The number of the signal that ends this process after its exit hooks.
+static FATAL_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// Called after the report of a fatal signal.
 static AFTER_FATAL: OnceLock<fn()> = OnceLock::new();
+/// The handlers of signals that the user named; 0 for none.
+static NAMED_HANDLERS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 /// Where the segments are mapped.
 static SEGMENTS: MappedRange = MappedRange::new();
 /// Where the memory is mapped that the network shares.
@@ -179,8 +184,33 @@ pub(crate) extern "C" fn on_error(s: Signal, info: &SignalInfo, context: *mut c_
     if let Some(after) = AFTER_FATAL.get() {
         after();
     }
-    super::exit::flush_stats();
+    flush_before_signal(s);
     take_default(s);
+}
+
+/// Calls the exit hooks before this signal ends this process; no function of the client. An alarm
+/// lets the signal end it if they do not return. Async-signal-safe.
+pub fn flush_before_signal(s: Signal) {
+    if rank_and_size().is_none() {
+        return;
+    }
+    trace::leave();
+    trace::omit_client_statistics();
+    FATAL_SIGNAL.store(s.number(), Ordering::Release);
+    alarm::take_over(on_fatal_alarm);
+    alarm::set(super::exit::flush_us());
+    exit_hooks::call();
+    signal::alarm_us(0);
+}
+
+/// The exit hooks after a fatal signal took too long.
+extern "C" fn on_fatal_alarm(_: Signal, _: &SignalInfo, _: *mut c_void) {
+    if alarm::is_due() {
+        let s = Signal::new(FATAL_SIGNAL.load(Ordering::Acquire));
+        signal::set_default(s);
+        signal::unblock(&SignalSet::of(&[s]));
+        signal::raise(s);
+    }
 }
 
 /// The page of shared memory whose lack has raised this SIGBUS, if it was one.
@@ -229,15 +259,44 @@ extern "C" fn on_quit(s: Signal, _: &SignalInfo, _: *mut c_void) {
     });
 }
 
+/// Has a signal that the user named call a handler of the library, on the alternate stack: it may
+/// report a stack overflow. No more than two handlers.
+pub fn handle_named(s: Signal, handler: SignalHandler) {
+    let address = handler as usize;
+    let is_noted = |slot: &AtomicUsize| {
+        let before = slot.compare_exchange(0, address, Ordering::Relaxed, Ordering::Relaxed);
+        before.map_or_else(|noted| noted == address, |_| true)
+    };
+    assert!(NAMED_HANDLERS.iter().any(is_noted), "more than two handlers of named signals");
+    signal::handle(s, handler, true);
+}
+
 /// Whether the client handles a signal itself. Async-signal-safe.
 pub(super) fn is_client_handled(s: Signal) -> bool {
+    let Disposition::Handler(address) = signal::disposition(s) else { return false };
     let own = [on_request as SignalHandler as usize, on_quit as SignalHandler as usize];
-    matches!(signal::disposition(s), Disposition::Handler(h) if !own.contains(&h))
+    let is_named = |slot: &AtomicUsize| slot.load(Ordering::Relaxed) == address;
+    !own.contains(&address) && !NAMED_HANDLERS.iter().any(is_named)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_named_signal_is_not_of_the_client() {
+        extern "C" fn named(_: Signal, _: &SignalInfo, _: *mut c_void) {}
+        extern "C" fn client(_: Signal, _: &SignalInfo, _: *mut c_void) {
+            core::hint::black_box(1);
+        }
+        let s = Signal::WINCH;
+        assert!(!is_client_handled(s));
+        signal::handle(s, client, false);
+        assert!(is_client_handled(s));
+        handle_named(s, named);
+        assert!(!is_client_handled(s));
+        signal::set_default(s);
+    }
 
     #[test]
     fn a_mapped_range_has_its_addresses() {

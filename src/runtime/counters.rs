@@ -78,7 +78,7 @@ impl StatsFiles {
         if counters.is_none() && credits.is_none() && !trace::on() {
             return None;
         }
-        process::exit::on_exit(process::write_stats);
+        process::exit_hooks::on_exit(process::write_stats);
         trace::on_network_statistics(process::count_network);
         Some(StatsFiles { counters, credits })
     }

@@ -5,7 +5,7 @@
 
 use super::client::SegmentMode;
 use super::job::GasnetJob;
-use crate::process::exit;
+use crate::process::exit_hooks;
 use crate::tools::client_variables;
 use crate::trace::{self, Letter};
 use crate::{env, report, tools};
@@ -17,7 +17,7 @@ impl GasnetJob {
         if !trace::on() {
             return;
         }
-        exit::on_exit(trace::close);
+        exit_hooks::on_exit(trace::close);
         trace::note(
             Letter::I,
             format_args!(
@@ -26,7 +26,7 @@ impl GasnetJob {
                 self.client.threads,
                 sys::process::pid(),
                 tools::this_process::hostname(),
-                std::env::args().next().unwrap_or_default()
+                std::env::args_os().next().unwrap_or_default().to_string_lossy()
             ),
         );
         for v in env::all() {
@@ -111,5 +111,6 @@ pub(super) fn note_addresses() {
 
 /// Records that the client calls `gasnet_exit`.
 pub fn record_exit(code: i32) {
+    trace::leave();
     trace::note(Letter::I, format_args!("EXIT: code={code}"));
 }

@@ -35,6 +35,7 @@ pub use probe::Probe;
 pub use span::{Span, TracedResult, record, record_since};
 pub(crate) use span::{span, watch};
 pub use trace_files::{
-    NetworkLine, TraceFileKind, client_statistic, close, dump_statistics, forget, local, note, on,
-    on_network_statistics, on_statistics, open, set_local,
+    NetworkLine, TraceFileKind, client_statistic, close, close_client_statistics, dump_statistics,
+    forget, leave, local, note, omit_client_statistics, on, on_network_statistics, on_statistics,
+    open, set_local,
 };

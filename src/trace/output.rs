@@ -6,16 +6,18 @@
 //! not go on.
 //!
 //! ```text
-//!   lock: owner 0 -> thread + 1 (Acquire) ... 0 (Release)
+//!   lock: owner 0 -> thread + 1 (Acquire) ... 0 (Release); 100 ms at most if the process leaves
 //!   add:  lock; copy the line beyond len; len += n (Release); unlock
 //!   write_out: writing = true; write the bytes below len (Acquire); len = 0; writing = false
-//!   finish: lock within 100 ms, or go on without it; write_out unless one is in progress
+//!   finish: lock, or go on without it; write_out unless one is in progress; write the last line
 //! ```
 
+use crate::one_line::LineBegin;
 use crate::report;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::ffi::CString;
+use std::ffi::CStr;
 use std::io;
+use sys::file::WriteError;
 
 /// Bytes of the buffer.
 const ROOM: usize = 1 << 16;
@@ -25,6 +27,8 @@ pub(super) struct TraceOutput {
     /// The variable that names the file, and the file, for an error.
     name: (&'static str, String),
     fd: i32,
+    /// Whether that is a regular file.
+    is_regular: bool,
     /// Whether each line is written at once.
     at_once: bool,
     /// The thread that holds the lock, numbered as by [`super::source::thread`], plus 1; 0 for
@@ -32,6 +36,10 @@ pub(super) struct TraceOutput {
     owner: AtomicU32,
     /// Whether a write is in progress.
     writing: AtomicBool,
+    /// This process leaves: the owner of the lock may never go on.
+    is_leaving: AtomicBool,
+    /// It does not: no thread waits for it any more.
+    is_stuck: AtomicBool,
     /// The file has not taken all bytes, and an error has said so.
     failed: AtomicBool,
     len: AtomicUsize,
@@ -48,20 +56,23 @@ impl TraceOutput {
     /// That of the system.
     pub(super) fn open(
         variable: &'static str,
-        name: &str,
+        path: &CStr,
         at_once: bool,
     ) -> io::Result<TraceOutput> {
-        let fd = match name {
-            "stdout" => 1,
-            "stderr" | "-" => 2,
-            _ => sys::file::open_for_lines(&CString::new(name)?)?,
+        let fd = match path.to_bytes() {
+            b"stdout" => 1,
+            b"stderr" | b"-" => 2,
+            _ => sys::file::open_for_lines(path)?,
         };
         Ok(TraceOutput {
-            name: (variable, String::from(name)),
+            name: (variable, path.to_string_lossy().into_owned()),
             fd,
+            is_regular: sys::file::is_regular(fd),
             at_once,
             owner: AtomicU32::new(0),
             writing: AtomicBool::new(false),
+            is_leaving: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             len: AtomicUsize::new(0),
             buffer: (0..ROOM).map(|_| AtomicU8::new(0)).collect(),
@@ -76,30 +87,53 @@ impl TraceOutput {
         self.owner.store(0, Ordering::Release);
     }
 
-    /// Writes the buffer to the file.
-    fn write_out(&self) {
-        self.writing.store(true, Ordering::Release);
-        let n = self.len.load(Ordering::Acquire);
-        let written = sys::file::write_all_atomic(self.fd, &self.buffer[..n]);
+    /// Takes the lock. False if the calling thread holds it, which a signal has interrupted there;
+    /// also if this process leaves, and another thread does not release it.
+    fn lock(&self, me: u32) -> bool {
+        const TRIES: u32 = 100;
+        let mut tries = 0;
+        while !self.try_lock(me) {
+            if self.owner.load(Ordering::Relaxed) == me + 1
+                || self.is_stuck.load(Ordering::Relaxed)
+            {
+                return false;
+            }
+            if !self.is_leaving.load(Ordering::Relaxed) {
+                sys::thread::yield_now();
+                continue;
+            }
+            tries += 1;
+            if tries == TRIES {
+                self.is_stuck.store(true, Ordering::Relaxed);
+            }
+            sys::clock::sleep_ns(1_000_000);
+        }
+        true
+    }
+
+    /// Reports the first error of a write.
+    fn check(&self, written: Result<(), WriteError>) {
         if let Err(e) = written
             && !self.failed.swap(true, Ordering::Relaxed)
         {
             let (variable, name) = &self.name;
-            report::incomplete_file(variable, name, e);
+            report::incomplete_file(variable, LineBegin(name), e);
         }
+    }
+
+    /// Writes the buffer to the file.
+    fn write_out(&self) {
+        self.writing.store(true, Ordering::Release);
+        let n = self.len.load(Ordering::Acquire);
+        self.check(sys::thread::without_cancellation(|| {
+            sys::file::write_all_atomic(self.fd, &self.buffer[..n])
+        }));
         self.len.store(0, Ordering::Release);
         self.writing.store(false, Ordering::Release);
     }
 
-    /// Adds a line of at most `ROOM` bytes. Does nothing if the calling thread, now in a signal
-    /// handler, was interrupted while it added one.
-    pub(super) fn add(&self, me: u32, line: &[u8]) {
-        while !self.try_lock(me) {
-            if self.owner.load(Ordering::Relaxed) == me + 1 {
-                return;
-            }
-            sys::thread::yield_now();
-        }
+    /// Adds a line of at most `ROOM` bytes to the buffer; the calling thread holds the lock.
+    fn append(&self, line: &[u8]) {
         let mut n = self.len.load(Ordering::Relaxed);
         if n + line.len() > ROOM {
             self.write_out();
@@ -109,30 +143,42 @@ impl TraceOutput {
             to.store(byte, Ordering::Relaxed);
         }
         self.len.store(n + line.len(), Ordering::Release);
-        if self.at_once {
-            self.write_out();
-        }
-        self.unlock();
     }
 
-    /// Writes the rest when the process exits; async-signal-safe. Waits a moment for a thread
-    /// that holds the lock; the interrupted thread may hold it and never go on.
-    pub(super) fn finish(&self, me: u32) {
-        const TRIES: u32 = 100;
-        for _ in 0..TRIES {
-            if self.try_lock(me) {
+    /// Adds a line of at most `ROOM` bytes, unless the lock cannot be had.
+    pub(super) fn add(&self, me: u32, line: &[u8]) {
+        if self.lock(me) {
+            self.append(line);
+            if self.at_once {
                 self.write_out();
-                self.unlock();
-                return;
             }
-            if self.owner.load(Ordering::Relaxed) == me + 1 {
-                break;
-            }
-            sys::clock::sleep_ns(1_000_000);
+            self.unlock();
+        }
+    }
+
+    /// From now on no thread waits long for another. The process is about to exit.
+    pub(super) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes the rest and a `last` line, which may be empty, when the process exits;
+    /// async-signal-safe. A write in progress that is never completed may have cut a line, unless
+    /// it goes to a regular file: then no line follows it.
+    pub(super) fn finish(&self, me: u32, last: &[u8]) {
+        self.leave();
+        if self.lock(me) {
+            self.append(last);
+            self.write_out();
+            self.unlock();
+            return;
         }
         // Without the lock: lines that are being written must not be written twice.
-        if !self.writing.load(Ordering::Acquire) {
+        let is_writing = self.writing.load(Ordering::Acquire);
+        if !is_writing {
             self.write_out();
+        }
+        if !is_writing || self.is_regular {
+            self.check(sys::file::write_line(self.fd, last));
         }
     }
 }
@@ -148,10 +194,15 @@ mod tests {
             .to_string()
     }
 
+    fn open(name: &str) -> TraceOutput {
+        let path = std::ffi::CString::new(name).unwrap();
+        TraceOutput::open("GASNET_TRACEFILE", &path, false).unwrap()
+    }
+
     #[test]
     fn lines_of_all_threads_arrive_whole() {
         let name = temporary("lines");
-        let output = TraceOutput::open("GASNET_TRACEFILE", &name, false).unwrap();
+        let output = open(&name);
         std::thread::scope(|s| {
             for t in 0..4u32 {
                 let output = &output;
@@ -162,7 +213,7 @@ mod tests {
                 });
             }
         });
-        output.finish(0);
+        output.finish(0, b"");
         let text = std::fs::read_to_string(&name).unwrap();
         std::fs::remove_file(&name).unwrap();
         let mut next = [0; 4];
@@ -178,14 +229,20 @@ mod tests {
     #[test]
     fn a_held_lock_does_not_keep_a_leaving_process() {
         let name = temporary("held");
-        let output = TraceOutput::open("GASNET_TRACEFILE", &name, false).unwrap();
+        let output = open(&name);
         output.add(0, b"whole\n");
         assert!(output.try_lock(3));
         output.add(3, b"interrupted\n");
-        output.finish(3);
-        assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole\n");
-        output.finish(1);
-        assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole\n");
+        output.finish(3, b"last\n");
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole\nlast\n");
+        // The thread that holds the lock does not go on.
+        output.add(1, b"late\n");
+        output.finish(1, b"");
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole\nlast\n");
+        // Nor does it within a write.
+        output.writing.store(true, Ordering::Relaxed);
+        output.finish(3, b"end\n");
+        assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole\nlast\nend\n");
         std::fs::remove_file(&name).unwrap();
     }
 }

@@ -29,11 +29,18 @@ impl Tally {
         self.most.fetch_max(n, Ordering::Relaxed);
     }
 
-    fn reset(&self) {
-        self.sum.store(0, Ordering::Relaxed);
-        self.least.store(u64::MAX, Ordering::Relaxed);
-        self.most.store(0, Ordering::Relaxed);
+    /// Sum, least and greatest; 0 if nothing was added. With `reset` they are set back.
+    fn read(&self, reset: bool) -> (u64, u64, u64) {
+        let (sum, most) = (taken(&self.sum, 0, reset), taken(&self.most, 0, reset));
+        let least = taken(&self.least, u64::MAX, reset);
+        (sum, if least == u64::MAX { 0 } else { least }, most)
     }
+}
+
+/// The value of a word, which becomes `first` with `reset`.
+fn taken(word: &AtomicU64, first: u64, reset: bool) -> u64 {
+    // Acquire pairs with the Release in `Probe::add`.
+    if reset { word.swap(first, Ordering::Acquire) } else { word.load(Ordering::Acquire) }
 }
 
 /// A kind of event, and how often it occurred, with which sizes and times.
@@ -79,47 +86,43 @@ impl Probe {
                 end = &other.next;
             }
         }
-        self.count.fetch_add(1, Ordering::Relaxed);
         if let Some(bytes) = bytes {
             self.bytes.add(bytes);
         }
         self.ns.add(ns);
+        // Last: what is counted has been added.
+        self.count.fetch_add(1, Ordering::Release);
     }
 }
 
-/// Sets all counters to 0, one after another. Events that end meanwhile may be lost.
-pub(super) fn reset() {
+/// Passes the line of statistics of each probe of a type to `each`; with `reset` its counters are
+/// 0 afterwards. Neither allocates nor locks. An event that ends meanwhile may be in one set of
+/// statistics with its time, and in the next with its number.
+pub(super) fn statistics(letter: Letter, reset: bool, mut each: impl FnMut(fmt::Arguments<'_>)) {
     let mut next = FIRST.get();
     while let Some(p) = next {
         next = p.next.get();
-        p.count.store(0, Ordering::Relaxed);
-        p.bytes.reset();
-        p.ns.reset();
-    }
-}
-
-/// Passes the line of statistics of each probe of a type to `each`. Neither allocates nor locks.
-pub(super) fn statistics(letter: Letter, mut each: impl FnMut(fmt::Arguments<'_>)) {
-    let mut next = FIRST.get();
-    while let Some(p) = next {
-        next = p.next.get();
-        let count = p.count.load(Ordering::Relaxed);
-        if p.letter != letter || count == 0 {
+        if p.letter != letter {
             continue;
         }
+        let count = taken(&p.count, 0, reset);
+        if count == 0 {
+            continue;
+        }
+        let has_bytes = p.bytes.least.load(Ordering::Relaxed) != u64::MAX;
         let read = |t: &Tally| {
-            let sum = t.sum.load(Ordering::Relaxed);
-            (sum, t.least.load(Ordering::Relaxed), sum / count, t.most.load(Ordering::Relaxed))
+            let (sum, least, most) = t.read(reset);
+            (sum, least, sum / count, most)
         };
         let (name, time, bytes) = (EventName(p.function), read(&p.ns), read(&p.bytes));
         let ns = format_args!("ns={} min={} avg={} max={}", time.0, time.1, time.2, time.3);
-        if bytes.1 == u64::MAX {
-            each(format_args!("{name}: count={count} {ns}"));
-        } else {
+        if has_bytes {
             each(format_args!(
                 "{name}: count={count} bytes={} min={} avg={} max={} {ns}",
                 bytes.0, bytes.1, bytes.2, bytes.3
             ));
+        } else {
+            each(format_args!("{name}: count={count} {ns}"));
         }
     }
 }
@@ -131,5 +134,32 @@ impl fmt::Display for EventName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.0.strip_prefix("gasnet_").unwrap_or(self.0);
         name.chars().try_for_each(|c| f.write_char(c.to_ascii_uppercase()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read within an event has no number that no event can have; a reset leaves nothing.
+    #[test]
+    fn numbers_are_possible_at_any_time() {
+        static PROBE: Probe = Probe::new(Letter::U, "gasnet_test");
+        let lines = |reset| {
+            let mut text = String::new();
+            statistics(Letter::U, reset, |line| {
+                let _ = writeln!(text, "{line}");
+            });
+            text
+        };
+        PROBE.add(Some(8), 30);
+        PROBE.add(Some(16), 10);
+        let all = "TEST: count=2 bytes=24 min=8 avg=12 max=16 ns=40 min=10 avg=20 max=30\n";
+        assert_eq!(lines(false), all);
+        assert_eq!(lines(true), all);
+        assert_eq!(lines(false), "");
+        // An event that began before the reset.
+        PROBE.count.fetch_add(1, Ordering::Release);
+        assert_eq!(lines(false), "TEST: count=1 ns=0 min=0 avg=0 max=0\n");
     }
 }

@@ -40,6 +40,11 @@ pub fn call(line: SourceLine) {
     CALL.set(line);
 }
 
+/// Forgets the line of the thread's last call, whose object may be unloaded.
+pub fn forget_call() {
+    CALL.set(NOWHERE);
+}
+
 /// The line of the thread's last call.
 pub fn last_call() -> SourceLine {
     CALL.get()

@@ -7,7 +7,7 @@
 use super::output::TraceOutput;
 use super::{probe, source};
 use crate::env::{self, FreeText, Letter, LetterMask, Letters, OptionalVariable, Ranks};
-use crate::one_line::OneLine;
+use crate::one_line::{LineBegin, OneLine};
 use crate::report;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -97,7 +97,7 @@ impl TraceFileKind {
     /// written.
     fn open(self, rank: u32, size: u32) {
         let (file, ranks, mask) = self.variables();
-        let Some(wanted) = file.get() else { return };
+        let Some(path) = file.file_of(rank) else { return };
         let named = ranks.get();
         let is_idle = named.as_ref().is_some_and(|named| !named.has_below(size));
         if rank == 0 && is_idle && !env::QUIET.get() {
@@ -113,11 +113,14 @@ impl TraceFileKind {
         if named.is_some_and(|named| !named.has(rank)) {
             return;
         }
-        let name = wanted.replace('%', &rank.to_string());
         let at_once = self == TraceFileKind::Trace && env::TRACEFLUSH.get();
-        let output = TraceOutput::open(file.name(), &name, at_once).unwrap_or_else(|e| {
+        let output = TraceOutput::open(file.name(), &path, at_once).unwrap_or_else(|e| {
             report::fatal(
-                format_args!("{}: {wanted} cannot be written: {e}", file.name()),
+                format_args!(
+                    "{}: {} cannot be written: {e}",
+                    file.name(),
+                    LineBegin(&path.to_string_lossy())
+                ),
                 format_args!(
                     "Name a file in a directory where you may write, with % for the rank, or unset it."
                 ),
@@ -157,9 +160,10 @@ pub fn set_local(yes: bool) {
     LOCAL.store(yes, Ordering::Relaxed);
 }
 
-/// Sets a function that is called when the statistics are written. The first call counts.
-pub fn on_statistics(hook: fn()) {
-    let _ = CLIENT_STATISTICS.set(hook);
+/// Sets a function that is called when the statistics are written. The first call counts: whether
+/// this is it.
+pub fn on_statistics(hook: fn()) -> bool {
+    CLIENT_STATISTICS.set(hook).is_ok()
 }
 
 /// Sets the function that passes each line of the network's counters when the statistics are
@@ -168,9 +172,13 @@ pub fn on_network_statistics(lines: fn(NetworkLine<'_>)) {
     let _ = NETWORK_STATISTICS.set(lines);
 }
 
-/// Adds a line to the trace, stamped with this time of the monotonic clock and this source line.
-pub(super) fn line(ns: u64, from: source::SourceLine, letter: Letter, text: fmt::Arguments<'_>) {
-    let Some(output) = TRACE.get() else { return };
+/// A line of the trace, stamped with this time of the monotonic clock and this source line.
+fn stamped(
+    ns: u64,
+    from: source::SourceLine,
+    letter: Letter,
+    text: fmt::Arguments<'_>,
+) -> report::MessageLine {
     let thread = source::thread();
     let mut line = report::MessageLine::new();
     let (rank, s, rest) = (report::rank().unwrap_or(0), ns / 1_000_000_000, ns % 1_000_000_000);
@@ -180,7 +188,14 @@ pub(super) fn line(ns: u64, from: source::SourceLine, letter: Letter, text: fmt:
         let _ = write!(line, "[{}:{number}] ", OneLine(file));
     }
     let _ = writeln!(line, "({}) {}", letter.as_str(), OneLine(text));
-    output.add(thread, line.bytes());
+    line
+}
+
+/// Adds a line to the trace, stamped with this time of the monotonic clock and this source line.
+pub(super) fn line(ns: u64, from: source::SourceLine, letter: Letter, text: fmt::Arguments<'_>) {
+    if let Some(output) = TRACE.get() {
+        output.add(source::thread(), stamped(ns, from, letter, text).bytes());
+    }
 }
 
 /// Adds a line to the trace if its mask has the letter.
@@ -209,46 +224,74 @@ pub fn client_statistic(letter: Letter, text: &str) {
 /// Nothing was counted before the statistics that were written last.
 static ANEW: AtomicBool = AtomicBool::new(true);
 
-/// Adds what was counted to the statistics.
-fn counted() {
+/// Adds what was counted to the statistics; with `reset` everything is counted from 0 afterwards.
+fn counted(reset: bool) {
     let mask = TraceFileKind::Stats.mask();
     let ns = sys::clock::now_ns() - START.load(Ordering::Relaxed);
-    let anew = u8::from(ANEW.swap(false, Ordering::Relaxed));
+    let anew = u8::from(ANEW.swap(reset, Ordering::Relaxed));
     statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns} anew={anew}"));
-    for letter in Letter::ALL.into_iter().filter(|l| mask.has(*l)) {
-        probe::statistics(letter, |text| statistic(letter, text));
+    for letter in Letter::ALL {
+        let is_wanted = mask.has(letter);
+        if is_wanted || reset {
+            probe::statistics(letter, reset, |text| {
+                if is_wanted {
+                    statistic(letter, text);
+                }
+            });
+        }
     }
     if let Some(lines) = NETWORK_STATISTICS.get().filter(|_| mask.has(Letter::C)) {
         lines(&mut |text| statistic(Letter::C, text));
-    }
-    if let Some(hook) = CLIENT_STATISTICS.get() {
-        hook();
     }
 }
 
 /// Writes the statistics now; with `reset` everything is counted from 0 afterwards.
 pub fn dump_statistics(reset: bool) {
     if on() && TraceFileKind::Stats.is_on() {
-        counted();
-        if reset {
-            probe::reset();
-            ANEW.store(true, Ordering::Relaxed);
+        counted(reset);
+        if let Some(hook) = CLIENT_STATISTICS.get() {
+            hook();
         }
     }
 }
 
+/// Whether the client's lines of the statistics are left out.
+static OMIT_CLIENT: AtomicBool = AtomicBool::new(false);
+
+/// The process exits in the handler of a fatal signal, where no function of the client may run.
+pub fn omit_client_statistics() {
+    OMIT_CLIENT.store(true, Ordering::Relaxed);
+}
+
+/// The process is about to exit: from now on no thread waits long for another that adds a line.
+pub fn leave() {
+    [&TRACE, &STATS].into_iter().filter_map(OnceBox::get).for_each(TraceOutput::leave);
+}
+
 /// Writes the statistics and the rest of the trace when the process exits, and stops recording.
-/// Async-signal-safe, except for the function that [`on_statistics`] set.
+/// Async-signal-safe.
 pub fn close() {
     if !ON.swap(false, Ordering::AcqRel) {
         return;
     }
     if let Some(output) = STATS.get() {
-        counted();
-        output.finish(source::thread());
+        counted(false);
+        output.finish(source::thread(), b"");
     }
     if let Some(output) = TRACE.get() {
-        line(sys::clock::now_ns(), source::current(), Letter::I, format_args!("END:"));
-        output.finish(source::thread());
+        let (now, from) = (sys::clock::now_ns(), source::current());
+        let mut end = stamped(now, from, Letter::I, format_args!("END:"));
+        output.finish(source::thread(), end.bytes());
+    }
+}
+
+/// Adds the client's lines to the statistics when the process exits. Called when all else is
+/// written: the client's function may not return.
+pub fn close_client_statistics() {
+    if let (Some(output), Some(hook)) = (STATS.get(), CLIENT_STATISTICS.get())
+        && !OMIT_CLIENT.load(Ordering::Relaxed)
+    {
+        hook();
+        output.finish(source::thread(), b"");
     }
 }

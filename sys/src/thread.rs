@@ -91,6 +91,24 @@ pub fn start_forever<T: Sync + 'static>(
     if error == 0 { Ok(()) } else { Err(std::io::Error::from_raw_os_error(error)) }
 }
 
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: i32, old: *mut i32) -> i32;
+}
+
+/// Makes a call in which the thread does not end by `pthread_cancel`: a cancelled thread would
+/// keep what it holds. Async-signal-safe.
+pub fn without_cancellation<T>(call: impl FnOnce() -> T) -> T {
+    const PTHREAD_CANCEL_DISABLE: i32 = 1;
+    let mut before = 0;
+    // SAFETY: `before` is a live variable; the state concerns the calling thread only.
+    unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before) };
+    let result = call();
+    let mut disabled = 0;
+    // SAFETY: `disabled` is a live variable, and `before` a state that the system reported.
+    unsafe { pthread_setcancelstate(before, &mut disabled) };
+    result
+}
+
 /// Lets another thread run on this CPU, if one is ready.
 pub fn yield_now() {
     // SAFETY: no arguments.

@@ -28,6 +28,12 @@ __attribute__((__noinline__)) void the_deepest(const char *how) {
     depth++;
     if (!strcmp(how, "signal")) raise(SIGUSR1);
     else if (!strcmp(how, "crash")) *nowhere = 1;
+    else if (!strcmp(how, "overflow")) {
+        volatile char frame[4096];
+        frame[depth % 4096] = 1;
+        the_deepest(how);
+        depth += frame[7];
+    }
     else if (gasnett_print_backtrace(2)) puts("no means");
     depth--;
 }
@@ -114,6 +120,24 @@ int main(int argc, char **argv) {
 }
 "#;
 
+/// A forked child ends, with the heap of the rank; it must not write the report.
+const FORKS: &str = r#"
+#define GASNET_DEBUGMALLOC 1
+#include <gasnet.h>
+#include <gasnet_tools.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(int argc, char **argv) {
+    gasnet_init(&argc, &argv);
+    gasnet_attach(NULL, 0, 0, 0);
+    strcpy((char *)gasnett_debug_malloc(100), "left");
+    if (fork() == 0) exit(0);
+    wait(NULL);
+    gasnet_exit(access(getenv("GASNET_MALLOCFILE"), F_OK) == 0 ? 9 : 0);
+    return 0;
+}
+"#;
+
 /// All cases; gdb takes seconds, so the short run skips it.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
@@ -185,6 +209,8 @@ pub fn cases() -> Vec<TestCase> {
         }
     });
     add("crash::slow_stack", true, slow_stacks);
+    add("crash::named_overflow", true, named_overflow);
+    add("heap::forks", true, forks);
     add("heap::report", true, || report(false));
     add("heap::report_alone", true, || report(true));
     let gdb = || says(&stack(false, Some("GDB"), None)?, &["the_deepest", "stack.c:", "went on"]);
@@ -208,6 +234,38 @@ pub fn cases() -> Vec<TestCase> {
         }
     }
     all
+}
+
+/// A stack overflow is reported, though its signal is that of GASNET_BACKTRACE_SIGNAL.
+fn named_overflow() -> Result<(), Failure> {
+    let program = compiled("stack", STACK, false)?;
+    let args = ["overflow".to_string()];
+    let job = TestJob::new(&build_trees::build(), &program, &args, JobLauncher::Gasnetrun, 1);
+    let ended = job
+        .watchdog(Duration::from_secs(120))
+        .env("GASNET_BACKTRACE_SIGNAL", "SEGV")
+        .env("GASNET_BACKTRACE_TYPE", "EXECINFO")
+        .run()?;
+    ended.tidy()?;
+    match ended.output.contains("Caught a fatal signal: SIGSEGV") {
+        true => Ok(()),
+        false => Err(ended.failure("no report of the stack overflow")),
+    }
+}
+
+fn forks() -> Result<(), Failure> {
+    let program = compiled("forks", FORKS, false)?;
+    let file = program.with_file_name("forks-heap");
+    let _ = fs::remove_file(&file);
+    let ended = TestJob::new(&build_trees::build(), &program, &[], JobLauncher::Gasnetrun, 1)
+        .watchdog(Duration::from_secs(120))
+        .env("GASNET_MALLOCFILE", &file)
+        .run()?;
+    ended.tidy()?;
+    match ended.code == Some(0) && file.exists() {
+        true => Ok(()),
+        false => Err(ended.failure("a forked child has written the report, or no process has")),
+    }
 }
 
 /// How a frozen job goes on: a debugger resumes it, its first process gets SIGTERM, or a user

@@ -2,6 +2,7 @@
 //! with its source line. Masks, ranks and file names; nothing is recorded unasked; every kind
 //! of exit writes the trace.
 
+mod ends;
 mod files;
 
 use crate::build_trees;
@@ -229,6 +230,10 @@ pub fn cases() -> Vec<TestCase> {
     add("off", off);
     add("lines_of_other_texts", files::lines_of_other_texts);
     add("no_rank_is_named", files::no_rank_is_named);
+    add("stuck_reader", ends::stuck_reader);
+    add("endless_statistics", ends::endless_statistics);
+    add("other_states", ends::other_states);
+    add("names_of_bytes", ends::names_of_bytes);
     add("tool", tool);
     all
 }

@@ -5,7 +5,7 @@
 
 use super::text;
 use crate::env;
-use crate::process::{exit, signals};
+use crate::process::{exit, exit_hooks, signals};
 use crate::report;
 use crate::tools::{backtrace, client_variables, debug_malloc, this_process};
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -23,7 +23,7 @@ pub struct BacktraceType {
     name: *const c_char,
     /// Prints the stack to a file; null if the client supplies none.
     print: Option<extern "C" fn(c_int) -> c_int>,
-    /// Whether it may be called in a program with threads.
+    /// Part of the interface of GASNet; not read.
     thread_support: c_int,
 }
 
@@ -136,6 +136,8 @@ pub(super) fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     PRINT_STACK.store(false, Ordering::Relaxed);
     report::set_crash_advice(None);
     FREEZE.store(false, Ordering::Relaxed);
+    // That handler may be missing (GASNET_NO_CATCH_SIGNAL).
+    signals::flush_before_signal(Signal::ABRT);
     sys::stdio::flush();
     std::process::abort()
 }
@@ -205,7 +207,7 @@ pub(in crate::capi) fn open() {
     }
     handle_named(env::FREEZE_SIGNAL.get(), on_freeze_signal);
     debug_malloc::plan_report();
-    exit::on_exit(debug_malloc::write_report);
+    exit_hooks::on_exit(debug_malloc::write_report);
     // With a pause, a debugger prints the stack.
     if !env::BACKTRACE.get() && !FREEZE.load(Ordering::Relaxed) {
         report::set_crash_advice(Some(backtrace::HINT));
@@ -240,8 +242,8 @@ extern "C" fn on_freeze_signal(_: Signal, _: &sys::signal::SignalInfo, _: *mut c
 }
 
 /// Has the signals that a variable names call `handler`.
-fn handle_named(signals: Option<Vec<Signal>>, handler: sys::signal::SignalHandler) {
-    signals.unwrap_or_default().into_iter().for_each(|s| sys::signal::handle(s, handler, false));
+fn handle_named(named: Option<Vec<Signal>>, handler: sys::signal::SignalHandler) {
+    named.unwrap_or_default().into_iter().for_each(|s| signals::handle_named(s, handler));
 }
 
 fn after_fatal() {
