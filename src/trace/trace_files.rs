@@ -115,12 +115,10 @@ impl TraceFileKind {
         }
         let at_once = self == TraceFileKind::Trace && env::TRACEFLUSH.get();
         let output = TraceOutput::open(file.name(), &path, at_once).unwrap_or_else(|e| {
+            // With `%`, so that all ranks print the same.
+            let wanted = file.get().unwrap_or_default();
             report::fatal(
-                format_args!(
-                    "{}: {} cannot be written: {e}",
-                    file.name(),
-                    LineBegin(&path.to_string_lossy())
-                ),
+                format_args!("{}: {} cannot be written: {e}", file.name(), LineBegin(&wanted)),
                 format_args!(
                     "Name a file in a directory where you may write, with % for the rank, or unset it."
                 ),
