@@ -194,6 +194,15 @@ impl Handshake {
         self.sent = (self.sent + n).min(self.own.length);
     }
 
+    /// The identity that the peer claims, once it has greeted like a process of the job. It is
+    /// proved when [`Handshake::peer`] has it.
+    pub fn claimed(&self) -> Option<u64> {
+        match self.stage {
+            HandshakeStage::Proof(peer) | HandshakeStage::Done(peer) => Some(peer),
+            _ => None,
+        }
+    }
+
     /// The identity of the peer, once it has proved that it knows the secret. What
     /// [`Handshake::to_send`] has then is to be sent before anything else.
     pub fn peer(&self) -> Option<u64> {

@@ -43,6 +43,21 @@ fn pass(
 }
 
 #[test]
+fn a_claim_comes_before_its_proof() {
+    let secret = JobSecret::from_bytes([7; 16]);
+    let mut connector = Handshake::connector(spec(&secret, 1, 1), Some(2));
+    let mut acceptor = Handshake::acceptor(spec(&secret, 2, 2));
+    let greeting = connector.to_send().to_vec();
+    connector.sent(greeting.len());
+    assert_eq!(acceptor.feed(&greeting[..59]), Ok(59));
+    assert_eq!((acceptor.claimed(), acceptor.peer()), (None, None));
+    assert_eq!(acceptor.feed(&greeting[59..]), Ok(1));
+    assert_eq!((acceptor.claimed(), acceptor.peer()), (Some(1), None));
+    assert_eq!(run(&mut connector, &mut acceptor, 1000), [Ok(()), Ok(())]);
+    assert_eq!((acceptor.claimed(), acceptor.peer()), (Some(1), Some(1)));
+}
+
+#[test]
 fn both_sides_learn_each_other_whatever_the_cuts() {
     let secret = JobSecret::from_bytes([7; 16]);
     for step in [1, 2, 59, 60, 61, 91, 1000] {

@@ -107,11 +107,27 @@ fn bind(fd: BorrowedFd<'_>, address: SocketAddr) -> io::Result<()> {
 /// # Errors
 /// That of the system.
 pub fn local_address(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
+    // SAFETY: a buffer of the stated length.
+    address(|raw, length| unsafe { libc::getsockname(fd.as_raw_fd(), raw, length) })
+}
+
+/// The address of the other side of a connection.
+///
+/// # Errors
+/// That of the system.
+pub fn peer_address(fd: BorrowedFd<'_>) -> io::Result<SocketAddr> {
+    // SAFETY: a buffer of the stated length.
+    address(|raw, length| unsafe { libc::getpeername(fd.as_raw_fd(), raw, length) })
+}
+
+/// The address that a call of the system writes into a buffer of this length.
+fn address(
+    write: impl FnOnce(*mut libc::sockaddr, &mut libc::socklen_t) -> i32,
+) -> io::Result<SocketAddr> {
     // SAFETY: all-zero is valid: integers.
     let mut raw: RawAddress = unsafe { mem::zeroed() };
     let mut length = size_of::<RawAddress>() as libc::socklen_t;
-    // SAFETY: a buffer of the stated length.
-    if unsafe { libc::getsockname(fd.as_raw_fd(), (&raw mut raw).cast(), &mut length) } != 0 {
+    if write((&raw mut raw).cast(), &mut length) != 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the family is the first field of both, and zero was valid for either.

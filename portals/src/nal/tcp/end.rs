@@ -9,13 +9,14 @@ use core::fmt;
 use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::nal::numbering::HostNumbering;
 use crate::nal::wire::{PeerEnd, PeerFailure, PeerFailures};
 use crate::types::PtlProcessId;
 use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, JobSecret, LibraryVersion, Nonce};
 use sys::epoll::EpollSet;
+use sys::tcp;
 
 /// The number of the listening socket among those that are watched.
 pub(super) const LISTENER: u64 = u64::MAX;
@@ -36,6 +37,18 @@ impl TcpPeers {
         let position = self.numbering.position(self.numbering.process(number)?)? as usize;
         let bytes = self.addresses.get(position * ADDRESS..)?.first_chunk::<ADDRESS>()?;
         Some(decode_address(bytes))
+    }
+
+    /// The process of another host that has this identity.
+    pub(super) fn peer(&self, identity: u64) -> Option<u32> {
+        let process = process_of(identity);
+        self.numbering.number(process).filter(|_| process.nid != self.own.nid)
+    }
+
+    /// The same, if a connection comes from the address of its host.
+    pub(super) fn peer_from(&self, socket: BorrowedFd<'_>, identity: u64) -> Option<u32> {
+        let from = tcp::peer_address(socket).ok()?.ip().to_canonical();
+        self.peer(identity).filter(|&peer| self.address(peer).is_some_and(|a| a.ip() == from))
     }
 }
 
@@ -128,6 +141,6 @@ pub(super) fn identity(id: PtlProcessId) -> u64 {
     u64::from(id.nid) << 32 | u64::from(id.pid)
 }
 
-pub(super) fn process_of(identity: u64) -> PtlProcessId {
+fn process_of(identity: u64) -> PtlProcessId {
     PtlProcessId { nid: (identity >> 32) as u32, pid: identity as u32 }
 }

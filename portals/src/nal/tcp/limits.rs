@@ -14,8 +14,10 @@ pub(super) const STRANGERS: usize = 64;
 /// How long such a connection may take to greet, and then to prove that it belongs to the job.
 pub(super) const STRANGER_NS: u64 = 5_000_000_000;
 pub(super) const GREETED_NS: u64 = 600_000_000_000;
-/// How long a process waits for a connection that its peer has begun, as it refuses another.
+/// How long a process connects again to a peer that refuses it, as where the peer has begun a
+/// connection of its own, and how long it waits before each time.
 pub(super) const THEIRS_NS: u64 = 20_000_000_000;
+pub(super) const THEIRS_AGAIN_NS: u64 = 1_000_000_000;
 /// How long a process waits before it connects again over a network that could not be reached.
 pub(super) const AGAIN_NS: u64 = 50_000_000;
 /// How often a connection that ended within its handshake, or that no host answered, is tried.

@@ -17,9 +17,9 @@ use std::io;
 use std::os::fd::AsFd;
 
 use super::connection::{Connection, ConnectionStage, SendProgress};
-use super::end::{LISTENER, TcpEnd, TcpPeers, identity, process_of};
+use super::end::{LISTENER, TcpEnd, TcpPeers, identity};
 use super::input::RESERVE;
-use super::limits::{AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS, THEIRS_NS};
+use super::limits::{AGAIN_NS, GREETED_NS, LOST_MS, STRANGER_NS, THEIRS_AGAIN_NS};
 use crate::nal::outcome::FrameSink;
 use crate::nal::wire::PeerEnd;
 use incoming::IncomingConnections;
@@ -144,11 +144,11 @@ impl TcpNetwork {
     }
 
     /// Those of these incoming connections whose time is over.
-    fn late(&self, of: &[usize], now: u64) -> Vec<usize> {
+    fn late<'a>(&self, of: impl IntoIterator<Item = &'a usize>, now: u64) -> Vec<usize> {
         let is_late = |number: &usize| {
             self.connections[*number].as_ref().is_none_or(|incoming| incoming.deadline <= now)
         };
-        of.iter().copied().filter(is_late).collect()
+        of.into_iter().copied().filter(is_late).collect()
     }
 
     /// Begins to connect to a peer; returns the number of the connection.
@@ -257,7 +257,7 @@ impl TcpNetwork {
             return;
         }
         self.next_check = now.saturating_add(CHECK_NS);
-        let late = self.late(&self.incoming.greeted, now);
+        let late = self.late(self.incoming.greeted.values(), now);
         self.refuse(here, late);
         let lost = |(number, connection): (usize, &Option<Box<Connection>>)| {
             let connection = connection.as_ref().filter(|connection| connection.peer.is_some())?;
@@ -282,12 +282,7 @@ impl TcpNetwork {
         for peer in due.collect::<Vec<u32>>() {
             self.later -= 1;
             self.links.remove(&peer);
-            if self.attempts.may_follow(peer) {
-                self.connect_or_fail(here, peers, peer);
-            } else {
-                let cause = "it refused our connection, and made none".into();
-                self.fail(here, peers, peer, (PeerEnd::Lost, cause));
-            }
+            self.connect_or_fail(here, peers, peer);
         }
     }
 
@@ -399,16 +394,13 @@ impl TcpNetwork {
         }
         let (mut start, end) = (RESERVE, RESERVE + n);
         if let ConnectionStage::Greeting(handshake) = &mut connection.stage {
-            let mut has_greeted = false;
             let fed = handshake.feed(&buffer[start..end]);
-            if connection.peer.is_none() && fed.is_ok() && !handshake.to_send().is_empty() {
+            let is_answered = connection.peer.is_none() && !handshake.to_send().is_empty();
+            let claimed = handshake.claimed().filter(|_| is_answered);
+            if let Some(peer) = claimed.and_then(|claimed| peers.peer_from(socket, claimed)) {
                 connection.deadline = clock::now_ns().saturating_add(GREETED_NS);
-                has_greeted = true;
-            }
-            if has_greeted {
-                let most = peers.numbering.total();
-                let crowded_out = self.incoming.note_greeted(number, most);
-                self.refuse(here, crowded_out);
+                let older = self.incoming.note_greeted(number, peer);
+                self.refuse(here, older);
             }
             // What is left tells the peer our versions, even after a failure.
             let sent = self.send_greeting(here, number, connection);
@@ -470,9 +462,7 @@ impl TcpNetwork {
         peer: u64,
     ) -> Result<(), ConnectionEnd> {
         if !connection.is_outgoing {
-            let process = process_of(peer);
-            let known = peers.numbering.number(process).filter(|_| process.nid != peers.own.nid);
-            let Some(peer_number) = known else {
+            let Some(peer_number) = peers.peer(peer) else {
                 return Err(ConnectionEnd::Wrong(String::from("no process of another host")));
             };
             match self.links.get(&peer_number) {
@@ -525,8 +515,11 @@ impl TcpNetwork {
             ) {
                 let theirs_stays =
                     peers.numbering.process(peer).map(identity) < Some(identity(peers.own));
-                if matches!(connection.stage, ConnectionStage::Open) && theirs_stays {
-                    return self.connect_later(peer, clock::now_ns().saturating_add(THEIRS_NS));
+                let is_refused = theirs_stays && matches!(connection.stage, ConnectionStage::Open);
+                let now = clock::now_ns();
+                // It may as well have lost our connection: then it has none of its own.
+                if is_refused && self.attempts.refused(peer, now) {
+                    return self.connect_later(peer, now.saturating_add(THEIRS_AGAIN_NS));
                 }
                 if self.attempts.may_follow(peer) {
                     self.links.remove(&peer);

@@ -1,8 +1,10 @@
 //! Connections that come in, until they are open.
 //!
 //! Called by [`super`]. Invariants: the listening socket is watched unless connections cannot be
-//! accepted. A process of the job that has greeted makes no room for a stranger.
+//! accepted. One that has greeted from the host of the process that it names makes room only for
+//! another one of that process.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -33,10 +35,10 @@ pub(super) fn accept(pause: &mut AcceptPause, here: &TcpEnd, admit: impl FnMut(O
 /// Incoming connections that are not open, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct IncomingConnections {
-    /// Those that have not greeted, oldest first.
+    /// Those that may come from anywhere, oldest first.
     pub(super) strangers: Vec<usize>,
-    /// Those that have greeted like a process of the job, oldest first.
-    pub(super) greeted: Vec<usize>,
+    /// Those that have greeted from the host of the peer that they name, by its number.
+    pub(super) greeted: BTreeMap<u32, usize>,
     /// The listening socket is not watched meanwhile.
     pub(super) pause: AcceptPause,
 }
@@ -45,7 +47,7 @@ impl IncomingConnections {
     /// It is open, or has ended.
     pub(super) fn remove(&mut self, number: usize) {
         self.strangers.retain(|&stranger| stranger != number);
-        self.greeted.retain(|&greeted| greeted != number);
+        self.greeted.retain(|_, &mut greeted| greeted != number);
     }
 
     /// The one that makes room for another, if it must. What it has sent was read before.
@@ -53,12 +55,10 @@ impl IncomingConnections {
         self.strangers.first().copied().filter(|_| self.strangers.len() >= STRANGERS)
     }
 
-    /// One has greeted, and may compute before it proves that it belongs to the job. Of the
-    /// `processes` each has one that is not open, as a rule: the oldest of more makes room.
-    pub(super) fn note_greeted(&mut self, number: usize, processes: u32) -> Option<usize> {
+    /// One has greeted from the host of this peer, which may compute before it proves that it
+    /// belongs to the job. A peer makes one at a time: an older one makes room, and is returned.
+    pub(super) fn note_greeted(&mut self, number: usize, peer: u32) -> Option<usize> {
         self.remove(number);
-        self.greeted.push(number);
-        let most = processes as usize + STRANGERS;
-        self.greeted.first().copied().filter(|_| self.greeted.len() > most)
+        self.greeted.insert(peer, number)
     }
 }

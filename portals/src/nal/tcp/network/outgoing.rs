@@ -1,14 +1,15 @@
 //! When a peer is connected to again, and the words for the end of a connection.
 //!
 //! Owned by [`super::TcpNetwork`]. Invariant: a peer that is not connected is tried at most
-//! [`ATTEMPTS`] times, and for at most [`LOST_MS`] while the network cannot be reached.
+//! [`ATTEMPTS`] times. Attempts do not count for at most [`LOST_MS`] while the network cannot be
+//! reached, and for at most [`THEIRS_NS`] while the peer prefers a connection of its own.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use std::io;
 
-use super::super::limits::{ATTEMPTS, LOST_MS};
+use super::super::limits::{ATTEMPTS, LOST_MS, THEIRS_NS};
 use crate::nal::wire::PeerEnd;
 use sys::tcp::Unanswered;
 
@@ -85,6 +86,8 @@ struct PeerAttempts {
     made: u32,
     /// Since when none has reached its host, in nanoseconds of the clock.
     unreachable_since: Option<u64>,
+    /// Since when the peer prefers a connection of its own, or seems to.
+    refused_since: Option<u64>,
 }
 
 /// Attempts to connect to all peers that are not connected.
@@ -113,6 +116,16 @@ impl Attempts {
         now.saturating_sub(since) < u64::from(LOST_MS) * 1_000_000
     }
 
+    /// The peer has ended the newest after both proofs, as where it has begun a connection of its
+    /// own. Returns whether another may follow that is not counted.
+    pub(super) fn refused(&mut self, peer: u32, now: u64) -> bool {
+        let attempts = self.0.entry(peer).or_default();
+        let since = *attempts.refused_since.get_or_insert(now);
+        let again = now.saturating_sub(since) < THEIRS_NS;
+        attempts.made = attempts.made.saturating_sub(u32::from(again));
+        again
+    }
+
     /// Whether another may follow one that ended within its handshake.
     pub(super) fn may_follow(&self, peer: u32) -> bool {
         self.0.get(&peer).is_none_or(|attempts| attempts.made < ATTEMPTS)
@@ -127,6 +140,7 @@ impl Attempts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nal::tcp::limits::THEIRS_AGAIN_NS;
 
     const NS: u64 = 1_000_000;
 
@@ -154,6 +168,20 @@ mod tests {
         assert!(!attempts.may_follow(7));
         attempts.end(7);
         assert!(attempts.may_follow(7));
+    }
+
+    #[test]
+    fn a_peer_that_refuses_is_tried_for_its_time_and_then_counted() {
+        let mut attempts = Attempts::default();
+        for now in (1..1 + THEIRS_NS).step_by(THEIRS_AGAIN_NS as usize) {
+            attempts.begin(7);
+            assert!(attempts.refused(7, now) && attempts.may_follow(7), "{now}");
+        }
+        for made in 1..=ATTEMPTS {
+            attempts.begin(7);
+            assert!(!attempts.refused(7, 1 + THEIRS_NS));
+            assert_eq!(attempts.may_follow(7), made < ATTEMPTS, "{made}");
+        }
     }
 
     #[test]

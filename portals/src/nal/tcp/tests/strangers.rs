@@ -1,7 +1,8 @@
 //! Connections that prove nothing, or not yet.
 
 use super::*;
-use crate::nal::tcp::limits::STRANGERS;
+use crate::nal::tcp::end::identity;
+use crate::nal::tcp::limits::{ATTEMPTS, STRANGERS};
 use handshake::{ConnectionPurpose, Handshake, HandshakeSpec, Nonce};
 
 /// Strangers are refused and counted, however they behave, and the job goes on meanwhile.
@@ -39,37 +40,67 @@ fn strangers_are_refused_and_delay_nothing() {
     assert!(a.failed().is_empty() && b.failed().is_empty());
 }
 
-/// Processes that have greeted and compute make no room for strangers.
+/// A connection from this address that greets as the process with this identity would.
+fn greeted(from: [u8; 4], to: &Process, identity: u64) -> TcpStream {
+    let spec = HandshakeSpec {
+        secret: &secret(0),
+        library: LibraryVersion::new("test"),
+        purpose: ConnectionPurpose::Data,
+        identity,
+        nonce: Nonce::random().unwrap(),
+    };
+    let socket = tcp::connect(IpAddr::from(from), to.address).unwrap();
+    let mut stream = TcpStream::from(socket);
+    stream.set_nonblocking(false).unwrap();
+    stream.write_all(Handshake::connector(spec, None).to_send()).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    stream
+}
+
+/// A process that has greeted and computes makes no room for strangers, whatever they say.
 #[test]
-fn those_that_have_greeted_stay() {
+fn one_that_has_greeted_stays() {
     let job = job(&[1, 1]);
     let [a, b] = &job[..] else { unreachable!() };
+    let mut process = greeted([127, 0, 0, 1], b, identity(a.ni.id()));
+    until(&[a, b], || process.peek(&mut [0]).is_ok_and(|n| n == 1));
     let mut strangers = Vec::new();
-    for round in 0..STRANGERS + 1 {
-        let spec = HandshakeSpec {
-            secret: &secret(0),
-            library: LibraryVersion::new("test"),
-            purpose: ConnectionPurpose::Data,
-            identity: 1,
-            nonce: Nonce::random().unwrap(),
-        };
-        let mut greeted = TcpStream::connect(b.address).unwrap();
-        greeted.write_all(Handshake::connector(spec, None).to_send()).unwrap();
-        greeted.set_nonblocking(true).unwrap();
-        let mut answer = [0; 1];
-        until(&[a, b], || greeted.peek(&mut answer).is_ok_and(|n| n == 1));
-        strangers.push(greeted);
-        // One process is to have one that is not open, and others may have as many as strangers.
-        assert_eq!(b.ni.counters().refused, 0, "{round}");
+    for _ in 0..2 * STRANGERS {
+        // From another host, and as processes that the job does not have here.
+        strangers.push(greeted([127, 0, 0, 2], b, identity(a.ni.id())));
+        strangers.push(greeted([127, 0, 0, 1], b, identity(id(7, 7))));
+        strangers.push(greeted([127, 0, 0, 1], b, identity(b.ni.id())));
+        strangers.push(TcpStream::connect(b.address).unwrap());
+        b.ni.progress();
     }
-    let silent: Vec<_> = (0..2 * STRANGERS).map(|_| TcpStream::connect(b.address)).collect();
-    until(&[a, b], || b.ni.counters().refused >= STRANGERS as u64);
-    for greeted in &mut strangers {
-        let mut answer = [0; 1024];
-        while greeted.read(&mut answer).is_ok_and(|n| n != 0) {}
-        let now = greeted.read(&mut answer).unwrap_err();
-        assert_eq!(now.kind(), io::ErrorKind::WouldBlock);
+    until(&[a, b], || b.ni.counters().refused >= 7 * STRANGERS as u64);
+    let mut answer = [0; 1024];
+    while process.read(&mut answer).is_ok_and(|n| n != 0) {}
+    let ended = process.read(&mut answer).unwrap_err();
+    assert_eq!(ended.kind(), io::ErrorKind::WouldBlock);
+    drop(strangers);
+    assert!(a.failed().is_empty() && b.failed().is_empty());
+}
+
+/// A process connects again to a peer that has lost its connection before its proof, even if a
+/// connection of that peer would stay. It does so more often than attempts are counted.
+#[test]
+fn a_connection_that_the_peer_has_lost_is_made_again() {
+    let job = job(&[1, 1]);
+    let [a, b] = &job[..] else { unreachable!() };
+    let (_memories, from) = bound_and_exposed(b, a);
+    b.put(from, (0, 64), a, 7, 0, 0);
+    let number = b.ni.number(a.ni.id()).unwrap();
+    let is_meeting = || b.ni.state.peers.nal.is_meeting(number);
+    let mut strangers = Vec::new();
+    for round in 0..=u64::from(ATTEMPTS) {
+        until(&[b], is_meeting);
+        // It has greeted, and computes. One of its host displaces it.
+        strangers.push(greeted([127, 0, 0, 1], a, identity(b.ni.id())));
+        until(&[a], || a.ni.counters().refused == 2 * round + 1);
+        until(&[b], || !is_meeting());
     }
-    drop(silent);
+    drop(strangers);
+    events(&[b, a], 2);
     assert!(a.failed().is_empty() && b.failed().is_empty());
 }
