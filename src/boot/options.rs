@@ -33,15 +33,20 @@ fn nanoseconds(seconds: f64) -> u64 {
     (seconds.min(LONGEST) * 1e9) as u64
 }
 
+/// GASNET_SPAWN_TIMEOUT in nanoseconds; `None` without a limit.
+pub(super) fn spawn_timeout() -> Option<u64> {
+    let seconds = env::SPAWN_TIMEOUT.get();
+    (seconds > 0.0).then(|| nanoseconds(seconds))
+}
+
 impl BootOptions {
     /// The choices in the environment of this process. Ends the process with a message if a value
     /// is invalid.
     pub fn from_env() -> BootOptions {
-        let spawn_timeout = env::SPAWN_TIMEOUT.get();
         BootOptions {
             spawn_control: env::SPAWN_CONTROL.get(),
             fork_ranks: env::PSHM_NODES.get().max(1),
-            spawn_timeout: (spawn_timeout > 0.0).then(|| nanoseconds(spawn_timeout)),
+            spawn_timeout: spawn_timeout(),
             quiet: env::QUIET.get(),
             linked: LinkedLaunchers::default(),
             no_cut_off: env::NO_CUT_OFF.get(),

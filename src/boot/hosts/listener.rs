@@ -3,7 +3,7 @@
 //! Made by `supervisor::other_hosts` and `foreign`, owned by the former. Invariants: a connection
 //! becomes a link only after both ends have proven that they know the secret of the job; a
 //! stranger keeps a descriptor and a few bytes for [`INTRODUCTION`]. If there are many, those that
-//! say nothing make room at once, and those that do not go on with their proof after [`STEP`].
+//! have not greeted make room at once, and those that do not prove themselves then after [`STEP`].
 //! What has arrived is read before.
 
 use super::link::HostLink;
@@ -20,7 +20,7 @@ use sys::tcp;
 
 /// Nanoseconds in which a connection must have proven that it belongs to the job.
 const INTRODUCTION: u64 = 5_000_000_000;
-/// In which it must go on with its proof, if others wait.
+/// In which one that has greeted must have done so, if others wait.
 const STEP: u64 = 1_000_000_000;
 /// Connections that may be doing so at a time.
 const MOST_PENDING: usize = 64;
@@ -216,6 +216,7 @@ impl PendingHost {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return sent.map(|()| None),
                 Err(e) => return Err(e.to_string()),
             };
+            let had_greeted = self.handshake.claimed().is_some();
             let taken = self.handshake.feed(&buffer[..n]);
             let taken = taken.map_err(|e| {
                 // Tells the other end the version of this one.
@@ -223,7 +224,9 @@ impl PendingHost {
                 e.to_string()
             })?;
             self.send()?;
-            self.yields_at = now + STEP;
+            if !had_greeted && self.handshake.claimed().is_some() {
+                self.yields_at = now + STEP;
+            }
             if let Some(host) = self.handshake.peer() {
                 return Ok(Some((host as u32, buffer[taken..n].to_vec())));
             }
@@ -318,6 +321,26 @@ mod tests {
         }
         assert!(listener.pending.len() == MOST_PENDING && listener.accepts);
         drop((greeted, another));
+    }
+
+    /// One that sends its proof byte by byte keeps its place no longer than one that says nothing.
+    #[test]
+    fn a_part_of_a_proof_keeps_no_place() {
+        let mut listener = HostListener::open(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
+        let mut greeted = greet(&listener);
+        while listener.pending.iter().all(|p| p.yields_at == 1) {
+            assert!(listener.accept(1).is_empty());
+        }
+        let mut seen = [0];
+        for now in 2..10 {
+            greeted.write_all(b"x").unwrap();
+            let arrived = listener.pending[0].stream.try_clone().unwrap();
+            while arrived.peek(&mut seen).is_err() {}
+            assert!(listener.accept(now).is_empty());
+            assert!(arrived.peek(&mut seen).is_err());
+            assert_eq!(listener.pending[0].yields_at, 1 + STEP);
+        }
+        assert_eq!(listener.strangers, 0);
     }
 
     /// A process that lacks descriptors does not wait for its listening sockets: they would end

@@ -7,6 +7,7 @@
 
 use super::link::{self, HostLink};
 use super::{library_version, purpose};
+use crate::boot::options;
 use handshake::{Handshake, HandshakeSpec, JobSecret, Nonce};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +18,8 @@ use sys::{clock, tcp};
 /// How long an address may take to answer, in the first and in the second attempt. A wrong one
 /// does not answer at all where a firewall drops packets.
 const ANSWERS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(5)];
-/// How long the root may take to prove that it knows the secret. It may not run yet.
+/// How long the root may take to prove that it knows the secret. It may not run yet, or strangers
+/// may keep it from accepting this host, which connects again then.
 const PROOF: Duration = Duration::from_secs(20);
 
 /// Milliseconds until this host connects again if the root hangs up.
@@ -46,23 +48,41 @@ impl RootAddress {
         Some(RootAddress { secret: JobSecret::from_bytes(secret.to_be_bytes()), addresses })
     }
 
-    /// Connects to the root as the supervisor of host `host`.
+    /// Connects to the root as the supervisor of host `host`, within GASNET_SPAWN_TIMEOUT of this
+    /// process: with ssh, that of the login.
     ///
     /// # Errors
     /// Each address, with the reason why it is of no use.
     pub(in crate::boot) fn connect(&self, host: u32) -> Result<HostLink, String> {
+        let until = options::spawn_timeout().map_or(u64::MAX, |ns| clock::now_ns() + ns);
+        self.connect_until(host, until, PROOF)
+    }
+
+    /// The same until this time; the root may take `proof` for each attempt.
+    fn connect_until(&self, host: u32, until: u64, proof: Duration) -> Result<HostLink, String> {
         let mut failures = Vec::new();
         let mut left = self.addresses.clone();
-        for within in ANSWERS {
+        for round in 0.. {
+            let last = ANSWERS.len() - 1;
+            let within = ANSWERS[last.min(round)];
             for address in std::mem::take(&mut left) {
-                match self.connect_to(address, within, host) {
+                let why = match self.connect_to(address, within, host, proof) {
                     Ok(link) => return Ok(link),
-                    Err(e) if e.kind() == ErrorKind::TimedOut => left.push(address),
-                    Err(e) => failures.push(format!("{address} ({e})")),
+                    Err(e) => e,
+                };
+                match why.kind() {
+                    ErrorKind::WouldBlock if clock::now_ns() < until => left.push(address),
+                    ErrorKind::TimedOut if round < last => left.push(address),
+                    ErrorKind::TimedOut => {
+                        failures.push(format!("{address} (it does not answer)"));
+                    }
+                    _ => failures.push(format!("{address} ({why})")),
                 }
             }
+            if left.is_empty() {
+                break;
+            }
         }
-        failures.extend(left.iter().map(|address| format!("{address} (it does not answer)")));
         Err(failures.join(", "))
     }
 
@@ -73,10 +93,12 @@ impl RootAddress {
         address: SocketAddr,
         within: Duration,
         host: u32,
+        proof: Duration,
     ) -> io::Result<HostLink> {
         let mut pauses = AGAIN_MS.iter();
         loop {
             let stream = TcpStream::connect_timeout(&address, within)?;
+            stream.set_read_timeout(Some(proof))?;
             match (introduced(stream, host, &self.secret), pauses.next()) {
                 (Err(e), Some(pause)) if has_hung_up(&e) => clock::sleep_ns(pause * 1_000_000),
                 (ended, _) => return ended,
@@ -93,9 +115,9 @@ fn has_hung_up(e: &io::Error) -> bool {
     )
 }
 
-/// A link over a connection to the root.
+/// A link over a connection to the root. The stream has a timeout: `WouldBlock` if the root sends
+/// nothing within it.
 fn introduced(mut stream: TcpStream, host: u32, secret: &JobSecret) -> io::Result<HostLink> {
-    stream.set_read_timeout(Some(PROOF))?;
     // The system of a root that does not run yet answers; that of a host that is lost does not.
     tcp::tune(stream.as_fd(), link::LOST_MS)?;
     let spec = HandshakeSpec {
@@ -120,7 +142,9 @@ fn introduced(mut stream: TcpStream, host: u32, secret: &JobSecret) -> io::Resul
             Ok(n) => n,
             Err(e) if e.kind() == ErrorKind::Interrupted => continue,
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                return Err(io::Error::other("it sent nothing"));
+                let why = "it did not prove that it belongs to the job: it is stopped, or \
+                           connections of strangers keep it from accepting this one";
+                return Err(io::Error::new(ErrorKind::WouldBlock, why));
             }
             Err(e) => return Err(e),
         };
@@ -132,6 +156,28 @@ fn introduced(mut stream: TcpStream, host: u32, secret: &JobSecret) -> io::Resul
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::boot::hosts::listener::HostListener;
+    use std::net::Ipv4Addr;
+
+    /// A root that does not look at its connections for long gets another one, and one that never
+    /// does is given up.
+    #[test]
+    fn a_root_that_does_not_prove_itself_is_connected_to_again() {
+        let mut listener = HostListener::open(&[Ipv4Addr::LOCALHOST.into()]).unwrap();
+        let root = listener.root_address();
+        let proof = Duration::from_millis(100);
+        let why = root.connect_until(1, clock::now_ns(), proof).unwrap_err();
+        assert!(why.contains("strangers"), "{why}");
+        let until = clock::now_ns() + 60_000_000_000;
+        let host = std::thread::spawn(move || root.connect_until(1, until, proof).map(drop));
+        clock::sleep_ns(400_000_000);
+        let mut found = Vec::new();
+        while found.is_empty() && clock::now_ns() < until {
+            found = listener.accept(clock::now_ns());
+        }
+        assert_eq!(host.join().unwrap(), Ok(()));
+        assert_eq!(found.iter().map(|(host, _)| *host).collect::<Vec<_>>(), [1]);
+    }
 
     #[test]
     fn a_root_address_is_a_word() {
