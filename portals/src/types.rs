@@ -576,7 +576,7 @@ pub struct NiCounters {
     pub frames_sent: u64,
     /// Frames that arrived.
     pub frames_taken: u64,
-    /// Connections of strangers that were refused.
+    /// Connections or messages that were refused, as those of strangers.
     pub refused: u64,
 }
 

@@ -109,7 +109,8 @@ pub trait Wire: Send + Sync {
 /// What a wire counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WireCounters {
-    /// Connections that ended before the other side had proved that it belongs to the job.
+    /// Connections that ended before the other side had proved that it belongs to the job. Where
+    /// messages prove it: those without a proof, those that came again or failed to arrive.
     pub refused: u64,
     /// Parts of frames, but the last of each, that were passed on as frames of their own.
     pub parts: u64,

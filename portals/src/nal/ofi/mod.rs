@@ -14,17 +14,20 @@
 //! | `bindings` | its C interface |
 //! | `limits` | frames, credits, buffers |
 //!
-//! A frame is one tagged message, or shares one with others (`batch`). Its buffer is posted before
-//! its sender may send it, so nothing waits in queues of the provider. Its seal proves that a
-//! process of the job has sent it, to this one, and that it has not arrived before. It covers the
-//! first 256 bytes, and all of a message of several frames: what can change packets in the network
-//! can change what follows, as with the wire over TCP.
+//! A frame is one tagged message, or shares one with others (`batch`). There is a buffer for it
+//! before its sender may send it. The buffer is posted, unless the provider's receive queue is
+//! full. Then it follows as others complete, and messages may wait in the provider meanwhile.
+//!
+//! The seal of a frame proves that a process of the job has sent it, to this one, and that it has
+//! not arrived before. It covers the first 256 bytes, and all of a message of several frames: what
+//! can change packets in the network can change what follows, as with the wire over TCP.
 //!
 //! A scalable endpoint has several transmit and receive contexts. Each is a lane ([`Wire::lanes`])
 //! with peers, buffers, a completion queue and a lock of its own, so that threads use them at
 //! once. The frames of a pair of processes stay in one lane.
 //!
-//! Invariant: nothing that a provider says about order is relied on.
+//! Invariant: messages may arrive in any order. Only a process that ends relies on order: what a
+//! provider keeps has left when a later message to the same peer has (`OfiNetwork::begin_flush`).
 
 mod batch;
 mod bindings;

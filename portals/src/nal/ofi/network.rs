@@ -64,7 +64,7 @@ pub(super) struct OfiEnd {
     /// Longest message that the provider keeps when it is sent.
     pub(super) inject: usize,
     pub(super) failures: PeerFailures,
-    /// Messages that no process of the job has sent, or that came again.
+    /// Messages that no process of the job has sent, that came again, or that failed to arrive.
     pub(super) refused: AtomicU64,
 }
 
@@ -184,7 +184,6 @@ impl OfiNetwork {
     /// The endpoint itself has failed, and with it all peers that this process has met.
     #[cold]
     pub(super) fn fail_all(&mut self, here: &OfiEnd, peers: &OfiPeers, error: &OfiError) {
-        here.refuse();
         for number in self.peers.keys().copied().collect::<Vec<u32>>() {
             self.fail(here, peers, number, error.number, &error.to_string());
         }

@@ -30,7 +30,8 @@ pub(super) struct OfiPeer {
     /// Frames of data that were sent, and that may be sent in all.
     pub(super) sent: u64,
     pub(super) granted: u64,
-    /// The last frame to it was one that the provider keeps: nothing says when it has left.
+    /// The last frame to it was one that the provider keeps: nothing says when it has left, but
+    /// that a later frame has.
     pub(super) is_kept: bool,
     /// Frames to it in buffers that have not left.
     pub(super) leaving: usize,

@@ -308,7 +308,7 @@ impl OfiNetwork {
     }
 
     /// As [`crate::nal::wire::Wire::flush`]. An empty frame follows those that the provider keeps:
-    /// when it has left, so have they.
+    /// when it has left, so have they, as far as messages to a peer leave in order.
     pub(super) fn begin_flush(&mut self, here: &OfiEnd, peers: &OfiPeers) {
         let is_kept = |peer: &OfiPeer| peer.is_kept && peer.is_open && !peer.has_failed;
         let kept = self.peers.iter().filter(|(_, peer)| is_kept(peer));
