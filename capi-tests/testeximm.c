@@ -2,7 +2,7 @@
  * which sleeps meanwhile, until each kind is refused. A call that waits instead is never refused,
  * so the test fails or stalls. What was accepted arrives once, and nothing else. */
 /* faults: flip_arg */
-/* args: 1 */
+/* args: 2 */
 /* nodes: any */
 /* threads: both */
 #include "checkex.h"
@@ -15,8 +15,9 @@
 enum { H_SHORT = 130, H_MEDIUM, H_LONG, H_TOTAL };
 
 /* The kinds of request. */
-enum { SHORT, MEDIUM, LARGE, LONG, LONG_LARGE, NEGOTIATED, COMMITTED, KINDS };
-static const char *const names[] = {"Short", "Medium", "large Medium", "Long", "large Long", "prepared", "committed"};
+enum { SHORT, MEDIUM, LARGE, LONG, LONG_LARGE, NEGOTIATED, SHORTENED, PREPARED_LONG, COMMITTED, KINDS };
+static const char *const names[] = {"Short", "Medium", "large Medium", "Long", "large Long", "prepared", "shortened",
+                                    "prepared Long", "committed"};
 
 /* Of this rank as target: messages of each kind, and the sum of their numbers. */
 static volatile long arrived[KINDS], sums[KINDS];
@@ -52,6 +53,7 @@ static void total_h(gex_Token_t token, gex_AM_Arg_t kind, gex_AM_Arg_t messages,
 static int request(int kind, gex_Rank_t to, int number) {
     const size_t large = gex_AM_LUBRequestMedium() < 20000 ? gex_AM_LUBRequestMedium() : 20000;
     gex_AM_SrcDesc_t sd;
+    size_t n;
     int rc;
     switch (kind) {
         case SHORT: return gex_AM_RequestShort2(ex_tm, to, H_SHORT, GEX_FLAG_IMMEDIATE, kind, number);
@@ -75,6 +77,21 @@ static int request(int kind, gex_Rank_t to, int number) {
             if (sd == GEX_AM_SRCDESC_NO_OP) return 1;
             check_fill((unsigned char *)gex_AM_SrcDescAddr(sd), 600, 5);
             gex_AM_CommitRequestMedium2(sd, H_MEDIUM, 600, kind, number);
+            return 0;
+        case SHORTENED:
+            /* It travels and takes two credits: of an odd number the last message lacks one. Each
+             * wait lends one more, so the number is odd in one of two iterations. */
+            n = 300;
+            sd = gex_AM_PrepareRequestMedium(ex_tm, to, NULL, 0, large, NULL, GEX_FLAG_IMMEDIATE, 2);
+            if (sd == GEX_AM_SRCDESC_NO_OP) return 1;
+            check_fill((unsigned char *)gex_AM_SrcDescAddr(sd), n, 5);
+            gex_AM_CommitRequestMedium2(sd, H_MEDIUM, n, kind, number);
+            return 0;
+        case PREPARED_LONG:
+            n = 1900;
+            sd = gex_AM_PrepareRequestLong(ex_tm, to, out, n, n, check_at(to, 0), GEX_EVENT_NOW, GEX_FLAG_IMMEDIATE, 2);
+            if (sd == GEX_AM_SRCDESC_NO_OP) return 1;
+            gex_AM_CommitRequestLong2(sd, H_LONG, n, check_at(to, 0), kind, number);
             return 0;
         default:
             sd = gex_AM_PrepareRequestMedium(ex_tm, to, NULL, 600, 600, NULL, 0, 2);
@@ -103,10 +120,13 @@ static void *slot(gex_Rank_t of, int i) { return check_at(of, LONGEST + (size_t)
 static volatile uint64_t *alarm_clock(gex_Rank_t of) { return (volatile uint64_t *)((char *)slot(of, PUTS) + 64); }
 
 /* Sleeps until another rank says that it has seen enough. On a busy machine that takes long. Where
- * puts need this rank's calls it wakes up in the end: then a request that waits is not refused. */
-static void sleep_until_woken(void) {
+ * puts need this rank's calls it wakes up in the end: then a request that waits is not refused.
+ * Elsewhere it sleeps on, and the test stalls. */
+static void sleep_until_woken(gex_Rank_t waker) {
+    void *here = NULL;
     int ms;
-    for (ms = 0; ms < 1500 && !*alarm_clock(ex_me); ms++) usleep(1000);
+    gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, waker, NULL, &here, NULL, 0));
+    for (ms = 0; (here || ms < 1500) && !*alarm_clock(ex_me); ms++) usleep(1000);
 }
 static void wake_up(gex_Rank_t sleeper) {
     gex_RMA_PutNBIVal(ex_tm, sleeper, (void *)alarm_clock(sleeper), 1, sizeof(uint64_t), GEX_FLAG_IMMEDIATE);
@@ -219,7 +239,7 @@ int main(int argc, char **argv) {
             *alarm_clock(ex_me) = 0;
             ex_barrier(ex_tm);
             if (sleeps) {
-                sleep_until_woken();
+                sleep_until_woken(ex_me - 1);
                 GASNET_BLOCKUNTIL(totals == 1);
                 totals = 0;
             }

@@ -17,11 +17,13 @@
 //! - a request of the requester arrives that may not wait,
 //! - [`PATIENCE`] polls have passed.
 //!
-//! No rank waits for a batched reply. Credits: a request may wait only if the credits of a request
+//! No call waits for a batched reply. Credits: a request may wait only if the credits of a request
 //! of maximum size are left. No CREDIT_REVOKE takes these. So a rank that lacks credits has sent a
 //! later request, whose reply may not wait. Chunks: requests may wait only where all
-//! batches of the job can hold at most half of them ([`ImplicitReplies::may_wait`]). No batch
-//! leaves while a handler runs, which `outbox` relies on.
+//! batches of the job can hold at most half of them ([`ImplicitReplies::may_wait`]). A client that
+//! repeats an immediate call may wait: a Medium in pieces is refused while any credit is in use,
+//! if those that are free are too few. No batch leaves while a handler runs, which `outbox` relies
+//! on.
 
 use super::config::Config;
 use super::credits;

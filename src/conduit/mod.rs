@@ -37,6 +37,7 @@
 //! | `at_once`, `pinned_at_once` | those that the network completes within the call; the same of registered memory |
 //! | `request`, `request_send`, `reply_send` | active messages that leave |
 //! | `am_plan`, `am_send` | their form; what both share |
+//! | `negotiated_request` | whether an active message that is prepared would wait |
 //! | `large_medium` | Mediums that do not fit into one message |
 //! | `request_recv`, `reply_recv`, `am_recv` | those that arrive; what both share |
 //! | `pinned_transfer`, `pinned_messages`, `pinned_events` | puts and gets of registered memory; their messages; their events |
@@ -89,6 +90,7 @@ mod lost;
 mod match_bits;
 mod memory;
 mod message;
+mod negotiated_request;
 pub mod network;
 mod outbox;
 mod par_lists;
@@ -139,6 +141,7 @@ pub use loss_search::{WaitStage, WaitingProcess};
 pub use message::{
     AmMessage, CHUNK, Category, MAX_ARGS, MAX_EAGER, OpId, Outgoing, SystemMessage,
 };
+pub use negotiated_request::NegotiatedPayload;
 pub use pinned_config::{PinnedConfig, RegisteredOnDemand, SegmentBlocks};
 pub use pinned_messages::PINNED_HANDLERS;
 pub use portals::{MOST_PIECES, SCATTERED, ScatteredRma};

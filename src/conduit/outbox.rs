@@ -148,6 +148,11 @@ impl Outbox {
         Some(PayloadArea { place, bytes: own.part(place, n) })
     }
 
+    /// Whether an area is free.
+    pub(super) fn has_area(&self) -> bool {
+        self.free.next().is_some()
+    }
+
     /// Copies a payload of at most [`CHUNK`] bytes into an area and returns its offset in our
     /// library memory. `None`, and nothing done, if no area is free.
     #[inline(always)]

@@ -8,14 +8,13 @@
 use super::am_body::{DESTINATION_BYTES, args_bytes, write_body};
 use super::am_plan::{SendPlan, credits_for, extent};
 use super::am_send::check_sizes;
-use super::credits;
 use super::hold::Hold;
 use super::large_areas::PayloadArea;
 use super::match_bits::{self, AmForm, AmHeader, TargetMd};
 use super::message::PIECE;
 use super::portals::{Direct, Portals, Target};
 use super::queue::broken;
-use super::{CHUNK, Category, Conduit, MAX_ARGS, MAX_EAGER, Outgoing, ResourceNeed, Upcall};
+use super::{CHUNK, Category, Conduit, MAX_EAGER, Outgoing, ResourceNeed, Upcall};
 use crate::client_memory::Src;
 use crate::fault;
 use crate::rank::JobRank;
@@ -487,19 +486,6 @@ impl<P: Portals> Conduit<P> {
         if !self.send_at_once(AmForm::Packed, id, m, &to) {
             self.send_from_chunk(AmForm::Packed, id, m, chunk, &to);
         }
-    }
-
-    /// Whether a request whose body has this payload would not wait for credits or a chunk now.
-    /// With more bytes than one message has, it is one in pieces.
-    pub fn may_request(&self, rank: JobRank, payload: usize) -> bool {
-        let body = |n: usize| args_bytes(MAX_ARGS) + n.next_multiple_of(8) + DESTINATION_BYTES;
-        let (whole, rest) = match payload <= MAX_EAGER {
-            true => (0, payload),
-            false => (payload / PIECE, payload % PIECE),
-        };
-        let wanted = whole as u32 * credits::needed(body(PIECE)) + credits::needed(body(rest));
-        let (free, used) = self.credits.held(rank);
-        (free >= wanted || used == 0) && self.reqsb.list().next().is_some()
     }
 
     /// Sends a request from its chunk.

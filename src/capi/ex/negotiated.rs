@@ -21,7 +21,7 @@ use super::objects::{ExObject, job_rank};
 use super::{Event, Flags, LocalCompletion, Rank, is_immediate};
 use crate::capi::am;
 use crate::capi::{OK, ctx, early_job};
-use crate::conduit::PayloadArea;
+use crate::conduit::{NegotiatedPayload, PayloadArea};
 use crate::limits::MAX_THREADS;
 use crate::rank::JobRank;
 use crate::report;
@@ -205,8 +205,14 @@ fn prepare(
     let in_area = of_library && long.is_none();
     let area = in_area.then(|| conduit.take_area(direction.rank(), size, is_request)).flatten();
     if let (true, Direction::Request(rank)) = (is_immediate(flags), direction) {
-        let travels = if area.is_some() || long.is_some() { 0 } else { size };
-        if !conduit.may_request(rank, travels) {
+        let is_mapped =
+            || c.endpoint().segment_of(rank).is_some_and(|segment| segment.is_mapped());
+        let payload = match area {
+            Some(area) => NegotiatedPayload::InArea(area),
+            None if long.is_some() => NegotiatedPayload::Long { most: size, mapped: is_mapped() },
+            None => NegotiatedPayload::Medium(size),
+        };
+        if !conduit.may_request(rank, payload, numargs as usize) {
             area.into_iter().for_each(|area| conduit.give_area(area));
             return ExObject::INVALID;
         }

@@ -14,8 +14,8 @@ use crate::conduit::portals::{
     PortalsError, PortalsId, ScatteredRma, SharedHost, TrafficCounters,
 };
 use crate::conduit::{
-    AmMessage, Conduit, ConduitStats, Config, ExposedMemory, OpId, Outgoing, PayloadArea,
-    ReplyToken, RmaClaim, SegmentBlocks, SystemMessage, Upcall, WaitingProcess,
+    AmMessage, Conduit, ConduitStats, Config, ExposedMemory, NegotiatedPayload, OpId, Outgoing,
+    PayloadArea, ReplyToken, RmaClaim, SegmentBlocks, SystemMessage, Upcall, WaitingProcess,
 };
 use crate::rank::{ByJobRank, JobRank};
 use alloc::vec::Vec;
@@ -243,8 +243,8 @@ impl JobConduit {
     }
 
     /// [`Conduit::may_request`]
-    pub fn may_request(&self, rank: JobRank, payload: usize) -> bool {
-        over!(self, c => c.may_request(rank, payload))
+    pub fn may_request(&self, rank: JobRank, payload: NegotiatedPayload, numargs: usize) -> bool {
+        over!(self, c => c.may_request(rank, payload, numargs))
     }
 
     /// [`Conduit::take_area`]

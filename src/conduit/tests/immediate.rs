@@ -263,7 +263,7 @@ fn payloads_wait_in_areas() {
     all.into_iter().for_each(|area| c.give_area(area));
     // A refused message leaves its area to the caller.
     while send(&world, false, None) {}
-    assert!(!c.may_request(JobRank(1), 0));
+    assert!(!c.may_request(JobRank(1), NegotiatedPayload::Medium(0), 0));
     for n in [1000, 4000] {
         let before = left(&world);
         let area = c.take_area(JobRank(1), n, true).expect("an area");
@@ -274,6 +274,112 @@ fn payloads_wait_in_areas() {
         assert_eq!(left(&world), before);
     }
     serve(&world);
-    assert!(c.may_request(JobRank(1), 0) && c.may_request(JobRank(1), MAX_EAGER));
+    assert!(c.may_request(JobRank(1), NegotiatedPayload::Medium(MAX_EAGER), MAX_ARGS));
     assert!(world.ranks.iter().all(|r| r.errors.load(Ordering::Relaxed) == 0));
+}
+
+/// A negotiated payload of at most this many bytes: of a Medium, of one in an area, of a Long.
+fn negotiated(world: &World<Emulation>, kind: usize, most: usize) -> Option<NegotiatedPayload> {
+    let c = &world.ranks[0].conduit;
+    match kind {
+        0 => Some(NegotiatedPayload::Medium(most)),
+        1 => c.take_area(JobRank(1), most, true).map(NegotiatedPayload::InArea),
+        _ => Some(NegotiatedPayload::Long { most, mapped: false }),
+    }
+}
+
+/// Sends `n` bytes of such a message as an immediate request.
+fn send_negotiated(world: &World<Emulation>, payload: NegotiatedPayload, n: usize) -> bool {
+    let NegotiatedPayload::InArea(area) = payload else {
+        return send(world, matches!(payload, NegotiatedPayload::Long { .. }), Some(n));
+    };
+    let up = up(world, 0, traffic::nothing);
+    let m = Outgoing::medium(200, &[7], area.bytes.part(0, n).into()).immediate(true);
+    let sent = up.conduit().request_area(up, JobRank(1), &m, area);
+    if !sent {
+        up.conduit().give_area(area);
+    }
+    sent
+}
+
+/// What may be requested can be sent with any length, however many credits are left. A Medium that
+/// may not be requested would wait with some length.
+#[test]
+fn a_prepared_request_counts_what_any_length_needs() {
+    const LENGTHS: [usize; 12] =
+        [0, 8, 300, 319, 511, 600, 1500, 1900, MAX_EAGER, MAX_EAGER + 1, 5000, 20_000];
+    for (at_once, areas) in [(true, 2), (true, 0), (false, 0)] {
+        let world = world(Config { at_once, large_areas: areas << 17, ..short_of_credits() });
+        let c = &world.ranks[0].conduit;
+        let free = || c.credits.held(JobRank(1)).0;
+        let leave = |credits: u32| {
+            serve_until(&world, || world.is_quiet());
+            while free() > credits {
+                assert!(send(&world, false, None));
+            }
+        };
+        for (kind, most, credits) in (0..3)
+            .flat_map(|kind| LENGTHS.map(|most| (kind, most)))
+            .flat_map(|(kind, most)| [0, 1, 2, 3, 7, 8, 12, 13, 20].map(|n| (kind, most, n)))
+        {
+            leave(credits);
+            let before = left(&world);
+            let Some(payload) = negotiated(&world, kind, most) else { continue };
+            let may = c.may_request(JobRank(1), payload, 1);
+            if let NegotiatedPayload::InArea(area) = payload {
+                c.give_area(area);
+            }
+            assert_eq!(left(&world), before);
+            let mut waits = false;
+            for n in LENGTHS.into_iter().filter(|&n| n <= most) {
+                leave(credits);
+                let payload = negotiated(&world, kind, most).expect("an area");
+                let sent = send_negotiated(&world, payload, n);
+                assert!(sent || !may, "{at_once} {areas}: {n} of {payload:?}, {credits} credits");
+                waits |= !sent;
+            }
+            assert!(may || waits || kind == 2, "{at_once} {areas}: {kind} {most} {credits}");
+        }
+    }
+}
+
+#[test]
+fn a_prepared_request_counts_chunks_and_tickets() {
+    let mut config = Config { at_once: false, sb_chunks: 6, ..short_of_credits() };
+    config.share_credits(Some(200), Some(0), None);
+    let world = world(config);
+    let c = &world.ranks[0].conduit;
+    let may = |payload| c.may_request(JobRank(1), payload, MAX_ARGS);
+    let (pieces, medium) = (NegotiatedPayload::Medium(4 * PIECE), NegotiatedPayload::Medium(9));
+    let long = |most| NegotiatedPayload::Long { most, mapped: false };
+    let payloads = [medium, pieces, long(1000), long(20_000)];
+    assert_eq!(payloads.map(may), [true; 4]);
+    let held: Vec<u32> = (0..3).map_while(|_| c.reqsb.take(Hold::REQUEST)).collect();
+    assert_eq!(payloads.map(may), [true, false, true, true]);
+    held.into_iter().for_each(|chunk| c.reqsb.give(chunk));
+    let claims: Vec<RmaClaim> = core::iter::from_fn(|| c.claim()).collect();
+    assert_eq!(payloads.map(may), [true, true, true, false]);
+    claims.into_iter().for_each(|claim| c.unclaim(claim));
+    let held: Vec<u32> = core::iter::from_fn(|| c.reqsb.take(Hold::REQUEST)).collect();
+    assert_eq!(payloads.map(may), [false; 4]);
+    held.into_iter().for_each(|chunk| c.reqsb.give(chunk));
+    assert_eq!(payloads.map(may), [true; 4]);
+}
+
+/// A request is unanswered whose implicit reply waits in the batch of its target.
+#[test]
+fn a_large_medium_may_be_requested_while_a_reply_waits() {
+    let world = world(Config { large_areas: 1 << 17, ..short_of_credits() });
+    let c = &world.ranks[0].conduit;
+    assert!(send(&world, false, None));
+    serve(&world);
+    let before = left(&world);
+    assert_eq!((handled(&world), before.0[1]), (1, 1));
+    let may = || c.may_request(JobRank(1), NegotiatedPayload::Medium(20_000), 1);
+    assert!(may());
+    assert_eq!(left(&world), before);
+    let all: Vec<_> = core::iter::from_fn(|| c.take_area(JobRank(1), 20_000, true)).collect();
+    assert!(!may());
+    all.into_iter().for_each(|area| c.give_area(area));
+    assert!(may() && send(&world, false, Some(20_000)));
 }
