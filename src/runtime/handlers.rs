@@ -17,6 +17,7 @@ use core::fmt;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 use once_cell::race::OnceBox;
+use parking_lot::Mutex;
 use std::sync::OnceLock;
 
 /// Lowest index that a client may register.
@@ -105,6 +106,8 @@ pub struct HandlerTable<C: 'static> {
     rows: Box<[OnceBox<AmEntry>]>,
     /// Those of the extended layer, from [`EXTENDED_BASE`] on.
     extended: OnceLock<&'static [ContextHandler<C>]>,
+    /// Held by the thread that registers handlers of a client.
+    changes: Mutex<()>,
 }
 
 impl<C> Default for HandlerTable<C> {
@@ -113,6 +116,7 @@ impl<C> Default for HandlerTable<C> {
             clients: [const { AtomicPtr::new(core::ptr::null_mut()) }; 256],
             rows: (0..256).map(|_| OnceBox::new()).collect(),
             extended: OnceLock::new(),
+            changes: Mutex::new(()),
         }
     }
 }
@@ -249,41 +253,46 @@ impl<C> HandlerTable<C> {
         table: &mut [impl HandlerRow],
         free: FreeIndex,
     ) -> GasnetResult {
-        let mut placed = Vec::new();
-        let is_free: Vec<bool> = table.iter().map(|row| row.index() == 0).collect();
-        let result = self.place_all(function, table, free, &mut placed);
+        let _lock = self.changes.lock();
+        let was_zero: Vec<bool> = table.iter().map(|row| row.index() == 0).collect();
+        let result = self.choose_all(function, table, free);
         if result.is_err() {
-            let chosen = table.iter_mut().zip(is_free).filter(|(_, is_free)| *is_free);
+            let chosen = table.iter_mut().zip(was_zero).filter(|(_, was_zero)| *was_zero);
             chosen.for_each(|(row, _)| row.choose(0));
-            for index in placed {
-                self.clients[usize::from(index)].store(core::ptr::null_mut(), Ordering::Relaxed);
-            }
             return result;
         }
         for row in table {
-            let entry = Box::new(row.entry());
-            // Set once, as the place of its function.
-            let _ = self.rows[usize::from(row.index())].set(entry);
+            let entry = row.entry();
+            let index = usize::from(entry.index);
+            let f = entry.fnptr.map_or(core::ptr::null_mut(), |f| f as *mut ());
+            // Set once, as its function.
+            let _ = self.rows[index].set(Box::new(entry));
+            // Release pairs with the Acquire in `of_client`.
+            self.clients[index].store(f, Ordering::Release);
         }
         result
     }
 
-    fn place_all(
+    /// Checks the rows of a table, and gives free indices to those without. The caller holds
+    /// `changes`.
+    fn choose_all(
         &self,
         function: &str,
         table: &mut [impl HandlerRow],
         free: FreeIndex,
-        placed: &mut Vec<u8>,
     ) -> GasnetResult {
+        let mut taken: Vec<bool> =
+            self.clients.iter().map(|f| !f.load(Ordering::Relaxed).is_null()).collect();
         for (row, e) in table.iter().enumerate().filter(|(_, e)| e.index() != 0) {
             if e.index() < CLIENT_BASE {
                 let why = "is reserved; clients have 128 to 255";
                 return refuse(function, row, e.index(), why, OWN_INDEX);
             }
-            self.place(function, row, &e.entry(), placed)?;
+            check_row(function, row, &e.entry(), &taken)?;
+            taken[usize::from(e.index())] = true;
         }
         for (row, e) in table.iter_mut().enumerate().filter(|(_, e)| e.index() == 0) {
-            let is_free = |i: &u8| self.clients[*i as usize].load(Ordering::Relaxed).is_null();
+            let is_free = |i: &u8| !taken[usize::from(*i)];
             let mut all = CLIENT_BASE..=255;
             let chosen = match free {
                 FreeIndex::Lowest => all.find(is_free),
@@ -294,43 +303,10 @@ impl<C> HandlerTable<C> {
                 return refuse(function, row, 0, why, OWN_INDEX);
             };
             e.choose(chosen);
-            self.place(function, row, &e.entry(), placed)?;
+            check_row(function, row, &e.entry(), &taken)?;
+            taken[usize::from(chosen)] = true;
         }
         Ok(())
-    }
-
-    fn place(
-        &self,
-        function: &str,
-        row: usize,
-        e: &AmEntry,
-        placed: &mut Vec<u8>,
-    ) -> GasnetResult {
-        let Some(f) = e.fnptr else {
-            return refuse(function, row, e.index, "has a null function", "Pass its function.");
-        };
-        if e.flags & AmEntry::CATEGORIES == 0 || e.flags & AmEntry::DIRECTIONS == 0 {
-            let why = "lacks a flag of GEX_FLAG_AM_SHORT, MEDIUM, LONG, or of REQUEST, REPLY";
-            let remedy = "Give it one flag of each: its category, and its direction.";
-            return refuse(function, row, e.index, why, remedy);
-        }
-        if e.nargs != AmEntry::ANY_ARGS && e.nargs as usize > MAX_ARGS {
-            let remedy = "Give at most 16 as gex_nargs.";
-            return refuse(function, row, e.index, "has more than 16 arguments", remedy);
-        }
-        let free = self.clients[e.index as usize].compare_exchange(
-            core::ptr::null_mut(),
-            f as *mut (),
-            Ordering::Release,
-            Ordering::Relaxed,
-        );
-        match free {
-            Ok(_) => {
-                placed.push(e.index);
-                Ok(())
-            }
-            Err(_) => refuse(function, row, e.index, "is registered twice", OWN_INDEX),
-        }
     }
 
     /// What the client said of the handler with this index, if it has registered one.
@@ -361,6 +337,26 @@ impl<C> HandlerTable<C> {
 /// What to do about an index that cannot be used.
 const OWN_INDEX: &str =
     "Give each handler an index of its own from 128 to 255, or 0 to have one chosen.";
+
+/// Checks a row that has an index.
+fn check_row(function: &str, row: usize, e: &AmEntry, taken: &[bool]) -> GasnetResult {
+    if e.fnptr.is_none() {
+        return refuse(function, row, e.index, "has a null function", "Pass its function.");
+    }
+    if e.flags & AmEntry::CATEGORIES == 0 || e.flags & AmEntry::DIRECTIONS == 0 {
+        let why = "lacks a flag of GEX_FLAG_AM_SHORT, MEDIUM, LONG, or of REQUEST, REPLY";
+        let remedy = "Give it one flag of each: its category, and its direction.";
+        return refuse(function, row, e.index, why, remedy);
+    }
+    if e.nargs != AmEntry::ANY_ARGS && e.nargs as usize > MAX_ARGS {
+        let remedy = "Give at most 16 as gex_nargs.";
+        return refuse(function, row, e.index, "has more than 16 arguments", remedy);
+    }
+    if taken[usize::from(e.index)] {
+        return refuse(function, row, e.index, "is registered twice", OWN_INDEX);
+    }
+    Ok(())
+}
 
 fn refuse(function: &str, row: usize, index: u8, why: &str, remedy: &str) -> GasnetResult {
     report::warn(
@@ -472,6 +468,30 @@ mod tests {
         table[2].fnptr = Some(f);
         assert_eq!(attach(&mut table), Ok(()));
         assert_eq!(table.map(|e| e.index), [130, 200, 131]);
+    }
+
+    #[test]
+    fn threads_register_tables_at_once() {
+        const THREADS: usize = 4;
+        const ROWS: usize = 30;
+        for _ in 0..100 {
+            let h = HandlerTable::<()>::default();
+            let start = std::sync::Barrier::new(THREADS);
+            let mut all: Vec<u8> = std::thread::scope(|s| {
+                let register = || {
+                    let mut table = [row(0); ROWS];
+                    start.wait();
+                    assert_eq!(h.register("f", &mut table, FreeIndex::Highest), Ok(()));
+                    table.map(|e| e.index)
+                };
+                let threads: Vec<_> = (0..THREADS).map(|_| s.spawn(register)).collect();
+                threads.into_iter().flat_map(|t| t.join().unwrap()).collect()
+            });
+            all.sort_unstable();
+            all.dedup();
+            assert_eq!(all.len(), THREADS * ROWS);
+            assert!(all.iter().all(|&i| h.of_client(i).is_some() && h.entry(i).is_some()));
+        }
     }
 
     #[test]
