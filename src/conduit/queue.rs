@@ -3,8 +3,9 @@
 //! libraries.
 //!
 //! Used by `safe`, `request_recv` and `system_messages`. Invariant: at most one thread takes
-//! events off a queue at a time, and it unlocks the queue before it handles the event. A thread
-//! that finds the queue locked returns: the holder will see every event.
+//! events off a queue at a time. It unlocks the queue before it handles the event, except that a
+//! rank which exits only notes those of SYS_EQ. A thread that finds the queue locked returns: the
+//! holder will see every event.
 
 use super::portals::{
     Direct, EqResult, InlineBody, MdEvent, NI_FAIL, NextEvent, Portals, PortalsError,

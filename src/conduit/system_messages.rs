@@ -1,8 +1,9 @@
 //! The messages between the libraries of two ranks, which go through SYS.
 //!
 //! Served by `poll` first; sent by `reply_send`, when the bank of credits is low, and by the upper
-//! layer. Invariant: at most four messages of a rank to a peer are not served yet (`system`).
-//! These are a CREDIT_REVOKE, which is answered once, a CREDIT_RETURN, and two of the upper layer.
+//! layer. Invariant: at most six messages of a rank to a peer are not served yet (`system`).
+//! These are a CREDIT_REVOKE and a HANDLED_QUERY, which are answered once each, a CREDIT_RETURN, a
+//! HANDLED_ANSWER, and two of the upper layer.
 //! Ids below 0x80 belong to the upper layer and go to [`Upcall::system`]; the others are the
 //! conduit's own:
 //!
@@ -45,12 +46,11 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Takes the messages of the upper layer off SYS_EQ, and drops the conduit's own: for a rank
-    /// that exits. Waits for no lock: false if that of the queue is held.
+    /// that exits. Waits for no lock: false if that of the queue is held. It is held while `into`
+    /// runs, which takes no event itself.
     pub fn take_system(&self, into: &mut dyn FnMut(JobRank, SystemMessage)) -> bool {
-        if self.sys.queue.taker.try_lock().is_none() {
-            return false;
-        }
-        while let Some(e) = self.sys.queue.take(&self.portals, &mut InlineBody::default()) {
+        let Some(_taker) = self.sys.queue.taker.try_lock() else { return false };
+        while let Some(e) = self.sys.queue.get(&self.portals, &mut InlineBody::default()) {
             let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
             if e.kind == MdEventKind::PutEnd && message.id < 0x80 {
                 into(source, message);

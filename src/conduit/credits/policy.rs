@@ -367,8 +367,7 @@ impl<S: CreditStore> CreditPolicy<S> {
 
     /// The credit field of the reply to a request of this peer that carried `field`. Also
     /// whether the peer requested more while the bank is low. If so, the caller calls
-    /// [`CreditPolicy::scavenge`] when the reply has left. [`CreditPolicy::scavenge`] then, when
-    /// the reply has left.
+    /// [`CreditPolicy::scavenge`] when the reply has left.
     #[inline(always)]
     pub fn reply_field(&self, rank: JobRank, field: CreditField) -> (CreditField, bool) {
         let epoch = self.store.epoch();
