@@ -248,9 +248,13 @@ impl<P: Portals> Conduit<P> {
         let need = ResourceNeed { what, peer: Some(rank), all_sent: true };
         let (taken, split) = self.wait_full(up, need, || {
             let whole = self.credits.take(rank, credits).map(|taken| (taken, false));
-            whole.or_else(|| {
+            let taken = whole.or_else(|| {
                 splits.then(|| self.credits.take(rank, fewer).map(|taken| (taken, true))).flatten()
-            })
+            });
+            if taken.is_none() {
+                self.credits.stall_goes_on(rank);
+            }
+            taken
         });
         let credit = taken.field(short);
         if !split {

@@ -173,6 +173,13 @@ impl Credits {
         self.0.as_ref().map_or(0, |policy| policy.stall(rank, n as u16).into())
     }
 
+    /// A request that has stalled could not take its credits again.
+    pub(super) fn stall_goes_on(&self, rank: JobRank) {
+        if let Some(policy) = &self.0 {
+            policy.stall_goes_on(rank);
+        }
+    }
+
     /// A request with this credit field has been taken off AM_EQ.
     #[inline]
     pub(super) fn request_arrived(&self, rank: JobRank, field: u16) {

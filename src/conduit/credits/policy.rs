@@ -353,6 +353,13 @@ impl<S: CreditStore> CreditPolicy<S> {
         })
     }
 
+    /// A request that has stalled could not take its credits again. Another request may have taken
+    /// fewer meanwhile.
+    #[cold]
+    pub fn stall_goes_on(&self, rank: JobRank) {
+        self.store.peer(rank, |p| p.flags |= WAITING);
+    }
+
     /// A request of this peer with this credit field has been received. Calls do not overlap.
     #[inline]
     pub fn request_arrived(&self, rank: JobRank, field: CreditField) {

@@ -104,6 +104,22 @@ fn a_stall_is_answered_with_a_loan() {
     assert_eq!(y.store.bank(|b| b.credits), 88);
 }
 
+/// A request that waits for many credits keeps its stall while others take few.
+#[test]
+fn a_stall_goes_on_while_others_take_credits() {
+    let x = process(2, 20, 100, CreditLimits::new(8, 20, 1024));
+    assert!(x.take(JobRank(1), 16).is_some());
+    x.stall(JobRank(1), 8);
+    assert!(x.take(JobRank(1), 1).is_some() && x.take(JobRank(1), 8).is_none());
+    x.stall_goes_on(JobRank(1));
+    let ended = CreditField::new(true, 0, 1);
+    (0..8).for_each(|_| assert!(x.reply_arrived(JobRank(1), ended)));
+    assert_eq!(x.store.peer(JobRank(1), |p| p.send_stalls), 1);
+    assert!(x.take(JobRank(1), 8).is_some());
+    assert!(x.reply_arrived(JobRank(1), ended));
+    assert_eq!(x.store.peer(JobRank(1), |p| p.send_stalls), 0);
+}
+
 #[test]
 fn lending_keeps_its_pace() {
     let limits = CreditLimits::new(8, 400, 4);
