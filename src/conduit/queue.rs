@@ -54,6 +54,8 @@ impl<P: Portals, S> EventQueue<P, S> {
     ///
     /// The queues are long enough for everything that tickets, chunks and credits let processes
     /// send, so a lost event is a lost message: fatal.
+    // Inlined: 12 of 1,889 instructions fewer in row `put_8` (events).
+    #[inline(always)]
     pub(super) fn get(&self, portals: &P, inline: &mut InlineBody) -> Option<MdEvent> {
         match portals.eq_get(&self.eq, inline) {
             Ok(EqResult::Empty) => None,
