@@ -159,8 +159,8 @@ struct WireAndBell<'a> {
 impl WakeSource for WireAndBell<'_> {
     fn wait(&self) -> bool {
         let timeout_ns = self.timeout_ns.min(self.wire.longest_sleep_ns());
-        let mut entries = [self.wire.descriptor(), self.bell.as_fd()]
-            .map(|descriptor| PollEntry::reading(Some(descriptor)));
+        let mut entries =
+            [self.wire.descriptor(), Some(self.bell.as_fd())].map(PollEntry::reading);
         poll::wait_ns(&mut entries, timeout_ns);
         entries[1].happened()
     }

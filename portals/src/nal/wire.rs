@@ -87,8 +87,9 @@ pub trait Wire: Send + Sync {
     /// As [`super::Nal::is_meeting`].
     fn is_meeting(&self, peer: u32) -> bool;
 
-    /// What can be read when something has arrived after a call of [`Wire::longest_sleep_ns`].
-    fn descriptor(&self) -> BorrowedFd<'_>;
+    /// What can be read when something has arrived after a call of [`Wire::longest_sleep_ns`];
+    /// `None`: only a look shows it.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// Called before each sleep on the descriptor: how many nanoseconds it may take. 0: something
     /// has arrived.

@@ -21,6 +21,7 @@ use super::bindings::*;
 use super::domain::OfiDomain;
 use super::library::{Libfabric, OfiError};
 use super::object::close;
+use super::queue_signal::QueueSignal;
 use super::region::{OfiRegistrar, RemoteSlots};
 use super::slot::{BufferSlot, BufferUse, NotBegun, OfiAddress};
 
@@ -84,8 +85,7 @@ pub(super) struct OfiEndpoint {
     pub(super) receive: NonNull<FidEp>,
     /// The number of these contexts.
     pub(super) context: usize,
-    /// What can be read when something is complete.
-    pub(super) wait: Option<RawFd>,
+    pub(super) signal: QueueSignal,
     pub(super) buffer_bytes: usize,
     pub(super) slots: Vec<NonNull<BufferSlot>>,
     pub(super) blocks: Vec<BufferBlock>,
@@ -356,6 +356,7 @@ impl OfiEndpoint {
             }
             n if n < 0 => Err(self.library.error("fi_cq_read", n)),
             n => {
+                self.signal.completed();
                 for i in 0..(n as usize).min(count) {
                     let FiCqTaggedEntry { op_context, len, tag, data, .. } = self.entries[i];
                     let Some((number, used_by)) = self.ended(op_context) else { continue };
@@ -426,24 +427,23 @@ impl OfiEndpoint {
         });
     }
 
-    /// Whether nothing is complete, so that a process may sleep until [`OfiEndpoint::descriptor`]
-    /// can be read.
-    pub(super) fn may_sleep(&mut self) -> bool {
-        if self.wait.is_none() {
-            return false;
-        }
+    /// How many nanoseconds a process may sleep now; 0 if something is complete. What
+    /// [`OfiEndpoint::descriptor`] names then may end its sleep.
+    pub(super) fn longest_sleep_ns(&mut self) -> u64 {
         let mut fid = self.queue.cast::<Fid>().as_ptr();
         // SAFETY: open objects, and an array of one.
-        unsafe {
-            let fabric = self.domain.fabric;
-            let trywait = (*fabric.as_ref().ops).trywait;
-            trywait(fabric.as_ptr(), &mut fid, 1) == 0
-        }
+        let is_complete = self.descriptor().is_some()
+            && unsafe {
+                let fabric = self.domain.fabric;
+                let trywait = (*fabric.as_ref().ops).trywait;
+                trywait(fabric.as_ptr(), &mut fid, 1) != 0
+            };
+        if is_complete { 0 } else { self.signal.longest_sleep_ns() }
     }
 
     /// What can be read when something is complete; `None`: only a look shows it.
     pub(super) fn descriptor(&self) -> Option<RawFd> {
-        self.wait
+        self.signal.descriptor()
     }
 }
 

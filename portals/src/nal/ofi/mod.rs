@@ -11,6 +11,7 @@
 //! | `seal` | sender, number, credits and seal of a frame |
 //! | `provider` | the choice of a provider |
 //! | `domain`, `endpoint`, `slot`, `region`, `memory`, `opening`, `object`, `library` | all calls of libfabric |
+//! | `queue_signal` | what tells that something is complete |
 //! | `bindings` | its C interface |
 //! | `limits` | frames, credits, buffers |
 //!
@@ -44,6 +45,7 @@ mod object;
 mod opening;
 mod peer;
 mod provider;
+mod queue_signal;
 mod receiving;
 mod region;
 mod remote;
@@ -85,7 +87,6 @@ use network::{OfiEnd, OfiNetwork, OfiPeers};
 use provider::WireSite;
 pub use provider::{OfiProvider, OfiRemoteAccess, ProviderChoice, has_hardware, providers};
 pub use seal::OfiTagMode;
-use sys::bell::Bell;
 use sys::clock;
 use sys::epoll::EpollSet;
 
@@ -190,16 +191,6 @@ struct OfiLane {
     working: AtomicUsize,
 }
 
-/// What can be read when something is complete.
-enum OfiWait {
-    /// The descriptor of the only completion queue, which is open as long as the wire.
-    Queue(RawFd),
-    /// Those of several.
-    Set(EpollSet),
-    /// There is none: this is never to be read.
-    Silent(Bell),
-}
-
 /// See the head of this file.
 pub struct OfiWire {
     end: OfiEnd,
@@ -207,27 +198,25 @@ pub struct OfiWire {
     provider: String,
     interface: String,
     domain: Arc<OfiDomain>,
-    wait: OfiWait,
+    /// What can be read if one of several queues can.
+    queues: Option<EpollSet>,
     peers: OnceLock<OfiPeers>,
     lanes: Box<[OfiLane]>,
 }
 
-impl OfiWait {
-    fn of(networks: &[OfiNetwork]) -> io::Result<OfiWait> {
-        let all = networks.iter().map(OfiNetwork::descriptor).collect::<Option<Vec<RawFd>>>();
-        Ok(match all.as_deref() {
-            None | Some([]) => OfiWait::Silent(Bell::new()?),
-            Some(&[one]) => OfiWait::Queue(one),
-            Some(all) => {
-                let set = EpollSet::new()?;
-                for &descriptor in all {
-                    // SAFETY: that of a completion queue, which is open.
-                    set.add(unsafe { BorrowedFd::borrow_raw(descriptor) }, 0, false)?;
-                }
-                OfiWait::Set(set)
-            }
-        })
+/// The descriptors of several queues as one; `None` if there are not several.
+///
+/// # Errors
+/// That of the system.
+fn joined_queues(networks: &[OfiNetwork]) -> io::Result<Option<EpollSet>> {
+    let all = networks.iter().map(OfiNetwork::descriptor).collect::<Option<Vec<RawFd>>>();
+    let Some(all) = all.filter(|all| all.len() > 1) else { return Ok(None) };
+    let set = EpollSet::new()?;
+    for descriptor in all {
+        // SAFETY: that of a completion queue, which is open.
+        set.add(unsafe { BorrowedFd::borrow_raw(descriptor) }, 0, false)?;
     }
+    Ok(Some(set))
 }
 
 impl fmt::Debug for OfiWire {
@@ -279,8 +268,8 @@ impl OfiWire {
             }
             match opened {
                 Ok(OpenedEndpoints { address, mode, domain, networks }) => {
-                    let wait = OfiWait::of(&networks);
-                    let wait = wait.map_err(|e| NoOfi::Failed(e.to_string()))?;
+                    let queues = joined_queues(&networks);
+                    let queues = queues.map_err(|e| NoOfi::Failed(e.to_string()))?;
                     let lane = |network| OfiLane {
                         network: SpinLock::new(network),
                         working: AtomicUsize::new(0),
@@ -302,7 +291,7 @@ impl OfiWire {
                         provider: info.name(),
                         interface: info.interface(),
                         domain,
-                        wait,
+                        queues,
                         peers: OnceLock::new(),
                         lanes: networks.into_iter().map(lane).collect(),
                     });
@@ -473,13 +462,15 @@ impl Wire for OfiWire {
         self.lane(peer).network.lock().is_meeting(peer)
     }
 
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        match &self.wait {
-            // SAFETY: it is open as long as this value.
-            OfiWait::Queue(descriptor) => unsafe { BorrowedFd::borrow_raw(*descriptor) },
-            OfiWait::Set(set) => set.as_fd(),
-            OfiWait::Silent(bell) => bell.as_fd(),
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        let mut all = self.lanes.iter().map(|lane| lane.network.lock().descriptor());
+        let first = all.next()??;
+        if all.any(|descriptor| descriptor.is_none()) {
+            return None;
         }
+        // SAFETY: that of a completion queue, which is open as long as this value.
+        let first = || unsafe { BorrowedFd::borrow_raw(first) };
+        Some(self.queues.as_ref().map_or_else(first, EpollSet::as_fd))
     }
 
     fn longest_sleep_ns(&self) -> u64 {

@@ -122,13 +122,14 @@ impl OfiNetwork {
 
     /// As [`crate::nal::wire::Wire::longest_sleep_ns`].
     pub(super) fn longest_sleep_ns(&mut self) -> u64 {
-        match self.completions.is_empty() && self.endpoint.may_sleep() {
-            false => 0,
-            // What has not left may need calls to leave.
-            true if self.is_leaving() || !self.owed.is_empty() || self.remote.count != 0 => {
-                SHORT_SLEEP_NS
-            }
-            true => u64::MAX,
+        if !self.completions.is_empty() {
+            return 0;
+        }
+        let longest = self.endpoint.longest_sleep_ns();
+        // What has not left may need calls to leave.
+        match self.is_leaving() || !self.owed.is_empty() || self.remote.count != 0 {
+            true => longest.min(SHORT_SLEEP_NS),
+            false => longest,
         }
     }
 

@@ -17,6 +17,7 @@ use super::library::{Libfabric, OfiError, ProviderInfo};
 use super::limits::REMOTE_PIECES;
 use super::object::Unfinished;
 use super::provider;
+use super::queue_signal::QueueSignal;
 use super::region::{self, RemoteSlots};
 use crate::base::lock::SpinLock;
 use crate::nal::remote::RemoteLimits;
@@ -154,7 +155,7 @@ impl OfiEndpoint {
         events: usize,
     ) -> Result<OfiEndpoint, OfiError> {
         let library = info.library();
-        let (queue, wait) = Self::open_queue(library, domain.domain, info)?;
+        let (queue, descriptor) = Self::open_queue(library, domain.domain, info)?;
         let queue = Unfinished(queue);
         let (none, number) = (ptr::null_mut::<c_void>(), context as c_int);
         let (transmit, receive) = match domain.scalable {
@@ -202,7 +203,7 @@ impl OfiEndpoint {
             transmit,
             receive,
             context,
-            wait,
+            signal: QueueSignal::new(descriptor),
             buffer_bytes,
             slots: Vec::new(),
             blocks: Vec::new(),

@@ -170,8 +170,8 @@ impl Wire for TcpWire {
         self.network.lock().is_meeting(peer)
     }
 
-    fn descriptor(&self) -> BorrowedFd<'_> {
-        self.end.epoll.as_fd()
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.end.epoll.as_fd())
     }
 
     fn longest_sleep_ns(&self) -> u64 {
