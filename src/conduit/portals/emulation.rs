@@ -323,7 +323,7 @@ impl Portals for Emulation {
         MOST_PIECES.min(self.interface.limits().max_md_iovecs as usize)
     }
 
-    fn md_unlink(&self, md: MdHandle) -> Result<(), PortalsError> {
+    fn md_try_unlink(&self, md: MdHandle) -> Result<(), PortalsError> {
         match self.interface.md_unlink(md) {
             Ok(()) | Err(portals3::PtlError::MdInvalid) => Ok(()),
             Err(e) => Err(error("PtlMDUnlink", e)),

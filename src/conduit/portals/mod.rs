@@ -277,6 +277,24 @@ pub struct PortalsError {
 /// [`PortalsError::code`] of an unlink of a descriptor that the network uses.
 pub const IN_USE: &str = "PTL_MD_IN_USE";
 
+/// How often a descriptor is found in use before that is an error; a minute at least.
+const TRIES_TO_UNLINK: u32 = 600_000;
+/// After so many tries each one follows a sleep of 0.1 ms.
+const QUICK_TRIES: u32 = 1000;
+
+#[cold]
+#[inline(never)]
+fn unlink_later(try_unlink: impl Fn() -> Result<(), PortalsError>) -> Result<(), PortalsError> {
+    let mut tries = 0;
+    loop {
+        sys::thread::yield_or_sleep(tries, QUICK_TRIES);
+        match try_unlink() {
+            Err(e) if e.code == IN_USE && tries < TRIES_TO_UNLINK => tries += 1,
+            ended => return ended,
+        }
+    }
+}
+
 /// [`PortalsError::code`] of a put or get that was started and did not arrive.
 pub const NI_FAIL: &str = "PTL_NI_FAIL";
 
@@ -366,12 +384,17 @@ pub trait Portals: Send + Sync + 'static {
         1
     }
     /// `PtlMDUnlink`; a descriptor that no longer exists (`PTL_MD_INVALID`) counts as success.
-    fn md_unlink(&self, md: Self::Md) -> Result<(), PortalsError>;
-
-    /// `PtlMDUnlink`, which fails with `PTL_MD_IN_USE` where [`Portals::md_unlink`] may wait.
-    fn md_try_unlink(&self, md: Self::Md) -> Result<(), PortalsError> {
-        self.md_unlink(md)
+    /// Waits while it is in use: its last event may come before the library, or the process or
+    /// thread that delivers, has let go of it.
+    fn md_unlink(&self, md: Self::Md) -> Result<(), PortalsError> {
+        match self.md_try_unlink(md) {
+            Err(e) if e.code == IN_USE => unlink_later(|| self.md_try_unlink(md)),
+            ended => ended,
+        }
     }
+
+    /// `PtlMDUnlink`, which fails with `PTL_MD_IN_USE` where [`Portals::md_unlink`] waits.
+    fn md_try_unlink(&self, md: Self::Md) -> Result<(), PortalsError>;
 
     /// An extension: peers of other hosts may put to this descriptor, and get from it, without
     /// events and calls of this process, if the network can. Then such messages may overtake
@@ -453,4 +476,26 @@ pub struct TrafficCounters {
     pub remote: u64,
     /// Messages to this interface that found no match entry (`PTL_SR_DROP_COUNT`).
     pub dropped: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::cell::Cell;
+
+    #[test]
+    fn a_descriptor_that_is_let_go_late_is_unlinked() {
+        let error = |code| Err(PortalsError { call: "PtlMDUnlink", code });
+        let tries = Cell::new(0);
+        let until = |last: u32, then: Result<(), PortalsError>| {
+            tries.set(0);
+            let ended = unlink_later(|| {
+                tries.set(tries.get() + 1);
+                if tries.get() < last { error(IN_USE) } else { then }
+            });
+            (ended.map_err(|e| e.code), tries.get())
+        };
+        assert_eq!(until(QUICK_TRIES + 20, Ok(())), (Ok(()), QUICK_TRIES + 20));
+        assert_eq!(until(1, error("PTL_FAIL")), (Err("PTL_FAIL"), 1));
+    }
 }

@@ -389,7 +389,7 @@ impl Portals for Fake {
         Ok(h)
     }
 
-    fn md_unlink(&self, md: Handle) -> Result<(), PortalsError> {
+    fn md_try_unlink(&self, md: Handle) -> Result<(), PortalsError> {
         let mut net = self.net.lock().unwrap();
         let mds = &mut net.processes[self.me].mds;
         if mds.get(&md).is_some_and(|m| m.pending != 0) {

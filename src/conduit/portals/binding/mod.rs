@@ -60,10 +60,6 @@ const SEND_END: i64 = sys::GASNETI_PTL_EVENT_SEND_END;
 const ACK: i64 = sys::GASNETI_PTL_EVENT_ACK;
 const UNLINK_EVENT: i64 = sys::GASNETI_PTL_EVENT_UNLINK;
 
-/// How often a descriptor is found in use before that is an error: its last event may come before
-/// the library has let go.
-const TRIES_TO_UNLINK: u32 = 1 << 20;
-
 /// Some libraries return errors negated.
 const fn code(returned: c_int) -> u32 {
     returned.unsigned_abs()
@@ -331,17 +327,6 @@ impl Portals for Binding {
         // SAFETY: `made` is live; the region stays valid, by the invariant of `MdRegion`.
         let rc = unsafe { sys::PtlMDBind(self.ni.0, self.md(spec, false), how, &mut made) };
         done("PtlMDBind", rc as c_int).map(|()| PtlHandle(made))
-    }
-
-    fn md_unlink(&self, md: Md) -> Result<(), PortalsError> {
-        let mut tries = 0;
-        loop {
-            match self.md_try_unlink(md) {
-                Err(e) if e.code == IN_USE && tries < TRIES_TO_UNLINK => tries += 1,
-                ended => return ended,
-            }
-            ::sys::thread::yield_now();
-        }
     }
 
     fn md_try_unlink(&self, md: Md) -> Result<(), PortalsError> {
