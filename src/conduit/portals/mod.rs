@@ -279,7 +279,7 @@ pub const IN_USE: &str = "PTL_MD_IN_USE";
 
 /// How often a descriptor is found in use before that is an error; a minute at least.
 const TRIES_TO_UNLINK: u32 = 600_000;
-/// After so many tries each one follows a sleep of 0.1 ms.
+/// Tries before each one follows a sleep of 0.1 ms.
 const QUICK_TRIES: u32 = 1000;
 
 #[cold]
