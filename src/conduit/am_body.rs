@@ -29,6 +29,12 @@ pub(super) const fn args_bytes(numargs: usize) -> usize {
 /// Bytes of the destination that ends the body of some forms.
 pub(super) const DESTINATION_BYTES: usize = size_of::<u64>();
 
+/// Bytes of a body with arguments of this length, this payload, and a destination after it.
+#[inline(always)]
+pub(super) const fn addressed_bytes(args: usize, payload: usize) -> usize {
+    args + payload.next_multiple_of(8) + DESTINATION_BYTES
+}
+
 /// Whether the payload travels in the body.
 #[inline(always)]
 pub(super) fn has_payload(form: AmForm) -> bool {

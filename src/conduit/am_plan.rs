@@ -6,7 +6,7 @@
 //! Invariant: the body of a plan fits one chunk, and its credits are no more than any sender can
 //! have.
 
-use super::am_body::{DESTINATION_BYTES, args_bytes};
+use super::am_body::{DESTINATION_BYTES, addressed_bytes, args_bytes};
 use super::credits;
 use super::match_bits::{AmForm, AmHeader, DESTINATIONS, EXTENTS};
 use super::portals::{Direct, InlineBody, Portals};
@@ -88,7 +88,7 @@ impl<P: Portals> Conduit<P> {
                 }
             }
         }
-        let packed = args + n.next_multiple_of(8) + DESTINATION_BYTES;
+        let packed = addressed_bytes(args, n);
         if n <= self.config.packed_limit && packed <= CHUNK {
             SendPlan::new(AmForm::Packed, packed, offset)
         } else {

@@ -13,16 +13,14 @@
 //! | another Long in one message | the credits of its payload |
 //! | a longer one | two credits, a send ticket, a temporary descriptor |
 
-use super::am_body::{DESTINATION_BYTES, args_bytes};
+use super::am_body::{DESTINATION_BYTES, addressed_bytes, args_bytes};
 use super::am_plan::{SendPlan, credits_for};
-use super::hold::Hold;
 use super::large_areas::PayloadArea;
 use super::match_bits::{AmForm, EXTENTS};
 use super::message::PIECE;
 use super::portals::Portals;
 use super::{CHUNK, Conduit, MAX_EAGER, credits};
 use crate::rank::JobRank;
-use alloc::vec::Vec;
 
 /// The payload of a negotiated request. Its sender may shorten it.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +73,7 @@ impl<P: Portals> Conduit<P> {
             return true;
         }
         let pieces = (0..most).step_by(PIECE);
-        let body = |at| args + PIECE.min(most - at).next_multiple_of(8) + DESTINATION_BYTES;
+        let body = |at| addressed_bytes(args, PIECE.min(most - at));
         let wanted: u32 = pieces.clone().map(|at| credits::needed(body(at))).sum();
         if (free >= wanted || used == 0) && self.has_chunks(pieces.len()) {
             return true;
@@ -86,7 +84,7 @@ impl<P: Portals> Conduit<P> {
 
     fn may_send_long(&self, rank: JobRank, args: usize, most: usize) -> bool {
         let longest = self.config.packed_limit.min(CHUNK - args - DESTINATION_BYTES);
-        let packed = args + most.min(longest).next_multiple_of(8) + DESTINATION_BYTES;
+        let packed = addressed_bytes(args, most.min(longest));
         let (mut wanted, apart) = (credits::needed(packed), most > longest);
         if apart {
             wanted = wanted.max(credits_for(SendPlan::new(AmForm::Unpacked, args, 0)));
@@ -99,12 +97,9 @@ impl<P: Portals> Conduit<P> {
     /// Whether this many chunks are free, or all that there are.
     fn has_chunks(&self, n: usize) -> bool {
         let n = n.min(self.config.sb_chunks as usize);
-        if n == 1 {
-            return self.reqsb.list().next().is_some();
+        match n {
+            1 => self.reqsb.list().next().is_some(),
+            _ => self.free_chunks(n) == n,
         }
-        let chunks: Vec<_> = (0..n).map_while(|_| self.reqsb.take(Hold::REQUEST)).collect();
-        let has = chunks.len() == n;
-        chunks.into_iter().for_each(|chunk| self.reqsb.give(chunk));
-        has
     }
 }

@@ -5,7 +5,7 @@
 //! later one never waits for an earlier one, so there is no deadlock. The steps are drawn in
 //! `am_send`.
 
-use super::am_body::{DESTINATION_BYTES, args_bytes, write_body};
+use super::am_body::{addressed_bytes, args_bytes, write_body};
 use super::am_plan::{SendPlan, credits_for, extent};
 use super::am_send::check_sizes;
 use super::hold::Hold;
@@ -410,6 +410,12 @@ impl<P: Portals> Conduit<P> {
         area
     }
 
+    /// How many chunks are free, up to this many. Takes them for a moment.
+    pub(super) fn free_chunks(&self, most: usize) -> usize {
+        let chunks: Vec<_> = (0..most).map_while(|_| self.reqsb.take(Hold::REQUEST)).collect();
+        chunks.into_iter().map(|chunk| self.reqsb.give(chunk)).count()
+    }
+
     /// Sends a large request in pieces. An immediate one has what all of them need first. It waits
     /// only if that is more than what this rank holds when no request to the target is unanswered.
     fn request_pieces<U: Upcall>(&self, up: U, rank: JobRank, m: &Outgoing<'_>) -> bool {
@@ -426,13 +432,10 @@ impl<P: Portals> Conduit<P> {
                 reserved.push(taken);
             }
             if reserved.len() != pieces.len() {
-                let rest = pieces.len() - reserved.len();
-                let chunks: Vec<_> =
-                    (0..rest).map_while(|_| self.reqsb.take(Hold::REQUEST)).collect();
+                let chunks = reserved.len() + self.free_chunks(pieces.len() - reserved.len());
                 // Requests to other ranks have the other chunks, and may wait long for answers.
                 let most = pieces.len().min(self.config.sb_chunks as usize);
-                let short_of_chunks = reserved.len() + chunks.len() < most;
-                chunks.into_iter().for_each(|chunk| self.reqsb.give(chunk));
+                let short_of_chunks = chunks < most;
                 reserved.drain(..).for_each(|taken| self.unreserve(rank, taken));
                 if short_of_chunks || self.credits.held(rank).1 != 0 {
                     return false;
@@ -514,8 +517,8 @@ impl<P: Portals> Conduit<P> {
 
 /// What a large Medium, or a piece of it, needs: as much as a Medium with its body.
 fn part_plan(m: &Outgoing<'_>) -> SendPlan {
-    let payload = m.payload.len().next_multiple_of(8);
-    SendPlan::new(AmForm::Medium, args_bytes(m.args.len()) + payload + DESTINATION_BYTES, 0)
+    let len = addressed_bytes(args_bytes(m.args.len()), m.payload.len());
+    SendPlan::new(AmForm::Medium, len, 0)
 }
 
 /// Requests sent, for a planted fault.
