@@ -244,6 +244,9 @@ fn travelled(program: &TestProgram, s: CaseSetting, ended: &JobOutcome) -> Resul
     }
 }
 
+/// Words of a program that found something wrong; the last three are those of `testscribble`.
+const VERDICTS: [&str; 5] = ["FAIL", "ERROR", "WRONG", "LOST", "CANARY"];
+
 /// A run with a planted fault: the same build must pass without it, and fail with it.
 fn noticed(program: &TestProgram, fault: &str, s: CaseSetting) -> Result<(), Failure> {
     let library = TestLibrary::of(build_trees::build_faults());
@@ -260,7 +263,7 @@ fn noticed(program: &TestProgram, fault: &str, s: CaseSetting) -> Result<(), Fai
     ended.tidy()?;
     // What is wrong with this fault is the exit code alone.
     let is_said = fault == "wrong_code"
-        || ["FAIL", "ERROR", "WRONG"].iter().any(|word| ended.output.contains(word));
+        || VERDICTS.iter().any(|word| ended.output.contains(word));
     match ended.code {
         Some(1..=128) if is_said => Ok(()),
         Some(0) => Err(ended.failure(format!("it passed with the fault {fault}"))),
