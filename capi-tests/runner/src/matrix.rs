@@ -262,8 +262,7 @@ fn noticed(program: &TestProgram, fault: &str, s: CaseSetting) -> Result<(), Fai
         .run()?;
     ended.tidy()?;
     // What is wrong with this fault is the exit code alone.
-    let is_said = fault == "wrong_code"
-        || VERDICTS.iter().any(|word| ended.output.contains(word));
+    let is_said = fault == "wrong_code" || VERDICTS.iter().any(|word| ended.output.contains(word));
     match ended.code {
         Some(1..=128) if is_said => Ok(()),
         Some(0) => Err(ended.failure(format!("it passed with the fault {fault}"))),
