@@ -23,7 +23,7 @@ use super::roles::AwaitedRanks;
 use crate::client_memory::Dst;
 use crate::extended::scratch::{ScratchPages, WordPair};
 use crate::report;
-use crate::runtime::scratch::slots;
+use crate::runtime::scratch::{EAGER_RANKS, slots};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 use once_cell::race::OnceBox;
@@ -50,6 +50,35 @@ pub(super) type MovementNumber = u64;
 
 /// No offset in a segment, and no count.
 const CHANGING: u64 = u64::MAX;
+
+/// A count that a rank has not reached: its rank, which of its counts, and the number.
+///
+/// ```text
+///   63      58      57                                  0
+///   | rank   | count | number                           |
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AwaitedCount(pub(super) u64);
+
+/// Bits of the number of an awaited count: at a slot each nanosecond, enough for four years.
+const NUMBER_BITS: u32 = 57;
+const _: () = assert!(EAGER_RANKS <= 1 << (63 - NUMBER_BITS));
+
+impl AwaitedCount {
+    /// One that has been reached.
+    pub(super) const REACHED: AwaitedCount = AwaitedCount(0);
+
+    fn new(rank: usize, word: usize, number: MovementNumber) -> AwaitedCount {
+        let place = ((rank as u64) << 1 | word as u64) << NUMBER_BITS;
+        AwaitedCount(place | number)
+    }
+
+    /// Rank, count and number.
+    fn parts(self) -> (usize, usize, MovementNumber) {
+        let place = self.0 >> NUMBER_BITS;
+        ((place >> 1) as usize, (place & 1) as usize, self.0 & ((1 << NUMBER_BITS) - 1))
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -113,11 +142,22 @@ impl MovementCounts {
     /// The number of the next movement of this rank, which takes this many slots, if there is room
     /// for them.
     pub(super) fn next(&self, slots: usize) -> Option<MovementNumber> {
+        let (number, overwritten) = self.next_without_room(slots);
+        self.all_left(overwritten).then_some(number)
+    }
+
+    /// The number of the next movement, and of the last whose slots it overwrites.
+    fn next_without_room(&self, slots: usize) -> (MovementNumber, MovementNumber) {
         let (entered, slots) = (self.own[ENTERED].load(Ordering::Relaxed), slots as u64);
         let before_end = self.slots - self.place(entered) as u64;
         let skipped = if slots > before_end { before_end } else { 0 };
         let number = entered + skipped + slots;
-        self.all_left(number.saturating_sub(self.slots)).then_some(number)
+        (number, number.saturating_sub(self.slots))
+    }
+
+    /// A count without which there is no room for the next movement.
+    pub(super) fn awaited_for_room(&self, slots: usize) -> AwaitedCount {
+        self.awaited(LEFT, AwaitedRanks::All, self.next_without_room(slots).1)
     }
 
     /// Publishes offsets in the first of the slots of the next movement, for which there is room,
@@ -161,12 +201,28 @@ impl MovementCounts {
         self.own[LEFT].load(Ordering::Relaxed).saturating_add(self.slots)
     }
 
-    /// The steps that all ranks have taken: another number whenever one has taken a step, unless
-    /// words were overwritten. Acquire as in [`MovementCounts::have_reached`].
-    pub(super) fn steps(&self) -> u64 {
-        let of = |rank: usize, word: usize| self.counts(rank)[word].load(Ordering::Acquire);
-        let ranks = 0..self.pages.ranks();
-        ranks.fold(0, |all, rank| all.wrapping_add(of(rank, ENTERED)).wrapping_add(of(rank, LEFT)))
+    /// A count of a rank that is awaited in a movement and has not taken the step.
+    pub(super) fn awaited(
+        &self,
+        word: usize,
+        awaited: AwaitedRanks,
+        number: MovementNumber,
+    ) -> AwaitedCount {
+        let lags = |rank: &usize| self.reached(*rank, word, number).is_none();
+        let rank = match awaited {
+            AwaitedRanks::None => None,
+            AwaitedRanks::Rank(rank) => Some(rank).filter(lags),
+            AwaitedRanks::All if word == LEFT && number <= self.known_left() => None,
+            AwaitedRanks::All => (0..self.pages.ranks()).find(lags),
+        };
+        rank.map_or(AwaitedCount::REACHED, |rank| AwaitedCount::new(rank, word, number))
+    }
+
+    /// Whether an awaited count has been reached. Acquire as in [`MovementCounts::have_reached`].
+    #[inline(always)]
+    pub(super) fn is_reached(&self, awaited: AwaitedCount) -> bool {
+        let (rank, word, number) = awaited.parts();
+        self.reached(rank, word, number).is_some()
     }
 
     /// Whether all ranks have entered a movement that this rank has entered.
@@ -343,6 +399,24 @@ mod tests {
         }
         assert!(ranks.iter().all(|r| r.damage().is_none()));
         ranks
+    }
+
+    #[test]
+    fn an_awaited_count_is_one_that_lags() {
+        let pages = ScratchPages::for_test(3);
+        let ranks = entered_by_two_of_three(&pages);
+        let number = LAST;
+        assert_eq!(
+            ranks[0].awaited(ENTERED, AwaitedRanks::Rank(1), number),
+            AwaitedCount::REACHED
+        );
+        let awaited = ranks[0].awaited(ENTERED, AwaitedRanks::All, number);
+        assert_eq!(awaited.parts(), (2, ENTERED, number));
+        assert!(!ranks[0].is_reached(awaited) && ranks[0].is_reached(AwaitedCount::REACHED));
+        assert_eq!(enter(&ranks[2], 1, &[]), Some(number));
+        assert!(ranks[0].is_reached(awaited));
+        let most = AwaitedCount::new(EAGER_RANKS - 1, LEFT, (1 << NUMBER_BITS) - 1);
+        assert_eq!(most.parts(), (EAGER_RANKS - 1, LEFT, (1 << NUMBER_BITS) - 1));
     }
 
     #[test]

@@ -19,7 +19,7 @@
 
 use super::CollCall;
 use super::combination::{combine, part_of};
-use super::counts::{ENTERED, IN_SLOTS, LEFT, MovementCounts, MovementNumber};
+use super::counts::{AwaitedCount, ENTERED, IN_SLOTS, LEFT, MovementCounts, MovementNumber};
 use super::plan::CollPlan;
 use super::request::{CollOperation, CollRequest};
 use super::rest;
@@ -233,9 +233,34 @@ impl DirectMovement {
         self.counts.have_reached(ENTERED, roles.entered, number)
     }
 
-    /// As [`MovementCounts::steps`].
-    pub(super) fn steps(&self) -> u64 {
-        self.counts.steps()
+    /// A count without which this rank cannot enter a movement; [`AwaitedCount::REACHED`] if it
+    /// can, and so in the others.
+    pub(super) fn awaited_to_enter(&self, roles: &MovementRoles) -> AwaitedCount {
+        self.counts.awaited_for_room(roles.shape.slots)
+    }
+
+    /// A count without which [`DirectMovement::is_ready`] is false.
+    pub(super) fn awaited_to_move(
+        &self,
+        roles: &MovementRoles,
+        number: MovementNumber,
+    ) -> AwaitedCount {
+        self.counts.awaited(ENTERED, roles.entered, number)
+    }
+
+    /// A count without which [`DirectMovement::is_free`] is false.
+    pub(super) fn awaited_to_end(
+        &self,
+        roles: &MovementRoles,
+        number: MovementNumber,
+    ) -> AwaitedCount {
+        self.counts.awaited(LEFT, roles.left, number)
+    }
+
+    /// As [`MovementCounts::is_reached`].
+    #[inline(always)]
+    pub(super) fn is_reached(&self, awaited: AwaitedCount) -> bool {
+        self.counts.is_reached(awaited)
     }
 
     /// Whether the memory of a movement that this rank has left belongs to the client again.

@@ -14,6 +14,7 @@
 
 use super::CollCall;
 use super::choice;
+use super::counts::AwaitedCount;
 use super::direct::{DirectMovement, MovementStep};
 use super::inbox::{
     CollInbox, CollMessage, MessageId, ReadyNotice, halves, ready_args, sizes_differ,
@@ -76,8 +77,8 @@ struct ActiveColl {
     receives: Vec<u32>,
 }
 
-/// No number of steps.
-const ANY: u64 = u64::MAX;
+/// No awaited count.
+const NONE: u64 = u64::MAX;
 
 /// The collectives in progress.
 #[derive(Debug, Default)]
@@ -93,9 +94,8 @@ pub(super) struct CollEngine {
     table: Mutex<CollTable>,
     /// Whether `table` has movements of a stream. Changed under its lock.
     has_movements: [AtomicBool; STREAMS],
-    /// The steps of all ranks when the movements of a stream last went on, if only further steps
-    /// carry them on; [`ANY`] otherwise.
-    steps: [AtomicU64; STREAMS],
+    /// By stream: what [`Movements::awaited`] said when the movements last went on, or [`NONE`].
+    awaited: [[AtomicU64; 3]; STREAMS],
     pub(super) inbox: CollInbox,
     rings: Option<ShortRings>,
     /// What carries out movements in shared memory, by stream.
@@ -110,7 +110,7 @@ impl CollEngine {
         CollEngine {
             table: Mutex::default(),
             has_movements: Default::default(),
-            steps: Default::default(),
+            awaited: Default::default(),
             inbox: CollInbox::default(),
             rings,
             direct,
@@ -232,18 +232,22 @@ impl CollEngine {
 
     /// Whether movements of a stream may go on, when polls carry them on.
     fn may_advance(&self, stream: usize) -> bool {
-        // Acquire pairs with the Release of `advance_movements`: this thread reads words that are
-        // as new as those summed there, or newer. So an equal sum means that none has changed.
-        let seen = self.steps[stream].load(Ordering::Acquire);
-        self.has_movements(stream)
-            && (seen == ANY || self.direct[stream].as_ref().is_some_and(|d| d.steps() != seen))
+        let Some(direct) = self.direct[stream].as_ref().filter(|_| self.has_movements(stream))
+        else {
+            return false;
+        };
+        // Acquire pairs with the Release of `advance_movements`: this thread reads counts that are
+        // as new as those that were not reached there, or newer.
+        self.awaited[stream].iter().any(|awaited| match awaited.load(Ordering::Acquire) {
+            NONE => false,
+            awaited => direct.is_reached(AwaitedCount(awaited)),
+        })
     }
 
     /// Carries on the movements of a stream; whether any has ended. Plans move what they cannot.
     fn advance_movements(&self, ctx: Ctx, stream: usize, table: &mut CollTable) -> bool {
         let Some(direct) = &self.direct[stream] else { return false };
         let mut any_ended = false;
-        let steps = direct.steps();
         let CollTable { active, movements } = table;
         let movements = &mut movements[stream];
         let mut plan = |movement: &StartedMovement, share: PlannedShare| {
@@ -271,8 +275,9 @@ impl CollEngine {
             ended.status.finish(&ctx.job.ops);
             any_ended = true;
         }
-        let seen = if movements.await_ranks() { steps } else { ANY };
-        self.steps[stream].store(seen, Ordering::Release);
+        for (place, awaited) in self.awaited[stream].iter().zip(movements.awaited(direct)) {
+            place.store(awaited.map_or(NONE, |awaited| awaited.0), Ordering::Release);
+        }
         if movements.is_empty() {
             self.has_movements[stream].store(false, Ordering::Release);
         }
@@ -281,8 +286,6 @@ impl CollEngine {
 
     /// Ends the job if a word of the rings or of the movements was overwritten.
     pub(super) fn check_words(&self) {
-        // A word that was overwritten for a while may have made two sums equal.
-        self.steps.iter().for_each(|steps| steps.store(ANY, Ordering::Release));
         self.direct.iter().flatten().for_each(DirectMovement::check_words);
         self.rings.iter().for_each(ShortRings::check_words);
     }

@@ -5,7 +5,7 @@
 //! in the order of their calls, which is the same at all ranks.
 
 use super::CollCall;
-use super::counts::MovementNumber;
+use super::counts::{AwaitedCount, MovementNumber};
 use super::direct::{DirectMovement, MovementShare, MovementStep};
 use super::plan::CollPlan;
 use super::request::{CollId, CollRequest, CollStatus};
@@ -121,9 +121,18 @@ impl Movements {
         self.queue.is_empty()
     }
 
-    /// Whether none can go on before another rank takes a step.
-    pub(super) fn await_ranks(&self) -> bool {
-        self.queue.iter().all(|movement| matches!(movement.stage, MovementStage::At(_)))
+    /// Counts of other ranks: before one of them is reached, none of the movements goes on. One
+    /// that is reached already if plans may carry any on.
+    pub(super) fn awaited(&self, direct: &DirectMovement) -> [Option<AwaitedCount>; 3] {
+        let at = |i: usize| self.queue.get(i).map(|m| (&m.roles, &m.stage));
+        let step = |(roles, stage): (&MovementRoles, &MovementStage)| match stage {
+            MovementStage::At(MovementStep::Called) => direct.awaited_to_enter(roles),
+            MovementStage::At(MovementStep::Entered(n)) => direct.awaited_to_move(roles, *n),
+            MovementStage::At(MovementStep::Left(n)) => direct.awaited_to_end(roles, *n),
+            _ => AwaitedCount::REACHED,
+        };
+        // The next that ends, that leaves, and that enters.
+        [at(0), at(self.left), at(self.entered)].map(|movement| movement.map(step))
     }
 
     /// Adds one that follows all others.
