@@ -6,6 +6,7 @@
 use super::arrived::ArrivedReply;
 use super::memory;
 use super::message::CHUNK;
+use super::own_messages::OwnReply;
 use super::sync;
 use crate::client_memory::Dst;
 use alloc::boxed::Box;
@@ -27,6 +28,8 @@ pub(super) struct ClientThread {
     pub(super) deferred: Mutex<Vec<ArrivedReply>>,
     /// [`CHUNK`] bytes for the payload of the request whose handler it runs.
     payload: OnceBox<Dst<'static>>,
+    /// The reply to a request to this rank itself, until the handler that sent it has returned.
+    pub(super) own_reply: Mutex<Option<OwnReply>>,
 }
 
 impl ClientThread {
@@ -37,6 +40,7 @@ impl ClientThread {
             has_deferred: AtomicBool::new(false),
             deferred: Mutex::new(Vec::new()),
             payload: OnceBox::new(),
+            own_reply: Mutex::new(None),
         }
     }
 

@@ -125,17 +125,6 @@ impl<'a> Outgoing<'a> {
         }
     }
 
-    /// How many messages it is at most.
-    #[inline(always)]
-    pub const fn most_messages(&self) -> usize {
-        match self.category {
-            Category::Medium if self.payload.len() > MAX_EAGER => {
-                self.payload.len().div_ceil(PIECE)
-            }
-            _ => 1,
-        }
-    }
-
     /// The same request, which is refused where it would wait if it is `immediate`.
     #[inline(always)]
     pub const fn immediate(self, immediate: bool) -> Outgoing<'a> {

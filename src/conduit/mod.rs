@@ -39,6 +39,7 @@
 //! | `am_plan`, `am_send` | their form; what both share |
 //! | `negotiated_request` | whether an active message that is prepared would wait |
 //! | `large_medium` | Mediums that do not fit into one message |
+//! | `own_messages` | active messages of a rank to itself |
 //! | `request_recv`, `reply_recv`, `am_recv` | those that arrive; what both share |
 //! | `pinned_transfer`, `pinned_messages`, `pinned_events` | puts and gets of registered memory; their messages; their events |
 //! | `safe`, `system_messages` | what each event of SAFE_EQ and of SYS_EQ does |
@@ -93,6 +94,7 @@ mod message;
 mod negotiated_request;
 pub mod network;
 mod outbox;
+mod own_messages;
 mod par_lists;
 mod pieces;
 mod pinned;

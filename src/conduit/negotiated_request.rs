@@ -6,6 +6,7 @@
 //!
 //! | what is committed | needs |
 //! |---|---|
+//! | a message of a rank to itself | nothing |
 //! | a Medium that stays in the outbox or in a large area | the credit of its header |
 //! | a shorter one, or one without an area | the credits of its payload, at most a whole message |
 //! | a larger one without an area | those of all pieces, and their chunks |
@@ -42,6 +43,9 @@ impl<P: Portals> Conduit<P> {
     /// Whether a request with this payload and `numargs` arguments would not wait now for credits,
     /// chunks, tickets or descriptors, whatever its final length.
     pub fn may_request(&self, rank: JobRank, payload: NegotiatedPayload, numargs: usize) -> bool {
+        if rank == self.me {
+            return true;
+        }
         let args = args_bytes(numargs);
         match payload {
             NegotiatedPayload::Medium(most) => self.may_send_medium(rank, args, most, None),

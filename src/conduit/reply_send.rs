@@ -29,6 +29,10 @@ impl<P: Portals> Conduit<P> {
         check_sizes(m);
         assert!(!token.replied, "a request handler replies once");
         token.replied = true;
+        if token.is_own {
+            cold_path();
+            return self.reply_own(up, &{ *m });
+        }
         if m.category == Category::Medium && m.payload.len() > MAX_EAGER {
             return self.reply_large(token, &{ *m });
         }
@@ -115,7 +119,7 @@ impl<P: Portals> Conduit<P> {
         m: &Outgoing<'_>,
         area: PayloadArea,
     ) {
-        if m.payload.len() <= MAX_EAGER {
+        if m.payload.len() <= MAX_EAGER || token.is_own {
             self.reply(up, token, m);
             return self.give_area(area);
         }

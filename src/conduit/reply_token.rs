@@ -38,6 +38,8 @@ pub struct ReplyToken {
     /// The credit field that the request carried.
     pub(super) credit: u16,
     pub(super) replied: bool,
+    /// Whether the request is one of this rank to itself, which has taken nothing.
+    pub(super) is_own: bool,
     pub(super) kit: ReplyKit,
 }
 
@@ -45,7 +47,14 @@ impl ReplyToken {
     /// Of the request with this header; `kit` is complete.
     #[inline(always)]
     pub(super) fn new(am: &AmHeader, kit: ReplyKit) -> ReplyToken {
-        ReplyToken { source: am.source, chunk: am.chunk, credit: am.credit, replied: false, kit }
+        let AmHeader { source, chunk, credit, .. } = *am;
+        ReplyToken { source, chunk, credit, replied: false, is_own: false, kit }
+    }
+
+    /// Of a request of this rank, `me`, to itself.
+    pub(super) fn own(me: JobRank) -> ReplyToken {
+        let kit = ReplyKit::default();
+        ReplyToken { source: me, chunk: 0, credit: 0, replied: false, is_own: true, kit }
     }
 
     /// Whether a reply has been sent with this token.

@@ -148,8 +148,10 @@ impl Ctx {
         if self.in_handler() {
             request_in_handler(function);
         }
-        let sent = self.endpoint().conduit.request(self, rank, m);
-        self.requested(rank, m, sent)
+        if rank == self.endpoint().rank {
+            return self.request_own(&{ *m });
+        }
+        self.endpoint().conduit.request(self, rank, m)
     }
 
     /// As [`Ctx::request`], of a Medium whose payload, the first bytes of an area, stays there.
@@ -163,26 +165,23 @@ impl Ctx {
         if self.in_handler() {
             request_in_handler(function);
         }
-        let sent = self.endpoint().conduit.request_area(self, rank, m, area);
-        self.requested(rank, m, sent)
-    }
-
-    /// A request to this process is served at once. Another thread may wait for its handler
-    /// with puts to mapped peers only, which do not poll.
-    #[inline(always)]
-    fn requested(self, rank: JobRank, m: &Outgoing<'_>, sent: bool) -> bool {
-        if rank == self.endpoint().rank && sent {
-            self.serve_own(m.most_messages());
+        let conduit = &self.endpoint().conduit;
+        if rank == self.endpoint().rank {
+            self.request_own(m);
+            conduit.give_area(area);
+            return true;
         }
-        sent
+        conduit.request_area(self, rank, m, area)
     }
 
-    /// Serves at least this many requests, if as many have arrived.
+    /// Runs the handler of a request of this rank to itself. It also polls, as requests to peers
+    /// do when they wait: a client may send nothing else.
     #[cold]
     #[inline(never)]
-    fn serve_own(self, requests: usize) {
-        // A poll that finds requests serves one at least, or another thread does.
-        (0..requests).take_while(|_| self.poll()).count();
+    fn request_own(self, m: &Outgoing<'_>) -> bool {
+        self.endpoint().conduit.request_own(self, m);
+        self.poll();
+        true
     }
 
     /// Calls `f` with the token that `token` stands for, if it is that of the handler which

@@ -253,7 +253,7 @@ fn prepare(
 fn prepared<R>(
     function: &str,
     sd: ExObject,
-    f: impl FnOnce(&mut Option<PreparedMessage>, PreparedMessage) -> R,
+    f: impl FnOnce(&mut ThreadMessage, PreparedMessage) -> R,
 ) -> R {
     let c = early_job(function).ctx();
     let own = c.thread_index();
@@ -272,8 +272,8 @@ fn prepared<R>(
             "Commit or cancel a message in the thread that has prepared it.",
         )
     }
-    let message = &mut of_thread(own).lock().prepared;
-    match *message {
+    let message = &mut *of_thread(own).lock();
+    match message.prepared {
         Some(prepared) if prepared.serial == serial => f(message, prepared),
         _ => refuse(
             function,
@@ -283,9 +283,14 @@ fn prepared<R>(
     }
 }
 
-/// Takes the message of a descriptor, for a call of this family.
-fn take_prepared(function: &str, sd: ExObject, family: MessageFamily) -> PreparedMessage {
-    let message = prepared(function, sd, |message, prepared| {
+/// Takes the message of a descriptor, for a call of this family, and the buffer of the thread if
+/// the payload is there.
+fn take_prepared(
+    function: &str,
+    sd: ExObject,
+    family: MessageFamily,
+) -> (PreparedMessage, Vec<MaybeUninit<u128>>) {
+    let taken = prepared(function, sd, |message, prepared| {
         if prepared.family != family {
             report::fatal(
                 format_args!(
@@ -295,11 +300,13 @@ fn take_prepared(function: &str, sd: ExObject, family: MessageFamily) -> Prepare
                 format_args!("Call gex_AM_Commit{0} or gex_AM_Cancel{0}.", prepared.family),
             )
         }
-        *message = None;
-        prepared
+        message.prepared = None;
+        let is_there = message.buffer.as_ptr().addr() == prepared.addr;
+        let buffer = if is_there { core::mem::take(&mut message.buffer) } else { Vec::new() };
+        (prepared, buffer)
     });
     early_job(function).ctx().note_prepared(false);
-    message
+    taken
 }
 
 /// Returns the memory of a payload.
@@ -445,7 +452,8 @@ unsafe fn commit(
     (numargs, args): (c_uint, *const Arg),
     flags: Flags,
 ) -> c_int {
-    let message = take_prepared(function, sd, family);
+    // A handler that runs while the message waits may prepare a reply: not in this buffer.
+    let (message, buffer) = take_prepared(function, sd, family);
     if nbytes > message.size || numargs != message.numargs {
         report::fatal(
             format_args!(
@@ -455,9 +463,6 @@ unsafe fn commit(
             format_args!("Send at most gex_AM_SrcDescSize() bytes, and as many arguments."),
         );
     }
-    // A handler that runs while the message waits may prepare a reply: not in this memory.
-    let thread = of_thread(early_job(function).ctx().thread_index());
-    let buffer = core::mem::take(&mut thread.lock().buffer);
     let payload = core::ptr::with_exposed_provenance(message.addr);
     if message.dest_addr != 0 && message.dest_addr != dest_addr.addr() && checks::on() {
         refuse(
@@ -503,17 +508,19 @@ unsafe fn commit(
                 am::reply_medium::<true>(function, token(of), handler, payload, nbytes, args)
             }
         };
-        let mut thread = thread.lock();
-        let is_wanted = thread.buffer.len() < buffer.len() && thread.prepared.is_none();
-        if is_wanted && (result != OK || size_of_val(&*buffer) <= MOST_KEPT) {
-            thread.buffer = buffer;
+        if result != OK || !buffer.is_empty() {
+            let c = early_job(function).ctx();
+            let mut thread = of_thread(c.thread_index()).lock();
+            let is_wanted = thread.buffer.len() < buffer.len() && thread.prepared.is_none();
+            if is_wanted && (result != OK || size_of_val(&*buffer) <= MOST_KEPT) {
+                thread.buffer = buffer;
+            }
+            if result != OK {
+                thread.prepared = Some(message);
+                c.note_prepared(true);
+                return result;
+            }
         }
-        if result != OK {
-            thread.prepared = Some(message);
-            early_job(function).ctx().note_prepared(true);
-            return result;
-        }
-        drop(thread);
         if message.lc_opt != 0 {
             let lc_opt = core::ptr::with_exposed_provenance_mut(message.lc_opt);
             complete(function, lc_opt, family.is_request);
@@ -563,10 +570,14 @@ macro_rules! family {
         pub extern "C" fn $cancel(sd: ExObject, flags: Flags) -> c_int {
             let function = stringify!($cancel);
             early_job(function).ctx().check_no_flags(function, flags);
-            let area = take_prepared(function, sd, $family).area;
+            let (PreparedMessage { area, .. }, buffer) = take_prepared(function, sd, $family);
             let job = early_job(function);
             area.into_iter().for_each(|area| job.endpoint.conduit.give_area(area));
-            of_thread(job.ctx().thread_index()).lock().give_back();
+            if !buffer.is_empty() {
+                let mut thread = of_thread(job.ctx().thread_index()).lock();
+                thread.buffer = buffer;
+                thread.give_back();
+            }
             OK
         }
     )* };

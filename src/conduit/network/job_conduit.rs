@@ -236,6 +236,11 @@ impl JobConduit {
         over!(self, c => c.request(up, rank, m))
     }
 
+    /// [`Conduit::request_own`]
+    pub fn request_own<U: Upcall>(&self, up: U, m: &Outgoing<'_>) {
+        over!(self, c => c.request_own(up, m))
+    }
+
     /// [`Conduit::reply`]
     #[inline(always)]
     pub fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {

@@ -17,6 +17,7 @@ mod largest;
 mod latency;
 mod losses;
 mod outbox;
+mod own_messages;
 mod pieces;
 mod placed;
 mod polls;
