@@ -1,15 +1,13 @@
 /* The functions with which XT-class systems report the address map, for tests. Preloaded; SYSTEM
  * names those that lie or fail. Compiled against the header of a libportals. NIDS and PIDS are the
- * addresses of 2 to 8 processes in the order of ranks; CNOS, PMI or both are defined. With
- * LAUNCHER as well they report rank and size and have a barrier, for that many of ptlrun. */
+ * addresses of 2 to 8 processes in the order of ranks; CNOS, PMI or both are defined. They start
+ * that many processes of ptlrun: they report rank and size, and have a barrier. The barrier of
+ * either system needs that system's own calls before it. */
 #include <portals/portals3.h>
-
-#ifdef LAUNCHER
-#include <sys/socket.h>
-#endif
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 typedef struct {
     ptl_nid_t nid;
@@ -41,6 +39,19 @@ __attribute__((constructor)) static void fill(void) {
     }
 }
 
+static int rank_of_ptlrun(void) {
+    const char *rank = getenv("PTL_MY_RID");
+    return rank != NULL ? atoi(rank) : fault("no_rank") ? -1 : 0;
+}
+
+static int barrier_of_ptlrun(void) {
+    const char *text = getenv("PTL_BARRIER_FD");
+    char byte = 0;
+    if (text == NULL || fault("barrier_fails"))
+        return -1;
+    return send(atoi(text), &byte, 1, MSG_NOSIGNAL) != 1 || recv(atoi(text), &byte, 1, 0) != 1;
+}
+
 #ifdef CNOS
 /* The order of calls on Compute Node Linux. */
 static enum { NOTHING, INITIALISED, REGISTERED } state;
@@ -64,14 +75,12 @@ int cnos_register_ptlid(ptl_process_id_t id) {
 int cnos_get_nidpid_map(element **map);
 int cnos_get_nidpid_map(element **map) {
     *map = fault("cnos_lies") ? wrong : right;
-    return state == REGISTERED && !fault("cnos_fails") ? RANKS : -1;
+    return state != REGISTERED || fault("cnos_fails") ? -1 : fault("cnos_counts") ? RANKS + 1 : RANKS;
 }
 
-#ifdef LAUNCHER
 int cnos_get_rank(void);
 int cnos_get_rank(void) {
-    const char *rank = getenv("PTL_MY_RID");
-    return rank != NULL ? atoi(rank) : fault("no_rank") ? -1 : 0;
+    return rank_of_ptlrun();
 }
 
 int cnos_get_size(void);
@@ -81,19 +90,40 @@ int cnos_get_size(void) {
 
 int cnos_barrier(void);
 int cnos_barrier(void) {
-    const char *text = getenv("PTL_BARRIER_FD");
-    char byte = 0;
-    if (state != REGISTERED || text == NULL || fault("barrier_fails"))
-        return -1;
-    return send(atoi(text), &byte, 1, MSG_NOSIGNAL) != 1 || recv(atoi(text), &byte, 1, 0) != 1;
+    return state == REGISTERED ? barrier_of_ptlrun() : -1;
 }
-#endif
 #endif
 
 #ifdef PMI
+static int begun;
+
+int PMI_Init(int *spawned);
+int PMI_Init(int *spawned) {
+    *spawned = 0;
+    begun = 1;
+    return 0;
+}
+
+int PMI_Get_rank(int *rank);
+int PMI_Get_rank(int *rank) {
+    *rank = rank_of_ptlrun();
+    return !begun;
+}
+
+int PMI_Get_size(int *size);
+int PMI_Get_size(int *size) {
+    *size = RANKS;
+    return !begun;
+}
+
+int PMI_Barrier(void);
+int PMI_Barrier(void) {
+    return begun ? barrier_of_ptlrun() : -1;
+}
+
 int PMI_CNOS_Get_nidpid_map(void **map);
 int PMI_CNOS_Get_nidpid_map(void **map) {
     *map = fault("pmi_lies") ? wrong : right;
-    return fault("pmi_fails");
+    return !begun || fault("pmi_fails");
 }
 #endif

@@ -7,6 +7,8 @@
 pub trait LinkedLauncher: Send + Sync + core::fmt::Debug {
     /// Its name in messages.
     fn name(&self) -> &'static str;
+    /// Which system it is.
+    fn system(&self) -> LinkedSystem;
     /// Identifies the service of this process among all services; `None` if it has none.
     fn service(&self) -> Option<String>;
     /// Rank and size. The first call begins the use of the service.
@@ -21,6 +23,15 @@ pub trait LinkedLauncher: Send + Sync + core::fmt::Debug {
     fn barrier(&self) -> Result<(), String>;
     /// Ends the use of the service, at the end of a job that all ranks leave.
     fn release(&self);
+}
+
+/// A system that starts jobs by functions of their programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkedSystem {
+    /// CNOS of XT-class machines.
+    Cnos,
+    /// PMI as a library.
+    Pmi,
 }
 
 /// The systems whose functions are part of this program.

@@ -5,7 +5,7 @@
 
 use super::collective::{Exchange, JobBarrier};
 use super::exit_notice::ExitNotice;
-use super::linked_launcher::LinkedLauncher;
+use super::linked_launcher::{LinkedLauncher, LinkedSystem};
 use crate::rank::ByJobRank;
 use crate::report;
 use std::sync::OnceLock;
@@ -31,6 +31,11 @@ impl NetworkStart {
         exit: &'static ExitNotice,
     ) -> NetworkStart {
         NetworkStart { launcher, exit, network: OnceLock::new() }
+    }
+
+    /// The system that has started the job.
+    pub fn system(&self) -> LinkedSystem {
+        self.launcher.system()
     }
 
     /// Connects it with the network of this rank, which must be ready for messages of the others,

@@ -441,8 +441,8 @@ fn network_name(interface: &OpenInterface) -> &'static str {
 /// has started the job. Ends the job if the ranks are not all on the same network.
 fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     let (rank, size) = (boot.placement.rank(), boot.placement.size());
-    if boot.network_start.is_some() {
-        return match interface.known_peers(rank, size, true) {
+    if let Some(start) = boot.network_start {
+        return match interface.known_peers(rank, size, Some(start.system())) {
             Ok(Some(peers)) => peers,
             Ok(None) => no_interface(&OpenError::new(
                 "the system does not know the addresses of the ranks",
@@ -495,7 +495,7 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
         None => Vec::new(),
     };
     interface.connect(&peers, &addresses).unwrap_or_else(|e| no_network(&e));
-    match interface.known_peers(rank, size, false) {
+    match interface.known_peers(rank, size, None) {
         Ok(known) => known.unwrap_or(peers),
         Err(e) => no_interface(&e),
     }

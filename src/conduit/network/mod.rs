@@ -25,7 +25,7 @@ use super::portals::{OpenError, Portals, PortalsError, PortalsId};
 use super::start_exchange::StartExchange;
 #[cfg(feature = "hosted")]
 use crate::boot::bootstrap::WireStart;
-use crate::boot::linked_launcher::LinkedLaunchers;
+use crate::boot::linked_launcher::{LinkedLaunchers, LinkedSystem};
 use crate::boot::network_start::NetworkCollective;
 use crate::rank::{JobRank, LocalRank};
 #[cfg(feature = "libportals")]
@@ -157,8 +157,9 @@ impl OpenInterface {
         }
     }
 
-    /// The addresses of all processes, by rank, where the network's own launcher has set them. All
-    /// processes have opened their interfaces, unless the job was started `by_system`.
+    /// The addresses of all processes, by rank: those of the system that has started the job, else
+    /// those that the network's own launcher has set. All processes have opened their interfaces,
+    /// unless a `system` has started the job.
     ///
     /// # Errors
     /// They are not those of a job of `size` in which we have this rank.
@@ -166,14 +167,14 @@ impl OpenInterface {
         &self,
         rank: JobRank,
         size: u32,
-        by_system: bool,
+        system: Option<LinkedSystem>,
     ) -> Result<Option<Vec<PortalsId>>, OpenError> {
-        let _ = (rank, size, by_system);
+        let _ = (rank, size, system);
         match self {
             #[cfg(feature = "emulation")]
             OpenInterface::Emulation(_) => Ok(None),
             #[cfg(feature = "libportals")]
-            OpenInterface::Libportals(p) => p.known_peers(rank, size, by_system),
+            OpenInterface::Libportals(p) => p.known_peers(rank, size, system),
         }
     }
 

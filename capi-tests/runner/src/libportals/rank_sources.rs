@@ -5,6 +5,7 @@
 use super::{EVERY_HABIT, fails, hello, include, network, passes, place, with_habits, write};
 use crate::build_trees::{self, ClientMode, compiler, succeed};
 use crate::job_launcher::JobLauncher;
+use crate::outcome::JobOutcome;
 use crate::test_job::TestJob;
 use crate::test_library::TestLibrary;
 use crate::{Failure, TestCase, program};
@@ -91,53 +92,60 @@ fn from_the_system(
     tree: &Path,
     range: AddressRange,
 ) -> Result<(), Failure> {
-    let job_of = |known: u32, functions: &[&str], nodes: u32, fault: &str| {
-        let preloaded = system(tree, functions, range, known)?;
-        Ok(hello(library, nodes)?
-            .env("LD_PRELOAD", preloaded)
-            .env("SYSTEM", fault)
-            .env("GASNET_SUPERNODE_MAXSIZE", "1"))
+    let p = program::named("testhello").ok_or("testhello.c is missing")?;
+    let binary = build_trees::compiled(&p.source, ClientMode::Seq)?;
+    let job_of = |launcher: JobLauncher, ranks: u32, functions: &[&str], fault: &str| {
+        let preloaded = system(tree, functions, range, ranks)?;
+        let job = library.job(&binary, &p.args, launcher, ranks)?;
+        Ok::<TestJob, Failure>(
+            job.env("LD_PRELOAD", preloaded)
+                .env("SYSTEM", fault)
+                .env("GASNET_SUPERNODE_MAXSIZE", "1"),
+        )
     };
-    let job = |functions: &[&str], nodes: u32, fault: &str| -> Result<TestJob, Failure> {
-        job_of(2, functions, nodes, fault)
+    let job = |ranks: u32, functions: &[&str], fault: &str| {
+        job_of(JobLauncher::Ptlrun, ranks, functions, fault)
     };
     let (cnos, pmi, both): (&[&str], &[&str], &[&str]) =
         (&["-DCNOS"], &["-DPMI"], &["-DCNOS", "-DPMI"]);
-    for functions in [cnos, pmi, both] {
-        passes(&job(functions, 2, "")?.run()?, "testhello")?;
-    }
-    for ranks in [3, 4, 8] {
-        passes(&job_of(ranks, both, ranks, "")?.run()?, "testhello")?;
-        passes(&job_of(ranks, cnos, ranks, "")?.run()?, "testhello")?;
-        for (functions, fault, line) in [
-            (cnos, "cnos_lies", "cnos_get_nidpid_map: rank"),
-            (pmi, "pmi_lies", "PMI_CNOS_Get_nidpid_map: rank"),
-        ] {
-            let ended = job_of(ranks, functions, ranks, fault)?.run()?;
-            fails(&ended, &[line, "but PtlGetId says"])?;
+    for ranks in [2, 3, 4, 8] {
+        for functions in [cnos, pmi, both] {
+            passes(&job(ranks, functions, "")?.run()?, "testhello")?;
         }
-    }
-    let ended = job_of(3, cnos, 4, "")?.run()?;
-    fails(&ended, &["cnos_get_nidpid_map names 3 processes, but the job has 4"])?;
-    // Where both exist, PMI has precedence.
-    passes(&job(both, 2, "cnos_lies")?.run()?, "testhello")?;
-    let refused: [(&[&str], u32, &str, &[&str]); 5] = [
-        (cnos, 2, "cnos_lies", &["cnos_get_nidpid_map: rank", "but PtlGetId says"]),
-        (cnos, 3, "", &["cnos_get_nidpid_map names 2 processes, but the job has 3"]),
-        (cnos, 2, "cnos_fails", &["cnos_get_nidpid_map names -1 processes"]),
-        (both, 2, "pmi_lies", &["PMI_CNOS_Get_nidpid_map: rank", "but PtlGetId says"]),
-        (pmi, 2, "pmi_fails", &["PMI_CNOS_Get_nidpid_map failed: 1"]),
-    ];
-    for (functions, nodes, fault, lines) in refused {
-        fails(&job(functions, nodes, fault)?.run()?, lines)?;
+        // A job of our launcher calls neither.
+        for fault in ["cnos_lies", "pmi_lies"] {
+            let ended = job_of(JobLauncher::Gasnetrun, ranks, both, fault)?.run()?;
+            passes(&ended, "testhello")?;
+        }
+        let refused: [(&[&str], &str, &[&str]); 7] = [
+            (cnos, "cnos_lies", &["cnos_get_nidpid_map: rank", "but PtlGetId says"]),
+            (cnos, "cnos_fails", &["cnos_get_nidpid_map names -1 processes"]),
+            (cnos, "cnos_counts", &["cnos_get_nidpid_map names", "processes, but the job has"]),
+            (pmi, "pmi_lies", &["PMI_CNOS_Get_nidpid_map: rank", "but PtlGetId says"]),
+            (pmi, "pmi_fails", &["PMI_CNOS_Get_nidpid_map failed: 1"]),
+            (pmi, "barrier_fails", &["the barrier of PMI failed: PMI_Barrier returned -1"]),
+            // A program with MPI has both. CNOS has precedence, and PMI is not called.
+            (both, "cnos_lies", &["cnos_get_nidpid_map: rank", "but PtlGetId says"]),
+        ];
+        for (functions, fault, lines) in refused {
+            fails(&job(ranks, functions, fault)?.run()?, lines)?;
+        }
+        passes(&job(ranks, both, "pmi_lies")?.run()?, "testhello")?;
+        // The user chooses PMI, and CNOS is not called.
+        let by_pmi = |fault: &str| -> Result<JobOutcome, Failure> {
+            job(ranks, both, fault)?.env("GASNET_SPAWN_CONTROL", "PMI").run()
+        };
+        passes(&by_pmi("cnos_lies")?, "testhello")?;
+        fails(&by_pmi("pmi_lies")?, &["PMI_CNOS_Get_nidpid_map: rank", "but PtlGetId says"])?;
     }
     Ok(())
 }
 
 /// Jobs that CNOS starts over another vendor's libportals: no supervisor, no memory file of ours.
+/// The programs have PMI too, as those with MPI.
 fn jobs_of_cnos() -> Result<(), Failure> {
     let tree = build_trees::build_contrary();
-    let functions = ["-DCNOS", "-DLAUNCHER"];
+    let functions = ["-DCNOS", "-DPMI"];
     let job_of = |ranks: u32, name: &str, args: &[&str], habits: &str| {
         let p = program::named(name).ok_or_else(|| format!("{name}.c is missing"))?;
         let binary = build_trees::compiled(&p.source, ClientMode::Seq)?;

@@ -35,6 +35,7 @@ use super::{
     EntryPosition, EqResult, IN_USE, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NoDirect,
     OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
 };
+use crate::boot::linked_launcher::LinkedSystem;
 use crate::env;
 use crate::rank::JobRank;
 use alloc::vec::Vec;
@@ -122,8 +123,8 @@ impl Binding {
         self.calls.map(CallLock::enter)
     }
 
-    /// The addresses of all processes, if the system or its launcher knows them. `by_system` says
-    /// that the functions of the system have started the job.
+    /// The addresses of all processes: those of the `system` that has started the job, else those
+    /// of a launcher of the library, if it has set them.
     ///
     /// # Errors
     /// They are not those of a job of `size`, or not ours at `rank`.
@@ -131,9 +132,9 @@ impl Binding {
         &self,
         rank: JobRank,
         size: u32,
-        by_system: bool,
+        system: Option<LinkedSystem>,
     ) -> Result<Option<Vec<PortalsId>>, OpenError> {
-        ranks::known(rank, size, self.id, self.ni.0, by_system)
+        ranks::known(rank, size, self.id, self.ni.0, system)
     }
 
     /// The same interface once more, with counters of its own: for what is no traffic of the

@@ -7,14 +7,13 @@
 //! A library that serves the processes of one host by shared memory needs a memory file and a rank
 //! map. One with `PtlSetRank` learns its address from a rank map. Where no launcher of its own has
 //! set them, [`set_variables`] sets them from what our launcher knows. [`known`] asks the system
-//! of Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, if the program is
-//! linked with them), then the rank map of a launcher. Where neither exists, the processes
-//! exchange their addresses: through PMI's functions if these have started the job, else through
-//! ours (`runtime::start`).
+//! whose functions have started the job: CNOS, or PMI. In other jobs it takes the rank map of a
+//! launcher. Where that is missing, the processes exchange their addresses (`runtime::start`).
 
 use super::super::{OpenError, PortalsId};
 use super::sys;
 use super::system::{self, AddressMap, WRONG_SYSTEM, fabric_variable};
+use crate::boot::linked_launcher::LinkedSystem;
 use crate::env;
 use crate::rank::JobRank;
 use alloc::ffi::CString;
@@ -129,8 +128,8 @@ pub(super) fn set_variables(
     Ok(variables)
 }
 
-/// The addresses of all processes by rank, if the system or a launcher knows them. `by_system`
-/// says that the functions of the system have started the job.
+/// The addresses of all processes by rank: those of the `system` that has started the job, else
+/// those of a launcher of the library, if it has set them.
 ///
 /// # Errors
 /// They are not those of a job of `size` processes in which we, `id`, have this rank.
@@ -139,12 +138,11 @@ pub(super) fn known(
     size: u32,
     id: PortalsId,
     ni: sys::ptl_handle_ni_t,
-    by_system: bool,
+    system: Option<LinkedSystem>,
 ) -> Result<Option<Vec<PortalsId>>, OpenError> {
-    let (found, remedy) = match system::map(size, id, ni)? {
-        None if by_system => (Some(system::exchanged(rank, size, id)?), WRONG_SYSTEM),
+    let (found, remedy) = match system {
+        Some(system) => (Some(system::addresses(system, rank, size, id, ni)?), WRONG_SYSTEM),
         None => (of_launcher(size)?, WRONG_MAP),
-        found => (found, WRONG_SYSTEM),
     };
     let Some((map, source)) = found else { return Ok(None) };
     if map[rank.index()] != id {

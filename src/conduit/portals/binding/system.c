@@ -52,7 +52,7 @@ int gasneti_ptl_has_cnos(void) {
 
 int gasneti_ptl_has_pmi(void) {
     return gasneti_weak_PMI_Init && gasneti_weak_PMI_Get_rank && gasneti_weak_PMI_Get_size && gasneti_weak_PMI_Barrier &&
-           (gasneti_weak_PMI_CNOS_Get_nidpid_map || gasneti_weak_cnos_get_nidpid_map ||
+           (gasneti_weak_PMI_CNOS_Get_nidpid_map ||
             (gasneti_weak_PMI_KVS_Get_my_name && gasneti_weak_PMI_KVS_Put && gasneti_weak_PMI_KVS_Commit &&
              gasneti_weak_PMI_KVS_Get));
 }
@@ -103,23 +103,23 @@ int gasneti_ptl_pmi_end(void) {
     return ours && gasneti_weak_PMI_Finalize ? gasneti_weak_PMI_Finalize() : 0;
 }
 
-const char *gasneti_ptl_system_map(ptl_handle_ni_t ni, ptl_process_id_t id, int *returned, int *size,
-                                   const gasneti_ptl_nidpid **map) {
+int gasneti_ptl_cnos_map(ptl_handle_ni_t ni, ptl_process_id_t id, const gasneti_ptl_nidpid **map) {
     *map = NULL;
-    if (gasneti_weak_PMI_CNOS_Get_nidpid_map) {
-        *returned = gasneti_weak_PMI_CNOS_Get_nidpid_map(map);
-        return "PMI_CNOS_Get_nidpid_map";
-    }
-    if (gasneti_weak_cnos_get_nidpid_map) {
-        /* The order of these calls is fixed. */
-        if (gasneti_weak_cnos_barrier_init)
-            gasneti_weak_cnos_barrier_init(ni);
-        if (gasneti_weak_cnos_register_ptlid)
-            (void)gasneti_weak_cnos_register_ptlid(id);
-        *returned = *size = gasneti_weak_cnos_get_nidpid_map(map);
-        return "cnos_get_nidpid_map";
-    }
-    return NULL;
+    /* The order of these calls is fixed. */
+    if (gasneti_weak_cnos_barrier_init)
+        gasneti_weak_cnos_barrier_init(ni);
+    if (gasneti_weak_cnos_register_ptlid)
+        (void)gasneti_weak_cnos_register_ptlid(id);
+    return gasneti_weak_cnos_get_nidpid_map(map);
+}
+
+int gasneti_ptl_has_pmi_map(void) {
+    return gasneti_weak_PMI_CNOS_Get_nidpid_map != NULL;
+}
+
+int gasneti_ptl_pmi_map(const gasneti_ptl_nidpid **map) {
+    *map = NULL;
+    return gasneti_weak_PMI_CNOS_Get_nidpid_map(map);
 }
 
 static int space(char *name, int length, const char **call) {

@@ -28,11 +28,13 @@ int gasneti_ptl_pmi_begin(int *rank, int *size, const char **call);
 int gasneti_ptl_pmi_barrier(void);
 int gasneti_ptl_pmi_end(void);
 
-/* The map of addresses. Returns the name of the function that gave it; null if the program has
- * none. *returned is what it returned, *map what it stored: *size elements, or as many as the job
- * has if *size is not set. `id` is the address of this process. */
-const char *gasneti_ptl_system_map(ptl_handle_ni_t ni, ptl_process_id_t id, int *returned, int *size,
-                                   const gasneti_ptl_nidpid **map);
+/* The map of addresses that CNOS has, after the calls that must precede it and the barrier of
+ * CNOS. `id` is the address of this process. Returns the number of elements of *map. */
+int gasneti_ptl_cnos_map(ptl_handle_ni_t ni, ptl_process_id_t id, const gasneti_ptl_nidpid **map);
+/* Whether the program's PMI has a map of addresses. */
+int gasneti_ptl_has_pmi_map(void);
+/* That map, with an element for each rank, once PMI is initialised. Returns 0 or PMI's error. */
+int gasneti_ptl_pmi_map(const gasneti_ptl_nidpid **map);
 
 /* A text under a key of this job's space, and all texts put before the last PMI barrier. */
 int gasneti_ptl_pmi_put(const char *key, const char *value, const char **call);

@@ -5,7 +5,7 @@
 
 use super::super::{OpenError, PortalsId};
 use super::sys;
-use crate::boot::linked_launcher::{LinkedLauncher, LinkedLaunchers};
+use crate::boot::linked_launcher::{LinkedLauncher, LinkedLaunchers, LinkedSystem};
 use crate::env;
 use crate::rank::JobRank;
 use alloc::ffi::CString;
@@ -19,6 +19,10 @@ use core::ptr;
 /// What to do if what the system says of the job is wrong.
 pub(super) const WRONG_SYSTEM: &str =
     "Start the job with the launcher of the system whose functions the program has.";
+
+/// The functions that give the addresses.
+const CNOS_MAP: &str = "cnos_get_nidpid_map";
+const PMI_MAP: &str = "PMI_CNOS_Get_nidpid_map";
 
 /// `cnos_get_rank` and the like.
 #[derive(Debug)]
@@ -100,6 +104,10 @@ impl LinkedLauncher for Cnos {
         "CNOS"
     }
 
+    fn system(&self) -> LinkedSystem {
+        LinkedSystem::Cnos
+    }
+
     fn service(&self) -> Option<String> {
         service("cnos")
     }
@@ -111,7 +119,7 @@ impl LinkedLauncher for Cnos {
     }
 
     fn barrier(&self) -> Result<(), String> {
-        // SAFETY: as above; `ranks::known` has made the calls that must precede it.
+        // SAFETY: as above; `addresses` has made the calls that must precede it.
         done("cnos_barrier", unsafe { sys::gasneti_ptl_cnos_barrier() })
     }
 
@@ -121,6 +129,10 @@ impl LinkedLauncher for Cnos {
 impl LinkedLauncher for LinkedPmi {
     fn name(&self) -> &'static str {
         "PMI"
+    }
+
+    fn system(&self) -> LinkedSystem {
+        LinkedSystem::Pmi
     }
 
     fn service(&self) -> Option<String> {
@@ -149,47 +161,60 @@ impl LinkedLauncher for LinkedPmi {
 /// A map of ids by rank, and where it comes from.
 pub(super) type AddressMap = (Vec<PortalsId>, &'static str);
 
-/// The map of the system, if it has one.
+fn has_pmi_map() -> bool {
+    // SAFETY: takes nothing, and looks whether the function exists.
+    unsafe { sys::gasneti_ptl_has_pmi_map() != 0 }
+}
+
+/// The addresses of all ranks by the system that has started the job: only its own functions are
+/// called. PMI without a map has a key-value space. Collective.
 ///
 /// # Errors
-/// The system's map is of another size.
-pub(super) fn map(
+/// The system's map is of another size, or a call failed.
+pub(super) fn addresses(
+    system: LinkedSystem,
+    rank: JobRank,
     size: u32,
     id: PortalsId,
     ni: sys::ptl_handle_ni_t,
-) -> Result<Option<AddressMap>, OpenError> {
-    let (mut returned, mut named, mut map) = (0, -1, ptr::null());
-    // SAFETY: the variables are live, the interface is open.
-    let source =
-        unsafe { sys::gasneti_ptl_system_map(ni, peer(id), &mut returned, &mut named, &mut map) };
-    if source.is_null() {
-        return Ok(None);
-    }
-    // SAFETY: a string constant of system.c.
-    let source = unsafe { CStr::from_ptr(source) }.to_str().unwrap_or_default();
-    let sized = source.starts_with("cnos");
-    if sized && (u32::try_from(named) != Ok(size) || map.is_null()) {
-        return Err(OpenError::new(
-            format!("{source} names {named} processes, but the job has {size}"),
-            WRONG_SYSTEM,
-        ));
-    }
-    if !sized && (returned != 0 || map.is_null()) {
-        return Err(OpenError::new(format!("{source} failed: {returned}"), WRONG_SYSTEM));
-    }
+) -> Result<AddressMap, OpenError> {
+    let mut map = ptr::null();
+    let source = match system {
+        LinkedSystem::Cnos => {
+            // SAFETY: the variables are live, the interface is open. The program has the functions:
+            // CNOS has started the job.
+            let named = unsafe { sys::gasneti_ptl_cnos_map(ni, peer(id), &mut map) };
+            if u32::try_from(named) != Ok(size) || map.is_null() {
+                return Err(OpenError::new(
+                    format!("{CNOS_MAP} names {named} processes, but the job has {size}"),
+                    WRONG_SYSTEM,
+                ));
+            }
+            CNOS_MAP
+        }
+        LinkedSystem::Pmi if !has_pmi_map() => return exchanged(rank, size, id),
+        LinkedSystem::Pmi => {
+            // SAFETY: `map` is live; the program has the function.
+            let returned = unsafe { sys::gasneti_ptl_pmi_map(&mut map) };
+            if returned != 0 || map.is_null() {
+                return Err(OpenError::new(format!("{PMI_MAP} failed: {returned}"), WRONG_SYSTEM));
+            }
+            PMI_MAP
+        }
+    };
     let ids = (0..size as usize).map(|rank| {
         // SAFETY: the map has an element for each rank of the job.
         let element = unsafe { map.add(rank).read() };
         PortalsId { nid: element.nid as u32, pid: element.pid as u32 }
     });
-    Ok(Some((ids.collect(), source)))
+    Ok((ids.collect(), source))
 }
 
 /// The addresses that the ranks of PMI exchange through its key-value space. Collective.
 ///
 /// # Errors
 /// The call of PMI that failed, or an address that is none.
-pub(super) fn exchanged(rank: JobRank, size: u32, id: PortalsId) -> Result<AddressMap, OpenError> {
+fn exchanged(rank: JobRank, size: u32, id: PortalsId) -> Result<AddressMap, OpenError> {
     let key = |rank: u32| CString::new(format!("gasnet-address-{rank}")).unwrap_or_default();
     let text = CString::new(format!("{}:{}", id.nid, id.pid)).unwrap_or_default();
     let mut call = c"".as_ptr();
