@@ -5,7 +5,7 @@
  *   send_end    a get posts a SEND_END event too
  *   mute        REPLY events have no match bits
  *   negated     errors are returned negated
- *   dup         PtlNIInit returns PTL_IFACE_DUP, with a good handle
+ *   dup         PtlNIInit returns PTL_IFACE_DUP, with a good handle and without limits
  *   eq_in_use   PtlEQFree returns PTL_EQ_IN_USE the first two times
  *   md_in_use   every third PtlMDUnlink returns PTL_MD_IN_USE
  *   high        node and process ids are the highest possible
@@ -267,13 +267,15 @@ int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired
     rc = open_below(limits);
     if (rc == BELOW_OK && habits.connects)
         rc = connect_open();
+    *ni = 0x1234567800000001ULL;
+    if (rc == BELOW_OK && habits.dup)
+        return answer(PTL_IFACE_DUP);
     memset(actual, 0, sizeof *actual);
     actual->max_mes = limits[0];
     actual->max_mds = limits[1];
     actual->max_eqs = limits[2];
     actual->max_pt_index = habits.small && limits[3] > 7 ? 7 : limits[3];
-    *ni = 0x1234567800000001ULL;
-    return rc == BELOW_OK && habits.dup ? answer(PTL_IFACE_DUP) : translated(rc);
+    return translated(rc);
 }
 
 int PtlNIStatus(ptl_handle_ni_t ni, ptl_sr_index_t status_register, ptl_sr_value_t *status) {

@@ -36,6 +36,9 @@ int gasneti_ptl_open(int has_rank, struct gasneti_ptl_limits *limits, ptl_handle
 #ifdef GASNETI_HAS_IFACE_DUP
     if (rc == GASNETI_HAS_IFACE_DUP || rc == -(int)GASNETI_HAS_IFACE_DUP) {
         rc = PTL_OK;
+        if (granted.max_mes == 0 && granted.max_mds == 0 && granted.max_eqs == 0) {
+            return rc;
+        }
     }
 #endif
     limits->mes = granted.max_mes;

@@ -68,8 +68,9 @@ struct gasneti_ptl_limits {
 };
 
 /* Initialises the library and opens its interface; has_rank: PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP
- * are set. PTL_OK, or the error of the call that *call is
- * set to name. An interface that is open already is used as it is. */
+ * are set. PTL_OK, or the error of the call that *call is set to name. `limits` are those that are
+ * wanted, then those that the library says the interface has. An interface that is open already is
+ * used as it is; `limits` are not changed if the library does not say what it has. */
 int gasneti_ptl_open(int has_rank, struct gasneti_ptl_limits *limits, ptl_handle_ni_t *ni, const char **call);
 /* PtlEQAlloc without a handler. */
 int gasneti_ptl_eq_alloc(ptl_handle_ni_t ni, ptl_size_t count, ptl_handle_eq_t *eq);
