@@ -132,6 +132,18 @@ const SHAPES: &[(&str, &str)] = &[
     ),
 ];
 
+/// The interfaces of the SeaStar: from user space of Linux, then of Catamount. A system has those
+/// of the other in its header too.
+const INTERFACES: [&str; 4] = [
+    "IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, PTL_IFACE_SS)",
+    "CRAY_USER_NAL",
+    "IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_QK, PTL_IFACE_SS)",
+    "CRAY_QK_NAL",
+];
+/// How many of them are those of Linux.
+const SEASTAR_OF_CNL: usize = 2;
+const DEFAULT_INTERFACE: &str = "PTL_IFACE_DEFAULT";
+
 /// Where a libportals is.
 struct Place {
     /// How it was found, to be named in messages.
@@ -288,15 +300,15 @@ fn in_prefix(prefix: &str) -> Result<Place, Line> {
 struct Probe {
     place: Place,
     out: PathBuf,
-    /// As it is included.
-    header: String,
+    /// The lines that include the header, and what some vendors have next to it.
+    includes: String,
     /// The file that this is.
     file: String,
 }
 
 impl Probe {
     fn new(place: Place, out: PathBuf) -> Result<Probe, Line> {
-        let mut probe = Probe { place, out, header: String::new(), file: String::new() };
+        let mut probe = Probe { place, out, includes: String::new(), file: String::new() };
         let mut trouble = None;
         for name in ["portals/portals3.h", "portals3.h"] {
             let text = format!("#include <{name}>\n");
@@ -309,7 +321,8 @@ impl Probe {
                 list.split_whitespace().find(|w| w.ends_with(name)).unwrap_or(name).to_string();
             let compiled = probe.cc(&text, &["-fsyntax-only"])?;
             if compiled.status.success() {
-                (probe.header, probe.file) = (name.into(), file);
+                (probe.includes, probe.file) = (text, file);
+                probe.include_nal()?;
                 return Ok(probe);
             }
             let said = String::from_utf8_lossy(&compiled.stderr).into_owned();
@@ -343,6 +356,15 @@ impl Probe {
         })
     }
 
+    /// Cray's bridges and network abstraction layers are in a header of their own.
+    fn include_nal(&mut self) -> Result<(), Line> {
+        let both = format!("{}#include <portals/nal.h>\n", self.includes);
+        if self.cc(&both, &["-fsyntax-only"])?.status.success() {
+            self.includes = both;
+        }
+        Ok(())
+    }
+
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, Line> {
         let path = self.out.join(name);
         fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -363,10 +385,7 @@ impl Probe {
     }
 
     fn compiles(&self, body: &str) -> Result<bool, Line> {
-        let text = format!(
-            "#include <{}>\nvoid probe(void);\nvoid probe(void) {{ {body} }}\n",
-            self.header
-        );
+        let text = format!("{}void probe(void);\nvoid probe(void) {{ {body} }}\n", self.includes);
         Ok(self.cc(&text, &["-fsyntax-only"])?.status.success())
     }
 
@@ -384,6 +403,39 @@ impl Probe {
             }
         }
         Ok(None)
+    }
+
+    /// The interface to open, as C: that of the user's options, else that of the SeaStar, else the
+    /// default of the header, which on a Cray XT is another one. An interface need not be a
+    /// constant.
+    fn interface(&self) -> Result<Option<&'static str>, Line> {
+        let mut order = INTERFACES.to_vec();
+        if self.is_catamount()? {
+            order.rotate_left(SEASTAR_OF_CNL);
+        }
+        if self.predefines("defined PTL_IFACE_DEFAULT")? {
+            order.insert(0, DEFAULT_INTERFACE);
+        }
+        order.push(DEFAULT_INTERFACE);
+        for interface in order {
+            if self.compiles(&format!("ptl_interface_t i = {interface}; (void)i;"))? {
+                return Ok(Some(interface));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether the target is a lightweight kernel: its library is built without `hosted`, or its
+    /// compiler says so.
+    fn is_catamount(&self) -> Result<bool, Line> {
+        Ok(env::var_os("CARGO_FEATURE_HOSTED").is_none()
+            || self.predefines("defined __LIBCATAMOUNT__ || defined __QK_USER__")?)
+    }
+
+    /// Whether this holds before any header is included.
+    fn predefines(&self, condition: &str) -> Result<bool, Line> {
+        let text = format!("#if !({condition})\n#error it does not hold\n#endif\n");
+        Ok(self.cc(&text, &["-fsyntax-only"])?.status.success())
     }
 
     /// What the header has, as macros for shim.h and shim.c.
@@ -404,27 +456,14 @@ impl Probe {
                 }
             }
         }
-        let mut text = format!("#include <{}>\n", self.header);
+        let mut text = self.includes.clone();
         let mut define =
             |name: &str, value: &str| text += &format!("#define GASNETI_HAS_{name} {value}\n");
         let no_ack = self.first_of(&["PTL_NO_ACK_REQ", "PTL_NOACK_REQ"])?;
         define("NO_ACK_REQ", &no_ack.ok_or_else(|| lacks("PTL_NO_ACK_REQ or PTL_NOACK_REQ"))?);
-        // An interface need not be a constant.
-        let mut interface = None;
-        for i in [
-            "PTL_IFACE_DEFAULT",
-            "IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, PTL_IFACE_SS)",
-            "CRAY_USER_NAL",
-        ] {
-            if interface.is_none()
-                && self.compiles(&format!("ptl_interface_t i = {i}; (void)i;"))?
-            {
-                interface = Some(i);
-            }
-        }
         define(
             "IFACE",
-            interface.ok_or_else(|| {
+            self.interface()?.ok_or_else(|| {
                 lacks("PTL_IFACE_DEFAULT or IFACE_FROM_BRIDGE_AND_NALID")
                     + "; PORTALS_INCLUDE (with PORTALS_LIBS) supplies it: PORTALS_INCLUDE=\"/folder -include p3nal_utcp.h\", \
                        or \"/folder -DPTL_IFACE_DEFAULT=...\""
@@ -471,8 +510,8 @@ impl Probe {
         let linked = |functions: &[&str]| {
             let list = functions.join(", (void *)");
             let text = format!(
-                "#include <{}>\nvoid *all[] = {{ (void *){list} }};\nint main(void) {{ return all[0] == 0; }}\n",
-                self.header
+                "{}void *all[] = {{ (void *){list} }};\nint main(void) {{ return all[0] == 0; }}\n",
+                self.includes
             );
             let mut flags = vec!["-o", &program];
             // Libraries come after what needs them, which is the source file.

@@ -94,7 +94,7 @@ build-contrary)
     CARGO_TARGET_DIR=$target ci/build-portals.sh
     CARGO_TARGET_DIR=$target ci/install-portals.sh "" "$PWD/$tree/below"
     mkdir -p "$PORTALS_PREFIX/lib" "$PORTALS_PREFIX/include/portals"
-    cp -pu capi-tests/contrary/include/portals/portals3.h "$PORTALS_PREFIX/include/portals"
+    cp -pu capi-tests/contrary/include/portals/*.h "$PORTALS_PREFIX/include/portals"
     $cc -std=gnu99 -Wall -Wextra -Werror -O2 -shared -fPIC -o "$PORTALS_PREFIX/lib/libportals.so" \
         -I capi-tests/contrary/include -I "$tree/below/include" capi-tests/contrary/contrary.c capi-tests/contrary/below.c \
         capi-tests/contrary/connect.c \

@@ -27,7 +27,7 @@
 #include "below.h"
 #include "connect.h"
 
-#include <portals/portals3.h>
+#include <portals/nal.h>
 
 #include <sched.h>
 #include <stdio.h>

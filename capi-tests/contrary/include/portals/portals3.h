@@ -145,10 +145,8 @@ typedef struct {
 /* Without it a full descriptor is not unlinked. */
 #define PTL_MD_FLAG_AUTO_UNLINK (1 << 13)
 
-#define PTL_BRIDGE_UK 3
-#define PTL_IFACE_SS 5
-ptl_interface_t contrary_interface(int bridge, int nal);
-#define IFACE_FROM_BRIDGE_AND_NALID(bridge, nal) contrary_interface(bridge, nal)
+/* Not the interface of programs: portals/nal.h has it. */
+#define PTL_IFACE_DEFAULT ((ptl_interface_t)1)
 
 /* For the user's launcher; see libportals3. Null if this library reads none. */
 const char *contrary_fabric_variable(void);

@@ -36,7 +36,40 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     vec![
         TestCase::new("contrary::layouts_and_values_that_bindgen_sees".into(), true, layouts),
         TestCase::new("contrary::both_archives_in_one_program".into(), true, archives_of_contrary),
+        TestCase::new("contrary::the_interface_fits_the_target".into(), true, the_interface_fits),
     ]
+}
+
+/// The SeaStar's bridge of the target's kernel comes before the header's default. An interface that
+/// the user's options define comes first.
+fn the_interface_fits() -> Result<(), Failure> {
+    let tree = build_trees::build_contrary();
+    let lib = tree.join("portals/lib").display().to_string();
+    let (include, libs) = (include(&tree).display().to_string(), format!("-L{lib} -lportals"));
+    let bridge = |bridge| format!("IFACE_FROM_BRIDGE_AND_NALID({bridge}, PTL_IFACE_SS)");
+    let (uk, qk) = (bridge("PTL_BRIDGE_UK"), bridge("PTL_BRIDGE_QK"));
+    let default = "PTL_IFACE_DEFAULT".to_string();
+    let linux: &[(&str, &str)] = &[("CARGO_FEATURE_HOSTED", "1")];
+    let cases = [
+        (linux, "", &uk),
+        (&[], "", &qk),
+        (linux, "-D__LIBCATAMOUNT__", &qk),
+        (linux, "-D__QK_USER__", &qk),
+        (linux, "-DCRAY_USER_NAL=7", &uk),
+        (linux, "-DPTL_IFACE_DEFAULT=4711", &default),
+    ];
+    for (variables, options, wanted) in cases {
+        let words = format!("{options} {include}");
+        let mut all = vec![("PORTALS_INCLUDE", &*words), ("PORTALS_LIBS", &*libs)];
+        all.extend(variables);
+        let text = build_script(&all)?;
+        let path = place()?.join("out/gasneti_portals_config.h");
+        let config = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        if text.contains("cargo::error") || !config.contains(&format!("_IFACE {wanted}\n")) {
+            return Err(format!("{options}: expected {wanted}\n{config}\n{text}"));
+        }
+    }
+    Ok(())
 }
 
 /// Sizes, offsets and values in the binding equal those of the header; a test of portals3-c

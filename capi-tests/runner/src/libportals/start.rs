@@ -192,7 +192,7 @@ fn another_header(header: &OtherHeader) -> Result<(), Failure> {
     let mut cc = compiler();
     // The compiler rejects handles that are too narrow.
     cc.args(["-std=gnu99", "-O2", "-shared", "-fPIC", "-w", "-I"]).arg(&dir);
-    cc.arg("-I").arg(tree.join("below/include"));
+    cc.arg("-I").arg(sources.join("include")).arg("-I").arg(tree.join("below/include"));
     cc.args(["contrary.c", "below.c", "connect.c"].map(|file| sources.join(file)));
     cc.arg("-o").arg(&library);
     cc.arg(format!("-Wl,-rpath,{}", tree.join("below/lib").display())).arg("-ldl");
