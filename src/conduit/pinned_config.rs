@@ -164,10 +164,15 @@ impl PinnedConfig {
 const LOCKED: &str = "ulimit -l";
 const LOCKED_ELSEWHERE: &str = "ulimit -l of another rank of this host";
 
+/// What the ranks of a host may register together, in bytes, if the system does not say how much
+/// memory it has.
+const UNKNOWN: u64 = 100 << 20;
+
 /// What one rank may register, in bytes, and what bounds it.
 fn share(host_ranks: u32) -> (u64, &'static str) {
     let (host, mut bound) = match env::PHYSMEM_MAX.get() {
         Some(bytes) => (bytes as u64, "GASNET_PHYSMEM_MAX"),
+        None if memory::total() == 0 => (UNKNOWN, "GASNET_PHYSMEM_MAX is not set"),
         None => {
             let ratio = env::PHYSMEM_PINNABLE_RATIO.get();
             ((memory::total() as f64 * ratio) as u64, "GASNET_PHYSMEM_PINNABLE_RATIO")

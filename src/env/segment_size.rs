@@ -26,13 +26,15 @@ pub struct SegmentBound {
 }
 
 impl SegmentBound {
-    /// Bytes for one rank of a host with this number of ranks and bytes of memory.
-    pub fn of_rank(&self, ranks: u32, memory: u64) -> u64 {
+    /// Bytes for one rank of a host with this number of ranks and bytes of memory. `None` for a
+    /// part of memory of which the system says nothing, which is 0 bytes.
+    pub fn of_rank(&self, ranks: u32, memory: u64) -> Option<u64> {
         let bytes = match self.amount {
             Amount::Bytes(bytes) => bytes as u64,
+            Amount::Part(_) if memory == 0 => return None,
             Amount::Part(part) => (memory as f64 * part) as u64,
         };
-        if self.is_of_host { bytes / u64::from(ranks.max(1)) } else { bytes }
+        Some(if self.is_of_host { bytes / u64::from(ranks.max(1)) } else { bytes })
     }
 }
 
@@ -90,7 +92,7 @@ mod tests {
     #[test]
     fn sizes_and_parts_for_a_rank_or_a_host() {
         let kind = SegmentSize(Bytes(4096..=1 << 40));
-        let of_rank = |text: &str| kind.parse(text).map(|bound| bound.of_rank(4, 1 << 30));
+        let of_rank = |text: &str| kind.parse(text).and_then(|bound| bound.of_rank(4, 1 << 30));
         for (text, bytes) in [
             ("4MB", 4 << 20),
             ("4MB/P", 4 << 20),
@@ -104,6 +106,8 @@ mod tests {
         for bad in ["", "0", "1", "1X", "4GB/Q", "/H", "-0.5", "0.5/2", "2/3", "4GB/"] {
             assert_eq!(of_rank(bad), None, "{bad}");
         }
+        let unknown = |text: &str| kind.parse(text).and_then(|bound| bound.of_rank(4, 0));
+        assert_eq!((unknown("4MB/H"), unknown("0.5")), (Some(1 << 20), None));
         let shown = |text: &str| kind.understood(&kind.parse(text).unwrap()).unwrap();
         assert_eq!((&*shown("4096KB/h"), &*shown("0.85/P")), ("4 MB/H", "0.85"));
     }

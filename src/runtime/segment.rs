@@ -253,22 +253,14 @@ impl SegmentLimits {
         let Bootstrap { placement, exchange, .. } = boot;
         let total = match mode {
             SegmentMode::Fast => memory::free_without(network as u64, file_of(boot)),
-            SegmentMode::Large | SegmentMode::Everything => memory::address_space() / 2,
+            SegmentMode::Large | SegmentMode::Everything => Some(memory::address_space() / 2),
         };
-        // An eighth stays for everything that is not a segment.
         let most = [
-            (Some(total), if mode == SegmentMode::Fast { MEMORY } else { ADDRESSES }),
+            (total, if mode == SegmentMode::Fast { MEMORY } else { ADDRESSES }),
             (memory::address_space_left(), "the address space of this process (ulimit -v)"),
             (limits::file_size(), "the largest file of this process (ulimit -f)"),
         ];
-        let most = most.into_iter().filter_map(|(bytes, cause)| Some((bytes?, cause)));
-        let (most, mut bounded_by) = most.min_by_key(|(bytes, _)| *bytes).unwrap_or((0, ""));
-        let share = most / 8 * 7 / u64::from(placement.local_size().max(1));
-        if bound.is_some_and(|bound| bound <= share) {
-            bounded_by = "GASNET_MAX_SEGSIZE, or the program's gasnet_max_segsize";
-        }
-        let page = PAGE as u64;
-        let local = bound.unwrap_or(share).min(share).max(page) / page * page;
+        let (local, bounded_by) = largest(most, placement.local_size(), bound);
         let records = exchange.exchange(&local.to_ne_bytes());
         if mode == SegmentMode::Everything {
             return SegmentLimits { local: usize::MAX, global: usize::MAX, bounded_by };
@@ -277,6 +269,33 @@ impl SegmentLimits {
         SegmentLimits { local: local as usize, global: global as usize, bounded_by }
     }
 }
+
+/// The largest segment of each of `ranks` that share the least of `most`, within `bound`; what
+/// bounds it. Where the system says nothing of the first of them, `bound` alone counts.
+fn largest(
+    most: [(Option<u64>, &'static str); 3],
+    ranks: u32,
+    bound: Option<u64>,
+) -> (u64, &'static str) {
+    let is_known = most[0].0.is_some();
+    let least = most.into_iter().filter_map(|(bytes, cause)| Some((bytes?, cause)));
+    let least = least.min_by_key(|(bytes, _)| *bytes);
+    // An eighth stays for everything that is not a segment.
+    let (share, cause) = least
+        .map_or((u64::MAX, ""), |(bytes, cause)| (bytes / 8 * 7 / u64::from(ranks.max(1)), cause));
+    let bound = bound.map(|bytes| (bytes, BOUND));
+    let bound = bound.or((!is_known).then_some((UNKNOWN, UNKNOWN_MEMORY)));
+    let (bytes, cause) = bound.filter(|(bytes, _)| *bytes <= share).unwrap_or((share, cause));
+    let page = PAGE as u64;
+    (bytes.max(page) / page * page, cause)
+}
+
+/// The largest segment, in bytes, where neither the system says how much memory there is nor the
+/// user how much a segment may have.
+const UNKNOWN: u64 = 100 << 20;
+const UNKNOWN_MEMORY: &str =
+    "that the system does not say how much memory it has (GASNET_MAX_SEGSIZE replaces it)";
+const BOUND: &str = "GASNET_MAX_SEGSIZE, or the program's gasnet_max_segsize";
 
 /// What bounds segments in FAST, and in LARGE.
 const MEMORY: &str = "the memory of this host";
@@ -432,4 +451,31 @@ pub fn attach(
     let locals = (0..placement.local_size()).map(LocalRank).map(mapped).collect();
     let segments = Segments { table, own: Some(own), attached: true, host, mode };
     Ok(AttachedSegments { segments, locals })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GB: u64 = 1 << 30;
+
+    fn most(memory: Option<u64>, file: Option<u64>) -> [(Option<u64>, &'static str); 3] {
+        [(memory, MEMORY), (None, "address space"), (file, "file")]
+    }
+
+    #[test]
+    fn segments_share_memory_within_the_bound() {
+        assert_eq!(largest(most(Some(8 * GB), None), 2, None), (7 * GB / 2, MEMORY));
+        assert_eq!(largest(most(Some(8 * GB), Some(GB)), 1, None), (GB / 8 * 7, "file"));
+        assert_eq!(largest(most(Some(8 * GB), None), 1, Some(GB)), (GB, BOUND));
+        assert_eq!(largest(most(Some(8 * GB), None), 1, Some(9 * GB)), (7 * GB, MEMORY));
+    }
+
+    #[test]
+    fn of_unknown_memory_segments_may_have_what_the_user_says() {
+        assert_eq!(largest(most(None, None), 2, None), (UNKNOWN, UNKNOWN_MEMORY));
+        assert_eq!(largest(most(None, None), 2, Some(3 * GB)), (3 * GB, BOUND));
+        assert_eq!(largest(most(None, Some(GB)), 1, Some(3 * GB)), (GB / 8 * 7, "file"));
+        assert_eq!(largest(most(None, None), 2, Some(0)).0, PAGE as u64);
+    }
 }

@@ -100,7 +100,7 @@ impl GasnetJob {
         let local_size = boot.placement.local_size();
         let bound = env::MAX_SEGSIZE
             .get()
-            .map(|bound| bound.of_rank(local_size, sys::memory::limits().physical))
+            .and_then(|bound| bound.of_rank(local_size, sys::memory::limits().physical))
             .or((client.max_segsize != 0).then_some(client.max_segsize));
         let start = boot.network_start.and_then(|start| {
             Some((start, interface.start_interface()?, config.pt_am, peers.clone()))

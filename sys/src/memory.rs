@@ -14,10 +14,11 @@ use std::os::fd::BorrowedFd;
 
 /// What this memory file and others may have: as [`total`], or what its file system still has, if
 /// that is less. Of this, `reserved` bytes of another file are subtracted, which may not be
-/// allocated yet.
-pub fn free_without(reserved: u64, file: Option<BorrowedFd<'_>>) -> u64 {
+/// allocated yet. `None` if neither is known.
+pub fn free_without(reserved: u64, file: Option<BorrowedFd<'_>>) -> Option<u64> {
     let room = file.and_then(memory_file::file_system);
-    room.map_or(u64::MAX, |(_, free)| free.saturating_sub(reserved)).min(total())
+    let room = room.map(|(_, free)| free.saturating_sub(reserved));
+    room.into_iter().chain(Some(total()).filter(|&total| total > 0)).min()
 }
 
 /// What this memory file and others may have together: as [`total`], or the size of its file

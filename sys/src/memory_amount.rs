@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// How much memory this process can have, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryLimits {
-    /// RAM of the machine.
+    /// RAM of the machine; 0 if the system does not say.
     pub physical: u64,
     /// What the kernel can give now without swapping.
     pub available: u64,
@@ -37,7 +37,7 @@ pub fn limits() -> MemoryLimits {
     MemoryLimits { physical, available, cgroup }
 }
 
-/// [`MemoryLimits::total`]. It takes no time when this process, or the one that forked it, has
+/// [`MemoryLimits::total`], 0 if it is unknown. It takes no time when this process, or the one that forked it, has
 /// called it before.
 pub fn total() -> u64 {
     let (physical, cgroup) = fixed();
@@ -48,7 +48,8 @@ pub fn total() -> u64 {
 fn fixed() -> (u64, Option<u64>) {
     static FIXED: OnceLock<(u64, Option<u64>)> = OnceLock::new();
     *FIXED.get_or_init(|| {
-        // SAFETY: a query without pointers.
+        // SAFETY: a query without pointers. It is -1 where the C library would read a /proc that
+        // the system lacks.
         let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }.max(0) as u64;
         let physical = pages * page_size() as u64;
         let v2 = cgroup_files("", "memory.max");

@@ -37,11 +37,46 @@ pub(super) fn cases(seed: u64) -> Vec<TestCase> {
     add("outside_names", outside_names);
     add("the_filter_refuses_the_whole_library", the_filter_refuses_the_whole_library);
     add("what_is_left_out_is_refused", what_is_left_out_is_refused);
+    add("segments_of_unknown_memory", segments_of_unknown_memory);
     if !build_trees::has_static_libc() {
         all.iter_mut()
             .for_each(|case| case.missing = Some("libc.a (Debian package libc6-dev)".into()));
     }
     all
+}
+
+/// The C library of Catamount cannot say how much memory there is. This program has a function of
+/// the C library that says so.
+fn segments_of_unknown_memory() -> Result<(), Failure> {
+    const UNKNOWN: &str = "\
+#include <gasnet.h>
+#include <stdio.h>
+#include <unistd.h>
+long __sysconf(int name);
+long sysconf(int name) { return name == _SC_PHYS_PAGES ? -1 : __sysconf(name); }
+int main(int argc, char **argv) {
+    if (gasnet_init(&argc, &argv)) return 99;
+    printf(\"at most %lu MB\\n\", (unsigned long)gasnet_getMaxGlobalSegmentSize() >> 20);
+    if (gasnet_attach(0, 0, 8 << 20, 0)) return 98;
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    return 0;
+}
+";
+    let binary =
+        library().compiled(&super::write("unknown-memory.c", UNKNOWN)?, ClientMode::Seq)?;
+    for (bound, says) in
+        [("", "at most 100 MB"), ("300MB", "at most 300 MB"), ("0.5", "at most 100 MB")]
+    {
+        let job = library().job(&binary, &[], JobLauncher::Ptlrun, 2)?;
+        let ended = if bound.is_empty() { job } else { job.env("GASNET_MAX_SEGSIZE", bound) };
+        let ended = ended.run()?;
+        ended.tidy()?;
+        if ended.code != Some(0) || !ended.says(says) {
+            return Err(ended.failure(format!("GASNET_MAX_SEGSIZE={bound}: expected {says:?}")));
+        }
+    }
+    Ok(())
 }
 
 /// What the list of the Cray XT3 says of an archive.
