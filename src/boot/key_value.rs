@@ -8,8 +8,8 @@ use super::error::BootError;
 #[cfg(feature = "hosted")]
 use super::host_share::HostShare;
 
-/// Ends the use of a launcher's service at the very end of the process.
-pub type LauncherRelease = Box<dyn Fn() + Send + Sync>;
+/// Ends the use of a launcher's service at the very end of the process, which exits with this code.
+pub type LauncherRelease = Box<dyn Fn(i32) + Send + Sync>;
 
 /// Where each process of a launcher can store texts that all can read.
 #[cfg(feature = "hosted")]

@@ -79,6 +79,6 @@ fn join(
         wire: None,
         one_environment: true,
         network_start: Some(start),
-        release: Some(Box::new(|| launcher.release())),
+        release: Some(Box::new(|code| launcher.release(code))),
     })
 }

@@ -21,8 +21,9 @@ pub trait LinkedLauncher: Send + Sync + core::fmt::Debug {
     /// # Errors
     /// What the system says.
     fn barrier(&self) -> Result<(), String>;
-    /// Ends the use of the service, at the end of a job that all ranks leave.
-    fn release(&self);
+    /// Ends the use of the service, at the end of a job that all ranks leave. `code` is the exit
+    /// code of this process.
+    fn release(&self, code: i32);
 }
 
 /// A system that starts jobs by functions of their programs.

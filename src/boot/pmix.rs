@@ -344,15 +344,15 @@ impl KeyValueSpace for Pmix {
 
     fn finish(self: Box<Self>) -> Option<LauncherRelease> {
         let finalize = self.f.finalize;
-        let release = move || {
-            // The code has no consequence.
+        let release = move |_: i32| {
+            // The code of the call has no consequence.
             // SAFETY: no further information; balances PMIx_Init.
             let _ = unsafe { finalize(core::ptr::null(), 0) };
         };
         if mpi_state::is_initialised() == Some(false) {
             return Some(Box::new(release));
         }
-        release();
+        release(0);
         None
     }
 }

@@ -358,9 +358,10 @@ fn end(code: i32) -> ! {
     let agreed = notice.agree(code);
     AGREEMENT.store(OVER, Ordering::Release);
     if !ends_alone(notice, &agreed) {
-        release_launcher();
         // After a success, this rank may have lost output.
-        sys::exit_now(if agreed.code & 0xff == 0 { code } else { agreed.code });
+        let code = if agreed.code & 0xff == 0 { code } else { agreed.code };
+        release_launcher(code);
+        sys::exit_now(code);
     }
     end_alone(agreed.code)
 }
@@ -397,12 +398,13 @@ fn flush_network() {
     }
 }
 
-/// Ends the use of the launcher's service, once. It may wait and needs locks of others.
-fn release_launcher() {
+/// Ends the use of the launcher's service, once, before this process exits with `code`. It may wait
+/// and needs locks of others.
+fn release_launcher(code: i32) {
     if let Some(release) = RELEASE.get()
         && !RELEASED.swap(true, Ordering::AcqRel)
     {
-        release();
+        release(code);
     }
 }
 
@@ -421,7 +423,7 @@ fn flush_streams(code: i32, us: u64) {
         flush_network();
     }
     if notice().is_none_or(|n| n.agreement_us().is_none()) {
-        release_launcher();
+        release_launcher(code);
     }
 }
 
@@ -587,7 +589,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         exit_hooks::call();
         flush_network();
         wait_at_exit(notice, code);
-        release_launcher();
+        release_launcher(code);
         HANDLER_THREAD.store(thread::tid(), Ordering::Release);
         EXITING_THREAD.store(IN_HANDLERS, Ordering::Release);
         return;

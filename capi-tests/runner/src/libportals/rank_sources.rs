@@ -141,6 +141,24 @@ fn from_the_system(
     Ok(())
 }
 
+/// A program that ends as its argument says.
+const ENDS: &str = "\
+#include <gasnet.h>
+#include <stdlib.h>
+#include <string.h>
+int main(int argc, char **argv) {
+    if (gasnet_init(&argc, &argv) || gasnet_attach(0, 0, 0, 0)) return 99;
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    if (strcmp(argv[1], \"exit\") == 0 && gasnet_mynode() == 1) gasnet_exit(3);
+    if (strcmp(argv[1], \"abort\") == 0 && gasnet_mynode() == 1) abort();
+    if (strcmp(argv[1], \"success\") == 0) gasnet_exit(0);
+    if (strcmp(argv[1], \"return\") == 0) return 0;
+    if (strcmp(argv[1], \"fail\") == 0) return 3;
+    for (;;) gasnet_AMPoll();
+}
+";
+
 /// Jobs that CNOS starts over another vendor's libportals: no supervisor, no memory file of ours.
 /// The programs have PMI too, as those with MPI.
 fn jobs_of_cnos() -> Result<(), Failure> {
@@ -161,7 +179,9 @@ fn jobs_of_cnos() -> Result<(), Failure> {
     for ranks in [3, 4] {
         for habits in ["", "high", "connects", "unranked,negated", "md_in_use", EVERY_HABIT] {
             for (name, args) in [("testhello", &[][..]), ("testam", &["10"])] {
-                passes(&job_of(ranks, name, args, habits)?.run()?, name)?;
+                let ended = job_of(ranks, name, args, habits)?.run()?;
+                passes(&ended, name)?;
+                learns_of_success(&ended, ranks)?;
             }
         }
         let ended = job_of(ranks, "testexit", &["12"], EVERY_HABIT)?.run()?;
@@ -169,6 +189,7 @@ fn jobs_of_cnos() -> Result<(), Failure> {
         if ended.code != Some(12) || ended.output.contains("TEST FAILED") {
             return Err(ended.failure("expected 12"));
         }
+        learns_of_success(&ended, 0)?;
     }
     for habits in ["", EVERY_HABIT] {
         for (name, args) in [("testhello", &[][..]), ("testam", &["10"]), ("testbarrier", &["10"])]
@@ -184,6 +205,20 @@ fn jobs_of_cnos() -> Result<(), Failure> {
             }
         }
     }
+    let ends = write("ends.c", ENDS)?;
+    let ends = build_trees::compiled(&ends, ClientMode::Seq)?;
+    for (how, code, told) in
+        [("exit", 3, 0), ("abort", 134, 0), ("success", 0, 3), ("return", 0, 3), ("fail", 3, 0)]
+    {
+        let job = with_habits("").job(&ends, &[how.into()], JobLauncher::Ptlrun, 3)?;
+        let job = job.env("LD_PRELOAD", system(&tree, &functions, AddressRange::Low, 3)?);
+        let ended = job.run()?;
+        ended.tidy()?;
+        if ended.code != Some(code) {
+            return Err(ended.failure(format!("{how}: expected {code}")));
+        }
+        learns_of_success(&ended, told)?;
+    }
     for (fault, line) in [
         ("barrier_fails", "the barrier of CNOS failed: cnos_barrier returned -1"),
         ("cnos_lies", "cnos_get_nidpid_map: rank"),
@@ -193,6 +228,16 @@ fn jobs_of_cnos() -> Result<(), Failure> {
     }
     let job = job("testhello", &[], "")?.env("GASNET_SPAWN_CONTROL", "CNOS");
     fails(&job.env("SYSTEM", "no_rank").run()?, &["CNOS does not say which rank this is"])
+}
+
+/// CNOS learns of the end of each of `ranks` that ends with success, once, and of no other end.
+fn learns_of_success(ended: &JobOutcome, ranks: u32) -> Result<(), Failure> {
+    let calls = |of: &str| ended.output.matches(of).count();
+    if calls("cnos_pm_barrier(1)") == ranks as usize && calls("cnos_pm_barrier") == ranks as usize
+    {
+        return Ok(());
+    }
+    Err(ended.failure(format!("expected {ranks} calls of cnos_pm_barrier(1)")))
 }
 
 /// A launcher that gives the library the address map: each rank starts the program with the

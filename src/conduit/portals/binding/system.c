@@ -13,6 +13,7 @@ WEAK(int, cnos_get_nidpid_map, (const gasneti_ptl_nidpid **));
 WEAK(void, cnos_barrier_init, (ptl_handle_ni_t));
 WEAK(int, cnos_register_ptlid, (ptl_process_id_t));
 WEAK(int, cnos_barrier, (void));
+WEAK(void, cnos_pm_barrier, (int));
 
 WEAK(int, PMI_Init, (int *));
 WEAK(int, PMI_Initialized, (int *));
@@ -67,6 +68,11 @@ int gasneti_ptl_cnos_size(void) {
 
 int gasneti_ptl_cnos_barrier(void) {
     return gasneti_weak_cnos_barrier();
+}
+
+void gasneti_ptl_cnos_end(void) {
+    if (gasneti_weak_cnos_pm_barrier)
+        gasneti_weak_cnos_pm_barrier(1);
 }
 
 /* The end is ours only if the beginning was. */

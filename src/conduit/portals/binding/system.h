@@ -22,6 +22,8 @@ int gasneti_ptl_has_pmi(void);
 int gasneti_ptl_cnos_rank(void);
 int gasneti_ptl_cnos_size(void);
 int gasneti_ptl_cnos_barrier(void);
+/* Tells the launcher that this process ends with success. */
+void gasneti_ptl_cnos_end(void);
 
 /* PMI is initialised if it is not. Returns 0 or PMI's error; *call names the function. */
 int gasneti_ptl_pmi_begin(int *rank, int *size, const char **call);

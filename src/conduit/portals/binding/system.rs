@@ -123,7 +123,12 @@ impl LinkedLauncher for Cnos {
         done("cnos_barrier", unsafe { sys::gasneti_ptl_cnos_barrier() })
     }
 
-    fn release(&self) {}
+    fn release(&self, code: i32) {
+        if code & 0xff == 0 {
+            // SAFETY: calls what the program has.
+            unsafe { sys::gasneti_ptl_cnos_end() };
+        }
+    }
 }
 
 impl LinkedLauncher for LinkedPmi {
@@ -152,7 +157,7 @@ impl LinkedLauncher for LinkedPmi {
         done("PMI_Barrier", unsafe { sys::gasneti_ptl_pmi_barrier() })
     }
 
-    fn release(&self) {
+    fn release(&self, _: i32) {
         // SAFETY: takes nothing, and calls what the program has.
         unsafe { sys::gasneti_ptl_pmi_end() };
     }
