@@ -1,11 +1,26 @@
 //! Clocks and sleeping. Called by every part that waits or measures; async-signal-safe.
 
-/// Nanoseconds of the monotonic clock, which does not run while the machine is suspended.
+/// Nanoseconds of the monotonic clock, which does not run while the machine is suspended. A system
+/// without it has the time of day.
 pub fn now_ns() -> u64 {
+    time_of(libc::CLOCK_MONOTONIC).unwrap_or_else(time_of_day)
+}
+
+/// Nanoseconds of a clock; `None` if the system does not have it.
+fn time_of(clock: libc::clockid_t) -> Option<u64> {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is a live timespec; CLOCK_MONOTONIC always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+    // SAFETY: `t` is a live timespec.
+    let failed = unsafe { libc::clock_gettime(clock, &mut t) } != 0;
+    (!failed).then_some(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+}
+
+/// Nanoseconds since 1970.
+#[cold]
+fn time_of_day() -> u64 {
+    let mut t = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    // SAFETY: `t` is a live timeval; null says that no time zone is wanted.
+    unsafe { libc::gettimeofday(&mut t, core::ptr::null_mut()) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000
 }
 
 /// A counter that runs at a constant, unspecified rate and costs a few cycles to read. It serves
@@ -51,5 +66,14 @@ mod tests {
         sleep_ns(2_000_000);
         assert!(now_ns() - t >= 2_000_000);
         assert!(tick() > k);
+    }
+
+    #[test]
+    fn a_system_without_a_clock_has_the_time_of_day() {
+        assert_eq!(time_of(-1), None);
+        let (t, day) = (time_of_day(), time_of(libc::CLOCK_REALTIME).expect("Linux"));
+        assert!(day.abs_diff(t) < 60_000_000_000);
+        sleep_ns(2_000_000);
+        assert!(time_of_day() > t);
     }
 }
