@@ -14,16 +14,20 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 number() { awk -v name="GASNET_RELEASE_VERSION_$1" '$2 == name { print $3 }' include/gasnet_config.h; }
 major=$(number MAJOR)
 release=$major.$(number MINOR).$(number PATCH)
-# The libraries that a link with the archive needs in addition. gcc and clang add the unwinder's
-# themselves, the right one for static programs and for others.
+# The libraries that a link with the archive needs in addition, and the functions of the system that
+# it refers to weakly. gcc and clang add the unwinder's themselves, the right one for static programs
+# and for others. A lightweight kernel has no libraries for threads, timers and shared objects.
 portals=$(recorded LIBPORTALS)
+system=$(recorded SYSTEM)
 unwind=$(cat "$tree/lib/.unwind" 2>/dev/null || true)
-static="${portals:+$portals }${unwind:+$unwind }-lutil -lrt -lpthread -lm -ldl -lc"
+hosted=$(recorded HOSTED yes)
+of_linux="-lutil -lrt -lpthread "
+[ "$hosted" = yes ] || of_linux=
+static="${system:+$system }${portals:+$portals }${unwind:+$unwind }$of_linux-lm ${of_linux:+-ldl }-lc"
 modes=$(recorded MODES "seq par parsync")
 # The thread mode of clients that name none.
 case " $modes " in *" par "*) threading=par ;; *) threading=${modes%% *} ;; esac
 shared=$(recorded SHARED yes)
-hosted=$(recorded HOSTED yes)
 cc=$(recorded CC cc)
 cxx=$(recorded CXX c++)
 target=$(recorded CROSS_TARGET)

@@ -109,7 +109,30 @@ make_fragment() {
     make -s -f "$work/Makefile" all && ci/cross/names.sh "$target" "$work/hello" &&
         [ "$(make -s -f "$work/Makefile" run)" = "$LAUNCHER" ]
 }
-[ $HOSTED = no ] || step make_fragment make_fragment
+# For a lightweight kernel, which has none of Linux's libraries for threads, timers and shared
+# objects: a static program, by this machine's compiler, since zig cc links none.
+make_static() {
+    printf 'include %s/include/portals-conduit/portals-seq.mak\nflags: ; @echo $(GASNET_CPPFLAGS) $(GASNET_CFLAGS)\nlibs: ; @echo $(GASNET_STATIC_LIBS)\nrun: ; @echo $(GASNET_RUN)\n' \
+        "$PWD/$tree" >"$work/Makefile"
+    libs=$(make -s -f "$work/Makefile" libs)
+    case " $libs " in
+    *" -lpthread "* | *" -ldl "* | *" -lrt "* | *" -lutil "*)
+        echo "the fragment names a library that $STANDS_FOR lacks: $libs"
+        return 1
+        ;;
+    esac
+    # shellcheck disable=SC2046,SC2086 # flags; gcc adds the library of its unwinder
+    cc -static $(make -s -f "$work/Makefile" flags) capi-tests/clients/hello.c -o "$work/hello" \
+        $(echo "$libs" | sed 's/ -lunwind / /; s/ -lgcc_s / /') &&
+        [ "$(make -s -f "$work/Makefile" run)" = "$LAUNCHER" ]
+}
+if [ $HOSTED = yes ]; then
+    step make_fragment make_fragment
+elif [ "$(cc -print-file-name=libc.a)" = libc.a ]; then
+    skip "$target make_static" "libc.a is not installed: Debian package libc6-dev"
+else
+    step make_static make_static
+fi
 answers() {
     (
         unset CC CXX

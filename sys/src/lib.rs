@@ -77,6 +77,7 @@ pub mod library;
 pub mod limits;
 mod locked_pages;
 pub mod locks;
+#[cfg_attr(not(feature = "hosted"), path = "lightweight/main_stack.rs")]
 mod main_stack;
 mod mapping;
 pub mod memory;
