@@ -128,10 +128,12 @@ $cargo build --locked --release -p gasnet --lib $(for program in $programs; do e
 
 # The build script that made the binding to a libportals also wrote the flags that link it.
 portals_libs=
+system_libs=
 sed -n 's/.*"reason":"build-script-executed".*"out_dir":"\([^"]*\)".*/\1/p' "$target/build.json" >"$target/out_dirs"
 while read -r dir; do
     if [ "$networks" != emulation ] && [ -e "$dir/libportals.link" ]; then
         portals_libs=$(cat "$dir/libportals.link")
+        system_libs=$(cat "$dir/libportals.system")
         # A test compares it with the header.
         cp "$dir/portals3.rs" "$tree/lib/.libportals.rs"
     fi
@@ -158,6 +160,7 @@ CC=$cc
 CXX=${CXX:-c++}
 LDFLAGS=${LDFLAGS-}
 LIBPORTALS=$portals_libs
+SYSTEM=$system_libs
 HOSTED=$HOSTED
 SHARED=$SHARED
 MODES=$MODES

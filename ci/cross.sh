@@ -32,6 +32,13 @@ ci/cross/compiler.sh "$target"
 export CC="$PWD/$tree/bin/$target-cc" CXX="$PWD/$tree/bin/$target-c++" PORTALS
 export CARGO_BUILD_TARGET="$RUST_TARGET" CROSS_TARGET="$target" HOSTED MODES
 export SHARED STANDS_FOR HOST LAUNCHER QEMU
+# Over a libportals, the programs that such a launcher starts have functions of the system.
+GASNET_BUILD_LAUNCHER=
+case $PORTALS:$LAUNCHER in
+*:gasnetrun* | *:srun* | emulation:*) ;;
+*) GASNET_BUILD_LAUNCHER=${LAUNCHER%% *} ;;
+esac
+export GASNET_BUILD_LAUNCHER
 cpu="-Ctarget-cpu=$CPU"
 case $CPU in generic*) cpu= ;; esac
 [ -z "$WITHOUT" ] || cpu="$cpu -Ctarget-feature=-$WITHOUT"

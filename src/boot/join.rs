@@ -63,6 +63,9 @@ fn join(options: &BootOptions) -> Result<Bootstrap, BootError> {
         SpawnControl::Alone => {
             if options.spawn_control.is_none() {
                 detect::reject_single()?;
+                if !detect::started_by_rank() {
+                    linked::refuse_alone(options)?;
+                }
             }
             single::start()
         }

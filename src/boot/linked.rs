@@ -47,6 +47,23 @@ pub(super) fn join_pmi(options: &BootOptions) -> Result<Bootstrap, BootError> {
     join(options.linked.pmi.ok_or_else(none)?, options)
 }
 
+/// Each of the processes of such a launcher would be a job of one.
+///
+/// # Errors
+/// The library was built for a system whose launcher starts programs that have its functions, and
+/// this program joins no job by them.
+pub(super) fn refuse_alone(options: &BootOptions) -> Result<(), BootError> {
+    let Some(launcher) = options.linked.expected_by else { return Ok(()) };
+    Err(BootError::new(
+        format!(
+            "{launcher} starts the programs of this libgasnet, but this one joins no job by \
+             functions of CNOS or PMI"
+        ),
+        "Link it with those of the system (-Wl,-u,cnos_get_rank -lpct, or as the make fragment \
+         says), or set GASNET_SPAWN_CONTROL: to ALONE for a job of one rank.",
+    ))
+}
+
 fn join(
     launcher: &'static dyn LinkedLauncher,
     options: &BootOptions,
@@ -81,4 +98,20 @@ fn join(
         network_start: Some(start),
         release: Some(Box::new(|code| launcher.release(code))),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::linked_launcher::LinkedLaunchers;
+    use super::*;
+
+    #[test]
+    fn a_program_without_the_functions_of_its_system_is_not_alone() {
+        let options = BootOptions::from_env();
+        assert!(refuse_alone(&options).is_ok());
+        let linked = LinkedLaunchers { expected_by: Some("aprun"), ..LinkedLaunchers::default() };
+        let refused = refuse_alone(&options.with_linked(linked)).unwrap_err();
+        assert!(refused.cause.contains("aprun starts"), "{}", refused.cause);
+        assert!(refused.remedy.contains("GASNET_SPAWN_CONTROL"), "{}", refused.remedy);
+    }
 }

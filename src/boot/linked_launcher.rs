@@ -42,4 +42,7 @@ pub struct LinkedLaunchers {
     pub cnos: Option<&'static dyn LinkedLauncher>,
     /// `PMI_Init` and the like.
     pub pmi: Option<&'static dyn LinkedLauncher>,
+    /// The launcher of the system that this library was built for, whose programs have one of
+    /// these.
+    pub expected_by: Option<&'static str>,
 }

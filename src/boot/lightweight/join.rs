@@ -43,6 +43,9 @@ fn join(options: &BootOptions) -> Result<Bootstrap, BootError> {
         )),
         None if options.linked.cnos.is_some() => linked::join_cnos(options),
         None if options.linked.pmi.is_some() => linked::join_pmi(options),
-        None => single::start(),
+        None => {
+            linked::refuse_alone(options)?;
+            single::start()
+        }
     }
 }

@@ -22,6 +22,7 @@ pub(super) fn cases() -> Vec<TestCase> {
     });
     add("what_is_no_libportals_is_refused", what_is_no_libportals_is_refused);
     add("folders_that_no_program_finds_are_refused", folders_are_refused);
+    add("functions_of_the_system_are_linked", functions_of_the_system_are_linked);
     add("objects_without_link_time_optimisation", objects_without_lto);
     add("both_archives_in_one_program", both_archives_in_one_program);
     add("libportals3_with_another_rust_archive", with_another_rust_archive);
@@ -382,6 +383,49 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
     let text = build_script(&[("PORTALS_INCLUDE", "/usr/include")])?;
     if !text.contains("cargo::error=PORTALS_INCLUDE is set without PORTALS_LIBS") {
         return Err(format!("PORTALS_INCLUDE alone: {text}"));
+    }
+    Ok(())
+}
+
+/// A weak reference takes nothing out of an archive. So client files name the functions of CNOS and
+/// PMI that link: with the libportals, or with libpct, and no others.
+fn functions_of_the_system_are_linked() -> Result<(), Failure> {
+    const CNOS: &str =
+        "int cnos_get_rank(void) { return 0; }\nint cnos_get_size(void) { return 1; }\n";
+    const PMI: &str = "int PMI_Init(int *spawned) { return *spawned = 0; }\n";
+    let portals = build_trees::build_libportals().join("portals");
+    let include = portals.join("include").display().to_string();
+    let dir = place()?.join("system");
+    let cases = [
+        ("nothing", None, ""),
+        ("pct", Some(("libpct.a", CNOS)), "-Wl,-u,cnos_get_rank -Wl,-u,cnos_get_size -lpct"),
+        ("mine", Some(("libmine.a", CNOS)), "-Wl,-u,cnos_get_rank -Wl,-u,cnos_get_size"),
+        ("pmi", Some(("libmine.a", PMI)), "-Wl,-u,PMI_Init"),
+    ];
+    for (name, archive, wanted) in cases {
+        let own = dir.join(name);
+        fs::create_dir_all(&own).map_err(|e| format!("{}: {e}", own.display()))?;
+        let mut libs =
+            format!("-L{} -lportals3 -L{}", portals.join("lib").display(), own.display());
+        if let Some((file, text)) = archive {
+            let (source, object) = (own.join("system.c"), own.join("system.o"));
+            fs::write(&source, text).map_err(|e| format!("{}: {e}", source.display()))?;
+            let mut cc = compiler();
+            cc.arg("-c").arg(&source).arg("-o").arg(&object);
+            succeed(cc)?;
+            let mut ar = Command::new("ar");
+            ar.arg("crs").arg(own.join(file)).arg(&object);
+            succeed(ar)?;
+            if file == "libmine.a" {
+                libs += " -lmine";
+            }
+        }
+        let text = build_script(&[("PORTALS_INCLUDE", &include), ("PORTALS_LIBS", &libs)])?;
+        let path = place()?.join("out/libportals.system");
+        let flags = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        if text.contains("cargo::error") || flags.trim() != wanted {
+            return Err(format!("{name}: expected {wanted:?}, got {flags:?}\n{text}"));
+        }
     }
     Ok(())
 }

@@ -39,6 +39,7 @@ pub fn linked() -> LinkedLaunchers {
     LinkedLaunchers {
         cnos: (cnos != 0).then_some(&Cnos as &dyn LinkedLauncher),
         pmi: (pmi != 0).then_some(&LinkedPmi as &dyn LinkedLauncher),
+        expected_by: option_env!("GASNET_BUILD_LAUNCHER").filter(|name| !name.is_empty()),
     }
 }
 
