@@ -243,11 +243,14 @@ pub struct SegmentLimits {
 impl SegmentLimits {
     /// The share of this process in what this host has, less `network` bytes for the network's
     /// buffers. Limits of the process make it smaller, and so does `bound` (bytes), which the user
-    /// or the client sets. In LARGE memory does not count, in EVERYTHING nothing. Collective.
+    /// or the client sets. `registered` is what the segments of this host may have together, if
+    /// the network registers them. In LARGE memory does not count, in EVERYTHING nothing.
+    /// Collective.
     pub fn find(
         boot: &Bootstrap,
         mode: SegmentMode,
         network: usize,
+        registered: Option<u64>,
         bound: Option<u64>,
     ) -> SegmentLimits {
         let Bootstrap { placement, exchange, .. } = boot;
@@ -259,6 +262,7 @@ impl SegmentLimits {
             (total, if mode == SegmentMode::Fast { MEMORY } else { ADDRESSES }),
             (memory::address_space_left(), "the address space of this process (ulimit -v)"),
             (limits::file_size(), "the largest file of this process (ulimit -f)"),
+            (registered, "GASNET_PHYSMEM_MAX"),
         ];
         let (local, bounded_by) = largest(most, placement.local_size(), bound);
         let records = exchange.exchange(&local.to_ne_bytes());
@@ -273,7 +277,7 @@ impl SegmentLimits {
 /// The largest segment of each of `ranks` that share the least of `most`, within `bound`; what
 /// bounds it. Where the system says nothing of the first of them, `bound` alone counts.
 fn largest(
-    most: [(Option<u64>, &'static str); 3],
+    most: [(Option<u64>, &'static str); 4],
     ranks: u32,
     bound: Option<u64>,
 ) -> (u64, &'static str) {
@@ -459,8 +463,8 @@ mod tests {
 
     const GB: u64 = 1 << 30;
 
-    fn most(memory: Option<u64>, file: Option<u64>) -> [(Option<u64>, &'static str); 3] {
-        [(memory, MEMORY), (None, "address space"), (file, "file")]
+    fn most(memory: Option<u64>, file: Option<u64>) -> [(Option<u64>, &'static str); 4] {
+        [(memory, MEMORY), (None, "address space"), (file, "file"), (None, "registered")]
     }
 
     #[test]

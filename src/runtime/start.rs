@@ -78,6 +78,7 @@ impl GasnetJob {
         let mut config = conduit::Config::from_env(size, max_threads);
         config.wire_thread = has_wire(&boot) && delivers_by_thread(client.threads);
         let network = conduit::network::chosen();
+        let registered = network.most_registered(client.segments.named_memory());
         if let Some(on_demand) = network.registers(client.segments.named_memory()) {
             let host_ranks = boot.placement.local_size();
             let most = network.most_regions();
@@ -123,7 +124,7 @@ impl GasnetJob {
             .map(|memory| HostScratch::map(memory, local_size).unwrap_or_else(|e| no_network(&e)));
         // A rank that returns from this exchange can send to this one.
         let network = conduit.shared_host().map_or(0, |host| host.mapped().1);
-        let limits = SegmentLimits::find(&boot, client.segments, network, bound);
+        let limits = SegmentLimits::find(&boot, client.segments, network, registered, bound);
         let waiting = Waiting::new(env::WAITMODE.get(), local_size as usize, sys::cpu::usable())
             .with_naps(conduit.has_bypass());
         wait::share_cpus(waiting.shares_cpus());

@@ -58,6 +58,15 @@ impl NetworkKind {
         (!by_network).then_some(needed)
     }
 
+    /// What the segments of a host may have together, in bytes, if the network registers them whole
+    /// and the user bounds it.
+    pub fn most_registered(self, named: RegisteredOnDemand) -> Option<u64> {
+        if self != NetworkKind::Libportals || self.registers(named).is_some() {
+            return None;
+        }
+        env::PHYSMEM_MAX.get().map(|bytes| bytes as u64)
+    }
+
     /// Most regions of registered memory that a rank has by default for its peers, and for itself:
     /// each has a match entry and two descriptors.
     pub fn most_regions(self) -> u32 {

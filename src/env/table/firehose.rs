@@ -47,7 +47,8 @@ variables! {
     FIREHOSE_VERBOSE: YesNo = false;
 
     /// Memory that all ranks of a host may register together. The default is
-    /// GASNET_PHYSMEM_PINNABLE_RATIO of the memory of the host.
+    /// GASNET_PHYSMEM_PINNABLE_RATIO of the memory of the host. If it is set, it bounds segments
+    /// that a libportals registers whole, too.
     PHYSMEM_MAX: Bytes(4096..=MOST);
 
     /// Trust GASNET_PHYSMEM_MAX: neither compare it with `ulimit -l` nor try in gasnet_init

@@ -1,6 +1,6 @@
 //! What `gasnet_init` rejects of a libportals, and that jobs run on the named library.
 
-use super::{fails, hello, include, network, passes, place, shared_library, with_habits};
+use super::{fails, hello, include, network, passes, place, shared_library, with_habits, write};
 use crate::build_trees::{self, ClientMode, compiler, succeed};
 use crate::job_launcher::JobLauncher;
 use crate::outcome::JobOutcome;
@@ -17,6 +17,11 @@ pub(super) fn cases() -> Vec<TestCase> {
             "libportals::gasnet_info_names_the_file".into(),
             true,
             gasnet_info_names_the_file,
+        ),
+        TestCase::new(
+            "libportals::segments_within_registered_memory".into(),
+            true,
+            segments_within_registered_memory,
         ),
         TestCase::new("libportals::portal_table_entries".into(), true, || {
             table_entries(&network("libportals"), &[("0", "63"), ("63", "0"), ("255", "254")])
@@ -245,6 +250,33 @@ fn a_put_that_fails() -> Result<(), Failure> {
     passes(&job("libportals", "none")?, "testhello")?;
     passes(&job("emulation", "put_fails")?, "testhello")?;
     fails(&job("libportals", "put_fails")?, &["PTL_FAIL"])
+}
+
+/// A libportals registers segments of FAST whole: GASNET_PHYSMEM_MAX bounds those of a host.
+fn segments_within_registered_memory() -> Result<(), Failure> {
+    const LARGEST: &str = "\
+#include <gasnet.h>
+#include <stdio.h>
+int main(int argc, char **argv) {
+    if (gasnet_init(&argc, &argv)) return 99;
+    if (gasnet_attach(0, 0, GASNET_PAGESIZE, 0)) return 98;
+    printf(\"at most %lu KB\\n\", (unsigned long)gasnet_getMaxLocalSegmentSize() >> 10);
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    return 0;
+}
+";
+    let binary = build_trees::compiled(&write("largest.c", LARGEST)?, ClientMode::Seq)?;
+    for (name, is_bounded) in [("libportals", true), ("emulation", false)] {
+        let job = network(name).job(&binary, &[], JobLauncher::Gasnetrun, 2)?;
+        let ended = job.env("GASNET_PHYSMEM_MAX", "16MB").run()?;
+        ended.tidy()?;
+        // An eighth is for what is not a segment.
+        if ended.code != Some(0) || ended.says("at most 7168 KB") != is_bounded {
+            return Err(ended.failure(format!("{name}: expected 7168 KB: {is_bounded}")));
+        }
+    }
+    Ok(())
 }
 
 fn gasnet_info_names_the_file() -> Result<(), Failure> {
