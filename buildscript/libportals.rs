@@ -18,6 +18,9 @@ use std::panic;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+mod layout;
+mod system;
+
 type Line = String;
 
 /// Functions that the binding calls.
@@ -145,33 +148,6 @@ const INTERFACES: [&str; 4] = [
 const SEASTAR_OF_CNL: usize = 2;
 const DEFAULT_INTERFACE: &str = "PTL_IFACE_DEFAULT";
 
-/// Functions of CNOS, by which a system starts jobs; the first of them is always there.
-const OF_CNOS: &[&str] = &[
-    "cnos_get_rank",
-    "cnos_get_size",
-    "cnos_get_nidpid_map",
-    "cnos_barrier_init",
-    "cnos_register_ptlid",
-    "cnos_barrier",
-    "cnos_pm_barrier",
-];
-/// The same of PMI.
-const OF_PMI: &[&str] = &[
-    "PMI_Init",
-    "PMI_Initialized",
-    "PMI_Finalize",
-    "PMI_Get_rank",
-    "PMI_Get_size",
-    "PMI_Barrier",
-    "PMI_KVS_Get_my_name",
-    "PMI_KVS_Put",
-    "PMI_KVS_Commit",
-    "PMI_KVS_Get",
-    "PMI_CNOS_Get_nidpid_map",
-];
-/// The library of an XT-class system that has CNOS, if the linker does not know it.
-const LIBRARY_OF_CNOS: &str = "-lpct";
-
 /// Where a libportals is.
 struct Place {
     /// How it was found, to be named in messages.
@@ -226,6 +202,7 @@ pub(crate) fn bind() -> Result<(), Line> {
     probe.can_link()?;
     probe.write("gasneti_portals_config.h", &config)?;
     probe.bindgen()?;
+    probe.same_layout()?;
     compile(&probe);
     link(&probe)
 }
@@ -489,14 +466,12 @@ impl Probe {
             |name: &str, value: &str| text += &format!("#define GASNETI_HAS_{name} {value}\n");
         let no_ack = self.first_of(&["PTL_NO_ACK_REQ", "PTL_NOACK_REQ"])?;
         define("NO_ACK_REQ", &no_ack.ok_or_else(|| lacks("PTL_NO_ACK_REQ or PTL_NOACK_REQ"))?);
-        define(
-            "IFACE",
-            self.interface()?.ok_or_else(|| {
-                lacks("PTL_IFACE_DEFAULT or IFACE_FROM_BRIDGE_AND_NALID")
-                    + "; PORTALS_INCLUDE (with PORTALS_LIBS) supplies it: PORTALS_INCLUDE=\"/folder -include p3nal_utcp.h\", \
-                       or \"/folder -DPTL_IFACE_DEFAULT=...\""
-            })?,
-        );
+        let interface = self.interface()?.ok_or_else(|| {
+            lacks("PTL_IFACE_DEFAULT or IFACE_FROM_BRIDGE_AND_NALID")
+                + "; PORTALS_INCLUDE (with PORTALS_LIBS) supplies it: PORTALS_INCLUDE=\"/folder -include p3nal_utcp.h\", \
+                   or \"/folder -DPTL_IFACE_DEFAULT=...\""
+        })?;
+        define("IFACE", interface);
         let mut unlink = vec!["0"];
         for bit in ["PTL_MD_EVENT_AUTO_UNLINK_ENABLE", "PTL_MD_FLAG_AUTO_UNLINK"] {
             if self.has(bit)? {
@@ -571,42 +546,6 @@ impl Probe {
         let said = String::from_utf8_lossy(&all.stderr).into_owned();
         let first = said.lines().find(|l| !l.trim().is_empty()).unwrap_or("no reason given");
         Err(format!("{libs}: a program with PtlInit does not link: {first}"))
-    }
-
-    /// The flags with which a program takes the functions of CNOS and PMI out of their archives,
-    /// as far as they link. The library refers to them weakly, which takes nothing.
-    fn system(&self) -> Result<Vec<String>, Line> {
-        let mut libraries: &[&str] = &[];
-        if !self.links_with(OF_CNOS[0], &[])? && self.links_with(OF_CNOS[0], &[LIBRARY_OF_CNOS])? {
-            libraries = &[LIBRARY_OF_CNOS];
-        }
-        let mut flags = Vec::new();
-        for functions in [OF_CNOS, OF_PMI] {
-            if !self.links_with(functions[0], libraries)? {
-                continue;
-            }
-            for function in functions {
-                if self.links_with(function, libraries)? {
-                    flags.push(format!("-Wl,-u,{function}"));
-                }
-            }
-        }
-        flags.extend(libraries.iter().map(|library| library.to_string()));
-        Ok(flags)
-    }
-
-    /// Whether a program with this function links, with these libraries in addition.
-    fn links_with(&self, function: &str, libraries: &[&str]) -> Result<bool, Line> {
-        let text = format!(
-            "extern int probe(void) __asm__(\"{function}\");\nint main(void) {{ return probe(); }}\n"
-        );
-        let source = self.write("gasneti_system.c", &text)?;
-        let program = self.out.join("gasneti_probe.out");
-        let compiler = cc::Build::new().cargo_metadata(false).get_compiler();
-        let mut command = compiler.to_command();
-        command.arg("-o").arg(program).arg(source).args(libraries).args(&self.place.libs);
-        let output = command.output();
-        Ok(output.map_err(|e| format!("{}: {e}", compiler.path().display()))?.status.success())
     }
 
     /// The file of the library, if its flags name it; else the flags.

@@ -38,6 +38,7 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
         TestCase::new("contrary::layouts_and_values_that_bindgen_sees".into(), true, layouts),
         TestCase::new("contrary::both_archives_in_one_program".into(), true, archives_of_contrary),
         TestCase::new("contrary::the_interface_fits_the_target".into(), true, the_interface_fits),
+        TestCase::new("contrary::macros_of_the_compiler".into(), true, macros_of_the_compiler),
     ]
 }
 
@@ -68,6 +69,62 @@ fn the_interface_fits() -> Result<(), Failure> {
         let config = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         if text.contains("cargo::error") || !config.contains(&format!("_IFACE {wanted}\n")) {
             return Err(format!("{options}: expected {wanted}\n{config}\n{text}"));
+        }
+    }
+    Ok(())
+}
+
+/// bindgen does not see the macros that the compiler of the target predefines. CFLAGS stand for
+/// these.
+fn macros_of_the_compiler() -> Result<(), Failure> {
+    let tree = build_trees::build_contrary();
+    let original = include(&tree).join("portals/portals3.h");
+    let text =
+        fs::read_to_string(&original).map_err(|e| format!("{}: {e}", original.display()))?;
+    let dir = place()?.join("macros/portals");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let nal = original.with_file_name("nal.h");
+    fs::copy(&nal, dir.join("nal.h")).map_err(|e| format!("{}: {e}", nal.display()))?;
+    let libs = format!("-L{} -lportals", tree.join("portals/lib").display());
+    let folder = place()?.join("macros").display().to_string();
+    let if_macro = |is: &str, was: &str| format!("#ifdef XT\n{is}\n#else\n{was}\n#endif\n");
+    let cases = [
+        ("    void *bulk_handle;\n", "", "size of ptl_md_t"),
+        ("    ptl_seq_t link;\n", "", "of ptl_event_t"),
+        ("typedef uint64_t ptl_handle_any_t;\n", "typedef uint32_t ptl_handle_any_t;", "ptl_"),
+        (
+            "#define PTL_MD_THRESH_INF (-77)\n",
+            "#define PTL_MD_THRESH_INF (-1)",
+            "value of MD_THRESH_INF",
+        ),
+        (
+            "typedef uint16_t ptl_ac_index_t;\n",
+            "typedef uint32_t ptl_ac_index_t;",
+            "gasneti_ptl_types",
+        ),
+    ];
+    for (was, is, says) in cases {
+        if !text.contains(was) {
+            return Err(format!("{}: it has no {was:?}", original.display()));
+        }
+        let changed = text.replacen(was, &if_macro(is, was), 1);
+        fs::write(dir.join("portals3.h"), changed).map_err(|e| e.to_string())?;
+        let with = |include: &str, cflags: &str| {
+            let variables =
+                [("PORTALS_INCLUDE", include), ("PORTALS_LIBS", &libs), ("CFLAGS", cflags)];
+            build_script(&variables)
+        };
+        let options = format!("-DXT {folder}");
+        for (include, cflags) in [(&folder, ""), (&options, "-DXT")] {
+            let said = with(include, cflags)?;
+            if said.contains("cargo::error") {
+                return Err(format!("{include} {cflags}: {said}"));
+            }
+        }
+        let said = with(&folder, "-DXT")?;
+        let error = said.lines().find_map(|l| l.strip_prefix("cargo::error=")).unwrap_or_default();
+        if !error.contains("see it differently") || !error.contains(says) {
+            return Err(format!("expected {says:?}: {said}"));
         }
     }
     Ok(())

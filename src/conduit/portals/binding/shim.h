@@ -12,7 +12,10 @@
 #include "gasneti_portals_config.h"
 #include "system.h"
 
+/* The build compiles this file once more with a GASNETI_VALUE that compares (buildscript/layout.rs). */
+#ifndef GASNETI_VALUE
 #define GASNETI_VALUE(name, value) static const long long GASNETI_PTL_##name = (long long)(value)
+#endif
 
 GASNETI_VALUE(OK, PTL_OK);
 GASNETI_VALUE(EQ_EMPTY, PTL_EQ_EMPTY);
@@ -58,6 +61,23 @@ GASNETI_VALUE(APPLICATION_BYPASS, PTL_NI_APPLICATION_BYPASS);
 GASNETI_VALUE(THREAD_SAFE, 0);
 GASNETI_VALUE(APPLICATION_BYPASS, 0);
 #endif
+
+/* The types that the binding passes on. Their sizes are compared as offsets of these members. */
+struct gasneti_ptl_types {
+    ptl_handle_ni_t ni;
+    ptl_handle_me_t me;
+    ptl_handle_md_t md;
+    ptl_handle_eq_t eq;
+    ptl_size_t length;
+    ptl_match_bits_t match_bits;
+    ptl_hdr_data_t hdr_data;
+    ptl_pt_index_t pt_index;
+    ptl_ac_index_t ac_index;
+    ptl_unlink_t unlink;
+    ptl_ins_pos_t position;
+    ptl_ack_req_t ack_req;
+    char end;
+};
 
 /* The limits that an interface must have, and those that it has. */
 struct gasneti_ptl_limits {
