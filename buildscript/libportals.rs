@@ -472,6 +472,9 @@ impl Probe {
                    or \"/folder -DPTL_IFACE_DEFAULT=...\""
         })?;
         define("IFACE", interface);
+        if interface != DEFAULT_INTERFACE {
+            define("SEASTAR", "1");
+        }
         let mut unlink = vec!["0"];
         for bit in ["PTL_MD_EVENT_AUTO_UNLINK_ENABLE", "PTL_MD_FLAG_AUTO_UNLINK"] {
             if self.has(bit)? {

@@ -258,12 +258,13 @@ int PtlNIInit(ptl_interface_t interface, ptl_pid_t pid, ptl_ni_limits_t *desired
     int limits[4], rc;
     if (interface != 4711 || pid != PTL_PID_ANY)
         return answer(PTL_IFACE_INVALID);
-    limits[0] = desired->max_mes;
-    limits[1] = desired->max_mds;
-    limits[2] = desired->max_eqs;
-    limits[3] = desired->max_pt_index;
-    if (habits.connects && limits[3] < CONNECT_PT)
-        limits[3] = CONNECT_PT;
+    /* Other libraries of the process share the interface: none may narrow it. */
+    if (desired != NULL)
+        return answer(PTL_NI_INVALID);
+    limits[0] = 16384;
+    limits[1] = 32768;
+    limits[2] = 64;
+    limits[3] = 127;
     rc = open_below(limits);
     if (rc == BELOW_OK && habits.connects)
         rc = connect_open();

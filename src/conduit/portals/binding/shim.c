@@ -7,7 +7,7 @@
 #include <string.h>
 
 int gasneti_ptl_open(int has_rank, struct gasneti_ptl_limits *limits, ptl_handle_ni_t *ni, const char **call) {
-    ptl_ni_limits_t wanted, granted;
+    ptl_ni_limits_t wanted, granted, *desired = &wanted;
     int interfaces, rc;
     *call = "PtlInit";
     rc = PtlInit(&interfaces);
@@ -31,8 +31,12 @@ int gasneti_ptl_open(int has_rank, struct gasneti_ptl_limits *limits, ptl_handle
     wanted.max_ac_index = 1;
     wanted.max_md_iovecs = 1;
     wanted.max_getput_md = 8;
+#ifdef GASNETI_HAS_SEASTAR
+    /* Limits would hold for MPI and SHMEM in this process, which share the interface. */
+    desired = NULL;
+#endif
     *call = "PtlNIInit";
-    rc = PtlNIInit(GASNETI_HAS_IFACE, PTL_PID_ANY, &wanted, &granted, ni);
+    rc = PtlNIInit(GASNETI_HAS_IFACE, PTL_PID_ANY, desired, &granted, ni);
 #ifdef GASNETI_HAS_IFACE_DUP
     if (rc == GASNETI_HAS_IFACE_DUP || rc == -(int)GASNETI_HAS_IFACE_DUP) {
         rc = PTL_OK;
