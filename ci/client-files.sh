@@ -14,9 +14,10 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 number() { awk -v name="GASNET_RELEASE_VERSION_$1" '$2 == name { print $3 }' include/gasnet_config.h; }
 major=$(number MAJOR)
 release=$major.$(number MINOR).$(number PATCH)
-# The libraries that a link with the archive needs in addition, and the functions of the system that
-# it refers to weakly. gcc and clang add the unwinder's themselves, the right one for static programs
-# and for others. A lightweight kernel has no libraries for threads, timers and shared objects.
+# The libraries that a link with the archive needs in addition, and the functions of the system
+# that it refers to weakly. gcc and clang add the unwinder's themselves, the right one for static
+# programs and for others. A lightweight kernel has no libraries for threads, timers and shared
+# objects.
 portals=$(recorded LIBPORTALS)
 system=$(recorded SYSTEM)
 unwind=$(cat "$tree/lib/.unwind" 2>/dev/null || true)

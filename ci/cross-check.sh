@@ -110,7 +110,8 @@ make_fragment() {
         [ "$(make -s -f "$work/Makefile" run)" = "$LAUNCHER" ]
 }
 # For a lightweight kernel, which has none of Linux's libraries for threads, timers and shared
-# objects: a static program, by this machine's compiler, since zig cc links none.
+# objects: a static program, by this machine's compiler, since zig cc links none. It has no
+# functions of the system, so it starts only if the user says that it is alone.
 make_static() {
     printf 'include %s/include/portals-conduit/portals-seq.mak\nflags: ; @echo $(GASNET_CPPFLAGS) $(GASNET_CFLAGS)\nlibs: ; @echo $(GASNET_STATIC_LIBS)\nrun: ; @echo $(GASNET_RUN)\n' \
         "$PWD/$tree" >"$work/Makefile"
@@ -124,6 +125,7 @@ make_static() {
     # shellcheck disable=SC2046,SC2086 # flags; gcc adds the library of its unwinder
     cc -static $(make -s -f "$work/Makefile" flags) capi-tests/clients/hello.c -o "$work/hello" \
         $(echo "$libs" | sed 's/ -lunwind / /; s/ -lgcc_s / /') &&
+        finds 'joins no job' "$work/hello" && GASNET_SPAWN_CONTROL=ALONE "$work/hello" &&
         [ "$(make -s -f "$work/Makefile" run)" = "$LAUNCHER" ]
 }
 if [ $HOSTED = yes ]; then

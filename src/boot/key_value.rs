@@ -8,7 +8,8 @@ use super::error::BootError;
 #[cfg(feature = "hosted")]
 use super::host_share::HostShare;
 
-/// Ends the use of a launcher's service at the very end of the process, which exits with this code.
+/// Ends the use of a launcher's service at the very end of the process, which exits with this
+/// code.
 pub type LauncherRelease = Box<dyn Fn(i32) + Send + Sync>;
 
 /// Where each process of a launcher can store texts that all can read.

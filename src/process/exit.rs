@@ -398,8 +398,8 @@ fn flush_network() {
     }
 }
 
-/// Ends the use of the launcher's service, once, before this process exits with `code`. It may wait
-/// and needs locks of others.
+/// Ends the use of the launcher's service, once, before this process exits with `code`. It may
+/// wait and needs locks of others.
 fn release_launcher(code: i32) {
     if let Some(release) = RELEASE.get()
         && !RELEASED.swap(true, Ordering::AcqRel)

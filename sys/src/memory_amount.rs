@@ -37,8 +37,8 @@ pub fn limits() -> MemoryLimits {
     MemoryLimits { physical, available, cgroup }
 }
 
-/// [`MemoryLimits::total`], 0 if it is unknown. It takes no time when this process, or the one that forked it, has
-/// called it before.
+/// [`MemoryLimits::total`], 0 if it is unknown. It takes no time when this process, or the one
+/// that forked it, has called it before.
 pub fn total() -> u64 {
     let (physical, cgroup) = fixed();
     MemoryLimits { physical, available: physical, cgroup }.total()

@@ -58,8 +58,8 @@ impl NetworkKind {
         (!by_network).then_some(needed)
     }
 
-    /// What the segments of a host may have together, in bytes, if the network registers them whole
-    /// and the user bounds it.
+    /// What the segments of a host may have together, in bytes, if the network registers them
+    /// whole and the user bounds it.
     pub fn most_registered(self, named: RegisteredOnDemand) -> Option<u64> {
         if self != NetworkKind::Libportals || self.registers(named).is_some() {
             return None;

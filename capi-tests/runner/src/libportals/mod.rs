@@ -11,6 +11,7 @@
 //! | `rank_sources` | the sources of the ranks' addresses |
 //! | `static_programs` | static programs over libportals3 and libcnos: no supervisor, no memory files |
 //! | `systems` | what CNOS and PMI may say, and what a user may demand of them |
+//! | `targets` | what the build finds out of the target |
 //!
 //! The cases exist only where these trees were built, which needs libclang.
 
@@ -21,6 +22,7 @@ mod rank_sources;
 mod start;
 mod static_programs;
 mod systems;
+mod targets;
 
 use crate::build_trees::{self, ClientMode};
 use crate::job_launcher::JobLauncher;
@@ -73,6 +75,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         all.extend(rank_sources::cases());
         all.extend(static_programs::cases(seed));
         all.extend(systems::cases());
+        all.extend(targets::cases());
     }
     if build_trees::build_lightweight().join("lib/libgasnet.a").exists() {
         all.extend(lightweight::cases(seed));
@@ -80,6 +83,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     if is_built(&build_trees::build_contrary()) {
         all.extend(contrary(seed));
         all.extend(built::cases_of_contrary());
+        all.extend(targets::cases_of_contrary());
         all.extend(start::cases_of_contrary());
         all.extend(habits::cases());
         all.extend(rank_sources::cases_of_contrary());

@@ -207,7 +207,7 @@ fn jobs_of_cnos() -> Result<(), Failure> {
     }
     let ends = write("ends.c", ENDS)?;
     let ends = build_trees::compiled(&ends, ClientMode::Seq)?;
-    for (how, code, told) in
+    for (how, code, learning) in
         [("exit", 3, 0), ("abort", 134, 0), ("success", 0, 3), ("return", 0, 3), ("fail", 3, 0)]
     {
         let job = with_habits("").job(&ends, &[how.into()], JobLauncher::Ptlrun, 3)?;
@@ -217,7 +217,7 @@ fn jobs_of_cnos() -> Result<(), Failure> {
         if ended.code != Some(code) {
             return Err(ended.failure(format!("{how}: expected {code}")));
         }
-        learns_of_success(&ended, told)?;
+        learns_of_success(&ended, learning)?;
     }
     for (fault, line) in [
         ("barrier_fails", "the barrier of CNOS failed: cnos_barrier returned -1"),

@@ -12,7 +12,7 @@
 #include "gasneti_portals_config.h"
 #include "system.h"
 
-/* The build compiles this file once more with a GASNETI_VALUE that compares (buildscript/layout.rs). */
+/* buildscript/layout.rs compiles this file with a GASNETI_VALUE that compares. */
 #ifndef GASNETI_VALUE
 #define GASNETI_VALUE(name, value) static const long long GASNETI_PTL_##name = (long long)(value)
 #endif

@@ -187,8 +187,8 @@ pub(super) fn addresses(
     let mut map = ptr::null();
     let source = match system {
         LinkedSystem::Cnos => {
-            // SAFETY: the variables are live, the interface is open. The program has the functions:
-            // CNOS has started the job.
+            // SAFETY: the variables are live, the interface is open. The program has the
+            // functions: CNOS has started the job.
             let named = unsafe { sys::gasneti_ptl_cnos_map(ni, peer(id), &mut map) };
             if u32::try_from(named) != Ok(size) || map.is_null() {
                 return Err(OpenError::new(
