@@ -61,6 +61,8 @@ static gasnet_token_t kept;
 static volatile int came;
 static char buffer[256];
 static uintptr_t asked;
+/* What a case that begins before gasnet_init does once the segments are attached. */
+static void (*later)(void);
 
 /* ---- handlers ---- */
 
@@ -656,9 +658,41 @@ static void threads_ask(void) {
     pthread_barrier_init(&meeting, NULL, TOO_MANY);
     check_join(check_start(TOO_MANY, 0, one_that_asks), TOO_MANY);
 }
+
+/* One thread index, that of the main thread, which sends messages; others put and get, which takes
+ * no index where the network moves the bytes at once. */
+static volatile int sends;
+static void one_that_puts(int id) {
+    gasnet_node_t to = gasnet_nodes() - 1;
+    gasnet_register_value_t i, value;
+    for (i = 0; sends; i++) {
+        gasnet_put_val(to, check_at(to, 64 * (size_t)id), i << 8 | (gasnet_register_value_t)id, 8);
+        value = gasnet_get_val(to, check_at(to, 64 * (size_t)id), 8);
+        CHECK(value == (i << 8 | (gasnet_register_value_t)id), "thread %d: 0x%lx in round %lu", id, (unsigned long)value,
+              (unsigned long)i);
+    }
+}
+static void threads_one_index_later(void) {
+    if (gasnet_mynode() == 0) {
+        static char body[3000];
+        struct check_thread *putters;
+        int i;
+        sends = 1;
+        putters = check_start(2, 0, one_that_puts);
+        for (i = 0; i < 40000; i++) CHECK_OK(gasnet_AMRequestMedium0(check_peer(), H_SWALLOW, body, (size_t)i * 61 % sizeof body));
+        sends = 0;
+        check_join(putters, 2);
+    }
+    check_barrier();
+}
+static void threads_one_index(void) {
+    setenv("GASNET_MAX_THREADS", "1", 1);
+    later = threads_one_index_later;
+}
 #else
 #define threads_many NULL
 #define threads_ask NULL
+#define threads_one_index NULL
 #endif
 
 /* ---- collectives ---- */
@@ -730,6 +764,7 @@ static const struct testcase cases[] = {
     {"waitmode", "both", ATTACHED, PASSES, "gasnet_set_waitmode()|99|GASNET_WAIT_SPIN", waitmode},
     {"seginfo_negative", "both", ATTACHED, PASSES, "gasnet_getSegmentInfo()|numentries is -1|the table is null|0 rows", seginfo_negative},
     {"threads_ask", "par", ATTACHED, PASSES, "", threads_ask},
+    {"threads_one_index", "par", BEFORE_INIT, PASSES, "", threads_one_index},
     {"child_polls", "both", ATTACHED, PASSES, "gasnet_AMPoll()|forked", child_polls},
     {"child_puts", "both", ATTACHED, PASSES, "gasnet_put_val()|forked", child_puts},
     {"child_inits", "both", ATTACHED, PASSES, "gasnet_init()|forked", child_inits},
@@ -983,5 +1018,6 @@ int main(int argc, char **argv) {
         if (gasnet_mynode() == 0) say_expected(c->words);
         run(c);
     }
+    if (later) later();
     check_done();
 }

@@ -75,7 +75,13 @@ impl GasnetJob {
             ThreadMode::Seq => 1,
             _ => env::MAX_THREADS.get() as usize,
         };
-        let mut config = conduit::Config::from_env(size, max_threads);
+        // With several threads, even one index can pass from thread to thread, and some puts and
+        // gets need none.
+        let callers = match client.threads {
+            ThreadMode::Seq => 1,
+            _ => max_threads.max(2),
+        };
+        let mut config = conduit::Config::from_env(size, callers);
         config.wire_thread = has_wire(&boot) && delivers_by_thread(client.threads);
         let network = conduit::network::chosen();
         let registered = network.most_registered(client.segments.named_memory());
@@ -134,7 +140,7 @@ impl GasnetJob {
             client,
             team: JobTeam::new(size, rank),
             endpoint: Endpoint::new(rank, conduit),
-            ops: Ops::new(max_threads),
+            ops: Ops::new(callers),
             subsystem: SubsystemSlot::default(),
             waiting,
             limits,
