@@ -399,6 +399,11 @@ static void sync_in_region(void) {
     gasnet_wait_syncnbi_puts();
 }
 static void handle(void) { gasnet_wait_syncnb((gasnet_handle_t)(uintptr_t)0x7654321); }
+/* Its bits look like the leaf of an operation. */
+static void handle_of_leaf(void) {
+    gasnet_handle_t h = (gasnet_handle_t)(uintptr_t)0x55d080004560;
+    while (gasnet_try_syncnb(h) != GASNET_OK) continue;
+}
 
 /* ---- what only debug checks notice ---- */
 
@@ -856,6 +861,7 @@ static const struct testcase cases[] = {
     {"region_end", "both", ATTACHED, DIES, "gasnet_end_nbi_accessregion()|gasnet_begin_nbi_accessregion", region_end},
     {"sync_in_region", "both", ATTACHED, DIES, "gasnet_wait_syncnbi_puts()|region", sync_in_region},
     {"handle", "both", ATTACHED, DIES, "handle|7654321", handle},
+    {"handle_of_leaf", "both", ATTACHED, DIES, "handle|0x55d080004560", handle_of_leaf},
     {"threads_many", "par", ATTACHED, DIES, "256|threads|End threads before starting others.", threads_many},
 
     {"put_from_null", "both", CHECKED, DIES, "gasnet_put_bulk()|src is null|8 bytes", put_from_null},

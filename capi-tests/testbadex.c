@@ -330,6 +330,7 @@ static void leaves_right(void) {
 }
 static void leaf_no_op(void) { gex_Event_Wait(gex_Event_QueryLeaf(GEX_EVENT_NO_OP, GEX_EC_LC)); }
 static void wait_other(void) { gex_Event_Wait((gex_Event_t)(uintptr_t)0x7654321); }
+static void wait_other_leaf(void) { gex_Event_Wait((gex_Event_t)(uintptr_t)0x55d080004560); }
 static void region_twice(void) {
     gex_NBI_BeginAccessRegion(0);
     gex_NBI_BeginAccessRegion(0);
@@ -714,6 +715,7 @@ static const struct testcase {
     {"region_flags", CHECKED, DIES, "gex_NBI_BeginAccessRegion()|0x1|Pass 0", region_flags},
     {"leaf_no_op", ATTACHED, DIES, "gex_Event_QueryLeaf()|GEX_EVENT_NO_OP", leaf_no_op},
     {"wait_other", ATTACHED, DIES, "0x7654321|handle", wait_other},
+    {"wait_other_leaf", ATTACHED, DIES, "0x55d080004560|handle", wait_other_leaf},
     {"region_twice", ATTACHED, DIES, "gex_NBI_BeginAccessRegion()|open", region_twice},
     {"region_end", ATTACHED, DIES, "gex_NBI_EndAccessRegion()|gex_NBI_BeginAccessRegion", region_end},
     {"wait_in_region", ATTACHED, DIES, "gex_NBI_Wait()|region", wait_in_region},

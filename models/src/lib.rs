@@ -1,4 +1,4 @@
-//! Files of the conduit and of `portals3`, unchanged, over loom.
+//! Files of the conduit, the runtime and `portals3`, unchanged, over loom.
 //!
 //! `tests/models.rs` runs [`conduit::models`] and its like. Loom tries every interleaving of
 //! threads, and every value that a load may see by the memory model (Norris and Demsky,
@@ -18,3 +18,4 @@ pub mod conduit;
 pub mod portals;
 #[path = "../../src/rank.rs"]
 pub mod rank;
+pub mod runtime;

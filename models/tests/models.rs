@@ -5,6 +5,7 @@ use models::conduit::firehose::models as of_firehose;
 use models::conduit::models as plain;
 use models::portals::models as of_portals;
 use models::portals::sleep_models as of_sleep;
+use models::runtime::models as of_operations;
 
 macro_rules! models {
     ($($of:ident::$name:ident)*) => {
@@ -33,6 +34,7 @@ models! {
     of_firehose::a_hold_is_of_the_region_that_was_looked_for
     of_firehose::a_held_entry_is_not_closed
     of_firehose::a_stale_entry_is_freed_once
+    of_operations::fragments_that_were_counted_are_in_flight
     of_portals::a_ring_with_room_is_not_full
     of_portals::a_ring_with_room_is_not_full_for_siblings
     of_sleep::a_doorbell_wakes

@@ -1,8 +1,9 @@
 //! The handle of an operation, and the id under which the network completes its fragments.
 //!
 //! Used by the registry in this folder; clients keep handles as `gasnet_handle_t`. Invariant: a
-//! handle of a synced operation never equals one of a later operation, until 2^32 generations
-//! of its slot have passed.
+//! handle of a synced operation never equals one of a later operation, until its slot has had
+//! 2^32 - 1 more. The slot that was freed last is used first, so a loop of blocking operations may
+//! reach that. It concerns clients that keep the handle of a synced operation, which is a misuse.
 //!
 //! ```text
 //!   63              32 31  28 27      20 19          0

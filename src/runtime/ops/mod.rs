@@ -7,10 +7,12 @@
 //! changes whenever its operation was synced. So a handle that was synced already is recognised
 //! and counts as complete.
 
+mod fragments;
 mod handle;
-mod lane;
+mod primitive;
 #[cfg(test)]
 mod tests;
+mod thread_ops;
 
 pub use handle::{HandleState, ImplicitKind, OPS_PER_THREAD, OpHandle};
 
@@ -20,16 +22,17 @@ use crate::limits::MAX_THREADS;
 use crate::report;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use fragments::{CountedFragment, are_complete, count_before};
 use handle::{OpIdKind, index_of, is_explicit, kind_of, op_id, thread_of};
-use lane::{NONE, OpLane, OpSlot, slab_len};
 use once_cell::race::OnceBox;
+use thread_ops::{NONE, OpSlot, ThreadOps, slab_len};
 
 /// The operations of all threads of this process.
 #[derive(Debug)]
 pub struct Ops {
     /// Made when a thread first has an operation. The box is published with Release and read
     /// with Acquire.
-    lanes: Box<[OnceBox<OpLane>]>,
+    threads: Box<[OnceBox<ThreadOps>]>,
     /// Several threads may complete fragments at once.
     concurrent: bool,
     /// Bit 0: an implicit operation was begun here, which those that complete at once are not.
@@ -46,42 +49,20 @@ fn never_initiated(op: OpId) -> ! {
     ))
 }
 
-/// A fragment that has just been counted as complete.
-struct CountedFragment<'a> {
-    issued: &'a AtomicU32,
-    /// Fragments that were complete before it.
-    before: u32,
-    /// Of an explicit operation: that of its slot, and its value before.
-    generation: Option<(&'a AtomicU32, u32)>,
-}
-
-impl CountedFragment<'_> {
-    /// Whether it was in flight: its operation had counted it before it was sent.
-    ///
-    /// Another thread may have synced the operation since, and begun one with fewer fragments in
-    /// its slot; then the generation has changed. Acquire pairs with the Release of
-    /// [`Ops::begin`]: a count of the new operation is not seen with the old generation.
-    #[inline]
-    fn was_in_flight(&self) -> bool {
-        self.issued.load(Ordering::Acquire) != self.before
-            || self.generation.is_some_and(|(now, used)| now.load(Ordering::Relaxed) != used)
-    }
-}
-
 impl Ops {
     /// An empty registry for up to `threads` threads, at most [`MAX_THREADS`].
     pub fn new(threads: usize) -> Ops {
         assert!(threads <= MAX_THREADS);
         Ops {
-            lanes: (0..threads).map(|_| OnceBox::new()).collect(),
+            threads: (0..threads).map(|_| OnceBox::new()).collect(),
             concurrent: threads > 1,
             syncs: AtomicUsize::new(0),
         }
     }
 
-    /// A word that is 0 while no thread has an implicit operation to wait for or an access
-    /// region open. A sync that reads 0 returns at once: that serves the inline path of the
-    /// headers.
+    /// A word that is 0 until a thread begins the first implicit operation that does not complete
+    /// at once; after that it is never 0. Before, it is 0 while no access region is open. A sync
+    /// that reads 0 returns at once: that serves the inline path of the headers.
     pub fn syncs(&self) -> &AtomicUsize {
         &self.syncs
     }
@@ -93,52 +74,52 @@ impl Ops {
             u64::from(if n < 1 << 31 { n } else { 0 })
         };
         let mut sum = 0;
-        for lane in (0..self.lanes.len()).filter_map(|t| self.lane_of(t)) {
-            sum += lane
+        for ops in (0..self.threads.len()).filter_map(|t| self.of_thread(t)) {
+            sum += ops
                 .owner
                 .issued
                 .iter()
-                .zip(&lane.shared.done)
+                .zip(&ops.shared.done)
                 .map(|(i, d)| under_way(i, d))
                 .sum::<u64>();
-            let slabs = lane.owner.slabs.load(Ordering::Relaxed) as usize;
+            let slabs = ops.owner.slabs.load(Ordering::Relaxed) as usize;
             let slots: u32 = (0..slabs).map(slab_len).sum();
             sum += (0..slots)
-                .filter_map(|i| lane.slot(i))
+                .filter_map(|i| ops.slot(i))
                 .map(|s| under_way(&s.issued, &s.done))
                 .sum::<u64>();
         }
         sum
     }
 
-    fn lane_of(&self, thread: usize) -> Option<&OpLane> {
-        self.lanes.get(thread)?.get()
+    fn of_thread(&self, thread: usize) -> Option<&ThreadOps> {
+        self.threads.get(thread)?.get()
     }
 
-    /// The lane of the calling thread, which its first operation makes.
-    fn mine(&self, thread: u16) -> &OpLane {
-        match self.lane_of(thread.into()) {
-            Some(lane) => lane,
-            None => self.new_lane(thread),
+    /// The operations of the calling thread, which its first one makes.
+    fn mine(&self, thread: u16) -> &ThreadOps {
+        match self.of_thread(thread.into()) {
+            Some(ops) => ops,
+            None => self.new_thread(thread),
         }
     }
 
     #[cold]
-    fn new_lane(&self, thread: u16) -> &OpLane {
-        self.lanes[usize::from(thread)].get_or_init(|| Box::new(OpLane::new()))
+    fn new_thread(&self, thread: u16) -> &ThreadOps {
+        self.threads[usize::from(thread)].get_or_init(|| Box::new(ThreadOps::new()))
     }
 
-    fn slot_of(&self, op: OpId) -> Option<(&OpLane, u32, &OpSlot)> {
-        let lane = self.lane_of(thread_of(op))?;
+    fn slot_of(&self, op: OpId) -> Option<(&ThreadOps, u32, &OpSlot)> {
+        let ops = self.of_thread(thread_of(op))?;
         let index = index_of(op);
-        Some((lane, index, lane.slot(index)?))
+        Some((ops, index, ops.slot(index)?))
     }
 
     /// Opens an explicit operation of `thread` with this many fragments; to be called before
     /// any of them is initiated.
     pub fn begin(&self, thread: u16, fragments: u32) -> OpHandle {
         let (index, slot) = self.mine(thread).alloc();
-        // Release pairs with the Acquire of `complete`.
+        // Release, as in `count_before`.
         slot.issued.store(fragments, Ordering::Release);
         slot.done.store(0, Ordering::Relaxed);
         OpHandle::new(
@@ -162,9 +143,7 @@ impl Ops {
     /// to be called before any of them is initiated.
     pub fn extend(&self, handle: OpHandle, fragments: u32) {
         let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
-        // Release, as in `begin`.
-        slot.issued
-            .store(slot.issued.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Release);
+        count_before(&slot.issued, fragments);
     }
 
     /// The id under which the implicit operations that `thread` begins next are completed.
@@ -179,18 +158,17 @@ impl Ops {
     /// operations; to be called before any of them is initiated. Returns the id under which
     /// they are completed.
     pub fn begin_implicit(&self, thread: u16, which: ImplicitKind, fragments: u32) -> OpId {
-        let lane = self.mine(thread);
+        let ops = self.mine(thread);
         let op = self.implicit_op(thread, which);
         let count = if is_explicit(op) {
-            &lane.my_slot(index_of(op)).issued
+            &ops.my_slot(index_of(op)).issued
         } else {
             if self.syncs.load(Ordering::Relaxed) & 1 == 0 {
                 self.syncs.fetch_or(1, Ordering::Relaxed);
             }
-            &lane.owner.issued[which as usize]
+            &ops.owner.issued[which as usize]
         };
-        // Release, as in `begin`.
-        count.store(count.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Release);
+        count_before(count, fragments);
         op
     }
 
@@ -198,10 +176,10 @@ impl Ops {
     /// [`ImplicitKind::Departures`], or for the leaf of the access region.
     pub fn begin_implicit_with_departures(&self, thread: u16, fragments: u32) -> OpId {
         let op = self.begin_implicit(thread, ImplicitKind::Puts, 2 * fragments);
-        let lane = self.mine(thread);
+        let ops = self.mine(thread);
         let sources = match is_explicit(op) {
-            true => &lane.my_slot(index_of(op)).sources,
-            false => &lane.owner.issued[ImplicitKind::Departures as usize],
+            true => &ops.my_slot(index_of(op)).sources,
+            false => &ops.owner.issued[ImplicitKind::Departures as usize],
         };
         sources.store(sources.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
         op.with_departures()
@@ -210,9 +188,9 @@ impl Ops {
     /// Counts the departure of a source of `op`, which counts them; from any thread.
     #[cold]
     pub fn depart(&self, op: OpId) {
-        let departed = self.lane_of(thread_of(op)).and_then(|lane| match is_explicit(op) {
-            true => Some(&lane.slot(index_of(op))?.departed),
-            false => Some(&lane.shared.done[ImplicitKind::Departures as usize]),
+        let departed = self.of_thread(thread_of(op)).and_then(|ops| match is_explicit(op) {
+            true => Some(&ops.slot(index_of(op))?.departed),
+            false => Some(&ops.shared.done[ImplicitKind::Departures as usize]),
         });
         // First: the operation cannot be synced before this end of its fragment is counted.
         departed.into_iter().for_each(|departed| _ = departed.fetch_add(1, Ordering::Release));
@@ -231,27 +209,18 @@ impl Ops {
     /// The counting of [`Ops::complete`]; `None` if there is no such operation.
     #[inline]
     fn count(&self, op: OpId) -> Option<CountedFragment<'_>> {
-        let lane = self.lane_of(thread_of(op))?;
+        let ops = self.of_thread(thread_of(op))?;
         let (issued, done, generation) = match kind_of(op)? {
             OpIdKind::Explicit => {
-                let slot = lane.slot(index_of(op))?;
-                // Until this fragment is counted, its slot cannot be synced.
-                let used = slot.generation.load(Ordering::Relaxed);
-                (&slot.issued, &slot.done, Some((&slot.generation, used)))
+                let slot = ops.slot(index_of(op))?;
+                (&slot.issued, &slot.done, Some(&slot.generation))
             }
             OpIdKind::Implicit(kind) => {
                 let kind = kind as usize;
-                (&lane.owner.issued[kind], &lane.shared.done[kind], None)
+                (&ops.owner.issued[kind], &ops.shared.done[kind], None)
             }
         };
-        let before = if self.concurrent {
-            done.fetch_add(1, Ordering::Release)
-        } else {
-            let before = done.load(Ordering::Relaxed);
-            done.store(before.wrapping_add(1), Ordering::Release);
-            before
-        };
-        Some(CountedFragment { issued, before, generation })
+        Some(CountedFragment::count(issued, done, generation, self.concurrent))
     }
 
     /// Whether an explicit operation is complete; if so, the handle counts as synced and its
@@ -267,9 +236,10 @@ impl Ops {
             return Some(0);
         }
         let op = handle.op();
-        let Some((lane, index, slot)) = self.slot_of(op).filter(|_| is_explicit(op)) else {
-            if let Some(root) = handle.root_of_leaf().filter(|root| is_explicit(root.op())) {
-                return self.leaf_done(root).then_some(0);
+        let Some((ops, index, slot)) = self.slot_of(op).filter(|_| is_explicit(op)) else {
+            let root = handle.root_of_leaf().filter(|root| is_explicit(root.op()));
+            if let Some(done) = root.and_then(|root| self.leaf_done(root)) {
+                return done.then_some(0);
             }
             report::fatal(
                 format_args!("{:#x} is not a handle of a non-blocking operation", handle.0),
@@ -282,34 +252,34 @@ impl Ops {
         if generation != handle.generation() {
             return Some(0);
         }
-        if slot.done.load(Ordering::Acquire) != slot.issued.load(Ordering::Relaxed) {
+        if !are_complete(&slot.issued, &slot.done) {
             return None;
         }
         let value = slot.value.load(Ordering::Relaxed);
         if thread_of(op) == usize::from(thread) {
-            lane.free(index, slot, generation);
+            ops.free(index, slot, generation);
         } else {
-            lane.give_back(index, slot, generation);
+            ops.give_back(index, slot, generation);
         }
         Some(value)
     }
 
-    /// Whether the leaf of this operation is complete, or the operation was synced.
+    /// Whether the leaf of this operation is complete, or the operation was synced; `None` if
+    /// there is no such operation.
     #[cold]
-    fn leaf_done(&self, root: OpHandle) -> bool {
-        self.slot_of(root.op()).is_some_and(|(_, _, slot)| {
-            let (done, issued) = match root.op().counts_departures() {
-                true => (&slot.departed, &slot.sources),
-                false => (&slot.done, &slot.issued),
-            };
-            slot.generation.load(Ordering::Relaxed) != root.generation()
-                || done.load(Ordering::Acquire) == issued.load(Ordering::Relaxed)
-        })
+    fn leaf_done(&self, root: OpHandle) -> Option<bool> {
+        let (_, _, slot) = self.slot_of(root.op())?;
+        let (issued, done) = match root.op().counts_departures() {
+            true => (&slot.sources, &slot.departed),
+            false => (&slot.issued, &slot.done),
+        };
+        let was_synced = slot.generation.load(Ordering::Relaxed) != root.generation();
+        Some(was_synced || are_complete(issued, done))
     }
 
     /// The leaf of an operation that was just opened; INVALID if its sources have departed.
     pub fn leaf_of(&self, root: OpHandle) -> OpHandle {
-        if self.leaf_done(root) { OpHandle::INVALID } else { root.leaf() }
+        if self.leaf_done(root) == Some(true) { OpHandle::INVALID } else { root.leaf() }
     }
 
     /// The state of a handle other than INVALID.
@@ -348,30 +318,29 @@ impl Ops {
     /// Whether all implicit operations of this kind that `thread` initiated outside access
     /// regions are complete.
     pub fn implicit_done(&self, thread: u16, which: ImplicitKind) -> bool {
-        let Some(lane) = self.lane_of(thread.into()) else { return true };
-        lane.shared.done[which as usize].load(Ordering::Acquire)
-            == lane.owner.issued[which as usize].load(Ordering::Relaxed)
+        let Some(ops) = self.of_thread(thread.into()) else { return true };
+        are_complete(&ops.owner.issued[which as usize], &ops.shared.done[which as usize])
     }
 
     /// Whether `thread` has an access region open.
     pub fn in_region(&self, thread: u16) -> bool {
-        self.lane_of(thread.into())
-            .is_some_and(|lane| lane.owner.region.load(Ordering::Relaxed) != NONE)
+        self.of_thread(thread.into())
+            .is_some_and(|ops| ops.owner.region.load(Ordering::Relaxed) != NONE)
     }
 
     /// Opens an access region of `thread`; false if one is open.
     pub fn open_region(&self, thread: u16) -> bool {
-        let lane = self.mine(thread);
-        if lane.owner.region.load(Ordering::Relaxed) != NONE {
+        let ops = self.mine(thread);
+        if ops.owner.region.load(Ordering::Relaxed) != NONE {
             return false;
         }
-        let (index, slot) = lane.alloc();
-        // Release, as in `begin`.
+        let (index, slot) = ops.alloc();
+        // Release, as in `count_before`.
         slot.issued.store(0, Ordering::Release);
         for count in [&slot.done, &slot.sources, &slot.departed] {
             count.store(0, Ordering::Relaxed);
         }
-        lane.owner.region.store(index, Ordering::Relaxed);
+        ops.owner.region.store(index, Ordering::Relaxed);
         self.syncs.fetch_add(2, Ordering::Relaxed);
         true
     }
@@ -379,14 +348,14 @@ impl Ops {
     /// Closes the access region of `thread` and returns the handle of all that was initiated in
     /// it. Returns INVALID if that is complete, `None` if no region is open.
     pub fn close_region(&self, thread: u16) -> Option<OpHandle> {
-        let lane = self.mine(thread);
-        let index = lane.owner.region.load(Ordering::Relaxed);
+        let ops = self.mine(thread);
+        let index = ops.owner.region.load(Ordering::Relaxed);
         if index == NONE {
             return None;
         }
-        lane.owner.region.store(NONE, Ordering::Relaxed);
+        ops.owner.region.store(NONE, Ordering::Relaxed);
         self.syncs.fetch_sub(2, Ordering::Relaxed);
-        let (slot, op) = (lane.my_slot(index), op_id(OpIdKind::Explicit, thread, index));
+        let (slot, op) = (ops.my_slot(index), op_id(OpIdKind::Explicit, thread, index));
         let has_leaf = slot.sources.load(Ordering::Relaxed) != 0;
         let op = if has_leaf { op.with_departures() } else { op };
         let handle = OpHandle::new(slot.generation.load(Ordering::Relaxed), op);

@@ -1,6 +1,6 @@
 //! Tests of the registry.
 
-use super::lane::{FIRST_SLAB, SLABS, next_generation, place, slab_len};
+use super::thread_ops::{FIRST_SLAB, SLABS, next_generation, place, slab_len};
 use super::*;
 use alloc::vec::Vec;
 use core::sync::atomic::AtomicU64;
@@ -60,7 +60,7 @@ fn the_slot_of_an_abandoned_region_is_used_again_when_it_is_complete() {
         assert_ne!(op, in_flight);
         ops.complete(op);
     }
-    assert_eq!(ops.lane_of(0).unwrap().owner.slabs.load(Ordering::Relaxed), 1);
+    assert_eq!(ops.of_thread(0).unwrap().owner.slabs.load(Ordering::Relaxed), 1);
     ops.complete(in_flight);
 }
 
@@ -308,7 +308,7 @@ fn another_thread_may_sync() {
         assert!(ops.sync(2, h), "dead");
     }
     let again: Vec<OpHandle> = (0..FIRST_SLAB).map(|_| ops.begin(1, 1)).collect();
-    let slabs = ops.lane_of(1).unwrap().owner.slabs.load(Ordering::Relaxed);
+    let slabs = ops.of_thread(1).unwrap().owner.slabs.load(Ordering::Relaxed);
     assert_eq!(slabs, 1, "returned slots are used again");
     assert!(again.iter().all(|&h| !ops.sync(1, h)));
 }

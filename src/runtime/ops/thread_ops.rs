@@ -2,11 +2,13 @@
 //! other threads returned.
 //!
 //! Used by the registry in this folder. Invariants: only the owner allocates, and writes
-//! [`OwnerWords`]; a slot is never freed before its lane.
+//! [`OwnerWords`]; a slot is freed with the operations of its thread
+//! only.
 //!
 //! A slot that another thread synced is pushed on a Treiber stack, which the owner takes as a
 //! whole: so there is no ABA.
 
+use super::fragments::are_complete;
 use super::handle::{INDEX_BITS, ImplicitKind, OPS_PER_THREAD};
 use crate::report;
 use alloc::boxed::Box;
@@ -66,11 +68,11 @@ pub(super) struct SharedWords {
 
 /// All operations of one thread.
 #[derive(Debug)]
-pub(super) struct OpLane {
+pub(super) struct ThreadOps {
     pub(super) owner: CachePadded<OwnerWords>,
     pub(super) shared: CachePadded<SharedWords>,
     /// First slots of the slabs. Release when a slab is made, pairs with the Acquire in
-    /// [`OpLane::slot`].
+    /// [`ThreadOps::slot`].
     pub(super) slabs: [AtomicPtr<OpSlot>; SLABS],
 }
 
@@ -89,9 +91,9 @@ pub(super) fn slab_len(slab: usize) -> u32 {
     if slab == 0 { FIRST_SLAB } else { FIRST_SLAB << (slab - 1) }
 }
 
-impl OpLane {
-    pub(super) fn new() -> OpLane {
-        OpLane {
+impl ThreadOps {
+    pub(super) fn new() -> ThreadOps {
+        ThreadOps {
             owner: CachePadded::new(OwnerWords {
                 free: AtomicU32::new(NONE),
                 region: AtomicU32::new(NONE),
@@ -114,7 +116,7 @@ impl OpLane {
             return None;
         }
         // SAFETY: a slab that is not null has `slab_len(slab)` slots, `at` is below that by
-        // `place`, and it lives as long as the lane.
+        // `place`, and it lives as long as `self`.
         Some(unsafe { &*slots.add(at as usize) })
     }
 
@@ -145,8 +147,7 @@ impl OpLane {
         while index != NONE {
             let slot = self.my_slot(index);
             let next = slot.next.load(Ordering::Relaxed);
-            // Acquire, as in a sync.
-            if slot.done.load(Ordering::Acquire) == slot.issued.load(Ordering::Relaxed) {
+            if are_complete(&slot.issued, &slot.done) {
                 self.free(index, slot, slot.generation.load(Ordering::Relaxed));
             } else {
                 self.abandon(index);
@@ -230,13 +231,13 @@ impl OpLane {
     }
 }
 
-impl Drop for OpLane {
+impl Drop for ThreadOps {
     fn drop(&mut self) {
         for (slab, slots) in self.slabs.iter().enumerate() {
             let slots = slots.load(Ordering::Relaxed);
             if !slots.is_null() {
                 // SAFETY: made by `grow` from a boxed slice of this length, and nothing else
-                // refers to the lane.
+                // refers to it.
                 drop(unsafe {
                     Box::from_raw(ptr::slice_from_raw_parts_mut(slots, slab_len(slab) as usize))
                 });
