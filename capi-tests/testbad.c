@@ -51,6 +51,7 @@ struct testcase {
 #define H_NOTIFYING 216
 #define H_SWALLOW 217
 #define H_NULL_REPLY 218
+#define H_LEAVING 219
 #define H_NO_HANDLER 249
 
 /* A rank that no job has. */
@@ -118,6 +119,12 @@ static void notifying_h(gasnet_token_t token) {
     (void)token;
     gasnet_barrier_notify(0, 0);
 }
+static void leaving_h(gasnet_token_t token) {
+    (void)token;
+#if CHECK_PAR
+    pthread_exit(NULL);
+#endif
+}
 static void swallow_h(gasnet_token_t token, void *bytes, size_t n) { (void)token, (void)bytes, (void)n; }
 static void null_reply_h(gasnet_token_t token) { gasnet_AMReplyMedium0(token, H_SWALLOW, NULL, 8); }
 static void region_h(gasnet_token_t token) {
@@ -134,7 +141,8 @@ static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_RE
                                            {H_LOCKING, locking_h},         {H_REPLY_LOCKED, reply_locked_h},
                                            {H_PUTTING, putting_h},         {H_REGION, region_h},
                                            {H_NOTIFYING, notifying_h},     {H_SWALLOW, swallow_h},
-                                           {H_NULL_REPLY, null_reply_h}};
+                                           {H_NULL_REPLY, null_reply_h},
+                                           {H_LEAVING, leaving_h}};
 #define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
 
 /* The end of rank 0's segment, with `n` bytes inside. */
@@ -663,6 +671,54 @@ static void threads_ask(void) {
     pthread_barrier_init(&meeting, NULL, TOO_MANY);
     check_join(check_start(TOO_MANY, 0, one_that_asks), TOO_MANY);
 }
+static void one_that_locks(int id) {
+    (void)id;
+    gasnet_hsl_lock(&lock);
+    gasnet_hsl_unlock(&lock);
+    pthread_barrier_wait(&meeting);
+}
+static void threads_lock(void) {
+    pthread_barrier_init(&meeting, NULL, TOO_MANY);
+    check_join(check_start(TOO_MANY, 0, one_that_locks), TOO_MANY);
+}
+
+/* One thread after the other, more than may live at once. */
+static void in_turn(void (*body)(int)) {
+    int i;
+    for (i = 0; i < TOO_MANY; i++) {
+        check_alive("threads in turn");
+        check_join(check_start(1, i, body), 1);
+    }
+}
+static void one_that_polls(int id) {
+    (void)id;
+    gasnet_AMPoll();
+}
+
+/* The program has all thread-specific keys. */
+static void threads_without_keys_later(void) { in_turn(one_that_polls); }
+static void threads_without_keys(void) {
+    pthread_key_t key;
+    int keys = 0;
+    while (!pthread_key_create(&key, NULL)) keys++;
+    CHECK(keys > 0, "no thread-specific key");
+    later = threads_without_keys_later;
+}
+
+/* The destructors of a thread call the library, to the last. */
+static pthread_key_t end_key;
+static void polls_at_end(void *round) {
+    gasnet_AMPoll();
+    if ((uintptr_t)round < 4) pthread_setspecific(end_key, (char *)round + 1);
+}
+static void one_that_polls_at_end(int id) {
+    one_that_polls(id);
+    pthread_setspecific(end_key, (void *)(uintptr_t)1);
+}
+static void threads_poll_at_end(void) {
+    CHECK(!pthread_key_create(&end_key, polls_at_end), "no thread-specific key");
+    in_turn(one_that_polls_at_end);
+}
 
 /* One thread index, that of the main thread, which sends messages; others put and get, which takes
  * no index where the network moves the bytes at once. */
@@ -694,10 +750,23 @@ static void threads_one_index(void) {
     setenv("GASNET_MAX_THREADS", "1", 1);
     later = threads_one_index_later;
 }
+static void one_that_leaves(int id) {
+    (void)id;
+    gasnet_AMRequestShort0(0, H_LEAVING);
+    for (;;) gasnet_AMPoll();
+}
+static void thread_leaves_handler(void) {
+    check_join(check_start(1, 0, one_that_leaves), 1);
+    GASNET_BLOCKUNTIL(came);
+}
 #else
 #define threads_many NULL
 #define threads_ask NULL
+#define threads_lock NULL
+#define threads_without_keys NULL
+#define threads_poll_at_end NULL
 #define threads_one_index NULL
+#define thread_leaves_handler NULL
 #endif
 
 /* ---- collectives ---- */
@@ -769,6 +838,9 @@ static const struct testcase cases[] = {
     {"waitmode", "both", ATTACHED, PASSES, "gasnet_set_waitmode()|99|GASNET_WAIT_SPIN", waitmode},
     {"seginfo_negative", "both", ATTACHED, PASSES, "gasnet_getSegmentInfo()|numentries is -1|the table is null|0 rows", seginfo_negative},
     {"threads_ask", "par", ATTACHED, PASSES, "", threads_ask},
+    {"threads_lock", "par", CHECKED, PASSES, "", threads_lock},
+    {"threads_without_keys", "par", BEFORE_INIT, PASSES, "", threads_without_keys},
+    {"threads_poll_at_end", "par", ATTACHED, PASSES, "", threads_poll_at_end},
     {"threads_one_index", "par", BEFORE_INIT, PASSES, "", threads_one_index},
     {"child_polls", "both", ATTACHED, PASSES, "gasnet_AMPoll()|forked", child_polls},
     {"child_puts", "both", ATTACHED, PASSES, "gasnet_put_val()|forked", child_puts},
@@ -862,6 +934,7 @@ static const struct testcase cases[] = {
     {"sync_in_region", "both", ATTACHED, DIES, "gasnet_wait_syncnbi_puts()|region", sync_in_region},
     {"handle", "both", ATTACHED, DIES, "handle|7654321", handle},
     {"handle_of_leaf", "both", ATTACHED, DIES, "handle|0x55d080004560", handle_of_leaf},
+    {"thread_leaves_handler", "par", ATTACHED, DIES, "a thread ended inside an active message handler|Let the handler return", thread_leaves_handler},
     {"threads_many", "par", ATTACHED, DIES, "256|threads|End threads before starting others.", threads_many},
 
     {"put_from_null", "both", CHECKED, DIES, "gasnet_put_bulk()|src is null|8 bytes", put_from_null},

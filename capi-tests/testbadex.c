@@ -151,6 +151,23 @@ static void bound_rank(void) { gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, 
 
 /* ---- teams ---- */
 
+/* Threads that only ask need no thread index. */
+#if CHECK_PAR
+static pthread_barrier_t meeting;
+static void one_that_asks(int id) {
+    (void)id;
+    CHECK(gex_TM_QuerySize(ex_tm) == ex_ranks && gex_TM_QueryRank(ex_tm) == ex_me, "wrong answers");
+    CHECK(gex_TM_QueryEP(ex_tm) == ex_ep && gex_TM_QueryClient(ex_tm) == ex_client, "wrong objects");
+    pthread_barrier_wait(&meeting);
+}
+static void par_teams_ask(void) {
+    enum { MANY = GASNETT_MAX_THREADS + 4 };
+    pthread_barrier_init(&meeting, NULL, MANY);
+    check_join(check_start(MANY, 0, one_that_asks), MANY);
+}
+#else
+#define par_teams_ask NULL
+#endif
 static void team_none(void) { gex_TM_QuerySize(GEX_TM_INVALID); }
 static void team_pair(void) { gex_Event_Wait(gex_Coll_BarrierNB(gex_TM_Pair(ex_ep, 0), 0)); }
 static void team_all(void) { gex_TM_Destroy(ex_tm, NULL, 0); }
@@ -667,6 +684,7 @@ static const struct testcase {
     {"destroy_bound", BEFORE_ATTACH, DIES, "gex_Segment_Destroy()|bound to the endpoint", destroy_bound},
     {"put_unpublished", BEFORE_ATTACH, DIES, "gex_RMA_PutBlocking()|no segment is known|gex_EP_PublishBoundSegment", put_unpublished},
     {"bound_rank", ATTACHED, DIES, "gex_EP_QueryBoundSegmentNB()|" NO_RANK_WORD, bound_rank},
+    {"par_teams_ask", ATTACHED, PASSES, "", par_teams_ask},
     {"team_none", ATTACHED, DIES, "gex_TM_QuerySize()|0x0|no team", team_none},
     {"team_pair", ATTACHED, DIES, "gex_Coll_BarrierNB()|pair", team_pair},
     {"team_all", ATTACHED, DIES, "gex_TM_Destroy()|team of all ranks", team_all},

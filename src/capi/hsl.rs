@@ -3,13 +3,14 @@
 //! Called by clients, from handlers too, and before `gasnet_init`.
 
 use super::{code, initialized};
-use crate::runtime::Ctx;
 use crate::runtime::hsl::{self, GASNET_1, Hsl};
+use crate::runtime::{Ctx, GasnetJob};
 use core::ffi::c_int;
 
-/// The calling thread, where the use of locks is checked.
+/// The calling thread, where the use of locks is checked. What it is passed to, or the caller, ends
+/// the call by [`Ctx::end_lock_call`].
 pub(super) fn caller() -> Option<Ctx> {
-    if hsl::checked() { initialized().map(|job| job.ctx()) } else { None }
+    if hsl::checked() { initialized().and_then(GasnetJob::ctx_for_locks) } else { None }
 }
 
 /// Initialises a handler-safe lock; it is unlocked afterwards.
@@ -98,6 +99,7 @@ pub unsafe extern "C" fn gasnet_hsl_unlock(hsl: *mut Hsl) {
 pub extern "C" fn gasnet_hold_interrupts() {
     if let Some(c) = caller() {
         c.hold_interrupts();
+        c.end_lock_call();
     }
 }
 
@@ -108,5 +110,6 @@ pub extern "C" fn gasnet_hold_interrupts() {
 pub extern "C" fn gasnet_resume_interrupts() {
     if let Some(c) = caller() {
         c.resume_interrupts();
+        c.end_lock_call();
     }
 }

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use parking_lot::Mutex;
 
 /// What one thread holds.
 #[derive(Debug, Default)]
@@ -21,35 +21,36 @@ pub(super) struct HeldLocks {
 }
 
 impl HeldLocks {
-    fn locks(&self) -> MutexGuard<'_, Vec<(usize, &'static str)>> {
-        self.locks.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Clears what the previous thread with this index held.
     pub(super) fn clear(&self) {
-        self.locks().clear();
+        self.locks.lock().clear();
         self.set_section(false);
         self.set_prepared(false);
     }
 
+    /// Whether it holds nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.locks.lock().is_empty() && !self.in_section() && !self.has_prepared()
+    }
+
     /// The lock that it locked last, and the function that unlocks it.
     pub(super) fn last(&self) -> Option<(usize, &'static str)> {
-        self.locks().last().copied()
+        self.locks.lock().last().copied()
     }
 
     /// Whether it holds this lock.
     pub(super) fn has(&self, lock: usize) -> bool {
-        self.locks().iter().any(|&(held, _)| held == lock)
+        self.locks.lock().iter().any(|&(held, _)| held == lock)
     }
 
     /// Adds a lock.
     pub(super) fn push(&self, lock: usize, unlock: &'static str) {
-        self.locks().push((lock, unlock));
+        self.locks.lock().push((lock, unlock));
     }
 
     /// Removes the lock that it locked last.
     pub(super) fn pop(&self) {
-        self.locks().pop();
+        self.locks.lock().pop();
     }
 
     /// Whether it is in a no-interrupt section.
@@ -84,8 +85,8 @@ mod tests {
         held.set_section(true);
         held.set_prepared(true);
         assert!(held.has(8) && held.last() == Some((8, "gex_HSL_Unlock")));
-        assert!(held.in_section() && held.has_prepared());
+        assert!(held.in_section() && held.has_prepared() && !held.is_empty());
         held.clear();
-        assert!(!held.has(8) && !held.in_section() && !held.has_prepared());
+        assert!(!held.has(8) && !held.in_section() && !held.has_prepared() && held.is_empty());
     }
 }

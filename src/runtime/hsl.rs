@@ -178,6 +178,7 @@ impl Hsl {
         must(by.init, self.lock.init());
         self.state.store(DYNAMIC ^ self.address(), Ordering::Relaxed);
         self.holder.store(0, Ordering::Relaxed);
+        caller.into_iter().for_each(Ctx::end_lock_call);
     }
 
     /// `gasnet_hsl_destroy`
@@ -187,6 +188,7 @@ impl Hsl {
         }
         must(by.destroy, self.lock.destroy());
         self.state.store(DESTROYED ^ self.address(), Ordering::Relaxed);
+        caller.into_iter().for_each(Ctx::end_lock_call);
     }
 
     /// `gasnet_hsl_lock`. `caller` is evaluated only where uses are checked; here and below.
@@ -247,6 +249,7 @@ impl Hsl {
             None => Ok(()),
         };
         span.result(result.map_or_else(|e| e as c_int, |()| 0));
+        caller.into_iter().for_each(Ctx::end_lock_call);
         result
     }
 
@@ -259,6 +262,7 @@ impl Hsl {
             None if is_mutex() => self.mutex_unlock(by),
             None => {}
         }
+        caller.into_iter().for_each(Ctx::end_lock_call);
     }
 
     fn address(&self) -> usize {

@@ -90,16 +90,31 @@ impl GasnetJob {
 
     #[cold]
     fn new_thread(&self) -> u16 {
-        match threads::take(self.slots.count()) {
-            Some(i) => {
-                self.ops.abandon_region(i);
-                let slot = self.slots.of(i);
-                slot.owners.fetch_add(1, Ordering::Relaxed);
-                slot.held.clear();
-                i
-            }
+        match self.take_index(false) {
+            Some(slot) => slot.index,
             None => too_many_threads(self.slots.count()),
         }
+    }
+
+    /// Gives the calling thread an index, if one is free.
+    fn take_index(&self, for_locks: bool) -> Option<&'static ThreadSlot> {
+        let i = threads::take(self.slots.count())?;
+        self.ops.abandon_region(i);
+        let slot = self.slots.of(i);
+        slot.check_left();
+        slot.for_locks.store(for_locks, Ordering::Relaxed);
+        slot.owners.fetch_add(1, Ordering::Relaxed);
+        slot.held.clear();
+        Some(slot)
+    }
+
+    /// As [`GasnetJob::ctx`], for a call that only concerns locks. A thread without an index has
+    /// one until [`Ctx::end_lock_call`] finds that it holds nothing. `None` if no index is free.
+    pub fn ctx_for_locks(&'static self) -> Option<Ctx> {
+        if self.client.threads == ThreadMode::Seq || threads::index().is_some() {
+            return Some(self.ctx());
+        }
+        Some(Ctx { job: self, slot: self.take_index(true)? })
     }
 
     /// Threads that may call at the same time.
@@ -156,6 +171,13 @@ impl Ctx {
     /// Index of the calling thread, 0 in SEQ, below [`MAX_THREADS`].
     pub fn thread_index(self) -> u16 {
         self.slot.index
+    }
+
+    /// Ends a call with the context of [`GasnetJob::ctx_for_locks`].
+    pub fn end_lock_call(self) {
+        if self.slot.for_locks.load(Ordering::Relaxed) && self.slot.held.is_empty() {
+            threads::give_back(self.slot);
+        }
     }
 
     /// Whether this thread is running a handler.

@@ -41,22 +41,44 @@ extern "C" fn at_thread_end(value: *mut c_void) {
 }
 
 /// Gives the calling thread an index below [`NONE`]. When the thread ends, `release` is called
-/// with it. All callers pass the same `release`. False if the system has no thread-specific key
-/// left: then the index is set, but `release` is never called.
-pub fn claim(index: u32, release: fn(u32)) -> bool {
-    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+/// with it, and the thread has no index. All callers pass the same `release`.
+///
+/// `release` is not called if the program has taken all thread-specific keys, or all memory. Nor
+/// is it called for an index that is claimed in the last destructor of the thread. [`exists`] then
+/// says that the thread has ended.
+pub fn claim(index: u32, release: fn(u32)) {
     RELEASE.store(release as usize, Ordering::Release);
     INDEX.with(|i| i.set(index));
+    set_at_end(index as usize + 1);
+}
+
+/// Takes the index of the calling thread away; nothing is called when the thread ends.
+pub fn unclaim() {
+    INDEX.with(|i| i.set(NONE));
+    set_at_end(0);
+}
+
+/// Sets what [`at_thread_end`] is called with; 0: it is not called.
+fn set_at_end(value: usize) {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     let key = KEY.get_or_init(|| {
         let mut key = 0;
         // SAFETY: `key` is a live variable; the destructor has the signature that pthreads
         // calls.
         (unsafe { libc::pthread_key_create(&mut key, Some(at_thread_end)) } == 0).then_some(key)
     });
-    // SAFETY: the key was created above and is never deleted; the value is never dereferenced.
-    key.is_some_and(
-        |key| unsafe { libc::pthread_setspecific(key, (index as usize + 1) as *const c_void) } == 0,
-    )
+    if let Some(key) = key {
+        // SAFETY: the key was created above and is never deleted; the value is never dereferenced.
+        unsafe { libc::pthread_setspecific(*key, core::ptr::without_provenance(value)) };
+    }
+}
+
+/// Whether this process has a thread of this number ([`tid`]); so it may be for a moment after the
+/// thread was joined.
+pub fn exists(tid: u32) -> bool {
+    // SAFETY: signal 0 is not sent; the call only checks that the thread exists.
+    let found = unsafe { libc::syscall(libc::SYS_tgkill, crate::process::pid(), tid, 0) } == 0;
+    found || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 /// Starts a thread that runs `body` until the process ends. All signals are blocked there: it runs
@@ -152,12 +174,36 @@ mod tests {
     fn released_at_thread_end() {
         std::thread::spawn(|| {
             assert_eq!(index(), NONE);
-            assert!(claim(7, |i| RELEASED.store(i, Ordering::SeqCst)));
+            claim(7, |i| RELEASED.store(i, Ordering::SeqCst));
             assert_eq!(index(), 7);
         })
         .join()
         .unwrap();
         assert_eq!(RELEASED.load(Ordering::SeqCst), 7);
         assert_eq!(index(), NONE);
+        RELEASED.store(NONE, Ordering::SeqCst);
+        std::thread::spawn(|| {
+            claim(8, |i| RELEASED.store(i, Ordering::SeqCst));
+            unclaim();
+            assert_eq!(index(), NONE);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(RELEASED.load(Ordering::SeqCst), NONE);
+    }
+
+    #[test]
+    fn a_thread_exists_until_it_ends() {
+        let ended = std::thread::spawn(|| {
+            assert!(exists(tid()));
+            tid()
+        });
+        let ended = ended.join().unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while exists(ended) {
+            assert!(std::time::Instant::now() < deadline);
+            yield_now();
+        }
+        assert!(exists(tid()));
     }
 }

@@ -83,7 +83,7 @@ pub unsafe extern "C" fn gex_AD_Create(
 ) {
     let function = "gex_AD_Create";
     let c = ctx(function);
-    with_team(c, function, tm, |_| ());
+    with_team(c.job, function, tm, |_| ());
     let Some(number) = NumberType::of(dt) else {
         report::fatal(
             format_args!("{function}(): dt {} is no type of atomics", DataTypes(dt)),

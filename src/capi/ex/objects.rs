@@ -293,21 +293,21 @@ pub(super) fn remove_team(tm: ExObject) -> Option<TeamRecord> {
 
 /// Reads the record of the team that a client names; ends the job if there is none. Not for pairs.
 pub(super) fn with_team<R>(
-    c: Ctx,
+    job: &'static GasnetJob,
     function: &str,
     tm: ExObject,
     read: impl FnOnce(&TeamRecord) -> R,
 ) -> R {
     if tm == ExObject::ALL {
-        let make = || Box::new(TeamRecord::new(collectives(c).ranks(c).clone(), None, 0));
-        return read(ALL_RANKS.get_or_init(make));
+        let make = |c| Box::new(TeamRecord::new(collectives(c).ranks(c).clone(), None, 0));
+        return read(ALL_RANKS.get_or_init(|| make(job.ctx())));
     }
     TEAMS.read(tm, read).unwrap_or_else(|| no_team(function, tm))
 }
 
 /// The team that a client names; ends the job if there is none. Not for pairs.
 pub(super) fn team_of(c: Ctx, function: &str, tm: ExObject) -> TeamRef {
-    with_team(c, function, tm, |record| record.team.clone())
+    with_team(c.job, function, tm, |record| record.team.clone())
 }
 
 #[cold]
@@ -353,7 +353,7 @@ fn node_in_team(function: &str, tm: ExObject, rank: u32) -> u32 {
 #[cold]
 #[inline(never)]
 fn job_rank_in_team(job: &'static GasnetJob, function: &str, tm: ExObject, rank: u32) -> JobRank {
-    let found = with_team(job.ctx(), function, tm, |record| {
+    let found = with_team(job, function, tm, |record| {
         record.team.job_rank(TeamRank(rank)).ok_or(record.team.size())
     });
     found.unwrap_or_else(|size| {
