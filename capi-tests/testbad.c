@@ -413,6 +413,29 @@ static void handle_of_leaf(void) {
     while (gasnet_try_syncnb(h) != GASNET_OK) continue;
 }
 
+/* ---- locks without debug checks ---- */
+
+static void lock_destroy_locked(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_hsl_destroy(&lock);
+}
+
+/* A lock that is locked before gasnet_init is unlocked after it, in any thread mode. */
+static void lock_early_later(void) {
+    gasnet_hsl_lock(&inner);
+    gasnet_hsl_unlock(&inner);
+    gasnet_hsl_unlock(&lock);
+    gasnet_hsl_lock(&lock);
+    gasnet_hsl_unlock(&lock);
+    gasnet_hsl_destroy(&lock);
+}
+static void lock_early(void) {
+    gasnet_hsl_lock(&inner);
+    gasnet_hsl_unlock(&inner);
+    CHECK_OK(gasnet_hsl_trylock(&lock));
+    later = lock_early_later;
+}
+
 /* ---- what only debug checks notice ---- */
 
 static void hold_twice(void) {
@@ -842,6 +865,7 @@ static const struct testcase cases[] = {
     {"threads_without_keys", "par", BEFORE_INIT, PASSES, "", threads_without_keys},
     {"threads_poll_at_end", "par", ATTACHED, PASSES, "", threads_poll_at_end},
     {"threads_one_index", "par", BEFORE_INIT, PASSES, "", threads_one_index},
+    {"lock_early", "both", BEFORE_INIT, PASSES, "", lock_early},
     {"child_polls", "both", ATTACHED, PASSES, "gasnet_AMPoll()|forked", child_polls},
     {"child_puts", "both", ATTACHED, PASSES, "gasnet_put_val()|forked", child_puts},
     {"child_inits", "both", ATTACHED, PASSES, "gasnet_init()|forked", child_inits},
@@ -934,6 +958,7 @@ static const struct testcase cases[] = {
     {"sync_in_region", "both", ATTACHED, DIES, "gasnet_wait_syncnbi_puts()|region", sync_in_region},
     {"handle", "both", ATTACHED, DIES, "handle|7654321", handle},
     {"handle_of_leaf", "both", ATTACHED, DIES, "handle|0x55d080004560", handle_of_leaf},
+    {"lock_destroy_locked", "par", ATTACHED, DIES, "gasnet_hsl_destroy()|a thread holds|when no thread holds it", lock_destroy_locked},
     {"thread_leaves_handler", "par", ATTACHED, DIES, "a thread ended inside an active message handler|Let the handler return", thread_leaves_handler},
     {"threads_many", "par", ATTACHED, DIES, "256|threads|End threads before starting others.", threads_many},
 

@@ -6,7 +6,7 @@
 //!
 //! `gasnet_hsl_t.lock` is a POSIX mutex, so that clients may wait for a `gasnett_cond_t` with
 //! it. In `GASNET_SEQ` there is one thread and a lock does nothing. Before `gasnet_init` locks
-//! are mutexes. Handlers run inside calls of the library only, never as interrupts. Debug
+//! are mutexes, and they remain so in `GASNET_SEQ` if one is held there. Handlers run inside calls of the library only, never as interrupts. Debug
 //! checks keep what a thread holds in [`super::checks`]; the lock says whether it is
 //! initialised, and names its holder for messages.
 
@@ -15,9 +15,11 @@ use super::job::Ctx;
 use super::{GasnetError, checks, lock_waits};
 use crate::trace::{EventDetail, span};
 use crate::{fault, report, trace};
+use alloc::format;
+use alloc::string::String;
 use core::ffi::c_int;
 use core::mem::{offset_of, size_of};
-use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicIsize, AtomicU8, AtomicUsize, Ordering};
 use sys::locks::{self, ClientMutex};
 
 /// `gasnet_hsl_t`; any bytes make one, if not an initialised one.
@@ -76,19 +78,25 @@ pub const GASNET_EX: &LockFunctions = &LockFunctions {
 };
 
 /// What a lock is in this program.
-static BEHAVIOUR: AtomicU8 = AtomicU8::new(MUTEX);
+static BEHAVIOUR: AtomicU8 = AtomicU8::new(EARLY);
 /// The same where no use is looked at.
 static UNWATCHED: AtomicU8 = AtomicU8::new(MUTEX);
-/// A mutex; so it is before `gasnet_init`.
+/// How many locks are held that were locked before `gasnet_init`, where locks are mutexes.
+static HELD_EARLY: AtomicIsize = AtomicIsize::new(0);
+/// A mutex.
 const MUTEX: u8 = 0;
 /// Nothing.
 const NOTHING: u8 = 1;
 /// As [`UNWATCHED`] says, and each use is checked, or traced, or both.
 const WATCHED: u8 = 2;
+/// A mutex, and those that are held are counted: so it is before `gasnet_init`.
+const EARLY: u8 = 3;
 
 /// Chooses what a lock is. Called by `gasnet_init`.
 pub fn open(threads: ThreadMode) {
-    let unwatched = if threads == ThreadMode::Seq { NOTHING } else { MUTEX };
+    // A lock that is held is unlocked later, and may then be locked again.
+    let none_held = HELD_EARLY.load(Ordering::Relaxed) == 0;
+    let unwatched = if threads == ThreadMode::Seq && none_held { NOTHING } else { MUTEX };
     UNWATCHED.store(unwatched, Ordering::Relaxed);
     let watched = checks::on() || trace::on();
     BEHAVIOUR.store(if watched { WATCHED } else { unwatched }, Ordering::Relaxed);
@@ -121,6 +129,13 @@ fn failed(function: &str, error: c_int) -> ! {
         format_args!("{function}(): {e}"),
         format_args!("Initialise the lock, and let only the thread that holds it unlock it."),
     )
+}
+
+/// Counts a lock that was locked (1) or unlocked (-1), before `gasnet_init`.
+fn count_early(change: isize) {
+    if BEHAVIOUR.load(Ordering::Relaxed) == EARLY {
+        HELD_EARLY.fetch_add(change, Ordering::Relaxed);
+    }
 }
 
 fn must(function: &str, error: c_int) {
@@ -186,7 +201,10 @@ impl Hsl {
         if let Some(c) = caller {
             self.check_destroy(by, c);
         }
-        must(by.destroy, self.lock.destroy());
+        match self.lock.destroy() {
+            locks::BUSY => self.destroyed_while_held(by, None),
+            error => must(by.destroy, error),
+        }
         self.state.store(DESTROYED ^ self.address(), Ordering::Relaxed);
         caller.into_iter().for_each(Ctx::end_lock_call);
     }
@@ -234,7 +252,10 @@ impl Hsl {
         let _span = span!(L "gasnet_hsl_lock", EventDetail::At(self.address()));
         match caller {
             Some(c) => self.lock_checked(by, c),
-            None if is_mutex() => self.mutex_lock(by),
+            None if is_mutex() => {
+                self.mutex_lock(by);
+                count_early(1);
+            }
             None => {}
         }
     }
@@ -245,7 +266,9 @@ impl Hsl {
         let mut span = span!(L "gasnet_hsl_trylock", EventDetail::At(self.address()));
         let result = match caller {
             Some(c) => self.try_checked(by, c),
-            None if is_mutex() => tried(by.try_lock, self.lock.try_lock()),
+            None if is_mutex() => {
+                tried(by.try_lock, self.lock.try_lock()).inspect(|()| count_early(1))
+            }
             None => Ok(()),
         };
         span.result(result.map_or_else(|e| e as c_int, |()| 0));
@@ -259,7 +282,10 @@ impl Hsl {
         let _span = span!(L "gasnet_hsl_unlock", EventDetail::At(self.address()));
         match caller {
             Some(c) => self.unlock_checked(by, c),
-            None if is_mutex() => self.mutex_unlock(by),
+            None if is_mutex() => {
+                self.mutex_unlock(by);
+                count_early(-1);
+            }
             None => {}
         }
         caller.into_iter().for_each(Ctx::end_lock_call);
@@ -302,16 +328,23 @@ impl Hsl {
         c.check_destroy(by.destroy, self.address());
         let holder = self.holder.load(Ordering::Relaxed);
         if holder != 0 {
-            report::fatal(
-                format_args!(
-                    "{}(): thread {} holds the handler-safe lock {:#x}",
-                    by.destroy,
-                    holder - 1,
-                    self.address()
-                ),
-                format_args!("Destroy a lock when no thread holds it."),
-            );
+            self.destroyed_while_held(by, Some(holder - 1));
         }
+    }
+
+    /// Ends the job. `holder`: the index of the thread that holds the lock, if it is known.
+    #[cold]
+    fn destroyed_while_held(&self, by: &LockFunctions, holder: Option<usize>) -> ! {
+        let holder =
+            holder.map_or_else(|| String::from("a thread"), |holder| format!("thread {holder}"));
+        report::fatal(
+            format_args!(
+                "{}(): {holder} holds the handler-safe lock {:#x}",
+                by.destroy,
+                self.address()
+            ),
+            format_args!("Destroy a lock when no thread holds it."),
+        )
     }
 
     fn note(&self, by: &LockFunctions, c: Ctx) {
