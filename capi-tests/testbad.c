@@ -219,10 +219,14 @@ static void child(void (*body)(void)) {
 }
 
 static void poll_in_child(void) { gasnet_AMPoll(); }
+static void sync_in_child(void) { gasnet_wait_syncnbi_all(); }
+static void sync_none_in_child(void) { gasnet_wait_syncnb(GASNET_INVALID_HANDLE); }
 static void put_in_child(void) { gasnet_put_val(0, check_at(0, 0), 77, 1); }
 static void init_in_child(void) { gasnet_init(NULL, NULL); }
 static void exit_in_child(void) { gasnet_exit(1); }
 static void child_polls(void) { child(poll_in_child); }
+static void child_syncs(void) { child(sync_in_child); }
+static void child_syncs_none(void) { child(sync_none_in_child); }
 static void child_puts(void) {
     child(put_in_child);
     CHECK(gasnet_mynode() != 0 || *check_at(0, 0) != 77, "the child's put arrived");
@@ -867,6 +871,8 @@ static const struct testcase cases[] = {
     {"threads_one_index", "par", BEFORE_INIT, PASSES, "", threads_one_index},
     {"lock_early", "both", BEFORE_INIT, PASSES, "", lock_early},
     {"child_polls", "both", ATTACHED, PASSES, "gasnet_AMPoll()|forked", child_polls},
+    {"child_syncs", "both", ATTACHED, PASSES, "gasnet_wait_syncnbi_all()|forked", child_syncs},
+    {"child_syncs_none", "both", ATTACHED, PASSES, "gasnet_wait_syncnb()|forked", child_syncs_none},
     {"child_puts", "both", ATTACHED, PASSES, "gasnet_put_val()|forked", child_puts},
     {"child_inits", "both", ATTACHED, PASSES, "gasnet_init()|forked", child_inits},
     {"child_leaves", "both", ATTACHED, PASSES, "gasnet_exit", child_leaves},

@@ -50,6 +50,7 @@ pub(super) fn close() {
     unsafe {
         (*record).starts = [0; GASNETI_NEAR];
         (*record).watched = 0;
+        (*record).implicit = core::ptr::null();
     }
 }
 

@@ -130,11 +130,20 @@ pub fn ctx(function: &str) -> Ctx {
     }
 }
 
-/// Checks a call that has nothing to do, where calls are checked.
+/// Checks a call that has nothing to do, where calls are checked, and refuses it in a forked
+/// child.
 fn check_empty_call(function: &str) {
+    if ATTACHED.load(Ordering::Relaxed).is_null() {
+        check_watched_empty_call(function);
+    }
+}
+#[cold]
+#[inline(never)]
+fn check_watched_empty_call(function: &str) {
     if checks::on() {
         _ = ctx(function);
     }
+    refuse_forked(function);
 }
 
 /// The job for a call that found no [`ATTACHED`] one: checks the call if it is [`WATCHED`];
