@@ -319,6 +319,22 @@ static void region_of_an_ended_thread(void) {
     barrier("an ended thread");
 }
 
+/* A thread ends while a put waits to leave. It leaves when another thread of the rank polls. */
+static void *leaves_a_put(void *number) {
+    gasnet_put_nbi(to, theirs.kind[STATIC] + 192, number, sizeof(uint64_t));
+    return NULL;
+}
+
+static void put_of_an_ended_thread(void) {
+    uint64_t number = 70 + gasnet_mynode();
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, leaves_a_put, &number) == 0, "pthread_create");
+    pthread_join(thread, NULL);
+    check_alive("a put of an ended thread");
+    GASNET_BLOCKUNTIL(*(volatile uint64_t *)(static_data + 192) == 70 + (uint64_t)from);
+    barrier("a put of an ended thread");
+}
+
 /* What a thread does to memory next to that of an operation is no error. */
 static void neighbours_change(void) {
     gasnett_tick_t begun = gasnett_ticks_now();
@@ -612,6 +628,7 @@ int main(int argc, char **argv) {
     for (kind = 0; kind < 4; kind++) read_only_page(kind % 2, kind < 2 ? 16 : GASNET_PAGESIZE);
 #if CHECK_PAR
     region_of_an_ended_thread();
+    put_of_an_ended_thread();
     neighbours_change();
 #endif
     fork_child();

@@ -89,7 +89,7 @@ impl Subsystem<Ctx> for Extended {
     fn progress(&self, ctx: Ctx) {
         self.barrier.progress(ctx);
         self.coll.progress(ctx);
-        self.trains.depart(ctx);
+        self.trains.depart_in_poll(ctx);
         ctx.endpoint().conduit.progress_pinned(ctx);
     }
 

@@ -1,7 +1,8 @@
 //! Trains: small implicit puts, or gets, of a thread to one rank that leave in one system call.
 //!
 //! Begun and joined by `rma` in EVERYTHING, where the rank is reached by cross-memory attach. A
-//! train leaves when a sync or another call polls, and when it is full. It also leaves before a
+//! train leaves when a sync or another call polls, and when it is full. That of a thread that has
+//! ended leaves when another thread polls. It also leaves before a
 //! small implicit operation of the other kind or of another rank, and where an access region
 //! begins or ends. Active messages do not wait for it: the specification orders them after a sync
 //! only. Invariant: a train counts as one implicit operation of its thread, begun with its first
@@ -13,7 +14,7 @@ use crate::conduit::OpId;
 use crate::fault;
 use crate::rank::JobRank;
 use crate::runtime::ops::ImplicitKind;
-use crate::runtime::{Ctx, GasnetJob};
+use crate::runtime::{Ctx, GasnetJob, threads};
 use alloc::boxed::Box;
 use alloc::vec;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -61,10 +62,22 @@ impl Trains {
 
     /// Lets the train of the calling thread leave.
     pub(super) fn depart(&self, ctx: Ctx) {
-        if !self.is_active() {
-            return;
+        if self.is_active() {
+            self.depart_of(ctx, ctx.thread_index());
         }
-        let own = &self.all[usize::from(ctx.thread_index())];
+    }
+
+    /// Lets the train of the calling thread leave, and those of threads that have ended.
+    pub(super) fn depart_in_poll(&self, ctx: Ctx) {
+        self.depart(ctx);
+        if self.is_active() {
+            threads::ended().for_each(|thread| self.depart_of(ctx, thread));
+        }
+    }
+
+    /// Lets the train of a thread leave, the calling one or one that has ended.
+    fn depart_of(&self, ctx: Ctx, thread: u16) {
+        let own = &self.all[usize::from(thread)];
         // It is sent without the lock: where the network moves no pieces at once, that may poll.
         let leaving = own.lock().take_if(|train| !train.pieces.is_empty());
         let Some(mut train) = leaving else { return };
@@ -76,7 +89,8 @@ impl Trains {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         ctx.job.subsystem.want(false);
         ctx.job.ops.complete(train.op);
-        *own.lock() = Some(train);
+        // A thread that has got the index meanwhile may have one.
+        own.lock().get_or_insert(train);
     }
 
     /// Adds a piece to the train of the calling thread, whose local side `place` returns of the
