@@ -11,7 +11,7 @@
 #include <pthread.h>
 
 /* The state of the job in which a case runs. */
-enum when { BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on */ };
+enum when { BEFORE_INIT /* it ends gex_Client_Init */, BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on */ };
 /* DIES: rank 0 alone runs it, and does not return; DIES_TOGETHER: all ranks run it. */
 enum outcome { PASSES, DIES, DIES_TOGETHER };
 
@@ -88,6 +88,7 @@ static void register_low(void) {
 static void init_twice(void) {
     CHECK(gex_Client_Init(&ex_client, &ex_ep, &ex_tm, "AGAIN", NULL, NULL, 0) == GASNET_ERR_NOT_INIT, "a second client");
 }
+static void init_no_memory(void) { setenv("GASNET_PORTAL_AMRECV_SPACE", "1TB", 1); }
 static void attach_size(void) {
     CHECK(gex_Segment_Attach(&ex_segment, ex_tm, GASNET_PAGESIZE + 1) == GASNET_ERR_BAD_ARG, "a crooked segment");
 }
@@ -151,6 +152,17 @@ static void bound_rank(void) { gex_Event_Wait(gex_EP_QueryBoundSegmentNB(ex_tm, 
 
 /* ---- teams ---- */
 
+static void attach_bound(void) {
+    CHECK_OK(gex_EP_BindSegment(ex_ep, created(), 0));
+    CHECK(gex_Segment_Attach(&ex_segment, ex_tm, GASNET_PAGESIZE) == GASNET_ERR_NOT_INIT, "a second segment");
+    check_done();
+}
+static void attach_published(void) {
+    if (ex_me == 1) CHECK_OK(gex_EP_BindSegment(ex_ep, created(), 0));
+    CHECK_OK(gex_EP_PublishBoundSegment(ex_tm, &ex_ep, 1, 0));
+    if (ex_me != 1) CHECK(gex_Segment_Attach(&ex_segment, ex_tm, GASNET_PAGESIZE) == GASNET_ERR_NOT_INIT, "a late segment");
+    check_done();
+}
 /* Threads that only ask need no thread index. */
 #if CHECK_PAR
 static pthread_barrier_t meeting;
@@ -667,6 +679,7 @@ static const struct testcase {
     {"register_twice", ATTACHED, PASSES, "gex_EP_RegisterHandlers()|index 201|twice", register_twice},
     {"register_low", ATTACHED, PASSES, "gex_EP_RegisterHandlers()|index 64|128", register_low},
     {"init_twice", BEFORE_ATTACH, PASSES, "gex_Client_Init()|before", init_twice},
+    {"init_no_memory", BEFORE_INIT, DIES, "gex_Client_Init(): the Portals network cannot be set up|GASNET_PORTAL_AMRECV_SPACE", init_no_memory},
     {"attach_size", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|page size", attach_size},
     {"attach_empty", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|0 bytes|GASNET_PAGESIZE", attach_empty},
     {"attach_team", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|0x1|team of all ranks", attach_team},
@@ -684,6 +697,8 @@ static const struct testcase {
     {"destroy_bound", BEFORE_ATTACH, DIES, "gex_Segment_Destroy()|bound to the endpoint", destroy_bound},
     {"put_unpublished", BEFORE_ATTACH, DIES, "gex_RMA_PutBlocking()|no segment is known|gex_EP_PublishBoundSegment", put_unpublished},
     {"bound_rank", ATTACHED, DIES, "gex_EP_QueryBoundSegmentNB()|" NO_RANK_WORD, bound_rank},
+    {"attach_bound", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|was bound by gex_EP_BindSegment", attach_bound},
+    {"attach_published", BEFORE_ATTACH, PASSES, "gex_Segment_Attach()|other ranks have published|before any rank binds", attach_published},
     {"par_teams_ask", ATTACHED, PASSES, "", par_teams_ask},
     {"team_none", ATTACHED, DIES, "gex_TM_QuerySize()|0x0|no team", team_none},
     {"team_pair", ATTACHED, DIES, "gex_Coll_BarrierNB()|pair", team_pair},
@@ -754,7 +769,7 @@ static const struct testcase {
     {"limit_defer", CHECKED, DIES, "gex_AM_MaxReplyLong()|lc_opt|GEX_EVENT_NOW", limit_defer},
     {"limit_team", CHECKED, DIES, "gex_AM_MaxRequestLong()|0x0|no team", limit_team},
     {"limit_token", CHECKED, DIES, "gex_Token_MaxReplyMedium()|token", limit_token},
-    {"request_in_handler", ATTACHED, DIES, "gex_AM_RequestShort()|handler", request_in_handler},
+    {"request_in_handler", ATTACHED, DIES, "gex_AM_RequestShort()|handler|gex_AM_Reply", request_in_handler},
     {"reply_twice", ATTACHED, DIES, "gex_AM_ReplyShort()|replied", reply_twice},
     {"reply_group", ATTACHED, DIES, "gex_AM_ReplyMedium()|lc_opt", reply_group},
     {"token_later", ATTACHED, DIES, "gex_Token_Info()|token", token_later},
@@ -888,7 +903,13 @@ int main(int argc, char **argv) {
         return 1;
     }
     if (c->when == CHECKED) setenv("GASNET_DEBUG_CHECKS", "1", 1);
+    if (c->when == BEFORE_INIT) c->run();
     ex_init("testbadex", &argc, &argv);
+    if (c->when == BEFORE_INIT) {
+        printf("testbadex: FAIL (gex_Client_Init went on)\n");
+        fflush(stdout);
+        _exit(5);
+    }
     CHECK_OK(gex_EP_RegisterHandlers(ex_ep, table, sizeof table / sizeof *table));
     if (c->when == BEFORE_ATTACH) run(c);
     gex_TM_Split(&alone, ex_tm, (int)ex_me, 0, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);

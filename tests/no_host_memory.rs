@@ -16,7 +16,7 @@ fn a_job_without_host_memory_goes_through_portals() {
     let boot = Bootstrap { host_memory: None, ..single::start().expect("a job of one rank") };
     let choice =
         GasnetClient { threads: ThreadMode::Par, segments: SegmentMode::Fast, max_segsize: 0 };
-    let job = GasnetJob::start_from(boot, choice);
+    let job = GasnetJob::start_from("gasnet_init", boot, choice);
     extended::open(job);
     job.attach_segment("a test", 16 * segment::PAGE).expect("attach");
     extended::attached(job);

@@ -98,7 +98,7 @@ pub(super) fn start(function: &str, client: &Client) -> Option<&'static GasnetJo
     THREAD_MODE.store(threads as u8, Ordering::Relaxed);
     env::check_all();
     let max_segsize = client.max_segsize;
-    let job = GasnetJob::start(GasnetClient { threads, segments, max_segsize });
+    let job = GasnetJob::start(function, GasnetClient { threads, segments, max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     sys::process::on_fork(forget_job);
     super::tools::debug::open();

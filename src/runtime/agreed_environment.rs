@@ -18,8 +18,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
-/// Agrees on one environment. Collective.
-pub fn agree(boot: &Bootstrap) {
+/// Agrees on one environment. Collective. `function` names the caller in messages.
+pub fn agree(function: &str, boot: &Bootstrap) {
     if boot.placement.size() == 1 || boot.one_environment {
         return;
     }
@@ -47,7 +47,7 @@ pub fn agree(boot: &Bootstrap) {
         Ok(block) => env::adopt(block),
         Err(e) => report::fatal(
             format_args!(
-                "gasnet_init(): the environment of rank {giver} cannot be handed over: {e}"
+                "{function}(): the environment of rank {giver} cannot be handed over: {e}"
             ),
             format_args!("Free memory, or give all ranks the same environment."),
         ),

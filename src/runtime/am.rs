@@ -43,7 +43,8 @@ fn request_in_handler(function: &str) -> ! {
             "{function}(): an active message request cannot be sent from inside a handler"
         ),
         format_args!(
-            "Reply with gasnet_AMReply*, or send the request after the handler has returned."
+            "Reply with {}, or send the request after the handler has returned.",
+            report::remedy_of(function, "gasnet_AMReply*", "gex_AM_Reply*")
         ),
     )
 }

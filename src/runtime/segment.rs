@@ -306,13 +306,14 @@ const MEMORY: &str = "the memory of this host";
 const ADDRESSES: &str = "the address space of a process";
 
 /// Ends the job if its ranks were compiled for different modes, whose starts differ. Collective.
-pub fn agree_on_mode(boot: &Bootstrap, mode: SegmentMode) {
+/// `function` names the caller in messages.
+pub fn agree_on_mode(function: &str, boot: &Bootstrap, mode: SegmentMode) {
     let modes = boot.exchange.exchange(&(mode as u64).to_ne_bytes());
     let other = modes.ranked().find(|(_, other)| word(other, 0) != mode as u64);
     let Some((other, _)) = other else { return };
     report::fatal(
         format_args!(
-            "gasnet_init(): this rank was compiled for GASNET_SEGMENT_{}, but rank {other} was not",
+            "{function}(): this rank was compiled for GASNET_SEGMENT_{}, but rank {other} was not",
             mode.name()
         ),
         format_args!("Compile the programs of all ranks for the same segment mode."),

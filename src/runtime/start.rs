@@ -39,27 +39,31 @@ use sys::byte_count::ByteCount;
 
 impl GasnetJob {
     /// Makes this process a rank of the job. Collective; ends the process with a message if
-    /// that is impossible.
-    pub fn start(client: GasnetClient) -> &'static GasnetJob {
+    /// that is impossible. `function` names the caller in messages, here and below.
+    pub fn start(function: &str, client: GasnetClient) -> &'static GasnetJob {
         let options = BootOptions::from_env().with_linked(conduit::network::linked());
         let boot = boot::start(&options).unwrap_or_else(|e| {
-            report::fatal(format_args!("gasnet_init(): {}", e.cause), format_args!("{}", e.remedy))
+            report::fatal(format_args!("{function}(): {}", e.cause), format_args!("{}", e.remedy))
         });
-        GasnetJob::start_from(boot, client)
+        GasnetJob::start_from(function, boot, client)
     }
 
     /// As [`GasnetJob::start`], from a process that is a rank already. Without host memory no rank
     /// maps memory of another, and everything goes through Portals.
-    pub fn start_from(mut boot: Bootstrap, client: GasnetClient) -> &'static GasnetJob {
+    pub fn start_from(
+        function: &str,
+        mut boot: Bootstrap,
+        client: GasnetClient,
+    ) -> &'static GasnetJob {
         let supernode_size = match boot.host_memory {
             Some(_) if client.segments != SegmentMode::Everything => env::SUPERNODE_MAXSIZE.get(),
             _ => 1,
         };
         let (rank, size) = (boot.placement.rank(), boot.placement.size());
         report::set_rank(rank.0);
-        agreed_environment::agree(&boot);
+        agreed_environment::agree(function, &boot);
         if boot.network_start.is_none() {
-            segment::agree_on_mode(&boot, client.segments);
+            segment::agree_on_mode(function, &boot, client.segments);
         }
         exit::install(&mut boot, env::EXITTIMEOUT.get());
         trace::open(rank.0, size);
@@ -92,13 +96,13 @@ impl GasnetJob {
                 agreed_regions::least_of_host(&boot, bytes)
             });
         }
-        let interface = OpenInterface::open(interface_ranks(&boot), &mut config)
-            .unwrap_or_else(|e| no_interface(&e));
+        let interface = OpenInterface::open(interface_ranks(function, &boot), &mut config)
+            .unwrap_or_else(|e| no_interface(function, &e));
         if interface.wire_kind().is_some() {
             process::exit::set_flush_network(process::flush_network);
         }
-        let peers = find_peers(&boot, &interface);
-        refuse_twins(&peers).unwrap_or_else(|e| no_interface(&e));
+        let peers = find_peers(function, &boot, &interface);
+        refuse_twins(&peers).unwrap_or_else(|e| no_interface(function, &e));
         if boot.network_start.is_some() {
             let hosts: Vec<u32> = peers.iter().map(|id| id.nid).collect();
             boot.placement = boot.placement.with_hosts(&hosts);
@@ -112,22 +116,22 @@ impl GasnetJob {
         let start = boot.network_start.and_then(|start| {
             Some((start, interface.start_interface()?, config.pt_am, peers.clone()))
         });
-        let conduit =
-            JobConduit::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
+        let conduit = JobConduit::open(interface, config, rank, peers)
+            .unwrap_or_else(|e| no_network(function, &e));
         if let Some((start, interface, pt, addresses)) = start {
-            let network = interface.open(pt, rank, &addresses).unwrap_or_else(|e| no_network(&e));
+            let network =
+                interface.open(pt, rank, &addresses).unwrap_or_else(|e| no_network(function, &e));
             // The conduit of a rank whose barrier has returned can receive from this one.
             start.connect(network);
-            segment::agree_on_mode(&boot, client.segments);
+            segment::agree_on_mode(function, &boot, client.segments);
         }
         #[cfg(feature = "hosted")]
         if client.segments == SegmentMode::Everything {
             super::tracers::admit(&boot);
         }
-        let scratch = boot
-            .host_memory
-            .as_ref()
-            .map(|memory| HostScratch::map(memory, local_size).unwrap_or_else(|e| no_network(&e)));
+        let scratch = boot.host_memory.as_ref().map(|memory| {
+            HostScratch::map(memory, local_size).unwrap_or_else(|e| no_network(function, &e))
+        });
         // A rank that returns from this exchange can send to this one.
         let network = conduit.shared_host().map_or(0, |host| host.mapped().1);
         let limits = SegmentLimits::find(&boot, client.segments, network, registered, bound);
@@ -243,7 +247,7 @@ impl GasnetJob {
                 .expose_remotely(|| SegmentBlocks::on_demand(self.boot.placement.local_size())),
             SegmentMode::Everything => Ok(()),
         })
-        .unwrap_or_else(|e| no_network(&e));
+        .unwrap_or_else(|e| no_network(function, &e));
         if !endpoint.bind(attached.segments) {
             return Err(GasnetError::NotInit);
         }
@@ -277,16 +281,25 @@ impl GasnetJob {
     /// As listed there.
     pub fn check_segment(&self, function: &str, len: usize) -> GasnetResult {
         if let Some(known) = self.endpoint.known_segments() {
-            let why = match known.are_attached() {
-                true => "this process has called it before; the second call changes nothing",
-                false => "a segment was bound by gex_EP_BindSegment; the call changes nothing",
+            let (why, remedy) = if known.are_attached() {
+                (
+                    "this process has called it before; the second call changes nothing",
+                    "Call it once, or check the code that it returns, GASNET_ERR_NOT_INIT.",
+                )
+            } else if known.bound().is_some() {
+                (
+                    "a segment was bound by gex_EP_BindSegment; the call changes nothing",
+                    "Call one of them only, or check the code that it returns, GASNET_ERR_NOT_INIT.",
+                )
+            } else {
+                (
+                    "this process knows segments that other ranks have published; the call changes \
+                     nothing",
+                    "Attach segments before any rank binds and publishes one, or bind one here too \
+                     (gex_EP_BindSegment).",
+                )
             };
-            report::warn(
-                format_args!("{function}(): {why}"),
-                format_args!(
-                    "Call it once, or check the code that it returns, GASNET_ERR_NOT_INIT."
-                ),
-            );
+            report::warn(format_args!("{function}(): {why}"), format_args!("{remedy}"));
             return Err(GasnetError::NotInit);
         }
         if self.client.segments == SegmentMode::Everything {
@@ -355,10 +368,10 @@ fn delivers_by_thread(threads: ThreadMode) -> bool {
 }
 
 /// What the network interface must know of the job.
-fn interface_ranks(boot: &Bootstrap) -> InterfaceRanks {
+fn interface_ranks(function: &str, boot: &Bootstrap) -> InterfaceRanks {
     let arena = boot.host_memory.as_ref().map(|memory| {
         sys::descriptor::duplicate(memory.arena.as_fd().as_raw_fd())
-            .unwrap_or_else(|e| no_network(&e))
+            .unwrap_or_else(|e| no_network(function, &e))
     });
     let placement = &boot.placement;
     InterfaceRanks {
@@ -428,9 +441,9 @@ fn version_name(version: u32) -> String {
 }
 
 /// Ends the job: the ranks do not run the same library. `whose`: which versions, as far as known.
-fn other_versions(whose: core::fmt::Arguments<'_>) -> ! {
+fn other_versions(function: &str, whose: core::fmt::Arguments<'_>) -> ! {
     report::fatal(
-        format_args!("gasnet_init(): {whose}"),
+        format_args!("{function}(): {whose}"),
         format_args!("Install the same libgasnet on all hosts, and start the job anew."),
     )
 }
@@ -446,16 +459,19 @@ fn network_name(interface: &OpenInterface) -> &'static str {
 
 /// The addresses of all ranks, by rank; every interface is open when it returns, unless the system
 /// has started the job. Ends the job if the ranks are not all on the same network.
-fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
+fn find_peers(function: &str, boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     let (rank, size) = (boot.placement.rank(), boot.placement.size());
     if let Some(start) = boot.network_start {
         return match interface.known_peers(rank, size, Some(start.system())) {
             Ok(Some(peers)) => peers,
-            Ok(None) => no_interface(&OpenError::new(
-                "the system does not know the addresses of the ranks",
-                "Link the program with the functions of CNOS or PMI that do.",
-            )),
-            Err(e) => no_interface(&e),
+            Ok(None) => no_interface(
+                function,
+                &OpenError::new(
+                    "the system does not know the addresses of the ranks",
+                    "Link the program with the functions of CNOS or PMI that do.",
+                ),
+            ),
+            Err(e) => no_interface(function, &e),
         };
     }
     let id = interface.id();
@@ -467,24 +483,28 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     // Other versions exchange more or less than this one.
     let whole = all.ranked().filter(|(_, b)| b.len() == mine.len()).count();
     if whole != size as usize {
-        other_versions(format_args!(
-            "this rank runs libgasnet {}, but others run another version",
-            version_name(version)
-        ));
+        other_versions(
+            function,
+            format_args!(
+                "this rank runs libgasnet {}, but others run another version",
+                version_name(version)
+            ),
+        );
     }
     for (other, b) in all.ranked() {
         let words = b.as_chunks().0;
         let word = |i: usize| u32::from_ne_bytes(words[i]);
         if word(3) != version {
             let [own, theirs] = [version, word(3)].map(version_name);
-            other_versions(format_args!(
-                "this rank runs libgasnet {own}, but rank {other} runs {theirs}"
-            ));
+            other_versions(
+                function,
+                format_args!("this rank runs libgasnet {own}, but rank {other} runs {theirs}"),
+            );
         }
         if word(0) != kind {
             report::fatal(
                 format_args!(
-                    "gasnet_init(): this rank runs on the network {}, but rank {other} does not",
+                    "{function}(): this rank runs on the network {}, but rank {other} does not",
                     network_name(interface)
                 ),
                 format_args!("Give all ranks the same GASNET_NETWORK and the same library."),
@@ -501,27 +521,27 @@ fn find_peers(boot: &Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
             .collect(),
         None => Vec::new(),
     };
-    interface.connect(&peers, &addresses).unwrap_or_else(|e| no_network(&e));
+    interface.connect(&peers, &addresses).unwrap_or_else(|e| no_network(function, &e));
     match interface.known_peers(rank, size, None) {
         Ok(known) => known.unwrap_or(peers),
-        Err(e) => no_interface(&e),
+        Err(e) => no_interface(function, &e),
     }
 }
 
-fn no_interface(e: &OpenError) -> ! {
+fn no_interface(function: &str, e: &OpenError) -> ! {
     report::fatal(
-        format_args!("gasnet_init(): the Portals network cannot be set up: {}", e.cause),
+        format_args!("{function}(): the Portals network cannot be set up: {}", e.cause),
         format_args!("{}{}", e.remedy, conduit::network::chosen().alternative()),
     )
 }
 
-fn no_network(e: &dyn core::fmt::Display) -> ! {
+fn no_network(function: &str, e: &dyn core::fmt::Display) -> ! {
     let limit = sys::limits::address_space().map_or_else(String::new, |limit| {
         let limit = ByteCount(limit);
         format!("This process may have {limit} of address space (ulimit -v): raise that. ")
     });
     report::fatal(
-        format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
+        format_args!("{function}(): the Portals network cannot be set up: {e}"),
         format_args!(
             "{limit}Free memory, start fewer ranks, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
         ),
