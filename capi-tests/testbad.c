@@ -777,6 +777,7 @@ static void threads_one_index(void) {
     setenv("GASNET_MAX_THREADS", "1", 1);
     later = threads_one_index_later;
 }
+
 static void one_that_leaves(int id) {
     (void)id;
     gasnet_AMRequestShort0(0, H_LEAVING);

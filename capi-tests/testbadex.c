@@ -11,7 +11,12 @@
 #include <pthread.h>
 
 /* The state of the job in which a case runs. */
-enum when { BEFORE_INIT /* it ends gex_Client_Init */, BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on */ };
+enum when {
+    BEFORE_INIT, /* it ends gex_Client_Init */
+    BEFORE_ATTACH,
+    ATTACHED,
+    CHECKED /* attached, with debug checks on */
+};
 /* DIES: rank 0 alone runs it, and does not return; DIES_TOGETHER: all ranks run it. */
 enum outcome { PASSES, DIES, DIES_TOGETHER };
 

@@ -7,8 +7,8 @@ use crate::runtime::hsl::{self, GASNET_1, Hsl};
 use crate::runtime::{Ctx, GasnetJob};
 use core::ffi::c_int;
 
-/// The calling thread, where the use of locks is checked. What it is passed to, or the caller, ends
-/// the call by [`Ctx::end_lock_call`].
+/// The calling thread, where the use of locks is checked. What it is passed to, or the caller,
+/// ends the call by [`Ctx::end_lock_call`].
 pub(super) fn caller() -> Option<Ctx> {
     if hsl::checked() { initialized().and_then(GasnetJob::ctx_for_locks) } else { None }
 }

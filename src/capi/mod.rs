@@ -137,6 +137,7 @@ fn check_empty_call(function: &str) {
         check_watched_empty_call(function);
     }
 }
+
 #[cold]
 #[inline(never)]
 fn check_watched_empty_call(function: &str) {

@@ -13,7 +13,7 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
 /// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
-fn ready(done: bool) -> c_int {
+pub(super) fn ready(done: bool) -> c_int {
     if done { OK } else { GasnetError::NotReady as c_int }
 }
 

@@ -1,7 +1,7 @@
 //! Syncing: explicit handles one by one and in arrays, implicit operations, access regions.
 //!
-//! Called by `capi`; looks at [`crate::runtime::ops`] and polls through the context. An Acquire
-//! fence is part of each successful look (see `ops`), so what the operations wrote is seen
+//! Called by `capi`; reads the counts of [`crate::runtime::ops`] and polls through the context.
+//! A read that finds an operation complete is an Acquire, so what the operation wrote is seen
 //! afterwards.
 
 use crate::runtime::Ctx;

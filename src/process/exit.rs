@@ -71,12 +71,6 @@ pub(super) fn notice() -> Option<&'static ExitNotice> {
     NOTICE.get().copied()
 }
 
-/// Whether this process is a rank of a job, and not a child that a rank has forked.
-/// Async-signal-safe.
-pub fn is_rank() -> bool {
-    notice().is_some_and(ExitNotice::is_member)
-}
-
 /// Connects the exit of this process with that of the job. From now on the end of one, however it
 /// comes about, is the end of the other. `exit_timeout` is GASNET_EXITTIMEOUT in seconds. Called
 /// once, by `gasnet_init`.

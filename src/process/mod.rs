@@ -63,6 +63,12 @@ pub fn set_job(job: &'static dyn JobReport) {
     let _ = JOB.set(job);
 }
 
+/// Whether this process is a rank of a job, and not a child that a rank has forked.
+/// Async-signal-safe.
+pub fn is_rank() -> bool {
+    exit::notice().is_some_and(|notice| notice.is_member())
+}
+
 /// Writes what this process does.
 fn write_activity(line: &mut MessageLine) {
     match JOB.get() {

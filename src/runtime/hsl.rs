@@ -6,9 +6,9 @@
 //!
 //! `gasnet_hsl_t.lock` is a POSIX mutex, so that clients may wait for a `gasnett_cond_t` with
 //! it. In `GASNET_SEQ` there is one thread and a lock does nothing. Before `gasnet_init` locks
-//! are mutexes, and they remain so in `GASNET_SEQ` if one is held there. Handlers run inside calls of the library only, never as interrupts. Debug
-//! checks keep what a thread holds in [`super::checks`]; the lock says whether it is
-//! initialised, and names its holder for messages.
+//! are mutexes, and they remain so in `GASNET_SEQ` if one is held there. Handlers run inside
+//! calls of the library only, never as interrupts. Debug checks keep what a thread holds in
+//! [`super::checks`]; the lock says whether it is initialised, and names its holder for messages.
 
 use super::client::ThreadMode;
 use super::job::Ctx;

@@ -1,7 +1,8 @@
 //! The team of all ranks: what a context names as its team.
 //!
 //! Made by `start`; teams that a client splits off are `extended::coll`. Invariant: rank `n` of
-//! this team is rank `n` of the job, and no other code relies on it.
+//! this team is rank `n` of the job. Calls that name ranks of this team, or
+//! of a pair of endpoints, rely on it.
 
 use crate::rank::{JobRank, NamedRank, TeamRank};
 use crate::report;

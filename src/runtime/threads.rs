@@ -9,7 +9,7 @@ use super::activity::Activity;
 use super::handlers::AmToken;
 use super::held_locks::HeldLocks;
 use crate::limits::MAX_THREADS;
-use crate::process::exit;
+use crate::process;
 use crate::rank::JobRank;
 use crate::report;
 use alloc::vec::Vec;
@@ -171,7 +171,7 @@ pub(super) fn give_back(slot: &ThreadSlot) {
 fn release(index: u32) {
     let i = index as usize;
     if let Some(slot) = SLOTS.get().and_then(|slots| slots.get(i))
-        && exit::is_rank()
+        && process::is_rank()
     {
         slot.check_left();
     }

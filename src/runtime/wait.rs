@@ -32,7 +32,7 @@ use sys::process::Liveness;
 /// A thread that has waited within this time counts as waiting.
 const RECENTLY_NS: u64 = 20_000_000;
 /// The waiting threads are counted once in this many rounds of a wait.
-const LOOK_ROUND: u32 = 256;
+const COUNT_ROUND: u32 = 256;
 /// Where ranks outnumber CPUs, a thread yields once in this many polls of its own that find
 /// nothing. A loop of them, some 10 us long, would else keep the CPU from the rank that it waits
 /// for until the end of a time slice, a thousand times as long.
@@ -40,8 +40,8 @@ const VAIN_POLLS: u32 = 128;
 
 /// A thread that waits while it serves others looks for what blocks it once in this many polls.
 const BUSY_ROUNDS: u32 = 4096;
-/// A thread that has waited for so long looks for what blocks it, and looks again after this time.
-const LOOK_EVERY_NS: u64 = 100_000_000;
+/// A thread that has waited for so long looks for what blocks it, and again after this time.
+const HEALTH_EVERY_NS: u64 = 100_000_000;
 /// Reads of words that come soon, if they come: some 100 ns. To record a collective that is to be
 /// awaited, and to find that it has ended, takes as long.
 const SOON_ROUNDS: u32 = 8;
@@ -67,7 +67,7 @@ pub fn shares_cpus() -> bool {
 pub const fn next_round(round: u32) -> u32 {
     match round.checked_add(1) {
         Some(next) => next,
-        None => u32::MAX - LOOK_ROUND + 1,
+        None => u32::MAX - COUNT_ROUND + 1,
     }
 }
 
@@ -154,7 +154,7 @@ impl Ctx {
         }
         let waiting = &self.job.waiting;
         if waiting.is_flagged() {
-            self.look_around();
+            self.count_waiters();
         }
         if waiting.plan().then_yield != 0 {
             self.yield_cpu(sys::clock::now_ns());
@@ -185,7 +185,7 @@ impl Ctx {
                 round = 0;
                 busy = busy.wrapping_add(1);
                 if busy.is_multiple_of(BUSY_ROUNDS) {
-                    self.look_while_busy();
+                    self.check_health_while_busy();
                 }
             } else {
                 self.relax(round, what);
@@ -311,9 +311,9 @@ impl Ctx {
         let waiting = &self.job.waiting;
         let eager = waiting.eager();
         let first = round == eager;
-        let is_due = round % LOOK_ROUND == LOOK_ROUND - 1 || waiting.job_computes();
+        let is_due = round % COUNT_ROUND == COUNT_ROUND - 1 || waiting.job_computes();
         if is_due || first && waiting.is_flagged() {
-            self.look_around();
+            self.count_waiters();
         }
         let plan = waiting.plan();
         if round < plan.spin {
@@ -336,7 +336,7 @@ impl Ctx {
         let Some(nap) = nap else {
             self.yield_cpu(now);
             if let Some(extension) = extension {
-                self.job.look_if_due(extension, now, rounds_since);
+                self.job.check_health_if_due(extension, now, rounds_since);
             }
             return;
         };
@@ -355,21 +355,21 @@ impl Ctx {
         if seen != 0 {
             extension.sleep(seen, nap);
         }
-        self.job.look_if_due(extension, now, rounds_since);
+        self.job.check_health_if_due(extension, now, rounds_since);
         slot.doorbell.store(extension.doorbell(), Ordering::Relaxed);
     }
 
-    /// [`GasnetJob::look_if_due`], for a thread that still serves others.
+    /// [`GasnetJob::check_health_if_due`], for a thread that still serves others.
     #[cold]
-    fn look_while_busy(self) {
+    fn check_health_while_busy(self) {
         if let Some(extension) = self.endpoint().conduit.shared_host() {
-            self.job.look_if_due(extension, sys::clock::now_ns(), 0);
+            self.job.check_health_if_due(extension, sys::clock::now_ns(), 0);
         }
     }
 
     /// Checks whether more threads of this process wait than it has CPUs, and whether yields
     /// may be tried again.
-    fn look_around(self) {
+    fn count_waiters(self) {
         let GasnetJob { slots, waiting, .. } = self.job;
         let now = sys::clock::now_ns();
         let live = threads::live(slots.count());
@@ -379,13 +379,13 @@ impl Ctx {
 }
 
 impl GasnetJob {
-    /// [`GasnetJob::look_at_holder`], if the thread has waited for long, since the time `since`,
+    /// [`GasnetJob::check_health`], if the thread has waited for long, since the time `since`,
     /// and no thread has looked for long.
-    fn look_if_due(&self, host: &dyn SharedHost, now: u64, since: u64) {
+    fn check_health_if_due(&self, host: &dyn SharedHost, now: u64, since: u64) {
         let last = self.looked.load(Ordering::Relaxed).max(since);
-        if now.saturating_sub(last) >= LOOK_EVERY_NS {
+        if now.saturating_sub(last) >= HEALTH_EVERY_NS {
             self.looked.store(now, Ordering::Relaxed);
-            self.look_at_holder(host);
+            self.check_health(host);
         }
     }
 
@@ -393,7 +393,7 @@ impl GasnetJob {
     /// this thread waits for is dead. If that process is stopped, reports it once.
     #[cold]
     #[inline(never)]
-    fn look_at_holder(&self, host: &dyn SharedHost) {
+    fn check_health(&self, host: &dyn SharedHost) {
         host.check_memory();
         self.endpoint.conduit.check_lost(self);
         self.subsystem.check_words();

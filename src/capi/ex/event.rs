@@ -6,11 +6,12 @@
 //! complete, as does the leaf of such a one, but debug checks report both.
 
 use super::{Event, Flags, client_event, event};
+use crate::capi::sync::ready;
 use crate::capi::{OK, check_empty_call, ctx};
 use crate::extended::sync::HandleNeed;
 use crate::report;
 use crate::runtime::ops::{ImplicitKind, OpHandle};
-use crate::runtime::{Ctx, GasnetError, checks};
+use crate::runtime::{Ctx, checks};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_uint};
 
@@ -20,11 +21,6 @@ const NO_OP: OpHandle = OpHandle(1);
 const LOCAL_COMPLETION: c_uint = 2;
 /// `GEX_EC_PUT`, `GEX_EC_GET`, `GEX_EC_RMW`, `GEX_EC_LC` and `GEX_EC_AM`
 const CATEGORIES: [c_uint; 4] = [3, 4, 8, LOCAL_COMPLETION];
-
-/// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
-fn ready(done: bool) -> c_int {
-    if done { OK } else { GasnetError::NotReady as c_int }
-}
 
 /// The events of an array, checked, and the context of the caller.
 ///

@@ -1,7 +1,8 @@
 //! The counts of the fragments of an operation: those initiated, those complete.
 //!
-//! Used by the registry in this folder, and by crate `models`. Invariant: the owner of an operation
-//! counts a fragment before it initiates it. So the network completes none that is not counted.
+//! Used by the registry in this folder, and by crate `models`. Invariant: the owner of an
+//! operation counts a fragment before it initiates it. So the network completes none that is not
+//! counted.
 
 use super::primitive::{AtomicU32, Ordering};
 
@@ -29,8 +30,8 @@ pub(super) struct CountedFragment<'a> {
 }
 
 impl<'a> CountedFragment<'a> {
-    /// Counts a fragment as complete. `concurrent`: several threads may complete fragments at once.
-    /// `generation`: that of the slot of an explicit operation.
+    /// Counts a fragment as complete. `concurrent`: several threads may complete fragments at
+    /// once. `generation`: that of the slot of an explicit operation.
     #[inline]
     pub(super) fn count(
         issued: &'a AtomicU32,
@@ -42,8 +43,8 @@ impl<'a> CountedFragment<'a> {
         let generation = generation.map(|now| (now, now.load(Ordering::Relaxed)));
         let before = if concurrent {
             // Acquire pairs with the Release of the same count in other threads: what they have
-            // seen of `issued` is seen here. Otherwise `was_in_flight` could read an earlier value,
-            // which may equal the number of fragments that they have counted.
+            // seen of `issued` is seen here. Otherwise `was_in_flight` could read an earlier
+            // value, which may equal the number of fragments that they have counted.
             done.fetch_add(1, Ordering::AcqRel)
         } else {
             let before = done.load(Ordering::Relaxed);
