@@ -117,12 +117,10 @@ fn bytes(words: &mut [u64], n: usize) -> Dst<'_> {
 
 /// Stores the payload of a Long where it goes.
 fn placed(m: &Outgoing<'_>) -> Dst<'static> {
-    match m.to.mapped() {
-        Some(to) if m.payload.len() != 0 => {
-            to.copy_from(m.payload);
-            to
-        }
-        // SAFETY: no bytes may be anywhere.
-        _ => unsafe { Dst::new(ptr::without_provenance_mut(m.address), 0) },
-    }
+    let at = ptr::with_exposed_provenance_mut(m.address);
+    // SAFETY: a message to this rank names memory of this process, which the layer above has
+    // checked.
+    let to = unsafe { Dst::new(at, m.payload.len()) };
+    to.copy_from(m.payload);
+    to
 }
