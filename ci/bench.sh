@@ -1,7 +1,8 @@
 #!/bin/sh
-# Measures the library of a built tree. Without arguments: the figures of two pinned ranks,
-# cross-mapped and through Portals, in one minute. With arguments: those of the program `bench`,
-# with other libraries in turn, into docs/bench.
+# Measures the library of a built tree. Without arguments: a put of 8 bytes and the round trip of a
+# Short between two pinned ranks, cross-mapped and through Portals, next to a memcpy and the round
+# trip of a cache line. With arguments: the figures of the program `bench`, with other libraries in
+# turn, into docs/bench.
 #   ci/bench.sh
 #   ci/bench.sh [--peer PREFIX[,CONDUIT]] [--with openmpi|mpich|shmem] [--rounds N] [--ms MS]
 #   ci/bench.sh --starts [--rounds N]
@@ -39,8 +40,16 @@ if [ $# -gt 0 ]; then
     esac
     exec $below "${CARGO:-cargo}" run --quiet --release -p capi-tests --bin bench -- "$@"
 fi
-mkdir -p build/bench
-${CC:-cc} -O2 -std=gnu99 -Wall -Wextra -D_GNU_SOURCE=1 -DGASNET_SEQ -Ibuild/include capi-tests/bench/latency.c \
-    -o build/bench/latency -Lbuild/lib -Wl,-rpath,"$PWD/build/lib" -lgasnet
-timeout 120 build/bin/gasnetrun -n 2 build/bench/latency
-GASNET_SUPERNODE_MAXSIZE=1 timeout 120 build/bin/gasnetrun -n 2 build/bench/latency
+mkdir -p build/bench/two
+for program in limits rma am; do
+    ${CC:-cc} -O2 -std=gnu99 -Wall -Wextra -D_GNU_SOURCE=1 -DGASNET_SEQ -Ibuild/include capi-tests/bench/$program.c \
+        -o build/bench/two/$program -Lbuild/lib -Wl,-rpath,"$PWD/build/lib" -lgasnet
+done
+echo "The machine's own limits:"
+timeout 120 build/bench/two/limits -s 8:8 line_trip memcpy_latency
+for path in cross-mapped portals; do
+    if [ $path = portals ]; then export GASNET_SUPERNODE_MAXSIZE=1; fi
+    printf '\nTwo ranks, %s:\n' "$path"
+    timeout 120 build/bin/gasnetrun -n 2 build/bench/two/rma -s 8:8 put
+    timeout 120 build/bin/gasnetrun -n 2 build/bench/two/am short_trip
+done

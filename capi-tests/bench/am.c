@@ -168,21 +168,25 @@ static void way_long(size_t n, long times) {
     all_counted(times);
 }
 
-/* Before the measurements, every rank receives this many bytes of requests and of replies. The
- * first lap through receive buffers touches their pages for the first time. Longer payloads may
- * stay in memory of their sender. */
+/* Before the measurements, every rank receives Mediums of 256 bytes, 8 MiB of them, and of 64 KiB
+ * or the longest, 32 MiB, and as many replies. The first laps through receive buffers, and through
+ * memory where payloads wait, touch their pages for the first time. */
 static void warm_up(void) {
     static int warm;
-    const size_t n = 256, all = (size_t)8 << 20;
-    long t, times;
-    int i;
+    const size_t long_lap = gasnet_AMMaxMedium() < bench_max ? gasnet_AMMaxMedium() : bench_max;
+    const size_t bytes[] = {256, long_lap}, all[] = {(size_t)8 << 20, (size_t)32 << 20};
+    int lap;
     if (warm++ || bench_nodes == 1) return;
-    times = (long)(all / n) / (bench_nodes - 1);
-    back = 0;
-    for (t = 0; t < times; t++)
-        for (i = 1; i < bench_nodes; i++)
-            gasnet_AMRequestMedium0((gasnet_node_t)((bench_me + i) % bench_nodes), H_MEDIUM, local, n);
-    GASNET_BLOCKUNTIL(back == times * (bench_nodes - 1));
+    for (lap = 0; lap < 2; lap++) {
+        const long times = (long)(all[lap] / bytes[lap]) / (bench_nodes - 1);
+        long t;
+        int i;
+        back = 0;
+        for (t = 0; t < times; t++)
+            for (i = 1; i < bench_nodes; i++)
+                gasnet_AMRequestMedium0((gasnet_node_t)((bench_me + i) % bench_nodes), H_MEDIUM, local, bytes[lap]);
+        GASNET_BLOCKUNTIL(back == times * (bench_nodes - 1));
+    }
     bench_barrier();
 }
 

@@ -37,13 +37,6 @@ static inline void bench_find_segments(size_t bytes) {
     memset(bench_seg[bench_me].addr, 1, bytes);
 }
 
-/* Counts the rounds of a loop and is a compiler barrier between them. A compiler that sees the
- * code of a put or a get must not merge the rounds. */
-static inline int bench_again(long *times) {
-    __asm__ __volatile__("" ::: "memory");
-    return (*times)-- > 0;
-}
-
 static inline void bench_barrier(void) {
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     if (bench_sleeps && bench_me != 0 && bench_me != bench_nodes - 1) {
@@ -56,17 +49,27 @@ static inline void bench_barrier(void) {
     if (gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS) != GASNET_OK) gasnet_exit(1);
 }
 
-/* Starts the job with a segment of `bytes`. The options were read before, so that the sizes
- * may depend on them. */
-static inline void bench_init(int *argc, char ***argv, gasnet_handlerentry_t *handlers, int count, size_t bytes) {
+/* Starts the job. The options were read before. */
+static inline void bench_start(int *argc, char ***argv) {
     if (gasnet_init(argc, argv)) exit(1);
     bench_me = (int)gasnet_mynode();
     bench_nodes = (int)gasnet_nodes();
+    if (bench_waits_asleep && gasnet_set_waitmode(GASNET_WAIT_BLOCK) != GASNET_OK) bench_fail("gasnet_set_waitmode failed");
+}
+
+/* Attaches a segment of `bytes`, whose size may depend on the options and the number of ranks. */
+static inline void bench_attach(gasnet_handlerentry_t *handlers, int count, size_t bytes) {
     bytes = (bytes + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE * GASNET_PAGESIZE;
     if (gasnet_attach(handlers, count, bytes, 0)) bench_fail("gasnet_attach failed");
     bench_find_segments(bytes);
     if (bench_pinned) bench_pin(bench_me);
     bench_barrier();
+}
+
+/* Starts the job with a segment of `bytes`. */
+static inline void bench_init(int *argc, char ***argv, gasnet_handlerentry_t *handlers, int count, size_t bytes) {
+    bench_start(argc, argv);
+    bench_attach(handlers, count, bytes);
 }
 
 /* Rank 0 sets every rank's number of repetitions, through the last word of its segment. */

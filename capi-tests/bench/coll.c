@@ -5,7 +5,7 @@
  * which do not block, 16 are in flight. The other operations have the same six forms.
  *
  * usage: coll [options] [measurement ...]      options: see bench.h
- * Every eighth size is measured. */
+ * Every eighth size is measured, of more than 4 ranks every 64th, and the largest. */
 #include "bench.h"
 #include <gasnet_coll.h>
 
@@ -72,22 +72,27 @@ static void in_flight(size_t n, long times) {
 static void sizes(const char *form, int synchronisation, void (*run)(size_t, long)) {
     /* It outlives the figures. */
     char *name = (char *)malloc(64);
+    const size_t step = bench_nodes > 4 ? 64 : 8;
     size_t n;
     snprintf(name, 64, "%s%s", names[operation], form);
     flags = synchronisation | GASNET_COLL_SINGLE | GASNET_COLL_SRC_IN_SEGMENT | GASNET_COLL_DST_IN_SEGMENT;
     if (!bench_wants(name, "Time (us)")) return;
-    for (n = bench_min; n <= bench_max; n *= 8) bench_row(n, bench_together(run, n) / 1000);
+    for (n = bench_min; n < bench_max; n *= step) bench_row(n, bench_together(run, n) / 1000);
+    bench_row(bench_max, bench_together(run, bench_max) / 1000);
 }
 
 int main(int argc, char **argv) {
     gasnet_coll_fn_entry_t functions[] = {{add, 0}};
-    int next;
+    int next, i;
     size_t all;
-    bench_max = 32768;
+    bench_max = TOGETHER_SHORT;
     if (!bench_options(argc, argv)) return 2;
-    all = bench_max * 64;
-    bench_init(&argc, &argv, NULL, 0, 2 * all + 4096);
-    if ((size_t)bench_nodes * bench_max > all) bench_fail("coll: the parts of more than 64 processes do not fit");
+    bench_start(&argc, &argv);
+    all = (size_t)bench_nodes * bench_max;
+    bench_attach(NULL, 0, 2 * all + 4096);
+    /* GASNET_COLL_SINGLE: an address that one rank passes is the address at every rank. */
+    for (i = 0; i < bench_nodes; i++)
+        if (bench_seg[i].addr != bench_seg[0].addr) bench_fail("coll: the segments of the ranks have different addresses");
     from = (char *)bench_seg[bench_me].addr;
     to = from + all;
     gasnet_coll_init(NULL, 0, functions, 1, 0);

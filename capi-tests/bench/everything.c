@@ -13,8 +13,9 @@
 /* What rank 1 does while rank 0 acts. */
 enum order { SPIN, SLEEP, LEAVE };
 struct there {
-    volatile long order, pid;
-    char data[4096 - 2 * sizeof(long)];
+    /* Set by rank 0, by rank 1 when it acts as ordered, and by rank 1 at the start. */
+    volatile long order, obeyed, pid;
+    char data[4096 - 3 * sizeof(long)];
 };
 
 static struct there *there;
@@ -86,9 +87,12 @@ static const struct {
 #define MEASUREMENTS (sizeof measurements / sizeof *measurements)
 
 static void order(enum order what) {
-    long word = what;
+    long word = what, obeyed;
     gasnet_put(1, (void *)&there->order, &word, sizeof word);
-    usleep(2000);
+    do {
+        usleep(200);
+        gasnet_get(&obeyed, 1, (void *)&there->obeyed, sizeof obeyed);
+    } while (obeyed != word);
 }
 
 static void act(void) {
@@ -109,8 +113,7 @@ static void act(void) {
         }
     for (m = 0; m < MEASUREMENTS; m++) {
         if (!times[m] || !bench_wants(measurements[m].name, "Time (us)")) continue;
-        qsort(block[m], BENCH_BLOCKS, sizeof **block, bench_by_value);
-        bench_row(measurements[m].size, block[m][bench_taken] / 1000);
+        bench_row(measurements[m].size, bench_of_blocks(block[m]) / 1000);
     }
     order(LEAVE);
 }
@@ -123,7 +126,7 @@ int main(int argc, char **argv) {
     there = (struct there *)bench_seg[1].addr;
     local = (char *)bench_seg[0].addr + sizeof(struct there);
     if (bench_me == 1) {
-        there->order = SPIN;
+        there->order = there->obeyed = SPIN;
         there->pid = (long)getpid();
     }
     bench_barrier();
@@ -138,8 +141,12 @@ int main(int argc, char **argv) {
         }
         act();
     } else {
-        while (there->order != LEAVE)
-            if (there->order == SLEEP) usleep(5000);
+        long what;
+        while ((what = there->order) != LEAVE) {
+            if (there->obeyed != what) there->obeyed = what;
+            if (what == SLEEP) usleep(5000);
+        }
+        there->obeyed = what;
     }
     bench_end();
     return 0;

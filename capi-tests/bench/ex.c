@@ -87,33 +87,27 @@ static void medium_trip(size_t n, long times) {
 
 /* ---- puts, gets, a remote atomic ---- */
 
-/* Counts the rounds of a loop and is a compiler barrier between them. */
-static inline int again(long *times) {
-    __asm__ __volatile__("" ::: "memory");
-    return (*times)-- > 0;
-}
-
-static void put(size_t n, long times) { while (again(&times)) gex_RMA_PutBlocking(all, peer, remote, local, n, 0); }
-static void get(size_t n, long times) { while (again(&times)) gex_RMA_GetBlocking(all, local, peer, remote, n, 0); }
+static void put(size_t n, long times) { while (bench_again(&times)) gex_RMA_PutBlocking(all, peer, remote, local, n, 0); }
+static void get(size_t n, long times) { while (bench_again(&times)) gex_RMA_GetBlocking(all, local, peer, remote, n, 0); }
 static void put_nb(size_t n, long times) {
-    while (again(&times)) gex_Event_Wait(gex_RMA_PutNB(all, peer, remote, local, n, GEX_EVENT_DEFER, 0));
+    while (bench_again(&times)) gex_Event_Wait(gex_RMA_PutNB(all, peer, remote, local, n, GEX_EVENT_DEFER, 0));
 }
-static void get_nb(size_t n, long times) { while (again(&times)) gex_Event_Wait(gex_RMA_GetNB(all, local, peer, remote, n, 0)); }
+static void get_nb(size_t n, long times) { while (bench_again(&times)) gex_Event_Wait(gex_RMA_GetNB(all, local, peer, remote, n, 0)); }
 static void put_nbi(size_t n, long times) {
-    while (again(&times)) {
+    while (bench_again(&times)) {
         gex_RMA_PutNBI(all, peer, remote, local, n, GEX_EVENT_DEFER, 0);
         gex_NBI_Wait(GEX_EC_PUT, 0);
     }
 }
 static void get_nbi(size_t n, long times) {
-    while (again(&times)) {
+    while (bench_again(&times)) {
         gex_RMA_GetNBI(all, local, peer, remote, n, 0);
         gex_NBI_Wait(GEX_EC_GET, 0);
     }
 }
 static void fadd(size_t n, long times) {
     (void)n;
-    while (again(&times)) gex_Event_Wait(gex_AD_OpNB_U64(domain, &word, peer, remote, GEX_OP_FADD, 1, 0, 0));
+    while (bench_again(&times)) gex_Event_Wait(gex_AD_OpNB_U64(domain, &word, peer, remote, GEX_OP_FADD, 1, 0, 0));
 }
 
 /* ---- collectives ---- */

@@ -6,12 +6,14 @@
  *   -s min:max     sizes in bytes (powers of two)
  *   -f             the fastest block instead of the median
  *   -P             do not pin processes to CPUs
+ *   -b             GASNet: ranks that wait sleep (GASNET_WAIT_BLOCK)
  *   -z             GASNet: ranks between the first and the last sleep in barriers
  * The other arguments of a program are names of measurements; without one it makes all.
  *
  * Output, in the columns of the OSU micro-benchmarks: a line `# name, N processes`, a line `#
  * Size  Unit`, and a line per size. Each figure is the median of BENCH_BLOCKS blocks, timed by
- * rank 0, or the fastest of them.
+ * rank 0, or the fastest of them. Repetitions are added until a whole block takes at least half
+ * of its share of the time, and 5 us; the first call of an operation is never timed.
  *
  * A program that includes this defines bench_barrier(): a barrier of all processes in which
  * waiting processes serve the network. */
@@ -31,10 +33,16 @@
 
 #define BENCH_BLOCKS 7
 #define BENCH_WINDOW 64
+/* A shorter block measures the clock. */
+#define BENCH_SHORTEST_NS 5000.0
+/* One trial has at most this multiple of the repetitions of the trial before. */
+#define BENCH_GROWTH 8
 
-static int bench_json, bench_pinned = 1, bench_sleeps;
-/* The block, in ascending order of times, that is taken. */
-static int bench_taken = BENCH_BLOCKS / 2;
+static int bench_json, bench_pinned = 1, bench_sleeps, bench_waits_asleep;
+/* The fastest block is taken, not the median one. */
+static int bench_fastest;
+/* CPUs that the program may use. */
+static int bench_cpus = 1;
 static double bench_ms = 10;
 static size_t bench_min = 8, bench_max = (size_t)4 << 20;
 static int bench_me, bench_nodes = 1;
@@ -67,13 +75,16 @@ static inline void bench_pin(int rank) {
 
 /* Reads the options; returns 0 if one is invalid. */
 static inline int bench_options(int argc, char **argv) {
+    cpu_set_t cpus;
     int i;
+    if (!sched_getaffinity(0, sizeof cpus, &cpus)) bench_cpus = CPU_COUNT(&cpus);
     bench_names = (char **)calloc((size_t)argc + 1, sizeof *bench_names);
     for (i = 1; i < argc; i++) {
         unsigned long low, high;
         if (!strcmp(argv[i], "-j")) bench_json = 1;
         else if (!strcmp(argv[i], "-P")) bench_pinned = 0;
-        else if (!strcmp(argv[i], "-f")) bench_taken = 0;
+        else if (!strcmp(argv[i], "-f")) bench_fastest = 1;
+        else if (!strcmp(argv[i], "-b")) bench_waits_asleep = 1;
         else if (!strcmp(argv[i], "-z")) bench_sleeps = 1;
         else if (!strcmp(argv[i], "-t") && i + 1 < argc && atof(argv[i + 1]) > 0) bench_ms = atof(argv[++i]);
         else if (!strcmp(argv[i], "-s") && i + 1 < argc && sscanf(argv[i + 1], "%lu:%lu", &low, &high) == 2 && low > 0 &&
@@ -82,7 +93,7 @@ static inline int bench_options(int argc, char **argv) {
             bench_max = high;
             i++;
         } else if (argv[i][0] == '-') {
-            fprintf(stderr, "options: [-j] [-P] [-f] [-z] [-t ms] [-s min:max] [measurement ...]\n");
+            fprintf(stderr, "options: [-j] [-P] [-f] [-b] [-z] [-t ms] [-s min:max] [measurement ...]\n");
             return 0;
         } else bench_names[bench_named++] = argv[i];
     }
@@ -123,19 +134,52 @@ static inline int bench_by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* The repetitions of `run` that fill a block, found by rank 0 by trial. */
+/* Sorts the blocks and returns the one that is taken. */
+static inline double bench_of_blocks(double *block) {
+    qsort(block, BENCH_BLOCKS, sizeof *block, bench_by_value);
+    return block[bench_fastest ? 0 : BENCH_BLOCKS / 2];
+}
+
+/* The time that a block is to take. A trial may end at half of it. */
+static inline double bench_wanted_ns(void) {
+    const double wanted = bench_ms * 1e6 / BENCH_BLOCKS;
+    return wanted < 2 * BENCH_SHORTEST_NS ? 2 * BENCH_SHORTEST_NS : wanted;
+}
+
+/* Counts the rounds of a loop and is a compiler barrier between them. A compiler that sees the
+ * code of a put or a get must not merge the rounds. */
+static inline int bench_again(long *times) {
+    __asm__ __volatile__("" ::: "memory");
+    return (*times)-- > 0;
+}
+
+/* The repetitions for the next trial, if a trial of `times` took `spent` of the `wanted` time of a
+ * block; 0 if it took at least half of it. */
+static inline long bench_more(long times, double spent, double wanted) {
+    double factor;
+    if (spent >= wanted / 2 || times > 1000000000L) return 0;
+    factor = wanted / (spent > 1 ? spent : 1);
+    if (factor > BENCH_GROWTH) factor = BENCH_GROWTH;
+    return (long)((double)times * factor) + 1;
+}
+
+/* The repetitions of `run` that fill a block, found by rank 0 by trial. The first call is not
+ * timed: it may connect, allocate or fault pages in. Two trials in a row must take long enough,
+ * so that one delay from outside does not pass for work. */
 static inline long bench_calibrate(void (*run)(size_t size, long times), size_t size) {
+    const double wanted = bench_wanted_ns();
     long times = 1;
-    for (;;) {
-        double began = bench_now(), spent;
+    int passed = 0;
+    run(size, 1);
+    while (passed < 2) {
+        const double began = bench_now();
+        long more;
         run(size, times);
-        spent = bench_now() - began;
-        if (spent > bench_ms * 1e6 / BENCH_BLOCKS / 4 || times > 1000000000L) {
-            double wanted = (double)times * bench_ms * 1e6 / BENCH_BLOCKS / (spent > 1 ? spent : 1);
-            return wanted < 1 ? 1 : (long)wanted;
-        }
-        times *= 4;
+        more = bench_more(times, bench_now() - began, wanted);
+        passed = more > 0 ? 0 : passed + 1;
+        if (more > 0) times = more;
     }
+    return times;
 }
 
 /* Nanoseconds of one repetition of `run` in the block that is taken; called by rank 0. */
@@ -148,8 +192,7 @@ static inline double bench_timed(void (*run)(size_t size, long times), size_t si
         run(size, times);
         block[b] = (bench_now() - began) / (double)times;
     }
-    qsort(block, BENCH_BLOCKS, sizeof *block, bench_by_value);
-    return block[bench_taken];
+    return bench_of_blocks(block);
 }
 
 /* The same when only rank 0 acts and the others wait in a barrier. All ranks call it; it

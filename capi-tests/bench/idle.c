@@ -30,6 +30,7 @@ static void measure(const char *name, int sleeps) {
 int main(int argc, char **argv) {
     if (!bench_options(argc, argv)) return 2;
     bench_init(&argc, &argv, NULL, 0, 4096);
+    if (bench_nodes != 2) bench_fail("usage: idle [options] [measurement ...], as a job of two processes");
     stop = (volatile uint64_t *)bench_seg[bench_me].addr;
     remote = (char *)bench_seg[1].addr + sizeof word;
     measure("polling_put", 0);

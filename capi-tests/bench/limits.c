@@ -8,7 +8,9 @@
  * usage: limits [options] [measurement ...]      options: see figures.h */
 #include "figures.h"
 
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define LINE 64
@@ -47,6 +49,14 @@ static void table(const char *latency, const char *bandwidth, char *to) {
         for (n = bench_min; n <= bench_max; n *= 2) bench_row(n, (double)n * 1000 / bench_alone(copy, n));
 }
 
+/* A child that ends with this process: it spins for answers, which would not arrive any more. */
+static pid_t fork_child(void) {
+    const pid_t parent = getpid();
+    pid_t child = fork();
+    if (child == 0 && (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != parent)) _exit(1);
+    return child;
+}
+
 /* The other process: touches the shared memory and answers, first without payloads, then with
  * those of each size. */
 static void answer(void) {
@@ -82,8 +92,7 @@ static double trip(size_t n, uint64_t *i) {
         }
         block[b] = (bench_now() - began) / (times - 1);
     }
-    qsort(block, BENCH_BLOCKS, sizeof *block, bench_by_value);
-    return block[bench_taken] / 1000;
+    return bench_of_blocks(block) / 1000;
 }
 
 /* Processes that only yield: how long each waits for its next turn, in microseconds. Call this
@@ -93,8 +102,9 @@ static double yield_round(void) {
     volatile uint64_t *here = &lines->ask, *through = &lines->answer;
     int me, t;
     for (me = 0; me < PROCESSES; me++) {
-        pid_t child = fork();
+        pid_t child = fork_child();
         if (child < 0) {
+            /* The end of this process ends the others. */
             perror("limits: fork");
             exit(1);
         }
@@ -110,7 +120,13 @@ static double yield_round(void) {
         while (*through != PROCESSES) sched_yield(); /* until then the others run too */
         _exit(0);
     }
-    for (me = 0; me < PROCESSES; me++) wait(NULL);
+    for (me = 0; me < PROCESSES; me++) {
+        int status;
+        if (wait(&status) < 0 || status != 0) {
+            fprintf(stderr, "limits: a process that yields has failed\n");
+            exit(1);
+        }
+    }
     lines->ask = lines->answer = 0;
     qsort(took, PROCESSES, sizeof *took, bench_by_value);
     return took[PROCESSES / 2];
@@ -137,7 +153,7 @@ int main(int argc, char **argv) {
     memset(own, 1, bench_max);
     memset(source, 2, bench_max);
     if (bench_asked("yield_round")) yields = yield_round();
-    child = fork();
+    child = fork_child();
     if (child < 0) {
         perror("limits: fork");
         return 1;

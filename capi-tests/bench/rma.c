@@ -98,8 +98,8 @@ static void latency(const char *name, void (*run)(size_t, long), size_t max) {
 static void bandwidth(const char *name, void (*run)(size_t, long), int both) {
     size_t n;
     if (!bench_wants(name, "Bandwidth (MB/s)")) return;
-    for (n = bench_min; n <= bench_max; n *= 2) {
-        double ns = both ? bench_together(run, n) : bench_alone(run, n);
+    for (n = bench_min < 8 ? 8 : bench_min; n <= bench_max; n *= 2) {
+        double ns = both ? together_timed(run, n, 1) : bench_alone(run, n);
         bench_row(n, (both ? 2 : 1) * (double)n * BENCH_WINDOW * 1000 / ns);
     }
 }

@@ -11,6 +11,8 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -20,6 +22,10 @@
 /* The most bytes that one call of the system takes. With longer calls 1 MiB took up to three times
  * as long. */
 #define WIRE_PIECE ((size_t)256 << 10)
+/* How long the second process may take to connect, and how often is looked whether its command has
+ * ended. */
+#define WIRE_CONNECT_MS 30000
+#define WIRE_LOOK_MS 100
 /* The bytes of an answer. */
 #define WIRE_ANSWER 8
 
@@ -91,6 +97,29 @@ static inline void wire_start(int argc, char **argv, const char *to) {
     wire_fail("/bin/sh");
 }
 
+/* The connection of the second process. The end of the command that starts it, or a long wait,
+ * ends this process. */
+static inline int wire_accept(int listening) {
+    struct pollfd entry = {listening, POLLIN, 0};
+    int waited, status, ready, taken;
+    for (waited = 0; waited < WIRE_CONNECT_MS; waited += WIRE_LOOK_MS) {
+        ready = poll(&entry, 1, WIRE_LOOK_MS);
+        if (ready < 0 && errno != EINTR) wire_fail("poll");
+        if (ready > 0) {
+            taken = accept(listening, NULL, NULL);
+            if (taken < 0) wire_fail("accept");
+            return taken;
+        }
+        if (waitpid(wire_child, &status, WNOHANG) == wire_child) {
+            fprintf(stderr, "the command that starts the second process has ended before it connected\n");
+            exit(1);
+        }
+    }
+    fprintf(stderr, "the second process did not connect within %d s\n", WIRE_CONNECT_MS / 1000);
+    kill(wire_child, SIGTERM);
+    exit(1);
+}
+
 static inline void wire_connect(int argc, char **argv) {
     struct sockaddr_in address;
     socklen_t length = sizeof address;
@@ -121,8 +150,7 @@ static inline void wire_connect(int argc, char **argv) {
         if (!inet_ntop(AF_INET, &address.sin_addr, name, sizeof name)) wire_fail("inet_ntop");
         snprintf(text, sizeof text, "%.64s:%u", name, (unsigned)ntohs(address.sin_port));
         wire_start(argc, argv, text);
-        wire_socket = accept(listening, NULL, NULL);
-        if (wire_socket < 0) wire_fail("accept");
+        wire_socket = wire_accept(listening);
         close(listening);
     }
     if (setsockopt(wire_socket, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one)) wire_fail("TCP_NODELAY");
