@@ -1,6 +1,8 @@
 /* mpi: the same figures of an MPI library, for comparison. The two-sided figures are
- * ping-ack (a message of each size, answered by an empty one) and a window of them. The
- * one-sided figures are puts and gets, each flushed, and a window of puts.
+ * `two_sided_trip` (a message of each size, answered by an empty one) and `two_sided_bandwidth` (a
+ * window of messages). The one-sided figures are puts and gets, each flushed, and a window of
+ * puts. The collectives of all ranks have the names of GASNet's, by the bytes of one rank's part,
+ * at every eighth size up to 32 KiB.
  *
  * usage: mpi [options] [measurement ...]      options: see figures.h */
 #include "figures.h"
@@ -11,13 +13,13 @@
 #define TAG_ACK 2
 #define TAG_END 3
 
-static char *window, *local;
+static char *window, *local, *from, *to;
 static MPI_Win win;
 static int peer;
 
 static inline void bench_barrier(void) { MPI_Barrier(MPI_COMM_WORLD); }
 
-static void ping_ack(size_t n, long times) {
+static void two_sided_trip(size_t n, long times) {
     while (times--) {
         MPI_Send(local, (int)n, MPI_BYTE, peer, TAG_DATA, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_BYTE, peer, TAG_ACK, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -77,6 +79,38 @@ static void put_window(size_t n, long times) {
     }
 }
 
+/* ---- collectives ---- */
+
+/* Rank 0 sets every rank's number of repetitions. */
+static long bench_agree(long times) {
+    MPI_Bcast(&times, 1, MPI_LONG, 0, MPI_COMM_WORLD);
+    return times;
+}
+
+#include "together.h"
+
+/* Each returns when this rank's part is done, as GASNet's with IN_MYSYNC and OUT_MYSYNC. */
+static void broadcast(size_t n, long times) { while (times--) MPI_Bcast(from, (int)n, MPI_BYTE, 0, MPI_COMM_WORLD); }
+static void reduce(size_t n, long times) {
+    while (times--) MPI_Reduce(from, to, (int)(n / sizeof(long)), MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
+}
+static void gather_all(size_t n, long times) {
+    while (times--) MPI_Allgather(from, (int)n, MPI_BYTE, to, (int)n, MPI_BYTE, MPI_COMM_WORLD);
+}
+static void exchange(size_t n, long times) {
+    while (times--) MPI_Alltoall(from, (int)n, MPI_BYTE, to, (int)n, MPI_BYTE, MPI_COMM_WORLD);
+}
+static void barrier(size_t n, long times) {
+    (void)n;
+    while (times--) MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void collective(const char *name, void (*run)(size_t, long)) {
+    size_t n;
+    if (!bench_wants(name, "Time (us)")) return;
+    for (n = 8; n <= TOGETHER_SHORT; n *= 8) bench_row(n, bench_together(run, n) / 1000);
+}
+
 int main(int argc, char **argv) {
     size_t n;
     MPI_Init(&argc, &argv);
@@ -93,9 +127,11 @@ int main(int argc, char **argv) {
     MPI_Win_allocate((MPI_Aint)bench_max, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
     memset(window, 1, bench_max);
     MPI_Win_lock_all(0, win);
-    if (bench_wants("ping_ack", "Round trip (us)"))
-        for (n = bench_min; n <= bench_max; n *= 2) bench_row(n, two_sided(ping_ack, n, 1) / 1000);
-    if (bench_wants("send_bandwidth", "Bandwidth (MB/s)"))
+    from = (char *)calloc((size_t)bench_nodes, TOGETHER_SHORT);
+    to = (char *)calloc((size_t)bench_nodes, TOGETHER_SHORT);
+    if (bench_wants("two_sided_trip", "Round trip (us)"))
+        for (n = bench_min; n <= bench_max; n *= 2) bench_row(n, two_sided(two_sided_trip, n, 1) / 1000);
+    if (bench_wants("two_sided_bandwidth", "Bandwidth (MB/s)"))
         for (n = bench_min; n <= bench_max; n *= 2)
             bench_row(n, (double)n * BENCH_WINDOW * 1000 / two_sided(send_window, n, BENCH_WINDOW));
     if (bench_wants("put", "Latency (us)"))
@@ -105,6 +141,11 @@ int main(int argc, char **argv) {
     if (bench_wants("put_bandwidth", "Bandwidth (MB/s)"))
         for (n = bench_min; n <= bench_max; n *= 2)
             bench_row(n, (double)n * BENCH_WINDOW * 1000 / bench_alone(put_window, n));
+    collective("broadcast_my", broadcast);
+    collective("reduce_my", reduce);
+    collective("gather_all_my", gather_all);
+    collective("exchange_my", exchange);
+    if (bench_wants("barrier_anonymous", "Time (us)")) bench_row((size_t)bench_nodes, bench_together(barrier, 0) / 1000);
     MPI_Win_unlock_all(win);
     MPI_Win_free(&win);
     MPI_Finalize();

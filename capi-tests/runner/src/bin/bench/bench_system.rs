@@ -4,7 +4,8 @@
 
 use crate::building::{cc, compile, package};
 use crate::columns::RowFigures;
-use crate::turns::{EVERYTHING, EX, LINE, Run, STARTED, Turn};
+use crate::identity;
+use crate::turns::{EVERYTHING, EX, LINE, Run, STARTED, STARTUP_CPUINFO, Turn};
 use capi_tests::build_trees;
 use capi_tests::progress::{WorkExtent, WorkProgress};
 use std::collections::BTreeMap;
@@ -48,6 +49,8 @@ pub(crate) enum Kind {
     Gasnet,
     /// The same, with ranks that block.
     Blocking,
+    /// The same, once more.
+    Again,
     /// A GASNet-EX.
     Ex,
     /// A GASNet whose ranks may name any address; this library if it is ours.
@@ -94,21 +97,54 @@ pub(crate) struct BenchSystem {
     pub(crate) kind: Kind,
     /// The launcher whose starts are timed, and a job that only starts and ends.
     pub(crate) launch: Option<(Start, &'static str)>,
+    /// What was installed or built; empty if it follows from the commit.
+    pub(crate) version: String,
+}
+
+/// Why a program brought no figures.
+pub(crate) enum RunFailure {
+    /// It did not end in time.
+    TimedOut(String),
+    /// It did not start, or failed.
+    Failed(String),
+}
+
+impl From<RunFailure> for String {
+    fn from(failure: RunFailure) -> String {
+        let (RunFailure::TimedOut(text) | RunFailure::Failed(text)) = failure;
+        text
+    }
+}
+
+/// The variables that programs do not inherit: those of the libraries that are measured.
+const CLEARED: &[&str] = &["GASNET_", "OMPI_", "MPICH_", "FI_", "UCX_", "PTL_"];
+/// Without these two, Open MPI does not start as root.
+const KEPT: &str = "OMPI_ALLOW_RUN_AS_ROOT";
+
+/// Whether programs do not inherit this variable.
+fn is_cleared(variable: &str) -> bool {
+    CLEARED.iter().any(|prefix| variable.starts_with(prefix)) && !variable.starts_with(KEPT)
 }
 
 impl BenchSystem {
+    /// A system whose programs are in this folder and fork.
+    pub(crate) fn new(name: &str, programs: PathBuf, kind: Kind) -> BenchSystem {
+        BenchSystem {
+            name: name.to_string(),
+            start: Start::Fork,
+            environment: Vec::new(),
+            programs,
+            kind,
+            launch: None,
+            version: String::new(),
+        }
+    }
+
     /// The machine's own limits.
     pub(crate) fn limits() -> Result<BenchSystem, String> {
         let programs = build_trees::build().join("bench/limits");
         compile(&cc(), "limits", &programs, &[])?;
-        Ok(BenchSystem {
-            name: "machine".to_string(),
-            start: Start::Fork,
-            environment: Vec::new(),
-            programs,
-            kind: Kind::Machine,
-            launch: None,
-        })
+        Ok(BenchSystem::new("machine", programs, Kind::Machine))
     }
 
     /// `openmpi`, `mpich` or `shmem`, by the command names of Debian's packages.
@@ -132,9 +168,9 @@ impl BenchSystem {
         if let Some((_, program)) = launch {
             compile(compiler, program, &programs, &[])?;
         }
-        let environment = Vec::new();
-        let kind = Kind::Other(program);
-        Ok(BenchSystem { name: name.to_string(), start, environment, programs, kind, launch })
+        let version = identity::of_launcher(&start)?;
+        let system = BenchSystem::new(name, programs, Kind::Other(program));
+        Ok(BenchSystem { start, launch, version, ..system })
     }
 
     /// This library, with these variables.
@@ -147,25 +183,18 @@ impl BenchSystem {
         let environment =
             environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let launcher = build_trees::build().join("bin/gasnetrun").display().to_string();
-        Ok(BenchSystem {
-            name: name.to_string(),
-            start: Start::Fork,
-            environment,
-            programs,
-            kind: Kind::Gasnet,
-            launch: Some((Start::JobLauncher(vec![launcher]), "startup")),
-        })
+        let launch = Some((Start::JobLauncher(vec![launcher]), "startup"));
+        let system = BenchSystem::new(name, programs, Kind::Gasnet);
+        Ok(BenchSystem { environment, launch, ..system })
     }
 
-    /// The same system under another name, with ranks that block; `None` unless it is a GASNet-1.
-    pub(crate) fn blocking(&self, name: &str) -> Option<BenchSystem> {
-        let mut environment = self.environment.clone();
-        environment.push(("GASNET_WAITMODE".into(), "BLOCK".into()));
+    /// The same system under another name, as another kind; `None` unless it is a GASNet-1.
+    pub(crate) fn same_as(&self, name: &str, kind: Kind) -> Option<BenchSystem> {
         (self.kind == Kind::Gasnet).then(|| BenchSystem {
             name: name.into(),
-            environment,
-            kind: Kind::Blocking,
+            kind,
             launch: None,
+            version: String::new(),
             ..self.clone()
         })
     }
@@ -179,14 +208,7 @@ impl BenchSystem {
         for program in ["rma", EVERYTHING] {
             compile(&cc(), program, &programs, &flags)?;
         }
-        Ok(BenchSystem {
-            name: EVERYTHING.to_string(),
-            start: Start::Fork,
-            environment: Vec::new(),
-            programs,
-            kind: Kind::Everything { ours: true },
-            launch: None,
-        })
+        Ok(BenchSystem::new(EVERYTHING, programs, Kind::Everything { ours: true }))
     }
 
     /// This library for programs that are compiled for LARGE, where memory is registered: by the
@@ -210,14 +232,7 @@ impl BenchSystem {
         ]
         .map(|(name, value)| (name.to_string(), value.to_string()))
         .to_vec();
-        Ok(BenchSystem {
-            name: name.to_string(),
-            start: Start::Fork,
-            environment,
-            programs,
-            kind: Kind::Registered,
-            launch: None,
-        })
+        Ok(BenchSystem { environment, ..BenchSystem::new(name, programs, Kind::Registered) })
     }
 
     /// The simulator of firehoses, which has the library's own.
@@ -232,14 +247,7 @@ impl BenchSystem {
         if !status.success() {
             return Err(format!("{SIMULATOR} does not build: {status}"));
         }
-        Ok(BenchSystem {
-            name: SIMULATOR.to_string(),
-            start: Start::Fork,
-            environment: Vec::new(),
-            programs: target.join("release"),
-            kind: Kind::Simulator,
-            launch: None,
-        })
+        Ok(BenchSystem::new(SIMULATOR, target.join("release"), Kind::Simulator))
     }
 
     /// This library over a network without application bypass, with these variables; `None` if
@@ -258,14 +266,9 @@ impl BenchSystem {
         let always =
             [("CONTRARY", "in_calls"), ("PTL_ATTACH", "0"), ("GASNET_SUPERNODE_MAXSIZE", "1")];
         let environment = always.iter().chain(environment);
-        Ok(Some(BenchSystem {
-            name: name.to_string(),
-            start: Start::Fork,
-            environment: environment.map(|(n, v)| (n.to_string(), v.to_string())).collect(),
-            programs,
-            kind: Kind::WithoutBypass,
-            launch: None,
-        }))
+        let environment = environment.map(|(n, v)| (n.to_string(), v.to_string())).collect();
+        let system = BenchSystem::new(name, programs, Kind::WithoutBypass);
+        Ok(Some(BenchSystem { environment, ..system }))
     }
 
     /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says. Its name is
@@ -279,7 +282,9 @@ impl BenchSystem {
         // The linker that clients of this conduit need, such as mpicc.
         let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
         let header = Path::new(prefix).join("include/gasnet_config.h");
-        let header = fs::read_to_string(&header).unwrap_or_default();
+        let header =
+            fs::read_to_string(&header).map_err(|e| format!("{}: {e}", header.display()))?;
+        let version = identity::of_gasnet(&header).map_err(|e| format!("{text}: {e}"))?;
         // For EVERYTHING one program runs alone; the others may need another version of GASNet.
         let is_everything = header.lines().any(|line| line == PEER_EVERYTHING);
         let (name, kind, needed) = if Path::new(prefix).join(EX_HEADER).exists() {
@@ -302,26 +307,26 @@ impl BenchSystem {
         let environment =
             [("rmaps_base_oversubscribe", "1"), ("hwloc_base_binding_policy", "none")]
                 .map(|(name, value)| (format!("OMPI_MCA_{name}"), value.to_string()));
-        Ok(BenchSystem {
-            name,
-            start,
-            environment: environment.to_vec(),
-            programs,
-            kind,
-            launch: None,
-        })
+        let environment = environment.to_vec();
+        let system = BenchSystem::new(&name, programs, kind);
+        Ok(BenchSystem { start, environment, version, ..system })
     }
 
     /// The programs that it runs in a turn.
     fn runs(&self, turn: Turn) -> Vec<Run> {
         match (turn, self.kind) {
             (Turn::Run(run, _), Kind::Gasnet)
+            | (Turn::LongBlocks(run), Kind::Gasnet)
             | (Turn::Ex(run), Kind::Ex)
             | (Turn::Blocking(run), Kind::Blocking)
             | (Turn::WithoutBypass(run), Kind::WithoutBypass)
             | (Turn::Registered(run), Kind::Registered)
             | (Turn::Idle(run), Kind::Idle) => vec![run],
             (Turn::Ex(run), Kind::Gasnet) if self.launch.is_some() => vec![run],
+            (Turn::Run(run, _), Kind::Again) if matches!(run.0, "rma" | "barrier") => vec![run],
+            (Turn::MpiCollectives(n, names), Kind::Other("mpi")) if self.name == "openmpi" => {
+                vec![("mpi", n, names)]
+            }
             (Turn::Hits, Kind::Simulator) => vec![(SIMULATOR, 1, &["--speed", "--figures"])],
             // The program of this name needs ranks that reach each other by cross-memory attach.
             (Turn::Everything(run), Kind::Everything { ours }) if ours || run.0 != EVERYTHING => {
@@ -340,6 +345,15 @@ impl BenchSystem {
         }
     }
 
+    /// Whether it takes part in a turn.
+    pub(crate) fn takes_part(&self, turn: Turn) -> bool {
+        match (turn, self.kind) {
+            (Turn::Starts, kind) => self.launch.is_some() || kind == Kind::Gasnet,
+            (Turn::HostStarts, Kind::HostStarts(_)) => true,
+            _ => !self.runs(turn).is_empty(),
+        }
+    }
+
     /// What it measures in a turn, if anything.
     pub(crate) fn measure(
         &self,
@@ -355,6 +369,19 @@ impl BenchSystem {
                 }
                 if self.kind == Kind::Gasnet {
                     self.time_starts(&mut figures, "startup", &self.start, STARTS, "startup")?;
+                    if self.launch.is_none() && self.start == Start::Fork {
+                        let mut uncalibrated = self.clone();
+                        let [name, value] = ["GASNET_TSC_RATE", "cpuinfo"].map(str::to_string);
+                        uncalibrated.environment.push((name, value));
+                        let (name, start) = (STARTUP_CPUINFO, &self.start);
+                        uncalibrated.time_starts(
+                            &mut figures,
+                            name,
+                            start,
+                            LAUNCHES,
+                            "startup",
+                        )?;
+                    }
                 }
             }
             (Turn::HostStarts, Kind::HostStarts(program)) => {
@@ -362,14 +389,21 @@ impl BenchSystem {
             }
             _ => {}
         }
-        let (time, sizes) = (ms.to_string(), format!("8:{largest}"));
+        let time = ms.to_string();
         for (program, processes, measurements) in self.runs(turn) {
             let mut args = Vec::new();
             if program != SIMULATOR {
                 args.extend(["-t", &time]);
             }
-            if matches!(program, "rma" | "mpi" | "shmem" | "wire_tcp" | "wire_ofi") {
-                args.extend(["-s", &sizes]);
+            let sizes = match program {
+                "rma" => Some(format!("1:{largest}")),
+                "mpi" | "shmem" | "wire_tcp" | "wire_ofi" => Some(format!("8:{largest}")),
+                _ if matches!(turn, Turn::LongBlocks(_)) => Some(format!("262144:{largest}")),
+                _ => None,
+            };
+            args.extend(sizes.iter().flat_map(|sizes| ["-s", sizes]));
+            if matches!(turn, Turn::Blocking(_)) {
+                args.push("-b");
             }
             if turn.takes_the_fastest() {
                 args.push("-f");
@@ -381,8 +415,10 @@ impl BenchSystem {
             args.extend(measurements);
             match self.run(program, processes, &args) {
                 Ok(printed) => figures.read(&printed)?,
-                Err(e) if self.may_lack() => eprintln!("bench: left out: {e}"),
-                Err(e) => return Err(e),
+                Err(RunFailure::Failed(e)) if self.may_lack() => {
+                    eprintln!("bench: left out: {e}");
+                }
+                Err(e) => return Err(e.into()),
             }
         }
         Ok(figures)
@@ -462,7 +498,7 @@ impl BenchSystem {
         Ok(table)
     }
 
-    fn run(&self, program: &str, processes: u32, args: &[&str]) -> Result<String, String> {
+    fn run(&self, program: &str, processes: u32, args: &[&str]) -> Result<String, RunFailure> {
         self.run_by(&self.start, program, processes, args)
     }
 
@@ -473,7 +509,8 @@ impl BenchSystem {
         program: &str,
         processes: u32,
         args: &[&str],
-    ) -> Result<String, String> {
+    ) -> Result<String, RunFailure> {
+        let failed = |text: String| RunFailure::Failed(text);
         let path = self.programs.join(program);
         let mut command = match start {
             Start::JobLauncher(words) => {
@@ -483,16 +520,15 @@ impl BenchSystem {
             }
             Start::Fork => Command::new(&path),
         };
-        for (name, _) in
-            std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_"))
-        {
+        for (name, _) in std::env::vars_os().filter(|(n, _)| is_cleared(&n.to_string_lossy())) {
             command.env_remove(name);
         }
         if *start == Start::Fork {
             command.env("GASNET_PSHM_NODES", processes.to_string());
         }
         let printed = self.programs.join(format!("{program}.out"));
-        let out = fs::File::create(&printed).map_err(|e| format!("{}: {e}", printed.display()))?;
+        let out = fs::File::create(&printed)
+            .map_err(|e| failed(format!("{}: {e}", printed.display())))?;
         command
             .args(args)
             .envs(self.environment.iter().map(|(n, v)| (n, v)))
@@ -500,28 +536,39 @@ impl BenchSystem {
             .stdout(out);
         let spawned = command.spawn();
         let mut child =
-            spawned.map_err(|e| format!("{}: {e}", command.get_program().display()))?;
+            spawned.map_err(|e| failed(format!("{}: {e}", command.get_program().display())))?;
         let pid = child.id();
         let (ended, end) = mpsc::channel::<()>();
         // A thread waits for the end, so that polling does not disturb the job.
         let watchdog = thread::spawn(move || {
             let late = end.recv_timeout(WATCHDOG) == Err(RecvTimeoutError::Timeout);
             if late {
-                sys::process::kill(pid, sys::signal::Signal::KILL);
+                sys::process::kill_tree(pid, sys::signal::Signal::KILL);
             }
             late
         });
-        let status = child.wait().map_err(|e| e.to_string())?;
+        let status = child.wait().map_err(|e| failed(e.to_string()))?;
         drop(ended);
+        let what = format!("{}: {program} of {processes} processes", self.name);
         if !matches!(watchdog.join(), Ok(false)) {
-            return Err(format!("{}: {program} of {processes} processes did not end", self.name));
+            return Err(RunFailure::TimedOut(format!("{what} did not end")));
         }
         if !status.success() {
-            return Err(format!(
-                "{}: {program} of {processes} processes ended with {status}",
-                self.name
-            ));
+            return Err(failed(format!("{what} ended with {status}")));
         }
-        fs::read_to_string(&printed).map_err(|e| format!("{}: {e}", printed.display()))
+        fs::read_to_string(&printed).map_err(|e| failed(format!("{}: {e}", printed.display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_measured_libraries_are_cleared() {
+        let cleared = ["GASNET_WAITMODE", "OMPI_MCA_btl", "FI_PROVIDER", "UCX_TLS", "PTL_ATTACH"];
+        assert!(cleared.into_iter().all(is_cleared));
+        let kept = ["OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "PATH", "HOSTS"];
+        assert!(!kept.into_iter().any(is_cleared));
     }
 }

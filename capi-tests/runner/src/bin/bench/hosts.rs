@@ -2,6 +2,7 @@
 
 use crate::bench_system::{BenchSystem, Kind, Start};
 use crate::building::{cc, compile};
+use crate::identity;
 use crate::turns::STARTED;
 use capi_tests::build_trees;
 
@@ -47,14 +48,10 @@ fn bare(
     let programs = build_trees::build().join("bench/wire");
     let flags: Vec<String> = library.iter().map(ToString::to_string).collect();
     compile(&cc(), program, &programs, &flags)?;
-    Ok(BenchSystem {
-        name: name.to_string(),
-        start: Start::Fork,
-        environment: variables.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect(),
-        programs,
-        kind: Kind::BareWire(program),
-        launch: None,
-    })
+    let environment = variables.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+    let version = library.map(|_| identity::of_libfabric()).unwrap_or_default();
+    let system = BenchSystem::new(name, programs, Kind::BareWire(program));
+    Ok(BenchSystem { environment, version, ..system })
 }
 
 /// Another GASNet over two hosts.

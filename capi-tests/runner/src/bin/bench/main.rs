@@ -7,6 +7,7 @@
 //! | `bench_system` | one side of the comparison: how its programs are built and started |
 //! | `building` | compiling its programs |
 //! | `turns` | what the systems do in turn, on one host and on several |
+//! | `identity` | what exactly was measured: versions and configurations |
 //! | `hosts` | systems over several hosts |
 //! | `columns` | the columns that the programs of `capi-tests/bench` print |
 //! | `aims` | the figures to reach |
@@ -14,24 +15,26 @@
 //! | `pages` | the pages of docs/bench, and what each system is |
 //! | `plots` | the drawings, by gnuplot |
 //!
-//! All systems take turns, round after round (A B C A B C), and every ratio is taken within one
-//! round. So slow and fast spells of a shared machine affect both sides alike. A host may also
-//! move virtual CPUs closer together or further apart. So the round trip of a cache line is
-//! measured between the systems, and a turn in which it changes is repeated.
+//! All systems take turns, and another one begins in each round (A B C, B C A). Every ratio is
+//! taken within one round. So slow and fast spells of a shared machine affect both sides alike. A
+//! host may also move virtual CPUs closer together or further apart. So the round trip of a cache
+//! line is measured between the systems, and a turn in which it changes is repeated.
 
 mod aims;
 mod bench_system;
 mod building;
 mod columns;
 mod hosts;
+mod identity;
 mod pages;
 mod plots;
 mod ratio_table;
 mod turns;
 
-use bench_system::BenchSystem;
+use bench_system::{BenchSystem, Kind};
 use capi_tests::progress::{WorkExtent, WorkProgress};
 use columns::RowFigures;
+use ratio_table::AllRounds;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -144,7 +147,7 @@ fn run() -> Result<(), String> {
         let mut all = vec![RowFigures::default(); systems.len()];
         for &turn in &turns {
             progress.begin(&format!("bench: round {} of {}", round + 1, options.rounds));
-            let (figures, steady) = take(turn, &systems, &options)?;
+            let (figures, steady) = take(turn, round, &systems, &options)?;
             progress.end();
             moved += usize::from(!steady);
             all.iter_mut().zip(figures).for_each(|(all, these)| all.add(these));
@@ -158,22 +161,25 @@ fn run() -> Result<(), String> {
         );
     }
     let names: Vec<&str> = systems.iter().map(|s| s.name.as_str()).collect();
-    let text = ratio_table::table(&names, &rounds);
+    let rows: Vec<_> =
+        if options.hosts { aims::host_rows().collect() } else { aims::rows().collect() };
+    let measured = AllRounds { names: &names, rounds: &rounds };
+    let text = measured.table(&rows, options.only.is_none());
     print!("{text}");
     if options.keep {
         fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
         let (page, text) = if options.hosts {
-            ("hosts.md", pages::hosts_page(&names, &text, options.rounds, options.ms))
+            ("hosts.md", pages::hosts_page(&systems, &rows, &text, options.rounds, options.ms))
         } else {
             plots::all(&dir, &names, &rounds)?;
-            ("README.md", pages::page(&names, &text, options.rounds, options.ms, moved))
+            ("README.md", pages::page(&systems, &rows, &text, options.rounds, options.ms, moved))
         };
         let page = dir.join(page);
         fs::write(&page, text).map_err(|e| format!("{}: {e}", page.display()))?;
     }
-    let unmeasured = ratio_table::unmeasured(&names, &rounds);
+    let unmeasured = measured.unmeasured(&rows);
     if options.only.is_none() && !unmeasured.is_empty() {
-        return Err(format!("no turn measured both sides of: {}", unmeasured.join("; ")));
+        return Err(format!("not measured on both sides: {}", unmeasured.join("; ")));
     }
     Ok(())
 }
@@ -188,9 +194,13 @@ fn all_systems(options: &Options) -> Result<Vec<BenchSystem>, String> {
     for peer in &options.peers {
         systems.push(BenchSystem::peer(peer)?);
     }
-    for (name, blocking) in [("cross-mapped", "block"), ("smp", "smp-block")] {
+    for (name, same, kind) in [
+        ("cross-mapped", "again", Kind::Again),
+        ("cross-mapped", "block", Kind::Blocking),
+        ("smp", "smp-block", Kind::Blocking),
+    ] {
         let system = systems.iter().find(|s| s.name == name);
-        systems.extend(system.and_then(|s| s.blocking(blocking)));
+        systems.extend(system.and_then(|s| s.same_as(same, kind)));
     }
     for library in &options.libraries {
         systems.push(BenchSystem::foreign(library)?);
@@ -225,22 +235,24 @@ const STEADY: f64 = 1.25;
 /// measurement.
 fn take(
     turn: Turn,
+    round: usize,
     systems: &[BenchSystem],
     options: &Options,
 ) -> Result<(Vec<RowFigures>, bool), String> {
-    let (mut figures, mut steady) = try_once(turn, systems, options)?;
+    let (mut figures, mut steady) = try_once(turn, round, systems, options)?;
     for _ in 1..ATTEMPTS {
         if steady {
             break;
         }
-        (figures, steady) = try_once(turn, systems, options)?;
+        (figures, steady) = try_once(turn, round, systems, options)?;
     }
     Ok((figures, steady))
 }
 
-/// One attempt of [`take`], steady or not.
+/// One attempt of [`take`], steady or not. In each round another system begins.
 fn try_once(
     turn: Turn,
+    round: usize,
     systems: &[BenchSystem],
     options: &Options,
 ) -> Result<(Vec<RowFigures>, bool), String> {
@@ -251,13 +263,17 @@ fn try_once(
         }
         Ok(())
     };
-    let mut figures = Vec::new();
+    let mut figures = vec![RowFigures::default(); systems.len()];
+    let mut order: Vec<usize> =
+        (0..systems.len()).filter(|&i| systems[i].takes_part(turn)).collect();
+    if !order.is_empty() {
+        let first = round % order.len();
+        order.rotate_left(first);
+    }
     look()?;
-    for system in systems {
-        figures.push(system.measure(turn, options.ms, options.largest)?);
-        if figures.last().is_some_and(|these| !these.values.is_empty()) {
-            look()?;
-        }
+    for at in order {
+        figures[at] = systems[at].measure(turn, options.ms, options.largest)?;
+        look()?;
     }
     lines.sort_by(f64::total_cmp);
     let steady = lines.first().zip(lines.last()).is_none_or(|(&low, &high)| high <= STEADY * low);

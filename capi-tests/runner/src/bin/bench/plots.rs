@@ -139,7 +139,12 @@ pub(crate) fn all(dir: &Path, names: &[&str], rounds: &[Vec<RowFigures>]) -> Res
             fs::remove_file(&path).map_err(|e| format!("{path}: {e}"))?;
         }
         for (at, system) in names.iter().enumerate() {
-            let wanted = if *system == "machine" { d.limit } else { Some(d.name) };
+            let wanted = match *system {
+                "machine" => d.limit,
+                // It would hide the curve of the same system.
+                "again" => None,
+                _ => Some(d.name),
+            };
             let Some(wanted) = wanted else { continue };
             let mut points: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
             for round in rounds {

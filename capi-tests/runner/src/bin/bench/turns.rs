@@ -1,5 +1,7 @@
 //! What the systems do in turn.
 
+use crate::aims::{BLOCKING_COLLECTIVES, LONG_COLLECTIVES, MPI_COLLECTIVES};
+
 /// The program of GASNet-EX.
 pub(crate) const EX: &str = "ex";
 /// A program, and the system that it measures.
@@ -15,12 +17,16 @@ pub(crate) const LINE: &str = "line_trip";
 pub(crate) enum Turn {
     /// Each GASNet runs this program; the machine's limits with these names are measured.
     Run(Run, &'static [&'static str]),
+    /// Each GASNet that takes part in `Run` runs this program with blocks above 32 KiB.
+    LongBlocks(Run),
     /// Each GASNet whose ranks block runs this program.
     Blocking(Run),
     /// Each library over a network without application bypass runs this program.
     WithoutBypass(Run),
-    /// The other libraries run their programs.
+    /// The other libraries run their programs with two ranks.
     Others,
+    /// Open MPI runs these collectives with this many ranks.
+    MpiCollectives(u32, &'static [&'static str]),
     /// Each GASNet-EX runs this program.
     Ex(Run),
     /// Each library for EVERYTHING runs this program.
@@ -48,6 +54,7 @@ impl Turn {
         matches!(
             self,
             Turn::Run((_, 2, _), _)
+                | Turn::LongBlocks((_, 2, _))
                 | Turn::Blocking((_, 2, _))
                 | Turn::Ex((_, 2, _))
                 | Turn::Everything(_)
@@ -65,6 +72,7 @@ impl Turn {
     pub(crate) fn program(self) -> Option<&'static str> {
         match self {
             Turn::Run(run, _)
+            | Turn::LongBlocks(run)
             | Turn::Blocking(run)
             | Turn::Ex(run)
             | Turn::Everything(run)
@@ -72,9 +80,12 @@ impl Turn {
             | Turn::WithoutBypass(run)
             | Turn::Idle(run) => Some(run.0),
             Turn::Hosts(runs) => runs.first().map(|run| run.0),
-            Turn::Others | Turn::Hits | Turn::Starts | Turn::Neighbours(_) | Turn::HostStarts => {
-                None
-            }
+            Turn::Others
+            | Turn::MpiCollectives(..)
+            | Turn::Hits
+            | Turn::Starts
+            | Turn::Neighbours(_)
+            | Turn::HostStarts => None,
         }
     }
 }
@@ -87,11 +98,11 @@ pub(crate) const TURNS: &[Turn] = &[
             2,
             &["put", "get", "put_word", "get_word", "put_nbi", "get_nbi", "put_val", "get_val"],
         ),
-        &["memcpy_latency", "memcpy_shared_latency"],
+        &["memcpy_shared_latency"],
     ),
     Turn::Run(
         ("rma", 2, &["put_bandwidth", "get_bandwidth", "put_bibandwidth", "put_rate", "memset"]),
-        &["memcpy_bandwidth", "memcpy_shared_bandwidth"],
+        &["memcpy_shared_bandwidth"],
     ),
     Turn::Run(("am", 2, &["short_trip"]), &[]),
     Turn::Run(("am", 2, &["medium_trip", "long_trip"]), &["copy_trip"]),
@@ -99,9 +110,11 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(("am", 2, &["medium_flood", "medium_one_way"]), &[]),
     Turn::Run(("barrier", 2, &[]), &[]),
     Turn::Run(("coll", 2, &[]), &[]),
+    Turn::LongBlocks(("coll", 2, LONG_COLLECTIVES)),
     Turn::Run(("vis", 2, &["vis_strided_put", "vis_strided_get", "vis_indexed_put"]), &[]),
     Turn::Run(("barrier", 4, &[]), &[]),
     Turn::Run(("coll", 4, &[]), &[]),
+    Turn::LongBlocks(("coll", 4, LONG_COLLECTIVES)),
     Turn::Run(("barrier", 8, &[]), &["yield_round"]),
     Turn::Run(("am", 8, &["pairs_trip"]), &[]),
     Turn::Run(("coll", 8, &[]), &[]),
@@ -114,7 +127,8 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Blocking(("barrier", 2, &[])),
     Turn::Blocking(("barrier", 4, &[])),
     Turn::Blocking(("barrier", 8, &[])),
-    Turn::Blocking(("coll", 4, &["broadcast", "reduce"])),
+    Turn::Blocking(("coll", 4, BLOCKING_COLLECTIVES)),
+    Turn::Blocking(("coll", 8, BLOCKING_COLLECTIVES)),
     Turn::Everything(("rma", 2, &["put", "get"])),
     Turn::Everything((EVERYTHING, 2, &[])),
     Turn::Registered(("rma", 2, &["put"])),
@@ -125,8 +139,12 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(("memory", 64, &[]), &[]),
     Turn::Run(("memory", 250, &[]), &[]),
     Turn::Others,
+    Turn::MpiCollectives(4, MPI_COLLECTIVES),
     Turn::Starts,
 ];
+
+/// The start of a job by a GASNet that reads the rate of its timer instead of calibrating it.
+pub(crate) const STARTUP_CPUINFO: &str = "startup_cpuinfo";
 
 /// Ranks that start on four hosts.
 pub(crate) const STARTED: u32 = 32;
