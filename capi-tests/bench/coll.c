@@ -5,7 +5,8 @@
  * which do not block, 16 are in flight. The other operations have the same six forms.
  *
  * usage: coll [options] [measurement ...]      options: see bench.h
- * Every eighth size is measured, of more than 4 ranks every 64th, and the largest. */
+ * Every eighth size is measured, of more than 4 ranks or from 32 KiB up every 64th, and the
+ * largest. */
 #include "bench.h"
 #include <gasnet_coll.h>
 
@@ -72,7 +73,7 @@ static void in_flight(size_t n, long times) {
 static void sizes(const char *form, int synchronisation, void (*run)(size_t, long)) {
     /* It outlives the figures. */
     char *name = (char *)malloc(64);
-    const size_t step = bench_nodes > 4 ? 64 : 8;
+    const size_t step = bench_nodes > 4 || bench_min >= TOGETHER_SHORT ? 64 : 8;
     size_t n;
     snprintf(name, 64, "%s%s", names[operation], form);
     flags = synchronisation | GASNET_COLL_SINGLE | GASNET_COLL_SRC_IN_SEGMENT | GASNET_COLL_DST_IN_SEGMENT;

@@ -10,8 +10,9 @@
 #define TOGETHER_SHORT ((size_t)32 << 10)
 #define TOGETHER_LEAST 64
 #define TOGETHER_LEAST_LONG 16
-/* Where ranks outnumber the CPUs: a block spans four time slices of 3 ms, and there are fewer. */
+/* Where ranks outnumber the CPUs, a block spans four time slices of 3 ms. */
 #define TOGETHER_SLICES_NS 12e6
+/* The blocks there, and of operations on more than TOGETHER_SHORT bytes. */
 #define TOGETHER_BLOCKS 3
 
 /* Nanoseconds of `times` repetitions by all ranks: from a common start to the end of the last. */
@@ -27,9 +28,10 @@ static inline double together_spent(void (*run)(size_t size, long times), size_t
 /* As bench_alone, but all ranks act at once and equally often, a multiple of `least` times. The
  * barrier at the end takes a small part of a block: at most about one of `least` repetitions. */
 static inline double together_timed(void (*run)(size_t size, long times), size_t size, long least) {
-    const int oversubscribed = bench_nodes > bench_cpus, blocks = oversubscribed ? TOGETHER_BLOCKS : BENCH_BLOCKS;
-    /* A block of several time slices needs no second trial. */
-    const int trials = oversubscribed ? 1 : 2;
+    const int oversubscribed = bench_nodes > bench_cpus, few = oversubscribed || size > TOGETHER_SHORT;
+    const int blocks = few ? TOGETHER_BLOCKS : BENCH_BLOCKS;
+    /* A long block needs no second trial. */
+    const int trials = few ? 1 : 2;
     double block[BENCH_BLOCKS], wanted = bench_wanted_ns();
     long times = least;
     int b, passed = 0;

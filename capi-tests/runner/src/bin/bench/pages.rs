@@ -334,7 +334,8 @@ pub(crate) fn page(
          - Two ranks are pinned to one CPU each; more ranks than CPUs share them.\n\
          - {rounds} rounds. In each round all systems take turns, another one first, {ms} ms per\n  \
            value. A value is the median of seven blocks. Where more ranks than CPUs act at once, it\n  \
-           is that of three blocks of at least 6 ms.\n\
+           is that of three blocks of at least 6 ms; where all ranks act on more than 32 KiB, that\n  \
+           of three blocks.\n\
          - A ratio is ours to the other's within one turn (within one round for libraries other\n  \
            than GASNet). The table has the median over the rounds and the quartiles.\n\
          - The round trip of a cache line is measured between the systems. If it changed by more\n  \
