@@ -131,7 +131,8 @@ const SYSTEMS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// The six forms of a collective: the ending of the name, and what it means.
+/// The forms of a collective apart from that without an ending: the ending of the name, and what
+/// it means.
 const FORMS: &[(&str, &str)] = &[
     ("_nb_my", "`_my` without blocking, 16 in flight"),
     ("_nb_no", "`_no` without blocking, 16 in flight"),
@@ -140,7 +141,7 @@ const FORMS: &[(&str, &str)] = &[
     ("_no", "no rank waits for others (`NOSYNC`)"),
 ];
 
-/// The collectives, which begin when all ranks have entered and end when all have their data.
+/// The collectives.
 const COLLECTIVES: &[(&str, &str)] = &[
     ("broadcast", "rank 0 sends a block of this size to all ranks"),
     ("scatter", "rank 0 sends each rank its own block"),
@@ -242,8 +243,8 @@ const MEASUREMENTS: &[(&str, &str)] = &[
 /// A collective without the ending of its form.
 fn without_form(name: &str) -> &str {
     let collective = |n: &&str| COLLECTIVES.iter().any(|(known, _)| known == n);
-    let stems = FORMS.iter().filter_map(|(ending, _)| name.strip_suffix(ending));
-    stems.filter(collective).next().unwrap_or(name)
+    let mut stems = FORMS.iter().filter_map(|(ending, _)| name.strip_suffix(ending));
+    stems.find(collective).unwrap_or(name)
 }
 
 /// What a measurement is; `None` if it is not described.
@@ -264,6 +265,10 @@ fn measurements_table(rows: &[BenchRow]) -> String {
             seen.push(stem);
             let _ = writeln!(text, "| `{stem}` | {} |", meaning(name).unwrap_or_default());
         }
+    }
+    if forms {
+        text += "| collectives without an ending | all ranks have entered before data moves, and \
+                 have their data at the end (`ALLSYNC`) |\n";
     }
     for (ending, meaning) in FORMS.iter().filter(|_| forms) {
         let _ = writeln!(text, "| collectives with `{ending}` | {meaning} |");
@@ -290,8 +295,8 @@ const READING: &str = "\
 - A goal of exactly 1, memory excepted, is parity. It is also reached if the median misses it by
   5 % at most, and the quartile on the better side reaches it.
 - Quartiles and medians of few rounds are interpolated linearly.
-- A range of sizes is that of all measured sizes. The worst one counts. `a, against b` are the sizes
-  of ours and of the other side.
+- A range of sizes is that of all measured sizes. The worst one counts. `a, against b` are the
+  sizes of ours and of the other side.
 - Figures have three significant digits; ours are bold. Verdicts are of unrounded ratios.
 - Ours and theirs are medians of their own, so their quotient may differ from the ratio.
 - `not measured`: the other side was not part of this run.
@@ -403,6 +408,18 @@ mod tests {
                 assert!(SYSTEMS.iter().any(|(known, ..)| *known == system), "{system}");
             }
         }
+    }
+
+    #[test]
+    fn lines_of_the_pages_are_short() {
+        let (rows, hosts) = (rows().collect::<Vec<_>>(), host_rows().collect::<Vec<_>>());
+        let pages = [page(&[], &rows, "", 4, 3.0, 10), hosts_page(&[], &hosts, "", 4, 3.0)];
+        for line in pages.iter().flat_map(|page| page.lines()) {
+            // Tables, and the machine and its compiler.
+            let free = ["|", "Machine: ", "Compiler: "].iter().any(|head| line.starts_with(head));
+            assert!(free || line.chars().count() < 100, "{line}");
+        }
+        assert!(pages[0].contains("\n- A goal of exactly 1"), "{}", pages[0]);
     }
 
     #[test]
