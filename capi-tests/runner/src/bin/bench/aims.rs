@@ -193,9 +193,9 @@ pub(crate) const LONG_COLLECTIVES: &[&str] = &[
     "reduce_my",
     "reduce_no",
 ];
-/// The sizes of program `coll`, and its longer ones.
+/// The sizes of program `coll`, and its longer ones, whose bytes take most of the time.
 const BLOCK_SIZES: RowSizes = Each(8, 32 << 10);
-const LONG_BLOCK_SIZES: RowSizes = Each(8, 4 * MIB);
+const LONG_BLOCK_SIZES: RowSizes = Each(256 << 10, 4 * MIB);
 /// Collectives of ranks that block.
 pub(crate) const BLOCKING_COLLECTIVES: &[&str] =
     &["broadcast", "scatter", "gather", "gather_all", "exchange", "reduce"];
@@ -207,12 +207,12 @@ pub(crate) const MPI_COLLECTIVES: &[&str] =
 pub(crate) fn rows() -> impl Iterator<Item = BenchRow> {
     // Where ranks outnumber the CPUs, each round of waits costs a switch of processes.
     let counts = [(2, 1.0), (4, 0.5), (8, 0.5), (16, 0.5)];
-    let collectives = COLLECTIVES.into_iter().flat_map(move |name| {
-        counts.map(|(n, most)| {
-            let long = n <= 4 && LONG_COLLECTIVES.contains(&name);
-            smp(name, n, if long { LONG_BLOCK_SIZES } else { BLOCK_SIZES }, AtMost(most))
-        })
-    });
+    let collectives = COLLECTIVES
+        .into_iter()
+        .flat_map(move |name| counts.map(|(n, most)| smp(name, n, BLOCK_SIZES, AtMost(most))));
+    let long = LONG_COLLECTIVES
+        .iter()
+        .flat_map(|name| [2, 4].map(|n| smp(name, n, LONG_BLOCK_SIZES, AtMost(1.0))));
     let blocking = BLOCKING_COLLECTIVES.iter().flat_map(|name| {
         [4, 8].map(|n| peer(BLOCK, name, n, BLOCK_SIZES, SMP_BLOCK, AtMost(0.5)))
     });
@@ -223,7 +223,7 @@ pub(crate) fn rows() -> impl Iterator<Item = BenchRow> {
             mpi_collective(name, n, sizes, library)
         })
     });
-    ROWS.iter().copied().chain(blocking).chain(mpi).chain(collectives)
+    ROWS.iter().copied().chain(blocking).chain(mpi).chain(collectives).chain(long)
 }
 
 /// All rows of several hosts.
