@@ -49,7 +49,8 @@ pub(crate) fn of_launcher(start: &Start) -> Result<String, String> {
     if words[0].contains("mpich") {
         return Ok(format!("MPICH, {}", line_of(&words[0], &["--version"], "Version")?));
     }
-    line_of(&words[0], &["--version"], "MPI")
+    // "mpirun (Open MPI) 4.1.4", or (OpenRTE) by Debian.
+    Ok(format!("Open MPI, {}", line_of(&words[0], &["--version"], "(Open")?))
 }
 
 /// The version of libfabric, by the program of its package.
@@ -76,6 +77,13 @@ mod tests {
             "GASNet 1.30.0, configured with `'--prefix=/p' '--enable-smp'`; PSHM on, \
              no debug checks"
         );
+    }
+
+    #[test]
+    fn the_line_with_the_version_counts() {
+        let line = line_of("printf", &["build:\\n    Version:   4.0.2\\nend\\n"], "Version");
+        assert_eq!(line.unwrap(), "Version: 4.0.2");
+        assert_eq!(line_of("echo", &["nothing"], "Version").unwrap(), "unknown version");
     }
 
     #[test]
