@@ -307,6 +307,20 @@ static void count_signal(int sig) {
     signals++;
 }
 
+/* The place of a call is memory of the caller; lengths and differences have their formats. */
+static void places(void) {
+    char *here = gasnett_current_loc, line[64];
+    sprintf(line, "testtools.c:%d", __LINE__ - 1);
+    CHECK(here && !strncmp(here, "places() at ", 12) && strstr(here, line), "the place is %s", here);
+    if (here) here[0] = 'P';
+    free(here);
+    sprintf(line, "%" PRIdPD " %" PRIiPD " %" PRIxPD " %" PRIiSZ, (ptrdiff_t)-7, (ptrdiff_t)8, (ptrdiff_t)255, (ssize_t)-9);
+    CHECK(!strcmp(line, "-7 8 ff -9"), "the formats print %s", line);
+#if defined(GASNETT_THREAD_SAFE) == defined(GASNET_SEQ) || defined(GASNETT_THREAD_SINGLE) != defined(GASNET_SEQ)
+    CHECK(0, "GASNETT_THREAD_SAFE or GASNETT_THREAD_SINGLE is not that of the thread mode");
+#endif
+}
+
 static void the_system(void) {
     gasnett_sighandlerfn_t old = gasnett_reghandler(SIGUSR1, count_signal);
     char *page = (char *)gasnett_mmap(3 * GASNETT_PAGESIZE), *line = (char *)gasnett_malloc_aligned(256, 100);
@@ -358,6 +372,7 @@ int main(int argc, char **argv) {
     assertions();
     threads();
 #endif
+    places();
     the_system();
     check_done();
 }

@@ -29,7 +29,7 @@ alone() {
     cp "$work/a.c" "$work/a.cc"
     case $h in
         gasnet_tools.h | gasnet_locks.h | gasnet_debugmalloc.h | gasnet_atomics.h | gasnet_basic.h | gasnet_config.h | gasnet_platform.h | gasnet_portable_platform.h | gasnet_abi.h | gasnet_fwd.h)
-            modes=": -DGASNETT_THREAD_SAFE" ;;
+            modes=": -DGASNETT_THREAD_SAFE -pthread:-DGASNETT_THREAD_SINGLE" ;;
         *) modes="-DGASNET_SEQ -DGASNET_PARSYNC -DGASNET_PAR -DGASNET_PAR=1:-DGASNET_SEGMENT_LARGE -DGASNET_SEQ:-DGASNET_SEGMENT_EVERYTHING:-DGASNET_DEBUG" ;;
     esac
     # GASNet-EX needs variadic macros.

@@ -5,15 +5,29 @@
 #define GASNET_BASIC_H
 
 /* Whether the client has threads. A client of the tools alone has, if it defines
-   GASNETT_THREAD_SAFE, if its compiler options say so, or if it has included <pthread.h>. So
-   this comes before this header's own inclusion of <pthread.h>. */
+   GASNETT_THREAD_SAFE, if its compiler options say so, or if it has included <pthread.h>; not if
+   it defines GASNETT_THREAD_SINGLE. So this comes before this header's own inclusion of
+   <pthread.h>. */
+#if defined(GASNETT_THREAD_SAFE) && defined(GASNETT_THREAD_SINGLE)
+#error "GASNETT_THREAD_SAFE and GASNETT_THREAD_SINGLE are both defined: define one of them"
+#endif
 #if defined(GASNET_SEQ)
+#define GASNETI_THREADED 0
+#elif defined(GASNETT_THREAD_SINGLE) && !defined(GASNET_PAR) && !defined(GASNET_PARSYNC)
 #define GASNETI_THREADED 0
 #elif defined(GASNET_PAR) || defined(GASNET_PARSYNC) || defined(GASNETT_THREAD_SAFE) || defined(_REENTRANT) ||        \
     defined(_THREAD_SAFE) || defined(PTHREAD_MUTEX_INITIALIZER)
 #define GASNETI_THREADED 1
 #else
 #define GASNETI_THREADED 0
+#endif
+/* Clients may ask which of them it is. */
+#if !defined(GASNETT_THREAD_SAFE) && !defined(GASNETT_THREAD_SINGLE)
+#if GASNETI_THREADED
+#define GASNETT_THREAD_SAFE 1
+#else
+#define GASNETT_THREAD_SINGLE 1
+#endif
 #endif
 
 #include "gasnet_config.h"
@@ -99,9 +113,19 @@
 #ifndef PRIuSZ
 #define PRIuSZ "zu"
 #define PRIdSZ "zd"
+#define PRIiSZ "zi"
 #define PRIoSZ "zo"
 #define PRIxSZ "zx"
 #define PRIXSZ "zX"
+#endif
+/* Those of a ptrdiff_t. */
+#ifndef PRIdPD
+#define PRIdPD "td"
+#define PRIiPD "ti"
+#define PRIuPD "tu"
+#define PRIoPD "to"
+#define PRIxPD "tx"
+#define PRIXPD "tX"
 #endif
 
 #define GASNETI_INLINE static __inline__ GASNETI_ATTRIBUTE((__unused__))

@@ -314,7 +314,14 @@ GASNETT_NORETURN GASNETT_FORMAT_PRINTF(gasnett_fatalerror, 1, 2, void gasnett_fa
 GASNETT_NORETURN void gasnett_killmyprocess(int exitcode);
 void gasnett_flush_streams(void);
 void gasnett_close_streams(void);
-#define gasnett_current_loc ((char *)(__FILE__ ":" _STRINGIFY(__LINE__)))
+/* Function, file and line of this place, in memory that the caller frees. */
+#define gasnett_current_loc gasneti_current_loc(GASNETT_CURRENT_FUNCTION, __FILE__, __LINE__)
+GASNETI_INLINE char *gasneti_current_loc(const char *function, const char *file, int line) {
+  int n = snprintf(NULL, 0, "%s() at %s:%d", function, file, line);
+  char *text = (char *)malloc((size_t)n + 1);
+  if (text) snprintf(text, (size_t)n + 1, "%s() at %s:%d", function, file, line);
+  return text;
+}
 
 typedef void (*gasnett_sighandlerfn_t)(int);
 gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t fp);

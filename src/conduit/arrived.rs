@@ -2,9 +2,11 @@
 //! space in the receive buffers, or this thread is inside a handler.
 //!
 //! Requests are kept and run by `request_recv`, replies by `reply_recv`. Invariant: a request
-//! keeps its receive buffer, or a copy of its body; a reply keeps its chunk of ReqSB.
+//! keeps its receive buffer, or a copy of its body; a reply keeps its chunk of ReqSB. A reply of a
+//! rank to itself, which `own_messages` keeps and runs, has a copy of its own.
 
 use super::match_bits::AmHeader;
+use super::message::{Category, MAX_ARGS};
 use super::reply_token::ReplyKit;
 use crate::client_memory::Dst;
 use alloc::boxed::Box;
@@ -48,4 +50,21 @@ pub(super) struct ArrivedReply {
     pub(super) len: Peer<usize>,
     /// The data of an unpacked Long.
     pub(super) data: Option<Dst<'static>>,
+}
+
+/// A reply of a rank to itself, until its handler runs.
+pub(super) struct OwnReply {
+    pub(super) category: Category,
+    pub(super) handler: u8,
+    pub(super) args: [i32; MAX_ARGS],
+    pub(super) numargs: usize,
+    pub(super) payload: OwnPayload,
+}
+
+/// A payload that the sender may overwrite meanwhile.
+pub(super) enum OwnPayload {
+    /// Of a Medium: the words and how many bytes of them.
+    Copied(Box<[u64]>, usize),
+    /// Of a Long: where it is; none of a Short.
+    Placed(Dst<'static>),
 }

@@ -3,10 +3,9 @@
 //! One for each [`super::Upcall::thread`], owned by [`super::Conduit`]. Invariant: only
 //! the thread itself accesses its record, except the count of departures.
 
-use super::arrived::ArrivedReply;
+use super::arrived::{ArrivedReply, OwnReply};
 use super::memory;
 use super::message::CHUNK;
-use super::own_messages::OwnReply;
 use super::sync;
 use crate::client_memory::Dst;
 use alloc::boxed::Box;

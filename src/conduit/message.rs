@@ -125,6 +125,17 @@ impl<'a> Outgoing<'a> {
         }
     }
 
+    /// The same with a copy of the arguments, in memory of the caller.
+    #[inline(always)]
+    pub fn with_args<'b>(&self, copy: &'b mut [i32; MAX_ARGS]) -> Outgoing<'b>
+    where
+        'a: 'b,
+    {
+        let args = &mut copy[..self.args.len()];
+        args.copy_from_slice(self.args);
+        Outgoing { args, ..*self }
+    }
+
     /// The same request, which is refused where it would wait if it is `immediate`.
     #[inline(always)]
     pub const fn immediate(self, immediate: bool) -> Outgoing<'a> {

@@ -4,6 +4,7 @@
 //! short, so nothing waits. A reply runs when the handler that sent it has returned: handlers do
 //! not nest.
 
+use super::arrived::{OwnPayload, OwnReply};
 use super::client_thread::ClientThread;
 use super::memory::Body;
 use super::portals::Portals;
@@ -17,23 +18,6 @@ use sys::peer::Peer;
 
 /// Bytes of a payload that is copied to the stack.
 const SHORT: usize = 512;
-
-/// A reply of a rank to itself, until its handler runs.
-pub(super) struct OwnReply {
-    category: Category,
-    handler: u8,
-    args: [i32; MAX_ARGS],
-    numargs: usize,
-    payload: OwnPayload,
-}
-
-/// A payload that the sender may overwrite meanwhile.
-enum OwnPayload {
-    /// Of a Medium: the words and how many bytes of them.
-    Copied(Box<[u64]>, usize),
-    /// Of a Long: where it is; none of a Short.
-    Placed(Dst<'static>),
-}
 
 impl<P: Portals> Conduit<P> {
     /// Runs the handler of a request of this rank to itself, then that of its reply. Never inside
