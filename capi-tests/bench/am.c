@@ -83,6 +83,25 @@ static void trip_long(size_t n, long times) {
     }
 }
 
+/* A request of a rank to itself, whose handler replies. */
+static void trip_own_short(size_t n, long times) {
+    (void)n;
+    back = 0;
+    while (times--) {
+        long want = back + 1;
+        gasnet_AMRequestShort0((gasnet_node_t)bench_me, H_PING);
+        GASNET_BLOCKUNTIL(back == want);
+    }
+}
+static void trip_own_medium(size_t n, long times) {
+    back = 0;
+    while (times--) {
+        long want = back + 1;
+        gasnet_AMRequestMedium0((gasnet_node_t)bench_me, H_MEDIUM, local, n);
+        GASNET_BLOCKUNTIL(back == want);
+    }
+}
+
 /* One round trip to each of the other ranks. */
 static void trip_pairs(size_t n, long times) {
     (void)n;
@@ -236,6 +255,8 @@ int main(int argc, char **argv) {
     once("short_trip", "Round trip (us)", trip_short, 0);
     sizes("medium_trip", "Round trip (us)", trip_medium, medium, 0);
     sizes("long_trip", "Round trip (us)", trip_long, longest, 0);
+    once("own_short_trip", "Round trip (us)", trip_own_short, 0);
+    sizes("own_medium_trip", "Round trip (us)", trip_own_medium, medium, 0);
     once("short_flood", "Requests/s", flood_short, 1);
     sizes("medium_flood", "Requests/s", flood_medium, medium, 1);
     sizes("long_flood", "Requests/s", flood_long, longest, 1);

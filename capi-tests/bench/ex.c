@@ -85,6 +85,18 @@ static void medium_trip(size_t n, long times) {
     }
 }
 
+/* The request is negotiated, and its payload copied to where the library chose. */
+static void negotiated_trip(size_t n, long times) {
+    back = 0;
+    while (times--) {
+        long want = back + 1;
+        gex_AM_SrcDesc_t message = gex_AM_PrepareRequestMedium(all, peer, NULL, n, n, NULL, 0, 0);
+        memcpy(gex_AM_SrcDescAddr(message), local, n);
+        gex_AM_CommitRequestMedium0(message, H_MEDIUM, n, 0);
+        GASNET_BLOCKUNTIL(back == want);
+    }
+}
+
 /* ---- puts, gets, a remote atomic ---- */
 
 static void put(size_t n, long times) { while (bench_again(&times)) gex_RMA_PutBlocking(all, peer, remote, local, n, 0); }
@@ -172,9 +184,10 @@ int main(int argc, char **argv) {
     sizes("ex_put_nbi", "Latency (us)", 1, put_nbi, transfers);
     sizes("ex_get_nbi", "Latency (us)", 1, get_nbi, transfers);
     sizes("ex_fadd", "Latency (us)", 1, fadd, number);
-    if (bench_asked("ex_short_trip") || bench_asked("ex_medium_trip")) warm_up();
+    if (bench_asked("ex_short_trip") || bench_asked("ex_medium_trip") || bench_asked("ex_negotiated_trip")) warm_up();
     if (bench_wants("ex_short_trip", "Round trip (us)")) bench_row(0, bench_alone(short_trip, 0) / 1000);
     sizes("ex_medium_trip", "Round trip (us)", 1, medium_trip, payloads);
+    sizes("ex_negotiated_trip", "Round trip (us)", 1, negotiated_trip, payloads);
     if (bench_wants("ex_barrier", "Time (us)")) bench_row((size_t)bench_nodes, bench_together(barrier, 0) / 1000);
     sizes("ex_reduce", "Time (us)", 0, reduce, blocks);
     sizes("ex_broadcast", "Time (us)", 0, broadcast, blocks);

@@ -170,6 +170,8 @@ const MEASUREMENTS: &[(&str, &str)] = &[
     ("short_trip", "a Short request and its Short reply"),
     ("medium_trip", "a Medium request and its Medium reply of the same size"),
     ("long_trip", "a Long request and its Long reply of the same size"),
+    ("own_short_trip", "a Short request of a rank to itself and its reply"),
+    ("own_medium_trip", "a Medium request of a rank to itself and its reply of the same size"),
     ("short_flood", "Short requests without waiting between them, whose handlers reply"),
     ("medium_flood", "Medium requests without waiting between them, whose handlers reply"),
     ("short_one_way", "Short requests whose handlers do not reply"),
@@ -204,6 +206,10 @@ const MEASUREMENTS: &[(&str, &str)] = &[
     ("ex_fadd", "a remote fetching addition of 64 bits (`gex_AD_OpNB_U64`)"),
     ("ex_short_trip", "a Short request of GASNet-EX and its Short reply"),
     ("ex_medium_trip", "a Medium request of GASNet-EX and its Medium reply of the same size"),
+    (
+        "ex_negotiated_trip",
+        "the same, but the request is negotiated: `gex_AM_PrepareRequestMedium`, a copy, the commit",
+    ),
     (
         "ex_barrier",
         "`gex_Coll_BarrierNB` and the wait for its event; the size is the number of ranks",
