@@ -92,7 +92,7 @@ static void negotiated_trip(size_t n, long times) {
         long want = back + 1;
         gex_AM_SrcDesc_t message = gex_AM_PrepareRequestMedium(all, peer, NULL, n, n, NULL, 0, 0);
         memcpy(gex_AM_SrcDescAddr(message), local, n);
-        gex_AM_CommitRequestMedium0(message, H_MEDIUM, n, 0);
+        gex_AM_CommitRequestMedium0(message, H_MEDIUM, n);
         GASNET_BLOCKUNTIL(back == want);
     }
 }
