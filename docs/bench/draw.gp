@@ -6,8 +6,8 @@ set border linecolor '#404040'
 
 set title 'Blocking put, 2 ranks'
 set xlabel 'bytes'
-set xrange [8/1.2:4096*1.2]
-set xtics ('8' 8, '64' 64, '512' 512, '4K' 4096)
+set xrange [1/1.2:4096*1.2]
+set xtics ('1' 1, '8' 8, '64' 64, '512' 512, '4K' 4096)
 set ylabel 'time'
 set format y '%.0s %cs'
 set terminal svg size 800,560
@@ -100,7 +100,9 @@ plot 'barrier-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5
   'barrier-block.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#0072b2' dashtype 3 pointtype 9 pointsize 0.9 title 'libgasnet (ours), ranks block', \
   'barrier-smp.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6 title 'GASNet, smp-conduit (shared memory)', \
   'barrier-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
-  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' dashtype 3 pointtype 12 pointsize 0.7 title 'GASNet, smp-conduit, ranks block'
+  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' dashtype 3 pointtype 12 pointsize 0.7 title 'GASNet, smp-conduit, ranks block', \
+  'barrier-openmpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#e69f00' pointtype 8 pointsize 0.6 title 'Open MPI, without GASNet', \
+  'barrier-mpich.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#56b4e9' pointtype 10 pointsize 0.6 title 'MPICH, without GASNet'
 set terminal png size 800,560
 set output 'barrier.png'
 plot 'barrier-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5 linecolor '#0072b2' pointtype 7 pointsize 0.8 title 'libgasnet (ours), cross-mapped', \
@@ -108,7 +110,9 @@ plot 'barrier-cross-mapped.dat' using 1:($2*1e-6) with linespoints linewidth 3.5
   'barrier-block.dat' using 1:($2*1e-6) with linespoints linewidth 3 linecolor '#0072b2' dashtype 3 pointtype 9 pointsize 0.9 title 'libgasnet (ours), ranks block', \
   'barrier-smp.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' pointtype 4 pointsize 0.6 title 'GASNet, smp-conduit (shared memory)', \
   'barrier-mpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#cc79a7' pointtype 6 pointsize 0.6 title 'GASNet, mpi-conduit (over MPI)', \
-  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' dashtype 3 pointtype 12 pointsize 0.7 title 'GASNet, smp-conduit, ranks block'
+  'barrier-smp-block.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#009e73' dashtype 3 pointtype 12 pointsize 0.7 title 'GASNet, smp-conduit, ranks block', \
+  'barrier-openmpi.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#e69f00' pointtype 8 pointsize 0.6 title 'Open MPI, without GASNet', \
+  'barrier-mpich.dat' using 1:($2*1e-6) with linespoints linewidth 1.2 linecolor '#56b4e9' pointtype 10 pointsize 0.6 title 'MPICH, without GASNet'
 
 set title 'Start and end of a job'
 set xlabel 'ranks'

@@ -15,7 +15,8 @@ fn defined<'a>(header: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
-/// Version, configuration and modes of a GASNet, by its `gasnet_config.h`.
+/// Version, configuration and modes of a GASNet, by its `gasnet_config.h`. Where it was installed
+/// says nothing of it.
 pub(crate) fn of_gasnet(header: &str) -> Result<String, String> {
     if defined(header, "GASNET_DEBUG").is_some() {
         return Err(
@@ -23,11 +24,13 @@ pub(crate) fn of_gasnet(header: &str) -> Result<String, String> {
         );
     }
     let value = |name| defined(header, name).unwrap_or("unknown").trim_matches('"');
+    let configured = value("GASNETI_CONFIGURE_ARGS").split(' ');
+    let configured: Vec<_> = configured.filter(|word| !word.starts_with("'--prefix=")).collect();
     let on = |name, text| if defined(header, name).is_some() { text } else { "" };
     Ok(format!(
         "GASNet {}, configured with `{}`; PSHM {}, no debug checks{}{}",
         value("GASNETI_RELEASE_VERSION"),
-        value("GASNETI_CONFIGURE_ARGS"),
+        configured.join(" "),
         if defined(header, "GASNETI_PSHM_ENABLED").is_some() { "on" } else { "off" },
         on("GASNET_TRACE", ", with traces"),
         on("GASNET_STATS", ", with statistics"),
@@ -74,8 +77,7 @@ mod tests {
                       /* #undef GASNET_DEBUG */\n#define GASNET_DEBUG_NONE 1\n";
         assert_eq!(
             of_gasnet(header).unwrap(),
-            "GASNet 1.30.0, configured with `'--prefix=/p' '--enable-smp'`; PSHM on, \
-             no debug checks"
+            "GASNet 1.30.0, configured with `'--enable-smp'`; PSHM on, no debug checks"
         );
     }
 
