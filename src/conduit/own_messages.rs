@@ -34,15 +34,16 @@ impl<P: Portals> Conduit<P> {
         };
         let n = payload.len();
         match category {
-            Category::Medium if n <= SHORT => {
-                let mut words = [0; SHORT / 8];
-                let copy = bytes(&mut words, n);
-                copy.copy_from(payload);
-                run(copy);
-            }
             Category::Medium => {
-                let mut words = words_of(n);
-                let copy = bytes(&mut words, n);
+                let (mut short, mut long);
+                let words: &mut [u64] = if n <= SHORT {
+                    short = [0; SHORT / 8];
+                    &mut short
+                } else {
+                    long = words_of(n);
+                    &mut long
+                };
+                let copy = bytes(words, n);
                 copy.copy_from(payload);
                 run(copy);
             }

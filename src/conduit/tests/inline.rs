@@ -12,12 +12,12 @@ const ROOM: usize = size_of::<InlineBody>();
 const MOST: usize = ROOM + 9;
 
 /// Byte `i` of every payload.
-fn byte(i: usize) -> u8 {
+pub(super) fn byte(i: usize) -> u8 {
     0xf1u8.wrapping_add(i as u8)
 }
 
 /// A message to `node` with this many arguments and bytes; a Long goes to an odd address.
-fn message<'a, P: Portals>(
+pub(super) fn message<'a, P: Portals>(
     world: &World<P>,
     node: u32,
     category: Category,
@@ -34,7 +34,7 @@ fn message<'a, P: Portals>(
     }
 }
 
-const ARGS: [i32; 16] = [-1, 2, -3, 4, -5, 6, -7, 8, -9, 10, -11, 12, -13, 14, -15, 16];
+pub(super) const ARGS: [i32; 16] = [-1, 2, -3, 4, -5, 6, -7, 8, -9, 10, -11, 12, -13, 14, -15, 16];
 
 /// Whether a message is what one of the same category would be with this many arguments and bytes.
 fn check<P: Portals>(
@@ -59,7 +59,7 @@ fn check<P: Portals>(
 }
 
 /// Checks a message by its own word, and answers it by the like.
-fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
+pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     let (category, numargs, nbytes) = (m.category, m.args.len(), m.payload.len());
     check(up, &m, category, numargs, nbytes);
     if let Some(token) = token {
