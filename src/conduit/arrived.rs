@@ -3,7 +3,8 @@
 //!
 //! Requests are kept and run by `request_recv`, replies by `reply_recv`. Invariant: a request
 //! keeps its receive buffer, or a copy of its body; a reply keeps its chunk of ReqSB. A reply of a
-//! rank to itself, which `own_messages` keeps and runs, has a copy of its own.
+//! rank to itself, which `own_messages` runs, is in its request's token, with a copy of its
+//! payload.
 
 use super::match_bits::AmHeader;
 use super::message::{Category, MAX_ARGS};
@@ -53,6 +54,7 @@ pub(super) struct ArrivedReply {
 }
 
 /// A reply of a rank to itself, until its handler runs.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct OwnReply {
     pub(super) category: Category,
     pub(super) handler: u8,
@@ -62,9 +64,10 @@ pub(super) struct OwnReply {
 }
 
 /// A payload that the sender may overwrite meanwhile.
+#[derive(Clone, Copy, Debug)]
 pub(super) enum OwnPayload {
-    /// Of a Medium: the words and how many bytes of them.
-    Copied(Box<[u64]>, usize),
-    /// Of a Long: where it is; none of a Short.
+    /// Where it is: of a Long its destination, of a Medium memory of the thread; none of a Short.
     Placed(Dst<'static>),
+    /// Of a larger Medium: this many bytes of `ClientThread::large_reply`.
+    Large(usize),
 }

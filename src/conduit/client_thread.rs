@@ -3,7 +3,7 @@
 //! One for each [`super::Upcall::thread`], owned by [`super::Conduit`]. Invariant: only
 //! the thread itself accesses its record, except the count of departures.
 
-use super::arrived::{ArrivedReply, OwnReply};
+use super::arrived::ArrivedReply;
 use super::memory;
 use super::message::CHUNK;
 use super::sync;
@@ -27,8 +27,10 @@ pub(super) struct ClientThread {
     pub(super) deferred: Mutex<Vec<ArrivedReply>>,
     /// [`CHUNK`] bytes for the payload of the request whose handler it runs.
     payload: OnceBox<Dst<'static>>,
-    /// The reply to a request to this rank itself, until the handler that sent it has returned.
-    pub(super) own_reply: Mutex<Option<OwnReply>>,
+    /// The same for the reply to a request of this rank to itself.
+    reply_payload: OnceBox<Dst<'static>>,
+    /// A larger payload of such a reply; otherwise empty.
+    pub(super) large_reply: Mutex<Box<[u64]>>,
 }
 
 impl ClientThread {
@@ -39,13 +41,19 @@ impl ClientThread {
             has_deferred: AtomicBool::new(false),
             deferred: Mutex::new(Vec::new()),
             payload: OnceBox::new(),
-            own_reply: Mutex::new(None),
+            reply_payload: OnceBox::new(),
+            large_reply: Mutex::default(),
         }
     }
 
     /// [`CHUNK`] bytes, aligned to 8, for this thread alone.
     pub(super) fn payload(&self) -> Dst<'static> {
         *self.payload.get_or_init(|| Box::new(memory::leaked(CHUNK)))
+    }
+
+    /// As many again.
+    pub(super) fn reply_payload(&self) -> Dst<'static> {
+        *self.reply_payload.get_or_init(|| Box::new(memory::leaked(CHUNK)))
     }
 
     /// It has sent something whose departure it will wait for. `par`: several threads call.

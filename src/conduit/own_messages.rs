@@ -6,18 +6,13 @@
 
 use super::arrived::{OwnPayload, OwnReply};
 use super::client_thread::ClientThread;
-use super::memory::Body;
 use super::portals::Portals;
-use super::{AmMessage, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
-use crate::client_memory::Dst;
+use super::{AmMessage, CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
+use crate::client_memory::{Dst, Src};
 use crate::rank::JobRank;
 use alloc::boxed::Box;
-use core::ptr;
 use core::sync::atomic::Ordering;
-use sys::peer::Peer;
-
-/// Bytes of a payload that is copied to the stack.
-const SHORT: usize = 512;
+use core::{mem, ptr};
 
 impl<P: Portals> Conduit<P> {
     /// Runs the handler of a request of this rank to itself, then that of its reply. Never inside
@@ -28,30 +23,17 @@ impl<P: Portals> Conduit<P> {
         thread.in_handler.store(true, Ordering::Relaxed);
         let mut token = ReplyToken::own(self.me);
         let &Outgoing { category, handler, args, payload, .. } = m;
-        let mut run = |payload: Dst<'_>| {
-            let source = self.me;
-            up.run_request(&mut token, AmMessage { source, category, handler, args, payload });
+        let mut large = Box::default();
+        let payload = match category {
+            Category::Medium if payload.len() <= CHUNK => copied(payload, thread.payload()),
+            Category::Medium => copied_large(payload, &mut large),
+            Category::Long => placed(m),
+            Category::Short => AmMessage::NO_PAYLOAD,
         };
-        let n = payload.len();
-        match category {
-            Category::Medium => {
-                let (mut short, mut long);
-                let words: &mut [u64] = if n <= SHORT {
-                    short = [0; SHORT / 8];
-                    &mut short
-                } else {
-                    long = words_of(n);
-                    &mut long
-                };
-                let copy = bytes(words, n);
-                copy.copy_from(payload);
-                run(copy);
-            }
-            Category::Long => run(placed(m)),
-            Category::Short => run(AmMessage::NO_PAYLOAD),
-        }
-        if token.replied() {
-            run_reply(up, thread, self.me);
+        let source = self.me;
+        up.run_request(&mut token, AmMessage { source, category, handler, args, payload });
+        if let Some(reply) = &token.own_reply {
+            run_reply(up, thread, self.me, reply);
         }
         thread.in_handler.store(false, Ordering::Relaxed);
         self.run_deferred(up, thread);
@@ -60,44 +42,53 @@ impl<P: Portals> Conduit<P> {
     /// Keeps the reply to a request of this rank to itself until its handler has returned.
     #[cold]
     #[inline(never)]
-    pub(super) fn reply_own<U: Upcall>(&self, up: U, m: &Outgoing<'_>) {
-        let mut args = [0; MAX_ARGS];
-        args[..m.args.len()].copy_from_slice(m.args);
-        let payload = match m.category {
+    pub(super) fn reply_own<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
+        let &Outgoing { category, handler, payload, .. } = m;
+        let thread = self.thread(up);
+        let payload = match category {
+            Category::Medium if payload.len() <= CHUNK => {
+                OwnPayload::Placed(copied(payload, thread.reply_payload()))
+            }
             Category::Medium => {
-                let n = m.payload.len();
-                let mut words = words_of(n);
-                bytes(&mut words, n).copy_from(m.payload);
-                OwnPayload::Copied(words, n)
+                copied_large(payload, &mut thread.large_reply.lock());
+                OwnPayload::Large(payload.len())
             }
             Category::Long => OwnPayload::Placed(placed(m)),
             Category::Short => OwnPayload::Placed(AmMessage::NO_PAYLOAD),
         };
-        let (category, handler, numargs) = (m.category, m.handler, m.args.len());
-        let reply = OwnReply { category, handler, args, numargs, payload };
-        *self.thread(up).own_reply.lock() = Some(reply);
+        let mut args = [0; MAX_ARGS];
+        args[..m.args.len()].copy_from_slice(m.args);
+        token.own_reply =
+            Some(OwnReply { category, handler, args, numargs: m.args.len(), payload });
     }
 }
 
-/// Runs the handler of the reply that this thread has kept.
-fn run_reply<U: Upcall>(up: U, thread: &ClientThread, source: JobRank) {
-    let kept = thread.own_reply.lock().take();
-    let Some(OwnReply { category, handler, args, numargs, mut payload }) = kept else { return };
-    let payload = match &mut payload {
-        OwnPayload::Copied(words, n) => bytes(words, *n),
-        OwnPayload::Placed(at) => *at,
+/// Runs the handler of a kept reply.
+fn run_reply<U: Upcall>(up: U, thread: &ClientThread, source: JobRank, reply: &OwnReply) {
+    let &OwnReply { category, handler, ref args, numargs, payload } = reply;
+    let args = &args[..numargs];
+    let mut large;
+    let payload = match payload {
+        OwnPayload::Placed(at) => at,
+        OwnPayload::Large(n) => {
+            large = mem::take(&mut *thread.large_reply.lock());
+            Dst::from(&mut *large).part(0, n)
+        }
     };
-    up.run_reply(AmMessage { source, category, handler, args: &args[..numargs], payload });
+    up.run_reply(AmMessage { source, category, handler, args, payload });
 }
 
-/// Words for this many bytes, one at least.
-fn words_of(n: usize) -> Box<[u64]> {
-    alloc::vec![0; n.div_ceil(8).max(1)].into_boxed_slice()
+/// A copy of a payload, in the first of these bytes.
+fn copied<'a>(payload: Src<'_>, to: Dst<'a>) -> Dst<'a> {
+    let copy = to.part(0, payload.len());
+    copy.copy_from(payload);
+    copy
 }
 
-/// The first bytes of words that have as many.
-fn bytes(words: &mut [u64], n: usize) -> Dst<'_> {
-    Body::of(words).part(0, Peer::new(n)).unwrap_or(AmMessage::NO_PAYLOAD)
+/// A copy of a payload, in words of its own.
+fn copied_large<'a>(payload: Src<'_>, words: &'a mut Box<[u64]>) -> Dst<'a> {
+    *words = alloc::vec![0; payload.len().div_ceil(8)].into_boxed_slice();
+    copied(payload, Dst::from(&mut **words))
 }
 
 /// Stores the payload of a Long where it goes.

@@ -31,7 +31,7 @@ impl<P: Portals> Conduit<P> {
         token.replied = true;
         if token.is_own {
             cold_path();
-            return self.reply_own(up, &{ *m });
+            return self.reply_own(up, token, &{ *m });
         }
         if m.category == Category::Medium && m.payload.len() > MAX_EAGER {
             return self.reply_large(token, &{ *m });

@@ -4,6 +4,7 @@
 //! and `implicit`. Invariant: a request handler runs only with a complete kit, so its reply waits
 //! for no resource.
 
+use super::arrived::OwnReply;
 use super::match_bits::AmHeader;
 use crate::rank::JobRank;
 
@@ -40,6 +41,8 @@ pub struct ReplyToken {
     pub(super) replied: bool,
     /// Whether the request is one of this rank to itself, which has taken nothing.
     pub(super) is_own: bool,
+    /// The reply to such a request, until its handler runs.
+    pub(super) own_reply: Option<OwnReply>,
     pub(super) kit: ReplyKit,
 }
 
@@ -48,13 +51,22 @@ impl ReplyToken {
     #[inline(always)]
     pub(super) fn new(am: &AmHeader, kit: ReplyKit) -> ReplyToken {
         let AmHeader { source, chunk, credit, .. } = *am;
-        ReplyToken { source, chunk, credit, replied: false, is_own: false, kit }
+        ReplyToken { source, chunk, credit, replied: false, is_own: false, own_reply: None, kit }
     }
 
     /// Of a request of this rank, `me`, to itself.
     pub(super) fn own(me: JobRank) -> ReplyToken {
         let kit = ReplyKit::default();
-        ReplyToken { source: me, chunk: 0, credit: 0, replied: false, is_own: true, kit }
+        let own_reply = None;
+        ReplyToken {
+            source: me,
+            chunk: 0,
+            credit: 0,
+            replied: false,
+            is_own: true,
+            own_reply,
+            kit,
+        }
     }
 
     /// Whether a reply has been sent with this token.

@@ -5,7 +5,7 @@ use super::message::MAX_MEDIUM;
 use super::traffic::up;
 use super::*;
 
-const LENGTHS: [usize; 8] = [0, 1, 8, 511, 512, 513, MAX_EAGER + 1, MAX_MEDIUM];
+const LENGTHS: [usize; 7] = [0, 1, 8, MAX_EAGER + 1, CHUNK, CHUNK + 1, MAX_MEDIUM];
 
 fn count(of: &AtomicU64) -> u64 {
     of.load(Ordering::Relaxed)
