@@ -112,19 +112,25 @@
         CHECK(got == want, #name ": " #op " gives %g, not %g", (double)got, (double)want); \
         value = want; \
     } while (0)
-#define CONSTANTS(name, type) \
+#define CONSTANT_BITS(name, type) \
+        CONSTANT(name, type, GEX_OP_XOR); CONSTANT(name, type, GEX_OP_FXOR); CONSTANT(name, type, GEX_OP_OR); \
+        CONSTANT(name, type, GEX_OP_FOR); CONSTANT(name, type, GEX_OP_AND); CONSTANT(name, type, GEX_OP_FAND);
+#define NO_CONSTANT_BITS(name, type)
+#define CONSTANTS(name, type, ops, bits) \
     static void constants_##name(void) { \
         gex_AD_t ad; \
         gex_Rank_t peer = check_peer(); \
         type *there = (type *)(void *)check_at(peer, 128), value = (type)0x55, got, a = (type)0x33, b = (type)0x77; \
-        gex_AD_Create(&ad, ex_tm, GEX_DT_##name, INTEGERS, 0); \
+        gex_AD_Create(&ad, ex_tm, GEX_DT_##name, ops, 0); \
         CHECK(gex_AD_OpNBI_##name(ad, NULL, peer, there, GEX_OP_SET, value, 0, 0) == 0, "NBI"); \
         gex_NBI_Wait(GEX_EC_PUT, 0); \
         CONSTANT(name, type, GEX_OP_ADD); CONSTANT(name, type, GEX_OP_FADD); CONSTANT(name, type, GEX_OP_SUB); \
         CONSTANT(name, type, GEX_OP_FSUB); CONSTANT(name, type, GEX_OP_INC); CONSTANT(name, type, GEX_OP_FINC); \
-        CONSTANT(name, type, GEX_OP_DEC); CONSTANT(name, type, GEX_OP_FDEC); CONSTANT(name, type, GEX_OP_XOR); \
-        CONSTANT(name, type, GEX_OP_FXOR); CONSTANT(name, type, GEX_OP_OR); CONSTANT(name, type, GEX_OP_FOR); \
-        CONSTANT(name, type, GEX_OP_AND); CONSTANT(name, type, GEX_OP_FAND); CONSTANT(name, type, GEX_OP_FMAX); \
+        CONSTANT(name, type, GEX_OP_DEC); CONSTANT(name, type, GEX_OP_FDEC); CONSTANT(name, type, GEX_OP_FMAX); \
+        bits(name, type) \
+        CONSTANT(name, type, GEX_OP_MIN); CONSTANT(name, type, GEX_OP_FMIN); CONSTANT(name, type, GEX_OP_MAX); \
+        a = (type)2; \
+        CONSTANT(name, type, GEX_OP_FMIN); CONSTANT(name, type, GEX_OP_FMULT); \
         CONSTANT(name, type, GEX_OP_CAS); CONSTANT(name, type, GEX_OP_FCAS); \
         a = value; \
         CONSTANT(name, type, GEX_OP_FCAS); CONSTANT(name, type, GEX_OP_SWAP); CONSTANT(name, type, GEX_OP_SET); \
@@ -146,25 +152,81 @@ TYPE(U64, uint64_t, INTEGERS, BITS)
 TYPE(FLT, float, FLOATS, NO_BITS)
 TYPE(DBL, double, FLOATS, NO_BITS)
 
-CONSTANTS(I32, int32_t)
-CONSTANTS(U32, uint32_t)
-CONSTANTS(I64, int64_t)
-CONSTANTS(U64, uint64_t)
+CONSTANTS(I32, int32_t, INTEGERS, CONSTANT_BITS)
+CONSTANTS(U32, uint32_t, INTEGERS, CONSTANT_BITS)
+CONSTANTS(I64, int64_t, INTEGERS, CONSTANT_BITS)
+CONSTANTS(U64, uint64_t, INTEGERS, CONSTANT_BITS)
+CONSTANTS(FLT, float, FLOATS, NO_CONSTANT_BITS)
+CONSTANTS(DBL, double, FLOATS, NO_CONSTANT_BITS)
 
-/* In a team whose ranks are others than those of the job. */
-static void in_team(void) {
-    gex_TM_t reversed;
+/* The minimum and the maximum of a number and what is no number are the number, on each side. */
+static void no_number(void) {
     gex_AD_t ad;
-    int64_t got = 0;
-    gex_TM_Split(&reversed, ex_tm, 0, -(int)ex_me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
-    gex_AD_Create(&ad, reversed, GEX_DT_I64, GEX_OP_SET | GEX_OP_GET, 0);
-    gex_Event_Wait(gex_AD_OpNB_I64(ad, NULL, ex_me, check_at(ex_ranks - 1 - ex_me, 96), GEX_OP_SET, (int64_t)ex_me, 0, 0));
-    ex_barrier(ex_tm);
-    gex_Event_Wait(gex_AD_OpNB_I64(ad, &got, ex_me, check_at(ex_me, 96), GEX_OP_GET, 0, 0, GEX_FLAG_RANK_IS_JOBRANK));
-    CHECK(got == (int64_t)(ex_ranks - 1 - ex_me), "rank %d was written by %d", (int)ex_me, (int)got);
+    gex_Rank_t peer = check_peer();
+    double *there = (double *)(void *)check_at(peer, 128), zero = 0, got;
+    double nan = zero / zero;
+    gex_OP_t ops[] = {GEX_OP_MIN, GEX_OP_MAX};
+    int i;
+    gex_AD_Create(&ad, ex_tm, GEX_DT_DBL, FLOATS, 0);
+    for (i = 0; i < 8; i++) {
+        double before = i % 2 ? nan : 5, operand = i % 2 ? 5 : nan;
+        gex_Event_Wait(gex_AD_OpNB_DBL(ad, NULL, peer, there, GEX_OP_SET, before, 0, 0));
+        if (i >= 4) gex_Event_Wait(gex_AD_OpNB_DBL(ad, NULL, peer, there, ops[i / 2 % 2], operand, 0, 0));
+        else if (i >= 2) gex_Event_Wait(gex_AD_OpNB_DBL(ad, NULL, peer, there, GEX_OP_MIN, operand, 0, 0));
+        else gex_Event_Wait(gex_AD_OpNB_DBL(ad, NULL, peer, there, GEX_OP_MAX, operand, 0, 0));
+        gex_Event_Wait(gex_AD_OpNB_DBL(ad, &got, peer, there, GEX_OP_GET, 0, 0, 0));
+        CHECK(got == 5, "case %d: %g", i, got);
+    }
     ex_barrier(ex_tm);
     gex_AD_Destroy(ad);
-    gex_TM_Destroy(reversed, NULL, 0);
+}
+
+/* Each member of a team stores its number at the member after it, by a domain of either type. */
+static void in_domain(gex_AD_t ad, int wide) {
+    gex_TM_t tm = gex_AD_QueryTM(ad);
+    gex_Rank_t me = gex_TM_QueryRank(tm), size = gex_TM_QuerySize(tm), next = (me + 1) % size;
+    gex_Rank_t there = gex_TM_TranslateRankToJobrank(tm, next);
+    void *at = check_at(there, 96);
+    uint64_t got = 99;
+    uint32_t narrow = 99;
+    ex_barrier(tm);
+    if (wide) gex_Event_Wait(gex_AD_OpNB_U64(ad, NULL, next, at, GEX_OP_SET, me, 0, 0));
+    else gex_Event_Wait(gex_AD_OpNB_U32(ad, NULL, there, at, GEX_OP_SET, me, 0, GEX_FLAG_RANK_IS_JOBRANK));
+    ex_barrier(tm);
+    at = check_at(ex_me, 96);
+    if (wide) gex_Event_Wait(gex_AD_OpNB_U64(ad, &got, me, at, GEX_OP_GET, 0, 0, 0));
+    else {
+        gex_Event_Wait(gex_AD_OpNB_U32(ad, &narrow, ex_me, at, GEX_OP_GET, 0, 0, GEX_FLAG_RANK_IS_JOBRANK));
+        got = narrow;
+    }
+    CHECK(got == (me + size - 1) % size, "rank %d of %d was written by %d", (int)me, (int)size, (int)got);
+}
+
+/* Many domains at a time, over all ranks, over them in reverse order, and over all but rank 2,
+ * which are unevenly spaced from 4 ranks on. */
+static void in_teams(void) {
+    enum { DOMAINS = 40 };
+    gex_AD_t ads[DOMAINS];
+    gex_TM_t tms[3];
+    int i, round;
+    tms[0] = ex_tm;
+    gex_TM_Split(&tms[1], ex_tm, 0, -(int)ex_me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    gex_TM_Split(&tms[2], ex_tm, ex_me == 2, (int)ex_me, NULL, 0, GEX_FLAG_TM_NO_SCRATCH);
+    for (i = 0; i < DOMAINS; i++) ads[i] = GEX_AD_INVALID;
+    for (round = 0; round < 3; round++) {
+        for (i = 0; i < DOMAINS; i++) {
+            if (ads[i] == GEX_AD_INVALID)
+                gex_AD_Create(&ads[i], tms[i % 3], i % 2 ? GEX_DT_U64 : GEX_DT_U32, GEX_OP_SET | GEX_OP_GET, 0);
+            in_domain(ads[i], i % 2);
+        }
+        for (i = round; i < DOMAINS; i += 3 - round) {
+            ex_barrier(gex_AD_QueryTM(ads[i]));
+            gex_AD_Destroy(ads[i]);
+            ads[i] = GEX_AD_INVALID;
+        }
+    }
+    gex_TM_Destroy(tms[1], NULL, 0);
+    gex_TM_Destroy(tms[2], NULL, 0);
 }
 
 /* Rank 0 operates on a number that rank 1 does not have, or may not write. */
@@ -207,6 +269,9 @@ int main(int argc, char **argv) {
     constants_U32();
     constants_I64();
     constants_U64();
-    in_team();
+    constants_FLT();
+    constants_DBL();
+    no_number();
+    in_teams();
     check_done();
 }

@@ -151,10 +151,10 @@ GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_PutNBVal_inline(gex_
 #define gex_RMA_PutNBVal(tm, rank, dest, value, n, flags) \
   gasneti_PutNBVal_inline(tm, rank, dest, value, n, flags, __FILE__, __LINE__)
 
-/* Remote atomics on integers in mapped memory, in domains over the team of all ranks, whose names
-   end in 14. The operations are those of the library, with the same instructions. An opcode that
-   is not constant goes to the library. So does, with GEX_FLAG_AD_REL, an operation that may only
-   load: earlier stores need a fence before it. */
+/* Remote atomics in mapped memory, in domains over the team of all ranks, whose names end in 14.
+   The operations are those of the library, with the same instructions, but a SET whose flags ask
+   for no acquire is a plain store. An opcode that is not constant goes to the library. So does,
+   with GEX_FLAG_AD_REL, an operation that may only load: earlier stores need a fence before it. */
 #ifdef __GNUC__
 /* A compare-and-swap that fails only loads, except on x86, where it is a full fence. */
 #if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
@@ -166,9 +166,40 @@ GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_PutNBVal_inline(gex_
 #define GASNETI_ALL_RANKS_DOMAIN(ad, addr, type) \
   GASNETT_PREDICT_TRUE(!((((uintptr_t)(ad) & 15) ^ 14) | ((uintptr_t)(addr) & (sizeof(type) - 1))))
 
-#define GASNETI_AD_INLINE(name, type)                                                                                 \
-  GASNETI_ALWAYS_INLINE int gasneti_atomic_here_##name(gex_AD_t ad, type *result_p, gex_Rank_t rank, void *addr,       \
-      gex_OP_t op, type a, type b, gex_Flags_t flags) {                                                                \
+/* Stores a value that is computed from the old one, for operations that processors lack. */
+#define GASNETI_AD_COMPUTED(type, value)                                                                              \
+  do {                                                                                                                \
+    type computed;                                                                                                    \
+    __atomic_load(at, &old, __ATOMIC_RELAXED);                                                                        \
+    do computed = (value);                                                                                            \
+    while (!__atomic_compare_exchange(at, &old, &computed, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));                   \
+  } while (0)
+
+#define GASNETI_AD_ON_INTEGERS(type, bits)                                                                            \
+  case GEX_OP_ADD: case GEX_OP_FADD: old = __atomic_fetch_add(at, a, __ATOMIC_ACQ_REL); break;                        \
+  case GEX_OP_SUB: case GEX_OP_FSUB: old = __atomic_fetch_sub(at, a, __ATOMIC_ACQ_REL); break;                        \
+  case GEX_OP_INC: case GEX_OP_FINC: old = __atomic_fetch_add(at, 1, __ATOMIC_ACQ_REL); break;                        \
+  case GEX_OP_DEC: case GEX_OP_FDEC: old = __atomic_fetch_sub(at, 1, __ATOMIC_ACQ_REL); break;                        \
+  case GEX_OP_AND: case GEX_OP_FAND: old = __atomic_fetch_and(at, a, __ATOMIC_ACQ_REL); break;                        \
+  case GEX_OP_OR: case GEX_OP_FOR: old = __atomic_fetch_or(at, a, __ATOMIC_ACQ_REL); break;                           \
+  case GEX_OP_XOR: case GEX_OP_FXOR: old = __atomic_fetch_xor(at, a, __ATOMIC_ACQ_REL); break;                        \
+  case GEX_OP_MULT: case GEX_OP_FMULT:                                                                                \
+    GASNETI_AD_COMPUTED(type, (type)((uint##bits##_t)old * (uint##bits##_t)a)); break;                                \
+  case GEX_OP_MIN: case GEX_OP_FMIN: GASNETI_AD_COMPUTED(type, old < a ? old : a); break;                             \
+  case GEX_OP_MAX: case GEX_OP_FMAX: GASNETI_AD_COMPUTED(type, old > a ? old : a); break;
+/* Where one of two is not a number, the minimum and the maximum are the other one. */
+#define GASNETI_AD_ON_FLOATS(type, bits)                                                                              \
+  case GEX_OP_ADD: case GEX_OP_FADD: GASNETI_AD_COMPUTED(type, old + a); break;                                       \
+  case GEX_OP_SUB: case GEX_OP_FSUB: GASNETI_AD_COMPUTED(type, old - a); break;                                       \
+  case GEX_OP_INC: case GEX_OP_FINC: GASNETI_AD_COMPUTED(type, old + 1); break;                                       \
+  case GEX_OP_DEC: case GEX_OP_FDEC: GASNETI_AD_COMPUTED(type, old - 1); break;                                       \
+  case GEX_OP_MULT: case GEX_OP_FMULT: GASNETI_AD_COMPUTED(type, old * a); break;                                     \
+  case GEX_OP_MIN: case GEX_OP_FMIN: GASNETI_AD_COMPUTED(type, old < a || __builtin_isnan(a) ? old : a); break;       \
+  case GEX_OP_MAX: case GEX_OP_FMAX: GASNETI_AD_COMPUTED(type, old > a || __builtin_isnan(a) ? old : a); break;
+
+#define GASNETI_AD_INLINE(name, type, bits, kind)                                                                     \
+  GASNETI_ALWAYS_INLINE int gasneti_atomic_here_##name(gex_AD_t ad, type *result_p, gex_Rank_t rank, void *addr,      \
+      gex_OP_t op, type a, type b, gex_Flags_t flags) {                                                               \
     void *here;                                                                                                       \
     type old, *at;                                                                                                    \
     if (!gasnett_constant_p(op) || !GASNETI_ALL_RANKS_DOMAIN(ad, addr, type)) return 0;                               \
@@ -176,19 +207,18 @@ GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_PutNBVal_inline(gex_
     if (!gasneti_direct(rank, addr, sizeof(type), &here)) return 0;                                                   \
     at = (type *)here;                                                                                                \
     switch (op) {                                                                                                     \
-      case GEX_OP_ADD: case GEX_OP_FADD: old = __atomic_fetch_add(at, a, __ATOMIC_ACQ_REL); break;                    \
-      case GEX_OP_SUB: case GEX_OP_FSUB: old = __atomic_fetch_sub(at, a, __ATOMIC_ACQ_REL); break;                    \
-      case GEX_OP_INC: case GEX_OP_FINC: old = __atomic_fetch_add(at, 1, __ATOMIC_ACQ_REL); break;                    \
-      case GEX_OP_DEC: case GEX_OP_FDEC: old = __atomic_fetch_sub(at, 1, __ATOMIC_ACQ_REL); break;                    \
-      case GEX_OP_AND: case GEX_OP_FAND: old = __atomic_fetch_and(at, a, __ATOMIC_ACQ_REL); break;                    \
-      case GEX_OP_OR: case GEX_OP_FOR: old = __atomic_fetch_or(at, a, __ATOMIC_ACQ_REL); break;                       \
-      case GEX_OP_XOR: case GEX_OP_FXOR: old = __atomic_fetch_xor(at, a, __ATOMIC_ACQ_REL); break;                    \
-      case GEX_OP_SET: case GEX_OP_SWAP: old = __atomic_exchange_n(at, a, __ATOMIC_ACQ_REL); break;                   \
+      GASNETI_AD_ON_##kind(type, bits)                                                                                \
+      case GEX_OP_SET:                                                                                                \
+        old = a;                                                                                                      \
+        if (flags & GEX_FLAG_AD_ACQ) __atomic_exchange(at, &a, &old, __ATOMIC_ACQ_REL);                               \
+        else __atomic_store(at, &a, __ATOMIC_RELEASE);                                                                \
+        break;                                                                                                        \
+      case GEX_OP_SWAP: __atomic_exchange(at, &a, &old, __ATOMIC_ACQ_REL); break;                                     \
       case GEX_OP_CAS: case GEX_OP_FCAS:                                                                              \
         old = a;                                                                                                      \
-        (void)__atomic_compare_exchange_n(at, &old, b, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);                        \
+        (void)__atomic_compare_exchange(at, &old, &b, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);                         \
         break;                                                                                                        \
-      case GEX_OP_GET: old = __atomic_load_n(at, __ATOMIC_ACQUIRE); break;                                            \
+      case GEX_OP_GET: __atomic_load(at, &old, __ATOMIC_ACQUIRE); break;                                              \
       default: return 0;                                                                                              \
     }                                                                                                                 \
     if (op >= GEX_OP_FAND) *result_p = old;                                                                           \
@@ -204,22 +234,24 @@ GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_PutNBVal_inline(gex_
     gasneti_trace_from(file, (unsigned int)line);                                                                     \
     return gex_AD_OpNBI_##name(ad, result_p, rank, addr, op, a, b, flags);                                            \
   }                                                                                                                   \
-  GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_AD_OpNB_##name(gex_AD_t ad, type *result_p,              \
+  GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gex_Event_t gasneti_AD_OpNB_##name(gex_AD_t ad, type *result_p,             \
       gex_Rank_t rank, void *addr, gex_OP_t op, type a, type b, gex_Flags_t flags GASNETI_CALLER) {                   \
     if (gasneti_atomic_here_##name(ad, result_p, rank, addr, op, a, b, flags)) return GEX_EVENT_INVALID;              \
     return GASNETI_WATCHED ? gasneti_AD_OpNB_from_##name(ad, result_p, rank, addr, op, a, b, flags, file, line)       \
                            : gex_AD_OpNB_##name(ad, result_p, rank, addr, op, a, b, flags);                           \
   }                                                                                                                   \
-  GASNETI_ALWAYS_INLINE int gasneti_AD_OpNBI_##name(gex_AD_t ad, type *result_p, gex_Rank_t rank, void *addr,          \
+  GASNETI_ALWAYS_INLINE int gasneti_AD_OpNBI_##name(gex_AD_t ad, type *result_p, gex_Rank_t rank, void *addr,         \
       gex_OP_t op, type a, type b, gex_Flags_t flags GASNETI_CALLER) {                                                \
     if (gasneti_atomic_here_##name(ad, result_p, rank, addr, op, a, b, flags)) return 0;                              \
     return GASNETI_WATCHED ? gasneti_AD_OpNBI_from_##name(ad, result_p, rank, addr, op, a, b, flags, file, line)      \
                            : gex_AD_OpNBI_##name(ad, result_p, rank, addr, op, a, b, flags);                          \
   }
-GASNETI_AD_INLINE(I32, int32_t)
-GASNETI_AD_INLINE(U32, uint32_t)
-GASNETI_AD_INLINE(I64, int64_t)
-GASNETI_AD_INLINE(U64, uint64_t)
+GASNETI_AD_INLINE(I32, int32_t, 32, INTEGERS)
+GASNETI_AD_INLINE(U32, uint32_t, 32, INTEGERS)
+GASNETI_AD_INLINE(I64, int64_t, 64, INTEGERS)
+GASNETI_AD_INLINE(U64, uint64_t, 64, INTEGERS)
+GASNETI_AD_INLINE(FLT, float, 32, FLOATS)
+GASNETI_AD_INLINE(DBL, double, 64, FLOATS)
 #define gex_AD_OpNB_I32(ad, result_p, rank, addr, op, a, b, flags) \
   gasneti_AD_OpNB_I32(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNB_U32(ad, result_p, rank, addr, op, a, b, flags) \
@@ -236,6 +268,14 @@ GASNETI_AD_INLINE(U64, uint64_t)
   gasneti_AD_OpNBI_I64(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #define gex_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags) \
   gasneti_AD_OpNBI_U64(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
+#define gex_AD_OpNB_FLT(ad, result_p, rank, addr, op, a, b, flags) \
+  gasneti_AD_OpNB_FLT(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
+#define gex_AD_OpNBI_FLT(ad, result_p, rank, addr, op, a, b, flags) \
+  gasneti_AD_OpNBI_FLT(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
+#define gex_AD_OpNB_DBL(ad, result_p, rank, addr, op, a, b, flags) \
+  gasneti_AD_OpNB_DBL(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
+#define gex_AD_OpNBI_DBL(ad, result_p, rank, addr, op, a, b, flags) \
+  gasneti_AD_OpNBI_DBL(ad, result_p, rank, addr, op, a, b, flags, __FILE__, __LINE__)
 #endif
 
 /* An event of an operation that was complete when it was initiated needs no sync. With debug

@@ -72,12 +72,23 @@ pub struct AtomicCode {
 impl AtomicCode {
     /// By the value of `gex_OP_t`; `None` for what is no operation of the type.
     pub fn of(number: NumberType, op: u32) -> Option<AtomicCode> {
-        let bit = op.is_power_of_two().then(|| op.ilog2())?;
-        let fetching = bit >= FETCHING;
-        let kind = *KINDS.get((if fetching { bit - FETCHING } else { bit }) as usize)?;
+        let code = AtomicCode::named(number, op)?;
+        let AtomicCode { kind, fetching, .. } = code;
         let bitwise = matches!(kind, AtomicKind::And | AtomicKind::Or | AtomicKind::Xor);
         let exists = (kind != AtomicKind::Get || fetching) && (!bitwise || number.is_integer());
-        exists.then_some(AtomicCode { number, kind, fetching, bit })
+        exists.then_some(code)
+    }
+
+    /// The same for an operation that exists for the type; `None` for more or fewer than one.
+    #[inline(always)]
+    pub fn named(number: NumberType, op: u32) -> Option<AtomicCode> {
+        if !op.is_power_of_two() {
+            return None;
+        }
+        let bit = op.trailing_zeros();
+        let fetching = bit >= FETCHING;
+        let kind = *KINDS.get((if fetching { bit - FETCHING } else { bit }) as usize)?;
+        Some(AtomicCode { number, kind, fetching, bit })
     }
 
     /// Whether the old value is returned.
@@ -267,20 +278,26 @@ fn whole(high: i32, low: i32) -> u64 {
     u64::from(high as u32) << 32 | u64::from(low as u32)
 }
 
-impl AtomicOperation {
-    /// Does it, if its target is mapped here; else false. `function` names the caller in
-    /// messages.
+impl AtomicCode {
+    /// Does the operation, if its target is mapped here; else false. `function` names the caller
+    /// in messages.
     #[inline(always)]
-    pub fn at_once(&self, function: &str) -> bool {
-        let Some(here) = self.target.mapped() else { return false };
-        match self.code.apply(here, self.operands) {
-            Some(old) => store(self.result, old),
+    pub fn at_once(
+        self,
+        function: &str,
+        target: RemoteRange,
+        operands: [u64; 2],
+        result: Dst<'_>,
+    ) -> bool {
+        let Some(here) = target.mapped() else { return false };
+        match self.apply(here, operands) {
+            Some(old) => store(result, old),
             // Memory of this rank may be outside the segment.
-            None => match self.target.offset() {
+            None => match target.offset() {
                 usize::MAX => {
-                    misaligned(function, self.target, format_args!("address {:p}", here.as_ptr()))
+                    misaligned(function, target, format_args!("address {:p}", here.as_ptr()))
                 }
-                _ => misaligned_in_segment(function, self.target),
+                _ => misaligned_in_segment(function, target),
             },
         }
         true

@@ -10,13 +10,15 @@ use crate::capi::rma::{job, unwatched_job};
 use crate::capi::{OK, ctx};
 use crate::client_memory::{Dst, UncheckedRange};
 use crate::extended::atomics::{AtomicCode, AtomicForm, AtomicOperation};
+use crate::extended::coll::Team;
 use crate::extended::coll::operators::NumberType;
+use crate::rank::{JobRank, TeamRank};
 use crate::report;
 use crate::runtime::{GasnetJob, checks};
 use crate::tools::constant_names::{DataTypes, Operations};
 use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 /// `GEX_FLAG_AD_REL`
 const RELEASE: Flags = 1 << 1;
@@ -35,8 +37,94 @@ struct AtomicsDomain {
 /// The domains that were not destroyed, and what clients keep with them.
 static DOMAINS: ExTable<(AtomicsDomain, ClientData)> = ExTable::of_domains();
 
+/// What an operation reads of a domain, without the locks of [`DOMAINS`] and of the teams.
+struct KnownDomain {
+    /// Its name, stored last; 0 in a free place, [`FILLED`] while it is filled.
+    name: AtomicUsize,
+    /// The number of its type, and its operations in the lower half.
+    operations: AtomicU64,
+    /// The rank in the job of rank 0 of its team, and in the lower half how much the ranks that
+    /// follow differ.
+    ranks: AtomicU64,
+    /// Ranks of its team.
+    size: AtomicU32,
+}
+
+/// No name of a domain.
+const FILLED: usize = 1;
+
+/// Domains over teams whose ranks are evenly spaced in the job, by the lower bits of their
+/// numbers. One whose place is taken is not here.
+static KNOWN: [KnownDomain; 16] = [const {
+    KnownDomain {
+        name: AtomicUsize::new(0),
+        operations: AtomicU64::new(0),
+        ranks: AtomicU64::new(0),
+        size: AtomicU32::new(0),
+    }
+}; 16];
+
+impl KnownDomain {
+    /// The place for the domain of this name.
+    #[inline(always)]
+    fn of(ad: ExObject) -> &'static KnownDomain {
+        &KNOWN[ad.number() as usize % KNOWN.len()]
+    }
+
+    /// Keeps a domain that is made over a team, if its place is free.
+    fn keep(ad: ExObject, domain: &AtomicsDomain, team: &Team) {
+        let Some((first, step)) = spacing(team) else { return };
+        let place = KnownDomain::of(ad);
+        let (claimed, taken) = (Ordering::Acquire, Ordering::Relaxed);
+        if place.name.compare_exchange(0, FILLED, claimed, taken).is_ok() {
+            let halves = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+            place.operations.store(halves(domain.number as u32, domain.ops), Ordering::Relaxed);
+            place.ranks.store(halves(first, step), Ordering::Relaxed);
+            place.size.store(team.size(), Ordering::Relaxed);
+            place.name.store(ad.word(), Ordering::Release);
+        }
+    }
+
+    /// Frees the place of a domain that is destroyed.
+    fn forget(ad: ExObject) {
+        let name = &KnownDomain::of(ad).name;
+        let _ = name.compare_exchange(ad.word(), 0, Ordering::Release, Ordering::Relaxed);
+    }
+
+    /// The operations of a domain of this type, and the rank in the job of a rank of its team;
+    /// `None` if one of them is not here.
+    #[inline(always)]
+    fn find(ad: ExObject, number: NumberType, rank: Rank) -> Option<(u32, Rank)> {
+        let place = KnownDomain::of(ad);
+        if place.name.load(Ordering::Acquire) != ad.word() {
+            return None;
+        }
+        let operations = place.operations.load(Ordering::Relaxed);
+        let ranks = place.ranks.load(Ordering::Relaxed);
+        let is_here =
+            operations >> 32 == number as u64 && rank < place.size.load(Ordering::Relaxed);
+        let job_rank = ((ranks >> 32) as u32).wrapping_add(rank.wrapping_mul(ranks as u32));
+        is_here.then_some((operations as u32, job_rank))
+    }
+}
+
+/// The rank in the job of rank 0 of a team, and by how much each rank differs from that before,
+/// modulo 2^32; `None` if they are not evenly spaced.
+fn spacing(team: &Team) -> Option<(u32, u32)> {
+    let rank = |rank| team.job_rank(TeamRank(rank)).map(|rank| rank.0);
+    let first = rank(0)?;
+    let step = rank(1).map_or(0, |second| second.wrapping_sub(first));
+    let mut expected = first;
+    for at in 0..team.size() {
+        if rank(at) != Some(expected) {
+            return None;
+        }
+        expected = expected.wrapping_add(step);
+    }
+    Some((first, step))
+}
+
 /// The domain that a client names; ends the job if there is none.
-#[inline]
 fn domain(function: &str, ad: ExObject) -> AtomicsDomain {
     DOMAINS.read(ad, |record| record.0).unwrap_or_else(|| no_domain(function, ad))
 }
@@ -97,10 +185,11 @@ pub unsafe extern "C" fn gex_AD_Create(
             format_args!("Pass operations of atomics; bitwise ones are for integers only."),
         );
     }
-    let record = (AtomicsDomain { tm, number, ops, flags }, ClientData::new());
-    let domain = DOMAINS.add(record, tm == ExObject::ALL);
+    let domain = AtomicsDomain { tm, number, ops, flags };
+    let ad = DOMAINS.add((domain, ClientData::new()), tm == ExObject::ALL);
+    with_team(c.job, function, tm, |record| KnownDomain::keep(ad, &domain, &record.team));
     // SAFETY: the specification demands a place for the result.
-    unsafe { write(ad_p, domain) };
+    unsafe { write(ad_p, ad) };
 }
 
 /// Ends an atomics domain, none of whose operations are in flight. Collective.
@@ -110,6 +199,7 @@ pub unsafe extern "C" fn gex_AD_Create(
 #[unsafe(no_mangle)]
 pub extern "C" fn gex_AD_Destroy(ad: ExObject) {
     outside_handlers("gex_AD_Destroy");
+    KnownDomain::forget(ad);
     if DOMAINS.remove(ad).is_none() {
         no_domain("gex_AD_Destroy", ad);
     }
@@ -172,7 +262,8 @@ pub extern "C" fn gex_AD_QueryCData(ad: ExObject) -> *mut c_void {
 
 /// An operation as a client calls it.
 struct AtomicCall {
-    function: &'static str,
+    /// Behind a reference: two words that are stored one by one and then loaded as one are slow.
+    function: &'static &'static str,
     number: NumberType,
     form: AtomicForm,
     ad: ExObject,
@@ -188,7 +279,7 @@ struct AtomicCall {
 /// where calls are checked.
 #[cold]
 fn check_target(job: &'static GasnetJob, tm: ExObject, call: &AtomicCall) {
-    let function = call.function;
+    let function = *call.function;
     let rank = match call.flags & RANK_IS_JOBRANK {
         0 => job_rank(job, function, tm, call.rank),
         _ => job.team.check_rank(function, call.rank),
@@ -202,22 +293,13 @@ fn check_target(job: &'static GasnetJob, tm: ExObject, call: &AtomicCall) {
     check_atomic(job, function, rank, call.flags);
 }
 
-/// # Safety
-/// `result` must be writable for a fetching operation, until the event has happened.
-unsafe fn start(call: AtomicCall) -> Event {
-    let AtomicCall { function, number, op, .. } = call;
+/// The operations of the domain that a call names, and the target in the job. Ends the job if
+/// there is none, or if the domain has another type.
+#[inline(never)]
+fn search(job: &'static GasnetJob, call: &AtomicCall) -> (u32, JobRank) {
+    let function = *call.function;
     let domain = domain(function, call.ad);
-    let job = match unwatched_job() {
-        Some(job) => job,
-        None => {
-            let job = job(function);
-            if checks::on() {
-                check_target(job, domain.tm, &call);
-            }
-            job
-        }
-    };
-    if domain.number != number {
+    if domain.number != call.number {
         report::fatal(
             format_args!(
                 "{function}(): the domain has another type, {}",
@@ -226,16 +308,38 @@ unsafe fn start(call: AtomicCall) -> Event {
             format_args!("Call the function of the type that gex_AD_Create was given."),
         );
     }
-    let code = match AtomicCode::of(number, op).filter(|_| domain.ops & op != 0) {
-        Some(code) => code,
-        None => report::fatal(
-            format_args!("{function}(): {} is no operation of the domain", Operations(op)),
-            format_args!("Pass one operation of those that gex_AD_Create was given."),
-        ),
-    };
     let rank = match call.flags & RANK_IS_JOBRANK {
         0 => job_rank(job, function, domain.tm, call.rank),
         _ => job.team.check_rank(function, call.rank),
+    };
+    (domain.ops, rank)
+}
+
+/// # Safety
+/// `result` must be writable for a fetching operation, until the event has happened.
+unsafe fn start(call: AtomicCall) -> Event {
+    let AtomicCall { function: &function, number, op, .. } = call;
+    let job = match unwatched_job() {
+        Some(job) => job,
+        None => {
+            let job = job(function);
+            if checks::on() {
+                check_target(job, domain(function, call.ad).tm, &call);
+            }
+            job
+        }
+    };
+    let (ops, rank) = match KnownDomain::find(call.ad, number, call.rank) {
+        Some((ops, rank)) if call.flags & RANK_IS_JOBRANK == 0 => (ops, JobRank(rank)),
+        _ => search(job, &call),
+    };
+    // Those of the domain exist for its type.
+    let code = match AtomicCode::named(number, op) {
+        Some(code) if ops & op != 0 => code,
+        _ => report::fatal(
+            format_args!("{function}(): {} is no operation of the domain", Operations(op)),
+            format_args!("Pass one operation of those that gex_AD_Create was given."),
+        ),
     };
     // SAFETY: the specification demands the address of a number in the segment of the rank.
     let bytes = unsafe { UncheckedRange::new(call.addr.cast(), code.size()) };
@@ -255,11 +359,11 @@ unsafe fn start(call: AtomicCall) -> Event {
         // What this thread has put before is seen by a rank that sees the operation.
         fence(Ordering::SeqCst);
     }
-    let operation =
-        AtomicOperation { code, form: call.form, target, operands: call.operands, result };
-    if operation.at_once(function) {
+    if code.at_once(function, target, call.operands, result) {
         return core::ptr::null_mut();
     }
+    let operation =
+        AtomicOperation { code, form: call.form, target, operands: call.operands, result };
     event(crate::extended::atomics(job).start(job.ctx(), function, operation))
 }
 
@@ -299,7 +403,7 @@ macro_rules! operation {
             // SAFETY: as this function requires.
             done!($form, unsafe {
                 start(AtomicCall {
-                    function: stringify!($name),
+                    function: &stringify!($name),
                     number: $number,
                     form: AtomicForm::$form,
                     ad,

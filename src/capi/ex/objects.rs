@@ -77,7 +77,12 @@ impl ExObject {
         (word & 15 == kind).then_some(word >> 4)
     }
 
-    /// Its index among the objects of its kind, for traces.
+    /// The word itself.
+    pub(super) fn word(self) -> usize {
+        self.0
+    }
+
+    /// Its index among the objects of its kind, for traces and tables.
     pub(super) fn number(self) -> u32 {
         self.0 as u32 >> 4
     }
