@@ -101,8 +101,9 @@ GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, cons
 }
 
 /* The same for an n that is known at run time only. 1, 2, 4 and 8 bytes are one load and one store:
-   memcpy may split or repeat accesses. 8 and 4 come first, as the most common sizes. Without
-   optimisation the compiler knows no size, so the library does all. */
+   memcpy may split or repeat accesses. The library does 0, 3, 5, 6 and 7 bytes. In this order of
+   the comparisons 16 to 128 bytes take about half as long on an AMD EPYC as with `n == 8` first.
+   Without optimisation the compiler knows no size, so the library does all. */
 #ifdef __OPTIMIZE__
 /* Hides the object from the compiler, which would take each case as a copy of that size and
    warn. */
@@ -110,20 +111,20 @@ GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, cons
 GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
   if (gasnett_constant_p(n)) return gasneti_put_sized(node, dest, src, n);
   GASNETI_FORGET_OBJECT(src);
+  if (n > 8) return gasneti_put_sized(node, dest, src, n);
   if (n == 8) return gasneti_put_sized(node, dest, src, 8);
   if (n == 4) return gasneti_put_sized(node, dest, src, 4);
-  if (n > 2) return gasneti_put_sized(node, dest, src, n);
   if (n == 2) return gasneti_put_sized(node, dest, src, 2);
-  return n && gasneti_put_sized(node, dest, src, 1);
+  return n == 1 && gasneti_put_sized(node, dest, src, 1);
 }
 GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const void *src, size_t n) {
   if (gasnett_constant_p(n)) return gasneti_get_sized(dest, node, src, n);
   GASNETI_FORGET_OBJECT(dest);
+  if (n > 8) return gasneti_get_sized(dest, node, src, n);
   if (n == 8) return gasneti_get_sized(dest, node, src, 8);
   if (n == 4) return gasneti_get_sized(dest, node, src, 4);
-  if (n > 2) return gasneti_get_sized(dest, node, src, n);
   if (n == 2) return gasneti_get_sized(dest, node, src, 2);
-  return n && gasneti_get_sized(dest, node, src, 1);
+  return n == 1 && gasneti_get_sized(dest, node, src, 1);
 }
 #else
 #define gasneti_put_here(node, dest, src, n) 0

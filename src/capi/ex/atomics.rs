@@ -91,20 +91,21 @@ impl KnownDomain {
         let _ = name.compare_exchange(ad.word(), 0, Ordering::Release, Ordering::Relaxed);
     }
 
-    /// The operations of a domain of this type, and the rank in the job of a rank of its team;
-    /// `None` if one of them is not here.
+    /// The domain of this name and type; `None` if it is not here.
     #[inline(always)]
-    fn find(ad: ExObject, number: NumberType, rank: Rank) -> Option<(u32, Rank)> {
+    fn find(ad: ExObject, number: NumberType) -> Option<&'static KnownDomain> {
         let place = KnownDomain::of(ad);
-        if place.name.load(Ordering::Acquire) != ad.word() {
-            return None;
-        }
-        let operations = place.operations.load(Ordering::Relaxed);
-        let ranks = place.ranks.load(Ordering::Relaxed);
-        let is_here =
-            operations >> 32 == number as u64 && rank < place.size.load(Ordering::Relaxed);
+        let is_here = place.name.load(Ordering::Acquire) == ad.word()
+            && place.operations.load(Ordering::Relaxed) >> 32 == number as u64;
+        is_here.then_some(place)
+    }
+
+    /// The rank in the job of a rank of its team; `None` if there is no such rank.
+    #[inline(always)]
+    fn job_rank(&self, rank: Rank) -> Option<JobRank> {
+        let ranks = self.ranks.load(Ordering::Relaxed);
         let job_rank = ((ranks >> 32) as u32).wrapping_add(rank.wrapping_mul(ranks as u32));
-        is_here.then_some((operations as u32, job_rank))
+        (rank < self.size.load(Ordering::Relaxed)).then_some(JobRank(job_rank))
     }
 }
 
@@ -329,10 +330,14 @@ unsafe fn start(call: AtomicCall) -> Event {
             job
         }
     };
-    let (ops, rank) = match KnownDomain::find(call.ad, number, call.rank) {
-        Some((ops, rank)) if call.flags & RANK_IS_JOBRANK == 0 => (ops, JobRank(rank)),
-        _ => search(job, &call),
-    };
+    let known = KnownDomain::find(call.ad, number).and_then(|known| {
+        let rank = match call.flags & RANK_IS_JOBRANK {
+            0 => known.job_rank(call.rank)?,
+            _ => job.team.check_rank(function, call.rank),
+        };
+        Some((known.operations.load(Ordering::Relaxed) as u32, rank))
+    });
+    let (ops, rank) = known.unwrap_or_else(|| search(job, &call));
     // Those of the domain exist for its type.
     let code = match AtomicCode::named(number, op) {
         Some(code) if ops & op != 0 => code,
